@@ -12,7 +12,7 @@ use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, OsVfs, Rule, Vfs};
 
 use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
 
-/// The error's text holds what the program has to know or do.
+/// The text of the error contains the value that was given and the advice.
 #[track_caller]
 fn says<T>(result: tamis::Result<T>, phrase: &str) -> Error {
     let Err(error) = result else { panic!("no error that says {phrase:?}") };
@@ -146,7 +146,7 @@ fn names_of_keyspaces_are_checked() {
     assert_eq!(db.keyspace_names().len(), 6);
 }
 
-/// The name of an option, and how it is set to what is refused.
+/// The name of an option, and a function that sets it to an invalid value.
 type Change<T> = (&'static str, fn(&mut T));
 
 #[test]
@@ -313,7 +313,7 @@ fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// A store with tables, a log to be replayed with a torn end, and files that were left over.
+/// A store with tables, a log with a torn tail, and leftover files.
 fn untidy_store(folder: &Path) {
     let db = Db::open(folder).unwrap();
     let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
@@ -393,7 +393,7 @@ fn a_folder_that_can_not_be_written_opens_read_only_and_says_so_otherwise() {
     set_mode(0o755, 0o644);
     assert_eq!(Db::open(folder.path()).unwrap().keyspace("k").unwrap().range::<&[u8]>(..).count(), 2_001);
 
-    // The same by a file system that refuses the lock.
+    // The same on a file system that refuses the lock.
     let (memory, db) = memory();
     db.put("key", "value").unwrap();
     drop(db);
@@ -453,7 +453,7 @@ fn after_close_every_call_says_that_the_database_was_closed() {
     other.close().unwrap();
 }
 
-/// Keyspaces of two databases have the same small ids: what was meant for one went into the other.
+/// Keyspaces of two databases have the same small ids: writes to one were applied to the other.
 #[test]
 fn a_keyspace_of_another_database_is_refused() {
     let ((_, here), (_, there)) = (memory(), memory());
@@ -482,7 +482,7 @@ fn a_keyspace_of_another_database_is_refused() {
     assert_eq!(mine.get("key").unwrap().unwrap(), b"mine");
     there.write(batch.clone()).unwrap();
     assert_eq!(theirs.get("key").unwrap().unwrap(), b"changed");
-    // Cleared, a batch can go to any database.
+    // After a clear the batch can be written to any database.
     batch.clear();
     batch.put(&mine, "key", "changed").unwrap();
     here.write(batch).unwrap();

@@ -54,7 +54,7 @@ fn read_all(db: &Db) -> Vec<Result<Option<Vec<u8>>, Error>> {
     (0..KEY_COUNT).map(|number| db.get(key(number)).map(|value| value.map(|value| value.to_vec()))).collect()
 }
 
-/// Mapped blocks were verified once: a table that changed later was served wrong.
+/// Mapped blocks were verified once: if a table changed later, reads returned wrong values.
 #[test]
 fn paranoid_reads_find_every_change_of_a_mapped_table() {
     let folder = tempfile::tempdir().unwrap();
@@ -79,7 +79,7 @@ fn paranoid_reads_find_every_change_of_a_mapped_table() {
     assert!(error_count > KEY_COUNT / 4, "{error_count} errors");
 }
 
-/// Blocks of a mapped table that changed later were called damaged "with a correct checksum", or entries of a newer program.
+/// Blocks of a mapped table that changed later were reported as damaged "with a correct checksum", or as entries of a newer program.
 #[test]
 fn a_mapped_table_that_changed_after_its_first_read_is_not_blamed_on_its_writer() {
     let folder = tempfile::tempdir().unwrap();
@@ -139,7 +139,7 @@ fn a_shortened_mapped_table_is_an_error_at_its_first_read() {
     assert!(matches!(&refused, Err(Error::Corruption(found)) if found.what == "table length"), "{refused:?}");
 }
 
-/// The tables that were open were verified, not the files: a store without half of its tables was called sound.
+/// Open tables were verified instead of the files: a store without half of its tables was reported as intact.
 #[test]
 fn verify_of_an_open_store_reads_the_files() {
     for table_access in [Access::Mapped, Access::Buffered] {

@@ -1,4 +1,4 @@
-//! A checkpoint is the store at one moment: while writes continue, with threads, and when power fails meanwhile.
+//! A checkpoint is the state of the store at one moment: during writes, with threads, and after a power failure.
 
 use std::{
     path::Path,
@@ -23,7 +23,7 @@ fn open(vfs: &MemVfs, folder: &str) -> tamis::Result<Db> {
     Db::open_on(Arc::new(vfs.clone()), folder, options, Runtime::deterministic(7))
 }
 
-/// The copy opens, holds `expected`, is sound and takes writes.
+/// The copy opens, contains `expected`, is intact and accepts writes.
 fn check_copy(vfs: &MemVfs, expected: &State) {
     let db = open(vfs, COPY).expect("a checkpoint opens");
     let found = read_all(&db, expected).unwrap();
@@ -48,7 +48,7 @@ fn steps(seed: u64) -> Vec<Step> {
     script(plan).into_iter().filter(|step| !matches!(step, Step::Reopen | Step::Kill)).collect()
 }
 
-/// While the files of the copy are made, the store continues: writes, flushes, compactions, keyspaces created and dropped.
+/// While the files of the copy are created, the store continues: writes, flushes, compactions, keyspaces created and dropped.
 #[test]
 fn a_checkpoint_is_the_state_of_its_moment_while_writes_continue() {
     for seed in 0..8 {
@@ -69,7 +69,7 @@ fn a_checkpoint_is_the_state_of_its_moment_while_writes_continue() {
         let counted = Arc::clone(&step_count);
         let hook = faults.add_rule(
             Rule::slow(move |_| {
-                // The steps of one operation run inside of it; operations of the store itself do not come here.
+                // The steps of one operation run inside of it; operations of the store itself do not call this.
                 let mut rest = rest.lock().unwrap();
                 let count = rest.len().min(6);
                 let steps: Vec<Step> = rest.drain(..count).collect();
@@ -82,12 +82,12 @@ fn a_checkpoint_is_the_state_of_its_moment_while_writes_continue() {
             .on(&[OperationKind::HardLink, OperationKind::Create, OperationKind::Append])
             .path("copy"),
         );
-        // A hard link follows its source, which is in the store's own folder.
+        // A hard link names its source, which is in the store's own folder.
         let report = db.checkpoint(COPY).unwrap();
         faults.remove_rule(hook);
         assert!(report.linked_file_count > 0 && step_count.load(Ordering::Relaxed) > 10, "{report:?}");
         check_copy(&memory, &state);
-        // Neither store sees what becomes of the other.
+        // Neither store sees later changes of the other.
         db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
         assert!(db.verify().unwrap().is_sound());
         assert!(db.get("later").unwrap().is_none());
@@ -154,7 +154,7 @@ fn checkpoints_under_threads_hold_a_prefix_and_whole_batches() {
     });
 }
 
-/// Power is lost before every operation of a checkpoint: the store keeps all, and the copy is whole or no database.
+/// A power failure before every operation of a checkpoint: the store loses nothing, and the copy is complete or no database.
 #[test]
 fn no_crash_leaves_half_a_copy_that_opens() {
     let memory = MemVfs::new();

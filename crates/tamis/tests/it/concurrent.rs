@@ -1,8 +1,8 @@
-//! Writers, readers, snapshots, scans, flushes, compactions and keyspaces that come and go, on real threads.
+//! Writers, readers, snapshots, scans, flushes, compactions, and keyspaces that are created and dropped, on real threads.
 //!
-//! Each writer owns its keys, so that the end state is the union of what the writers know. While they run, readers hold
-//! the database to what it promises at every moment: a batch is seen whole or not at all, a snapshot does not change,
-//! backward is forward reversed, a counter never goes back, who wrote reads what it wrote.
+//! Each writer owns its keys, so that the final state is the union of the writers' models. While they run, readers check the
+//! guarantees that hold at every moment: a batch is visible completely or not at all, a snapshot does not change, a backward scan
+//! is a reversed forward scan, a counter never decreases, and a writer reads its own writes.
 
 use std::{
     collections::BTreeMap,
@@ -28,7 +28,7 @@ const BALANCE: u64 = 1_000;
 #[derive(Clone)]
 struct World {
     db: Db,
-    /// Hold the same entries at every moment.
+    /// Keyspaces that contain the same entries at every moment.
     left: Keyspace,
     right: Keyspace,
     /// Their sum is the same at every moment.
@@ -104,7 +104,7 @@ fn write(world: &World, writer: u64, step_count: u64, random: &mut Random) -> Ow
     for step in 1..=step_count {
         let mut batch = WriteBatch::new();
         let slot = slot_key(writer, random.below(SLOT_COUNT));
-        // The counter says how far this writer is; the slot gets a value of random length, or goes.
+        // The counter is the progress of this writer; the slot gets a value of random length, or is deleted.
         let mut puts = vec![(counter_key(writer), step.to_be_bytes().to_vec())];
         if random.below(4) == 0 {
             batch.delete(&world.left, &slot).unwrap();
@@ -154,7 +154,7 @@ fn read(world: &World, random: &mut Random, is_over: impl Fn() -> bool) {
     let mut held: Option<(tamis::Snapshot, Vec<(Slice, Slice)>)> = None;
     loop {
         let is_last = is_over();
-        // A scan that pauses for a while shows the moment at which it began.
+        // A scan that pauses for a while returns the state at which it began.
         let mut slow = world.accounts.range::<&[u8]>(..);
         let begun: Vec<_> = slow.by_ref().take(3).map(|entry| entry.unwrap().1).collect();
 
@@ -185,7 +185,7 @@ fn read(world: &World, random: &mut Random, is_over: impl Fn() -> bool) {
         world.check_sum(entries(world.accounts.range::<&[u8]>(..)).into_iter().map(|entry| entry.1));
         world.check_sum(begun.into_iter().chain(slow.map(|entry| entry.unwrap().1)));
 
-        // The snapshot of some rounds before shows what it showed then.
+        // The snapshot of some rounds before still returns the same state.
         if let Some((snapshot, seen)) = &held {
             assert_eq!(&entries(snapshot.range::<&[u8]>(&world.right, ..)), seen, "a snapshot changed");
         }
@@ -198,7 +198,7 @@ fn read(world: &World, random: &mut Random, is_over: impl Fn() -> bool) {
     }
 }
 
-/// Flushes, compacts, makes and drops keyspaces.
+/// Flushes and compacts; creates and drops keyspaces.
 fn keep_up(world: &World, random: &mut Random, is_over: impl Fn() -> bool) {
     let mut turn = 0;
     while !is_over() {
@@ -383,8 +383,8 @@ fn closing_under_load_loses_nothing_that_was_acknowledged() {
     }
 }
 
-/// A compaction that a program asked for ran on after another thread had closed the database: the folder was free, and
-/// the late job took files away from whoever had opened it since.
+/// A requested compaction continued after another thread had closed the database: the folder was unlocked, and the late job
+/// deleted files of the process that had opened it since.
 #[test]
 fn the_folder_is_free_only_when_the_last_job_has_ended() {
     let vfs = FaultVfs::new(Arc::new(MemVfs::new()));

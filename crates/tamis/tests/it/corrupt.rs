@@ -1,8 +1,8 @@
-//! Bytes of a small store change: in each place, of each file, one at a time. Every time the store gives the right
-//! answers, or an error that names the changed file and an offset; never a wrong answer, never a panic.
+//! Every byte of every file of a small store is changed, one at a time. The store always returns correct answers, or an error
+//! with the changed file and an offset; never a wrong answer, never a panic.
 //!
-//! Damage that looks like a write that a crash interrupted is truncated and reported: the last record of a log that was not
-//! closed, the last record of the manifest (an empty one, in which nothing is lost).
+//! Damage that looks like an interrupted write is truncated and reported: the last record of a log that was not closed, and the
+//! last record of the manifest (an empty one, so that nothing is lost).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +25,7 @@ use crate::{
 /// The files of a folder by name.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// Bytes of a record that holds nothing but its mark.
+/// Bytes of a record that contains only its mark.
 const EMPTY_RECORD_BYTES: usize = 14;
 const LOG_HEADER_BYTES: usize = 64;
 const KEY_COUNT: u64 = 20;
@@ -52,7 +52,7 @@ fn open(memory: &MemVfs, table_access: Access) -> tamis::Result<Db> {
     Db::open_on(vfs, FOLDER, options, Runtime::deterministic(7))
 }
 
-/// A small store and what it holds.
+/// A small store and its content.
 struct Sample {
     files: Files,
     /// The contents after each write and each change of its keyspaces; the last entry is the current content.
@@ -74,7 +74,7 @@ impl Sample {
 }
 
 /// Tables of three keyspaces (plain; compressed with key columns and filter files), a log of three segments, a manifest with an
-/// edit behind its beginning.
+/// edit after its first records.
 fn sample(is_closed: bool) -> Sample {
     let memory = MemVfs::new();
     let mut random = Random(11);
@@ -140,11 +140,11 @@ enum Outcome {
     Refused,
     /// Some reads fail.
     Unreadable,
-    /// Only `verify` tells.
+    /// Only `verify` reports it.
     Verified,
-    /// A torn end was left out and reported; what is left is right.
+    /// A torn tail was dropped and reported; the rest is correct.
     Truncated,
-    /// No report, and everything is right.
+    /// No report, and everything is correct.
     Right,
 }
 
@@ -160,7 +160,8 @@ fn check_error(error: &Error, name: &str) {
     assert!(is_right, "another error: {error:?}");
 }
 
-/// Reads all forward, backward and by key: each answer is right or an error about the file. Says whether there was one.
+/// Reads all entries forward, backward and by key: each answer is correct or an error about the file. Returns whether there was
+/// an error.
 fn check_reads(db: &Db, state: &State, name: &str) -> bool {
     let mut has_error = false;
     let mut note = |error: Error| {
@@ -204,7 +205,7 @@ fn check_reads(db: &Db, state: &State, name: &str) -> bool {
     has_error
 }
 
-/// Opens a store of which file `name` was changed, and reads and verifies it all. It may hold any of `states`.
+/// Opens a store whose file `name` was changed, and reads and verifies all of it. Its content may be any of `states`.
 fn check(files: &Files, states: &[State], name: &str, access: Access) -> Outcome {
     let memory = folder_of(files);
     let db = match open(&memory, access) {
@@ -243,7 +244,7 @@ fn check(files: &Files, states: &[State], name: &str, access: Access) -> Outcome
     }
 }
 
-/// Flips bits of each `stride`-th byte of a file: where what came of it. `bits` says which of each byte.
+/// Flips `bits` of each `stride`-th byte of a file; returns the outcome for each position.
 fn flip(
     sample: &Sample,
     name: &str,
@@ -276,7 +277,7 @@ fn all_bits(_offset: usize) -> RangeInclusive<u32> {
     0..=7
 }
 
-/// A flip in a table is noticed, but for the zero bytes between its parts.
+/// A flipped bit in a table is detected, except in the zero bytes between its parts.
 fn check_table_flips(sample: &Sample, name: &str, access: Access, stride: usize) {
     let last = sample.history.len() - 1;
     for (offset, outcome) in flip(sample, name, access, stride, one_bit, &|_| last) {
@@ -304,7 +305,7 @@ fn a_flipped_byte_of_a_table_that_is_read_is_an_error_or_changes_nothing() {
     }
 }
 
-/// Mappings of the operating system, and damage that comes while the store is closed.
+/// Mappings of the operating system, and damage while the store is closed.
 #[test]
 fn a_flipped_byte_of_a_table_on_disk_is_an_error_or_changes_nothing() {
     let sample = sample(true);
@@ -332,7 +333,7 @@ fn a_flipped_byte_of_a_table_on_disk_is_an_error_or_changes_nothing() {
     }
 }
 
-/// A filter is derived data: damaged, it costs time and no answers, and `verify` tells.
+/// A filter is derived data: damage costs time, changes no answer, and is reported by `verify`.
 #[test]
 fn a_flipped_byte_of_a_filter_file_costs_no_answer() {
     let sample = sample(true);
@@ -358,7 +359,7 @@ fn take_varint(bytes: &[u8], offset: &mut usize) -> usize {
     value
 }
 
-/// Where the records of a log begin, and where they end.
+/// Start and end of the records of a log.
 fn records(bytes: &[u8], mut offset: usize) -> Vec<usize> {
     let mut offsets = vec![offset];
     while offset < bytes.len() {
@@ -375,8 +376,8 @@ fn records(bytes: &[u8], mut offset: usize) -> Vec<usize> {
     offsets
 }
 
-/// The last record alone looks like one that a crash tore. In a log that was closed nothing is in it; otherwise it
-/// is the last write.
+/// Only the last record looks like one that a crash interrupted. In a log that was closed it is empty; otherwise it is the last
+/// write.
 #[test]
 fn a_flipped_bit_of_a_log_is_an_error_or_cuts_its_last_record() {
     for is_closed in [true, false] {
@@ -409,7 +410,7 @@ fn a_flipped_bit_of_current_or_manifest_is_an_error_or_cuts_an_empty_record() {
     }
 }
 
-/// Keeps the truncations of the log that are reported to it.
+/// Records the reported truncations of the log.
 #[derive(Debug, Default)]
 struct Cuts(Mutex<Vec<(PathBuf, u64, u64)>>);
 
@@ -442,15 +443,15 @@ fn a_truncation_of_the_log_is_reported() {
     assert_eq!(reported.len(), 1);
     assert_eq!(reported[0].1 + reported[0].2, length);
     assert_eq!(*cuts.0.lock().unwrap(), reported);
-    // The cut holds: the next open has nothing to leave out.
+    // The truncation is permanent: the next open drops nothing.
     db.close().unwrap();
     let db = Db::open_on(vfs, FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
     assert_eq!(db.open_report().wal_truncations, []);
     assert!(read_all(&db, sample.state()).unwrap() == sample.history[sample.history.len() - 2]);
 }
 
-/// The possible contents when the end of a file is missing: of the last log segment the records before, of the
-/// manifest the edits before.
+/// The possible contents if the end of a file is missing: the earlier records of the last log segment, or the earlier edits of
+/// the manifest.
 fn states_after_cut(sample: &Sample, name: &str) -> Vec<State> {
     let mut states = sample.history.clone();
     if name.ends_with(".manifest") {
@@ -506,7 +507,7 @@ fn bytes_behind_the_end_of_a_file_are_an_error_or_left_out() {
                 Some((_, "log")) if name == sample.last_log() && garbage.iter().any(|&byte| byte != 0) => {
                     Outcome::Truncated
                 }
-                // Zero bytes are room that a killed writer had prepared; of others the next segment says where this one ends.
+                // Zero bytes are space that a killed writer had preallocated; otherwise the next segment contains the end of this one.
                 Some((_, "log")) => Outcome::Right,
                 Some((_, "manifest")) => Outcome::Truncated,
                 Some((_, "filter")) => Outcome::Verified,
@@ -517,7 +518,7 @@ fn bytes_behind_the_end_of_a_file_are_an_error_or_left_out() {
     }
 }
 
-/// A missing file is named. Only a log segment behind which there is nothing can't be missed; what is left is whole.
+/// A missing file is named. Only the last log segment can't be missed; the rest is complete.
 #[test]
 fn a_missing_file_is_an_error_that_names_it() {
     for is_closed in [true, false] {
@@ -541,7 +542,7 @@ fn a_missing_file_is_an_error_that_names_it() {
     }
 }
 
-/// Files know their own numbers.
+/// Files contain their own numbers.
 #[test]
 fn files_that_changed_places_are_errors() {
     let sample = sample(true);
@@ -568,7 +569,7 @@ fn files_that_changed_places_are_errors() {
     }
 }
 
-/// Each answer is right or an error about one of the two files.
+/// Each answer is correct or an error about one of the two files.
 fn check_swapped_reads(db: &Db, state: &State, _name: &str, names: [&str; 2]) -> bool {
     let mut has_error = false;
     for (keyspace, entries) in state {
@@ -622,12 +623,12 @@ fn foreign_files_are_reported_and_left_alone() {
     assert_eq!(files_of(&others).len(), 1, "nothing was made in a folder of others");
 }
 
-/// Every file in turn with a right checksum over another version: the file of another program, not damage.
+/// Every file in turn with a correct checksum over another version: the file of another program, not damage.
 fn check_formats(sample: &Sample, is_older: bool) {
-    // Of the others there is no older version.
+    // The others have no older version.
     let is_concerned = |name: &str| !is_older || name.ends_with(".manifest") || name.ends_with(".log");
     for (name, bytes) in sample.files.iter().filter(|(name, _)| is_concerned(name)) {
-        // Where the version and the checksum stand, and what seeds it.
+        // The offsets of version and checksum, and the seed of the checksum.
         let length = bytes.len();
         let (version, checksum, covered, seed) = match name.rsplit_once('.') {
             None | Some((_, "manifest")) => (4, 24, 0..24, 0),
@@ -666,7 +667,7 @@ fn check_formats(sample: &Sample, is_older: bool) {
         assert!(is_right, "{error:?}");
         let advice = if is_older { "older than the first release" } else { "newer program" };
         assert!(error.to_string().contains(advice), "{error}");
-        // It is not damage: nothing is repaired away.
+        // It is not damage: the repair changes nothing.
         let memory = folder_of(&files);
         let refused = Db::repair_on(Arc::new(memory.clone()), FOLDER, &Runtime::deterministic(9));
         assert!(matches!(refused, Err(Error::UnknownFormat { .. })), "{refused:?}");
@@ -695,7 +696,7 @@ fn an_empty_current_is_damage_and_a_missing_one_is_missed() {
     assert!(matches!(open(&folder_of(&files), Access::Mapped), Err(Error::Corruption(_))));
     files.remove("CURRENT");
     assert!(matches!(open(&folder_of(&files), Access::Mapped), Err(Error::MissingFile { .. })));
-    // Without tables and log, what is left is what an interrupted creation leaves.
+    // Without tables and log, the files are those of an interrupted creation.
     files.retain(|name, _| name.ends_with(".manifest"));
     assert!(open(&folder_of(&files), Access::Mapped).unwrap().open_report().is_new);
 }

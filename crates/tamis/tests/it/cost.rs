@@ -1,5 +1,5 @@
-//! Costs of reads and writes in blocks, files and bytes: counted by the recording file system where tables are read
-//! through it, and by the statistics in any case.
+//! Costs of reads and writes in blocks, files and bytes: counted by the statistics, and by the recording file system if tables are
+//! read through it.
 
 use std::{
     collections::BTreeSet,
@@ -54,7 +54,7 @@ impl Bench {
             file_reads: reads.count,
             file_bytes: reads.bytes,
         };
-        // Of tables that were open before, the file system sees the reads of data blocks and no others; some blocks are read together.
+        // For open tables the file system sees only reads of data blocks; some blocks are read together.
         if self.access != Access::Mapped && cost.opened == 0 {
             assert!(cost.file_reads <= cost.blocks && cost.file_bytes == cost.bytes, "{cost:?}");
         }
@@ -190,7 +190,7 @@ fn a_get_over_several_runs_computes_one_digest_and_stops_at_the_first_version() 
         assert_eq!(found.unwrap(), &value(number));
         assert_eq!(cost.digests, 1);
         assert_eq!(cost.blocks + cost.hits, cost.asked - cost.denied);
-        // The newest run is asked first: what it holds costs one question.
+        // The newest run is checked first: its keys cost one probe.
         if number / 2 % 4 == 3 {
             assert_eq!(cost.asked, 1);
         }
@@ -199,7 +199,7 @@ fn a_get_over_several_runs_computes_one_digest_and_stops_at_the_first_version() 
     assert!(total < 4_200, "{total} blocks for 4,000 gets");
 }
 
-/// The families that answer points from digests: alone, and several on different levels.
+/// The families that answer points from digests: alone, and several at different levels.
 fn families() -> Vec<(Access, Filters, &'static [&'static str])> {
     fn row(
         access: Access,
@@ -321,7 +321,7 @@ fn a_seek_reads_one_block_of_each_run_and_two_only_where_it_falls_between_them()
         }
         let (mut forward_total, mut backward_total, seek_count) = (0, 0, 60);
         for seek in 0..seek_count {
-            // Every second target is there.
+            // Every second target exists.
             let target = key(random.below(1 << 30));
             let target = match seek % 2 {
                 0 => sorted.range(target.clone()..).next().unwrap_or(&target).clone(),
@@ -386,11 +386,11 @@ fn scans_read_each_block_once_in_both_directions() {
             let (cost, seen) = bench.cost(&db, || walk(&keyspace, .., style));
             assert_eq!(seen, (0..3_000).map(|number| key(2 * number)).collect());
             assert_eq!(cost.opened, 3);
-            // Where the ends meet, the long read of one may reach over what the other gives.
+            // Where the ends meet, the long read of one may include blocks of the other.
             if style < 2 {
                 assert_eq!(cost.bytes, cost.blocks * BLOCK, "{access:?}: a block was read twice");
             }
-            // With direct access the sections behind the data blocks share pages.
+            // With direct access the sections after the data blocks share pages.
             if access == Access::Buffered && style < 2 {
                 let reads = bench.vfs.operations();
                 let reads = reads.iter().filter(|operation| {
@@ -424,7 +424,7 @@ fn a_short_scan_reads_no_more_than_what_it_gives() {
         let (next, _) = bench.cost(&db, || walk(&keyspace, key(1_000)..=key(1_038), style));
         assert_eq!(next.blocks, 0);
     }
-    // However long the range is, nothing behind its bounds is read.
+    // Nothing beyond the bounds is read, however long the range is.
     for access in ACCESSES {
         for count in [100, 500, 1_700] {
             for style in 0..2 {
@@ -515,7 +515,7 @@ fn ranges_that_are_empty_by_their_bounds_or_outside_of_all_tables_read_nothing()
     assert_eq!(cost.opened, 0);
 }
 
-/// The same total of bits, distributed by [`Filters::optimal_per_level`] and evenly: false reads of lookups of absent keys.
+/// The same total of bits, distributed by [`Filters::optimal_per_level`] and evenly: false-positive reads of absent keys.
 #[test]
 fn optimal_bits_per_level_read_fewer_false_positives_than_equal_bits() {
     const COUNTS: [u64; 3] = [30_000, 3_000, 2_000];
@@ -798,7 +798,7 @@ fn counts_leave_out_deleted_ranges() {
     assert!(count(0..20_000) < 400);
 }
 
-/// A batch may have touched both: its other half must survive with the flushed one.
+/// A batch may have written to both keyspaces: its other half must survive together with the flushed one.
 #[test]
 fn a_flush_syncs_the_log_only_where_another_keyspace_has_entries_in_it() {
     let bench = Bench::new(Access::Buffered, KeyspaceOptions::default());
@@ -820,16 +820,16 @@ fn a_flush_syncs_the_log_only_where_another_keyspace_has_entries_in_it() {
     assert_eq!(flush(), 0, "the other keyspace has all in tables");
 }
 
-/// Two writers bring keys in order, one behind the other: of their memtables only the ends are merged, and what was written reads as
-/// ever, deleted keys too. Where a flush is done before the one that is behind comes to the next memtable the end can not be known: so
-/// there are several tries.
+/// Two writers insert ascending keys, one following the other: only the ends of their memtables are merged, and reads return all
+/// writes, deletes included. If a flush is finished before the slower writer reaches the next memtable, the end is not known: so the
+/// test makes several tries.
 #[test]
 fn of_writers_that_are_nearly_in_order_little_is_merged() {
     let shares: Vec<f64> = (0..5).map(|_| merged_share_of_two_writers()).collect();
     assert!(shares.iter().any(|&share| share < 0.5), "bytes merged for each that was flushed: {shares:?}");
 }
 
-/// Fills and reads a store; gives the bytes merged for each that was flushed.
+/// Fills and reads a store; returns the merged bytes per flushed byte.
 fn merged_share_of_two_writers() -> f64 {
     const COUNT: u32 = 40_000;
     const LAG: u32 = 500;

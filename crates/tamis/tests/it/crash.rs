@@ -1,9 +1,12 @@
-//! Power is lost before every file operation of a scenario, close and recovery included.
+//! A power failure before every file operation of a scenario, including close and recovery.
 //!
-//! Expected then, for each of several choices of what the disk kept: nothing that was acknowledged as surviving
-//! the machine is lost, nor anything acknowledged before it; no batch is there by half; the rest is a prefix of what was written;
-//! dropped keyspaces and deleted keys stay away; scans and point reads agree; every file is sound; the store takes writes, and keeps
-//! them through a second crash.
+//! For each of several possible states of the disk:
+//!
+//! - No write that was acknowledged as durable is lost, and no earlier one.
+//! - Each batch is present completely or not at all; the remaining writes are a prefix of all writes.
+//! - Dropped keyspaces and deleted keys do not come back.
+//! - Scans and point reads agree, and every file is intact.
+//! - The store accepts writes, and keeps them through a second crash.
 
 use std::{
     path::Path,
@@ -24,7 +27,7 @@ use crate::{
     support::{FOLDER, Random, inline_options, small_keyspace},
 };
 
-/// The operations that change what a crash finds.
+/// The operations that change the state after a crash.
 const CHANGING: [OperationKind; 11] = [
     OperationKind::Create,
     OperationKind::Reuse,
@@ -39,7 +42,7 @@ const CHANGING: [OperationKind; 11] = [
     OperationKind::Lock,
 ];
 
-/// Out of how many crashes one is followed by a crash within recovery.
+/// One of this many crashes is followed by a crash within recovery.
 const RECOVERY_CRASH_INTERVAL: u64 = 7;
 
 fn options() -> Options {
@@ -50,12 +53,12 @@ fn open(vfs: Arc<dyn Vfs>) -> Db {
     Db::open_on(vfs, FOLDER, options(), Runtime::deterministic(7)).expect("the store opens after a crash")
 }
 
-/// How far the program is, as it knows itself.
+/// The progress of the program.
 struct Progress {
     steps: Vec<Step>,
     /// Steps that were acknowledged.
     done: usize,
-    /// Steps whose writes all survive the machine.
+    /// Steps whose writes are all durable.
     durable: usize,
     /// The contents after the durable steps.
     durable_state: State,
@@ -71,7 +74,7 @@ impl Progress {
         }
     }
 
-    /// All before `step` survives.
+    /// All steps before `step` are durable.
     fn reach(&mut self, step: usize) {
         for step in &self.steps[self.durable..step] {
             apply(&mut self.durable_state, step);
@@ -79,13 +82,13 @@ impl Progress {
         self.durable = step;
     }
 
-    /// Every state that may be found now. The log keeps the writes of a prefix of the steps; of the manifest all that was
-    /// acknowledged survives. The step that runs may have happened.
+    /// Every possible state after a crash now. The log keeps the writes of a prefix of the steps; the manifest keeps all acknowledged
+    /// changes. The running step may have happened.
     fn possible(&self) -> Vec<State> {
         let last = (self.done + 1).min(self.steps.len());
         let mut states = Vec::new();
         for made in self.done..=last {
-            // Tables are taken in only once all before them survives.
+            // Tables are ingested only after all earlier writes are durable.
             let is_taken_in = made > self.done && matches!(self.steps[self.done], Step::Ingest(_));
             let least = if is_taken_in { made } else { self.durable };
             states.extend((least..=made).map(|written| self.catalog_of(written, made)));
@@ -93,7 +96,7 @@ impl Progress {
         states
     }
 
-    /// The state that the first steps make: the writes of `written` of them, and everything else of `made`.
+    /// The state after the first steps: the writes of `written` of them, and all other changes of `made`.
     fn catalog_of(&self, written: usize, made: usize) -> State {
         let mut state = self.durable_state.clone();
         for (index, step) in (self.durable..).zip(&self.steps[self.durable..made]) {
@@ -104,7 +107,7 @@ impl Progress {
         state
     }
 
-    /// The process was killed, and `found` is what the next one found: what waited in the old one is lost.
+    /// The process was killed, and `found` is the state that the next one found: deferred writes are lost.
     fn forget_lost(&mut self, found: &State) {
         let mut prefixes = (self.durable..=self.done).rev();
         let written = prefixes.find(|written| self.catalog_of(*written, self.done) == *found);
@@ -122,7 +125,7 @@ fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
     progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Reads all and holds it against what may be there.
+/// Reads everything and compares it with the possible states.
 fn check_one_of(db: &Db, possible: &[State]) -> State {
     let newest = possible.last().expect("something is possible");
     let found = read_all(db, newest).expect("a store that was opened can be read");
@@ -135,7 +138,7 @@ fn check_one_of(db: &Db, possible: &[State]) -> State {
     found
 }
 
-/// The store takes writes of all kinds, and a second crash keeps those that were synced.
+/// The store accepts writes of all kinds, and a second crash keeps those that were synced.
 fn check_second_life(vfs: &MemVfs, db: Db, mut state: State, random: &mut Random) {
     let entries = |state: &State, random: &mut Random| -> Vec<Entry> {
         let names = state.keys().cloned();
@@ -173,7 +176,7 @@ fn check_second_life(vfs: &MemVfs, db: Db, mut state: State, random: &mut Random
     check_one_of(&db, &possible);
 }
 
-/// Power is lost again before each operation of the recovery: it loses nothing that was there.
+/// A second power failure before each operation of the recovery loses nothing.
 fn check_recovery_crashes(crashed: &MemVfs, seed: u64, possible: &[State]) {
     let expected = {
         let copy = crashed.crash_clone(0);
@@ -216,7 +219,7 @@ fn is_durable(step: &Step) -> bool {
     }
 }
 
-/// The steps that a scenario gave to the store.
+/// The steps of a scenario that were started.
 #[derive(Debug, Default)]
 struct Work {
     flushes: u64,
@@ -234,7 +237,7 @@ impl Work {
     }
 }
 
-/// Runs a scenario and loses power before every operation, with as many seeds each.
+/// Runs a scenario with a power failure before every operation, with several seeds each.
 fn sweep(plan: Plan, seed_count: u64) -> Work {
     println!("{plan:?}");
     let memory = MemVfs::new();
@@ -325,7 +328,7 @@ fn no_crash_loses_synced_writes_or_leaves_half_a_batch() {
     }
 }
 
-/// With one keyspace a flush does not sync the log: tables may survive that are newer than the log's end.
+/// With one keyspace a flush does not sync the log: tables that are newer than the end of the log may survive.
 #[test]
 fn no_crash_loses_synced_writes_of_a_single_keyspace() {
     for seed in [4, 5] {
@@ -342,7 +345,7 @@ fn no_crash_loses_synced_writes_of_a_single_keyspace() {
     }
 }
 
-/// Of a table that is taken in all or nothing is there, and nothing that was written before is lost or comes above it.
+/// An ingested table is present completely or not at all, and no earlier write is lost or hides its entries.
 #[test]
 fn no_crash_leaves_half_of_what_was_taken_in() {
     for (seed, has_keyspaces) in [(6, true), (7, false)] {
@@ -360,9 +363,9 @@ fn no_crash_leaves_half_of_what_was_taken_in() {
     }
 }
 
-/// A keyspace is made in the manifest, which is synced, while the writes before it may be lost with the log's end. Its first
-/// partition says up to which sequence number it has nothing in the log; that number was used again after the crash, and
-/// the next replay skipped the keyspace's first writes.
+/// A keyspace is created in the manifest, which is synced, while earlier writes may be lost with the end of the log. Its first
+/// partition records the sequence number up to which it has no entries in the log; that number was assigned again after the crash,
+/// and the next replay skipped the first writes of the keyspace.
 #[test]
 fn writes_to_a_keyspace_made_behind_lost_writes_are_replayed() {
     let memory = MemVfs::new();
@@ -395,8 +398,8 @@ fn crashes_in(memory: &MemVfs, faults: &FaultVfs, seeds: u64, work: impl FnOnce(
     found
 }
 
-/// The log was left out from its first segment on, whose header had not reached the disk. The recovery removed both segments of
-/// it while its own was not on the disk yet: a second crash left the second one alone, behind a beginning that was missed.
+/// The header of the first segment had not reached the disk, so the whole log was dropped. The recovery removed both segments before
+/// its own was durable: after a second crash only the second segment existed, and the first one was reported as missing.
 #[test]
 fn a_crash_within_recovery_leaves_no_end_of_a_log_without_its_beginning() {
     let memory = MemVfs::new();
@@ -415,7 +418,7 @@ fn a_crash_within_recovery_leaves_no_end_of_a_log_without_its_beginning() {
     let is_there = |memory: MemVfs| open(Arc::new(memory)).first().unwrap().is_some();
     let mut count = 0;
     for crashed in crashes.iter().filter(is_cut_at_its_front).take(20) {
-        // From its table, where the flush had come so far.
+        // From its table, if the flush had written it.
         let expected = is_there(crashed.crash_clone(0));
         let recovered = FaultVfs::new(Arc::new(crashed.clone()));
         let second = crashes_in(crashed, &recovered, 16, || drop(open(Arc::new(recovered.clone()))));
@@ -427,8 +430,8 @@ fn a_crash_within_recovery_leaves_no_end_of_a_log_without_its_beginning() {
     assert!(count > 1_000, "{count}");
 }
 
-/// A flush that writes no table does not sync the folder for one: the segment that is the first one from then on was lost, and the
-/// next one was there.
+/// A flush that writes no table does not sync the folder: the segment that became the first one was lost, although the next one
+/// existed.
 #[test]
 fn a_crash_after_a_flush_without_tables_leaves_no_log_without_its_beginning() {
     let memory = MemVfs::new();
@@ -443,8 +446,8 @@ fn a_crash_after_a_flush_without_tables_leaves_no_log_without_its_beginning() {
     }
 }
 
-/// A replay sealed a memtable in the midst of a batch. The flush of one half survived, and the log, which a killed process had
-/// not synced, did not.
+/// A replay rotated a memtable in the middle of a batch. The flush of one half survived; the log, which a killed process had not
+/// synced, did not.
 #[test]
 fn no_crash_after_a_kill_leaves_half_a_batch_that_was_replayed() {
     let options = || Options { log_bytes_max: 1 << 30, ..inline_options() };
@@ -474,7 +477,7 @@ fn no_crash_after_a_kill_leaves_half_a_batch_that_was_replayed() {
 /// The acknowledgements of threads, for the check of one crash.
 type Picture = (u64, MemVfs, [u64; 3]);
 
-/// Writers in groups along with workers: power fails before every n-th operation of any of the threads.
+/// Writers in groups and workers: a power failure before every n-th operation of any thread.
 #[test]
 fn no_crash_under_threads_loses_synced_writes_or_leaves_half_a_batch() {
     const INTERVAL: u64 = 9;
@@ -492,7 +495,7 @@ fn no_crash_under_threads_loses_synced_writes_or_leaves_half_a_batch() {
         Rule::slow(move |_| {
             let number = count.fetch_add(1, Ordering::SeqCst);
             if number.is_multiple_of(INTERVAL) {
-                // Everything acknowledged before the picture must be on it.
+                // Everything that was acknowledged before the crash must be found.
                 let acknowledged = acknowledged.each_ref().map(|count| count.load(Ordering::SeqCst));
                 let picture = (number, memory.crash_clone(number), acknowledged);
                 taken.lock().unwrap().push(picture);

@@ -43,7 +43,7 @@ fn false_reads(db: &Db) -> u64 {
     db.statistics().filters.iter().map(|level| level.checked - level.negative - level.true_positive).sum()
 }
 
-/// Looks up absent keys, nine of ten of them in the first tenth of the keys, and gives the share of false reads.
+/// Looks up absent keys, nine of ten of them in the first tenth of the keys; returns the share of false-positive reads.
 fn look_up(db: &Db, keyspace: &Keyspace, random: &mut Random, count: u64) -> f64 {
     let before = false_reads(db);
     for _ in 0..count {
@@ -89,7 +89,7 @@ fn units_are_loaded_for_tables_with_false_positives() {
     let (loaded, _) = units(&db);
     assert!(loaded * 10 > on_disk * 3 && loaded < on_disk, "{loaded} of {on_disk}");
     println!("false reads: {all_rate} with all units, {first} at first, {learned} learned");
-    // A plain filter of the same memory, 6 bits a key, errs at 0.058.
+    // A plain filter of the same memory, 6 bits per key, has a rate of 0.058.
     assert!(learned < 0.62 * 0.058, "{learned} after {first}, {all_rate} with all units");
     assert_eq!(statistics.corrupt_filters, 0);
     assert!(db.verify().unwrap().is_sound());
@@ -127,10 +127,10 @@ fn key_of(table: usize, number: u64) -> Vec<u8> {
     format!("{table:02}/{number:012}").into_bytes()
 }
 
-/// A store of a hundred tables that lie side by side in one run, read into memory.
+/// A store of a hundred tables in one run, read into memory.
 fn adjacent_tables(vfs: &MemVfs, filter: &str) -> (Db, Keyspace) {
     let db = open_in_memory(vfs, inline_options()).unwrap();
-    // One block a table makes small indexes: it is filters that are compared.
+    // One block per table makes indexes small, so that filters take most of the memory.
     let options =
         KeyspaceOptions { block_bytes: 64 << 10, filters: filters(filter), ..KeyspaceOptions::default() };
     let keyspace = db.create_keyspace("k", options).unwrap();
@@ -178,7 +178,7 @@ impl Lookups {
     }
 }
 
-/// A small version of the experiment `bloom-elastic`: half of the units fit, and which those are is the store's choice.
+/// A small version of the experiment `bloom-elastic`: half of the units fit, and the store chooses them.
 #[test]
 fn half_of_the_units_come_close_to_the_best_choice_and_scattered_lookups_lose_nothing() {
     let (elastic_vfs, plain_vfs) = (MemVfs::new(), MemVfs::new());
@@ -203,7 +203,7 @@ fn half_of_the_units_come_close_to_the_best_choice_and_scattered_lookups_lose_no
         let before = false_reads(&plain_db);
         same.run(&plain_keyspace, 250_000);
         let plain = (false_reads(&plain_db) - before) as f64;
-        // Two units err as a plain filter of their size.
+        // Two units have the rate of a plain filter of their size.
         let unit_fpr = (plain / 250_000.0).sqrt();
         let table = |share: &f64| TableUnits {
             hotness: *share,

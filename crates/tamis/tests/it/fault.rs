@@ -1,9 +1,11 @@
-//! Every file operation of a scenario fails once, in each of several ways; and from each one on, all of them.
+//! Every file operation of a scenario fails once, in each of several ways; and from each operation on, all of them fail.
 //!
-//! Each call gives `Ok` or an error of the file system; what was acknowledged stays readable in the same handle, after a
-//! crash (as far as it was synced) and after an open; what failed is there as a whole or not at all. A failed sync is final: writes are
-//! refused, reads continue. Anything else is not: once the fault is gone, writes work again. Failures of the background
-//! are reported. Nothing stays in the folder that the store does not need.
+//! - Each call returns `Ok` or an error of the file system.
+//! - Acknowledged writes stay readable in the same handle, after an open, and (if they were synced) after a crash.
+//! - A failed batch is present completely or not at all.
+//! - A failed sync is final: writes are refused, reads continue. After any other fault, writes work again once the fault is gone.
+//! - Failures of background jobs are reported.
+//! - The folder contains no files that the store does not need.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +28,7 @@ use crate::{
     support::{FOLDER, Random, inline_options, small_keyspace},
 };
 
-/// A clock that notices a thread that goes round in circles.
+/// A clock that detects an endless loop.
 #[derive(Debug, Default)]
 struct PatientClock {
     clock: ManualClock,
@@ -49,7 +51,7 @@ impl Clock for PatientClock {
     }
 }
 
-/// Keeps what the store tells.
+/// Records the events of the store.
 #[derive(Debug, Default)]
 struct Listener {
     failures: Mutex<Vec<String>>,
@@ -70,23 +72,23 @@ impl EventListener for Listener {
 #[derive(Debug, Clone)]
 struct Record {
     step: Step,
-    /// Shows without other records whether a write is there.
+    /// Shows whether a write is present, independently of other records.
     mark: Vec<u8>,
     is_acknowledged: bool,
-    /// A change of the manifest that failed and was found nevertheless: certain once a store was opened with it.
+    /// A change of the manifest that failed and was found nevertheless: certain after a store was opened with it.
     may_vanish: bool,
 }
 
-/// A program, its store, and the acknowledgements it got.
+/// A program, its store, and the acknowledgements that it received.
 struct World {
     memory: MemVfs,
     faults: FaultVfs,
     listener: Arc<Listener>,
     db: Option<Db>,
     records: Vec<Record>,
-    /// The acknowledged records before this one survive the machine.
+    /// The acknowledged records before this one are durable.
     durable: usize,
-    /// The contents that the handle shows.
+    /// The content that the handle returns.
     state: State,
     mark_count: usize,
     error_count: usize,
@@ -94,18 +96,18 @@ struct World {
     is_refused: bool,
 }
 
-/// Which acknowledged writes may be gone.
+/// The acknowledged writes that may be lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Loss {
     /// Nothing.
     None,
-    /// The end that waited in the process.
+    /// The deferred ones at the end.
     Deferred,
-    /// The end that was not synced.
+    /// The unsynced ones at the end.
     Unsynced,
 }
 
-/// Only what the file system does to a store may come out of it.
+/// Only errors of the file system are allowed.
 fn check_kind(error: &Error) {
     assert!(
         matches!(error, Error::Io { .. } | Error::DiskFull { .. } | Error::WritesRefused { .. }),
@@ -113,7 +115,7 @@ fn check_kind(error: &Error) {
     );
 }
 
-/// A copy of the folder as another process would find it.
+/// A copy of the folder in the state that another process would find.
 fn copy(memory: &MemVfs) -> MemVfs {
     let target = MemVfs::new();
     let folder = Path::new(FOLDER);
@@ -168,7 +170,7 @@ impl World {
         self.error_count += 1;
     }
 
-    /// The step as it makes sense now: some of those before it may have failed.
+    /// The step, adapted to the current state: some earlier steps may have failed.
     fn fitting(&mut self, step: &Step) -> Option<Record> {
         self.mark_count += 1;
         let mark = format!("mark/{:04}", self.mark_count).into_bytes();
@@ -219,7 +221,7 @@ impl World {
         }
     }
 
-    /// Closes the store, and looks at it as the next process will find it.
+    /// Closes the store, and checks the state that the next process will find.
     fn close(&mut self) {
         let Some(db) = self.db.take() else { return };
         let loss = match db.close() {
@@ -246,7 +248,7 @@ impl World {
         self.records = records.map(found).collect();
     }
 
-    /// The contents of a store in `memory`, and the records that make them.
+    /// The content of a store in `memory`, and the records that produce it.
     fn look_at(&self, memory: MemVfs, loss: Loss) -> (State, Vec<usize>) {
         let db = self.open(Arc::new(memory)).expect("without faults the store opens");
         let found = read_all(&db, &self.state).expect("without faults the store can be read");
@@ -256,7 +258,7 @@ impl World {
         (found, records)
     }
 
-    /// The records that make what was found, if any do.
+    /// The records that produce the found state, if any do.
     fn explain(&self, found: &State, loss: Loss) -> Vec<usize> {
         let is_there = |record: &Record| found["default"].contains_key(&record.mark);
         let mut lost = None;
@@ -284,7 +286,7 @@ impl World {
                 (false, false) => {}
             }
         }
-        // Of the failed changes of the manifest any may have happened.
+        // Any of the failed changes of the manifest may have happened.
         let is_uncertain = |record: &Record| {
             matches!(record.step, Step::Create(_) | Step::Drop(_) | Step::Ingest(_))
                 && (!record.is_acknowledged || loss == Loss::Unsynced && record.may_vanish)
@@ -315,15 +317,15 @@ impl World {
         panic!("found what no records make: {differences:#?}");
     }
 
-    /// The handle shows what was acknowledged and nothing else.
+    /// The handle returns the acknowledged writes and nothing else.
     fn check_handle(&self) {
         let Some(db) = &self.db else { return };
         let found = read_all(db, &self.state).expect("without faults reads continue");
         assert!(found == self.state, "the handle shows another state: {}", difference(&found, &self.state));
     }
 
-    /// The faults are gone: reads and, unless a sync failed, writes continue in the same handle. Whatever
-    /// happened, the next open finds all that it has to.
+    /// The faults are gone: reads and, unless a sync failed, writes continue in the same handle. In any case the next open finds all
+    /// writes that must survive.
     fn check_end(&mut self, random: &mut Random) {
         self.faults.clear_rules();
         self.check_handle();
@@ -355,7 +357,7 @@ impl World {
         db.flush().expect("without faults the store can be flushed");
         let mut names: Vec<String> =
             self.memory.list(Path::new(FOLDER)).unwrap().into_iter().map(|entry| entry.name).collect();
-        // Where a table was put that may have held what the log had lost.
+        // The quarantine of tables that may contain entries which the log has lost.
         names.retain(|name| name != "quarantine");
         let count = |suffix: &str| names.iter().filter(|name| name.ends_with(suffix)).count();
         let statistics = db.statistics();
@@ -383,7 +385,7 @@ const PLAN: Plan = Plan {
     has_ingests: false,
 };
 
-/// Runs the scenario with a fault at the `nth` operation; says whether it was met.
+/// Runs the scenario with a fault at the `nth` operation; returns whether the operation occurred.
 fn run_with(make_rule: &dyn Fn(u64) -> Rule, steps: &[Step], nth: u64) -> bool {
     let mut world = World::new();
     let rule = world.faults.add_rule(make_rule(nth));
@@ -396,7 +398,7 @@ fn run_with(make_rule: &dyn Fn(u64) -> Rule, steps: &[Step], nth: u64) -> bool {
     hit_count > 0
 }
 
-/// Each operation, or each `stride`-th, until the scenario meets no fault.
+/// Each operation, or each `stride`-th, until no fault occurs.
 fn sweep(stride: u64, make_rule: &dyn Fn(u64) -> Rule) {
     sweep_of(PLAN, stride, make_rule);
 }
@@ -410,7 +412,7 @@ fn sweep_of(plan: Plan, stride: u64, make_rule: &dyn Fn(u64) -> Rule) {
     println!("{} runs up to {:?}", nth / stride, make_rule(nth));
 }
 
-/// Whether the failure of this operation leaves it open what is on disk.
+/// Whether the state on disk is unknown after a failure of this operation.
 fn is_final(operation: &Operation) -> bool {
     let name = operation.file_name();
     match operation.kind {
@@ -423,8 +425,8 @@ fn is_final(operation: &Operation) -> bool {
     }
 }
 
-/// Whether nothing depends on the operation: a read of `verify`, which reports it itself; a mark that only proves what is
-/// known to be synced; an old segment of the log that can't become the next one, or stays behind.
+/// Whether the result of the operation does not matter: a read of `verify`, which reports the error itself; a mark that only proves
+/// a sync; an old log segment that can't be recycled or removed.
 fn may_be_silent(operation: &Operation) -> bool {
     let is_log = |path: &Path| path.to_string_lossy().contains(".log");
     match operation.kind {
@@ -507,8 +509,8 @@ fn the_disk_is_full_at_any_size() {
     sweep(1, &|nth| Rule::disk_full(nth * 3_100));
 }
 
-/// An edit of the manifest that fails may have reached the disk. A keyspace whose drop failed is still there for its
-/// program, and what is written to it then must not go with the drop that was never acknowledged.
+/// A failed manifest edit may have reached the disk. After a failed drop the keyspace still exists for the program, and later writes to
+/// it must not be lost through the drop that was never acknowledged.
 #[test]
 fn a_drop_that_failed_takes_no_later_writes() {
     for rule in [Rule::error_after(ErrorKind::Other), Rule::short_append(1 << 20)] {
@@ -539,7 +541,7 @@ fn put(key: &[u8], length: usize) -> Step {
     Step::Write(vec![Entry { keyspace: "default".to_owned(), key: key.to_vec(), edit }], Durability::Synced)
 }
 
-/// The rule of the step function is that every write after a failed sync is refused; here it is seen to apply.
+/// The step function expects that every write after a failed sync is refused; this test shows that it happens.
 #[test]
 fn a_failed_sync_is_final_and_reads_continue() {
     let end = [Step::Create("z".to_owned()), Step::Flush, put(b"k", 5), Step::Persist(Durability::Synced)];

@@ -1,5 +1,5 @@
-//! Damaged filters: answers stay right, and each fault is reported and counted once, whether it is found when a table is opened or
-//! when a filter is read again that had been dropped.
+//! Damaged filters: answers stay correct, and each fault is reported and counted once, whether it is found when a table is opened or
+//! when an evicted filter is read again.
 
 use std::{
     os::unix::fs::FileExt as _,
@@ -15,7 +15,7 @@ use crate::support::{filters, inline_options};
 
 const KEY_COUNT: u64 = 6_000;
 
-/// Keeps which filters were ignored.
+/// Records the filters that were ignored.
 #[derive(Debug, Default)]
 struct Ignored(Mutex<Vec<(PathBuf, String)>>);
 
@@ -61,7 +61,7 @@ impl Store {
         reported
     }
 
-    /// Looks up absent keys of the first or second half; gives the share that a filter denied.
+    /// Looks up absent keys of the first or second half; returns the share that a filter rejected.
     fn ask(&self, half: u64, count: u64) -> f64 {
         let denied = || -> u64 { self.db.statistics().filters.iter().map(|level| level.negative).sum() };
         let before = denied();
@@ -80,7 +80,7 @@ impl Store {
     }
 }
 
-/// Two adjacent tables with the even numbers of each half, and filter files for them if `rebuilt` says so.
+/// Two adjacent tables with the even numbers of each half, and filter files for them if `rebuilt` is true.
 fn fill(filter: &str, rebuilt: Option<&str>) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open_with(folder.path(), inline_options()).unwrap();
@@ -100,7 +100,7 @@ fn fill(filter: &str, rebuilt: Option<&str>) -> TempDir {
     folder
 }
 
-/// The files with a suffix, and where the filter begins in each.
+/// The files with a suffix, and the start of the filter in each.
 fn encoded_filters(folder: &Path, suffix: &str) -> Vec<(PathBuf, u64)> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<_> =
@@ -114,7 +114,7 @@ fn encoded_filters(folder: &Path, suffix: &str) -> Vec<(PathBuf, u64)> {
     paths.into_iter().map(filter_of).collect()
 }
 
-/// Changes a byte in place: whoever has the file open sees it.
+/// Changes a byte in place: every process that has the file open sees it.
 fn damage((path, offset): &(PathBuf, u64), at: u64) {
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
     let mut byte = [0];
@@ -178,7 +178,7 @@ fn a_damaged_unit_is_reported_and_the_others_stay_in_use() {
             let ignored = store.ignored();
             assert_eq!(ignored.len(), 1, "{access:?} {suffix}: {ignored:?}");
             assert_eq!(ignored[0].0, places[0].0);
-            // A mapped filter is taken in one piece, and one of a file gives way to the table's own.
+            // A mapped filter is used as a whole, and a damaged filter file is replaced by the table's own filter.
             let least = match (access, suffix) {
                 (Access::Mapped, "table") => 0.0,
                 _ => 0.95,
@@ -196,7 +196,7 @@ fn a_damaged_unit_is_reported_and_the_others_stay_in_use() {
     }
 }
 
-/// A mapped filter is never dropped.
+/// A mapped filter is never evicted.
 #[test]
 fn a_filter_that_was_dropped_and_then_damaged_is_reported_once() {
     for access in [Access::Buffered, Access::Direct] {
@@ -207,7 +207,7 @@ fn a_filter_that_was_dropped_and_then_damaged_is_reported_once() {
             store.check_answers();
             let all = store.db.statistics().cache_pinned_bytes;
             drop(store);
-            // Room for all but half of a filter.
+            // Memory for all but half of a filter.
             let store = Store::open(folder.path(), access, all - KEY_COUNT / 2 * 10 / 8 / 2);
             assert!(store.ask(0, 300) > 0.95);
             assert!(store.ask(1, 3_000) > 0.5, "it comes in as it is asked more often");
@@ -235,7 +235,7 @@ fn a_unit_that_was_dropped_and_then_damaged_is_reported_once() {
         store.check_answers();
         let all = store.db.statistics().cache_pinned_bytes;
         drop(store);
-        // Room for half of the units.
+        // Memory for half of the units.
         let store = Store::open(folder.path(), access, all - KEY_COUNT * 12 / 8 / 2);
         assert!(store.ask(0, 100) > 0.95);
         store.ask(1, 40_000);

@@ -1,4 +1,4 @@
-//! Fixed bugs, each named by the behaviour that users get now.
+//! Fixed bugs, each named by the current behaviour.
 
 use std::{
     io::ErrorKind,
@@ -23,8 +23,8 @@ fn files_with(vfs: &MemVfs, part: &str) -> Vec<String> {
     entries.into_iter().map(|entry| entry.name).filter(|name| name.contains(part)).collect()
 }
 
-/// The folder was looked at before the lock was taken: a database that another process made and closed in between was
-/// replaced by an empty one.
+/// The folder was inspected before the lock was taken: a database that another process created and closed in between was replaced
+/// by an empty one.
 #[test]
 fn a_database_that_is_made_while_another_open_waits_for_the_lock_is_kept() {
     let memory = MemVfs::new();
@@ -48,7 +48,7 @@ fn a_database_that_is_made_while_another_open_waits_for_the_lock_is_kept() {
     assert_eq!(db.get("key").unwrap().as_deref(), Some(b"value".as_slice()));
 }
 
-/// After a failed step a cursor stood nowhere, and a later step panicked or ended the scan in silence.
+/// After a failed step a cursor had no position, and a later step panicked or ended the scan silently.
 #[test]
 fn a_failed_seek_is_an_error_once_and_a_later_seek_heals_the_scan() {
     let fault = FaultVfs::new(Arc::new(MemVfs::new()));
@@ -89,7 +89,7 @@ fn a_failed_flush_leaves_no_file_behind() {
     assert_eq!(files_with(&memory, ".table").len(), 1);
 }
 
-/// One file that could not be removed kept all that waited behind it until the next open.
+/// One file that could not be removed blocked the removal of all later ones until the next open.
 #[test]
 fn a_file_that_can_not_be_removed_is_tried_again_and_holds_up_no_other() {
     let memory = MemVfs::new();
@@ -144,7 +144,7 @@ fn a_damaged_table_keeps_no_other_keyspace_from_being_flushed_and_compacted() {
     db.compact_range::<&[u8]>(&sound, ..).unwrap();
 }
 
-/// A batch knew its store by an address. A store that was opened after the first was closed could get the same address, and then
+/// A batch identified its store by an address. A store that was opened after the first one was closed could have the same address, and
 /// accepted the batch: a key of the first store appeared in the second.
 #[test]
 fn a_batch_of_a_closed_store_is_refused_by_every_later_store() {

@@ -1,5 +1,5 @@
-//! Deleted and obsolete entries are compacted away although no level is over its size: space and reads come back without a call,
-//! as soon as no snapshot needs them, at a bounded cost.
+//! Compactions drop deleted and obsolete entries although no level exceeds its size: space and read speed are restored without a
+//! call, as soon as no snapshot needs the entries, at a bounded cost.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -122,8 +122,8 @@ fn overwritten(count: u64, has_snapshot: bool) -> (Store, Option<tamis::Snapshot
     (store, snapshot)
 }
 
-/// Versions that a snapshot kept in the same tables as newer ones are gone after it. (Versions that newer ones in other levels
-/// hide are merged when a level is due, as without a snapshot.)
+/// Versions that a snapshot kept in the same tables as newer ones are dropped after its release. (Versions that are hidden by other
+/// levels are merged when a level is due, as without a snapshot.)
 #[test]
 fn obsolete_versions_are_reclaimed_after_their_snapshot() {
     const COUNT: u64 = 30_000;
@@ -214,7 +214,7 @@ impl EventListener for GarbageBytes {
     }
 }
 
-/// Random writes of `key_count` keys of which this share are deletes: bytes written by compactions of garbage, and by all others.
+/// Random writes of `key_count` keys, a share of them deletes: bytes written by compactions of garbage, and by all others.
 fn extra_writes(key_count: u64, delete_percent: u64) -> (u64, u64) {
     let listener = Arc::new(GarbageBytes::default());
     let reported: Arc<dyn EventListener> = Arc::<GarbageBytes>::clone(&listener);
@@ -260,7 +260,7 @@ fn a_queue_stays_small() {
     assert!(store.entries() < 4_000, "{} entries", store.entries());
 }
 
-/// Lets the workers of a store run, whose progress a test can only look at.
+/// Lets the workers of a store run; a test can only observe their progress.
 #[expect(clippy::disallowed_methods, reason = "the workers run by the clock of the operating system")]
 fn wait(time: Duration) {
     std::thread::sleep(time);

@@ -39,7 +39,7 @@ impl Program {
         self.models.entry(name).or_default().remove(key);
     }
 
-    /// Numbered keys with values that tell their round; every seventh key is deleted instead.
+    /// Numbered keys with values that contain their round; every seventh key is deleted instead.
     fn round(&mut self, name: &'static str, round: u32, numbers: std::ops::Range<u32>) {
         let mut batch = WriteBatch::new();
         for number in numbers {
@@ -54,7 +54,7 @@ impl Program {
     }
 }
 
-/// Compression is left out: what its crates write may change, what they wrote stays readable (the golden tables).
+/// Without compression: the output of its crates may change; the golden tables show that old output stays readable.
 fn options() -> KeyspaceOptions {
     KeyspaceOptions {
         filters: Filters::bits_per_level([12.0, 8.0, 0.0]),
@@ -63,8 +63,8 @@ fn options() -> KeyspaceOptions {
     }
 }
 
-/// Makes the database: tables of two levels, runs at L0, a filter file, a key column, tombstones, a value larger than
-/// a block, a dropped keyspace, and a log that is to be replayed.
+/// Creates the database: tables of two levels, runs at L0, a filter file, a key column, tombstones, a value larger than a block, a
+/// dropped keyspace, and a log to replay.
 fn write_all(vfs: &MemVfs) -> Models {
     let db = open_in_memory(vfs, inline_options()).unwrap();
     db.create_keyspace("events", KeyspaceOptions { key_column: true, size_ratio: 4, ..options() }).unwrap();
@@ -82,7 +82,7 @@ fn write_all(vfs: &MemVfs) -> Models {
     program.round("users", 2, 50..120);
     program.db.flush().unwrap();
     program.db.rebuild_filters(&program.db.keyspace("users").unwrap(), &[TableFilter::bits(16.0)]).unwrap();
-    // Over all keyspaces, in the log alone.
+    // In all keyspaces, only in the log.
     let mut batch = WriteBatch::new();
     let large: Vec<u8> = (0..9_000_u32).map(|index| (index % 251) as u8).collect();
     program.put(&mut batch, "default", b"large", &large);

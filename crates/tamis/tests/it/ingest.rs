@@ -1,7 +1,7 @@
 //! Tables built outside of the store: refusals, installed tables, and writers during an ingest.
 //!
-//! That an ingest is whole or not there, whatever fails, is in `crash.rs` and `fault.rs`; that it is newer than all before it and
-//! older than all behind it, through snapshots, compactions and reopens, in `model.rs`.
+//! `crash.rs` and `fault.rs` test that an ingest is atomic whatever fails. `model.rs` tests that it is newer than all earlier writes
+//! and older than all later ones, with snapshots, compactions and reopens.
 
 use std::{
     path::Path,
@@ -27,13 +27,13 @@ fn build(vfs: &MemVfs, path: &str, numbers: std::ops::Range<u32>, text: &str) {
     table.finish().unwrap();
 }
 
-/// Nothing of the store's folder is left behind by what was refused.
+/// A refused ingest leaves no file in the folder of the store.
 fn table_count(vfs: &MemVfs) -> usize {
     let entries = vfs.list(Path::new(FOLDER)).unwrap();
     entries.iter().filter(|entry| entry.name.ends_with(".table")).count()
 }
 
-/// There is no listener to tell.
+/// There is no listener.
 #[test]
 fn filters_that_cannot_be_built_are_reported_with_the_table() {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
@@ -239,7 +239,7 @@ fn an_ingest_deletes_ranges_and_keeps_the_keys_of_its_tables() {
     drop(before);
     db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
     check(&db);
-    // A table of deletes alone.
+    // A table that contains only deletes.
     let mut table = keyspace.table_writer("/deletes.table").unwrap();
     table.delete_range::<&[u8]>(..).unwrap();
     db.ingest(&keyspace, [table.finish().unwrap().path]).unwrap();
@@ -292,7 +292,7 @@ fn open_copy(memory: &MemVfs, folder: &str) -> Db {
     Db::open_on(Arc::new(memory.clone()), folder, inline_options(), Runtime::deterministic(7)).unwrap()
 }
 
-/// Writers that never pause do not starve an ingest, and what they write later is above it.
+/// Writers that never pause do not starve an ingest, and their later writes are newer than it.
 #[test]
 fn an_ingest_gets_its_turn_among_writers() {
     let vfs = MemVfs::new();

@@ -1,4 +1,4 @@
-//! Keyspaces that are made, dropped and made again: what of them survives, what does not, and what they may cost others.
+//! Keyspaces that are created, dropped and created again: their content after each step, and their cost for other keyspaces.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -125,7 +125,7 @@ fn a_name_that_is_taken_again_begins_empty_however_the_database_ends() {
                     db = open(&vfs);
                 }
                 4 => {
-                    // The machine loses power: what was synced is there, and so are all keyspaces.
+                    // Power failure: synced writes survive, and so do all keyspaces.
                     db.persist(Durability::Synced).unwrap();
                     let after = vfs.crash_clone(seed + step);
                     drop(db);
@@ -193,14 +193,14 @@ fn options_stay_with_their_keyspace() {
     for _ in 0..3 {
         let db = open_again(&vfs, &db);
         assert_eq!(db.keyspace("k").unwrap().options(), &options);
-        // The options of a keyspace that is there are not changed by asking for others.
+        // Opening an existing keyspace with other options does not change its options.
         let found = db.get_or_create_keyspace("k", KeyspaceOptions::default()).unwrap();
         assert_eq!(found.options(), &options);
         assert_eq!(db.default_keyspace().options(), &KeyspaceOptions::default());
     }
 }
 
-/// Closes what is open and opens it again.
+/// Closes the store and opens it again.
 fn open_again(vfs: &MemVfs, db: &Db) -> Db {
     db.clone().close().unwrap();
     open(vfs)

@@ -1,8 +1,7 @@
-//! A process is killed while its threads write, again and again in the same store: every batch that it acknowledged is
-//! there and whole.
+//! A process is killed while its threads write, again and again in the same store: every acknowledged batch is complete.
 //!
-//! The test starts itself as the process that is killed. That process writes each acknowledgement to its standard output; the
-//! lines that are there when it is dead were acknowledged.
+//! The test starts itself as the process that is killed. That process writes each acknowledgement to its standard output; these
+//! lines are the acknowledged batches.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -23,7 +22,7 @@ const FOLDER_VARIABLE: &str = "TAMIS_TEST_KILL_FOLDER";
 const TABLE_VARIABLE: &str = "TAMIS_TEST_KILL_TABLE";
 const THREAD_COUNT: u64 = 3;
 const ROUND_COUNT: u64 = 20;
-/// The process ends after so many batches for each thread if it is not killed.
+/// Batches of each thread after which the process ends if it is not killed.
 const BATCH_COUNT_MAX: u64 = 20_000;
 
 fn open(folder: &Path) -> tamis::Result<(Db, [Keyspace; 2])> {
@@ -42,7 +41,7 @@ fn value(thread: u64, number: u64) -> Vec<u8> {
     vec![random.next() as u8; 8 + random.below(9_000) as usize]
 }
 
-/// How many batches of a thread are there; each must be whole, and none before them missing.
+/// The number of batches of a thread that exist; each must be complete, and no earlier one may be missing.
 fn count_batches(keyspaces: &[Keyspace; 2], thread: u64) -> u64 {
     let [left, right] = keyspaces.each_ref().map(|keyspace| {
         let entries = keyspace.prefix(format!("{thread}/"));
@@ -58,7 +57,7 @@ fn count_batches(keyspaces: &[Keyspace; 2], thread: u64) -> u64 {
     left.len() as u64
 }
 
-/// The work of a thread of the killed process. Every third batch is not synced: it must survive the process only.
+/// The work of a thread of the killed process. Every third batch is not synced: it must survive only a crash of the process.
 fn write_batches(db: &Db, keyspaces: &[Keyspace; 2], thread: u64) -> tamis::Result<()> {
     for number in count_batches(keyspaces, thread)..BATCH_COUNT_MAX {
         let [left, right] = keyspaces;
@@ -77,7 +76,7 @@ fn write_batches(db: &Db, keyspaces: &[Keyspace; 2], thread: u64) -> tamis::Resu
     Ok(())
 }
 
-/// The process that is killed; does nothing where the variable does not ask for it.
+/// The process that is killed; does nothing if the environment variable is not set.
 #[test]
 fn child() {
     let Some(folder) = std::env::var_os(FOLDER_VARIABLE) else { return };
@@ -101,7 +100,7 @@ fn table_writer_child() {
         if number == 100_000 {
             std::io::stdout().write_all(b"\nwriting\n").expect("the parent listens");
         }
-        // Until it is killed; not without end if the parent is.
+        // Until it is killed, or the parent is.
         if number > 100_000 && std::io::stdout().write_all(b".").is_err() {
             return;
         }
@@ -123,8 +122,7 @@ fn start_child(test: &str, variable: &str, path: &Path) -> Child {
         .expect("the test can start itself")
 }
 
-/// Kills a process that has begun to open the store after so many acknowledgements and a short while more; all
-/// acknowledgements that it gave.
+/// Kills a process a short time after it has opened the store and written a number of acknowledgements; returns all of them.
 fn run_and_kill(folder: &Path, wait_count: u64, spin_count: u64) -> Vec<(u64, u64)> {
     let mut process = start(folder);
     let mut output = BufReader::new(process.stdout.take().expect("it is piped"));

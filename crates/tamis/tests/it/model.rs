@@ -1,4 +1,4 @@
-//! The database against `BTreeMap`: random operations with snapshots, flushes, compactions and reopens in the list.
+//! The database compared with a `BTreeMap`: random operations, including snapshots, flushes, compactions and reopens.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -70,7 +70,7 @@ fn check_scan(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut Rando
 /// Walks a scan back and forth with seeks.
 fn check_walk(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut Random) {
     let entries: Vec<_> = model.iter().filter(|(key, _)| contains(bounds, key)).collect();
-    // The entry that `move_next` gives next.
+    // The entry that `move_next` returns next.
     let mut next = 0_usize;
     let mut is_on = false;
     for _ in 0..12 {
@@ -255,7 +255,7 @@ impl World {
         }
     }
 
-    /// Takes in tables of disjoint keys that were built outside.
+    /// Ingests tables of disjoint keys that were built outside of the store.
     fn ingest(&mut self, index: usize, random: &mut Random) {
         let keyspace = self.keyspace(index);
         let entries: Model = (0..1 + random.below(40)).map(|_| (key(random), value(random))).collect();

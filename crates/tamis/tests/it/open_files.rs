@@ -1,4 +1,4 @@
-//! A process that may have few files open.
+//! A process with a low limit of open files.
 //!
 //! The test starts itself with a limit of 64 descriptors.
 
@@ -68,7 +68,7 @@ fn read_and_write(access: Access, folder: &std::path::Path) -> tamis::Result<()>
     Ok(())
 }
 
-/// The process with the limit; does nothing where the variable does not ask for it.
+/// The process with the limit; does nothing if the environment variable is not set.
 #[test]
 fn child() {
     let Some(folder) = std::env::var_os(FOLDER_VARIABLE) else { return };

@@ -1,4 +1,4 @@
-//! Every option matters: what each of them changes, seen from outside.
+//! The observable effect of every option.
 
 use std::{
     path::Path,
@@ -89,7 +89,7 @@ fn deferred_writes_wait_in_the_process_up_to_their_bound() {
     assert!(none_waits > 1_000, "{none_waits} bytes were given to the system");
 }
 
-/// Writes as many entries of 100 bytes in a random order, and waits for what becomes due.
+/// Writes a number of entries of 100 bytes in random order, and waits for all due jobs.
 fn fill(db: &Db, options: KeyspaceOptions, count: u64) -> Keyspace {
     let keyspace = db.create_keyspace("k", options).unwrap();
     let mut random = Random(1);

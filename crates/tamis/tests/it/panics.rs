@@ -1,5 +1,5 @@
-//! Code of the program that panics inside of the store: its file system at every operation, its clock at every call, its event
-//! listener at every event, on the writing thread and on workers.
+//! Code of the program panics inside of the store: the file system at every operation, the clock at every call, the event listener at
+//! every event, on the writing thread and on workers.
 //!
 //! Each call then returns `Ok` or a typed error. Writes are refused with the text of the panic, reads continue, close returns, and
 //! the store opens again with all acknowledged writes.
@@ -38,7 +38,7 @@ impl Fuse {
         assert_ne!(self.0.fetch_sub(1, Ordering::SeqCst), 1, "{TEXT}");
     }
 
-    /// Whether a fuse that was made for some call has panicked.
+    /// Whether the fuse of some call has panicked.
     fn is_burnt(&self, nth: i64) -> bool {
         nth > 0 && self.0.load(Ordering::SeqCst) <= 0
     }

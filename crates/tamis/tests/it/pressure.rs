@@ -1,7 +1,7 @@
 //! Writers that are faster than the disk are throttled, memory stays bounded, and nothing waits forever.
 //!
-//! The disk of these tests is as slow as a clock that is stopped unless every thread of the database waits for it:
-//! what is asserted is how often and how long in that time, and never the machine's.
+//! The disk and the clock of these tests are simulated: the clock advances only while every thread of the database waits. The tests
+//! check counts and durations in simulated time, independently of the machine.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,10 +20,10 @@ use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule};
 
 use crate::support::{FOLDER, Random, small_keyspace};
 
-/// How long a waiting thread waits in earnest until it looks at the simulated time.
+/// The real time after which a waiting thread checks the simulated time.
 const POLL: Duration = Duration::from_micros(100);
 
-/// Time that the test's thread moves, when all workers wait.
+/// The simulated time, which the test's thread advances when all workers wait.
 #[derive(Debug, Default)]
 struct SimulatedClock {
     state: Mutex<SimulatedState>,
@@ -33,20 +33,20 @@ struct SimulatedClock {
 #[derive(Debug, Default)]
 struct SimulatedState {
     now: Duration,
-    /// Each move of time asks every worker whether it still waits.
+    /// At each advance of time every worker is asked whether it still waits.
     question: u64,
-    /// Workers that wait: until when, and the last question that they answered.
+    /// Waiting workers: the end of the wait, and the last question that they answered.
     waiting: BTreeMap<u64, (Duration, u64)>,
     worker_count: usize,
-    /// The disk takes no time any more: the test ends.
+    /// The disk takes no more time: the test ends.
     is_over: bool,
-    /// When the disk is done with what it was given.
+    /// When the disk has finished all its work.
     disk_free_at: Duration,
     workers: Vec<(ThreadId, u64)>,
 }
 
 impl SimulatedClock {
-    /// Moves the time forward by `by`, from one moment at which a worker continues to the next.
+    /// Advances the time by `by`, in steps at which some worker continues.
     fn advance(&self, by: Duration) {
         let mut state = self.state.lock();
         let target = state.now + by;
@@ -73,7 +73,7 @@ impl SimulatedClock {
         state.workers.iter().find(|(thread, _)| *thread == current).map(|(_, worker)| *worker)
     }
 
-    /// Called by the disk: `bytes` take their time on the worker that writes them.
+    /// Called by the disk: the worker that writes `bytes` waits for their time.
     fn use_disk(&self, bytes: u64, bytes_per_second: u64) {
         let Some(worker) = self.worker() else { return };
         let mut state = self.state.lock();
@@ -136,7 +136,7 @@ impl Spawner for SimulatedSpawner {
     }
 }
 
-/// Lets the workers go when the test ends, so that the database can be closed.
+/// Releases the workers when the test ends, so that the database can be closed.
 struct Over(Arc<SimulatedClock>);
 
 impl Drop for Over {
@@ -149,14 +149,14 @@ fn pressed_keyspace() -> KeyspaceOptions {
     KeyspaceOptions { memtable_bytes: 128 << 10, table_bytes: 128 << 10, ..KeyspaceOptions::default() }
 }
 
-/// Fills a store through a disk of so many bytes a second; gives its statistics and the longest time without a write.
+/// Fills a store on a disk with a number of bytes per second; returns its statistics and the longest time without a write.
 fn fill(bytes_per_second: u64, workers: usize, write_bytes: u64) -> (tamis::Statistics, Duration) {
     let clock = Arc::new(SimulatedClock::default());
     let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
     let disk = Arc::clone(&clock);
     let slow =
         move |operation: &tamis_vfs::Operation| disk.use_disk(operation.length_bytes, bytes_per_second);
-    // Tables alone: they are written outside of all locks, so that no worker waits for one that waits for time.
+    // Only tables: they are written outside of all locks, so that no worker waits for one that waits for time.
     vfs.add_rule(Rule::slow(slow).on(&[OperationKind::Append]).path(".t"));
     let spawner = Arc::new(SimulatedSpawner(Arc::clone(&clock)));
     let runtime = Runtime { clock: Arc::<SimulatedClock>::clone(&clock), spawner, seed: 3 };
@@ -212,8 +212,8 @@ fn a_fill_slower_than_the_disk_is_not_slowed() {
     assert!(longest <= Duration::from_micros(160), "{longest:?}");
 }
 
-/// Fills six memtables of 8 MiB through a file system that takes `nanoseconds_per_byte` for tables; `order` gives the keys, `meanwhile`
-/// is done after each put. Gives the flushes, and how many of them went past the page cache.
+/// Fills six memtables of 8 MiB on a file system that takes `nanoseconds_per_byte` for tables; `order` returns the keys, `meanwhile` is
+/// called after each put. Returns the number of flushes, and of those that bypassed the page cache.
 fn direct_flushes(
     nanoseconds_per_byte: u64,
     order: impl Fn(u64) -> u64,
@@ -247,7 +247,7 @@ fn direct_flushes(
 #[test]
 fn a_fill_in_order_that_waits_for_flushes_goes_past_the_page_cache_and_no_other_does() {
     let nothing = |_: &Keyspace, _| {};
-    // The first shows how fast the page cache is.
+    // The first flush measures the page cache.
     assert_eq!(direct_flushes(10, |number| number, nothing), [6, 5]);
     assert_eq!(direct_flushes(1, |number| number, nothing), [6, 0], "where flushes keep up");
     let at_random = |number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -258,7 +258,7 @@ fn a_fill_in_order_that_waits_for_flushes_goes_past_the_page_cache_and_no_other_
     assert_eq!(direct_flushes(10, |number| number, read), [6, 0], "in a store that is read");
 }
 
-/// A gate that a flush waits at, and the events that writers got meanwhile.
+/// A gate at which a flush waits, and the events that writers receive meanwhile.
 #[derive(Debug)]
 struct Gate {
     is_open: Mutex<bool>,
@@ -305,7 +305,7 @@ impl EventListener for Stops {
     }
 }
 
-/// Memtables of a keyspace piled up without a bound where each batch touched another keyspace first.
+/// Memtables of a keyspace accumulated without a bound if each batch wrote to another keyspace first.
 #[test]
 fn no_keyspace_of_a_batch_piles_up_memtables() {
     for names in [["idle", "busy"], ["busy", "idle"]] {
@@ -380,7 +380,7 @@ fn with_a_failing_disk_a_full_stop_is_an_error_and_ends_with_the_failure() {
     assert_eq!(keyspace.range::<&[u8]>(..).count(), model.len() + 1);
     db.flush().unwrap();
 }
-/// Old files that could not be deleted were tried again and again, without an end, by the thread of the write.
+/// The writing thread retried the deletion of old files forever.
 #[test]
 fn old_files_that_cannot_be_deleted_stop_no_writer() {
     for kind in [OperationKind::Rename, OperationKind::Remove] {

@@ -30,7 +30,7 @@ fn cost_of<T>(db: &Db, read: impl FnOnce() -> T) -> (T, u64, u64) {
     (result, after.blocks_read - before.blocks_read, after.deleted_keys_passed - before.deleted_keys_passed)
 }
 
-/// A consumer that looks at the first entry before it deletes it.
+/// A consumer that reads the first entry before it deletes it.
 #[test]
 fn the_first_entry_of_a_queue_costs_a_few_blocks_in_any_state() {
     for memtable_bytes in [64 << 10, 1 << 20, 64 << 20] {
@@ -64,7 +64,7 @@ fn the_first_entry_of_a_queue_costs_a_few_blocks_in_any_state() {
     }
 }
 
-/// A consumer that knows its keys does not look: the first look passes all deleted keys, the second none.
+/// A consumer that knows its keys deletes without reading: the first scan passes all deleted keys, the second none.
 #[test]
 fn a_second_look_passes_no_deleted_key() {
     let vfs = MemVfs::new();
@@ -85,7 +85,7 @@ fn a_second_look_passes_no_deleted_key() {
     db.delete(key(500)).unwrap();
     let (first, _, passed) = cost_of(&db, || db.first().unwrap().unwrap());
     assert_eq!((first.0.as_ref(), passed), (&key(19_000)[..], 0));
-    // The flush writes the deleted keys no more.
+    // The flush does not write the deleted keys.
     db.flush().unwrap();
     let tables = &db.statistics().keyspaces[0].levels;
     let entry_count: u64 = tables.iter().map(|level| level.entry_count).sum();
@@ -116,7 +116,7 @@ fn scans_record_deleted_ranges_in_both_directions() {
         assert_eq!((found, passed), (1_000, 0));
         assert!(blocks < 20, "{blocks}");
         assert_eq!(before.range(&db.default_keyspace(), key(500)..key(9_500)).count(), 9_000);
-        // Seeks end behind the range as well.
+        // Seeks end after the range as well.
         let mut scan = db.range::<&[u8]>(..);
         scan.seek(key(4_000)).unwrap();
         assert!(scan.move_next().unwrap() && scan.key() == key(9_000));
@@ -125,7 +125,7 @@ fn scans_record_deleted_ranges_in_both_directions() {
     }
 }
 
-/// Writers and a reader at once: each key that is there is found, and none that is not.
+/// Writers and a reader at the same time: the reader finds exactly the existing keys.
 #[test]
 fn ranges_are_recorded_while_writers_run() {
     let vfs = MemVfs::new();
@@ -154,7 +154,7 @@ fn ranges_are_recorded_while_writers_run() {
     assert!(db.first().unwrap().is_none());
 }
 
-/// Deleted keys that are few in their table but in a row: a scan that passes them has their place compacted.
+/// Few deleted keys of a table, but in a row: after a scan has passed them, their range is compacted.
 #[test]
 fn a_scan_that_passes_many_deleted_keys_has_them_compacted() {
     let vfs = MemVfs::new();

@@ -1,4 +1,4 @@
-//! Filters that answer ranges: what scans are spared, how that is counted, and what is said of filters that can't be built.
+//! Filters that reject ranges: saved reads of scans, their statistics, and reports of filters that can't be built.
 
 use std::{
     ops::Bound,
@@ -14,7 +14,7 @@ use crate::support::{FILTERS, FOLDER, filters, inline_options, open_in_memory, s
 
 const RUN_COUNT: u64 = 4;
 
-/// Filters that can reject ranges between two neighbouring keys, and how many digests a probe needs at most.
+/// Filters that can reject ranges between two neighbouring keys, and the maximum number of digests per probe.
 const RANGE_FILTERS: [(&str, u64); 10] = [
     ("surf-real:bits=16", 0),
     ("surf-mixed:hash=2,real=16", 0),

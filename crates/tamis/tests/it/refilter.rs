@@ -11,7 +11,7 @@ fn key(number: u32) -> Vec<u8> {
     format!("key-{number:06}").into_bytes()
 }
 
-/// Even numbers are there, every tenth of them deleted again in a later run.
+/// The even numbers, every tenth of them deleted in a later run.
 fn fill(db: &Db, key_column: bool) -> Keyspace {
     let options = KeyspaceOptions { key_column, level0_runs: 8, ..small_keyspace() };
     let keyspace = db.create_keyspace("k", options).unwrap();
@@ -50,7 +50,7 @@ fn rebuilt_filters_answer_as_before_with_and_without_a_key_column() {
                 text.split(' ').filter_map(|filter| filter.parse().ok()).collect();
             db.rebuild_filters(&keyspace, &filters).unwrap();
             check(&keyspace);
-            // A file that later filters replaced goes away.
+            // The replaced filter file is deleted.
             let expected = if filters.is_empty() { 0 } else { table_count };
             assert_eq!(filter_files(&vfs), expected, "{text}");
             let designs = &db.statistics().keyspaces[1].filter_designs;
@@ -115,7 +115,7 @@ fn verify_continues_after_a_fault_and_names_each() {
     assert_eq!(offsets_in(&table, &db.verify().unwrap()), [4096, 4 * 4096, 5 * 4096]);
 }
 
-/// A damaged index, footer or properties section keeps a table from being opened, and hides none of the other faults.
+/// A table with a damaged index, footer or properties section can't be opened; all other faults are still reported.
 #[test]
 fn verify_continues_in_a_table_that_cannot_be_opened() {
     let options = || Options { table_access: tamis_vfs::Access::Buffered, ..inline_options() };

@@ -1,5 +1,5 @@
-//! A store after a loss, repaired: it opens, is sound, takes writes; what it holds is what it held, except where the report says
-//! that writes may be lost. No deleted key comes back without being reported. Nothing is deleted from the folder.
+//! Repair after damage or loss: the store opens, is intact, and accepts writes. Its content is the same as before, except in the
+//! reported ranges. No deleted key comes back without a report. No file is deleted from the folder.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -39,7 +39,7 @@ fn repair(memory: &MemVfs) -> RepairReport {
     Db::repair_on(Arc::new(memory.clone()), FOLDER, &Runtime::deterministic(9)).unwrap()
 }
 
-/// A store with tables of several levels and a log, closed; what it holds, and all that it ever held.
+/// A closed store with tables of several levels and a log; its content, and all entries that it ever had.
 struct Sample {
     files: Files,
     state: State,
@@ -85,7 +85,7 @@ impl Sample {
     }
 }
 
-/// A keyspace whose name was in the lost part of the manifest is called by its number, and the report says so.
+/// A keyspace whose name was in the lost part of the manifest is named by its number, and the report contains this name.
 fn covers(report: &RepairReport, keyspace: &str, key: &[u8], is_back: bool) -> bool {
     let is_nameless =
         |name: &str| name.starts_with("recovered-") && report.default_options.iter().any(|n| n == name);
@@ -97,10 +97,10 @@ fn covers(report: &RepairReport, keyspace: &str, key: &[u8], is_back: bool) -> b
     })
 }
 
-/// How many keys differ, by keyspace; none where all are equal.
+/// The number of differing keys by keyspace; empty if all are equal.
 type Differences = BTreeMap<String, usize>;
 
-/// Whatever differs from what the store held is reported; gives how many keys do.
+/// Every difference to the previous content is reported; returns the number of differing keys.
 fn check_reported(found: &State, sample: &Sample, report: &RepairReport) -> Differences {
     let mut differences = Differences::new();
     let names: BTreeSet<_> = found.keys().chain(sample.state.keys()).collect();
@@ -128,7 +128,7 @@ fn check_reported(found: &State, sample: &Sample, report: &RepairReport) -> Diff
     differences
 }
 
-/// Repairs, and checks everything that must hold; gives the report and the number of keys that differ.
+/// Repairs the store and checks all guarantees; returns the report and the number of differing keys.
 fn check(files: &Files, sample: &Sample) -> (RepairReport, Differences) {
     let memory = folder_of(files);
     let report = repair(&memory);
@@ -142,7 +142,7 @@ fn check(files: &Files, sample: &Sample) -> (RepairReport, Differences) {
     for left in &report.quarantined {
         assert!(memory.exists(&left.file).unwrap(), "{left:?}");
     }
-    // The installed tables survive the machine.
+    // The installed tables are durable.
     let memory = memory.crash_clone(3);
     let db = open_in_memory(&memory, inline_options()).unwrap();
     let verified = db.verify().unwrap();
@@ -160,7 +160,7 @@ fn check(files: &Files, sample: &Sample) -> (RepairReport, Differences) {
     (report, differences)
 }
 
-/// As [`check`], where the log is whole: no range covers all, so that a range that is reported says something.
+/// As [`check`], for a complete log: no reported range covers everything.
 fn check_with_log(files: &Files, sample: &Sample) -> (RepairReport, Differences) {
     let (report, differences) = check(files, sample);
     for range in &report.lost_ranges {
@@ -170,8 +170,8 @@ fn check_with_log(files: &Files, sample: &Sample) -> (RepairReport, Differences)
     (report, differences)
 }
 
-/// As [`check_with_log`], where all tables are there, too: what the default keyspace held is held. (Others may have lost their names
-/// with the manifest, and tables from outside their places.)
+/// As [`check_with_log`], if all tables exist, too: the default keyspace has its full content. (Other keyspaces may have lost their
+/// names with the manifest, and ingested tables their places.)
 fn check_with_all(files: &Files, sample: &Sample) -> (RepairReport, Differences) {
     let (report, differences) = check_with_log(files, sample);
     assert!(sample.has_ingests || !differences.contains_key("default"), "{differences:?} {report:#?}");
@@ -222,7 +222,7 @@ fn without_a_manifest_the_tables_tell() {
         assert!(!report.default_options.is_empty(), "that options are gone is reported");
         files.remove("CURRENT");
         check_with_all(&files, &sample);
-        // Of a store that was closed no table is obsolete: all that has a name is there.
+        // In a closed store no table is obsolete: every table that is named exists.
         let memory = folder_of(&files);
         repair(&memory);
         let found = read_all(&open_in_memory(&memory, inline_options()).unwrap(), &State::new()).unwrap();
@@ -256,7 +256,7 @@ fn of_a_cut_or_damaged_manifest_the_longest_readable_part_counts() {
     }
 }
 
-/// Edits are cut off that flushes and compactions had made in the same session.
+/// Edits of flushes and compactions of the same session are truncated.
 #[test]
 fn compactions_whose_edits_are_lost_revive_nothing_unreported() {
     for seed in 0..30 {
@@ -328,14 +328,14 @@ fn a_lost_or_damaged_table_is_reported_with_its_range() {
     }
 }
 
-/// Of the zeros between sections nothing depends.
+/// The zeros between sections do not matter.
 fn check_or_padding(files: &Files, sample: &Sample, place: usize, name: &str) -> (RepairReport, Differences) {
     let result = check_with_log(files, sample);
     assert!(!result.0.was_sound() || sample.files[name][place] == 0, "the damage at {place} was not found");
     result
 }
 
-/// Of a table of many blocks one is damaged: all others are saved.
+/// One block of a table is damaged: all others are saved.
 #[test]
 fn of_a_damaged_table_all_but_the_damaged_blocks_are_saved() {
     let memory = MemVfs::new();
@@ -385,7 +385,7 @@ fn a_damaged_log_gives_what_can_be_read() {
     }
 }
 
-/// The newest segment may go without a trace; that is no loss that anything could notice.
+/// The loss of the newest segment cannot be detected.
 fn check_loss_of_log(files: &Files, sample: &Sample) {
     let last = sample.names(".log").pop().unwrap();
     if files.contains_key(&last) {
@@ -393,7 +393,7 @@ fn check_loss_of_log(files: &Files, sample: &Sample) {
     }
 }
 
-/// Outputs of a compaction that never came into force, and inputs of one that did.
+/// Outputs of a compaction that was not installed, and inputs of an installed one.
 #[test]
 fn leftovers_of_a_compaction_are_distinguished_from_installed_tables() {
     let mut picture_count = 0;
@@ -420,7 +420,7 @@ fn leftovers_of_a_compaction_are_distinguished_from_installed_tables() {
             }
             db.flush().unwrap();
         }
-        // Pictures before and after each step of a compaction: outputs not installed yet, inputs not deleted yet.
+        // Copies of the folder before and after each step of a compaction: outputs not installed yet, inputs not deleted yet.
         let pictures = Arc::new(std::sync::Mutex::new(Vec::new()));
         let (taken, watched) = (Arc::clone(&pictures), memory.clone());
         faults.add_rule(Rule::slow(move |_| taken.lock().unwrap().push(files_of(&watched, FOLDER))).on(&[
@@ -437,20 +437,20 @@ fn leftovers_of_a_compaction_are_distinguished_from_installed_tables() {
         for (index, files) in pictures.into_iter().enumerate() {
             let _context = Context(format!("seed {seed}, picture {index}"));
             let sample = Sample { files, state: state.clone(), ever: ever.clone(), has_ingests: false };
-            // With the manifest nothing is lost and nothing comes back.
+            // With the manifest, nothing is lost and no deleted key comes back.
             let memory = folder_of(&sample.files);
             assert!(repair(&memory).was_sound());
             let mut files = sample.files.clone();
             files.retain(|name, _| !name.ends_with(".manifest"));
             let (report, differences) = check_with_log(&files, &sample);
-            // All inputs, or all outputs, are there: each makes the whole.
+            // All inputs or all outputs exist: either is complete.
             assert!(differences.is_empty(), "{differences:?} {report:#?}");
         }
     }
     assert!(picture_count > 20, "{picture_count}");
 }
 
-/// Power is lost before each operation of a repair: a repair that follows finds as much.
+/// A power failure before each operation of a repair: the next repair finds the same entries.
 #[test]
 fn a_repair_that_was_interrupted_is_done_again() {
     let sample = sample(21);
@@ -505,8 +505,8 @@ fn manifest_of(files: &Files) -> (String, Vec<u8>) {
     (name, bytes)
 }
 
-/// A process was killed, and the end of the manifest is lost, behind each of its edits: what the log and the tables hold is held,
-/// and nothing is deleted that a lost edit had named, not even where the store opens.
+/// A process was killed, and the manifest is truncated after each of its edits: all entries of the log and the tables are found, and
+/// no file that a lost edit had named is deleted, not even if the store opens.
 #[test]
 fn a_manifest_cut_behind_a_killed_process_loses_nothing_unnoticed() {
     let mut counts = [0; 2];
@@ -549,7 +549,7 @@ fn a_manifest_cut_behind_a_killed_process_loses_nothing_unnoticed() {
             let mut files = sample.files.clone();
             files.get_mut(&manifest).unwrap().truncate(length);
             let memory = folder_of(&files);
-            // A store that opens holds all; one that holds less does not open.
+            // A store that opens is complete; an incomplete one does not open.
             match open_in_memory(&memory, inline_options()) {
                 Ok(db) => {
                     let found = read_all(&db, &sample.state).unwrap();
@@ -573,8 +573,8 @@ fn verified(files: &Files) -> tamis::VerifyReport {
     Db::verify_folder_on(Arc::new(folder_of(files)), FOLDER).unwrap()
 }
 
-/// That a keyspace was dropped, or a table ingested, is in no other file: a manifest truncated before that edit is detected, and
-/// no file is deleted.
+/// The drop of a keyspace and the ingest of a table are in no other file: a manifest that is truncated before such an edit is
+/// detected, and no file is deleted.
 #[test]
 fn a_manifest_truncated_before_a_covered_edit_is_detected() {
     for is_ingest in [false, true] {
@@ -608,7 +608,7 @@ fn a_manifest_truncated_before_a_covered_edit_is_detected() {
         assert!(open_in_memory(&folder_of(&files), inline_options()).is_err());
         let (report, _) = check(&files, &sample);
         assert!(report.lost_ranges.iter().all(|range| range.keyspace.is_some() || range.upper.is_some()));
-        // The same where the edit is there and damaged.
+        // The same with a damaged edit.
         let mut files = sample.files.clone();
         let place = manifest_of(&files).1.len() - 40;
         files.get_mut(&manifest).unwrap()[place] ^= 1;
@@ -617,7 +617,7 @@ fn a_manifest_truncated_before_a_covered_edit_is_detected() {
     }
 }
 
-/// The log of a killed process, of which nothing was synced, is read whole though its previous segment was removed long ago.
+/// The unsynced log of a killed process is read completely, although its previous segment was removed long ago.
 #[test]
 fn without_a_manifest_an_unsynced_log_is_kept() {
     for is_closed in [false, true] {
@@ -652,7 +652,7 @@ fn without_a_manifest_an_unsynced_log_is_kept() {
     }
 }
 
-/// A table that nothing names, and that holds what the log has lost, is put aside and not deleted.
+/// A table that the manifest does not name, and that contains entries which the log has lost, is quarantined and not deleted.
 #[test]
 fn an_open_deletes_no_table_that_may_be_needed() {
     let memory = MemVfs::new();
@@ -664,7 +664,7 @@ fn an_open_deletes_no_table_that_may_be_needed() {
     let after = files_of(&memory, FOLDER);
     let (name, table) = after.iter().find(|(name, _)| name.ends_with(".table")).unwrap();
     for has_log in [false, true] {
-        // The power was cut before the edit; the log, which was not synced, is lost, or not.
+        // The power failed before the edit; the unsynced log is lost, or not.
         let mut files = before.clone();
         if has_log {
             let memory = folder_of(&before);
@@ -690,7 +690,7 @@ fn an_open_deletes_no_table_that_may_be_needed() {
     }
 }
 
-/// An error of the system is no damage: the repair ends, and the store is as it was.
+/// An error of the system is no damage: the repair ends, and the store is unchanged.
 #[test]
 fn errors_of_the_system_end_a_repair() {
     let sample = sample(20);
@@ -715,7 +715,7 @@ fn errors_of_the_system_end_a_repair() {
         if result.is_err() {
             error_count += 1;
         }
-        // Whatever the answer, what the store held is held, but for the damaged block.
+        // In any case the content is complete, except for the damaged block.
         let report = repair(&memory);
         let db = open_in_memory(&memory, inline_options()).unwrap();
         let found = read_all(&db, &sample.state).unwrap();
@@ -727,7 +727,7 @@ fn errors_of_the_system_end_a_repair() {
     assert!(error_count >= 15, "{error_count}");
 }
 
-/// Data that only a newer program knows is not damaged: a repair leaves everything as it is.
+/// Data of a newer program is not damaged: a repair changes nothing.
 #[test]
 fn a_change_of_a_newer_program_is_not_repaired_away() {
     let mut files = sample(20).files;

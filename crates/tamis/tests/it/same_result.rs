@@ -1,5 +1,5 @@
-//! Filters, caches, block sizes, compression, the shape of the levels and the threads change what reads cost and never
-//! what they give: one list of operations, many sets of options, one transcript.
+//! Filters, caches, block sizes, compression, the shape of the levels and threads change the cost of reads and never their results:
+//! one list of operations, many sets of options, one transcript.
 
 use std::{
     fmt::Write as _,
@@ -258,7 +258,7 @@ impl World {
     }
 }
 
-/// Seeks, steps on, turns round.
+/// Seeks, steps, and changes direction.
 fn note_walk(out: &mut String, keyspace: &Keyspace, from: &[u8], back: &[u8]) {
     let mut scan = keyspace.range::<&[u8]>(..);
     let mut note = |scan: &Scan, is_on: bool| {
@@ -311,7 +311,7 @@ fn base() -> Setup {
     }
 }
 
-/// A set of options out of the whole space.
+/// A random set of options.
 fn random_setup(random: &mut Random) -> Setup {
     let mut pick = |choices: &[u64]| choices[random.below(choices.len() as u64) as usize];
     let mut setup = base();

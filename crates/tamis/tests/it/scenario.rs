@@ -1,7 +1,7 @@
-//! A life of a store from a seed, what it must hold after each step, and how to read all that it does hold.
+//! A history of a store from a seed, its expected content after each step, and functions that read its whole content.
 //!
-//! Two orders are separate: writes use the log, the creation and dropping of keyspaces use the manifest. A
-//! crash may take the unsynced end of the first and leaves what was acknowledged of the second.
+//! Writes are recorded in the log, the creation and dropping of keyspaces in the manifest. A crash may lose the unsynced end of the
+//! log, but no acknowledged change of the manifest.
 
 use std::{
     collections::BTreeMap,
@@ -53,25 +53,25 @@ pub(crate) enum Step {
     Flush,
     Compact(String),
     Persist(Durability),
-    /// Builds a table outside of the store and takes it into a keyspace; each key once, in order.
+    /// Builds a table outside of the store and ingests it into a keyspace; each key once, in order.
     Ingest(Vec<Entry>),
     Verify,
     /// Close and open.
     Reopen,
-    /// The process dies, the machine lives, and another process opens the store.
+    /// The process is killed, the machine continues, and another process opens the store.
     Kill,
 }
 
-/// How a scenario is made.
+/// The parameters of a scenario.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) step_count: usize,
     pub(crate) key_count: u64,
     pub(crate) value_bytes_max: u64,
-    /// Whether keyspaces are made and dropped; otherwise there is the default one alone.
+    /// Whether keyspaces are created and dropped; otherwise there is only the default one.
     pub(crate) has_keyspaces: bool,
-    /// Whether tables are taken in that were built outside.
+    /// Whether tables that were built outside of the store are ingested.
     pub(crate) has_ingests: bool,
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn new_state() -> State {
     State::from([("default".to_owned(), Entries::new())])
 }
 
-/// The options of a keyspace that a scenario makes: half of them compress and keep key columns.
+/// The options of a keyspace of a scenario: half of them compress and have key columns.
 pub(crate) fn keyspace_options(name: &str) -> KeyspaceOptions {
     let compression = match name {
         "b" => vec![tamis::Compression::None, tamis::Compression::Lz4, tamis::Compression::Zstd(1)],
@@ -119,7 +119,7 @@ fn durability(random: &mut Random) -> Durability {
     }
 }
 
-/// The steps of a plan. The last keyspaces stay, so that there is something to look at.
+/// The steps of a plan. The last keyspaces are not dropped, so that the final state is not empty.
 pub(crate) fn script(plan: Plan) -> Vec<Step> {
     let mut random = Random(plan.seed);
     let mut live = vec!["default".to_owned()];
@@ -185,7 +185,7 @@ pub(crate) fn script(plan: Plan) -> Vec<Step> {
     steps
 }
 
-/// Applies a write to a state. Keyspaces that are gone take nothing.
+/// Applies a write to a state. Dropped keyspaces are ignored.
 pub(crate) fn write_to(state: &mut State, entries: &[Entry]) {
     for entry in entries {
         let Some(keyspace) = state.get_mut(&entry.keyspace) else { continue };
@@ -240,7 +240,7 @@ pub(crate) fn run(db: &Db, step: &Step) -> tamis::Result<()> {
     }
 }
 
-/// Takes entries in as a table of a name that no other has.
+/// Ingests entries as a table with a unique name.
 fn ingest(db: &Db, entries: &[Entry]) -> tamis::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let Some(first) = entries.first() else { return Ok(()) };
@@ -276,8 +276,8 @@ fn read_keyspace(keyspace: &Keyspace) -> tamis::Result<Entries> {
     Ok(entries)
 }
 
-/// All that a store holds. Scans in both directions and point reads must agree on it, also about the keys that
-/// `state` has and the store has not.
+/// The whole content of a store. Scans in both directions and point reads must agree, also for keys that are in `state` and not in
+/// the store.
 ///
 /// # Errors
 /// Those of the reads.
@@ -317,7 +317,7 @@ pub(crate) fn difference(found: &State, expected: &State) -> String {
     "none".to_owned()
 }
 
-/// Says on a panic where the test stood.
+/// Prints the position of the test after a panic.
 pub(crate) struct Context(pub(crate) String);
 
 impl Drop for Context {

@@ -38,7 +38,7 @@ pub(crate) fn inline_options() -> Options {
     }
 }
 
-/// One row for each family that a table can have, and some that stand together: no answer depends on them.
+/// One row for each filter family, and some combinations: no answer depends on them.
 pub(crate) const FILTERS: [&str; 20] = [
     "blocked-bloom@10",
     "bloom@8",
