@@ -79,7 +79,8 @@ struct Given {
 }
 
 impl ProteusBuilder {
-    /// A builder of [`Family::Proteus`], [`Family::OnePrefixBloom`] or [`Family::TwoPrefixBloom`]; any other counts as the first. Prices: see [`Prices`].
+    /// A builder of [`Family::Proteus`], [`Family::OnePrefixBloom`] or [`Family::TwoPrefixBloom`]; any other family counts as the
+    /// first. Prices: see [`Prices`].
     pub fn new(family: Family, prices: Prices, seed: u64) -> Self {
         let digester = Digester::new(seed);
         let is_own = matches!(family, Family::OnePrefixBloom | Family::TwoPrefixBloom);

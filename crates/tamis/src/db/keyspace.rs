@@ -68,8 +68,9 @@ impl Keyspace {
     /// Sets the value of a key, with [`crate::Durability::Buffered`]. Other durabilities: [`super::Db::write_with`].
     ///
     /// # Errors
-    /// [`crate::Error::KeyEmpty`], [`crate::Error::KeyTooLong`], [`crate::Error::ValueTooLong`]; [`crate::Error::DiskFull`] and [`crate::Error::Io`] if the log can't
-    /// be written (the write had no effect); [`crate::Error::WritesRefused`] after a background error.
+    /// [`crate::Error::KeyEmpty`], [`crate::Error::KeyTooLong`], [`crate::Error::ValueTooLong`]; [`crate::Error::DiskFull`] and
+    /// [`crate::Error::Io`] if the log can't be written (the write had no effect); [`crate::Error::WritesRefused`] after a background
+    /// error.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.put_in(self.state.id, key.as_ref(), value.as_ref())?;

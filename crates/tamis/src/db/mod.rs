@@ -368,7 +368,8 @@ impl Db {
         self.engine.statistics()
     }
 
-    /// Reads every byte of every current file as it is on disk, whatever is open or cached, and reports all damage. Cost: reads all tables once.
+    /// Reads every byte of every current file from disk, whatever is open or cached, and reports all damage. Cost: reads all tables
+    /// once.
     ///
     /// # Errors
     /// Only errors that end the call; damage is in the report.

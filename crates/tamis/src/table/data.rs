@@ -3,7 +3,8 @@
 //! A mapped block of an uncompressed table is used in place. A bit per block records that its checksum was correct, so it
 //! is computed once per opened table and not once per read. Two threads may both find the bit clear and both verify the
 //! block: that costs time once and does no harm. With [`crate::Options::paranoid_reads`] there are no such bits. All other
-//! blocks are read or decompressed into memory, verified then, and cached. A point read reads one block; sequential readers read several at once (`read_ahead.rs`).
+//! blocks are read or decompressed into memory, verified then, and cached. A point read reads one block; sequential readers read
+//! several at once (`read_ahead.rs`).
 
 use std::sync::{
     Arc,

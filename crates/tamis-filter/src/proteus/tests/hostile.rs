@@ -1,4 +1,5 @@
-//! Invalid input: prices and caps, and lengths and keys beyond the limits of the format. Every filter that is built opens and contains its keys.
+//! Invalid input: prices and caps, and lengths and keys beyond the limits of the format. Every filter that is built opens and
+//! contains its keys.
 
 use super::super::layout::BIT_COUNT_MAX;
 use super::*;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Tables with what they replace; `gone` are not there, `damaged` can't be read.
+/// Tables with the tables that they replace; `gone` are missing, `damaged` can't be read.
 fn tables(all: &[(u64, &[u64])], installed: &[u64], damaged: &[u64]) -> Tables {
     Tables {
         readable: all.iter().map(|(number, replaced)| (*number, replaced.to_vec())).collect(),

@@ -2,7 +2,7 @@
 
 use super::{Committer, GroupQueue, Item};
 
-/// An item is quick where it is even.
+/// Even items are quick.
 impl Item for u64 {
     fn is_quick(&self) -> bool {
         self.is_multiple_of(2)
@@ -13,7 +13,7 @@ impl Item for u64 {
     }
 }
 
-/// Gives ten times each item.
+/// Returns ten times each item.
 #[cfg(loom)]
 struct TenTimes;
 
@@ -67,7 +67,7 @@ mod threads {
         *,
     };
 
-    /// Adds seven, and sees whether groups overlap and how many items they have in all.
+    /// Adds seven, and records whether groups overlap and how many items they have in total.
     #[derive(Default)]
     struct Watching {
         is_led: AtomicBool,
@@ -111,7 +111,7 @@ mod threads {
                 let (queue, watching) = (Arc::clone(&queue), Arc::clone(&watching));
                 thread::spawn(move || {
                     for step in 0..2_000_u64 {
-                        // Four threads bring quick items, two others, two a mix.
+                        // Four threads submit quick items, two slow ones, two a mix.
                         let item = (thread * 1_000_000 + step) * 2;
                         let item = match thread {
                             0..4 => item,
@@ -202,7 +202,7 @@ mod threads {
             });
             let order = noting.order.lock();
             let before = order.iter().position(|&item| item == waiter).expect("it was worked for") as i64;
-            // The first one was begun before anybody waited.
+            // The first one began before any thread waited.
             assert!(before <= 1 + most, "{before} went before an item that waited");
         }
     }

@@ -1,6 +1,6 @@
-//! A simulated store: tables are sets of (key, sequence number), flushed and compacted in random order and with jobs
-//! side by side. After every step the version keeps its rules and every key reads as its newest write; when nothing is
-//! written any more, compactions come to an end with every level at its size.
+//! A simulated store: tables are sets of (key, sequence number), flushed and compacted in random order by concurrent jobs. After
+//! every step the version keeps its invariants and every key reads as its newest write. After the last write, compactions end with
+//! every level at its size.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -78,7 +78,7 @@ impl Store {
         Arc::clone(self.state.keyspaces.get(&1).expect("keyspace 1"))
     }
 
-    /// Cuts entries into tables and gives their summaries.
+    /// Splits entries into tables and returns their summaries.
     fn write(&mut self, entries: &Entries) -> Vec<TableSummary> {
         let all: Vec<(u32, u64)> = entries.iter().map(|(&key, &sequence)| (key, sequence)).collect();
         let mut summaries = Vec::new();
@@ -195,7 +195,7 @@ fn options(random: &mut Random) -> KeyspaceOptions {
     }
 }
 
-/// Jobs that run side by side, each with its plan.
+/// Concurrent jobs, each with its plan.
 #[derive(Default)]
 struct Jobs {
     in_progress: InProgress,
@@ -217,7 +217,7 @@ impl Jobs {
         }
     }
 
-    /// Runs jobs until none is due; gives how many.
+    /// Runs jobs until none is due; returns their number.
     fn drain(&mut self, store: &mut Store, random: &mut Random) -> usize {
         let mut count = 0;
         loop {
@@ -288,7 +288,7 @@ fn a_load_in_key_order_is_only_moved() {
     assert_eq!(store.written_bytes, 300 * 16 * ENTRY_BYTES, "nothing was written twice");
 }
 
-/// As two writers make it that are never at the same key: each memtable shares a few keys with the one before and the one behind.
+/// As with two writers that are never at the same key: each memtable shares a few keys with the memtables before and after it.
 #[test]
 fn of_a_load_nearly_in_key_order_only_the_edges_are_merged() {
     let mut random = Random(6);
@@ -309,8 +309,8 @@ fn of_a_load_nearly_in_key_order_only_the_edges_are_merged() {
     assert!(share < 1.2, "each entry is written {share:.2} times");
 }
 
-/// 26 memtables of random keys, as a fill of 10 million entries has them, merged while it continues. (In a measured fill tables were written
-/// 3.6 times their user bytes with a base level half as large, which was full after each merge.)
+/// 26 memtables of random keys, as in a fill of 10 million entries, merged while the fill continues. (With a base level half as large,
+/// which was full after each merge, the write amplification was 3.6.)
 #[test]
 fn a_random_fill_of_26_memtables_writes_each_entry_less_than_three_times() {
     let mut random = Random(3);
@@ -319,7 +319,7 @@ fn a_random_fill_of_26_memtables_writes_each_entry_less_than_three_times() {
         table_bytes: 1 << 20,
         ..KeyspaceOptions::default()
     });
-    // As many bytes as tables of such a memtable have.
+    // As many bytes as the tables of such a memtable have.
     let entry_count = (1 << 20) * 7 / 10 / ENTRY_BYTES;
     for _ in 0..26 {
         let keys: Vec<u32> = (0..entry_count).map(|_| random.below(1 << 26) as u32).collect();
