@@ -1,7 +1,7 @@
 //! An inbox: messages of many users, read page by page, newest first.
 //!
 //! Keys are `user | 0x00 | time (u64, big-endian)`. A page is a backward scan that starts below the last key of the page before,
-//! so pages stay right while new messages arrive.
+//! so pages stay correct while new messages arrive.
 //!
 //! Run it: `cargo run --release -p tamis --example inbox`
 
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     assert_eq!(count, 333, "every message of bob at the time of its page, once");
 
-    // How many wait now? Counting needs no values.
+    // The number of messages now. Counting needs no values.
     let waiting = db.prefix([b"bob".as_slice(), &[0]].concat()).count();
     println!("{waiting} messages in the inbox");
     assert!(waiting > count);

@@ -1,5 +1,5 @@
-//! A durable queue: producers append at the tail, one consumer takes from the head, and what was taken is deleted in one batch
-//! with its result.
+//! A durable queue: producers append at the tail, one consumer takes jobs from the head, and deletes them in one batch with their
+//! results.
 //!
 //! Run it: `cargo run --release -p tamis --example queue`
 
@@ -18,7 +18,7 @@ impl Queue {
     fn open(db: Db) -> tamis::Result<Self> {
         let jobs = db.get_or_create_keyspace("jobs", KeyspaceOptions::default())?;
         let results = db.get_or_create_keyspace("results", KeyspaceOptions::default())?;
-        // Positions continue after the last job that is there.
+        // Positions continue after the last existing job.
         let last = jobs.last()?.and_then(|(key, _)| <[u8; 8]>::try_from(&*key).ok());
         let tail = last.map_or(0, |key| u64::from_be_bytes(key) + 1);
         Ok(Self { db, jobs, results, tail })
@@ -39,7 +39,7 @@ impl Queue {
             let result = String::from_utf8_lossy(job).to_uppercase();
             batch.put(&self.results, key, result)?;
         }
-        // One range delete for all that was taken.
+        // One range delete for all finished jobs.
         batch.delete_range(&self.jobs, ..=last.to_vec())?;
         self.db.write_with(batch, Durability::Synced)?;
         Ok(taken.len())

@@ -1,7 +1,7 @@
 //! A secondary index: users by id, found by the city they live in.
 //!
 //! The index is a keyspace whose keys are `city | 0x00 | id` and whose values are empty. Row and index entry change in one
-//! batch, so the index never disagrees with the rows, after a crash neither.
+//! batch, so the index always agrees with the rows, also after a crash.
 //!
 //! Run it: `cargo run --release -p tamis --example secondary_index`
 
@@ -58,14 +58,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{} users live in Oslo", in_oslo.len());
     assert_eq!(in_oslo.len(), 1_000);
 
-    // Everybody moves from Oslo to Turku.
+    // All users move from Oslo to Turku.
     for id in in_oslo {
         users.put(id, "Turku")?;
     }
     assert!(users.in_city("Oslo")?.is_empty());
     assert_eq!(users.in_city("Turku")?.len(), 1_000);
 
-    // Read many rows by id at once, as of one moment.
+    // Read many rows by id at one point in time.
     let ids: Vec<[u8; 8]> = users.in_city("Turku")?.into_iter().take(3).map(u64::to_be_bytes).collect();
     let rows = users.rows.multi_get(&ids)?;
     assert!(rows.iter().all(|row| row.as_deref() == Some(b"Turku".as_slice())));

@@ -26,7 +26,7 @@ fn the_commands_of_the_readme_work_as_shown() {
         let command = line.split(" #").next().unwrap();
         let words: Vec<&str> = command.split_whitespace().collect();
         let printed = folder.ok(&words);
-        // Behind a comment the README leaves the output out.
+        // The README shows no output for commands with a comment.
         if !line.contains(" #") {
             assert_eq!(without_numbers(&printed), without_numbers(expected), "tamis {command}");
         }
