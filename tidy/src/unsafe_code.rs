@@ -5,6 +5,7 @@ use crate::{Finding, SourceFile, Tree, mask::words};
 /// Places that may contain `unsafe`, and why.
 const PLACES: &[(&str, &str)] = &[
     ("bindings/c/src/", "the boundary to C"),
+    ("bindings/python/src/buffer.rs", "memory that numpy and Arrow read in place"),
     ("bindings/common/src/fork", "the handler of fork"),
     ("crates/tamis-bits/src/", "succinct structures and vector code"),
     ("crates/tamis/src/memtable/", "nodes of the skip list"),

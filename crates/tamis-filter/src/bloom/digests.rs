@@ -7,7 +7,7 @@ use crate::builder::KeyOrder;
 use crate::{Budget, BuildError, Digester, FilterBuilder, KeySet, Samples};
 
 /// How a family builds a filter from the digests of distinct keys.
-pub trait DigestFamily: std::fmt::Debug {
+pub trait DigestFamily: std::fmt::Debug + Send {
     /// The encoded filter, or an error.
     fn encode(&self, keys: &DigestKeeper, budget: Budget) -> Result<Vec<u8>, BuildError>;
 }

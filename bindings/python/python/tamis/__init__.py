@@ -1,0 +1,82 @@
+"""Tamis: an embedded, ordered key-value store whose range reads use range filters.
+
+>>> import tamis
+>>> with tamis.open("store") as db:
+...     db[b"apple"] = b"red"
+...     list(db[b"a":b"b"])
+[(b'apple', b'red')]
+"""
+
+from collections.abc import Mapping, MutableMapping
+
+from ._tamis import (
+    Database,
+    Keyspace,
+    Reader,
+    Scan,
+    Snapshot,
+    WriteBatch,
+    __version__,
+    open,
+    repair,
+    verify_folder,
+)
+from .errors import (
+    BusyError,
+    ClosedError,
+    CorruptionError,
+    DiskFullError,
+    Error,
+    FilterBuildError,
+    ForkedError,
+    InternalError,
+    InvalidArgumentError,
+    IoError,
+    KeyspaceDroppedError,
+    KeyspaceExistsError,
+    KeyspaceNotFoundError,
+    LockedError,
+    MissingFileError,
+    NotADatabaseError,
+    ReadOnlyError,
+    SizeError,
+    UnknownFormatError,
+    WritesRefusedError,
+)
+
+__all__ = [
+    "BusyError",
+    "ClosedError",
+    "CorruptionError",
+    "Database",
+    "DiskFullError",
+    "Error",
+    "FilterBuildError",
+    "ForkedError",
+    "InternalError",
+    "InvalidArgumentError",
+    "IoError",
+    "Keyspace",
+    "KeyspaceDroppedError",
+    "KeyspaceExistsError",
+    "KeyspaceNotFoundError",
+    "LockedError",
+    "MissingFileError",
+    "NotADatabaseError",
+    "ReadOnlyError",
+    "Reader",
+    "Scan",
+    "SizeError",
+    "Snapshot",
+    "UnknownFormatError",
+    "WriteBatch",
+    "WritesRefusedError",
+    "__version__",
+    "open",
+    "repair",
+    "verify_folder",
+]
+
+# Type checkers know these bases from the stubs.
+Mapping.register(Reader)  # pyright: ignore[reportAttributeAccessIssue]
+MutableMapping.register(Keyspace)  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,0 +1,104 @@
+"""The exceptions of Tamis. Each message says what happened and what to do."""
+
+__all__ = [
+    "BusyError",
+    "ClosedError",
+    "CorruptionError",
+    "DiskFullError",
+    "Error",
+    "FilterBuildError",
+    "ForkedError",
+    "InternalError",
+    "InvalidArgumentError",
+    "IoError",
+    "KeyspaceDroppedError",
+    "KeyspaceExistsError",
+    "KeyspaceNotFoundError",
+    "LockedError",
+    "MissingFileError",
+    "NotADatabaseError",
+    "ReadOnlyError",
+    "SizeError",
+    "UnknownFormatError",
+    "WritesRefusedError",
+]
+
+
+class Error(Exception):
+    """The base of all exceptions of Tamis."""
+
+
+class InvalidArgumentError(Error, ValueError):
+    """An argument is invalid; the message contains its name and the valid values."""
+
+
+class SizeError(InvalidArgumentError):
+    """A key, a value or a batch is too long, or a key is empty."""
+
+
+class FilterBuildError(InvalidArgumentError):
+    """A filter cannot be built for these keys with these parameters."""
+
+
+class IoError(Error, OSError):
+    """A file operation failed."""
+
+
+class DiskFullError(IoError):
+    """The disk is full. Nothing was written; reads continue."""
+
+
+class CorruptionError(Error):
+    """Bytes on disk or of a filter are damaged."""
+
+
+class UnknownFormatError(Error):
+    """The format of the files is not supported: a newer version wrote them."""
+
+
+class NotADatabaseError(Error):
+    """The folder contains no database."""
+
+
+class MissingFileError(Error):
+    """A file that the database needs is missing."""
+
+
+class LockedError(Error):
+    """Another process or object has the database open."""
+
+
+class ReadOnlyError(Error):
+    """The database is open read-only, or its folder is not writable."""
+
+
+class WritesRefusedError(Error):
+    """An earlier sync failed: writes are refused, reads continue."""
+
+
+class ClosedError(Error):
+    """The database, the snapshot or the scan is closed."""
+
+
+class KeyspaceNotFoundError(Error, LookupError):
+    """There is no keyspace with this name."""
+
+
+class KeyspaceExistsError(Error):
+    """A keyspace with this name exists."""
+
+
+class KeyspaceDroppedError(Error):
+    """The keyspace was dropped."""
+
+
+class ForkedError(Error):
+    """An object of the parent process is used in a child process."""
+
+
+class BusyError(Error):
+    """Another thread is using the scan or the batch."""
+
+
+class InternalError(Error, RuntimeError):
+    """A bug in Tamis."""

@@ -1,0 +1,55 @@
+//! Memory that numpy and Arrow read in place. It is immutable, and lives as long as an array refers to it.
+
+use std::ffi::c_int;
+
+use pyo3::{ffi, prelude::*};
+
+/// The memory of a column.
+#[pyclass(module = "tamis._tamis", frozen)]
+#[derive(Debug)]
+pub(crate) struct Buffer(pub(crate) Memory);
+
+/// The bytes of a column, or the offsets of its items.
+#[derive(Debug)]
+pub(crate) enum Memory {
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// Offsets, as 64-bit integers in the byte order of the machine.
+    Offsets(Vec<i64>),
+}
+
+impl Buffer {
+    /// The bytes of a column.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Memory::Bytes(bytes) => bytes,
+            Memory::Offsets(_) => &[],
+        }
+    }
+}
+
+#[pymethods]
+impl Buffer {
+    fn __len__(&self) -> usize {
+        match &self.0 {
+            Memory::Bytes(bytes) => bytes.len(),
+            Memory::Offsets(offsets) => size_of_val(offsets.as_slice()),
+        }
+    }
+
+    /// # Safety
+    /// The interpreter calls it with a view to fill.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let buffer = slf.get();
+        let start = match &buffer.0 {
+            Memory::Bytes(bytes) => bytes.as_ptr(),
+            Memory::Offsets(offsets) => offsets.as_ptr().cast(),
+        };
+        let length = buffer.__len__() as ffi::Py_ssize_t;
+        // SAFETY: `view` is the interpreter's. The memory has `length` bytes and never changes; the view holds a reference to this
+        // object, which owns it.
+        let outcome =
+            unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast_mut().cast(), length, 1, flags) };
+        if outcome == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+    }
+}

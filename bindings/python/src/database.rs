@@ -1,0 +1,200 @@
+//! Databases: open, close, keyspaces, maintenance.
+
+use std::path::PathBuf;
+
+use pyo3::{
+    prelude::*,
+    types::{PyDict, PyType},
+};
+use tamis::Db;
+use tamis_bindings_common::{report, statistics_json};
+
+use crate::{
+    codec::Codec,
+    error::{OrRaise, run},
+    handle::Handle,
+    json,
+    keyspace::Keyspace,
+    options,
+    reader::Reader,
+};
+
+/// An open database. It is also its default keyspace, and a context manager that closes the database.
+#[pyclass(module = "tamis._tamis", frozen, extends = Keyspace, mapping, generic)]
+#[derive(Debug)]
+pub(crate) struct Database;
+
+impl Database {
+    fn reader<'a>(slf: &'a Bound<'_, Self>) -> &'a Reader {
+        slf.as_super().as_super().get()
+    }
+
+    fn db<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Db> {
+        Self::reader(slf).handle.db().or_raise(slf.py())
+    }
+}
+
+/// Opens the database in a folder, or creates one there. Options are keyword arguments.
+#[pyfunction]
+#[pyo3(signature = (path, *, keys = "bytes", **options))]
+pub(crate) fn open(
+    py: Python<'_>,
+    path: PathBuf,
+    keys: &str,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Py<Database>> {
+    let codec = Codec::from_name(py, keys)?;
+    let options = options::of_database(options)?;
+    let db = run(py, || Ok(Db::open_with(&path, options)?))?;
+    let reader = Reader::new(Handle::of_database(db), codec);
+    Py::new(py, PyClassInitializer::from(reader).add_subclass(Keyspace).add_subclass(Database))
+}
+
+/// Reads every byte of a database that is not open; returns a report of all damage.
+#[pyfunction]
+pub(crate) fn verify_folder(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
+    let found = run(py, || Ok(Db::verify_folder(&path)?))?;
+    json::to_python(py, &report::verify(&found))
+}
+
+/// Repairs a damaged database that is not open; returns a report.
+#[pyfunction]
+pub(crate) fn repair(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
+    let found = run(py, || Ok(Db::repair(&path)?))?;
+    json::to_python(py, &report::repair(&found))
+}
+
+#[pymethods]
+impl Database {
+    /// The folder.
+    #[getter]
+    fn path(slf: &Bound<'_, Self>) -> PyResult<PathBuf> {
+        Ok(Self::db(slf)?.path())
+    }
+
+    /// Whether the database is closed.
+    #[getter]
+    fn is_closed(slf: &Bound<'_, Self>) -> bool {
+        Self::reader(slf).handle.is_closed()
+    }
+
+    /// The keyspace with a name; `create=True` creates it with the options if it does not exist.
+    #[pyo3(signature = (name, *, create = false, keys = "bytes", **options))]
+    fn keyspace(
+        slf: &Bound<'_, Self>,
+        name: &str,
+        create: bool,
+        keys: &str,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<Keyspace>> {
+        let py = slf.py();
+        let (codec, db) = (Codec::from_name(py, keys)?, Self::db(slf)?);
+        let options = options::of_keyspace(options)?;
+        let keyspace = run(py, || {
+            Ok(if create { db.get_or_create_keyspace(name, options)? } else { db.keyspace(name)? })
+        })?;
+        Keyspace::create(py, Self::reader(slf).handle.with_keyspace(keyspace).or_raise(py)?, codec)
+    }
+
+    /// Creates a keyspace.
+    #[pyo3(signature = (name, *, keys = "bytes", **options))]
+    fn create_keyspace(
+        slf: &Bound<'_, Self>,
+        name: &str,
+        keys: &str,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<Keyspace>> {
+        let py = slf.py();
+        let (codec, db) = (Codec::from_name(py, keys)?, Self::db(slf)?);
+        let options = options::of_keyspace(options)?;
+        let keyspace = run(py, || Ok(db.create_keyspace(name, options)?))?;
+        Keyspace::create(py, Self::reader(slf).handle.with_keyspace(keyspace).or_raise(py)?, codec)
+    }
+
+    /// Drops a keyspace with all its entries.
+    fn drop_keyspace(slf: &Bound<'_, Self>, name: &str) -> PyResult<()> {
+        let db = Self::db(slf)?;
+        run(slf.py(), || Ok(db.drop_keyspace(name)?))
+    }
+
+    /// The names of all keyspaces, sorted.
+    fn keyspace_names(slf: &Bound<'_, Self>) -> PyResult<Vec<String>> {
+        Ok(Self::db(slf)?.keyspace_names())
+    }
+
+    /// Makes all earlier writes as durable as `durability`.
+    #[pyo3(signature = (durability = "synced"))]
+    fn persist(slf: &Bound<'_, Self>, durability: &str) -> PyResult<()> {
+        let (py, db) = (slf.py(), Self::db(slf)?);
+        let durability = options::durability(py, durability)?;
+        run(py, || Ok(db.persist(durability)?))
+    }
+
+    /// Writes the memtables of all keyspaces into tables.
+    fn flush(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let db = Self::db(slf)?;
+        run(slf.py(), || Ok(db.flush()?))
+    }
+
+    /// Waits until no flush or compaction is due.
+    fn wait_for_compactions(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let db = Self::db(slf)?;
+        run(slf.py(), || Ok(db.wait_for_compactions()?))
+    }
+
+    /// Creates a consistent copy of the database in a new or empty folder; returns a report.
+    #[pyo3(signature = (path, *, verify = false))]
+    fn checkpoint<'py>(slf: &Bound<'py, Self>, path: PathBuf, verify: bool) -> PyResult<Bound<'py, PyAny>> {
+        let (py, db) = (slf.py(), Self::db(slf)?);
+        let made =
+            run(py, || Ok(if verify { db.checkpoint_verified(&path)? } else { db.checkpoint(&path)? }))?;
+        json::to_python(py, &report::checkpoint(&made))
+    }
+
+    /// Reads every byte of the database; returns a report of all damage.
+    fn verify<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, db) = (slf.py(), Self::db(slf)?);
+        let found = run(py, || Ok(db.verify()?))?;
+        json::to_python(py, &report::verify(&found))
+    }
+
+    /// Counters since the open, and the state of log, cache and levels.
+    fn statistics<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, db) = (slf.py(), Self::db(slf)?);
+        let counted = run(py, || Ok(statistics_json(&db.statistics())))?;
+        json::to_python(py, &counted)
+    }
+
+    /// The report of the open: replayed records, truncated logs, quarantined files.
+    fn open_report<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(slf.py(), &report::open(Self::db(slf)?.open_report()))
+    }
+
+    /// Closes the database. All its objects raise `ClosedError` afterwards; a second close does nothing.
+    fn close(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let reader = Self::reader(slf);
+        run(slf.py(), || reader.handle.close())
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        Self::db(&slf)?;
+        Ok(slf)
+    }
+
+    fn __exit__(
+        slf: &Bound<'_, Self>,
+        _class: Option<&Bound<'_, PyType>>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        // A child process leaves the block of its parent without an error.
+        if Self::reader(slf).handle.is_own() { Self::close(slf) } else { Ok(()) }
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        match Self::db(slf) {
+            Ok(db) => format!("<tamis.Database {:?}>", db.path().display().to_string()),
+            Err(_) => "<tamis.Database (closed)>".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The parts of the engine behind a Python object, with the checks that precede each use: the process owns them, the database is
+//! open, the snapshot is not closed.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use tamis::{Db, Keyspace, Slice, Snapshot};
+use tamis_bindings_common::{
+    Code, Failure,
+    fork::Guarded,
+    scan::{Direction, Selection, scan},
+};
+
+/// Whether a database is closed; shared by all its objects.
+pub(crate) type ClosedFlag = Arc<AtomicBool>;
+
+/// A database and one of its keyspaces, now or at a snapshot.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    parts: Guarded<Parts>,
+    is_closed: ClosedFlag,
+    /// `None`: the current state. An inner `None`: the snapshot is closed.
+    snapshot: Option<Mutex<Option<Guarded<Snapshot>>>>,
+}
+
+/// The parts that all processes but the owner must leave alone.
+#[derive(Debug, Clone)]
+struct Parts {
+    db: Db,
+    keyspace: Keyspace,
+}
+
+/// The inputs of a read.
+#[derive(Debug)]
+pub(crate) struct ReadPoint<'a> {
+    keyspace: &'a Keyspace,
+    snapshot: Option<Snapshot>,
+}
+
+impl ReadPoint<'_> {
+    /// The value of a key.
+    #[inline]
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Slice>, Failure> {
+        Ok(match &self.snapshot {
+            None => self.keyspace.get(key)?,
+            Some(snapshot) => snapshot.get(self.keyspace, key)?,
+        })
+    }
+
+    /// The values of keys at one point in time.
+    pub(crate) fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Slice>>, Failure> {
+        Ok(match &self.snapshot {
+            None => self.keyspace.multi_get(keys)?,
+            Some(snapshot) => snapshot.multi_get(self.keyspace, keys)?,
+        })
+    }
+
+    /// A scan; it owns the state that it reads.
+    pub(crate) fn scan(&self, selection: &Selection, direction: Direction) -> tamis::Scan {
+        scan(self.keyspace, self.snapshot.as_ref(), selection, direction)
+    }
+}
+
+impl Handle {
+    /// A handle of the default keyspace.
+    pub(crate) fn of_database(db: Db) -> Self {
+        let keyspace = db.default_keyspace();
+        let parts = Guarded::new(Parts { db, keyspace });
+        Self { parts, is_closed: Arc::default(), snapshot: None }
+    }
+
+    /// A handle of another keyspace of the same database.
+    pub(crate) fn with_keyspace(&self, keyspace: Keyspace) -> Result<Self, Failure> {
+        let parts = Guarded::new(Parts { db: self.db()?.clone(), keyspace });
+        Ok(Self { parts, is_closed: Arc::clone(&self.is_closed), snapshot: None })
+    }
+
+    /// A handle of the same keyspace at a snapshot.
+    pub(crate) fn with_snapshot(&self, snapshot: Snapshot) -> Result<Self, Failure> {
+        let copy = self.with_keyspace(self.keyspace()?.clone())?;
+        Ok(Self { snapshot: Some(Mutex::new(Some(Guarded::new(snapshot)))), ..copy })
+    }
+
+    /// Whether both handles belong to one open database.
+    pub(crate) fn is_of_same_database(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.is_closed, &other.is_closed)
+    }
+
+    /// The flag of its database.
+    pub(crate) const fn closed_flag(&self) -> &ClosedFlag {
+        &self.is_closed
+    }
+
+    /// Whether the database is closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Whether this process opened the database.
+    pub(crate) fn is_own(&self) -> bool {
+        self.parts.is_own()
+    }
+
+    fn parts(&self) -> Result<&Parts, Failure> {
+        let parts = self.parts.get()?;
+        if self.is_closed() { Err(closed()) } else { Ok(parts) }
+    }
+
+    /// The open database.
+    pub(crate) fn db(&self) -> Result<&Db, Failure> {
+        Ok(&self.parts()?.db)
+    }
+
+    /// The keyspace, for writes.
+    pub(crate) fn keyspace(&self) -> Result<&Keyspace, Failure> {
+        Ok(&self.parts()?.keyspace)
+    }
+
+    /// The name of the keyspace; available after the close.
+    pub(crate) fn name(&self) -> Result<&str, Failure> {
+        Ok(self.parts.get()?.keyspace.name())
+    }
+
+    /// The keyspace, for reads.
+    pub(crate) fn read_point(&self) -> Result<ReadPoint<'_>, Failure> {
+        let keyspace = &self.parts()?.keyspace;
+        Ok(ReadPoint { keyspace, snapshot: self.snapshot.as_ref().map(clone_open).transpose()? })
+    }
+
+    /// The snapshot; `None` for the current state.
+    pub(crate) fn snapshot(&self) -> Result<Option<Snapshot>, Failure> {
+        self.snapshot.as_ref().map(clone_open).transpose()
+    }
+
+    /// Closes the snapshot.
+    pub(crate) fn close_snapshot(&self) {
+        if let Some(snapshot) = &self.snapshot {
+            snapshot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        }
+    }
+
+    /// Closes the database; a second call does nothing.
+    pub(crate) fn close(&self) -> Result<(), Failure> {
+        let db = self.parts.get()?.db.clone();
+        if self.is_closed.swap(true, Ordering::Relaxed) { Ok(()) } else { Ok(db.close()?) }
+    }
+}
+
+fn clone_open(snapshot: &Mutex<Option<Guarded<Snapshot>>>) -> Result<Snapshot, Failure> {
+    let snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+    let open = snapshot.as_ref().ok_or_else(|| {
+        Failure::new(Code::Closed, "the snapshot is closed; take another one with snapshot()")
+    })?;
+    Ok(open.get()?.clone())
+}
+
+/// The failure of calls after the close.
+#[cold]
+pub(crate) fn closed() -> Failure {
+    Failure::new(Code::Closed, "the database is closed; open it again with tamis.open()")
+}

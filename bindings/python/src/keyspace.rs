@@ -1,0 +1,277 @@
+//! Keyspaces: mutable mappings from keys to values.
+
+use pyo3::{
+    exceptions::{PyKeyError, PyTypeError},
+    prelude::*,
+    types::{PyBytes, PySlice, PyTuple},
+};
+use tamis::{Durability, WriteBatch as Batch};
+use tamis_bindings_common::{
+    columns::Parts,
+    report,
+    scan::{Direction, Selection},
+};
+
+use crate::{
+    batch::WriteBatch,
+    bounds,
+    bulk::{BatchSink, Loader, TableSink},
+    codec::{Codec, bytes},
+    error::{OrRaise, invalid, run},
+    handle::Handle,
+    json, options,
+    reader::{Reader, Snapshot, found},
+    scan::ScanOptions,
+};
+
+/// A named, ordered mapping of a database.
+#[pyclass(module = "tamis._tamis", frozen, extends = Reader, subclass, mapping, generic)]
+#[derive(Debug)]
+pub(crate) struct Keyspace;
+
+impl Keyspace {
+    pub(crate) fn create(py: Python<'_>, handle: Handle, codec: Codec) -> PyResult<Py<Self>> {
+        Py::new(py, (Self, Reader::new(handle, codec)))
+    }
+
+    #[inline]
+    fn put_with(
+        reader: &Reader,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        durability: Durability,
+    ) -> PyResult<()> {
+        let (key, value) = (reader.codec.encode(key)?, bytes(value, "value")?);
+        let (key, value): (&[u8], &[u8]) = (&key, &value);
+        let keyspace = reader.handle.keyspace().or_raise(py)?;
+        if durability == Durability::Buffered {
+            return run(py, || Ok(keyspace.put(key, value)?));
+        }
+        let db = reader.handle.db().or_raise(py)?;
+        run(py, || {
+            let mut batch = Batch::new();
+            batch.put(keyspace, key, value)?;
+            Ok(db.write_with(batch, durability)?)
+        })
+    }
+
+    fn remove(reader: &Reader, py: Python<'_>, key: &[u8], durability: Durability) -> PyResult<()> {
+        let keyspace = reader.handle.keyspace().or_raise(py)?;
+        let db = reader.handle.db().or_raise(py)?;
+        run(py, || {
+            let mut batch = Batch::new();
+            batch.delete(keyspace, key)?;
+            Ok(db.write_with(batch, durability)?)
+        })
+    }
+}
+
+#[pymethods]
+impl Keyspace {
+    /// Sets the value of a key.
+    #[pyo3(signature = (key, value, *, durability = "buffered"))]
+    fn put(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        durability: &str,
+    ) -> PyResult<()> {
+        let py = slf.py();
+        Self::put_with(slf.as_super().get(), py, key, value, options::durability(py, durability)?)
+    }
+
+    /// Deletes a key; an absent key is no error.
+    #[pyo3(signature = (key, *, durability = "buffered"))]
+    fn delete(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, durability: &str) -> PyResult<()> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        Self::remove(reader, py, &reader.codec.encode(key)?, options::durability(py, durability)?)
+    }
+
+    fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if key.is_instance_of::<PySlice>() {
+            return Err(PyTypeError::new_err("a slice cannot be assigned; use update() or batch()"));
+        }
+        Self::put_with(slf.as_super().get(), slf.py(), key, value, Durability::Buffered)
+    }
+
+    fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        if let Ok(slice) = key.cast::<PySlice>() {
+            let limits = bounds::of_slice(reader.codec, slice)?;
+            let keyspace = reader.handle.keyspace().or_raise(py)?;
+            return run(py, || Ok(keyspace.delete_range(limits)?));
+        }
+        let encoded = reader.codec.encode(key)?;
+        found(key, reader.find(py, &encoded)?)?;
+        Self::remove(reader, py, &encoded, Durability::Buffered)
+    }
+
+    /// Deletes all keys between two keys by one record.
+    #[pyo3(signature = (lower = None, upper = None, *, include_lower = true, include_upper = false))]
+    fn delete_range(
+        slf: &Bound<'_, Self>,
+        lower: Option<&Bound<'_, PyAny>>,
+        upper: Option<&Bound<'_, PyAny>>,
+        include_lower: bool,
+        include_upper: bool,
+    ) -> PyResult<()> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        let limits = bounds::limits(reader.codec, (lower, include_lower), (upper, include_upper))?;
+        let keyspace = reader.handle.keyspace().or_raise(py)?;
+        run(py, || Ok(keyspace.delete_range(limits)?))
+    }
+
+    /// Deletes all keys that begin with `prefix` by one record.
+    fn delete_prefix(slf: &Bound<'_, Self>, prefix: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        let prefix = reader.codec.encode_prefix(prefix)?;
+        let prefix: &[u8] = &prefix;
+        let keyspace = reader.handle.keyspace().or_raise(py)?;
+        run(py, || Ok(keyspace.delete_prefix(prefix)?))
+    }
+
+    /// Deletes all keys by one record.
+    fn clear(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let keyspace = slf.as_super().get().handle.keyspace().or_raise(slf.py())?;
+        run(slf.py(), || Ok(keyspace.clear()?))
+    }
+
+    /// Removes a key and returns its value, or the default.
+    #[pyo3(signature = (key, *default))]
+    fn pop<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+        default: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        if default.len() > 1 {
+            return Err(PyTypeError::new_err("pop: give the key and at most one default"));
+        }
+        let encoded = reader.codec.encode(key)?;
+        match (reader.find(py, &encoded)?, default.len()) {
+            (Some(value), _) => {
+                Self::remove(reader, py, &encoded, Durability::Buffered)?;
+                Ok(PyBytes::new(py, &value).into_any())
+            }
+            (None, 0) => found(key, None),
+            (None, _) => default.get_item(0),
+        }
+    }
+
+    /// Removes and returns the entry with the largest key.
+    fn popitem<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        let options = ScanOptions {
+            direction: Direction::Backward,
+            parts: Parts::Both,
+            limit: Some(1),
+            codec: reader.codec,
+        };
+        let Some(last) = reader.scan(py, &Selection::ALL, options)?.next(py)? else {
+            return Err(PyKeyError::new_err("popitem: the keyspace is empty"));
+        };
+        let key = last.get_item(0)?;
+        Self::remove(reader, py, &reader.codec.encode(&key)?, Durability::Buffered)?;
+        Ok(last)
+    }
+
+    /// The value of a key; sets it to `default` if the key is absent.
+    fn setdefault<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+        default: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        match reader.find(py, &reader.codec.encode(key)?)? {
+            Some(value) => Ok(PyBytes::new(py, &value).into_any()),
+            None => {
+                Self::put_with(reader, py, key, default, Durability::Buffered)?;
+                Ok(default.clone())
+            }
+        }
+    }
+
+    /// Sets the values of a mapping or of pairs, as one atomic batch.
+    #[pyo3(signature = (entries, *, durability = "buffered"))]
+    fn update(slf: &Bound<'_, Self>, entries: &Bound<'_, PyAny>, durability: &str) -> PyResult<()> {
+        let batch = Self::batch(slf, durability)?.into_pyobject(slf.py())?;
+        batch.call_method1("update", (entries,))?;
+        batch.call_method0("write")?;
+        Ok(())
+    }
+
+    /// A write batch. Writes without `keyspace=` are in this keyspace.
+    #[pyo3(signature = (*, durability = "buffered"))]
+    fn batch(slf: &Bound<'_, Self>, durability: &str) -> PyResult<WriteBatch> {
+        WriteBatch::new(slf.as_super(), options::durability(slf.py(), durability)?)
+    }
+
+    /// A snapshot of the database that reads this keyspace.
+    fn snapshot(slf: &Bound<'_, Self>) -> PyResult<Py<Snapshot>> {
+        Snapshot::take(slf.as_super().get(), slf.py())
+    }
+
+    /// Writes entries in batches; returns their number. `entries` are pairs, a mapping, an Arrow table, or keys with `values`.
+    #[pyo3(signature = (entries, values = None, *, durability = "buffered", progress = None))]
+    fn load<'py>(
+        slf: &Bound<'py, Self>,
+        entries: &Bound<'py, PyAny>,
+        values: Option<&Bound<'py, PyAny>>,
+        durability: &str,
+        progress: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<u64> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        check_callable(progress.as_ref())?;
+        let (db, keyspace) = (reader.handle.db().or_raise(py)?, reader.handle.keyspace().or_raise(py)?);
+        let durability = options::durability(py, durability)?;
+        let mut sink = BatchSink { db, keyspace, durability };
+        Loader::new(py, reader.codec, &mut sink, progress).load(entries, values)
+    }
+
+    /// Builds tables from entries in ascending order of keys and adds them atomically; returns a report.
+    #[pyo3(signature = (entries, values = None, *, progress = None))]
+    fn ingest_sorted<'py>(
+        slf: &Bound<'py, Self>,
+        entries: &Bound<'py, PyAny>,
+        values: Option<&Bound<'py, PyAny>>,
+        progress: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        check_callable(progress.as_ref())?;
+        let (db, keyspace) = (reader.handle.db().or_raise(py)?, reader.handle.keyspace().or_raise(py)?);
+        let mut sink = run(py, || TableSink::new(db, keyspace))?;
+        Loader::new(py, reader.codec, &mut sink, progress).load(entries, values)?;
+        match run(py, || sink.finish())? {
+            Some(done) => json::to_python(py, &report::ingest(&done)),
+            None => Err(invalid(py, "entries: there are none; give at least one entry")),
+        }
+    }
+
+    /// Compacts a range of keys into the deepest level.
+    #[pyo3(signature = (lower = None, upper = None))]
+    fn compact(
+        slf: &Bound<'_, Self>,
+        lower: Option<&Bound<'_, PyAny>>,
+        upper: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        let limits = bounds::half_open(reader.codec, lower, upper)?;
+        let (db, keyspace) = (reader.handle.db().or_raise(py)?, reader.handle.keyspace().or_raise(py)?);
+        run(py, || Ok(db.compact_range(keyspace, limits)?))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        Ok(format!("<tamis.Keyspace {:?}>", slf.as_super().get().handle.name().or_raise(slf.py())?))
+    }
+}
+
+/// Checks a callback before the work begins.
+fn check_callable(progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    match progress {
+        Some(progress) if !progress.is_callable() => {
+            Err(crate::error::wrong_type("progress", "a function of the number of entries", progress))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,58 @@
+//! Options as keyword arguments, with the names that all bindings share.
+
+use pyo3::{
+    prelude::*,
+    types::{PyBool, PyDict, PyFloat, PyInt, PyString},
+};
+use tamis::{Durability, KeyspaceOptions, Options};
+use tamis_bindings_common::{Failure, options};
+
+use crate::error::{OrRaise, wrong_type};
+
+/// The options of `open()`.
+pub(crate) fn of_database(arguments: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
+    let mut parsed = Options::default();
+    for_each(arguments, |name, value| options::set_database(&mut parsed, name, value))?;
+    Ok(parsed)
+}
+
+/// The options of a keyspace.
+pub(crate) fn of_keyspace(arguments: Option<&Bound<'_, PyDict>>) -> PyResult<KeyspaceOptions> {
+    let mut parsed = KeyspaceOptions::default();
+    for_each(arguments, |name, value| options::set_keyspace(&mut parsed, name, value))?;
+    Ok(parsed)
+}
+
+fn for_each(
+    arguments: Option<&Bound<'_, PyDict>>,
+    mut set: impl FnMut(&str, &str) -> Result<(), Failure>,
+) -> PyResult<()> {
+    let Some(arguments) = arguments else { return Ok(()) };
+    let mut given = Vec::new();
+    for (name, value) in arguments.iter() {
+        let name: String = name.extract()?;
+        given.push((text_of(&name, &value)?, name));
+    }
+    // `deepest_filters` changes `filters`, so it comes after it.
+    given.sort_by_key(|(_, name)| name == "deepest_filters");
+    given.iter().try_for_each(|(value, name)| set(name, value)).or_raise(arguments.py())
+}
+
+fn text_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(answer) = value.cast::<PyBool>() {
+        return Ok(answer.is_true().to_string());
+    }
+    let is_plain = value.is_instance_of::<PyString>()
+        || value.is_instance_of::<PyInt>()
+        || value.is_instance_of::<PyFloat>();
+    if is_plain {
+        Ok(value.str()?.to_string())
+    } else {
+        Err(wrong_type(name, "str, int, float or bool", value))
+    }
+}
+
+/// The durability with a name.
+pub(crate) fn durability(py: Python<'_>, name: &str) -> PyResult<Durability> {
+    options::durability(name).or_raise(py)
+}

@@ -1,0 +1,363 @@
+//! Scans as Python iterators: the entries of a range at one point in time.
+//!
+//! A scan reads chunks of entries without the interpreter's lock, and `__next__` converts one entry of the chunk to Python objects.
+//! Chunks grow from a few entries, so that a short scan reads little, to some thousands, so that a long scan rarely releases
+//! the lock. A scan owns the state that it reads. It serves one thread at a time; a second one gets `BusyError`.
+//!
+//! Cost per entry: one copy of key and value into the chunk, one into Python objects.
+
+use std::sync::{Mutex, MutexGuard, TryLockError, atomic::Ordering};
+
+use pyo3::{
+    prelude::*,
+    types::{PyBytes, PyList, PyTuple, PyType},
+};
+use tamis_bindings_common::{
+    Code, Failure,
+    columns::{ChunkLimit, Columns, Parts},
+    fork::Guarded,
+    scan::Direction,
+};
+
+use crate::{
+    codec::Codec,
+    column::ScannedColumn,
+    error::{OrRaise, raise, run},
+    handle::{ClosedFlag, closed},
+};
+
+const FIRST_CHUNK_ENTRIES: usize = 32;
+const CHUNK_ENTRIES_MAX: usize = 4096;
+const CHUNK_BYTES: usize = 256 << 10;
+/// Entries that a bulk read reads between checks for signals.
+const BULK_CHUNK: ChunkLimit = ChunkLimit { entry_count: 64 << 10, bytes: 16 << 20 };
+
+/// An iterator over the entries, keys or values of a range.
+#[pyclass(module = "tamis._tamis", frozen, generic)]
+#[derive(Debug)]
+pub(crate) struct Scan {
+    state: Mutex<State>,
+    is_closed: ClosedFlag,
+    direction: Direction,
+    parts: Parts,
+    codec: Codec,
+    /// Checks that no child process uses the scan, without the lock of the state.
+    owner: Guarded<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// `None`: the scan is closed.
+    scan: Option<Guarded<tamis::Scan>>,
+    is_finished: bool,
+    /// Entries that may still be read from the engine.
+    remaining: u64,
+    chunk: Columns,
+    chunk_count: usize,
+    /// The next entry of the chunk.
+    position: usize,
+    next_chunk_entries: usize,
+    /// An error that follows the entries of the chunk.
+    failure: Option<Failure>,
+}
+
+/// The parameters of a scan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScanOptions {
+    pub(crate) direction: Direction,
+    pub(crate) parts: Parts,
+    pub(crate) limit: Option<u64>,
+    pub(crate) codec: Codec,
+}
+
+impl State {
+    /// Reads the next chunk; the previous one is used up.
+    fn fill(&mut self, direction: Direction, parts: Parts) -> Result<(), Failure> {
+        self.chunk.clear();
+        (self.chunk_count, self.position) = (0, 0);
+        if let Some(failure) = self.failure.take() {
+            self.is_finished = true;
+            return Err(failure);
+        }
+        let entries = self.next_chunk_entries;
+        self.next_chunk_entries = (entries * 4).min(CHUNK_ENTRIES_MAX);
+        self.append(direction, parts, ChunkLimit { entry_count: entries, bytes: CHUNK_BYTES })
+    }
+
+    /// Appends entries to the chunk.
+    fn append(&mut self, direction: Direction, parts: Parts, limit: ChunkLimit) -> Result<(), Failure> {
+        let scan = self.scan.as_mut().ok_or_else(scan_closed)?.get_mut()?;
+        let entry_count = limit.entry_count.min(usize::try_from(self.remaining).unwrap_or(usize::MAX));
+        let before = self.chunk.keys.len().max(self.chunk.values.len());
+        let filled = self.chunk.fill(scan, direction, parts, ChunkLimit { entry_count, ..limit });
+        let count = self.chunk.keys.len().max(self.chunk.values.len()) - before;
+        self.chunk_count += count;
+        self.remaining -= count as u64;
+        match filled {
+            Ok(filled) => self.is_finished = filled.is_finished || self.remaining == 0,
+            Err(error) if count > 0 => self.failure = Some(error.into()),
+            Err(error) => {
+                self.is_finished = true;
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    const fn has_entry(&self) -> bool {
+        self.position < self.chunk_count
+    }
+}
+
+impl Scan {
+    pub(crate) fn new(scan: tamis::Scan, options: ScanOptions, is_closed: ClosedFlag) -> Self {
+        let state = State {
+            scan: Some(Guarded::new(scan)),
+            is_finished: options.limit == Some(0),
+            remaining: options.limit.unwrap_or(u64::MAX),
+            chunk: Columns::default(),
+            chunk_count: 0,
+            position: 0,
+            next_chunk_entries: FIRST_CHUNK_ENTRIES,
+            failure: None,
+        };
+        let ScanOptions { direction, parts, codec, .. } = options;
+        Self { state: Mutex::new(state), is_closed, direction, parts, codec, owner: Guarded::new(()) }
+    }
+
+    /// The state, for this thread.
+    #[inline]
+    fn state(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
+        self.owner.get().or_raise(py)?;
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(raise(py, closed()));
+        }
+        match self.state.try_lock() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(raise(
+                py,
+                Failure::new(
+                    Code::Busy,
+                    "another thread is using this scan; give each thread a separate scan",
+                ),
+            )),
+        }
+    }
+
+    /// Makes the next entry available; `false` at the end.
+    #[inline]
+    fn advance(&self, py: Python<'_>, state: &mut State) -> PyResult<bool> {
+        if state.has_entry() {
+            return Ok(true);
+        }
+        if state.scan.is_none() {
+            return Err(raise(py, scan_closed()));
+        }
+        if state.is_finished && state.failure.is_none() {
+            return Ok(false);
+        }
+        let (direction, parts) = (self.direction, self.parts);
+        run(py, || state.fill(direction, parts))?;
+        Ok(state.has_entry())
+    }
+
+    /// The next entry as a Python object.
+    #[inline]
+    fn take<'py>(&self, py: Python<'py>, state: &mut State) -> PyResult<Bound<'py, PyAny>> {
+        let index = state.position;
+        state.position += 1;
+        match self.parts {
+            Parts::Keys => self.codec.decode(py, state.chunk.keys.get(index)),
+            Parts::Values => Ok(PyBytes::new(py, state.chunk.values.get(index)).into_any()),
+            Parts::Both => {
+                let key = self.codec.decode(py, state.chunk.keys.get(index))?;
+                let value = PyBytes::new(py, state.chunk.values.get(index)).into_any();
+                Ok(PyTuple::new(py, [key, value])?.into_any())
+            }
+        }
+    }
+
+    /// Reads all remaining entries into columns. Checks for signals between chunks.
+    fn read_columns(&self, py: Python<'_>) -> PyResult<Columns> {
+        let mut state = self.state(py)?;
+        let state = &mut *state;
+        if state.scan.is_none() {
+            return Err(raise(py, scan_closed()));
+        }
+        let mut all = Columns::default();
+        for index in state.position..state.chunk_count {
+            if self.parts != Parts::Values {
+                all.keys.push(state.chunk.keys.get(index));
+            }
+            if self.parts != Parts::Keys {
+                all.values.push(state.chunk.values.get(index));
+            }
+        }
+        let held = state.chunk_count - state.position;
+        (state.chunk, state.chunk_count, state.position) = (all, held, 0);
+        let (direction, parts) = (self.direction, self.parts);
+        while !state.is_finished && state.failure.is_none() {
+            run(py, || state.append(direction, parts, BULK_CHUNK))?;
+            py.check_signals()?;
+        }
+        if let Some(failure) = state.failure.take() {
+            state.is_finished = true;
+            return Err(raise(py, failure));
+        }
+        state.chunk_count = 0;
+        Ok(std::mem::take(&mut state.chunk))
+    }
+
+    /// Counts the remaining entries.
+    pub(crate) fn count(&self, py: Python<'_>) -> PyResult<usize> {
+        let mut state = self.state(py)?;
+        let state = &mut *state;
+        let mut count = state.chunk_count - state.position;
+        state.next_chunk_entries = BULK_CHUNK.entry_count;
+        state.position = state.chunk_count;
+        while self.advance(py, state)? {
+            count += state.chunk_count;
+            state.position = state.chunk_count;
+            state.next_chunk_entries = BULK_CHUNK.entry_count;
+            py.check_signals()?;
+        }
+        Ok(count)
+    }
+
+    /// The next entry; `None` at the end.
+    pub(crate) fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let mut state = self.state(py)?;
+        if self.advance(py, &mut state)? { self.take(py, &mut state).map(Some) } else { Ok(None) }
+    }
+}
+
+#[pymethods]
+impl Scan {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.next(py)
+    }
+
+    /// The next entries, at most `count`, as a list; an empty list at the end.
+    #[pyo3(name = "take")]
+    fn take_list<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyList>> {
+        let mut state = self.state(py)?;
+        let list = PyList::empty(py);
+        while list.len() < count && self.advance(py, &mut state)? {
+            while list.len() < count && state.has_entry() {
+                list.append(self.take(py, &mut state)?)?;
+            }
+            py.check_signals()?;
+        }
+        Ok(list)
+    }
+
+    /// Moves the scan: the next entry is the first one at or after `key` (reverse scans: at or before it).
+    fn seek(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let key = self.codec.encode(key)?;
+        let key: &[u8] = &key;
+        let mut state = self.state(py)?;
+        let state = &mut *state;
+        let direction = self.direction;
+        // Entries of the chunk that were not returned do not count against the limit.
+        state.remaining = state.remaining.saturating_add((state.chunk_count - state.position) as u64);
+        (state.chunk_count, state.position, state.failure) = (0, 0, None);
+        state.next_chunk_entries = FIRST_CHUNK_ENTRIES;
+        run(py, || {
+            let scan = state.scan.as_mut().ok_or_else(scan_closed)?.get_mut()?;
+            match direction {
+                Direction::Forward => scan.seek(key)?,
+                Direction::Backward => scan.seek_for_prev(key)?,
+            }
+            state.is_finished = state.remaining == 0;
+            Ok(())
+        })
+    }
+
+    /// Reads the remaining entries into numpy arrays.
+    #[pyo3(signature = (*, key_dtype = None, value_dtype = None))]
+    fn to_numpy<'py>(
+        &self,
+        py: Python<'py>,
+        key_dtype: Option<Bound<'py, PyAny>>,
+        value_dtype: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (keys, values) = self.columns(py, "numpy")?;
+        py.import("tamis._columns")?.getattr("to_numpy")?.call1((keys, values, key_dtype, value_dtype))
+    }
+
+    /// Reads the remaining entries into an Arrow table.
+    #[pyo3(signature = (*, value_type = None))]
+    fn to_arrow<'py>(
+        &self,
+        py: Python<'py>,
+        value_type: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (keys, values) = self.columns(py, "pyarrow")?;
+        py.import("tamis._columns")?.getattr("to_arrow")?.call1((keys, values, value_type))
+    }
+
+    /// Ends the scan and releases the state that it reads.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.owner.get().or_raise(py)?;
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return self.state(py).map(drop),
+        };
+        let scan = state.scan.take();
+        state.chunk = Columns::default();
+        (state.chunk_count, state.position) = (0, 0);
+        drop(state);
+        py.detach(|| drop(scan));
+        Ok(())
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _class: Option<&Bound<'_, PyType>>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        let parts = match self.parts {
+            Parts::Both => "entries",
+            Parts::Keys => "keys",
+            Parts::Values => "values",
+        };
+        let direction = if self.direction == Direction::Forward { "" } else { " in reverse" };
+        format!("<tamis.Scan of {parts}{direction}>")
+    }
+}
+
+impl Scan {
+    /// Reads the remaining entries into columns, after the check that `package` is installed. A part that the scan does not read
+    /// is `None`.
+    fn columns(&self, py: Python<'_>, package: &str) -> PyResult<(OptionalColumn, OptionalColumn)> {
+        py.import("tamis._columns")?.getattr("require")?.call1((package,))?;
+        let Columns { keys, values } = self.read_columns(py)?;
+        let column = |column, part, codec| {
+            (self.parts != part).then(|| ScannedColumn::create(py, column, codec)).transpose()
+        };
+        Ok((column(keys, Parts::Values, self.codec)?, column(values, Parts::Keys, Codec::Bytes)?))
+    }
+}
+
+type OptionalColumn = Option<Py<ScannedColumn>>;
+
+#[cold]
+fn scan_closed() -> Failure {
+    Failure::new(Code::Closed, "the scan is closed; create another one with range()")
+}

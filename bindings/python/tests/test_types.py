@@ -1,0 +1,55 @@
+"""The types that a type checker infers. mypy and pyright check this file; pytest runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from pathlib import Path
+from typing import Any, assert_type
+
+import tamis
+
+
+def test_inferred_types(tmp_path: Path) -> None:
+    with tamis.open(tmp_path / "store") as db:
+        assert_type(db, tamis.Database[bytes])
+        db[b"key"] = b"value"
+        assert_type(db[b"key"], bytes)
+        assert_type(db.get(b"key"), bytes | None)
+        assert_type(db.get(b"key", b""), bytes)
+        assert_type(db.get(b"key", 1), bytes | int)
+        assert_type(db[b"a":b"b"], tamis.Scan[tuple[bytes, bytes]])
+        assert_type(list(db.range(keys_only=True)), list[bytes])
+        assert_type(db.multi_get([b"key"]), list[bytes | None])
+        assert_type(db.first(), tuple[bytes, bytes] | None)
+        db.flush()
+        assert_type(db.verify()["is_sound"], bool)
+        assert_type(db.statistics()["keyspaces"][0]["levels"][0]["bytes"], int)
+        numbers = db.keyspace("numbers", create=True, keys="int64", filters="proteus@12")
+        assert_type(numbers, tamis.Keyspace[int])
+        assert_type(numbers.snapshot(), tamis.Snapshot[int])
+        assert_type(db.snapshot().of(numbers), tamis.Snapshot[int])
+        assert_type(numbers.last(), tuple[int, bytes] | None)
+        pairs = db.create_keyspace("pairs", keys="tuple")
+        assert_type(pairs, tamis.Keyspace[tuple[Any, ...]])
+        with pairs.batch() as batch:
+            assert_type(batch, tamis.WriteBatch[tuple[Any, ...]])
+            batch.put((1, "a"), b"")
+            batch.put(1, b"", keyspace=numbers)
+        assert reads(db) == 1
+        assert reads(numbers.snapshot()) == 1
+        writes(numbers)
+
+
+def reads(mapping: Mapping[Any, bytes]) -> int:
+    """Takes any mapping."""
+    return len(mapping)
+
+
+def writes(mapping: MutableMapping[int, bytes]) -> None:
+    """Takes any mutable mapping."""
+    mapping[5] = b"five"
+
+
+def test_classes_have_parameters_at_run_time() -> None:
+    assert tamis.Database[bytes] is not None
+    assert tamis.Scan[tuple[bytes, bytes]] is not None
