@@ -42,7 +42,7 @@ pub(crate) struct TableEnvironment {
 
 impl TableEnvironment {
     /// Opens a file of the folder for reading.
-    pub(super) fn open_file(&self, name: FileName) -> Result<Source> {
+    pub(crate) fn open_file(&self, name: FileName) -> Result<Source> {
         let path = name.path(&self.folder);
         open_path(self, &path).map_err(|error| match error {
             Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Error::MissingFile {

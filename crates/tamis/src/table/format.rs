@@ -10,13 +10,13 @@ pub(super) const TABLE_MAGIC: [u8; 8] = *b"TamisTbl";
 pub(super) const FILTER_MAGIC: [u8; 8] = *b"TamisFil";
 
 /// Files end at a multiple of this, so that direct I/O can read their last bytes.
-pub(super) const FILE_ALIGNMENT: usize = 4096;
-pub(super) const FOOTER_LENGTH: usize = 64;
+pub(crate) const FILE_ALIGNMENT: usize = 4096;
+pub(crate) const FOOTER_LENGTH: usize = 64;
 
-pub(super) const SECTION_ALIGNMENT: usize = 64;
-pub(super) const SECTION_HEADER_LENGTH: usize = 64;
+pub(crate) const SECTION_ALIGNMENT: usize = 64;
+pub(crate) const SECTION_HEADER_LENGTH: usize = 64;
 pub(super) const SECTION_PASSABLE: u32 = 1;
-pub(super) const DIRECTORY_RECORD_LENGTH: usize = 24;
+pub(crate) const DIRECTORY_RECORD_LENGTH: usize = 24;
 
 pub(super) const KIND_INDEX: u32 = 1;
 pub(super) const KIND_KEY_COLUMN: u32 = 2;
@@ -25,7 +25,10 @@ pub(super) const KIND_PROPERTIES: u32 = 4;
 pub(super) const KIND_DIRECTORY: u32 = 5;
 pub(super) const KIND_OWNER: u32 = 6;
 pub(super) const KIND_RANGE_TOMBSTONES: u32 = 7;
-/// The greatest kind that this version knows.
+/// Of views (`docs/format/view.md`).
+pub(crate) const KIND_VIEW: u32 = 8;
+pub(crate) const KIND_PAGE_INDEX: u32 = 9;
+/// The greatest kind that this version knows in tables and filter files.
 pub(super) const KIND_LAST: u32 = KIND_RANGE_TOMBSTONES;
 
 pub(super) const BLOCK_HEADER_LENGTH: usize = 16;

@@ -12,7 +12,7 @@ pub(crate) mod environment;
 pub(crate) mod filter_block;
 pub(crate) mod filter_file;
 mod filter_set;
-mod format;
+pub(crate) mod format;
 mod index;
 pub(crate) mod inspect;
 pub(crate) mod key_column;
@@ -26,7 +26,7 @@ pub(crate) mod reader;
 pub(crate) mod refilter;
 mod salvage;
 mod scavenge;
-mod section;
+pub(crate) mod section;
 mod verify;
 pub(crate) mod writer;
 

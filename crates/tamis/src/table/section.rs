@@ -171,7 +171,7 @@ impl Source {
     }
 
     /// Reads and verifies a section.
-    pub(super) fn section(&self, record: &SectionRecord) -> Result<SectionBytes> {
+    pub(crate) fn section(&self, record: &SectionRecord) -> Result<SectionBytes> {
         self.section_with_front(record, &[])
     }
 
@@ -180,26 +180,36 @@ impl Source {
         let length = usize::try_from(record.length).map_err(|_| {
             self.damaged(record.offset, "section", "a length that fits memory", record.length.to_string())
         })?;
-        let in_place = self.mapped(record.offset, length).filter(|_| !self.is_paranoid);
-        let (whole, memory_bytes) = match in_place {
-            Some(_) => {
-                let whole = OwnedSlice::new(Arc::new(self.clone()), |source| {
-                    source.mapped(record.offset, length).unwrap_or_default()
-                });
-                (whole, 0)
-            }
-            None => {
-                let mut buffer = AlignedBytes::zeroed(length);
-                let (target, rest) = buffer.as_mut_slice().split_at_mut(front.len().min(length));
-                target.iter_mut().zip(front).for_each(|(target, source)| *target = *source);
-                if !rest.is_empty() {
-                    self.read(record.offset + front.len() as u64, rest)?;
-                }
-                (OwnedSlice::new(Arc::new(buffer), AlignedBytes::as_ref), length as u64)
-            }
-        };
+        let whole = self.load(record.offset, length, front)?;
         self.check_section(record, whole.as_ref())?;
-        Ok(SectionBytes { body: whole.skip(SECTION_HEADER_LENGTH), memory_bytes })
+        let SectionBytes { body, memory_bytes } = whole;
+        Ok(SectionBytes { body: body.skip(SECTION_HEADER_LENGTH), memory_bytes })
+    }
+
+    /// Any bytes of the file, not verified: in the mapping, or read into memory.
+    pub(crate) fn bytes(&self, offset: u64, length: u64) -> Result<SectionBytes> {
+        let length = usize::try_from(length)
+            .map_err(|_| self.damaged(offset, "file", "a length that fits memory", length.to_string()))?;
+        self.load(offset, length, &[])
+    }
+
+    /// As [`Source::bytes`]; the first bytes were read before.
+    fn load(&self, offset: u64, length: usize, front: &[u8]) -> Result<SectionBytes> {
+        let in_place = self.mapped(offset, length).filter(|_| !self.is_paranoid);
+        if in_place.is_some() {
+            let body = OwnedSlice::new(Arc::new(self.clone()), |source| {
+                source.mapped(offset, length).unwrap_or_default()
+            });
+            return Ok(SectionBytes { body, memory_bytes: 0 });
+        }
+        let mut buffer = AlignedBytes::zeroed(length);
+        let (target, rest) = buffer.as_mut_slice().split_at_mut(front.len().min(length));
+        target.iter_mut().zip(front).for_each(|(target, source)| *target = *source);
+        if !rest.is_empty() {
+            self.read(offset + front.len() as u64, rest)?;
+        }
+        let body = OwnedSlice::new(Arc::new(buffer), AlignedBytes::as_ref);
+        Ok(SectionBytes { body, memory_bytes: length as u64 })
     }
 
     fn check_section(&self, record: &SectionRecord, whole: &[u8]) -> Result<()> {
@@ -224,12 +234,12 @@ impl Source {
 
 /// The place of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SectionRecord {
-    pub(super) kind: u32,
-    pub(super) flags: u32,
-    pub(super) offset: u64,
+pub(crate) struct SectionRecord {
+    pub(crate) kind: u32,
+    pub(crate) flags: u32,
+    pub(crate) offset: u64,
     /// Length of header and body.
-    pub(super) length: u64,
+    pub(crate) length: u64,
 }
 
 impl SectionRecord {
@@ -251,13 +261,13 @@ struct Footer {
 
 /// The version of a file and the records of its sections.
 #[derive(Debug)]
-pub(super) struct Directory {
-    pub(super) version: u32,
-    pub(super) records: Vec<SectionRecord>,
+pub(crate) struct Directory {
+    pub(crate) version: u32,
+    pub(crate) records: Vec<SectionRecord>,
 }
 
 /// Appends a section at `offset` of the file (a multiple of 64) to `target`.
-pub(super) fn put_section(
+pub(crate) fn put_section(
     target: &mut Vec<u8>,
     offset: u64,
     kind: u32,
@@ -280,7 +290,7 @@ pub(super) fn put_section(
 }
 
 /// Appends directory, padding and footer to `target`, whose first byte is at `offset` (a multiple of 64) of the file.
-pub(super) fn put_directory_and_footer(
+pub(crate) fn put_directory_and_footer(
     target: &mut Vec<u8>,
     offset: u64,
     magic: [u8; 8],
@@ -316,7 +326,7 @@ pub(super) fn put_directory_and_footer(
 impl Source {
     /// Reads footer and directory: the records of all sections, each within the file, in file order. Fails for an unknown
     /// section that must not be ignored. `kind_max` is the greatest known kind.
-    pub(super) fn directory(&self, magic: [u8; 8], kind_max: u32) -> Result<Directory> {
+    pub(crate) fn directory(&self, magic: [u8; 8], kind_max: u32) -> Result<Directory> {
         let Footer { version, directory: footer } = self.footer(magic)?;
         let body = self.section(&footer)?;
         let bytes = body.as_ref();

@@ -1,0 +1,286 @@
+//! The page index of a sorted view: where each page is, what is before it, and its separator (`docs/format/view.md`).
+//!
+//! Written at the end of a view. Its memory while a view is built is all that grows with the view: 40 bytes, one separator and
+//! 4 bytes per run for each page.
+
+use super::format::INDEX_HEADER_LENGTH;
+use crate::{
+    coding::{Decoder, put_u32, put_u64},
+    table::section::SectionBytes,
+};
+
+/// One page as the index describes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PageRecord {
+    pub(super) checksum: u64,
+    pub(super) length: u64,
+    pub(super) entry_count: u64,
+    pub(super) live_count: u64,
+}
+
+/// Collects one record per page.
+#[derive(Debug, Default)]
+pub(super) struct IndexBuilder {
+    pages: Vec<PageRecord>,
+    positions: Vec<u32>,
+    separators: Vec<u8>,
+    separator_ends: Vec<u32>,
+    /// Pages at the end that have no head segment: they get the separator of the next page that has one.
+    pending: usize,
+}
+
+impl IndexBuilder {
+    pub(super) fn page_count(&self) -> usize {
+        self.pages.len()
+    }
+
+    pub(super) fn separator_bytes(&self) -> usize {
+        self.separators.len()
+    }
+
+    /// Adds a page; the separator is `None` for a page without a head segment.
+    pub(super) fn add(&mut self, page: PageRecord, positions: &[u32], separator: Option<&[u8]>) {
+        self.pages.push(page);
+        self.positions.extend_from_slice(positions);
+        self.pending += 1;
+        if let Some(separator) = separator {
+            for _ in 0..std::mem::take(&mut self.pending) {
+                // All but the first page: the empty key is not below the first separator.
+                if !self.separator_ends.is_empty() {
+                    self.separators.extend_from_slice(separator);
+                }
+                self.separator_ends.push(self.separators.len() as u32);
+            }
+        }
+    }
+
+    /// The section's body, and the pages that are searched. `None` if the separators do not fit 32 bits.
+    pub(super) fn finish(&self) -> Option<(Vec<u8>, u32)> {
+        u32::try_from(self.separators.len()).ok()?;
+        let mut bounds = vec![0];
+        bounds.extend(&self.separator_ends);
+        bounds.resize(self.pages.len() + 1, self.separators.len() as u32);
+        let searched = self.separator_ends.len();
+        let separator = |page: usize| {
+            let range = bounds.get(page).zip(bounds.get(page + 1));
+            let range = range.map(|(&start, &end)| start as usize..end as usize);
+            range.and_then(|range| self.separators.get(range)).unwrap_or_default()
+        };
+        let (first, last) = (separator(1), separator(searched.saturating_sub(1)));
+        let prefix_length = if searched > 1 {
+            first.iter().zip(last).take_while(|(left, right)| left == right).count()
+        } else {
+            0
+        };
+        let mut body = Vec::new();
+        put_u32(&mut body, prefix_length as u32);
+        put_u32(&mut body, 0);
+        put_sums(&mut body, self.pages.iter().map(|page| page.length));
+        self.pages.iter().for_each(|page| put_u64(&mut body, page.checksum));
+        put_sums(&mut body, self.pages.iter().map(|page| page.entry_count));
+        put_sums(&mut body, self.pages.iter().map(|page| page.live_count));
+        self.positions.iter().for_each(|&position| put_u32(&mut body, position));
+        let suffix = |page: usize| separator(page).get(prefix_length..).unwrap_or_default();
+        let ends = (0..self.pages.len()).map(|page| suffix(page).len() as u64);
+        let mut end = 0;
+        put_u32(&mut body, 0);
+        ends.for_each(|length| {
+            end += length;
+            put_u32(&mut body, end as u32);
+        });
+        body.extend_from_slice(first.get(..prefix_length).unwrap_or_default());
+        (0..self.pages.len()).for_each(|page| body.extend_from_slice(suffix(page)));
+        Some((body, searched as u32))
+    }
+}
+
+/// The sums of the first 0, 1, 2, ... numbers.
+fn put_sums(target: &mut Vec<u8>, numbers: impl Iterator<Item = u64>) {
+    let mut sum = 0;
+    put_u64(target, sum);
+    numbers.for_each(|number| {
+        sum += number;
+        put_u64(target, sum);
+    });
+}
+
+/// Bytes of the section's body.
+pub(super) fn index_bytes(page_count: u64, run_count: u64, separator_bytes: u64) -> u64 {
+    let per_page = 4 * 8 + 4 + 4 * run_count;
+    INDEX_HEADER_LENGTH as u64 + page_count * per_page + 3 * 8 + 4 + separator_bytes
+}
+
+/// A page index over verified bytes.
+#[derive(Debug)]
+pub(super) struct PageIndex {
+    bytes: SectionBytes,
+    page_count: usize,
+    run_count: usize,
+    searched: usize,
+    checksums_start: usize,
+    entries_start: usize,
+    live_start: usize,
+    positions_start: usize,
+    ends_start: usize,
+    separators_start: usize,
+    prefix: Box<[u8]>,
+}
+
+impl PageIndex {
+    /// Checks that all parts fill the bytes; `None` otherwise.
+    pub(super) fn open(
+        bytes: SectionBytes,
+        page_count: usize,
+        run_count: usize,
+        searched: usize,
+    ) -> Option<Self> {
+        let mut source = Decoder::new(bytes.as_ref());
+        let (prefix_length, zero) = (source.take_u32()? as usize, source.take_u32()?);
+        let list_bytes = page_count.checked_add(1)?.checked_mul(8)?;
+        let checksums_start = INDEX_HEADER_LENGTH.checked_add(list_bytes)?;
+        let entries_start = checksums_start.checked_add(8 * page_count)?;
+        let live_start = entries_start.checked_add(list_bytes)?;
+        let positions_start = live_start.checked_add(list_bytes)?;
+        let position_bytes = page_count.checked_mul(4)?.checked_mul(run_count)?;
+        let ends_start = positions_start.checked_add(position_bytes)?;
+        let prefix_start = ends_start.checked_add(4 * (page_count + 1))?;
+        let separators_start = prefix_start.checked_add(prefix_length)?;
+        let prefix = bytes.as_ref().get(prefix_start..separators_start)?.into();
+        let index = Self {
+            page_count,
+            run_count,
+            searched,
+            checksums_start,
+            entries_start,
+            live_start,
+            positions_start,
+            ends_start,
+            separators_start,
+            prefix,
+            bytes,
+        };
+        let is_whole = separators_start + index.separator_end(page_count)? == index.bytes.as_ref().len();
+        let is_possible = zero == 0 && searched <= page_count && (searched > 0 || page_count == 0);
+        (is_whole && is_possible && index.ascends()).then_some(index)
+    }
+
+    /// Whether all cumulative numbers ascend.
+    fn ascends(&self) -> bool {
+        let lists = [INDEX_HEADER_LENGTH, self.entries_start, self.live_start];
+        let ascend =
+            |page: usize| lists.iter().all(|&start| self.sum(start, page) <= self.sum(start, page + 1));
+        let ends = |page: usize| self.separator_end(page) <= self.separator_end(page + 1);
+        (0..self.page_count).all(|page| ascend(page) && ends(page))
+    }
+
+    pub(super) const fn page_count(&self) -> usize {
+        self.page_count
+    }
+
+    pub(super) const fn searched(&self) -> usize {
+        self.searched
+    }
+
+    fn sum(&self, start: usize, page: usize) -> u64 {
+        let bytes = self.bytes.as_ref().get(start + 8 * page..).and_then(<[u8]>::first_chunk);
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    fn u32_at(&self, offset: usize) -> Option<u32> {
+        self.bytes.as_ref().get(offset..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+    }
+
+    /// Start and end of a page in the file.
+    #[inline]
+    pub(super) fn extent(&self, page: usize) -> (u64, u64) {
+        (self.sum(INDEX_HEADER_LENGTH, page), self.sum(INDEX_HEADER_LENGTH, page + 1))
+    }
+
+    pub(super) fn checksum(&self, page: usize) -> u64 {
+        self.sum(self.checksums_start, page)
+    }
+
+    /// Entries before a page. For the page count: all entries.
+    #[inline]
+    pub(super) fn entries_before(&self, page: usize) -> u64 {
+        self.sum(self.entries_start, page)
+    }
+
+    /// Keys before a page whose newest entry is a put.
+    pub(super) fn live_before(&self, page: usize) -> u64 {
+        self.sum(self.live_start, page)
+    }
+
+    /// The last page that does not have more than `number` of what a cumulative number counts before it.
+    fn last_page_with(&self, number: u64, before: impl Fn(usize) -> u64) -> usize {
+        let (mut low, mut high) = (0, self.page_count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if before(middle) <= number { low = middle + 1 } else { high = middle }
+        }
+        low.saturating_sub(1)
+    }
+
+    /// The page of the n-th entry.
+    pub(super) fn page_of_entry(&self, entry: u64) -> usize {
+        self.last_page_with(entry, |page| self.entries_before(page))
+    }
+
+    /// The ordinal of a run's first entry at or behind the start of a page.
+    #[inline]
+    pub(super) fn position(&self, page: usize, run: usize) -> u32 {
+        self.u32_at(self.positions_start + 4 * (page * self.run_count + run)).unwrap_or_default()
+    }
+
+    fn separator_end(&self, number: usize) -> Option<usize> {
+        Some(self.u32_at(self.ends_start + 4 * number)? as usize)
+    }
+
+    fn suffix(&self, page: usize) -> &[u8] {
+        let range = self.separator_end(page).zip(self.separator_end(page + 1));
+        let range = range.map(|(start, end)| self.separators_start + start..self.separators_start + end);
+        range.and_then(|range| self.bytes.as_ref().get(range)).unwrap_or_default()
+    }
+
+    /// The separator of a page in two parts.
+    pub(super) fn separator(&self, page: usize) -> (&[u8], &[u8]) {
+        if page == 0 { (&[], &[]) } else { (&self.prefix, self.suffix(page)) }
+    }
+
+    /// Whether a page's separator is not above a key.
+    fn is_at_or_below(&self, page: usize, key: &[u8]) -> bool {
+        match key.strip_prefix(&*self.prefix) {
+            _ if page == 0 => true,
+            Some(rest) => self.suffix(page) <= rest,
+            None => key > &*self.prefix,
+        }
+    }
+
+    /// The last searched page whose separator is not above a key, where the page `from` is known not to be above.
+    pub(super) fn page_from(&self, from: usize, key: &[u8]) -> usize {
+        let (mut low, mut step) = (from, 1);
+        while low + step < self.searched && self.is_at_or_below(low + step, key) {
+            low += step;
+            step *= 2;
+        }
+        let mut high = (low + step).min(self.searched);
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            if self.is_at_or_below(middle, key) { low = middle } else { high = middle }
+        }
+        low
+    }
+
+    /// The last searched page whose separator is not above a key; 0 without pages. `near` is where the key may be.
+    pub(super) fn page_of(&self, near: usize, key: &[u8]) -> usize {
+        if near < self.searched && self.is_at_or_below(near, key) {
+            return self.page_from(near, key);
+        }
+        let (mut low, mut high) = (0, near.clamp(1, self.searched.max(1)));
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            if self.is_at_or_below(middle, key) { low = middle } else { high = middle }
+        }
+        low
+    }
+}

@@ -1,0 +1,31 @@
+//! Sorted views: the global order of the entries of overlapping runs, kept in a file (`docs/format/view.md`).
+//!
+//! ```text
+//! runs      0: a@9 c@8 f@7     1: a@3 b@5 f@2
+//! view      a@9 a@3 | b@5 c@8 | f@7 f@2        segments, each with an anchor
+//! selectors  0   1  |  1   0  |  0   1         which run has the entry; a@3 and f@2 are old versions
+//! ```
+//!
+//! A view is derived data: the runs have all entries, and a merge of them returns the same. With it a seek reads one key, a step
+//! compares none, and old versions and tombstones are skipped without reading them ([`search`], [`cursor`]). It is built in
+//! one pass ([`build`]). The rows of the table in `tidy/src/ranks.rs` apply: a view knows tables and
+//! the interface of cursors, not levels, versions or merges.
+//!
+//! Stores do not use views yet.
+
+pub(crate) mod build;
+pub(crate) mod cursor;
+mod entry_heap;
+mod format;
+mod index;
+mod key_bits;
+mod page;
+mod page_builder;
+pub(crate) mod reader;
+pub(crate) mod run;
+mod search;
+pub(crate) mod size;
+pub(crate) mod writer;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,340 @@
+//! Reads a page of a sorted view in place (`docs/format/view.md`, "Segments and pages").
+//!
+//! A reader keeps the [`PageLayout`]; [`PageLayout::over`] applies it to the page's bytes. Parsing checks that all parts fill
+//! the page. Later accesses are checked again and return empty values outside, so that bytes that change in a mapping
+//! do not cause a panic.
+//!
+//! The selectors of a segment are bit planes: the entries of one run are found by one AND per plane, and counted by one
+//! instruction, however many runs there are.
+
+use super::{
+    format::{
+        DIFFERENCE_ESCAPED, DIFFERENCE_SAME, ESCAPE_LENGTH, KIND_BITS_MAX, PAGE_HEADER_LENGTH, PAGE_WIDE,
+        SAME_KEY, SEGMENT_CONTINUED, SEGMENT_COUNT_MAX, SELECTOR_BITS_MAX,
+    },
+    key_bits::BITS_PER_BYTE,
+};
+use crate::coding::Decoder;
+
+/// Positions of the parts of a page. Small and copied.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PageLayout {
+    entry_count: u16,
+    segment_count: u8,
+    selector_bits: u8,
+    kind_bits: u8,
+    plane_bytes: u8,
+    tag_bytes: u8,
+    is_wide: bool,
+    prefix_length: u16,
+    escape_count: u16,
+    first_difference: u32,
+    planes_start: u32,
+    differences_start: u32,
+    escapes_start: u32,
+    ends_start: u32,
+    prefix_start: u32,
+}
+
+impl PageLayout {
+    /// Parses and checks a page; `None` if no writer can have written it.
+    pub(super) fn parse(bytes: &[u8], segment_size: usize, tag_bytes: u8) -> Option<Self> {
+        let mut source = Decoder::new(bytes);
+        let (entry_count, segment_count) = (source.take_u16()?, source.take_u8()?);
+        let (selector_bits, kind_bits, flags) = (source.take_u8()?, source.take_u8()?, source.take_u8()?);
+        let (prefix_length, escape_count) = (source.take_u16()?, source.take_u16()?);
+        let (zero, first_difference) = (source.take_u16()?, source.take_u32()?);
+        let is_wide = flags & PAGE_WIDE != 0;
+        let plane_bytes = segment_size / 8;
+        let planes_start = PAGE_HEADER_LENGTH + usize::from(segment_count);
+        let plane_count = usize::from(segment_count) * usize::from(selector_bits + kind_bits);
+        let differences_start = planes_start + plane_count * plane_bytes;
+        let escapes_start = differences_start + usize::from(entry_count) * (2 + usize::from(tag_bytes));
+        let ends_start = escapes_start + ESCAPE_LENGTH * usize::from(escape_count);
+        let prefix_start = ends_start + if is_wide { 4 } else { 2 } * usize::from(segment_count);
+        let layout = Self {
+            entry_count,
+            segment_count,
+            selector_bits,
+            kind_bits,
+            plane_bytes: plane_bytes as u8,
+            tag_bytes,
+            is_wide,
+            prefix_length,
+            escape_count,
+            first_difference,
+            planes_start: planes_start as u32,
+            differences_start: differences_start as u32,
+            escapes_start: escapes_start as u32,
+            ends_start: ends_start as u32,
+            prefix_start: prefix_start as u32,
+        };
+        let is_possible = (1..=SEGMENT_COUNT_MAX).contains(&segment_count.into())
+            && selector_bits <= SELECTOR_BITS_MAX
+            && kind_bits <= KIND_BITS_MAX
+            && flags <= PAGE_WIDE
+            && zero == 0;
+        (is_possible && layout.fills(bytes, segment_size)).then_some(layout)
+    }
+
+    /// Whether segments and anchors add up to the page.
+    fn fills(&self, bytes: &[u8], segment_size: usize) -> bool {
+        let page = self.over(bytes);
+        let anchors_start = self.prefix_start as usize + usize::from(self.prefix_length);
+        let Some(anchors_length) = bytes.len().checked_sub(anchors_start) else { return false };
+        let (mut entry_count, mut anchors_end) = (0, 0);
+        for segment in 0..self.segment_count() {
+            let (length, end) = (page.segment_length(segment), page.anchor_end(segment));
+            if length == 0 || length > segment_size || end < anchors_end {
+                return false;
+            }
+            entry_count += length;
+            anchors_end = end;
+        }
+        entry_count == self.entry_count() && anchors_end == anchors_length
+    }
+
+    pub(super) const fn entry_count(&self) -> usize {
+        self.entry_count as usize
+    }
+
+    pub(super) const fn segment_count(&self) -> usize {
+        self.segment_count as usize
+    }
+
+    pub(super) const fn prefix_length(&self) -> usize {
+        self.prefix_length as usize
+    }
+
+    /// The reader of `bytes`, from which this layout was parsed.
+    pub(super) const fn over<'a>(&self, bytes: &'a [u8]) -> Page<'a> {
+        Page { layout: *self, bytes }
+    }
+}
+
+/// A page's bytes with their layout.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Page<'a> {
+    pub(super) layout: PageLayout,
+    bytes: &'a [u8],
+}
+
+impl<'a> Page<'a> {
+    #[inline]
+    fn byte(&self, offset: usize) -> u8 {
+        self.bytes.get(offset).copied().unwrap_or_default()
+    }
+
+    fn u16_at(&self, offset: usize) -> u16 {
+        let bytes = self.bytes.get(offset..).and_then(<[u8]>::first_chunk);
+        bytes.map_or(0, |bytes| u16::from_le_bytes(*bytes))
+    }
+
+    fn u32_at(&self, offset: usize) -> u32 {
+        let bytes = self.bytes.get(offset..).and_then(<[u8]>::first_chunk);
+        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    }
+
+    #[inline]
+    pub(super) fn segment_length(&self, segment: usize) -> usize {
+        usize::from(self.byte(PAGE_HEADER_LENGTH + segment) & !SEGMENT_CONTINUED)
+    }
+
+    #[inline]
+    pub(super) fn is_continuation(&self, segment: usize) -> bool {
+        self.byte(PAGE_HEADER_LENGTH + segment) & SEGMENT_CONTINUED != 0
+    }
+
+    /// Entries of the page before a segment.
+    #[inline]
+    pub(super) fn segment_start(&self, segment: usize) -> usize {
+        let lengths = self.bytes.get(PAGE_HEADER_LENGTH..PAGE_HEADER_LENGTH + segment).unwrap_or_default();
+        lengths.iter().map(|&length| usize::from(length & !SEGMENT_CONTINUED)).sum()
+    }
+
+    /// The segment of an entry, and the entries of the page before the segment.
+    pub(super) fn segment_of(&self, entry: usize) -> (usize, usize) {
+        let mut start = 0;
+        for segment in 0..self.layout.segment_count() {
+            let end = start + self.segment_length(segment);
+            if entry < end {
+                return (segment, start);
+            }
+            start = end;
+        }
+        (self.layout.segment_count(), start)
+    }
+
+    /// The first segment at or after `segment` that begins with the newest entry of a key; the segment count without one.
+    pub(super) fn head_segment_from(&self, segment: usize) -> usize {
+        let mut segment = segment;
+        while segment < self.layout.segment_count() && self.is_continuation(segment) {
+            segment += 1;
+        }
+        segment
+    }
+
+    /// One bit of each entry of a segment.
+    #[inline]
+    fn plane(&self, segment: usize, plane: usize) -> u64 {
+        let layout = &self.layout;
+        let plane_count = usize::from(layout.selector_bits + layout.kind_bits);
+        let width = usize::from(layout.plane_bytes);
+        let offset = layout.planes_start as usize + (segment * plane_count + plane) * width;
+        match width {
+            8 => self.bytes.get(offset..).and_then(<[u8]>::first_chunk).map_or(0, |w| u64::from_le_bytes(*w)),
+            4 => u64::from(self.u32_at(offset)),
+            _ => u64::from(self.u16_at(offset)),
+        }
+    }
+
+    /// The number at a slot in `count` planes from `first` on.
+    #[inline]
+    fn planes_at(&self, segment: usize, slot: usize, first: usize, count: u8) -> usize {
+        (0..usize::from(count))
+            .map(|plane| ((self.plane(segment, first + plane) >> slot & 1) as usize) << plane)
+            .sum()
+    }
+
+    /// The number of the run that has an entry.
+    #[inline]
+    pub(super) fn run(&self, segment: usize, slot: usize) -> usize {
+        self.planes_at(segment, slot, 0, self.layout.selector_bits)
+    }
+
+    /// The number of an entry's kind.
+    #[inline]
+    pub(super) fn kind(&self, segment: usize, slot: usize) -> u8 {
+        let first = usize::from(self.layout.selector_bits);
+        self.planes_at(segment, slot, first, self.layout.kind_bits) as u8
+    }
+
+    /// A bit for each entry of a segment.
+    fn all(&self, segment: usize) -> u64 {
+        u64::MAX.checked_shr(64 - self.segment_length(segment) as u32).unwrap_or_default()
+    }
+
+    /// The entries of a segment that are in a run, a bit each.
+    #[inline]
+    fn entries_of_run(&self, segment: usize, run: usize) -> u64 {
+        let bits = usize::from(self.layout.selector_bits);
+        if run.checked_shr(bits as u32).unwrap_or_default() != 0 {
+            return 0;
+        }
+        (0..bits).fold(self.all(segment), |found, plane| {
+            let expected = if run >> plane & 1 == 1 { 0 } else { u64::MAX };
+            found & (self.plane(segment, plane) ^ expected)
+        })
+    }
+
+    /// The entries of a segment that are puts, a bit each.
+    fn puts(&self, segment: usize) -> u64 {
+        let first = usize::from(self.layout.selector_bits);
+        let planes = (0..usize::from(self.layout.kind_bits)).map(|plane| self.plane(segment, first + plane));
+        self.all(segment) & !planes.fold(0, |found, plane| found | plane)
+    }
+
+    /// The newest entries of the keys of a segment, a bit each.
+    fn newest(&self, segment: usize, segment_start: usize) -> u64 {
+        let start = self.layout.differences_start as usize + segment_start;
+        let bytes = self.bytes.get(start..start + self.segment_length(segment)).unwrap_or_default();
+        let bit = |(slot, &byte): (usize, &u8)| u64::from(byte != DIFFERENCE_SAME) << slot;
+        bytes.iter().enumerate().map(bit).sum()
+    }
+
+    /// Entries of a run in the page before a slot.
+    pub(super) fn count_before(&self, run: usize, segment: usize, slot: usize) -> u32 {
+        let whole: u32 = (0..segment).map(|segment| self.entries_of_run(segment, run).count_ones()).sum();
+        let below = (1_u64 << slot.min(63)) - 1;
+        whole + (self.entries_of_run(segment, run) & below).count_ones()
+    }
+
+    /// Keys in the page before an entry whose newest entry is a put.
+    pub(super) fn live_before(&self, entry: usize) -> usize {
+        let (mut start, mut count) = (0, 0);
+        for segment in 0..self.layout.segment_count() {
+            if start >= entry {
+                break;
+            }
+            let live = self.puts(segment) & self.newest(segment, start);
+            let below = 1_u64.checked_shl((entry - start) as u32).map_or(u64::MAX, |bit| bit - 1);
+            count += (live & below).count_ones() as usize;
+            start += self.segment_length(segment);
+        }
+        count
+    }
+
+    /// Keys whose newest entry is in the page.
+    pub(super) fn key_count(&self) -> u64 {
+        let start = self.layout.differences_start as usize;
+        let bytes = self.bytes.get(start..start + self.layout.entry_count()).unwrap_or_default();
+        bytes.iter().filter(|&&byte| byte != DIFFERENCE_SAME).count() as u64
+    }
+
+    /// Position of the first bit in which an entry's key differs from the key before; [`SAME_KEY`] for an old version.
+    #[inline]
+    pub(super) fn difference(&self, entry: usize) -> u32 {
+        if entry == 0 {
+            return self.layout.first_difference;
+        }
+        match self.byte(self.layout.differences_start as usize + entry) {
+            DIFFERENCE_SAME => SAME_KEY,
+            DIFFERENCE_ESCAPED => self.escaped(entry),
+            byte => u32::from(byte) + u32::from(self.layout.prefix_length) * BITS_PER_BYTE,
+        }
+    }
+
+    /// Whether an entry has the key of the entry before.
+    #[inline]
+    pub(super) fn is_old_version(&self, entry: usize) -> bool {
+        self.byte(self.layout.differences_start as usize + entry) == DIFFERENCE_SAME
+    }
+
+    #[cold]
+    fn escaped(&self, entry: usize) -> u32 {
+        let start = self.layout.escapes_start as usize;
+        let end = start + ESCAPE_LENGTH * usize::from(self.layout.escape_count);
+        let escapes = self.bytes.get(start..end).unwrap_or_default().as_chunks::<ESCAPE_LENGTH>().0;
+        let place =
+            escapes.partition_point(|&[low, high, ..]| usize::from(u16::from_le_bytes([low, high])) < entry);
+        escapes.get(place).map_or(0, |&[_, _, a, b, c, d]| u32::from_le_bytes([a, b, c, d]))
+    }
+
+    /// The eight bits of an entry's key behind its difference.
+    #[inline]
+    pub(super) fn infix(&self, entry: usize) -> u8 {
+        self.byte(self.layout.differences_start as usize + self.layout.entry_count() + entry)
+    }
+
+    /// The tag of an entry's key; 0 without tags.
+    pub(super) fn tag(&self, entry: usize) -> u16 {
+        let start = self.layout.differences_start as usize + 2 * self.layout.entry_count();
+        match self.layout.tag_bytes {
+            0 => 0,
+            1 => self.byte(start + entry).into(),
+            _ => self.u16_at(start + 2 * entry),
+        }
+    }
+
+    /// The bytes that all keys of the page begin with.
+    pub(super) fn prefix(&self) -> &'a [u8] {
+        let start = self.layout.prefix_start as usize;
+        self.bytes.get(start..start + self.layout.prefix_length()).unwrap_or_default()
+    }
+
+    fn anchor_end(&self, segment: usize) -> usize {
+        let start = self.layout.ends_start as usize;
+        if self.layout.is_wide {
+            self.u32_at(start + 4 * segment) as usize
+        } else {
+            self.u16_at(start + 2 * segment).into()
+        }
+    }
+
+    /// The anchor of a segment without the page's prefix; empty for continuation segments and the first head segment.
+    pub(super) fn anchor(&self, segment: usize) -> &'a [u8] {
+        let start = segment.checked_sub(1).map_or(0, |before| self.anchor_end(before));
+        let base = self.layout.prefix_start as usize + self.layout.prefix_length();
+        self.bytes.get(base + start..base + self.anchor_end(segment)).unwrap_or_default()
+    }
+}

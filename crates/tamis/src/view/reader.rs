@@ -1,0 +1,251 @@
+//! An open view: verified as a whole when it is opened, then used in place.
+//!
+//! Opening reads every byte and compares all checksums, so that later reads check bounds only. It does not read the runs: the
+//! caller compares the ids of the runs with those of the header.
+
+use std::{path::Path, sync::Arc};
+
+use tamis_filter::Digester;
+
+use super::{
+    format::{HEADER_LENGTH, HEADER_RUN_LENGTH, SEGMENT_SIZES, VIEW_MAGIC},
+    index::{PageIndex, PageRecord},
+    page::{Page, PageLayout},
+    writer::{RunSummary, ViewOptions, ViewOwner},
+};
+use crate::{
+    coding::{Decoder, checksum},
+    error::{Error, Result},
+    file_name::FileName,
+    key::Sequence,
+    table::{
+        environment::TableEnvironment,
+        format::{KIND_PAGE_INDEX, KIND_VIEW},
+        section::{SectionBytes, SectionRecord, Source},
+    },
+};
+
+/// The greatest kind of section that this version knows.
+const KIND_LAST: u32 = KIND_PAGE_INDEX;
+
+/// The decoded header.
+#[derive(Debug)]
+struct Header {
+    options: ViewOptions,
+    entry_count: u64,
+    key_count: u64,
+    live_count: u64,
+    page_count: usize,
+    searched: usize,
+    runs: Vec<RunSummary>,
+}
+
+impl Header {
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut source = Decoder::new(bytes);
+        let mut number = || source.take_u64();
+        let owner = ViewOwner { database_id: number()?, keyspace_id: number()?, number: number()? };
+        let (digest_seed, entry_count) = (number()?, number()?);
+        let (key_count, live_count) = (number()?, number()?);
+        let (run_count, page_count) = (source.take_u32()? as usize, source.take_u32()? as usize);
+        let searched = source.take_u32()? as usize;
+        let (segment_size, tag_bytes) = (usize::from(source.take_u8()?), source.take_u8()?);
+        let zero = source.take_u16()?;
+        let is_whole = source.rest().len() == HEADER_RUN_LENGTH.checked_mul(run_count)?;
+        let mut runs = Vec::new();
+        while let (Some(id), Some(largest_sequence), Some(entry_count)) =
+            (source.take_u64(), source.take_u64(), source.take_u64())
+        {
+            runs.push(RunSummary { id, largest_sequence, entry_count });
+        }
+        let is_possible = SEGMENT_SIZES.contains(&segment_size) && tag_bytes <= 2 && zero == 0;
+        let sum = runs.iter().try_fold(0_u64, |sum, run| sum.checked_add(run.entry_count))?;
+        let options = ViewOptions { segment_size, tag_bytes, digest_seed, owner };
+        let header = Self { options, entry_count, key_count, live_count, page_count, searched, runs };
+        debug_assert!(!is_whole || bytes.len() == HEADER_LENGTH + HEADER_RUN_LENGTH * run_count);
+        (is_possible && is_whole && sum == entry_count).then_some(header)
+    }
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct View {
+    source: Source,
+    header: Header,
+    pub(super) index: PageIndex,
+    pages: SectionBytes,
+    digester: Digester,
+    largest_sequence: Sequence,
+}
+
+impl View {
+    /// Opens view `number` of the environment's folder.
+    pub(crate) fn open(environment: &TableEnvironment, number: u64) -> Result<Arc<Self>> {
+        let view = Self::open_source(environment.open_file(FileName::View(number))?)?;
+        if view.header.options.owner.number == number {
+            return Ok(Arc::new(view));
+        }
+        let got = view.header.options.owner.number.to_string();
+        Err(view.source.damaged(0, "view header", format!("view {number}"), got))
+    }
+
+    fn open_source(source: Source) -> Result<Self> {
+        let records = source.directory(VIEW_MAGIC, KIND_LAST)?.records;
+        let find = |kind: u32| {
+            records.iter().find(|record| record.kind == kind).copied().ok_or_else(|| {
+                let expected = format!("a section of kind {kind}");
+                source.damaged(source.length, "section directory", expected, "none")
+            })
+        };
+        let (header_record, index_record) = (find(KIND_VIEW)?, find(KIND_PAGE_INDEX)?);
+        let damaged = |record: &SectionRecord, what| {
+            source.damaged(record.offset, what, "valid fields", "invalid ones with a correct checksum")
+        };
+        let header = Header::decode(source.section(&header_record)?.as_ref())
+            .ok_or_else(|| damaged(&header_record, "view header"))?;
+        let index = source.section(&index_record)?;
+        let index = PageIndex::open(index, header.page_count, header.runs.len(), header.searched)
+            .filter(|index| {
+                let end = index.extent(header.page_count.saturating_sub(1)).1;
+                let pages_end = if header.page_count == 0 { 0 } else { end };
+                pages_end.next_multiple_of(64) == header_record.offset
+                    && index.entries_before(header.page_count) == header.entry_count
+                    && index.live_before(header.page_count) == header.live_count
+            })
+            .ok_or_else(|| damaged(&index_record, "page index"))?;
+        let pages = source.bytes(0, header_record.offset)?;
+        let digester = Digester::new(header.options.digest_seed);
+        let largest_sequence = header.runs.iter().map(|run| run.largest_sequence).max().unwrap_or_default();
+        let view = Self { source, header, index, pages, digester, largest_sequence };
+        view.check_pages()?;
+        Ok(view)
+    }
+
+    /// Compares the checksums of all pages and parses them.
+    fn check_pages(&self) -> Result<()> {
+        let mut end = 0;
+        let mut key_count = 0;
+        for number in 0..self.page_count() {
+            let (offset, _) = self.index.extent(number);
+            let bytes = self.page_bytes(number);
+            let (stored, computed) = (self.index.checksum(number), checksum(0, bytes));
+            if stored != computed {
+                let (expected, got) = (format!("checksum {stored:#018x}"), format!("{computed:#018x}"));
+                return Err(self.source.damaged(offset, "page", expected, got));
+            }
+            let page = self.parse(number)?;
+            let entry_count = self.index.entries_before(number + 1) - self.index.entries_before(number);
+            if page.entry_count() as u64 != entry_count {
+                return Err(self.malformed(number));
+            }
+            key_count += self.page(number, page).key_count();
+            end = self.index.extent(number).1;
+        }
+        let padding = self.pages.as_ref().get(end as usize..).unwrap_or_default();
+        if key_count != self.header.key_count || padding.iter().any(|&byte| byte != 0) {
+            return Err(self.malformed(self.page_count()));
+        }
+        Ok(())
+    }
+
+    /// The error for a page that no writer can have written.
+    pub(super) fn malformed(&self, page: usize) -> Error {
+        let expected = "valid entries";
+        self.source.damaged(
+            self.index.extent(page).0,
+            "page",
+            expected,
+            "invalid ones with a correct checksum",
+        )
+    }
+
+    pub(super) fn page_bytes(&self, page: usize) -> &[u8] {
+        let (start, end) = self.index.extent(page);
+        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+        range.and_then(|(start, end)| self.pages.as_ref().get(start..end)).unwrap_or_default()
+    }
+
+    /// Parses a page. Its number is below the page count.
+    #[inline]
+    pub(super) fn parse(&self, page: usize) -> Result<PageLayout> {
+        let options = &self.header.options;
+        let layout = PageLayout::parse(self.page_bytes(page), options.segment_size, options.tag_bytes);
+        layout.ok_or_else(|| self.malformed(page))
+    }
+
+    /// A page that was parsed before.
+    #[inline]
+    pub(super) fn page(&self, page: usize, layout: PageLayout) -> Page<'_> {
+        layout.over(self.page_bytes(page))
+    }
+
+    pub(super) const fn page_count(&self) -> usize {
+        self.header.page_count
+    }
+
+    /// The record of a page in the page index.
+    pub(super) fn record(&self, page: usize) -> PageRecord {
+        let (start, end) = self.index.extent(page);
+        let difference = |before: &dyn Fn(usize) -> u64| before(page + 1) - before(page);
+        PageRecord {
+            checksum: self.index.checksum(page),
+            length: end - start,
+            entry_count: difference(&|page| self.index.entries_before(page)),
+            live_count: difference(&|page| self.index.live_before(page)),
+        }
+    }
+
+    /// Entries of a run in a page.
+    pub(super) fn run_count_in(&self, page: usize, run: usize) -> u32 {
+        let all = self.header.runs.get(run).map_or(0, |run| run.entry_count as u32);
+        let end = if page + 1 == self.page_count() { all } else { self.index.position(page + 1, run) };
+        end.saturating_sub(self.index.position(page, run))
+    }
+
+    /// The path of the file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.source.path
+    }
+
+    pub(crate) fn options(&self) -> &ViewOptions {
+        &self.header.options
+    }
+
+    /// The runs that the view names, in the order of its selectors.
+    pub(crate) fn runs(&self) -> &[RunSummary] {
+        &self.header.runs
+    }
+
+    pub(crate) const fn entry_count(&self) -> u64 {
+        self.header.entry_count
+    }
+
+    /// Distinct keys.
+    pub(crate) const fn key_count(&self) -> u64 {
+        self.header.key_count
+    }
+
+    /// Keys whose newest entry is a put.
+    pub(crate) const fn live_count(&self) -> u64 {
+        self.header.live_count
+    }
+
+    /// The largest sequence number of the runs: readers at or above it see the newest entries.
+    pub(crate) const fn largest_sequence(&self) -> Sequence {
+        self.largest_sequence
+    }
+
+    /// The tag of a key.
+    pub(super) fn tag(&self, key: &[u8]) -> u16 {
+        tag(&self.digester, self.header.options.tag_bytes, key)
+    }
+}
+
+/// The tag of a key: the low bits of its digest.
+pub(super) fn tag(digester: &Digester, tag_bytes: u8, key: &[u8]) -> u16 {
+    match tag_bytes {
+        0 => 0,
+        1 => digester.digest(key) as u16 & 0xFF,
+        _ => digester.digest(key) as u16,
+    }
+}

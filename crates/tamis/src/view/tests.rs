@@ -1,0 +1,276 @@
+//! Views compared with a sorted list of the entries of all runs.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tamis_vfs::{Access, MemVfs, Vfs};
+
+use super::{
+    build::build_view,
+    cursor::{SearchMode, ViewCursor},
+    reader::View,
+    run::{OrdinalCursor, OrdinalRun},
+    size::ViewCounts,
+    writer::{ViewOptions, ViewOwner},
+};
+use crate::{
+    cache::{block::BlockCache, pinned_cache::PinnedCache},
+    cursor::Cursor,
+    error::{Error, Result},
+    key::{Kind, SEQUENCE_MAX, Sequence, compare_entries},
+    metrics::Metrics,
+    slice::Slice,
+    table::{environment::TableEnvironment, open_files::OpenFiles},
+};
+
+mod damage;
+mod golden;
+mod model;
+
+type Entry = (Vec<u8>, Sequence, Kind, Vec<u8>);
+
+/// A generator with a seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        tamis_bits::mix64(self.0, 0)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+}
+
+/// A run in memory that counts the entries that are read.
+#[derive(Debug, Clone, Default)]
+struct MemoryRun {
+    entries: Arc<Vec<Entry>>,
+    read_count: Arc<AtomicU64>,
+}
+
+impl MemoryRun {
+    fn new(mut entries: Vec<Entry>) -> Self {
+        entries.sort_by(|left, right| compare_entries((&left.0, left.1), (&right.0, right.1)));
+        Self { entries: Arc::new(entries), read_count: Arc::default() }
+    }
+}
+
+impl OrdinalRun for MemoryRun {
+    type Cursor = MemoryCursor;
+
+    fn entry_count(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    fn largest_sequence(&self) -> Sequence {
+        self.entries.iter().map(|entry| entry.1).max().unwrap_or_default()
+    }
+
+    fn block_of(&self, ordinal: u64) -> Result<u64> {
+        Ok(ordinal / 32)
+    }
+
+    fn cursor(&self) -> MemoryCursor {
+        MemoryCursor { run: self.clone(), at: usize::MAX }
+    }
+}
+
+#[derive(Debug)]
+struct MemoryCursor {
+    run: MemoryRun,
+    at: usize,
+}
+
+impl MemoryCursor {
+    fn move_to(&mut self, at: usize) -> Result<()> {
+        self.at = at;
+        self.run.read_count.fetch_add(u64::from(self.is_valid()), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn entry(&self) -> &Entry {
+        &self.run.entries[self.at]
+    }
+}
+
+impl OrdinalCursor for MemoryCursor {
+    fn seek_ordinal(&mut self, ordinal: u64) -> Result<()> {
+        self.move_to(ordinal as usize)
+    }
+}
+
+impl Cursor for MemoryCursor {
+    fn seek_first(&mut self) -> Result<()> {
+        self.move_to(0)
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.move_to(self.run.entries.len().wrapping_sub(1))
+    }
+
+    fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+        let at = first_at(&self.run.entries, key, sequence);
+        self.move_to(at)
+    }
+
+    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+        let count = count_before(&self.run.entries, key, is_inclusive);
+        self.move_to(count.wrapping_sub(1))
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.move_to(self.at + 1)
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.move_to(self.at.wrapping_sub(1))
+    }
+
+    fn is_valid(&self) -> bool {
+        self.at < self.run.entries.len()
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.entry().0
+    }
+
+    fn sequence(&self) -> Sequence {
+        self.entry().1
+    }
+
+    fn kind(&self) -> Kind {
+        self.entry().2
+    }
+
+    fn value(&self) -> &[u8] {
+        &self.entry().3
+    }
+
+    fn value_slice(&self) -> Slice {
+        Slice::from(self.value())
+    }
+}
+
+/// The first entry at or after a key and sequence number.
+fn first_at(entries: &[Entry], key: &[u8], sequence: Sequence) -> usize {
+    entries.partition_point(|entry| compare_entries((&entry.0, entry.1), (key, sequence)).is_lt())
+}
+
+/// Entries below a key, or at it.
+fn count_before(entries: &[Entry], key: &[u8], is_inclusive: bool) -> usize {
+    entries.partition_point(|entry| entry.0.as_slice() < key || is_inclusive && entry.0 == key)
+}
+
+/// Runs, their view, and the list of all entries.
+struct Sample {
+    runs: Arc<[MemoryRun]>,
+    view: Arc<View>,
+    entries: Vec<Entry>,
+    counts: ViewCounts,
+}
+
+impl Sample {
+    fn new(options: ViewOptions, runs: Vec<Vec<Entry>>) -> Self {
+        let runs: Vec<MemoryRun> = runs.into_iter().map(MemoryRun::new).collect();
+        let (bytes, counts) = build(options, &runs).unwrap();
+        assert_eq!(bytes.len() as u64, counts.file_bytes());
+        let entries = MemoryRun::new(runs.iter().flat_map(|run| run.entries.iter().cloned()).collect());
+        let view = open(&bytes).unwrap();
+        Self { runs: runs.into(), view, entries: entries.entries.to_vec(), counts }
+    }
+
+    fn cursor(&self) -> ViewCursor<MemoryRun> {
+        ViewCursor::new(&self.view, &self.runs).unwrap()
+    }
+
+    /// Entries that were read since the last call.
+    fn take_read_count(&self) -> u64 {
+        self.runs.iter().map(|run| run.read_count.swap(0, Ordering::Relaxed)).sum()
+    }
+}
+
+const NUMBER: u64 = 7;
+
+fn options() -> ViewOptions {
+    ViewOptions { owner: ViewOwner { number: NUMBER, ..ViewOwner::default() }, ..ViewOptions::default() }
+}
+
+/// The bytes of a view of runs with the ids 100, 101, ...
+fn build(options: ViewOptions, runs: &[MemoryRun]) -> Result<(Vec<u8>, ViewCounts)> {
+    let runs: Vec<_> = (100..).zip(runs.iter().cloned()).collect();
+    let mut bytes = Vec::new();
+    let counts = build_view(options, &runs, &mut |part| {
+        bytes.extend_from_slice(part);
+        Ok(())
+    })?;
+    Ok((bytes, counts))
+}
+
+fn environment(vfs: MemVfs, access: Access) -> TableEnvironment {
+    let vfs: Arc<dyn Vfs> = Arc::new(vfs);
+    TableEnvironment {
+        folder: Path::new("/db").to_path_buf(),
+        access,
+        is_paranoid: false,
+        open_files: OpenFiles::new(&*vfs),
+        cache: Arc::new(BlockCache::new(4 << 20)),
+        pinned_cache: PinnedCache::new(1 << 20, &Arc::default(), None),
+        metrics: Arc::new(Metrics::default()),
+        listener: None,
+        vfs,
+    }
+}
+
+fn open_with(bytes: &[u8], access: Access) -> Result<Arc<View>> {
+    let vfs = MemVfs::new();
+    vfs.create_dir_all(Path::new("/db")).unwrap();
+    vfs.create(Path::new("/db/000007.view")).unwrap().append(bytes).unwrap();
+    View::open(&environment(vfs, access), NUMBER)
+}
+
+fn open(bytes: &[u8]) -> Result<Arc<View>> {
+    open_with(bytes, Access::Mapped)
+}
+
+fn at(cursor: &impl Cursor) -> Option<Entry> {
+    let entry = || (cursor.key().to_vec(), cursor.sequence(), cursor.kind(), cursor.value().to_vec());
+    cursor.is_valid().then(entry)
+}
+
+/// Keys that break search trees: prefixes of each other, runs of 0x00 and 0xFF, common prefixes, long keys.
+fn hostile_key(random: &mut Random) -> Vec<u8> {
+    let letters: &[u8] = [b"\x00\xFF".as_slice(), b"a", b"ab", b"\x00a\xFF"][random.below(4)];
+    let mut key = match random.below(4) {
+        0 => b"shared-beginning-of-many-keys/".to_vec(),
+        1 => vec![0xFF; random.below(6)],
+        _ => Vec::new(),
+    };
+    let length = if random.below(400) == 0 { 300 + random.below(1_000) } else { 1 + random.below(9) };
+    key.extend((0..length).map(|_| letters[random.below(letters.len())]));
+    key
+}
+
+/// Distributes keys over runs with random kinds; each entry has another sequence number.
+fn distribute(random: &mut Random, run_count: usize, keys: impl Iterator<Item = Vec<u8>>) -> Vec<Vec<Entry>> {
+    let mut runs = vec![Vec::new(); run_count];
+    let keys: Vec<_> = keys.collect();
+    let mut sequences: Vec<u64> = (1..=keys.len() as u64).collect();
+    for place in (1..sequences.len()).rev() {
+        sequences.swap(place, random.below(place + 1));
+    }
+    for (key, sequence) in keys.into_iter().zip(sequences) {
+        let is_put = random.below(4) > 0;
+        let (kind, value) =
+            if is_put { (Kind::Put, vec![sequence as u8; 3]) } else { (Kind::Tombstone, vec![]) };
+        runs[random.below(run_count)].push((key, sequence, kind, value));
+    }
+    runs
+}

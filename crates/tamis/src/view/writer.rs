@@ -1,0 +1,393 @@
+//! Writes a view: entries in view order become segments, pages and sections.
+//!
+//! 1. `begin_key` begins a key, `add_version` adds its entries, newest first. A key that is not the first of its segment need
+//!    not be known: its difference and infix suffice ([`ViewWriter::needs_key`]).
+//! 2. A complete key joins the current segment, or begins the next one if it does not fit. A key with more versions than a
+//!    segment holds gets segments for itself, which are written while versions arrive.
+//! 3. Twice a page of segments is collected; then the first page is written. The segments that remain before a copied page, or at the end, are
+//!    split evenly, so that repeated rebuilds do not leave tiny pages.
+//! 4. `copy_page` writes a page of an old view as it is.
+//!
+//! Memory: two pages of segments with their first keys, and the page index.
+
+use super::{
+    format::{
+        HEADER_LENGTH, HEADER_RUN_LENGTH, RUN_COUNT_MAX, SAME_KEY, SEGMENT_SIZES, VERSION, VIEW_MAGIC,
+        kind_number, segments_per_page, selector_bits,
+    },
+    index::{IndexBuilder, PageRecord},
+    page_builder::{PageFormat, Segment, Slot, encode_page},
+    size::{ViewCounts, page_bytes},
+};
+use crate::{
+    coding::{checksum, put_u16, put_u32, put_u64},
+    error::{Error, Result},
+    key::{Kind, Sequence},
+    table::{
+        format::{KIND_PAGE_INDEX, KIND_VIEW, SECTION_ALIGNMENT},
+        section::{put_directory_and_footer, put_section},
+    },
+};
+
+/// Bytes that are collected before they are written.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// The file that a view is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ViewOwner {
+    pub(crate) database_id: u64,
+    pub(crate) keyspace_id: u64,
+    /// The file's number.
+    pub(crate) number: u64,
+}
+
+/// Parameters of a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ViewOptions {
+    /// Entries of a segment: 16, 32 or 64.
+    pub(crate) segment_size: usize,
+    /// Bytes of each entry's tag: 0, 1 or 2.
+    pub(crate) tag_bytes: u8,
+    /// Of the tags.
+    pub(crate) digest_seed: u64,
+    pub(crate) owner: ViewOwner,
+}
+
+impl Default for ViewOptions {
+    fn default() -> Self {
+        Self { segment_size: 32, tag_bytes: 0, digest_seed: 0, owner: ViewOwner::default() }
+    }
+}
+
+/// A run as a view names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RunSummary {
+    /// Never used twice, and another one when the run's tables change.
+    pub(crate) id: u64,
+    pub(crate) largest_sequence: Sequence,
+    pub(crate) entry_count: u64,
+}
+
+/// Where a key differs from the key before it in the view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KeyHead {
+    pub(super) difference: u32,
+    pub(super) infix: u8,
+    pub(super) tag: u16,
+}
+
+/// The key whose versions are added.
+#[derive(Debug, Default)]
+struct CurrentKey {
+    key: Vec<u8>,
+    slots: Vec<Slot>,
+    /// It has segments for itself, and the last of them were written.
+    is_long: bool,
+    tag: u16,
+}
+
+/// See the head of this file.
+pub(super) struct ViewWriter<'a> {
+    options: ViewOptions,
+    format: PageFormat,
+    segments_per_page: usize,
+    runs: Vec<RunSummary>,
+    sink: &'a mut dyn FnMut(&[u8]) -> Result<()>,
+    buffer: Vec<u8>,
+    /// Bytes before the buffer.
+    written: u64,
+    current: CurrentKey,
+    segment: Segment,
+    segments: Vec<Segment>,
+    index: IndexBuilder,
+    /// Entries of each run in the pages that were written.
+    positions: Vec<u32>,
+    key_count: u64,
+    live_count: u64,
+    page_bytes: u64,
+}
+
+/// Checks the limits of a view (`docs/format/view.md`, "Limits").
+fn check_limits(options: &ViewOptions, runs: &[RunSummary]) -> Result<()> {
+    let refused = |what, got: String, expected: &str| {
+        Err(Error::InvalidArgument { what, got, expected: expected.to_owned() })
+    };
+    if runs.len() > RUN_COUNT_MAX {
+        return refused("runs of a sorted view", runs.len().to_string(), "use at most 65,535 runs");
+    }
+    if let Some(run) = runs.iter().find(|run| u32::try_from(run.entry_count).is_err()) {
+        let got = format!("{} entries in run {}", run.entry_count, run.id);
+        return refused("runs of a sorted view", got, "use runs of at most 4,294,967,295 entries");
+    }
+    if !SEGMENT_SIZES.contains(&options.segment_size) {
+        return refused("segment size", options.segment_size.to_string(), "use 16, 32 or 64");
+    }
+    if options.tag_bytes > 2 {
+        return refused("tag bytes", options.tag_bytes.to_string(), "use 0, 1 or 2");
+    }
+    Ok(())
+}
+
+impl<'a> ViewWriter<'a> {
+    pub(super) fn new(
+        options: ViewOptions,
+        runs: Vec<RunSummary>,
+        sink: &'a mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<Self> {
+        check_limits(&options, &runs)?;
+        let format = PageFormat {
+            segment_size: options.segment_size,
+            selector_bits: selector_bits(runs.len()),
+            tag_bytes: options.tag_bytes,
+        };
+        Ok(Self {
+            options,
+            format,
+            segments_per_page: segments_per_page(runs.len()),
+            positions: vec![0; runs.len()],
+            runs,
+            sink,
+            buffer: Vec::new(),
+            written: 0,
+            current: CurrentKey::default(),
+            segment: Segment::default(),
+            segments: Vec::new(),
+            index: IndexBuilder::default(),
+            key_count: 0,
+            live_count: 0,
+            page_bytes: 0,
+        })
+    }
+
+    /// Whether a key with this many versions begins a segment, if it is the next one. The key before it is complete.
+    pub(super) fn needs_key(&self, version_count: usize) -> bool {
+        self.segment.slots.is_empty() || self.segment.slots.len() + version_count > self.options.segment_size
+    }
+
+    /// Ends the versions of the current key.
+    pub(super) fn end_key(&mut self) -> Result<()> {
+        if self.current.slots.is_empty() {
+            return Ok(());
+        }
+        if self.current.is_long {
+            self.take_long_segment();
+            return self.write_full_pages();
+        }
+        if self.segment.slots.len() + self.current.slots.len() > self.options.segment_size {
+            self.end_segment();
+        }
+        if self.segment.slots.is_empty() {
+            std::mem::swap(&mut self.segment.key, &mut self.current.key);
+        }
+        self.segment.slots.append(&mut self.current.slots);
+        self.write_full_pages()
+    }
+
+    /// Begins the next key. Its bytes must be there if [`ViewWriter::needs_key`] returns `true` for it.
+    pub(super) fn begin_key(&mut self, head: KeyHead, key: Option<&[u8]>) -> Result<()> {
+        self.end_key()?;
+        self.current.key.clear();
+        self.current.key.extend_from_slice(key.unwrap_or_default());
+        self.current.is_long = false;
+        self.current.tag = head.tag;
+        self.key_count += 1;
+        let KeyHead { difference, infix, tag } = head;
+        self.current.slots.push(Slot { run: 0, kind: 0, difference, infix, tag });
+        Ok(())
+    }
+
+    /// Begins with further versions of the key before a copied page.
+    pub(super) fn continue_key(&mut self, key: &[u8], tag: u16) {
+        self.current.key.clear();
+        self.current.key.extend_from_slice(key);
+        self.current.is_long = true;
+        self.current.tag = tag;
+    }
+
+    /// Adds the newest entry of the key that was begun.
+    pub(super) fn add_newest(&mut self, run: usize, kind: Kind) {
+        if let Some(slot) = self.current.slots.last_mut() {
+            (slot.run, slot.kind) = (run as u16, kind_number(kind));
+            self.live_count += u64::from(kind == Kind::Put);
+        }
+    }
+
+    /// Adds the next older entry of the key.
+    pub(super) fn add_old(&mut self, run: usize, kind: Kind) -> Result<()> {
+        if self.current.slots.len() == self.options.segment_size {
+            if !self.current.is_long {
+                self.end_segment();
+            }
+            self.take_long_segment();
+            self.current.is_long = true;
+            self.write_full_pages()?;
+        }
+        let (run, kind, tag) = (run as u16, kind_number(kind), self.current.tag);
+        self.current.slots.push(Slot { run, kind, difference: SAME_KEY, infix: 0, tag });
+        Ok(())
+    }
+
+    /// Makes the versions of the current key a segment.
+    fn take_long_segment(&mut self) {
+        let slots = std::mem::take(&mut self.current.slots);
+        let is_continuation = slots.first().is_some_and(|slot| slot.difference == SAME_KEY);
+        self.segments.push(Segment { slots, is_continuation, key: self.current.key.clone() });
+    }
+
+    fn end_segment(&mut self) {
+        if !self.segment.slots.is_empty() {
+            self.segments.push(std::mem::take(&mut self.segment));
+        }
+    }
+
+    fn write_full_pages(&mut self) -> Result<()> {
+        while self.segments.len() >= 2 * self.segments_per_page {
+            self.write_page(self.segments_per_page)?;
+        }
+        Ok(())
+    }
+
+    /// Writes all segments that were collected.
+    fn write_rest(&mut self) -> Result<()> {
+        self.end_key()?;
+        self.end_segment();
+        if self.segments.len() > self.segments_per_page {
+            self.write_page(self.segments.len() / 2)?;
+        }
+        if self.segments.is_empty() { Ok(()) } else { self.write_page(self.segments.len()) }
+    }
+
+    fn write_page(&mut self, segment_count: usize) -> Result<()> {
+        let rest = self.segments.split_off(segment_count);
+        let segments = std::mem::replace(&mut self.segments, rest);
+        let (page, cost) = encode_page(&segments, self.format);
+        let slots = || segments.iter().flat_map(|segment| &segment.slots);
+        let entry_count = slots().count() as u64;
+        debug_assert_eq!(
+            page.len() as u64,
+            page_bytes(self.format, entry_count, segment_count as u64, cost),
+            "the size function counts all parts of a page"
+        );
+        let is_live = |slot: &&Slot| slot.difference != SAME_KEY && slot.kind == kind_number(Kind::Put);
+        let record = PageRecord {
+            checksum: checksum(0, &page),
+            length: page.len() as u64,
+            entry_count,
+            live_count: slots().filter(is_live).count() as u64,
+        };
+        let head = segments.iter().find(|segment| !segment.is_continuation);
+        self.index.add(record, &self.positions, head.map(Segment::anchor));
+        for slot in slots() {
+            if let Some(position) = self.positions.get_mut(usize::from(slot.run)) {
+                *position += 1;
+            }
+        }
+        self.put(&page)
+    }
+
+    /// Writes a page of another view. `run_counts` are its entries by run.
+    pub(super) fn copy_page(
+        &mut self,
+        page: &[u8],
+        record: PageRecord,
+        key_count: u64,
+        run_counts: impl Iterator<Item = u32>,
+        separator: Option<&[u8]>,
+    ) -> Result<()> {
+        self.write_rest()?;
+        self.index.add(record, &self.positions, separator);
+        self.positions.iter_mut().zip(run_counts).for_each(|(position, count)| *position += count);
+        self.key_count += key_count;
+        self.live_count += record.live_count;
+        self.put(page)
+    }
+
+    fn put(&mut self, page: &[u8]) -> Result<()> {
+        self.page_bytes += page.len() as u64;
+        self.buffer.extend_from_slice(page);
+        if self.buffer.len() >= BUFFER_BYTES { self.flush_buffer() } else { Ok(()) }
+    }
+
+    fn flush_buffer(&mut self) -> Result<()> {
+        (self.sink)(&self.buffer)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Fills the buffer up to the start of a section, and returns its offset.
+    fn align(&mut self) -> u64 {
+        let end = self.written + self.buffer.len() as u64;
+        let start = end.next_multiple_of(SECTION_ALIGNMENT as u64);
+        self.buffer.resize(self.buffer.len() + (start - end) as usize, 0);
+        start
+    }
+
+    fn header(&self, searched: u32) -> Vec<u8> {
+        let owner = &self.options.owner;
+        let entry_count = self.runs.iter().map(|run| run.entry_count).sum();
+        let mut body = Vec::with_capacity(HEADER_LENGTH + HEADER_RUN_LENGTH * self.runs.len());
+        let numbers = [
+            owner.database_id,
+            owner.keyspace_id,
+            owner.number,
+            self.options.digest_seed,
+            entry_count,
+            self.key_count,
+            self.live_count,
+        ];
+        numbers.into_iter().for_each(|number| put_u64(&mut body, number));
+        put_u32(&mut body, self.runs.len() as u32);
+        put_u32(&mut body, self.index.page_count() as u32);
+        put_u32(&mut body, searched);
+        body.extend_from_slice(&[self.options.segment_size as u8, self.options.tag_bytes]);
+        put_u16(&mut body, 0);
+        body.resize(HEADER_LENGTH, 0);
+        for run in &self.runs {
+            put_u64(&mut body, run.id);
+            put_u64(&mut body, run.largest_sequence);
+            put_u64(&mut body, run.entry_count);
+        }
+        body
+    }
+
+    /// Writes the rest of the view. Refuses runs that did not have the entries that their summaries say.
+    pub(super) fn finish(mut self) -> Result<ViewCounts> {
+        self.write_rest()?;
+        let refused = |got: String, expected: &str| Error::InvalidArgument {
+            what: "runs of a sorted view",
+            got,
+            expected: expected.to_owned(),
+        };
+        for (run, &found) in self.runs.iter().zip(&self.positions) {
+            if run.entry_count != u64::from(found) {
+                let got = format!("{found} entries in run {}", run.id);
+                return Err(refused(got, &format!("it has {} entries", run.entry_count)));
+            }
+        }
+        let (index, searched) = self.index.finish().ok_or_else(|| {
+            let got = format!("{} bytes of separators", self.index.separator_bytes());
+            refused(got, "use runs whose keys share fewer bytes, or fewer entries")
+        })?;
+        let counts = ViewCounts {
+            run_count: self.runs.len() as u64,
+            entry_count: self.runs.iter().map(|run| run.entry_count).sum(),
+            page_count: self.index.page_count() as u64,
+            separator_bytes: index.len() as u64
+                - super::index::index_bytes(self.index.page_count() as u64, self.runs.len() as u64, 0),
+            page_bytes: self.page_bytes,
+        };
+        let header = self.header(searched);
+        let mut records = Vec::new();
+        for (kind, body) in [(KIND_VIEW, header), (KIND_PAGE_INDEX, index)] {
+            let offset = self.align();
+            records.push(put_section(&mut self.buffer, offset, kind, 0, &body));
+        }
+        let offset = self.align();
+        put_directory_and_footer(&mut self.buffer, offset, VIEW_MAGIC, VERSION, &records);
+        let length = self.written + self.buffer.len() as u64;
+        debug_assert_eq!(length, counts.file_bytes(), "the size function counts all parts of a view");
+        self.flush_buffer()?;
+        Ok(counts)
+    }
+}
