@@ -11,14 +11,14 @@ use crate::{
 /// which may import each other. A folder means all of its files; `folder/*` means all except its `mod.rs`; the
 /// longest entry that matches a module is valid.
 pub const ROWS: &[&str] = &[
-    "error coding file_name key range_tombstone link quarantine slice options open_report runtime metrics events background_error guarded",
+    "error changed_keyspaces coding file_name key range_tombstone link quarantine slice options open_report runtime metrics events background_error guarded steps",
     "frame cursor",
     "batch",
     "memtable wal cache/block cache/pinned_cache cache/hotness",
     "table",
     "cache version view",
     "cache/table",
-    "cursor/* compaction/plan compaction/read_request compaction/scheduler read/snapshot write/back_pressure write/group write/request",
+    "cursor/* compaction/due_jobs compaction/plan compaction/read_request compaction/scheduler read/snapshot write/back_pressure write/group write/request",
     "context orphans",
     "keyspace_state commit_log",
     "version_installer",

@@ -110,7 +110,8 @@ impl StoreContext {
     /// # Errors
     /// [`Error::Closed`].
     pub(crate) fn begin_job(&self) -> Result<RwLockReadGuard<'_, ()>> {
-        let running = self.running_jobs.read();
+        // Only close takes the lock exclusively. A wait for it would last until all running jobs have ended.
+        let running = self.running_jobs.try_read().ok_or(Error::Closed)?;
         self.check_open()?;
         Ok(running)
     }
@@ -120,7 +121,7 @@ impl StoreContext {
     /// # Errors
     /// As [`StoreContext::check_writable`].
     pub(crate) fn begin_write_job(&self) -> Result<RwLockReadGuard<'_, ()>> {
-        let running = self.running_jobs.read();
+        let running = self.begin_job()?;
         self.check_writable()?;
         Ok(running)
     }

@@ -43,8 +43,8 @@ use crate::{
     error::Result,
     guarded::{guard_clock, guard_listener, guard_vfs},
     ingest::Ingester,
-    keyspace_state::KeyspaceRegistry,
-    memtable::ChunkPool,
+    key::Sequence,
+    keyspace_state::{KeyspaceRegistry, KeyspaceResources},
     metrics::Statistics,
     open_report::OpenReport,
     options::Options,
@@ -118,7 +118,7 @@ impl Engine {
     }
 
     fn new(context: Arc<StoreContext>, recovered: Recovered) -> Self {
-        let Recovered { lock, versions, keyspaces, pool, log, last_sequence, report } = recovered;
+        let Recovered { lock, versions, keyspaces, resources, log, last_sequence, report } = recovered;
         let (_, filter_seed) = versions.database();
         let snapshots = Arc::new(Snapshots::default());
         snapshots.publish(last_sequence);
@@ -127,7 +127,7 @@ impl Engine {
             tables: TableCache::new(&context.vfs, &context.folder, &context.options, &context.metrics),
             log: CommitLog::new(&context, log),
             installer: VersionInstaller::new(&context, &keyspaces, &versions),
-            scheduler: Arc::new(Scheduler::default()),
+            scheduler: Arc::new(Scheduler::new(&resources.changed)),
             back_pressure: Arc::new(BackPressure::default()),
             context,
             keyspaces,
@@ -153,7 +153,7 @@ impl Engine {
                 digester,
             ),
             write_path: shared.write_path(&background),
-            keyspace_admin: shared.keyspace_admin(pool),
+            keyspace_admin: shared.keyspace_admin(resources),
             ingester: shared.ingester(&background),
             checkpointer: shared.checkpointer(),
             verifier: shared.verifier(),
@@ -189,6 +189,13 @@ impl Engine {
             obsolete_files: self.versions.obsolete_files(),
             replayed_log_bytes: self.report.log_bytes,
         })
+    }
+
+    /// Releases a snapshot: compactions may drop the entries that only it needed.
+    pub(crate) fn release_snapshot(&self, sequence: Sequence) {
+        if self.snapshots.release(sequence) {
+            self.scheduler.note_snapshot_released(sequence);
+        }
     }
 
     /// Syncs the log, waits for running jobs, stops the workers and unlocks the folder.
@@ -257,14 +264,14 @@ impl Shared {
         })
     }
 
-    fn keyspace_admin(&self, pool: Arc<ChunkPool>) -> KeyspaceAdmin {
+    fn keyspace_admin(&self, resources: Arc<KeyspaceResources>) -> KeyspaceAdmin {
         KeyspaceAdmin {
             context: Arc::clone(&self.context),
             keyspaces: Arc::clone(&self.keyspaces),
             log: Arc::clone(&self.log),
             installer: Arc::clone(&self.installer),
             scheduler: Arc::clone(&self.scheduler),
-            pool,
+            resources,
         }
     }
 

@@ -22,6 +22,7 @@ use tamis_vfs::{Access, Vfs};
 
 use crate::{
     cache::table::TableCache,
+    changed_keyspaces::Changed,
     commit_log::CommitLog,
     compaction::{background_jobs::BackgroundJobs, scheduler::Scheduler},
     context::StoreContext,
@@ -186,6 +187,8 @@ impl Ingester {
         pending.names.clear();
         state.last_sequence = sequence;
         self.snapshots.publish(sequence);
+        // A pick before the entries were visible took them for entries that a reader needs.
+        keyspace.mark(Changed::Version);
         Ok(Some(sequence))
     }
 }

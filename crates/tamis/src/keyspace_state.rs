@@ -21,11 +21,13 @@ use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 
 use crate::{
+    changed_keyspaces::{Changed, ChangedKeyspaces},
     error::{Error, Result},
     key::Sequence,
     memtable::{ChunkPool, Memtable},
     options::KeyspaceOptions,
     read::snapshot::Snapshots,
+    steps::{self, Step},
     version::version::KeyspaceVersion,
     write::back_pressure::Pressure,
 };
@@ -37,8 +39,9 @@ pub(crate) struct LoggedMemtable {
 }
 
 impl LoggedMemtable {
-    pub(crate) fn new(pool: &Arc<ChunkPool>) -> Arc<Self> {
-        Arc::new(Self { memtable: Memtable::new(pool), first_segment: AtomicU64::new(u64::MAX) })
+    fn new(resources: &KeyspaceResources) -> Arc<Self> {
+        let memtable = Memtable::new(&resources.pool);
+        Arc::new(Self { memtable, first_segment: AtomicU64::new(u64::MAX) })
     }
 
     /// Records that log segment `number` holds an entry of this memtable.
@@ -52,6 +55,19 @@ impl LoggedMemtable {
     /// The oldest log segment that this memtable needs; `u64::MAX` if it needs none.
     pub(crate) fn first_segment(&self) -> u64 {
         self.first_segment.load(Ordering::Relaxed)
+    }
+}
+
+/// The resources that all keyspaces of a store share.
+pub(crate) struct KeyspaceResources {
+    /// Memory of memtables.
+    pool: Arc<ChunkPool>,
+    pub(crate) changed: Arc<ChangedKeyspaces>,
+}
+
+impl KeyspaceResources {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { pool: ChunkPool::new(), changed: Arc::default() })
     }
 }
 
@@ -94,12 +110,12 @@ pub(crate) struct KeyspaceState {
     is_throttled: AtomicBool,
     /// Versions that were replaced, and when, as long as a scan reads them.
     replaced: Mutex<Vec<(Weak<KeyspaceVersion>, Duration)>>,
-    pool: Arc<ChunkPool>,
+    resources: Arc<KeyspaceResources>,
 }
 
 impl KeyspaceState {
-    pub(crate) fn new(version: Arc<KeyspaceVersion>, pool: &Arc<ChunkPool>) -> Arc<Self> {
-        let memtable = LoggedMemtable::new(pool);
+    pub(crate) fn new(version: Arc<KeyspaceVersion>, resources: &Arc<KeyspaceResources>) -> Arc<Self> {
+        let memtable = LoggedMemtable::new(resources);
         let keyspace = Arc::new(Self {
             id: u32::try_from(version.id).expect("ids are assigned from 1 upward, one at a time"),
             name: version.name.to_string(),
@@ -112,9 +128,10 @@ impl KeyspaceState {
             ingest_count: AtomicUsize::new(0),
             is_throttled: AtomicBool::new(false),
             replaced: Mutex::default(),
-            pool: Arc::clone(pool),
+            resources: Arc::clone(resources),
         });
         keyspace.update_is_throttled();
+        keyspace.mark(Changed::Version);
         keyspace
     }
 
@@ -188,8 +205,15 @@ impl KeyspaceState {
 
     /// Replaces the read state by the result of `change`, which may be called more than once.
     pub(crate) fn update_read_state(&self, change: impl Fn(&ReadState) -> ReadState) {
-        self.read_state.rcu(|read_state| Arc::new(change(read_state)));
+        let before = self.read_state.rcu(|read_state| Arc::new(change(read_state)));
         self.update_is_throttled();
+        let is_same_version = Arc::ptr_eq(&before.version, &self.read_state.load().version);
+        self.mark(if is_same_version { Changed::Memtables } else { Changed::Version });
+    }
+
+    /// Lets the scheduler look at the keyspace again.
+    pub(crate) fn mark(&self, changed: Changed) {
+        self.resources.changed.mark(self.id, changed);
     }
 
     /// Makes the memtable immutable and begins a new one; returns `false` for an empty memtable, which stays. The caller holds
@@ -202,7 +226,7 @@ impl KeyspaceState {
         self.update_read_state(|read_state| {
             let mut immutable = read_state.immutable.clone();
             immutable.insert(0, Arc::clone(&read_state.memtable));
-            let memtable = LoggedMemtable::new(&self.pool);
+            let memtable = LoggedMemtable::new(&self.resources);
             ReadState { memtable, immutable, version: Arc::clone(&read_state.version) }
         });
         true
@@ -341,32 +365,10 @@ impl KeyspaceRegistry {
     pub(crate) fn oldest_needed_segment(&self) -> Option<u64> {
         let keyspaces = self.load();
         let needed = keyspaces.values().flat_map(|keyspace| {
-            steps::count(1);
+            steps::count(Step::Segment, 1);
             let read_state = keyspace.read_state.load_full();
             read_state.memtables().map(|memtable| memtable.first_segment()).min()
         });
         needed.min().filter(|&number| number != u64::MAX)
-    }
-}
-
-/// Counts the keyspaces that searches for the oldest segment visit, for tests of their cost.
-pub(crate) mod steps {
-    #[cfg(test)]
-    thread_local! {
-        static COUNT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-    }
-
-    #[cfg(test)]
-    pub(crate) fn count(count: usize) {
-        COUNT.with(|total| total.set(total.get() + count));
-    }
-
-    #[cfg(not(test))]
-    pub(super) const fn count(_count: usize) {}
-
-    /// The steps since the last call.
-    #[cfg(test)]
-    pub(crate) fn take() -> usize {
-        COUNT.with(|total| total.replace(0))
     }
 }

@@ -3,6 +3,7 @@
 mod background_error;
 mod batch;
 mod cache;
+mod changed_keyspaces;
 mod checkpoint;
 mod coding;
 mod commit_log;
@@ -36,6 +37,7 @@ mod repair;
 mod runtime;
 mod slice;
 mod statistics;
+mod steps;
 mod table;
 mod table_writer;
 mod verify;

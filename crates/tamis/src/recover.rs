@@ -23,8 +23,7 @@ use crate::{
     error::{Error, Result},
     events::Event,
     file_name::{FileName, LOCK},
-    keyspace_state::{KeyspaceState, Keyspaces, ReadState},
-    memtable::ChunkPool,
+    keyspace_state::{KeyspaceResources, KeyspaceState, Keyspaces, ReadState},
     metrics::Metrics,
     open_report::{OpenReport, WalTruncation},
     options::{DEFAULT_KEYSPACE, Durability, Options},
@@ -47,7 +46,7 @@ pub(crate) struct Recovered {
     pub(crate) versions: Arc<VersionSet>,
     pub(crate) keyspaces: Keyspaces,
     /// Memory of the memtables.
-    pub(crate) pool: Arc<ChunkPool>,
+    pub(crate) resources: Arc<KeyspaceResources>,
     /// `None` if the store is opened read-only.
     pub(crate) log: Option<LogState>,
     pub(crate) last_sequence: u64,
@@ -80,12 +79,12 @@ pub(crate) fn recover(
         versions.apply(edit, |_| {})?;
     }
     let versions = Arc::new(versions);
-    let pool = ChunkPool::new();
+    let resources = KeyspaceResources::new();
     let keyspaces: Keyspaces = versions
         .catalog()
         .keyspaces
         .values()
-        .map(|version| KeyspaceState::new(Arc::clone(version), &pool))
+        .map(|version| KeyspaceState::new(Arc::clone(version), &resources))
         .map(|keyspace| (keyspace.id, keyspace))
         .collect();
     let recovery =
@@ -94,7 +93,7 @@ pub(crate) fn recover(
     let last_sequence = replayed.last_sequence.max(versions.catalog().counters.last_sequence);
     let log = recovery.begin_log(options, &replayed, last_sequence, &mut report)?;
     report_truncations(options, &report);
-    Ok(Recovered { lock, versions, keyspaces, pool, log, last_sequence, report })
+    Ok(Recovered { lock, versions, keyspaces, resources, log, last_sequence, report })
 }
 
 fn report_truncations(options: &Options, report: &OpenReport) {

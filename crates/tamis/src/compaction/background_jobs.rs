@@ -1,6 +1,7 @@
 //! The background threads and the jobs that they run.
 //!
-//! A job is picked under the scheduler's lock and runs outside of it. Order of picks: deferred log bytes that waited too long,
+//! A job is claimed under the scheduler's lock and runs outside of it. Compactions are picked outside of the lock, too, and only for
+//! keyspaces that have changed (`due_jobs.rs`). Order of jobs: deferred log bytes that waited too long,
 //! obsolete files, flushes (the oldest immutable memtable of a keyspace, or of several), compactions. With two or more workers one is always
 //! kept free for flushes. With no workers the writing thread runs all due jobs itself ([`BackgroundJobs::run_inline`]), in the
 //! same order.
@@ -19,9 +20,10 @@ use std::{
 use super::{
     compactor::Compactor,
     direct_flush::CachedPace,
+    due_jobs::Picked,
     flusher::Flusher,
     job_context::JobContexts,
-    plan::{Plan, RangeRequest},
+    plan::{InProgress, Plan, RangeRequest},
     scheduler::{Scheduler, State},
     strategy::{self, RangePick},
 };
@@ -30,10 +32,11 @@ use crate::{
     commit_log::CommitLog,
     context::StoreContext,
     error::{Error, Result},
+    key::Sequence,
     keyspace_state::{KeyspaceRegistry, KeyspaceState},
     read::snapshot::Snapshots,
     runtime::JoinHandle,
-    version::set::VersionSet,
+    version::{set::VersionSet, version::KeyspaceVersion},
     version_installer::VersionInstaller,
     write::back_pressure::BackPressure,
 };
@@ -102,17 +105,36 @@ pub(super) struct CompactionClaim {
 
 impl CompactionClaim {
     fn new(scheduler: &Arc<Scheduler>, state: &mut State, plan: Box<Plan>) -> Self {
-        state.in_progress.begin(&plan);
-        state.compaction_count += 1;
+        state.begin_compaction(&plan);
         Self { scheduler: Arc::clone(scheduler), plan }
     }
 }
 
 impl Drop for CompactionClaim {
     fn drop(&mut self) {
-        let mut state = self.scheduler.state.lock();
-        state.in_progress.end(&self.plan);
-        state.compaction_count -= 1;
+        self.scheduler.state().end_compaction(&self.plan);
+    }
+}
+
+/// The keyspaces for which a thread picks. Dropping it gives back those whose pick has not ended.
+struct Picks<'a> {
+    scheduler: &'a Scheduler,
+    keyspaces: Vec<u32>,
+}
+
+impl Picks<'_> {
+    fn end_pick(&mut self, keyspace: u32, picked: Option<Picked>) {
+        self.scheduler.state().due.end_pick(keyspace, picked);
+        self.keyspaces.retain(|other| *other != keyspace);
+    }
+}
+
+impl Drop for Picks<'_> {
+    fn drop(&mut self) {
+        if !self.keyspaces.is_empty() {
+            let mut state = self.scheduler.state();
+            self.keyspaces.iter().for_each(|&id| state.due.end_pick(id, None));
+        }
     }
 }
 
@@ -222,17 +244,22 @@ impl BackgroundJobs {
         }
     }
 
-    /// How long a worker may sleep when no job is due.
-    fn idle_time(&self) -> Duration {
-        let now = self.context.runtime.clock.now();
+    /// When a job may be due next although nothing changes.
+    fn next_due_at(&self) -> Option<Duration> {
         let deferred = CommitLog::deferred_since(self.log.lock().as_ref());
-        let state = self.scheduler.state.lock();
+        let state = self.scheduler.state();
         let deferred =
             deferred.map(|since| (since + DEFERRED_TIME_MAX).max(state.deferred_at.unwrap_or_default()));
         let deletion = state.deletion_at.filter(|_| self.versions.has_obsolete_files());
         let compactions = state.compact_at.values().map(|(_, at)| *at);
-        let due = [deferred, state.flush_at, deletion].into_iter().flatten().chain(compactions).min();
-        due.map_or(IDLE, |at| at.saturating_sub(now)).clamp(Duration::from_millis(1), IDLE)
+        let times = [deferred, state.flush_at, deletion, state.due.bulk_load_end()];
+        times.into_iter().flatten().chain(compactions).min()
+    }
+
+    /// How long a worker may sleep when no job is due.
+    fn idle_time(&self) -> Duration {
+        let now = self.context.runtime.clock.now();
+        self.next_due_at().map_or(IDLE, |at| at.saturating_sub(now)).clamp(Duration::from_millis(1), IDLE)
     }
 
     /// Lets due jobs run: wakes the workers, or runs the jobs on this thread if there are no workers.
@@ -241,11 +268,25 @@ impl BackgroundJobs {
         self.run_inline();
     }
 
-    /// With no workers: runs all due jobs on this thread.
+    /// With no workers: runs all due jobs on this thread. If nothing has changed since the last call, it takes a few loads.
     #[inline]
     pub(crate) fn run_inline(&self) {
-        if self.is_inline {
-            while self.run_one() {}
+        if self.is_inline
+            && (!self.scheduler.is_idle(&*self.context.runtime.clock)
+                || self.versions.has_new_obsolete_files())
+        {
+            self.run_all();
+        }
+    }
+
+    #[cold]
+    fn run_all(&self) {
+        loop {
+            let generation = self.scheduler.generation.load(Ordering::SeqCst);
+            if !self.run_one() {
+                self.scheduler.note_idle(generation, self.next_due_at());
+                return;
+            }
         }
     }
 
@@ -254,7 +295,6 @@ impl BackgroundJobs {
         let Ok(_running) = self.context.begin_job() else { return false };
         let mut name = "pick a job";
         let ran = self.context.catch(name, || {
-            self.load_range_tombstones();
             let Some(job) = self.next_job() else { return false };
             name = job.name();
             self.run(job);
@@ -279,8 +319,9 @@ impl BackgroundJobs {
             Job::Compact(keyspace, claim) => {
                 let between_tables = || self.flush_between_tables();
                 let result = self.compactor.compact(&keyspace, &claim.plan, &between_tables);
-                drop(claim);
+                // Before the claim is released: until then no other thread picks these tables again.
                 self.note_compaction(keyspace.id, result.as_ref().err());
+                drop(claim);
                 self.end_job(COMPACT, result);
             }
         }
@@ -289,7 +330,7 @@ impl BackgroundJobs {
     fn flush_deferred(&self) {
         let result = self.log.flush_deferred();
         let again_at = result.is_err().then(|| self.context.runtime.clock.now() + RETRY);
-        self.scheduler.state.lock().deferred_at = again_at;
+        self.scheduler.state().deferred_at = again_at;
         if let Err(error) = result {
             self.context.report_failed_job("write the deferred log", &error);
         }
@@ -305,7 +346,7 @@ impl BackgroundJobs {
             }
             self.context.report_failed_job("delete obsolete files", &error);
         }
-        self.scheduler.state.lock().deletion_at = again_at;
+        self.scheduler.state().deletion_at = again_at;
     }
 
     /// Flushes the oldest memtables of the claimed keyspaces; returns `false` if that failed.
@@ -326,7 +367,7 @@ impl BackgroundJobs {
     }
 
     fn note_flush(&self, result: &Result<()>) {
-        let mut state = self.scheduler.state.lock();
+        let mut state = self.scheduler.state();
         state.flush_failure = result.as_ref().err().cloned();
         state.flush_failure_count += u64::from(result.is_err());
         state.flush_at = result.is_err().then(|| self.context.runtime.clock.now() + RETRY);
@@ -334,7 +375,7 @@ impl BackgroundJobs {
 
     /// A keyspace whose compactions fail waits longer each time; other keyspaces are not affected.
     fn note_compaction(&self, keyspace: u32, error: Option<&Error>) {
-        let mut state = self.scheduler.state.lock();
+        let mut state = self.scheduler.state();
         let failure_count = state.compact_at.remove(&keyspace).map_or(0, |(count, _)| count);
         state.compaction_failures.remove(&keyspace);
         if let Some(error) = error {
@@ -351,17 +392,17 @@ impl BackgroundJobs {
             return;
         }
         self.context.metrics.jobs_failed.add(1);
-        let mut state = self.scheduler.state.lock();
+        let mut state = self.scheduler.state();
         state.failure_count += 1;
         state.last_failure = Some(error.clone());
         drop(state);
         self.context.report_failed_job(job, error);
     }
 
-    /// Picks the next job and claims the keyspace or tables that it works on.
+    /// Claims the next job.
     fn next_job(&self) -> Option<Job> {
         let now = self.context.runtime.clock.now();
-        let mut state = self.scheduler.state.lock();
+        let mut state = self.scheduler.state();
         let is_waiting = |at: Option<Duration>| at.is_some_and(|at| now < at);
         let is_late = |since: Duration| now.saturating_sub(since) >= DEFERRED_TIME_MAX;
         // A leader that holds the log's lock writes the deferred bytes with its own record.
@@ -377,34 +418,84 @@ impl BackgroundJobs {
             return Some(Job::DeleteObsoleteFiles(DeletionClaim(Arc::clone(&self.scheduler))));
         }
         if !is_waiting(state.flush_at)
-            && let Some(claim) = self.claim_flush()
+            && let Some(claim) = self.claim_flush_in(&mut state)
         {
             return Some(Job::Flush(claim));
         }
-        if state.compaction_count >= self.context.options.workers.saturating_sub(1).max(1) {
+        if self.are_all_compacting(&state) {
             return None;
         }
-        let mut best: Option<(Arc<KeyspaceState>, Plan)> = None;
-        let may_compact = |keyspace: &&Arc<KeyspaceState>| {
-            keyspace.check().is_ok() && !is_waiting(state.compact_at.get(&keyspace.id).map(|(_, at)| *at))
-        };
-        let read_points = self.snapshots.read_points();
-        for keyspace in self.keyspaces.load().values().filter(may_compact) {
-            let read_state = keyspace.read_state.load();
-            let is_bulk_loading = self.is_bulk_loading(keyspace, now);
-            let pick = if is_bulk_loading { strategy::pick_during_bulk_load } else { strategy::pick };
-            if let Some(plan) = pick(&read_state.version, &state.in_progress, &read_points)
-                && best.as_ref().is_none_or(|(_, other)| plan.score > other.score)
-            {
-                best = Some((Arc::clone(keyspace), plan));
-            }
-        }
-        let (keyspace, plan) = best.or_else(|| self.pick_read_request(&state, now))?;
-        Some(Job::Compact(keyspace, CompactionClaim::new(&self.scheduler, &mut state, Box::new(plan))))
+        drop(state);
+        self.pick();
+        self.claim_plan().or_else(|| self.claim_read_request(now))
     }
 
-    /// The next step of the compaction that a scan requested. The request ends when its range is compacted.
-    fn pick_read_request(&self, state: &State, now: Duration) -> Option<(Arc<KeyspaceState>, Plan)> {
+    /// Whether as many compactions run as may run at a time.
+    fn are_all_compacting(&self, state: &State) -> bool {
+        state.compaction_count >= self.context.options.workers.saturating_sub(1).max(1)
+    }
+
+    /// Picks the next compactions of all keyspaces that have changed since their last pick.
+    fn pick(&self) {
+        let clock = &self.context.runtime.clock;
+        let is_waited_for = self.scheduler.waiting_count.load(Ordering::SeqCst) > 0;
+        let mut state = self.scheduler.state();
+        let State { due, compact_at, in_progress, .. } = &mut *state;
+        let now = clock.now();
+        let may_pick = |id| compact_at.get(&id).is_none_or(|(_, at)| *at <= now);
+        let ids = due.begin_picks(now, is_waited_for, may_pick);
+        let in_progress = Arc::clone(in_progress);
+        drop(state);
+        let mut picks = Picks { scheduler: &self.scheduler, keyspaces: ids.clone() };
+        for id in ids {
+            let keyspace = self.keyspaces.load().get(&id).cloned();
+            match keyspace.filter(|keyspace| keyspace.check().is_ok()) {
+                Some(keyspace) => {
+                    let picked = self.pick_in(&keyspace, &in_progress, now);
+                    picks.end_pick(id, Some(picked));
+                }
+                None => {
+                    picks.end_pick(id, None);
+                    self.scheduler.state().due.forget(id);
+                }
+            }
+        }
+    }
+
+    fn pick_in(&self, keyspace: &KeyspaceState, in_progress: &InProgress, now: Duration) -> Picked {
+        let read_state = keyspace.read_state.load_full();
+        let version = &read_state.version;
+        self.load_range_tombstones(version);
+        let read_points = self.snapshots.read_points();
+        let bulk_load_end = self.bulk_load_end(keyspace, now);
+        let pick = if bulk_load_end.is_some() { strategy::pick_during_bulk_load } else { strategy::pick };
+        if let Some(plan) = pick(version, in_progress, &read_points) {
+            return Picked::Plan(Box::new(plan));
+        }
+        let newest = version.tables().map(|table| table.summary().largest_sequence).max();
+        let is_kept = |newest: &Sequence| read_points.first().is_some_and(|oldest| oldest < newest);
+        Picked::Nothing { again_at: bulk_load_end, newest_kept: newest.filter(is_kept) }
+    }
+
+    /// Claims the most urgent plan.
+    fn claim_plan(&self) -> Option<Job> {
+        let mut state = self.scheduler.state();
+        if self.are_all_compacting(&state) {
+            return None;
+        }
+        loop {
+            let (id, plan) = state.due.take_plan()?;
+            let keyspace = self.keyspaces.load().get(&id).cloned();
+            if let Some(keyspace) = keyspace.filter(|keyspace| keyspace.check().is_ok()) {
+                let claim = CompactionClaim::new(&self.scheduler, &mut state, plan);
+                return Some(Job::Compact(keyspace, claim));
+            }
+            state.due.forget(id);
+        }
+    }
+
+    /// Claims the next step of the compaction that a scan requested. The request ends when its range is compacted.
+    fn claim_read_request(&self, now: Duration) -> Option<Job> {
         let requests = &self.scheduler.read_requests;
         let (id, request) = requests.waiting()?;
         let keyspace = self.keyspaces.load().get(&id).cloned();
@@ -412,51 +503,73 @@ impl BackgroundJobs {
             requests.end();
             return None;
         };
-        if state.compact_at.get(&id).is_some_and(|(_, at)| now < *at) {
-            return None;
-        }
-        match strategy::pick_range(&keyspace.read_state.load().version, &state.in_progress, &request) {
-            RangePick::Plan(plan) => Some((keyspace, *plan)),
-            RangePick::Blocked => None,
-            RangePick::Done => {
+        let state = self.scheduler.state();
+        let may_begin = state.compact_at.get(&id).is_none_or(|(_, at)| *at <= now);
+        drop(state);
+        match may_begin.then(|| self.claim_range(&keyspace, &request))? {
+            RangeStep::Compact(claim) => Some(Job::Compact(keyspace, claim)),
+            RangeStep::Blocked => None,
+            RangeStep::Done => {
                 requests.end();
                 None
             }
         }
     }
 
-    /// Whether a keyspace is bulk loading: its memtable was full recently, and no thread waits for compactions.
-    fn is_bulk_loading(&self, keyspace: &KeyspaceState, now: Duration) -> bool {
-        let is_filled = keyspace.filled_at().is_some_and(|at| now.saturating_sub(at) < BULK_LOAD_IDLE_MAX);
-        !self.is_inline && is_filled && self.scheduler.waiting_count.load(Ordering::SeqCst) == 0
+    /// If a keyspace is bulk loading, the time at which it no longer is. Its memtable was full recently, and no thread waits for
+    /// compactions.
+    fn bulk_load_end(&self, keyspace: &KeyspaceState, now: Duration) -> Option<Duration> {
+        let end = keyspace.filled_at()? + BULK_LOAD_IDLE_MAX;
+        let is_waited_for = self.scheduler.waiting_count.load(Ordering::SeqCst) > 0;
+        (!self.is_inline && now < end && !is_waited_for).then_some(end)
+    }
+
+    /// Claims the flushes that are due.
+    pub(super) fn claim_flush(&self) -> Option<FlushClaim> {
+        self.claim_flush_in(&mut self.scheduler.state())
     }
 
     /// A keyspace with an immutable memtable that is not being flushed, and further ones if their memtables are small: they are
     /// flushed as a group.
-    pub(super) fn claim_flush(&self) -> Option<FlushClaim> {
+    fn claim_flush_in(&self, state: &mut State) -> Option<FlushClaim> {
+        let keyspaces = self.keyspaces.load();
         let mut claim = FlushClaim(Vec::new());
-        let mut group_bytes = 0;
-        for keyspace in self.keyspaces.load().values() {
-            let read_state = keyspace.read_state.load();
-            let Some(oldest) = read_state.immutable.last() else { continue };
+        let (mut group_bytes, mut too_large_count) = (0, 0);
+        let mut flushed = Vec::new();
+        for id in &state.due.flushable {
+            let keyspace = keyspaces.get(id).filter(|keyspace| keyspace.check().is_ok());
+            let read_state = keyspace.map(|keyspace| (keyspace, keyspace.read_state.load()));
+            let oldest =
+                read_state.as_ref().and_then(|(keyspace, state)| Some((keyspace, state.immutable.last()?)));
+            let Some((keyspace, oldest)) = oldest else {
+                flushed.push(*id);
+                continue;
+            };
             let bytes = group_bytes + oldest.memtable.bytes();
-            let fits = claim.0.is_empty() || bytes <= FLUSH_GROUP_BYTES_MAX;
-            if fits && keyspace.check().is_ok() && !keyspace.is_flushing.swap(true, Ordering::SeqCst) {
+            if !claim.0.is_empty() && bytes > FLUSH_GROUP_BYTES_MAX {
+                too_large_count += 1;
+            } else if !keyspace.is_flushing.swap(true, Ordering::SeqCst) {
                 claim.0.push(Arc::clone(keyspace));
                 group_bytes = bytes;
-                if claim.0.len() == FLUSH_GROUP_COUNT_MAX {
-                    break;
-                }
             }
+            if claim.0.len() == FLUSH_GROUP_COUNT_MAX || too_large_count == FLUSH_GROUP_COUNT_MAX {
+                break;
+            }
+        }
+        for id in flushed {
+            state.due.flushable.remove(&id);
         }
         (!claim.0.is_empty()).then_some(claim)
     }
 
     /// Before each table of a merge: a single worker flushes due memtables, so that writers need not wait for the merge.
     pub(super) fn flush_between_tables(&self) {
+        let claim = || {
+            let mut state = self.scheduler.state();
+            state.flush_at.is_none().then(|| self.claim_flush_in(&mut state)).flatten()
+        };
         while self.context.options.workers == 1
-            && self.scheduler.state.lock().flush_at.is_none()
-            && let Some(claim) = self.claim_flush()
+            && let Some(claim) = claim()
         {
             self.run_flush(claim);
         }
@@ -464,44 +577,44 @@ impl BackgroundJobs {
 
     /// Claims the next step of a requested compaction of a range.
     pub(super) fn claim_range(&self, keyspace: &KeyspaceState, request: &RangeRequest) -> RangeStep {
-        let mut state = self.scheduler.state.lock();
-        match strategy::pick_range(&keyspace.read_state.load().version, &state.in_progress, request) {
-            RangePick::Done => RangeStep::Done,
-            RangePick::Blocked => RangeStep::Blocked,
-            RangePick::Plan(plan) => {
-                RangeStep::Compact(CompactionClaim::new(&self.scheduler, &mut state, plan))
+        loop {
+            let in_progress = Arc::clone(&self.scheduler.state().in_progress);
+            let version = Arc::clone(&keyspace.read_state.load().version);
+            let plan = match strategy::pick_range(&version, &in_progress, request) {
+                RangePick::Done => return RangeStep::Done,
+                RangePick::Blocked => return RangeStep::Blocked,
+                RangePick::Plan(plan) => plan,
+            };
+            let mut state = self.scheduler.state();
+            // If another job began or ended meanwhile, the plan may be in its way.
+            if Arc::ptr_eq(&state.in_progress, &in_progress) {
+                return RangeStep::Compact(CompactionClaim::new(&self.scheduler, &mut state, plan));
             }
         }
     }
 
     /// Loads the range tombstones of new tables for the picker, which does no I/O.
-    fn load_range_tombstones(&self) {
-        for keyspace in self.keyspaces.load().values() {
-            let read_state = keyspace.read_state.load();
-            for table in read_state.version.partitions.iter().flat_map(|partition| partition.tables_to_load())
-            {
-                // A table that can't be read deletes no whole tables; its next compaction reports the error.
-                let reader = self.compactor.tables.reader(table);
-                let fragments = reader.ok().and_then(|reader| reader.range_tombstones().cloned());
-                table.set_range_tombstones(fragments.unwrap_or_default());
-            }
+    fn load_range_tombstones(&self, version: &KeyspaceVersion) {
+        for table in version.partitions.iter().flat_map(|partition| partition.tables_to_load()) {
+            // A table that can't be read deletes no whole tables; its next compaction reports the error.
+            let reader = self.compactor.tables.reader(table);
+            let fragments = reader.ok().and_then(|reader| reader.range_tombstones().cloned());
+            table.set_range_tombstones(fragments.unwrap_or_default());
         }
     }
 
     /// Whether no job is due or running.
     pub(super) fn is_idle(&self) -> bool {
-        self.load_range_tombstones();
-        let read_points = self.snapshots.read_points();
-        let state = self.scheduler.state.lock();
+        self.pick();
         let keyspaces = self.keyspaces.load();
+        let has_immutable = |id: &u32| {
+            let keyspace = keyspaces.get(id).filter(|keyspace| keyspace.check().is_ok());
+            keyspace.is_some_and(|keyspace| !keyspace.read_state.load().immutable.is_empty())
+        };
+        let mut state = self.scheduler.state();
+        state.due.flushable.retain(has_immutable);
         state.in_progress.is_empty()
+            && state.due.is_empty()
             && self.scheduler.read_requests.waiting().is_none()
-            && keyspaces.values().all(|keyspace| {
-                let read_state = keyspace.read_state.load();
-                let mut partitions = read_state.version.partitions.iter();
-                read_state.immutable.is_empty()
-                    && partitions.all(|partition| partition.tables_to_load().next().is_none())
-                    && strategy::pick(&read_state.version, &state.in_progress, &read_points).is_none()
-            })
     }
 }

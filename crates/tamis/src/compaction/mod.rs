@@ -4,6 +4,7 @@ pub(crate) mod background_jobs;
 mod compactor;
 mod direct_flush;
 pub(crate) mod drop_rules;
+mod due_jobs;
 pub(crate) mod flush;
 mod flush_split;
 mod flusher;

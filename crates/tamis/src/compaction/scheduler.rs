@@ -4,19 +4,27 @@
 
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::{plan::InProgress, read_request::ReadRequests};
-use crate::{error::Error, runtime::Clock};
+use super::{
+    due_jobs::DueJobs,
+    plan::{InProgress, Plan},
+    read_request::ReadRequests,
+};
+use crate::{changed_keyspaces::ChangedKeyspaces, error::Error, key::Sequence, runtime::Clock};
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// Tables and key ranges of running compactions.
-    pub(super) in_progress: InProgress,
+    /// Tables and key ranges of running compactions. Picks outside of the lock share it; a change makes another one.
+    pub(super) in_progress: Arc<InProgress>,
+    pub(super) due: DueJobs,
     pub(super) compaction_count: usize,
     pub(super) failure_count: u64,
     pub(super) last_failure: Option<Error>,
@@ -37,14 +45,40 @@ pub(super) struct State {
     pub(super) flush_failure: Option<Error>,
 }
 
+impl State {
+    /// Claims the tables and the range of a plan.
+    pub(super) fn begin_compaction(&mut self, plan: &Plan) {
+        Arc::make_mut(&mut self.in_progress).begin(plan);
+        self.compaction_count += 1;
+        self.unpick(plan);
+    }
+
+    /// Releases a plan, after its edit was installed or has failed.
+    pub(super) fn end_compaction(&mut self, plan: &Plan) {
+        Arc::make_mut(&mut self.in_progress).end(plan);
+        self.compaction_count -= 1;
+        self.unpick(plan);
+    }
+
+    fn unpick(&mut self, plan: &Plan) {
+        if let Ok(keyspace) = u32::try_from(plan.keyspace) {
+            self.due.unpick(keyspace);
+        }
+    }
+}
+
 /// See the head of this file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Scheduler {
-    pub(super) state: Mutex<State>,
+    state: Mutex<State>,
+    changed: Arc<ChangedKeyspaces>,
     /// Compactions that scans request.
     pub(crate) read_requests: ReadRequests,
     /// Counts every change that may have made a job due, so that no worker sleeps through it.
     pub(super) generation: AtomicU64,
+    /// Without workers: `generation` when no job was due, or `u64::MAX`, and the time in nanoseconds at which one may be due although
+    /// nothing changed.
+    idle: [AtomicU64; 2],
     pub(super) is_stopping: AtomicBool,
     /// Obsolete files are being deleted.
     pub(super) is_deleting: AtomicBool,
@@ -67,6 +101,57 @@ impl Drop for Waiting<'_> {
 }
 
 impl Scheduler {
+    pub(crate) fn new(changed: &Arc<ChangedKeyspaces>) -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Arc::clone(changed),
+            read_requests: ReadRequests::default(),
+            generation: AtomicU64::new(0),
+            idle: [AtomicU64::new(u64::MAX), AtomicU64::new(0)],
+            is_stopping: AtomicBool::new(false),
+            is_deleting: AtomicBool::new(false),
+            waiting_count: AtomicUsize::new(0),
+            wait_lock: Mutex::default(),
+            work: Condvar::new(),
+            progress: Condvar::new(),
+        }
+    }
+
+    /// Locks the state. It includes all keyspaces that have changed until now.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock();
+        for (keyspace, changed) in self.changed.take() {
+            state.due.note_change(keyspace, changed);
+        }
+        state
+    }
+
+    /// Records that no job was due at `generation`, and that none is before `until` if nothing changes.
+    pub(super) fn note_idle(&self, generation: u64, until: Option<Duration>) {
+        let [idle_generation, idle_until] = &self.idle;
+        let until = until.and_then(|until| u64::try_from(until.as_nanos()).ok()).unwrap_or(u64::MAX);
+        idle_until.store(until, Ordering::SeqCst);
+        idle_generation.store(generation, Ordering::SeqCst);
+    }
+
+    /// Whether nothing has changed since [`Scheduler::note_idle`].
+    #[inline]
+    pub(super) fn is_idle(&self, clock: &dyn Clock) -> bool {
+        let [idle_generation, idle_until] = &self.idle;
+        if idle_generation.load(Ordering::SeqCst) != self.generation.load(Ordering::SeqCst) {
+            return false;
+        }
+        let until = idle_until.load(Ordering::SeqCst);
+        until == u64::MAX || clock.now() < Duration::from_nanos(until)
+    }
+
+    /// Records that the last snapshot at `sequence` was released: entries that it kept may be dropped now.
+    pub(crate) fn note_snapshot_released(&self, sequence: Sequence) {
+        if self.state().due.note_snapshot_released(sequence) {
+            self.wake();
+        }
+    }
+
     /// Wakes the workers: a job may be due.
     pub(crate) fn wake(&self) {
         let _wait_lock = self.wait_lock.lock();
@@ -88,20 +173,20 @@ impl Scheduler {
 
     /// The number of failed flushes, and the error of the last flush if it failed.
     pub(crate) fn flush_failures(&self) -> (u64, Option<Error>) {
-        let state = self.state.lock();
+        let state = self.state();
         (state.flush_failure_count, state.flush_failure.clone())
     }
 
     /// The number of the last failed compaction of a keyspace and its error, if its last compaction failed.
     pub(super) fn compaction_failures(&self, keyspace: u32) -> (u64, Option<Error>) {
-        let state = self.state.lock();
+        let state = self.state();
         let failure = state.compaction_failures.get(&keyspace);
         failure.map_or((0, None), |(number, error)| (*number, Some(error.clone())))
     }
 
     /// The number of failed jobs, and the error of the last one.
     pub(crate) fn failures(&self) -> (u64, Option<Error>) {
-        let state = self.state.lock();
+        let state = self.state();
         (state.failure_count, state.last_failure.clone())
     }
 
@@ -113,7 +198,7 @@ impl Scheduler {
 
     /// Lets failed jobs be tried again at once: a thread waits for them.
     pub(crate) fn retry_now(&self) {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         (state.flush_at, state.deletion_at) = (None, None);
         state.compact_at.clear();
         drop(state);

@@ -39,7 +39,7 @@ struct Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.engine.snapshots.release(self.sequence);
+        self.engine.release_snapshot(self.sequence);
     }
 }
 

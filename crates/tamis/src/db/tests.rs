@@ -7,9 +7,9 @@ use tamis_vfs::MemVfs;
 
 use super::Db;
 use crate::{
-    keyspace_state::steps,
     options::{KeyspaceOptions, Options},
     runtime::Runtime,
+    steps::{self, Step},
 };
 
 const KEYSPACES: usize = 1_000;
@@ -33,16 +33,17 @@ fn commits_over_the_log_limit_do_not_visit_all_keyspaces() {
     while db.statistics().log_bytes <= LOG_BYTES_MAX {
         db.put("large", [0; 64 << 10]).unwrap();
     }
-    steps::take();
+    steps::take(Step::Segment);
     for index in 0..1_000_u32 {
         db.put(index.to_be_bytes(), "value").unwrap();
     }
     assert!(db.statistics().log_bytes > LOG_BYTES_MAX);
-    let visited = steps::take();
+    let visited = steps::take(Step::Segment);
     assert!(visited <= 2 * KEYSPACES, "1,000 commits visited {visited} keyspaces");
 
     // When the flushes end, the log shrinks again, and the next time it grows over the limit, too.
     set_flushing(&db, false);
+    db.engine.background.run_due();
     for _ in 0..3 {
         for _ in 0..32 {
             db.put("large", [0; 64 << 10]).unwrap();
@@ -50,4 +51,81 @@ fn commits_over_the_log_limit_do_not_visit_all_keyspaces() {
         let logged = db.statistics().log_bytes;
         assert!(logged <= LOG_BYTES_MAX + (128 << 10), "{logged} bytes of log");
     }
+}
+
+/// A store with 1,000 keyspaces of five tables each, in which no job is due.
+fn store_of_5000_tables() -> Db {
+    let options = Options { workers: 0, ..Options::default() };
+    let db = Db::open_on(Arc::new(MemVfs::new()), "/db", options, Runtime::deterministic(7)).unwrap();
+    let keyspace_options = KeyspaceOptions { level0_runs: 8, ..KeyspaceOptions::default() };
+    for index in 0..KEYSPACES {
+        db.create_keyspace(&index.to_string(), keyspace_options.clone()).unwrap();
+    }
+    for round in 0..5_u32 {
+        for index in 0..KEYSPACES {
+            db.keyspace(&index.to_string()).unwrap().put(round.to_be_bytes(), "value").unwrap();
+        }
+        db.flush().unwrap();
+    }
+    db.wait_for_compactions().unwrap();
+    db
+}
+
+fn table_count(db: &Db) -> usize {
+    let keyspaces = db.statistics().keyspaces;
+    keyspaces.iter().flat_map(|keyspace| &keyspace.levels).map(|level| level.table_count).sum()
+}
+
+/// The picks and the tables that they looked at since the last call.
+fn take_picks() -> (usize, usize) {
+    (steps::take(Step::Pick), steps::take(Step::PickedTable))
+}
+
+#[test]
+fn picks_cost_in_proportion_to_what_changes() {
+    let db = store_of_5000_tables();
+    assert_eq!(table_count(&db), 5 * KEYSPACES);
+    take_picks();
+
+    let keyspaces: Vec<_> = (0..KEYSPACES).map(|index| db.keyspace(&index.to_string()).unwrap()).collect();
+    for keyspace in &keyspaces {
+        keyspace.put("key", "value").unwrap();
+        keyspace.delete("key").unwrap();
+        assert_eq!(keyspace.get("key").unwrap(), None);
+    }
+    assert_eq!(take_picks(), (0, 0), "writes and reads that change no table");
+
+    db.wait_for_compactions().unwrap();
+    drop(db.snapshot());
+    assert_eq!(take_picks(), (0, 0), "an idle store");
+
+    // A pick follows each change of the tables, and looks at those of its keyspace.
+    let small = KeyspaceOptions { memtable_bytes: 64 << 10, ..KeyspaceOptions::default() };
+    let other = db.create_keyspace("other", small).unwrap();
+    take_picks();
+    let before = db.statistics();
+    for index in 0..100_u32 {
+        other.put(index.to_be_bytes(), [0; 4 << 10]).unwrap();
+    }
+    let after = db.statistics();
+    let flush_count = usize::try_from(after.flushes - before.flushes).unwrap();
+    let job_count = usize::try_from(after.trivial_moves - before.trivial_moves).unwrap();
+    assert!(flush_count >= 5 && job_count >= 1, "{flush_count} flushes, {job_count} moves");
+    let (picks, tables) = take_picks();
+    let change_count = flush_count + 2 * job_count;
+    assert!((1..=change_count).contains(&picks), "{picks} picks for {change_count} changes");
+    assert!(tables <= 10 * change_count, "{tables} tables for {change_count} changes");
+
+    // A released snapshot concerns the keyspaces that were flushed since it was taken.
+    let snapshot = db.snapshot();
+    for keyspace in keyspaces.iter().take(3) {
+        keyspace.put("key", "newer").unwrap();
+    }
+    db.flush().unwrap();
+    take_picks();
+    drop(snapshot);
+    db.put("key", "value").unwrap();
+    let (picks, tables) = take_picks();
+    assert_eq!(picks, 3, "the keyspaces that were written under the snapshot");
+    assert!(tables <= 3 * 8, "{tables} tables");
 }

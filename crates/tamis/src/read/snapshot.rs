@@ -58,15 +58,16 @@ impl Snapshots {
         (count, registered.values().next().map(|snapshots| snapshots.since))
     }
 
-    /// Releases a snapshot.
-    pub(crate) fn release(&self, sequence: Sequence) {
+    /// Releases a snapshot; returns whether it was the last one at its sequence number.
+    pub(crate) fn release(&self, sequence: Sequence) -> bool {
         let mut registered = self.registered.lock();
-        if let Some(snapshots) = registered.get_mut(&sequence) {
-            snapshots.count -= 1;
-            if snapshots.count == 0 {
-                registered.remove(&sequence);
-            }
+        let Some(snapshots) = registered.get_mut(&sequence) else { return false };
+        snapshots.count -= 1;
+        let is_last = snapshots.count == 0;
+        if is_last {
+            registered.remove(&sequence);
         }
+        is_last
     }
 
     /// The read points that a job that begins now must respect, ascending; the last one is the visible sequence number.

@@ -32,6 +32,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct ObsoleteFiles {
     names: Mutex<Vec<FileName>>,
+    /// Whether `names` holds some.
+    is_filled: AtomicBool,
     /// Bytes of obsolete tables that still have an owner.
     held_bytes: AtomicU64,
 }
@@ -39,7 +41,9 @@ pub(crate) struct ObsoleteFiles {
 impl ObsoleteFiles {
     /// Removes and returns all names in the queue.
     pub(crate) fn take(&self) -> Vec<FileName> {
-        mem::take(&mut *self.names.lock())
+        let mut names = self.names.lock();
+        self.is_filled.store(false, Ordering::Release);
+        mem::take(&mut *names)
     }
 
     /// Bytes of tables that no current version names and that can't be deleted yet, because a scan or a handle of a dropped keyspace
@@ -50,11 +54,13 @@ impl ObsoleteFiles {
 
     /// Adds names to the queue.
     pub(crate) fn extend(&self, names: impl IntoIterator<Item = FileName>) {
-        self.names.lock().extend(names);
+        let mut queue = self.names.lock();
+        queue.extend(names);
+        self.is_filled.store(!queue.is_empty(), Ordering::Release);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.names.lock().is_empty()
+        !self.is_filled.load(Ordering::Acquire)
     }
 }
 

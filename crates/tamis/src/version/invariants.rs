@@ -37,7 +37,11 @@ use super::{
     level::{Level, NO_RUN_ID, Run},
     version::{KeyspaceVersion, Partition},
 };
-use crate::{key::Sequence, metrics::LEVEL_COUNT_MAX};
+use crate::{
+    key::Sequence,
+    metrics::LEVEL_COUNT_MAX,
+    steps::{self, Step},
+};
 
 /// The first invariant that the version breaks.
 pub(crate) fn check_invariants(version: &KeyspaceVersion) -> Option<String> {
@@ -100,7 +104,7 @@ fn check_partition(partition: &Partition, upper: Option<&[u8]>) -> Option<String
 
 fn is_sorted(run: &Run) -> bool {
     let tables = run.tables();
-    steps::count(tables.len());
+    steps::count(Step::Check, tables.len());
     !tables.is_empty()
         && tables.iter().all(|table| table.smallest_key() <= table.largest_key())
         && tables.is_sorted_by(|left, right| left.ends_before(right.smallest_key()))
@@ -131,7 +135,7 @@ impl<'a> NewestByKey<'a> {
     fn put(&mut self, table: &'a Table) -> bool {
         let (from, to) = (end_edge(Bound::Excluded(table.smallest_key())), end_edge(table.end()));
         let oldest = table.summary().smallest_sequence;
-        steps::count(1);
+        steps::count(Step::Check, 1);
         if let Some((&begin, &(end, newest))) = self.ranges.range(..from).next_back()
             && end > from
         {
@@ -144,7 +148,7 @@ impl<'a> NewestByKey<'a> {
             }
         }
         while let Some((&begin, &(end, newest))) = self.ranges.range(from..to).next() {
-            steps::count(1);
+            steps::count(Step::Check, 1);
             if newest >= oldest {
                 return false;
             }
@@ -226,7 +230,7 @@ impl ChangedPlaces {
                 continue;
             };
             let cut_off = before.runs().find(|(_, run)| {
-                steps::count(1);
+                steps::count(Step::Check, 1);
                 !ends_below(run, version.upper_of(index - 1))
             });
             if let Some((level, run)) = cut_off {
@@ -243,7 +247,7 @@ impl ChangedPlaces {
             let partition = version.partitions.get(index_of(version, place.partition)?)?;
             partition.level(usize::from(place.level))?.run(place.run_age)
         });
-        let mut ids: Vec<u64> = runs.inspect(|_| steps::count(1)).map(|run| run.id()).collect();
+        let mut ids: Vec<u64> = runs.inspect(|_| steps::count(Step::Check, 1)).map(|run| run.id()).collect();
         ids.sort_unstable();
         let reused = ids.first().filter(|&&first| first < self.next_run_id);
         reused.map(|id| format!("run id {id} was used before")).or_else(|| check_run_ids(&ids, u64::MAX))
@@ -312,7 +316,7 @@ fn check_added(
 fn is_disjoint_from_neighbors(run: &Run, table: &Table) -> bool {
     let tables = run.tables();
     let position = run.position(table.smallest_key());
-    steps::count(3 + tables.len().checked_ilog2().unwrap_or(0) as usize);
+    steps::count(Step::Check, 3 + tables.len().checked_ilog2().unwrap_or(0) as usize);
     // In a run that is not in order, a search for its key may not find the table.
     let is_found = tables.get(position).is_some_and(|found| found.number() == table.number());
     let before = position.checked_sub(1).and_then(|before| tables.get(before));
@@ -324,11 +328,15 @@ fn is_disjoint_from_neighbors(run: &Run, table: &Table) -> bool {
 
 /// Invariant 5 between a table of `run` and the tables of another run of L0.
 fn is_ordered_at_level0(run: &Run, other: &Run, table: &Table) -> bool {
-    steps::count(1);
+    steps::count(Step::Check, 1);
     let (oldest, newest) = (table.summary().smallest_sequence, table.summary().largest_sequence);
     let (other_oldest, other_newest) = other.sequence_range();
     let overlapping = || {
-        other.tables_within(table.bounds()).iter().inspect(|_| steps::count(1)).map(|table| table.summary())
+        other
+            .tables_within(table.bounds())
+            .iter()
+            .inspect(|_| steps::count(Step::Check, 1))
+            .map(|table| table.summary())
     };
     if other.age() < run.age() {
         other_newest < oldest || overlapping().all(|other| other.largest_sequence < oldest)
@@ -336,28 +344,6 @@ fn is_ordered_at_level0(run: &Run, other: &Run, table: &Table) -> bool {
         newest < other_oldest || overlapping().all(|other| newest < other.smallest_sequence)
     } else {
         true
-    }
-}
-
-/// Counts the tables and runs that checks look at, for tests of their cost.
-mod steps {
-    #[cfg(test)]
-    thread_local! {
-        static COUNT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-    }
-
-    #[cfg(test)]
-    pub(super) fn count(count: usize) {
-        COUNT.with(|total| total.set(total.get() + count));
-    }
-
-    #[cfg(not(test))]
-    pub(super) const fn count(_count: usize) {}
-
-    /// The steps since the last call.
-    #[cfg(test)]
-    pub(super) fn take() -> usize {
-        COUNT.with(|total| total.replace(0))
     }
 }
 

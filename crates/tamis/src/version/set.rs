@@ -347,6 +347,12 @@ impl VersionSet {
         }
     }
 
+    /// Whether readers have left obsolete files since the last deletion. No one is notified of them. Cost: one load.
+    #[inline]
+    pub(crate) fn has_new_obsolete_files(&self) -> bool {
+        !self.obsolete_files.is_empty()
+    }
+
     /// Whether there are files to delete.
     pub(crate) fn has_obsolete_files(&self) -> bool {
         !self.obsolete_files.is_empty() || !self.pending_unlinks.lock().is_empty()

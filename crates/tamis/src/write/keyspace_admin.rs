@@ -13,8 +13,7 @@ use crate::{
     compaction::scheduler::Scheduler,
     context::StoreContext,
     error::{Error, Result},
-    keyspace_state::{KeyspaceRegistry, KeyspaceState},
-    memtable::ChunkPool,
+    keyspace_state::{KeyspaceRegistry, KeyspaceResources, KeyspaceState},
     options::{DEFAULT_KEYSPACE, KeyspaceOptions},
     version::{
         edit::{Change, VersionEdit},
@@ -33,8 +32,7 @@ pub(crate) struct KeyspaceAdmin {
     pub(crate) log: Arc<CommitLog>,
     pub(crate) installer: Arc<VersionInstaller>,
     pub(crate) scheduler: Arc<Scheduler>,
-    /// Memory of memtables, shared by all keyspaces.
-    pub(crate) pool: Arc<ChunkPool>,
+    pub(crate) resources: Arc<KeyspaceResources>,
 }
 
 impl KeyspaceAdmin {
@@ -59,7 +57,7 @@ impl KeyspaceAdmin {
         let catalog = self.installer.install(edit)?;
         let version =
             catalog.keyspace_named(name).ok_or_else(|| Error::KeyspaceNotFound { name: name.to_owned() })?;
-        let keyspace = KeyspaceState::new(Arc::clone(version), &self.pool);
+        let keyspace = KeyspaceState::new(Arc::clone(version), &self.resources);
         self.keyspaces.insert(&keyspace);
         drop(log);
         Ok(keyspace)

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     key::Sequence,
+    steps::{self, Step},
     version::version::{KeyspaceVersion, Partition},
 };
 
@@ -86,6 +87,10 @@ fn pick_by(
     read_points: &[Sequence],
     config: &PickerConfig,
 ) -> Option<Plan> {
+    steps::count(Step::Pick, 1);
+    if cfg!(test) {
+        steps::count(Step::PickedTable, version.tables().count());
+    }
     let partitions = version.partitions.iter();
     let strategies: Vec<_> =
         partitions.map(|partition| strategy_of(version.id, partition, in_progress, config)).collect();

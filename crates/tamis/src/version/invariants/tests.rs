@@ -194,9 +194,9 @@ fn an_edit_is_checked_in_proportion_to_what_it_changes() {
     let steps_of = |catalog: &Catalog, changes: &[Change]| {
         let edit = VersionEdit { changes: changes.to_vec() };
         let applied = catalog.apply(&edit, &Arc::default()).unwrap();
-        steps::take();
+        steps::take(Step::Check);
         assert_eq!(applied.check_invariants(), None);
-        steps::take()
+        steps::take(Step::Check)
     };
     let flush = [add(place(0, 1_000), summary(90_001, ("a", "z"), 9, (1_000, 1_010)))];
     let compaction = [
@@ -218,9 +218,9 @@ fn an_edit_is_checked_in_proportion_to_what_it_changes() {
 #[test]
 fn the_whole_check_is_linear_even_for_thousands_of_runs() {
     let steps_of = |catalog: &Catalog| {
-        steps::take();
+        steps::take(Step::Check);
         assert_eq!(catalog.check_invariants(), None);
-        steps::take()
+        steps::take(Step::Check)
     };
     let runs = |count: u64| {
         let changes = (1..=count).map(|run| {
