@@ -195,3 +195,19 @@ fn copy_offsets(
         .map(<[i64]>::to_vec)
         .ok_or_else(|| invalid(py, "a column has too few offsets; validate the table"))
 }
+
+/// The keys of an array of numpy or Arrow, or of an iterable.
+pub(crate) fn gather_keys(keys: &Bound<'_, PyAny>, codec: Codec) -> PyResult<Column> {
+    let mut gathered = Column::default();
+    let is_array = ["dtype", "__arrow_c_array__", "__arrow_c_stream__"];
+    if is_array.into_iter().map(|name| keys.hasattr(name)).collect::<PyResult<Vec<_>>>()?.contains(&true) {
+        let columns = keys.py().import("tamis._columns")?;
+        let given = GivenColumn::copy(&columns.getattr("given_keys")?.call1((keys, codec.name()))?)?;
+        (0..given.len()).for_each(|index| gathered.push(given.get(index)));
+        return Ok(gathered);
+    }
+    for key in keys.try_iter()? {
+        gathered.push(&codec.encode(&key?)?);
+    }
+    Ok(gathered)
+}

@@ -14,6 +14,7 @@ mod codec;
 mod column;
 mod database;
 mod error;
+mod filter;
 mod handle;
 mod json;
 mod keyspace;
@@ -42,6 +43,12 @@ mod module {
     use crate::database::repair;
     #[pymodule_export]
     use crate::database::verify_folder;
+    #[pymodule_export]
+    use crate::filter::Filter;
+    #[pymodule_export]
+    use crate::filter::advise;
+    #[pymodule_export]
+    use crate::filter::build_filter;
     #[pymodule_export]
     use crate::keyspace::Keyspace;
     #[pymodule_export]

@@ -159,6 +159,8 @@ impl Scan {
         }
         let (direction, parts) = (self.direction, self.parts);
         run(py, || state.fill(direction, parts))?;
+        // Built-in functions such as `list` check for signals only here.
+        py.check_signals()?;
         Ok(state.has_entry())
     }
 
@@ -220,7 +222,6 @@ impl Scan {
             count += state.chunk_count;
             state.position = state.chunk_count;
             state.next_chunk_entries = BULK_CHUNK.entry_count;
-            py.check_signals()?;
         }
         Ok(count)
     }
@@ -251,7 +252,6 @@ impl Scan {
             while list.len() < count && state.has_entry() {
                 list.append(self.take(py, &mut state)?)?;
             }
-            py.check_signals()?;
         }
         Ok(list)
     }

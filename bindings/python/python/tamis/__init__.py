@@ -9,6 +9,7 @@
 
 from collections.abc import Mapping, MutableMapping
 
+from . import errors, filters, types
 from ._tamis import (
     Database,
     Keyspace,
@@ -72,8 +73,11 @@ __all__ = [
     "WriteBatch",
     "WritesRefusedError",
     "__version__",
+    "errors",
+    "filters",
     "open",
     "repair",
+    "types",
     "verify_folder",
 ]
 
