@@ -13,10 +13,12 @@ pub(crate) enum Step {
     Pick,
     /// A table that such a search looks at.
     PickedTable,
+    /// A node that a count of a memtable's entries visits.
+    CountedNode,
 }
 
 #[cfg(test)]
-const KINDS: usize = 4;
+const KINDS: usize = 5;
 
 #[cfg(test)]
 thread_local! {

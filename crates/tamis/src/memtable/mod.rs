@@ -23,7 +23,7 @@ mod sample;
 mod skip_list;
 mod sync;
 
-use std::sync::Arc;
+use std::{ops::Bound, sync::Arc};
 
 pub(crate) use self::{
     chunk::ChunkPool,
@@ -47,6 +47,10 @@ const SPLIT_MIX_INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Entries that are visited to record a range of deleted keys.
 const VISITED_MAX: usize = 1 << 14;
+
+/// Entries up to which [`Memtable::sample_within`] returns all. A sample has at least about half as many: the error of a count is about
+/// 6 % (one standard deviation).
+const SAMPLE_COUNT_MAX: usize = 512;
 
 /// See the head of this file.
 pub(crate) struct Memtable {
@@ -174,6 +178,29 @@ impl Memtable {
     /// Cost: visits one of 64 entries.
     pub(crate) fn count_before(&self, key: &[u8]) -> u64 {
         self.list.count_before(&Place::before_key(key))
+    }
+
+    /// The entries between the bounds, or a random sample of them if they are more than [`SAMPLE_COUNT_MAX`]: key, sequence number
+    /// and kind, in order, and the number of entries that each of them stands for.
+    ///
+    /// Cost: a search, and at most a few times [`SAMPLE_COUNT_MAX`] nodes.
+    pub(crate) fn sample_within<'a>(
+        &'a self,
+        (lower, upper): (Bound<&'a [u8]>, Bound<&'a [u8]>),
+    ) -> (impl Iterator<Item = (&'a [u8], Sequence, Kind)>, f64) {
+        let from = match lower {
+            Bound::Unbounded => None,
+            Bound::Included(key) => Some(Place::before_key(key)),
+            Bound::Excluded(key) => Some(Place::after_key(key)),
+        };
+        let to = match upper {
+            Bound::Unbounded => None,
+            Bound::Included(key) => Some(Place::after_key(key)),
+            Bound::Excluded(key) => Some(Place::before_key(key)),
+        };
+        let (nodes, level) = self.list.sample_between(from, to, SAMPLE_COUNT_MAX);
+        let weight = (1_u64 << level) as f64;
+        (nodes.into_iter().map(|node| (node.key(), node.sequence(), node.kind())), weight)
     }
 
     /// A key with about as many entries before as after it; `None` if there are few entries.

@@ -37,7 +37,10 @@ use super::{
     sample::{SAMPLE_LEVEL, Samples},
     sync::{self, AtomicUsize},
 };
-use crate::key::{Kind, Sequence};
+use crate::{
+    key::{Kind, Sequence},
+    steps::{self, Step},
+};
 
 /// Levels in which an insert searches near the hint before it starts at the top.
 const HINT_LEVEL_COUNT: usize = 4;
@@ -185,6 +188,39 @@ impl SkipList {
     pub(super) fn count_before(&self, place: &Place<'_>) -> u64 {
         let before = self.nodes(COUNT_LEVEL).take_while(|&node| place.is_after(node)).count();
         (before as u64) << COUNT_LEVEL
+    }
+
+    /// The nodes between two places in one level, and that level: the lowest one in which they are at most `count_max`. `None`: no
+    /// bound. The levels of a node do not depend on its key, so each node of level n stands for 2^n entries.
+    ///
+    /// Cost: a search, and at most three times `count_max` nodes.
+    pub(super) fn sample_between(
+        &self,
+        from: Option<Place<'_>>,
+        to: Option<Place<'_>>,
+        count_max: usize,
+    ) -> (Vec<NodeRef<'_>>, usize) {
+        let mut before = self.root();
+        let mut sample = (Vec::new(), 0);
+        for level in (0..self.height.load(sync::Ordering::Relaxed)).rev() {
+            let mut nodes = Vec::new();
+            // SAFETY: the root has all levels, and a node reached in a level has it and those below.
+            let mut next = unsafe { before.next(level) };
+            while let Some(node) = next.filter(|&node| to.is_none_or(|to| to.is_after(node))) {
+                steps::count(Step::CountedNode, 1);
+                if from.is_some_and(|from| from.is_after(node)) {
+                    before = node;
+                } else if nodes.len() < count_max {
+                    nodes.push(node);
+                } else {
+                    return sample;
+                }
+                // SAFETY: as above.
+                next = unsafe { node.next(level) };
+            }
+            sample = (nodes, level);
+        }
+        sample
     }
 
     /// A node with about `count` entries before it; `None` if the counted level has too few nodes.

@@ -371,3 +371,39 @@ fn entries_before_a_key_are_counted_approximately() {
     let middle = u64::from_be_bytes(middle.try_into().expect("a number"));
     assert!(middle.abs_diff(count / 2) < 4_000, "{middle}");
 }
+
+#[test]
+fn a_sample_estimates_the_entries_of_a_range_in_few_steps() {
+    use std::ops::Bound::{self, Excluded, Included, Unbounded};
+
+    use crate::steps::{self, Step};
+
+    let memtable = Memtable::new(&ChunkPool::new());
+    let count = 1_u32 << 18;
+    for number in 0..count {
+        // In no order of the keys.
+        let key = (number.wrapping_mul(0x9E37_79B1) % count).to_be_bytes();
+        memtable.insert(&key, u64::from(number) + 1, Kind::Put, b"");
+    }
+    steps::take(Step::CountedNode);
+    let estimate = |bounds: (Bound<&[u8]>, Bound<&[u8]>)| {
+        let (entries, weight) = memtable.sample_within(bounds);
+        let estimate = entries.count() as f64 * weight;
+        let visited = steps::take(Step::CountedNode);
+        assert!(visited <= 2_000, "{visited} nodes for {bounds:?}");
+        estimate
+    };
+    assert!((estimate((Unbounded, Unbounded)) / f64::from(count) - 1.0).abs() < 0.2);
+    for (lower, upper) in [(0, count / 2), (77, 200_000), (100_000, 101_000), (count - 3_000, count)] {
+        let (from, to) = (lower.to_be_bytes(), upper.to_be_bytes());
+        let found = estimate((Included(from.as_slice()), Excluded(to.as_slice())));
+        let share = found / f64::from(upper - lower);
+        assert!((0.75..1.25).contains(&share), "{found} of {lower} to {upper}");
+    }
+    let (from, to) = (1_000_u32.to_be_bytes(), 1_200_u32.to_be_bytes());
+    assert_eq!(estimate((Included(&from[..]), Included(&to[..]))), 201.0, "few are counted");
+    assert_eq!(estimate((Excluded(&from[..]), Excluded(&to[..]))), 199.0);
+    assert_eq!(estimate((Included(&to[..]), Excluded(&from[..]))), 0.0);
+    let empty = Memtable::new(&ChunkPool::new());
+    assert_eq!(empty.sample_within((Unbounded, Unbounded)).0.count(), 0);
+}

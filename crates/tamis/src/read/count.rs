@@ -1,7 +1,7 @@
 //! The approximate number of keys in a range, without reading a block.
 //!
 //! The index of a table gives the number of entries before a bound, to within a block. A tombstone counts as -1, for itself and for
-//! the key that it deletes. Entries in memtables are counted one by one. Versions of a key that are not merged yet count
+//! the key that it deletes. Up to 512 entries of a memtable are counted one by one, more by a random sample. Versions of a key that are not merged yet count
 //! separately. Entries that a range tombstone of a newer source covers do not count. In a compacted store the result is exact to
 //! within two blocks per table.
 
@@ -9,10 +9,7 @@ use std::{ops::Bound, sync::Arc};
 
 use super::ReadPath;
 use crate::{
-    cursor::{
-        Cursor,
-        bounded::{Bounds, KeyRange},
-    },
+    cursor::bounded::{Bounds, KeyRange},
     error::Result,
     key::{Kind, SEQUENCE_MAX},
     keyspace_state::KeyspaceState,
@@ -37,7 +34,7 @@ impl ReadPath {
         for memtable in read_state.memtables() {
             let memtable = &memtable.memtable;
             let spans = memtable.range_tombstones().spans_at(sequence);
-            count += count_in_memory(memtable, &spans, &deleted, (lower, upper))?;
+            count += count_in_memory(memtable, &spans, &deleted, (lower, upper));
             if !spans.is_empty() {
                 deleted = with_spans(&deleted, spans.iter().map(|span| (&*span.lower, &*span.upper)));
             }
@@ -96,37 +93,19 @@ fn spans_within<'a>(
     })
 }
 
-/// The number of puts minus the number of deletes, of entries that no range tombstone covers.
-fn count_in_memory(
-    memtable: &Arc<Memtable>,
-    spans: &Spans,
-    deleted: &Fragments,
-    (lower, upper): KeyBounds<'_>,
-) -> Result<f64> {
-    let mut cursor = memtable.cursor();
-    match lower {
-        Bound::Unbounded => cursor.seek_first()?,
-        Bound::Included(key) | Bound::Excluded(key) => cursor.seek(key, SEQUENCE_MAX)?,
-    }
-    let mut count = 0.0;
-    while cursor.is_valid() {
-        let key = cursor.key();
-        let is_past = match upper {
-            Bound::Unbounded => false,
-            Bound::Included(upper) => key > upper,
-            Bound::Excluded(upper) => key >= upper,
-        };
-        if is_past {
-            break;
-        }
+/// The approximate number of puts minus the number of deletes, of entries that no range tombstone covers.
+fn count_in_memory(memtable: &Memtable, spans: &Spans, deleted: &Fragments, bounds: KeyBounds<'_>) -> f64 {
+    let (entries, weight) = memtable.sample_within(bounds);
+    let counts = entries.map(|(key, sequence, kind)| {
         let is_covered =
-            spans.cover_at(key).sequence > cursor.sequence() || deleted.sequence_at(key, SEQUENCE_MAX) > 0;
-        if lower != Bound::Excluded(key) && !is_covered {
-            count += if cursor.kind() == Kind::Put { 1.0 } else { -1.0 };
+            spans.cover_at(key).sequence > sequence || deleted.sequence_at(key, SEQUENCE_MAX) > 0;
+        match kind {
+            _ if is_covered => 0.0,
+            Kind::Put => weight,
+            _ => -weight,
         }
-        cursor.next()?;
-    }
-    Ok(count)
+    });
+    counts.sum()
 }
 
 /// The number of entries between the bounds, from the index alone.
