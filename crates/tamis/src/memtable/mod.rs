@@ -181,7 +181,7 @@ impl Memtable {
     }
 
     /// The entries between the bounds, or a random sample of them if they are more than [`SAMPLE_COUNT_MAX`]: key, sequence number
-    /// and kind, in order, and the number of entries that each of them stands for.
+    /// and kind, in order, and the number of entries that each of them represents.
     ///
     /// Cost: a search, and at most a few times [`SAMPLE_COUNT_MAX`] nodes.
     pub(crate) fn sample_within<'a>(

@@ -191,7 +191,7 @@ impl SkipList {
     }
 
     /// The nodes between two places in one level, and that level: the lowest one in which they are at most `count_max`. `None`: no
-    /// bound. The levels of a node do not depend on its key, so each node of level n stands for 2^n entries.
+    /// bound. The levels of a node do not depend on its key, so each node of level n represents 2^n entries.
     ///
     /// Cost: a search, and at most three times `count_max` nodes.
     pub(super) fn sample_between(
