@@ -18,7 +18,7 @@ pub const ROWS: &[&str] = &[
     "table",
     "cache version view",
     "cache/table",
-    "cursor/* compaction/due_jobs compaction/plan compaction/read_request compaction/scheduler read/snapshot write/back_pressure write/group write/request",
+    "cursor/* compaction/due_jobs compaction/filter_memory compaction/plan compaction/read_request compaction/scheduler read/snapshot write/back_pressure write/group write/request",
     "context orphans",
     "keyspace_state commit_log",
     "version_installer",

@@ -94,13 +94,17 @@ pub fn durability(value: &str) -> Result<Durability, Failure> {
 }
 
 /// Parses filters by level: `FILTER+FILTER/...`, L0 first; the last level applies to all deeper levels. `none` is a level without
-/// filters, a number is a Bloom filter with this number of bits per key, `optimal@BITS` distributes the bits over the levels.
+/// filters, a number is a Bloom filter with this number of bits per key. `auto@BITS`: the store chooses, with at most so many bits per
+/// key; `optimal@BITS`: Bloom filters whose bits are distributed over the levels.
 ///
 /// # Errors
 /// [`crate::Code::InvalidArgument`]; the message contains the invalid part.
 pub fn filters(value: &str) -> Result<Filters, Failure> {
     if let Some(bits) = value.strip_prefix("optimal@") {
         return Ok(Filters::optimal_per_level(number("filters", bits)?));
+    }
+    if let Some(bits) = value.strip_prefix("auto@") {
+        return Ok(Filters::auto(number("filters", bits)?));
     }
     let levels: Vec<_> = list(value, '/').map(table_filters).collect::<Result<_, _>>()?;
     Ok(Filters::per_level(levels))

@@ -15,6 +15,7 @@ use tamis_vfs::Vfs;
 
 use crate::{
     background_error::BackgroundError,
+    compaction::filter_memory::FilterPrice,
     error::{Error, Result},
     events::Event,
     metrics::Metrics,
@@ -29,6 +30,8 @@ pub(crate) struct StoreContext {
     pub(crate) options: Options,
     pub(crate) runtime: Runtime,
     pub(crate) metrics: Arc<Metrics>,
+    /// The price of a bit of filters that the store chooses.
+    pub(crate) filter_price: FilterPrice,
     is_closed: AtomicBool,
     background_error: Arc<BackgroundError>,
     /// Shared by every job that uses the folder; exclusive for close, before it unlocks the folder.
@@ -49,6 +52,7 @@ impl StoreContext {
             options,
             runtime,
             metrics: Arc::default(),
+            filter_price: FilterPrice::default(),
             is_closed: AtomicBool::new(false),
             background_error,
             running_jobs: RwLock::new(()),

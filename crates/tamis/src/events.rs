@@ -58,6 +58,17 @@ pub enum Event {
         /// The filter, and why it can't be built.
         reason: String,
     },
+    /// The filters of a table were replaced: others cost less for today's queries ([`crate::Filters::auto`]).
+    FiltersReplaced {
+        /// The keyspace's name.
+        keyspace: String,
+        /// The table's number.
+        table: u64,
+        /// The filters before, and their expected cost today.
+        before: String,
+        /// The filters now, and their expected cost.
+        after: String,
+    },
     /// An index or filter does not fit into its share of the cache. An index is then read again for each use, a filter is not
     /// used. Raise `cache_bytes` or `cache_pinned_percent`.
     CacheTooSmall {

@@ -104,6 +104,8 @@ pub(crate) struct Metrics {
     pub(crate) garbage_compactions: Counter,
     pub(crate) dropped_tables: Counter,
     pub(crate) trivial_moves: Counter,
+    pub(crate) filters_checked: Counter,
+    pub(crate) filters_replaced: Counter,
     pub(crate) jobs_failed: Counter,
     pub(crate) throttled_writes: Counter,
     pub(crate) throttled_microseconds: Counter,
@@ -242,6 +244,10 @@ pub struct Statistics {
     pub garbage_compactions: u64,
     /// Tables dropped without a read, because range tombstones deleted all of their entries.
     pub dropped_tables: u64,
+    /// Tables whose filters the store chose again, for today's queries.
+    pub filters_checked: u64,
+    /// Those of them that got other filters.
+    pub filters_replaced: u64,
     /// Tables moved to a deeper level without being rewritten.
     pub trivial_moves: u64,
     /// Flushes and compactions that failed.
@@ -337,6 +343,8 @@ impl Metrics {
             garbage_compactions: self.garbage_compactions.get(),
             dropped_tables: self.dropped_tables.get(),
             trivial_moves: self.trivial_moves.get(),
+            filters_checked: self.filters_checked.get(),
+            filters_replaced: self.filters_replaced.get(),
             jobs_failed: self.jobs_failed.get(),
             throttled_writes: self.throttled_writes.get(),
             throttled_microseconds: self.throttled_microseconds.get(),

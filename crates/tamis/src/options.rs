@@ -11,6 +11,7 @@ use crate::{
     events::EventListener,
 };
 
+pub(crate) use filters::Policy;
 pub use filters::{Filters, TableFilter};
 
 /// The name of the keyspace that every store has.
@@ -114,7 +115,7 @@ pub struct KeyspaceOptions {
     pub table_bytes: u64,
     /// Compression per level; the last entry applies to all deeper levels. Default: none.
     pub compression: Vec<Compression>,
-    /// The filters of each table, by level. Default: blocked Bloom filters of 10 bits per key.
+    /// The filters of each table. Default: the store chooses, with at most 16 bits per key ([`Filters::auto`]).
     pub filters: Filters,
     /// Store a key column (all keys, no values) in each table, from which filters and views are rebuilt. Default: false.
     pub key_column: bool,

@@ -12,6 +12,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use tamis_filter::auto::Prices;
 use tamis_vfs::{OsVfs, Vfs};
 
 use crate::{
@@ -21,9 +22,10 @@ use crate::{
     key::{Kind, check_key, check_value},
     link::folder_of,
     metrics::LEVEL_COUNT_MAX,
-    options::{Compression, KeyspaceOptions, TableFilter},
+    options::{Compression, KeyspaceOptions, Policy, TableFilter},
     range_tombstone::{Fragment, RangeTombstone, fragment, half_open},
     table::{
+        filter_plan::{ChoiceInput, FilterPlan},
         properties::TableOrigin,
         writer::{TableOptions, TableWriter as Writer},
     },
@@ -104,6 +106,22 @@ impl fmt::Debug for TableWriter {
     }
 }
 
+/// The filters of a table of the deepest level. Without a store there are no sampled queries.
+fn filter_plan(options: &KeyspaceOptions, seed: u64) -> FilterPlan {
+    match options.filters.policy() {
+        Some(Policy::Optimal(bits)) => FilterPlan::given(vec![TableFilter::bits(bits)]),
+        Some(Policy::Automatic(bits_per_key)) => FilterPlan::Chosen(Box::new(ChoiceInput {
+            bits_per_key,
+            is_deepest: true,
+            prices: Prices::default(),
+            queries: Arc::default(),
+            current: None,
+            seed,
+        })),
+        None => FilterPlan::given(options.filters.of_level(LEVEL_COUNT_MAX - 1, true).to_vec()),
+    }
+}
+
 impl TableWriter {
     /// Begins a table at `path` with the options of the deepest level. If the store is known, prefer
     /// [`crate::Keyspace::table_writer`]: reads then need one hash for the filters of all tables.
@@ -135,10 +153,7 @@ impl TableWriter {
         let options = TableOptions {
             block_bytes: options.block_bytes,
             compression: options.compression.last().copied().unwrap_or(Compression::None),
-            filters: match options.filters.optimal_bits_per_key() {
-                Some(bits) => vec![TableFilter::bits(bits)],
-                None => options.filters.of_level(LEVEL_COUNT_MAX - 1, true).to_vec(),
-            },
+            filters: filter_plan(options, filter_seed),
             filter_seed,
             key_column: options.key_column,
             origin: TableOrigin::default(),

@@ -17,10 +17,13 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
+
 use super::{
     compactor::Compactor,
     direct_flush::CachedPace,
     due_jobs::Picked,
+    filter_check::{CheckClaim, FilterChecker},
     flusher::Flusher,
     job_context::JobContexts,
     plan::{InProgress, Plan, RangeRequest},
@@ -62,6 +65,7 @@ enum Job {
     DeleteObsoleteFiles(DeletionClaim),
     Flush(FlushClaim),
     Compact(Arc<KeyspaceState>, CompactionClaim),
+    CheckFilters(CheckClaim),
 }
 
 impl Job {
@@ -72,12 +76,14 @@ impl Job {
             Self::DeleteObsoleteFiles(_) => "delete obsolete files",
             Self::Flush(_) => FLUSH,
             Self::Compact(..) => COMPACT,
+            Self::CheckFilters(_) => CHECK_FILTERS,
         }
     }
 }
 
 const FLUSH: &str = "flush a memtable";
 const COMPACT: &str = "compact tables";
+const CHECK_FILTERS: &str = "check the filters of a table";
 
 /// No other thread deletes obsolete files. Dropping the claim releases it, also when a panic unwinds; so do the claims below.
 struct DeletionClaim(Arc<Scheduler>);
@@ -167,6 +173,7 @@ pub(crate) struct BackgroundJobs {
     pub(super) scheduler: Arc<Scheduler>,
     pub(super) compactor: Compactor,
     pub(super) flusher: Flusher,
+    pub(super) filter_checker: Arc<FilterChecker>,
     /// The writing thread runs the jobs.
     is_inline: bool,
 }
@@ -195,8 +202,15 @@ impl BackgroundJobs {
             tables: Arc::clone(parts.tables),
             installer: Arc::clone(parts.installer),
             back_pressure: Arc::clone(parts.back_pressure),
-            job_contexts,
+            job_contexts: job_contexts.clone(),
         };
+        let filter_checker = Arc::new(FilterChecker {
+            context: Arc::clone(parts.context),
+            tables: Arc::clone(parts.tables),
+            installer: Arc::clone(parts.installer),
+            job_contexts,
+            schedule: Mutex::default(),
+        });
         let options = &parts.context.options;
         Arc::new(Self {
             is_inline: options.workers == 0 && !options.read_only,
@@ -208,6 +222,7 @@ impl BackgroundJobs {
             scheduler: Arc::clone(parts.scheduler),
             compactor,
             flusher,
+            filter_checker,
         })
     }
 
@@ -316,6 +331,7 @@ impl BackgroundJobs {
             Job::Flush(claim) => {
                 self.run_flush(claim);
             }
+            Job::CheckFilters(claim) => self.check_filters(claim),
             Job::Compact(keyspace, claim) => {
                 let between_tables = || self.flush_between_tables();
                 let result = self.compactor.compact(&keyspace, &claim.plan, &between_tables);
@@ -325,6 +341,12 @@ impl BackgroundJobs {
                 self.end_job(COMPACT, result);
             }
         }
+    }
+
+    fn check_filters(&self, claim: CheckClaim) {
+        let result = self.filter_checker.check(&claim.keyspace, claim.table);
+        drop(claim);
+        self.end_job(CHECK_FILTERS, result.map(drop));
     }
 
     fn flush_deferred(&self) {
@@ -427,7 +449,8 @@ impl BackgroundJobs {
         }
         drop(state);
         self.pick();
-        self.claim_plan().or_else(|| self.claim_read_request(now))
+        let compaction = self.claim_plan().or_else(|| self.claim_read_request(now));
+        compaction.or_else(|| self.filter_checker.claim(&self.keyspaces).map(Job::CheckFilters))
     }
 
     /// Whether as many compactions run as may run at a time.

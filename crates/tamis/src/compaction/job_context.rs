@@ -5,17 +5,23 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
+use tamis_filter::auto::Prices;
 use tamis_vfs::{Access, Vfs};
 
-use super::{level_filter_bits::bits_of_level, scheduler::Scheduler};
+use super::{filter_memory::FilterMemory, level_filter_bits::bits_of_level, scheduler::Scheduler};
 use crate::{
     context::StoreContext,
     events::EventListener,
     key::Sequence,
     metrics::LEVEL_COUNT_MAX,
-    options::{Compression, KeyspaceOptions, TableFilter, per_level},
+    options::{Compression, KeyspaceOptions, Options, Policy, TableFilter, per_level},
     read::snapshot::Snapshots,
-    table::{properties::TableOrigin, writer::TableOptions},
+    table::{
+        filter_plan::{ChoiceInput, FilterPlan, GivenFilters, SampledQuery},
+        lazy_reader::NamedTable,
+        properties::TableOrigin,
+        writer::TableOptions,
+    },
     version::{edit::RunPlace, set::VersionSet, version::KeyspaceVersion},
 };
 
@@ -34,6 +40,9 @@ pub(crate) struct JobContext<'a> {
     pub(crate) next_number: &'a dyn Fn() -> u64,
     /// See [`super::drop_rules::DropRules`].
     pub(crate) read_points: Vec<Sequence>,
+    /// The keyspace's queries, from which filters are chosen.
+    pub(crate) sampled_queries: Arc<[SampledQuery]>,
+    pub(crate) prices: Prices,
     pub(crate) is_cancelled: &'a AtomicBool,
     /// Called before each table.
     pub(crate) between_tables: &'a dyn Fn(),
@@ -44,12 +53,22 @@ impl JobContext<'_> {
     pub(crate) fn table_options(&self, origin: &TableOrigin, depth: usize, key_count: u64) -> TableOptions {
         let options: &KeyspaceOptions = &self.version.options;
         let level = usize::from(origin.level);
-        let filters = match options.filters.optimal_bits_per_key() {
-            Some(bits) => match bits_of_level(self.version, level, key_count, &origin.replaced, bits) {
-                0.0 => Vec::new(),
-                bits => vec![TableFilter::bits(bits)],
-            },
-            None => options.filters.of_level(depth, level == LEVEL_COUNT_MAX - 1).to_vec(),
+        let is_deepest = level == LEVEL_COUNT_MAX - 1;
+        let filters = match options.filters.policy() {
+            Some(Policy::Optimal(bits)) => {
+                let bits = bits_of_level(self.version, level, key_count, &origin.replaced, bits);
+                FilterPlan::given(if bits == 0.0 { Vec::new() } else { vec![TableFilter::bits(bits)] })
+            }
+            Some(Policy::Automatic(budget)) => FilterPlan::Chosen(Box::new(self.choice_input(
+                budget,
+                key_count,
+                &origin.replaced,
+                is_deepest,
+            ))),
+            None => FilterPlan::Given(GivenFilters {
+                filters: options.filters.of_level(depth, is_deepest).to_vec(),
+                queries: Arc::clone(&self.sampled_queries),
+            }),
         };
         TableOptions {
             block_bytes: options.block_bytes,
@@ -60,6 +79,26 @@ impl JobContext<'_> {
             origin: origin.clone(),
             is_direct: self.is_direct,
             listener: self.listener.clone(),
+        }
+    }
+
+    /// The input of the choice of filters for `key_count` keys, if all filters have a budget of `budget` bits per key and those of
+    /// the files `replaced` go.
+    pub(crate) fn choice_input(
+        &self,
+        budget: f32,
+        key_count: u64,
+        replaced: &[u64],
+        is_deepest: bool,
+    ) -> ChoiceInput {
+        let memory = filter_memory(self.version, budget, replaced);
+        ChoiceInput {
+            bits_per_key: memory.bits_for(key_count, f64::from(budget)) as f32,
+            is_deepest,
+            prices: self.prices,
+            queries: Arc::clone(&self.sampled_queries),
+            current: None,
+            seed: self.filter_seed,
         }
     }
 
@@ -80,6 +119,26 @@ impl JobContext<'_> {
     }
 }
 
+/// The memory of the filters of all tables but those of the files `replaced`. Filters of tables that are not open count with their
+/// share of the budget.
+fn filter_memory(version: &KeyspaceVersion, budget: f32, replaced: &[u64]) -> FilterMemory {
+    let mut memory = FilterMemory::default();
+    for table in version.tables().filter(|table| !replaced.contains(&table.number())) {
+        let bytes = table.slot().get().map(|reader| reader.filter_bytes());
+        memory.add(table.summary().entry_count, bytes, f64::from(budget));
+    }
+    memory
+}
+
+/// The expected time of a read of a block, which a false positive costs.
+const fn read_nanoseconds(options: &Options) -> f64 {
+    match options.table_access {
+        Access::Mapped => 2_000.0,
+        Access::Buffered => 10_000.0,
+        Access::Direct => 60_000.0,
+    }
+}
+
 /// The parts of an open store from which the contexts of its jobs are made.
 #[derive(Clone)]
 pub(super) struct JobContexts {
@@ -93,6 +152,13 @@ impl JobContexts {
     /// Calls `work` with the context of a job that begins now on `version`.
     pub(super) fn with<R>(&self, version: &KeyspaceVersion, work: impl FnOnce(&JobContext<'_>) -> R) -> R {
         let (database_id, filter_seed) = self.versions.database();
+        let mut prices = Prices { read_ns: read_nanoseconds(&self.context.options), ..Prices::default() };
+        let sampled_queries = Arc::default();
+        if let Some(Policy::Automatic(budget)) = version.options.filters.policy() {
+            let price = &self.context.filter_price;
+            price.update(filter_memory(version, budget, &[]), f64::from(budget));
+            prices.bit_ns = price.get();
+        }
         work(&JobContext {
             vfs: &self.context.vfs,
             folder: &self.context.folder,
@@ -103,6 +169,8 @@ impl JobContexts {
             listener: self.context.options.listener.clone(),
             next_number: &|| self.versions.new_file_number(),
             read_points: self.snapshots.read_points(),
+            sampled_queries,
+            prices,
             is_cancelled: self.scheduler.is_stopping(),
             between_tables: &|| {},
         })

@@ -5,6 +5,8 @@ mod compactor;
 mod direct_flush;
 pub(crate) mod drop_rules;
 mod due_jobs;
+pub(crate) mod filter_check;
+pub(crate) mod filter_memory;
 pub(crate) mod flush;
 mod flush_split;
 mod flusher;

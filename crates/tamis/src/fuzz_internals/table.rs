@@ -18,6 +18,7 @@ use crate::{
     options::{Compression, KeyspaceOptions, TableFilter},
     table::{
         environment::{ReadCost, TableEnvironment},
+        filter_plan::{FilterPlan, GivenFilters},
         open_files::OpenFiles,
         partial_verify::verify_readable_parts,
         properties::TableOrigin,
@@ -64,8 +65,9 @@ fn filter_file(data: &[u8]) {
     let vfs = files(&[("000005.table", &table)]);
     let reader =
         TableReader::open(&environment(&vfs, Access::Buffered), NUMBER, None).expect("the table is valid");
-    write_filters_of(&reader, FILTER_NUMBER, &[TableFilter::bits(10.0), surf()], 1)
-        .expect("memory takes bytes");
+    let filters = vec![TableFilter::bits(10.0), surf()];
+    let given = GivenFilters { filters, ..GivenFilters::default() };
+    write_filters_of(&reader, FILTER_NUMBER, &given, 1).expect("memory takes bytes");
     let path = FileName::Filter(FILTER_NUMBER).path(Path::new(FOLDER));
     let mut changed = vfs.read(&path).expect("the filter file was published");
     change(&mut changed, data);
@@ -134,7 +136,7 @@ fn written(data: &[u8], compression: Compression) -> Option<(Vec<u8>, usize)> {
     let options = TableOptions {
         block_bytes: 4096,
         compression,
-        filters: vec![TableFilter::bits(10.0), surf()],
+        filters: FilterPlan::given(vec![TableFilter::bits(10.0), surf()]),
         filter_seed: 1,
         key_column: true,
         origin: TableOrigin::default(),

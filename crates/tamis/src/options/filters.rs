@@ -8,6 +8,8 @@ use crate::error::{Error, Result};
 
 /// The maximum bits per key of one filter.
 const BITS_PER_KEY_MAX: f32 = 64.0;
+/// The default maximum bits per key of all filters of a table.
+const AUTOMATIC_BITS_PER_KEY: f32 = 16.0;
 
 /// One filter of a table: its family with parameters, and its budget. As text: `NAME[:param=value,...][@BITS]`.
 ///
@@ -107,15 +109,17 @@ impl FromStr for TableFilter {
     }
 }
 
-/// The filters of each table, per level. A table may have any number of filters; one that rejects a key or range is enough to
-/// skip the table.
+/// The filters of each table: chosen by the store (the default), or given per level. A table may have any number of filters; one that
+/// rejects a key or range is enough to skip the table.
 ///
 /// ```
 /// use tamis::{Filters, KeyspaceOptions};
 ///
+/// // The store chooses, with at most 12 bits per key.
+/// let chosen = KeyspaceOptions { filters: Filters::auto(12.0), ..KeyspaceOptions::default() };
 /// // One filter for point reads and ranges, and a smaller one for point reads of the deepest level.
 /// let filters = Filters::each(["surf@16".parse()?]).with_deepest(["binary-fuse:bits=8".parse()?]);
-/// let options = KeyspaceOptions { filters, ..KeyspaceOptions::default() };
+/// let given = KeyspaceOptions { filters, ..KeyspaceOptions::default() };
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -124,21 +128,46 @@ pub struct Filters {
     levels: Vec<Vec<TableFilter>>,
     /// Filters of the deepest level, if they differ.
     deepest: Option<Vec<TableFilter>>,
-    /// Instead of the per-level filters: the mean bits per key, distributed over the levels.
-    optimal_bits_per_key: Option<f32>,
+    /// Instead of the per-level filters.
+    policy: Option<Policy>,
+}
+
+/// A policy for the filters of all levels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Policy {
+    /// Blocked Bloom filters: the mean bits per key, distributed over the levels.
+    Optimal(f32),
+    /// The store chooses: the maximum bits per key of all filters of a table.
+    Automatic(f32),
+}
+
+impl Policy {
+    const fn bits_per_key(self) -> f32 {
+        match self {
+            Self::Optimal(bits) | Self::Automatic(bits) => bits,
+        }
+    }
 }
 
 impl Default for Filters {
-    /// Blocked Bloom filters of 10 bits per key.
+    /// The store chooses, with at most 16 bits per key.
     fn default() -> Self {
-        Self::bits(10.0)
+        Self::auto(AUTOMATIC_BITS_PER_KEY)
     }
 }
 
 impl Filters {
+    /// The store chooses the filters of each table, with at most `bits_per_key` in all (above 0, up to 64): those of least expected
+    /// cost for the queries that it samples. It replaces filters whose false-positive rate is not the expected one. Without a
+    /// sample it chooses filters for points and ranges that suit most queries. The deepest level is included, so it can't be
+    /// combined with [`Filters::with_deepest`].
+    pub const fn auto(bits_per_key: f32) -> Self {
+        Self { levels: Vec::new(), deepest: None, policy: Some(Policy::Automatic(bits_per_key)) }
+    }
+
     /// No filters.
     pub const fn none() -> Self {
-        Self { levels: Vec::new(), deepest: None, optimal_bits_per_key: None }
+        Self { levels: Vec::new(), deepest: None, policy: None }
     }
 
     /// One blocked Bloom filter for each table; none for 0 bits.
@@ -160,14 +189,14 @@ impl Filters {
 
     /// Filters per level, L0 first; the last entry applies to all deeper levels.
     pub fn per_level(levels: impl IntoIterator<Item = Vec<TableFilter>>) -> Self {
-        Self { levels: levels.into_iter().collect(), deepest: None, optimal_bits_per_key: None }
+        Self { levels: levels.into_iter().collect(), deepest: None, policy: None }
     }
 
     /// Blocked Bloom filters with an average of `bits_per_key` over all keys: more in small levels, fewer in large ones, which
     /// minimises the expected false-positive reads of a lookup of an absent key. The deepest level is included, so it can't be
     /// combined with [`Filters::with_deepest`].
     pub const fn optimal_per_level(bits_per_key: f32) -> Self {
-        Self { levels: Vec::new(), deepest: None, optimal_bits_per_key: Some(bits_per_key) }
+        Self { levels: Vec::new(), deepest: None, policy: Some(Policy::Optimal(bits_per_key)) }
     }
 
     /// Sets other filters for the deepest level, whose tables hold most keys and live longest, however many levels there are.
@@ -193,9 +222,9 @@ impl Filters {
         self.deepest.as_deref()
     }
 
-    /// The mean bits per key of [`Filters::optimal_per_level`].
-    pub(crate) const fn optimal_bits_per_key(&self) -> Option<f32> {
-        self.optimal_bits_per_key
+    /// The policy that replaces the per-level filters.
+    pub(crate) const fn policy(&self) -> Option<Policy> {
+        self.policy
     }
 
     /// The bits per key of each level, if all filters are blocked Bloom filters.
@@ -209,16 +238,16 @@ impl Filters {
             .iter()
             .map(of_level)
             .collect::<Option<_>>()
-            .filter(|_| self.deepest.is_none() && self.optimal_bits_per_key.is_none())
+            .filter(|_| self.deepest.is_none() && self.policy.is_none())
     }
 
     /// Refuses filters that can't be built for any keys, and contradicting settings.
     pub(crate) fn check(&self) -> Result<()> {
-        if let (Some(bits), Some(_)) = (self.optimal_bits_per_key, &self.deepest) {
-            let got = format!("{bits} bits distributed over all levels, and others for the deepest level");
-            return Err(refused(got, "use one of the two: the distributed bits include the deepest level"));
+        if let (Some(policy), Some(_)) = (self.policy, &self.deepest) {
+            let got = format!("{policy:?} for all levels, and others for the deepest level");
+            return Err(refused(got, "use one of the two: the policy includes the deepest level"));
         }
-        self.optimal_bits_per_key.map_or(Ok(()), |bits| TableFilter::bits(bits).check())?;
+        self.policy.map_or(Ok(()), |policy| TableFilter::bits(policy.bits_per_key()).check())?;
         self.levels.iter().chain(&self.deepest).flatten().try_for_each(TableFilter::check)
     }
 }

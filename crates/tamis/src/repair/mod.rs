@@ -33,6 +33,7 @@ use std::{
     },
 };
 
+use tamis_filter::auto::Prices;
 use tamis_vfs::Vfs;
 
 pub use self::report::{LostRange, QuarantinedFile, RepairReport};
@@ -88,6 +89,8 @@ impl Repair {
             is_direct: false,
             next_number: &|| self.new_number(),
             read_points: vec![SEQUENCE_MAX],
+            sampled_queries: Arc::default(),
+            prices: Prices::default(),
             is_cancelled: &self.is_cancelled,
             between_tables: &|| {},
             listener: None,

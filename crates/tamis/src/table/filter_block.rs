@@ -8,52 +8,135 @@
 //! A filter is derived data. One that can't be built is left out and reported; one that is damaged or of an unknown family
 //! is reported and not used. Results stay the same.
 
-use std::{fmt, ops::Bound};
+use std::{fmt, ops::Bound, sync::Arc};
 
 use tamis_filter::{
-    AnyFilter, Budget, BuildError, Candidate, Filter, FilterBuilder, KeyRange, Probe, RangeProbe, Samples,
-    Upper,
+    AnyFilter, Budget, BuildError, Candidate, Filter, FilterBuilder, KeyRange, KeySet, Probe, RangeProbe,
+    Samples, Upper,
 };
 
-use super::section::SectionBytes;
+use super::{
+    filter_choice::FilterChoice,
+    filter_plan::{ChoiceInput, FilterPlan, GivenFilters, SampledQuery, queries_within},
+    section::SectionBytes,
+};
 use crate::options::TableFilter;
 
 /// Builds the filters of a table from the key of every entry.
+pub(super) enum FiltersBuilder {
+    Given(GivenBuilders),
+    /// The keys are kept until all are known.
+    Chosen(KeySet, Box<ChoiceInput>),
+}
+
+/// Builders of given filters, which take the keys one by one.
 #[derive(Default)]
-pub(super) struct FiltersBuilder {
+pub(super) struct GivenBuilders {
     builders: Vec<PendingFilter>,
     refusals: Vec<String>,
+    queries: Arc<[SampledQuery]>,
+    first_key: Option<Vec<u8>>,
+    last_key: Vec<u8>,
+}
+
+/// The filters of a table, encoded.
+#[derive(Default)]
+pub(crate) struct BuiltFilters {
+    pub(super) filters: Vec<Vec<u8>>,
+    /// Why they were chosen, if the store chose them.
+    pub(super) choice: Option<FilterChoice>,
+    /// Why others were not built.
+    pub(super) refusals: Vec<String>,
 }
 
 /// A filter that is being built.
-struct PendingFilter {
+pub(super) struct PendingFilter {
     wanted: TableFilter,
     builder: Box<dyn FilterBuilder>,
     budget: Budget,
 }
 
+impl PendingFilter {
+    fn new(wanted: &TableFilter, seed: u64) -> Result<Self, BuildError> {
+        let (builder, budget) = wanted.builder(seed)?;
+        Ok(Self { wanted: wanted.clone(), builder, budget })
+    }
+}
+
+impl Default for FiltersBuilder {
+    fn default() -> Self {
+        Self::Given(GivenBuilders::default())
+    }
+}
+
 impl fmt::Debug for FiltersBuilder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_list()
-            .entries(self.builders.iter().map(|pending| pending.wanted.to_string()))
-            .finish()
+        match self {
+            Self::Given(given) => {
+                let names = given.builders.iter().map(|pending| pending.wanted.to_string());
+                formatter.debug_list().entries(names).finish()
+            }
+            Self::Chosen(..) => formatter.write_str("chosen"),
+        }
     }
 }
 
 impl FiltersBuilder {
-    /// Builders of these filters; their digests use the seed of the database.
-    pub(super) fn new(filters: &[TableFilter], seed: u64) -> Result<Self, BuildError> {
-        let begin = |wanted: &TableFilter| {
-            let (builder, budget) = wanted.builder(seed)?;
-            Ok(PendingFilter { wanted: wanted.clone(), builder, budget })
-        };
-        let builders = filters.iter().map(begin).collect::<Result<_, BuildError>>()?;
-        Ok(Self { builders, refusals: Vec::new() })
+    /// Builders of the planned filters; their digests use the seed of the database.
+    pub(super) fn new(plan: &FilterPlan, seed: u64) -> Result<Self, BuildError> {
+        Ok(match plan {
+            FilterPlan::Given(GivenFilters { filters, queries }) => {
+                let builders = filters.iter().map(|wanted| PendingFilter::new(wanted, seed));
+                Self::Given(GivenBuilders {
+                    builders: builders.collect::<Result<_, BuildError>>()?,
+                    queries: Arc::clone(queries),
+                    ..GivenBuilders::default()
+                })
+            }
+            FilterPlan::Chosen(input) => Self::Chosen(KeySet::new(), input.clone()),
+        })
     }
 
     /// Adds a key, in order; a key equal to the one before is skipped.
+    #[inline]
     pub(super) fn add(&mut self, key: &[u8]) {
+        match self {
+            Self::Given(given) => given.add(key),
+            // The writer refuses keys that are not in order before they come here.
+            Self::Chosen(keys, _) => drop(keys.push(key)),
+        }
+    }
+
+    /// Approximate bytes of the filters.
+    pub(super) fn estimated_bytes(&self) -> usize {
+        let bits = match self {
+            Self::Given(given) => {
+                let bits = |pending: &PendingFilter| {
+                    let per_key = pending.wanted.bits_per_key().map_or(0.0, f64::from);
+                    per_key * pending.builder.key_count() as f64
+                };
+                given.builders.iter().map(bits).sum()
+            }
+            Self::Chosen(keys, input) => f64::from(input.bits_per_key) * keys.len() as f64,
+        };
+        (bits / 8.0) as usize
+    }
+
+    /// The encoded filters, and the reasons why others could not be built.
+    pub(super) fn finish(self) -> BuiltFilters {
+        match self {
+            Self::Given(given) => given.finish(),
+            Self::Chosen(keys, input) => {
+                let keys = Arc::new(keys);
+                let choice = input.choose(&keys);
+                build_choice(&keys, &input, choice)
+            }
+        }
+    }
+}
+
+impl GivenBuilders {
+    fn add(&mut self, key: &[u8]) {
         let refusals = &mut self.refusals;
         self.builders.retain_mut(|pending| match pending.builder.add(key) {
             Ok(()) => true,
@@ -62,28 +145,49 @@ impl FiltersBuilder {
                 false
             }
         });
-    }
-
-    /// Approximate bytes of the filters.
-    pub(super) fn estimated_bytes(&self) -> usize {
-        let bits = |pending: &PendingFilter| {
-            let per_key = pending.wanted.bits_per_key().map_or(0.0, f64::from);
-            per_key * pending.builder.key_count() as f64
-        };
-        (self.builders.iter().map(bits).sum::<f64>() / 8.0) as usize
-    }
-
-    /// The encoded filters, and the reasons why others could not be built.
-    pub(super) fn finish(self) -> (Vec<Vec<u8>>, Vec<String>) {
-        let Self { builders, mut refusals } = self;
-        let mut filters = Vec::new();
-        for pending in builders {
-            match pending.builder.finish(pending.budget, Samples::NONE) {
-                Ok(filter) => filters.push(filter),
-                Err(error) => refusals.push(refusal(&pending.wanted, &error)),
+        if !self.queries.is_empty() {
+            if self.first_key.is_none() {
+                self.first_key = Some(key.to_vec());
             }
+            self.last_key.clear();
+            self.last_key.extend_from_slice(key);
         }
-        (filters, refusals)
+    }
+
+    fn finish(self) -> BuiltFilters {
+        let mut built = BuiltFilters { refusals: self.refusals, ..BuiltFilters::default() };
+        let first = self.first_key.unwrap_or_default();
+        let ranges: Vec<KeyRange<'_>> =
+            queries_within(&self.queries, &first, &self.last_key).iter().map(|query| query.range).collect();
+        self.builders.iter().for_each(|pending| built.add(pending, Samples { queries: &ranges }));
+        built
+    }
+}
+
+/// Builds the filters that were chosen for these keys.
+pub(super) fn build_choice(keys: &Arc<KeySet>, input: &ChoiceInput, choice: FilterChoice) -> BuiltFilters {
+    let mut built = BuiltFilters::default();
+    let ranges: Vec<KeyRange<'_>> = input.queries_within(keys).iter().map(|query| query.range).collect();
+    for wanted in &choice.chosen.filters {
+        let pending = PendingFilter::new(wanted, input.seed).and_then(|mut pending| {
+            pending.builder.add_all(keys)?;
+            Ok(pending)
+        });
+        match pending {
+            Ok(pending) => built.add(&pending, Samples { queries: &ranges }),
+            Err(error) => built.refusals.push(refusal(wanted, &error)),
+        }
+    }
+    built.choice = Some(choice);
+    built
+}
+
+impl BuiltFilters {
+    fn add(&mut self, pending: &PendingFilter, samples: Samples<'_>) {
+        match pending.builder.finish(pending.budget, samples) {
+            Ok(filter) => self.filters.push(filter),
+            Err(error) => self.refusals.push(refusal(&pending.wanted, &error)),
+        }
     }
 }
 

@@ -6,8 +6,11 @@ use tamis_vfs::Vfs;
 
 use super::{
     environment::TableEnvironment,
+    filter_block::BuiltFilters,
+    filter_choice::FilterChoice,
     format::{
-        FILTER_MAGIC, KIND_FILTER, KIND_LAST, KIND_OWNER, SECTION_ALIGNMENT, SECTION_PASSABLE, VERSION,
+        FILTER_MAGIC, KIND_FILTER, KIND_FILTER_CHOICE, KIND_LAST, KIND_OWNER, SECTION_ALIGNMENT,
+        SECTION_PASSABLE, VERSION,
     },
     properties::TableProperties,
     section::{SectionRecord, Source, put_directory_and_footer, put_section},
@@ -53,20 +56,22 @@ impl FilterOwner {
     }
 }
 
-/// Writes encoded filters as file `number`: synced, renamed, the folder synced. Returns the file's length.
+/// Writes built filters as file `number`: synced, renamed, the folder synced. Returns the file's length.
 pub(crate) fn write_filter_file(
     vfs: &dyn Vfs,
     folder: &Path,
     number: u64,
     owner: FilterOwner,
-    filters: &[Vec<u8>],
+    built: &BuiltFilters,
 ) -> Result<u64> {
     let mut bytes = Vec::new();
     let mut records = vec![put_section(&mut bytes, 0, KIND_OWNER, 0, &owner.encode())];
-    for filter in filters {
+    let choice = built.choice.as_ref().map(FilterChoice::encode);
+    let filters = built.filters.iter().map(|filter| (KIND_FILTER, filter));
+    for (kind, body) in filters.chain(choice.iter().map(|choice| (KIND_FILTER_CHOICE, choice))) {
         bytes.resize(bytes.len().next_multiple_of(SECTION_ALIGNMENT), 0);
         let offset = bytes.len() as u64;
-        records.push(put_section(&mut bytes, offset, KIND_FILTER, SECTION_PASSABLE, filter));
+        records.push(put_section(&mut bytes, offset, kind, SECTION_PASSABLE, body));
     }
     bytes.resize(bytes.len().next_multiple_of(SECTION_ALIGNMENT), 0);
     let offset = bytes.len() as u64;
@@ -89,7 +94,7 @@ fn write_whole(vfs: &dyn Vfs, folder: &Path, temporary: &Path, target: &Path, by
     vfs.sync_dir(folder).map_err(|source| Error::io("sync", folder, source))
 }
 
-/// Opens a filter file that belongs to `owner`, and lists its filters.
+/// Opens a filter file that belongs to `owner`, and lists its filters and the choice of them.
 pub(super) fn open_filter_file(
     environment: &Arc<TableEnvironment>,
     number: u64,
@@ -106,9 +111,9 @@ pub(super) fn open_filter_file(
     if found != Some(owner) {
         return Err(source.damaged(owner_record.offset, "owner", format!("{owner:?}"), format!("{found:?}")));
     }
-    records.retain(|record| record.kind == KIND_FILTER);
-    if records.is_empty() {
+    if !records.iter().any(|record| record.kind == KIND_FILTER) {
         return Err(missing(KIND_FILTER));
     }
+    records.retain(|record| [KIND_FILTER, KIND_FILTER_CHOICE].contains(&record.kind));
     Ok((source, records))
 }

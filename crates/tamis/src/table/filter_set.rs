@@ -12,8 +12,9 @@ use super::{
     elastic_units::{ElasticUnits, FRONT_BYTES, elastic_header},
     environment::{FilterFault, TableEnvironment},
     filter_block::FilterBlock,
+    filter_choice::FilterChoice,
     filter_file::{FilterOwner, open_filter_file},
-    format::KIND_FILTER,
+    format::{KIND_FILTER, KIND_FILTER_CHOICE},
     section::{SectionRecord, Source},
 };
 use crate::{
@@ -31,6 +32,8 @@ pub(super) struct FilterSet {
     filters: Vec<OpenFilter>,
     /// Every filter of the filter file is used.
     is_whole_file: bool,
+    /// Why the store chose these filters, if it did.
+    choice: Option<(Place, SectionRecord)>,
 }
 
 /// The file of a filter.
@@ -181,16 +184,46 @@ impl FilterSet {
         if let Some((number, owner)) = file {
             match open_filter_file(environment, number, owner) {
                 Ok((source, records)) => {
-                    let filters = usable(environment, &source, &records, Place::File(number), hotness);
-                    if !filters.is_empty() {
-                        return Self { is_whole_file: filters.len() == records.len(), filters };
+                    let set = Self::of_file(environment, &source, &records, Place::File(number), hotness);
+                    if !set.is_empty() {
+                        return set;
                     }
                 }
                 Err(error) => environment.report_filter(&table.path, error.to_string()),
             }
         }
-        let records: Vec<_> = records.iter().filter(|record| record.kind == KIND_FILTER).copied().collect();
-        Self { filters: usable(environment, table, &records, Place::Table, hotness), is_whole_file: false }
+        let set = Self::of_file(environment, table, records, Place::Table, hotness);
+        Self { is_whole_file: false, ..set }
+    }
+
+    /// The usable filters of a file with these sections.
+    fn of_file(
+        environment: &Arc<TableEnvironment>,
+        source: &Source,
+        records: &[SectionRecord],
+        place: Place,
+        hotness: &Arc<Hotness>,
+    ) -> Self {
+        let of_kind = |kind| records.iter().filter(move |record| record.kind == kind).copied();
+        let records: Vec<_> = of_kind(KIND_FILTER).collect();
+        let filters = usable(environment, source, &records, place, hotness);
+        let choice = of_kind(KIND_FILTER_CHOICE).next().map(|record| (place, record));
+        Self { is_whole_file: filters.len() == records.len(), filters, choice }
+    }
+
+    /// Reads why the store chose these filters; `None` if it did not, or if that can't be read.
+    pub(super) fn choice(&self, environment: &TableEnvironment, table: &Source) -> Option<FilterChoice> {
+        let (place, record) = self.choice?;
+        let body = match place {
+            Place::File(number) => environment.open_file(FileName::Filter(number)).ok()?.section(&record),
+            Place::Table => table.section(&record),
+        };
+        FilterChoice::decode(body.ok()?.as_ref())
+    }
+
+    /// Bytes of the filters.
+    pub(super) fn bytes(&self) -> u64 {
+        self.filters.iter().map(|filter| filter.record.length).sum()
     }
 
     #[inline]
@@ -294,7 +327,8 @@ impl FilterSet {
             return Ok(());
         }
         let (source, records) = open_filter_file(environment, number, owner)?;
-        records.iter().try_for_each(|record| open_block(&source, record).map(drop))
+        let mut filters = records.iter().filter(|record| record.kind == KIND_FILTER);
+        filters.try_for_each(|record| open_block(&source, record).map(drop))
     }
 }
 

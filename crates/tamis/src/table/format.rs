@@ -28,8 +28,10 @@ pub(super) const KIND_RANGE_TOMBSTONES: u32 = 7;
 /// Of views (`docs/format/view.md`).
 pub(crate) const KIND_VIEW: u32 = 8;
 pub(crate) const KIND_PAGE_INDEX: u32 = 9;
+/// Of tables and filter files again.
+pub(super) const KIND_FILTER_CHOICE: u32 = 10;
 /// The greatest kind that this version knows in tables and filter files.
-pub(super) const KIND_LAST: u32 = KIND_RANGE_TOMBSTONES;
+pub(super) const KIND_LAST: u32 = KIND_FILTER_CHOICE;
 
 pub(super) const BLOCK_HEADER_LENGTH: usize = 16;
 pub(super) const BLOCK_KIND_ENTRIES: u8 = 1;

@@ -13,6 +13,7 @@ use super::{
     data::{BlockRef, DataBlocks},
     environment::{ReadCost, TableEnvironment},
     filter_block::FilterBlock,
+    filter_choice::FilterChoice,
     filter_file::FilterOwner,
     filter_set::FilterSet,
     format::{
@@ -220,6 +221,16 @@ impl TableReader {
     /// Descriptions of the filters in use; those that are not in memory are left out.
     pub(crate) fn filter_designs(&self) -> Vec<String> {
         self.filters.designs()
+    }
+
+    /// Reads why the store chose the filters in use; `None` if it did not, or if that can't be read.
+    pub(crate) fn filter_choice(&self) -> Option<FilterChoice> {
+        self.filters.choice(&self.environment, &self.data.source)
+    }
+
+    /// Bytes of the filters in use.
+    pub(crate) fn filter_bytes(&self) -> u64 {
+        self.filters.bytes()
     }
 
     /// Prefetches the cache lines that [`TableReader::may_contain`] reads.

@@ -5,15 +5,18 @@
 
 use std::{path::Path, sync::Arc};
 
+use tamis_filter::KeySet;
+
 use super::{
-    filter_block::FiltersBuilder,
+    filter_block::{BuiltFilters, FiltersBuilder, build_choice},
+    filter_choice::{ExpectedCost, FilterChoice},
     filter_file::{FilterOwner, write_filter_file},
+    filter_plan::{ChoiceInput, FilterPlan, GivenFilters},
     reader::TableReader,
 };
 use crate::{
     cursor::Cursor,
     error::{Error, Result},
-    options::TableFilter,
 };
 
 /// A build error as an error of the program: only the requested filters can be wrong.
@@ -29,37 +32,67 @@ pub(super) fn refused(error: impl ToString) -> Error {
 pub(crate) fn write_filters_of(
     table: &Arc<TableReader>,
     number: u64,
-    filters: &[TableFilter],
+    filters: &GivenFilters,
     seed: u64,
 ) -> Result<()> {
-    if filters.is_empty() {
+    if filters.filters.is_empty() {
         return Ok(());
     }
-    let mut builder = FiltersBuilder::new(filters, seed).map_err(refused)?;
-    add_keys(table, &mut builder)?;
-    let (filters, refusals) = builder.finish();
-    if let Some(reason) = refusals.first() {
+    let mut builder = FiltersBuilder::new(&FilterPlan::Given(filters.clone()), seed).map_err(refused)?;
+    for_each_key(table, |key| builder.add(key))?;
+    let built = builder.finish();
+    if let Some(reason) = built.refusals.first() {
         return Err(refused(reason));
     }
+    write_built(table, number, &built)
+}
+
+/// Writes built filters of `table` as filter file `number`.
+pub(crate) fn write_built(table: &TableReader, number: u64, built: &BuiltFilters) -> Result<()> {
     let environment = table.environment();
     let folder: &Path = &environment.folder;
-    write_filter_file(&*environment.vfs, folder, number, FilterOwner::of(table.properties()), &filters)?;
+    write_filter_file(&*environment.vfs, folder, number, FilterOwner::of(table.properties()), built)?;
     Ok(())
 }
 
-fn add_keys(table: &Arc<TableReader>, builder: &mut FiltersBuilder) -> Result<()> {
+/// The filters of `table` today and those that would be chosen today, from its keys.
+pub(crate) struct Comparison {
+    pub(crate) current: ExpectedCost,
+    pub(crate) choice: FilterChoice,
+    keys: Arc<KeySet>,
+}
+
+impl Comparison {
+    /// Reads all keys of the table. `input` has the table's filters.
+    pub(crate) fn of(table: &Arc<TableReader>, input: &ChoiceInput) -> Result<Self> {
+        let mut keys = KeySet::new();
+        let mut is_sorted = true;
+        for_each_key(table, |key| is_sorted &= keys.push(key).is_ok())?;
+        debug_assert!(is_sorted, "cursors return keys in order");
+        let keys = Arc::new(keys);
+        Ok(Self { current: input.expected_cost_of_current(&keys), choice: input.choose(&keys), keys })
+    }
+
+    /// Builds the chosen filters; `None` if one of them can't be built, or if none is worth its memory.
+    pub(crate) fn build(&self, input: &ChoiceInput) -> Option<BuiltFilters> {
+        let built = build_choice(&self.keys, input, self.choice.clone());
+        (built.refusals.is_empty() && !built.filters.is_empty()).then_some(built)
+    }
+}
+
+fn for_each_key(table: &Arc<TableReader>, mut work: impl FnMut(&[u8])) -> Result<()> {
     if let Some(column) = table.key_column()? {
         let mut keys = column.keys_from(0);
         while let Some(key) = keys.advance() {
             let (key, _) = key.ok_or_else(|| table.key_column_error())?;
-            builder.add(key);
+            work(key);
         }
         return Ok(());
     }
     let mut cursor = table.cursor_once();
     cursor.seek_first()?;
     while cursor.is_valid() {
-        builder.add(cursor.key());
+        work(cursor.key());
         cursor.next()?;
     }
     Ok(())

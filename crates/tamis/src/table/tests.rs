@@ -10,7 +10,9 @@ use tamis_vfs::{Access, MemVfs, Vfs};
 use super::{
     cursor::TableCursor,
     environment::{ReadCost, TableEnvironment},
+    filter_block::BuiltFilters,
     filter_file::{FilterOwner, write_filter_file},
+    filter_plan::FilterPlan,
     open_files::OpenFiles,
     properties::TableOrigin,
     reader::TableReader,
@@ -60,7 +62,7 @@ pub(super) fn options(compression: Compression, block_bytes: u32) -> TableOption
     TableOptions {
         block_bytes,
         compression,
-        filters: vec![TableFilter::bits(10.0)],
+        filters: FilterPlan::given(vec![TableFilter::bits(10.0)]),
         filter_seed: 9,
         key_column: true,
         origin: TableOrigin {
@@ -71,6 +73,10 @@ pub(super) fn options(compression: Compression, block_bytes: u32) -> TableOption
         is_direct: false,
         listener: None,
     }
+}
+
+pub(super) fn built(filter: &[u8]) -> BuiltFilters {
+    BuiltFilters { filters: vec![filter.to_vec()], ..BuiltFilters::default() }
 }
 
 pub(super) fn environment(vfs: &Arc<dyn Vfs>, access: Access) -> Arc<TableEnvironment> {
@@ -287,9 +293,9 @@ fn a_filter_file_replaces_the_filter_and_a_foreign_or_damaged_one_is_ignored() {
     builder.add(b"other").unwrap();
     let filter = builder.finish(Budget::bits_per_key(10.0).unwrap(), Samples::NONE).unwrap();
     let mut owner = FilterOwner { database_id: 0, keyspace_id: 0, table_number: 1 };
-    write_filter_file(&*vfs, Path::new("/db"), 5, owner, std::slice::from_ref(&filter)).unwrap();
+    write_filter_file(&*vfs, Path::new("/db"), 5, owner, &built(&filter)).unwrap();
     owner.table_number = 2;
-    write_filter_file(&*vfs, Path::new("/db"), 6, owner, &[filter]).unwrap();
+    write_filter_file(&*vfs, Path::new("/db"), 6, owner, &built(&filter)).unwrap();
     for access in ACCESSES {
         let environment = environment(&vfs, access);
         let may_contain = |file| {

@@ -18,11 +18,12 @@ use tamis_vfs::{File, Vfs};
 
 use super::{
     block_builder::BlockBuilder,
-    filter_block::FiltersBuilder,
+    filter_block::{BuiltFilters, FiltersBuilder},
+    filter_plan::FilterPlan,
     format::{
         BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD,
-        KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_PROPERTIES, KIND_RANGE_TOMBSTONES, SECTION_ALIGNMENT,
-        SECTION_PASSABLE, TABLE_MAGIC, VERSION, VERSION_OUTSIDE,
+        KIND_FILTER, KIND_FILTER_CHOICE, KIND_INDEX, KIND_KEY_COLUMN, KIND_PROPERTIES, KIND_RANGE_TOMBSTONES,
+        SECTION_ALIGNMENT, SECTION_PASSABLE, TABLE_MAGIC, VERSION, VERSION_OUTSIDE,
     },
     index::IndexBuilder,
     key_column::KeyColumnBuilder,
@@ -38,7 +39,7 @@ use crate::{
     file_name::FileName,
     key::{Kind, Sequence, check_key, check_value},
     link::folder_of,
-    options::{Compression, TableFilter},
+    options::Compression,
     range_tombstone::Fragment,
 };
 
@@ -54,7 +55,7 @@ pub(crate) struct TableOptions {
     /// Size of a data block on disk; a power of two from 4 KiB to 64 KiB.
     pub(crate) block_bytes: u32,
     pub(crate) compression: Compression,
-    pub(crate) filters: Vec<TableFilter>,
+    pub(crate) filters: FilterPlan,
     /// The seed of all filters of the database.
     pub(crate) filter_seed: u64,
     pub(crate) key_column: bool,
@@ -389,9 +390,12 @@ impl TableWriter {
         if let Some(column) = self.key_column.take().and_then(|column| column.finish()) {
             records.push(self.put_section(KIND_KEY_COLUMN, SECTION_PASSABLE, &column));
         }
-        let (filters, refusals) = std::mem::take(&mut self.filters).finish();
+        let BuiltFilters { filters, choice, refusals } = std::mem::take(&mut self.filters).finish();
         for filter in filters {
             records.push(self.put_section(KIND_FILTER, SECTION_PASSABLE, &filter));
+        }
+        if let Some(choice) = choice {
+            records.push(self.put_section(KIND_FILTER_CHOICE, SECTION_PASSABLE, &choice.encode()));
         }
         let version = if summary.number == 0 { VERSION_OUTSIDE } else { VERSION };
         let properties = TableProperties { origin: std::mem::take(&mut self.options.origin), summary };

@@ -6,7 +6,7 @@
 use super::tagged_record::{put_tagged, take_tagged};
 use crate::{
     coding::{Decoder, put_bytes, put_u32, put_varint},
-    options::{Compression, Filters, KeyspaceOptions, TableFilter},
+    options::{Compression, Filters, KeyspaceOptions, Policy, TableFilter},
 };
 
 const MEMTABLE_BYTES: u64 = 1;
@@ -18,6 +18,10 @@ const KEY_COLUMN: u64 = 6;
 const SIZE_RATIO: u64 = 7;
 const LEVEL0_RUNS: u64 = 8;
 const FILTERS: u64 = 9;
+
+/// Kinds of [`FILTERS`] without filters per level.
+const OPTIMAL: u8 = 2;
+const AUTOMATIC: u8 = 3;
 
 /// A varint length and the tagged options.
 pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
@@ -61,8 +65,12 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
 }
 
 fn put_filters(body: &mut Vec<u8>, filters: &Filters) {
-    if let Some(bits) = filters.optimal_bits_per_key() {
-        body.push(2);
+    if let Some(policy) = filters.policy() {
+        let (kind, bits) = match policy {
+            Policy::Optimal(bits) => (OPTIMAL, bits),
+            Policy::Automatic(bits) => (AUTOMATIC, bits),
+        };
+        body.push(kind);
         return put_u32(body, bits.to_bits());
     }
     body.push(u8::from(filters.deepest().is_some()));
@@ -144,7 +152,8 @@ fn take_filters(body: &mut Decoder<'_>) -> Option<Filters> {
     let deepest = match body.take_u8()? {
         0 => None,
         1 => Some(take_level(body)?),
-        2 => return Some(Filters::optimal_per_level(f32::from_bits(body.take_u32()?))),
+        OPTIMAL => return Some(Filters::optimal_per_level(f32::from_bits(body.take_u32()?))),
+        AUTOMATIC => return Some(Filters::auto(f32::from_bits(body.take_u32()?))),
         _ => return None,
     };
     let mut levels = Vec::new();

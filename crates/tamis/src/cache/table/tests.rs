@@ -9,6 +9,7 @@ use crate::{
     options::{Compression, TableFilter},
     table::{
         environment::ReadCost,
+        filter_plan::FilterPlan,
         properties::TableOrigin,
         reader::TableReader,
         writer::{TableOptions, TableWriter},
@@ -25,7 +26,7 @@ fn tables(vfs: &Arc<dyn Vfs>, count: u64) -> Vec<Arc<Table>> {
             let options = TableOptions {
                 block_bytes: 4096,
                 compression: Compression::None,
-                filters: vec![TableFilter::bits(10.0)],
+                filters: FilterPlan::given(vec![TableFilter::bits(10.0)]),
                 filter_seed: 1,
                 key_column: false,
                 origin: TableOrigin::default(),

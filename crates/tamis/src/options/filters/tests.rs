@@ -65,14 +65,19 @@ fn the_last_level_counts_for_deeper_ones_and_the_deepest_has_its_own() {
     assert_eq!((bits(&filters, 9, false), bits(&filters, 1, true)), (Some(8.0), Some(3.0)));
     assert_eq!(filters.as_bits_per_level(), None);
     assert!(Filters::none().of_level(0, true).is_empty());
-    assert_eq!(bits(&Filters::default(), 3, true), Some(10.0));
+    assert_eq!(bits(&Filters::bits(10.0), 3, true), Some(10.0));
+    assert_eq!(Filters::default().policy(), Some(Policy::Automatic(16.0)));
 }
 
 #[test]
-fn optimal_per_level_refuses_other_filters_at_the_deepest_level() {
-    Filters::optimal_per_level(8.0).check().unwrap();
-    assert!(Filters::optimal_per_level(65.0).check().is_err());
-    let error = Filters::optimal_per_level(8.0).with_deepest([TableFilter::bits(3.0)]).check().unwrap_err();
-    assert!(matches!(&error, Error::InvalidArgument { what: "filters", .. }), "{error:?}");
-    assert!(error.to_string().contains("use one of the two"), "{error}");
+fn policies_refuse_other_filters_at_the_deepest_level() {
+    for policy in [Filters::optimal_per_level, Filters::auto] {
+        policy(8.0).check().unwrap();
+        for bits in [0.0, -1.0, 65.0, f32::NAN] {
+            assert!(policy(bits).check().is_err(), "{bits}");
+        }
+        let error = policy(8.0).with_deepest([TableFilter::bits(3.0)]).check().unwrap_err();
+        assert!(matches!(&error, Error::InvalidArgument { what: "filters", .. }), "{error:?}");
+        assert!(error.to_string().contains("use one of the two"), "{error}");
+    }
 }

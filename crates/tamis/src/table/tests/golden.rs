@@ -20,7 +20,7 @@ fn write_all(vfs: &Arc<dyn Vfs>) -> Vec<Entry> {
     let mut builder = FilterSpec::new(Family::BlockedBloom).builder(9).unwrap();
     entries.iter().for_each(|entry| builder.add(&entry.0).unwrap());
     let filter = builder.finish(Budget::bits_per_key(10.0).unwrap(), Samples::NONE).unwrap();
-    write_filter_file(&**vfs, Path::new("/db"), 3, owner, &[filter]).unwrap();
+    write_filter_file(&**vfs, Path::new("/db"), 3, owner, &built(&filter)).unwrap();
     entries
 }
 

@@ -28,7 +28,10 @@ pub(crate) fn every_change() -> Vec<Change> {
     vec![
         Change::SetDatabase { id: 1 << 60, seed: 17 },
         Change::CreateKeyspace { keyspace: 1, name: "events".to_owned(), options: options() },
-        Change::SetOptions { keyspace: 1, options: KeyspaceOptions::default() },
+        Change::SetOptions {
+            keyspace: 1,
+            options: KeyspaceOptions { filters: Filters::bits(10.0), ..KeyspaceOptions::default() },
+        },
         Change::AddPartition { keyspace: 1, partition: 1, lower: Vec::new(), flushed_sequence: 0 },
         Change::AddPartition { keyspace: 1, partition: 2, lower: b"m".to_vec(), flushed_sequence: 9 },
         Change::RemovePartition { keyspace: 1, partition: 2 },

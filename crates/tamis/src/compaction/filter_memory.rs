@@ -1,0 +1,110 @@
+//! The memory of filters that the store chooses: how many bits per key a new table may use, and the price of a bit.
+//!
+//! All filters of a keyspace together have a budget, in bits per key. A table may use more than the mean while other tables use less,
+//! so that small and often queried tables get more bits; the sum keeps the budget, except that a table may always use half of the mean. The
+//! price of a bit, which the choice adds to the cost of a query, is one number for the whole store: it rises slowly while the budget is
+//! nearly used up, and falls while memory is left, so that memory goes where it saves most.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A table may use this many times the mean.
+const SHARE_MAX: f64 = 1.5;
+/// No filter has more bits per key.
+const BITS_PER_KEY_MAX: f64 = 64.0;
+/// The price of a new store, in nanoseconds of a query for a bit per key.
+const PRICE_AT_START: f64 = 0.5;
+/// Bounds of the price: at the least, memory is free; at the most, only filters that save a read of a slow device are worth it.
+const PRICE_MIN: f64 = 0.01;
+const PRICE_MAX: f64 = 1_000.0;
+/// One new table changes the price by at most this factor.
+const STEP_MAX: f64 = 1.1;
+/// The share of the budget that the price aims at.
+const TARGET: f64 = 0.9;
+
+/// Keys and filter bits of the tables that stay.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct FilterMemory {
+    keys: u64,
+    bits: f64,
+}
+
+impl FilterMemory {
+    /// Adds a table. `filter_bytes`: `None` if they are not known; it then counts with its share of the budget.
+    pub(crate) fn add(&mut self, keys: u64, filter_bytes: Option<u64>, budget: f64) {
+        self.keys += keys;
+        self.bits += filter_bytes.map_or(budget * keys as f64, |bytes| 8.0 * bytes as f64);
+    }
+
+    /// The bits per key that `keys` new keys may use, with a budget of `budget` bits for each key.
+    pub(crate) fn bits_for(self, keys: u64, budget: f64) -> f64 {
+        let keys = keys.max(1) as f64;
+        let left = budget * (self.keys as f64 + keys) - self.bits;
+        (left / keys).clamp(0.5 * budget, (SHARE_MAX * budget).min(BITS_PER_KEY_MAX))
+    }
+}
+
+/// The price of a bit per key; see the head of this file.
+#[derive(Debug)]
+pub(crate) struct FilterPrice(AtomicU64);
+
+impl Default for FilterPrice {
+    fn default() -> Self {
+        Self(AtomicU64::new(PRICE_AT_START.to_bits()))
+    }
+}
+
+impl FilterPrice {
+    /// Nanoseconds of a query for a bit per key.
+    pub(crate) fn get(&self) -> f64 {
+        f64::from_bits(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Moves the price: the tables of a keyspace use `memory` of a budget of `budget` bits per key.
+    pub(crate) fn update(&self, memory: FilterMemory, budget: f64) {
+        self.0.store(next_price(self.get(), memory, budget).to_bits(), Ordering::Relaxed);
+    }
+}
+
+fn next_price(price: f64, memory: FilterMemory, budget: f64) -> f64 {
+    if memory.keys == 0 {
+        return price;
+    }
+    let share = memory.bits / (budget * memory.keys as f64);
+    (price * (share / TARGET).clamp(1.0 / STEP_MAX, STEP_MAX)).clamp(PRICE_MIN, PRICE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_tables_use_what_the_others_leave_and_never_more() {
+        let mut memory = FilterMemory::default();
+        assert!((memory.bits_for(1_000, 16.0) - 16.0).abs() < 1e-9);
+        memory.add(1_000_000, Some(1_000_000), 16.0);
+        assert!((memory.bits_for(1_000, 16.0) - 24.0).abs() < 1e-9, "half of the budget is left");
+        memory.add(1_000_000, None, 16.0);
+        let bits = memory.bits_for(16_000_000, 16.0);
+        assert!((bits - 16.5).abs() < 1e-9, "{bits}");
+        memory.bits = 40.0 * 2_000_000.0;
+        assert!((memory.bits_for(1_000, 16.0) - 8.0).abs() < 1e-9, "a budget that was lowered");
+    }
+
+    #[test]
+    fn the_price_rises_while_the_budget_is_used_up_and_falls_while_memory_is_left() {
+        let price = FilterPrice::default();
+        let used = |bits_per_key: f64| FilterMemory { keys: 1_000, bits: 1_000.0 * bits_per_key };
+        price.update(FilterMemory::default(), 16.0);
+        assert!((price.get() - PRICE_AT_START).abs() < 1e-9);
+        price.update(used(16.0), 16.0);
+        assert!((1.05..1.2).contains(&(price.get() / PRICE_AT_START)));
+        for _ in 0..1_000 {
+            price.update(used(16.0), 16.0);
+        }
+        assert!((price.get() - PRICE_MAX).abs() < 1e-9);
+        for _ in 0..1_000 {
+            price.update(used(2.0), 16.0);
+        }
+        assert!((price.get() - PRICE_MIN).abs() < 1e-9);
+    }
+}

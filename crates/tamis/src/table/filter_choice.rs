@@ -1,0 +1,153 @@
+//! The filters that the store chose for a table, with the reasons: a section of the table or of its filter file
+//! (`docs/format/table.md`, "Filter choice").
+//!
+//! It is read when the filters are inspected or checked, never when a table is opened.
+
+use std::fmt;
+
+use crate::{
+    coding::{Decoder, put_bytes, put_u64, put_varint},
+    options::TableFilter,
+};
+
+/// Filters and the costs that were expected of them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct ExpectedCost {
+    /// Empty: no filters.
+    pub(crate) filters: Vec<TableFilter>,
+    /// Nanoseconds per query, with the price of memory.
+    pub(crate) nanoseconds: f64,
+    /// Expected false-positive rates of points, closed ranges and open seeks; NaN without such queries in the sample.
+    pub(crate) rates: [f64; 3],
+}
+
+/// See the head of this file.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct FilterChoice {
+    pub(crate) chosen: ExpectedCost,
+    /// The next best, in order.
+    pub(crate) runners_up: Vec<ExpectedCost>,
+    /// Sampled queries without a key of the table, on which the choice is based.
+    pub(crate) empty_query_count: u64,
+    /// Some designs were not scored: the table has too many keys for the time that a choice may take.
+    pub(crate) was_cut: bool,
+}
+
+impl FilterChoice {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut target = Vec::new();
+        put_varint(&mut target, self.empty_query_count);
+        target.push(u8::from(self.was_cut));
+        for cost in std::iter::once(&self.chosen).chain(&self.runners_up) {
+            put_varint(&mut target, cost.filters.len() as u64);
+            cost.filters.iter().for_each(|filter| put_bytes(&mut target, filter.to_string().as_bytes()));
+            put_u64(&mut target, cost.nanoseconds.to_bits());
+            cost.rates.iter().for_each(|rate| put_u64(&mut target, rate.to_bits()));
+        }
+        target
+    }
+
+    /// `None` for bytes that [`FilterChoice::encode`] can't have written.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut source = Decoder::new(bytes);
+        let empty_query_count = source.take_varint()?;
+        let was_cut = match source.take_u8()? {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
+        let chosen = take_cost(&mut source)?;
+        let mut runners_up = Vec::new();
+        while !source.is_empty() {
+            runners_up.push(take_cost(&mut source)?);
+        }
+        Some(Self { chosen, runners_up, empty_query_count, was_cut })
+    }
+}
+
+fn take_cost(source: &mut Decoder<'_>) -> Option<ExpectedCost> {
+    let mut filters = Vec::new();
+    for _ in 0..source.take_varint()? {
+        filters.push(std::str::from_utf8(source.take_bytes()?).ok()?.parse().ok()?);
+    }
+    let nanoseconds = f64::from_bits(source.take_u64()?);
+    let mut rates = [0.0; 3];
+    for rate in &mut rates {
+        *rate = f64::from_bits(source.take_u64()?);
+    }
+    Some(ExpectedCost { filters, nanoseconds, rates })
+}
+
+/// For people.
+impl fmt::Display for ExpectedCost {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.filters.is_empty() {
+            formatter.write_str("no filters")?;
+        }
+        for (index, filter) in self.filters.iter().enumerate() {
+            write!(formatter, "{}{filter}", if index == 0 { "" } else { " + " })?;
+        }
+        write!(formatter, ": {:.0} ns per query", self.nanoseconds)?;
+        let names = ["points", "ranges", "open seeks"];
+        for (name, rate) in names.into_iter().zip(self.rates).filter(|(_, rate)| !rate.is_nan()) {
+            write!(formatter, ", {:.2} % false positives of {name}", 100.0 * rate)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for FilterChoice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "chosen for {} empty sampled queries", self.empty_query_count)?;
+        if self.was_cut {
+            formatter.write_str(" (not all designs were scored: the time of a choice is bounded)")?;
+        }
+        write!(formatter, ": {}", self.chosen)?;
+        self.runners_up.iter().try_for_each(|other| write!(formatter, "; next: {other}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+    use super::*;
+
+    fn choice() -> FilterChoice {
+        let cost = |filters: &[&str], rates| ExpectedCost {
+            filters: filters.iter().map(|filter| filter.parse().unwrap()).collect(),
+            nanoseconds: 120.5,
+            rates,
+        };
+        FilterChoice {
+            chosen: cost(&["blocked-bloom@8", "surf-real:bits=4"], [0.01, 0.125, 1.0]),
+            runners_up: vec![cost(&[], [1.0; 3]), cost(&["bloom@12"], [0.5, 0.5, 0.5])],
+            empty_query_count: 1234,
+            was_cut: true,
+        }
+    }
+
+    #[test]
+    fn a_choice_is_decoded_as_it_was_encoded_and_never_from_a_part() {
+        let bytes = choice().encode();
+        assert_eq!(FilterChoice::decode(&bytes), Some(choice()));
+        let whole = FilterChoice { runners_up: Vec::new(), ..choice() }.encode().len();
+        for length in 0..whole {
+            assert_eq!(FilterChoice::decode(&bytes[..length]), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn the_text_names_filters_rates_and_runners_up() {
+        let text = choice().to_string();
+        for part in [
+            "1234",
+            "blocked-bloom@8 + surf-real:bits=4",
+            "12.50 % false positives of ranges",
+            "no filters",
+            "not all",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}

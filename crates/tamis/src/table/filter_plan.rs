@@ -1,0 +1,140 @@
+//! The filters that a new table shall have: given, or chosen from its keys and the sampled queries.
+
+use std::{ops::Bound, sync::Arc};
+
+use tamis_filter::{
+    KeyRange, KeySet,
+    auto::{self, Part, Prices, Query, QueryKind, Request, Scored, Workload},
+};
+
+use super::filter_choice::{ExpectedCost, FilterChoice};
+use crate::options::TableFilter;
+
+/// A query as it was sampled.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SampledQuery {
+    pub(crate) kind: QueryKind,
+    pub(crate) lower: Bound<Vec<u8>>,
+    pub(crate) upper: Bound<Vec<u8>>,
+    /// Executed queries that it stands for.
+    pub(crate) weight: f32,
+}
+
+impl SampledQuery {
+    fn as_query(&self) -> Query<'_> {
+        Query {
+            kind: self.kind,
+            range: KeyRange::new(
+                self.lower.as_ref().map(Vec::as_slice),
+                self.upper.as_ref().map(Vec::as_slice),
+            ),
+            weight: self.weight,
+        }
+    }
+}
+
+/// See the head of this file.
+#[derive(Debug, Clone)]
+pub(crate) enum FilterPlan {
+    Given(GivenFilters),
+    Chosen(Box<ChoiceInput>),
+}
+
+/// Given filters, and the queries for those of them that design themselves.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct GivenFilters {
+    pub(crate) filters: Vec<TableFilter>,
+    pub(crate) queries: Arc<[SampledQuery]>,
+}
+
+impl FilterPlan {
+    /// Filters without a sample.
+    pub(crate) fn given(filters: Vec<TableFilter>) -> Self {
+        Self::Given(GivenFilters { filters, queries: Arc::default() })
+    }
+}
+
+/// The input of a choice, without the keys.
+#[derive(Debug, Clone)]
+pub(crate) struct ChoiceInput {
+    /// Maximum bits per key of all filters of the table.
+    pub(crate) bits_per_key: f32,
+    /// Whether the table is in the deepest level.
+    pub(crate) is_deepest: bool,
+    pub(crate) prices: Prices,
+    pub(crate) queries: Arc<[SampledQuery]>,
+    /// The filters that the table has, or that its predecessors had.
+    pub(crate) current: Option<Vec<TableFilter>>,
+    pub(crate) seed: u64,
+}
+
+impl ChoiceInput {
+    /// The filters of least expected cost for these keys. Costs no I/O; time is bounded by the number of keys.
+    pub(crate) fn choose(&self, keys: &Arc<KeySet>) -> FilterChoice {
+        let queries = self.queries_within(keys);
+        let current = self.current.as_ref().map(|filters| parts_of(filters));
+        let choice = auto::choose(keys, &self.request(&queries, current.as_deref()));
+        FilterChoice {
+            chosen: cost_of(&choice.chosen),
+            runners_up: choice.runners_up.iter().map(cost_of).collect(),
+            empty_query_count: choice.empty_queries as u64,
+            was_cut: choice.was_cut,
+        }
+    }
+
+    /// The cost of the current filters for today's queries.
+    pub(crate) fn expected_cost_of_current(&self, keys: &Arc<KeySet>) -> ExpectedCost {
+        let queries = self.queries_within(keys);
+        let current = parts_of(self.current.as_deref().unwrap_or_default());
+        cost_of(&auto::expected_cost(keys, &self.request(&queries, None), &current))
+    }
+
+    fn request<'a>(&self, queries: &'a [Query<'a>], current: Option<&'a [Part]>) -> Request<'a> {
+        Request {
+            workload: Workload { queries },
+            prices: self.prices,
+            bits_per_key_max: f64::from(self.bits_per_key),
+            current,
+            is_deepest: self.is_deepest,
+            seed: self.seed,
+        }
+    }
+
+    pub(super) fn queries_within(&self, keys: &KeySet) -> Vec<Query<'_>> {
+        let last = keys.len().checked_sub(1).and_then(|last| keys.get(last));
+        keys.get(0)
+            .zip(last)
+            .map_or_else(Vec::new, |(first, last)| queries_within(&self.queries, first, last))
+    }
+}
+
+/// The queries that reach the keys from `first` to `last`.
+pub(super) fn queries_within<'a>(queries: &'a [SampledQuery], first: &[u8], last: &[u8]) -> Vec<Query<'a>> {
+    let is_within = |query: &Query<'_>| {
+        let is_above = match query.range.lower {
+            Bound::Unbounded => true,
+            Bound::Included(lower) => lower <= last,
+            Bound::Excluded(lower) => lower < last,
+        };
+        is_above && !KeyRange { lower: Bound::Included(first), upper: query.range.upper }.is_empty()
+    };
+    queries.iter().map(SampledQuery::as_query).filter(is_within).collect()
+}
+
+fn parts_of(filters: &[TableFilter]) -> Vec<Part> {
+    let part = |filter: &TableFilter| Part {
+        spec: filter.spec().clone(),
+        bits_per_key: filter.bits_per_key().map(f64::from),
+    };
+    filters.iter().map(part).collect()
+}
+
+fn cost_of(scored: &Scored) -> ExpectedCost {
+    let rates = scored.false_positive_rates;
+    let filter = |part: &Part| TableFilter::new(part.spec.clone(), part.bits_per_key.map(|bits| bits as f32));
+    ExpectedCost {
+        filters: scored.parts.iter().map(filter).collect(),
+        nanoseconds: scored.cost_ns,
+        rates: [rates.point, rates.range, rates.seek].map(|rate| rate.unwrap_or(f64::NAN)),
+    }
+}
