@@ -63,10 +63,16 @@ fn options() -> KeyspaceOptions {
     }
 }
 
+/// The options of the database, with the filters that were the default.
+fn frozen_options() -> Options {
+    let default_keyspace = KeyspaceOptions { filters: Filters::bits(10.0), ..KeyspaceOptions::default() };
+    Options { default_keyspace, ..inline_options() }
+}
+
 /// Creates the database: tables of two levels, runs at L0, a filter file, a key column, tombstones, a value larger than a block, a
 /// dropped keyspace, and a log to replay.
 fn write_all(vfs: &MemVfs) -> Models {
-    let db = open_in_memory(vfs, inline_options()).unwrap();
+    let db = open_in_memory(vfs, frozen_options()).unwrap();
     db.create_keyspace("events", KeyspaceOptions { key_column: true, size_ratio: 4, ..options() }).unwrap();
     db.create_keyspace("dropped", options()).unwrap().put("gone", "gone").unwrap();
     db.create_keyspace("users", KeyspaceOptions { block_bytes: 8192, ..options() }).unwrap();
