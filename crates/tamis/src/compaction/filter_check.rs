@@ -139,7 +139,7 @@ impl Drop for CheckClaim {
 }
 
 impl FilterChecker {
-    /// Claims a table that is due for a check. Costs a pass over the counters of all tables, once in [`LOOK`].
+    /// Claims a table that is due for a check. Reads the counters of all tables, once in [`LOOK`].
     pub(super) fn claim(self: &Arc<Self>, keyspaces: &KeyspaceRegistry) -> Option<CheckClaim> {
         let now = self.context.runtime.clock.now();
         let mut schedule = self.schedule.lock();
@@ -257,3 +257,6 @@ pub(super) fn find(version: &KeyspaceVersion, number: u64) -> Option<(RunPlace, 
         })
     })
 }
+
+#[cfg(test)]
+mod tests;

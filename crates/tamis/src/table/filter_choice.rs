@@ -108,46 +108,4 @@ impl fmt::Display for FilterChoice {
 }
 
 #[cfg(test)]
-mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests may panic")]
-
-    use super::*;
-
-    fn choice() -> FilterChoice {
-        let cost = |filters: &[&str], rates| ExpectedCost {
-            filters: filters.iter().map(|filter| filter.parse().unwrap()).collect(),
-            nanoseconds: 120.5,
-            rates,
-        };
-        FilterChoice {
-            chosen: cost(&["blocked-bloom@8", "surf-real:bits=4"], [0.01, 0.125, 1.0]),
-            runners_up: vec![cost(&[], [1.0; 3]), cost(&["bloom@12"], [0.5, 0.5, 0.5])],
-            empty_query_count: 1234,
-            was_cut: true,
-        }
-    }
-
-    #[test]
-    fn a_choice_is_decoded_as_it_was_encoded_and_never_from_a_part() {
-        let bytes = choice().encode();
-        assert_eq!(FilterChoice::decode(&bytes), Some(choice()));
-        let whole = FilterChoice { runners_up: Vec::new(), ..choice() }.encode().len();
-        for length in 0..whole {
-            assert_eq!(FilterChoice::decode(&bytes[..length]), None, "{length}");
-        }
-    }
-
-    #[test]
-    fn the_text_names_filters_rates_and_runners_up() {
-        let text = choice().to_string();
-        for part in [
-            "1234",
-            "blocked-bloom@8 + surf-real:bits=4",
-            "12.50 % false positives of ranges",
-            "no filters",
-            "not all",
-        ] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-    }
-}
+mod tests;

@@ -16,7 +16,7 @@ pub(crate) struct SampledQuery {
     pub(crate) kind: QueryKind,
     pub(crate) lower: Bound<Vec<u8>>,
     pub(crate) upper: Bound<Vec<u8>>,
-    /// Executed queries that it stands for.
+    /// The number of executed queries that it represents.
     pub(crate) weight: f32,
 }
 

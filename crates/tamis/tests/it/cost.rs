@@ -88,7 +88,8 @@ fn value(number: u64) -> Vec<u8> {
 
 /// Memtables and tables that are large enough for all data of a test; nothing is merged without a call.
 fn roomy() -> KeyspaceOptions {
-    KeyspaceOptions { memtable_bytes: 64 << 20, level0_runs: 64, ..KeyspaceOptions::default() }
+    let filters = Filters::bits(10.0);
+    KeyspaceOptions { memtable_bytes: 64 << 20, level0_runs: 64, filters, ..KeyspaceOptions::default() }
 }
 
 /// A store whose keys `0, 2, 4, ... 2 * count` are in `run_count` runs that all span the whole range.

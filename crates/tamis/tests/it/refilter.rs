@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tamis::{Db, Keyspace, KeyspaceOptions, Options, TableFilter, VerifyReport};
+use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Options, TableFilter, VerifyReport};
 use tamis_vfs::{MemVfs, Vfs};
 
 use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
@@ -13,7 +13,8 @@ fn key(number: u32) -> Vec<u8> {
 
 /// The even numbers, every tenth of them deleted in a later run.
 fn fill(db: &Db, key_column: bool) -> Keyspace {
-    let options = KeyspaceOptions { key_column, level0_runs: 8, ..small_keyspace() };
+    let filters = Filters::bits(10.0);
+    let options = KeyspaceOptions { key_column, level0_runs: 8, filters, ..small_keyspace() };
     let keyspace = db.create_keyspace("k", options).unwrap();
     for number in (0..4_000).step_by(2) {
         keyspace.put(key(number), [7; 60]).unwrap();

@@ -1,5 +1,6 @@
 //! Experiments of the group store: costs of operations on whole stores.
 
+mod filters;
 mod harness;
 mod load;
 mod workloads;
@@ -12,5 +13,6 @@ pub(super) const EXPERIMENTS: &[&Definition] = &[
     &workloads::MICRO_ALL,
     &workloads::EMPTY_RANGES,
     &workloads::SHIFTING,
+    &filters::FILTERS_AT_WORK,
     &harness::HARNESS,
 ];
