@@ -1,0 +1,261 @@
+"""Async access: each call runs in a thread of the event loop's executor, and the calls of Tamis release the interpreter's lock.
+
+>>> import tamis.aio
+>>> async def main() -> None:
+...     async with await tamis.aio.open("store") as db:
+...         await db.put(b"apple", b"red")
+...         async for key, value in db.range(b"a", b"b"):
+...             print(key, value)
+
+A read of a single key from memory takes less time than its way to another thread: in code that serves few requests, calls of the
+synchronous object (`db.sync`) are faster. A cancelled call continues in its thread; only its result is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from os import PathLike
+from types import TracebackType
+from typing import Any, Generic, Literal, Self, TypeVar, overload
+
+from . import _tamis
+from ._tamis import Database, Keyspace, Reader, Scan, Snapshot, WriteBatch
+from .types import CheckpointReport, Durability, IngestReport, KeyCodec, Statistics, VerifyReport
+
+__all__ = ["AsyncDatabase", "AsyncKeyspace", "AsyncReader", "AsyncScan", "AsyncSnapshot", "open"]
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+_FIRST_CHUNK = 64
+_CHUNK_MAX = 4096
+_Value = bytes | bytearray | memoryview
+
+
+class AsyncScan(AsyncIterator[T], Generic[T]):
+    """An asynchronous iterator over a range at one point in time. It reads ahead in chunks."""
+
+    def __init__(self, scan: Scan[T]) -> None:
+        self.sync = scan
+        self._chunk: list[T] = []
+        self._position = 0
+        self._chunk_size = _FIRST_CHUNK
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        if self._position == len(self._chunk):
+            self._chunk = await asyncio.to_thread(self.sync.take, self._chunk_size)
+            self._position = 0
+            self._chunk_size = min(4 * self._chunk_size, _CHUNK_MAX)
+            if not self._chunk:
+                raise StopAsyncIteration
+        self._position += 1
+        return self._chunk[self._position - 1]
+
+    async def to_list(self) -> list[T]:
+        """The remaining entries."""
+        held, self._chunk, self._position = self._chunk[self._position :], [], 0
+        return held + await asyncio.to_thread(list, self.sync)
+
+    async def to_numpy(self, *, key_dtype: Any = None, value_dtype: Any = None) -> Any:
+        """See `Scan.to_numpy`; only before the first step."""
+        return await asyncio.to_thread(self.sync.to_numpy, key_dtype=key_dtype, value_dtype=value_dtype)
+
+    async def to_arrow(self, *, value_type: Any = None) -> Any:
+        """See `Scan.to_arrow`; only before the first step."""
+        return await asyncio.to_thread(self.sync.to_arrow, value_type=value_type)
+
+
+class AsyncReader(Generic[K]):
+    """The reads of a keyspace or a snapshot."""
+
+    def __init__(self, reader: Reader[K]) -> None:
+        self._reader = reader
+
+    @overload
+    async def get(self, key: K, default: None = None) -> bytes | None: ...
+    @overload
+    async def get(self, key: K, default: T) -> bytes | T: ...
+    async def get(self, key: K, default: Any = None) -> Any:
+        """The value of a key, or `default`."""
+        return await asyncio.to_thread(self._reader.get, key, default)
+
+    async def contains(self, key: K) -> bool:
+        """Whether a key exists."""
+        return await asyncio.to_thread(self._reader.__contains__, key)
+
+    async def multi_get(self, keys: Iterable[K]) -> list[bytes | None]:
+        """The values of keys at one point in time."""
+        return await asyncio.to_thread(self._reader.multi_get, keys)
+
+    def range(
+        self,
+        lower: K | None = None,
+        upper: K | None = None,
+        *,
+        include_lower: bool = True,
+        include_upper: bool = False,
+        reverse: bool = False,
+        limit: int | None = None,
+    ) -> AsyncScan[tuple[K, bytes]]:
+        """The entries between two keys. The scan reads the state of this call."""
+        scan = self._reader.range(
+            lower, upper, include_lower=include_lower, include_upper=include_upper, reverse=reverse, limit=limit
+        )
+        return AsyncScan(scan)
+
+    def prefix(self, prefix: K, *, reverse: bool = False, limit: int | None = None) -> AsyncScan[tuple[K, bytes]]:
+        """The entries whose keys begin with `prefix`."""
+        return AsyncScan(self._reader.prefix(prefix, reverse=reverse, limit=limit))
+
+    async def first(self) -> tuple[K, bytes] | None:
+        """The entry with the smallest key."""
+        return await asyncio.to_thread(self._reader.first)
+
+    async def last(self) -> tuple[K, bytes] | None:
+        """The entry with the largest key."""
+        return await asyncio.to_thread(self._reader.last)
+
+    async def count(self) -> int:
+        """The number of entries; reads all keys."""
+        return await asyncio.to_thread(self._reader.__len__)
+
+
+class AsyncSnapshot(AsyncReader[K]):
+    """A snapshot. An asynchronous context manager that closes it."""
+
+    def __init__(self, snapshot: Snapshot[K]) -> None:
+        super().__init__(snapshot)
+        self.sync = snapshot
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _class: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.sync.close)
+
+
+class AsyncKeyspace(AsyncReader[K]):
+    """A keyspace."""
+
+    def __init__(self, keyspace: Keyspace[K]) -> None:
+        super().__init__(keyspace)
+        self.sync = keyspace
+
+    async def put(self, key: K, value: _Value, *, durability: Durability = "buffered") -> None:
+        """Sets the value of a key."""
+        await asyncio.to_thread(self.sync.put, key, value, durability=durability)
+
+    async def delete(self, key: K, *, durability: Durability = "buffered") -> None:
+        """Deletes a key; an absent key is no error."""
+        await asyncio.to_thread(self.sync.delete, key, durability=durability)
+
+    async def delete_range(self, lower: K | None = None, upper: K | None = None) -> None:
+        """Deletes all keys between two keys."""
+        await asyncio.to_thread(self.sync.delete_range, lower, upper)
+
+    async def update(
+        self, entries: Mapping[K, _Value] | Iterable[tuple[K, _Value]], *, durability: Durability = "buffered"
+    ) -> None:
+        """Sets the values of a mapping or of pairs, as one atomic batch."""
+        await asyncio.to_thread(self.sync.update, entries, durability=durability)
+
+    def batch(self) -> WriteBatch[K]:
+        """A batch for `write()`. Adding to it needs no thread."""
+        return self.sync.batch()
+
+    async def write(self, batch: WriteBatch[Any], *, durability: Durability = "buffered") -> None:
+        """Applies a batch atomically."""
+        await asyncio.to_thread(batch.write, durability=durability)
+
+    async def load(self, entries: Any, values: Any = None, *, progress: Callable[[int], object] | None = None) -> int:
+        """See `Keyspace.load`. `progress` is called in the thread."""
+        return await asyncio.to_thread(self.sync.load, entries, values, progress=progress)
+
+    async def ingest_sorted(
+        self, entries: Any, values: Any = None, *, progress: Callable[[int], object] | None = None
+    ) -> IngestReport:
+        """See `Keyspace.ingest_sorted`. `progress` is called in the thread."""
+        return await asyncio.to_thread(self.sync.ingest_sorted, entries, values, progress=progress)
+
+    async def snapshot(self) -> AsyncSnapshot[K]:
+        """A snapshot that reads this keyspace."""
+        return AsyncSnapshot(await asyncio.to_thread(self.sync.snapshot))
+
+    async def compact(self, lower: K | None = None, upper: K | None = None) -> None:
+        """Compacts a range of keys into the deepest level."""
+        await asyncio.to_thread(self.sync.compact, lower, upper)
+
+
+class AsyncDatabase(AsyncKeyspace[K]):
+    """A database. An asynchronous context manager that closes it."""
+
+    def __init__(self, database: Database[K]) -> None:
+        super().__init__(database)
+        self._database = database
+
+    async def keyspace(
+        self, name: str, *, create: bool = False, keys: KeyCodec = "bytes", **options: str | int | float | bool
+    ) -> AsyncKeyspace[Any]:
+        """The keyspace with a name."""
+        open_keyspace: Callable[..., Keyspace[Any]] = self._database.keyspace
+        return AsyncKeyspace(await asyncio.to_thread(open_keyspace, name, create=create, keys=keys, **options))
+
+    async def drop_keyspace(self, name: str) -> None:
+        """Drops a keyspace with all its entries."""
+        await asyncio.to_thread(self._database.drop_keyspace, name)
+
+    async def persist(self, durability: Durability = "synced") -> None:
+        """Makes all earlier writes as durable as `durability`."""
+        await asyncio.to_thread(self._database.persist, durability)
+
+    async def flush(self) -> None:
+        """Writes the memtables of all keyspaces into tables."""
+        await asyncio.to_thread(self._database.flush)
+
+    async def checkpoint(self, path: str | PathLike[str]) -> CheckpointReport:
+        """Creates a consistent copy of the database."""
+        return await asyncio.to_thread(self._database.checkpoint, path)
+
+    async def verify(self) -> VerifyReport:
+        """Reads every byte of the database; returns a report of all damage."""
+        return await asyncio.to_thread(self._database.verify)
+
+    async def statistics(self) -> Statistics:
+        """Counters since the open, and the state of log, cache and levels."""
+        return await asyncio.to_thread(self._database.statistics)
+
+    async def close(self) -> None:
+        """Closes the database."""
+        await asyncio.to_thread(self._database.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _class: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+_Path = str | PathLike[str]
+_Option = str | int | float | bool
+
+
+@overload
+async def open(path: _Path, *, keys: Literal["bytes"] = "bytes", **options: _Option) -> AsyncDatabase[bytes]: ...
+@overload
+async def open(path: _Path, *, keys: Literal["str"], **options: _Option) -> AsyncDatabase[str]: ...
+@overload
+async def open(path: _Path, *, keys: Literal["uint64", "int64"], **options: _Option) -> AsyncDatabase[int]: ...
+@overload
+async def open(path: _Path, *, keys: Literal["tuple"], **options: _Option) -> AsyncDatabase[tuple[Any, ...]]: ...
+async def open(path: _Path, *, keys: KeyCodec = "bytes", **options: _Option) -> AsyncDatabase[Any]:
+    """Opens the database in a folder, or creates one there. See `tamis.open`."""
+    open_database: Callable[..., Database[Any]] = _tamis.open
+    return AsyncDatabase(await asyncio.to_thread(open_database, path, keys=keys, **options))

@@ -1,0 +1,65 @@
+"""Async access through threads."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import tamis
+import tamis.aio
+
+
+def test_calls_of_a_database(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await tamis.aio.open(tmp_path / "store", keys="str") as db:
+            await db.put("a", b"1", durability="synced")
+            await db.update({"b": b"2", "c": b"3"})
+            assert await db.get("a") == b"1"
+            assert await db.get("x", b"?") == b"?"
+            assert await db.contains("b") and not await db.contains("x")
+            assert await db.multi_get(["c", "x"]) == [b"3", None]
+            assert await db.first() == ("a", b"1") and await db.last() == ("c", b"3")
+            assert [key async for key, _ in db.range("a", "c")] == ["a", "b"]
+            assert await db.prefix("b").to_list() == [("b", b"2")]
+            async with await db.snapshot() as snapshot:
+                await db.delete("a")
+                await db.delete_range("b", "c")
+                assert await snapshot.count() == 3
+                assert await db.count() == 1
+            batch = db.batch()
+            batch.put("d", b"4")
+            await db.write(batch)
+            numbers = await db.keyspace("numbers", create=True, keys="uint64", filters="rosetta@12")
+            assert await numbers.load((index, b"value") for index in range(1_000)) == 1_000
+            assert await numbers.range(reverse=True, limit=1).to_list() == [(999, b"value")]
+            assert (await numbers.range(10, 20).to_numpy())[0].tolist() == list(range(10, 20))
+            await db.flush()
+            assert (await db.verify())["is_sound"]
+            assert (await db.statistics())["writes"] > 3
+            await db.checkpoint(tmp_path / "copy")
+            await db.drop_keyspace("numbers")
+            with pytest.raises(tamis.KeyspaceNotFoundError):
+                await db.keyspace("numbers")
+        with pytest.raises(tamis.ClosedError):
+            await db.get("a")
+        with tamis.open(tmp_path / "copy", keys="str") as copy:
+            assert list(copy.range(keys_only=True)) == ["c", "d"]
+
+    asyncio.run(main())
+
+
+def test_long_scans_and_concurrent_calls(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await tamis.aio.open(tmp_path / "store", keys="uint64") as db:
+            await db.load((index, b"%d" % index) for index in range(10_000))
+            scan = db.range()
+            first = await anext(scan)
+            assert [first] + [entry async for entry in scan] == [(index, b"%d" % index) for index in range(10_000)]
+            values = await asyncio.gather(*(db.get(index) for index in range(200)))
+            assert values == [b"%d" % index for index in range(200)]
+            partial = db.range()
+            await anext(partial)
+            assert len(await partial.to_list()) == 9_999
+
+    asyncio.run(main())
