@@ -2,7 +2,7 @@
 //!
 //! A scan reads chunks of entries without the interpreter's lock, and `__next__` converts one entry of the chunk to Python objects.
 //! Chunks grow from a few entries, so that a short scan reads little, to some thousands, so that a long scan rarely releases
-//! the lock. A scan owns the state that it reads. It serves one thread at a time; a second one gets `BusyError`.
+//! the lock; a scan with a small limit reads one chunk. A scan owns the state that it reads. It serves one thread at a time; a second one gets `BusyError`.
 //!
 //! Cost per entry: one copy of key and value into the chunk, one into Python objects.
 
@@ -118,7 +118,9 @@ impl Scan {
             chunk: Columns::default(),
             chunk_count: 0,
             position: 0,
-            next_chunk_entries: FIRST_CHUNK_ENTRIES,
+            next_chunk_entries: options.limit.map_or(FIRST_CHUNK_ENTRIES, |limit| {
+                usize::try_from(limit).unwrap_or(CHUNK_ENTRIES_MAX).clamp(1, CHUNK_ENTRIES_MAX)
+            }),
             failure: None,
         };
         let ScanOptions { direction, parts, codec, .. } = options;

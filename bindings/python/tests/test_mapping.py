@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections.abc
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -134,3 +136,10 @@ def test_representations(letters: Database) -> None:
     assert repr(letters.keyspace("default")) == '<tamis.Keyspace "default">'
     assert "Snapshot" in repr(letters.snapshot())
     assert repr(letters.batch()) == "<tamis.WriteBatch of 0 writes>"
+
+
+def test_modules_are_imported_when_they_are_used() -> None:
+    program = "import sys, tamis; assert 'typing' not in sys.modules; assert tamis.filters.FAMILIES; assert tamis.aio.open"
+    subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}; {program}"], check=True)
+    with pytest.raises(AttributeError, match="module 'tamis' has no attribute 'absent'"):
+        tamis.absent  # noqa: B018

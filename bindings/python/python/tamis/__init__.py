@@ -9,7 +9,12 @@
 
 from collections.abc import Mapping, MutableMapping
 
-from . import errors, filters, types
+# Known to type checkers, without the import of `typing`, which takes longer than the rest.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import aio, filters, types
+
+from . import errors
 from ._tamis import (
     Database,
     Keyspace,
@@ -73,6 +78,7 @@ __all__ = [
     "WriteBatch",
     "WritesRefusedError",
     "__version__",
+    "aio",
     "errors",
     "filters",
     "open",
@@ -84,3 +90,12 @@ __all__ = [
 # Type checkers know these bases from the stubs.
 Mapping.register(Reader)  # pyright: ignore[reportAttributeAccessIssue]
 MutableMapping.register(Keyspace)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def __getattr__(name: str) -> object:
+    """Imports a module of the package when it is first used."""
+    if name not in ("aio", "filters", "types"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return import_module(f"{__name__}.{name}")
