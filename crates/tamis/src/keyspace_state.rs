@@ -26,6 +26,7 @@ use crate::{
     key::Sequence,
     memtable::{ChunkPool, Memtable},
     options::KeyspaceOptions,
+    query_sample::QuerySample,
     read::snapshot::Snapshots,
     steps::{self, Step},
     version::version::KeyspaceVersion,
@@ -77,6 +78,8 @@ pub(crate) struct ReadState {
     /// Immutable memtables, the newest first.
     pub(crate) immutable: Vec<Arc<LoggedMemtable>>,
     pub(crate) version: Arc<KeyspaceVersion>,
+    /// The sample of the keyspace's queries.
+    pub(crate) query_sample: Arc<QuerySample>,
 }
 
 impl ReadState {
@@ -120,7 +123,12 @@ impl KeyspaceState {
             id: u32::try_from(version.id).expect("ids are assigned from 1 upward, one at a time"),
             name: version.name.to_string(),
             options: KeyspaceOptions::clone(&version.options),
-            read_state: ArcSwap::from_pointee(ReadState { memtable, immutable: Vec::new(), version }),
+            read_state: ArcSwap::from_pointee(ReadState {
+                memtable,
+                immutable: Vec::new(),
+                version,
+                query_sample: Arc::default(),
+            }),
             is_dropped: AtomicBool::new(false),
             is_flushing: AtomicBool::new(false),
             filled_at: AtomicU64::new(0),
@@ -227,7 +235,12 @@ impl KeyspaceState {
             let mut immutable = read_state.immutable.clone();
             immutable.insert(0, Arc::clone(&read_state.memtable));
             let memtable = LoggedMemtable::new(&self.resources);
-            ReadState { memtable, immutable, version: Arc::clone(&read_state.version) }
+            ReadState {
+                memtable,
+                immutable,
+                version: Arc::clone(&read_state.version),
+                query_sample: Arc::clone(&read_state.query_sample),
+            }
         });
         true
     }

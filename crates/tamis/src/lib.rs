@@ -30,6 +30,7 @@ mod open_report;
 mod options;
 mod orphans;
 mod quarantine;
+mod query_sample;
 mod range_tombstone;
 mod read;
 mod recover;
@@ -57,7 +58,8 @@ pub use ingest::IngestReport;
 pub use inspect::{Cell, Inspection};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 pub use metrics::{
-    DroppedKeyspace, FilterDesign, FilterStatistics, KeyspaceStatistics, LevelStatistics, Statistics,
+    DroppedKeyspace, FilterAnswers, FilterDesign, FilterStatistics, KeyspaceStatistics, LevelStatistics,
+    QuerySampleStatistics, SampleStatistics, Statistics, TableFilterStatistics,
 };
 pub use open_report::{OpenReport, WalTruncation};
 pub use options::{Compression, Durability, Filters, KeyspaceOptions, Options, TableFilter};

@@ -43,6 +43,18 @@ impl Counter {
         }
     }
 
+    /// Adds 1; returns how often the thread's shard was counted before.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.numbers(1)
+    }
+
+    /// As [`Counter::number`], for several events.
+    #[inline]
+    pub(crate) fn numbers(&self, count: u64) -> u64 {
+        self.0.get(own_shard()).map_or(0, |shard| shard.0.fetch_add(count, Ordering::Relaxed))
+    }
+
     /// As [`Counter::add`] without an atomic read-modify-write, for a counter that is only changed under one lock, which the caller
     /// holds.
     #[inline]
@@ -50,6 +62,11 @@ impl Counter {
         if let Some(Shard(shard)) = self.0.first() {
             shard.store(shard.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
         }
+    }
+
+    /// The count of the shard that was counted most.
+    pub(crate) fn busiest(&self) -> u64 {
+        self.0.iter().map(|shard| shard.0.load(Ordering::Relaxed)).max().unwrap_or_default()
     }
 
     pub(crate) fn get(&self) -> u64 {
@@ -84,7 +101,11 @@ pub(crate) struct Metrics {
     pub(crate) cache_hits: Counter,
     pub(crate) digests: Counter,
     pub(crate) point_reads: Counter,
-    pub(crate) scans: Counter,
+    pub(crate) range_scans: Counter,
+    pub(crate) prefix_scans: Counter,
+    pub(crate) open_range_scans: Counter,
+    pub(crate) forward_seeks: Counter,
+    pub(crate) backward_seeks: Counter,
     pub(crate) scans_ended: Counter,
     pub(crate) deleted_keys_passed: Counter,
     pub(crate) deleted_ranges_recorded: Counter,
@@ -137,6 +158,28 @@ pub struct FilterStatistics {
     pub range_false_positive: u64,
 }
 
+/// How the filters of one table answered one kind of query. Only some reads are counted, each for those that it represents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct FilterAnswers {
+    /// Queries that were put to the filters.
+    pub asked: u64,
+    /// Queries that the filters rejected.
+    pub denied: u64,
+    /// Queries that the filters admitted and that had a key in the table.
+    pub right: u64,
+    /// Queries that the filters admitted and that had no key in the table: false positives.
+    pub wrong: u64,
+}
+
+impl FilterAnswers {
+    /// The share of queries without a key in the table that the filters admitted; `None` before the first such query.
+    pub fn false_positive_rate(&self) -> Option<f64> {
+        let empty = self.denied + self.wrong;
+        (empty > 0).then(|| self.wrong as f64 / empty as f64)
+    }
+}
+
 /// The state of one level of a keyspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -165,6 +208,52 @@ pub struct FilterDesign {
     pub design: String,
 }
 
+/// How the filters of one table answered, since the table was installed or the filters were rebuilt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TableFilterStatistics {
+    /// The table's level.
+    pub level: usize,
+    /// The number of the table's file.
+    pub table_number: u64,
+    /// Point reads.
+    pub points: FilterAnswers,
+    /// Closed ranges and prefixes.
+    pub ranges: FilterAnswers,
+    /// Open seeks.
+    pub seeks: FilterAnswers,
+}
+
+/// The sampled queries of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct QuerySampleStatistics {
+    /// About how many queries reached tables; exact while all of them are sampled.
+    pub seen: u64,
+    /// Queries in the sample.
+    pub kept: u64,
+    /// The number of queries of this kind of which one is sampled now, in all keyspaces together.
+    pub interval: u32,
+}
+
+/// The sample of the queries of one keyspace, from which its filters are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SampleStatistics {
+    /// Point reads.
+    pub points: QuerySampleStatistics,
+    /// Ranges with two bounds.
+    pub ranges: QuerySampleStatistics,
+    /// Prefixes.
+    pub prefixes: QuerySampleStatistics,
+    /// Seeks to the first key at or after a bound.
+    pub forward_seeks: QuerySampleStatistics,
+    /// Seeks to the last key at or before a bound.
+    pub backward_seeks: QuerySampleStatistics,
+    /// Sampled queries that were left out, because a bound is longer than 256 bytes.
+    pub too_long: u64,
+}
+
 /// The state of one keyspace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -181,6 +270,10 @@ pub struct KeyspaceStatistics {
     pub levels: Vec<LevelStatistics>,
     /// The current filters of the open tables, newest first. A table is opened when it is first read.
     pub filter_designs: Vec<FilterDesign>,
+    /// How the filters of each table answered, newest first. Tables whose filters were not asked are left out.
+    pub table_filters: Vec<TableFilterStatistics>,
+    /// Its sampled queries.
+    pub sample: SampleStatistics,
 }
 
 /// A dropped keyspace of which a handle exists.
@@ -210,6 +303,14 @@ pub struct Statistics {
     pub point_reads: u64,
     /// Scans.
     pub scans: u64,
+    /// Scans of ranges with two bounds.
+    pub range_scans: u64,
+    /// Scans of prefixes.
+    pub prefix_scans: u64,
+    /// Seeks to the first key at or after a bound: the first step of a scan without two bounds, or a seek of a scan.
+    pub forward_seeks: u64,
+    /// Seeks to the last key at or before a bound.
+    pub backward_seeks: u64,
     /// Deleted keys that scans passed one by one, in rows of at least [`crate::Options::deleted_range_keys`].
     pub deleted_keys_passed: u64,
     /// Ranges of deleted keys that scans recorded, so that later scans jump over them.
@@ -317,14 +418,19 @@ impl Metrics {
             range_true_positive: level.range_true_positive.get(),
             range_false_positive: level.range_false_positive.get(),
         });
+        let scans = self.range_scans.get() + self.prefix_scans.get() + self.open_range_scans.get();
         Statistics {
             blocks_read: self.blocks_read.get(),
             bytes_read: self.bytes_read.get(),
             cache_hits: self.cache_hits.get(),
             digests: self.digests.get(),
             point_reads: self.point_reads.get(),
-            scans: self.scans.get(),
-            open_scans: self.scans.get().saturating_sub(self.scans_ended.get()),
+            scans,
+            range_scans: self.range_scans.get(),
+            prefix_scans: self.prefix_scans.get(),
+            forward_seeks: self.forward_seeks.get(),
+            backward_seeks: self.backward_seeks.get(),
+            open_scans: scans.saturating_sub(self.scans_ended.get()),
             deleted_keys_passed: self.deleted_keys_passed.get(),
             deleted_ranges_recorded: self.deleted_ranges_recorded.get(),
             read_triggered_compactions: self.read_triggered_compactions.get(),

@@ -78,6 +78,8 @@ pub struct Options {
     /// A scan that passes this many deleted keys in a row records their range in memory, so that later scans jump over it; 0: never.
     /// Queues depend on it. Default: 64.
     pub deleted_range_keys: u32,
+    /// Sample the queries of each keyspace, from which filters are chosen. Default: true.
+    pub sample_queries: bool,
     /// Options of the default keyspace of a new database; an existing database keeps its options. Default: the defaults of
     /// [`KeyspaceOptions`].
     pub default_keyspace: KeyspaceOptions,
@@ -98,6 +100,7 @@ impl Default for Options {
             log_bytes_max: 1 << 30,
             deferred_bytes_max: 1 << 20,
             deleted_range_keys: 64,
+            sample_queries: true,
             default_keyspace: KeyspaceOptions::default(),
             listener: None,
         }

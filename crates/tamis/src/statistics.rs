@@ -2,13 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tamis_filter::auto::QueryKind;
+
 use crate::{
     cache::table::TableCache,
     commit_log::CommitLog,
     compaction::targets::pending_bytes,
     context::StoreContext,
     keyspace_state::{KeyspaceRegistry, KeyspaceState},
-    metrics::{DroppedKeyspace, FilterDesign, KeyspaceStatistics, LevelStatistics, Statistics},
+    metrics::{
+        Counter, DroppedKeyspace, FilterDesign, KeyspaceStatistics, LevelStatistics, Metrics,
+        QuerySampleStatistics, SampleStatistics, Statistics, TableFilterStatistics,
+    },
+    query_sample::{QuerySample, interval_at, position_of},
     read::snapshot::Snapshots,
     table::lazy_reader::NamedTable as _,
     version::{
@@ -49,7 +55,8 @@ pub(crate) fn collect(parts: &Parts<'_>) -> Statistics {
     statistics.cache_pinned_bytes = tables.pinned_bytes();
     statistics.open_files = tables.open_files().count();
     statistics.open_files_max = tables.open_files().count_max();
-    statistics.keyspaces = keyspaces.load().values().map(|keyspace| of_keyspace(keyspace)).collect();
+    statistics.keyspaces =
+        keyspaces.load().values().map(|keyspace| of_keyspace(keyspace, &context.metrics)).collect();
     statistics
 }
 
@@ -59,7 +66,7 @@ fn of_dropped(keyspace: &KeyspaceState) -> DroppedKeyspace {
     DroppedKeyspace { name: keyspace.name.clone(), bytes }
 }
 
-fn of_keyspace(keyspace: &KeyspaceState) -> KeyspaceStatistics {
+fn of_keyspace(keyspace: &KeyspaceState, metrics: &Metrics) -> KeyspaceStatistics {
     let read_state = keyspace.read_state.load();
     let mut levels: Vec<LevelStatistics> = Vec::new();
     for partition in &read_state.version.partitions {
@@ -79,6 +86,8 @@ fn of_keyspace(keyspace: &KeyspaceState) -> KeyspaceStatistics {
         immutable_memtable_count: read_state.immutable.len(),
         levels,
         filter_designs: filter_designs(&read_state.version),
+        table_filters: table_filters(&read_state.version),
+        sample: of_sample(&read_state.query_sample, metrics),
     }
 }
 
@@ -91,6 +100,37 @@ fn filter_designs(version: &KeyspaceVersion) -> Vec<FilterDesign> {
         designs.into_iter().map(move |design| FilterDesign { level, table_number, design })
     };
     tables.flat_map(designs).collect()
+}
+
+fn table_filters(version: &KeyspaceVersion) -> Vec<TableFilterStatistics> {
+    let runs = version.partitions.iter().flat_map(|partition| partition.runs());
+    let tables = runs.flat_map(|(level, run)| run.tables().iter().map(move |table| (level, table)));
+    let of_table = |(level, table): (usize, &Arc<Table>)| {
+        let tally = table.filter_tally();
+        let (points, ranges, seeks) = (tally.points.get(), tally.ranges.get(), tally.seeks.get());
+        TableFilterStatistics { level, table_number: table.number(), points, ranges, seeks }
+    };
+    let was_asked = |table: &TableFilterStatistics| {
+        [table.points, table.ranges, table.seeks].iter().any(|answers| answers.asked > 0)
+    };
+    tables.map(of_table).filter(was_asked).collect()
+}
+
+fn of_sample(sample: &QuerySample, metrics: &Metrics) -> SampleStatistics {
+    let kept = sample.kept();
+    let of_kind = |kind, counter: &Counter| QuerySampleStatistics {
+        seen: sample.seen(kind),
+        kept: kept.get(position_of(kind)).copied().unwrap_or_default(),
+        interval: interval_at(counter.busiest()),
+    };
+    SampleStatistics {
+        points: of_kind(QueryKind::Point, &metrics.point_reads),
+        ranges: of_kind(QueryKind::Range, &metrics.range_scans),
+        prefixes: of_kind(QueryKind::Prefix, &metrics.prefix_scans),
+        forward_seeks: of_kind(QueryKind::SeekForward, &metrics.forward_seeks),
+        backward_seeks: of_kind(QueryKind::SeekBackward, &metrics.backward_seeks),
+        too_long: sample.too_long(),
+    }
 }
 
 fn add(sum: &mut LevelStatistics, level: &Level) {

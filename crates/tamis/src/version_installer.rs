@@ -54,6 +54,7 @@ impl VersionInstaller {
             memtable: Arc::clone(&read_state.memtable),
             immutable: read_state.immutable.clone(),
             version: Arc::clone(version),
+            query_sample: Arc::clone(&read_state.query_sample),
         })
     }
 
@@ -87,6 +88,7 @@ impl VersionInstaller {
                     memtable: Arc::clone(&read_state.memtable),
                     immutable: read_state.immutable.iter().filter(is_left).cloned().collect(),
                     version: Arc::clone(version),
+                    query_sample: Arc::clone(&read_state.query_sample),
                 }
             });
             match installed {

@@ -3,18 +3,22 @@
 //! The first seek of the scan shows it. If the cursor is at a key of the range, the filter was right. If a seek from an end
 //! of the range leaves it, there is no such key. A seek to a key within the range that finds nothing decides nothing.
 
-use std::{ops::Bound, sync::Arc};
+use std::{fmt, ops::Bound, sync::Arc};
 
-use super::bounded::KeyRange;
-use crate::metrics::Metrics;
+use super::{bounded::KeyRange, run_tables::ScanContext};
 
 /// See the head of this file.
-#[derive(Debug)]
 pub(crate) struct FilterOutcome {
-    pub(crate) metrics: Arc<Metrics>,
-    /// The table's level.
-    pub(crate) level: usize,
+    pub(crate) scan: Arc<dyn ScanContext>,
+    /// The run of the table whose filter was checked.
+    pub(crate) run_index: usize,
     pub(crate) range: Arc<KeyRange>,
+}
+
+impl fmt::Debug for FilterOutcome {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "FilterOutcome({}, {:?})", self.run_index, self.range)
+    }
 }
 
 impl FilterOutcome {
@@ -40,14 +44,8 @@ impl FilterOutcome {
     pub(super) fn record(&self, is_whole: bool, found: Option<&[u8]>) -> bool {
         let is_true_positive =
             found.is_some_and(|key| !self.range.is_below(key) && !self.range.is_above(key));
-        if let Some(counters) = self.metrics.filters.get(self.level)
-            && (is_true_positive || is_whole)
-        {
-            if is_true_positive {
-                counters.range_true_positive.add(1)
-            } else {
-                counters.range_false_positive.add(1)
-            }
+        if is_true_positive || is_whole {
+            self.scan.record_filter_outcome(self.run_index, is_true_positive);
         }
         is_true_positive || is_whole
     }

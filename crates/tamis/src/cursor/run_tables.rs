@@ -22,6 +22,8 @@ pub(crate) trait ScanContext: Limits {
     fn run(&self, run_index: usize) -> &Run;
     /// The cache in which its tables are opened.
     fn tables(&self) -> &TableCache;
+    /// Records whether a table of a run, whose filters admitted the scan's range, has a key of it.
+    fn record_filter_outcome(&self, run_index: usize, is_there: bool);
 }
 
 /// The tables of a run, or those of them that a scan needs.

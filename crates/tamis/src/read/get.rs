@@ -3,20 +3,21 @@
 //! The key's digest is computed for the first filter and shared by the filters of all levels; a key found in a memtable is not
 //! hashed. A run is skipped without reading a block if no table of it covers the key or if the table's filter rejects the key.
 
-use tamis_filter::Probe;
+use tamis_filter::{KeyRange, Probe, auto::QueryKind};
 
 use super::ReadPath;
 use crate::{
     error::Result,
     key::{Kind, Sequence, check_key},
     keyspace_state::{KeyspaceState, ReadState},
+    query_sample::{QueryOutcome, Sampling},
     slice::Slice,
     table::{
         environment::ReadCost,
         lazy_reader::NamedTable,
         reader::{Found, TableReader},
     },
-    version::version::Partition,
+    version::{handle::Table, version::Partition},
 };
 
 /// Keys of a [`ReadPath::multi_get`] whose filters are prefetched together.
@@ -24,6 +25,14 @@ const GROUP_COUNT: usize = 16;
 /// Runs whose filters a get prefetches together. A thread can cheaply hold at most eight guarded values, of which the read state
 /// and the filter in use take two.
 const PREFETCHED_RUNS: usize = 6;
+
+/// The state of one point read: its cost, and the answers of the filters for the sample of queries.
+#[derive(Default)]
+struct PointRead {
+    cost: ReadCost,
+    sampling: Sampling,
+    outcome: QueryOutcome,
+}
 
 /// Looks a key up in the memtables: `None` if no memtable has it, `Some(None)` if it is deleted.
 fn get_in_memory(read_state: &ReadState, key: &[u8], sequence: Sequence) -> Option<Option<Slice>> {
@@ -52,8 +61,8 @@ impl ReadPath {
         self.context.check_open()?;
         keyspace.check()?;
         let (read_state, visible) = keyspace.read_point_now(&self.snapshots);
-        self.metrics.point_reads.add(1);
-        self.get_in(&read_state, &self.probe(key), snapshot.unwrap_or(visible))
+        let sampling = self.sampling(self.metrics.point_reads.number());
+        self.get_in(&read_state, &self.probe(key), snapshot.unwrap_or(visible), sampling)
     }
 
     /// The values of several keys at one point in time.
@@ -74,7 +83,7 @@ impl ReadPath {
             if group.is_empty() {
                 return Ok(values);
             }
-            self.metrics.point_reads.add(group.len() as u64);
+            let first = self.metrics.point_reads.numbers(group.len() as u64);
             let probes: Vec<Probe<'_>> = group.iter().map(|key| self.probe(key.as_ref())).collect();
             let mut found = Vec::with_capacity(probes.len());
             for probe in &probes {
@@ -85,10 +94,10 @@ impl ReadPath {
             for (probe, _) in probes.iter().zip(&found).filter(is_open) {
                 self.prefetch(&read_state, probe)?;
             }
-            for (probe, found) in probes.iter().zip(found) {
+            for ((probe, found), number) in probes.iter().zip(found).zip(first..) {
                 values.push(match found {
                     Some(value) => value,
-                    None => self.get_in_tables(&read_state, probe, sequence)?,
+                    None => self.get_in_tables(&read_state, probe, sequence, self.sampling(number))?,
                 });
             }
         }
@@ -104,10 +113,16 @@ impl ReadPath {
         Ok(())
     }
 
-    fn get_in(&self, read_state: &ReadState, probe: &Probe<'_>, sequence: Sequence) -> Result<Option<Slice>> {
+    fn get_in(
+        &self,
+        read_state: &ReadState,
+        probe: &Probe<'_>,
+        sequence: Sequence,
+        sampling: Sampling,
+    ) -> Result<Option<Slice>> {
         match get_in_memory(read_state, probe.key(), sequence) {
             Some(value) => Ok(value),
-            None => self.get_in_tables(read_state, probe, sequence),
+            None => self.get_in_tables(read_state, probe, sequence, sampling),
         }
     }
 
@@ -116,10 +131,15 @@ impl ReadPath {
         read_state: &ReadState,
         probe: &Probe<'_>,
         sequence: Sequence,
+        sampling: Sampling,
     ) -> Result<Option<Slice>> {
-        let mut cost = ReadCost::default();
-        let found = self.find_in_tables(read_state, probe, sequence, &mut cost);
-        cost.add_to(&self.metrics);
+        let mut read = PointRead { sampling, ..PointRead::default() };
+        let found = self.find_in_tables(read_state, probe, sequence, &mut read);
+        read.cost.add_to(&self.metrics);
+        if sampling.weight > 0 {
+            let range = KeyRange::point(probe.key());
+            read_state.query_sample.record(QueryKind::Point, &range, sampling.weight, read.outcome);
+        }
         self.metrics.digests.add(u64::from(probe.digest_count()));
         Ok(found?.filter(|found| found.kind == Kind::Put).map(|found| found.value))
     }
@@ -129,12 +149,12 @@ impl ReadPath {
         read_state: &ReadState,
         probe: &Probe<'_>,
         sequence: Sequence,
-        cost: &mut ReadCost,
+        read: &mut PointRead,
     ) -> Result<Option<Found>> {
         let key = probe.key();
         let Some(partition) = read_state.version.partition_of(key) else { return Ok(None) };
         if partition.has_range_tombstones() {
-            return self.find_with_range_tombstones(partition, probe, sequence, cost);
+            return self.find_with_range_tombstones(partition, probe, sequence, read);
         }
         let mut candidates =
             partition.runs().filter_map(|(level, run)| run.table_of(key).map(|table| (level, table)));
@@ -157,7 +177,7 @@ impl ReadPath {
                     Some(reader) => reader,
                     None => self.tables.reader(table)?,
                 };
-                if let Some(found) = self.find_in_table(&reader, level, probe, sequence, cost)? {
+                if let Some(found) = self.find_in_table(&reader, (level, table), probe, sequence, read)? {
                     return Ok(Some(found));
                 }
             }
@@ -174,7 +194,7 @@ impl ReadPath {
         partition: &Partition,
         probe: &Probe<'_>,
         sequence: Sequence,
-        cost: &mut ReadCost,
+        read: &mut PointRead,
     ) -> Result<Option<Found>> {
         let key = probe.key();
         for (level, run) in partition.runs() {
@@ -187,7 +207,7 @@ impl ReadPath {
             };
             let found = match run.table_of(key) {
                 Some(table) => {
-                    self.find_in_table(&*self.tables.reader(table)?, level, probe, sequence, cost)?
+                    self.find_in_table(&*self.tables.reader(table)?, (level, table), probe, sequence, read)?
                 }
                 None => None,
             };
@@ -203,27 +223,36 @@ impl ReadPath {
     fn find_in_table(
         &self,
         reader: &TableReader,
-        level: usize,
+        (level, table): (usize, &Table),
         probe: &Probe<'_>,
         sequence: Sequence,
-        cost: &mut ReadCost,
+        read: &mut PointRead,
     ) -> Result<Option<Found>> {
-        let counters = self.metrics.filters.get(level);
-        let has_filter = reader.has_filter();
-        if has_filter {
-            if !reader.may_contain(probe) {
-                counters.inspect(|level| level.negative.add(1));
-                return Ok(None);
-            }
-            counters.inspect(|level| level.positive.add(1));
+        if !reader.has_filter() {
+            return reader.get(probe.key(), sequence, &mut read.cost);
         }
-        let found = reader.get(probe.key(), sequence, cost)?;
-        match &found {
-            _ if !has_filter => {}
-            Some(_) => {
-                counters.inspect(|level| level.true_positive.add(1));
+        let counters = self.metrics.filters.get(level);
+        let weight = read.sampling.tally_weight;
+        if !reader.may_contain(probe) {
+            counters.inspect(|level| level.negative.add(1));
+            read.outcome.add_denied();
+            if weight > 0 {
+                table.filter_tally().points.add_denied(weight);
             }
-            None => reader.record_false_positive(),
+            return Ok(None);
+        }
+        counters.inspect(|level| level.positive.add(1));
+        let found = reader.get(probe.key(), sequence, &mut read.cost)?;
+        if found.is_some() {
+            counters.inspect(|level| level.true_positive.add(1));
+            read.outcome.add_there();
+        } else {
+            reader.record_false_positive();
+            read.outcome.add_nothing_there();
+        }
+        if weight > 0 {
+            table.filter_tally().points.add_admitted(weight);
+            table.filter_tally().points.add_outcome(found.is_some(), weight);
         }
         Ok(found)
     }

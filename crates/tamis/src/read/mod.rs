@@ -4,6 +4,7 @@ mod count;
 mod deleted_ranges;
 mod get;
 pub(crate) mod scan;
+mod scan_query;
 mod select_runs;
 pub(crate) mod snapshot;
 
@@ -13,7 +14,7 @@ use tamis_filter::{Digester, Probe};
 
 pub(crate) use self::deleted_ranges::DeletedRanges;
 use self::snapshot::Snapshots;
-use crate::{cache::table::TableCache, context::StoreContext, metrics::Metrics};
+use crate::{cache::table::TableCache, context::StoreContext, metrics::Metrics, query_sample::Sampling};
 
 /// Point reads ([`get`]), scans ([`scan`]) and counts ([`count`]) of an open store.
 pub(crate) struct ReadPath {
@@ -23,6 +24,8 @@ pub(crate) struct ReadPath {
     tables: Arc<TableCache>,
     deleted_ranges: Arc<DeletedRanges>,
     digester: Digester,
+    /// [`crate::Options::sample_queries`].
+    samples_queries: bool,
 }
 
 impl ReadPath {
@@ -40,7 +43,15 @@ impl ReadPath {
             tables: Arc::clone(tables),
             deleted_ranges: Arc::new(deleted_ranges),
             digester,
+            samples_queries: context.options.sample_queries,
         }
+    }
+
+    /// How the read with this number is sampled.
+    #[inline]
+    fn sampling(&self, number: u64) -> Sampling {
+        let sampling = Sampling::of(number);
+        Sampling { weight: if self.samples_queries { sampling.weight } else { 0 }, ..sampling }
     }
 
     /// A probe whose digest serves the filters of all levels.

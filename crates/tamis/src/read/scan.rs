@@ -20,10 +20,11 @@ use std::{
     },
 };
 
-use tamis_filter::{Digester, RangeProbe};
+use tamis_filter::{Digester, RangeProbe, Upper, auto::QueryKind};
 
 use super::{
     DeletedRanges, ReadPath,
+    scan_query::ScanQuery,
     select_runs::{RunSelector, SelectedRun},
 };
 use crate::{
@@ -96,11 +97,15 @@ pub(crate) struct ScanSource {
     deleted_ranges: Arc<DeletedRanges>,
     /// Only the first cursor counts false positives of the filters.
     has_counted_outcomes: AtomicBool,
+    query: ScanQuery,
 }
 
 impl Drop for ScanSource {
     fn drop(&mut self) {
         self.tables.metrics().scans_ended.add(1);
+        if self.runs.get().is_some() {
+            self.query.record(&self.read_state.query_sample, &self.filter_range());
+        }
     }
 }
 
@@ -129,6 +134,22 @@ impl ScanContext for ScanSource {
     fn tables(&self) -> &TableCache {
         &self.tables
     }
+
+    fn record_filter_outcome(&self, run_index: usize, is_there: bool) {
+        let Some(run) = self.selected_runs().get(run_index) else { return };
+        if let Some(counters) = self.tables.metrics().filters.get(run.level) {
+            let counter =
+                if is_there { &counters.range_true_positive } else { &counters.range_false_positive };
+            counter.add(1);
+        }
+        self.query.add_outcome(is_there);
+        let weight = self.query.tally_weight();
+        if let (Some(kind), Some(table)) = (self.query.kind(), run.run.tables().get(run.tables.start))
+            && weight > 0
+        {
+            table.filter_tally().of(kind).add_outcome(is_there, weight);
+        }
+    }
 }
 
 impl ScanSource {
@@ -144,17 +165,49 @@ impl ScanSource {
         for (run_index, run) in self.selected_runs().iter().enumerate() {
             let base: Arc<dyn ScanContext> = Arc::<Self>::clone(self);
             let cursor = RunCursor::new(RunTables::of_scan(base, run_index, run.tables.clone()));
-            let source = match run.checked_level.filter(|_| !has_counted_outcomes) {
-                None => Source::Run(cursor),
-                Some(level) => {
-                    let (metrics, range) = (Arc::clone(self.tables.metrics()), Arc::clone(&self.range));
-                    Source::FilterChecked(cursor, Some(Box::new(FilterOutcome { metrics, level, range })))
-                }
+            let source = if run.is_checked && !has_counted_outcomes {
+                let (scan, range) = (Arc::<Self>::clone(self), Arc::clone(&self.range));
+                Source::FilterChecked(cursor, Some(Box::new(FilterOutcome { scan, run_index, range })))
+            } else {
+                Source::Run(cursor)
             };
             sources.push((memtable_count + run.rank, source));
         }
         let merge = MergeCursor::ranked(sources).within(Arc::clone(&self.range));
         VisibleCursor::new(merge, self.sequence, Arc::clone(&self.range)).with_coverage(self.coverage())
+    }
+
+    /// The range as filters take it.
+    fn filter_range(&self) -> tamis_filter::KeyRange<'_> {
+        match as_slice(&self.range.lower) {
+            Bound::Included(prefix) if self.is_prefix => tamis_filter::KeyRange::prefix(prefix),
+            lower => tamis_filter::KeyRange::new(lower, as_slice(&self.range.upper)),
+        }
+    }
+
+    /// Counts a seek of a cursor to `sought`, or to an end of the range.
+    fn record_seek(&self, kind: QueryKind, sought: Option<&[u8]>, cursor: &Visible) {
+        let found = cursor.is_valid().then(|| cursor.key());
+        let (metrics, sample) = (self.tables.metrics(), &self.read_state.query_sample);
+        self.query.record_seek(kind, metrics, sample, || {
+            let range = self.filter_range();
+            let sought = sought.filter(|key| !self.range.is_below(key) && !self.range.is_above(key));
+            let (lower, upper) = match kind {
+                QueryKind::SeekForward => (sought, found),
+                _ => (found, sought),
+            };
+            tamis_filter::KeyRange {
+                lower: lower.map_or(range.lower, Bound::Included),
+                upper: upper.map_or(range.upper, Upper::Included),
+            }
+        });
+    }
+
+    /// Counts the first step of a cursor from an end of the range, which is an open seek unless the range has two bounds.
+    fn record_first_step(&self, kind: QueryKind, cursor: &Visible) {
+        if self.query.kind().is_none() {
+            self.record_seek(kind, None, cursor);
+        }
     }
 
     /// Records the deleted keys that the last step of a cursor has passed, if they are many.
@@ -198,12 +251,9 @@ impl ScanSource {
             return Vec::new();
         }
         let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
-        let range = match bounds.0 {
-            Bound::Included(prefix) if self.is_prefix => tamis_filter::KeyRange::prefix(prefix),
-            _ => tamis_filter::KeyRange::new(bounds.0, bounds.1),
-        };
-        let probe = RangeProbe::new(range, &self.digester);
-        let selector = RunSelector { tables: &self.tables, range: &self.range, probe: &probe };
+        let probe = RangeProbe::new(self.filter_range(), &self.digester);
+        let (tables, query) = (&*self.tables, &self.query);
+        let selector = RunSelector { tables, range: &self.range, probe: &probe, query };
         let runs = self.runs_within().enumerate();
         let selected_runs = runs.filter_map(|(rank, (level, run))| selector.select(rank, level, run, bounds));
         let selected_runs = selected_runs.collect();
@@ -253,7 +303,10 @@ impl Side {
         let position = self.position;
         let cursor = self.cursor(source);
         match position {
-            Position::Start => cursor.seek_first()?,
+            Position::Start => {
+                cursor.seek_first()?;
+                source.record_first_step(QueryKind::SeekForward, cursor);
+            }
             Position::Before => {}
             Position::On | Position::After => cursor.next()?,
             Position::End => return Ok(false),
@@ -272,7 +325,10 @@ impl Side {
             Position::Start => return Ok(false),
             Position::Before | Position::On => cursor.prev()?,
             Position::After => {}
-            Position::End => cursor.seek_last()?,
+            Position::End => {
+                cursor.seek_last()?;
+                source.record_first_step(QueryKind::SeekBackward, cursor);
+            }
         }
         source.note_step(cursor);
         let is_valid = cursor.is_valid();
@@ -315,7 +371,9 @@ impl Scan {
     /// # Errors
     /// As [`Scan::move_next`].
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.seek_with(|cursor| cursor.seek(key.as_ref()), Position::Before, Position::End)
+        let key = key.as_ref();
+        let kind = QueryKind::SeekForward;
+        self.seek_with((kind, key), |cursor| cursor.seek(key), Position::Before, Position::End)
     }
 
     /// Positions the scan at `key`: [`Scan::move_prev`] then returns the last entry at or before it, [`Scan::move_next`] the first
@@ -324,7 +382,9 @@ impl Scan {
     /// # Errors
     /// As [`Scan::move_next`].
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.seek_with(|cursor| cursor.seek_for_prev(key.as_ref(), true), Position::After, Position::Start)
+        let key = key.as_ref();
+        let seek = |cursor: &mut Visible| cursor.seek_for_prev(key, true);
+        self.seek_with((QueryKind::SeekBackward, key), seek, Position::After, Position::Start)
     }
 
     /// Positions the scan before its first entry, so that [`Scan::move_next`] returns it. Reads nothing.
@@ -359,6 +419,7 @@ impl Scan {
 
     fn seek_with(
         &mut self,
+        (kind, sought): (QueryKind, &[u8]),
         seek: impl FnOnce(&mut Visible) -> Result<()>,
         found: Position,
         none: Position,
@@ -368,7 +429,10 @@ impl Scan {
             Err(error) => return Err(error.clone()),
         };
         let cursor = self.front.cursor(source);
-        let result = seek(cursor).inspect(|()| source.note_step(cursor));
+        let result = seek(cursor).inspect(|()| {
+            source.record_seek(kind, Some(sought), cursor);
+            source.note_step(cursor);
+        });
         let is_valid = cursor.is_valid();
         self.front.is_failed = result.is_err();
         self.front.position = if is_valid { found } else { none };
@@ -479,7 +543,7 @@ impl ReadPath {
         if let Err(error) = self.context.check_open().and_then(|()| keyspace.check()) {
             return Scan::new(Err(error));
         }
-        self.metrics.scans.add(1);
+        let query = ScanQuery::new(&bounds, is_prefix, &self.metrics, self.samples_queries);
         let (read_state, visible) = keyspace.read_point(&self.snapshots);
         Scan::new(Ok(Arc::new(ScanSource {
             read_state,
@@ -491,6 +555,7 @@ impl ReadPath {
             runs: OnceLock::new(),
             deleted_ranges: Arc::clone(&self.deleted_ranges),
             has_counted_outcomes: AtomicBool::new(false),
+            query,
         })))
     }
 }

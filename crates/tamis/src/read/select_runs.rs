@@ -10,6 +10,7 @@ use std::{ops::Range, sync::Arc};
 
 use tamis_filter::RangeProbe;
 
+use super::scan_query::ScanQuery;
 use crate::{
     cache::table::TableCache,
     cursor::bounded::KeyRange,
@@ -24,8 +25,9 @@ pub(crate) struct SelectedRun {
     pub(crate) rank: usize,
     /// Their positions in the run.
     pub(crate) tables: Range<usize>,
-    /// The level, if a filter was checked: the scan counts whether its answer was a false positive.
-    pub(crate) checked_level: Option<usize>,
+    pub(crate) level: usize,
+    /// A filter was checked: the scan counts whether its answer was a false positive.
+    pub(crate) is_checked: bool,
 }
 
 /// See the head of this file.
@@ -33,6 +35,7 @@ pub(crate) struct RunSelector<'a> {
     pub(crate) tables: &'a TableCache,
     pub(crate) range: &'a KeyRange,
     pub(crate) probe: &'a RangeProbe<'a>,
+    pub(super) query: &'a ScanQuery,
 }
 
 impl RunSelector<'_> {
@@ -44,7 +47,7 @@ impl RunSelector<'_> {
         run: &Arc<Run>,
         bounds: KeyBounds<'_>,
     ) -> Option<SelectedRun> {
-        let mut checked_level = None;
+        let mut is_checked = false;
         let tables = run.range_within(bounds);
         match run.tables().get(tables.clone()).unwrap_or_default() {
             [] => return None,
@@ -57,14 +60,31 @@ impl RunSelector<'_> {
                     counters.inspect(|level| level.range_checked.add(1));
                     if !reader.may_contain_range(self.probe) {
                         counters.inspect(|level| level.range_negative.add(1));
+                        self.tally(table, true);
                         return None;
                     }
-                    checked_level = Some(level);
+                    self.tally(table, false);
+                    is_checked = true;
                 }
             }
             _ => {}
         }
-        Some(SelectedRun { run: Arc::clone(run), rank, tables, checked_level })
+        Some(SelectedRun { run: Arc::clone(run), rank, tables, level, is_checked })
+    }
+
+    fn tally(&self, table: &Table, is_denied: bool) {
+        if is_denied {
+            self.query.add_denied();
+        }
+        let weight = self.query.tally_weight();
+        if let Some(kind) = self.query.kind().filter(|_| weight > 0) {
+            let answers = table.filter_tally().of(kind);
+            if is_denied {
+                answers.add_denied(weight);
+            } else {
+                answers.add_admitted(weight);
+            }
+        }
     }
 
     /// Whether the range is strictly between the table's smallest and largest keys.

@@ -17,7 +17,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::key_bounds::KeyBounds;
+use super::{filter_tally::FilterTally, key_bounds::KeyBounds};
 use crate::{
     file_name::FileName,
     key::Sequence,
@@ -121,6 +121,7 @@ pub(crate) struct Table {
     file: Arc<FileHandle>,
     is_ingested: bool,
     slot: Arc<LazyReader>,
+    filter_tally: FilterTally,
     /// See [`Table::range_tombstones`].
     range_tombstones: OnceLock<Arc<Fragments>>,
 }
@@ -150,6 +151,7 @@ impl Table {
             file,
             is_ingested,
             slot: Arc::default(),
+            filter_tally: FilterTally::default(),
             range_tombstones: OnceLock::new(),
         })
     }
@@ -163,6 +165,7 @@ impl Table {
             file: Arc::clone(&self.file),
             is_ingested: self.is_ingested,
             slot: Arc::new(LazyReader::with_hotness(self.slot.hotness())),
+            filter_tally: FilterTally::default(),
             range_tombstones: self.range_tombstones.clone(),
         })
     }
@@ -246,6 +249,12 @@ impl Table {
     /// Whether the table was built outside of the store and ingested.
     pub(crate) const fn is_ingested(&self) -> bool {
         self.is_ingested
+    }
+
+    /// How its filters answered.
+    #[inline]
+    pub(crate) const fn filter_tally(&self) -> &FilterTally {
+        &self.filter_tally
     }
 
     pub(crate) const fn file(&self) -> &Arc<FileHandle> {

@@ -10,6 +10,7 @@ pub(crate) mod counters;
 pub(crate) mod current;
 pub(crate) mod edit;
 mod failure;
+pub(crate) mod filter_tally;
 pub(crate) mod folder;
 pub(crate) mod handle;
 mod hotness_transfer;

@@ -28,6 +28,7 @@ mod options;
 mod panics;
 mod pins;
 mod pressure;
+mod query_sample;
 mod queue;
 mod range_filters;
 mod refilter;

@@ -1,0 +1,284 @@
+//! A sample of the queries of one keyspace, from which its filters are chosen.
+//!
+//! The reads of each kind are counted in the database's counters, which reads change anyway. [`Sampling::of`] decides from a
+//! read's number whether it is sampled: all of the first reads, then 1 of n, where n doubles with the number of reads up to
+//! [`INTERVAL_MAX`]. The sampled numbers are spread evenly and follow no period of the workload. A sampled query has the
+//! weight n: the weights of all sampled queries add up to about the number of reads.
+//!
+//! Cost of a read that is not sampled: a multiplication and a comparison. A sampled one copies its bounds and takes a lock; if
+//! another thread holds the lock, the query is left out. So sampling costs less than 1 % of the time of reads, apart from the
+//! first few thousand.
+//!
+//! A query with a bound of more than [`BOUND_BYTES_MAX`] bytes is counted and not sampled: a cut bound would ask for other keys.
+//! A read that a memtable answers asks no table and is not sampled.
+
+use std::{
+    collections::VecDeque,
+    ops::Bound,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use parking_lot::Mutex;
+use tamis_filter::{KeyRange, Upper, auto::QueryKind};
+
+/// Queries that are kept; a new one replaces the oldest.
+pub(crate) const QUERIES_MAX: usize = 20_000;
+/// The longest bound that is copied.
+pub(crate) const BOUND_BYTES_MAX: usize = 256;
+/// The greatest number of reads of which one is sampled, as a power of two.
+const INTERVAL_BITS_MAX: u32 = 7;
+/// The same as a number.
+#[cfg(test)]
+const INTERVAL_MAX: u32 = 1 << INTERVAL_BITS_MAX;
+/// The greatest number of reads of which one is counted per table, as a power of two.
+const TALLY_BITS_MAX: u32 = 3;
+/// Reads that are all sampled, as a power of two. After that the interval doubles whenever the number of reads does.
+const ALL_SAMPLED_BITS: u32 = 11;
+/// 2^64 divided by the golden ratio: multiples of it are spread evenly, modulo 2^64.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The number of kinds of queries.
+pub(crate) const KIND_COUNT: usize = 5;
+
+/// The position of a kind in arrays and in files.
+pub(crate) const fn position_of(kind: QueryKind) -> usize {
+    match kind {
+        QueryKind::Point => 0,
+        QueryKind::Range => 1,
+        QueryKind::Prefix => 2,
+        QueryKind::SeekForward => 3,
+        QueryKind::SeekBackward => 4,
+    }
+}
+
+/// The binary logarithm of the number of reads of which one is sampled, after `number` reads.
+#[inline]
+const fn interval_bits(number: u64) -> u32 {
+    let doublings = u64::BITS - (number >> ALL_SAMPLED_BITS).leading_zeros();
+    if doublings < INTERVAL_BITS_MAX { doublings } else { INTERVAL_BITS_MAX }
+}
+
+/// How one read is sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Sampling {
+    /// The number of reads that it represents in the sample; 0: it is not sampled.
+    pub(crate) weight: u32,
+    /// The number of reads that it represents in the counters of tables ([`FilterTally`]); 0: it is not counted.
+    pub(crate) tally_weight: u32,
+}
+
+impl Sampling {
+    /// That of the `number`-th read of its kind, from 0.
+    #[inline]
+    pub(crate) const fn of(number: u64) -> Self {
+        let bits = interval_bits(number);
+        let tally_bits = if bits < TALLY_BITS_MAX { bits } else { TALLY_BITS_MAX };
+        let rank = number.wrapping_mul(GOLDEN).leading_zeros();
+        Self {
+            weight: if rank < bits { 0 } else { 1 << bits },
+            tally_weight: if rank < tally_bits { 0 } else { 1 << tally_bits },
+        }
+    }
+}
+
+/// The number of reads of which one is sampled, after `number` reads.
+pub(crate) const fn interval_at(number: u64) -> u32 {
+    1 << interval_bits(number)
+}
+
+/// The answers of the filters of the tables in reach of one query, as far as known when the read ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct QueryOutcome {
+    /// Tables whose filters rejected the query.
+    pub(crate) denied: u16,
+    /// Tables that the filters admitted and that had a key of the query.
+    pub(crate) there: u16,
+    /// Tables that the filters admitted and that had no key of the query.
+    pub(crate) nothing_there: u16,
+}
+
+impl QueryOutcome {
+    #[inline]
+    pub(crate) const fn add_denied(&mut self) {
+        self.denied = self.denied.saturating_add(1);
+    }
+
+    #[inline]
+    pub(crate) const fn add_there(&mut self) {
+        self.there = self.there.saturating_add(1);
+    }
+
+    #[inline]
+    pub(crate) const fn add_nothing_there(&mut self) {
+        self.nothing_there = self.nothing_there.saturating_add(1);
+    }
+}
+
+/// The lower end of a sampled query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LowerKind {
+    Open,
+    Included,
+    Excluded,
+}
+
+/// The upper end of a sampled query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UpperKind {
+    Open,
+    Included,
+    Excluded,
+    Prefix,
+    /// The same key as the lower end.
+    Point,
+}
+
+/// One query as it was executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SampledQuery {
+    /// The lower bound, then the upper one. A prefix and a point are stored once.
+    bytes: Box<[u8]>,
+    lower_length: u16,
+    lower: LowerKind,
+    upper: UpperKind,
+    pub(crate) kind: QueryKind,
+    /// The number of executed queries that it represents.
+    pub(crate) weight: u32,
+    pub(crate) outcome: QueryOutcome,
+}
+
+impl SampledQuery {
+    /// Copies a query; `None` if a bound is too long.
+    pub(crate) fn new(
+        kind: QueryKind,
+        range: &KeyRange<'_>,
+        weight: u32,
+        outcome: QueryOutcome,
+    ) -> Option<Self> {
+        let (lower, lower_bytes) = match range.lower {
+            Bound::Unbounded => (LowerKind::Open, &[][..]),
+            Bound::Included(key) => (LowerKind::Included, key),
+            Bound::Excluded(key) => (LowerKind::Excluded, key),
+        };
+        let (upper, upper_bytes) = match range.upper {
+            Upper::Open => (UpperKind::Open, &[][..]),
+            Upper::Included(key) if lower == LowerKind::Included && key == lower_bytes => {
+                (UpperKind::Point, &[][..])
+            }
+            Upper::Included(key) => (UpperKind::Included, key),
+            Upper::Excluded(key) => (UpperKind::Excluded, key),
+            Upper::Prefix(prefix) if lower == LowerKind::Included && prefix == lower_bytes => {
+                (UpperKind::Prefix, &[][..])
+            }
+            // Only scans of a prefix from its first key on are executed.
+            Upper::Prefix(_) => return None,
+        };
+        if lower_bytes.len().max(upper_bytes.len()) > BOUND_BYTES_MAX {
+            return None;
+        }
+        let lower_length = u16::try_from(lower_bytes.len()).ok()?;
+        let bytes = [lower_bytes, upper_bytes].concat().into_boxed_slice();
+        Some(Self { bytes, lower_length, lower, upper, kind, weight: weight.max(1), outcome })
+    }
+
+    /// The keys that the query asked for. An open seek reaches up to the key that it found, if it found one.
+    pub(crate) fn range(&self) -> KeyRange<'_> {
+        let (lower, upper) =
+            self.bytes.split_at_checked(usize::from(self.lower_length)).unwrap_or((&[], &[]));
+        KeyRange {
+            lower: match self.lower {
+                LowerKind::Open => Bound::Unbounded,
+                LowerKind::Included => Bound::Included(lower),
+                LowerKind::Excluded => Bound::Excluded(lower),
+            },
+            upper: match self.upper {
+                UpperKind::Open => Upper::Open,
+                UpperKind::Included => Upper::Included(upper),
+                UpperKind::Excluded => Upper::Excluded(upper),
+                UpperKind::Prefix => Upper::Prefix(lower),
+                UpperKind::Point => Upper::Included(lower),
+            },
+        }
+    }
+
+    /// Whether the query asks for keys between two keys, both included.
+    pub(crate) fn reaches(&self, smallest: &[u8], largest: &[u8]) -> bool {
+        let range = self.range();
+        let begins = match range.lower {
+            Bound::Unbounded => true,
+            Bound::Included(lower) => lower <= largest,
+            Bound::Excluded(lower) => lower < largest,
+        };
+        begins && !KeyRange { lower: Bound::Included(smallest), upper: range.upper }.is_empty()
+    }
+}
+
+/// See the head of this file.
+#[derive(Debug, Default)]
+pub(crate) struct QuerySample {
+    queries: Mutex<VecDeque<SampledQuery>>,
+    /// Sums of weights by kind.
+    seen: [AtomicU64; KIND_COUNT],
+    /// Queries with too long bounds.
+    too_long: AtomicU64,
+}
+
+impl QuerySample {
+    /// Keeps a sampled query.
+    pub(crate) fn record(&self, kind: QueryKind, range: &KeyRange<'_>, weight: u32, outcome: QueryOutcome) {
+        let Some(query) = SampledQuery::new(kind, range, weight, outcome) else {
+            self.add_seen(kind, weight);
+            self.too_long.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        self.add_seen(kind, weight);
+        // A read never waits for a thread that copies the sample.
+        let Some(mut queries) = self.queries.try_lock() else { return };
+        while queries.len() >= QUERIES_MAX {
+            queries.pop_front();
+        }
+        queries.push_back(query);
+    }
+
+    fn add_seen(&self, kind: QueryKind, weight: u32) {
+        if let Some(seen) = self.seen.get(position_of(kind)) {
+            seen.fetch_add(u64::from(weight), Ordering::Relaxed);
+        }
+    }
+
+    #[cfg_attr(not(test), expect(dead_code, reason = "the choice of filters will use it"))]
+    /// Copies of all queries that are kept, the oldest first. Costs an allocation per query.
+    pub(crate) fn snapshot(&self) -> Vec<SampledQuery> {
+        self.queries.lock().iter().cloned().collect()
+    }
+
+    #[cfg_attr(not(test), expect(dead_code, reason = "the choice of filters will use it"))]
+    /// Copies of the queries that ask for keys between two keys, both included: those that a table with this span sees.
+    pub(crate) fn queries_within(&self, smallest: &[u8], largest: &[u8]) -> Vec<SampledQuery> {
+        self.queries.lock().iter().filter(|query| query.reaches(smallest, largest)).cloned().collect()
+    }
+
+    /// About how many queries of a kind reached tables; exact while all of them are sampled.
+    pub(crate) fn seen(&self, kind: QueryKind) -> u64 {
+        self.seen.get(position_of(kind)).map_or(0, |seen| seen.load(Ordering::Relaxed))
+    }
+
+    /// Queries that are kept, by kind in the order of [`position_of`].
+    pub(crate) fn kept(&self) -> [u64; KIND_COUNT] {
+        let mut kept = [0; KIND_COUNT];
+        for query in &*self.queries.lock() {
+            if let Some(count) = kept.get_mut(position_of(query.kind)) {
+                *count += 1;
+            }
+        }
+        kept
+    }
+
+    /// Sampled queries that were left out because a bound is longer than [`BOUND_BYTES_MAX`] bytes.
+    pub(crate) fn too_long(&self) -> u64 {
+        self.too_long.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! A scan as a query: how it is sampled, and how the filters answered.
+//!
+//! A range with two bounds and a prefix are one query each, recorded when the scan ends. In a scan without a bound, each first
+//! step from an end is an open seek; in every scan, each seek to a key is one. A seek is recorded at once, with the key that it
+//! found.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU16, Ordering},
+};
+
+use tamis_filter::{KeyRange, auto::QueryKind};
+
+use crate::{
+    cursor::bounded::Bounds,
+    metrics::Metrics,
+    query_sample::{QueryOutcome, QuerySample, Sampling},
+};
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) struct ScanQuery {
+    /// The kind of a scan with two bounds; `None` for an open one.
+    kind: Option<QueryKind>,
+    sampling: Sampling,
+    /// [`crate::Options::sample_queries`].
+    samples_queries: bool,
+    denied: AtomicU16,
+    there: AtomicU16,
+    nothing_there: AtomicU16,
+}
+
+impl ScanQuery {
+    /// Counts a scan.
+    pub(super) fn new(bounds: &Bounds, is_prefix: bool, metrics: &Metrics, samples_queries: bool) -> Self {
+        use std::ops::Bound::Unbounded;
+        let (kind, counter) = match bounds {
+            _ if is_prefix => (Some(QueryKind::Prefix), &metrics.prefix_scans),
+            (Unbounded, _) | (_, Unbounded) => (None, &metrics.open_range_scans),
+            _ => (Some(QueryKind::Range), &metrics.range_scans),
+        };
+        let sampling = Sampling::of(counter.number());
+        let (denied, there, nothing_there) = Default::default();
+        Self { kind, sampling, samples_queries, denied, there, nothing_there }
+    }
+
+    /// The kind of a scan with two bounds; `None` for an open one.
+    pub(super) const fn kind(&self) -> Option<QueryKind> {
+        self.kind
+    }
+
+    /// The number of scans that this one represents in the counters of tables; 0: it is not counted.
+    pub(super) const fn tally_weight(&self) -> u32 {
+        self.sampling.tally_weight
+    }
+
+    /// The filters of a table rejected the query.
+    pub(super) fn add_denied(&self) {
+        self.denied.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The filters of a table admitted the query, which had a key there or not.
+    pub(super) fn add_outcome(&self, is_there: bool) {
+        let counter = if is_there { &self.there } else { &self.nothing_there };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn outcome(&self) -> QueryOutcome {
+        QueryOutcome {
+            denied: self.denied.load(Ordering::Relaxed),
+            there: self.there.load(Ordering::Relaxed),
+            nothing_there: self.nothing_there.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Records a scan with two bounds that has ended.
+    #[inline]
+    pub(super) fn record(&self, sample: &Arc<QuerySample>, range: &KeyRange<'_>) {
+        if let Some(kind) = self.kind
+            && self.samples_queries
+            && self.sampling.weight > 0
+        {
+            sample.record(kind, range, self.sampling.weight, self.outcome());
+        }
+    }
+
+    /// Counts an open seek, and records it; `range` returns the keys from the sought one to the one that was found.
+    #[inline]
+    pub(super) fn record_seek<'a>(
+        &self,
+        kind: QueryKind,
+        metrics: &Metrics,
+        sample: &Arc<QuerySample>,
+        range: impl FnOnce() -> KeyRange<'a>,
+    ) {
+        let is_forward = kind == QueryKind::SeekForward;
+        let counter = if is_forward { &metrics.forward_seeks } else { &metrics.backward_seeks };
+        let weight = Sampling::of(counter.number()).weight;
+        if self.samples_queries && weight > 0 {
+            sample.record(kind, &range(), weight, self.outcome());
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! How the filters of one table answered, by kind of query.
+//!
+//! To change an atomic of every table that a read asks would cost as much as its filters. So only some reads are counted, at
+//! most one of eight, and each with the number of reads that it represents ([`crate::query_sample::Sampling`]). The counts
+//! belong to the table's handle: they survive its reader, and begin at zero when the filters are replaced.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tamis_filter::auto::QueryKind;
+
+use crate::metrics::FilterAnswers;
+
+/// The counts of one kind of query.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    asked: AtomicU64,
+    denied: AtomicU64,
+    right: AtomicU64,
+    wrong: AtomicU64,
+}
+
+impl Answers {
+    /// Counts a query that the filters rejected.
+    #[inline]
+    pub(crate) fn add_denied(&self, weight: u32) {
+        self.asked.fetch_add(u64::from(weight), Ordering::Relaxed);
+        self.denied.fetch_add(u64::from(weight), Ordering::Relaxed);
+    }
+
+    /// Counts a query that the filters admitted; whether they were right is counted when it is known.
+    #[inline]
+    pub(crate) fn add_admitted(&self, weight: u32) {
+        self.asked.fetch_add(u64::from(weight), Ordering::Relaxed);
+    }
+
+    /// Counts whether an admitted query had a key in the table.
+    #[inline]
+    pub(crate) fn add_outcome(&self, is_there: bool, weight: u32) {
+        let counter = if is_there { &self.right } else { &self.wrong };
+        counter.fetch_add(u64::from(weight), Ordering::Relaxed);
+    }
+
+    /// A copy.
+    pub(crate) fn get(&self) -> FilterAnswers {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        FilterAnswers {
+            asked: get(&self.asked),
+            denied: get(&self.denied),
+            right: get(&self.right),
+            wrong: get(&self.wrong),
+        }
+    }
+}
+
+/// See the head of this file.
+#[derive(Debug, Default)]
+pub(crate) struct FilterTally {
+    pub(crate) points: Answers,
+    /// Closed ranges and prefixes.
+    pub(crate) ranges: Answers,
+    pub(crate) seeks: Answers,
+}
+
+impl FilterTally {
+    /// The counts of a kind of query.
+    #[inline]
+    pub(crate) const fn of(&self, kind: QueryKind) -> &Answers {
+        match kind {
+            QueryKind::Point => &self.points,
+            QueryKind::Range | QueryKind::Prefix => &self.ranges,
+            QueryKind::SeekForward | QueryKind::SeekBackward => &self.seeks,
+        }
+    }
+}

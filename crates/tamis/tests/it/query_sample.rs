@@ -1,0 +1,112 @@
+//! The sample of queries: which reads are in it, and that it changes no answer.
+
+use tamis::{Db, Filters, KeyspaceOptions, Options, SampleStatistics};
+use tamis_vfs::MemVfs;
+
+use crate::support::{inline_options, open_in_memory, small_keyspace};
+
+fn open(options: Options) -> Db {
+    let db = open_in_memory(&MemVfs::new(), options).unwrap();
+    for number in (0..1_000_u32).step_by(2) {
+        db.put(number.to_be_bytes(), "value").unwrap();
+    }
+    db.flush().unwrap();
+    db
+}
+
+fn sample(db: &Db) -> SampleStatistics {
+    db.statistics().keyspaces.first().unwrap().sample
+}
+
+#[test]
+fn each_kind_of_query_is_sampled() {
+    let db = open(inline_options());
+    let kept = |db: &Db| {
+        let sample = sample(db);
+        [sample.points, sample.ranges, sample.prefixes, sample.forward_seeks, sample.backward_seeks]
+            .map(|kind| kind.kept)
+    };
+    assert_eq!(kept(&db), [0; 5]);
+    db.get(7_u32.to_be_bytes()).unwrap();
+    db.multi_get([8_u32.to_be_bytes(), 9_u32.to_be_bytes()]).unwrap();
+    assert_eq!(kept(&db), [3, 0, 0, 0, 0]);
+    assert_eq!(db.range(3_u32.to_be_bytes()..=3_u32.to_be_bytes()).count(), 0);
+    assert_eq!(kept(&db), [3, 1, 0, 0, 0]);
+    assert_eq!(db.prefix([0, 0, 1]).count(), 128);
+    assert_eq!(kept(&db), [3, 1, 1, 0, 0]);
+    assert!(db.range(3_u32.to_be_bytes()..).next().is_some());
+    assert!(db.first().unwrap().is_some());
+    assert_eq!(kept(&db), [3, 1, 1, 2, 0]);
+    assert!(db.last().unwrap().is_some());
+    let mut scan = db.range(3_u32.to_be_bytes()..9_u32.to_be_bytes());
+    scan.seek_for_prev(5_u32.to_be_bytes()).unwrap();
+    drop(scan);
+    assert_eq!(kept(&db), [3, 2, 1, 2, 2]);
+    let statistics = db.statistics();
+    assert_eq!(
+        (statistics.point_reads, statistics.range_scans, statistics.prefix_scans, statistics.scans),
+        (3, 2, 1, 6)
+    );
+    assert_eq!((statistics.forward_seeks, statistics.backward_seeks), (2, 2));
+}
+
+#[test]
+fn reads_that_reach_no_table_are_not_sampled() {
+    let db = open(inline_options());
+    db.put("new", "value").unwrap();
+    assert!(db.get("new").unwrap().is_some());
+    drop(db.range("a".."b"));
+    assert_eq!(sample(&db).points.kept + sample(&db).ranges.kept, 0);
+}
+
+#[test]
+fn sampling_can_be_switched_off() {
+    let db = open(Options { sample_queries: false, ..inline_options() });
+    db.get(7_u32.to_be_bytes()).unwrap();
+    assert_eq!(db.range(3_u32.to_be_bytes()..=3_u32.to_be_bytes()).count(), 0);
+    let sample = sample(&db);
+    assert_eq!((sample.points.kept, sample.ranges.kept), (0, 0));
+}
+
+#[test]
+fn later_reads_are_sampled_less_and_the_numbers_seen_stay_right() {
+    let db = open(inline_options());
+    for number in 0..20_000_u32 {
+        db.get((number % 1_000).to_be_bytes()).unwrap();
+    }
+    let points = sample(&db).points;
+    assert!(points.interval >= 8, "{points:?}");
+    assert!(points.kept < 8_000, "{points:?}");
+    assert!(points.seen.abs_diff(20_000) < 1_000, "{points:?}");
+}
+
+#[test]
+fn long_bounds_are_counted_and_left_out() {
+    let db = open(inline_options());
+    let long = vec![1; 65_535];
+    assert_eq!(db.get(&long).unwrap(), None);
+    assert_eq!(db.range(long.clone()..=long.clone()).count(), 0);
+    assert_eq!(db.prefix(&long).count(), 0);
+    let sample = sample(&db);
+    assert_eq!((sample.points.seen, sample.points.kept, sample.too_long), (1, 0, 3));
+}
+
+#[test]
+fn tables_count_how_their_filters_answer() {
+    let filters = Filters::bits(10.0);
+    let db = open(Options {
+        default_keyspace: KeyspaceOptions { filters, ..small_keyspace() },
+        ..inline_options()
+    });
+    for number in 0..1_000_u32 {
+        db.get(number.to_be_bytes()).unwrap();
+    }
+    let statistics = db.statistics();
+    let points = statistics.keyspaces.first().unwrap().table_filters.iter().map(|table| table.points);
+    let (asked, denied, right, wrong) = points.fold((0, 0, 0, 0), |sum, points| {
+        (sum.0 + points.asked, sum.1 + points.denied, sum.2 + points.right, sum.3 + points.wrong)
+    });
+    // The last key is above the table.
+    assert_eq!((asked, right, denied + wrong), (999, 500, 499));
+    assert!(wrong < 30, "{wrong} false positives");
+}
