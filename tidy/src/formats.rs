@@ -54,7 +54,7 @@ pub fn format_pages_have_golden_files(tree: &Tree) -> Vec<Finding> {
 }
 
 /// The limit on the number of options, all structs together.
-const OPTION_COUNT_MAX: usize = 22;
+const OPTION_COUNT_MAX: usize = 24;
 
 /// A field of an options struct.
 struct OptionField<'a> {
@@ -63,7 +63,7 @@ struct OptionField<'a> {
     docs: String,
 }
 
-/// Every option documents its unit or values and its default, and a test names it; there are at most twenty.
+/// Every option documents its unit or values and its default, and a test names it; their number has a limit.
 pub fn options_have_docs_and_tests(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let files = tree.rust_files().filter(|file| file.path == "crates/tamis/src/options.rs");

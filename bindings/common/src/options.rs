@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use tamis::{Access, Compression, Durability, Filters, KeyspaceOptions, Options, TableFilter};
+use tamis::{Access, Compression, Durability, Filters, KeyspaceOptions, Layout, Options, TableFilter};
 
 use crate::Failure;
 
@@ -20,6 +20,7 @@ pub const DATABASE_NAMES: &[&str] = &[
     "workers",
     "log_bytes_max",
     "deferred_bytes_max",
+    "change_layout",
 ];
 
 /// Names of options of a keyspace.
@@ -31,6 +32,7 @@ pub const KEYSPACE_NAMES: &[&str] = &[
     "filters",
     "deepest_filters",
     "key_column",
+    "layout",
     "size_ratio",
     "level0_runs",
 ];
@@ -50,6 +52,7 @@ pub fn set_database(options: &mut Options, name: &str, value: &str) -> Result<()
         "workers" => options.workers = number(name, value)?,
         "log_bytes_max" => options.log_bytes_max = bytes(name, value)?,
         "deferred_bytes_max" => options.deferred_bytes_max = byte_count(name, value)?,
+        "change_layout" => options.change_layouts.push(change_of_layout(value)?),
         name if KEYSPACE_NAMES.contains(&name) => {
             return set_keyspace(&mut options.default_keyspace, name, value);
         }
@@ -73,11 +76,20 @@ pub fn set_keyspace(options: &mut KeyspaceOptions, name: &str, value: &str) -> R
             options.filters = std::mem::take(&mut options.filters).with_deepest(table_filters(value)?);
         }
         "key_column" => options.key_column = switch(name, value)?,
+        "layout" => options.layout = value.parse()?,
         "size_ratio" => options.size_ratio = number(name, value)?,
         "level0_runs" => options.level0_runs = number(name, value)?,
         name => return Err(unknown(name, KEYSPACE_NAMES)),
     }
     Ok(())
+}
+
+/// Parses `KEYSPACE=LAYOUT`.
+fn change_of_layout(value: &str) -> Result<(String, Layout), Failure> {
+    match value.split_once('=') {
+        Some((name, layout)) if !name.is_empty() => Ok((name.to_owned(), layout.parse()?)),
+        _ => Err(refused("change_layout", value, "give KEYSPACE=LAYOUT, such as default=tiered")),
+    }
 }
 
 /// Parses `deferred`, `buffered` or `synced`.

@@ -54,6 +54,7 @@ fn filter(level: &FilterStatistics) -> Value {
 fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
     json!({
         "name": keyspace.name,
+        "layout": keyspace.layout.to_string(),
         "memtable_bytes": keyspace.memtable_bytes,
         "pending_compaction_bytes": keyspace.pending_compaction_bytes,
         "levels": keyspace.levels.iter().map(level).collect::<Vec<_>>(),

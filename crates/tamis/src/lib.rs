@@ -62,7 +62,7 @@ pub use metrics::{
     QuerySampleStatistics, SampleStatistics, Statistics, TableFilterStatistics,
 };
 pub use open_report::{OpenReport, WalTruncation};
-pub use options::{Compression, Durability, Filters, KeyspaceOptions, Options, TableFilter};
+pub use options::{Compression, Durability, Filters, KeyspaceOptions, Layout, Options, TableFilter};
 pub use read::scan::Scan;
 pub use repair::{LostRange, QuarantinedFile, RepairReport};
 pub use runtime::{Clock, JoinHandle, ManualClock, Runtime, Spawner, SystemClock, SystemSpawner};

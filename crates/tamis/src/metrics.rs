@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use crate::options::Layout;
+
 /// The maximum number of levels of a keyspace.
 pub(crate) const LEVEL_COUNT_MAX: usize = 16;
 
@@ -260,6 +262,8 @@ pub struct SampleStatistics {
 pub struct KeyspaceStatistics {
     /// Its name.
     pub name: String,
+    /// How its runs are kept.
+    pub layout: Layout,
     /// Bytes of the memtable that takes writes.
     pub memtable_bytes: u64,
     /// Approximate bytes that due compactions will read and write.

@@ -1,6 +1,7 @@
 //! Options of a store, of a keyspace and of a write. All other parameters are constants next to the code that uses them.
 
 mod filters;
+mod layout;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::{
 
 pub(crate) use filters::Policy;
 pub use filters::{Filters, TableFilter};
+pub use layout::Layout;
 
 /// The name of the keyspace that every store has.
 pub(crate) const DEFAULT_KEYSPACE: &str = "default";
@@ -83,6 +85,9 @@ pub struct Options {
     /// Options of the default keyspace of a new database; an existing database keeps its options. Default: the defaults of
     /// [`KeyspaceOptions`].
     pub default_keyspace: KeyspaceOptions,
+    /// Keyspaces whose layout this open changes, by name, each with its new layout. Compactions then rewrite the tables in the
+    /// background; reads and writes continue. Default: none; every keyspace keeps its layout.
+    pub change_layouts: Vec<(String, Layout)>,
     /// Receives events: flushes, compactions, write stalls, truncated logs, damaged filters. Default: none.
     pub listener: Option<Arc<dyn EventListener>>,
 }
@@ -102,6 +107,7 @@ impl Default for Options {
             deleted_range_keys: 64,
             sample_queries: true,
             default_keyspace: KeyspaceOptions::default(),
+            change_layouts: Vec::new(),
             listener: None,
         }
     }
@@ -122,7 +128,9 @@ pub struct KeyspaceOptions {
     pub filters: Filters,
     /// Store a key column (all keys, no values) in each table, from which filters and views are rebuilt. Default: false.
     pub key_column: bool,
-    /// The size of a level relative to the level above it (2 to 20). Default: 10.
+    /// How the runs of the levels are kept. Default: leveled.
+    pub layout: Layout,
+    /// The size of a level relative to the level above it, in the leveled layout (2 to 20). Default: 10.
     pub size_ratio: u32,
     /// Number of runs at which L0 is merged into the next level (1 to 64); twice as many during a bulk load. Default: 4.
     pub level0_runs: u32,
@@ -137,6 +145,7 @@ impl Default for KeyspaceOptions {
             compression: vec![Compression::None],
             filters: Filters::default(),
             key_column: false,
+            layout: Layout::Leveled,
             size_ratio: 10,
             level0_runs: 4,
         }
@@ -165,6 +174,7 @@ impl Options {
         if self.log_bytes_max < 1 << 20 {
             return refuse("log_bytes_max", self.log_bytes_max, "use at least 1 MiB");
         }
+        self.change_layouts.iter().try_for_each(|(_, layout)| layout.check())?;
         self.default_keyspace.check()
     }
 }
@@ -190,6 +200,7 @@ impl KeyspaceOptions {
             }
         }
         self.filters.check()?;
+        self.layout.check()?;
         if !(2..=20).contains(&self.size_ratio) {
             return refuse("size_ratio", self.size_ratio, "use 2 to 20");
         }

@@ -26,10 +26,11 @@ use crate::{
     keyspace_state::{KeyspaceResources, KeyspaceState, Keyspaces, ReadState},
     metrics::Metrics,
     open_report::{OpenReport, WalTruncation},
-    options::{DEFAULT_KEYSPACE, Durability, Options},
+    options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options},
     orphans::{self, LogSpan},
     runtime::{Clock, Runtime},
     version::{
+        edit::{Change, VersionEdit},
         folder::{self, FolderKind},
         set::{Mode, VersionSet},
     },
@@ -78,6 +79,7 @@ pub(crate) fn recover(
         let edit = new_keyspace(&versions, DEFAULT_KEYSPACE, &options.default_keyspace, 0);
         versions.apply(edit, |_| {})?;
     }
+    change_layouts(&versions, options)?;
     let versions = Arc::new(versions);
     let resources = KeyspaceResources::new();
     let keyspaces: Keyspaces = versions
@@ -94,6 +96,30 @@ pub(crate) fn recover(
     let log = recovery.begin_log(options, &replayed, last_sequence, &mut report)?;
     report_truncations(options, &report);
     Ok(Recovered { lock, versions, keyspaces, resources, log, last_sequence, report })
+}
+
+/// Sets the layouts that the options name. Compactions then lead to them.
+///
+/// # Errors
+/// [`Error::KeyspaceNotFound`], [`Error::ReadOnly`]; no layout is changed then.
+fn change_layouts(versions: &VersionSet, options: &Options) -> Result<()> {
+    let catalog = versions.catalog();
+    let mut edit = VersionEdit::default();
+    for (name, layout) in &options.change_layouts {
+        let version =
+            catalog.keyspace_named(name).ok_or_else(|| Error::KeyspaceNotFound { name: name.clone() })?;
+        if version.options.layout != *layout {
+            let options = KeyspaceOptions { layout: *layout, ..KeyspaceOptions::clone(&version.options) };
+            edit.push(Change::SetOptions { keyspace: version.id, options });
+        }
+    }
+    if edit.is_empty() {
+        return Ok(());
+    }
+    if !options.read_only {
+        versions.begin_writing()?;
+    }
+    versions.apply(edit, |_| {}).map(drop)
 }
 
 fn report_truncations(options: &Options, report: &OpenReport) {

@@ -7,7 +7,7 @@ use tamis_filter::auto::QueryKind;
 use crate::{
     cache::table::TableCache,
     commit_log::CommitLog,
-    compaction::targets::pending_bytes,
+    compaction::strategy::pending_bytes,
     context::StoreContext,
     keyspace_state::{KeyspaceRegistry, KeyspaceState},
     metrics::{
@@ -81,6 +81,7 @@ fn of_keyspace(keyspace: &KeyspaceState, metrics: &Metrics) -> KeyspaceStatistic
     }
     KeyspaceStatistics {
         name: keyspace.name.clone(),
+        layout: keyspace.options.layout,
         memtable_bytes: read_state.memtable.memtable.bytes() as u64,
         pending_compaction_bytes: pending_bytes(&read_state.version),
         immutable_memtable_count: read_state.immutable.len(),

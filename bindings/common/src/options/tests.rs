@@ -17,6 +17,7 @@ fn every_name_sets_an_option() {
         ("workers", "1"),
         ("log_bytes_max", "2097152"),
         ("deferred_bytes_max", "64KiB"),
+        ("change_layout", "events=tiered:space_amplification_percent=50"),
         ("memtable_bytes", "1MiB"),
         ("block_bytes", "8KiB"),
         ("table_bytes", "2MiB"),
@@ -24,6 +25,7 @@ fn every_name_sets_an_option() {
         ("filters", "none/surf@16+10"),
         ("deepest_filters", "binary-fuse:bits=8"),
         ("key_column", "true"),
+        ("layout", "tiered:runs_per_level=6"),
         ("size_ratio", "5"),
         ("level0_runs", "3"),
     ];
@@ -37,6 +39,9 @@ fn every_name_sets_an_option() {
     }
     let keyspace = &options.default_keyspace;
     assert_eq!(options.cache_bytes, 8 << 20);
+    let changed = Layout::Tiered { runs_per_level: 4, space_amplification_percent: 50 };
+    assert_eq!(options.change_layouts, [("events".to_owned(), changed)]);
+    assert_eq!(keyspace.layout, Layout::Tiered { runs_per_level: 6, space_amplification_percent: 300 });
     assert_eq!(keyspace.compression, [Compression::None, Compression::Lz4, Compression::Zstd(7)]);
     assert_eq!(keyspace.filters.of_level(0, false), []);
     assert_eq!(keyspace.filters.of_level(3, false).len(), 2);
@@ -55,6 +60,9 @@ fn invalid_values_are_rejected_with_advice() {
         ("compression", "brotli", "zstd"),
         ("filters", "cuckoo@3", "there are"),
         ("filters", "optimal@x", "number"),
+        ("layout", "lazy", "tiered"),
+        ("change_layout", "tiered", "KEYSPACE=LAYOUT"),
+        ("change_layout", "events=tiered:runs_per_level=1", "2 to 64"),
         ("cache", "1", "cache_bytes"),
     ];
     for (name, value, advice) in refused {

@@ -70,22 +70,27 @@ fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {
     };
     json!({
         "name": keyspace.name,
+        "layout": keyspace.layout.to_string(),
         "memtable_bytes": keyspace.memtable_bytes,
         "immutable_memtables": keyspace.immutable_memtable_count,
         "levels": keyspace.levels.iter().enumerate().map(level).collect::<Vec<_>>(),
     })
 }
 
-/// Returns a table with a row per non-empty memtable and per level with tables.
+/// Returns a table with a row per memtable, which names the layout, and per level with tables.
 pub(super) fn keyspaces_table(keyspaces: &[KeyspaceStatistics]) -> comfy_table::Table {
     let mut rows = Vec::new();
     for keyspace in keyspaces {
         let dash = || "-".to_owned();
         let memory = terminal::bytes(keyspace.memtable_bytes);
-        rows.push(vec![keyspace.name.clone(), "memory".to_owned(), dash(), dash(), memory, dash(), dash()]);
+        // Without the parameters, which would widen the table.
+        let layout = keyspace.layout.to_string().split(':').next().unwrap_or_default().to_owned();
+        let name = keyspace.name.clone();
+        rows.push(vec![name, layout, "memory".to_owned(), dash(), dash(), memory, dash(), dash()]);
         for (number, level) in keyspace.levels.iter().enumerate().filter(|(_, level)| level.table_count > 0) {
             rows.push(vec![
                 keyspace.name.clone(),
+                String::new(),
                 format!("L{number}"),
                 terminal::count(level.run_count as u64),
                 terminal::count(level.table_count as u64),
@@ -95,7 +100,11 @@ pub(super) fn keyspaces_table(keyspaces: &[KeyspaceStatistics]) -> comfy_table::
             ]);
         }
     }
-    terminal::table(2, &["keyspace", "level", "runs", "tables", "size", "entries", "tombstones"], rows)
+    terminal::table(
+        3,
+        &["keyspace", "layout", "level", "runs", "tables", "size", "entries", "tombstones"],
+        rows,
+    )
 }
 
 /// Returns a table with a row per kind of file.

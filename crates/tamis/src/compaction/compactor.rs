@@ -78,7 +78,7 @@ impl Compactor {
         self.context.report(&Event::Compacted {
             keyspace: keyspace.name.clone(),
             reason: match plan.reason {
-                Reason::Level0 | Reason::Size => CompactionReason::Size,
+                Reason::Level0 | Reason::Size | Reason::Space | Reason::Layout => CompactionReason::Size,
                 Reason::Garbage => CompactionReason::Garbage,
                 Reason::Range => CompactionReason::Request,
                 Reason::Reads => CompactionReason::Reads,

@@ -56,7 +56,8 @@ impl JobContext<'_> {
         let is_deepest = level == LEVEL_COUNT_MAX - 1;
         let filters = match options.filters.policy() {
             Some(Policy::Optimal(bits)) => {
-                let bits = bits_of_level(self.version, level, key_count, &origin.replaced, bits);
+                let bits =
+                    bits_of_level(self.version, (level, origin.run_age), key_count, &origin.replaced, bits);
                 FilterPlan::given(if bits == 0.0 { Vec::new() } else { vec![TableFilter::bits(bits)] })
             }
             Some(Policy::Automatic(budget)) => FilterPlan::Chosen(Box::new(self.choice_input(

@@ -14,11 +14,11 @@ use crate::version::{handle::Table, level::Run, version::KeyspaceVersion};
 /// A job with fewer keys uses the mean.
 const KEY_COUNT_MIN: u64 = 1000;
 
-/// The bits per key of new tables at `level` that hold `key_count` keys in all and replace the tables with the numbers
+/// The bits per key of new tables of a run (its level and age) that hold `key_count` keys in all and replace the tables with the numbers
 /// `replaced`.
 pub(super) fn bits_of_level(
     version: &KeyspaceVersion,
-    level: usize,
+    (level, run_age): (usize, u64),
     key_count: u64,
     replaced: &[u64],
     bits_per_key: f32,
@@ -27,11 +27,11 @@ pub(super) fn bits_of_level(
     let keys_of =
         |run: &Run| run.tables().iter().filter(stay).map(|table| table.summary().entry_count).sum::<u64>();
     let load = |key_count| LevelLoad { key_count, weight: 1.0 };
-    // The new run comes first. At L0 it is a separate run; in a deeper level it joins the tables that stay there.
+    // The new tables come first. They join the tables of their run that stay.
     let mut loads = vec![load(key_count)];
     for (other, run) in version.partitions.iter().flat_map(|partition| partition.runs()) {
         match loads.first_mut() {
-            Some(own) if other == level && level > 0 => own.key_count += keys_of(run),
+            Some(own) if (other, run.age()) == (level, run_age) => own.key_count += keys_of(run),
             _ => loads.push(load(keys_of(run))),
         }
     }

@@ -8,6 +8,7 @@ use crate::{
         edit::{Change, RunPlace, VersionEdit},
         handle::Table,
         key_bounds::{KeyBounds, KeySpan, overlap},
+        level::LEVELED_RUN_AGE,
         version::Partition,
     },
 };
@@ -45,6 +46,10 @@ pub(crate) enum Reason {
     Range,
     /// A scan passed many deleted keys.
     Reads,
+    /// Runs that are newer than the oldest one take too much space.
+    Space,
+    /// The level has runs of another layout.
+    Layout,
 }
 
 /// A range whose compaction the program or a scan requested.
@@ -94,7 +99,6 @@ pub(crate) struct Plan {
     /// Its urgency. Plans for garbage are due below 1.
     pub(crate) score: f64,
     /// The maximum bytes that it will read: tables that range tombstones cover completely are not read.
-    #[cfg_attr(not(test), expect(dead_code, reason = "read by the scripts of the picker"))]
     pub(crate) bytes_read: u64,
     /// The approximate maximum of the bytes that it will write.
     #[cfg_attr(not(test), expect(dead_code, reason = "read by the scripts of the picker"))]
@@ -109,6 +113,7 @@ pub(super) struct PlanSpec {
     pub(super) inputs: Vec<PlanInput>,
     pub(super) trivial_moves: Vec<PlanInput>,
     pub(super) output_level: usize,
+    pub(super) output_run_age: u64,
     pub(super) depth: usize,
     pub(super) score: f64,
 }
@@ -116,26 +121,27 @@ pub(super) struct PlanSpec {
 impl Plan {
     /// `None` for a spec without tables.
     pub(super) fn new(keyspace: u64, partition: &Partition, spec: PlanSpec) -> Option<Self> {
-        let PlanSpec { action, reason, inputs, trivial_moves, output_level, depth, score } = spec;
+        let PlanSpec { action, reason, inputs, trivial_moves, output_level, output_run_age, depth, score } =
+            spec;
         let all = inputs.iter().chain(&trivial_moves).flat_map(|input| &input.tables);
         let span = KeySpan::around(all.clone().map(|table| table.bounds()))?;
         let bounds = span.bounds();
         let numbers: BTreeSet<u64> = all.map(|table| table.number()).collect();
-        let grandparents = partition
-            .level(output_level + 1)
-            .into_iter()
-            .flat_map(|level| level.runs())
-            .flat_map(|run| run.tables_within(bounds).iter().map(Arc::clone));
-        let grandparents = grandparents.collect();
+        // Only merges into the one run of a level take parts of the level above: their size depends on the overlap.
+        let below = (output_run_age == LEVELED_RUN_AGE).then(|| partition.level(output_level + 1)).flatten();
+        let below = below.and_then(|level| level.run(LEVELED_RUN_AGE));
+        let grandparents = below.map(|run| run.tables_within(bounds).to_vec()).unwrap_or_default();
         let older = older_tables(partition, &inputs, &numbers, bounds);
-        let overlapping = partition.level(output_level).into_iter().flat_map(|level| level.runs());
-        let overlapping = overlapping.flat_map(|run| run.tables_within(bounds));
-        let overlapping =
-            overlapping.filter(|table| action == Action::Merge && !numbers.contains(&table.number()));
-        let trivial_moves_tables = trivial_moves.iter().flat_map(|input| &input.tables);
-        let mut split_keys: Vec<_> =
-            overlapping.chain(trivial_moves_tables).map(|table| table.smallest_key().to_vec()).collect();
-        split_keys.sort_unstable();
+        let mut split_keys = Vec::new();
+        if action == Action::Merge {
+            let level = partition.level(output_level);
+            let others = level.and_then(|level| level.run(output_run_age)).into_iter();
+            let others = others.flat_map(|run| run.tables_within(bounds));
+            let others = others.filter(|table| !numbers.contains(&table.number()));
+            let moved = trivial_moves.iter().flat_map(|input| &input.tables);
+            split_keys.extend(others.chain(moved).map(|table| table.smallest_key().to_vec()));
+            split_keys.sort_unstable();
+        }
         let bytes_read = match action {
             Action::Merge => {
                 inputs.iter().flat_map(|input| &input.tables).map(|table| table.file_bytes()).sum()
@@ -151,7 +157,7 @@ impl Plan {
             trivial_moves,
             split_keys,
             output_level,
-            output_run_age: crate::version::level::LEVELED_RUN_AGE,
+            output_run_age,
             depth,
             span,
             grandparents,

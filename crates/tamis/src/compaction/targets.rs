@@ -13,11 +13,8 @@ use std::sync::Arc;
 
 use crate::{
     metrics::LEVEL_COUNT_MAX,
-    options::{KeyspaceOptions, per_level},
-    version::{
-        level::Level,
-        version::{KeyspaceVersion, Partition},
-    },
+    options::{KeyspaceOptions, Layout, per_level},
+    version::{level::Level, version::Partition},
 };
 
 /// How many times larger L0 may get during a bulk load.
@@ -42,6 +39,8 @@ pub(crate) struct PickerConfig {
     pub(crate) input_bytes_max: u64,
     /// The approximate maximum overlap of an output table with the next level, in bytes.
     pub(crate) grandparent_bytes_max: u64,
+    /// The layout of the keyspace.
+    pub(crate) layout: Layout,
     options: Arc<KeyspaceOptions>,
 }
 
@@ -57,6 +56,7 @@ impl PickerConfig {
             level_count: LEVEL_COUNT_MAX,
             input_bytes_max: options.table_bytes.saturating_mul(25),
             grandparent_bytes_max: options.table_bytes.saturating_mul(10),
+            layout: options.layout,
             options: Arc::clone(options),
         }
     }
@@ -130,13 +130,8 @@ fn level_sizes(partition: &Partition) -> Vec<u64> {
     partition.levels.iter().map(Level::bytes).collect()
 }
 
-/// Approximate bytes that compactions must still read and write until every level has its target size.
-pub(crate) fn pending_bytes(version: &KeyspaceVersion) -> u64 {
-    let config = PickerConfig::new(&version.options);
-    version.partitions.iter().map(|partition| pending_bytes_of(partition, &config)).sum()
-}
-
-fn pending_bytes_of(partition: &Partition, config: &PickerConfig) -> u64 {
+/// Approximate bytes that compactions must still read and write until every level of the leveled layout has its target size.
+pub(super) fn leveled_pending_bytes(partition: &Partition, config: &PickerConfig) -> u64 {
     let targets = LevelTargets::new(partition, config);
     let sizes = level_sizes(partition);
     let size = |level: usize| sizes.get(level).copied().unwrap_or(0);

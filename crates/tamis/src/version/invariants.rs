@@ -4,9 +4,10 @@
 //!    ascend strictly.
 //! 2. The tables of a partition are within its bounds.
 //! 3. A run is not empty, its tables are in key order and disjoint by user key; run ages descend within a level.
-//! 4. A level below L0 has one run; the number of levels is bounded.
+//! 4. The number of levels is bounded. In the leveled layout an edit adds tables to a level below L0 only if it has no run but the
+//!    one of age 0 then. (Runs of another layout may remain until compactions have merged them.)
 //! 5. At L0, a table of a newer run has only entries that are newer than the entries of each table of an older run
-//!    that it overlaps.
+//!    that it overlaps. (Below L0 that holds for each key, and the summaries of tables do not show it.)
 //!
 //! 6. Ids of runs are unique in the database, and below the counter of ids: no run had them before.
 //!
@@ -34,12 +35,13 @@ use super::{
     edit::RunPlace,
     handle::Table,
     key_bounds::{EndEdge, end_edge},
-    level::{Level, NO_RUN_ID, Run},
+    level::{LEVELED_RUN_AGE, Level, NO_RUN_ID, Run},
     version::{KeyspaceVersion, Partition},
 };
 use crate::{
     key::Sequence,
     metrics::LEVEL_COUNT_MAX,
+    options::Layout,
     steps::{self, Step},
 };
 
@@ -54,8 +56,8 @@ pub(crate) fn check_invariants(version: &KeyspaceVersion) -> Option<String> {
     })
 }
 
-const UNCOVERED: &str = "partitions do not cover the key space in order";
 const DISORDERED_LEVEL0: &str = "a newer run of level 0 has entries older than an older run's";
+const UNCOVERED: &str = "partitions do not cover the key space in order";
 
 fn describe(version: &KeyspaceVersion, partition: &Partition, violation: &str) -> String {
     format!("keyspace {}, partition {}: {violation}", version.id, partition.id)
@@ -84,9 +86,6 @@ fn check_partition(partition: &Partition, upper: Option<&[u8]>) -> Option<String
     for (index, level) in partition.levels.iter().enumerate() {
         if !level.runs().is_sorted_by(|left, right| left.age() > right.age()) {
             return Some(format!("run ages do not descend at level {index}"));
-        }
-        if index > 0 && level.runs().len() > 1 {
-            return Some(format!("{} runs at level {index}", level.runs().len()));
         }
         for run in level.runs() {
             if !is_sorted(run) {
@@ -265,7 +264,9 @@ impl ChangedPlaces {
             // The edit also dropped the keyspace or removed the partition.
             let Some((_, _, version, index)) = found else { continue };
             let Some(partition) = version.partitions.get(index) else { continue };
-            if let Some(violation) = check_added(partition, version.upper_of(index), *place, table) {
+            let layout = version.options.layout;
+            if let Some(violation) = check_added(partition, version.upper_of(index), (*place, layout), table)
+            {
                 return Some(describe(version, partition, &violation));
             }
         }
@@ -293,14 +294,18 @@ fn index_of(version: &KeyspaceVersion, partition: u64) -> Option<usize> {
 fn check_added(
     partition: &Partition,
     upper: Option<&[u8]>,
-    place: RunPlace,
+    (place, layout): (RunPlace, Layout),
     table: &Table,
 ) -> Option<String> {
     let index = usize::from(place.level);
     let level = partition.level(index)?;
     let run = level.run(place.run_age)?;
-    if index > 0 && level.runs().len() > 1 {
-        return Some(format!("{} runs at level {index}", level.runs().len()));
+    if layout == Layout::Leveled && index > 0 && (level.runs().len() > 1 || run.age() != LEVELED_RUN_AGE) {
+        let count = level.runs().len();
+        return Some(format!(
+            "{count} runs at level {index} in the leveled layout, or one of age {}",
+            run.age()
+        ));
     }
     if !is_disjoint_from_neighbors(run, table) {
         return Some(overlap_in(index, run));

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::key::Sequence;
 
-/// The age of the one run of each level below L0 in the leveled layout.
+/// The age of the one run of each level below L0 in the leveled layout. In other layouts, no run of the level is older.
 pub(crate) const LEVELED_RUN_AGE: u64 = 0;
 
 /// The id of a run whose set of tables changed since it had one.

@@ -6,7 +6,7 @@
 use super::tagged_record::{put_tagged, take_tagged};
 use crate::{
     coding::{Decoder, put_bytes, put_u32, put_varint},
-    options::{Compression, Filters, KeyspaceOptions, Policy, TableFilter},
+    options::{Compression, Filters, KeyspaceOptions, Layout, Policy, TableFilter},
 };
 
 const MEMTABLE_BYTES: u64 = 1;
@@ -18,6 +18,10 @@ const KEY_COLUMN: u64 = 6;
 const SIZE_RATIO: u64 = 7;
 const LEVEL0_RUNS: u64 = 8;
 const FILTERS: u64 = 9;
+const LAYOUT: u64 = 10;
+
+/// Kinds of layouts. The leveled layout is the one of keyspaces without the option.
+const LAYOUT_TIERED: u8 = 1;
 
 /// Kinds of [`FILTERS`] without filters per level.
 const OPTIMAL: u8 = 2;
@@ -61,6 +65,13 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
             put_tagged(&mut list, FILTERS, 0, &body);
         }
     }
+    if let Layout::Tiered { runs_per_level, space_amplification_percent } = options.layout {
+        body.clear();
+        body.push(LAYOUT_TIERED);
+        put_varint(&mut body, u64::from(runs_per_level));
+        put_varint(&mut body, u64::from(space_amplification_percent));
+        put_tagged(&mut list, LAYOUT, 0, &body);
+    }
     put_bytes(target, &list);
 }
 
@@ -96,6 +107,7 @@ pub(super) fn decode(source: &mut Decoder<'_>) -> Option<KeyspaceOptions> {
             FILTERS => options.filters = take_filters(&mut body)?,
             KEY_COLUMN => options.key_column = take_bool(&mut body)?,
             SIZE_RATIO => options.size_ratio = u32::try_from(body.take_varint()?).ok()?,
+            LAYOUT => options.layout = take_layout(&mut body)?,
             LEVEL0_RUNS => options.level0_runs = u32::try_from(body.take_varint()?).ok()?,
             _ if flags & 1 != 0 => continue,
             _ => return None,
@@ -112,11 +124,21 @@ pub(super) fn unknown_tag(source: &mut Decoder<'_>) -> Option<u64> {
     let mut list = Decoder::new(source.take_bytes()?);
     while !list.is_empty() {
         let (tag, flags, _) = take_tagged(&mut list)?;
-        if !(MEMTABLE_BYTES..=FILTERS).contains(&tag) && flags & 1 == 0 {
+        if !(MEMTABLE_BYTES..=LAYOUT).contains(&tag) && flags & 1 == 0 {
             return Some(tag);
         }
     }
     None
+}
+
+fn take_layout(body: &mut Decoder<'_>) -> Option<Layout> {
+    match body.take_u8()? {
+        LAYOUT_TIERED => Some(Layout::Tiered {
+            runs_per_level: u32::try_from(body.take_varint()?).ok()?,
+            space_amplification_percent: u32::try_from(body.take_varint()?).ok()?,
+        }),
+        _ => None,
+    }
 }
 
 fn take_bool(body: &mut Decoder<'_>) -> Option<bool> {

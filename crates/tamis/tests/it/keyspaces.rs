@@ -179,6 +179,7 @@ fn making_and_dropping_survive_the_machine_when_the_calls_return() {
 fn options_stay_with_their_keyspace() {
     let vfs = MemVfs::new();
     let options = KeyspaceOptions {
+        layout: tamis::Layout::tiered(),
         memtable_bytes: 1 << 20,
         block_bytes: 8192,
         table_bytes: 3 << 20,

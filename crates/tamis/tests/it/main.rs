@@ -20,6 +20,7 @@ mod golden_db;
 mod ingest;
 mod keyspaces;
 mod kill;
+mod layout;
 mod log_segments;
 mod model;
 mod open_files;

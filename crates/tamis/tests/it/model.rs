@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use tamis::{Db, Durability, Keyspace, KeyspaceOptions, Scan, Snapshot, WriteBatch};
+use tamis::{Db, Durability, Keyspace, KeyspaceOptions, Layout, Scan, Snapshot, WriteBatch};
 use tamis_vfs::MemVfs;
 
 use crate::support::{FILTERS, Random, filters, inline_options, open_in_memory, small_keyspace};
@@ -108,6 +108,8 @@ fn check_walk(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut Rando
     }
 }
 
+const TIERED: Layout = Layout::Tiered { runs_per_level: 2, space_amplification_percent: 150 };
+
 struct World {
     /// The filters of all tables: a row of [`FILTERS`].
     filters: &'static str,
@@ -124,7 +126,8 @@ impl World {
     }
 
     fn keyspace(&self, index: usize) -> Keyspace {
-        let options = KeyspaceOptions { filters: filters(self.filters), ..small_keyspace() };
+        let layout = [Layout::Leveled, TIERED][index];
+        let options = KeyspaceOptions { filters: filters(self.filters), layout, ..small_keyspace() };
         self.db().get_or_create_keyspace(&format!("k{index}"), options).unwrap()
     }
 
@@ -173,7 +176,7 @@ impl World {
                 let bounds = bounds(random);
                 self.db().compact_range(&keyspace, bounds).unwrap();
             }
-            96 if random.below(2) == 0 => self.reopen(),
+            96 if random.below(2) == 0 => self.reopen(Some(random)),
             96 => self.ingest(index, random),
             97..98 => {
                 let report = self.db().verify().unwrap();
@@ -279,10 +282,17 @@ impl World {
         self.db().ingest(&keyspace, &tables).unwrap();
     }
 
-    fn reopen(&mut self) {
+    /// Closes and opens the store, now and then with other layouts.
+    fn reopen(&mut self, random: Option<&mut Random>) {
         self.snapshots.clear();
+        let names = self.db().keyspace_names();
         self.db.take().unwrap().close().unwrap();
-        self.db = Some(open_in_memory(&self.vfs, inline_options()).unwrap());
+        let mut options = inline_options();
+        if let Some(random) = random.filter(|random| random.0 % 3 == 0) {
+            let layout = |random: &mut Random| [Layout::Leveled, TIERED][random.below(2) as usize];
+            options.change_layouts = names.into_iter().map(|name| (name, layout(random))).collect();
+        }
+        self.db = Some(open_in_memory(&self.vfs, options).unwrap());
     }
 }
 
@@ -297,7 +307,7 @@ fn run(seed: u64, step_count: usize) {
     for _ in 0..step_count {
         world.step(&mut random);
     }
-    world.reopen();
+    world.reopen(None);
     for index in 0..2 {
         let all = (Bound::Unbounded, Bound::Unbounded);
         check_scan(world.keyspace(index).range(all.clone()), &world.models[index], &all, &mut random);

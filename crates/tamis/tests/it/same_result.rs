@@ -9,8 +9,8 @@ use std::{
 };
 
 use tamis::{
-    Compression, Db, Durability, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Scan, Snapshot,
-    WriteBatch,
+    Compression, Db, Durability, Filters, Keyspace, KeyspaceOptions, Layout, Options, Runtime, Scan,
+    Snapshot, WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs, OsVfs, Vfs};
 
@@ -165,6 +165,8 @@ fn note_value(out: &mut String, value: Option<&[u8]>) {
 struct Setup {
     options: Options,
     keyspace: KeyspaceOptions,
+    /// The layouts to which the opens after the first one change the keyspace, in turn.
+    layouts: Vec<Layout>,
     /// On the operating system's files, not in memory.
     is_on_disk: bool,
 }
@@ -174,6 +176,7 @@ struct World {
     folder: PathBuf,
     setup: Setup,
     open: Option<(Db, Keyspace)>,
+    open_count: usize,
     snapshots: Vec<Snapshot>,
 }
 
@@ -183,7 +186,14 @@ impl World {
             0 => Runtime::deterministic(3),
             _ => Runtime { seed: 3, ..Runtime::system() },
         };
-        let options = self.setup.options.clone();
+        let mut options = self.setup.options.clone();
+        if let Some(turn) = self.open_count.checked_sub(1)
+            && !self.setup.layouts.is_empty()
+        {
+            let layout = self.setup.layouts[turn % self.setup.layouts.len()];
+            options.change_layouts = vec![("k".to_owned(), layout)];
+        }
+        self.open_count += 1;
         let db = Db::open_on(Arc::clone(&self.vfs), &self.folder, options, runtime).unwrap();
         let keyspace = db.get_or_create_keyspace("k", self.setup.keyspace.clone()).unwrap();
         self.open = Some((db, keyspace));
@@ -283,7 +293,8 @@ fn transcript(setup: &Setup, operations: &[Operation]) -> Vec<String> {
         Some(folder) => (Arc::new(OsVfs), folder.path().join("db")),
         None => (Arc::new(MemVfs::new()), Path::new(FOLDER).to_path_buf()),
     };
-    let mut world = World { vfs, folder: path, setup: setup.clone(), open: None, snapshots: Vec::new() };
+    let mut world =
+        World { vfs, folder: path, setup: setup.clone(), open: None, open_count: 0, snapshots: Vec::new() };
     world.open();
     let mut outputs = Vec::with_capacity(operations.len());
     for operation in operations {
@@ -307,6 +318,7 @@ fn base() -> Setup {
             table_bytes: 64 << 10,
             ..KeyspaceOptions::default()
         },
+        layouts: Vec::new(),
         is_on_disk: false,
     }
 }
@@ -331,6 +343,15 @@ fn random_setup(random: &mut Random) -> Setup {
     keyspace.key_column = pick(&[0, 1]) == 1;
     keyspace.size_ratio = pick(&[2, 3, 10, 20]) as u32;
     keyspace.level0_runs = pick(&[1, 2, 4, 8]) as u32;
+    let mut layout = || match pick(&[0, 1]) {
+        0 => Layout::Leveled,
+        _ => Layout::Tiered {
+            runs_per_level: pick(&[2, 3, 4]) as u32,
+            space_amplification_percent: pick(&[25, 100, 1_000]) as u32,
+        },
+    };
+    keyspace.layout = layout();
+    setup.layouts = (0..3).map(|_| layout()).collect();
     keyspace.compression =
         (0..pick(&[0, 1, 3])).map(|_| compressions[pick(&[0, 1, 2, 3]) as usize]).collect();
     let rows: Vec<_> = (0..FILTERS.len() as u64).collect();
@@ -373,6 +394,14 @@ fn chosen_setups() -> Vec<Setup> {
     add(&|setup| (setup.keyspace.size_ratio, setup.keyspace.level0_runs) = (2, 1));
     add(&|setup| (setup.keyspace.size_ratio, setup.keyspace.level0_runs) = (20, 8));
     add(&|setup| setup.options.workers = 2);
+    for layout in [
+        Layout::tiered(),
+        Layout::Tiered { runs_per_level: 2, space_amplification_percent: 10_000 },
+        Layout::Tiered { runs_per_level: 64, space_amplification_percent: 25 },
+    ] {
+        add(&|setup| setup.keyspace.layout = layout);
+        add(&|setup| (setup.keyspace.level0_runs, setup.layouts) = (1, vec![layout, Layout::Leveled]));
+    }
     for key_count in [1, 3] {
         add(&|setup| setup.options.deleted_range_keys = key_count);
     }

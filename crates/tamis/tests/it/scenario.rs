@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use tamis::{Db, Durability, Keyspace, KeyspaceOptions, WriteBatch};
+use tamis::{Db, Durability, Keyspace, KeyspaceOptions, Layout, WriteBatch};
 
 use crate::support::{Random, small_keyspace};
 
@@ -80,13 +80,17 @@ pub(crate) fn new_state() -> State {
     State::from([("default".to_owned(), Entries::new())])
 }
 
-/// The options of a keyspace of a scenario: half of them compress and have key columns.
+/// The options of a keyspace that a scenario makes: some of them compress, keep key columns and are tiered.
 pub(crate) fn keyspace_options(name: &str) -> KeyspaceOptions {
     let compression = match name {
         "b" => vec![tamis::Compression::None, tamis::Compression::Lz4, tamis::Compression::Zstd(1)],
         _ => vec![tamis::Compression::None],
     };
-    KeyspaceOptions { compression, key_column: name == "b", ..small_keyspace() }
+    let layout = match name {
+        "b" => Layout::Tiered { runs_per_level: 2, space_amplification_percent: 100 },
+        _ => Layout::Leveled,
+    };
+    KeyspaceOptions { compression, key_column: name == "b", layout, ..small_keyspace() }
 }
 
 /// A value that no other write has.

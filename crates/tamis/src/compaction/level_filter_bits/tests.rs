@@ -27,7 +27,9 @@ fn version(counts: [u64; 3]) -> Arc<KeyspaceVersion> {
 fn optimal_bits_have_fewer_false_positives_than_equal_bits() {
     let counts = [10_000, 100_000, 1_000_000];
     let version = version(counts);
-    let rewritten = |level, number, count| bits_of_level(&version, level, count, &[number], 10.0);
+    let rewritten = |level, number, count| {
+        bits_of_level(&version, (level, if level == 0 { 99 } else { 0 }), count, &[number], 10.0)
+    };
     let bits = [rewritten(0, 1, counts[0]), rewritten(14, 2, counts[1]), rewritten(15, 3, counts[2])];
     assert!(bits[0] > bits[1] && bits[1] > bits[2] && bits[2] < 10.0, "{bits:?}");
     let spent: f64 = bits.iter().zip(counts).map(|(bits, count)| f64::from(*bits) * count as f64).sum();
@@ -39,7 +41,7 @@ fn optimal_bits_have_fewer_false_positives_than_equal_bits() {
 #[test]
 fn a_new_run_of_level_0_counts_in_addition_to_the_others() {
     let version = version([10_000, 100_000, 1_000_000]);
-    let bits = bits_of_level(&version, 0, 10_000, &[], 10.0);
+    let bits = bits_of_level(&version, (0, 100), 10_000, &[], 10.0);
     assert!(bits > 12.0, "{bits}");
-    assert_eq!(bits_of_level(&version, 0, 10, &[], 10.0), 10.0);
+    assert_eq!(bits_of_level(&version, (0, 100), 10, &[], 10.0), 10.0);
 }

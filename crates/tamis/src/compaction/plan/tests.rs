@@ -32,6 +32,7 @@ fn plan_of(state: &Catalog, action: Action) -> Plan {
         inputs,
         trivial_moves,
         output_level: 14,
+        output_run_age: LEVELED_RUN_AGE,
         depth: 1,
         score: 1.0,
     };

@@ -9,17 +9,23 @@
 //!    and the table would not overlap too much of the level below. Next to a merge of L0, tables that overlap none of the
 //!    merged ones are moved; only the others add tables of the base level to the merge.
 //! 5. Garbage: `leveled/garbage.rs`.
+//! 6. Change of layout: a deeper level that still has runs of the tiered layout is *foreign*. All of its runs become one, from the
+//!    shallowest level on; they are merged, or moved if they are disjoint. Until then nothing is compacted into or out of the level, and
+//!    neither garbage nor a requested range is compacted in its partition.
 
-pub(super) mod garbage;
+mod garbage;
 
 use std::sync::Arc;
 
-use self::garbage::Garbage;
-use super::{RangePick, Strategy};
+use super::{
+    Due, RangePick, Strategy,
+    garbage::Garbage,
+    plan_parts::{are_disjoint, bytes_of, input, input_of, span_of},
+};
 use crate::{
     compaction::{
-        plan::{Action, InProgress, Plan, PlanInput, PlanSpec, RangeRequest, Reason},
-        targets::{LevelTargets, PickerConfig},
+        plan::{Action, InProgress, Plan, PlanSpec, RangeRequest, Reason},
+        targets::{LevelTargets, PickerConfig, leveled_pending_bytes},
     },
     version::{
         handle::Table,
@@ -67,6 +73,29 @@ impl<'a> Leveled<'a> {
         bytes as f64 / self.targets.of(level).max(1) as f64
     }
 
+    /// Whether a level below L0 has runs of another layout.
+    fn is_foreign(&self, level: usize) -> bool {
+        let runs = self.partition.level(level).map_or(&[][..], |level| level.runs());
+        level > 0 && runs.iter().any(|run| run.age() != LEVELED_RUN_AGE)
+    }
+
+    /// The first level that has runs of another layout.
+    fn first_foreign(&self) -> Option<usize> {
+        (1..self.partition.levels.len()).find(|&level| self.is_foreign(level))
+    }
+
+    /// Makes one run of all runs of a foreign level.
+    fn pick_conversion(&self, level: usize, reason: Reason, score: f64) -> Option<Plan> {
+        let runs: Vec<_> = self.partition.level(level)?.runs().iter().collect();
+        if runs.iter().any(|run| self.in_progress.holds_any(run.tables())) {
+            return None;
+        }
+        let action = if are_disjoint(&runs) { Action::Move } else { Action::Merge };
+        let mut spec = self.spec(action, reason, score, level);
+        spec.inputs = runs.iter().map(|run| input(level, run.age(), run.tables())).collect();
+        self.plan(spec)
+    }
+
     fn run_of(&self, level: usize) -> Option<&'a Run> {
         self.partition.level(level)?.run(LEVELED_RUN_AGE).map(Arc::as_ref)
     }
@@ -77,6 +106,9 @@ impl<'a> Leveled<'a> {
 
     /// The overlapping tables of the output level; `None` if running jobs use them or write to their range.
     fn free_overlap(&self, output_level: usize, bounds: KeyBounds<'_>) -> Option<&'a [Arc<Table>]> {
+        if self.is_foreign(output_level) {
+            return None;
+        }
         let overlap = self.within(output_level, bounds);
         // The range of the outputs is that of all inputs.
         let all = overlap.iter().map(|table| table.bounds()).chain([bounds]);
@@ -90,6 +122,7 @@ impl<'a> Leveled<'a> {
     fn is_free_between(&self, level: usize, output_level: usize, bounds: KeyBounds<'_>) -> bool {
         (level + 1..output_level).all(|between| {
             self.within(between, bounds).is_empty()
+                && !self.is_foreign(between)
                 && !self.in_progress.writes_within(self.partition.id, between, bounds)
         })
     }
@@ -100,7 +133,16 @@ impl<'a> Leveled<'a> {
 
     fn spec(&self, action: Action, reason: Reason, score: f64, output_level: usize) -> PlanSpec {
         let depth = self.targets.depth(output_level);
-        PlanSpec { action, reason, inputs: Vec::new(), trivial_moves: Vec::new(), output_level, depth, score }
+        PlanSpec {
+            action,
+            reason,
+            inputs: Vec::new(),
+            trivial_moves: Vec::new(),
+            output_level,
+            output_run_age: LEVELED_RUN_AGE,
+            depth,
+            score,
+        }
     }
 
     /// Whether a table that overlaps nothing in the output level can be moved there without a rewrite.
@@ -309,27 +351,43 @@ impl<'a> Leveled<'a> {
 }
 
 impl Strategy for Leveled<'_> {
-    fn due_levels(&self) -> Vec<(f64, usize)> {
+    fn due(&self) -> Vec<Due> {
         let scores = (0..self.config.level_count - 1).map(|level| (self.score(level), level));
-        scores.filter(|(score, _)| *score >= 1.0).collect()
+        let scores = scores.filter(|(score, level)| *score >= 1.0 && !self.is_foreign(*level));
+        let reason = |level| if level == 0 { Reason::Level0 } else { Reason::Size };
+        let due = scores.map(|(score, level)| Due { score, level, reason: reason(level) });
+        // L0 may have to wait for it.
+        let conversion = self.first_foreign().map(|level| Due {
+            score: self.score(0).max(1.0),
+            level,
+            reason: Reason::Layout,
+        });
+        due.chain(conversion).collect()
     }
 
-    fn pick_level(&self, level: usize, score: f64) -> Option<Plan> {
-        match level {
-            0 => self.pick_level0(Reason::Level0, score, None),
-            _ => self.pick_deeper_level(level, score),
+    fn pick_due(&self, due: &Due) -> Option<Plan> {
+        match due.reason {
+            Reason::Level0 => self.pick_level0(Reason::Level0, due.score, None),
+            Reason::Layout => self.pick_conversion(due.level, Reason::Layout, due.score),
+            _ => self.pick_deeper_level(due.level, due.score),
         }
     }
 
-    fn pick_deleted_tables(&self, garbage: &Garbage<'_>) -> Option<Plan> {
-        self.deleted_tables(garbage)
+    fn pick_garbage(&self, garbage: &Garbage<'_>) -> Option<Plan> {
+        if self.first_foreign().is_some() { None } else { self.best_garbage(garbage) }
     }
 
-    fn pick_garbage(&self, garbage: &Garbage<'_>) -> Option<Plan> {
-        self.best_garbage(garbage)
+    fn pending_bytes(&self) -> u64 {
+        let foreign = (1..self.partition.levels.len()).filter(|&level| self.is_foreign(level));
+        let foreign = foreign.filter_map(|level| self.partition.level(level)).map(|level| level.bytes());
+        leveled_pending_bytes(self.partition, self.config) + foreign.sum::<u64>()
     }
 
     fn pick_range(&self, request: &RangeRequest) -> RangePick {
+        if let Some(level) = self.first_foreign() {
+            let plan = self.pick_conversion(level, request.reason, 1.0);
+            return plan.map_or(RangePick::Blocked, |plan| RangePick::Plan(Box::new(plan)));
+        }
         let bounds = request.bounds();
         let is_meant = |table: &Table| table.summary().smallest_sequence <= request.sequence_max;
         let newest = self.partition.level(0).and_then(|level0| {
@@ -353,24 +411,6 @@ impl Strategy for Leveled<'_> {
         }
         if is_blocked { RangePick::Blocked } else { self.pick_rewrite(deepest, request) }
     }
-}
-
-/// The keys of runs; `None` for none.
-fn span_of(runs: &[&Arc<Run>]) -> Option<KeySpan> {
-    KeySpan::around(runs.iter().flat_map(|run| run.tables()).map(|table| table.bounds()))
-}
-
-/// `None` for no tables.
-fn input_of(level: usize, run_age: u64, tables: Vec<Arc<Table>>) -> Option<PlanInput> {
-    (!tables.is_empty()).then_some(PlanInput { level, run_age, tables })
-}
-
-fn input(level: usize, run_age: u64, tables: &[Arc<Table>]) -> PlanInput {
-    PlanInput { level, run_age, tables: tables.to_vec() }
-}
-
-fn bytes_of(tables: &[Arc<Table>]) -> u64 {
-    tables.iter().map(|table| table.file_bytes()).sum()
 }
 
 /// The weight of a table: its bytes, up to three times as many if it holds only tombstones, because the deleted entries are dropped

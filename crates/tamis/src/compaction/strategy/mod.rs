@@ -1,7 +1,7 @@
 //! Decides what to compact: a pure function of a version, the running jobs, the read points and the options.
 //!
-//! A [`Strategy`] decides for one partition; the layout of the keyspace selects it ([`leveled`]). The functions of this
-//! file compare the decisions for all partitions:
+//! A [`Strategy`] decides for one partition; the layout of the keyspace selects it ([`leveled`],
+//! [`tiered`]). The functions of this file compare the decisions for all partitions:
 //!
 //! 1. Tables that range tombstones delete as a whole are dropped before anything else, in every layout.
 //! 2. Then the level with the highest score that can be compacted alongside the running jobs is taken; a score below 1 is not due.
@@ -11,35 +11,51 @@
 //!
 //! Cost: O(tables x log tables) per call.
 
+mod garbage;
 mod leveled;
+mod plan_parts;
+mod tiered;
 
-use self::leveled::{Leveled, garbage::Garbage};
+use self::{
+    garbage::{Garbage, pick_deleted_tables},
+    leveled::Leveled,
+    tiered::Tiered,
+};
 use super::{
-    plan::{InProgress, Plan, RangeRequest},
+    plan::{InProgress, Plan, RangeRequest, Reason},
     targets::PickerConfig,
 };
 use crate::{
     key::Sequence,
+    options::Layout,
     steps::{self, Step},
     version::version::{KeyspaceVersion, Partition},
 };
 
 /// The decisions for one partition. Every plan that a strategy returns can begin alongside the running jobs.
 trait Strategy {
-    /// The levels that are due, each with its score, which is at least 1. Tables of running jobs do not count.
-    fn due_levels(&self) -> Vec<(f64, usize)>;
+    /// The compactions that are due. Tables of running jobs do not count.
+    fn due(&self) -> Vec<Due>;
 
-    /// A compaction of a level that is due with this score; `None` if running jobs prevent it.
-    fn pick_level(&self, level: usize, score: f64) -> Option<Plan>;
-
-    /// The removal of the tables whose entries are all deleted by range tombstones.
-    fn pick_deleted_tables(&self, garbage: &Garbage<'_>) -> Option<Plan>;
+    /// The plan of a due compaction; `None` if running jobs prevent it.
+    fn pick_due(&self, due: &Due) -> Option<Plan>;
 
     /// The plan that reclaims the greatest share of the bytes that it rewrites, if it is due. Its score is that share.
     fn pick_garbage(&self, garbage: &Garbage<'_>) -> Option<Plan>;
 
     /// The next step of the compaction of a range.
     fn pick_range(&self, request: &RangeRequest) -> RangePick;
+
+    /// Approximate bytes that the due compactions, and those that follow from them, read and write.
+    fn pending_bytes(&self) -> u64;
+}
+
+/// A compaction that is due for the runs or bytes of a level.
+struct Due {
+    /// At least 1; the greatest is the most urgent.
+    score: f64,
+    level: usize,
+    reason: Reason,
 }
 
 /// The next step of a requested compaction.
@@ -59,7 +75,17 @@ fn strategy_of<'a>(
     in_progress: &'a InProgress,
     config: &'a PickerConfig,
 ) -> Box<dyn Strategy + 'a> {
-    Box::new(Leveled::new(keyspace, partition, in_progress, config))
+    match config.layout {
+        Layout::Leveled => Box::new(Leveled::new(keyspace, partition, in_progress, config)),
+        Layout::Tiered { runs_per_level, space_amplification_percent } => Box::new(Tiered {
+            keyspace,
+            partition,
+            in_progress,
+            config,
+            runs_per_level: runs_per_level as usize,
+            space_amplification_percent: space_amplification_percent.into(),
+        }),
+    }
 }
 
 /// The most urgent compaction that can begin now. `read_points` are those of a job that begins now (`drop_rules.rs`).
@@ -91,19 +117,22 @@ fn pick_by(
     if cfg!(test) {
         steps::count(Step::PickedTable, version.tables().count());
     }
+    let garbage = Garbage::new(read_points);
+    let deleted = |partition| pick_deleted_tables(version.id, partition, in_progress, &garbage);
+    if let Some(plan) = version.partitions.iter().map(AsRef::as_ref).find_map(deleted) {
+        return Some(plan);
+    }
     let partitions = version.partitions.iter();
     let strategies: Vec<_> =
         partitions.map(|partition| strategy_of(version.id, partition, in_progress, config)).collect();
-    let garbage = Garbage::new(read_points);
-    if let Some(plan) = strategies.iter().find_map(|strategy| strategy.pick_deleted_tables(&garbage)) {
-        return Some(plan);
-    }
     let mut due = Vec::new();
     for strategy in &strategies {
-        due.extend(strategy.due_levels().into_iter().map(|(score, level)| (score, level, strategy)));
+        due.extend(strategy.due().into_iter().map(|due| (due, strategy)));
     }
-    due.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
-    let plan = due.into_iter().find_map(|(score, level, strategy)| strategy.pick_level(level, score));
+    due.sort_by(|(left, _), (right, _)| {
+        right.score.total_cmp(&left.score).then(left.level.cmp(&right.level))
+    });
+    let plan = due.into_iter().find_map(|(due, strategy)| strategy.pick_due(&due));
     plan.or_else(|| {
         let plans = strategies.iter().filter_map(|strategy| strategy.pick_garbage(&garbage));
         plans.max_by(|left, right| left.score.total_cmp(&right.score))
@@ -126,6 +155,14 @@ pub(crate) fn pick_range(
         }
     }
     if is_blocked { RangePick::Blocked } else { RangePick::Done }
+}
+
+/// Approximate bytes that compactions of a keyspace must still read and write.
+pub(crate) fn pending_bytes(version: &KeyspaceVersion) -> u64 {
+    let (in_progress, config) = (InProgress::default(), PickerConfig::new(&version.options));
+    let strategies = version.partitions.iter();
+    let strategies = strategies.map(|partition| strategy_of(version.id, partition, &in_progress, &config));
+    strategies.map(|strategy| strategy.pending_bytes()).sum()
 }
 
 #[cfg(test)]

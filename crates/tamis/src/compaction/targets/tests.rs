@@ -1,9 +1,13 @@
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
 use super::*;
-use crate::version::{
-    level::LEVELED_RUN_AGE,
-    test_support::{add, catalog_of, place, summary},
+use crate::{
+    compaction::strategy::pending_bytes,
+    version::{
+        level::LEVELED_RUN_AGE,
+        test_support::{add, catalog_of, place, summary},
+        version::KeyspaceVersion,
+    },
 };
 
 /// A version whose levels have these sizes in bytes.

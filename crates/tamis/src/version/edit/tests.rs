@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    options::{Compression, Filters},
+    options::{Compression, Filters, Layout},
     version::test_support::{place, summary},
 };
 
@@ -16,6 +16,7 @@ fn options() -> KeyspaceOptions {
         key_column: true,
         size_ratio: 4,
         level0_runs: 2,
+        layout: Layout::Tiered { runs_per_level: 3, space_amplification_percent: 200 },
     }
 }
 
@@ -165,6 +166,10 @@ fn unknown_changes_are_ignored_only_if_their_flags_allow_it() {
 fn options_outside_their_bounds_are_refused() {
     for bad in [
         KeyspaceOptions { size_ratio: 1, ..options() },
+        KeyspaceOptions {
+            layout: Layout::Tiered { runs_per_level: 65, space_amplification_percent: 200 },
+            ..options()
+        },
         KeyspaceOptions { filters: Filters::bits(f32::NAN), ..options() },
         KeyspaceOptions { compression: vec![Compression::Zstd(77)], ..options() },
     ] {

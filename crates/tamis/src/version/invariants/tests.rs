@@ -4,6 +4,7 @@ use tamis_workload::SplitMix64;
 
 use super::*;
 use crate::{
+    options::KeyspaceOptions,
     table::properties::TableSummary,
     version::{
         catalog::{Applied, Catalog},
@@ -26,7 +27,10 @@ fn partition_at(id: u64, lower: &str) -> Change {
 fn apply(catalog: &Catalog, changes: Vec<Change>) -> Applied {
     let applied = catalog.apply(&VersionEdit { changes: changes.clone() }, &Arc::default()).unwrap();
     let (of_edit, of_all) = (applied.check_invariants(), applied.catalog.check_invariants());
-    assert_eq!(of_edit.is_some(), of_all.is_some(), "{of_edit:?} {of_all:?} after {changes:?}");
+    // A version may have runs of another layout, but an edit must not add to them.
+    let is_of_layout = of_edit.as_ref().is_some_and(|violation| violation.contains("leveled layout"));
+    let is_alike = of_edit.is_some() == of_all.is_some() || is_of_layout;
+    assert!(is_alike, "{of_edit:?} {of_all:?} after {changes:?}");
     applied
 }
 
@@ -45,22 +49,21 @@ fn a_valid_version_breaks_no_invariant() {
 }
 
 #[test]
-fn each_violation_is_named_by_both_checks() {
+fn each_violation_is_named() {
     let low =
         |number, keys: (&str, &str)| -> (_, TableSummary) { (place(3, 0), summary(number, keys, 9, (1, 2))) };
     let broken = |changes: Vec<(_, TableSummary)>| {
         let changes = changes.into_iter().map(|(place, summary)| add(place, summary)).collect();
         let applied = apply(&catalog_of(Vec::new(), &Arc::default()), changes);
-        let (of_edit, of_all) = (applied.check_invariants(), applied.catalog.check_invariants());
-        assert_eq!(of_edit, of_all);
-        of_edit.unwrap_or_default()
+        applied.check_invariants().unwrap_or_default()
     };
     assert!(broken(vec![low(1, ("a", "d")), low(2, ("d", "f"))]).contains("overlap"));
     let two_runs = vec![
         (place(3, 0), summary(1, ("a", "b"), 9, (1, 1))),
         (place(3, 1), summary(2, ("x", "y"), 9, (2, 2))),
     ];
-    assert!(broken(two_runs).contains("2 runs at level 3"));
+    assert!(broken(two_runs.clone()).contains("2 runs at level 3"));
+    assert!(broken(two_runs.get(1..).unwrap().to_vec()).contains("of age 1"));
     let old_entries = vec![
         (place(0, 5), summary(1, ("a", "d"), 9, (1, 1))),
         (place(0, 4), summary(2, ("b", "c"), 9, (2, 2))),
@@ -135,7 +138,7 @@ fn random_changes(random: &mut SplitMix64, catalog: &Catalog, next: &mut u64) ->
         let summary = summary(*next, (&keys.0, &keys.1), 9, (first, first + random.below(3)));
         let (level, age) = match random.below(4) {
             0 => (2, 0),
-            1 => (3, random.below(8) / 7),
+            1 => (3, random.below(8) / 5),
             _ => (0, random.below(4)),
         };
         changes.push(add(place(level, age), summary));
@@ -153,6 +156,10 @@ fn the_check_of_an_edit_agrees_with_the_check_of_everything() {
     for seed in 0..300 {
         let mut random = SplitMix64::new(seed);
         let mut catalog = catalog_of(Vec::new(), &Arc::default());
+        if seed % 2 == 0 {
+            let options = KeyspaceOptions { layout: Layout::tiered(), ..KeyspaceOptions::default() };
+            catalog = apply(&catalog, vec![Change::SetOptions { keyspace: 1, options }]).catalog;
+        }
         let mut next = 0;
         for _ in 0..40 {
             let changes = random_changes(&mut random, &catalog, &mut next);

@@ -197,6 +197,7 @@ fn golden_manifests_of_older_versions_are_read() {
             match change {
                 Change::AdvanceCounters(counters) => counters.next_run_id = 0,
                 Change::SetView { view, .. } => *view = None,
+                Change::CreateKeyspace { options, .. } => options.layout = crate::options::Layout::Leveled,
                 _ => {}
             }
         }

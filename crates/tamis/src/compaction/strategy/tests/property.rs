@@ -4,13 +4,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     sync::Arc,
 };
 
 use super::super::{RangePick, pick, pick_during_bulk_load, pick_range};
 use crate::{
     compaction::plan::{Action, InProgress, Plan, RangeRequest, Reason},
-    options::KeyspaceOptions,
+    options::{KeyspaceOptions, Layout},
     table::properties::TableSummary,
     version::{
         catalog::Catalog,
@@ -107,8 +108,22 @@ impl Store {
     fn apply(&mut self, changes: Vec<Change>) {
         let applied =
             self.state.apply(&VersionEdit { changes }, &self.obsolete_files).expect("the edit fits");
+        assert_eq!(applied.check_invariants(), None);
         self.state = applied.catalog;
         assert_eq!(self.state.check_invariants(), None);
+    }
+
+    /// Changes the layout, as an open does: no job is running.
+    fn set_layout(&mut self, layout: Layout) {
+        let options = KeyspaceOptions { layout, ..(*self.version().options).clone() };
+        self.apply(vec![Change::SetOptions { keyspace: 1, options }]);
+    }
+
+    /// The number of runs of each level.
+    fn run_counts(&self) -> Vec<usize> {
+        let version = self.version();
+        let levels = &version.partitions.first().expect("one partition").levels;
+        levels.iter().map(|level| level.runs().len()).collect()
     }
 
     fn flush(&mut self, keys: impl Iterator<Item = u32>) {
@@ -234,40 +249,95 @@ impl Jobs {
     }
 }
 
+fn tiered(random: &mut Random) -> Layout {
+    Layout::Tiered {
+        runs_per_level: 2 + random.below(4) as u32,
+        space_amplification_percent: 25 + random.below(400) as u32,
+    }
+}
+
+/// Flushes at random while up to four jobs run; now and then a part of the range is compacted on request.
+fn write_at_random(store: &mut Store, random: &mut Random, key_count: u64, rounds: usize) {
+    let mut jobs = Jobs::default();
+    for round in 0..rounds {
+        let start = random.below(key_count) as u32;
+        if random.below(4) == 0 {
+            // In key order, as a load does.
+            store.flush((0..16).map(|offset| (start + offset) % key_count as u32));
+        } else {
+            let keys: Vec<u32> = (0..16).map(|_| random.below(key_count) as u32).collect();
+            store.flush(keys.into_iter());
+        }
+        if jobs.running.len() < 4
+            && let Some(plan) = pick(&store.version(), &jobs.in_progress, &[store.sequence])
+        {
+            jobs.begin(store, plan);
+        }
+        if random.below(8) == 0 {
+            let bound = || Bound::Included(key(start).into_bytes());
+            let request = RangeRequest { lower: bound(), upper: bound(), ..whole_range(store) };
+            if let RangePick::Plan(plan) = pick_range(&store.version(), &jobs.in_progress, &request) {
+                jobs.begin(store, *plan);
+            }
+        }
+        if random.below(2) == 0 {
+            jobs.end_one(store, random);
+        }
+        if round % 10 == 0 {
+            store.check_reads();
+        }
+    }
+    jobs.drain(store, random);
+    store.check_reads();
+    assert!(pick(&store.version(), &jobs.in_progress, &[store.sequence]).is_none());
+}
+
 #[test]
 fn random_writes_with_jobs_side_by_side_keep_order_and_converge() {
     for seed in 0..12 {
         let mut random = Random(seed);
         let mut store = Store::new(options(&mut random));
-        let mut jobs = Jobs::default();
         let key_count = 200 + random.below(3000);
-        for round in 0..120 {
-            let start = random.below(key_count) as u32;
-            if random.below(4) == 0 {
-                // In key order, as a load does.
-                store.flush((0..16).map(|offset| (start + offset) % key_count as u32));
-            } else {
-                let keys: Vec<u32> = (0..16).map(|_| random.below(key_count) as u32).collect();
-                store.flush(keys.into_iter());
-            }
-            if jobs.running.len() < 4
-                && let Some(plan) = pick(&store.version(), &jobs.in_progress, &[store.sequence])
-            {
-                jobs.begin(&store, plan);
-            }
-            if random.below(2) == 0 {
-                jobs.end_one(&mut store, &mut random);
-            }
-            if round % 10 == 0 {
-                store.check_reads();
-            }
-        }
-        jobs.drain(&mut store, &mut random);
-        store.check_reads();
+        write_at_random(&mut store, &mut random, key_count, 120);
         let version = store.version();
-        assert!(pick(&version, &jobs.in_progress, &[store.sequence]).is_none());
         let runs = version.partitions.first().expect("one").level(0).map_or(0, |level| level.runs().len());
         assert!(runs < version.options.level0_runs as usize, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_tiered_store_keeps_order_and_fewer_runs_than_a_level_is_merged_at() {
+    for seed in 0..24 {
+        let mut random = Random(seed);
+        let layout = tiered(&mut random);
+        let mut store = Store::new(KeyspaceOptions { layout, ..options(&mut random) });
+        let key_count = 200 + random.below(3000);
+        write_at_random(&mut store, &mut random, key_count, 160);
+        let Layout::Tiered { runs_per_level, .. } = layout else { panic!("tiered") };
+        let version = store.version();
+        for (level, &count) in store.run_counts().iter().enumerate() {
+            let trigger = if level == 0 { version.options.level0_runs } else { runs_per_level };
+            assert!(count < trigger as usize, "seed {seed}: {count} runs at level {level}");
+        }
+    }
+}
+
+/// Compactions lead from each layout to the other; every key is readable after each step.
+#[test]
+fn a_store_changes_its_layout_by_ordinary_compactions() {
+    for seed in 0..24 {
+        let mut random = Random(seed);
+        let mut store = Store::new(options(&mut random));
+        let key_count = 200 + random.below(3000);
+        for _ in 0..6 {
+            let layout = if random.below(2) == 0 { Layout::Leveled } else { tiered(&mut random) };
+            store.set_layout(layout);
+            write_at_random(&mut store, &mut random, key_count, 30);
+            if layout == Layout::Leveled {
+                let counts = store.run_counts();
+                assert!(counts.iter().skip(1).all(|count| *count < 2), "seed {seed}: {counts:?}");
+            }
+        }
     }
 }
 
@@ -336,11 +406,117 @@ fn a_random_fill_of_26_memtables_writes_each_entry_less_than_three_times() {
     assert!(times < 3.0, "each entry is written {times:.2} times");
 }
 
+/// Keys that no other index has, in an order that looks random.
+fn spread_key(index: u32) -> u32 {
+    index.wrapping_mul(0x9E37_79B1) % (1 << 26)
+}
+
+/// After n flushes, the numbers of runs of the levels are the digits of n to the base of the runs per level, and each entry was
+/// written once by its flush and once per level that it has reached.
 #[test]
-fn a_compacted_range_ends_in_one_level() {
-    for seed in 0..8 {
+fn a_tiered_fill_has_the_runs_and_the_writes_of_the_formula() {
+    for runs_per_level in [2_u64, 3, 4, 10] {
+        let mut random = Random(runs_per_level);
+        let mut store = Store::new(KeyspaceOptions {
+            memtable_bytes: 64 << 10,
+            table_bytes: 64 << 10,
+            level0_runs: runs_per_level as u32,
+            layout: Layout::Tiered {
+                runs_per_level: runs_per_level as u32,
+                space_amplification_percent: 10_000,
+            },
+            ..KeyspaceOptions::default()
+        });
+        let flush_bytes = 16 * ENTRY_BYTES;
+        let mut expected_bytes = 0;
+        for count in 1..=210_u64 {
+            let first = (count as u32 - 1) * 16;
+            store.flush((first..first + 16).map(spread_key));
+            Jobs::default().drain(&mut store, &mut random);
+            let mut digits = Vec::new();
+            let mut rest = count;
+            while rest > 0 {
+                digits.push((rest % runs_per_level) as usize);
+                rest /= runs_per_level;
+            }
+            assert_eq!(store.run_counts(), digits, "{count} flushes, {runs_per_level} runs per level");
+            let merged =
+                (1..).map(|level| runs_per_level.pow(level)).take_while(|of_run| count % of_run == 0);
+            expected_bytes += flush_bytes * (1 + merged.sum::<u64>());
+            assert_eq!(store.written_bytes, expected_bytes, "{count} flushes");
+        }
+        store.check_reads();
+    }
+}
+
+/// However often keys are overwritten, the runs below L0 that are newer than the oldest take at most the given share of its bytes.
+#[test]
+fn a_tiered_store_bounds_the_space_of_overwritten_entries() {
+    for percent in [25, 100, 300] {
+        let mut random = Random(u64::from(percent));
+        let layout = Layout::Tiered { runs_per_level: 8, space_amplification_percent: percent };
+        let mut store = Store::new(KeyspaceOptions {
+            memtable_bytes: 64 << 10,
+            table_bytes: 64 << 10,
+            layout,
+            ..KeyspaceOptions::default()
+        });
+        for _ in 0..200 {
+            let keys: Vec<u32> = (0..16).map(|_| random.below(1_000) as u32).collect();
+            store.flush(keys.into_iter());
+            Jobs::default().drain(&mut store, &mut random);
+            let version = store.version();
+            let runs = version.partitions.first().expect("one").runs().filter(|(level, _)| *level > 0);
+            let bytes: Vec<u64> = runs.map(|(_, run)| run.bytes()).collect();
+            let Some((oldest, newer)) = bytes.split_last() else { continue };
+            let share = newer.iter().sum::<u64>() * 100 / oldest;
+            assert!(share < u64::from(percent), "{share} percent");
+        }
+        store.check_reads();
+    }
+}
+
+/// A tiered store writes less than a leveled one, and less the more runs a level may have.
+#[test]
+fn a_tiered_fill_writes_each_entry_once_per_level() {
+    let written = |layout: Layout| {
+        let mut store = Store::new(KeyspaceOptions {
+            memtable_bytes: 64 << 10,
+            table_bytes: 64 << 10,
+            layout,
+            ..KeyspaceOptions::default()
+        });
+        for count in 0..400 {
+            store.flush((count * 16..count * 16 + 16).map(spread_key));
+            Jobs::default().drain(&mut store, &mut Random(1));
+        }
+        store.written_bytes as f64 / (400 * 16 * ENTRY_BYTES) as f64
+    };
+    let leveled = written(Layout::Leveled);
+    let tiered = written(Layout::tiered());
+    let with_ten = written(Layout::Tiered { runs_per_level: 10, space_amplification_percent: 1_000 });
+    assert!(tiered < 0.6 * leveled && with_ten < tiered, "{leveled:.2} {tiered:.2} {with_ten:.2}");
+    // The flush, and at most log(100) / log(10) + 1 merges of an entry from L0 on.
+    assert!(with_ten <= 4.0, "{with_ten:.2}");
+}
+
+fn whole_range(store: &Store) -> RangeRequest {
+    RangeRequest {
+        lower: Bound::Unbounded,
+        upper: Bound::Unbounded,
+        sequence_max: store.sequence,
+        number_max: store.number,
+        read_points: vec![store.sequence],
+        reason: Reason::Range,
+    }
+}
+
+#[test]
+fn a_compacted_range_ends_in_one_run() {
+    for seed in 0..16 {
         let mut random = Random(seed);
-        let mut store = Store::new(options(&mut random));
+        let layout = if seed % 2 == 0 { Layout::Leveled } else { tiered(&mut random) };
+        let mut store = Store::new(KeyspaceOptions { layout, ..options(&mut random) });
         let mut jobs = Jobs::default();
         for _ in 0..60 {
             let keys: Vec<u32> = (0..16).map(|_| random.below(500) as u32).collect();
@@ -349,14 +525,7 @@ fn a_compacted_range_ends_in_one_level() {
                 jobs.drain(&mut store, &mut random);
             }
         }
-        let request = RangeRequest {
-            lower: std::ops::Bound::Unbounded,
-            upper: std::ops::Bound::Unbounded,
-            sequence_max: store.sequence,
-            number_max: store.number,
-            read_points: vec![store.sequence],
-            reason: Reason::Range,
-        };
+        let request = whole_range(&store);
         let mut steps = 0;
         loop {
             match pick_range(&store.version(), &jobs.in_progress, &request) {
@@ -370,8 +539,7 @@ fn a_compacted_range_ends_in_one_level() {
         }
         store.check_reads();
         let version = store.version();
-        let filled = version.partitions.first().expect("one").levels.iter().filter(|level| !level.is_empty());
-        assert_eq!(filled.count(), 1, "seed {seed}");
+        assert_eq!(store.run_counts().iter().sum::<usize>(), 1, "seed {seed}");
         assert_eq!(
             version.tables().map(|table| table.summary().entry_count).sum::<u64>(),
             store.newest.len() as u64

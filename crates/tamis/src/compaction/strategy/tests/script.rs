@@ -1,8 +1,9 @@
 //! Scripts in `src/compaction/testdata`: blocks of a command, `----`, and what it prints, with a blank line after each.
 //! `TAMIS_REWRITE=1` rewrites the files; review the difference.
 //!
-//! - `version [ratio=N] [runs=N] [table=KIB] [memtable=KIB] [compression=alike|other]`: each line after it is a run:
-//!   `L0@AGE` or `L7`, then its tables as `NUMBER:FIRST..LAST:KIB` and properties: `:t` half of the entries are tombstones, `:T`
+//! - `version [ratio=N] [runs=N] [table=KIB] [memtable=KIB] [compression=alike|other] [tiered=RUNS] [space=PERCENT]`: each line
+//!   after it is a run:
+//!   `L0@AGE` or `L7` (of age 0), then its tables as `NUMBER:FIRST..LAST:KIB` and properties: `:t` half of the entries are tombstones, `:T`
 //!   all of them; `:s=FIRST..LAST` sequence numbers (without them, a table of L0 has its run's age, others have 1);
 //!   `:o=NUMBER` half of the entries are obsolete since this number; `:r=LOWER..UPPER@NUMBER` a range tombstone. Prints the
 //!   targets of the levels in use.
@@ -13,14 +14,14 @@
 
 use std::{fmt::Write, fs, ops::Bound, path::Path, sync::Arc};
 
-use super::super::{RangePick, pick, pick_during_bulk_load, pick_range};
+use super::super::{RangePick, pending_bytes, pick, pick_during_bulk_load, pick_range};
 use crate::{
     compaction::{
         plan::{InProgress, Plan, RangeRequest, Reason},
-        targets::{LevelTargets, PickerConfig, pending_bytes},
+        targets::{LevelTargets, PickerConfig},
     },
     key::Sequence,
-    options::{Compression, KeyspaceOptions},
+    options::{Compression, KeyspaceOptions, Layout},
     range_tombstone::{Fragment, Fragments},
     version::{
         edit::Change,
@@ -34,6 +35,16 @@ use crate::{
 #[test]
 fn leveled() {
     run_file("picker.txt");
+}
+
+#[test]
+fn tiered() {
+    run_file("tiered.txt");
+}
+
+#[test]
+fn change_of_layout() {
+    run_file("layout.txt");
 }
 
 #[test]
@@ -136,6 +147,9 @@ impl Scene {
         let version = self.version();
         assert_eq!(check_invariants(version), None);
         let partition = version.partitions.first().expect("one partition");
+        if version.options.layout != Layout::Leveled {
+            return format!("pending {} KiB\n", pending_bytes(version) >> 10);
+        }
         let targets = LevelTargets::new(partition, &PickerConfig::new(&version.options));
         let mut printed = format!("base level {}", targets.base_level);
         for level in targets.base_level..partition.levels.len() {
@@ -156,6 +170,7 @@ impl Scene {
 fn version<'a>(words: &[&str], lines: impl Iterator<Item = &'a str>) -> KeyspaceVersion {
     let mut options =
         KeyspaceOptions { memtable_bytes: 256 << 10, table_bytes: 256 << 10, ..KeyspaceOptions::default() };
+    let (mut tiered, mut space_amplification_percent) = (None, 300);
     for word in words {
         let (name, value) = word.split_once('=').expect("name=value");
         let number = value.parse::<u32>().unwrap_or(0);
@@ -165,8 +180,13 @@ fn version<'a>(words: &[&str], lines: impl Iterator<Item = &'a str>) -> Keyspace
             "table" => options.table_bytes = u64::from(number) << 10,
             "memtable" => options.memtable_bytes = u64::from(number) << 10,
             "compression" => options.compression = vec![Compression::None, Compression::Lz4],
+            "tiered" => tiered = Some(number),
+            "space" => space_amplification_percent = number,
             other => panic!("unknown option {other}"),
         }
+    }
+    if let Some(runs_per_level) = tiered {
+        options.layout = Layout::Tiered { runs_per_level, space_amplification_percent };
     }
     let lines: Vec<&str> = lines.collect();
     let changes = lines.iter().flat_map(|line| run(line)).collect();
@@ -257,18 +277,20 @@ fn request(words: &[&str]) -> RangeRequest {
 }
 
 fn show(plan: &Plan) -> String {
+    let age = |age: u64| if age == LEVELED_RUN_AGE { String::new() } else { format!("@{age}") };
     let mut printed = format!(
-        "{:?} because of {:?}, score {:.2}, {} KiB to L{} (depth {})\n",
+        "{:?} because of {:?}, score {:.2}, {} KiB to L{}{} (depth {})\n",
         plan.action,
         plan.reason,
         plan.score,
         plan.bytes_written >> 10,
         plan.output_level,
+        age(plan.output_run_age),
         plan.depth
     );
     let inputs = plan.inputs.iter().map(|input| (input, ""));
     for (input, how) in inputs.chain(plan.trivial_moves.iter().map(|input| (input, " trivial move"))) {
-        let age = if input.level == 0 { format!("@{}", input.run_age) } else { String::new() };
+        let age = age(input.run_age);
         write!(printed, "  L{}{age}", input.level).expect("memory");
         for table in &input.tables {
             write!(printed, " {table:?}").expect("memory");

@@ -1,0 +1,180 @@
+//! Which entries are garbage, and how many bytes a compaction reclaims; the same for all layouts.
+//!
+//! The bytes that a plan reclaims are estimated from the summaries of its tables:
+//!
+//! - a tombstone reclaims an average entry of the older tables of the plan, at most all of them;
+//! - tombstones reclaim themselves if no older entry is below the outputs and the oldest read point sees them;
+//! - obsolete entries reclaim themselves if no read point needs them.
+//!
+//! Versions that a read point may need are ignored: a released snapshot makes tables due, an open one never starts a job.
+//! A plan is due if it reclaims at least a quarter of the bytes that it rewrites ([`DUE_SHARE`]).
+//!
+//! **Range tombstones.** A table whose entries are all deleted by the range tombstones of one newer table is dropped
+//! ([`Action::Drop`]): one edit, without reads and writes. That removes nothing that a reader can see, at any time: older
+//! entries of its keys are deleted by the same tombstones. Tables that are covered in part wait for other reasons. Cost: one binary
+//! search for each pair of a table that has range tombstones and an older table that overlaps it.
+
+use std::sync::Arc;
+
+use super::plan_parts::input_of;
+use crate::{
+    compaction::plan::{Action, InProgress, Plan, PlanSpec, Reason},
+    key::Sequence,
+    range_tombstone::Fragments,
+    table::properties::TableSummary,
+    version::{handle::Table, level::LEVELED_RUN_AGE, version::Partition},
+};
+
+/// A plan is due if it reclaims this share of the bytes that it rewrites.
+const DUE_SHARE: f64 = 0.25;
+
+/// Bytes of an entry in addition to its key and value, approximately.
+const ENTRY_OVERHEAD: f64 = 8.0;
+
+/// Which entries are garbage, given the read points.
+pub(super) struct Garbage<'a> {
+    /// Ascending; the last one is the visible sequence number.
+    read_points: &'a [Sequence],
+}
+
+impl<'a> Garbage<'a> {
+    pub(super) const fn new(read_points: &'a [Sequence]) -> Self {
+        Self { read_points }
+    }
+
+    /// Whether an entry at or above `older` is invisible to all present and later readers if an entry up to `newer` deletes or
+    /// replaces it.
+    fn hides(&self, newer: Sequence, older: Sequence) -> bool {
+        self.first_from(older).is_some_and(|point| newer <= point)
+    }
+
+    /// The first read point at or above a sequence number.
+    fn first_from(&self, sequence: Sequence) -> Option<Sequence> {
+        self.read_points.get(self.read_points.partition_point(|&point| point < sequence)).copied()
+    }
+
+    /// Whether a rewrite of the table drops its obsolete entries, and it has some.
+    pub(super) fn has_obsolete(&self, summary: &TableSummary) -> bool {
+        summary.obsolete_count > 0 && self.hides(summary.obsolete_since, summary.smallest_sequence)
+    }
+
+    /// Whether a job that has all older versions drops the tombstones of the table, and it has some.
+    fn has_tombstones(&self, summary: &TableSummary) -> bool {
+        let is_seen = self.read_points.first().is_some_and(|&oldest| summary.largest_sequence <= oldest);
+        summary.has_deletes() && is_seen
+    }
+
+    /// Whether range tombstones hide all entries of a table.
+    fn is_deleted(&self, table: &Table, fragments: &Fragments) -> bool {
+        let summary = table.summary();
+        let Some(point) = self.first_from(summary.smallest_sequence) else { return false };
+        let newest = summary.largest_sequence;
+        fragments.sequence_at(table.smallest_key(), point) > newest
+            && fragments.cover_all(table.smallest_key(), &table.upper(), newest, point)
+    }
+
+    /// The bytes that a merge of these runs (newest first) reclaims. `is_lowest`: no older entries are below its outputs.
+    pub(super) fn reclaimed_bytes(&self, runs: &[&[Arc<Table>]], is_lowest: bool) -> f64 {
+        let mut reclaimed = 0.0;
+        for (index, run) in runs.iter().enumerate() {
+            for summary in run.iter().map(|table| table.summary()) {
+                if self.has_obsolete(summary) {
+                    reclaimed += summary.obsolete_count as f64 * entry_bytes(summary);
+                }
+                if is_lowest && self.has_tombstones(summary) {
+                    reclaimed += tombstone_bytes(summary);
+                }
+            }
+            let older = runs.get(index + 1..).unwrap_or_default();
+            reclaimed += self.deleted_bytes(run, older);
+        }
+        reclaimed
+    }
+
+    /// The bytes of the older runs that the tombstones of a run reclaim.
+    fn deleted_bytes(&self, run: &[Arc<Table>], older: &[&[Arc<Table>]]) -> f64 {
+        let deleting = run.iter().map(|table| table.summary()).filter(|summary| summary.tombstone_count > 0);
+        let (mut tombstones, mut newest) = (0, 0);
+        for summary in deleting {
+            tombstones += summary.tombstone_count;
+            newest = newest.max(summary.largest_sequence);
+        }
+        if tombstones == 0 {
+            return 0.0;
+        }
+        let (mut entries, mut bytes) = (0, 0);
+        for summary in older.iter().flat_map(|run| run.iter()).map(|table| table.summary()) {
+            if self.hides(newest, summary.smallest_sequence) {
+                entries += summary.entry_count;
+                bytes += summary.file_bytes;
+            }
+        }
+        tombstones.min(entries) as f64 * (bytes as f64 / entries.max(1) as f64)
+    }
+}
+
+/// Average bytes of an entry.
+fn entry_bytes(summary: &TableSummary) -> f64 {
+    summary.file_bytes as f64 / summary.entry_count.max(1) as f64
+}
+
+/// Bytes of the tombstones of a table: their share of keys and values. Range tombstones count like others.
+fn tombstone_bytes(summary: &TableSummary) -> f64 {
+    let tombstones =
+        (summary.tombstone_count + summary.range_tombstone_count).min(summary.entry_count) as f64;
+    let entries = summary.entry_count.max(1) as f64;
+    let all = (summary.key_bytes + summary.value_bytes) as f64 + ENTRY_OVERHEAD * entries;
+    let each = summary.key_bytes as f64 / entries + ENTRY_OVERHEAD;
+    summary.file_bytes as f64 * (tombstones * each / all).min(1.0)
+}
+
+/// The part of `bytes` that is reclaimed, if it is due.
+pub(super) fn due_share(reclaimed: f64, bytes: u64) -> Option<f64> {
+    let share = (reclaimed / bytes.max(1) as f64).min(1.0);
+    (share >= DUE_SHARE).then_some(share)
+}
+
+/// Drops the tables whose entries are all deleted by range tombstones.
+pub(super) fn pick_deleted_tables(
+    keyspace: u64,
+    partition: &Partition,
+    in_progress: &InProgress,
+    garbage: &Garbage<'_>,
+) -> Option<Plan> {
+    if !partition.has_range_tombstones() {
+        return None;
+    }
+    let runs: Vec<_> = partition.runs().collect();
+    let mut deleted: Vec<Vec<Arc<Table>>> = vec![Vec::new(); runs.len()];
+    for (index, (_, run)) in runs.iter().enumerate().filter(|(_, (_, run))| run.has_range_tombstones()) {
+        for deleting in run.tables() {
+            let Some(fragments) = deleting.range_tombstones() else { continue };
+            for ((_, older), deleted) in runs.iter().zip(&mut deleted).skip(index + 1) {
+                let covered = older.tables_within(deleting.bounds()).iter();
+                let covered = covered.filter(|table| !in_progress.holds(table));
+                deleted.extend(covered.filter(|table| garbage.is_deleted(table, fragments)).cloned());
+            }
+        }
+    }
+    let inputs = runs.iter().zip(deleted).filter_map(|((level, run), mut tables)| {
+        tables.sort_unstable_by(|left, right| left.smallest_key().cmp(right.smallest_key()));
+        tables.dedup_by_key(|table| table.number());
+        input_of(*level, run.age(), tables)
+    });
+    let inputs: Vec<_> = inputs.collect();
+    let output_level = inputs.first()?.level;
+    Plan::new(
+        keyspace,
+        partition,
+        PlanSpec {
+            action: Action::Drop,
+            reason: Reason::Garbage,
+            inputs,
+            trivial_moves: Vec::new(),
+            output_level,
+            output_run_age: LEVELED_RUN_AGE,
+            depth: 0,
+            score: f64::INFINITY,
+        },
+    )
+}

@@ -1,0 +1,33 @@
+use super::*;
+
+#[test]
+fn a_layout_is_parsed_from_its_text() {
+    for (text, expected) in [
+        ("leveled", Layout::Leveled),
+        ("tiered", Layout::tiered()),
+        ("tiered:runs_per_level=8", Layout::Tiered { runs_per_level: 8, space_amplification_percent: 300 }),
+        (
+            "tiered: space_amplification_percent=25 , runs_per_level=2",
+            Layout::Tiered { runs_per_level: 2, space_amplification_percent: 25 },
+        ),
+    ] {
+        assert_eq!(text.parse::<Layout>().ok(), Some(expected), "{text}");
+        assert_eq!(expected.to_string().parse::<Layout>().ok(), Some(expected), "{expected}");
+    }
+}
+
+#[test]
+fn a_bad_layout_is_refused_with_advice() {
+    for (text, advice) in [
+        ("", "`tiered`"),
+        ("lazy", "`leveled`"),
+        ("leveled:runs_per_level=2", "`leveled`"),
+        ("tiered:runs_per_level", "runs_per_level=N"),
+        ("tiered:runs_per_level=x", "runs_per_level=N"),
+        ("tiered:runs_per_level=1", "2 to 64"),
+        ("tiered:space_amplification_percent=24", "25 to 10,000"),
+    ] {
+        let refused = text.parse::<Layout>().map_err(|error| error.to_string());
+        assert!(refused.as_ref().is_err_and(|error| error.contains(advice)), "{text}: {refused:?}");
+    }
+}

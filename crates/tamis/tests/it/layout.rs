@@ -1,0 +1,187 @@
+//! Layouts: the tiered one in a whole store, and changes between layouts at open.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tamis::{Db, Error, KeyspaceOptions, KeyspaceStatistics, Layout, Options, Runtime};
+use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, RecordVfs, Rule, Vfs};
+
+use crate::support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+const TIERED: Layout = Layout::Tiered { runs_per_level: 3, space_amplification_percent: 400 };
+
+fn options(layout: Layout) -> Options {
+    Options { default_keyspace: KeyspaceOptions { layout, ..small_keyspace() }, ..inline_options() }
+}
+
+/// Opens the store and changes the layout of its default keyspace.
+fn with_layout(layout: Layout) -> Options {
+    Options { change_layouts: vec![("default".to_owned(), layout)], ..inline_options() }
+}
+
+/// Overwrites, deletes and inserts at random; flushed eight times.
+fn write(db: &Db, model: &mut Model, random: &mut Random) {
+    for round in 0..8_u64 {
+        for _ in 0..60 {
+            let key = random.below(1_500).to_be_bytes().to_vec();
+            if random.below(5) == 0 {
+                db.delete(&key).unwrap();
+                model.remove(&key);
+            } else {
+                let value = vec![round as u8; random.below(400) as usize];
+                db.put(&key, &value).unwrap();
+                model.insert(key, value);
+            }
+        }
+        db.flush().unwrap();
+    }
+}
+
+fn check(db: &Db, model: &Model) {
+    let all: Model = db
+        .range::<&[u8]>(..)
+        .map(|entry| entry.unwrap())
+        .map(|(key, value)| (key.to_vec(), value.to_vec()))
+        .collect();
+    assert!(all == *model, "{} entries instead of {}", all.len(), model.len());
+    for (key, value) in model {
+        assert_eq!(db.get(key).unwrap().as_deref(), Some(value.as_slice()));
+    }
+    let report = db.verify().unwrap();
+    assert!(report.is_sound(), "{:?}", report.faults);
+}
+
+fn run_counts(db: &Db) -> Vec<usize> {
+    let keyspaces = db.statistics().keyspaces;
+    let of_default = |keyspace: &&KeyspaceStatistics| keyspace.name == "default";
+    let keyspace = keyspaces.iter().find(of_default).unwrap();
+    keyspace.levels.iter().map(|level| level.run_count).collect()
+}
+
+#[test]
+fn a_tiered_keyspace_has_several_runs_per_level_and_is_read_and_compacted() {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, options(TIERED)).unwrap();
+    let (mut model, mut random) = (Model::new(), Random(5));
+    let mut run_count_max = 0;
+    for _ in 0..6 {
+        write(&db, &mut model, &mut random);
+        run_count_max = run_counts(&db).iter().skip(1).copied().max().unwrap().max(run_count_max);
+        check(&db, &model);
+    }
+    assert!(run_count_max > 1, "one run in each level, as in a leveled store");
+    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    assert_eq!(run_counts(&db).iter().sum::<usize>(), 1);
+    check(&db, &model);
+    // A checkpoint and an open have the same runs and the same layout.
+    db.checkpoint("/copy").unwrap();
+    db.close().unwrap();
+    for folder in [FOLDER, "/copy"] {
+        let files: Arc<dyn Vfs> = Arc::new(vfs.clone());
+        let db = Db::open_on(files, folder, inline_options(), Runtime::deterministic(7)).unwrap();
+        assert_eq!(db.default_keyspace().options().layout, TIERED);
+        check(&db, &model);
+        db.close().unwrap();
+    }
+}
+
+/// The same writes cost a tiered store fewer bytes.
+#[test]
+fn a_tiered_keyspace_writes_less() {
+    let written = |layout: Layout| {
+        let db = open_in_memory(&MemVfs::new(), options(layout)).unwrap();
+        let (mut model, mut random) = (Model::new(), Random(9));
+        for _ in 0..12 {
+            write(&db, &mut model, &mut random);
+        }
+        check(&db, &model);
+        db.statistics().compaction_bytes_written
+    };
+    let (leveled, tiered) = (written(Layout::Leveled), written(TIERED));
+    assert!(tiered * 3 < leveled * 2, "{tiered} bytes instead of {leveled}");
+}
+
+#[test]
+fn an_open_changes_the_layout_and_compactions_lead_to_it() {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, options(TIERED)).unwrap();
+    let (mut model, mut random) = (Model::new(), Random(6));
+    write(&db, &mut model, &mut random);
+    write(&db, &mut model, &mut random);
+    db.close().unwrap();
+    for layout in [Layout::Leveled, TIERED, Layout::Leveled, Layout::tiered(), TIERED] {
+        let db = open_in_memory(&vfs, with_layout(layout)).unwrap();
+        assert_eq!(db.default_keyspace().options().layout, layout);
+        check(&db, &model);
+        write(&db, &mut model, &mut random);
+        db.wait_for_compactions().unwrap();
+        check(&db, &model);
+        if layout == Layout::Leveled {
+            assert!(run_counts(&db).iter().skip(1).all(|count| *count < 2), "{:?}", run_counts(&db));
+        }
+        db.close().unwrap();
+        // An open that names no layout keeps it.
+        let db = open_in_memory(&vfs, inline_options()).unwrap();
+        assert_eq!(db.default_keyspace().options().layout, layout);
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn a_change_of_layout_that_is_impossible_is_refused() {
+    let vfs = MemVfs::new();
+    open_in_memory(&vfs, options(TIERED)).unwrap().close().unwrap();
+    let unknown = Options { change_layouts: vec![("other".to_owned(), Layout::Leveled)], ..inline_options() };
+    let refused = open_in_memory(&vfs, unknown);
+    assert!(matches!(refused, Err(Error::KeyspaceNotFound { .. })), "{refused:?}");
+    let bad = with_layout(Layout::Tiered { runs_per_level: 1, space_amplification_percent: 300 });
+    let refused = open_in_memory(&vfs, bad);
+    assert!(matches!(refused, Err(Error::InvalidArgument { what: "runs_per_level", .. })), "{refused:?}");
+    let refused = open_in_memory(&vfs, Options { read_only: true, ..with_layout(Layout::Leveled) });
+    assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?}");
+    let db = open_in_memory(&vfs, Options { read_only: true, ..with_layout(TIERED) }).unwrap();
+    assert_eq!(db.default_keyspace().options().layout, TIERED);
+}
+
+/// Power fails, or an operation fails, at every change of a file while layouts change: no entry is lost.
+#[test]
+fn no_failure_within_a_change_of_layout_loses_entries() {
+    for (from, to) in [(TIERED, Layout::Leveled), (Layout::Leveled, TIERED)] {
+        let memory = MemVfs::new();
+        let db = open_in_memory(&memory, options(from)).unwrap();
+        let (mut model, mut random) = (Model::new(), Random(7));
+        write(&db, &mut model, &mut random);
+        write(&db, &mut model, &mut random);
+        db.close().unwrap();
+        let change = |vfs: Arc<dyn Vfs>| -> tamis::Result<()> {
+            let db = Db::open_on(vfs, FOLDER, with_layout(to), Runtime::deterministic(7))?;
+            db.wait_for_compactions()?;
+            db.compact_range::<&[u8]>(&db.default_keyspace(), ..)?;
+            db.close()
+        };
+        let copy = |memory: &MemVfs| memory.crash_clone(0);
+        let record = RecordVfs::new(Arc::new(copy(&memory)));
+        change(Arc::new(record.clone())).unwrap();
+        let kinds = [
+            OperationKind::Create,
+            OperationKind::Append,
+            OperationKind::Sync,
+            OperationKind::SyncDir,
+            OperationKind::Rename,
+            OperationKind::Remove,
+        ];
+        let is_change = |operation: &&Operation| kinds.contains(&operation.kind);
+        let count = record.operations().iter().filter(is_change).count() as u64;
+        assert!(count > 20, "{count}");
+        for nth in (0..count).step_by(3) {
+            let files = copy(&memory);
+            let faults = FaultVfs::new(Arc::new(files.clone()));
+            faults.add_rule(Rule::error(std::io::ErrorKind::Other).on(&kinds).nth(nth).forever());
+            let _ = change(Arc::new(faults));
+            for seed in 0..2 {
+                check(&open_in_memory(&files.crash_clone(seed), inline_options()).unwrap(), &model);
+            }
+        }
+    }
+}
