@@ -14,7 +14,11 @@ use crate::{
     frame::{Frame, FrameReader},
     key::Kind,
     link::folder_of,
-    table::{inspect::sections_of, properties::TableSummary, reader::TableReader},
+    table::{
+        inspect::{FILTER_CHOICE, sections_of},
+        properties::TableSummary,
+        reader::TableReader,
+    },
     verify::{Fault, fault_of},
     version::{
         current::Current,
@@ -171,6 +175,10 @@ impl Inspection {
                     Cell::None
                 }
             };
+            if section.kind == FILTER_CHOICE {
+                found.facts.push(("choice", design));
+                continue;
+            }
             found.rows.push(vec![Cell::Number(section.offset), Cell::Number(section.bytes), design]);
         }
         found.facts.push(("filters", Cell::Number(found.rows.len() as u64)));

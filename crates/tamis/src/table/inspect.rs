@@ -7,9 +7,10 @@ use tamis_vfs::{Access, Vfs};
 use super::{
     environment::{TableEnvironment, open_path},
     filter_block::FilterBlock,
+    filter_choice::FilterChoice,
     format::{
-        FILTER_MAGIC, KIND_FILTER, KIND_INDEX, KIND_KEY_COLUMN, KIND_LAST, KIND_OWNER, KIND_PROPERTIES,
-        KIND_RANGE_TOMBSTONES, TABLE_MAGIC,
+        FILTER_MAGIC, KIND_FILTER, KIND_FILTER_CHOICE, KIND_INDEX, KIND_KEY_COLUMN, KIND_LAST, KIND_OWNER,
+        KIND_PROPERTIES, KIND_RANGE_TOMBSTONES, TABLE_MAGIC,
     },
     open_files::OpenFiles,
     read_ahead::ReadAhead,
@@ -99,6 +100,9 @@ impl TableReader {
     }
 }
 
+/// The kind of a section that says why the store chose the filters.
+pub(crate) const FILTER_CHOICE: &str = "filter choice";
+
 /// The sections of a table or filter file, in order.
 pub(crate) fn sections_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<SectionPlace>> {
     let environment = environment_of(vfs, path);
@@ -109,16 +113,26 @@ pub(crate) fn sections_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<Section
         Err(error) => source.directory(FILTER_MAGIC, KIND_LAST).map_err(|_| error)?,
     };
     let place = |record: &super::section::SectionRecord| {
-        let design = (record.kind == KIND_FILTER).then(|| {
-            let filter = FilterBlock::open(source.section(record)?);
-            filter
-                .map(|filter| filter.design())
-                .map_err(|reason| source.damaged(record.offset, "filter", "a known family", reason))
-        });
+        let damaged =
+            |what: &'static str, reason: String| source.damaged(record.offset, "filter", what, reason);
+        let design = match record.kind {
+            KIND_FILTER => Some(source.section(record).and_then(|body| {
+                let filter = FilterBlock::open(body);
+                filter.map(|filter| filter.design()).map_err(|reason| damaged("a known family", reason))
+            })),
+            KIND_FILTER_CHOICE => Some(source.section(record).and_then(|body| {
+                let choice = FilterChoice::decode(body.as_ref());
+                choice
+                    .map(|choice| choice.to_string())
+                    .ok_or_else(|| damaged("a filter choice", "other bytes".to_owned()))
+            })),
+            _ => None,
+        };
         let kind = match record.kind {
             KIND_INDEX => "index",
             KIND_KEY_COLUMN => "key column",
             KIND_FILTER => "filter",
+            KIND_FILTER_CHOICE => FILTER_CHOICE,
             KIND_PROPERTIES => "properties",
             KIND_OWNER => "owner",
             KIND_RANGE_TOMBSTONES => "range tombstones",
