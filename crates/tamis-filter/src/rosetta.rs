@@ -62,7 +62,6 @@
 mod allocate;
 mod bounds;
 mod builder;
-mod counters;
 mod decompose;
 mod insert;
 mod keys;
@@ -75,10 +74,8 @@ mod search;
 mod search_limit;
 mod strategy;
 mod walk;
-mod workload_from_counters;
 
 pub use builder::RosettaBuilder;
-pub use counters::{LevelUsage, SHARED_BUCKETS, SIZE_BUCKETS, SPAN_BUCKETS, Usage};
 pub use reader::RosettaFilter;
 pub use strategy::{Prices, Strategy};
 

@@ -146,16 +146,6 @@ impl<'a> Bounds<'a> {
         }
     }
 
-    /// The number of leading bytes in common, and the number of values of the next byte between both bounds. Integers
-    /// return a constant.
-    #[inline]
-    pub(super) fn first_difference(&self) -> (usize, u32) {
-        let Self::Bytes(ends) = self else { return (0, 1) };
-        let index = ends.shared_bytes.min(ends.lower.bytes.len().max(ends.upper.bytes.len()));
-        let values = u32::from(ends.upper.byte(index).saturating_sub(ends.lower.byte(index))) + 1;
-        (index, values)
-    }
-
     /// The bytes before the window of a node deeper than 64 bits: those of the lower bound.
     pub(super) fn copy_front(&self, byte_count: usize, target: &mut Vec<u8>) {
         target.clear();

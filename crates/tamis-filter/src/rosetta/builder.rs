@@ -3,7 +3,6 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::counters::Usage;
 use super::insert::insert;
 use super::keys::{Keys, PrefixCounts};
 use super::layout::{BitLayout, ENTRY_BYTES, FULL_DEPTH, Level};
@@ -13,7 +12,6 @@ use super::sample::{self, Groups, Invented, Precision, SampleQuery};
 use super::search::{Problem, possible_depths};
 use super::search_limit::SearchLimit;
 use super::strategy::{Options, Prices, Strategy};
-use super::workload_from_counters::CountedWorkload;
 use super::{LEVELS_MAX, allocate, decompose};
 use crate::bloom::empty_filter;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
@@ -29,7 +27,6 @@ pub struct RosettaBuilder {
     options: Options,
     digester: Digester,
     pub(super) keys: Keys,
-    usage: Option<Usage>,
     /// The design of [`FilterBuilder::design`], with its budget and the fingerprint of its samples.
     chosen: Option<(Budget, u64, Plan)>,
 }
@@ -48,18 +45,12 @@ impl RosettaBuilder {
     /// A builder with a seed for its digests.
     pub fn new(strategy: Strategy, prices: Prices, seed: u64) -> Self {
         let options = Options { strategy, prices };
-        Self { options, digester: Digester::new(seed), keys: Keys::new(), usage: None, chosen: None }
+        Self { options, digester: Digester::new(seed), keys: Keys::new(), chosen: None }
     }
 
     pub(crate) fn with_parameters(parameters: &mut Parameters<'_>, seed: u64) -> Result<Self, BuildError> {
         let options = Options::from_parameters(parameters)?;
         Ok(Self::new(options.strategy, options.prices, seed))
-    }
-
-    /// Sets the recorded queries of earlier filters of these keys: used if there are no samples.
-    pub fn set_usage(&mut self, usage: Usage) {
-        self.chosen = None;
-        self.usage = Some(usage);
     }
 
     /// Sets a design as if it had been chosen.
@@ -75,9 +66,6 @@ impl RosettaBuilder {
     pub(super) fn plan(&self, bits: f64, samples: Samples<'_>) -> Plan {
         let counts = PrefixCounts::new(&self.keys);
         let mut cases = sample::sampled_cases(&self.keys, samples.queries);
-        let usage = self.usage.as_ref().filter(|_| cases.is_empty());
-        let counted = usage.map(|usage| CountedWorkload::new(&self.keys, &counts, usage)).unwrap_or_default();
-        cases.extend(counted.cases(&self.keys));
         let has_samples = !cases.is_empty();
         let invented =
             if sample::is_enough(cases.len()) { Invented::default() } else { Invented::new(&self.keys) };

@@ -120,15 +120,6 @@ impl Keys {
         Some(buffer)
     }
 
-    /// The number of bits that a randomly chosen key shares with the next one.
-    pub(super) fn shared_bits(&self, random: u64) -> u32 {
-        let index = random.checked_rem((self.len() as u64).saturating_sub(1)).unwrap_or(0) as usize;
-        let mut buffers = [[0; 8]; 2];
-        let [first, second] = &mut buffers;
-        let (Some(key), Some(next)) = (self.get(index, first), self.get(index + 1, second)) else { return 0 };
-        common_bits(key, next).unwrap_or(next.len() * 8) as u32
-    }
-
     /// The index of the first key that meets the lower bound of a range, and whether it is in the range.
     pub(super) fn find(&self, range: &KeyRange<'_>) -> (usize, bool) {
         let above = KeyRange { lower: range.lower, upper: crate::Upper::Open };

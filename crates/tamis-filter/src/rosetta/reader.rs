@@ -2,11 +2,9 @@
 
 use std::fmt;
 
-use super::bounds::{Bounds, WORD_BYTES};
-use super::counters::{Counters, Outcome, Usage};
+use super::bounds::Bounds;
 use super::layout::{BitLayout, FULL_DEPTH, Level, parse_directory};
 use super::level::sibling_bits;
-use super::model::Filter as LevelFilter;
 use super::strategy::Strategy;
 use super::walk::{End, Tree, Walk, node_of_key};
 use crate::envelope::{self, Envelope};
@@ -31,7 +29,6 @@ pub struct RosettaFilter<D> {
     is_search_cut: bool,
     /// Levels of prefixes, the shallowest first; the full level last.
     levels: Vec<Level>,
-    counters: Counters,
 }
 
 impl<D: AsRef<[u8]>> RosettaFilter<D> {
@@ -68,7 +65,6 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
                 return refuse("prefix_count", level.prefix_count);
             }
         }
-        let counters = Counters::new(levels.len(), (1..=WORD_BYTES).contains(&key_bytes));
         Ok(Self {
             bytes,
             envelope,
@@ -78,19 +74,7 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
             probe_cap,
             is_search_cut: is_cut == 1,
             levels,
-            counters,
         })
-    }
-
-    /// The queries so far and their outcomes. A later build can use them instead of samples
-    /// ([`super::RosettaBuilder::set_usage`]).
-    pub fn usage(&self) -> Usage {
-        self.counters.usage(&self.levels, |level| self.rate(level))
-    }
-
-    fn rate(&self, level: &Level) -> f64 {
-        LevelFilter::new(level.layout, level.byte_count as f64 * 8.0, level.prefix_count, level.prefix_count)
-            .rate
     }
 
     #[inline]
@@ -145,12 +129,6 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
         let mut walk = Walk::<'_, '_, IS_FORWARD>::new(self.tree(), bounds, probe);
         let end = walk.run();
         probe.add_probes(walk.probe_count());
-        let outcome = match end {
-            End::Absent => Outcome::Rejected,
-            End::Node { is_limited: false, .. } => Outcome::Passed,
-            End::Node { is_limited: true, .. } | End::Unknown => Outcome::ProbeLimit,
-        };
-        self.counters.add_range(&bounds, outcome, walk.probe_count(), &walk.tallies);
         end
     }
 
@@ -188,15 +166,13 @@ impl<D: AsRef<[u8]>> Filter for RosettaFilter<D> {
         if !self.is_possible(probe.key()) {
             return false;
         }
-        let answer = match self.full() {
+        match self.full() {
             Some(level) => {
                 probe.add_probes(1);
                 level.may_hold(level.bits(self.payload()), probe.digest(self.envelope.seed), 0)
             }
             None => self.may_contain_prefixes(probe),
-        };
-        self.counters.add_point(std::ptr::from_ref(probe).addr(), answer);
-        answer
+        }
     }
 
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {

@@ -48,13 +48,6 @@ impl<'a> SampleQuery<'a> {
         let is_point = range.as_point().is_some();
         Some(Self { bounds, present, is_point, weight: 1.0 })
     }
-
-    /// A query that shares a number of bits with keys, wherever its bounds are. `None` if no key of the table's length
-    /// can be in it.
-    pub(super) fn at_depth(keys: &Keys, range: &KeyRange<'a>, depth: u32) -> Option<Self> {
-        let bounds = Bounds::new(range, keys.key_bytes())?;
-        Some(Self { bounds, present: (depth, depth), is_point: range.as_point().is_some(), weight: 1.0 })
-    }
 }
 
 /// The usable queries of a sample. Takes every n-th query if the sample is large in relation to the keys, since each

@@ -364,31 +364,6 @@ fn a_probe_with_another_seed_gets_the_same_answers() {
 }
 
 #[test]
-fn counters_record_queries_and_improve_the_next_build() {
-    let keys = KeySet::Uniform.generate(20_000, 1);
-    let set = QuerySet::Correlated(RangeMax::R32);
-    let (sample, asked) = (queries(set, &keys, 2000, 2), queries(set, &keys, 20_000, 3));
-    let first = build(&keys, Strategy::LeastCost, Prices::default(), 12.0, &[]);
-    let measured = rate(&first, &asked);
-    let usage = first.usage();
-    assert_eq!(usage.ranges(), 20_000);
-    assert_eq!(usage.ranges_rejected, 20_000 - (measured * 20_000.0).round() as u64);
-    assert_eq!(usage.sizes.iter().sum::<u64>(), 20_000);
-    assert_eq!(usage.probes, usage.levels.iter().map(|level| level.asked).sum::<u64>());
-    let mut builder = builder(&keys, Strategy::LeastCost, Prices::default());
-    let mut twice = usage.clone();
-    twice.merge(&usage);
-    assert_eq!(twice.ranges(), 40_000);
-    builder.set_usage(twice);
-    let budget = Budget::bits_per_key(12.0).unwrap();
-    let learned = open(builder.finish(budget, Samples::NONE).unwrap());
-    let learned = rate(&learned, &asked);
-    let sampled = rate(&build(&keys, Strategy::LeastCost, Prices::default(), 12.0, &sample), &asked);
-    assert!(learned <= measured * 1.1, "{learned} after {measured}");
-    assert!(learned < 3.0 * sampled + 0.01, "{learned} from counters, {sampled} from samples");
-}
-
-#[test]
 fn long_keys_of_several_lengths_are_found_and_absent_ranges_rejected() {
     let keys: Vec<Vec<u8>> = (0..2000_u32)
         .map(|number| {

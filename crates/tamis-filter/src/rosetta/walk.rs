@@ -2,7 +2,6 @@
 
 use tamis_bits::key_head;
 
-use super::LEVELS_MAX;
 use super::bounds::Bounds;
 use super::layout::{FULL_DEPTH, Level};
 use super::level::{SIBLING_BITS, sibling_bits};
@@ -32,16 +31,6 @@ pub(super) enum End {
     },
     /// Nothing was probed.
     Unknown,
-}
-
-/// The probes of one level.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Tally {
-    pub(super) asked: u32,
-    pub(super) positive: u32,
-    /// Probes of nodes at an edge of the range.
-    pub(super) edge_asked: u32,
-    pub(super) edge_positive: u32,
 }
 
 /// The levels of a filter, as a walk needs them.
@@ -129,7 +118,6 @@ pub(super) struct Walk<'a, 'p, const IS_FORWARD: bool> {
     bounds: Bounds<'p>,
     probe: &'a RangeProbe<'p>,
     rest: u32,
-    pub(super) tallies: [Tally; LEVELS_MAX],
     /// The digester of a filter with another seed: created when first needed.
     foreign: Option<Box<Digester>>,
     front: Vec<u8>,
@@ -138,10 +126,9 @@ pub(super) struct Walk<'a, 'p, const IS_FORWARD: bool> {
 impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
     #[inline]
     pub(super) fn new(tree: Tree<'a>, bounds: Bounds<'p>, probe: &'a RangeProbe<'p>) -> Self {
-        let tallies = [Tally::default(); LEVELS_MAX];
         let foreign = (tree.seed != probe.seed()).then(|| Box::new(Digester::new(tree.seed)));
         let rest = tree.probe_cap;
-        Self { tree, bounds, probe, rest, tallies, foreign, front: Vec::new() }
+        Self { tree, bounds, probe, rest, foreign, front: Vec::new() }
     }
 
     /// Nodes that were probed.
@@ -190,7 +177,6 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
         }
         self.rest -= asked;
         let mut passed = Nodes { mask: self.ask(level, depth, span.0, nodes, is_many), ..nodes };
-        self.tally(index, span, nodes, passed.mask);
         if passed.mask == 0 {
             return None;
         }
@@ -234,21 +220,6 @@ impl<'a, 'p, const IS_FORWARD: bool> Walk<'a, 'p, IS_FORWARD> {
         let start = if is_first { span.0 } else { node << gap };
         let end = if is_last { span.1 } else { node << gap | ((1 << gap) - 1) };
         self.visit(index + 1, span, (start, end))
-    }
-
-    #[inline]
-    fn tally(&mut self, index: usize, span: (u64, u64), nodes: Nodes, passed: u64) {
-        let Some(tally) = self.tallies.get_mut(index) else { return };
-        tally.asked += nodes.mask.count_ones();
-        tally.positive += passed.count_ones();
-        let edges = [Some(span.0), (span.1 != span.0).then_some(span.1)];
-        for edge in edges.into_iter().flatten() {
-            let bit = edge.wrapping_sub(nodes.base);
-            if bit < MASK_NODES {
-                tally.edge_asked += (nodes.mask >> bit & 1) as u32;
-                tally.edge_positive += (passed >> bit & 1) as u32;
-            }
-        }
     }
 
     /// Those of the nodes that may contain a key. `anchor` is the first node of the range at that depth.
