@@ -246,16 +246,9 @@ impl QuerySample {
         }
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "the choice of filters will use it"))]
     /// Copies of all queries that are kept, the oldest first. Costs an allocation per query.
     pub(crate) fn snapshot(&self) -> Vec<SampledQuery> {
         self.queries.lock().iter().cloned().collect()
-    }
-
-    #[cfg_attr(not(test), expect(dead_code, reason = "the choice of filters will use it"))]
-    /// Copies of the queries that ask for keys between two keys, both included: those that a table with this span sees.
-    pub(crate) fn queries_within(&self, smallest: &[u8], largest: &[u8]) -> Vec<SampledQuery> {
-        self.queries.lock().iter().filter(|query| query.reaches(smallest, largest)).cloned().collect()
     }
 
     /// About how many queries of a kind reached tables; exact while all of them are sampled.

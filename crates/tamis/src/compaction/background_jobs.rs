@@ -186,6 +186,7 @@ impl BackgroundJobs {
             versions: Arc::clone(versions),
             snapshots: Arc::clone(parts.snapshots),
             scheduler: Arc::clone(parts.scheduler),
+            keyspaces: Arc::clone(parts.keyspaces),
         };
         let flusher = Flusher {
             context: Arc::clone(parts.context),

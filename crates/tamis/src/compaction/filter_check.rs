@@ -74,8 +74,12 @@ impl EmptyAnswers {
 /// Of points, closed ranges and open seeks.
 pub(crate) type Answers = [EmptyAnswers; 3];
 
-fn answers_of(_table: &Table) -> Answers {
-    Answers::default()
+fn answers_of(table: &Table) -> Answers {
+    let tally = table.filter_tally();
+    [&tally.points, &tally.ranges, &tally.seeks].map(|answers| {
+        let answers = answers.get();
+        EmptyAnswers { denied: answers.denied, admitted: answers.wrong }
+    })
 }
 
 /// Whether filters are due for a check, by the answers since the last one: of points, closed ranges and open seeks.
@@ -216,9 +220,8 @@ impl FilterChecker {
     }
 
     /// Given filters, with the keyspace's sample.
-    pub(super) fn given(&self, keyspace: &KeyspaceState, filters: &[TableFilter]) -> GivenFilters {
-        let version = Arc::clone(&keyspace.read_state.load().version);
-        let queries = self.job_contexts.with(&version, |context| Arc::clone(&context.sampled_queries));
+    pub(super) fn given(keyspace: &KeyspaceState, filters: &[TableFilter]) -> GivenFilters {
+        let queries = keyspace.read_state.load().query_sample.snapshot().into();
         GivenFilters { filters: filters.to_vec(), queries }
     }
 

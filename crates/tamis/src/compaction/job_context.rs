@@ -13,11 +13,13 @@ use crate::{
     context::StoreContext,
     events::EventListener,
     key::Sequence,
+    keyspace_state::KeyspaceRegistry,
     metrics::LEVEL_COUNT_MAX,
     options::{Compression, KeyspaceOptions, Options, Policy, TableFilter, per_level},
+    query_sample::SampledQuery,
     read::snapshot::Snapshots,
     table::{
-        filter_plan::{ChoiceInput, FilterPlan, GivenFilters, SampledQuery},
+        filter_plan::{ChoiceInput, FilterPlan, GivenFilters},
         lazy_reader::NamedTable,
         properties::TableOrigin,
         writer::TableOptions,
@@ -147,6 +149,7 @@ pub(super) struct JobContexts {
     pub(super) versions: Arc<VersionSet>,
     pub(super) snapshots: Arc<Snapshots>,
     pub(super) scheduler: Arc<Scheduler>,
+    pub(super) keyspaces: Arc<KeyspaceRegistry>,
 }
 
 impl JobContexts {
@@ -154,11 +157,17 @@ impl JobContexts {
     pub(super) fn with<R>(&self, version: &KeyspaceVersion, work: impl FnOnce(&JobContext<'_>) -> R) -> R {
         let (database_id, filter_seed) = self.versions.database();
         let mut prices = Prices { read_ns: read_nanoseconds(&self.context.options), ..Prices::default() };
-        let sampled_queries = Arc::default();
         if let Some(Policy::Automatic(budget)) = version.options.filters.policy() {
             let price = &self.context.filter_price;
             price.update(filter_memory(version, budget, &[]), f64::from(budget));
             prices.bit_ns = price.get();
+        }
+        let mut sampled_queries = Arc::default();
+        if version.options.filters.uses_sample()
+            && let Some(keyspace) =
+                u32::try_from(version.id).ok().and_then(|id| self.keyspaces.load().get(&id).cloned())
+        {
+            sampled_queries = keyspace.read_state.load().query_sample.snapshot().into();
         }
         work(&JobContext {
             vfs: &self.context.vfs,

@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use super::{background_jobs::BackgroundJobs, filter_check::find};
+use super::{
+    background_jobs::BackgroundJobs,
+    filter_check::{FilterChecker, find},
+};
 use crate::{
     cache::table::TableCache,
     context::StoreContext,
@@ -30,7 +33,7 @@ impl FilterRebuilder {
     pub(crate) fn rebuild(&self, keyspace: &KeyspaceState, filters: &[TableFilter]) -> Result<()> {
         let job = self.context.begin_write_job()?;
         filters.iter().try_for_each(TableFilter::check)?;
-        let filters = self.background.filter_checker.given(keyspace, filters);
+        let filters = FilterChecker::given(keyspace, filters);
         for number in numbers_of(keyspace) {
             let version = Arc::clone(&keyspace.read_state.load().version);
             // A table that was removed needs no filter.

@@ -206,6 +206,13 @@ impl Filters {
         self
     }
 
+    /// Whether the queries decide which filters are built: the store chooses them, or some design themselves.
+    pub(crate) fn uses_sample(&self) -> bool {
+        let designs_itself = |filter: &TableFilter| filter.spec.family().answers_ranges();
+        let mut given = self.levels.iter().chain(&self.deepest).flatten();
+        matches!(self.policy, Some(Policy::Automatic(_))) || given.any(designs_itself)
+    }
+
     /// The filters of a table: `depth` is the position in per-level options.
     pub fn of_level(&self, depth: usize, is_deepest: bool) -> &[TableFilter] {
         match &self.deepest {

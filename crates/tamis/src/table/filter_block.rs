@@ -17,10 +17,10 @@ use tamis_filter::{
 
 use super::{
     filter_choice::FilterChoice,
-    filter_plan::{ChoiceInput, FilterPlan, GivenFilters, SampledQuery, queries_within},
+    filter_plan::{ChoiceInput, FilterPlan, GivenFilters, queries_within},
     section::SectionBytes,
 };
-use crate::options::TableFilter;
+use crate::{options::TableFilter, query_sample::SampledQuery};
 
 /// Builds the filters of a table from the key of every entry.
 pub(super) enum FiltersBuilder {

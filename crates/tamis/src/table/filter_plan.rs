@@ -1,37 +1,14 @@
 //! The filters that a new table shall have: given, or chosen from its keys and the sampled queries.
 
-use std::{ops::Bound, sync::Arc};
+use std::sync::Arc;
 
 use tamis_filter::{
-    KeyRange, KeySet,
-    auto::{self, Part, Prices, Query, QueryKind, Request, Scored, Workload},
+    KeySet,
+    auto::{self, Part, Prices, Query, Request, Scored, Workload},
 };
 
 use super::filter_choice::{ExpectedCost, FilterChoice};
-use crate::options::TableFilter;
-
-/// A query as it was sampled.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct SampledQuery {
-    pub(crate) kind: QueryKind,
-    pub(crate) lower: Bound<Vec<u8>>,
-    pub(crate) upper: Bound<Vec<u8>>,
-    /// The number of executed queries that it represents.
-    pub(crate) weight: f32,
-}
-
-impl SampledQuery {
-    fn as_query(&self) -> Query<'_> {
-        Query {
-            kind: self.kind,
-            range: KeyRange::new(
-                self.lower.as_ref().map(Vec::as_slice),
-                self.upper.as_ref().map(Vec::as_slice),
-            ),
-            weight: self.weight,
-        }
-    }
-}
+use crate::{options::TableFilter, query_sample::SampledQuery};
 
 /// See the head of this file.
 #[derive(Debug, Clone)]
@@ -110,15 +87,11 @@ impl ChoiceInput {
 
 /// The queries that reach the keys from `first` to `last`.
 pub(super) fn queries_within<'a>(queries: &'a [SampledQuery], first: &[u8], last: &[u8]) -> Vec<Query<'a>> {
-    let is_within = |query: &Query<'_>| {
-        let is_above = match query.range.lower {
-            Bound::Unbounded => true,
-            Bound::Included(lower) => lower <= last,
-            Bound::Excluded(lower) => lower < last,
-        };
-        is_above && !KeyRange { lower: Bound::Included(first), upper: query.range.upper }.is_empty()
-    };
-    queries.iter().map(SampledQuery::as_query).filter(is_within).collect()
+    queries.iter().filter(|query| query.reaches(first, last)).map(as_query).collect()
+}
+
+fn as_query(query: &SampledQuery) -> Query<'_> {
+    Query { kind: query.kind, range: query.range(), weight: query.weight as f32 }
 }
 
 fn parts_of(filters: &[TableFilter]) -> Vec<Part> {

@@ -1,0 +1,138 @@
+//! The store chooses the filters of its tables from the queries that it samples, and replaces those that no longer suit them.
+
+use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Options, Runtime, WriteBatch};
+use tamis_vfs::MemVfs;
+use tamis_workload::{SplitMix64, mix64};
+
+use crate::support::{FOLDER, open_in_memory};
+
+const KEY_COUNT: u64 = 20_000;
+
+fn key(number: u64) -> [u8; 8] {
+    mix64(number).to_be_bytes()
+}
+
+/// A store of random numbers in one table, whose filters may have 16 bits per key.
+fn filled(vfs: &MemVfs) -> (Db, Keyspace) {
+    let db = open_in_memory(vfs, Options { workers: 0, ..Options::default() }).unwrap();
+    let options = KeyspaceOptions { filters: Filters::auto(16.0), ..KeyspaceOptions::default() };
+    let keyspace = db.create_keyspace("k", options).unwrap();
+    let mut batch = WriteBatch::new();
+    for number in 0..KEY_COUNT {
+        batch.put(&keyspace, key(number), b"value").unwrap();
+    }
+    db.write(batch).unwrap();
+    db.flush().unwrap();
+    (db, keyspace)
+}
+
+/// Ranges directly above keys.
+fn close_ranges(keyspace: &Keyspace, count: u64) {
+    let mut random = SplitMix64::new(3);
+    for _ in 0..count {
+        let lower = u64::from_be_bytes(key(random.below(KEY_COUNT))).saturating_add(1 + random.below(1_000));
+        let upper = lower.saturating_add(16);
+        assert!(keyspace.range(lower.to_be_bytes()..=upper.to_be_bytes()).count() < 2);
+    }
+}
+
+fn absent_points(keyspace: &Keyspace, count: u64) {
+    for number in 0..count {
+        assert!(keyspace.get(key(KEY_COUNT + number)).unwrap().is_none());
+    }
+}
+
+fn design(db: &Db) -> String {
+    let keyspace = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k").unwrap();
+    keyspace.filter_designs.into_iter().map(|design| design.design).collect::<Vec<_>>().join(" + ")
+}
+
+/// Blocks that `work` reads or finds in the cache.
+fn blocks(db: &Db, work: impl FnOnce()) -> u64 {
+    let touched = || db.statistics().blocks_read + db.statistics().cache_hits;
+    let before = touched();
+    work();
+    touched() - before
+}
+
+#[test]
+fn a_shift_of_the_queries_changes_the_filters() {
+    let vfs = MemVfs::new();
+    let (db, keyspace) = filled(&vfs);
+    absent_points(&keyspace, 2_000);
+    db.check_filters(&keyspace).unwrap();
+    let read = blocks(&db, || absent_points(&keyspace, 2_000));
+    let of_points = design(&db);
+    assert!(read < 40, "{read} blocks for 2,000 absent keys: {of_points}");
+
+    // More than the sample keeps.
+    close_ranges(&keyspace, 200_000);
+    let replaced = db.check_filters(&keyspace).unwrap();
+    let read = blocks(&db, || close_ranges(&keyspace, 2_000));
+    let of_ranges = design(&db);
+    assert!(replaced == 1 && of_points != of_ranges, "{of_points}, then {of_ranges}");
+    assert!(read < 100, "{read} blocks for 2,000 ranges without a key: {of_ranges}");
+    assert_eq!(db.check_filters(&keyspace).unwrap(), 0, "the filters suit the queries");
+    assert!(db.verify().unwrap().is_sound());
+}
+
+#[test]
+fn filters_that_were_chosen_without_a_sample_are_replaced_in_the_background() {
+    let db = Db::open_on(
+        std::sync::Arc::new(MemVfs::new()),
+        FOLDER,
+        Options { workers: 1, ..Options::default() },
+        Runtime::system(),
+    )
+    .unwrap();
+    let keyspace = db.default_keyspace();
+    for number in 0..KEY_COUNT {
+        db.put(key(number), b"value").unwrap();
+    }
+    db.flush().unwrap();
+    close_ranges(&keyspace, 5_000);
+    let start = std::time::Instant::now();
+    while db.statistics().filters_replaced == 0 && start.elapsed().as_secs() < 60 {
+        close_ranges(&keyspace, 100);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(db.statistics().filters_replaced > 0, "no other filters within a minute");
+    let read = blocks(&db, || close_ranges(&keyspace, 2_000));
+    assert!(read < 200, "{read} blocks for 2,000 ranges without a key");
+}
+
+#[test]
+fn the_choice_is_kept_with_the_table_and_shown() {
+    let vfs = MemVfs::new();
+    let (db, keyspace) = filled(&vfs);
+    close_ranges(&keyspace, 2_000);
+    db.check_filters(&keyspace).unwrap();
+    close_ranges(&keyspace, 10);
+    let before = design(&db);
+    assert!(!before.is_empty());
+    drop(keyspace);
+    db.close().unwrap();
+    let db = open_in_memory(&vfs, Options { workers: 0, ..Options::default() }).unwrap();
+    close_ranges(&db.keyspace("k").unwrap(), 10);
+    assert_eq!(design(&db), before);
+}
+
+#[test]
+fn samples_of_hits_of_one_query_and_of_long_bounds_give_filters_and_right_answers() {
+    for sample in 0..3 {
+        let vfs = MemVfs::new();
+        let (db, keyspace) = filled(&vfs);
+        for number in 0..2_000 {
+            match sample {
+                0 => assert!(keyspace.get(key(number)).unwrap().is_some()),
+                1 => assert_eq!(keyspace.range([1_u8; 8]..=[1; 8]).count(), 0),
+                _ => assert_eq!(keyspace.range(vec![7; 60_000]..=vec![7; 64_000]).count(), 0),
+            }
+        }
+        db.check_filters(&keyspace).unwrap();
+        for number in 0..KEY_COUNT {
+            assert!(keyspace.get(key(number)).unwrap().is_some(), "{sample}: {number}");
+        }
+        assert_eq!(keyspace.range::<&[u8]>(..).count() as u64, KEY_COUNT);
+    }
+}
