@@ -73,5 +73,6 @@ fn level(level: &LevelStatistics) -> Value {
         "bytes": level.bytes,
         "entry_count": level.entry_count,
         "tombstone_count": level.tombstone_count,
+        "range_tombstone_count": level.range_tombstone_count,
     })
 }

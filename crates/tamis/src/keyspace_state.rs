@@ -33,6 +33,10 @@ use crate::{
     write::back_pressure::Pressure,
 };
 
+/// A memtable with this many range tombstones is full. The first scan after each of them copies the spans of all: the limit bounds
+/// that copy to some hundred microseconds.
+pub(crate) const RANGE_TOMBSTONES_MAX: u64 = 4096;
+
 /// A memtable and the oldest log segment that holds one of its entries.
 pub(crate) struct LoggedMemtable {
     pub(crate) memtable: Arc<Memtable>,
@@ -245,9 +249,11 @@ impl KeyspaceState {
         true
     }
 
-    /// Whether the memtable of `read_state` has the size at which it is rotated.
+    /// Whether the memtable of `read_state` has the size at which it is rotated, or many range tombstones.
     pub(crate) fn is_memtable_full(&self, read_state: &ReadState) -> bool {
-        read_state.memtable.memtable.bytes() as u64 >= self.options.memtable_bytes
+        let memtable = &read_state.memtable.memtable;
+        memtable.bytes() as u64 >= self.options.memtable_bytes
+            || memtable.range_tombstones().count() >= RANGE_TOMBSTONES_MAX
     }
 
     /// Records that the memtable was full at `now`.

@@ -196,6 +196,8 @@ pub struct LevelStatistics {
     pub entry_count: u64,
     /// Tombstones in its tables.
     pub tombstone_count: u64,
+    /// Range tombstones in its tables, as fragments: disjoint ranges with the sequence numbers that delete them.
+    pub range_tombstone_count: u64,
 }
 
 /// The current filter of one table.

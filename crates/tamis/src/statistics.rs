@@ -141,5 +141,6 @@ fn add(sum: &mut LevelStatistics, level: &Level) {
         sum.bytes += table.file_bytes();
         sum.entry_count += table.summary().entry_count;
         sum.tombstone_count += table.summary().tombstone_count;
+        sum.range_tombstone_count += table.summary().range_tombstone_count;
     }
 }

@@ -135,6 +135,7 @@ class LevelStatistics(TypedDict):
     bytes: int
     entry_count: int
     tombstone_count: int
+    range_tombstone_count: int
 
 
 class TableFilterDesign(TypedDict):

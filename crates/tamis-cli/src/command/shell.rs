@@ -15,7 +15,7 @@ use clap::{Args, Parser, Subcommand};
 use rustyline::{DefaultEditor, error::ReadlineError};
 use tamis::{Db, Durability, Keyspace, KeyspaceOptions};
 
-use super::stats::keyspaces_table;
+use super::stats::{keyspaces_table, pins_text};
 use crate::{bytes::Formats, failure::Failure, range::RangeArgs, store, store::StoreArgs, terminal};
 
 const EXAMPLES: &str = "\
@@ -74,7 +74,7 @@ enum Command {
     Flush,
     /// Compact the keyspace into its deepest level
     Compact,
-    /// Print levels and tables
+    /// Print levels, tables, and what keeps obsolete files
     Stats,
     /// Make all writes durable: they survive a power failure
     Sync,
@@ -254,7 +254,11 @@ impl Shell {
             Command::Compact => {
                 self.db.compact_range(&self.keyspace, (Bound::<Vec<u8>>::Unbounded, Bound::Unbounded))?;
             }
-            Command::Stats => writeln!(output, "{}", keyspaces_table(&self.db.statistics().keyspaces))?,
+            Command::Stats => {
+                let statistics = self.db.statistics();
+                writeln!(output, "{}", keyspaces_table(&statistics.keyspaces))?;
+                writeln!(output, "{}", pins_text(&statistics))?;
+            }
             Command::Sync => self.db.persist(Durability::Synced)?,
             Command::Quit => return Ok(Flow::Quit),
         }

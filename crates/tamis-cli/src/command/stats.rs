@@ -4,7 +4,7 @@ use std::{io::Write, path::PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use tamis::{KeyspaceStatistics, LevelStatistics};
+use tamis::{KeyspaceStatistics, LevelStatistics, Statistics};
 
 use crate::{
     failure::Failure,
@@ -44,6 +44,7 @@ impl StatsArgs {
                 "log_bytes": statistics.log_bytes,
                 "pinned_bytes": statistics.cache_pinned_bytes,
                 "open_files_max": statistics.open_files_max,
+                "pins": pins_json(&statistics),
                 "files": files_json(&files),
             });
             return Ok(writeln!(output, "{line}")?);
@@ -57,6 +58,7 @@ impl StatsArgs {
             terminal::bytes(statistics.cache_pinned_bytes),
             terminal::count(statistics.open_files_max as u64)
         )?;
+        writeln!(output, "{}", pins_text(&statistics))?;
         Ok(())
     }
 }
@@ -66,6 +68,7 @@ fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {
         json!({
             "level": number, "runs": level.run_count, "tables": level.table_count, "bytes": level.bytes,
             "entries": level.entry_count, "tombstones": level.tombstone_count,
+            "range_tombstones": level.range_tombstone_count,
         })
     };
     json!({
@@ -86,7 +89,7 @@ pub(super) fn keyspaces_table(keyspaces: &[KeyspaceStatistics]) -> comfy_table::
         // Without the parameters, which would widen the table.
         let layout = keyspace.layout.to_string().split(':').next().unwrap_or_default().to_owned();
         let name = keyspace.name.clone();
-        rows.push(vec![name, layout, "memory".to_owned(), dash(), dash(), memory, dash(), dash()]);
+        rows.push(vec![name, layout, "memory".to_owned(), dash(), dash(), memory, dash(), dash(), dash()]);
         for (number, level) in keyspace.levels.iter().enumerate().filter(|(_, level)| level.table_count > 0) {
             rows.push(vec![
                 keyspace.name.clone(),
@@ -97,14 +100,52 @@ pub(super) fn keyspaces_table(keyspaces: &[KeyspaceStatistics]) -> comfy_table::
                 terminal::bytes(level.bytes),
                 terminal::count(level.entry_count),
                 terminal::count(level.tombstone_count),
+                terminal::count(level.range_tombstone_count),
             ]);
         }
     }
-    terminal::table(
-        3,
-        &["keyspace", "layout", "level", "runs", "tables", "size", "entries", "tombstones"],
-        rows,
-    )
+    let header = [
+        "keyspace",
+        "layout",
+        "level",
+        "runs",
+        "tables",
+        "size",
+        "entries",
+        "tombstones",
+        "range tombstones",
+    ];
+    terminal::table(3, &header, rows)
+}
+
+/// Describes the handles of this process that keep versions and files.
+pub(super) fn pins_text(statistics: &Statistics) -> String {
+    let mut text = format!(
+        "Snapshots: {} (oldest {:.1} s). Scans: {} (oldest replaced state {:.1} s). Obsolete tables that they hold: {}.",
+        terminal::count(statistics.snapshots as u64),
+        statistics.oldest_snapshot.as_secs_f64(),
+        terminal::count(statistics.open_scans),
+        statistics.oldest_replaced_state.as_secs_f64(),
+        terminal::bytes(statistics.held_bytes),
+    );
+    for dropped in &statistics.dropped_keyspaces {
+        let bytes = terminal::bytes(dropped.bytes);
+        text.push_str(&format!(" Handles of the dropped keyspace {:?} hold {bytes}.", dropped.name));
+    }
+    text
+}
+
+fn pins_json(statistics: &Statistics) -> Value {
+    let dropped =
+        |keyspace: &tamis::DroppedKeyspace| json!({ "name": keyspace.name, "bytes": keyspace.bytes });
+    json!({
+        "snapshots": statistics.snapshots,
+        "oldest_snapshot_seconds": statistics.oldest_snapshot.as_secs_f64(),
+        "scans": statistics.open_scans,
+        "oldest_replaced_state_seconds": statistics.oldest_replaced_state.as_secs_f64(),
+        "held_bytes": statistics.held_bytes,
+        "dropped_keyspaces": statistics.dropped_keyspaces.iter().map(dropped).collect::<Vec<_>>(),
+    })
 }
 
 /// Returns a table with a row per kind of file.

@@ -48,5 +48,12 @@ fn stats_list_levels_and_files() {
     let levels = report["keyspaces"][0]["levels"].as_array().unwrap();
     let entries: u64 = levels.iter().map(|level| level["entries"].as_u64().unwrap()).sum();
     assert_eq!(entries, 5000);
+    assert!(text.contains("Snapshots: 0"), "{text}");
+    let pins = &report["pins"];
+    assert_eq!((pins["snapshots"].as_u64(), pins["held_bytes"].as_u64()), (Some(0), Some(0)), "{report}");
+    folder.ok(&["delete", "store", "--prefix", "key0001"]);
+    folder.ok(&["compact", "store"]);
+    let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
+    assert!(report["keyspaces"][0]["levels"][0]["range_tombstones"].is_u64(), "{report}");
     assert!(report["files"].as_array().unwrap().iter().any(|file| file["kind"] == "CURRENT"));
 }

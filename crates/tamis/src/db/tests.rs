@@ -7,7 +7,8 @@ use tamis_vfs::MemVfs;
 
 use super::Db;
 use crate::{
-    options::{KeyspaceOptions, Options},
+    keyspace_state::RANGE_TOMBSTONES_MAX,
+    options::{Filters, KeyspaceOptions, Options},
     runtime::Runtime,
     steps::{self, Step},
 };
@@ -128,4 +129,70 @@ fn picks_cost_in_proportion_to_what_changes() {
     let (picks, tables) = take_picks();
     assert_eq!(picks, 3, "the keyspaces that were written under the snapshot");
     assert!(tables <= 3 * 8, "{tables} tables");
+}
+
+#[test]
+fn a_memtable_with_many_range_tombstones_is_flushed() {
+    let options = Options { workers: 0, ..Options::default() };
+    let db = Db::open_on(Arc::new(MemVfs::new()), "/db", options, Runtime::deterministic(7)).unwrap();
+    let keyspace = db.default_keyspace();
+    let count = RANGE_TOMBSTONES_MAX;
+    for number in 0..=2 * count {
+        let (lower, upper) = ((2 * number).to_be_bytes(), (2 * number + 1).to_be_bytes());
+        keyspace.delete_range(lower..upper).unwrap();
+    }
+    assert_eq!(db.statistics().flushes, 2);
+    let read_state = keyspace.state.read_state.load();
+    assert_eq!(read_state.memtable.memtable.range_tombstones().count(), 1);
+}
+
+#[test]
+fn range_tombstones_are_counted_per_level() {
+    let options = Options { workers: 0, ..Options::default() };
+    let db = Db::open_on(Arc::new(MemVfs::new()), "/db", options, Runtime::deterministic(7)).unwrap();
+    let keyspace = db.default_keyspace();
+    keyspace.put("b", "old").unwrap();
+    let _snapshot = db.snapshot();
+    for (lower, upper) in [("a", "c"), ("d", "e"), ("f", "g")] {
+        keyspace.delete_range(lower..upper).unwrap();
+    }
+    keyspace.put("z", "new").unwrap();
+    db.flush().unwrap();
+    let levels = db.statistics().keyspaces.remove(0).levels;
+    let count: u64 = levels.iter().map(|level| level.range_tombstone_count).sum();
+    assert!((1..=3).contains(&count), "{count} range tombstones");
+}
+
+/// A filter builder that panics at this key.
+const PANIC_KEY: &[u8] = crate::table::filter_block::PANIC_KEY;
+
+#[test]
+fn a_panic_in_a_filter_builder_is_a_background_error() {
+    let bloom = || vec!["bloom@10".parse().unwrap()];
+    // At the flush, and at the merge into the next level.
+    let filters = [Filters::per_level([bloom(), bloom()]), Filters::per_level([Vec::new(), bloom()])];
+    for (workers, filters) in [0, 2].into_iter().flat_map(|workers| filters.clone().map(|f| (workers, f))) {
+        let vfs = Arc::new(MemVfs::new());
+        let default_keyspace = KeyspaceOptions { filters, ..KeyspaceOptions::default() };
+        let options = Options { workers, default_keyspace, ..Options::default() };
+        let db = Db::open_on(vfs.clone(), "/db", options, Runtime::deterministic(7)).unwrap();
+        let mut results = Vec::new();
+        for value in ["old", "new"] {
+            for key in [b"a".as_slice(), PANIC_KEY, b"z"] {
+                // After the panic writes are refused.
+                results.push(db.put(key, value));
+            }
+            results.push(db.flush());
+        }
+        results.push(db.compact_range::<&[u8]>(&db.default_keyspace(), ..));
+        assert!(results.iter().any(Result::is_err), "no job has panicked");
+        let refused = db.put("late", "value").unwrap_err().to_string();
+        assert!(refused.contains("a filter builder panics"), "{refused}");
+        assert!(db.get(PANIC_KEY).unwrap().is_some() && db.get("z").unwrap().is_some());
+        // Both return: with the error, if a job was due.
+        let _ = (db.wait_for_compactions(), db.close());
+        let options = Options { read_only: true, ..Options::default() };
+        let db = Db::open_on(vfs, "/db", options, Runtime::deterministic(7)).unwrap();
+        assert!(db.get(PANIC_KEY).unwrap().is_some() && db.get("z").unwrap().is_some());
+    }
 }

@@ -22,6 +22,10 @@ use super::{
 };
 use crate::{options::TableFilter, query_sample::SampledQuery};
 
+/// A key at which filter builders panic, for tests of the jobs that use them.
+#[cfg(test)]
+pub(crate) const PANIC_KEY: &[u8] = b"panic of a filter builder";
+
 /// Builds the filters of a table from the key of every entry.
 pub(super) enum FiltersBuilder {
     Given(GivenBuilders),
@@ -137,6 +141,8 @@ impl FiltersBuilder {
 
 impl GivenBuilders {
     fn add(&mut self, key: &[u8]) {
+        #[cfg(test)]
+        assert!(self.builders.is_empty() || key != PANIC_KEY, "a filter builder panics");
         let refusals = &mut self.refusals;
         self.builders.retain_mut(|pending| match pending.builder.add(key) {
             Ok(()) => true,

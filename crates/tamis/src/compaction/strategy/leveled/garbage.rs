@@ -3,6 +3,10 @@
 //! There are three plans: a merge of L0 or of a table and its neighbours into the first deeper level that overlaps them, and the
 //! rewrite of a table in place. The due plan ([`due_share`]) that reclaims the greatest share of the bytes that it rewrites is taken.
 //!
+//! **Not reclaimed.** A version whose replacement is in a shallower level is not known to be obsolete: tables do not record which keys
+//! they share. It is dropped when the levels meet by size. There are at most as many such versions as entries in the shallower
+//! levels: those of L0 below its limits, and about a ninth of the deepest level with the default ratio.
+//!
 //! **Extra writes.** At most three bytes are written for each byte that is reclaimed. Where keys that do not exist are deleted, a
 //! tombstone causes the rewrite of at most four average entries per level. A random fill with up to 10 % deletes causes at most 10 %
 //! extra writes (`tests/it/garbage.rs` measures it): tables with so few tombstones reclaim less than a quarter.
