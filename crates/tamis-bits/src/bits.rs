@@ -1,6 +1,7 @@
 //! Bits in bytes: bit `i` is bit `i % 8` of byte `i / 8`, which is also bit `i % 64` of the little-endian word `i / 64`.
 
 use crate::line::LINE_BYTES;
+use crate::prefetch;
 
 /// A borrowed bit vector. Bits beyond the bytes read as zero.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +41,12 @@ impl<'a> Bits<'a> {
     #[inline(always)]
     pub fn get_bits(&self, index: u64, width: u32) -> u64 {
         get_bits(self.bytes, index, width)
+    }
+
+    /// Prefetches a bit.
+    #[inline]
+    pub(crate) fn prefetch(&self, index: u64) {
+        prefetch(self.bytes, (index / 8) as usize);
     }
 
     /// The 512 bits from `line_index * 512` on; zeros beyond the bytes.

@@ -180,6 +180,16 @@ impl<'a> EliasFano<'a> {
         self.next_from(limit.max(start), 0, end)
     }
 
+    /// Prefetches the bytes that [`EliasFano::successor`] reads if the integers are evenly distributed.
+    #[inline]
+    pub fn prefetch(&self, value: u64) {
+        let high = value >> self.width;
+        let zero_count = self.high.bits().len().saturating_sub(self.count).max(1);
+        let index = (high as f64 * (self.count as f64 / zero_count as f64)) as u64;
+        self.high.bits().prefetch(high.saturating_add(index));
+        self.low.prefetch(index);
+    }
+
     /// Number of integers smaller than `value`.
     pub fn rank(&self, value: u64) -> u64 {
         self.successor(value).map_or(self.count, |(index, _)| index)

@@ -1,6 +1,7 @@
 //! Packed integers of equal width.
 
 use crate::bits::{get_bits, low_mask};
+use crate::prefetch;
 
 /// Borrowed integers of `width` bits each (0 to 64).
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +47,12 @@ impl<'a> PackedInts<'a> {
             return 0;
         }
         get_bits(self.bytes, index * u64::from(self.width), self.width)
+    }
+
+    /// Prefetches an integer.
+    #[inline]
+    pub(crate) fn prefetch(&self, index: u64) {
+        prefetch(self.bytes, (index.wrapping_mul(u64::from(self.width)) / 8) as usize);
     }
 }
 

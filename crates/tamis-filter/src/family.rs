@@ -39,11 +39,13 @@ pub enum Family {
     OnePrefixBloom = 13,
     /// Two of them.
     TwoPrefixBloom = 14,
+    /// Sorted hashes that keep the order of neighbouring keys: a guaranteed rate for ranges and points.
+    Grafite = 15,
 }
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::BlockedBloom,
         Self::Standard,
         Self::Prefix,
@@ -58,6 +60,7 @@ impl Family {
         Self::Proteus,
         Self::OnePrefixBloom,
         Self::TwoPrefixBloom,
+        Self::Grafite,
     ];
 
     /// The name on the command line and in statistics.
@@ -77,6 +80,7 @@ impl Family {
             Self::Proteus => "proteus",
             Self::OnePrefixBloom => "1pbf",
             Self::TwoPrefixBloom => "2pbf",
+            Self::Grafite => "grafite",
         }
     }
 
@@ -110,6 +114,9 @@ impl Family {
             }
             Self::TwoPrefixBloom => {
                 "points and ranges: two of these; first=BITS, second=BITS, share=0..1, and as proteus"
+            }
+            Self::Grafite => {
+                "ranges and points: sorted hashes; a range of l integers passes with at most l / 2^(bits per key - 2), without a sample"
             }
         }
     }

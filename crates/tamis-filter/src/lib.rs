@@ -37,6 +37,7 @@ mod error;
 mod family;
 mod filter;
 pub mod fuse;
+pub mod grafite;
 mod hash;
 mod key_range;
 mod key_set;

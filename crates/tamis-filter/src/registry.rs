@@ -9,6 +9,7 @@ use crate::bloom::prefix::{PrefixBuilder, PrefixFilter};
 use crate::bloom::standard::{StandardBuilder, StandardFilter};
 use crate::envelope::Envelope;
 use crate::fuse::{FuseBuilder, FuseFilter};
+use crate::grafite::{GrafiteBuilder, GrafiteFilter};
 use crate::parameters::Parameters;
 use crate::proteus::{ProteusBuilder, ProteusFilter};
 use crate::rosetta::{RosettaBuilder, RosettaFilter};
@@ -38,6 +39,7 @@ impl Family {
             Self::Proteus | Self::OnePrefixBloom | Self::TwoPrefixBloom => {
                 Box::new(ProteusBuilder::with_parameters(self, parameters, seed)?)
             }
+            Self::Grafite => Box::new(GrafiteBuilder::with_parameters(parameters, seed)?),
         })
     }
 }
@@ -62,6 +64,8 @@ pub enum AnyFilter<D> {
     Rosetta(RosettaFilter<D>),
     /// [`Family::Proteus`], [`Family::OnePrefixBloom`] and [`Family::TwoPrefixBloom`]
     Proteus(ProteusFilter<D>),
+    /// [`Family::Grafite`]
+    Grafite(GrafiteFilter<D>),
 }
 
 impl<D: AsRef<[u8]>> AnyFilter<D> {
@@ -82,6 +86,7 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
             Family::Proteus | Family::OnePrefixBloom | Family::TwoPrefixBloom => {
                 Self::Proteus(ProteusFilter::open(envelope, bytes)?)
             }
+            Family::Grafite => Self::Grafite(GrafiteFilter::open(envelope, bytes)?),
         })
     }
 
@@ -96,6 +101,7 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
             Self::Surf(filter) => filter.family(),
             Self::Rosetta(_) => Family::Rosetta,
             Self::Proteus(filter) => filter.family(),
+            Self::Grafite(_) => Family::Grafite,
         }
     }
 }
@@ -111,6 +117,7 @@ macro_rules! each {
             AnyFilter::Surf($filter) => $answer,
             AnyFilter::Rosetta($filter) => $answer,
             AnyFilter::Proteus($filter) => $answer,
+            AnyFilter::Grafite($filter) => $answer,
         }
     };
 }
@@ -146,6 +153,9 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
 
     #[inline(never)]
     fn others_may_contain_closed(&self, digester: &Digester, lower: &[u8], upper: &[u8]) -> bool {
+        if let Self::Grafite(filter) = self {
+            return filter.may_contain_key_in(digester, KeyRange::closed(lower, upper));
+        }
         self.others_may_contain_range(&RangeProbe::new(KeyRange::closed(lower, upper), digester))
     }
 

@@ -55,6 +55,7 @@ const fn shipped(family: Family) -> ProbeTime {
         }
         Family::Rosetta => (20.0, 40.0, 8.0),
         Family::Proteus | Family::OnePrefixBloom | Family::TwoPrefixBloom => (10.0, 12.0, 8.0),
+        Family::Grafite => (45.0, 50.0, 0.0),
     };
     ProbeTime { point_ns, range_ns, further_ns }
 }

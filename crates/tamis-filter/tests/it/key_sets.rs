@@ -107,6 +107,7 @@ fn families_that_need_only_the_keys_share_them() {
         FilterSpec::new(Family::Proteus),
         FilterSpec::new(Family::OnePrefixBloom),
         FilterSpec::new(Family::TwoPrefixBloom),
+        FilterSpec::new(Family::Grafite),
     ];
     for spec in shared {
         let mut builder = spec.builder(SEED).unwrap();

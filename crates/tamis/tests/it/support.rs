@@ -39,7 +39,7 @@ pub(crate) fn inline_options() -> Options {
 }
 
 /// One row for each filter family, and some combinations: no answer depends on them.
-pub(crate) const FILTERS: [&str; 20] = [
+pub(crate) const FILTERS: [&str; 21] = [
     "blocked-bloom@10",
     "bloom@8",
     "prefix-bloom:bits=16@10",
@@ -60,6 +60,7 @@ pub(crate) const FILTERS: [&str; 20] = [
     "1pbf:prefix=45,layout=lines@10",
     "1pbf:prefix=90,probe-cap=30@10",
     "2pbf:first=20,second=61@14",
+    "grafite@12",
 ];
 
 /// The filters of a row of [`FILTERS`], for every table.

@@ -1,0 +1,32 @@
+//! Grafite: family 15 of `docs/format/filter.md`. For ranges and points; the family for unknown or hostile queries.
+//!
+//! A window of at most eight bytes of each key is a number. Numbers are hashed so that a block of `r` consecutive
+//! numbers is rotated by an offset that only the hash of its block number determines, and the hashes modulo `r` are
+//! stored in Elias-Fano. A range of at most `r` numbers maps to one interval of hashes, or to two if it crosses a
+//! block border, and is rejected if they contain no stored hash.
+//!
+//! **Guarantee.** Rotations are pairwise independent, so an empty range of `l` numbers passes with a probability of
+//! at most `l * n / r`, about `l / 2^(bits per key - 2)`, whatever the keys and the queries are, as long as the
+//! queries do not depend on the seed. Numbers of one block keep their order: they never collide.
+//!
+//! **Strings.** The window begins after the bytes that all keys share; these are compared exactly. Keys that differ
+//! only after the window cannot be distinguished. The predicted rate counts them.
+//!
+//! Cost of a query: one multiplication modulo a prime, and one lookup in Elias-Fano: three to five cache misses.
+
+mod builder;
+mod hash;
+mod reader;
+mod window;
+
+pub use builder::GrafiteBuilder;
+pub use reader::GrafiteFilter;
+
+/// Greatest modulus: far below the prime of the hash, so that rotations are uniform.
+const MODULUS_MAX: u64 = 1 << 56;
+
+/// Bytes of the payload before the hashes: their number.
+const FRONT_BYTES: usize = 8;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,336 @@
+//! Reads Grafite in place: maps a range to at most two intervals of hashes and looks these up.
+
+use std::fmt;
+
+use tamis_bits::elias_fano::{self, EliasFano, EliasFanoShape};
+
+use super::hash::BlockHash;
+use super::window::Window;
+use super::{FRONT_BYTES, MODULUS_MAX};
+use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
+use crate::filter::BATCH_KEYS;
+use crate::{Count, DecodeError, Digester, Filter, KeyRange, Probe, RangeProbe};
+
+/// A filter of [`crate::Family::Grafite`].
+#[derive(Debug, Clone)]
+pub struct GrafiteFilter<D> {
+    bytes: D,
+    envelope: Envelope,
+    predicted_fpr: f32,
+    window: Window,
+    shared_bytes: usize,
+    /// `None` if windows are stored as they are.
+    hash: Option<BlockHash>,
+    /// The greatest possible hash.
+    last: u64,
+    hash_count: u64,
+    /// `None` in an empty filter.
+    shape: Option<EliasFanoShape>,
+}
+
+/// Hashes from `start` to `start + span`, modulo the number of hashes.
+#[derive(Debug, Clone, Copy)]
+struct Interval {
+    start: u64,
+    span: u64,
+}
+
+/// The hashes of a range of windows.
+#[derive(Debug, Clone, Copy)]
+enum Image {
+    /// No key can be in the range.
+    Empty,
+    /// The range is longer than a block.
+    TooLong,
+    One(Interval),
+    /// The range crosses a block border.
+    Two(Interval, Interval),
+}
+
+/// The stored parts of a filter with keys.
+#[derive(Debug, Clone, Copy)]
+struct View<'a> {
+    hashes: EliasFano<'a>,
+    shared: &'a [u8],
+}
+
+impl<D: AsRef<[u8]>> GrafiteFilter<D> {
+    pub(crate) fn open(envelope: Envelope, bytes: D) -> Result<Self, DecodeError> {
+        let parameters = &envelope.parameters;
+        let [byte_count, flags] = envelope::parameter::<2>(parameters, 0);
+        let shared_bytes = usize::from(u16::from_le_bytes(envelope::parameter(parameters, 2)));
+        let predicted_fpr = f32::from_le_bytes(envelope::parameter(parameters, 4));
+        let last = u64::from_le_bytes(envelope::parameter(parameters, 8));
+        let refuse = |field, got| Err(DecodeError::Field { field, got });
+        let window =
+            Window { byte_count: u32::from(byte_count), is_whole: flags & 1 != 0, is_fixed: flags & 2 != 0 };
+        if byte_count > 8 {
+            return refuse("window_bytes", u64::from(byte_count));
+        }
+        if flags > 7 || (window.is_fixed && !window.is_whole) {
+            return refuse("flags", u64::from(flags));
+        }
+        if !(0.0..=1.0).contains(&predicted_fpr) {
+            return refuse("predicted_fpr", u64::from(predicted_fpr.to_bits()));
+        }
+        if envelope.key_count == 0 {
+            envelope::check_reserved(parameters, 0)?;
+            if envelope.payload_bytes != 0 {
+                return refuse("payload_bytes", envelope.payload_bytes);
+            }
+            return Ok(Self {
+                bytes,
+                envelope,
+                predicted_fpr,
+                window,
+                shared_bytes,
+                hash: None,
+                last,
+                hash_count: 0,
+                shape: None,
+            });
+        }
+        let is_exact = flags & 4 != 0;
+        if !is_exact && !(1..MODULUS_MAX).contains(&last) {
+            return refuse("last", last);
+        }
+        let front = envelope::payload(bytes.as_ref()).first_chunk::<FRONT_BYTES>();
+        let Some(hash_count) = front.map(|front| u64::from_le_bytes(*front)) else {
+            return refuse("payload_bytes", envelope.payload_bytes);
+        };
+        if hash_count == 0 || hash_count > envelope.key_count {
+            return refuse("hash_count", hash_count);
+        }
+        let others = (FRONT_BYTES + shared_bytes) as u64;
+        let expected =
+            elias_fano::encoded_bytes(hash_count, last).and_then(|bytes| bytes.checked_add(others));
+        let shape = EliasFanoShape::new(hash_count, last);
+        if expected != Some(envelope.payload_bytes) || shape.is_none() {
+            return refuse("payload_bytes", envelope.payload_bytes);
+        }
+        let hash = (!is_exact).then(|| BlockHash::new(envelope.seed, last + 1));
+        Ok(Self { bytes, envelope, predicted_fpr, window, shared_bytes, hash, last, hash_count, shape })
+    }
+
+    /// `None` in an empty filter.
+    #[inline(always)]
+    fn view(&self) -> Option<View<'_>> {
+        let bytes = self.bytes.as_ref();
+        let shared_start = bytes.len().checked_sub(self.shared_bytes)?;
+        let hashes = self.shape.as_ref()?.view(bytes.get(ENVELOPE_BYTES + FRONT_BYTES..)?)?;
+        Some(View { hashes, shared: bytes.get(shared_start..)? })
+    }
+
+    #[inline(always)]
+    fn image_of_key(&self, view: &View<'_>, key: &[u8]) -> Image {
+        match self.window.of_point(view.shared, key) {
+            Some(number) => self.image(number, number),
+            None => Image::Empty,
+        }
+    }
+
+    #[inline(always)]
+    fn image_of_range(&self, view: &View<'_>, range: &KeyRange<'_>) -> Image {
+        match self.window.of_range(view.shared, range) {
+            Some((lower, upper)) => self.image(lower, upper),
+            None => Image::Empty,
+        }
+    }
+
+    /// The hashes of the windows between two, both included.
+    #[inline(always)]
+    fn image(&self, lower: u64, upper: u64) -> Image {
+        let span = upper - lower;
+        let Some(hash) = &self.hash else {
+            let last = self.last;
+            return if lower > last {
+                Image::Empty
+            } else {
+                Image::One(Interval { start: lower, span: span.min(last - lower) })
+            };
+        };
+        if span >= self.last {
+            return Image::TooLong;
+        }
+        let (block, place) = hash.block(lower);
+        let start = hash.rotate(block, place);
+        let to_border = self.last - place;
+        if span <= to_border {
+            return Image::One(Interval { start, span });
+        }
+        let next = Interval { start: hash.rotate(block + 1, 0), span: span - to_border - 1 };
+        Image::Two(Interval { start, span: to_border }, next)
+    }
+
+    #[inline(always)]
+    fn may_meet(&self, view: &View<'_>, image: &Image) -> bool {
+        match image {
+            Image::Empty => false,
+            Image::TooLong => true,
+            Image::One(interval) => self.has_hash(view, interval),
+            Image::Two(first, second) => self.has_hash(view, first) || self.has_hash(view, second),
+        }
+    }
+
+    #[inline(always)]
+    fn has_hash(&self, view: &View<'_>, interval: &Interval) -> bool {
+        let Interval { start, span } = *interval;
+        let next = view.hashes.successor(start);
+        let to_end = self.last - start;
+        if span <= to_end {
+            return next.is_some_and(|(_, next)| next.wrapping_sub(start) <= span);
+        }
+        // The interval wraps around.
+        next.is_some() || view.hashes.successor(0).is_some_and(|(_, least)| least < span - to_end)
+    }
+
+    /// Number of stored hashes in an interval.
+    fn count_hashes(&self, view: &View<'_>, interval: &Interval) -> u64 {
+        let Interval { start, span } = *interval;
+        let to_end = self.last - start;
+        let before = view.hashes.rank(start);
+        let rank = |value: u64| if value > self.last { self.hash_count } else { view.hashes.rank(value) };
+        if span <= to_end {
+            return rank(start.saturating_add(span).saturating_add(1)).saturating_sub(before);
+        }
+        self.hash_count.saturating_sub(before).saturating_add(rank(span - to_end))
+    }
+
+    #[inline(always)]
+    fn prefetch_image(view: &View<'_>, image: &Image) {
+        if let Image::One(interval) | Image::Two(interval, _) = image {
+            view.hashes.prefetch(interval.start);
+        }
+    }
+
+    /// Answers many queries, whose cache misses overlap.
+    #[inline(always)]
+    fn answer_many<Q>(&self, queries: &[Q], answers: &mut [bool], image_of: impl Fn(&View<'_>, &Q) -> Image) {
+        let Some(view) = self.view() else {
+            let is_possible = self.hash_count > 0;
+            answers.iter_mut().take(queries.len()).for_each(|answer| *answer &= is_possible);
+            return;
+        };
+        for (queries, answers) in queries.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
+            let mut images = [Image::Empty; BATCH_KEYS];
+            for ((image, query), answer) in images.iter_mut().zip(queries).zip(&*answers) {
+                if *answer {
+                    *image = image_of(&view, query);
+                    Self::prefetch_image(&view, image);
+                }
+            }
+            for (answer, image) in answers.iter_mut().zip(images.iter().take(queries.len())) {
+                *answer = self.may_meet(&view, image);
+            }
+        }
+    }
+}
+
+impl<D: AsRef<[u8]>> Filter for GrafiteFilter<D> {
+    #[inline]
+    fn may_contain(&self, probe: &Probe<'_>) -> bool {
+        probe.add_probes(1);
+        self.may_contain_key(probe.digester(), probe.key())
+    }
+
+    #[inline]
+    fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
+        probe.add_probes(1);
+        self.may_contain_key_in(probe.digester(), *probe.range())
+    }
+
+    #[inline(always)]
+    fn may_contain_key(&self, _digester: &Digester, key: &[u8]) -> bool {
+        match self.view() {
+            Some(view) => self.may_meet(&view, &self.image_of_key(&view, key)),
+            None => self.hash_count > 0,
+        }
+    }
+
+    #[inline(always)]
+    fn may_contain_key_in(&self, _digester: &Digester, range: KeyRange<'_>) -> bool {
+        match self.view() {
+            Some(view) => self.may_meet(&view, &self.image_of_range(&view, &range)),
+            None => self.hash_count > 0 && !range.is_empty(),
+        }
+    }
+
+    fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
+        self.answer_many(probes, answers, |view, probe| {
+            probe.add_probes(1);
+            self.image_of_key(view, probe.key())
+        });
+    }
+
+    fn may_contain_keys(&self, _digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
+        self.answer_many(keys, answers, |view, key| self.image_of_key(view, key));
+    }
+
+    fn may_contain_ranges(&self, _digester: &Digester, ranges: &[KeyRange<'_>], answers: &mut [bool]) {
+        self.answer_many(ranges, answers, |view, range| self.image_of_range(view, range));
+    }
+
+    fn prefetch(&self, probe: &Probe<'_>) {
+        if let Some(view) = self.view() {
+            Self::prefetch_image(&view, &self.image_of_key(&view, probe.key()));
+        }
+    }
+
+    /// Counts hashes, less the expected number of other keys with these hashes. Unknown if keys share windows, and for
+    /// ranges longer than a block.
+    fn count(&self, probe: &RangeProbe<'_>) -> Option<Count> {
+        let range = probe.range();
+        if range.is_empty() || self.envelope.key_count == 0 {
+            return Some(Count { keys: 0, error_max: 0 });
+        }
+        if self.hash_count != self.envelope.key_count {
+            return None;
+        }
+        let view = self.view()?;
+        let image = self.image_of_range(&view, range);
+        let (found, span) = match &image {
+            Image::Empty => (0, 0),
+            Image::TooLong => return None,
+            Image::One(interval) => (self.count_hashes(&view, interval), interval.span),
+            Image::Two(first, second) => (
+                self.count_hashes(&view, first).saturating_add(self.count_hashes(&view, second)),
+                first.span.saturating_add(second.span),
+            ),
+        };
+        if self.hash.is_none() && self.window.is_fixed {
+            return Some(Count { keys: found, error_max: 0 });
+        }
+        let density = self.hash_count as f64 / (self.last as f64 + 1.0);
+        let strangers = if self.hash.is_some() { (density * (span as f64 + 1.0)) as u64 } else { 0 };
+        let keys = found.saturating_sub(strangers);
+        Some(Count { keys, error_max: keys.max(found - keys) })
+    }
+
+    fn key_count(&self) -> u64 {
+        self.envelope.key_count
+    }
+
+    fn encoded_bytes(&self) -> u64 {
+        self.bytes.as_ref().len() as u64
+    }
+
+    /// The rate for points that are distributed as the keys are.
+    fn predicted_fpr(&self) -> Option<f64> {
+        Some(f64::from(self.predicted_fpr))
+    }
+
+    fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
+        let windows =
+            format_args!("{} bytes after {} shared bytes", self.window.byte_count, self.shared_bytes);
+        match self.hash {
+            None => write!(target, "{} exact windows of {windows}", self.hash_count),
+            Some(_) => {
+                write!(target, "{} windows of {windows}, hashed modulo {}", self.hash_count, self.last + 1)
+            }
+        }
+    }
+
+    fn verify(&self) -> Result<(), DecodeError> {
+        envelope::verify(&self.envelope, self.bytes.as_ref())
+    }
+}
