@@ -31,8 +31,7 @@ fn plan_of(state: &Catalog, action: Action) -> Plan {
         reason: Reason::Level0,
         inputs,
         trivial_moves,
-        output_level: 14,
-        output_run_age: LEVELED_RUN_AGE,
+        outputs: vec![PlanOutput { partition: 1, level: 14, run_age: LEVELED_RUN_AGE, upper: None }],
         depth: 1,
         score: 1.0,
     };
