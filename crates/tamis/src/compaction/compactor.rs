@@ -84,7 +84,7 @@ impl Compactor {
                 Reason::Reads => CompactionReason::Reads,
             },
             level: plan.level(),
-            output_level: plan.output_level(),
+            output_level: plan.output_level,
             bytes_read,
             bytes_written,
         });

@@ -10,14 +10,14 @@ use super::{
     drop_rules::DropRules,
     flush_split::{LowerOverlap, upper_split_key},
     job_context::JobContext,
-    merge::{hull_within, truncated},
+    merge::hull_within,
     table_sink::{SplitPoint, TableSink},
 };
 use crate::{
     cursor::Cursor,
     error::Result,
     memtable::Memtable,
-    range_tombstone::RangeTombstone,
+    range_tombstone::{RangeTombstone, is_below_upper, least_upper},
     version::{
         catalog::Counters,
         edit::{Change, RunPlace, VersionEdit},
@@ -94,5 +94,11 @@ pub(crate) fn range_tombstones_within(
     lower: &[u8],
     upper: &[u8],
 ) -> Vec<RangeTombstone> {
-    truncated(&memtable.range_tombstones().all(), lower, upper)
+    let cut = |tombstone: RangeTombstone| RangeTombstone {
+        lower: tombstone.lower.max(lower.to_vec()),
+        upper: least_upper(&tombstone.upper, upper).to_vec(),
+        ..tombstone
+    };
+    let all = memtable.range_tombstones().all().into_iter().map(cut);
+    all.filter(|tombstone| is_below_upper(&tombstone.lower, &tombstone.upper)).collect()
 }

@@ -1,4 +1,4 @@
-//! Merges the tables of a plan into new tables, usually of one run, and returns the edit that replaces them.
+//! Merges the tables of a plan into new tables of one run and returns the edit that replaces them.
 //!
 //! No entry above an output may be older than it: in its key range, a plan includes all runs between its newest input and the
 //! output. Tables of these runs that overlap nothing are moved without a rewrite, and outputs are split at them
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{
     drop_rules::DropRules,
     job_context::JobContext,
-    plan::{Plan, PlanOutput},
+    plan::Plan,
     table_sink::{SplitPoint, TableSink, Written},
 };
 use crate::{
@@ -39,86 +39,35 @@ pub(crate) struct Merged {
 /// # Errors
 /// Those of the file system and of damaged inputs; no table is left then.
 pub(crate) fn merge(context: &JobContext<'_>, tables: &Arc<TableCache>, plan: &Plan) -> Result<Merged> {
-    let tombstones = range_tombstones_of(plan.merged_tables(), tables)?;
-    let rules = DropRules::new(context.read_points.clone(), tombstones.iter().cloned());
+    let replaced: Vec<u64> = plan.merged_tables().map(|table| table.number()).collect();
+    let place = plan.output_place();
+    let origin = context.origin(plan.partition, place, replaced);
+    let rules =
+        DropRules::new(context.read_points.clone(), range_tombstones_of(plan.merged_tables(), tables)?);
     let inputs: Vec<Vec<Arc<Table>>> =
         plan.inputs.iter().map(|input| tables_to_read(&input.tables, &rules)).collect();
+    let bytes_read = inputs.iter().flatten().map(|table| table.file_bytes()).sum();
     let key_count = inputs.iter().flatten().map(|table| table.summary().entry_count).sum();
     let run = |run: &Vec<Arc<Table>>| RunCursor::new(RunTables::read_once(run, tables));
     let mut cursor = MergeCursor::new(inputs.iter().map(run).collect());
     cursor.seek_first()?;
-    let mut merged = Merged {
-        edit: plan.move_edit(),
-        files: Vec::new(),
-        bytes_read: inputs.iter().flatten().map(|table| table.file_bytes()).sum(),
-        written: Written::default(),
-    };
-    let mut lower: &[u8] = &[];
-    for output in &plan.outputs {
-        let upper = output.upper.as_deref();
-        let tombstones = truncated(&tombstones, lower, upper.unwrap_or_default());
-        let output = OutputRange { output, tombstones, key_count };
-        if let Err(error) = output.write(context, plan, &mut cursor, &mut merged) {
-            // No edit names the tables of the outputs before it. One that can't be removed is deleted at the next open.
-            for file in &merged.files {
-                let _ = context.vfs.remove(&file.path(context.folder));
-            }
-            return Err(error);
-        }
-        lower = upper.unwrap_or_default();
+    let kept =
+        rules.kept_range_tombstones(|lower, upper| hull_within(plan.older.iter().flatten(), lower, upper));
+    let mut sink = TableSink::new(context, &origin, (plan.depth, key_count), &plan.grandparents, rules);
+    sink.take_range_tombstones(kept);
+    sink.split_at(
+        plan.split_keys.iter().map(|key| SplitPoint { key: key.clone(), is_direct: context.is_direct }),
+    );
+    sink.consume(&mut cursor, None, &|key| plan.older.iter().all(|run| !covers(run, key)))?;
+    let mut edit = plan.move_edit();
+    let mut files = Vec::new();
+    let mut written = Written::default();
+    for summary in sink.finish()? {
+        written.add(&summary);
+        files.push(FileName::Table(summary.number));
+        edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: false });
     }
-    Ok(merged)
-}
-
-/// An output of a merge while it is written.
-struct OutputRange<'a> {
-    output: &'a PlanOutput,
-    /// The range tombstones of the job, truncated at the bounds of the output.
-    tombstones: Vec<RangeTombstone>,
-    /// The maximum number of keys.
-    key_count: u64,
-}
-
-impl OutputRange<'_> {
-    /// Writes the entries from the cursor's position up to the end of the range.
-    fn write(
-        self,
-        context: &JobContext<'_>,
-        plan: &Plan,
-        cursor: &mut impl Cursor,
-        merged: &mut Merged,
-    ) -> Result<()> {
-        let place = plan.place_of(self.output);
-        let replaced = plan.merged_tables().map(|table| table.number()).collect();
-        let origin = context.origin(place.partition, place, replaced);
-        let rules = DropRules::new(context.read_points.clone(), self.tombstones);
-        let older = |lower: &[u8], upper: &[u8]| hull_within(plan.older.iter().flatten(), lower, upper);
-        let kept = rules.kept_range_tombstones(older);
-        let size = (plan.depth, self.key_count);
-        let mut sink = TableSink::new(context, &origin, size, &plan.grandparents, rules);
-        sink.take_range_tombstones(kept);
-        let split_point = |key: &Vec<u8>| SplitPoint { key: key.clone(), is_direct: context.is_direct };
-        sink.split_at(plan.split_keys.iter().map(split_point));
-        let is_lowest = |key: &[u8]| plan.older.iter().all(|run| !covers(run, key));
-        sink.consume(cursor, self.output.upper.as_deref(), &is_lowest)?;
-        for summary in sink.finish()? {
-            merged.written.add(&summary);
-            merged.files.push(FileName::Table(summary.number));
-            merged.edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: false });
-        }
-        Ok(())
-    }
-}
-
-/// The parts of range tombstones within the bounds (an empty upper bound is no bound).
-pub(super) fn truncated(tombstones: &[RangeTombstone], lower: &[u8], upper: &[u8]) -> Vec<RangeTombstone> {
-    let truncate = |tombstone: &RangeTombstone| RangeTombstone {
-        lower: tombstone.lower.as_slice().max(lower).to_vec(),
-        upper: least_upper(&tombstone.upper, upper).to_vec(),
-        ..tombstone.clone()
-    };
-    let all = tombstones.iter().map(truncate);
-    all.filter(|tombstone| is_below_upper(&tombstone.lower, &tombstone.upper)).collect()
+    Ok(Merged { edit, files, bytes_read, written })
 }
 
 /// Whether a table of the run may hold the key.
@@ -175,6 +124,3 @@ pub(super) fn hull_within<'a>(
     }
     hull
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,4 @@
-//! The plan of a compaction: its inputs, the places of its outputs, and the tables that it must respect. A plain value.
+//! The plan of a compaction: its inputs, the place of its outputs, and the tables that it must respect. A plain value.
 
 use std::{collections::BTreeSet, ops::Bound, sync::Arc};
 
@@ -22,22 +22,12 @@ pub(crate) struct PlanInput {
     pub(crate) tables: Vec<Arc<Table>>,
 }
 
-/// Where the outputs of a range of keys go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PlanOutput {
-    pub(crate) partition: u64,
-    pub(crate) level: usize,
-    pub(crate) run_age: u64,
-    /// The end of the range, which is excluded and at which the range of the next output begins; `None` for the last one.
-    pub(crate) upper: Option<Vec<u8>>,
-}
-
 /// How a plan is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     /// The inputs are merged into new tables.
     Merge,
-    /// The tables are moved to the outputs' places without a rewrite (trivial move).
+    /// The tables are moved to the output level without a rewrite (trivial move).
     Move,
     /// The tables are removed without being read: range tombstones of newer runs delete all of their entries.
     Drop,
@@ -95,11 +85,11 @@ pub(crate) struct Plan {
     pub(crate) trivial_moves: Vec<PlanInput>,
     /// Of a merge: the smallest keys, in order, of the tables that will be between its outputs in the same run.
     pub(crate) split_keys: Vec<Vec<u8>>,
-    /// At least one, in key order.
-    pub(crate) outputs: Vec<PlanOutput>,
+    pub(crate) output_level: usize,
+    pub(crate) output_run_age: u64,
     /// Position of the output level in per-level options.
     pub(crate) depth: usize,
-    /// The keys of the inputs: no other job may write to the output levels between them.
+    /// The keys of the inputs: no other job may write to the output level between them.
     pub(crate) span: KeySpan,
     /// Tables of the level below the outputs that overlap them.
     pub(crate) grandparents: Vec<Arc<Table>>,
@@ -122,36 +112,35 @@ pub(super) struct PlanSpec {
     pub(super) reason: Reason,
     pub(super) inputs: Vec<PlanInput>,
     pub(super) trivial_moves: Vec<PlanInput>,
-    /// At least one, in key order.
-    pub(super) outputs: Vec<PlanOutput>,
+    pub(super) output_level: usize,
+    pub(super) output_run_age: u64,
     pub(super) depth: usize,
     pub(super) score: f64,
 }
 
 impl Plan {
-    /// `None` for a spec without tables or outputs.
+    /// `None` for a spec without tables.
     pub(super) fn new(keyspace: u64, partition: &Partition, spec: PlanSpec) -> Option<Self> {
-        let PlanSpec { action, reason, inputs, trivial_moves, outputs, depth, score } = spec;
+        let PlanSpec { action, reason, inputs, trivial_moves, output_level, output_run_age, depth, score } =
+            spec;
         let all = inputs.iter().chain(&trivial_moves).flat_map(|input| &input.tables);
         let span = KeySpan::around(all.clone().map(|table| table.bounds()))?;
         let bounds = span.bounds();
         let numbers: BTreeSet<u64> = all.map(|table| table.number()).collect();
         // Only merges into the one run of a level take parts of the level above: their size depends on the overlap.
-        let output = outputs.first()?;
-        let below = (output.run_age == LEVELED_RUN_AGE).then(|| partition.level(output.level + 1)).flatten();
+        let below = (output_run_age == LEVELED_RUN_AGE).then(|| partition.level(output_level + 1)).flatten();
         let below = below.and_then(|level| level.run(LEVELED_RUN_AGE));
         let grandparents = below.map(|run| run.tables_within(bounds).to_vec()).unwrap_or_default();
         let older = older_tables(partition, &inputs, &numbers, bounds);
         let mut split_keys = Vec::new();
         if action == Action::Merge {
-            let runs = outputs.iter().filter(|output| output.partition == partition.id);
-            let runs = runs.filter_map(|output| partition.level(output.level)?.run(output.run_age));
-            let others = runs.flat_map(|run| run.tables_within(bounds));
+            let level = partition.level(output_level);
+            let others = level.and_then(|level| level.run(output_run_age)).into_iter();
+            let others = others.flat_map(|run| run.tables_within(bounds));
             let others = others.filter(|table| !numbers.contains(&table.number()));
             let moved = trivial_moves.iter().flat_map(|input| &input.tables);
             split_keys.extend(others.chain(moved).map(|table| table.smallest_key().to_vec()));
             split_keys.sort_unstable();
-            split_keys.dedup();
         }
         let bytes_read = match action {
             Action::Merge => {
@@ -167,7 +156,8 @@ impl Plan {
             inputs,
             trivial_moves,
             split_keys,
-            outputs,
+            output_level,
+            output_run_age,
             depth,
             span,
             grandparents,
@@ -221,33 +211,19 @@ impl Plan {
         RunPlace { keyspace: self.keyspace, partition: self.partition, level: level as u8, run_age }
     }
 
-    /// The level of the first output.
-    pub(crate) fn output_level(&self) -> usize {
-        self.outputs.first().map_or(0, |output| output.level)
+    /// Where the outputs go.
+    pub(crate) fn output_place(&self) -> RunPlace {
+        self.place(self.output_level, self.output_run_age)
     }
 
-    /// The place of an output's run.
-    pub(crate) const fn place_of(&self, output: &PlanOutput) -> RunPlace {
-        let PlanOutput { partition, level, run_age, .. } = *output;
-        RunPlace { keyspace: self.keyspace, partition, level: level as u8, run_age }
-    }
-
-    /// The place of the outputs with this key.
-    fn place_at(&self, key: &[u8]) -> RunPlace {
-        let is_within = |output: &&PlanOutput| output.upper.as_deref().is_none_or(|upper| key < upper);
-        let output = self.outputs.iter().find(is_within).or(self.outputs.last());
-        output.map_or(self.place(0, 0), |output| self.place_of(output))
-    }
-
-    /// The edit that removes all tables from their places and adds the moved ones to the outputs' places. No moved table is in two
-    /// outputs.
+    /// The edit that removes all tables from their places and adds the moved ones to the output level.
     pub(crate) fn move_edit(&self) -> VersionEdit {
         let removals = self.inputs().flat_map(|input| {
             let place = self.place(input.level, input.run_age);
             input.tables.iter().map(move |table| Change::RemoveTable { place, number: table.number() })
         });
         let additions = self.moved_tables().map(|table| Change::AddTable {
-            place: self.place_at(table.smallest_key()),
+            place: self.output_place(),
             summary: table.summary().clone(),
             filter_file: table.filter_file(),
             is_ingested: table.is_ingested(),
@@ -291,12 +267,8 @@ struct Output {
 }
 
 impl Output {
-    fn all_of(plan: &Plan) -> impl Iterator<Item = Self> {
-        plan.outputs.iter().map(|output| Self {
-            partition: output.partition,
-            level: output.level,
-            span: plan.span.clone(),
-        })
+    fn of(plan: &Plan) -> Self {
+        Self { partition: plan.partition, level: plan.output_level, span: plan.span.clone() }
     }
 }
 
@@ -304,7 +276,7 @@ impl InProgress {
     /// Claims the tables and the range of a plan.
     pub(crate) fn begin(&mut self, plan: &Plan) {
         self.tables.extend(plan.tables().map(|table| table.number()));
-        self.outputs.extend(Output::all_of(plan));
+        self.outputs.push(Output::of(plan));
     }
 
     /// Releases a plan, after its edit was installed or has failed.
@@ -312,10 +284,9 @@ impl InProgress {
         for table in plan.tables() {
             self.tables.remove(&table.number());
         }
-        for output in Output::all_of(plan) {
-            if let Some(position) = self.outputs.iter().position(|other| *other == output) {
-                self.outputs.swap_remove(position);
-            }
+        let output = Output::of(plan);
+        if let Some(position) = self.outputs.iter().position(|other| *other == output) {
+            self.outputs.swap_remove(position);
         }
     }
 

@@ -31,7 +31,8 @@ fn plan_of(state: &Catalog, action: Action) -> Plan {
         reason: Reason::Level0,
         inputs,
         trivial_moves,
-        outputs: vec![PlanOutput { partition: 1, level: 14, run_age: LEVELED_RUN_AGE, upper: None }],
+        output_level: 14,
+        output_run_age: LEVELED_RUN_AGE,
         depth: 1,
         score: 1.0,
     };

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::plan_parts::input_of;
 use crate::{
-    compaction::plan::{Action, InProgress, Plan, PlanOutput, PlanSpec, Reason},
+    compaction::plan::{Action, InProgress, Plan, PlanSpec, Reason},
     key::Sequence,
     range_tombstone::Fragments,
     table::properties::TableSummary,
@@ -162,7 +162,7 @@ pub(super) fn pick_deleted_tables(
         input_of(*level, run.age(), tables)
     });
     let inputs: Vec<_> = inputs.collect();
-    let level = inputs.first()?.level;
+    let output_level = inputs.first()?.level;
     Plan::new(
         keyspace,
         partition,
@@ -171,12 +171,8 @@ pub(super) fn pick_deleted_tables(
             reason: Reason::Garbage,
             inputs,
             trivial_moves: Vec::new(),
-            outputs: vec![PlanOutput {
-                partition: partition.id,
-                level,
-                run_age: LEVELED_RUN_AGE,
-                upper: None,
-            }],
+            output_level,
+            output_run_age: LEVELED_RUN_AGE,
             depth: 0,
             score: f64::INFINITY,
         },

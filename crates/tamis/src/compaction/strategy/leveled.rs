@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     compaction::{
-        plan::{Action, InProgress, Plan, PlanOutput, PlanSpec, RangeRequest, Reason},
+        plan::{Action, InProgress, Plan, PlanSpec, RangeRequest, Reason},
         targets::{LevelTargets, PickerConfig, leveled_pending_bytes},
     },
     version::{
@@ -133,18 +133,13 @@ impl<'a> Leveled<'a> {
 
     fn spec(&self, action: Action, reason: Reason, score: f64, output_level: usize) -> PlanSpec {
         let depth = self.targets.depth(output_level);
-        let output = PlanOutput {
-            partition: self.partition.id,
-            level: output_level,
-            run_age: LEVELED_RUN_AGE,
-            upper: None,
-        };
         PlanSpec {
             action,
             reason,
             inputs: Vec::new(),
             trivial_moves: Vec::new(),
-            outputs: vec![output],
+            output_level,
+            output_run_age: LEVELED_RUN_AGE,
             depth,
             score,
         }

@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     compaction::{
-        plan::{Action, InProgress, Plan, PlanInput, PlanOutput, PlanSpec, RangeRequest, Reason},
+        plan::{Action, InProgress, Plan, PlanInput, PlanSpec, RangeRequest, Reason},
         targets::PickerConfig,
     },
     version::{handle::Table, key_bounds::KeySpan, level::Run, version::Partition},
@@ -141,7 +141,8 @@ impl<'a> Tiered<'a> {
             reason,
             inputs,
             trivial_moves,
-            outputs: vec![PlanOutput { partition: self.partition.id, level, run_age, upper: None }],
+            output_level: level,
+            output_run_age: run_age,
             depth: level,
             score,
         };

@@ -165,17 +165,9 @@ impl Store {
             let cut: u32 = std::str::from_utf8(cut).expect("digits").parse().expect("digits");
             let behind = merged.split_off(&cut);
             let summaries = self.write(&std::mem::replace(&mut merged, behind));
-            changes.extend(
-                summaries
-                    .into_iter()
-                    .map(|summary| add(plan.place_of(plan.outputs.first().expect("one")), summary)),
-            );
+            changes.extend(summaries.into_iter().map(|summary| add(plan.output_place(), summary)));
         }
-        changes.extend(
-            self.write(&merged)
-                .into_iter()
-                .map(|summary| add(plan.place_of(plan.outputs.first().expect("one")), summary)),
-        );
+        changes.extend(self.write(&merged).into_iter().map(|summary| add(plan.output_place(), summary)));
         self.apply(changes);
     }
 

@@ -284,8 +284,8 @@ fn show(plan: &Plan) -> String {
         plan.reason,
         plan.score,
         plan.bytes_written >> 10,
-        plan.output_level(),
-        age(plan.outputs.first().expect("an output").run_age),
+        plan.output_level,
+        age(plan.output_run_age),
         plan.depth
     );
     let inputs = plan.inputs.iter().map(|input| (input, ""));
