@@ -496,9 +496,16 @@ static void test_threads(const char *folder) {
     }
     for (int index = 0; index < THREAD_COUNT; index++)
         CHECK(pthread_join(threads[index], NULL) == 0);
-    uint64_t count;
-    OK(tamis_approximate_count(keyspace, unbounded(), unbounded(), &count, &message));
+    tamis_scan *scan;
+    OK(tamis_range(keyspace, NULL, unbounded(), unbounded(), &scan, &message));
+    int count = 0;
+    bool has_entry = true;
+    while (has_entry) {
+        OK(tamis_scan_next(scan, &has_entry, &message));
+        count += has_entry;
+    }
     CHECK(count == THREAD_COUNT * THREAD_ENTRIES);
+    tamis_scan_free(scan);
     tamis_keyspace_free(keyspace);
     tamis_db_free(db);
     free(path);

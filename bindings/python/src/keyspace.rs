@@ -17,7 +17,7 @@ use crate::{
     bounds,
     bulk::{BatchSink, Loader, TableSink},
     codec::{Codec, bytes},
-    error::{OrRaise, invalid, run},
+    error::{OrRaise, invalid, run, wrong_type},
     handle::Handle,
     json, options,
     reader::{Reader, Snapshot, found},
@@ -270,7 +270,7 @@ impl Keyspace {
 fn check_callable(progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     match progress {
         Some(progress) if !progress.is_callable() => {
-            Err(crate::error::wrong_type("progress", "a function of the number of entries", progress))
+            Err(wrong_type("progress", "a function of the number of entries", progress))
         }
         _ => Ok(()),
     }

@@ -15,7 +15,7 @@ use tamis_bindings_common::{
 use crate::{
     bounds,
     codec::Codec,
-    error::{OrRaise, raise, run},
+    error::{OrRaise, invalid, raise, run, wrong_type},
     handle::{Handle, closed},
     scan::{Scan, ScanOptions},
 };
@@ -32,7 +32,7 @@ pub(crate) struct Reader {
 #[derive(Debug, Clone, Copy, Default)]
 struct ScanArguments {
     reverse: bool,
-    limit: Option<u64>,
+    limit: Option<i64>,
     keys_only: bool,
     values_only: bool,
 }
@@ -45,11 +45,13 @@ impl ScanArguments {
             (false, true) => Parts::Values,
             (true, true) => {
                 let message = "keys_only and values_only exclude each other; give one of them";
-                return Err(crate::error::invalid(py, message));
+                return Err(invalid(py, message));
             }
         };
         let direction = if self.reverse { Direction::Backward } else { Direction::Forward };
-        Ok(ScanOptions { direction, parts, limit: self.limit, codec })
+        let limit = self.limit.map(u64::try_from).transpose();
+        let limit = limit.map_err(|_| invalid(py, "limit: give 0 or more, or None"))?;
+        Ok(ScanOptions { direction, parts, limit, codec })
     }
 }
 
@@ -68,7 +70,8 @@ impl Reader {
     /// A scan over a selection.
     pub(crate) fn scan(&self, py: Python<'_>, selection: &Selection, options: ScanOptions) -> PyResult<Scan> {
         let point = self.handle.read_point().or_raise(py)?;
-        let scan = run(py, || Ok(point.scan(selection, options.direction)))?;
+        // The scan reads nothing before its first step.
+        let scan = point.scan(selection, options.direction);
         Ok(Scan::new(scan, options, self.handle.closed_flag().clone()))
     }
 
@@ -142,7 +145,7 @@ impl Reader {
     /// The values of keys at one point in time; `None` for absent keys.
     fn multi_get<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         if keys.is_instance_of::<PyBytes>() || keys.is_instance_of::<PyString>() {
-            return Err(crate::error::wrong_type("keys", "an iterable of keys", keys));
+            return Err(wrong_type("keys", "an iterable of keys", keys));
         }
         let objects = keys.try_iter()?.collect::<PyResult<Vec<_>>>()?;
         let encoded = objects.iter().map(|key| self.codec.encode(key)).collect::<PyResult<Vec<_>>>()?;
@@ -163,7 +166,7 @@ impl Reader {
         include_lower: bool,
         include_upper: bool,
         reverse: bool,
-        limit: Option<u64>,
+        limit: Option<i64>,
         keys_only: bool,
         values_only: bool,
     ) -> PyResult<Scan> {
@@ -179,7 +182,7 @@ impl Reader {
         py: Python<'_>,
         prefix: &Bound<'_, PyAny>,
         reverse: bool,
-        limit: Option<u64>,
+        limit: Option<i64>,
         keys_only: bool,
         values_only: bool,
     ) -> PyResult<Scan> {
@@ -275,7 +278,7 @@ impl Snapshot {
         if !this.handle.is_of_same_database(&other.handle) {
             let message =
                 "keyspace: it belongs to another database; use a keyspace of the database of the snapshot";
-            return Err(crate::error::invalid(py, message));
+            return Err(invalid(py, message));
         }
         match this.handle.snapshot().or_raise(py)? {
             Some(snapshot) => Self::create(&other.handle, snapshot, other.codec, py),
@@ -317,5 +320,5 @@ pub(crate) fn entry<'py>(entry: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAn
     {
         return Ok((tuple.get_item(0)?, tuple.get_item(1)?));
     }
-    entry.extract().map_err(|_| crate::error::wrong_type("entries", "pairs (key, value)", entry))
+    entry.extract().map_err(|_| wrong_type("entries", "pairs (key, value)", entry))
 }

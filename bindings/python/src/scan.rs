@@ -22,7 +22,7 @@ use tamis_bindings_common::{
 use crate::{
     codec::Codec,
     column::ScannedColumn,
-    error::{OrRaise, raise, run},
+    error::{OrRaise, invalid, raise, run},
     handle::{ClosedFlag, closed},
 };
 
@@ -247,7 +247,8 @@ impl Scan {
 
     /// The next entries, at most `count`, as a list; an empty list at the end.
     #[pyo3(name = "take")]
-    fn take_list<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyList>> {
+    fn take_list<'py>(&self, py: Python<'py>, count: i64) -> PyResult<Bound<'py, PyList>> {
+        let count = usize::try_from(count).map_err(|_| invalid(py, "count: give 0 or more"))?;
         let mut state = self.state(py)?;
         let list = PyList::empty(py);
         while list.len() < count && self.advance(py, &mut state)? {

@@ -97,6 +97,10 @@ def test_invalid_values_are_value_errors(db: Any, tmp_path: Path) -> None:
         db.drop_keyspace("default")
     with pytest.raises(ValueError):
         db.create_keyspace("a", filters="unknown@10")
+    with pytest.raises(tamis.InvalidArgumentError, match="limit: give 0 or more"):
+        db.range(limit=-1)
+    with pytest.raises(tamis.InvalidArgumentError, match="count: give 0 or more"):
+        db.range().take(-1)
     assert not (tmp_path / "other").exists()
 
 
