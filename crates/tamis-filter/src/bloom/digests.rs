@@ -168,6 +168,22 @@ impl DigestKeeper {
         Ok(())
     }
 
+    /// Whether the key is new. A caller that stores other digests than the key's own adds these.
+    #[inline]
+    pub(crate) fn accept(&mut self, key: &[u8]) -> Result<bool, BuildError> {
+        self.order.accept(key)
+    }
+
+    /// Stores the digest of a prefix in whole bytes.
+    pub(crate) fn push_prefix(&mut self, prefix: &[u8]) {
+        self.push(self.digester.whole_byte_prefix_digest(prefix, prefix.len() as u32 * 8));
+    }
+
+    /// Stores the digest of a whole key.
+    pub(crate) fn push_key(&mut self, key: &[u8]) {
+        self.push(self.digester.digest(key));
+    }
+
     pub(crate) const fn seed(&self) -> u64 {
         self.digester.seed()
     }

@@ -4,10 +4,14 @@
 //! up to 64 bits, within at most [`PREFIXES_MAX`] adjacent ones, and the filter contains none of them. A point query
 //! probes the prefix of the key.
 //!
-//! **Keys shorter than the prefix** are continued by zero bits, both in the filter and in queries. So `"a"` and
-//! `"a\0"` have the same prefix of 16 bits; prefixes keep the order of the keys.
+//! A filter of a *set* of prefixes stores those at several byte lengths, after each separator, or both. A range query
+//! probes the longest of them that contains the whole range. A key stores only the prefixes that it has.
+//!
+//! **Keys shorter than the prefix**, if the filter has one length, are continued by zero bits, both in the filter and
+//! in queries. So `"a"` and `"a\0"` have the same prefix of 16 bits; prefixes keep the order of the keys.
 
 mod builder;
+mod prefix_set;
 mod reader;
 
 pub use builder::PrefixBuilder;
@@ -17,7 +21,8 @@ pub use reader::PrefixFilter;
 pub const PREFIXES_MAX: u64 = 16;
 
 /// Longest prefix.
-const BIT_COUNT_MAX: u32 = 65_535 * 8;
+const BYTE_COUNT_MAX: usize = 65_535;
+const BIT_COUNT_MAX: u32 = BYTE_COUNT_MAX as u32 * 8;
 
 /// Maximum number of bits per prefix: if keys share prefixes, the budget of the keys may be far more than their
 /// prefixes need.

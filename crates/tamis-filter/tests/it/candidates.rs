@@ -114,7 +114,20 @@ fn generate_spec(random: &mut Random, family: Family) -> FilterSpec {
             with("hash", random.number(0, 32));
             with("real", random.number(0, 32));
         }
-        Family::Prefix => with("bits", random.number(1, 200)),
+        Family::Prefix => match random.below(4) {
+            0 => with("bits", random.number(1, 200)),
+            kind => {
+                let lengths = ["1+2", "2+5+9", "1+3+7+8+16+20+30+31"];
+                let separators = ["0x00", "m", "0x01+m+0xff", "0x7f+0x80+0xfe"];
+                if kind != 1 {
+                    with("bytes", random.one_of(&lengths).to_owned());
+                }
+                if kind != 2 {
+                    with("separator", random.one_of(&separators).to_owned());
+                }
+                with("points", random.one_of(&["yes", "no"]).to_owned());
+            }
+        },
         Family::Rosetta => {
             let strategies = ["least-cost", "single", "first-cut", "optimised", "variable", "hybrid"];
             with("strategy", random.one_of(&strategies).to_owned());

@@ -59,6 +59,9 @@ fn specs() -> Vec<(String, FilterSpec)> {
     let rosetta = FilterSpec::new(Family::Rosetta).with("strategy", "optimised");
     specs.push(("rosetta-optimised".to_owned(), rosetta));
     specs.push(("prefix-bloom-bits-53".to_owned(), FilterSpec::new(Family::Prefix).with("bits", "53")));
+    let set =
+        FilterSpec::new(Family::Prefix).with("bytes", "2+5").with("separator", "0x20").with("points", "yes");
+    specs.push(("prefix-bloom-set".to_owned(), set));
     let proteus = FilterSpec::new(Family::Proteus).with("trie", "51").with("prefix", "63");
     specs.push(("proteus-trie-51-63".to_owned(), proteus.with("layout", "lines")));
     let pair = FilterSpec::new(Family::TwoPrefixBloom).with("first", "50").with("second", "77");

@@ -72,6 +72,7 @@ fn bytes_max(spec: &FilterSpec, keys: &[Vec<u8>]) -> usize {
     let keeps_digests = 8 * count + (66 << 10);
     let keeps_keys = 2 * (bytes + 8 * count) + (4 << 10);
     match spec.family() {
+        Family::Prefix if spec.to_string().contains(['+', 's']) => 8 * 20 * count + (66 << 10),
         Family::Standard if spec.to_string().contains("independent") => keeps_keys,
         Family::BlockedBloom | Family::Elastic | Family::Fuse | Family::Prefix | Family::Standard => {
             keeps_digests
