@@ -45,6 +45,7 @@ fn stats_list_levels_and_files() {
     let text = folder.ok(&["stats", "store"]);
     assert!(text.contains("default") && text.contains("5,000") && text.contains("*.table"), "{text}");
     let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
+    assert_eq!(report["keyspaces"][0]["layout"], "leveled");
     let levels = report["keyspaces"][0]["levels"].as_array().unwrap();
     let entries: u64 = levels.iter().map(|level| level["entries"].as_u64().unwrap()).sum();
     assert_eq!(entries, 5000);

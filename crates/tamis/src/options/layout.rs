@@ -19,7 +19,8 @@ pub enum Layout {
     #[default]
     Leveled,
     /// Several runs in each level. A full level is merged into one run of the next level, which is not rewritten: writes cost the
-    /// least, and reads search up to `runs_per_level - 1` runs in each level.
+    /// least, and reads search up to `runs_per_level - 1` runs in each level. A merge of a large level is one long job: use at
+    /// least three [`crate::Options::workers`], so that L0 is compacted meanwhile.
     Tiered {
         /// Number of runs at which a level below L0 is merged into the next level (2 to 64). Default: 4.
         runs_per_level: u32,

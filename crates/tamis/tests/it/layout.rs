@@ -1,6 +1,6 @@
 //! Layouts: the tiered one in a whole store, and changes between layouts at open.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use tamis::{Db, Error, KeyspaceOptions, KeyspaceStatistics, Layout, Options, Runtime};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, RecordVfs, Rule, Vfs};
@@ -142,6 +142,35 @@ fn a_change_of_layout_that_is_impossible_is_refused() {
     assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?}");
     let db = open_in_memory(&vfs, Options { read_only: true, ..with_layout(TIERED) }).unwrap();
     assert_eq!(db.default_keyspace().options().layout, TIERED);
+}
+
+/// Without `CURRENT` the layout and all runs are kept; without a manifest all entries are in one run of the default layout.
+#[test]
+fn a_repair_keeps_the_entries_of_several_runs_per_level() {
+    for is_manifest_lost in [false, true] {
+        let vfs = MemVfs::new();
+        let db = open_in_memory(&vfs, options(TIERED)).unwrap();
+        let (mut model, mut random) = (Model::new(), Random(8));
+        write(&db, &mut model, &mut random);
+        write(&db, &mut model, &mut random);
+        let before = run_counts(&db);
+        db.close().unwrap();
+        let folder = Path::new(FOLDER);
+        for entry in vfs.list(folder).unwrap() {
+            if entry.name == "CURRENT" || is_manifest_lost && entry.name.ends_with(".manifest") {
+                vfs.remove(&folder.join(&entry.name)).unwrap();
+            }
+        }
+        Db::repair_on(Arc::new(vfs.clone()), FOLDER, &Runtime::deterministic(9)).unwrap();
+        let db = open_in_memory(&vfs, Options { read_only: true, ..inline_options() }).unwrap();
+        check(&db, &model);
+        let (layout, runs) = (db.default_keyspace().options().layout, run_counts(&db));
+        if is_manifest_lost {
+            assert_eq!((layout, runs.iter().sum()), (Layout::Leveled, 1_usize));
+        } else {
+            assert_eq!((layout, runs), (TIERED, before));
+        }
+    }
 }
 
 /// Power fails, or an operation fails, at every change of a file while layouts change: no entry is lost.
