@@ -97,5 +97,25 @@ pub fn world_enters_through_seams(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// Casts that cut a length without notice.
+const LENGTH_CASTS: [&str; 3] = [".len() as u8", ".len() as u16", ".len() as u32"];
+
+/// The engine never cuts a length to a shorter integer.
+pub fn lengths_are_whole(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in ["tamis", "tamis-vfs"].iter().flat_map(|name| tree.sources_of(name)) {
+        for pattern in LENGTH_CASTS {
+            let offsets = file.code.match_indices(pattern).map(|(offset, _)| offset);
+            findings.extend(offsets.map(|offset| {
+                let message = format!(
+                    "`{pattern}`: use `try_from` and a typed error, or `coding::length_u32` and its siblings"
+                );
+                Finding::new(&file.path, file.line_of(offset), message)
+            }));
+        }
+    }
+    findings
+}
+
 #[cfg(test)]
 mod tests;

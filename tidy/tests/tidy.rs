@@ -44,6 +44,7 @@ rules! {
     nothing_is_unfinished: text::nothing_unfinished;
     no_text_has_traces_of_its_author: text::no_traces;
     the_world_enters_through_seams: text::world_enters_through_seams;
+    lengths_are_whole: text::lengths_are_whole;
     unsafe_is_local_and_justified: unsafe_code::unsafe_is_local_and_justified;
     no_source_is_dead: dead_files::dead_sources;
     no_page_is_dead: dead_files::dead_pages;

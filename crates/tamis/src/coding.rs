@@ -126,3 +126,22 @@ impl<'a> Decoder<'a> {
         self.take(length)
     }
 }
+
+/// A length for a field of 32 bits. Writers bound their lengths before; one that does not fit is a bug and ends the job with a
+/// panic, which refuses writes, instead of being cut in a file.
+#[inline]
+pub(crate) fn length_u32(length: usize) -> u32 {
+    u32::try_from(length).expect("the writer bounds the length")
+}
+
+/// As [`length_u32`], for a field of 16 bits.
+#[inline]
+pub(crate) fn length_u16(length: usize) -> u16 {
+    u16::try_from(length).expect("the writer bounds the length")
+}
+
+/// As [`length_u32`], for a field of 8 bits.
+#[inline]
+pub(crate) fn length_u8(length: usize) -> u8 {
+    u8::try_from(length).expect("the writer bounds the length")
+}

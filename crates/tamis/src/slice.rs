@@ -4,6 +4,8 @@ use std::{borrow::Borrow, fmt, hash, ops::Deref, sync::Arc};
 
 use tamis_vfs::File;
 
+use crate::coding::length_u8;
+
 /// The longest slice that is stored inline, without an allocation.
 const INLINE_LENGTH_MAX: usize = 38;
 
@@ -77,7 +79,7 @@ impl From<&[u8]> for Slice {
         let mut bytes = [0; INLINE_LENGTH_MAX];
         if let Some(target) = bytes.get_mut(..source.len()) {
             target.copy_from_slice(source);
-            return Self { bytes: Bytes::Inline { length: source.len() as u8, bytes } };
+            return Self { bytes: Bytes::Inline { length: length_u8(source.len()), bytes } };
         }
         let length = u32::try_from(source.len()).expect("keys and values have at most 256 MiB");
         Self { bytes: Bytes::Shared { owner: Arc::from(source), offset: 0, length } }

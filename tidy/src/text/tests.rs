@@ -1,6 +1,9 @@
 //! Each pattern is found as a word and not inside another.
 
-use super::{SEAMS, TRACES, UNFINISHED, no_traces, nothing_unfinished, world_enters_through_seams};
+use super::{
+    LENGTH_CASTS, SEAMS, TRACES, UNFINISHED, lengths_are_whole, no_traces, nothing_unfinished,
+    world_enters_through_seams,
+};
 use crate::Tree;
 
 #[test]
@@ -30,4 +33,15 @@ fn ordinary_text_is_left_alone() {
     assert_eq!(nothing_unfinished(&tree), []);
     assert_eq!(no_traces(&tree), []);
     assert_eq!(world_enters_through_seams(&tree), []);
+}
+
+#[test]
+fn casts_that_cut_a_length_are_found() {
+    for pattern in LENGTH_CASTS {
+        let code = format!("fn f(key: &[u8]) {{\n    let length = key{pattern};\n}}\n");
+        let tree = Tree::of_samples(&[("crates/tamis/src/a.rs", &code)]);
+        assert!(lengths_are_whole(&tree).iter().any(|finding| finding.line == 2), "{pattern}");
+    }
+    let wide = "let length = key.len() as u64;";
+    assert_eq!(lengths_are_whole(&Tree::of_samples(&[("crates/tamis/src/a.rs", wide)])), []);
 }

@@ -6,7 +6,7 @@
 
 use super::format::{CONTENT_HEADER_LENGTH, CONTENT_WIDE_OFFSETS, HEAD_LENGTH};
 use crate::{
-    coding::{put_u16, put_u32, put_u64, put_varint},
+    coding::{length_u16, put_u16, put_u32, put_u64, put_varint},
     key::{Kind, Sequence},
 };
 
@@ -123,7 +123,7 @@ impl BlockBuilder {
         let (width, prefix_length) = (self.shape.sequence_width(), self.shape.prefix_length);
         let is_wide = length > usize::from(u16::MAX);
         target.reserve(length);
-        put_u16(target, self.pending.len() as u16);
+        put_u16(target, length_u16(self.pending.len()));
         put_u16(target, prefix_length as u16);
         target.push(width as u8);
         target.push(if is_wide { CONTENT_WIDE_OFFSETS } else { 0 });

@@ -12,7 +12,7 @@ use super::{
     section::SectionBytes,
 };
 use crate::{
-    coding::{Decoder, put_u32, put_u64},
+    coding::{Decoder, length_u32, put_u32, put_u64},
     key::Sequence,
 };
 
@@ -54,7 +54,7 @@ impl IndexBuilder {
             let shared = last.iter().zip(key).take_while(|(left, right)| left == right).count();
             self.separators.extend_from_slice(key.get(..=shared).unwrap_or(key));
             if last == key {
-                self.continued.push((self.positions.len() as u32, sequence));
+                self.continued.push((length_u32(self.positions.len()), sequence));
             }
         }
         self.separator_ends.push(self.separators.len());
@@ -81,15 +81,15 @@ impl IndexBuilder {
             let suffix = separator.get(prefix_length..).unwrap_or_default();
             put_u64(&mut heads, head_of(suffix));
             suffixes.extend_from_slice(suffix);
-            ends.push(suffixes.len() as u32);
+            ends.push(length_u32(suffixes.len()));
             start = separator_end;
         }
         let mut body = Vec::with_capacity(self.estimated_bytes());
-        put_u32(&mut body, self.positions.len() as u32);
+        put_u32(&mut body, length_u32(self.positions.len()));
         put_u32(&mut body, prefix_length as u32);
         put_u32(&mut body, if is_packed { INDEX_PACKED } else { 0 });
         put_u32(&mut body, block_bytes);
-        put_u32(&mut body, self.continued.len() as u32);
+        put_u32(&mut body, length_u32(self.continued.len()));
         body.resize(INDEX_HEADER_LENGTH, 0);
         body.extend_from_slice(&heads);
         for &position in self.positions.iter().chain([&data_end]) {

@@ -8,7 +8,7 @@ use super::{
     section::SectionBytes,
 };
 use crate::{
-    coding::{Decoder, put_u32, put_varint},
+    coding::{Decoder, length_u32, put_u32, put_varint},
     key::KEY_LENGTH_MAX,
 };
 
@@ -25,7 +25,7 @@ impl KeyColumnBuilder {
     pub(super) fn add(&mut self, key: &[u8], kind: u8) {
         let shared = if self.count.is_multiple_of(KEY_COLUMN_RESTART) {
             // If the offset is truncated here, `finish` returns `None`.
-            self.restarts.push(self.entries.len() as u32);
+            self.restarts.push(length_u32(self.entries.len()));
             0
         } else {
             self.last.iter().zip(key).take_while(|(left, right)| left == right).count()
@@ -50,7 +50,7 @@ impl KeyColumnBuilder {
         let mut body = Vec::with_capacity(self.estimated_bytes());
         put_u32(&mut body, u32::try_from(self.count).ok()?);
         put_u32(&mut body, KEY_COLUMN_RESTART as u32);
-        put_u32(&mut body, self.restarts.len() as u32);
+        put_u32(&mut body, length_u32(self.restarts.len()));
         put_u32(&mut body, 0);
         self.restarts.iter().for_each(|&offset| put_u32(&mut body, offset));
         body.extend_from_slice(&self.entries);

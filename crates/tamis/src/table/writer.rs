@@ -33,7 +33,7 @@ use super::{
     section::{SectionRecord, put_directory_and_footer, put_section},
 };
 use crate::{
-    coding::checksum,
+    coding::{checksum, length_u32},
     error::{Error, Result},
     events::{Event, EventListener},
     file_name::FileName,
@@ -294,7 +294,7 @@ impl TableWriter {
         let offset = self.written + self.buffer.len() as u64;
         let start = self.buffer.len();
         self.buffer.extend_from_slice(&[0; 8]);
-        self.buffer.extend_from_slice(&(self.content.len() as u32).to_le_bytes());
+        self.buffer.extend_from_slice(&(length_u32(self.content.len())).to_le_bytes());
         self.buffer.extend_from_slice(&[BLOCK_KIND_ENTRIES, compression, 0, 0]);
         self.buffer.extend_from_slice(stored);
         if !self.is_packed() {

@@ -5,7 +5,7 @@
 
 use super::format::INDEX_HEADER_LENGTH;
 use crate::{
-    coding::{Decoder, put_u32, put_u64},
+    coding::{Decoder, length_u32, put_u32, put_u64},
     table::section::SectionBytes,
 };
 
@@ -49,7 +49,7 @@ impl IndexBuilder {
                 if !self.separator_ends.is_empty() {
                     self.separators.extend_from_slice(separator);
                 }
-                self.separator_ends.push(self.separators.len() as u32);
+                self.separator_ends.push(length_u32(self.separators.len()));
             }
         }
     }
@@ -59,7 +59,7 @@ impl IndexBuilder {
         u32::try_from(self.separators.len()).ok()?;
         let mut bounds = vec![0];
         bounds.extend(&self.separator_ends);
-        bounds.resize(self.pages.len() + 1, self.separators.len() as u32);
+        bounds.resize(self.pages.len() + 1, length_u32(self.separators.len()));
         let searched = self.separator_ends.len();
         let separator = |page: usize| {
             let range = bounds.get(page).zip(bounds.get(page + 1));

@@ -6,7 +6,7 @@ use super::{
     },
     key_bits::{BITS_PER_BYTE, byte_of},
 };
-use crate::coding::{put_u16, put_u32};
+use crate::coding::{length_u8, length_u16, put_u16, put_u32};
 
 /// An entry of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,15 +85,15 @@ pub(super) fn encode_page(segments: &[Segment], format: PageFormat) -> (Vec<u8>,
     let is_wide = anchor_bytes > usize::from(u16::MAX);
 
     let mut page = Vec::with_capacity(PAGE_HEADER_LENGTH + 4 * differences.len() + prefix_length);
-    put_u16(&mut page, differences.len() as u16);
-    page.extend_from_slice(&[segments.len() as u8, format.selector_bits, kind_bits]);
+    put_u16(&mut page, length_u16(differences.len()));
+    page.extend_from_slice(&[length_u8(segments.len()), format.selector_bits, kind_bits]);
     page.push(if is_wide { PAGE_WIDE } else { 0 });
     put_u16(&mut page, prefix_length as u16);
-    put_u16(&mut page, escapes.len() as u16);
+    put_u16(&mut page, length_u16(escapes.len()));
     put_u16(&mut page, 0);
     put_u32(&mut page, slots().next().map_or(SAME_KEY, |slot| slot.difference));
     page.extend(segments.iter().map(|segment| {
-        segment.slots.len() as u8 | if segment.is_continuation { SEGMENT_CONTINUED } else { 0 }
+        length_u8(segment.slots.len()) | if segment.is_continuation { SEGMENT_CONTINUED } else { 0 }
     }));
     for segment in segments {
         put_planes(&mut page, segment, format, kind_bits);
@@ -132,7 +132,7 @@ fn encode_differences(segments: &[Segment], prefix_length: usize) -> (Vec<u8>, V
             difference => match u8::try_from(difference.saturating_sub(base)) {
                 Ok(byte) if byte < DIFFERENCE_ESCAPED => byte,
                 _ => {
-                    escapes.push((bytes.len() as u16, difference));
+                    escapes.push((length_u16(bytes.len()), difference));
                     DIFFERENCE_ESCAPED
                 }
             },

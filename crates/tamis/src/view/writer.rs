@@ -20,7 +20,7 @@ use super::{
     size::{ViewCounts, page_bytes},
 };
 use crate::{
-    coding::{checksum, put_u16, put_u32, put_u64},
+    coding::{checksum, length_u32, put_u16, put_u32, put_u64},
     error::{Error, Result},
     key::{Kind, Sequence},
     table::{
@@ -337,7 +337,7 @@ impl<'a> ViewWriter<'a> {
             self.live_count,
         ];
         numbers.into_iter().for_each(|number| put_u64(&mut body, number));
-        put_u32(&mut body, self.runs.len() as u32);
+        put_u32(&mut body, length_u32(self.runs.len()));
         put_u32(&mut body, self.index.page_count() as u32);
         put_u32(&mut body, searched);
         body.extend_from_slice(&[self.options.segment_size as u8, self.options.tag_bytes]);
