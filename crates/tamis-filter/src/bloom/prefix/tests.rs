@@ -151,18 +151,19 @@ fn composite_keys_are_rejected_by_the_longest_length_that_contains_the_range() {
 
 #[test]
 fn the_common_prefix_of_a_range_is_the_longest_one() {
-    let cases: [(Bound<&[u8]>, Upper<'_>, &[u8]); 8] = [
-        (Bound::Included(b"ab"), Upper::Prefix(b"ab"), b"ab"),
-        (Bound::Included(b"abc"), Upper::Prefix(b"ab"), b"ab"),
-        (Bound::Included(b"ab"), Upper::Excluded(b"ac"), b"ab"),
-        (Bound::Excluded(b"a\xff\xff1"), Upper::Excluded(b"b"), b"a\xff\xff"),
-        (Bound::Included(b"ab"), Upper::Included(b"ac"), b"a"),
-        (Bound::Included(b"ab"), Upper::Excluded(b"ac1"), b"a"),
-        (Bound::Unbounded, Upper::Prefix(b"ab"), b""),
-        (Bound::Included(b"ab"), Upper::Open, b""),
+    let range = |lower, upper| KeyRange { lower, upper };
+    let cases = [
+        (range(Bound::Included(b"ab"), Upper::Prefix(b"ab")), &b"ab"[..]),
+        (range(Bound::Included(b"abc"), Upper::Prefix(b"ab")), b"ab"),
+        (range(Bound::Included(b"ab"), Upper::Excluded(b"ac")), b"ab"),
+        (range(Bound::Excluded(b"a\xff\xff1"), Upper::Excluded(b"b")), b"a\xff\xff"),
+        (range(Bound::Included(b"ab"), Upper::Included(b"ac")), b"a"),
+        (range(Bound::Included(b"ab"), Upper::Excluded(b"ac1")), b"a"),
+        (range(Bound::Unbounded, Upper::Prefix(b"ab")), b""),
+        (range(Bound::Included(b"ab"), Upper::Open), b""),
     ];
-    for (lower, upper, expected) in cases {
-        assert_eq!(common_prefix(&KeyRange { lower, upper }), expected, "{lower:?} {upper:?}");
+    for (range, expected) in cases {
+        assert_eq!(common_prefix(&range), expected, "{range:?}");
     }
 }
 
