@@ -181,6 +181,32 @@ impl Keyspace {
         self.scan(range_bounds(&range), false)
     }
 
+    /// The entries of several ranges, in their order, all at one point in time.
+    ///
+    /// Cost: the filters of all tables are asked at once, in key order, before a block is read; a range that they reject costs nothing
+    /// more. To read each block once, read the scans in the order of their keys.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let db = tamis::Db::open(folder.path())?;
+    /// for hour in 0..48_u32 {
+    ///     db.put(hour.to_be_bytes(), b"event")?;
+    /// }
+    /// let hours = [0_u32..2, 24..26, 90..99].map(|hours| hours.start.to_be_bytes()..hours.end.to_be_bytes());
+    /// let counts: Vec<usize> = db.multi_range(hours).into_iter().map(Iterator::count).collect();
+    /// assert_eq!(counts, [2, 2, 0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn multi_range<K: AsRef<[u8]>>(
+        &self,
+        ranges: impl IntoIterator<Item = impl RangeBounds<K>>,
+    ) -> Vec<Scan> {
+        let ranges = ranges.into_iter().map(|range| range_bounds(&range)).collect();
+        self.engine.read_path.multi_scan(&self.state, ranges, None)
+    }
+
     /// The entries with keys that begin with `prefix`, in key order, at the time of the call.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
         self.scan(prefix_bounds(prefix.as_ref()), true)

@@ -293,6 +293,14 @@ impl Db {
         self.default.range(range)
     }
 
+    /// Several ranges of the default keyspace. See [`Keyspace::multi_range`].
+    pub fn multi_range<K: AsRef<[u8]>>(
+        &self,
+        ranges: impl IntoIterator<Item = impl RangeBounds<K>>,
+    ) -> Vec<Scan> {
+        self.default.multi_range(ranges)
+    }
+
     /// The keys of the default keyspace that begin with `prefix`. See [`Keyspace::prefix`].
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
         self.default.prefix(prefix)

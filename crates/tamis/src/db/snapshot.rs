@@ -87,6 +87,20 @@ impl Snapshot {
         self.scan(keyspace, range_bounds(&range), false)
     }
 
+    /// The entries of several ranges at the time of the snapshot; see [`Keyspace::multi_range`].
+    pub fn multi_range<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        ranges: impl IntoIterator<Item = impl RangeBounds<K>>,
+    ) -> Vec<Scan> {
+        let Registered { engine, sequence } = &*self.registered;
+        let ranges: Vec<Bounds> = ranges.into_iter().map(|range| range_bounds(&range)).collect();
+        match keyspace.check_of(engine) {
+            Ok(()) => engine.read_path.multi_scan(&keyspace.state, ranges, Some(*sequence)),
+            Err(error) => ranges.iter().map(|_| Scan::new(Err(error.clone()))).collect(),
+        }
+    }
+
     /// The entries with keys that begin with `prefix` at the time of the snapshot.
     pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Scan {
         self.scan(keyspace, prefix_bounds(prefix.as_ref()), true)

@@ -3,6 +3,7 @@
 mod count;
 mod deleted_ranges;
 mod get;
+mod multi_range;
 pub(crate) mod scan;
 mod scan_query;
 mod select_runs;

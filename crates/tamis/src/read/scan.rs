@@ -236,7 +236,7 @@ impl ScanSource {
     }
 
     /// The runs of the partitions that the range touches, newest first in each.
-    fn runs_within(&self) -> impl Iterator<Item = (usize, &Arc<Run>)> {
+    pub(super) fn runs_within(&self) -> impl Iterator<Item = (usize, &Arc<Run>)> {
         let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
         self.read_state.version.partitions_within(bounds).iter().flat_map(|partition| partition.runs())
     }
@@ -250,15 +250,47 @@ impl ScanSource {
         if self.range.is_empty() {
             return Vec::new();
         }
-        let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
-        let probe = RangeProbe::new(self.filter_range(), &self.digester);
-        let (tables, query) = (&*self.tables, &self.query);
-        let selector = RunSelector { tables, range: &self.range, probe: &probe, query };
+        let probe = self.range_probe();
         let runs = self.runs_within().enumerate();
-        let selected_runs = runs.filter_map(|(rank, (level, run))| selector.select(rank, level, run, bounds));
+        let selected_runs = runs.filter_map(|(rank, (level, run))| self.select(rank, (level, run), &probe));
         let selected_runs = selected_runs.collect();
         self.tables.metrics().digests.add(u64::from(probe.digest_count()));
         selected_runs
+    }
+
+    fn select(
+        &self,
+        rank: usize,
+        (level, run): (usize, &Arc<Run>),
+        probe: &RangeProbe<'_>,
+    ) -> Option<SelectedRun> {
+        let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
+        let (tables, query) = (&*self.tables, &self.query);
+        RunSelector { tables, range: &self.range, probe, query }.select(rank, level, run, bounds)
+    }
+
+    /// The run at a position among those that the range touches, if it is read; its filter is checked now.
+    pub(super) fn select_run(&self, rank: usize, probe: &RangeProbe<'_>) -> Option<SelectedRun> {
+        self.runs_within().nth(rank).and_then(|run| self.select(rank, run, probe))
+    }
+
+    /// Sets the runs to read, whose filters were checked.
+    pub(super) fn set_runs(&self, runs: Vec<SelectedRun>) {
+        // Only a cursor sets them too, and none exists yet.
+        let _ = self.runs.set(runs);
+    }
+
+    /// A probe for the filters of all runs.
+    pub(super) fn range_probe(&self) -> RangeProbe<'_> {
+        RangeProbe::new(self.filter_range(), &self.digester)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    pub(super) fn lower(&self) -> Bound<&[u8]> {
+        as_slice(&self.range.lower)
     }
 }
 
@@ -543,12 +575,23 @@ impl ReadPath {
         if let Err(error) = self.context.check_open().and_then(|()| keyspace.check()) {
             return Scan::new(Err(error));
         }
-        let query = ScanQuery::new(&bounds, is_prefix, &self.metrics, self.samples_queries);
         let (read_state, visible) = keyspace.read_point(&self.snapshots);
-        Scan::new(Ok(Arc::new(ScanSource {
+        let sequence = snapshot.unwrap_or(visible);
+        Scan::new(Ok(Arc::new(self.scan_source(read_state, bounds, is_prefix, sequence))))
+    }
+
+    pub(super) fn scan_source(
+        &self,
+        read_state: Arc<ReadState>,
+        bounds: Bounds,
+        is_prefix: bool,
+        sequence: Sequence,
+    ) -> ScanSource {
+        let query = ScanQuery::new(&bounds, is_prefix, &self.metrics, self.samples_queries);
+        ScanSource {
             read_state,
             tables: Arc::clone(&self.tables),
-            sequence: snapshot.unwrap_or(visible),
+            sequence,
             range: Arc::new(KeyRange { lower: bounds.0, upper: bounds.1 }),
             is_prefix,
             digester: self.digester.clone(),
@@ -556,6 +599,6 @@ impl ReadPath {
             deleted_ranges: Arc::clone(&self.deleted_ranges),
             has_counted_outcomes: AtomicBool::new(false),
             query,
-        })))
+        }
     }
 }

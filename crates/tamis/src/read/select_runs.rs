@@ -31,14 +31,14 @@ pub(crate) struct SelectedRun {
 }
 
 /// See the head of this file.
-pub(crate) struct RunSelector<'a> {
+pub(crate) struct RunSelector<'a, 'p> {
     pub(crate) tables: &'a TableCache,
     pub(crate) range: &'a KeyRange,
-    pub(crate) probe: &'a RangeProbe<'a>,
+    pub(crate) probe: &'a RangeProbe<'p>,
     pub(super) query: &'a ScanQuery,
 }
 
-impl RunSelector<'_> {
+impl RunSelector<'_, '_> {
     /// The tables of a run within the range; `None` if none of them can contain a key of it.
     pub(crate) fn select(
         &self,

@@ -24,6 +24,7 @@ mod kill;
 mod layout;
 mod log_segments;
 mod model;
+mod multi_range;
 mod open_files;
 mod open_seeks;
 mod options;

@@ -1,0 +1,62 @@
+//! Scans of several ranges at one point in time.
+//!
+//! The filters are asked before the first block is read: run by run, and in each run in the order of the ranges, so that a filter is
+//! in the CPU cache for all ranges of its table. The runs of a range share the digests of its probe. A range that all filters
+//! reject reads nothing later.
+
+use std::{ops::Bound, sync::Arc};
+
+use tamis_filter::RangeProbe;
+
+use super::{
+    ReadPath,
+    scan::{Scan, ScanSource},
+    select_runs::SelectedRun,
+};
+use crate::{cursor::bounded::Bounds, key::Sequence, keyspace_state::KeyspaceState};
+
+impl ReadPath {
+    /// A scan for each of `ranges`, in their order, at `snapshot`, or now.
+    pub(crate) fn multi_scan(
+        &self,
+        keyspace: &KeyspaceState,
+        ranges: Vec<Bounds>,
+        snapshot: Option<Sequence>,
+    ) -> Vec<Scan> {
+        if let Err(error) = self.context.check_open().and_then(|()| keyspace.check()) {
+            return ranges.iter().map(|_| Scan::new(Err(error.clone()))).collect();
+        }
+        let (read_state, visible) = keyspace.read_point(&self.snapshots);
+        let sequence = snapshot.unwrap_or(visible);
+        let source = |bounds| Arc::new(self.scan_source(Arc::clone(&read_state), bounds, false, sequence));
+        let sources: Vec<Arc<ScanSource>> = ranges.into_iter().map(source).collect();
+        self.select_runs_of(&sources);
+        sources.into_iter().map(|source| Scan::new(Ok(source))).collect()
+    }
+
+    fn select_runs_of(&self, sources: &[Arc<ScanSource>]) {
+        let mut order: Vec<&Arc<ScanSource>> = sources.iter().filter(|source| !source.is_empty()).collect();
+        order.sort_by(|left, right| lower_of(left).cmp(&lower_of(right)));
+        let probes: Vec<RangeProbe<'_>> = order.iter().map(|source| source.range_probe()).collect();
+        let run_count = order.iter().map(|source| source.runs_within().count()).max().unwrap_or(0);
+        let mut selected: Vec<Vec<SelectedRun>> = order.iter().map(|_| Vec::new()).collect();
+        for rank in 0..run_count {
+            for ((source, probe), selected) in order.iter().zip(&probes).zip(&mut selected) {
+                selected.extend(source.select_run(rank, probe));
+            }
+        }
+        for ((source, probe), selected) in order.iter().zip(&probes).zip(selected) {
+            self.metrics.digests.add(u64::from(probe.digest_count()));
+            source.set_runs(selected);
+        }
+    }
+}
+
+/// The order of ranges: by their lower bounds.
+fn lower_of(source: &ScanSource) -> (&[u8], bool) {
+    match source.lower() {
+        Bound::Unbounded => (&[], false),
+        Bound::Included(key) => (key, false),
+        Bound::Excluded(key) => (key, true),
+    }
+}
