@@ -109,6 +109,7 @@ pub(crate) struct Metrics {
     pub(crate) forward_seeks: Counter,
     pub(crate) backward_seeks: Counter,
     pub(crate) scans_ended: Counter,
+    pub(crate) gap_hits: Counter,
     pub(crate) deleted_keys_passed: Counter,
     pub(crate) deleted_ranges_recorded: Counter,
     pub(crate) read_triggered_compactions: Counter,
@@ -303,6 +304,8 @@ pub struct Statistics {
     pub bytes_read: u64,
     /// Blocks that reads found in the cache, or in a mapping that was verified before.
     pub cache_hits: u64,
+    /// False positives of filters that a known gap between keys made good without a block read ([`crate::Options::gap_cache`]).
+    pub gap_hits: u64,
     /// Digests of keys and prefixes computed by reads.
     pub digests: u64,
     /// Point reads.
@@ -377,6 +380,8 @@ pub struct Statistics {
     pub cache_bytes: u64,
     /// Bytes of filters and indexes in memory.
     pub cache_pinned_bytes: u64,
+    /// Bytes of known gaps between keys in memory.
+    pub gap_bytes: u64,
     /// Snapshots that were not dropped. Compactions keep the versions that they see.
     pub snapshots: usize,
     /// The age of the oldest snapshot.
@@ -428,6 +433,7 @@ impl Metrics {
         Statistics {
             blocks_read: self.blocks_read.get(),
             bytes_read: self.bytes_read.get(),
+            gap_hits: self.gap_hits.get(),
             cache_hits: self.cache_hits.get(),
             digests: self.digests.get(),
             point_reads: self.point_reads.get(),

@@ -82,6 +82,9 @@ pub struct Options {
     pub deleted_range_keys: u32,
     /// Sample the queries of each keyspace, from which filters are chosen. Default: true.
     pub sample_queries: bool,
+    /// Remember gaps between keys in which a range or key was sought without a result although a filter admitted it, so that the false
+    /// positive is not repeated. The memory is at most 1/32 of `cache_bytes`, in addition to it. Default: true.
+    pub gap_cache: bool,
     /// Options of the default keyspace of a new database; an existing database keeps its options. Default: the defaults of
     /// [`KeyspaceOptions`].
     pub default_keyspace: KeyspaceOptions,
@@ -106,6 +109,7 @@ impl Default for Options {
             deferred_bytes_max: 1 << 20,
             deleted_range_keys: 64,
             sample_queries: true,
+            gap_cache: true,
             default_keyspace: KeyspaceOptions::default(),
             change_layouts: Vec::new(),
             listener: None,

@@ -53,6 +53,7 @@ pub(crate) fn collect(parts: &Parts<'_>) -> Statistics {
     statistics.log_bytes = log_bytes.unwrap_or(replayed_log_bytes);
     statistics.cache_bytes = tables.block_bytes();
     statistics.cache_pinned_bytes = tables.pinned_bytes();
+    statistics.gap_bytes = tables.gap_budget().used_bytes();
     statistics.open_files = tables.open_files().count();
     statistics.open_files_max = tables.open_files().count_max();
     statistics.keyspaces =

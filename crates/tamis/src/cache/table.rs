@@ -21,6 +21,7 @@ use crate::{
     options::Options,
     table::{
         environment::TableEnvironment,
+        gap_cache::GapBudget,
         lazy_reader::{LazyReader, NamedTable, OpenTable},
         open_files::OpenFiles,
     },
@@ -28,6 +29,9 @@ use crate::{
 
 /// The greatest number of open tables.
 const OPEN_COUNT_MAX: usize = 800;
+
+/// The share of the cache that known gaps may use in addition to it.
+const GAP_SHARE: u64 = 32;
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -55,6 +59,11 @@ impl TableCache {
             open_files: OpenFiles::new(&**vfs),
             cache: Arc::new(BlockCache::new(options.cache_bytes - pinned_bytes)),
             pinned_cache: PinnedCache::new(pinned_bytes, metrics, options.listener.clone()),
+            gap_budget: Arc::new(GapBudget::new(if options.gap_cache {
+                options.cache_bytes / GAP_SHARE
+            } else {
+                0
+            })),
             metrics: Arc::clone(metrics),
             listener: options.listener.clone(),
         };
@@ -118,6 +127,11 @@ impl TableCache {
     /// Bytes of indexes and filters in memory.
     pub(crate) fn pinned_bytes(&self) -> u64 {
         self.environment.pinned_cache.used_bytes()
+    }
+
+    /// Memory of the known gaps of all tables.
+    pub(crate) fn gap_budget(&self) -> &Arc<GapBudget> {
+        &self.environment.gap_budget
     }
 
     /// Bytes of the cached blocks.

@@ -240,6 +240,7 @@ fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment> {
         is_paranoid: false,
         open_files: OpenFiles::new(vfs),
         cache: Arc::new(BlockCache::new(1 << 20)),
+        gap_budget: Arc::default(),
         pinned_cache: PinnedCache::new(1 << 20, &metrics, None),
         metrics,
         listener: None,

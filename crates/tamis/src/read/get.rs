@@ -3,9 +3,11 @@
 //! The key's digest is computed for the first filter and shared by the filters of all levels; a key found in a memtable is not
 //! hashed. A run is skipped without reading a block if no table of it covers the key or if the table's filter rejects the key.
 
+use std::ops::Bound;
+
 use tamis_filter::{KeyRange, Probe, auto::QueryKind};
 
-use super::ReadPath;
+use super::{ReadPath, gaps::record_gap};
 use crate::{
     error::Result,
     key::{Kind, Sequence, check_key},
@@ -242,13 +244,22 @@ impl ReadPath {
             return Ok(None);
         }
         counters.inspect(|level| level.positive.add(1));
-        let found = reader.get(probe.key(), sequence, &mut read.cost)?;
+        let is_in_gap = table.gaps().may_reject_points() && table.gaps().rejects_point(probe.key());
+        let found = match is_in_gap {
+            true => None,
+            false => reader.get(probe.key(), sequence, &mut read.cost)?,
+        };
         if found.is_some() {
             counters.inspect(|level| level.true_positive.add(1));
             read.outcome.add_there();
         } else {
             reader.record_false_positive();
             read.outcome.add_nothing_there();
+            if is_in_gap {
+                self.metrics.gap_hits.add(1);
+            } else {
+                record_gap(table, &self.tables, Bound::Included(probe.key()), true);
+            }
         }
         if weight > 0 {
             table.filter_tally().points.add_admitted(weight);

@@ -2,6 +2,7 @@
 
 mod count;
 mod deleted_ranges;
+mod gaps;
 mod get;
 mod multi_range;
 pub(crate) mod scan;

@@ -24,6 +24,7 @@ use tamis_filter::{Digester, RangeProbe, Upper, auto::QueryKind};
 
 use super::{
     DeletedRanges, ReadPath,
+    gaps::record_gap,
     scan_query::ScanQuery,
     select_runs::{RunSelector, SelectedRun},
 };
@@ -143,8 +144,12 @@ impl ScanContext for ScanSource {
             counter.add(1);
         }
         self.query.add_outcome(is_there);
+        let Some(table) = run.run.tables().get(run.tables.start) else { return };
+        if !is_there {
+            record_gap(table, &self.tables, as_slice(&self.range.lower), false);
+        }
         let weight = self.query.tally_weight();
-        if let (Some(kind), Some(table)) = (self.query.kind(), run.run.tables().get(run.tables.start))
+        if let Some(kind) = self.query.kind()
             && weight > 0
         {
             table.filter_tally().of(kind).add_outcome(is_there, weight);

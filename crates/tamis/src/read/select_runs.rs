@@ -64,12 +64,26 @@ impl RunSelector<'_, '_> {
                         return None;
                     }
                     self.tally(table, false);
+                    if table.gaps().rejects(self.probe.range()) {
+                        self.tables.metrics().gap_hits.add(1);
+                        counters.inspect(|level| level.range_false_positive.add(1));
+                        self.query.add_outcome(false);
+                        self.tally_wrong(table);
+                        return None;
+                    }
                     is_checked = true;
                 }
             }
             _ => {}
         }
         Some(SelectedRun { run: Arc::clone(run), rank, tables, level, is_checked })
+    }
+
+    fn tally_wrong(&self, table: &Table) {
+        let weight = self.query.tally_weight();
+        if let Some(kind) = self.query.kind().filter(|_| weight > 0) {
+            table.filter_tally().of(kind).add_outcome(false, weight);
+        }
     }
 
     fn tally(&self, table: &Table, is_denied: bool) {

@@ -11,7 +11,7 @@ use std::{
 
 use tamis_vfs::{Access, Vfs};
 
-use super::{open_files::OpenFiles, section::Source};
+use super::{gap_cache::GapBudget, open_files::OpenFiles, section::Source};
 use crate::{
     cache::{
         block::BlockCache,
@@ -36,6 +36,8 @@ pub(crate) struct TableEnvironment {
     pub(crate) cache: Arc<BlockCache>,
     /// Memory for indexes and filters.
     pub(crate) pinned_cache: Arc<PinnedCache>,
+    /// Memory for known gaps between keys.
+    pub(crate) gap_budget: Arc<GapBudget>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) listener: Option<Arc<dyn EventListener>>,
 }

@@ -15,6 +15,7 @@ pub(crate) mod filter_file;
 pub(crate) mod filter_plan;
 mod filter_set;
 pub(crate) mod format;
+pub(crate) mod gap_cache;
 mod index;
 pub(crate) mod inspect;
 pub(crate) mod key_column;

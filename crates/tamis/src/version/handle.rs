@@ -23,6 +23,7 @@ use crate::{
     key::Sequence,
     range_tombstone::{Fragments, key_after},
     table::{
+        gap_cache::GapCache,
         lazy_reader::{LazyReader, NamedTable},
         properties::TableSummary,
     },
@@ -122,6 +123,7 @@ pub(crate) struct Table {
     is_ingested: bool,
     slot: Arc<LazyReader>,
     filter_tally: FilterTally,
+    gaps: Arc<GapCache>,
     /// See [`Table::range_tombstones`].
     range_tombstones: OnceLock<Arc<Fragments>>,
 }
@@ -152,6 +154,7 @@ impl Table {
             is_ingested,
             slot: Arc::default(),
             filter_tally: FilterTally::default(),
+            gaps: Arc::default(),
             range_tombstones: OnceLock::new(),
         })
     }
@@ -166,6 +169,7 @@ impl Table {
             is_ingested: self.is_ingested,
             slot: Arc::new(LazyReader::with_hotness(self.slot.hotness())),
             filter_tally: FilterTally::default(),
+            gaps: Arc::clone(&self.gaps),
             range_tombstones: self.range_tombstones.clone(),
         })
     }
@@ -255,6 +259,12 @@ impl Table {
     #[inline]
     pub(crate) const fn filter_tally(&self) -> &FilterTally {
         &self.filter_tally
+    }
+
+    /// Known gaps between its keys.
+    #[inline]
+    pub(crate) fn gaps(&self) -> &GapCache {
+        &self.gaps
     }
 
     pub(crate) const fn file(&self) -> &Arc<FileHandle> {

@@ -223,6 +223,7 @@ fn environment(vfs: MemVfs, access: Access) -> TableEnvironment {
         open_files: OpenFiles::new(&*vfs),
         cache: Arc::new(BlockCache::new(4 << 20)),
         pinned_cache: PinnedCache::new(1 << 20, &Arc::default(), None),
+        gap_budget: Arc::default(),
         metrics: Arc::new(Metrics::default()),
         listener: None,
         vfs,

@@ -16,6 +16,7 @@ mod elastic;
 mod fault;
 mod filter_damage;
 mod fixed_bugs;
+mod gap_cache;
 mod garbage;
 mod golden_db;
 mod ingest;

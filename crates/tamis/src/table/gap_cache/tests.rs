@@ -1,0 +1,84 @@
+use super::*;
+
+fn budget(gap_count: u64) -> Arc<GapBudget> {
+    Arc::new(GapBudget::new(gap_count * (GAP_BYTES + 2)))
+}
+
+/// A cache with a gap between each pair of neighbours.
+fn cache(budget: &Arc<GapBudget>, gaps: &[(&[u8], &[u8])]) -> GapCache {
+    let cache = GapCache::default();
+    gaps.iter().for_each(|(predecessor, successor)| cache.record(budget, predecessor, successor));
+    cache
+}
+
+#[test]
+fn ranges_within_a_gap_are_rejected_and_all_others_are_not() {
+    let budget = budget(10);
+    let cache = cache(&budget, &[(b"d", b"h"), (b"m", b"n")]);
+    let bounds: Vec<Vec<u8>> = (b'a'..=b'z').flat_map(|byte| [vec![byte], vec![byte, 0]]).collect();
+    let keys: Vec<u8> = (b'a'..=b'z').filter(|byte| !(b'e'..=b'g').contains(byte)).collect();
+    let mut rejected = 0;
+    for lower in &bounds {
+        for upper in &bounds {
+            for range in [
+                KeyRange::closed(lower, upper),
+                KeyRange { lower: Bound::Excluded(lower), upper: Upper::Excluded(upper) },
+                KeyRange { lower: Bound::Included(lower), upper: Upper::Open },
+                KeyRange { lower: Bound::Unbounded, upper: Upper::Included(upper) },
+                KeyRange::prefix(lower),
+            ] {
+                if cache.rejects(&range) {
+                    rejected += 1;
+                    let found = keys.iter().find(|byte| range.contains(&[**byte]));
+                    assert!(found.is_none() || range.is_empty(), "{range:?} has {found:?}");
+                }
+            }
+        }
+    }
+    assert!(rejected > 40, "{rejected}");
+    assert!(cache.rejects(&KeyRange { lower: Bound::Excluded(b"d"), upper: Upper::Excluded(b"h") }));
+    assert!(cache.rejects(&KeyRange::prefix(b"e")) && !cache.rejects(&KeyRange::prefix(b"h")));
+}
+
+#[test]
+fn unused_gaps_are_evicted_first_and_the_budget_is_kept() {
+    let budget = budget(3);
+    let cache = cache(&budget, &[(b"a", b"b"), (b"c", b"d"), (b"e", b"f")]);
+    assert!(cache.rejects(&KeyRange::point(b"aa")) && cache.rejects(&KeyRange::point(b"ee")));
+    cache.record(&budget, b"g", b"h");
+    assert!(!cache.rejects(&KeyRange::point(b"cc")), "the unused gap is evicted");
+    assert!([b"aa", b"ee", b"gg"].iter().all(|key| cache.rejects(&KeyRange::point(*key))));
+    assert_eq!(budget.used_bytes(), 3 * (GAP_BYTES + 2));
+    drop(cache);
+    assert_eq!(budget.used_bytes(), 0);
+}
+
+#[test]
+fn a_gap_that_exceeds_the_budget_is_not_recorded() {
+    let budget = budget(1);
+    let cache = cache(&budget, &[(b"a", b"b")]);
+    cache.record(&budget, b"long long long", b"longer longer");
+    assert!(!cache.rejects(&KeyRange::point(b"long long longa")));
+    assert!(!GapCache::default().should_record(&GapBudget::new(0)));
+}
+
+#[test]
+fn points_search_only_while_that_pays() {
+    let budget = budget(10);
+    let cache = cache(&budget, &[(b"a", b"c")]);
+    assert!(!cache.may_reject_points());
+    cache.expect_points();
+    assert!(cache.may_reject_points() && cache.rejects_point(b"b"));
+    for _ in 0..2 * POINT_CREDIT {
+        assert!(cache.may_reject_points() && !cache.rejects_point(b"x"));
+    }
+    assert!(!cache.may_reject_points());
+}
+
+#[test]
+fn false_positives_are_recorded_rarely_if_gaps_are_not_hit() {
+    let budget = budget(10);
+    let cache = GapCache::default();
+    let recorded = (0..100_000).filter(|_| cache.should_record(&budget)).count();
+    assert!((6_000..9_000).contains(&recorded), "{recorded}");
+}
