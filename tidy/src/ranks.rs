@@ -21,7 +21,7 @@ pub const ROWS: &[&str] = &[
     "cursor/* compaction/due_jobs compaction/filter_memory compaction/plan compaction/read_request compaction/scheduler read/snapshot write/back_pressure write/group write/request",
     "context orphans",
     "keyspace_state commit_log",
-    "version_installer",
+    "version_installer sample_file",
     "compaction read",
     "write",
     "recover checkpoint ingest table_writer statistics",

@@ -112,6 +112,7 @@ impl FileKind {
             "*.manifest" => "log of version edits: the live tables",
             "*.obsolete" => "obsolete files, to be deleted",
             "CURRENT" => "name of the current manifest",
+            "SAMPLES" => "sampled queries, from which filters are chosen",
             "LOCK" => "locked by the process that has the store open",
             _ => "",
         }

@@ -51,6 +51,7 @@ use crate::{
     read::{DeletedRanges, ReadPath, snapshot::Snapshots},
     recover::{Recovered, recover},
     runtime::{JoinHandle, Runtime},
+    sample_file::SampleFile,
     statistics,
     verify::Verifier,
     version::set::VersionSet,
@@ -86,6 +87,7 @@ pub(crate) struct Engine {
     versions: Arc<VersionSet>,
     tables: Arc<TableCache>,
     scheduler: Arc<Scheduler>,
+    sample_file: Arc<SampleFile>,
     /// The workers; dropping a handle waits for its thread.
     threads: Mutex<Vec<Box<dyn JoinHandle>>>,
     /// The lock of the folder; close releases it.
@@ -128,6 +130,7 @@ impl Engine {
             log: CommitLog::new(&context, log),
             installer: VersionInstaller::new(&context, &keyspaces, &versions),
             scheduler: Arc::new(Scheduler::new(&resources.changed)),
+            sample_file: SampleFile::new(&context, &keyspaces, &versions),
             back_pressure: Arc::new(BackPressure::default()),
             context,
             keyspaces,
@@ -170,6 +173,7 @@ impl Engine {
             log: shared.log,
             tables: shared.tables,
             scheduler: shared.scheduler,
+            sample_file: shared.sample_file,
         }
     }
 
@@ -198,7 +202,7 @@ impl Engine {
         }
     }
 
-    /// Syncs the log, waits for running jobs, stops the workers and unlocks the folder.
+    /// Writes the file of sampled queries, syncs the log, waits for running jobs, stops the workers and unlocks the folder.
     ///
     /// # Errors
     /// As [`CommitLog::close`]; the store is closed all the same.
@@ -208,6 +212,7 @@ impl Engine {
         if self.context.check_open().is_err() {
             return Ok(());
         }
+        self.sample_file.save();
         let closed = self.log.close();
         self.scheduler.stop();
         threads.clear();
@@ -235,6 +240,7 @@ struct Shared {
     installer: Arc<VersionInstaller>,
     tables: Arc<TableCache>,
     scheduler: Arc<Scheduler>,
+    sample_file: Arc<SampleFile>,
     back_pressure: Arc<BackPressure>,
 }
 
@@ -248,6 +254,7 @@ impl Shared {
             snapshots: &self.snapshots,
             tables: &self.tables,
             scheduler: &self.scheduler,
+            sample_file: &self.sample_file,
             back_pressure: &self.back_pressure,
         })
     }

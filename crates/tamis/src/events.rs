@@ -77,6 +77,13 @@ pub enum Event {
         /// The size of the index or filter in memory.
         bytes: u64,
     },
+    /// The file of sampled queries can't be read or written. The store continues: filters are chosen from the queries of this open.
+    SampleIgnored {
+        /// The file.
+        file: PathBuf,
+        /// The damage, or the error.
+        reason: String,
+    },
     /// A scan passed many deleted keys in a row. Their range is compacted in the background.
     DeletedKeysPassed {
         /// The keyspace's name.

@@ -9,11 +9,16 @@ pub(crate) const CURRENT: &str = "CURRENT";
 /// The file whose lock is the lock of the folder.
 pub(crate) const LOCK: &str = "LOCK";
 
+/// The file of the sampled queries.
+pub(crate) const SAMPLES: &str = "SAMPLES";
+
 /// A file of a database folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum FileName {
     Current,
     Lock,
+    /// The sampled queries.
+    Samples,
     Manifest(u64),
     Log(u64),
     Table(u64),
@@ -33,6 +38,7 @@ impl FileName {
         match name {
             CURRENT => return Some(Self::Current),
             LOCK => return Some(Self::Lock),
+            SAMPLES => return Some(Self::Samples),
             _ => {}
         }
         let (number, suffix) = name.split_once('.')?;
@@ -60,6 +66,7 @@ impl FileName {
         match self {
             Self::Current => CURRENT.to_owned(),
             Self::Lock => LOCK.to_owned(),
+            Self::Samples => SAMPLES.to_owned(),
             Self::Manifest(number) => format!("{number:06}.manifest"),
             Self::Log(number) => format!("{number:06}.log"),
             Self::Table(number) => format!("{number:06}.table"),
@@ -78,7 +85,7 @@ impl FileName {
     /// The number, for kinds that have one.
     pub(crate) const fn number(self) -> Option<u64> {
         match self {
-            Self::Current | Self::Lock => None,
+            Self::Current | Self::Lock | Self::Samples => None,
             Self::Manifest(number)
             | Self::Log(number)
             | Self::Table(number)

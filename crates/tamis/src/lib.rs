@@ -36,6 +36,7 @@ mod read;
 mod recover;
 mod repair;
 mod runtime;
+mod sample_file;
 mod slice;
 mod statistics;
 mod steps;

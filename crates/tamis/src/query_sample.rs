@@ -12,6 +12,8 @@
 //! A query with a bound of more than [`BOUND_BYTES_MAX`] bytes is counted and not sampled: a cut bound would ask for other keys.
 //! A read that a memtable answers asks no table and is not sampled.
 
+pub(crate) mod format;
+
 use std::{
     collections::VecDeque,
     ops::Bound,
@@ -20,6 +22,8 @@ use std::{
 
 use parking_lot::Mutex;
 use tamis_filter::{KeyRange, Upper, auto::QueryKind};
+
+use self::format::StoredSample;
 
 /// Queries that are kept; a new one replaces the oldest.
 pub(crate) const QUERIES_MAX: usize = 20_000;
@@ -117,20 +121,21 @@ impl QueryOutcome {
 /// The lower end of a sampled query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LowerKind {
-    Open,
-    Included,
-    Excluded,
+    Open = 0,
+    Included = 1,
+    Excluded = 2,
 }
 
 /// The upper end of a sampled query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UpperKind {
-    Open,
-    Included,
-    Excluded,
-    Prefix,
+    Open = 0,
+    Included = 1,
+    Excluded = 2,
+    /// All keys that begin with the lower end.
+    Prefix = 3,
     /// The same key as the lower end.
-    Point,
+    Point = 4,
 }
 
 /// One query as it was executed.
@@ -181,10 +186,14 @@ impl SampledQuery {
         Some(Self { bytes, lower_length, lower, upper, kind, weight: weight.max(1), outcome })
     }
 
+    /// The bytes of both bounds.
+    fn bounds(&self) -> (&[u8], &[u8]) {
+        self.bytes.split_at_checked(usize::from(self.lower_length)).unwrap_or((&[], &[]))
+    }
+
     /// The keys that the query asked for. An open seek reaches up to the key that it found, if it found one.
     pub(crate) fn range(&self) -> KeyRange<'_> {
-        let (lower, upper) =
-            self.bytes.split_at_checked(usize::from(self.lower_length)).unwrap_or((&[], &[]));
+        let (lower, upper) = self.bounds();
         KeyRange {
             lower: match self.lower {
                 LowerKind::Open => Bound::Unbounded,
@@ -221,6 +230,8 @@ pub(crate) struct QuerySample {
     seen: [AtomicU64; KIND_COUNT],
     /// Queries with too long bounds.
     too_long: AtomicU64,
+    /// Queries that were recorded since the store was opened.
+    sampled_count: AtomicU64,
 }
 
 impl QuerySample {
@@ -232,6 +243,7 @@ impl QuerySample {
             return;
         };
         self.add_seen(kind, weight);
+        self.sampled_count.fetch_add(1, Ordering::Relaxed);
         // A read never waits for a thread that copies the sample.
         let Some(mut queries) = self.queries.try_lock() else { return };
         while queries.len() >= QUERIES_MAX {
@@ -244,6 +256,32 @@ impl QuerySample {
         if let Some(seen) = self.seen.get(position_of(kind)) {
             seen.fetch_add(u64::from(weight), Ordering::Relaxed);
         }
+    }
+
+    /// Queries that were recorded since the store was opened.
+    pub(crate) fn sampled_count(&self) -> u64 {
+        self.sampled_count.load(Ordering::Relaxed)
+    }
+
+    /// The sample as it is stored.
+    pub(crate) fn stored(&self, keyspace: u32) -> StoredSample {
+        StoredSample {
+            keyspace,
+            seen: self.seen.each_ref().map(|seen| seen.load(Ordering::Relaxed)),
+            too_long: self.too_long(),
+            queries: self.snapshot(),
+        }
+    }
+
+    /// Adds a stored sample before the queries that were recorded since.
+    pub(crate) fn restore(&self, stored: StoredSample) {
+        for (seen, stored) in self.seen.iter().zip(stored.seen) {
+            seen.fetch_add(stored, Ordering::Relaxed);
+        }
+        self.too_long.fetch_add(stored.too_long, Ordering::Relaxed);
+        let mut queries = self.queries.lock();
+        let room = QUERIES_MAX.saturating_sub(queries.len());
+        stored.queries.into_iter().rev().take(room).for_each(|query| queries.push_front(query));
     }
 
     /// Copies of all queries that are kept, the oldest first. Costs an allocation per query.

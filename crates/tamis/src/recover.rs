@@ -29,6 +29,7 @@ use crate::{
     options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options},
     orphans::{self, LogSpan},
     runtime::{Clock, Runtime},
+    sample_file,
     version::{
         edit::{Change, VersionEdit},
         folder::{self, FolderKind},
@@ -89,6 +90,10 @@ pub(crate) fn recover(
         .map(|version| KeyspaceState::new(Arc::clone(version), &resources))
         .map(|keyspace| (keyspace.id, keyspace))
         .collect();
+    if options.sample_queries {
+        let listener = options.listener.as_ref();
+        sample_file::load(&**vfs, folder, versions.database().0, &keyspaces, listener);
+    }
     let recovery =
         Recovery { vfs, folder, versions: &versions, keyspaces: &keyspaces, clock: &runtime.clock };
     let replayed = recovery.replay(&mut report)?;

@@ -4,7 +4,7 @@ use std::{io::Write, path::PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use tamis::{KeyspaceStatistics, LevelStatistics, Statistics};
+use tamis::{KeyspaceStatistics, LevelStatistics, QuerySampleStatistics, SampleStatistics, Statistics};
 
 use crate::{
     failure::Failure,
@@ -50,6 +50,9 @@ impl StatsArgs {
             return Ok(writeln!(output, "{line}")?);
         }
         writeln!(output, "{}", keyspaces_table(&statistics.keyspaces))?;
+        if let Some(table) = samples_table(&statistics.keyspaces) {
+            writeln!(output, "{table}")?;
+        }
         writeln!(output, "{}", files_table(&files))?;
         writeln!(
             output,
@@ -77,6 +80,10 @@ fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {
         "memtable_bytes": keyspace.memtable_bytes,
         "immutable_memtables": keyspace.immutable_memtable_count,
         "levels": keyspace.levels.iter().enumerate().map(level).collect::<Vec<_>>(),
+        "sampled_queries": sampled_kinds(&keyspace.sample)
+            .into_iter()
+            .map(|(kind, sample)| json!({ "kind": kind, "seen": sample.seen, "kept": sample.kept }))
+            .collect::<Vec<_>>(),
     })
 }
 
@@ -146,6 +153,35 @@ fn pins_json(statistics: &Statistics) -> Value {
         "held_bytes": statistics.held_bytes,
         "dropped_keyspaces": statistics.dropped_keyspaces.iter().map(dropped).collect::<Vec<_>>(),
     })
+}
+
+fn sampled_kinds(sample: &SampleStatistics) -> [(&'static str, QuerySampleStatistics); 5] {
+    [
+        ("points", sample.points),
+        ("closed ranges", sample.ranges),
+        ("prefixes", sample.prefixes),
+        ("forward seeks", sample.forward_seeks),
+        ("backward seeks", sample.backward_seeks),
+    ]
+}
+
+/// Returns a table with a row per keyspace and kind of query that was sampled; `None` without any.
+fn samples_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Table> {
+    let mut rows = Vec::new();
+    for keyspace in keyspaces {
+        for (kind, sample) in
+            sampled_kinds(&keyspace.sample).into_iter().filter(|(_, sample)| sample.seen > 0)
+        {
+            rows.push(vec![
+                keyspace.name.clone(),
+                kind.to_owned(),
+                terminal::count(sample.seen),
+                terminal::count(sample.kept),
+            ]);
+        }
+    }
+    let header = ["keyspace", "queries", "seen about", "in the sample"];
+    (!rows.is_empty()).then(|| terminal::table(2, &header, rows))
 }
 
 /// Returns a table with a row per kind of file.

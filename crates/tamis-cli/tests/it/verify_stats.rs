@@ -58,3 +58,17 @@ fn stats_list_levels_and_files() {
     assert!(report["keyspaces"][0]["levels"][0]["range_tombstones"].is_u64(), "{report}");
     assert!(report["files"].as_array().unwrap().iter().any(|file| file["kind"] == "CURRENT"));
 }
+
+#[test]
+fn stats_list_the_sampled_queries() {
+    let folder = store();
+    assert!(!folder.ok(&["stats", "store"]).contains("in the sample"), "nothing was read yet");
+    let script = "compact\nget key000001\nget never\nscan --prefix key00001\nquit\n";
+    let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let text = folder.ok(&["stats", "store"]);
+    assert!(text.contains("points") && text.contains("prefixes") && text.contains("SAMPLES"), "{text}");
+    let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
+    assert_eq!(report["keyspaces"][0]["sampled_queries"][0]["kept"], 2);
+    assert_eq!(report["keyspaces"][0]["sampled_queries"][2]["kept"], 1);
+}

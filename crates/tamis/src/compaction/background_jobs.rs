@@ -39,6 +39,7 @@ use crate::{
     keyspace_state::{KeyspaceRegistry, KeyspaceState},
     read::snapshot::Snapshots,
     runtime::JoinHandle,
+    sample_file::SampleFile,
     version::{set::VersionSet, version::KeyspaceVersion},
     version_installer::VersionInstaller,
     write::back_pressure::BackPressure,
@@ -160,6 +161,7 @@ pub(crate) struct JobParts<'a> {
     pub(crate) snapshots: &'a Arc<Snapshots>,
     pub(crate) tables: &'a Arc<TableCache>,
     pub(crate) scheduler: &'a Arc<Scheduler>,
+    pub(crate) sample_file: &'a Arc<SampleFile>,
     pub(crate) back_pressure: &'a Arc<BackPressure>,
 }
 
@@ -174,6 +176,7 @@ pub(crate) struct BackgroundJobs {
     pub(super) compactor: Compactor,
     pub(super) flusher: Flusher,
     pub(super) filter_checker: Arc<FilterChecker>,
+    sample_file: Arc<SampleFile>,
     /// The writing thread runs the jobs.
     is_inline: bool,
 }
@@ -224,6 +227,7 @@ impl BackgroundJobs {
             compactor,
             flusher,
             filter_checker,
+            sample_file: Arc::clone(parts.sample_file),
         })
     }
 
@@ -339,6 +343,7 @@ impl BackgroundJobs {
                 // Before the claim is released: until then no other thread picks these tables again.
                 self.note_compaction(keyspace.id, result.as_ref().err());
                 drop(claim);
+                self.sample_file.save_if_due();
                 self.end_job(COMPACT, result);
             }
         }
@@ -377,6 +382,7 @@ impl BackgroundJobs {
         let result = self.flusher.flush_oldest(&claim.0);
         drop(claim);
         self.note_flush(&result);
+        self.sample_file.save_if_due();
         let is_done = result.is_ok();
         self.end_job(FLUSH, result);
         is_done

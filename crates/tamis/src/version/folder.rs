@@ -47,6 +47,8 @@ pub(crate) fn inspect(vfs: &dyn Vfs, folder: &Path) -> Result<FolderKind> {
             Some(FileName::Current) => return Ok(FolderKind::Database),
             // These exist before the first `CURRENT`.
             Some(FileName::Lock | FileName::Manifest(_) | FileName::Temporary(_)) => {}
+            // Derived data without its database.
+            Some(FileName::Samples) => {}
             Some(_) => has_data = true,
             None => foreign = foreign.or(Some(&entry.name)),
         }
@@ -130,7 +132,7 @@ pub(crate) fn leftovers(entries: &[DirEntry], catalog: &Catalog, manifest: u64) 
     for entry in entries {
         match FileName::parse(&entry.name).filter(|_| !entry.is_dir) {
             None => found.foreign.push(entry.name.clone()),
-            Some(FileName::Current | FileName::Lock) => {}
+            Some(FileName::Current | FileName::Lock | FileName::Samples) => {}
             Some(FileName::Obsolete(_)) => found.obsolete.push(entry.name.clone()),
             Some(FileName::Manifest(number)) if number == manifest => {}
             Some(FileName::Log(number)) if number >= catalog.counters.oldest_log => {}

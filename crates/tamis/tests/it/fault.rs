@@ -358,7 +358,8 @@ impl World {
         let mut names: Vec<String> =
             self.memory.list(Path::new(FOLDER)).unwrap().into_iter().map(|entry| entry.name).collect();
         // The quarantine of tables that may contain entries which the log has lost.
-        names.retain(|name| name != "quarantine");
+        // The sampled queries are written if that succeeds.
+        names.retain(|name| name != "quarantine" && name != "SAMPLES");
         let count = |suffix: &str| names.iter().filter(|name| name.ends_with(suffix)).count();
         let statistics = db.statistics();
         let levels = statistics.keyspaces.iter().flat_map(|keyspace| &keyspace.levels);

@@ -1,9 +1,15 @@
 //! The sample of queries: which reads are in it, and that it changes no answer.
 
-use tamis::{Db, Filters, KeyspaceOptions, Options, SampleStatistics};
-use tamis_vfs::MemVfs;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use crate::support::{inline_options, open_in_memory, small_keyspace};
+use parking_lot::Mutex;
+use tamis::{Db, Event, EventListener, Filters, KeyspaceOptions, Options, Runtime, SampleStatistics};
+use tamis_vfs::{MemVfs, Vfs};
+
+use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
 
 fn open(options: Options) -> Db {
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
@@ -109,4 +115,116 @@ fn tables_count_how_their_filters_answer() {
     // The last key is above the table.
     assert_eq!((asked, right, denied + wrong), (999, 500, 499));
     assert!(wrong < 30, "{wrong} false positives");
+}
+
+#[derive(Debug, Default)]
+struct Events(Mutex<Vec<String>>);
+
+impl EventListener for Events {
+    fn on_event(&self, event: &Event) {
+        if let Event::SampleIgnored { reason, .. } = event {
+            self.0.lock().push(reason.clone());
+        }
+    }
+}
+
+/// A closed store with one sampled query of each of three kinds.
+fn closed_store() -> MemVfs {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    for number in (0..1_000_u32).step_by(2) {
+        db.put(number.to_be_bytes(), "value").unwrap();
+    }
+    db.flush().unwrap();
+    db.get(7_u32.to_be_bytes()).unwrap();
+    assert_eq!(db.range(3_u32.to_be_bytes()..=3_u32.to_be_bytes()).count(), 0);
+    assert_eq!(db.prefix([0, 0, 1]).count(), 128);
+    db.close().unwrap();
+    vfs
+}
+
+fn samples_path() -> PathBuf {
+    Path::new(FOLDER).join("SAMPLES")
+}
+
+#[test]
+fn samples_are_kept_over_a_reopen() {
+    let vfs = closed_store();
+    let kept = |db: &Db| {
+        let sample = sample(db);
+        let kinds = [sample.points, sample.ranges, sample.prefixes];
+        (kinds.map(|kind| kind.kept), kinds.map(|kind| kind.seen))
+    };
+    let db = open_in_memory(&vfs, Options { read_only: true, ..inline_options() }).unwrap();
+    assert_eq!(kept(&db), ([1; 3], [1; 3]));
+    drop(db);
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    db.get(9_u32.to_be_bytes()).unwrap();
+    assert_eq!(kept(&db), ([2, 1, 1], [2, 1, 1]));
+    db.close().unwrap();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    assert_eq!(kept(&db), ([2, 1, 1], [2, 1, 1]));
+    db.close().unwrap();
+}
+
+#[test]
+fn samples_are_written_after_flushes_too() {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let flush = |round: u32| {
+        db.put(round.to_be_bytes(), "value").unwrap();
+        db.flush().unwrap();
+    };
+    flush(0);
+    assert!(!vfs.exists(&samples_path()).unwrap());
+    for number in 0..30_000_u32 {
+        db.get((number % 7).to_be_bytes()).unwrap();
+    }
+    flush(1);
+    assert!(vfs.exists(&samples_path()).unwrap());
+}
+
+#[test]
+fn a_damaged_foreign_or_lost_file_is_reported_and_the_store_continues() {
+    let bytes = closed_store().read(&samples_path()).unwrap();
+    let foreign = {
+        let vfs = MemVfs::new();
+        let db =
+            Db::open_on(Arc::new(vfs.clone()), FOLDER, inline_options(), Runtime::deterministic(99)).unwrap();
+        db.put("key", "value").unwrap();
+        db.flush().unwrap();
+        db.get("other").unwrap();
+        db.close().unwrap();
+        vfs.read(&samples_path()).unwrap()
+    };
+    let flipped = |position: usize| {
+        let mut flipped = bytes.clone();
+        flipped[position] ^= 1;
+        flipped
+    };
+    let mut files: Vec<(Vec<u8>, &str)> = vec![
+        (Vec::new(), "too short"),
+        (foreign, "another store"),
+        (b"some text that is no sample at all".to_vec(), "does not begin"),
+    ];
+    files.extend((16..bytes.len()).step_by(5).map(|position| (flipped(position), "checksum")));
+    for (file, reason) in files {
+        let vfs = closed_store();
+        vfs.remove(&samples_path()).unwrap();
+        vfs.create(&samples_path()).unwrap().append(&file).unwrap();
+        let events = Arc::new(Events::default());
+        let options = Options { listener: Some(Arc::<Events>::clone(&events)), ..inline_options() };
+        let db = open_in_memory(&vfs, options).unwrap();
+        let reported = events.0.lock().clone();
+        assert!(reported.len() == 1 && reported[0].contains(reason), "{reported:?} instead of {reason}");
+        assert_eq!(sample(&db).points.kept, 0);
+        assert_eq!(db.get(8_u32.to_be_bytes()).unwrap().as_deref(), Some(b"value".as_slice()));
+        db.close().unwrap();
+        let db = open_in_memory(&vfs, inline_options()).unwrap();
+        assert_eq!(sample(&db).points.kept, 1, "the file is written again");
+    }
+    let vfs = closed_store();
+    vfs.remove(&samples_path()).unwrap();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    assert_eq!(sample(&db).points.kept, 0);
 }
