@@ -121,7 +121,10 @@ impl SampleFile {
     pub(crate) fn save(&self) {
         let _writing = self.writing.lock();
         let count = self.sampled_count();
-        if count == self.saved_count.load(Ordering::Relaxed) || self.context.check_writable().is_err() {
+        if !self.context.options.sample_queries
+            || count == self.saved_count.load(Ordering::Relaxed)
+            || self.context.check_writable().is_err()
+        {
             return;
         }
         self.saved_count.store(count, Ordering::Relaxed);

@@ -5,8 +5,8 @@
 //! not repeated, whatever the filter ([`crate::Options::gap_cache`]).
 //!
 //! 1. A gap is read from the table itself: its ends are keys of adjacent entries, of all versions. It never depends on a snapshot.
-//! 2. All gaps of a store share one budget. A table that needs room evicts its own gaps: those that rejected nothing since the
-//!    last turn of the clock. A table without gaps gets none while the budget is used up.
+//! 2. All gaps of a store share one budget. A gap that needs room evicts others, of one table after the other: those that rejected
+//!    nothing since the last turn of the table's clock.
 //! 3. If few gaps of a table are hit, only some of its false positives are recorded.
 //!
 //! Cost: one relaxed load without gaps; otherwise a shared lock and a search in a tree, after the filters and before a block is
@@ -14,15 +14,15 @@
 //! false positives of points were recorded ([`GapCache::may_reject_points`]).
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     ops::Bound,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tamis_filter::{KeyRange, Upper};
 
 /// Memory of a gap, besides its keys.
@@ -44,12 +44,14 @@ const POINT_CREDIT_MAX: i32 = 256;
 pub(crate) struct GapBudget {
     bytes_max: u64,
     bytes: AtomicU64,
+    /// The tables with gaps, in the order in which they evict one.
+    holders: Mutex<VecDeque<Weak<GapCache>>>,
 }
 
 impl GapBudget {
     /// 0 bytes: no gaps are recorded.
-    pub(crate) const fn new(bytes_max: u64) -> Self {
-        Self { bytes_max, bytes: AtomicU64::new(0) }
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        Self { bytes_max, ..Self::default() }
     }
 
     /// Bytes in use.
@@ -67,6 +69,36 @@ impl GapBudget {
 
     fn release(&self, bytes: u64) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn add_holder(&self, cache: &Arc<GapCache>) {
+        let mut holders = self.holders.lock();
+        holders.push_back(Arc::downgrade(cache));
+        // Removed tables are forgotten before the list has doubled.
+        if holders.len().is_power_of_two() {
+            holders.retain(|holder| holder.strong_count() > 0);
+        }
+    }
+
+    /// Takes bytes for a gap of a table whose gaps are locked by the caller, after evicting gaps if needed; `false` if that fails.
+    fn take_after_evictions(&self, bytes: u64, own: &GapCache, own_gaps: &mut Gaps) -> bool {
+        // A turn evicts one gap. Tables that are locked by others are skipped.
+        let mut turns = 2 * self.holders.lock().len() + (bytes / GAP_BYTES) as usize;
+        let mut is_taken = self.try_take(bytes);
+        while !is_taken && turns > 0 {
+            turns -= 1;
+            let Some(holder) = self.holders.lock().pop_front() else { break };
+            let Some(cache) = holder.upgrade() else { continue };
+            if std::ptr::eq(&*cache, own) {
+                own_gaps.evict();
+            } else if let Some(mut gaps) = cache.gaps.try_write() {
+                gaps.evict();
+                cache.count.store(gaps.by_predecessor.len(), Ordering::Relaxed);
+            }
+            self.holders.lock().push_back(holder);
+            is_taken = self.try_take(bytes);
+        }
+        is_taken
     }
 }
 
@@ -208,7 +240,7 @@ impl GapCache {
     }
 
     /// Records that the table has no key between two keys of adjacent entries.
-    pub(crate) fn record(&self, budget: &Arc<GapBudget>, predecessor: &[u8], successor: &[u8]) {
+    pub(crate) fn record(self: &Arc<Self>, budget: &Arc<GapBudget>, predecessor: &[u8], successor: &[u8]) {
         if predecessor.len() + successor.len() > END_BYTES_MAX {
             return;
         }
@@ -222,12 +254,11 @@ impl GapCache {
         if bytes > budget.bytes_max {
             return;
         }
-        gaps.budget.get_or_insert_with(|| Arc::clone(budget));
-        let mut is_taken = budget.try_take(bytes);
-        while !is_taken && gaps.evict() {
-            is_taken = budget.try_take(bytes);
+        if gaps.budget.is_none() {
+            gaps.budget = Some(Arc::clone(budget));
+            budget.add_holder(self);
         }
-        if is_taken {
+        if budget.take_after_evictions(bytes, self, &mut gaps) {
             gaps.bytes += bytes;
             gaps.by_predecessor.insert(predecessor.into(), gap);
         }

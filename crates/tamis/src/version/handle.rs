@@ -263,7 +263,7 @@ impl Table {
 
     /// Known gaps between its keys.
     #[inline]
-    pub(crate) fn gaps(&self) -> &GapCache {
+    pub(crate) const fn gaps(&self) -> &Arc<GapCache> {
         &self.gaps
     }
 

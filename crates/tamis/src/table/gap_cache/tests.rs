@@ -5,8 +5,8 @@ fn budget(gap_count: u64) -> Arc<GapBudget> {
 }
 
 /// A cache with a gap between each pair of neighbours.
-fn cache(budget: &Arc<GapBudget>, gaps: &[(&[u8], &[u8])]) -> GapCache {
-    let cache = GapCache::default();
+fn cache(budget: &Arc<GapBudget>, gaps: &[(&[u8], &[u8])]) -> Arc<GapCache> {
+    let cache = Arc::new(GapCache::default());
     gaps.iter().for_each(|(predecessor, successor)| cache.record(budget, predecessor, successor));
     cache
 }
@@ -51,6 +51,16 @@ fn unused_gaps_are_evicted_first_and_the_budget_is_kept() {
     assert_eq!(budget.used_bytes(), 3 * (GAP_BYTES + 2));
     drop(cache);
     assert_eq!(budget.used_bytes(), 0);
+}
+
+#[test]
+fn a_new_table_gets_room_from_the_gaps_of_others() {
+    let budget = budget(3);
+    let older = cache(&budget, &[(b"a", b"b"), (b"c", b"d"), (b"e", b"f")]);
+    let newer = cache(&budget, &[(b"g", b"h")]);
+    assert!(newer.rejects(&KeyRange::point(b"gg")));
+    let left = [b"aa", b"cc", b"ee"].iter().filter(|key| older.rejects(&KeyRange::point(**key))).count();
+    assert_eq!((left, budget.used_bytes()), (2, 3 * (GAP_BYTES + 2)));
 }
 
 #[test]
