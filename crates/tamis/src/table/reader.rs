@@ -298,11 +298,6 @@ impl TableReader {
         }
     }
 
-    /// The block of the n-th entry of the table; `None` past the last one.
-    pub(crate) fn block_of_entry(&self, number: u64) -> Result<Option<usize>> {
-        Ok(self.index()?.block_of_entry(number).map(|(block, _)| block))
-    }
-
     /// Number of entries before the key, accurate to half a block: no block is read.
     pub(crate) fn entries_about_before(&self, key: &[u8]) -> Result<f64> {
         let index = self.index()?;

@@ -21,6 +21,9 @@ use crate::{
     slice::Slice,
 };
 
+/// Versions of a key that are read one after the other before the search for a version halves the others.
+const STEP_COUNT_MAX: usize = 8;
+
 /// How a key is searched in its segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum SearchMode {
@@ -34,7 +37,6 @@ pub(crate) enum SearchMode {
 }
 
 /// A run of the view, with its cursor once it is used.
-#[derive(Debug)]
 struct Lane<C> {
     cursor: Option<C>,
     /// The ordinal at which the cursor is.
@@ -45,7 +47,6 @@ struct Lane<C> {
 }
 
 /// See the head of this file, and [`crate::cursor`] for the contract.
-#[derive(Debug)]
 pub(crate) struct ViewCursor<R: OrdinalRun> {
     view: Arc<View>,
     runs: Arc<[R]>,
@@ -241,8 +242,47 @@ impl<R: OrdinalRun> ViewCursor<R> {
 
     /// Moves to the newest entry of the current key without reading it. Only at an entry.
     pub(super) fn step_to_newest(&mut self) -> Result<()> {
-        while self.is_old_version() && self.step_back()? {}
+        while self.is_old_version() {
+            let page = self.view.page(self.place.page, self.place.layout);
+            if self.place.slot > 0 && page.is_continuation(self.place.segment) {
+                self.move_to(Place { slot: 0, ..self.place });
+            }
+            if !self.step_back()? {
+                break;
+            }
+        }
         Ok(())
+    }
+
+    /// Moves to the newest entry at or below `sequence` of the current key, and reads it; `false` if there is none: then the place is the
+    /// next key. Only at the newest entry of a key. Cost: a read for each newer entry, or their logarithm if they are many.
+    pub(super) fn seek_version(&mut self, sequence: Sequence) -> Result<bool> {
+        for _ in 0..STEP_COUNT_MAX {
+            self.load()?;
+            if self.sequence() <= sequence {
+                return Ok(true);
+            }
+            self.step()?;
+            if !self.is_at_entry() || !self.is_old_version() {
+                return Ok(false);
+            }
+        }
+        let mut low = self.view.number_of(&self.place);
+        self.step_key()?;
+        let end = self.view.number_of(&self.place);
+        let mut high = end;
+        while low < high {
+            let middle = low.midpoint(high);
+            self.move_to(self.view.place_of(middle)?);
+            self.load()?;
+            if self.sequence() > sequence { low = middle + 1 } else { high = middle }
+        }
+        self.move_to(self.view.place_of(low)?);
+        if low == end {
+            return Ok(false);
+        }
+        self.load()?;
+        Ok(true)
     }
 
     /// Finds the first key at or after `key`: its place, and whether it is the key.
@@ -302,15 +342,7 @@ impl<R: OrdinalRun> ViewCursor<R> {
         if !is_equal || sequence >= self.view.largest_sequence() {
             return Ok(is_equal);
         }
-        self.load()?;
-        while self.is_valid && self.sequence() > sequence {
-            self.step()?;
-            if !self.is_at_entry() || !self.is_old_version() {
-                return Ok(false);
-            }
-            self.load()?;
-        }
-        Ok(true)
+        self.seek_version(sequence)
     }
 
     /// Moves to the last entry of the last key below `key`, or at `key` if `is_inclusive`, without reading it; `false` if there is

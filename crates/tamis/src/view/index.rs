@@ -173,10 +173,6 @@ impl PageIndex {
         (0..self.page_count).all(|page| ascend(page) && ends(page))
     }
 
-    pub(super) const fn page_count(&self) -> usize {
-        self.page_count
-    }
-
     pub(super) const fn searched(&self) -> usize {
         self.searched
     }
@@ -224,6 +220,11 @@ impl PageIndex {
     /// The page of the n-th entry.
     pub(super) fn page_of_entry(&self, entry: u64) -> usize {
         self.last_page_with(entry, |page| self.entries_before(page))
+    }
+
+    /// The page of the n-th key whose newest entry is a put.
+    pub(super) fn page_of_live(&self, number: u64) -> usize {
+        self.last_page_with(number, |page| self.live_before(page))
     }
 
     /// The ordinal of a run's first entry at or behind the start of a page.

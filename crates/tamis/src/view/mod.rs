@@ -8,7 +8,7 @@
 //!
 //! A view is derived data: the runs have all entries, and a merge of them returns the same. With it a seek reads one key, a step
 //! compares none, and old versions and tombstones are skipped without reading them ([`search`], [`cursor`]). It is built in
-//! one pass ([`build`]). The rows of the table in `tidy/src/ranks.rs` apply: a view knows tables and
+//! one pass ([`build`]), or from the view before and new runs ([`rebuild`]). The rows of the table in `tidy/src/ranks.rs` apply: a view knows tables and
 //! the interface of cursors, not levels, versions or merges.
 //!
 //! Stores do not use views yet.
@@ -22,7 +22,9 @@ mod key_bits;
 mod page;
 mod page_builder;
 pub(crate) mod reader;
+pub(crate) mod rebuild;
 pub(crate) mod run;
+pub(crate) mod scan;
 mod search;
 pub(crate) mod size;
 pub(crate) mod writer;

@@ -192,7 +192,11 @@ impl<'a> Page<'a> {
     #[inline]
     fn planes_at(&self, segment: usize, slot: usize, first: usize, count: u8) -> usize {
         (0..usize::from(count))
-            .map(|plane| ((self.plane(segment, first + plane) >> slot & 1) as usize) << plane)
+            .map(|plane| {
+                ((self.plane(segment, first + plane).checked_shr(slot as u32).unwrap_or_default() & 1)
+                    as usize)
+                    << plane
+            })
             .sum()
     }
 
@@ -211,7 +215,7 @@ impl<'a> Page<'a> {
 
     /// A bit for each entry of a segment.
     fn all(&self, segment: usize) -> u64 {
-        u64::MAX.checked_shr(64 - self.segment_length(segment) as u32).unwrap_or_default()
+        u64::MAX.checked_shr(64_u32.saturating_sub(self.segment_length(segment) as u32)).unwrap_or_default()
     }
 
     /// The entries of a segment that are in a run, a bit each.
@@ -239,7 +243,7 @@ impl<'a> Page<'a> {
         let start = self.layout.differences_start as usize + segment_start;
         let bytes = self.bytes.get(start..start + self.segment_length(segment)).unwrap_or_default();
         let bit = |(slot, &byte): (usize, &u8)| u64::from(byte != DIFFERENCE_SAME) << slot;
-        bytes.iter().enumerate().map(bit).sum()
+        bytes.iter().take(64).enumerate().map(bit).sum()
     }
 
     /// Entries of a run in the page before a slot.
@@ -262,6 +266,24 @@ impl<'a> Page<'a> {
             start += self.segment_length(segment);
         }
         count
+    }
+
+    /// The n-th key of the page whose newest entry is a put: that entry.
+    pub(super) fn live_entry(&self, number: usize) -> Option<usize> {
+        let (mut start, mut left) = (0, number);
+        for segment in 0..self.layout.segment_count() {
+            let mut live = self.puts(segment) & self.newest(segment, start);
+            let count = live.count_ones() as usize;
+            if left < count {
+                for _ in 0..left {
+                    live &= live - 1;
+                }
+                return Some(start + live.trailing_zeros() as usize);
+            }
+            left -= count;
+            start += self.segment_length(segment);
+        }
+        None
     }
 
     /// Keys whose newest entry is in the page.

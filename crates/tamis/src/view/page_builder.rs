@@ -63,7 +63,8 @@ pub(super) struct PageCost {
 fn shared_prefix(segments: &[Segment]) -> usize {
     let slots = segments.iter().flat_map(|segment| &segment.slots).skip(1);
     let differences = slots.map(|slot| slot.difference).filter(|&difference| difference != SAME_KEY);
-    differences.map(byte_of).min().unwrap_or_default()
+    let first_length = segments.first().map_or(0, |segment| segment.key.len());
+    differences.map(byte_of).min().unwrap_or_default().min(first_length)
 }
 
 /// Encodes segments, at least one and none empty.

@@ -8,7 +8,7 @@ use std::{path::Path, sync::Arc};
 use tamis_filter::Digester;
 
 use super::{
-    format::{HEADER_LENGTH, HEADER_RUN_LENGTH, SEGMENT_SIZES, VIEW_MAGIC},
+    format::{HEADER_RUN_LENGTH, SEGMENT_SIZES, VIEW_MAGIC},
     index::{PageIndex, PageRecord},
     page::{Page, PageLayout},
     writer::{RunSummary, ViewOptions, ViewOwner},
@@ -62,7 +62,6 @@ impl Header {
         let sum = runs.iter().try_fold(0_u64, |sum, run| sum.checked_add(run.entry_count))?;
         let options = ViewOptions { segment_size, tag_bytes, digest_seed, owner };
         let header = Self { options, entry_count, key_count, live_count, page_count, searched, runs };
-        debug_assert!(!is_whole || bytes.len() == HEADER_LENGTH + HEADER_RUN_LENGTH * run_count);
         (is_possible && is_whole && sum == entry_count).then_some(header)
     }
 }
@@ -133,12 +132,14 @@ impl View {
                 let (expected, got) = (format!("checksum {stored:#018x}"), format!("{computed:#018x}"));
                 return Err(self.source.damaged(offset, "page", expected, got));
             }
-            let page = self.parse(number)?;
-            let entry_count = self.index.entries_before(number + 1) - self.index.entries_before(number);
-            if page.entry_count() as u64 != entry_count {
+            let page = self.page(number, self.parse(number)?);
+            let entry_count = page.layout.entry_count();
+            let counts = (entry_count as u64, page.live_before(entry_count) as u64);
+            let record = self.record(number);
+            if counts != (record.entry_count, record.live_count) {
                 return Err(self.malformed(number));
             }
-            key_count += self.page(number, page).key_count();
+            key_count += page.key_count();
             end = self.index.extent(number).1;
         }
         let padding = self.pages.as_ref().get(end as usize..).unwrap_or_default();

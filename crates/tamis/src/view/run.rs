@@ -26,8 +26,6 @@ pub(crate) trait OrdinalRun: Send + Sync {
     fn entry_count(&self) -> u64;
     /// The largest sequence number, known without a read.
     fn largest_sequence(&self) -> Sequence;
-    /// A number that entries of one block share and others do not, known without a read.
-    fn block_of(&self, ordinal: u64) -> Result<u64>;
     /// A cursor that is not valid; reads nothing.
     fn cursor(&self) -> Self::Cursor;
 }
@@ -66,14 +64,6 @@ impl OrdinalRun for TableRun {
 
     fn largest_sequence(&self) -> Sequence {
         self.tables.iter().map(|table| table.properties().summary.largest_sequence).max().unwrap_or_default()
-    }
-
-    fn block_of(&self, ordinal: u64) -> Result<u64> {
-        let number = table_of(&self.entries_before, ordinal);
-        let before = self.entries_before.get(number).copied().unwrap_or_default();
-        let Some(table) = self.tables.get(number) else { return Ok(u64::MAX) };
-        let block = table.block_of_entry(ordinal - before)?.unwrap_or_default();
-        Ok((number as u64) << 32 | block as u64)
     }
 
     fn cursor(&self) -> TableRunCursor {

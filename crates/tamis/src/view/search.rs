@@ -183,6 +183,27 @@ impl View {
         self.index.entries_before(place.page) + place.entry() as u64
     }
 
+    /// Keys before an entry whose newest entry is a put.
+    pub(super) fn live_before(&self, place: &Place) -> u64 {
+        let within = match place.page < self.page_count() {
+            true => self.page(place.page, place.layout).live_before(place.entry()),
+            false => 0,
+        };
+        self.index.live_before(place.page) + within as u64
+    }
+
+    /// The newest entry of the n-th key whose newest entry is a put; behind the last entry if there is none.
+    pub(super) fn live_place(&self, number: u64) -> Result<Place> {
+        if number >= self.live_count() {
+            return Ok(self.end());
+        }
+        let page = self.index.page_of_live(number);
+        let within = (number - self.index.live_before(page)) as usize;
+        let entry =
+            self.page(page, self.parse(page)?).live_entry(within).ok_or_else(|| self.malformed(page))?;
+        self.place_of(self.index.entries_before(page) + entry as u64)
+    }
+
     /// The first entry of the first head segment at or after a segment.
     pub(super) fn head_from(&self, mut place: Place, segment: usize) -> Result<Place> {
         place.segment = segment;

@@ -15,8 +15,10 @@ use super::{
     build::build_view,
     cursor::{SearchMode, ViewCursor},
     reader::View,
+    rebuild::{Rebuilt, rebuild_view},
     run::{OrdinalCursor, OrdinalRun},
-    size::ViewCounts,
+    scan::ViewScan,
+    size::{ViewCounts, ViewEstimate},
     writer::{ViewOptions, ViewOwner},
 };
 use crate::{
@@ -32,6 +34,10 @@ use crate::{
 mod damage;
 mod golden;
 mod model;
+mod reads;
+mod rebuild;
+mod scan;
+mod tables;
 
 type Entry = (Vec<u8>, Sequence, Kind, Vec<u8>);
 
@@ -72,10 +78,6 @@ impl OrdinalRun for MemoryRun {
 
     fn largest_sequence(&self) -> Sequence {
         self.entries.iter().map(|entry| entry.1).max().unwrap_or_default()
-    }
-
-    fn block_of(&self, ordinal: u64) -> Result<u64> {
-        Ok(ordinal / 32)
     }
 
     fn cursor(&self) -> MemoryCursor {
@@ -181,14 +183,37 @@ impl Sample {
     fn new(options: ViewOptions, runs: Vec<Vec<Entry>>) -> Self {
         let runs: Vec<MemoryRun> = runs.into_iter().map(MemoryRun::new).collect();
         let (bytes, counts) = build(options, &runs).unwrap();
+        Self::of(runs, &bytes, counts)
+    }
+
+    fn of(runs: Vec<MemoryRun>, bytes: &[u8], counts: ViewCounts) -> Self {
         assert_eq!(bytes.len() as u64, counts.file_bytes());
         let entries = MemoryRun::new(runs.iter().flat_map(|run| run.entries.iter().cloned()).collect());
-        let view = open(&bytes).unwrap();
+        let view = open(bytes).unwrap();
         Self { runs: runs.into(), view, entries: entries.entries.to_vec(), counts }
     }
 
     fn cursor(&self) -> ViewCursor<MemoryRun> {
         ViewCursor::new(&self.view, &self.runs).unwrap()
+    }
+
+    /// The sample with more runs, whose view is built from this one's.
+    fn rebuild(&self, runs: Vec<Vec<Entry>>) -> (Self, Rebuilt) {
+        let new: Vec<MemoryRun> = runs.into_iter().map(MemoryRun::new).collect();
+        let named: Vec<_> = (200..).zip(new.iter().cloned()).collect();
+        let mut bytes = Vec::new();
+        let owner = self.view.options().owner;
+        let rebuilt = rebuild_view(owner, &self.view, &self.runs, &named, &mut |part| {
+            bytes.extend_from_slice(part);
+            Ok(())
+        });
+        let rebuilt = rebuilt.unwrap();
+        let runs = self.runs.iter().cloned().chain(new).collect();
+        (Self::of(runs, &bytes, rebuilt.counts), rebuilt)
+    }
+
+    fn scan(&self, snapshot: Sequence) -> ViewScan<MemoryRun> {
+        ViewScan::new(self.cursor(), snapshot)
     }
 
     /// Entries that were read since the last call.
@@ -214,8 +239,7 @@ fn build(options: ViewOptions, runs: &[MemoryRun]) -> Result<(Vec<u8>, ViewCount
     Ok((bytes, counts))
 }
 
-fn environment(vfs: MemVfs, access: Access) -> TableEnvironment {
-    let vfs: Arc<dyn Vfs> = Arc::new(vfs);
+fn environment(vfs: Arc<dyn Vfs>, access: Access) -> TableEnvironment {
     TableEnvironment {
         folder: Path::new("/db").to_path_buf(),
         access,
@@ -234,7 +258,7 @@ fn open_with(bytes: &[u8], access: Access) -> Result<Arc<View>> {
     let vfs = MemVfs::new();
     vfs.create_dir_all(Path::new("/db")).unwrap();
     vfs.create(Path::new("/db/000007.view")).unwrap().append(bytes).unwrap();
-    View::open(&environment(vfs, access), NUMBER)
+    View::open(&environment(Arc::new(vfs), access), NUMBER)
 }
 
 fn open(bytes: &[u8]) -> Result<Arc<View>> {
@@ -244,6 +268,11 @@ fn open(bytes: &[u8]) -> Result<Arc<View>> {
 fn at(cursor: &impl Cursor) -> Option<Entry> {
     let entry = || (cursor.key().to_vec(), cursor.sequence(), cursor.kind(), cursor.value().to_vec());
     cursor.is_valid().then(entry)
+}
+
+/// Keys of 16 bytes, evenly distributed.
+fn even_keys(random: &mut Random, count: usize) -> Vec<Vec<u8>> {
+    (0..count).map(|_| [random.next().to_be_bytes(), random.next().to_be_bytes()].concat()).collect()
 }
 
 /// Keys that break search trees: prefixes of each other, runs of 0x00 and 0xFF, common prefixes, long keys.
@@ -261,9 +290,19 @@ fn hostile_key(random: &mut Random) -> Vec<u8> {
 
 /// Distributes keys over runs with random kinds; each entry has another sequence number.
 fn distribute(random: &mut Random, run_count: usize, keys: impl Iterator<Item = Vec<u8>>) -> Vec<Vec<Entry>> {
+    distribute_from(random, 1, run_count, keys)
+}
+
+/// As [`distribute`], with sequence numbers from `first` on.
+fn distribute_from(
+    random: &mut Random,
+    first: u64,
+    run_count: usize,
+    keys: impl Iterator<Item = Vec<u8>>,
+) -> Vec<Vec<Entry>> {
     let mut runs = vec![Vec::new(); run_count];
     let keys: Vec<_> = keys.collect();
-    let mut sequences: Vec<u64> = (1..=keys.len() as u64).collect();
+    let mut sequences: Vec<u64> = (first..first + keys.len() as u64).collect();
     for place in (1..sequences.len()).rev() {
         sequences.swap(place, random.below(place + 1));
     }

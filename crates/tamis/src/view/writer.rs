@@ -279,7 +279,7 @@ impl<'a> ViewWriter<'a> {
         self.index.add(record, &self.positions, head.map(Segment::anchor));
         for slot in slots() {
             if let Some(position) = self.positions.get_mut(usize::from(slot.run)) {
-                *position += 1;
+                *position = position.saturating_add(1);
             }
         }
         self.put(&page)
@@ -296,7 +296,8 @@ impl<'a> ViewWriter<'a> {
     ) -> Result<()> {
         self.write_rest()?;
         self.index.add(record, &self.positions, separator);
-        self.positions.iter_mut().zip(run_counts).for_each(|(position, count)| *position += count);
+        let positions = self.positions.iter_mut().zip(run_counts);
+        positions.for_each(|(position, count)| *position = position.saturating_add(count));
         self.key_count += key_count;
         self.live_count += record.live_count;
         self.put(page)

@@ -1,6 +1,10 @@
 //! Damaged views are refused when they are opened.
 
 use super::*;
+use crate::{
+    coding::{Decoder, checksum},
+    table::format::{FOOTER_LENGTH, SECTION_HEADER_LENGTH},
+};
 
 #[test]
 fn each_flipped_byte_of_a_view_is_detected() {
@@ -20,4 +24,86 @@ fn each_flipped_byte_of_a_view_is_detected() {
             assert_eq!(bytes[offset], 0, "flipped at {offset}");
         }
     }
+}
+
+fn u64_at(bytes: &[u8], offset: usize) -> usize {
+    Decoder::new(&bytes[offset..]).take_u64().unwrap() as usize
+}
+
+fn put_u64_at(bytes: &mut [u8], offset: usize, value: u64) {
+    bytes[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+/// Offsets of the sections for header and page index, from the directory.
+fn sections(bytes: &[u8]) -> [(usize, usize); 2] {
+    let directory = u64_at(bytes, bytes.len() - FOOTER_LENGTH + 16) + SECTION_HEADER_LENGTH;
+    [0, 1].map(|number| {
+        let record = directory + 24 * number;
+        (u64_at(bytes, record + 8), u64_at(bytes, record + 16))
+    })
+}
+
+/// Makes the checksums of pages and sections right again. The page index must be as it was written.
+fn correct_checksums(bytes: &mut [u8], page_count: usize, is_index_intact: bool) {
+    let [header, index] = sections(bytes);
+    let body = index.0 + SECTION_HEADER_LENGTH;
+    for page in (0..page_count).filter(|_| is_index_intact) {
+        let (start, end) = (u64_at(bytes, body + 8 + 8 * page), u64_at(bytes, body + 16 + 8 * page));
+        let sum = checksum(0, &bytes[start..end]);
+        put_u64_at(bytes, body + 8 + 8 * (page_count + 1 + page), sum);
+    }
+    for (offset, length) in [header, index] {
+        let sum = checksum(offset as u64, &bytes[offset + 8..offset + length]);
+        put_u64_at(bytes, offset, sum);
+    }
+}
+
+#[test]
+fn wrong_bytes_with_right_checksums_do_not_panic() {
+    let mut random = Random(40);
+    let keys: Vec<_> =
+        (0..1_500).map(|n| if n % 9 == 0 { b"many".to_vec() } else { hostile_key(&mut random) }).collect();
+    let runs = distribute(&mut random, 5, keys.into_iter());
+    let sample = Sample::new(ViewOptions { tag_bytes: 1, segment_size: 16, ..options() }, runs);
+    let (bytes, _) = build(*sample.view.options(), &sample.runs).unwrap();
+    let page_count = sample.view.page_count();
+    let [header, index] = sections(&bytes);
+    let mut opened = 0;
+    for round in 0..3_000 {
+        let mut damaged = bytes.clone();
+        let range = match round % 4 {
+            0 => header.0 + SECTION_HEADER_LENGTH..header.0 + header.1,
+            1 => index.0 + SECTION_HEADER_LENGTH..index.0 + index.1,
+            _ => 0..header.0,
+        };
+        for _ in 0..=random.below(3) {
+            damaged[range.start + random.below(range.len())] = random.next() as u8;
+        }
+        correct_checksums(&mut damaged, page_count, round % 4 != 1);
+        let Ok(view) = open(&damaged) else { continue };
+        let Ok(cursor) = ViewCursor::new(&view, &sample.runs) else { continue };
+        opened += 1;
+        use_damaged(&sample, &view, cursor, &mut random);
+    }
+    assert!(opened > 300, "{opened} damaged views were used");
+}
+
+/// Uses a view whose answers are wrong: each call returns.
+fn use_damaged(sample: &Sample, view: &Arc<View>, mut cursor: ViewCursor<MemoryRun>, random: &mut Random) {
+    for _ in 0..5 {
+        let (key, sequence, ..) = &sample.entries[random.below(sample.entries.len())];
+        let _ = cursor.seek(key, *sequence);
+        for _ in 0..random.below(40) {
+            if cursor.is_valid() {
+                let _ = if random.below(3) > 0 { cursor.next() } else { cursor.prev() };
+            }
+        }
+        let _ = cursor.seek_for_prev(key, true);
+    }
+    let mut scan = ViewScan::new(cursor, 500);
+    let _ = scan.seek_last();
+    let _ = scan.get(&sample.entries[random.below(sample.entries.len())].0);
+    let _ = scan.count(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
+    let new = [(900, MemoryRun::new(vec![(hostile_key(random), 9_999, Kind::Put, Vec::new())]))];
+    let _ = rebuild_view(ViewOwner::default(), view, &sample.runs, &new, &mut |_| Ok(()));
 }

@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn a_view_is_written_and_read_as_its_golden_file() {
     let entry = |n: u64| {
-        let kind = if n % 9 == 0 { Kind::Tombstone } else { Kind::Put };
+        let kind = if n.is_multiple_of(9) { Kind::Tombstone } else { Kind::Put };
         (format!("golden/{:03}", n * 7 % 400).into_bytes(), n + 1, kind, vec![n as u8])
     };
     let mut runs = vec![Vec::new(); 3];

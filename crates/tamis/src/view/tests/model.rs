@@ -19,7 +19,7 @@ fn check_order(sample: &Sample) {
 }
 
 /// A key near those of the sample.
-fn target(sample: &Sample, random: &mut Random) -> (Vec<u8>, Sequence) {
+pub(super) fn target(sample: &Sample, random: &mut Random) -> (Vec<u8>, Sequence) {
     if sample.entries.is_empty() {
         return (hostile_key(random), SEQUENCE_MAX);
     }
@@ -87,14 +87,14 @@ fn check_moves(sample: &Sample, cursor: &mut ViewCursor<MemoryRun>, number: usiz
     }
 }
 
-fn check(sample: &Sample, random: &mut Random, count: usize) {
+pub(super) fn check(sample: &Sample, random: &mut Random, count: usize) {
     check_order(sample);
     for mode in [SearchMode::Blind, SearchMode::Full, SearchMode::Partial] {
         check_seeks(sample, mode, random, count);
     }
 }
 
-fn with_segments(segment_size: usize) -> ViewOptions {
+pub(super) fn with_segments(segment_size: usize) -> ViewOptions {
     ViewOptions { segment_size, tag_bytes: (segment_size / 32) as u8, ..options() }
 }
 

@@ -1,0 +1,271 @@
+//! Builds a view of the runs of an old view and new runs, without reading the runs of the old view as a whole.
+//!
+//! The entries of the new runs are taken in order; each new key is searched in the old view. Then there are three cases for the old
+//! entries before its place:
+//!
+//! 1. Pages that no new key is in are copied as they are, with their checksums: pages contain no ordinals, and the numbers of the
+//!    old runs stay the same.
+//! 2. Other pages are written again from their selectors, differences and infixes. Keys are read for the first entry of each new
+//!    segment only.
+//! 3. The key after a new key differs from it elsewhere than from its old neighbor: it is read.
+//!
+//! New entries of a key that the old view has are ordered among its old entries by sequence number; old entries are read for this
+//! only if the new one is not above all runs of the old view.
+//!
+//! The result answers like a view that is built from scratch. Its segments and pages are others.
+
+use std::sync::Arc;
+
+use tamis_filter::Digester;
+
+use super::{
+    build::{head_of, summarize},
+    cursor::ViewCursor,
+    entry_heap::EntryHeap,
+    format::kind_of,
+    key_bits::{difference, infix},
+    reader::View,
+    run::OrdinalRun,
+    search::Place,
+    size::ViewCounts,
+    writer::{KeyHead, ViewOptions, ViewOwner, ViewWriter},
+};
+use crate::{cursor::Cursor, error::Result, key::Kind};
+
+/// Result of a rebuild.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rebuilt {
+    pub(crate) counts: ViewCounts,
+    /// Pages of the old view that were copied.
+    pub(crate) copied_pages: u64,
+}
+
+struct Rebuild<'a, R: OrdinalRun> {
+    view: Arc<View>,
+    digester: Digester,
+    writer: ViewWriter<'a>,
+    /// At the next old entry.
+    old: ViewCursor<R>,
+    /// The new key that was written last, if no old one was written since.
+    last_new: Option<Vec<u8>>,
+    /// The last page was copied, and nothing was written since.
+    is_after_copy: bool,
+    copied_pages: u64,
+}
+
+/// Writes the view of the runs of `old`, with the numbers that they have there, and of new runs with these ids. The parameters are those
+/// of the old view.
+///
+/// # Errors
+/// As [`super::build::build_view`]; runs that are not those of the old view.
+pub(crate) fn rebuild_view<R: OrdinalRun>(
+    owner: ViewOwner,
+    old: &Arc<View>,
+    old_runs: &Arc<[R]>,
+    new_runs: &[(u64, R)],
+    sink: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<Rebuilt> {
+    let options = ViewOptions { owner, ..*old.options() };
+    let mut summaries = old.runs().to_vec();
+    summaries.extend(new_runs.iter().map(|(id, run)| summarize(*id, run)));
+    let mut rebuild = Rebuild {
+        view: Arc::clone(old),
+        digester: Digester::new(options.digest_seed),
+        writer: ViewWriter::new(options, summaries, sink)?,
+        old: ViewCursor::new(old, old_runs)?,
+        last_new: None,
+        is_after_copy: true,
+        copied_pages: 0,
+    };
+    rebuild.old.move_to(old.start_of(0)?);
+    let cursors =
+        new_runs.iter().enumerate().map(|(number, (_, run))| (old_runs.len() + number, run.cursor()));
+    let mut entries = EntryHeap::new(cursors)?;
+    while let Some((_, cursor)) = entries.peek() {
+        let key = cursor.key().to_vec();
+        let (place, is_equal) = rebuild.old.find(&key)?;
+        rebuild.copy_until(&place)?;
+        if is_equal {
+            rebuild.merge_key(key, &mut entries)?;
+        } else {
+            rebuild.insert_key(key, &mut entries)?;
+        }
+    }
+    rebuild.copy_until(&old.end())?;
+    let counts = rebuild.writer.finish()?;
+    Ok(Rebuilt { counts, copied_pages: rebuild.copied_pages })
+}
+
+impl<R: OrdinalRun> Rebuild<'_, R> {
+    /// Writes the old entries before a place.
+    fn copy_until(&mut self, end: &Place) -> Result<()> {
+        while self.old.place().page < end.page {
+            let page = self.old.place().page;
+            let continues_key = self.old.is_old_version() && !self.is_after_copy;
+            if self.old.place().entry() == 0 && self.last_new.is_none() && !continues_key {
+                self.copy_page(page)?;
+                self.old.move_to(self.view.start_of(page + 1)?);
+            } else {
+                while self.old.place().page == page {
+                    self.write_entry()?;
+                }
+            }
+        }
+        while self.old.place().page == end.page && self.old.place().entry() < end.entry() {
+            self.write_entry()?;
+        }
+        Ok(())
+    }
+
+    fn copy_page(&mut self, number: usize) -> Result<()> {
+        let page = self.view.page(number, self.old.place().layout);
+        let has_head = page.head_segment_from(0) < page.layout.segment_count();
+        let (prefix, suffix) = self.view.index.separator(number);
+        let separator = has_head.then(|| [prefix, suffix].concat());
+        let run_counts = (0..self.view.runs().len()).map(|run| self.view.run_count_in(number, run));
+        let (bytes, record) = (self.view.page_bytes(number), self.view.record(number));
+        self.writer.copy_page(bytes, record, page.key_count(), run_counts, separator.as_deref())?;
+        self.is_after_copy = true;
+        self.copied_pages += 1;
+        Ok(())
+    }
+
+    /// Run and kind of the current old entry.
+    fn old_entry(&self) -> Result<(usize, Kind)> {
+        let place = self.old.place();
+        let page = self.view.page(place.page, place.layout);
+        let kind =
+            kind_of(page.kind(place.segment, place.slot)).ok_or_else(|| self.view.malformed(place.page))?;
+        Ok((page.run(place.segment, place.slot), kind))
+    }
+
+    /// Writes the current old entry again and moves to the next one.
+    fn write_entry(&mut self) -> Result<()> {
+        let place = *self.old.place();
+        let (run, kind) = self.old_entry()?;
+        if self.old.is_old_version() {
+            if self.is_after_copy {
+                let key = self.old.key_at(&place)?.to_vec();
+                let tag = self.view.page(place.page, place.layout).tag(place.entry());
+                self.writer.continue_key(&key, tag);
+            }
+            self.writer.add_old(run, kind)?;
+        } else {
+            self.writer.end_key()?;
+            let needs_key = self.writer.needs_key(self.version_count(&place)) || self.last_new.is_some();
+            let key = if needs_key { Some(self.old.key_at(&place)?.to_vec()) } else { None };
+            let head = self.old_head(&place, key.as_deref());
+            self.writer.begin_key(head, key.as_deref())?;
+            self.writer.add_newest(run, kind);
+            self.last_new = None;
+        }
+        self.is_after_copy = false;
+        self.old.step()
+    }
+
+    /// The head of an old key, whose bytes must be known after a new key.
+    fn old_head(&self, place: &Place, key: Option<&[u8]>) -> KeyHead {
+        let page = self.view.page(place.page, place.layout);
+        let tag = page.tag(place.entry());
+        match (&self.last_new, key) {
+            (Some(last), Some(key)) => {
+                let difference = difference(last, key).unwrap_or_default();
+                KeyHead { difference, infix: infix(key, difference), tag }
+            }
+            _ => {
+                KeyHead { difference: page.difference(place.entry()), infix: page.infix(place.entry()), tag }
+            }
+        }
+    }
+
+    /// Entries of an old key, at its newest one; more than a segment holds if the key has segments for itself.
+    fn version_count(&self, place: &Place) -> usize {
+        let page = self.view.page(place.page, place.layout);
+        let length = page.segment_length(place.segment);
+        let is_old = |&slot: &usize| page.is_old_version(place.start + slot);
+        let count = 1 + (place.slot + 1..length).take_while(is_old).count();
+        if count == length { usize::MAX >> 1 } else { count }
+    }
+
+    /// Writes a key that the old view does not have.
+    fn insert_key(&mut self, key: Vec<u8>, entries: &mut EntryHeap<R::Cursor>) -> Result<()> {
+        let last = match self.last_new.take() {
+            Some(last) => last,
+            None => self.key_before()?,
+        };
+        let options = *self.view.options();
+        self.writer.begin_key(head_of(&options, &self.digester, &last, &key), Some(&key))?;
+        let mut is_newest = true;
+        while let Some((run, cursor)) = entries.peek().filter(|(_, cursor)| cursor.key() == key.as_slice()) {
+            add(&mut self.writer, run, cursor.kind(), is_newest)?;
+            is_newest = false;
+            entries.advance()?;
+        }
+        self.last_new = Some(key);
+        self.is_after_copy = false;
+        Ok(())
+    }
+
+    /// The key of the old entry before the current one; empty at the first entry.
+    fn key_before(&mut self) -> Result<Vec<u8>> {
+        let here = *self.old.place();
+        let key = match self.old.step_back()? {
+            true => {
+                let before = *self.old.place();
+                self.old.key_at(&before)?.to_vec()
+            }
+            false => Vec::new(),
+        };
+        self.old.move_to(here);
+        Ok(key)
+    }
+
+    /// Writes a key that the old view has, whose newest old entry is the current one: this entry and all new ones.
+    fn merge_key(&mut self, key: Vec<u8>, entries: &mut EntryHeap<R::Cursor>) -> Result<()> {
+        let head = self.old_head(self.old.place(), Some(&key));
+        self.writer.begin_key(head, Some(&key))?;
+        self.last_new = None;
+        self.is_after_copy = false;
+        let (mut is_newest, mut is_at_old_newest) = (true, true);
+        while let Some((new_run, cursor)) =
+            entries.peek().filter(|(_, cursor)| cursor.key() == key.as_slice())
+        {
+            let has_old = is_at_old_newest || self.old.is_at_entry() && self.old.is_old_version();
+            let (new_kind, sequence) = (cursor.kind(), cursor.sequence());
+            let may_be_newer = has_old && sequence <= self.view.largest_sequence();
+            if may_be_newer && self.old_sequence()? >= sequence {
+                self.add_old_entry(is_newest)?;
+                is_at_old_newest = false;
+            } else {
+                add(&mut self.writer, new_run, new_kind, is_newest)?;
+                entries.advance()?;
+            }
+            is_newest = false;
+        }
+        if is_at_old_newest {
+            self.add_old_entry(is_newest)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the current old entry to the key that was begun.
+    fn add_old_entry(&mut self, is_newest: bool) -> Result<()> {
+        let (run, kind) = self.old_entry()?;
+        add(&mut self.writer, run, kind, is_newest)?;
+        self.old.step()
+    }
+
+    fn old_sequence(&mut self) -> Result<u64> {
+        self.old.load()?;
+        Ok(self.old.sequence())
+    }
+}
+
+/// Adds the next entry of the key that was begun.
+fn add(writer: &mut ViewWriter<'_>, run: usize, kind: Kind, is_newest: bool) -> Result<()> {
+    if is_newest {
+        writer.add_newest(run, kind);
+        return Ok(());
+    }
+    writer.add_old(run, kind)
+}

@@ -1,0 +1,211 @@
+//! The entries of a view that a reader at a snapshot sees: of each key the newest entry at or below it, without deleted keys.
+//!
+//! A snapshot at or above the sequence numbers of all runs needs no entry to know which ones are visible: the differences say which
+//! entries are old versions, the kinds which keys are deleted. So old versions and tombstones are never read, and keys are counted
+//! and skipped without reading any. An older snapshot reads the sequence numbers of the entries of a key.
+
+use std::{ops::Bound, sync::Arc};
+
+use super::{
+    cursor::ViewCursor,
+    reader::View,
+    run::OrdinalRun,
+    search::{Located, Place},
+};
+use crate::{
+    cursor::Cursor,
+    error::Result,
+    key::{Kind, Sequence},
+    table::reader::Found,
+};
+
+/// See the head of this file. As with cursors, `next`, `prev` and `skip` may be called only while it is valid.
+pub(crate) struct ViewScan<R: OrdinalRun> {
+    cursor: ViewCursor<R>,
+    snapshot: Sequence,
+}
+
+impl<R: OrdinalRun> ViewScan<R> {
+    /// A scan that is not valid.
+    pub(crate) const fn new(cursor: ViewCursor<R>, snapshot: Sequence) -> Self {
+        Self { cursor, snapshot }
+    }
+
+    fn view(&self) -> &Arc<View> {
+        self.cursor.view()
+    }
+
+    /// Whether the snapshot sees the newest entry of each key.
+    fn sees_newest(&self) -> bool {
+        self.snapshot >= self.view().largest_sequence()
+    }
+
+    /// The visible entry; only while it is valid.
+    pub(crate) const fn entry(&self) -> &ViewCursor<R> {
+        &self.cursor
+    }
+
+    pub(crate) fn is_valid(&self) -> bool {
+        self.cursor.is_valid()
+    }
+
+    /// From the newest entry of a key on, moves to the first visible entry and reads it.
+    fn settle_forward(&mut self) -> Result<()> {
+        while self.cursor.is_at_entry() {
+            if self.settle_key()? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves to the visible entry of the current key and reads it, or to the next key.
+    fn settle_key(&mut self) -> Result<bool> {
+        if self.sees_newest() {
+            if self.cursor.stored_kind()? == Kind::Put {
+                self.cursor.load()?;
+                return Ok(true);
+            }
+        } else if !self.cursor.seek_version(self.snapshot)? {
+            return Ok(false);
+        } else if self.cursor.kind() == Kind::Put {
+            return Ok(true);
+        }
+        self.cursor.step_key()?;
+        Ok(false)
+    }
+
+    /// From the last entry of a key on, moves back to the first visible entry and reads it.
+    fn settle_backward(&mut self) -> Result<()> {
+        loop {
+            self.cursor.step_to_newest()?;
+            let newest = *self.cursor.place();
+            if self.settle_key()? {
+                return Ok(());
+            }
+            self.cursor.move_to(newest);
+            if !self.cursor.step_back()? {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(crate) fn seek_first(&mut self) -> Result<()> {
+        self.cursor.move_to(self.view().start_of(0)?);
+        self.settle_forward()
+    }
+
+    pub(crate) fn seek_last(&mut self) -> Result<()> {
+        self.cursor.move_to(self.view().end());
+        if self.cursor.step_back()? { self.settle_backward() } else { Ok(()) }
+    }
+
+    /// Moves to the first visible key at or after `key`. Fast near the last place.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.cursor.seek_place(key, Sequence::MAX)?;
+        self.settle_forward()
+    }
+
+    /// Moves to the last visible key below `key`, or at `key` if `is_inclusive`.
+    pub(crate) fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+        if self.cursor.seek_place_for_prev(key, is_inclusive)? { self.settle_backward() } else { Ok(()) }
+    }
+
+    pub(crate) fn next(&mut self) -> Result<()> {
+        self.cursor.step_key()?;
+        self.settle_forward()
+    }
+
+    pub(crate) fn prev(&mut self) -> Result<()> {
+        self.cursor.step_to_newest()?;
+        if self.cursor.step_back()? { self.settle_backward() } else { Ok(()) }
+    }
+
+    /// Moves forward by `count` keys. A snapshot that sees the newest entries reads only the last one.
+    pub(crate) fn skip(&mut self, count: u64) -> Result<()> {
+        if self.sees_newest() {
+            let number = self.view().live_before(self.cursor.place()).saturating_add(count);
+            self.cursor.move_to(self.view().live_place(number)?);
+            return self.settle_forward();
+        }
+        for _ in 0..count {
+            if !self.is_valid() {
+                break;
+            }
+            self.next()?;
+        }
+        Ok(())
+    }
+
+    /// The visible version of a key, tombstones included. The scan is not valid afterwards. An absent key is mostly denied without a
+    /// read: by differences and infixes, or by its tag.
+    pub(crate) fn get(&mut self, key: &[u8]) -> Result<Option<Found>> {
+        let view = Arc::clone(self.view());
+        let near = self.cursor.place().page;
+        let Located::Candidate(place) = view.locate(near, key)? else { return Ok(None) };
+        if view.page(place.page, place.layout).tag(place.entry()) != view.tag(key) {
+            return Ok(None);
+        }
+        self.cursor.move_to(place);
+        self.cursor.load()?;
+        let is_found =
+            self.cursor.key() == key && (self.sees_newest() || self.cursor.seek_version(self.snapshot)?);
+        let cursor = &self.cursor;
+        let found = is_found.then(|| Found {
+            kind: cursor.kind(),
+            sequence: cursor.sequence(),
+            value: cursor.value_slice(),
+        });
+        self.cursor.move_to(place);
+        Ok(found)
+    }
+
+    /// Whether it is certain that no key from `lower` to `upper`, both included, is visible. Reads nothing; `false` also if only a
+    /// key could decide.
+    pub(crate) fn denies_range(&self, lower: &[u8], upper: &[u8]) -> Result<bool> {
+        if lower > upper {
+            return Ok(true);
+        }
+        let view = self.view();
+        let Located::Above(first) = view.locate(self.cursor.place().page, lower)? else { return Ok(false) };
+        let Located::Above(end) = view.locate(first.page, upper)? else { return Ok(false) };
+        let is_empty = view.number_of(&first) == view.number_of(&end);
+        Ok(is_empty || self.sees_newest() && view.live_before(&first) == view.live_before(&end))
+    }
+
+    /// The place of the first key within a lower bound, or behind an upper bound.
+    fn place_of_bound(&mut self, bound: Bound<&[u8]>, is_lower: bool) -> Result<Place> {
+        let (key, skips_equal) = match bound {
+            Bound::Unbounded if is_lower => return self.view().start_of(0),
+            Bound::Unbounded => return Ok(self.view().end()),
+            Bound::Included(key) => (key, !is_lower),
+            Bound::Excluded(key) => (key, is_lower),
+        };
+        let (place, is_equal) = self.cursor.find(key)?;
+        self.cursor.move_to(place);
+        if is_equal && skips_equal {
+            self.cursor.step_key()?;
+        }
+        Ok(*self.cursor.place())
+    }
+
+    /// The number of visible keys in a range. The scan is not valid afterwards. A snapshot that sees the newest entries reads at
+    /// most a key per bound; another one reads all keys of the range.
+    pub(crate) fn count(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
+        let end = self.place_of_bound(upper, false)?;
+        let first = self.place_of_bound(lower, true)?;
+        if self.sees_newest() {
+            return Ok(self.view().live_before(&end).saturating_sub(self.view().live_before(&first)));
+        }
+        let end = self.view().number_of(&end);
+        let mut count = 0;
+        self.cursor.move_to(first);
+        while self.cursor.is_at_entry() && self.view().number_of(self.cursor.place()) < end {
+            if self.settle_key()? {
+                count += 1;
+                self.cursor.step_key()?;
+            }
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,133 @@
+//! The costs that views exist for: keys read per operation, bytes per entry.
+
+use super::{model::with_segments, *};
+
+const COUNT: usize = 40_000;
+
+/// Eight runs of keys of 16 bytes, all puts.
+fn even_sample(tag_bytes: u8) -> Sample {
+    let mut random = Random(11);
+    let mut runs = vec![Vec::new(); 8];
+    for (number, key) in even_keys(&mut random, COUNT).into_iter().enumerate() {
+        runs[random.below(8)].push((key, number as u64 + 1, Kind::Put, vec![1; 4]));
+    }
+    Sample::new(ViewOptions { tag_bytes, ..options() }, runs)
+}
+
+#[test]
+fn a_seek_reads_one_key_and_a_step_one() {
+    let sample = even_sample(0);
+    let mut random = Random(5);
+    let mut cursor = sample.cursor();
+    sample.take_read_count();
+    let seek_count = 4_000;
+    for number in 0..seek_count {
+        let key = match number % 2 {
+            0 => sample.entries[random.below(COUNT)].0.clone(),
+            _ => even_keys(&mut random, 1).remove(0),
+        };
+        cursor.seek(&key, SEQUENCE_MAX).unwrap();
+    }
+    let per_seek = sample.take_read_count() as f64 / f64::from(seek_count);
+    assert!(per_seek <= 1.1, "{per_seek} keys per seek");
+    cursor.seek_first().unwrap();
+    sample.take_read_count();
+    (1..COUNT).for_each(|_| cursor.next().unwrap());
+    (1..COUNT).for_each(|_| cursor.prev().unwrap());
+    assert!(sample.take_read_count() < 2 * COUNT as u64, "each step reads its entry and no other");
+    cursor.skip(30_000).unwrap();
+    assert_eq!(sample.take_read_count(), 1);
+    assert_eq!(at(&cursor).as_ref(), Some(&sample.entries[30_000]));
+}
+
+#[test]
+fn absent_keys_and_empty_ranges_are_denied_without_reading_keys() {
+    let mut random = Random(6);
+    for tag_bytes in [0, 1, 2] {
+        let sample = even_sample(tag_bytes);
+        let mut scan = sample.scan(SEQUENCE_MAX);
+        sample.take_read_count();
+        let mut denied = 0;
+        for key in even_keys(&mut random, 4_000) {
+            let mut upper = key.clone();
+            upper[9] |= 0x0F;
+            denied += u32::from(
+                scan.denies_range(&key.clone().min(upper.clone()), &key.clone().max(upper)).unwrap(),
+            );
+            assert!(scan.get(&key).unwrap().is_none());
+        }
+        let read_count = sample.take_read_count();
+        let limit = [320, 10, 2][usize::from(tag_bytes)];
+        assert!(
+            read_count <= limit,
+            "{read_count} of 4,000 absent keys were read with {tag_bytes} bytes of tags"
+        );
+        assert!(denied >= 3_600, "{denied} of 4,000 empty ranges were denied");
+    }
+}
+
+#[test]
+fn a_scan_reads_neither_old_versions_nor_tombstones() {
+    let mut random = Random(7);
+    let mut runs = vec![Vec::new(); 4];
+    for n in 0..5_000_u64 {
+        for version in 0..=random.below(4) as u64 {
+            let kind = if n % 3 == 0 { Kind::Tombstone } else { Kind::Put };
+            runs[random.below(4)].push((n.to_be_bytes().to_vec(), 10 * n + version + 1, kind, vec![0; 2]));
+        }
+    }
+    let sample = Sample::new(options(), runs);
+    let mut scan = sample.scan(SEQUENCE_MAX);
+    sample.take_read_count();
+    scan.seek_first().unwrap();
+    let mut count = 0;
+    while scan.is_valid() {
+        count += 1;
+        scan.next().unwrap();
+    }
+    assert_eq!((count, sample.view.live_count()), (3_333, 3_333));
+    assert_eq!(sample.take_read_count(), 3_333);
+    scan.seek_last().unwrap();
+    while scan.is_valid() {
+        scan.prev().unwrap();
+    }
+    assert!(sample.take_read_count() <= 3_333);
+}
+
+#[test]
+fn an_entry_takes_at_most_3_25_bytes() {
+    let sample = even_sample(0);
+    let bytes = sample.counts.file_bytes() as f64 / COUNT as f64;
+    assert!(bytes <= 3.0, "{bytes} bytes an entry");
+}
+
+#[test]
+fn the_size_is_estimated_within_5_percent() {
+    for (run_count, segment_size, tombstones) in
+        [(1, 32, false), (8, 32, true), (8, 16, false), (16, 64, true), (63, 32, false)]
+    {
+        for key_bytes in [8_u64, 16, 40] {
+            let mut random = Random(key_bytes);
+            let mut runs = vec![Vec::new(); run_count];
+            for number in 0..30_000 {
+                let mut key = even_keys(&mut random, 1).remove(0);
+                key.resize(key_bytes as usize, 7);
+                let kind = if tombstones && number % 5 == 0 { Kind::Tombstone } else { Kind::Put };
+                runs[random.below(run_count)].push((key, number + 1, kind, Vec::new()));
+            }
+            let options = with_segments(segment_size);
+            let sample = Sample::new(options, runs);
+            let expected = ViewCounts::expected(&ViewEstimate {
+                run_count: run_count as u64,
+                entry_count: 30_000,
+                has_tombstones: tombstones,
+                mean_key_bytes: key_bytes,
+                segment_size,
+                tag_bytes: options.tag_bytes,
+            });
+            let (expected, found) = (expected.file_bytes(), sample.counts.file_bytes());
+            let error = expected.abs_diff(found) as f64 / found as f64;
+            assert!(error <= 0.05, "{expected} {found} {run_count} {segment_size} {key_bytes}");
+        }
+    }
+}

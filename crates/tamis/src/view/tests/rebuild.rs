@@ -1,0 +1,98 @@
+//! Views that are rebuilt from an old view and new runs answer like views that are built from scratch.
+
+use super::{
+    model::{check, with_segments},
+    *,
+};
+
+fn assert_rebuilt(sample: &Sample, random: &mut Random) {
+    let scratch = build(*sample.view.options(), &sample.runs).unwrap();
+    let scratch = open(&scratch.0).unwrap();
+    assert_eq!(sample.view.key_count(), scratch.key_count());
+    assert_eq!(sample.view.live_count(), scratch.live_count());
+    check(sample, random, 60);
+}
+
+#[test]
+fn a_rebuilt_view_of_hostile_keys_returns_what_a_merge_returns() {
+    for seed in 0..60 {
+        let mut random = Random(seed);
+        let entry_count = [0, 1, 5, 40, 300, 3_000][seed as usize % 6];
+        let distinct: Vec<_> =
+            (0..1 + random.below(entry_count + 1)).map(|_| hostile_key(&mut random)).collect();
+        let mut pick = Random(seed + 1_000);
+        let mut keys = |count: usize, random: &mut Random| -> Vec<Vec<u8>> {
+            let key = |_| match random.below(3) {
+                0 => hostile_key(random),
+                _ => distinct[pick.below(distinct.len())].clone(),
+            };
+            (0..count).map(key).collect()
+        };
+        let old = keys(entry_count, &mut random);
+        // New runs have older entries, too: sequence numbers 1,000 to 4,000 are the old ones.
+        let runs = distribute_from(&mut random, 1_000, 3, old.into_iter());
+        let mut sample = Sample::new(with_segments([16, 32, 64][random.below(3)]), runs);
+        for first in [10_000, 1, 20_000] {
+            let count = random.below(1 + entry_count / 4) + 1;
+            let new = keys(count.min(900), &mut random);
+            let run_count = 1 + random.below(5);
+            let new = distribute_from(&mut random, first, run_count, new.into_iter());
+            sample = sample.rebuild(new).0;
+            assert_rebuilt(&sample, &mut random);
+        }
+    }
+}
+
+#[test]
+fn pages_without_new_keys_are_copied_and_not_read() {
+    let mut random = Random(2);
+    let old = (0..40_000_u64).map(|n| (n * 10).to_be_bytes().to_vec());
+    let sample = Sample::new(with_segments(32), distribute(&mut random, 8, old));
+    sample.take_read_count();
+    let new: Vec<_> = (0..500_u64).map(|n| (100_005 + 10 * n).to_be_bytes().to_vec()).collect();
+    let (rebuilt, report) = sample.rebuild(distribute_from(&mut random, 100_000, 1, new.into_iter()));
+    let read_count = sample.take_read_count();
+    assert!(report.copied_pages + 4 >= 40_000 / 512, "{report:?}");
+    assert!(read_count < 3 * 500, "{read_count} keys read for 500 new ones");
+    assert_rebuilt(&rebuilt, &mut random);
+}
+
+#[test]
+fn a_rebuild_without_new_runs_copies_all_pages() {
+    let mut random = Random(3);
+    let keys: Vec<_> = (0..3_000).map(|_| hostile_key(&mut random)).collect();
+    let sample = Sample::new(with_segments(16), distribute(&mut random, 4, keys.into_iter()));
+    sample.take_read_count();
+    let (rebuilt, _) = sample.rebuild(vec![Vec::new()]);
+    assert_eq!(sample.take_read_count(), 0);
+    assert_rebuilt(&rebuilt, &mut random);
+}
+
+#[test]
+fn a_key_with_many_versions_gets_more() {
+    let mut random = Random(4);
+    let keys = |count: u64| {
+        (0..count).map(|n| if n % 50 == 0 { format!("k{n}").into_bytes() } else { b"k2".to_vec() })
+    };
+    let mut sample = Sample::new(with_segments(16), distribute_from(&mut random, 5_000, 3, keys(4_000)));
+    for (first, count) in [(20_000, 3), (1, 700), (30_000, 20)] {
+        sample = sample.rebuild(distribute_from(&mut random, first, 2, keys(count))).0;
+        assert_rebuilt(&sample, &mut random);
+    }
+}
+
+#[test]
+fn repeated_rebuilds_keep_pages_large() {
+    let mut random = Random(8);
+    let mut sample = Sample::new(
+        with_segments(32),
+        distribute(&mut random, 2, even_keys(&mut Random(1), 20_000).into_iter()),
+    );
+    for round in 0..12 {
+        let keys = even_keys(&mut random, 100).into_iter();
+        sample = sample.rebuild(distribute_from(&mut random, 100_000 + 1_000 * round, 1, keys)).0;
+    }
+    let scratch = build(*sample.view.options(), &sample.runs).unwrap().0.len() as f64;
+    let ratio = sample.counts.file_bytes() as f64 / scratch;
+    assert!(ratio < 1.25, "{ratio} times the size of a view from scratch");
+}

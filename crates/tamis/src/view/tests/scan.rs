@@ -1,0 +1,122 @@
+//! Scans at new and old snapshots compared with the visible entries of a sorted list.
+
+use std::ops::Bound;
+
+use super::{
+    model::{target, with_segments},
+    *,
+};
+
+/// The newest entry at or below the snapshot of each key.
+fn versions(entries: &[Entry], snapshot: Sequence) -> Vec<Entry> {
+    let mut found: Vec<Entry> = entries.iter().filter(|entry| entry.1 <= snapshot).cloned().collect();
+    found.dedup_by(|later, earlier| later.0 == earlier.0);
+    found
+}
+
+fn check_moves(scan: &mut ViewScan<MemoryRun>, visible: &[Entry], number: usize, random: &mut Random) {
+    let mut number = number;
+    for _ in 0..4 {
+        assert_eq!(at(scan.entry()).as_ref(), visible.get(number));
+        if !scan.is_valid() {
+            return;
+        }
+        match random.below(3) {
+            0 => {
+                scan.next().unwrap();
+                number += 1;
+            }
+            1 => {
+                scan.prev().unwrap();
+                number = number.wrapping_sub(1);
+            }
+            _ => {
+                let count = random.below(60);
+                scan.skip(count as u64).unwrap();
+                number += count;
+            }
+        }
+    }
+}
+
+fn check(sample: &Sample, snapshot: Sequence, random: &mut Random) {
+    let versions = versions(&sample.entries, snapshot);
+    let visible: Vec<Entry> = versions.iter().filter(|entry| entry.2 == Kind::Put).cloned().collect();
+    let mut scan = sample.scan(snapshot);
+    scan.seek_first().unwrap();
+    check_moves(&mut scan, &visible, 0, random);
+    scan.seek_last().unwrap();
+    check_moves(&mut scan, &visible, visible.len().wrapping_sub(1), random);
+    for _ in 0..60 {
+        let (lower, _) = target(sample, random);
+        scan.seek(&lower).unwrap();
+        check_moves(&mut scan, &visible, count_before(&visible, &lower, false), random);
+        for is_inclusive in [false, true] {
+            scan.seek_for_prev(&lower, is_inclusive).unwrap();
+            let last = count_before(&visible, &lower, is_inclusive).wrapping_sub(1);
+            check_moves(&mut scan, &visible, last, random);
+        }
+        let found = scan.get(&lower).unwrap();
+        let found = found.map(|found| (lower.clone(), found.sequence, found.kind, found.value.to_vec()));
+        assert_eq!(found.as_ref(), versions.iter().find(|entry| entry.0 == lower), "get {lower:?}");
+        check_range(&mut scan, &visible, &lower, &target(sample, random).0);
+    }
+}
+
+fn check_range(scan: &mut ViewScan<MemoryRun>, visible: &[Entry], one: &[u8], other: &[u8]) {
+    let (lower, upper) = (one.min(other), one.max(other));
+    let between = |from: usize, to: usize| to.saturating_sub(from) as u64;
+    let (first, end) = (count_before(visible, lower, false), count_before(visible, upper, true));
+    if scan.denies_range(lower, upper).unwrap() {
+        assert_eq!(first, end, "{lower:?} to {upper:?}");
+    }
+    assert!(scan.denies_range(b"b", b"a").unwrap(), "reversed bounds are an empty range");
+    let mut count = |lower, upper| scan.count(lower, upper).unwrap();
+    assert_eq!(count(Bound::Included(lower), Bound::Included(upper)), between(first, end));
+    let (first, end) = (count_before(visible, lower, true), count_before(visible, upper, false));
+    assert_eq!(count(Bound::Excluded(lower), Bound::Excluded(upper)), between(first, end));
+    assert_eq!(count(Bound::Unbounded, Bound::Excluded(upper)), end as u64);
+    assert_eq!(count(Bound::Unbounded, Bound::Unbounded), visible.len() as u64);
+}
+
+#[test]
+fn a_scan_sees_the_entries_of_its_snapshot() {
+    for seed in 0..40 {
+        let mut random = Random(seed);
+        let entry_count = [0, 3, 60, 900][seed as usize % 4];
+        let distinct: Vec<_> =
+            (0..1 + random.below(entry_count + 1)).map(|_| hostile_key(&mut random)).collect();
+        let mut pick = Random(seed + 1_000);
+        let keys = (0..entry_count).map(|_| distinct[pick.below(distinct.len())].clone());
+        let run_count = 1 + random.below(9);
+        let runs = distribute(&mut random, run_count, keys);
+        let sample = Sample::new(with_segments([16, 32, 64][random.below(3)]), runs);
+        for snapshot in [SEQUENCE_MAX, entry_count as u64, entry_count as u64 / 2, 1, 0] {
+            check(&sample, snapshot, &mut random);
+        }
+    }
+}
+
+#[test]
+fn an_old_version_among_many_costs_few_reads() {
+    let versions = (0..10_000).map(|_| b"many".to_vec());
+    let keys = [b"a".to_vec(), b"z".to_vec()].into_iter().chain(versions);
+    let runs = distribute(&mut Random(1), 4, keys).into_iter();
+    let runs =
+        runs.map(|run| run.into_iter().map(|(key, sequence, _, value)| (key, sequence, Kind::Put, value)));
+    let sample = Sample::new(options(), runs.map(Iterator::collect).collect());
+    for snapshot in (10..10_000).step_by(501) {
+        let mut scan = sample.scan(snapshot);
+        sample.take_read_count();
+        let found = scan.get(b"many").unwrap().unwrap();
+        let expected = versions_of(&sample, b"many").find(|&sequence| sequence <= snapshot);
+        assert_eq!(Some(found.sequence), expected);
+        scan.seek_last().unwrap();
+        scan.prev().unwrap();
+        assert!(sample.take_read_count() < 80);
+    }
+}
+
+fn versions_of<'a>(sample: &'a Sample, key: &'a [u8]) -> impl Iterator<Item = Sequence> + 'a {
+    sample.entries.iter().filter(move |entry| entry.0 == key).map(|entry| entry.1)
+}
