@@ -244,13 +244,11 @@ impl Figures {
         let part_of = |part| (0..count).filter(move |number| number % PARTS == part);
         let store =
             Store::new(KeyspaceOptions { level0_runs: 64, memtable_bytes: 64 << 20, ..small_memtable() })?;
-        store.put(part_of(0))?;
-        let snapshot = store.db.snapshot();
-        store.db.flush()?;
-        for part in 1..PARTS {
+        for part in 0..PARTS {
             store.put(part_of(part))?;
             store.db.flush()?;
         }
+        let snapshot = store.db.snapshot();
         for part in 0..PARTS {
             match by_range && part + 1 == PARTS {
                 true => store.keyspace.delete_prefix(PREFIX)?,
