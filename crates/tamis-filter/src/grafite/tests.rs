@@ -37,12 +37,15 @@ fn has(filter: &AnyFilter<Vec<u8>>, lower: u64, upper: u64) -> bool {
 
 #[test]
 fn ranges_with_a_key_pass_at_all_block_borders() {
-    // With about 2 hashes per key, a block has some 30 numbers of a universe of 300.
-    for seed in 0..40 {
-        let keys: BTreeSet<u64> = (0..15).map(|number| mix64(number, seed) % 300).collect();
-        let filter = build(&integers(keys.iter().copied()), 3.0, seed).expect("fits");
-        for lower in 0..300 {
-            for upper in lower..300 {
+    // The universe of 300,000 numbers has dozens of blocks.
+    for seed in 0..20 {
+        let keys: BTreeSet<u64> = (0..40).map(|number| mix64(number, seed) % 300_000).collect();
+        let filter = build(&integers(keys.iter().copied()), 6.0, SEED + seed).expect("fits");
+        let mut text = String::new();
+        filter.design(&mut text).expect("written");
+        assert!(text.contains("hashed"), "{text}");
+        for lower in (0..300_000).step_by(331) {
+            for upper in (lower..300_000).step_by(457).take(40) {
                 let is_there = keys.range(lower..=upper).next().is_some();
                 assert!(has(&filter, lower, upper) || !is_there, "{seed}: {lower} to {upper} of {keys:?}");
             }
