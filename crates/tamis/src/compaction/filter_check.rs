@@ -161,7 +161,8 @@ impl FilterChecker {
             for table in version.tables() {
                 let answers = answers_of(table);
                 let before = schedule.seen.get(&table.number()).copied().unwrap_or_default();
-                let since = std::array::from_fn(|kind| answers[kind].since(before[kind]));
+                let mut since = answers;
+                since.iter_mut().zip(before).for_each(|(kind, before)| *kind = kind.since(before));
                 if due.is_none() && self.is_table_due(table, since) {
                     due = Some((Arc::clone(keyspace), table.number()));
                     seen.insert(table.number(), answers);

@@ -1,3 +1,5 @@
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
 use super::*;
 
 fn record(sample: &QuerySample, kind: QueryKind, range: KeyRange<'_>) {

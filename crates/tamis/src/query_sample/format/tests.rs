@@ -1,3 +1,5 @@
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
 use std::ops::Bound;
 
 use tamis_filter::{KeyRange, Upper};
