@@ -18,14 +18,17 @@
 
 mod candidates;
 mod cases;
+mod key_counts;
+mod parts;
 mod probe_times;
+mod work;
 
 use std::sync::Arc;
 
 use crate::{FilterSpec, KeyRange, KeySet};
 
-use candidates::Candidates;
-use cases::Cases;
+use candidates::Problem;
+use cases::{Cases, Invented};
 pub use probe_times::{ProbeTime, ProbeTimes};
 
 /// With fewer empty queries in the reach of the keys than this, a sample is ignored.
@@ -160,33 +163,52 @@ pub struct Choice {
 
 /// Chooses the filters of a table.
 pub fn choose(keys: &Arc<KeySet>, request: &Request<'_>) -> Choice {
-    let cases = Cases::new(keys, request.workload);
-    let candidates = Candidates::new(keys, &cases, request);
-    let empty_queries = cases.empty_count;
+    let invented = Invented::new(keys, request.workload, request.seed);
+    let cases = Cases::new(keys, request.workload, &invented);
+    let empty_queries = cases.sampled;
     if empty_queries < SAMPLE_MIN {
-        let parts = request.current.map_or_else(|| candidates.default_parts(), <[Part]>::to_vec);
-        let chosen = candidates.score(&parts);
-        return Choice { chosen, runners_up: Vec::new(), empty_queries, was_cut: cases.was_cut };
+        return choose_without_sample(keys, request, empty_queries);
     }
-    let mut ranked = candidates.ranked();
+    let problem = Problem::new(keys, &cases, request);
+    let mut ranked = problem.ranked();
     if let Some(current) = request.current {
-        let current = candidates.score(current);
+        let current = problem.score(current);
+        let fits = current.bits_per_key <= request.bits_per_key_max;
         let is_kept = ranked.first().is_none_or(|best| best.cost_ns > current.cost_ns * HYSTERESIS);
-        if is_kept {
+        if is_kept && fits {
             ranked.retain(|scored| scored.parts != current.parts);
             ranked.insert(0, current);
         }
     }
     let mut ranked = ranked.into_iter();
-    let chosen = ranked.next().unwrap_or_else(|| candidates.score(&[]));
-    Choice { chosen, runners_up: ranked.take(RUNNERS_UP).collect(), empty_queries, was_cut: cases.was_cut }
+    let chosen = ranked.next().unwrap_or_else(|| problem.score(&[]));
+    let was_cut = cases.was_cut || problem.work.was_cut();
+    Choice { chosen, runners_up: ranked.take(RUNNERS_UP).collect(), empty_queries, was_cut }
+}
+
+/// Keeps the current filters; without any, chooses those that are best for invented queries.
+fn choose_without_sample(keys: &Arc<KeySet>, request: &Request<'_>, empty_queries: usize) -> Choice {
+    let none = Workload::default();
+    let invented = Invented::new(keys, none, request.seed);
+    let cases = Cases::new(keys, none, &invented);
+    let problem = Problem::new(keys, &cases, request);
+    let (chosen, runners_up) = match request.current {
+        Some(current) => (problem.score(current), Vec::new()),
+        None => {
+            let mut ranked = problem.ranked().into_iter();
+            let chosen = ranked.next().unwrap_or_else(|| problem.score(&[]));
+            (chosen, ranked.take(RUNNERS_UP).collect())
+        }
+    };
+    Choice { chosen, runners_up, empty_queries, was_cut: problem.work.was_cut() }
 }
 
 /// The cost that given filters would have for the keys and the sample of a request: by it a store decides whether to
 /// rebuild the filters of a table.
 pub fn expected_cost(keys: &Arc<KeySet>, request: &Request<'_>, parts: &[Part]) -> Scored {
-    let cases = Cases::new(keys, request.workload);
-    Candidates::new(keys, &cases, request).score(parts)
+    let invented = Invented::new(keys, request.workload, request.seed);
+    let cases = Cases::new(keys, request.workload, &invented);
+    Problem::new(keys, &cases, request).score(parts)
 }
 
 #[cfg(test)]

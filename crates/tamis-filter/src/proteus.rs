@@ -26,7 +26,7 @@
 //!
 //! - Bounds: `bits.rs` (byte strings), `fixed.rs` (integers).
 //! - Design: `counts.rs` (scan of the keys), `sizes.rs` (sizes of sets), `model.rs`, `two_bloom_model.rs`, `query_histogram.rs`,
-//!   `design_search.rs`.
+//!   `design_search.rs`, `single_queries.rs`.
 //! - Parts: `prefix_set.rs`, `bloom.rs`, `layout.rs`. `builder.rs` writes them.
 //! - Queries: `reader.rs`, `fast_path.rs` (eight-byte keys), `query.rs` (all keys), `batch.rs`.
 
@@ -46,13 +46,16 @@ mod prefix_set;
 mod query;
 mod query_histogram;
 mod reader;
+mod single_queries;
 mod sizes;
 mod two_bloom_model;
 
+pub(crate) use bits::BitString;
 pub use builder::ProteusBuilder;
 pub use design::{BloomLayout, Design, Prediction, Prices, SetForm, Stage, WHOLE_KEYS};
 pub use model::Model;
 pub use reader::ProteusFilter;
+pub(crate) use single_queries::SizedDesign;
 
 #[cfg(test)]
 mod tests;

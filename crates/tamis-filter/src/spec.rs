@@ -30,6 +30,11 @@ impl FilterSpec {
         self
     }
 
+    /// The value of a parameter, the last one if it is given twice.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
     /// A builder for one table, with a seed for its digests.
     pub fn builder(&self, seed: u64) -> Result<Box<dyn FilterBuilder>, BuildError> {
         let mut parameters = Parameters::new(self.family.name(), &self.parameters);

@@ -1,10 +1,35 @@
 //! The sampled queries that reach a table, and their position among its keys.
+//!
+//! An empty query lies between two neighbouring keys. All formulas need only the bits that its ends have in common with these
+//! keys and with each other, and how deep the leaves of these keys are in a trie.
+
+use std::ops::Bound;
 
 use super::{QueryKind, Workload};
-use crate::{KeyRange, KeySet};
+use crate::proteus::BitString;
+use crate::trie::shared_bytes;
+use crate::{KeyRange, KeySet, mix64};
 
-/// Number of queries of a sample that are used.
+/// Maximum number of queries that are used, and the number of keys per query of smaller tables.
 const QUERIES_MAX: usize = 4000;
+const KEYS_PER_QUERY: usize = 16;
+/// Small tables use this many queries.
+const QUERIES_MIN: usize = 1000;
+
+/// Invented queries: one in so many of the sample, and their number without a sample.
+const SAMPLED_PER_INVENTED: usize = 20;
+const INVENTED_MIN: usize = 32;
+const INVENTED_ALONE: usize = 400;
+
+/// Greatest distance from a key of an invented query right after it, and the longest invented range of integers.
+const INVENTED_DISTANCE_MAX: u64 = 1024;
+const INVENTED_LENGTH_MAX: u64 = 32;
+
+/// Bits that are compared; keys share fewer, or no filter can tell them apart within its budget.
+const SHARED_BITS_MAX: u32 = 1 << 16;
+
+/// The leaf of a key that a trie stores whole.
+pub(super) const WHOLE: u32 = u32::MAX;
 
 /// A query in the reach of the keys.
 #[derive(Debug, Clone, Copy)]
@@ -12,47 +37,203 @@ pub(super) struct Case<'a> {
     pub(super) kind: QueryKind,
     pub(super) range: KeyRange<'a>,
     pub(super) weight: f64,
+    pub(super) is_point: bool,
+    /// Whether it holds a key: every filter passes it. The other fields of such a query are not set.
     pub(super) is_hit: bool,
+    /// Common bits of its lower end and the key before it, of its upper end and the key after it, and of both ends.
+    pub(super) shared_left: u32,
+    pub(super) shared_right: u32,
+    pub(super) shared_ends: u32,
+    /// Bytes of these two keys in a trie that stores each up to the first byte that distinguishes it; [`WHOLE`] for a key that is
+    /// a prefix of the next one.
+    pub(super) leaf_left: u32,
+    pub(super) leaf_right: u32,
 }
 
-impl Case<'_> {
-    /// Whether it can be asked as a point.
-    pub(super) fn is_point(&self) -> bool {
-        !self.kind.is_seek() && self.range.as_point().is_some()
+impl<'a> Case<'a> {
+    /// `None` for a query outside of the reach of the keys.
+    fn new(keys: &KeySet, kind: QueryKind, range: KeyRange<'a>, weight: f64) -> Option<Self> {
+        if range.is_empty() || !(weight.is_finite() && weight > 0.0) {
+            return None;
+        }
+        let mut case = Self {
+            kind,
+            range,
+            weight,
+            is_point: !kind.is_seek() && range.as_point().is_some(),
+            is_hit: false,
+            shared_left: 0,
+            shared_right: 0,
+            shared_ends: 0,
+            leaf_left: 0,
+            leaf_right: 0,
+        };
+        let index = keys.lower_index(&range);
+        let next = keys.get(index);
+        let is_open = match kind {
+            QueryKind::SeekForward => range.upper_bytes().is_none(),
+            QueryKind::SeekBackward => range.lower == Bound::Unbounded,
+            _ => false,
+        };
+        if !is_open && next.is_some_and(|next| range.contains(next)) {
+            return Some(Self { is_hit: true, ..case });
+        }
+        if is_open {
+            // A table with keys behind the bound is asked for its candidate.
+            let has_key =
+                if kind == QueryKind::SeekForward { next.is_some() } else { keys.has_key_in(&range) };
+            return has_key.then_some(case);
+        }
+        let (before, next) = (index.checked_sub(1)?, next?);
+        let (lower, upper) = (BitString::lower(&range), BitString::upper(&range));
+        let shared = |key: &[u8], end: &BitString<'_>| BitString::key(key).shared_bits(end, SHARED_BITS_MAX);
+        case.shared_left = shared(keys.get(before)?, &lower);
+        case.shared_right = shared(next, &upper);
+        case.shared_ends =
+            if case.is_point { SHARED_BITS_MAX } else { lower.shared_bits(&upper, SHARED_BITS_MAX) };
+        case.leaf_left = leaf(keys, before);
+        case.leaf_right = leaf(keys, index);
+        Some(case)
+    }
+
+    /// Whether its answer depends on the bounds of a range: it is neither a key nor an open seek.
+    pub(super) fn is_closed(&self) -> bool {
+        self.shared_ends > 0 || self.leaf_left > 0
     }
 }
 
-/// The usable queries of a sample.
+/// Bytes of a key in a trie.
+fn leaf(keys: &KeySet, index: usize) -> u32 {
+    let Some(key) = keys.get(index) else { return 0 };
+    let before = index.checked_sub(1).and_then(|before| keys.get(before));
+    let before = before.map_or(0, |before| shared_bytes(before, key));
+    let after = keys.get(index + 1).map_or(0, |after| shared_bytes(key, after));
+    if after == key.len() { WHOLE } else { before.max(after) as u32 + 1 }
+}
+
+/// The usable queries.
 #[derive(Debug)]
 pub(super) struct Cases<'a> {
-    pub(super) cases: Vec<Case<'a>>,
-    pub(super) empty_count: usize,
+    /// Queries without a key: of the sample, then the invented ones.
+    pub(super) empty: Vec<Case<'a>>,
+    /// Number of empty queries of the sample.
+    pub(super) sampled: usize,
+    /// Weight of the queries that hold a key: points, and all others.
+    pub(super) hits: [f64; 2],
+    /// Whether queries of the sample were left out.
     pub(super) was_cut: bool,
 }
 
 impl<'a> Cases<'a> {
-    /// Costs a binary search per query.
-    pub(super) fn new(keys: &KeySet, workload: Workload<'a>) -> Self {
-        let step = workload.queries.len().div_ceil(QUERIES_MAX).max(1);
-        let case = |query: &super::Query<'a>| {
-            let weight = f64::from(query.weight);
-            if query.range.is_empty() || !(weight.is_finite() && weight > 0.0) {
-                return None;
+    /// Costs two binary searches and four comparisons of keys per query.
+    pub(super) fn new(keys: &KeySet, workload: Workload<'a>, invented: &'a Invented) -> Self {
+        let max = (keys.len() / KEYS_PER_QUERY).clamp(QUERIES_MIN, QUERIES_MAX);
+        let step = workload.queries.len().div_ceil(max).max(1);
+        let sampled = workload.queries.iter().step_by(step);
+        let cases = sampled.filter_map(|query| Case::new(keys, query.kind, query.range, query.weight.into()));
+        let (mut empty, mut hits) = (Vec::new(), [0.0; 2]);
+        for case in cases {
+            match (case.is_hit, case.is_point) {
+                (false, _) => empty.push(case),
+                (true, true) => hits[0] += case.weight,
+                (true, false) => hits[1] += case.weight,
             }
-            let index = keys.lower_index(&query.range);
-            let next = keys.get(index);
-            let is_open_seek = match query.kind {
-                QueryKind::SeekForward => query.range.upper_bytes().is_none(),
-                QueryKind::SeekBackward => query.range.lower_bytes().is_empty(),
-                _ => false,
-            };
-            let is_hit = !is_open_seek && next.is_some_and(|next| query.range.contains(next));
-            // An empty query before the least key or after the greatest one does not reach the filters.
-            let is_in_reach = is_hit || is_open_seek || (index > 0 && next.is_some());
-            is_in_reach.then_some(Case { kind: query.kind, range: query.range, weight, is_hit })
-        };
-        let cases: Vec<Case<'a>> = workload.queries.iter().step_by(step).filter_map(case).collect();
-        let empty_count = cases.iter().filter(|case| !case.is_hit).count();
-        Self { cases, empty_count, was_cut: step > 1 }
+        }
+        let sampled = empty.len();
+        let invented = invented.ranges().filter_map(|(kind, range)| Case::new(keys, kind, range, 1.0));
+        empty.extend(invented.filter(|case| !case.is_hit));
+        Self { empty, sampled, hits, was_cut: step > 1 }
     }
+
+    /// The empty queries of the sample.
+    pub(super) fn sample(&self) -> &[Case<'a>] {
+        self.empty.get(..self.sampled).unwrap_or_default()
+    }
+
+    pub(super) fn invented(&self) -> &[Case<'a>] {
+        self.empty.get(self.sampled..).unwrap_or_default()
+    }
+}
+
+/// Bounds of invented queries, against designs that fit the sample only: half of them anywhere between two neighbouring keys,
+/// half right after a key. Points and ranges as often as in the sample; half of each without a sample.
+#[derive(Debug, Default)]
+pub(super) struct Invented {
+    bounds: Vec<(QueryKind, Vec<u8>, Vec<u8>)>,
+}
+
+impl Invented {
+    pub(super) fn new(keys: &KeySet, workload: Workload<'_>, seed: u64) -> Self {
+        let count = match workload.queries.len() {
+            0..super::SAMPLE_MIN => INVENTED_ALONE,
+            sampled => (sampled.min(QUERIES_MAX) / SAMPLED_PER_INVENTED).max(INVENTED_MIN),
+        };
+        let mut random = seed;
+        let mut next = || {
+            random = random.wrapping_add(1);
+            mix64(random, 0x1eaf)
+        };
+        let mut bounds = Vec::new();
+        for number in 0..count {
+            let pair = keys.len().checked_sub(1).and_then(|gaps| next().checked_rem(gaps as u64));
+            let Some(index) = pair.map(|index| index as usize) else { break };
+            let (Some(before), Some(after)) = (keys.get(index), keys.get(index + 1)) else { break };
+            let modelled = (next() as usize).checked_rem(workload.queries.len());
+            let kind = match modelled.and_then(|index| workload.queries.get(index)).map(|query| query.kind) {
+                Some(kind) if !kind.is_seek() && workload.queries.len() >= super::SAMPLE_MIN => kind,
+                _ if number % 2 == 0 => QueryKind::Point,
+                _ => QueryKind::Range,
+            };
+            let lower = if number % 4 < 2 {
+                between(before, after, next())
+            } else {
+                right_after(before, 1 + next() % INVENTED_DISTANCE_MAX)
+            };
+            let length = 1 + next() % (INVENTED_LENGTH_MAX - 1);
+            let upper = match kind {
+                QueryKind::Range => plus(&lower, length),
+                _ => lower.clone(),
+            };
+            bounds.push((kind, lower, upper));
+        }
+        Self { bounds }
+    }
+
+    fn ranges(&self) -> impl Iterator<Item = (QueryKind, KeyRange<'_>)> {
+        self.bounds.iter().map(|(kind, lower, upper)| match kind {
+            QueryKind::Prefix => (*kind, KeyRange::prefix(lower)),
+            _ => (*kind, KeyRange::closed(lower, upper)),
+        })
+    }
+}
+
+/// A string of the length of the smaller key between two keys: as a number, at a random share of their distance.
+fn between(before: &[u8], after: &[u8], random: u64) -> Vec<u8> {
+    let shared = shared_bytes(before, after);
+    let word = |key: &[u8]| tamis_bits::key_head(key.get(shared..).unwrap_or_default());
+    let (low, high) = (word(before), word(after));
+    let distance = high.saturating_sub(low).max(1);
+    let drawn = low.saturating_add(((u128::from(random) * u128::from(distance)) >> 64) as u64);
+    let length = before.len().max(shared + 1);
+    let mut key = before.get(..shared).unwrap_or_default().to_vec();
+    key.extend(drawn.to_be_bytes());
+    key.resize(length, (random >> 8) as u8);
+    key
+}
+
+/// A string a distance after a key: of up to eight bytes as a number; of longer keys, another last byte.
+fn right_after(key: &[u8], distance: u64) -> Vec<u8> {
+    if key.len() <= 8 { plus(key, distance) } else { plus(key, 1 + distance % 8) }
+}
+
+/// A key plus a number, as a big-endian integer; the greatest key does not change.
+fn plus(key: &[u8], amount: u64) -> Vec<u8> {
+    let mut sum = key.to_vec();
+    let mut carry = amount;
+    for byte in sum.iter_mut().rev() {
+        carry += u64::from(*byte);
+        *byte = carry as u8;
+        carry >>= 8;
+    }
+    if carry == 0 { sum } else { key.to_vec() }
 }

@@ -15,7 +15,7 @@ pub(super) const HEAD_BITS: u32 = u128::BITS;
 
 /// Bytes and the bits that follow them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct BitString<'a> {
+pub(crate) struct BitString<'a> {
     /// The first bits.
     head: u128,
     bytes: &'a [u8],
@@ -27,7 +27,7 @@ pub(super) struct BitString<'a> {
 impl<'a> BitString<'a> {
     /// A key.
     #[inline(always)]
-    pub(super) fn key(bytes: &'a [u8]) -> Self {
+    pub(crate) fn key(bytes: &'a [u8]) -> Self {
         Self { head: long_key_head(bytes), bytes, is_below: false, fill: 0 }
     }
 
@@ -40,7 +40,7 @@ impl<'a> BitString<'a> {
 
     /// The least string of a range.
     #[inline(always)]
-    pub(super) fn lower(range: &KeyRange<'a>) -> Self {
+    pub(crate) fn lower(range: &KeyRange<'a>) -> Self {
         Self::key(match range.lower {
             Bound::Unbounded => b"",
             Bound::Included(lower) | Bound::Excluded(lower) => lower,
@@ -49,7 +49,7 @@ impl<'a> BitString<'a> {
 
     /// The greatest string of a range, or a greater one.
     #[inline(always)]
-    pub(super) fn upper(range: &KeyRange<'a>) -> Self {
+    pub(crate) fn upper(range: &KeyRange<'a>) -> Self {
         match range.upper {
             Upper::Open => Self::before_ones(b""),
             Upper::Prefix(prefix) => Self::before_ones(prefix),
@@ -110,7 +110,7 @@ impl<'a> BitString<'a> {
     }
 
     /// Length of the common prefix of two strings in bits, at most `max`.
-    pub(super) fn shared_bits(&self, other: &Self, max: u32) -> u32 {
+    pub(crate) fn shared_bits(&self, other: &Self, max: u32) -> u32 {
         let mut shared = (self.head ^ other.head).leading_zeros();
         if shared < HEAD_BITS {
             return shared.min(max);

@@ -151,6 +151,19 @@ impl<'a> Counts<'a> {
         Self { prefixes: sums(&histogram, bit_count, set.len()), shared, queries, left_out }
     }
 
+    /// A query among the keys; `None` if it contains one.
+    pub(super) fn query<'q>(keys: &Keys, range: &KeyRange<'q>) -> Option<Query<'q>> {
+        match keys {
+            Keys::Words(fixed, words) => {
+                let (lower, upper) = fixed.bounds(range)?;
+                let index = words.partition_point(|word| *word < lower);
+                let left = index.checked_sub(1).and_then(|index| words.get(index).copied());
+                word_query((lower, upper), left, words.get(index).copied(), fixed.bit_count())
+            }
+            Keys::Strings(set, _) => string_query(set, range, keys.bit_count()),
+        }
+    }
+
     /// Number of distinct prefixes of `bits` bits.
     pub(super) fn prefix_count(&self, bits: u32) -> u64 {
         self.prefixes.get(bits as usize).or(self.prefixes.last()).copied().unwrap_or(0)

@@ -25,12 +25,14 @@
 //! Cost: one scan of the keys, a sort of the sample, and for each query one bin for each length at which its prefixes double.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
-use super::counts::Counts;
+use super::counts::{Counts, Query};
 use super::design::{BloomLayout, Design, Prediction, Prices, SetForm, Stage};
 use super::keys::Keys;
-use super::sizes::whole_set_size;
-use crate::{Budget, BuildError, Family, KeySet, Samples};
+use super::sizes::{SetSize, set_size, whole_set_size};
+use crate::{Budget, BuildError, Family, KeyRange, KeySet, Samples};
 
 /// Fewer queries than this are a poor estimate of a share.
 const RARE: u64 = 16;
@@ -43,6 +45,8 @@ pub struct Model<'a> {
     pub(super) keys: Cow<'a, Keys>,
     pub(super) counts: Counts<'a>,
     pub(super) near: Near,
+    /// Exact sizes of sets by depth: each takes a scan of the keys.
+    set_sizes: RefCell<BTreeMap<u32, Option<SetSize>>>,
 }
 
 impl<'a> Model<'a> {
@@ -58,7 +62,22 @@ impl<'a> Model<'a> {
     fn with_keys(keys: Cow<'a, Keys>, samples: Samples<'a>) -> Self {
         let counts = Counts::of(&keys, samples.queries);
         let near = Near::of(&counts, keys.bit_count());
-        Self { keys, counts, near }
+        Self { keys, counts, near, set_sizes: RefCell::default() }
+    }
+
+    pub(super) fn owning(keys: Keys, samples: Samples<'a>) -> Self {
+        Self::with_keys(Cow::Owned(keys), samples)
+    }
+
+    /// The exact size of the set of all prefixes of `depth` bits.
+    pub(super) fn set_size(&self, depth: u32) -> Option<SetSize> {
+        let size = || set_size(&self.keys, &self.counts, depth);
+        *self.set_sizes.borrow_mut().entry(depth).or_insert_with(size)
+    }
+
+    /// A query among the keys; `None` if it contains one.
+    pub(super) fn query<'q>(&self, range: &KeyRange<'q>) -> Option<Query<'q>> {
+        Counts::query(&self.keys, range)
     }
 
     /// The numbers of sample queries that are empty, and that are ignored.

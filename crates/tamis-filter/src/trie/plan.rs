@@ -97,6 +97,31 @@ pub(crate) fn level_bytes(levels: &[LevelCounts]) -> Option<u64> {
     (all.labels <= LABEL_COUNT_MAX && all.nodes <= LABEL_COUNT_MAX).then(|| cost(&dense, &all, true))
 }
 
+/// Bytes of the first `height` levels of a trie, as [`plan`] encodes them, without leaf array and trailer, and the number of
+/// leaves with data. Of a lower trie, all labels of the last level are leaves.
+pub(crate) fn capped_level_bytes(
+    levels: &[LevelCounts],
+    height: usize,
+    key_count: u64,
+    has_leaf_array: bool,
+) -> Option<(u64, u64)> {
+    let chosen = levels.get(..height)?;
+    let mut all = chosen.iter().fold(Sums::default(), Sums::with_counts);
+    all.nodes = all.nodes.max(u64::from(height > 0));
+    let last = chosen.last().filter(|_| height < levels.len());
+    all.children -= last.map_or(0, |last| last.children);
+    if all.labels > LABEL_COUNT_MAX || all.nodes > LABEL_COUNT_MAX {
+        return None;
+    }
+    let has_fine_ranks = has_fine_ranks(has_leaf_array, all.prefix_keys);
+    let (_, dense) = best_cut(chosen, &all, has_fine_ranks);
+    let capped_leaves = last.map_or(0, |last| last.labels);
+    let bytes = cost(&dense, &all, has_fine_ranks)
+        + prefix_key_bytes(all.nodes, all.prefix_keys)
+        + capped_bytes(capped_leaves, key_count.max(capped_leaves))?;
+    Some((bytes, all.labels - all.children))
+}
+
 fn cost(dense: &Sums, all: &Sums, has_fine_ranks: bool) -> u64 {
     let sparse_labels = all.labels - dense.labels;
     let dense_bytes: u64 = dense_bytes(dense.nodes).iter().sum();

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
+mod auto;
 mod candidates;
 mod golden;
 mod hostile_bytes;

@@ -1,0 +1,146 @@
+//! Counts of the keys of a table from which the sizes of filters follow: one scan.
+//!
+//! A key whose common prefixes with its neighbours have `b` and `a` bytes is a leaf of the trie at byte `max(a, b)`, and its
+//! first label that no smaller key has is at byte `b`. A key that is a prefix of the next one has no leaf, and the next key
+//! continues its path.
+
+use tamis_bits::packed;
+
+use crate::KeySet;
+use crate::envelope::ENVELOPE_BYTES;
+use crate::trie::{LevelCounts, TRAILER_BYTES, capped_level_bytes, shared_bytes};
+
+/// Deeper levels are not counted: such a trie exceeds all budgets.
+const LEVELS_MAX: usize = 1024;
+
+/// Bytes that a SuRF filter may have in addition to its bits per key.
+const SURF_SLACK_BYTES: u64 = 128;
+
+/// The counts.
+#[derive(Debug)]
+pub(super) struct KeyCounts {
+    pub(super) key_count: u64,
+    /// The length of all keys, if it is the same.
+    #[expect(dead_code)]
+    pub(super) fixed_bytes: Option<usize>,
+    /// Keys by the bytes in common with the key before.
+    shared: Vec<u64>,
+    levels: Vec<LevelCounts>,
+}
+
+/// A trie of a SuRF filter: its height in bytes, its size without suffixes and the number of leaves.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TrieSize {
+    pub(super) height: usize,
+    bytes: u64,
+    leaf_count: u64,
+}
+
+impl TrieSize {
+    /// Bytes of a filter with suffixes of `width` bits.
+    pub(super) fn filter_bytes(&self, width: u32) -> u64 {
+        let suffixes = packed::encoded_bytes(width, self.leaf_count).unwrap_or(u64::MAX);
+        suffixes.saturating_add(self.bytes + (ENVELOPE_BYTES + TRAILER_BYTES) as u64)
+    }
+
+    /// The widest suffix within a number of bytes; `None` if the trie alone exceeds it.
+    pub(super) fn widest_suffix(&self, bytes_max: u64) -> Option<u32> {
+        (0..=64).rev().find(|width| self.filter_bytes(*width) <= bytes_max)
+    }
+}
+
+impl KeyCounts {
+    /// Costs a comparison of each key with the next one.
+    pub(super) fn new(keys: &KeySet) -> Self {
+        let mut shared_counts = vec![0; LEVELS_MAX];
+        let (mut starts, mut leaves, mut prefix_keys) =
+            (vec![0_u64; LEVELS_MAX], vec![0_u64; LEVELS_MAX], vec![0_u64; LEVELS_MAX]);
+        let add = |counts: &mut Vec<u64>, level: usize| {
+            if let Some(count) = counts.get_mut(level) {
+                *count += 1;
+            }
+        };
+        let mut fixed_bytes = keys.get(0).map(<[u8]>::len);
+        let (mut before, mut continues) = (0, false);
+        let mut iterator = keys.iter().peekable();
+        while let Some(key) = iterator.next() {
+            fixed_bytes = fixed_bytes.filter(|length| *length == key.len());
+            let after = iterator.peek().map_or(0, |next| shared_bytes(key, next));
+            if !continues {
+                add(&mut starts, before);
+            }
+            let has_next = iterator.peek().is_some();
+            continues = has_next && after == key.len();
+            if continues {
+                add(&mut prefix_keys, after);
+            } else {
+                add(&mut leaves, before.max(after));
+            }
+            if has_next {
+                add(&mut shared_counts, after);
+            }
+            before = after;
+        }
+        let levels = levels(&starts, &leaves, &prefix_keys);
+        Self { key_count: keys.len() as u64, fixed_bytes, shared: shared_counts, levels }
+    }
+
+    /// Number of distinct prefixes of a number of bytes.
+    pub(super) fn prefix_count(&self, bytes: usize) -> u64 {
+        self.shared.iter().take(bytes).sum::<u64>() + u64::from(self.key_count > 0)
+    }
+
+    /// The trie of its own height.
+    pub(super) fn whole_trie(&self, has_suffixes: bool) -> Option<TrieSize> {
+        self.trie(self.levels.len(), has_suffixes)
+    }
+
+    fn trie(&self, height: usize, has_suffixes: bool) -> Option<TrieSize> {
+        let (bytes, leaf_count) = capped_level_bytes(&self.levels, height, self.key_count, has_suffixes)?;
+        Some(TrieSize { height, bytes, leaf_count })
+    }
+
+    /// The highest trie without suffixes within a number of bytes, and the same one with room for suffixes.
+    pub(super) fn truncated_trie(&self, bytes_max: u64) -> Option<TrieSize> {
+        let height = (1..=self.levels.len())
+            .take_while(|height| {
+                self.trie(*height, false).is_some_and(|trie| trie.filter_bytes(0) <= bytes_max)
+            })
+            .last()?;
+        let with_suffixes = self.trie(height, true)?;
+        if with_suffixes.filter_bytes(1) <= bytes_max {
+            Some(with_suffixes)
+        } else {
+            self.trie(height, false)
+        }
+    }
+
+    /// The maximum bytes of a SuRF filter with a budget.
+    pub(super) fn surf_bytes(&self, bits_per_key: f64) -> u64 {
+        (self.key_count as f64 * bits_per_key / 8.0) as u64 + SURF_SLACK_BYTES
+    }
+
+    /// Bits per key of a number of bytes.
+    pub(super) fn bits_per_key(&self, bytes: u64) -> f64 {
+        bytes as f64 * 8.0 / (self.key_count as f64).max(1.0)
+    }
+}
+
+/// The levels of the trie, from the keys whose first own label, whose leaf and whose end are on each level.
+fn levels(starts: &[u64], leaves: &[u64], prefix_keys: &[u64]) -> Vec<LevelCounts> {
+    let mut levels = Vec::new();
+    let (mut open, mut nodes) = (0, 1);
+    for ((starts, leaves), prefix_keys) in starts.iter().zip(leaves).zip(prefix_keys) {
+        let labels = open + starts;
+        if labels == 0 {
+            break;
+        }
+        let children = labels.saturating_sub(*leaves);
+        levels.push(LevelCounts { nodes, labels, children, prefix_keys: *prefix_keys });
+        (open, nodes) = (children, children);
+    }
+    levels
+}
+
+#[cfg(test)]
+mod tests;

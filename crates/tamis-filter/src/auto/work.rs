@@ -1,0 +1,41 @@
+//! The limit on the work of a choice: a number of steps that the keys of a table bound.
+//!
+//! A step is about a nanosecond, and no clock is read: equal inputs give equal choices on every machine. Each design announces
+//! its steps before it is evaluated, and is left out if they exceed the rest.
+
+use std::cell::Cell;
+
+/// Steps per key: writing a key and its value to a table takes about a microsecond, and the choice a tenth of it.
+const STEPS_PER_KEY: usize = 100;
+
+/// The least limit: small tables take longer.
+const STEPS_MIN: usize = 4_000_000;
+
+/// The steps of a choice.
+#[derive(Debug)]
+pub(super) struct Work {
+    rest: Cell<usize>,
+    was_cut: Cell<bool>,
+}
+
+impl Work {
+    pub(super) fn for_keys(key_count: usize) -> Self {
+        let steps = key_count.saturating_mul(STEPS_PER_KEY).max(STEPS_MIN);
+        Self { rest: Cell::new(steps), was_cut: Cell::new(false) }
+    }
+
+    /// Takes steps; `false` if too few are left.
+    pub(super) fn take(&self, steps: usize) -> bool {
+        let rest = self.rest.get().checked_sub(steps);
+        match rest {
+            Some(rest) => self.rest.set(rest),
+            None => self.was_cut.set(true),
+        }
+        rest.is_some()
+    }
+
+    /// Whether a design was left out.
+    pub(super) fn was_cut(&self) -> bool {
+        self.was_cut.get()
+    }
+}
