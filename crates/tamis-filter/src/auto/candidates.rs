@@ -21,8 +21,8 @@ const INVENTED_SHARE: f64 = 0.05;
 /// The number of queries as which the invented ones count in the expected cost.
 const PSEUDO_QUERIES: f64 = 0.5;
 
-/// Range filters that are combined with each other, and combinations that get a third filter.
-const COMBINED_MAX: usize = 12;
+/// The number of best range filters that are combined with another one.
+const COMBINED_MAX: usize = 5;
 
 /// A filter and what it would do.
 #[derive(Debug, Clone)]
@@ -50,9 +50,27 @@ impl Predicted {
     }
 }
 
+/// Sums over the queries of one kind: of the sample, then the invented ones.
+#[derive(Debug, Clone, Copy, Default)]
+struct KindSums {
+    weight: [f64; 2],
+    passed: [f64; 2],
+    /// Time of the probes, without that of a filter for points.
+    ns: [f64; 2],
+}
+
+/// Range filters (none, one, or two) and their sums for points, for ranges and for seeks.
+#[derive(Debug, Clone)]
+struct RangeFilters {
+    parts: Vec<usize>,
+    bits: f64,
+    kinds: [KindSums; 3],
+}
+
 /// A combination of filters with its cost.
 #[derive(Debug, Clone)]
 struct Combination {
+    /// The filter for points first.
     parts: Vec<usize>,
     cost_ns: f64,
     /// The cost of invented queries.
@@ -119,106 +137,143 @@ impl<'a> Problem<'a> {
         self.scored(&predicted.iter().collect::<Vec<_>>())
     }
 
+    /// All combinations within the maximum: a filter for points or none, with up to two range filters. Two range filters, for
+    /// example one for prefixes and one for ranges, are combined only of the best ones.
     fn combinations(&self, predicted: &[Predicted]) -> Vec<Combination> {
-        let fits = |parts: &[usize]| {
-            let bits = |index: &usize| predicted.get(*index).map_or(0.0, |one| one.bits);
-            parts.iter().map(bits).sum::<f64>() <= self.bits_max()
-        };
-        let mut found = vec![self.combination(predicted, Vec::new())];
-        let singles = (0..predicted.len()).map(|index| vec![index]).filter(|parts| fits(parts));
-        found.extend(singles.map(|parts| self.combination(predicted, parts)));
         let answers = |index: &usize| predicted.get(*index).is_some_and(Predicted::answers_ranges);
         let (ranges, points): (Vec<usize>, Vec<usize>) = (0..predicted.len()).partition(answers);
-        let pairs = points.iter().flat_map(|point| ranges.iter().map(move |range| vec![*point, *range]));
-        found.extend(pairs.filter(|parts| fits(parts)).map(|parts| self.combination(predicted, parts)));
-        // Two range filters, for example one for prefixes and one for ranges: only of the best.
-        let mut best: Vec<Vec<usize>> = Vec::new();
-        let mut by_cost: Vec<&Combination> = found.iter().filter(|one| !one.parts.is_empty()).collect();
-        by_cost.sort_by(|left, right| left.cost_ns.total_cmp(&right.cost_ns));
-        best.extend(by_cost.iter().take(COMBINED_MAX).map(|one| one.parts.clone()));
-        let family = |index: usize| predicted.get(index).map(|one| one.part.spec.family());
-        for parts in best {
-            for range in &ranges {
-                let is_other = parts.iter().all(|part| family(*part) != family(*range));
-                let more = [parts.as_slice(), &[*range]].concat();
-                if is_other && fits(&more) && self.work.take(self.cases.empty.len()) {
-                    found.push(self.combination(predicted, more));
+        let mut groups = vec![self.range_filters(predicted, &[])];
+        groups.extend(ranges.iter().map(|index| self.range_filters(predicted, &[*index])));
+        let mut found: Vec<Combination> =
+            groups.iter().flat_map(|group| self.with_point_filters(predicted, group, &points)).collect();
+        found.sort_by(|left, right| left.cost_ns.total_cmp(&right.cost_ns));
+        let mut best: Vec<usize> = Vec::new();
+        for index in found.iter().filter_map(|one| one.parts.iter().copied().find(answers)) {
+            if !best.contains(&index) {
+                best.push(index);
+            }
+        }
+        let family = |index: &usize| predicted.get(*index).map(|one| one.part.spec.family());
+        let bits = |index: &usize| predicted.get(*index).map_or(0.0, |one| one.bits);
+        for (number, first) in best.iter().take(COMBINED_MAX).enumerate() {
+            for second in best.iter().skip(number + 1) {
+                if family(first) != family(second)
+                    && bits(first) + bits(second) <= self.bits_max()
+                    && self.work.take(self.cases.empty.len() * 4)
+                {
+                    let group = self.range_filters(predicted, &[*first, *second]);
+                    found.extend(self.with_point_filters(predicted, &group, &points));
                 }
             }
         }
         found
     }
 
-    fn combination(&self, predicted: &[Predicted], parts: Vec<usize>) -> Combination {
-        let chosen: Vec<&Predicted> = parts.iter().filter_map(|index| predicted.get(*index)).collect();
-        let sums = self.sums(&chosen);
-        let bits: f64 = chosen.iter().map(|one| one.bits).sum();
-        let memory = bits * self.request.prices.bit_ns;
-        let invented_ns = sums.invented_ns + memory;
-        Combination { parts, cost_ns: sums.cost_ns + memory, invented_ns }
+    /// Range filters without and with each filter for points that fits.
+    fn with_point_filters(
+        &self,
+        predicted: &[Predicted],
+        group: &RangeFilters,
+        points: &[usize],
+    ) -> Vec<Combination> {
+        let fits = |point: &&usize| {
+            predicted.get(**point).is_some_and(|one| one.bits + group.bits <= self.bits_max())
+        };
+        let alone = std::iter::once(None).filter(|_| group.bits <= self.bits_max());
+        let options = alone.chain(points.iter().filter(fits).map(|point| Some(*point)));
+        options
+            .map(|point| {
+                let filter = point.and_then(|point| predicted.get(point));
+                let (cost_ns, invented_ns) = self.cost(predicted, group, filter);
+                let parts = point.into_iter().chain(group.parts.iter().copied()).collect();
+                Combination { parts, cost_ns, invented_ns }
+            })
+            .collect()
     }
 
-    fn scored(&self, parts: &[&Predicted]) -> Scored {
-        let sums = self.sums(parts);
-        let bits_per_key = parts.iter().map(|one| one.bits).sum();
-        let rate = |[weight, passed]: [f64; 2]| (weight > 0.0).then(|| passed / weight);
-        let [point, range, seek] = sums.kinds.map(rate);
-        Scored {
-            parts: parts.iter().map(|one| one.part.clone()).collect(),
-            cost_ns: self.request.prices.bit_ns.mul_add(bits_per_key, sums.cost_ns),
-            bits_per_key,
-            false_positive_rates: FalsePositiveRates { point, range, seek },
+    /// The sums of range filters over all queries.
+    fn range_filters(&self, predicted: &[Predicted], parts: &[usize]) -> RangeFilters {
+        let chosen: Vec<&Predicted> = parts.iter().filter_map(|index| predicted.get(*index)).collect();
+        RangeFilters {
+            parts: parts.to_vec(),
+            bits: chosen.iter().map(|one| one.bits).sum(),
+            kinds: self.kind_sums(&chosen),
         }
     }
 
-    /// The expected cost of a query, without the price of memory.
-    fn sums(&self, parts: &[&Predicted]) -> Sums {
-        let mut sums = Sums::default();
-        let mut costs = [0.0; 2];
-        let mut weights = [0.0; 2];
+    fn kind_sums(&self, parts: &[&Predicted]) -> [KindSums; 3] {
+        let mut kinds = [KindSums::default(); 3];
         for (index, case) in self.cases.empty.iter().enumerate() {
             let (mut passed, mut ns) = (1.0, 0.0);
             for part in parts {
                 ns += passed * part.time_ns(case.is_point, case.kind.is_seek());
                 passed *= part.rates.get(index).copied().map_or(1.0, f64::from);
             }
-            let cost = passed.mul_add(self.request.prices.read_ns, ns);
-            let invented = usize::from(index >= self.cases.sampled);
-            if let (Some(sum), Some(weight)) = (costs.get_mut(invented), weights.get_mut(invented)) {
-                *sum += case.weight * cost;
-                *weight += case.weight;
-            }
-            if invented == 0 || self.cases.sampled == 0 {
-                let kind = if case.kind.is_seek() { 2 } else { usize::from(!case.is_point) };
-                if let Some([weight, sum]) = sums.kinds.get_mut(kind) {
-                    *weight += case.weight;
-                    *sum += case.weight * passed;
+            let kind = if case.kind.is_seek() { 2 } else { usize::from(!case.is_point) };
+            let is_invented = usize::from(index >= self.cases.sampled);
+            let Some(sums) = kinds.get_mut(kind) else { continue };
+            let add = |sums: &mut [f64; 2], value: f64| {
+                if let Some(sum) = sums.get_mut(is_invented) {
+                    *sum = case.weight.mul_add(value, *sum);
                 }
+            };
+            add(&mut sums.weight, 1.0);
+            add(&mut sums.passed, passed);
+            add(&mut sums.ns, ns);
+        }
+        kinds
+    }
+
+    /// The expected cost of a query, and of an invented one, with the price of memory.
+    fn cost(&self, predicted: &[Predicted], group: &RangeFilters, point: Option<&Predicted>) -> (f64, f64) {
+        let parts: Vec<&Predicted> = group.parts.iter().filter_map(|index| predicted.get(*index)).collect();
+        let point_rate = point.map_or(1.0, |point| self.point_rate(point));
+        let first_ns =
+            |is_point: bool, is_seek: bool| point.map_or(0.0, |one| one.time_ns(is_point, is_seek));
+        let read_ns = self.request.prices.read_ns;
+        let [mut sampled, mut invented] = [(0.0, 0.0); 2];
+        for (kind, sums) in group.kinds.iter().enumerate() {
+            let (is_point, is_seek) = (kind == 0, kind == 2);
+            let rate = if is_point { point_rate } else { 1.0 };
+            let first_ns = first_ns(is_point, is_seek);
+            for (index, total) in [&mut sampled, &mut invented].into_iter().enumerate() {
+                let of = |sums: &[f64; 2]| sums.get(index).copied().unwrap_or(0.0);
+                let (weight, passed, ns) = (of(&sums.weight), of(&sums.passed), of(&sums.ns));
+                total.0 += weight * first_ns + rate * (ns + passed * read_ns);
+                total.1 += weight;
             }
         }
-        let [sampled, invented] = costs;
-        let [sampled_weight, invented_weight] = weights;
-        sums.invented_ns = if invented_weight > 0.0 { invented / invented_weight } else { 0.0 };
         // Queries that hold a key ask all filters.
-        let held = |part: &&Predicted| {
-            let [points, others] = self.cases.hits;
-            points * part.time_ns(true, false) + others * part.time_ns(false, false)
-        };
         let [points, others] = self.cases.hits;
-        let held_ns: f64 = parts.iter().map(held).sum();
-        let mean_weight = sampled_weight / (self.cases.sampled.max(1) as f64);
+        let time =
+            |part: &&Predicted| points * part.time_ns(true, false) + others * part.time_ns(false, false);
+        let held_ns: f64 = parts.iter().chain(point.iter()).map(time).sum();
+        let mean_weight = sampled.1 / (self.cases.sampled.max(1) as f64);
         let pseudo = if self.cases.sampled == 0 { 1.0 } else { mean_weight * PSEUDO_QUERIES };
-        let total = sampled_weight + points + others + pseudo;
-        sums.cost_ns = (sampled + held_ns + pseudo * sums.invented_ns) / total.max(f64::MIN_POSITIVE);
-        sums
+        let invented_ns = if invented.1 > 0.0 { invented.0 / invented.1 } else { 0.0 };
+        let total = (sampled.1 + points + others + pseudo).max(f64::MIN_POSITIVE);
+        let memory = (group.bits + point.map_or(0.0, |point| point.bits)) * self.request.prices.bit_ns;
+        ((sampled.0 + held_ns + pseudo * invented_ns) / total + memory, invented_ns + memory)
     }
-}
 
-/// Sums over the queries.
-#[derive(Debug, Default)]
-struct Sums {
-    cost_ns: f64,
-    invented_ns: f64,
-    /// Weight of the empty points, ranges and seeks, and of those that pass.
-    kinds: [[f64; 2]; 3],
+    /// The rate of a filter for points, which is the same for each.
+    fn point_rate(&self, point: &Predicted) -> f64 {
+        let index = self.cases.empty.iter().position(|case| case.is_point);
+        index.and_then(|index| point.rates.get(index)).map_or(1.0, |rate| f64::from(*rate))
+    }
+
+    fn scored(&self, parts: &[&Predicted]) -> Scored {
+        let predicted: Vec<Predicted> = parts.iter().map(|part| (*part).clone()).collect();
+        let all: Vec<usize> = (0..predicted.len()).collect();
+        let group = self.range_filters(&predicted, &all);
+        let (cost_ns, _) = self.cost(&predicted, &group, None);
+        let of = usize::from(self.cases.sampled == 0);
+        let [point, range, seek] = group.kinds.map(|sums| {
+            let (weight, passed) = (sums.weight.get(of).copied()?, sums.passed.get(of).copied()?);
+            (weight > 0.0).then(|| passed / weight)
+        });
+        let false_positive_rates = FalsePositiveRates { point, range, seek };
+        let parts = parts.iter().map(|one| one.part.clone()).collect();
+        Scored { parts, cost_ns, bits_per_key: group.bits, false_positive_rates }
+    }
 }

@@ -14,7 +14,7 @@ use crate::{KeyRange, KeySet, mix64};
 const QUERIES_MAX: usize = 4000;
 const KEYS_PER_QUERY: usize = 16;
 /// Small tables use this many queries.
-const QUERIES_MIN: usize = 1000;
+const QUERIES_MIN: usize = 2000;
 
 /// Invented queries: one in so many of the sample, and their number without a sample.
 const SAMPLED_PER_INVENTED: usize = 20;
@@ -128,8 +128,7 @@ impl<'a> Cases<'a> {
     /// Costs two binary searches and four comparisons of keys per query.
     pub(super) fn new(keys: &KeySet, workload: Workload<'a>, invented: &'a Invented) -> Self {
         let max = (keys.len() / KEYS_PER_QUERY).clamp(QUERIES_MIN, QUERIES_MAX);
-        let step = workload.queries.len().div_ceil(max).max(1);
-        let sampled = workload.queries.iter().step_by(step);
+        let sampled = thinned(workload.queries, max);
         let cases = sampled.filter_map(|query| Case::new(keys, query.kind, query.range, query.weight.into()));
         let (mut empty, mut hits) = (Vec::new(), [0.0; 2]);
         for case in cases {
@@ -142,7 +141,7 @@ impl<'a> Cases<'a> {
         let sampled = empty.len();
         let invented = invented.ranges().filter_map(|(kind, range)| Case::new(keys, kind, range, 1.0));
         empty.extend(invented.filter(|case| !case.is_hit));
-        Self { empty, sampled, hits, was_cut: step > 1 }
+        Self { empty, sampled, hits, was_cut: workload.queries.len() > max }
     }
 
     /// The empty queries of the sample.
@@ -153,6 +152,17 @@ impl<'a> Cases<'a> {
     pub(super) fn invented(&self) -> &[Case<'a>] {
         self.empty.get(self.sampled..).unwrap_or_default()
     }
+}
+
+/// At most `max` elements, one from each of `max` equal parts. Their positions within the parts differ: a sample may alternate
+/// between kinds of queries.
+fn thinned<T>(elements: &[T], max: usize) -> impl Iterator<Item = &T> {
+    let taken = elements.len().min(max);
+    let step = elements.len() as f64 / taken.max(1) as f64;
+    (0..taken).filter_map(move |number| {
+        let offset = if step > 1.0 { (number as f64 * 0.618_033_988_749_895).fract() } else { 0.0 };
+        elements.get(((number as f64 + offset) * step) as usize)
+    })
 }
 
 /// Bounds of invented queries, against designs that fit the sample only: half of them anywhere between two neighbouring keys,

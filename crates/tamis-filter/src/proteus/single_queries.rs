@@ -34,6 +34,8 @@ pub(crate) struct SizedDesign {
     rate: f64,
     pair: Option<Pair>,
     cap: u64,
+    /// The rate that is expected beyond the sample.
+    hidden: f64,
 }
 
 impl<'a> Model<'a> {
@@ -78,14 +80,25 @@ impl<'a> Model<'a> {
             Stage::Bloom { .. } => return None,
             _ => None,
         };
-        Some(SizedDesign { family, design: *design, bytes: first_bytes + bloom_bytes, rate, pair, cap })
+        let depth = design.first.depth();
+        let hidden_at = |bits: u32| if bits == WHOLE_KEYS { 0.0 } else { self.near.hidden(bits) };
+        let hidden = match design.prefix {
+            0 => hidden_at(depth),
+            prefix => hidden_at(prefix) + if depth > 0 { rate * hidden_at(depth) } else { 0.0 },
+        };
+        let bytes = first_bytes + bloom_bytes;
+        Some(SizedDesign { family, design: *design, bytes, rate, pair, cap, hidden })
     }
 
-    /// The expected results of queries; a query that holds a key passes.
+    /// The expected results of queries, including the rate that is expected beyond the sample; a query that holds a key passes.
     pub(crate) fn results(&self, sized: &SizedDesign, ranges: &[KeyRange<'_>]) -> Vec<ExpectedResult> {
         ranges
             .iter()
-            .map(|range| self.query(range).map_or(ExpectedResult::PASSES, |query| sized.result(&query)))
+            .map(|range| {
+                let Some(query) = self.query(range) else { return ExpectedResult::PASSES };
+                let result = sized.result(&query);
+                ExpectedResult { rate: (result.rate + sized.hidden).min(1.0), ..result }
+            })
             .collect()
     }
 }

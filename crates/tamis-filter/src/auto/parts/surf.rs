@@ -15,6 +15,8 @@ use crate::{Family, FilterSpec};
 const WIDTHS: [u32; 9] = [0, 2, 4, 6, 8, 10, 12, 16, 20];
 /// The widest suffix.
 const WIDTH_MAX: u32 = 64;
+/// The excess of a query that meets a leaf without a suffix.
+const NO_SUFFIX: u32 = u32::MAX;
 
 /// Digest bits and key bits of a suffix.
 type Suffix = (u32, u32);
@@ -86,6 +88,7 @@ impl Problem<'_> {
     fn surf(&self, part: &Part, trie: &TrieSize, height: usize, (hash, real): Suffix) -> Predicted {
         let size = self.counts.bits_per_key(trie.filter_bytes(hash + real));
         let result = |case: &Case<'_>| match excess(case, height) {
+            Some(NO_SUFFIX) => 1.0,
             Some(excess) if excess >= real => {
                 if case.is_point {
                     0.5_f64.powi(hash.cast_signed())
@@ -98,14 +101,14 @@ impl Problem<'_> {
         self.prediction(part.spec.clone(), part.bits_per_key, size, result)
     }
 
-    /// The weight of the empty points and of the other queries by their excess; those that the trie rejects are left out.
+    /// The weight of the empty points and of the other queries by their excess, without those that pass or fail whatever the suffix.
     fn excess(&self, height: usize) -> [Vec<f64>; 2] {
         let mut weights = [(); 2].map(|()| vec![0.0; WIDTH_MAX as usize + 1]);
         let cases = if self.cases.sampled > 0 { self.cases.sample() } else { self.cases.invented() };
         for case in cases.iter().filter(|case| case.is_closed()) {
             let [points, others] = &mut weights;
             let target = if case.is_point { points } else { others };
-            if let Some(excess) = excess(case, height)
+            if let Some(excess) = excess(case, height).filter(|excess| *excess != NO_SUFFIX)
                 && let Some(weight) = target.get_mut(excess.min(WIDTH_MAX) as usize)
             {
                 *weight += case.weight;
@@ -131,7 +134,7 @@ fn excess(case: &Case<'_>, height: usize) -> Option<u32> {
     let beyond = |shared: u32, leaf: u32| {
         if (leaf as usize) > height {
             // The leaf represents several keys and has no suffix.
-            return (shared as usize >= height * 8).then_some(WIDTH_MAX);
+            return (shared as usize >= height * 8).then_some(NO_SUFFIX);
         }
         if leaf == WHOLE { None } else { shared.checked_sub(leaf * 8) }
     };

@@ -9,16 +9,16 @@ const SEED: u64 = 7;
 
 /// The measured behaviour of the filters of a table.
 #[derive(Debug, Clone, Copy)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// Mean cost of an empty query at the prices, the price of memory included.
-    pub cost_ns: f64,
-    pub bits_per_key: f64,
+    pub(crate) cost_ns: f64,
+    pub(crate) bits_per_key: f64,
     /// Share of false positives.
-    pub rate: f64,
+    pub(crate) rate: f64,
 }
 
 /// A filter from the command line: `NAME[:PARAMETERS][@BITS]`, several separated by `+`.
-pub fn parts(text: &str) -> Vec<Part> {
+pub(crate) fn parts(text: &str) -> Vec<Part> {
     let part = |text: &str| {
         let (spec, bits) = text.split_once('@').map_or((text, None), |(spec, bits)| (spec, Some(bits)));
         Part { spec: spec.parse().unwrap(), bits_per_key: bits.map(|bits| bits.parse().unwrap()) }
@@ -26,7 +26,7 @@ pub fn parts(text: &str) -> Vec<Part> {
     text.split('+').filter(|text| !text.is_empty()).map(part).collect()
 }
 
-pub fn to_text(parts: &[Part]) -> String {
+pub(crate) fn to_text(parts: &[Part]) -> String {
     let one = |part: &Part| {
         let bits = part.bits_per_key.map_or(String::new(), |bits| format!("@{bits:.1}"));
         format!("{}{bits}", part.spec)
@@ -35,7 +35,7 @@ pub fn to_text(parts: &[Part]) -> String {
 }
 
 /// Builds filters with a sample and asks queries without a key.
-pub fn measure(
+pub(crate) fn measure(
     workload: &Workload,
     parts: &[Part],
     sample: &[OwnedQuery],
@@ -77,7 +77,7 @@ pub fn measure(
 
 /// Filters with which the choice is compared: every family alone at several budgets up to the maximum, with and without a
 /// Bloom filter for points.
-pub fn fixed_families(bits_per_key_max: f64) -> Vec<String> {
+pub(crate) fn fixed_families(bits_per_key_max: f64) -> Vec<String> {
     let mut fixed = vec![String::new()];
     for bits in [10.0, bits_per_key_max] {
         for family in [

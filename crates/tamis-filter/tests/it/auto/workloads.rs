@@ -14,21 +14,21 @@ const KEY_SEED: u64 = 42;
 
 /// A query with its own bytes: a prefix has no upper bound.
 #[derive(Debug, Clone)]
-pub struct OwnedQuery {
-    pub kind: QueryKind,
-    pub lower: Vec<u8>,
-    pub upper: Vec<u8>,
+pub(crate) struct OwnedQuery {
+    pub(crate) kind: QueryKind,
+    pub(crate) lower: Vec<u8>,
+    pub(crate) upper: Vec<u8>,
 }
 
 impl OwnedQuery {
-    pub fn range(&self) -> KeyRange<'_> {
+    pub(crate) fn range(&self) -> KeyRange<'_> {
         match self.kind {
             QueryKind::Prefix => KeyRange::prefix(&self.lower),
             _ => KeyRange::closed(&self.lower, &self.upper),
         }
     }
 
-    pub fn query(&self) -> Query<'_> {
+    pub(crate) fn query(&self) -> Query<'_> {
         Query { kind: self.kind, range: self.range(), weight: 1.0 }
     }
 
@@ -43,9 +43,9 @@ impl OwnedQuery {
 }
 
 /// A workload: a name, sorted keys, and the queries of a seed.
-pub struct Workload {
-    pub name: &'static str,
-    pub keys: Arc<tamis_filter::KeySet>,
+pub(crate) struct Workload {
+    pub(crate) name: &'static str,
+    pub(crate) keys: Arc<tamis_filter::KeySet>,
     generate: Box<dyn Fn(usize, u64) -> Vec<OwnedQuery>>,
 }
 
@@ -61,13 +61,13 @@ impl Workload {
         Self { name, keys: Arc::new(set), generate: Box::new(generate) }
     }
 
-    pub fn queries(&self, count: usize, seed: u64) -> Vec<OwnedQuery> {
+    pub(crate) fn queries(&self, count: usize, seed: u64) -> Vec<OwnedQuery> {
         (self.generate)(count, seed)
     }
 }
 
 /// All workloads with a number of keys.
-pub fn all(key_count: usize) -> Vec<Workload> {
+pub(crate) fn all(key_count: usize) -> Vec<Workload> {
     let uniform = QuerySet::Uniform;
     let correlated = QuerySet::Correlated;
     let mut workloads = vec![
