@@ -16,7 +16,7 @@ use tamis_filter::auto::{Prices, Query, Request, Workload, choose};
 use workloads::OwnedQuery;
 
 const SAMPLE_COUNT: usize = 4000;
-const QUERY_COUNT: usize = 20_000;
+const QUERY_COUNT: usize = 100_000;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

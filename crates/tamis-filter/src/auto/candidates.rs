@@ -4,7 +4,7 @@
 //!    each with the probability of a positive for every empty query.
 //! 2. All designs alone, all pairs of a filter for points and one for ranges, and pairs and triples of the best of these are
 //!    priced. A query is asked to the filters in order until one rejects it: for each query the probabilities multiply.
-//! 3. The cheapest combination wins; of those that cost at most 5 % more, the one that is best for invented queries.
+//! 3. The cheapest combination wins; of those that cost at most 3 % more, the one that is best for invented queries.
 
 use std::sync::Arc;
 
@@ -15,11 +15,14 @@ use super::{FalsePositiveRates, Part, Request, Scored};
 use crate::KeySet;
 
 /// Combinations that cost at most this multiple of the best are equally good for the sample.
-const EQUALLY_GOOD: f64 = 1.05;
+const EQUALLY_GOOD: f64 = 1.03;
 /// The weight of invented queries among these.
 const INVENTED_SHARE: f64 = 0.05;
 /// The number of queries as which the invented ones count in the expected cost.
 const PSEUDO_QUERIES: f64 = 0.5;
+
+/// Another range filter must lower the cost to this share: it fits the sample better than the queries to come.
+const ANOTHER_FILTER: f64 = 0.9;
 
 /// The number of best range filters that are combined with another one.
 const COMBINED_MAX: usize = 5;
@@ -155,6 +158,7 @@ impl<'a> Problem<'a> {
         }
         let family = |index: &usize| predicted.get(*index).map(|one| one.part.spec.family());
         let bits = |index: &usize| predicted.get(*index).map_or(0.0, |one| one.bits);
+        let limit = found.first().map_or(0.0, |best| best.cost_ns * ANOTHER_FILTER);
         for (number, first) in best.iter().take(COMBINED_MAX).enumerate() {
             for second in best.iter().skip(number + 1) {
                 if family(first) != family(second)
@@ -162,7 +166,8 @@ impl<'a> Problem<'a> {
                     && self.work.take(self.cases.empty.len() * 4)
                 {
                     let group = self.range_filters(predicted, &[*first, *second]);
-                    found.extend(self.with_point_filters(predicted, &group, &points));
+                    let pairs = self.with_point_filters(predicted, &group, &points);
+                    found.extend(pairs.into_iter().filter(|pair| pair.cost_ns <= limit));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! The sampled queries that reach a table, and their position among its keys.
 //!
-//! An empty query lies between two neighbouring keys. All formulas need only the bits that its ends have in common with these
+//! An empty query is between two neighbouring keys. All formulas need only the bits that its ends have in common with these
 //! keys and with each other, and how deep the leaves of these keys are in a trie.
 
 use std::ops::Bound;
@@ -141,7 +141,7 @@ impl<'a> Cases<'a> {
         let sampled = empty.len();
         let invented = invented.ranges().filter_map(|(kind, range)| Case::new(keys, kind, range, 1.0));
         empty.extend(invented.filter(|case| !case.is_hit));
-        Self { empty, sampled, hits, was_cut: workload.queries.len() > max }
+        Self { empty, sampled, hits, was_cut: max < workload.queries.len().min(QUERIES_MAX) }
     }
 
     /// The empty queries of the sample.

@@ -90,7 +90,7 @@ impl KeyCounts {
         self.shared.iter().take(bytes).sum::<u64>() + u64::from(self.key_count > 0)
     }
 
-    /// The trie of its own height.
+    /// The whole trie.
     pub(super) fn whole_trie(&self, has_suffixes: bool) -> Option<TrieSize> {
         self.trie(self.levels.len(), has_suffixes)
     }

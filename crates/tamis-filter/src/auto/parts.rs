@@ -11,7 +11,7 @@ use super::cases::Case;
 use crate::{Family, FilterSpec};
 
 /// Budgets as shares of the maximum.
-const BUDGET_SHARES: [f64; 6] = [1.0, 0.8, 0.65, 0.5, 0.35, 0.2];
+const BUDGET_SHARES: [f64; 6] = [1.0, 0.5, 0.75, 0.35, 0.6, 0.2];
 
 impl Problem<'_> {
     /// The designs of all families. The last ones are left out if the limit on the work is reached.

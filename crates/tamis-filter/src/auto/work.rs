@@ -8,8 +8,8 @@ use std::cell::Cell;
 /// Steps per key: writing a key and its value to a table takes about a microsecond, and the choice a tenth of it.
 const STEPS_PER_KEY: usize = 100;
 
-/// The least limit: small tables take longer.
-const STEPS_MIN: usize = 4_000_000;
+/// The least limit: the choice for a table of less than 60,000 keys takes a larger share.
+const STEPS_MIN: usize = 6_000_000;
 
 /// The steps of a choice.
 #[derive(Debug)]

@@ -34,10 +34,16 @@ const FINER_ROUNDS: usize = 3;
 /// Depths from the best one on whose exact size is computed.
 const EXACT_DEPTHS: u32 = 3;
 
-/// The quick search of strings: prefix lengths, and set depths of a multiple of [`QUICK_DEPTH_STEP`] bits.
-const QUICK_LENGTHS: usize = 64;
-const QUICK_DEPTHS: usize = 8;
+/// The quick search: prefix lengths and set depths of the first round, those of each finer round, and their number. Of two Bloom
+/// filters, the queries of each round, the designs that reach the next one, and the shares.
+const QUICK_LENGTHS: usize = 20;
+const QUICK_DEPTHS: usize = 12;
 const QUICK_DEPTH_STEP: u32 = 4;
+const QUICK_FINER: usize = 6;
+const QUICK_ROUNDS: usize = 2;
+const QUICK_PAIR_QUERIES: [usize; 3] = [192, 1024, usize::MAX];
+const QUICK_PAIR_DESIGNS: [usize; 2] = [6, 4];
+const QUICK_PAIR_SHARES: usize = 3;
 
 /// Sample queries of each round of 2PBF, designs that reach the next round, and shares of the first filter.
 const PAIR_QUERIES: [usize; 3] = [192, 1024, usize::MAX];
@@ -185,6 +191,9 @@ impl<'m, 'a> Search<'m, 'a> {
     pub(super) fn run(&mut self) {
         if self.model.counts.queries.is_empty() {
             return self.run_without_sample();
+        }
+        if self.is_quick {
+            return self.run_quickly();
         }
         match &*self.model.keys {
             Keys::Words(fixed, _) => {
@@ -433,38 +442,54 @@ impl<'m, 'a> Search<'m, 'a> {
         }
     }
 
-    /// Prices some lengths of strings and some set depths.
-    fn run_strings_quickly(&mut self) {
+    /// Prices few lengths and set depths, then some near the best.
+    fn run_quickly(&mut self) {
+        let bit_count = self.model.bit_count();
+        let mut lengths = self.coarse_lengths(QUICK_LENGTHS);
         if self.family == Family::TwoPrefixBloom {
-            return self.run_pairs(&{
-                let lengths = self.coarse_lengths(COARSE_PAIRS / 2);
-                pairs(&lengths, &lengths)
-            });
+            return self.run_string_pairs(&lengths);
         }
-        let lengths = self.coarse_lengths(QUICK_LENGTHS);
-        let deepest = if self.family == Family::Proteus { self.deepest_quick_set() } else { 0 };
-        let deep: Vec<u32> = (QUICK_DEPTH_STEP..=deepest).step_by(QUICK_DEPTH_STEP as usize).collect();
-        let (coarse, fine) = deep.split_at(deep.len().saturating_sub(QUICK_DEPTHS / 2));
-        let depths: Vec<u32> =
-            thin(coarse, QUICK_DEPTHS / 2).into_iter().chain(fine.iter().copied()).collect();
-        self.run_sets(&self.exact_sets(&depths), &lengths);
+        let deepest = self.deepest_quick_set();
+        let mut depths = evenly_spaced(deepest, QUICK_DEPTHS);
+        let mut sets = self.exact_sets(&depths);
+        self.run_sets(&sets, &lengths);
+        for _ in 0..QUICK_ROUNDS {
+            let (mut finer_lengths, mut finer_depths) = (Vec::new(), Vec::new());
+            for (_, best) in self.best_kinds.into_iter().flatten() {
+                finer_lengths.extend(finer(&lengths, best.prefix, bit_count, QUICK_FINER));
+                if let Stage::Set { depth, .. } = best.first {
+                    finer_depths = finer(&depths, depth, deepest, QUICK_FINER);
+                }
+            }
+            finer_lengths.sort_unstable();
+            finer_lengths.dedup();
+            let finer_sets = self.exact_sets(&finer_depths);
+            self.run_lengths(&sets, &finer_lengths, true);
+            lengths.extend(finer_lengths);
+            lengths.sort_unstable();
+            finer_sets.iter().for_each(|set| self.price_set(set));
+            self.run_lengths(&finer_sets, &lengths, false);
+            depths.extend(finer_depths);
+            sets.extend(finer_sets);
+            sets.sort_by_key(|(depth, _)| *depth);
+        }
     }
 
-    /// The greatest multiple of [`QUICK_DEPTH_STEP`] whose set fits.
+    /// The greatest depth whose set fits, to a multiple of [`QUICK_DEPTH_STEP`].
     fn deepest_quick_set(&self) -> u32 {
+        if self.family != Family::Proteus {
+            return 0;
+        }
         let (mut fits, mut fails) = (0, self.model.bit_count() / QUICK_DEPTH_STEP + 1);
         while fits + 1 < fails {
             let middle = u32::midpoint(fits, fails);
             if self.exact_set(middle * QUICK_DEPTH_STEP).is_some() { fits = middle } else { fails = middle }
         }
-        fits * QUICK_DEPTH_STEP
+        fits * QUICK_DEPTH_STEP + QUICK_DEPTH_STEP - 1
     }
 
     /// Prices coarse lengths, then those near the best.
     fn run_strings(&mut self) {
-        if self.is_quick {
-            return self.run_strings_quickly();
-        }
         let bit_count = self.model.bit_count();
         if self.family == Family::TwoPrefixBloom {
             self.run_string_pairs(&self.coarse_lengths(COARSE_PAIRS));
@@ -516,12 +541,14 @@ impl<'m, 'a> Search<'m, 'a> {
         let bit_count = self.model.bit_count();
         let (mut firsts, mut seconds) = (lengths.to_vec(), lengths.to_vec());
         self.run_pairs(&pairs(&firsts, &seconds));
-        for _ in 0..FINER_ROUNDS {
+        let (rounds, finer_count) =
+            if self.is_quick { (1, QUICK_FINER) } else { (FINER_ROUNDS, FINER_PAIRS) };
+        for _ in 0..rounds {
             let Some((_, Design { first: Stage::Bloom { depth, .. }, prefix, .. }, _)) = self.best else {
                 return;
             };
-            let mut finer_firsts = finer(&firsts, depth, bit_count, FINER_PAIRS);
-            let mut finer_seconds = finer(&seconds, prefix, bit_count, FINER_PAIRS);
+            let mut finer_firsts = finer(&firsts, depth, bit_count, finer_count);
+            let mut finer_seconds = finer(&seconds, prefix, bit_count, finer_count);
             if finer_firsts.is_empty() && finer_seconds.is_empty() {
                 return;
             }
@@ -582,8 +609,11 @@ impl<'m, 'a> Search<'m, 'a> {
             }
             return;
         }
-        let [few, some, all] = PAIR_QUERIES.map(|count| self.some_queries(count));
-        let [to_second, to_third] = PAIR_DESIGNS;
+        let (counts, [to_second, to_third], share_count) = match self.is_quick {
+            true => (QUICK_PAIR_QUERIES, QUICK_PAIR_DESIGNS, QUICK_PAIR_SHARES),
+            false => (PAIR_QUERIES, PAIR_DESIGNS, PAIR_SHARES.len()),
+        };
+        let [few, some, all] = counts.map(|count| self.some_queries(count));
         let by_rank = |left: &PairDesign, right: &PairDesign| left.rank.total_cmp(&right.rank);
         // The best lengths hardly depend on the layout.
         let one_layout = self.layouts.get(..1).unwrap_or_default();
@@ -591,11 +621,14 @@ impl<'m, 'a> Search<'m, 'a> {
             pairs.iter().flat_map(|pair| self.pair_designs(*pair, 0.5, one_layout, &few)).collect();
         first.sort_by(by_rank);
         // If cache lines are free, the layout with the lowest rate is never worse.
-        let layouts = if self.prices.probe > 0.0 { self.layouts } else { one_layout };
+        let layouts = if self.prices.probe > 0.0 && !self.is_quick { self.layouts } else { one_layout };
         let shares = |design: &PairDesign| {
-            PAIR_SHARES.map(|share| self.pair_designs(design.lengths, share, layouts, &some))
+            let shares = PAIR_SHARES.iter().take(share_count);
+            shares
+                .flat_map(|share| self.pair_designs(design.lengths, *share, layouts, &some))
+                .collect::<Vec<_>>()
         };
-        let mut second: Vec<PairDesign> = first.iter().take(to_second).flat_map(shares).flatten().collect();
+        let mut second: Vec<PairDesign> = first.iter().take(to_second).flat_map(shares).collect();
         second.sort_by(by_rank);
         for PairDesign { lengths, share, layout, .. } in second.iter().take(to_third) {
             if let Some(design) = self.pair_design(*lengths, *share, *layout, &all) {

@@ -8,7 +8,7 @@ use crate::bloom::{LINE_BITS, best_probe_count};
 use crate::{Family, FilterSpec};
 
 /// Bits per key of blocked Bloom filters.
-const BLOOM_BITS: [f64; 10] = [3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0];
+const BLOOM_BITS: [f64; 11] = [3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0];
 
 /// Widths of fingerprints in bits.
 const FUSE_WIDTHS: [u32; 2] = [8, 16];

@@ -12,16 +12,19 @@ use crate::{Budget, Family, FilterSpec, KeyRange, Samples};
 /// Steps of a scan of a key, of a query, and of a search.
 const KEY_STEPS: usize = 20;
 const QUERY_STEPS: usize = 300;
-const SEARCH_STEPS: usize = 600_000;
-/// The most expensive search, relative to the others.
-const PAIR_SEARCH_STEPS: usize = 6_000_000;
+const SEARCH_STEPS: usize = 200_000;
+const PAIR_SEARCH_STEPS: usize = 1_200_000;
+
+/// Steps of the result of a query.
+const RESULT_STEPS: usize = 100;
+
+/// The families and the steps of a search; one Bloom filter of prefixes is a design of Proteus.
+const FAMILIES: [(Family, usize); 2] =
+    [(Family::Proteus, SEARCH_STEPS), (Family::TwoPrefixBloom, PAIR_SEARCH_STEPS)];
 
 impl Problem<'_> {
     pub(super) fn proteus_parts(&self) -> Vec<Predicted> {
         let (has_points, has_others) = self.has_points_and_others();
-        if !has_others && !has_points || self.cases.sampled == 0 {
-            return Vec::new();
-        }
         let mut found = Vec::new();
         for with_points in [true, false] {
             if (with_points && !has_points && has_others) || (!with_points && !has_others) {
@@ -32,11 +35,12 @@ impl Problem<'_> {
                 continue;
             }
             let model = Model::of_shared(self.keys, Samples { queries: &queries });
-            for family in [Family::Proteus, Family::TwoPrefixBloom] {
-                let steps = if family == Family::Proteus { SEARCH_STEPS } else { PAIR_SEARCH_STEPS };
-                let budgets = BUDGET_SHARES.map(|share| share * self.bits_max());
-                let budgets = budgets.into_iter().filter(|_| self.work.take(steps + queries.len() * 100));
-                found.extend(budgets.filter_map(|bits| self.searched(&model, family, bits)));
+            for share in BUDGET_SHARES {
+                for (family, steps) in FAMILIES {
+                    if self.work.take(steps + queries.len() * RESULT_STEPS) {
+                        found.extend(self.searched(&model, family, share * self.bits_max()));
+                    }
+                }
             }
         }
         found

@@ -166,7 +166,7 @@ fn paths(key_count: usize) -> Workload {
     let mut keys = std::collections::BTreeSet::new();
     let mut directories = std::collections::BTreeSet::new();
     while keys.len() < key_count {
-        let mut directory = format!("/home/user{:02}", random.below(40));
+        let mut directory = format!("/srv/user{:02}", random.below(40));
         for _ in 0..1 + random.below(4) {
             directory = format!("{directory}/{}", name(&mut random, 20));
         }
