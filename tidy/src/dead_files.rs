@@ -42,17 +42,13 @@ fn is_root(path: &str) -> bool {
     }
 }
 
-/// The modules that a file declares without a body, with their lines. A module with a `path` attribute is declared by the file's own
-/// crate, too.
+/// The modules that a file declares without a body, with their lines.
 fn declared_modules(file: &SourceFile) -> Vec<(usize, String)> {
     let all: Vec<(usize, &str)> = words(&file.code).collect();
     let pairs = all.windows(2).filter_map(|pair| match pair {
         [(offset, "mod"), (name_offset, name)] => {
             let after = file.code.get(name_offset + name.len()..).unwrap_or_default();
-            let before = file.code.get(..*offset).unwrap_or_default().trim_end();
-            let has_path = before.rsplit('\n').next().is_some_and(|line| line.starts_with("#[path"));
-            (!has_path && after.trim_start().starts_with(';'))
-                .then(|| (file.line_of(*offset), (*name).to_owned()))
+            after.trim_start().starts_with(';').then(|| (file.line_of(*offset), (*name).to_owned()))
         }
         _ => None,
     });

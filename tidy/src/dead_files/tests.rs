@@ -17,7 +17,6 @@ fn a_file_that_no_mod_names_is_dead() {
         ("crates/a/tests/it/main.rs", "mod g;"),
         ("crates/a/tests/it/g.rs", ""),
         ("crates/a/tests/alone.rs", "mod missing;"),
-        ("crates/a/examples/shares.rs", "#[path = \"../tests/it/g.rs\"]\nmod g;"),
         ("fuzz/fuzz_targets/table.rs", ""),
     ]);
     let found: Vec<_> = dead_sources(&tree).into_iter().map(|finding| finding.path).collect();

@@ -21,7 +21,6 @@ const SURF_SLACK_BYTES: u64 = 128;
 pub(super) struct KeyCounts {
     pub(super) key_count: u64,
     /// The length of all keys, if it is the same.
-    #[expect(dead_code)]
     pub(super) fixed_bytes: Option<usize>,
     /// Keys by the bytes in common with the key before.
     shared: Vec<u64>,

@@ -1,5 +1,6 @@
 //! The designs that each family proposes, and the prediction for any filter.
 
+mod grafite;
 mod points;
 mod prefixes;
 mod proteus;
@@ -21,6 +22,7 @@ impl Problem<'_> {
         }
         let mut predicted = self.point_parts();
         predicted.extend(self.surf_parts());
+        predicted.extend(self.grafite_parts());
         predicted.extend(self.prefix_parts());
         predicted.extend(self.proteus_parts());
         predicted.retain(|one| one.bits > 0.0 && one.bits <= self.bits_max());
@@ -38,6 +40,7 @@ impl Problem<'_> {
                 self.predict_surf(part)
             }
             Family::Proteus | Family::OnePrefixBloom | Family::TwoPrefixBloom => self.predict_proteus(part),
+            Family::Grafite => self.predict_grafite(part),
             Family::Rosetta => None,
         };
         known.unwrap_or_else(|| {

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
-mod auto;
 mod candidates;
 mod golden;
 mod hostile_bytes;

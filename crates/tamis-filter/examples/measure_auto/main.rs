@@ -4,9 +4,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a program that measures")]
 
-#[path = "../tests/it/auto/measure.rs"]
 mod measure;
-#[path = "../tests/it/auto/workloads.rs"]
 mod workloads;
 
 use std::time::Instant;
