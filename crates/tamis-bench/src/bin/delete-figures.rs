@@ -273,7 +273,11 @@ impl Figures {
             let (store, snapshot) = self.deleted_prefix(by_range)?;
             let scan = || {
                 let mut scan = store.keyspace.prefix(PREFIX);
-                if is_backward { scan.move_prev() } else { scan.move_next() }
+                if !is_backward {
+                    return scan.move_next();
+                }
+                scan.seek_to_last();
+                scan.move_prev()
             };
             for round in ["first", "second"] {
                 let (_, time, blocks) = store.measure(scan)?;
