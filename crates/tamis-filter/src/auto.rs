@@ -10,7 +10,7 @@
 //! - `P(positive)` is 1 for a query that holds a key, and its read is not charged: no filter can save it. For an empty
 //!   query each family has a formula over the neighbouring keys (`cases.rs`).
 //! - An open seek is answered by the first key behind its bound. A filter saves the read of a table only if it names a
-//!   candidate ([`Family::names_candidates`]); all other families pay for the read.
+//!   candidate ([`crate::Family::names_candidates`]); all other families pay for the read.
 //! - Queries outside of the range from the least to the greatest key never ask the filters, and are ignored.
 //!
 //! Points and ranges are served together: the candidates are no filter, one filter, and pairs of a filter for points and

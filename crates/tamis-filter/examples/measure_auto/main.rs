@@ -2,7 +2,12 @@
 //!
 //! `cargo run --release -p tamis-filter --example measure_auto -- KEY_COUNT BITS [WORKLOAD]`
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a program that measures")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a program that measures reads the clock"
+)]
 
 mod measure;
 mod workloads;

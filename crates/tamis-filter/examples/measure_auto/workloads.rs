@@ -137,7 +137,7 @@ fn events(name: &'static str, key_count: usize, set: EventQuerySet) -> Workload 
 fn texts(name: &'static str, set: TextSet, key_count: usize, every: usize) -> Workload {
     let keys = set.generate(key_count, KEY_SEED);
     Workload::new(name, keys.clone(), move |count, seed| {
-        let points = if every == 0 { 0 } else { count / every };
+        let points = count.checked_div(every).unwrap_or(0);
         let mut queries: Vec<OwnedQuery> = absent_texts(set, &keys, points, seed)
             .into_iter()
             .map(|word| OwnedQuery::closed(word.clone(), word))

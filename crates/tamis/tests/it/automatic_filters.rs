@@ -77,6 +77,7 @@ fn a_shift_of_the_queries_changes_the_filters() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the workers run by the clock of the operating system")]
 fn filters_that_were_chosen_without_a_sample_are_replaced_in_the_background() {
     let db = Db::open_on(
         std::sync::Arc::new(MemVfs::new()),

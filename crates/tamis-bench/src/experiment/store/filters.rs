@@ -246,14 +246,14 @@ fn run(keyspace: &Keyspace, queries: &[Query], context: &mut Context<'_>) -> Res
     Ok(found)
 }
 
+/// Removes the sampled queries, so that those of the point before do not decide.
 fn remove_sample(folder: &Path) -> Result<(), BenchError> {
-    for entry in std::fs::read_dir(folder).map_err(BenchError::io(folder))? {
-        let path = entry.map_err(BenchError::io(folder))?.path();
-        if path.extension().is_some_and(|extension| extension == "sample") {
-            std::fs::remove_file(&path).map_err(BenchError::io(&path))?;
-        }
+    let path = folder.join("SAMPLES");
+    #[expect(clippy::disallowed_methods, reason = "a store without its sample is measured")]
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(BenchError::io(&path)(error)),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
