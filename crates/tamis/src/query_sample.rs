@@ -2,7 +2,7 @@
 //!
 //! The reads of each kind are counted in the database's counters, which reads change anyway. [`Sampling::of`] decides from a
 //! read's number whether it is sampled: all of the first reads, then 1 of n, where n doubles with the number of reads up to
-//! [`INTERVAL_MAX`]. The sampled numbers are spread evenly and follow no period of the workload. A sampled query has the
+//! 128. The sampled numbers are spread evenly and follow no period of the workload. A sampled query has the
 //! weight n: the weights of all sampled queries add up to about the number of reads.
 //!
 //! Cost of a read that is not sampled: a multiplication and a comparison. A sampled one copies its bounds and takes a lock; if
@@ -67,7 +67,7 @@ const fn interval_bits(number: u64) -> u32 {
 pub(crate) struct Sampling {
     /// The number of reads that it represents in the sample; 0: it is not sampled.
     pub(crate) weight: u32,
-    /// The number of reads that it represents in the counters of tables ([`FilterTally`]); 0: it is not counted.
+    /// The number of reads that it represents in the counters of tables (`version/filter_tally.rs`); 0: it is not counted.
     pub(crate) tally_weight: u32,
 }
 
