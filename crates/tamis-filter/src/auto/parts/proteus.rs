@@ -26,6 +26,10 @@ impl Problem<'_> {
     pub(super) fn proteus_parts(&self) -> Vec<Predicted> {
         let (has_points, has_others) = self.has_points_and_others();
         let mut found = Vec::new();
+        if self.cases.sampled == 0 {
+            // A design for invented queries suits no others.
+            return found;
+        }
         for with_points in [true, false] {
             if (with_points && !has_points && has_others) || (!with_points && !has_others) {
                 continue;
