@@ -57,7 +57,8 @@ impl Problem<'_> {
         let total = (budget * self.counts.key_count as f64).min(prefix_count * BITS_PER_PREFIX_MAX);
         let per_line = prefix_count / (total / LINE_BITS).ceil().max(1.0);
         let rate = blocked_fpr(LINE_BITS, per_line, best_probe_count(per_line));
-        let size = total / (self.counts.key_count as f64).max(1.0);
+        // At least one line, whatever the budget.
+        let size = (total / LINE_BITS).floor().max(1.0) * LINE_BITS / (self.counts.key_count as f64).max(1.0);
         let result = |case: &Case<'_>| prefix_result(case, bits, rate);
         let predicted = self.prediction(part.spec.clone(), part.bits_per_key, size, result);
         Some(predicted)

@@ -1,0 +1,135 @@
+//! The automatic choice: shifts of the workload, hysteresis, determinism, and inputs without information.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
+mod workloads;
+
+use std::sync::Arc;
+
+use tamis_filter::auto::{Choice, Part, Prices, Query, QueryKind, Request, Workload, choose, expected_cost};
+use tamis_filter::{KeyRange, KeySet};
+use workloads::OwnedQuery;
+
+const KEY_COUNT: usize = 20_000;
+const SAMPLE_COUNT: usize = 4000;
+const BITS_PER_KEY_MAX: f64 = 16.0;
+
+fn request<'a>(queries: &'a [Query<'a>]) -> Request<'a> {
+    Request {
+        workload: Workload { queries },
+        prices: Prices::default(),
+        bits_per_key_max: BITS_PER_KEY_MAX,
+        current: None,
+        is_deepest: true,
+        seed: 5,
+    }
+}
+
+fn chosen(keys: &Arc<KeySet>, sample: &[OwnedQuery]) -> Choice {
+    let queries: Vec<Query<'_>> = sample.iter().map(OwnedQuery::query).collect();
+    choose(keys, &request(&queries))
+}
+
+fn families(choice: &Choice) -> Vec<&'static str> {
+    choice.chosen.parts.iter().map(|part| part.spec.family().name()).collect()
+}
+
+#[test]
+fn a_shift_of_the_workload_changes_the_family_and_noise_does_not() {
+    let all = workloads::all(KEY_COUNT);
+    let of = |name: &str| all.iter().find(|workload| workload.name == name).unwrap();
+    let (points, ranges) = (of("correlated, points"), of("uniform, ranges of 2^20"));
+    let first = chosen(&points.keys, &points.queries(SAMPLE_COUNT, 1));
+    let second = chosen(&points.keys, &ranges.queries(SAMPLE_COUNT, 1));
+    assert_ne!(families(&first), families(&second));
+
+    // Filters that were chosen for another sample of the same distribution are kept.
+    for seed in 3..6 {
+        let sample = ranges.queries(SAMPLE_COUNT, seed);
+        let queries: Vec<Query<'_>> = sample.iter().map(OwnedQuery::query).collect();
+        let with_current =
+            |parts| choose(&ranges.keys, &Request { current: Some(parts), ..request(&queries) }).chosen.parts;
+        assert_eq!(with_current(&second.chosen.parts), second.chosen.parts);
+        // Those for points let all ranges pass.
+        assert_ne!(with_current(&first.chosen.parts), first.chosen.parts);
+        let cost = |parts: &[Part]| expected_cost(&ranges.keys, &request(&queries), parts).cost_ns;
+        assert!(cost(&first.chosen.parts) > 2.0 * cost(&second.chosen.parts));
+    }
+}
+
+#[test]
+fn equal_inputs_give_equal_choices() {
+    for workload in workloads::all(3000) {
+        let sample = workload.queries(1000, 1);
+        assert_eq!(chosen(&workload.keys, &sample), chosen(&workload.keys, &sample), "{}", workload.name);
+        assert_eq!(chosen(&workload.keys, &[]), chosen(&workload.keys, &[]), "{}", workload.name);
+    }
+}
+
+#[test]
+fn the_cost_of_given_filters_is_that_of_the_choice() {
+    for workload in workloads::all(5000) {
+        let sample = workload.queries(1000, 1);
+        let queries: Vec<Query<'_>> = sample.iter().map(OwnedQuery::query).collect();
+        let choice = choose(&workload.keys, &request(&queries));
+        for scored in std::iter::once(&choice.chosen).chain(&choice.runners_up) {
+            let again = expected_cost(&workload.keys, &request(&queries), &scored.parts);
+            let apart = (again.cost_ns - scored.cost_ns).abs();
+            assert!(apart <= 0.05 * scored.cost_ns, "{}: {again:?}, {scored:?}", workload.name);
+        }
+    }
+}
+
+#[test]
+fn open_seeks_get_a_family_that_names_candidates() {
+    let workload = &workloads::all(KEY_COUNT)[1];
+    let sample = workload.queries(SAMPLE_COUNT, 1);
+    let queries: Vec<Query<'_>> =
+        sample.iter().map(|query| Query { kind: QueryKind::SeekForward, ..query.query() }).collect();
+    let choice = choose(&workload.keys, &request(&queries));
+    assert!(choice.chosen.parts.iter().any(|part| part.spec.family().names_candidates()), "{choice:?}");
+    assert!(choice.chosen.false_positive_rates.seek.unwrap() < 0.1, "{choice:?}");
+}
+
+#[test]
+fn samples_and_keys_without_information_give_a_choice() {
+    let workload = &workloads::all(2000)[1];
+    let held: Vec<Vec<u8>> = workload.keys.iter().map(<[u8]>::to_vec).collect();
+    let hits: Vec<Query<'_>> = held
+        .iter()
+        .map(|key| Query { kind: QueryKind::Point, range: KeyRange::point(key), weight: 1.0 })
+        .collect();
+    assert_eq!(choose(&workload.keys, &request(&hits)).empty_queries, 0);
+
+    let sample = workload.queries(1, 1);
+    let repeated = choose(&workload.keys, &request(&[sample[0].query(); 500]));
+    assert_eq!(repeated.empty_queries, 500);
+
+    // A budget below that of any filter that helps, and invalid weights and budgets.
+    let sample = workload.queries(500, 1);
+    let queries: Vec<Query<'_>> = sample.iter().map(OwnedQuery::query).collect();
+    for bits_per_key_max in [0.0, 0.001, f64::NAN, -1.0] {
+        let choice = choose(&workload.keys, &Request { bits_per_key_max, ..request(&queries) });
+        assert!(choice.chosen.parts.is_empty(), "{bits_per_key_max}: {choice:?}");
+    }
+    for weight in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+        let queries: Vec<Query<'_>> = queries.iter().map(|query| Query { weight, ..*query }).collect();
+        assert_eq!(choose(&workload.keys, &request(&queries)).empty_queries, 0);
+    }
+
+    // Bounds of 64 KiB, and tables of few keys.
+    let long: Vec<Vec<u8>> =
+        (0..200_u8).map(|byte| [held[byte as usize].as_slice(), &[byte; 1 << 16]].concat()).collect();
+    let queries: Vec<Query<'_>> = long
+        .iter()
+        .map(|bound| Query { kind: QueryKind::Prefix, range: KeyRange::prefix(bound), weight: 1.0 })
+        .collect();
+    assert!(choose(&workload.keys, &request(&queries)).empty_queries >= 199);
+    for count in 0..3 {
+        let mut keys = KeySet::new();
+        held.iter().take(count).for_each(|key| keys.push(key).unwrap());
+        choose(&Arc::new(keys), &request(&queries));
+    }
+    let mut keys = KeySet::new();
+    long.iter().for_each(|key| keys.push(key).unwrap());
+    choose(&Arc::new(keys), &request(&queries));
+}
