@@ -63,7 +63,7 @@ fn stats_list_levels_and_files() {
 fn stats_list_the_sampled_queries() {
     let folder = store();
     assert!(!folder.ok(&["stats", "store"]).contains("in the sample"), "nothing was read yet");
-    let script = "compact\nget key000001\nget never\nscan --prefix key00001\nquit\n";
+    let script = "compact\nget key000001\nget key000002\nscan --prefix key00001\nquit\n";
     let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
     assert_eq!(run.code, 0, "{}", run.stderr);
     let text = folder.ok(&["stats", "store"]);
