@@ -25,7 +25,7 @@ mod work;
 
 use std::sync::Arc;
 
-use crate::{FilterSpec, KeyRange, KeySet};
+use crate::{Family, FilterSpec, KeyRange, KeySet};
 
 use candidates::Problem;
 use cases::{Cases, Invented};
@@ -195,7 +195,16 @@ fn choose_without_sample(keys: &Arc<KeySet>, request: &Request<'_>, empty_querie
     let (chosen, runners_up) = match request.current {
         Some(current) => (problem.score(current), Vec::new()),
         None => {
-            let mut ranked = problem.ranked().into_iter();
+            let mut ranked = problem.ranked();
+            // Lookups of keys are the most frequent queries, and a Bloom filter is the fastest to reject absent ones.
+            let begins_with_bloom = |scored: &Scored| {
+                scored.parts.first().is_some_and(|part| part.spec.family() == Family::BlockedBloom)
+            };
+            if let Some(index) = ranked.iter().position(begins_with_bloom) {
+                let chosen = ranked.remove(index);
+                ranked.insert(0, chosen);
+            }
+            let mut ranked = ranked.into_iter();
             let chosen = ranked.next().unwrap_or_else(|| problem.score(&[]));
             (chosen, ranked.take(RUNNERS_UP).collect())
         }

@@ -283,10 +283,11 @@ impl FilterSet {
         best
     }
 
-    /// Prefetches the cache lines that [`FilterSet::may_contain`] reads.
+    /// Prefetches the cache lines that the first filter reads in [`FilterSet::may_contain`]; the others are asked only if it admits the
+    /// key.
     #[inline]
     pub(super) fn prefetch(&self, probe: &Probe<'_>) {
-        self.filters.iter().for_each(|filter| filter.prefetch(probe));
+        self.filters.iter().take(1).for_each(|filter| filter.prefetch(probe));
     }
 
     /// Records a key that the filters admitted and the table does not have.
