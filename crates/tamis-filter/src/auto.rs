@@ -155,6 +155,9 @@ pub struct Choice {
     pub chosen: Scored,
     /// The next best ones of other families, at most two.
     pub runners_up: Vec<Scored>,
+    /// The current filters of the request (none: no filters), with what they would cost: by it a store decides whether to rebuild the
+    /// filters of a table.
+    pub current: Scored,
     /// Number of empty queries of the sample in the reach of the keys.
     pub empty_queries: usize,
     /// Whether the limit on the work left out queries or designs.
@@ -171,19 +174,19 @@ pub fn choose(keys: &Arc<KeySet>, request: &Request<'_>) -> Choice {
     }
     let problem = Problem::new(keys, &cases, request);
     let mut ranked = problem.ranked();
-    if let Some(current) = request.current {
-        let current = problem.score(current);
+    let current = problem.score(request.current.unwrap_or_default());
+    if request.current.is_some() {
         let fits = current.bits_per_key <= request.bits_per_key_max;
         let is_kept = ranked.first().is_none_or(|best| best.cost_ns > current.cost_ns * HYSTERESIS);
         if is_kept && fits {
             ranked.retain(|scored| scored.parts != current.parts);
-            ranked.insert(0, current);
+            ranked.insert(0, current.clone());
         }
     }
     let mut ranked = ranked.into_iter();
     let chosen = ranked.next().unwrap_or_else(|| problem.score(&[]));
     let was_cut = cases.was_cut || problem.work.was_cut();
-    Choice { chosen, runners_up: ranked.take(RUNNERS_UP).collect(), empty_queries, was_cut }
+    Choice { chosen, runners_up: ranked.take(RUNNERS_UP).collect(), current, empty_queries, was_cut }
 }
 
 /// Keeps the current filters; without any, chooses those that are best for invented queries.
@@ -192,8 +195,9 @@ fn choose_without_sample(keys: &Arc<KeySet>, request: &Request<'_>, empty_querie
     let invented = Invented::new(keys, none, request.seed);
     let cases = Cases::new(keys, none, &invented);
     let problem = Problem::new(keys, &cases, request);
+    let current = problem.score(request.current.unwrap_or_default());
     let (chosen, runners_up) = match request.current {
-        Some(current) => (problem.score(current), Vec::new()),
+        Some(_) => (current.clone(), Vec::new()),
         None => {
             let mut ranked = problem.ranked();
             // Lookups of keys are the most frequent queries, and a Bloom filter is the fastest to reject absent ones.
@@ -209,15 +213,7 @@ fn choose_without_sample(keys: &Arc<KeySet>, request: &Request<'_>, empty_querie
             (chosen, ranked.take(RUNNERS_UP).collect())
         }
     };
-    Choice { chosen, runners_up, empty_queries, was_cut: problem.work.was_cut() }
-}
-
-/// The cost that given filters would have for the keys and the sample of a request: by it a store decides whether to
-/// rebuild the filters of a table.
-pub fn expected_cost(keys: &Arc<KeySet>, request: &Request<'_>, parts: &[Part]) -> Scored {
-    let invented = Invented::new(keys, request.workload, request.seed);
-    let cases = Cases::new(keys, request.workload, &invented);
-    Problem::new(keys, &cases, request).score(parts)
+    Choice { chosen, runners_up, current, empty_queries, was_cut: problem.work.was_cut() }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ mod workloads;
 
 use std::sync::Arc;
 
-use tamis_filter::auto::{Choice, Part, Prices, Query, QueryKind, Request, Workload, choose, expected_cost};
+use tamis_filter::auto::{Choice, Part, Prices, Query, QueryKind, Request, Scored, Workload, choose};
 use tamis_filter::{KeyRange, KeySet};
 use workloads::OwnedQuery;
 
@@ -27,6 +27,11 @@ fn request<'a>(queries: &'a [Query<'a>]) -> Request<'a> {
 fn chosen(keys: &Arc<KeySet>, sample: &[OwnedQuery]) -> Choice {
     let queries: Vec<Query<'_>> = sample.iter().map(OwnedQuery::query).collect();
     choose(keys, &request(&queries))
+}
+
+/// The expected cost of given filters.
+fn expected_cost(keys: &Arc<KeySet>, request: &Request<'_>, parts: &[Part]) -> Scored {
+    choose(keys, &Request { current: Some(parts), ..*request }).current
 }
 
 fn families(choice: &Choice) -> Vec<&'static str> {

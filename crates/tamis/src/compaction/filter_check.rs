@@ -2,8 +2,8 @@
 //!
 //! A table is due for a check when readers have counted enough answers of its filters that found nothing ([`is_due`]). The check
 //! reads the keys of the table and computes the expected cost of its filters, and that of the best ones, for today's sample. The
-//! filters are replaced if they cost [`COST_RATIO_MAX`] times as much as the best, or if their false-positive rate is
-//! [`RATE_RATIO_MAX`] times the expected one and others are better. The new filters are written to a filter file; the table stays.
+//! filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best. The new filters are written to a filter
+//! file; the table stays.
 //!
 //! Checks run in the background when nothing else is due, one table at a time, and for at most half of the time.
 
@@ -102,7 +102,7 @@ fn has_wrong_rate(choice: &FilterChoice, answers: Answers) -> bool {
 }
 
 /// Whether the chosen filters shall replace the current ones.
-fn is_better(comparison: &Comparison) -> bool {
+fn is_better(comparison: &Comparison<'_>) -> bool {
     let (current, chosen) = (&comparison.current, &comparison.choice.chosen);
     current.filters != chosen.filters && current.nanoseconds > COST_RATIO_MAX * chosen.nanoseconds
 }
@@ -180,7 +180,7 @@ impl FilterChecker {
     fn is_table_due(&self, table: &Table, answers: Answers) -> bool {
         let count: u64 = answers.iter().map(|answers| answers.count()).sum();
         count >= ANSWER_COUNT_MIN
-            && table.slot().get().is_some_and(|reader| is_due(reader.filter_choice().as_ref(), answers))
+            && table.slot().get().is_some_and(|reader| is_due(reader.filter_choice(), answers))
     }
 
     /// Checks the filters of table `number`; returns whether they were replaced. A table that a compaction moves in the meantime is
@@ -193,7 +193,7 @@ impl FilterChecker {
         let Some(Policy::Automatic(budget)) = version.options.filters.policy() else { return Ok(false) };
         let Some((place, table)) = find(&version, number) else { return Ok(false) };
         let reader = Arc::clone(&*self.tables.reader(&table)?);
-        let current = reader.filter_choice().map(|choice| choice.chosen.filters);
+        let current = reader.filter_choice().map(|choice| choice.chosen.filters.clone());
         let input = self.job_contexts.with(&version, |context| {
             let is_deepest = usize::from(place.level) == LEVEL_COUNT_MAX - 1;
             let key_count = table.summary().entry_count;
@@ -204,7 +204,7 @@ impl FilterChecker {
         if input.current.is_some() && !is_better(&comparison) {
             return Ok(false);
         }
-        let Some(built) = comparison.build(&input) else { return Ok(false) };
+        let Some(built) = comparison.build() else { return Ok(false) };
         let file = self.installer.versions.new_file_number();
         write_built(&reader, file, &built)?;
         if !self.install(keyspace, number, Some(file))? {

@@ -12,7 +12,7 @@ use std::{fmt, ops::Bound, sync::Arc};
 
 use tamis_filter::{
     AnyFilter, Budget, BuildError, Candidate, Filter, FilterBuilder, KeyRange, KeySet, Probe, RangeProbe,
-    Samples, Upper,
+    Samples, Upper, auto::Query,
 };
 
 use super::{
@@ -39,8 +39,6 @@ pub(super) struct GivenBuilders {
     builders: Vec<PendingFilter>,
     refusals: Vec<String>,
     queries: Arc<[SampledQuery]>,
-    first_key: Option<Vec<u8>>,
-    last_key: Vec<u8>,
 }
 
 /// The filters of a table, encoded.
@@ -93,8 +91,8 @@ impl FiltersBuilder {
                 let builders = filters.iter().map(|wanted| PendingFilter::new(wanted, seed));
                 Self::Given(GivenBuilders {
                     builders: builders.collect::<Result<_, BuildError>>()?,
+                    refusals: Vec::new(),
                     queries: Arc::clone(queries),
-                    ..GivenBuilders::default()
                 })
             }
             FilterPlan::Chosen(input) => Self::Chosen(KeySet::new(), input.clone()),
@@ -126,14 +124,15 @@ impl FiltersBuilder {
         (bits / 8.0) as usize
     }
 
-    /// The encoded filters, and the reasons why others could not be built.
-    pub(super) fn finish(self) -> BuiltFilters {
+    /// The encoded filters, and the reasons why others could not be built. `span`: the first and the last key.
+    pub(super) fn finish(self, span: (&[u8], &[u8])) -> BuiltFilters {
         match self {
-            Self::Given(given) => given.finish(),
+            Self::Given(given) => given.finish(span),
             Self::Chosen(keys, input) => {
                 let keys = Arc::new(keys);
-                let choice = input.choose(&keys);
-                build_choice(&keys, &input, choice)
+                let queries = queries_within(&input.queries, span);
+                let (choice, _) = input.choose(&keys, &queries);
+                build_choice(&keys, input.seed, &queries, choice)
             }
         }
     }
@@ -151,31 +150,27 @@ impl GivenBuilders {
                 false
             }
         });
-        if !self.queries.is_empty() {
-            if self.first_key.is_none() {
-                self.first_key = Some(key.to_vec());
-            }
-            self.last_key.clear();
-            self.last_key.extend_from_slice(key);
-        }
     }
 
-    fn finish(self) -> BuiltFilters {
+    fn finish(self, span: (&[u8], &[u8])) -> BuiltFilters {
         let mut built = BuiltFilters { refusals: self.refusals, ..BuiltFilters::default() };
-        let first = self.first_key.unwrap_or_default();
-        let ranges: Vec<KeyRange<'_>> =
-            queries_within(&self.queries, &first, &self.last_key).iter().map(|query| query.range).collect();
+        let ranges = ranges_of(&queries_within(&self.queries, span));
         self.builders.iter().for_each(|pending| built.add(pending, Samples { queries: &ranges }));
         built
     }
 }
 
-/// Builds the filters that were chosen for these keys.
-pub(super) fn build_choice(keys: &Arc<KeySet>, input: &ChoiceInput, choice: FilterChoice) -> BuiltFilters {
+/// Builds the filters that were chosen for these keys and queries.
+pub(super) fn build_choice(
+    keys: &Arc<KeySet>,
+    seed: u64,
+    queries: &[Query<'_>],
+    choice: FilterChoice,
+) -> BuiltFilters {
     let mut built = BuiltFilters::default();
-    let ranges: Vec<KeyRange<'_>> = input.queries_within(keys).iter().map(|query| query.range).collect();
+    let ranges = ranges_of(queries);
     for wanted in &choice.chosen.filters {
-        let pending = PendingFilter::new(wanted, input.seed).and_then(|mut pending| {
+        let pending = PendingFilter::new(wanted, seed).and_then(|mut pending| {
             pending.builder.add_all(keys)?;
             Ok(pending)
         });
@@ -186,6 +181,10 @@ pub(super) fn build_choice(keys: &Arc<KeySet>, input: &ChoiceInput, choice: Filt
     }
     built.choice = Some(choice);
     built
+}
+
+fn ranges_of<'a>(queries: &[Query<'a>]) -> Vec<KeyRange<'a>> {
+    queries.iter().map(|query| query.range).collect()
 }
 
 impl BuiltFilters {

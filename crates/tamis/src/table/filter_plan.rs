@@ -46,24 +46,18 @@ pub(crate) struct ChoiceInput {
 }
 
 impl ChoiceInput {
-    /// The filters of least expected cost for these keys. Costs no I/O; time is bounded by the number of keys.
-    pub(crate) fn choose(&self, keys: &Arc<KeySet>) -> FilterChoice {
-        let queries = self.queries_within(keys);
+    /// The filters of least expected cost for these keys and the queries that reach them, and the expected cost of the current
+    /// filters. Costs no I/O; time is bounded by the number of keys.
+    pub(super) fn choose(&self, keys: &Arc<KeySet>, queries: &[Query<'_>]) -> (FilterChoice, ExpectedCost) {
         let current = self.current.as_ref().map(|filters| parts_of(filters));
-        let choice = auto::choose(keys, &self.request(&queries, current.as_deref()));
-        FilterChoice {
+        let choice = auto::choose(keys, &self.request(queries, current.as_deref()));
+        let filters = FilterChoice {
             chosen: cost_of(&choice.chosen),
             runners_up: choice.runners_up.iter().map(cost_of).collect(),
             empty_query_count: choice.empty_queries as u64,
             was_cut: choice.was_cut,
-        }
-    }
-
-    /// The cost of the current filters for today's queries.
-    pub(crate) fn expected_cost_of_current(&self, keys: &Arc<KeySet>) -> ExpectedCost {
-        let queries = self.queries_within(keys);
-        let current = parts_of(self.current.as_deref().unwrap_or_default());
-        cost_of(&auto::expected_cost(keys, &self.request(&queries, None), &current))
+        };
+        (filters, cost_of(&choice.current))
     }
 
     fn request<'a>(&self, queries: &'a [Query<'a>], current: Option<&'a [Part]>) -> Request<'a> {
@@ -76,17 +70,13 @@ impl ChoiceInput {
             seed: self.seed,
         }
     }
-
-    pub(super) fn queries_within(&self, keys: &KeySet) -> Vec<Query<'_>> {
-        let last = keys.len().checked_sub(1).and_then(|last| keys.get(last));
-        keys.get(0)
-            .zip(last)
-            .map_or_else(Vec::new, |(first, last)| queries_within(&self.queries, first, last))
-    }
 }
 
 /// The queries that reach the keys from `first` to `last`.
-pub(super) fn queries_within<'a>(queries: &'a [SampledQuery], first: &[u8], last: &[u8]) -> Vec<Query<'a>> {
+pub(super) fn queries_within<'a>(
+    queries: &'a [SampledQuery],
+    (first, last): (&[u8], &[u8]),
+) -> Vec<Query<'a>> {
     queries.iter().filter(|query| query.reaches(first, last)).map(as_query).collect()
 }
 

@@ -4,7 +4,10 @@
 //! everything until it is loaded again. An unusable filter is reported and not used, whether that is found when the table
 //! is opened or when the filter is loaded again. If a filter file has no usable filter, the table's own filters are used.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use tamis_filter::{Candidate, Direction, Probe, RangeProbe};
 
@@ -34,6 +37,8 @@ pub(super) struct FilterSet {
     is_whole_file: bool,
     /// Why the store chose these filters, if it did.
     choice: Option<(Place, SectionRecord)>,
+    /// The same, once it was read.
+    read_choice: OnceLock<FilterChoice>,
 }
 
 /// The file of a filter.
@@ -208,17 +213,22 @@ impl FilterSet {
         let records: Vec<_> = of_kind(KIND_FILTER).collect();
         let filters = usable(environment, source, &records, place, hotness);
         let choice = of_kind(KIND_FILTER_CHOICE).next().map(|record| (place, record));
-        Self { is_whole_file: filters.len() == records.len(), filters, choice }
+        let is_whole_file = filters.len() == records.len();
+        Self { is_whole_file, filters, choice, read_choice: OnceLock::new() }
     }
 
-    /// Reads why the store chose these filters; `None` if it did not, or if that can't be read.
-    pub(super) fn choice(&self, environment: &TableEnvironment, table: &Source) -> Option<FilterChoice> {
+    /// Why the store chose these filters; `None` if it did not, or if that can't be read. The first call reads it.
+    pub(super) fn choice(&self, environment: &TableEnvironment, table: &Source) -> Option<&FilterChoice> {
+        if let Some(choice) = self.read_choice.get() {
+            return Some(choice);
+        }
         let (place, record) = self.choice?;
         let body = match place {
             Place::File(number) => environment.open_file(FileName::Filter(number)).ok()?.section(&record),
             Place::Table => table.section(&record),
         };
-        FilterChoice::decode(body.ok()?.as_ref())
+        let choice = FilterChoice::decode(body.ok()?.as_ref())?;
+        Some(self.read_choice.get_or_init(|| choice))
     }
 
     /// Bytes of the filters.

@@ -223,8 +223,8 @@ impl TableReader {
         self.filters.designs()
     }
 
-    /// Reads why the store chose the filters in use; `None` if it did not, or if that can't be read.
-    pub(crate) fn filter_choice(&self) -> Option<FilterChoice> {
+    /// Why the store chose the filters in use; `None` if it did not, or if that can't be read. The first call reads it.
+    pub(crate) fn filter_choice(&self) -> Option<&FilterChoice> {
         self.filters.choice(&self.environment, &self.data.source)
     }
 

@@ -5,13 +5,13 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis_filter::KeySet;
+use tamis_filter::{KeySet, auto::Query};
 
 use super::{
     filter_block::{BuiltFilters, FiltersBuilder, build_choice},
     filter_choice::{ExpectedCost, FilterChoice},
     filter_file::{FilterOwner, write_filter_file},
-    filter_plan::{ChoiceInput, FilterPlan, GivenFilters},
+    filter_plan::{ChoiceInput, FilterPlan, GivenFilters, queries_within},
     reader::TableReader,
 };
 use crate::{
@@ -40,7 +40,7 @@ pub(crate) fn write_filters_of(
     }
     let mut builder = FiltersBuilder::new(&FilterPlan::Given(filters.clone()), seed).map_err(refused)?;
     for_each_key(table, |key| builder.add(key))?;
-    let built = builder.finish();
+    let built = builder.finish(span_of(table));
     if let Some(reason) = built.refusals.first() {
         return Err(refused(reason));
     }
@@ -55,27 +55,37 @@ pub(crate) fn write_built(table: &TableReader, number: u64, built: &BuiltFilters
     Ok(())
 }
 
+/// The first and the last key of a table.
+fn span_of(table: &TableReader) -> (&[u8], &[u8]) {
+    let summary = &table.properties().summary;
+    (&summary.smallest_key, &summary.largest_key)
+}
+
 /// The filters of `table` today and those that would be chosen today, from its keys.
-pub(crate) struct Comparison {
+pub(crate) struct Comparison<'a> {
     pub(crate) current: ExpectedCost,
     pub(crate) choice: FilterChoice,
     keys: Arc<KeySet>,
+    queries: Vec<Query<'a>>,
+    seed: u64,
 }
 
-impl Comparison {
+impl<'a> Comparison<'a> {
     /// Reads all keys of the table. `input` has the table's filters.
-    pub(crate) fn of(table: &Arc<TableReader>, input: &ChoiceInput) -> Result<Self> {
+    pub(crate) fn of(table: &Arc<TableReader>, input: &'a ChoiceInput) -> Result<Self> {
         let mut keys = KeySet::new();
         let mut is_sorted = true;
         for_each_key(table, |key| is_sorted &= keys.push(key).is_ok())?;
         debug_assert!(is_sorted, "cursors return keys in order");
         let keys = Arc::new(keys);
-        Ok(Self { current: input.expected_cost_of_current(&keys), choice: input.choose(&keys), keys })
+        let queries = queries_within(&input.queries, span_of(table));
+        let (choice, current) = input.choose(&keys, &queries);
+        Ok(Self { current, choice, keys, queries, seed: input.seed })
     }
 
     /// Builds the chosen filters; `None` if one of them can't be built, or if none is worth its memory.
-    pub(crate) fn build(&self, input: &ChoiceInput) -> Option<BuiltFilters> {
-        let built = build_choice(&self.keys, input, self.choice.clone());
+    pub(crate) fn build(&self) -> Option<BuiltFilters> {
+        let built = build_choice(&self.keys, self.seed, &self.queries, self.choice.clone());
         (built.refusals.is_empty() && !built.filters.is_empty()).then_some(built)
     }
 }

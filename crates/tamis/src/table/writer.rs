@@ -390,7 +390,8 @@ impl TableWriter {
         if let Some(column) = self.key_column.take().and_then(|column| column.finish()) {
             records.push(self.put_section(KIND_KEY_COLUMN, SECTION_PASSABLE, &column));
         }
-        let BuiltFilters { filters, choice, refusals } = std::mem::take(&mut self.filters).finish();
+        let BuiltFilters { filters, choice, refusals } =
+            std::mem::take(&mut self.filters).finish((&summary.smallest_key, &summary.largest_key));
         for filter in filters {
             records.push(self.put_section(KIND_FILTER, SECTION_PASSABLE, &filter));
         }
