@@ -117,7 +117,8 @@ fn table_store(options: Options) -> (RecordVfs, Db, Keyspace) {
     let vfs = RecordVfs::new(Arc::new(MemVfs::new()));
     let open =
         |options| Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(7)).unwrap();
-    fill(&open(inline_options()), KeyspaceOptions::default(), 5_000);
+    let keyspace = KeyspaceOptions { filters: Filters::bits(10.0), ..KeyspaceOptions::default() };
+    fill(&open(inline_options()), keyspace, 5_000);
     let db = open(options);
     let keyspace = db.keyspace("k").unwrap();
     (vfs, db, keyspace)
