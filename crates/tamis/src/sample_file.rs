@@ -23,6 +23,7 @@ use crate::{
     events::{Event, EventListener},
     file_name::FileName,
     keyspace_state::{KeyspaceRegistry, Keyspaces},
+    link::write_new,
     query_sample::format::{FILE_BYTES_MAX, StoredSample, decode, encode},
     version::set::VersionSet,
 };
@@ -149,17 +150,13 @@ impl SampleFile {
         let bytes = encode(self.versions.database().0, &samples);
         let temporary = FileName::Temporary(self.versions.new_file_number()).path(folder);
         let path = FileName::Samples.path(folder);
-        let written = (|| {
-            let file = vfs.create(&temporary).map_err(|error| Error::io("create", &temporary, error))?;
-            file.append(&bytes).map_err(|error| Error::io("write", &temporary, error))?;
-            file.sync().map_err(|error| Error::io("sync", &temporary, error))?;
-            vfs.rename(&temporary, &path).map_err(|error| Error::io("rename", &temporary, error))
-        })();
-        if written.is_err() {
-            // If that fails, too, the next open removes it.
-            let _ = vfs.remove(&temporary);
-        }
+        write_new(&**vfs, &temporary, |append| append(&bytes))?;
         // The folder is not synced: after a power failure the old file may be there, which is as good.
-        written
+        vfs.rename(&temporary, &path).map_err(|error| Error::io("rename", &temporary, error)).inspect_err(
+            |_| {
+                // If that fails, too, the next open removes it.
+                let _ = vfs.remove(&temporary);
+            },
+        )
     }
 }
