@@ -42,6 +42,8 @@ mod statistics;
 mod steps;
 mod table;
 mod table_writer;
+#[cfg(test)]
+mod test_script;
 mod verify;
 mod version;
 mod version_installer;

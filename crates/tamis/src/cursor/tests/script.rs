@@ -1,5 +1,4 @@
-//! Scripts in `src/cursor/testdata`: blocks of a command, `----`, and the output, with a blank line after each.
-//! `TAMIS_REWRITE=1` rewrites the files; review the difference.
+//! Scripts in `src/cursor/testdata` ([`crate::test_script`]).
 //!
 //! - `sources`: each line after it is a cursor: `key@sequence=value`, or `key@sequence-` for a tombstone.
 //! - `merge`, `run` (lines are tables), `visible [snapshot=N] [lower=[KEY|(KEY] [upper=KEY]|KEY)]` (over a merge): each
@@ -8,9 +7,7 @@
 
 use std::{
     fmt::Write,
-    fs,
     ops::Bound,
-    path::Path,
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
@@ -19,6 +16,7 @@ use crate::{
     cursor::{Cursor, bounded::KeyRange, merge::MergeCursor, run::RunCursor, visible::VisibleCursor},
     error::Result,
     key::{Kind, SEQUENCE_MAX},
+    test_script::run_script,
 };
 
 #[test]
@@ -40,23 +38,8 @@ fn visible() {
 }
 
 fn run_file(name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cursor/testdata").join(name);
-    let script = fs::read_to_string(&path).expect("script");
     let mut sources = Vec::new();
-    let mut output = String::new();
-    for block in script.split("\n\n").map(|block| block.trim_matches('\n')).filter(|block| !block.is_empty())
-    {
-        let command = block.split("\n----").next().expect("a first part");
-        let printed = execute(command, &mut sources);
-        write!(output, "{command}\n----\n{printed}\n").expect("memory");
-    }
-    output.truncate(output.trim_end().len());
-    output.push('\n');
-    if std::env::var_os("TAMIS_REWRITE").is_some() {
-        fs::write(&path, output).expect("script");
-    } else {
-        assert_eq!(output, script, "{name}: the output has changed; TAMIS_REWRITE=1 rewrites it");
-    }
+    run_script(&format!("src/cursor/testdata/{name}"), |command| execute(command, &mut sources));
 }
 
 fn execute(command: &str, sources: &mut Vec<Vec<Entry>>) -> String {

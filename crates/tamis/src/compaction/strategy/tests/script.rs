@@ -1,5 +1,4 @@
-//! Scripts in `src/compaction/testdata`: blocks of a command, `----`, and what it prints, with a blank line after each.
-//! `TAMIS_REWRITE=1` rewrites the files; review the difference.
+//! Scripts in `src/compaction/testdata` ([`crate::test_script`]).
 //!
 //! - `version [ratio=N] [runs=N] [table=KIB] [memtable=KIB] [compression=alike|other] [tiered=RUNS] [space=PERCENT]`: each line
 //!   after it is a run:
@@ -12,7 +11,7 @@
 //! - `end`: all jobs end without effect.
 //! - `range LOWER UPPER [number=N]`: the next step of a manual compaction, which begins too.
 
-use std::{fmt::Write, fs, ops::Bound, path::Path, sync::Arc};
+use std::{fmt::Write, ops::Bound, sync::Arc};
 
 use super::super::{RangePick, pending_bytes, pick, pick_during_bulk_load, pick_range};
 use crate::{
@@ -23,6 +22,7 @@ use crate::{
     key::Sequence,
     options::{Compression, KeyspaceOptions, Layout},
     range_tombstone::{Fragment, Fragments},
+    test_script::run_script,
     version::{
         edit::Change,
         invariants::check_invariants,
@@ -78,23 +78,8 @@ struct Scene {
 }
 
 fn run_file(name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/compaction/testdata").join(name);
-    let script = fs::read_to_string(&path).expect("script");
     let mut scene = Scene::default();
-    let mut output = String::new();
-    for block in script.split("\n\n").map(|block| block.trim_matches('\n')).filter(|block| !block.is_empty())
-    {
-        let command = block.split("\n----").next().expect("a first part");
-        let printed = scene.execute(command);
-        write!(output, "{command}\n----\n{printed}\n").expect("memory");
-    }
-    output.truncate(output.trim_end().len());
-    output.push('\n');
-    if std::env::var_os("TAMIS_REWRITE").is_some() {
-        fs::write(&path, output).expect("script");
-    } else {
-        assert_eq!(output, script, "{name}: the output has changed; TAMIS_REWRITE=1 rewrites it");
-    }
+    run_script(&format!("src/compaction/testdata/{name}"), |command| scene.execute(command));
 }
 
 impl Scene {
