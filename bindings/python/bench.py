@@ -38,18 +38,32 @@ consume = collections.deque[Any](maxlen=0).extend
 Entries = list[tuple[bytes, bytes]]
 
 
-class Tamis:
+class Store:
+    """The calls that are the same in all three."""
+
+    db: Any
+
+    def put(self, entries: Entries) -> None:
+        put = self.db.put
+        for key, value in entries:
+            put(key, value)
+
+    def get(self, keys: list[bytes]) -> None:
+        get = self.db.get
+        for key in keys:
+            get(key)
+
+    def close(self) -> None:
+        self.db.close()
+
+
+class Tamis(Store):
     """Tamis with filters for points and ranges."""
 
     name = "tamis"
 
     def __init__(self, folder: Path) -> None:
         self.db = tamis.open(folder, cache_bytes=CACHE_BYTES, filters="blocked-bloom@10+surf@24")
-
-    def put(self, entries: Entries) -> None:
-        put = self.db.put
-        for key, value in entries:
-            put(key, value)
 
     def batches(self, entries: Entries) -> None:
         for start in range(0, len(entries), BATCH):
@@ -62,11 +76,6 @@ class Tamis:
         self.db.flush()
         self.db.wait_for_compactions()
 
-    def get(self, keys: list[bytes]) -> None:
-        get = self.db.get
-        for key in keys:
-            get(key)
-
     def scans(self, keys: list[bytes]) -> None:
         for key in keys:
             consume(self.db.range(key, limit=SCAN))
@@ -78,11 +87,8 @@ class Tamis:
     def full_scan(self) -> int:
         return sum(1 for _ in self.db.range())
 
-    def close(self) -> None:
-        self.db.close()
 
-
-class RocksDict:
+class RocksDict(Store):
     """RocksDB through rocksdict."""
 
     name = "rocksdict"
@@ -99,11 +105,6 @@ class RocksDict:
         options.set_compression_type(rocksdict.DBCompressionType.none())
         self.db = rocksdict.Rdict(str(folder), options)
 
-    def put(self, entries: Entries) -> None:
-        put = self.db.put
-        for key, value in entries:
-            put(key, value)
-
     def batches(self, entries: Entries) -> None:
         for start in range(0, len(entries), BATCH):
             batch = self.module.WriteBatch(raw_mode=True)
@@ -114,11 +115,6 @@ class RocksDict:
 
     def settle(self) -> None:
         self.db.flush()
-
-    def get(self, keys: list[bytes]) -> None:
-        get = self.db.get
-        for key in keys:
-            get(key)
 
     def scans(self, keys: list[bytes]) -> None:
         for key in keys:
@@ -133,11 +129,8 @@ class RocksDict:
     def full_scan(self) -> int:
         return sum(1 for _ in self.db.items())
 
-    def close(self) -> None:
-        self.db.close()
 
-
-class Plyvel:
+class Plyvel(Store):
     """LevelDB through plyvel."""
 
     name = "plyvel"
@@ -149,11 +142,6 @@ class Plyvel:
             str(folder), create_if_missing=True, lru_cache_size=CACHE_BYTES, bloom_filter_bits=10, compression=None
         )
 
-    def put(self, entries: Entries) -> None:
-        put = self.db.put
-        for key, value in entries:
-            put(key, value)
-
     def batches(self, entries: Entries) -> None:
         for start in range(0, len(entries), BATCH):
             with self.db.write_batch() as batch:
@@ -163,11 +151,6 @@ class Plyvel:
 
     def settle(self) -> None:
         self.db.compact_range()
-
-    def get(self, keys: list[bytes]) -> None:
-        get = self.db.get
-        for key in keys:
-            get(key)
 
     def scans(self, keys: list[bytes]) -> None:
         for key in keys:
@@ -179,9 +162,6 @@ class Plyvel:
 
     def full_scan(self) -> int:
         return sum(1 for _ in self.db)
-
-    def close(self) -> None:
-        self.db.close()
 
 
 STORES: list[Any] = [Tamis, RocksDict, Plyvel]
