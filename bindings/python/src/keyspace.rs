@@ -192,7 +192,7 @@ impl Keyspace {
         }
     }
 
-    /// Sets the values of a mapping or of pairs, as one atomic batch.
+    /// Sets the values of a mapping or of pairs in one atomic batch.
     #[pyo3(signature = (entries, *, durability = "buffered"))]
     fn update(slf: &Bound<'_, Self>, entries: &Bound<'_, PyAny>, durability: &str) -> PyResult<()> {
         let batch = Self::batch(slf, durability)?.into_pyobject(slf.py())?;

@@ -162,7 +162,7 @@ class AsyncKeyspace(AsyncReader[K]):
     async def update(
         self, entries: Mapping[K, _Value] | Iterable[tuple[K, _Value]], *, durability: Durability = "buffered"
     ) -> None:
-        """Sets the values of a mapping or of pairs, as one atomic batch."""
+        """Sets the values of a mapping or of pairs in one atomic batch."""
         await asyncio.to_thread(self.sync.update, entries, durability=durability)
 
     def batch(self) -> WriteBatch[K]:

@@ -1,6 +1,6 @@
 //! The candidates for the filters of a table: lists them, and combines them under one budget.
 //!
-//! 1. Every family proposes designs at a few budgets (`point_parts.rs`, `prefix_parts.rs`, `surf_parts.rs`, `proteus_parts.rs`),
+//! 1. Every family proposes designs at a few budgets (`parts/`),
 //!    each with the probability of a positive for every empty query.
 //! 2. All designs alone, all pairs of a filter for points and one for ranges, and pairs and triples of the best of these are
 //!    priced. A query is asked to the filters in order until one rejects it: for each query the probabilities multiply.

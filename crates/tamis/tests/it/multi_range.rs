@@ -1,4 +1,4 @@
-//! Several ranges at once return the same entries as one by one, at one point in time.
+//! Several ranges at once return the same entries as each range alone, at one point in time.
 
 use std::{collections::BTreeMap, ops::Bound};
 

@@ -32,7 +32,7 @@ fn write_table(vfs: &Arc<dyn Vfs>, number: u64, compression: Compression, entrie
     writer.finish().unwrap();
 }
 
-/// The runs as one to three tables each, and their environment.
+/// The runs, each in one to three tables, and their environment.
 fn table_runs(
     compression: Compression,
     access: Access,
