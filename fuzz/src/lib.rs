@@ -9,7 +9,7 @@ mod index;
 pub use db_ops::db_ops;
 pub use filter::filter;
 pub use index::index;
-pub use tamis::fuzz_internals::{batch, edit, manifest, table, wal};
+pub use tamis::fuzz_internals::{batch, edit, manifest, table, view, wal};
 
 /// A fuzz target.
 pub type Target = fn(&[u8]);
@@ -23,6 +23,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("index", index),
     ("manifest", manifest),
     ("table", table),
+    ("view", view),
     ("wal", wal),
 ];
 

@@ -6,6 +6,7 @@
 //! module and changes nothing else; programs have no use for it.
 
 mod table;
+mod view;
 
 use std::{path::Path, sync::Arc};
 
@@ -27,6 +28,7 @@ use crate::{
 };
 
 pub use table::table;
+pub use view::view;
 
 const FOLDER: &str = "/store";
 const DATABASE_ID: u64 = 7;

@@ -25,6 +25,7 @@ use crate::{
         edit::{Change, RunPlace},
         manifest,
     },
+    view::{inspect::PagePlace, reader::View, writer::RunSummary},
     wal::format::{HEADER_BYTES, SegmentHeader, database_id_of, segment_seed},
 };
 
@@ -63,6 +64,11 @@ pub struct Inspection {
 
 fn text(text: impl Into<String>) -> Cell {
     Cell::Text(text.into())
+}
+
+/// Bytes, and how many that is for each entry.
+fn bytes_text(bytes: u64, entry_count: u64) -> Cell {
+    text(format!("{bytes} bytes ({:.3} an entry)", bytes as f64 / entry_count.max(1) as f64))
 }
 
 const fn kind_text(kind: Kind) -> &'static str {
@@ -183,6 +189,42 @@ impl Inspection {
         }
         found.facts.push(("filters", Cell::Number(found.rows.len() as u64)));
         Ok(found)
+    }
+
+    /// A sorted view: its runs and what its bytes hold as facts, its pages as rows.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] and [`Error::UnknownFormat`] for a file that can't be opened as a view; the system's.
+    pub fn of_view(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Self> {
+        let view = View::open_anywhere(vfs, path)?;
+        let options = view.options();
+        let mut facts = vec![
+            ("number", Cell::Number(options.owner.number)),
+            ("database", text(format!("{:016x}", options.owner.database_id))),
+            ("keyspace", Cell::Number(options.owner.keyspace_id)),
+            ("bytes", Cell::Number(view.file_bytes())),
+            ("entries", Cell::Number(view.entry_count())),
+            ("keys", Cell::Number(view.key_count())),
+            ("keys that are not deleted", Cell::Number(view.live_count())),
+            ("entries per segment", Cell::Number(options.segment_size as u64)),
+        ];
+        let run_text = |run: &RunSummary| {
+            let RunSummary { id, largest_sequence, entry_count } = run;
+            format!("{id} with {entry_count} entries, sequence numbers up to {largest_sequence}")
+        };
+        facts.push(("runs", text(view.runs().iter().map(run_text).collect::<Vec<_>>().join("; "))));
+        let content = view.content();
+        facts.extend(content.sizes.iter().map(|(name, bytes)| (*name, bytes_text(*bytes, view.entry_count()))));
+        let row = |(number, page): (u64, PagePlace)| {
+            let numbers = [number, page.offset, page.bytes, page.entry_count, page.live_count];
+            numbers.map(Cell::Number).into_iter().chain([Cell::Key(page.separator)]).collect()
+        };
+        Ok(Self {
+            facts,
+            columns: vec!["page", "offset", "bytes", "entries", "keys that are not deleted", "separator"],
+            rows: (0..).zip(content.pages).map(row).collect(),
+            faults: content.faults.iter().map(|error| fault_of(path.to_path_buf(), error)).collect(),
+        })
     }
 
     /// A segment of the log: its header, and a row for each entry.

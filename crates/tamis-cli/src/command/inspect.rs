@@ -18,6 +18,7 @@ Examples:
   tamis inspect table store/000007.table                 properties, sections, blocks
   tamis inspect block store/000007.table 0               entries of a block
   tamis inspect filter store/000007.table                family and size of the filters
+  tamis inspect view store/000009.view                   runs, sizes by section, pages
   tamis inspect log store/000012.log --key-format hex    header, entries
   tamis inspect manifest store/CURRENT                   every version edit of the current manifest
 
@@ -43,6 +44,9 @@ enum InspectCommand {
     /// Print the filters of a table or of a filter file
     #[command(after_help = EXAMPLES)]
     Filter(FileArgs),
+    /// Print a sorted view: runs, sizes by section, pages
+    #[command(after_help = EXAMPLES)]
+    View(FileArgs),
     /// Print a log segment: header and entries
     #[command(after_help = EXAMPLES)]
     Log(FileArgs),
@@ -93,6 +97,10 @@ impl InspectArgs {
             }
             InspectCommand::Filter(args) => {
                 let found = args.read(|path| Inspection::of_filter(&vfs, path));
+                (args, found)
+            }
+            InspectCommand::View(args) => {
+                let found = args.read(|path| Inspection::of_view(&vfs, path));
                 (args, found)
             }
             InspectCommand::Log(args) => {

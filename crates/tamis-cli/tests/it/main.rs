@@ -136,6 +136,7 @@ fn help_has_examples_and_exit_codes() {
         ["inspect", "table"],
         ["inspect", "block"],
         ["inspect", "filter"],
+        ["inspect", "view"],
         ["inspect", "log"],
         ["inspect", "manifest"],
         ["bench", "list"],

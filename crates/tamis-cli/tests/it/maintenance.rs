@@ -296,6 +296,15 @@ fn inspect_prints_every_kind_of_file() {
     assert!(folder.fails(3, &["inspect", "block", name(&table), "9999"]).contains("has blocks 0 to"));
     let shown = folder.ok(&["inspect", "filter", name(&table)]);
     assert!(shown.contains("filters: ") && shown.contains("chosen for 0 empty sampled queries"), "{shown}");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tamis/tests/golden/v1/view");
+    let view = folder.path("000007.view");
+    std::fs::copy(golden, &view).unwrap();
+    let shown = folder.ok(&["inspect", "view", name(&view)]);
+    assert!(shown.contains("entries: 650") && shown.contains("selectors: "), "{shown}");
+    let report = json(&folder.ok(&["inspect", "view", name(&view), "--json"]));
+    assert_eq!(report["facts"]["runs"].as_str().unwrap().matches("entries").count(), 3);
+    flip(&view, 40);
+    assert!(folder.fails(3, &["inspect", "view", name(&view)]).contains("1 fault"));
     let logs = files(&folder, "store", "log");
     let shown: String = logs.iter().map(|log| folder.ok(&["inspect", "log", name(log), "--json"])).collect();
     assert!(shown.contains("in the log"), "{shown}");
@@ -312,7 +321,7 @@ fn inspect_prints_every_kind_of_file() {
     let bytes = std::fs::read(&table).unwrap();
     folder.write("000001.manifest", "nothing of ours");
     folder.write("000001.table", &bytes[..bytes.len() / 2]);
-    for what in ["table", "block", "filter", "log", "manifest"] {
+    for what in ["table", "block", "filter", "view", "log", "manifest"] {
         for (file, text) in [
             ("text", "text"),
             ("000001.manifest", "000001.manifest"),

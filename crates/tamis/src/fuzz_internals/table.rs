@@ -231,7 +231,7 @@ fn blocks(index: &[u8]) -> Option<Vec<Range<usize>>> {
     Some(ends.windows(2).filter_map(|pair| Some(*pair.first()?..*pair.last()?)).collect())
 }
 
-fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment> {
+pub(super) fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment> {
     let metrics = Arc::new(Metrics::default());
     Arc::new(TableEnvironment {
         vfs: Arc::new(vfs.clone()),

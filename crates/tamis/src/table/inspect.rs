@@ -15,6 +15,7 @@ use super::{
     open_files::OpenFiles,
     read_ahead::ReadAhead,
     reader::TableReader,
+    section::{SectionRecord, Source},
 };
 use crate::{
     cache::{block::BlockCache, pinned_cache::PinnedCache},
@@ -56,6 +57,11 @@ fn environment_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Arc<TableEnvironment> {
         metrics: Arc::default(),
         listener: None,
     })
+}
+
+/// Opens a file in any folder and with any name.
+pub(crate) fn open_anywhere(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Source> {
+    open_path(&environment_of(vfs, path), path)
 }
 
 /// An entry of a block.
@@ -106,14 +112,13 @@ pub(crate) const FILTER_CHOICE: &str = "filter choice";
 
 /// The sections of a table or filter file, in order.
 pub(crate) fn sections_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<SectionPlace>> {
-    let environment = environment_of(vfs, path);
-    let source = open_path(&environment, path)?;
+    let source = open_anywhere(vfs, path)?;
     let directory = match source.directory(TABLE_MAGIC, KIND_LAST) {
         Ok(directory) => directory,
         // A filter file has another magic; of a damaged table the first error is returned.
         Err(error) => source.directory(FILTER_MAGIC, KIND_LAST).map_err(|_| error)?,
     };
-    let place = |record: &super::section::SectionRecord| {
+    let place = |record: &SectionRecord| {
         let damaged =
             |what: &'static str, reason: String| source.damaged(record.offset, "filter", what, reason);
         let design = match record.kind {

@@ -173,6 +173,14 @@ impl PageIndex {
         (0..self.page_count).all(|page| ascend(page) && ends(page))
     }
 
+    /// Bytes of offsets, checksums and counts; of positions; and of separators.
+    pub(super) fn part_bytes(&self) -> (u64, u64, u64) {
+        let end = self.bytes.as_ref().len();
+        let bytes = [self.positions_start, self.ends_start - self.positions_start, end - self.ends_start];
+        let [counts, positions, separators] = bytes.map(|bytes| bytes as u64);
+        (counts, positions, separators)
+    }
+
     pub(super) const fn searched(&self) -> usize {
         self.searched
     }

@@ -14,11 +14,17 @@
 //! Stores do not use views yet.
 
 pub(crate) mod build;
+pub(crate) mod check;
+#[cfg(any(test, feature = "fuzz-internals"))]
+pub(crate) mod checksums;
 pub(crate) mod cursor;
 mod entry_heap;
 mod format;
 mod index;
+pub(crate) mod inspect;
 mod key_bits;
+#[cfg(any(test, feature = "fuzz-internals"))]
+pub(crate) mod memory_run;
 mod page;
 mod page_builder;
 pub(crate) mod reader;

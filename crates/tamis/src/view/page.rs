@@ -106,9 +106,52 @@ impl PageLayout {
         self.prefix_length as usize
     }
 
+    /// Bytes of the parts of a page of this length.
+    pub(super) fn part_bytes(&self, length: u64) -> PartBytes {
+        let planes = |bits: u8| {
+            u64::from(self.segment_count) * u64::from(bits) * u64::from(self.plane_bytes)
+        };
+        let entry_count = u64::from(self.entry_count);
+        PartBytes {
+            headers: self.planes_start.into(),
+            selectors: planes(self.selector_bits),
+            kinds: planes(self.kind_bits),
+            differences: entry_count + u64::from(self.ends_start - self.escapes_start),
+            infixes: entry_count,
+            tags: entry_count * u64::from(self.tag_bytes),
+            anchors: length - u64::from(self.ends_start),
+        }
+    }
+
     /// The reader of `bytes`, from which this layout was parsed.
     pub(super) const fn over<'a>(&self, bytes: &'a [u8]) -> Page<'a> {
         Page { layout: *self, bytes }
+    }
+}
+
+/// Bytes of a page by what they hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct PartBytes {
+    /// Header and segment lengths.
+    pub(super) headers: u64,
+    pub(super) selectors: u64,
+    pub(super) kinds: u64,
+    pub(super) differences: u64,
+    pub(super) infixes: u64,
+    pub(super) tags: u64,
+    /// Ends, prefix and anchors.
+    pub(super) anchors: u64,
+}
+
+impl PartBytes {
+    pub(super) const fn add(&mut self, other: Self) {
+        self.headers += other.headers;
+        self.selectors += other.selectors;
+        self.kinds += other.kinds;
+        self.differences += other.differences;
+        self.infixes += other.infixes;
+        self.tags += other.tags;
+        self.anchors += other.anchors;
     }
 }
 

@@ -89,6 +89,13 @@ impl View {
     }
 
     fn open_source(source: Source) -> Result<Self> {
+        let view = Self::open_parts(source)?;
+        view.check_pages()?;
+        Ok(view)
+    }
+
+    /// Opens header and page index; the pages are not verified.
+    pub(super) fn open_parts(source: Source) -> Result<Self> {
         let records = source.directory(VIEW_MAGIC, KIND_LAST)?.records;
         let find = |kind: u32| {
             records.iter().find(|record| record.kind == kind).copied().ok_or_else(|| {
@@ -115,33 +122,33 @@ impl View {
         let pages = source.bytes(0, header_record.offset)?;
         let digester = Digester::new(header.options.digest_seed);
         let largest_sequence = header.runs.iter().map(|run| run.largest_sequence).max().unwrap_or_default();
-        let view = Self { source, header, index, pages, digester, largest_sequence };
-        view.check_pages()?;
-        Ok(view)
+        Ok(Self { source, header, index, pages, digester, largest_sequence })
     }
 
-    /// Compares the checksums of all pages and parses them.
+    /// Compares the checksum of a page and its counts with the page index, and returns the keys that begin in it.
+    pub(super) fn check_page(&self, number: usize) -> Result<u64> {
+        let (stored, computed) = (self.index.checksum(number), checksum(0, self.page_bytes(number)));
+        if stored != computed {
+            let (expected, got) = (format!("checksum {stored:#018x}"), format!("{computed:#018x}"));
+            return Err(self.source.damaged(self.index.extent(number).0, "page", expected, got));
+        }
+        let page = self.page(number, self.parse(number)?);
+        let entry_count = page.layout.entry_count();
+        let counts = (entry_count as u64, page.live_before(entry_count) as u64);
+        let record = self.record(number);
+        if counts != (record.entry_count, record.live_count) {
+            return Err(self.malformed(number));
+        }
+        Ok(page.key_count())
+    }
+
+    /// Checks all pages.
     fn check_pages(&self) -> Result<()> {
-        let mut end = 0;
         let mut key_count = 0;
         for number in 0..self.page_count() {
-            let (offset, _) = self.index.extent(number);
-            let bytes = self.page_bytes(number);
-            let (stored, computed) = (self.index.checksum(number), checksum(0, bytes));
-            if stored != computed {
-                let (expected, got) = (format!("checksum {stored:#018x}"), format!("{computed:#018x}"));
-                return Err(self.source.damaged(offset, "page", expected, got));
-            }
-            let page = self.page(number, self.parse(number)?);
-            let entry_count = page.layout.entry_count();
-            let counts = (entry_count as u64, page.live_before(entry_count) as u64);
-            let record = self.record(number);
-            if counts != (record.entry_count, record.live_count) {
-                return Err(self.malformed(number));
-            }
-            key_count += page.key_count();
-            end = self.index.extent(number).1;
+            key_count += self.check_page(number)?;
         }
+        let end = self.page_count().checked_sub(1).map_or(0, |last| self.index.extent(last).1);
         let padding = self.pages.as_ref().get(end as usize..).unwrap_or_default();
         if key_count != self.header.key_count || padding.iter().any(|&byte| byte != 0) {
             return Err(self.malformed(self.page_count()));
@@ -206,6 +213,11 @@ impl View {
     /// The path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.source.path
+    }
+
+    /// Bytes of the file.
+    pub(crate) const fn file_bytes(&self) -> u64 {
+        self.source.length
     }
 
     pub(crate) fn options(&self) -> &ViewOptions {

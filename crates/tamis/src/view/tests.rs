@@ -3,10 +3,7 @@
 
 use std::{
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
 };
 
 use tamis_vfs::{Access, MemVfs, Vfs};
@@ -14,9 +11,9 @@ use tamis_vfs::{Access, MemVfs, Vfs};
 use super::{
     build::build_view,
     cursor::{SearchMode, ViewCursor},
+    memory_run::{Entry, MemoryRun, count_before, first_at},
     reader::View,
     rebuild::{Rebuilt, rebuild_view},
-    run::{OrdinalCursor, OrdinalRun},
     scan::ViewScan,
     size::{ViewCounts, ViewEstimate},
     writer::{ViewOptions, ViewOwner},
@@ -25,12 +22,12 @@ use crate::{
     cache::{block::BlockCache, pinned_cache::PinnedCache},
     cursor::Cursor,
     error::{Error, Result},
-    key::{Kind, SEQUENCE_MAX, Sequence, compare_entries},
+    key::{Kind, SEQUENCE_MAX, Sequence},
     metrics::Metrics,
-    slice::Slice,
     table::{environment::TableEnvironment, open_files::OpenFiles},
 };
 
+mod check;
 mod damage;
 mod golden;
 mod model;
@@ -38,8 +35,6 @@ mod reads;
 mod rebuild;
 mod scan;
 mod tables;
-
-type Entry = (Vec<u8>, Sequence, Kind, Vec<u8>);
 
 /// A generator with a seed.
 struct Random(u64);
@@ -53,122 +48,6 @@ impl Random {
     fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
-}
-
-/// A run in memory that counts the entries that are read.
-#[derive(Debug, Clone, Default)]
-struct MemoryRun {
-    entries: Arc<Vec<Entry>>,
-    read_count: Arc<AtomicU64>,
-}
-
-impl MemoryRun {
-    fn new(mut entries: Vec<Entry>) -> Self {
-        entries.sort_by(|left, right| compare_entries((&left.0, left.1), (&right.0, right.1)));
-        Self { entries: Arc::new(entries), read_count: Arc::default() }
-    }
-}
-
-impl OrdinalRun for MemoryRun {
-    type Cursor = MemoryCursor;
-
-    fn entry_count(&self) -> u64 {
-        self.entries.len() as u64
-    }
-
-    fn largest_sequence(&self) -> Sequence {
-        self.entries.iter().map(|entry| entry.1).max().unwrap_or_default()
-    }
-
-    fn cursor(&self) -> MemoryCursor {
-        MemoryCursor { run: self.clone(), at: usize::MAX }
-    }
-}
-
-#[derive(Debug)]
-struct MemoryCursor {
-    run: MemoryRun,
-    at: usize,
-}
-
-impl MemoryCursor {
-    fn move_to(&mut self, at: usize) -> Result<()> {
-        self.at = at;
-        self.run.read_count.fetch_add(u64::from(self.is_valid()), Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn entry(&self) -> &Entry {
-        &self.run.entries[self.at]
-    }
-}
-
-impl OrdinalCursor for MemoryCursor {
-    fn seek_ordinal(&mut self, ordinal: u64) -> Result<()> {
-        self.move_to(ordinal as usize)
-    }
-}
-
-impl Cursor for MemoryCursor {
-    fn seek_first(&mut self) -> Result<()> {
-        self.move_to(0)
-    }
-
-    fn seek_last(&mut self) -> Result<()> {
-        self.move_to(self.run.entries.len().wrapping_sub(1))
-    }
-
-    fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
-        let at = first_at(&self.run.entries, key, sequence);
-        self.move_to(at)
-    }
-
-    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        let count = count_before(&self.run.entries, key, is_inclusive);
-        self.move_to(count.wrapping_sub(1))
-    }
-
-    fn next(&mut self) -> Result<()> {
-        self.move_to(self.at + 1)
-    }
-
-    fn prev(&mut self) -> Result<()> {
-        self.move_to(self.at.wrapping_sub(1))
-    }
-
-    fn is_valid(&self) -> bool {
-        self.at < self.run.entries.len()
-    }
-
-    fn key(&self) -> &[u8] {
-        &self.entry().0
-    }
-
-    fn sequence(&self) -> Sequence {
-        self.entry().1
-    }
-
-    fn kind(&self) -> Kind {
-        self.entry().2
-    }
-
-    fn value(&self) -> &[u8] {
-        &self.entry().3
-    }
-
-    fn value_slice(&self) -> Slice {
-        Slice::from(self.value())
-    }
-}
-
-/// The first entry at or after a key and sequence number.
-fn first_at(entries: &[Entry], key: &[u8], sequence: Sequence) -> usize {
-    entries.partition_point(|entry| compare_entries((&entry.0, entry.1), (key, sequence)).is_lt())
-}
-
-/// Entries below a key, or at it.
-fn count_before(entries: &[Entry], key: &[u8], is_inclusive: bool) -> usize {
-    entries.partition_point(|entry| entry.0.as_slice() < key || is_inclusive && entry.0 == key)
 }
 
 /// Runs, their view, and the list of all entries.
