@@ -3,7 +3,7 @@
 //! Files are read one by one, in any folder and whether or not the store can be opened. A part that cannot be read is a
 //! fault with its offset; the parts before it are returned.
 
-use std::{path::Path, sync::Arc};
+use std::{ops::Range, path::Path, sync::Arc};
 
 use tamis_vfs::Vfs;
 
@@ -214,7 +214,14 @@ impl Inspection {
         };
         facts.push(("runs", text(view.runs().iter().map(run_text).collect::<Vec<_>>().join("; "))));
         let content = view.content();
-        facts.extend(content.sizes.iter().map(|(name, bytes)| (*name, bytes_text(*bytes, view.entry_count()))));
+        let design_text = |(runs, design): &(Range<u32>, String)| {
+            format!("of runs {} to {}: {design}", runs.start, runs.end.saturating_sub(1))
+        };
+        let designs: Vec<_> = content.filters.iter().map(design_text).collect();
+        facts.push(("filter designs", text(designs.join("; "))));
+        facts.extend(
+            content.sizes.iter().map(|(name, bytes)| (*name, bytes_text(*bytes, view.entry_count()))),
+        );
         let row = |(number, page): (u64, PagePlace)| {
             let numbers = [number, page.offset, page.bytes, page.entry_count, page.live_count];
             numbers.map(Cell::Number).into_iter().chain([Cell::Key(page.separator)]).collect()

@@ -13,7 +13,7 @@ use crate::{
     view::{
         build::build_view,
         check::check_view,
-        checksums::correct_checksums,
+        checksums::{correct_checksums, page_count_of},
         cursor::ViewCursor,
         memory_run::{Entry, MemoryRun, count_before, first_at},
         reader::View,
@@ -51,7 +51,7 @@ pub fn view(data: &[u8]) {
     let view = open(&bytes, Access::Mapped).expect("a built view opens");
     compare(&view, &runs);
     rebuilt(options, &runs);
-    changed(&view, bytes, &runs, changes);
+    changed(bytes, &runs, changes);
 }
 
 /// Pieces as keys: empty ones repeat the key before, so that keys have versions.
@@ -134,7 +134,7 @@ fn rebuilt(options: ViewOptions, runs: &[MemoryRun]) {
 }
 
 /// Changes bytes of a view, four of the input each (offset, value), and corrects the checksums: each use returns.
-fn changed(view: &Arc<View>, mut bytes: Vec<u8>, runs: &[MemoryRun], changes: &[u8]) {
+fn changed(mut bytes: Vec<u8>, runs: &[MemoryRun], changes: &[u8]) {
     let before = bytes.clone();
     for &[low, middle, high, value] in changes.as_chunks::<4>().0 {
         let offset = u32::from_le_bytes([low, middle, high, 0]) as usize % bytes.len();
@@ -147,7 +147,7 @@ fn changed(view: &Arc<View>, mut bytes: Vec<u8>, runs: &[MemoryRun], changes: &[
     }
     for is_index_intact in [true, false] {
         let mut bytes = bytes.clone();
-        correct_checksums(&mut bytes, view.page_count(), is_index_intact);
+        correct_checksums(&mut bytes, page_count_of(&before), is_index_intact);
         let Ok(view) = open(&bytes, Access::Mapped) else { continue };
         let _ = check_view(&view, runs);
         let _ = use_damaged(&view, runs);

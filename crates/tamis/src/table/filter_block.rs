@@ -27,7 +27,7 @@ use crate::{options::TableFilter, query_sample::SampledQuery};
 pub(crate) const PANIC_KEY: &[u8] = b"panic of a filter builder";
 
 /// Builds the filters of a table from the key of every entry.
-pub(super) enum FiltersBuilder {
+pub(crate) enum FiltersBuilder {
     Given(GivenBuilders),
     /// The keys are kept until all are known.
     Chosen(KeySet, Box<ChoiceInput>),
@@ -35,7 +35,7 @@ pub(super) enum FiltersBuilder {
 
 /// Builders of given filters, which take the keys one by one.
 #[derive(Default)]
-pub(super) struct GivenBuilders {
+pub(crate) struct GivenBuilders {
     builders: Vec<PendingFilter>,
     refusals: Vec<String>,
     queries: Arc<[SampledQuery]>,
@@ -44,11 +44,11 @@ pub(super) struct GivenBuilders {
 /// The filters of a table, encoded.
 #[derive(Default)]
 pub(crate) struct BuiltFilters {
-    pub(super) filters: Vec<Vec<u8>>,
+    pub(crate) filters: Vec<Vec<u8>>,
     /// Why they were chosen, if the store chose them.
     pub(super) choice: Option<FilterChoice>,
     /// Why others were not built.
-    pub(super) refusals: Vec<String>,
+    pub(crate) refusals: Vec<String>,
 }
 
 /// A filter that is being built.
@@ -85,7 +85,7 @@ impl fmt::Debug for FiltersBuilder {
 
 impl FiltersBuilder {
     /// Builders of the planned filters; their digests use the seed of the database.
-    pub(super) fn new(plan: &FilterPlan, seed: u64) -> Result<Self, BuildError> {
+    pub(crate) fn new(plan: &FilterPlan, seed: u64) -> Result<Self, BuildError> {
         Ok(match plan {
             FilterPlan::Given(GivenFilters { filters, queries }) => {
                 let builders = filters.iter().map(|wanted| PendingFilter::new(wanted, seed));
@@ -101,7 +101,7 @@ impl FiltersBuilder {
 
     /// Adds a key, in order; a key equal to the one before is skipped.
     #[inline]
-    pub(super) fn add(&mut self, key: &[u8]) {
+    pub(crate) fn add(&mut self, key: &[u8]) {
         match self {
             Self::Given(given) => given.add(key),
             // The writer refuses keys that are not in order before they come here.
@@ -125,7 +125,7 @@ impl FiltersBuilder {
     }
 
     /// The encoded filters, and the reasons why others could not be built. `span`: the first and the last key.
-    pub(super) fn finish(self, span: (&[u8], &[u8])) -> BuiltFilters {
+    pub(crate) fn finish(self, span: (&[u8], &[u8])) -> BuiltFilters {
         match self {
             Self::Given(given) => given.finish(span),
             Self::Chosen(keys, input) => {
@@ -208,7 +208,7 @@ pub(crate) struct FilterBlock {
 
 impl FilterBlock {
     /// Opens an encoded filter; the reason as text if that fails.
-    pub(super) fn open(bytes: SectionBytes) -> Result<Self, String> {
+    pub(crate) fn open(bytes: SectionBytes) -> Result<Self, String> {
         AnyFilter::open(bytes).map(|filter| Self { filter }).map_err(|error| error.to_string())
     }
 
@@ -249,7 +249,7 @@ impl FilterBlock {
     }
 
     /// Whether it admits a key of its table, as a point and as ranges that contain it.
-    pub(super) fn admits(&self, probe: &Probe<'_>, digester: &tamis_filter::Digester) -> bool {
+    pub(crate) fn admits(&self, probe: &Probe<'_>, digester: &tamis_filter::Digester) -> bool {
         let key = probe.key();
         let ranges = [KeyRange::point(key), KeyRange::prefix(key)];
         let admits_range = |range| self.filter.may_contain_range(&RangeProbe::new(range, digester));

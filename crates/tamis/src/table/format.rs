@@ -15,12 +15,12 @@ pub(crate) const FOOTER_LENGTH: usize = 64;
 
 pub(crate) const SECTION_ALIGNMENT: usize = 64;
 pub(crate) const SECTION_HEADER_LENGTH: usize = 64;
-pub(super) const SECTION_PASSABLE: u32 = 1;
+pub(crate) const SECTION_PASSABLE: u32 = 1;
 pub(crate) const DIRECTORY_RECORD_LENGTH: usize = 24;
 
 pub(super) const KIND_INDEX: u32 = 1;
 pub(super) const KIND_KEY_COLUMN: u32 = 2;
-pub(super) const KIND_FILTER: u32 = 3;
+pub(crate) const KIND_FILTER: u32 = 3;
 pub(super) const KIND_PROPERTIES: u32 = 4;
 pub(super) const KIND_DIRECTORY: u32 = 5;
 pub(super) const KIND_OWNER: u32 = 6;
@@ -28,6 +28,8 @@ pub(super) const KIND_RANGE_TOMBSTONES: u32 = 7;
 /// Of views (`docs/format/view.md`).
 pub(crate) const KIND_VIEW: u32 = 8;
 pub(crate) const KIND_PAGE_INDEX: u32 = 9;
+/// Of views: the runs whose keys each filter has.
+pub(crate) const KIND_VIEW_FILTER_RUNS: u32 = 11;
 /// Of tables and filter files again.
 pub(super) const KIND_FILTER_CHOICE: u32 = 10;
 /// The greatest kind that this version knows in tables and filter files.

@@ -3,6 +3,8 @@
 //! Filters and views can be rebuilt from it without reading data blocks. A key shares a prefix with the key before it,
 //! except at restarts, so that a reader can begin at every 16th entry.
 
+use std::borrow::Borrow;
+
 use super::{
     format::{KEY_COLUMN_HEADER_LENGTH, KEY_COLUMN_RESTART},
     section::SectionBytes,
@@ -86,43 +88,76 @@ impl KeyColumn {
     }
 
     /// Reads keys from entry `number` on; skips at most 15 keys before it.
-    pub(crate) fn keys_from(&self, number: usize) -> KeyColumnKeys<'_> {
+    pub(crate) fn keys_from(&self, number: usize) -> KeyColumnKeys<&Self> {
+        KeyColumnKeys::of(self, number)
+    }
+
+    /// As [`KeyColumn::keys_from`], for a reader that keeps the column.
+    pub(crate) fn into_keys(self) -> KeyColumnKeys<Self> {
+        KeyColumnKeys::of(self, 0)
+    }
+
+    /// Number and offset of the last restart that is not behind entry `number`.
+    fn restart(&self, number: usize) -> (usize, usize) {
         let restart = number / self.interval;
         let offset =
             self.bytes.as_ref().get(KEY_COLUMN_HEADER_LENGTH + 4 * restart..).and_then(<[u8]>::first_chunk);
         let start = offset.map_or(usize::MAX, |offset| u32::from_le_bytes(*offset) as usize);
-        let rest = self.bytes.as_ref().get(self.entries_start..).and_then(|entries| entries.get(start..));
-        let at = (restart * self.interval).min(self.count);
-        let is_within = number < self.count;
-        let mut keys = KeyColumnKeys {
-            rest: if is_within { rest.unwrap_or_default() } else { &[] },
-            key: Vec::new(),
-            left: if is_within { self.count - at } else { 0 },
-        };
-        for _ in at..number.min(self.count) {
-            keys.advance();
-        }
-        keys
+        (restart * self.interval, start.saturating_add(self.entries_start))
     }
 }
 
 /// Keys of a column in order. Not an iterator: each key is borrowed until the next call.
 #[derive(Debug)]
-pub(crate) struct KeyColumnKeys<'a> {
-    rest: &'a [u8],
+pub(crate) struct KeyColumnKeys<C> {
+    column: C,
+    /// Where the next entry begins in the column.
+    offset: usize,
     key: Vec<u8>,
-    left: usize,
+    /// The number of the next entry.
+    next: usize,
 }
 
-impl KeyColumnKeys<'_> {
+impl<C: Borrow<KeyColumn>> KeyColumnKeys<C> {
+    fn of(column: C, number: usize) -> Self {
+        let mut keys = Self { column, offset: 0, key: Vec::new(), next: 0 };
+        keys.seek(number);
+        keys
+    }
+
+    /// Moves before entry `number`, so that [`KeyColumnKeys::advance`] returns it.
+    pub(crate) fn seek(&mut self, number: usize) {
+        let column = self.column.borrow();
+        if number >= column.count {
+            self.next = column.count;
+            return;
+        }
+        let (restart, offset) = column.restart(number);
+        if !(restart..=number).contains(&self.next) || self.offset == 0 {
+            (self.next, self.offset) = (restart, offset);
+        }
+        while self.next < number {
+            self.advance();
+        }
+    }
+
     /// The next key and its kind's byte; `None` at the end, and `Some(None)` for bytes that no writer can have written.
     pub(crate) fn advance(&mut self) -> Option<Option<(&[u8], u8)>> {
-        self.left = self.left.checked_sub(1)?;
+        if self.next >= self.column.borrow().count {
+            return None;
+        }
+        self.next += 1;
         Some(self.decode())
     }
 
+    /// The key that was returned last.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
     fn decode(&mut self) -> Option<(&[u8], u8)> {
-        let mut source = Decoder::new(self.rest);
+        let bytes = self.column.borrow().bytes.as_ref();
+        let mut source = Decoder::new(bytes.get(self.offset..)?);
         let shared = usize::try_from(source.take_varint()?).ok()?;
         let rest_length = usize::try_from(source.take_varint()?).ok()?;
         let kind = source.take_u8()?;
@@ -132,7 +167,7 @@ impl KeyColumnKeys<'_> {
         }
         self.key.truncate(shared);
         self.key.extend_from_slice(rest);
-        self.rest = source.rest();
+        self.offset = bytes.len() - source.rest().len();
         Some((&self.key, kind))
     }
 }

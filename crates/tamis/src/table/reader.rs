@@ -354,12 +354,18 @@ impl TableReader {
             .map(Some)
     }
 
+    /// Bytes of memory that the key column takes while it is used: 0 in a mapping. `None` without a column.
+    pub(crate) fn key_column_memory(&self) -> Option<u64> {
+        let record = self.records.iter().find(|record| record.kind == KIND_KEY_COLUMN)?;
+        Some(if self.data.source.uses_sections_in_place() { 0 } else { record.length })
+    }
+
     /// The filters in use, read again.
     pub(super) fn read_filters(&self) -> impl Iterator<Item = Result<FilterBlock>> {
         self.filters.read_all(&self.environment, &self.data.source)
     }
 
-    pub(super) fn key_column_error(&self) -> Error {
+    pub(crate) fn key_column_error(&self) -> Error {
         self.data.source.damaged(
             0,
             "key column",

@@ -22,7 +22,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// What the view says where the merge says something else.
+/// A difference between the view and the merge.
 struct Mismatch {
     what: &'static str,
     expected: String,
@@ -93,7 +93,7 @@ pub(crate) fn check_view<R: OrdinalRun>(view: &Arc<View>, runs: &[R]) -> Result<
     }
     let mut check = Check::<R> {
         view,
-        entries: EntryHeap::new(runs.iter().map(OrdinalRun::cursor).enumerate())?,
+        entries: EntryHeap::new(runs.iter().map(OrdinalRun::cursor_once).enumerate())?,
         last: Vec::new(),
         positions: vec![0; runs.len()],
         pending: Vec::new(),
@@ -106,6 +106,7 @@ pub(crate) fn check_view<R: OrdinalRun>(view: &Arc<View>, runs: &[R]) -> Result<
             check.faults.push(view.fault(page, mismatch));
         }
     }
+    check.faults.extend(view.filter_fault().cloned());
     if let Some(mismatch) = check.totals() {
         check.faults.push(view.fault(view.page_count(), mismatch));
     }
@@ -208,6 +209,12 @@ impl<R: OrdinalRun> Check<'_, R> {
             Mismatch::between("largest sequence number of a run of a view", &least, &largest)
         });
         if !is_old_version {
+            found = found.or_else(|| {
+                let is_admitted = self.view.filters.admit_key(key, self.view.digester());
+                let got = || format!("{} is denied", key.escape_ascii());
+                let expected = "the keys of all entries".to_owned();
+                (!is_admitted).then(|| Mismatch { what: "filters of a view", expected, got: got() })
+            });
             self.key_count += 1;
             self.live_count += u64::from(kind == kind_number(crate::key::Kind::Put));
             self.last.clear();

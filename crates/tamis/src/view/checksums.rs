@@ -2,7 +2,10 @@
 
 use crate::{
     coding::{Decoder, checksum},
-    table::format::{FOOTER_LENGTH, SECTION_HEADER_LENGTH},
+    table::{
+        format::{FOOTER_LENGTH, KIND_PAGE_INDEX, KIND_VIEW, SECTION_HEADER_LENGTH},
+        section::SectionRecord,
+    },
 };
 
 fn u64_at(bytes: &[u8], offset: usize) -> usize {
@@ -16,13 +19,43 @@ fn put_u64_at(bytes: &mut [u8], offset: usize, value: u64) {
     }
 }
 
-/// Offset and length of the sections for header and page index, from the directory.
+/// Offset and length of the directory.
+pub(crate) fn directory_of(bytes: &[u8]) -> (usize, usize) {
+    let footer = bytes.len() - FOOTER_LENGTH;
+    (u64_at(bytes, footer + 16), u64_at(bytes, footer + 24))
+}
+
+/// The records of the directory.
+pub(crate) fn records_of(bytes: &[u8]) -> Vec<SectionRecord> {
+    let (offset, length) = directory_of(bytes);
+    let body = bytes.get(offset + SECTION_HEADER_LENGTH..offset + length).unwrap_or_default();
+    let mut source = Decoder::new(body);
+    let mut records = Vec::new();
+    while let (Some(kind), Some(flags), Some(offset), Some(length)) =
+        (source.take_u32(), source.take_u32(), source.take_u64(), source.take_u64())
+    {
+        records.push(SectionRecord { kind, flags, offset, length });
+    }
+    records
+}
+
+/// Offset and length of the first section of a kind.
+pub(crate) fn section_of(bytes: &[u8], kind: u32) -> Option<(usize, usize)> {
+    let found = records_of(bytes).into_iter().find(|record| record.kind == kind)?;
+    Some((found.offset as usize, found.length as usize))
+}
+
+/// Offset and length of the sections for header and page index.
 pub(crate) fn sections(bytes: &[u8]) -> [(usize, usize); 2] {
-    let directory = u64_at(bytes, bytes.len() - FOOTER_LENGTH + 16) + SECTION_HEADER_LENGTH;
-    [0, 1].map(|number| {
-        let record = directory + 24 * number;
-        (u64_at(bytes, record + 8), u64_at(bytes, record + 16))
-    })
+    [KIND_VIEW, KIND_PAGE_INDEX].map(|kind| section_of(bytes, kind).unwrap_or((bytes.len(), 0)))
+}
+
+/// Pages of an intact view.
+pub(crate) fn page_count_of(bytes: &[u8]) -> usize {
+    let [header, _] = sections(bytes);
+    let count =
+        bytes.get(header.0 + SECTION_HEADER_LENGTH + 60..).and_then(|bytes| Decoder::new(bytes).take_u32());
+    count.unwrap_or_default() as usize
 }
 
 /// Corrects the checksums of pages, header and page index. Those of pages are corrected only if the page index is as it was

@@ -1,6 +1,6 @@
 //! The content of a view for inspection: its pages, its sizes by what the bytes hold, and its faults.
 
-use std::{path::Path, sync::Arc};
+use std::{ops::Range, path::Path, sync::Arc};
 
 use tamis_vfs::Vfs;
 
@@ -25,9 +25,11 @@ pub(crate) struct PagePlace {
 #[derive(Debug)]
 pub(crate) struct ViewContent {
     pub(crate) pages: Vec<PagePlace>,
-    /// What the bytes of the file hold, and how many they are. All bytes are counted once.
+    /// Bytes by their content. Every byte of the file is counted once.
     pub(crate) sizes: Vec<(&'static str, u64)>,
-    /// Pages that are damaged, which `sizes` counts as "damaged pages".
+    /// Descriptions of the filters, with the numbers of the runs whose keys they have.
+    pub(crate) filters: Vec<(Range<u32>, String)>,
+    /// Pages that are damaged, which `sizes` counts as "damaged pages", and filters.
     pub(crate) faults: Vec<Error>,
 }
 
@@ -75,8 +77,13 @@ impl View {
         if damaged_bytes > 0 {
             sizes.push(("damaged pages", damaged_bytes));
         }
+        let filter_bytes: u64 = self.filters.parts().map(|part| part.bytes.len() as u64).sum();
+        if filter_bytes > 0 {
+            sizes.push(("filters", filter_bytes));
+        }
         let counted: u64 = sizes.iter().map(|(_, bytes)| bytes).sum();
         sizes.push(("header, directory, padding", self.file_bytes() - counted));
-        ViewContent { pages, sizes, faults }
+        faults.extend(self.filter_fault().cloned());
+        ViewContent { pages, sizes, filters: self.filters.designs(), faults }
     }
 }

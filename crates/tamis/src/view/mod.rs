@@ -6,10 +6,11 @@
 //! selectors  0   1  |  1   0  |  0   1         which run has the entry; a@3 and f@2 are old versions
 //! ```
 //!
-//! A view is derived data: the runs have all entries, and a merge of them returns the same. With it a seek reads one key, a step
-//! compares none, and old versions and tombstones are skipped without reading them ([`search`], [`cursor`]). It is built in
-//! one pass ([`build`]), or from the view before and new runs ([`rebuild`]). The rows of the table in `tidy/src/ranks.rs` apply: a view knows tables and
-//! the interface of cursors, not levels, versions or merges.
+//! A view is derived data: the runs have all entries, and a merge of them returns the same ([`check`]). With it a seek reads one key, a
+//! step compares none, old versions and tombstones are skipped without reading them ([`search`], [`cursor`]), and most absent keys
+//! are denied without a read ([`filters`]). It is built in one pass ([`build`]), or from the view before and new runs
+//! ([`rebuild`]). The rows of the table in `tidy/src/ranks.rs` apply: a view knows tables and the interface of cursors, not levels,
+//! versions or merges.
 //!
 //! Stores do not use views yet.
 
@@ -19,6 +20,7 @@ pub(crate) mod check;
 pub(crate) mod checksums;
 pub(crate) mod cursor;
 mod entry_heap;
+mod filters;
 mod format;
 mod index;
 pub(crate) mod inspect;

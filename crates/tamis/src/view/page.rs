@@ -108,9 +108,7 @@ impl PageLayout {
 
     /// Bytes of the parts of a page of this length.
     pub(super) fn part_bytes(&self, length: u64) -> PartBytes {
-        let planes = |bits: u8| {
-            u64::from(self.segment_count) * u64::from(bits) * u64::from(self.plane_bytes)
-        };
+        let planes = |bits: u8| u64::from(self.segment_count) * u64::from(bits) * u64::from(self.plane_bytes);
         let entry_count = u64::from(self.entry_count);
         PartBytes {
             headers: self.planes_start.into(),
@@ -259,6 +257,17 @@ impl<'a> Page<'a> {
     /// A bit for each entry of a segment.
     fn all(&self, segment: usize) -> u64 {
         u64::MAX.checked_shr(64_u32.saturating_sub(self.segment_length(segment) as u32)).unwrap_or_default()
+    }
+
+    /// Whether bits without a meaning are as a writer leaves them: those of the planes behind the last entries of segments, and the
+    /// difference byte of the first entry.
+    pub(super) fn has_clear_ends(&self) -> bool {
+        let plane_count = usize::from(self.layout.selector_bits + self.layout.kind_bits);
+        let is_clear = |segment: usize| {
+            (0..plane_count).all(|plane| self.plane(segment, plane) & !self.all(segment) == 0)
+        };
+        let first = self.byte(self.layout.differences_start as usize);
+        matches!(first, 0 | DIFFERENCE_SAME) && (0..self.layout.segment_count()).all(is_clear)
     }
 
     /// The entries of a segment that are in a run, a bit each.

@@ -5,9 +5,10 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis_filter::Digester;
+use tamis_filter::{Digester, Probe, RangeProbe};
 
 use super::{
+    filters::ViewFilters,
     format::{HEADER_RUN_LENGTH, SEGMENT_SIZES, VIEW_MAGIC},
     index::{PageIndex, PageRecord},
     page::{Page, PageLayout},
@@ -20,13 +21,15 @@ use crate::{
     key::Sequence,
     table::{
         environment::TableEnvironment,
-        format::{KIND_PAGE_INDEX, KIND_VIEW},
+        format::{KIND_FILTER, KIND_PAGE_INDEX, KIND_VIEW, KIND_VIEW_FILTER_RUNS, SECTION_PASSABLE},
         section::{SectionBytes, SectionRecord, Source},
     },
 };
 
 /// The greatest kind of section that this version knows.
-const KIND_LAST: u32 = KIND_PAGE_INDEX;
+const KIND_LAST: u32 = KIND_VIEW_FILTER_RUNS;
+/// The kinds of sections that views have.
+const KINDS: [u32; 4] = [KIND_FILTER, KIND_VIEW, KIND_PAGE_INDEX, KIND_VIEW_FILTER_RUNS];
 
 /// The decoded header.
 #[derive(Debug)]
@@ -75,12 +78,18 @@ pub(crate) struct View {
     pages: SectionBytes,
     digester: Digester,
     largest_sequence: Sequence,
+    pub(super) filters: ViewFilters,
+    /// Why there are no filters, if there could be.
+    filter_fault: Option<Error>,
 }
 
 impl View {
     /// Opens view `number` of the environment's folder.
     pub(crate) fn open(environment: &TableEnvironment, number: u64) -> Result<Arc<Self>> {
         let view = Self::open_source(environment.open_file(FileName::View(number))?)?;
+        if let Some(fault) = &view.filter_fault {
+            environment.report_filter(view.path(), fault.to_string());
+        }
         if view.header.options.owner.number == number {
             return Ok(Arc::new(view));
         }
@@ -97,6 +106,12 @@ impl View {
     /// Opens header and page index; the pages are not verified.
     pub(super) fn open_parts(source: Source) -> Result<Self> {
         let records = source.directory(VIEW_MAGIC, KIND_LAST)?.records;
+        let is_unknown =
+            |record: &&SectionRecord| record.flags & SECTION_PASSABLE == 0 && !KINDS.contains(&record.kind);
+        if let Some(SectionRecord { kind, .. }) = records.iter().find(is_unknown) {
+            let file = source.path.to_path_buf();
+            return Err(Error::UnknownFormat { file, found: *kind, known: KIND_LAST });
+        }
         let find = |kind: u32| {
             records.iter().find(|record| record.kind == kind).copied().ok_or_else(|| {
                 let expected = format!("a section of kind {kind}");
@@ -122,7 +137,11 @@ impl View {
         let pages = source.bytes(0, header_record.offset)?;
         let digester = Digester::new(header.options.digest_seed);
         let largest_sequence = header.runs.iter().map(|run| run.largest_sequence).max().unwrap_or_default();
-        Ok(Self { source, header, index, pages, digester, largest_sequence })
+        let (filters, filter_fault) = match ViewFilters::open(&source, &records, header.runs.len()) {
+            Ok(filters) => (filters, None),
+            Err(error) => (ViewFilters::default(), Some(error)),
+        };
+        Ok(Self { source, header, index, pages, digester, largest_sequence, filters, filter_fault })
     }
 
     /// Compares the checksum of a page and its counts with the page index, and returns the keys that begin in it.
@@ -136,7 +155,7 @@ impl View {
         let entry_count = page.layout.entry_count();
         let counts = (entry_count as u64, page.live_before(entry_count) as u64);
         let record = self.record(number);
-        if counts != (record.entry_count, record.live_count) {
+        if counts != (record.entry_count, record.live_count) || !page.has_clear_ends() {
             return Err(self.malformed(number));
         }
         Ok(page.key_count())
@@ -248,6 +267,32 @@ impl View {
         self.largest_sequence
     }
 
+    pub(super) const fn filter_fault(&self) -> Option<&Error> {
+        self.filter_fault.as_ref()
+    }
+
+    /// The digest function of tags and filters.
+    pub(super) const fn digester(&self) -> &Digester {
+        &self.digester
+    }
+
+    /// Whether the view has filters that can be used.
+    pub(crate) const fn has_filter(&self) -> bool {
+        !self.filters.is_empty()
+    }
+
+    /// Whether a run may have a key of the range, by the filters alone; `false` is certain.
+    pub(crate) fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
+        self.filters.may_contain_range(probe)
+    }
+
+    /// Whether the tag of an entry and the filters admit a key.
+    pub(super) fn admits(&self, tag: u16, probe: &Probe<'_>) -> bool {
+        let tag_bytes = self.header.options.tag_bytes;
+        let has_tag = tag_bytes == 0 || tag == tag_of(probe.digest(self.digester.seed()), tag_bytes);
+        has_tag && (self.filters.is_empty() || self.filters.may_contain(probe))
+    }
+
     /// The tag of a key.
     pub(super) fn tag(&self, key: &[u8]) -> u16 {
         tag(&self.digester, self.header.options.tag_bytes, key)
@@ -256,9 +301,9 @@ impl View {
 
 /// The tag of a key: the low bits of its digest.
 pub(super) fn tag(digester: &Digester, tag_bytes: u8, key: &[u8]) -> u16 {
-    match tag_bytes {
-        0 => 0,
-        1 => digester.digest(key) as u16 & 0xFF,
-        _ => digester.digest(key) as u16,
-    }
+    if tag_bytes == 0 { 0 } else { tag_of(digester.digest(key), tag_bytes) }
+}
+
+const fn tag_of(digest: u64, tag_bytes: u8) -> u16 {
+    if tag_bytes == 1 { digest as u16 & 0xFF } else { digest as u16 }
 }

@@ -22,15 +22,16 @@ use super::{
     build::{head_of, summarize},
     cursor::ViewCursor,
     entry_heap::EntryHeap,
+    filters::{FilterPart, GroupBuilder},
     format::kind_of,
     key_bits::{difference, infix},
     reader::View,
-    run::OrdinalRun,
+    run::{OrdinalRun, are_sequences_disjoint, for_builder},
     search::Place,
     size::ViewCounts,
     writer::{KeyHead, ViewOptions, ViewOwner, ViewWriter},
 };
-use crate::{cursor::Cursor, error::Result, key::Kind};
+use crate::{coding::length_u32, cursor::Cursor, error::Result, key::Kind, table::filter_plan::FilterPlan};
 
 /// Result of a rebuild.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,10 +52,12 @@ struct Rebuild<'a, R: OrdinalRun> {
     /// The last page was copied, and nothing was written since.
     is_after_copy: bool,
     copied_pages: u64,
+    /// The filters of the new keys.
+    group: GroupBuilder,
 }
 
 /// Writes the view of the runs of `old`, with the numbers that they have there, and of new runs with these ids. The parameters are those
-/// of the old view.
+/// of the old view. The view has no filters.
 ///
 /// # Errors
 /// As [`super::build::build_view`]; runs that are not those of the old view.
@@ -65,24 +68,46 @@ pub(crate) fn rebuild_view<R: OrdinalRun>(
     new_runs: &[(u64, R)],
     sink: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<Rebuilt> {
+    rebuild_view_with_filters(owner, old, old_runs, new_runs, None, sink).map(|(rebuilt, _)| rebuilt)
+}
+
+/// As [`rebuild_view`]. With a plan, the filters of the old view are copied, and the plan's are built over the keys of the new runs. An
+/// old view without filters gives one without filters: there are none for its keys. Also returns why filters were not built.
+pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
+    owner: ViewOwner,
+    old: &Arc<View>,
+    old_runs: &Arc<[R]>,
+    new_runs: &[(u64, R)],
+    plan: Option<&FilterPlan>,
+    sink: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<(Rebuilt, Vec<String>)> {
     let options = ViewOptions { owner, ..*old.options() };
     let mut summaries = old.runs().to_vec();
     summaries.extend(new_runs.iter().map(|(id, run)| summarize(*id, run)));
+    // Then no sequence number is compared: new entries are before old ones.
+    let are_disjoint =
+        are_sequences_disjoint(Some(old.largest_sequence()), new_runs.iter().map(|(_, run)| run));
+    let new_sources: Vec<R> = new_runs.iter().map(|(_, run)| run.clone()).collect();
+    let run_count = old_runs.len() + new_runs.len();
+    let new_sources = for_builder(&new_sources, run_count, are_disjoint);
+    let old_sources: Arc<[R]> = for_builder(old_runs, run_count, are_disjoint).into();
     let mut rebuild = Rebuild {
         view: Arc::clone(old),
         digester: Digester::new(options.digest_seed),
         writer: ViewWriter::new(options, summaries, sink)?,
-        old: ViewCursor::new(old, old_runs)?,
+        old: ViewCursor::new(old, &old_sources)?,
         last_new: None,
         is_after_copy: true,
         copied_pages: 0,
+        group: GroupBuilder::new(plan.filter(|_| !old.filters.is_empty()), options.digest_seed),
     };
     rebuild.old.move_to(old.start_of(0)?);
     let cursors =
-        new_runs.iter().enumerate().map(|(number, (_, run))| (old_runs.len() + number, run.cursor()));
+        new_sources.iter().enumerate().map(|(number, run)| (old_runs.len() + number, run.cursor_once()));
     let mut entries = EntryHeap::new(cursors)?;
     while let Some((_, cursor)) = entries.peek() {
         let key = cursor.key().to_vec();
+        rebuild.group.add(&key);
         let (place, is_equal) = rebuild.old.find(&key)?;
         rebuild.copy_until(&place)?;
         if is_equal {
@@ -92,8 +117,16 @@ pub(crate) fn rebuild_view<R: OrdinalRun>(
         }
     }
     rebuild.copy_until(&old.end())?;
-    let counts = rebuild.writer.finish()?;
-    Ok(Rebuilt { counts, copied_pages: rebuild.copied_pages })
+    let (new_filters, refusals) = rebuild.group.finish();
+    let runs = length_u32(old_runs.len())..length_u32(run_count);
+    let mut parts: Vec<FilterPart<'_>> = Vec::new();
+    let has_all_keys = !new_filters.is_empty();
+    if has_all_keys {
+        parts.extend(old.filters.parts());
+        parts.extend(new_filters.iter().map(|bytes| FilterPart { runs: runs.clone(), bytes }));
+    }
+    let counts = rebuild.writer.finish(&parts)?;
+    Ok((Rebuilt { counts, copied_pages: rebuild.copied_pages }, refusals))
 }
 
 impl<R: OrdinalRun> Rebuild<'_, R> {

@@ -2,6 +2,9 @@
 //!
 //! Contract: the entries of a run are numbered from 0 in entry order and never change. `seek_ordinal` reads the block of the entry,
 //! `next` and `prev` one when they leave a block. A cursor that is not moved reads nothing.
+//!
+//! Builders need keys and kinds only. If the sequence numbers of runs do not overlap, one number per run orders the entries of a
+//! key, and builders read the key columns of tables instead of their blocks ([`OrdinalRun::keys_only`]).
 
 use std::sync::Arc;
 
@@ -10,7 +13,11 @@ use crate::{
     error::Result,
     key::{Kind, Sequence},
     slice::Slice,
-    table::{cursor::TableCursor, reader::TableReader},
+    table::{
+        cursor::TableCursor,
+        key_column::{KeyColumn, KeyColumnKeys},
+        reader::TableReader,
+    },
 };
 
 /// A cursor that also moves to entries by ordinal.
@@ -20,22 +27,66 @@ pub(crate) trait OrdinalCursor: Cursor {
 }
 
 /// A run of a view. See the head of this file.
-pub(crate) trait OrdinalRun: Send + Sync {
+pub(crate) trait OrdinalRun: Clone + Send + Sync {
     type Cursor: OrdinalCursor;
 
     fn entry_count(&self) -> u64;
     /// The largest sequence number, known without a read.
     fn largest_sequence(&self) -> Sequence;
+    /// The smallest sequence number, known without a read.
+    fn smallest_sequence(&self) -> Sequence;
     /// A cursor that is not valid; reads nothing.
     fn cursor(&self) -> Self::Cursor;
+    /// As [`OrdinalRun::cursor`], for a job that reads all entries once, in order.
+    fn cursor_once(&self) -> Self::Cursor {
+        self.cursor()
+    }
+    /// The run for a reader that needs no values, and for which all entries of the run may have its largest sequence number. Its
+    /// cursors hold at most `memory` bytes, or a block.
+    fn keys_only(&self, _memory: u64) -> Self {
+        self.clone()
+    }
+}
+
+/// Memory for the key columns that a builder reads at the same time.
+const KEY_COLUMN_MEMORY: u64 = 48 << 20;
+
+/// Whether the sequence numbers of all runs with entries are above `floor` and do not overlap.
+pub(super) fn are_sequences_disjoint<'a, R: OrdinalRun + 'a>(
+    floor: Option<Sequence>,
+    runs: impl Iterator<Item = &'a R>,
+) -> bool {
+    let spans = runs.filter(|run| run.entry_count() > 0);
+    let mut spans: Vec<_> = spans.map(|run| (run.smallest_sequence(), run.largest_sequence())).collect();
+    spans.sort_unstable();
+    let is_above = |(smallest, _): &(Sequence, Sequence)| floor.is_none_or(|floor| *smallest > floor);
+    spans.first().is_none_or(is_above) && spans.is_sorted_by(|before, after| before.1 < after.0)
+}
+
+/// Runs for a builder that needs no values. `are_disjoint`: no sequence number decides.
+pub(super) fn for_builder<R: OrdinalRun>(runs: &[R], run_count: usize, are_disjoint: bool) -> Vec<R> {
+    let memory = KEY_COLUMN_MEMORY / (run_count as u64).max(1);
+    runs.iter().map(|run| if are_disjoint { run.keys_only(memory) } else { run.clone() }).collect()
+}
+
+/// The parts of a table that cursors read.
+#[derive(Debug, Clone, Copy)]
+enum Reading {
+    /// Blocks, which are cached.
+    Blocks,
+    /// Blocks in order, which are not cached.
+    BlocksOnce,
+    /// Key columns that take at most this much memory; blocks of other tables. All entries have this sequence number.
+    Keys { memory: u64, sequence: Sequence },
 }
 
 /// The tables of a run in key order, with cumulative entry counts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct TableRun {
     tables: Arc<[Arc<TableReader>]>,
     /// Entries before each table, and all entries.
     entries_before: Arc<[u64]>,
+    reading: Reading,
 }
 
 impl TableRun {
@@ -46,7 +97,7 @@ impl TableRun {
             count += table.properties().summary.entry_count;
             entries_before.push(count);
         }
-        Self { tables: tables.into(), entries_before: entries_before.into() }
+        Self { tables: tables.into(), entries_before: entries_before.into(), reading: Reading::Blocks }
     }
 }
 
@@ -66,14 +117,73 @@ impl OrdinalRun for TableRun {
         self.tables.iter().map(|table| table.properties().summary.largest_sequence).max().unwrap_or_default()
     }
 
+    fn smallest_sequence(&self) -> Sequence {
+        self.tables.iter().map(|table| table.properties().summary.smallest_sequence).min().unwrap_or_default()
+    }
+
     fn cursor(&self) -> TableRunCursor {
+        self.cursor_reading(self.reading)
+    }
+
+    fn cursor_once(&self) -> TableRunCursor {
+        match self.reading {
+            Reading::Blocks => self.cursor_reading(Reading::BlocksOnce),
+            other => self.cursor_reading(other),
+        }
+    }
+
+    fn keys_only(&self, memory: u64) -> Self {
+        let sequence = self.largest_sequence();
+        Self { reading: Reading::Keys { memory, sequence }, ..self.clone() }
+    }
+}
+
+impl TableRun {
+    fn cursor_reading(&self, reading: Reading) -> TableRunCursor {
         TableRunCursor {
             tables: Arc::clone(&self.tables),
             entries_before: Arc::clone(&self.entries_before),
+            reading,
             table: 0,
             open: None,
         }
     }
+}
+
+/// The keys of a table by number, from its key column.
+#[derive(Debug)]
+struct KeyCursor {
+    table: Arc<TableReader>,
+    keys: KeyColumnKeys<KeyColumn>,
+    number: u64,
+    kind: Kind,
+    sequence: Sequence,
+    is_valid: bool,
+}
+
+impl KeyCursor {
+    fn seek_number(&mut self, number: u64) -> Result<()> {
+        self.is_valid = false;
+        self.keys.seek(number as usize);
+        let Some(found) = self.keys.advance() else { return Ok(()) };
+        let kind = found.and_then(|(_, kind)| Kind::from_block_byte(kind));
+        self.kind = kind.ok_or_else(|| self.table.key_column_error())?;
+        self.number = number;
+        self.is_valid = true;
+        Ok(())
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.is_valid = false;
+        self.number.checked_sub(1).map_or(Ok(()), |before| self.seek_number(before))
+    }
+}
+
+/// A cursor in one table.
+#[derive(Debug)]
+enum Open {
+    Entries(Box<TableCursor>),
+    Keys(Box<KeyCursor>),
 }
 
 /// A cursor over the tables of a run. Tables are disjoint: a move past the end of one continues in the next.
@@ -81,19 +191,72 @@ impl OrdinalRun for TableRun {
 pub(crate) struct TableRunCursor {
     tables: Arc<[Arc<TableReader>]>,
     entries_before: Arc<[u64]>,
+    reading: Reading,
     table: usize,
-    open: Option<TableCursor>,
+    open: Option<Open>,
 }
 
 impl TableRunCursor {
-    /// The cursor in a table; `None` past the last table.
-    fn at_table(&mut self, number: usize) -> Option<&mut TableCursor> {
-        let table = self.tables.get(number)?;
-        let cursor = self.open.get_or_insert_with(|| table.cursor());
-        // Without effect for the table that it is in.
-        cursor.change_table(table);
+    /// Opens the key column of a table, if the cursor may read it.
+    fn open_keys(&self, table: &Arc<TableReader>) -> Result<Option<KeyCursor>> {
+        let Reading::Keys { memory, sequence } = self.reading else { return Ok(None) };
+        if table.key_column_memory().is_none_or(|bytes| bytes > memory) {
+            return Ok(None);
+        }
+        let keys = |column: KeyColumn| KeyCursor {
+            table: Arc::clone(table),
+            keys: column.into_keys(),
+            number: 0,
+            kind: Kind::Put,
+            sequence,
+            is_valid: false,
+        };
+        Ok(table.key_column()?.map(keys))
+    }
+
+    /// Opens a table; `false` past the last one.
+    fn open_table(&mut self, number: usize) -> Result<bool> {
+        let Some(table) = self.tables.get(number).cloned() else { return Ok(false) };
+        match &mut self.open {
+            Some(Open::Keys(_)) if self.table == number => return Ok(true),
+            Some(Open::Entries(cursor)) if !matches!(self.reading, Reading::Keys { .. }) => {
+                // Without effect for the table that it is in.
+                cursor.change_table(&table);
+                self.table = number;
+                return Ok(true);
+            }
+            Some(Open::Entries(_)) if self.table == number => return Ok(true),
+            _ => {}
+        }
+        // The column of the table before is not held while the next one is read.
+        self.open = None;
+        self.open = Some(match self.open_keys(&table)? {
+            Some(keys) => Open::Keys(Box::new(keys)),
+            None if matches!(self.reading, Reading::BlocksOnce) => {
+                Open::Entries(Box::new(table.cursor_once()))
+            }
+            None => Open::Entries(Box::new(table.cursor())),
+        });
         self.table = number;
-        Some(cursor)
+        Ok(true)
+    }
+
+    /// Makes it a cursor that reads blocks, for seeks to keys.
+    fn read_blocks(&mut self) {
+        if let Reading::Keys { .. } = self.reading {
+            self.reading = Reading::Blocks;
+            self.open = None;
+        }
+    }
+
+    /// The cursor in the blocks of a table; `None` past the last table.
+    fn entries_of(&mut self, number: usize) -> Result<Option<&mut TableCursor>> {
+        self.read_blocks();
+        self.open_table(number)?;
+        Ok(match &mut self.open {
+            Some(Open::Entries(cursor)) if number < self.tables.len() => Some(cursor),
+            _ => None,
+        })
     }
 
     /// Leaves the cursor not valid.
@@ -101,13 +264,22 @@ impl TableRunCursor {
         self.open = None;
     }
 
+    /// Moves to the n-th entry of the open table.
+    fn seek_number(&mut self, number: u64) -> Result<()> {
+        match &mut self.open {
+            Some(Open::Entries(cursor)) => cursor.seek_number(number),
+            Some(Open::Keys(cursor)) => cursor.seek_number(number),
+            None => Ok(()),
+        }
+    }
+
     /// Moves to the first entry of the next tables, if the cursor ended in its table.
     fn settle_forward(&mut self) -> Result<()> {
         while !self.is_valid() {
-            match self.at_table(self.table + 1) {
-                Some(cursor) => cursor.seek_first()?,
-                None => return Ok(()),
+            if !self.open_table(self.table + 1)? {
+                return Ok(());
             }
+            self.seek_number(0)?;
         }
         Ok(())
     }
@@ -115,10 +287,9 @@ impl TableRunCursor {
     fn settle_backward(&mut self) -> Result<()> {
         while !self.is_valid() {
             let Some(before) = self.table.checked_sub(1) else { return Ok(()) };
-            match self.at_table(before) {
-                Some(cursor) => cursor.seek_last()?,
-                None => return Ok(()),
-            }
+            self.open_table(before)?;
+            let count = self.tables.get(before).map_or(0, |table| table.properties().summary.entry_count);
+            self.seek_number(count.saturating_sub(1))?;
         }
         Ok(())
     }
@@ -128,13 +299,11 @@ impl OrdinalCursor for TableRunCursor {
     fn seek_ordinal(&mut self, ordinal: u64) -> Result<()> {
         let number = table_of(&self.entries_before, ordinal);
         let before = self.entries_before.get(number).copied().unwrap_or_default();
-        match self.at_table(number) {
-            Some(cursor) => cursor.seek_number(ordinal - before),
-            None => {
-                self.end();
-                Ok(())
-            }
+        if self.open_table(number)? {
+            return self.seek_number(ordinal - before);
         }
+        self.end();
+        Ok(())
     }
 }
 
@@ -153,7 +322,7 @@ impl Cursor for TableRunCursor {
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
         let is_before = |table: &Arc<TableReader>| table.properties().summary.largest_key.as_slice() < key;
         let number = self.tables.partition_point(is_before);
-        match self.at_table(number) {
+        match self.entries_of(number)? {
             Some(cursor) => cursor.seek(key, sequence)?,
             None => {
                 self.end();
@@ -168,52 +337,78 @@ impl Cursor for TableRunCursor {
             let smallest = table.properties().summary.smallest_key.as_slice();
             smallest < key || is_inclusive && smallest == key
         };
-        let number = self.tables.partition_point(is_before);
-        match number.checked_sub(1).and_then(|number| self.at_table(number)) {
-            Some(cursor) => cursor.seek_for_prev(key, is_inclusive)?,
-            None => {
-                self.end();
-                return Ok(());
-            }
+        let Some(number) = self.tables.partition_point(is_before).checked_sub(1) else {
+            self.end();
+            return Ok(());
+        };
+        if let Some(cursor) = self.entries_of(number)? {
+            cursor.seek_for_prev(key, is_inclusive)?;
         }
         self.settle_backward()
     }
 
     fn next(&mut self) -> Result<()> {
-        if let Some(cursor) = &mut self.open {
-            cursor.next()?;
+        match &mut self.open {
+            Some(Open::Entries(cursor)) => cursor.next()?,
+            Some(Open::Keys(cursor)) => cursor.seek_number(cursor.number + 1)?,
+            None => {}
         }
         self.settle_forward()
     }
 
     fn prev(&mut self) -> Result<()> {
-        if let Some(cursor) = &mut self.open {
-            cursor.prev()?;
+        match &mut self.open {
+            Some(Open::Entries(cursor)) => cursor.prev()?,
+            Some(Open::Keys(cursor)) => cursor.prev()?,
+            None => {}
         }
         self.settle_backward()
     }
 
     fn is_valid(&self) -> bool {
-        self.open.as_ref().is_some_and(Cursor::is_valid)
+        match &self.open {
+            Some(Open::Entries(cursor)) => cursor.is_valid(),
+            Some(Open::Keys(cursor)) => cursor.is_valid,
+            None => false,
+        }
     }
 
     fn key(&self) -> &[u8] {
-        self.open.as_ref().map_or(&[], |cursor| cursor.key())
+        match &self.open {
+            Some(Open::Entries(cursor)) => cursor.key(),
+            Some(Open::Keys(cursor)) => cursor.keys.key(),
+            None => &[],
+        }
     }
 
     fn sequence(&self) -> Sequence {
-        self.open.as_ref().map_or(0, Cursor::sequence)
+        match (&self.open, self.reading) {
+            (Some(Open::Keys(cursor)), _) => cursor.sequence,
+            (_, Reading::Keys { sequence, .. }) => sequence,
+            (Some(Open::Entries(cursor)), _) => cursor.sequence(),
+            (None, _) => 0,
+        }
     }
 
     fn kind(&self) -> Kind {
-        self.open.as_ref().map_or(Kind::Put, Cursor::kind)
+        match &self.open {
+            Some(Open::Entries(cursor)) => cursor.kind(),
+            Some(Open::Keys(cursor)) => cursor.kind,
+            None => Kind::Put,
+        }
     }
 
     fn value(&self) -> &[u8] {
-        self.open.as_ref().map_or(&[], |cursor| cursor.value())
+        match &self.open {
+            Some(Open::Entries(cursor)) => cursor.value(),
+            _ => &[],
+        }
     }
 
     fn value_slice(&self) -> Slice {
-        self.open.as_ref().map_or_else(|| Slice::from([].as_slice()), Cursor::value_slice)
+        match &self.open {
+            Some(Open::Entries(cursor)) => cursor.value_slice(),
+            _ => Slice::from([].as_slice()),
+        }
     }
 }

@@ -6,6 +6,8 @@
 
 use std::{ops::Bound, sync::Arc};
 
+use tamis_filter::{KeyRange, Probe, RangeProbe};
+
 use super::{
     cursor::ViewCursor,
     reader::View,
@@ -138,12 +140,19 @@ impl<R: OrdinalRun> ViewScan<R> {
     }
 
     /// The visible version of a key, tombstones included. The scan is not valid afterwards. An absent key is mostly denied without a
-    /// read: by differences and infixes, or by its tag.
+    /// read: by differences and infixes, by its tag, or by the filters.
     pub(crate) fn get(&mut self, key: &[u8]) -> Result<Option<Found>> {
+        let view = Arc::clone(self.view());
+        self.get_probe(&Probe::new(key, view.digester()))
+    }
+
+    /// As [`ViewScan::get`], with a probe that other filters use, too.
+    pub(crate) fn get_probe(&mut self, probe: &Probe<'_>) -> Result<Option<Found>> {
+        let key = probe.key();
         let view = Arc::clone(self.view());
         let near = self.cursor.place().page;
         let Located::Candidate(place) = view.locate(near, key)? else { return Ok(None) };
-        if view.page(place.page, place.layout).tag(place.entry()) != view.tag(key) {
+        if !view.admits(view.page(place.page, place.layout).tag(place.entry()), probe) {
             return Ok(None);
         }
         self.cursor.move_to(place);
@@ -167,10 +176,15 @@ impl<R: OrdinalRun> ViewScan<R> {
             return Ok(true);
         }
         let view = self.view();
-        let Located::Above(first) = view.locate(self.cursor.place().page, lower)? else { return Ok(false) };
-        let Located::Above(end) = view.locate(first.page, upper)? else { return Ok(false) };
-        let is_empty = view.number_of(&first) == view.number_of(&end);
-        Ok(is_empty || self.sees_newest() && view.live_before(&first) == view.live_before(&end))
+        if let Located::Above(first) = view.locate(self.cursor.place().page, lower)?
+            && let Located::Above(end) = view.locate(first.page, upper)?
+        {
+            let is_empty = view.number_of(&first) == view.number_of(&end);
+            return Ok(is_empty || self.sees_newest() && view.live_before(&first) == view.live_before(&end));
+        }
+        // The end of the range is a candidate: only a key could decide, or a filter.
+        let range = KeyRange::closed(lower, upper);
+        Ok(view.has_filter() && !view.may_contain_range(&RangeProbe::new(range, view.digester())))
     }
 
     /// The place of the first key within a lower bound, or behind an upper bound.

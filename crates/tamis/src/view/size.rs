@@ -23,6 +23,9 @@ pub(crate) struct ViewCounts {
     pub(super) separator_bytes: u64,
     /// Bytes of all pages.
     pub(super) page_bytes: u64,
+    pub(super) filter_section_count: u64,
+    /// Bytes of the filter sections, with their headers and padding.
+    pub(super) filter_bytes: u64,
 }
 
 /// The input of [`ViewCounts::expected`].
@@ -75,7 +78,22 @@ impl ViewCounts {
             page_count,
             separator_bytes: page_count * (bytes_for(page_count) + 1),
             page_bytes: headers + page_bytes(format, estimate.entry_count, segment_count, cost),
+            ..Self::default()
         }
+    }
+
+    /// Adds a filter with this many bits for each key of a view that is not built yet, or for each key of the new runs of a
+    /// rebuild.
+    pub(crate) fn with_filter(mut self, key_count: u64, bits_per_key: f64) -> Self {
+        self.add_filter_section((key_count as f64 * bits_per_key / 8.0) as u64);
+        self.add_filter_section(8);
+        self
+    }
+
+    /// Adds a section with a body of this length.
+    pub(super) const fn add_filter_section(&mut self, body: u64) {
+        self.filter_section_count += 1;
+        self.filter_bytes += (SECTION_HEADER_LENGTH as u64 + body).next_multiple_of(SECTION_ALIGNMENT as u64);
     }
 
     /// Bytes of the file.
@@ -84,8 +102,8 @@ impl ViewCounts {
         let align = |bytes: u64| bytes.next_multiple_of(SECTION_ALIGNMENT as u64);
         let header = section(HEADER_LENGTH as u64 + HEADER_RUN_LENGTH as u64 * self.run_count);
         let index = section(index_bytes(self.page_count, self.run_count, self.separator_bytes));
-        let directory = section(2 * DIRECTORY_RECORD_LENGTH as u64);
-        let sections = align(align(align(self.page_bytes) + header) + index) + directory;
+        let directory = section((2 + self.filter_section_count) * DIRECTORY_RECORD_LENGTH as u64);
+        let sections = align(align(align(self.page_bytes) + header) + index) + self.filter_bytes + directory;
         (sections + FOOTER_LENGTH as u64).next_multiple_of(FILE_ALIGNMENT as u64)
     }
 }

@@ -29,7 +29,9 @@ use crate::{
 
 mod check;
 mod damage;
+mod filters;
 mod golden;
+mod limits;
 mod model;
 mod reads;
 mod rebuild;

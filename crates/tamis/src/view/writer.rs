@@ -11,6 +11,7 @@
 //! Memory: two pages of segments with their first keys, and the page index.
 
 use super::{
+    filters::{FilterPart, encode_filter_runs},
     format::{
         HEADER_LENGTH, HEADER_RUN_LENGTH, RUN_COUNT_MAX, SAME_KEY, SEGMENT_SIZES, VERSION, VIEW_MAGIC,
         kind_number, segments_per_page, selector_bits,
@@ -24,8 +25,11 @@ use crate::{
     error::{Error, Result},
     key::{Kind, Sequence},
     table::{
-        format::{KIND_PAGE_INDEX, KIND_VIEW, SECTION_ALIGNMENT},
-        section::{put_directory_and_footer, put_section},
+        format::{
+            KIND_FILTER, KIND_PAGE_INDEX, KIND_VIEW, KIND_VIEW_FILTER_RUNS, SECTION_ALIGNMENT,
+            SECTION_PASSABLE,
+        },
+        section::{SectionRecord, put_directory_and_footer, put_section},
     },
 };
 
@@ -352,8 +356,28 @@ impl<'a> ViewWriter<'a> {
         body
     }
 
+    fn put_filters(
+        &mut self,
+        filters: &[FilterPart<'_>],
+        records: &mut Vec<SectionRecord>,
+        counts: &mut ViewCounts,
+    ) -> Result<()> {
+        if filters.is_empty() {
+            return Ok(());
+        }
+        let runs = encode_filter_runs(filters);
+        let sections = filters.iter().map(|part| (KIND_FILTER, part.bytes));
+        for (kind, body) in sections.chain([(KIND_VIEW_FILTER_RUNS, runs.as_slice())]) {
+            let offset = self.align();
+            records.push(put_section(&mut self.buffer, offset, kind, SECTION_PASSABLE, body));
+            counts.add_filter_section(body.len() as u64);
+            self.flush_buffer()?;
+        }
+        Ok(())
+    }
+
     /// Writes the rest of the view. Refuses runs that did not have the entries that their summaries say.
-    pub(super) fn finish(mut self) -> Result<ViewCounts> {
+    pub(super) fn finish(mut self, filters: &[FilterPart<'_>]) -> Result<ViewCounts> {
         self.write_rest()?;
         let refused = |got: String, expected: &str| Error::InvalidArgument {
             what: "runs of a sorted view",
@@ -370,13 +394,14 @@ impl<'a> ViewWriter<'a> {
             let got = format!("{} bytes of separators", self.index.separator_bytes());
             refused(got, "use runs whose keys share fewer bytes, or fewer entries")
         })?;
-        let counts = ViewCounts {
+        let mut counts = ViewCounts {
             run_count: self.runs.len() as u64,
             entry_count: self.runs.iter().map(|run| run.entry_count).sum(),
             page_count: self.index.page_count() as u64,
             separator_bytes: index.len() as u64
                 - super::index::index_bytes(self.index.page_count() as u64, self.runs.len() as u64, 0),
             page_bytes: self.page_bytes,
+            ..ViewCounts::default()
         };
         let header = self.header(searched);
         let mut records = Vec::new();
@@ -384,6 +409,7 @@ impl<'a> ViewWriter<'a> {
             let offset = self.align();
             records.push(put_section(&mut self.buffer, offset, kind, 0, &body));
         }
+        self.put_filters(filters, &mut records, &mut counts)?;
         let offset = self.align();
         put_directory_and_footer(&mut self.buffer, offset, VIEW_MAGIC, VERSION, &records);
         let length = self.written + self.buffer.len() as u64;

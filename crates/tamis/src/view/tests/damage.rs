@@ -5,7 +5,7 @@ use crate::{
     table::format::SECTION_HEADER_LENGTH,
     view::{
         check::check_view,
-        checksums::{correct_checksums, sections},
+        checksums::{correct_checksums, page_count_of, sections},
     },
 };
 
@@ -38,7 +38,7 @@ fn wrong_bytes_with_right_checksums_do_not_panic() {
     let runs = distribute(&mut random, 5, keys.into_iter());
     let sample = Sample::new(ViewOptions { tag_bytes: 1, segment_size: 16, ..options() }, runs);
     let (bytes, _) = build(*sample.view.options(), &sample.runs).unwrap();
-    let page_count = sample.view.page_count();
+    let page_count = page_count_of(&bytes);
     let [header, index] = sections(&bytes);
     let mut opened = 0;
     for round in 0..3_000 {

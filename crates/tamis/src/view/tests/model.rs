@@ -39,6 +39,16 @@ pub(super) fn target(sample: &Sample, random: &mut Random) -> (Vec<u8>, Sequence
     (key, SEQUENCE_MAX)
 }
 
+/// A key near those of the sample, without a sequence number.
+pub(super) fn hostile_target(sample: &Sample, random: &mut Random) -> Vec<u8> {
+    loop {
+        let (key, _) = target(sample, random);
+        if !key.is_empty() {
+            return key;
+        }
+    }
+}
+
 fn check_seeks(sample: &Sample, mode: SearchMode, random: &mut Random, count: usize) {
     let mut cursor = sample.cursor().with_mode(mode);
     for _ in 0..count {

@@ -1,0 +1,202 @@
+//! Filters of views: absent keys and empty ranges are denied without a read, and no answer changes.
+
+use super::{
+    model::{check, hostile_target, with_segments},
+    *,
+};
+use crate::{
+    options::TableFilter,
+    table::filter_plan::{ChoiceInput, FilterPlan},
+    view::{
+        build::build_view_with_filters, check::check_view, checksums::section_of,
+        rebuild::rebuild_view_with_filters,
+    },
+};
+
+const PLANS: [&str; 6] =
+    ["blocked-bloom@12", "bloom@12", "surf-mixed:hash=4,real=4@24", "proteus@14", "rosetta@16", "grafite@14"];
+
+fn given(names: &[&str]) -> FilterPlan {
+    FilterPlan::given(names.iter().map(|name| name.parse::<TableFilter>().unwrap()).collect())
+}
+
+/// A sample with filters, and its file.
+fn filtered(options: ViewOptions, runs: Vec<Vec<Entry>>, plan: &FilterPlan) -> (Sample, Vec<u8>) {
+    let runs: Vec<MemoryRun> = runs.into_iter().map(MemoryRun::new).collect();
+    let named: Vec<_> = (100..).zip(runs.iter().cloned()).collect();
+    let mut bytes = Vec::new();
+    let (counts, refusals) = build_view_with_filters(options, &named, Some(plan), &mut |part| {
+        bytes.extend_from_slice(part);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(refusals, Vec::<String>::new());
+    (Sample::of(runs, &bytes, counts), bytes)
+}
+
+fn assert_sound(sample: &Sample) {
+    let faults = check_view(&sample.view, &sample.runs).unwrap();
+    assert!(faults.is_empty(), "{faults:?}");
+}
+
+#[test]
+fn filters_of_any_family_change_no_answer() {
+    for names in [["blocked-bloom@12", "surf-mixed:hash=4,real=4@64"], ["proteus@14", "grafite@14"]] {
+        for (number, run_count) in [(0, 1), (40, 3), (2_000, 5)] {
+            let mut random = Random(run_count as u64);
+            let keys: Vec<_> = (0..number).map(|_| hostile_key(&mut random)).collect();
+            let runs = distribute(&mut random, run_count, keys.into_iter());
+            let (sample, _) = filtered(with_segments(32), runs, &given(&names));
+            assert_eq!(sample.view.has_filter(), number > 0);
+            assert_sound(&sample);
+            check(&sample, &mut random, 60);
+            let mut scan = sample.scan(SEQUENCE_MAX);
+            for _ in 0..400 {
+                let key = hostile_target(&sample, &mut random);
+                let expected = sample.entries.iter().find(|entry| entry.0 == key).map(|entry| entry.1);
+                assert_eq!(scan.get(&key).unwrap().map(|found| found.sequence), expected);
+                let upper = [key.as_slice(), &[0xFF]].concat();
+                let is_empty = !sample.entries.iter().any(|entry| (&key..=&upper).contains(&&entry.0));
+                assert!(
+                    !scan.denies_range(&key, &upper).unwrap()
+                        || is_empty
+                        || all_deleted(&sample, &key, &upper)
+                );
+            }
+        }
+    }
+}
+
+/// Whether the newest entry of each key of a range is a tombstone.
+fn all_deleted(sample: &Sample, lower: &[u8], upper: &[u8]) -> bool {
+    let mut last: &[u8] = &[];
+    sample.entries.iter().filter(|entry| entry.0.as_slice() >= lower && entry.0.as_slice() <= upper).all(
+        |entry| {
+            let is_newest = entry.0 != last;
+            last = &entry.0;
+            !is_newest || entry.2 == Kind::Tombstone
+        },
+    )
+}
+
+/// Keys that share all bits that the view knows with a key of it: only tags and filters can deny them.
+fn near_keys(sample: &Sample, random: &mut Random) -> Vec<Vec<u8>> {
+    (0..3_000)
+        .map(|_| {
+            let mut key = sample.entries[random.below(sample.entries.len())].0.clone();
+            key[15] ^= 1 + random.below(255) as u8;
+            key
+        })
+        .collect()
+}
+
+fn even_runs(random: &mut Random, count: usize) -> Vec<Vec<Entry>> {
+    let mut runs = vec![Vec::new(); 4];
+    for (number, key) in even_keys(random, count).into_iter().enumerate() {
+        runs[number % 4].push((key, number as u64 + 1, Kind::Put, Vec::new()));
+    }
+    runs
+}
+
+#[test]
+fn each_family_denies_absent_keys_near_present_ones_without_a_read() {
+    for name in PLANS {
+        let mut random = Random(31);
+        let (sample, _) = filtered(options(), even_runs(&mut random, 8_000), &given(&[name]));
+        let mut scan = sample.scan(SEQUENCE_MAX);
+        sample.take_read_count();
+        for key in near_keys(&sample, &mut random) {
+            assert!(scan.get(&key).unwrap().is_none());
+        }
+        // Range filters know prefixes: SuRF's hashed suffixes of 4 bits admit a sixteenth.
+        let read_count = sample.take_read_count();
+        let limit = if name.starts_with("surf") { 600 } else { 400 };
+        let is_range_only = ["proteus", "grafite"].iter().any(|family| name.starts_with(family));
+        assert!(read_count <= limit || is_range_only, "{name}: {read_count} of 3,000 absent keys were read");
+    }
+}
+
+#[test]
+fn the_store_chooses_the_filters_of_a_view() {
+    let mut random = Random(32);
+    let input = ChoiceInput {
+        bits_per_key: 12.0,
+        is_deepest: false,
+        prices: tamis_filter::auto::Prices::default(),
+        queries: Arc::default(),
+        current: None,
+        seed: 0,
+    };
+    let plan = FilterPlan::Chosen(Box::new(input));
+    let (sample, bytes) = filtered(options(), even_runs(&mut random, 8_000), &plan);
+    assert!(sample.view.has_filter());
+    assert_sound(&sample);
+    let plain = build(options(), &sample.runs).unwrap().1;
+    let expected = plain.with_filter(8_000, 12.0).file_bytes();
+    let error = expected.abs_diff(bytes.len() as u64) as f64 / bytes.len() as f64;
+    assert!(error < 0.05, "{expected} bytes expected, {} written", bytes.len());
+}
+
+fn rebuilt(sample: &Sample, new: Vec<Vec<Entry>>, plan: Option<&FilterPlan>) -> Sample {
+    let new: Vec<MemoryRun> = new.into_iter().map(MemoryRun::new).collect();
+    let named: Vec<_> = (200..).zip(new.iter().cloned()).collect();
+    let mut bytes = Vec::new();
+    let owner = sample.view.options().owner;
+    let built = rebuild_view_with_filters(owner, &sample.view, &sample.runs, &named, plan, &mut |part| {
+        bytes.extend_from_slice(part);
+        Ok(())
+    });
+    let (rebuilt, _) = built.unwrap();
+    Sample::of(sample.runs.iter().cloned().chain(new).collect(), &bytes, rebuilt.counts)
+}
+
+#[test]
+fn a_rebuild_keeps_the_filters_and_adds_those_of_the_new_keys() {
+    let mut random = Random(33);
+    let plan = given(&["blocked-bloom@12", "surf@12"]);
+    let (mut sample, _) = filtered(options(), even_runs(&mut random, 4_000), &plan);
+    for round in 1..4 {
+        let new: Vec<_> = even_runs(&mut random, 400)
+            .into_iter()
+            .map(|run| {
+                run.into_iter()
+                    .map(|(key, sequence, ..)| (key, 10_000 * round + sequence, Kind::Put, Vec::new()))
+            })
+            .map(Iterator::collect)
+            .collect();
+        sample = rebuilt(&sample, new, Some(&plan));
+        assert!(sample.view.has_filter());
+        assert_sound(&sample);
+        sample.take_read_count();
+        let mut scan = sample.scan(SEQUENCE_MAX);
+        let near = near_keys(&sample, &mut random);
+        near.iter().for_each(|key| assert!(scan.get(key).unwrap().is_none()));
+        let read_count = sample.take_read_count();
+        assert!(read_count < 60, "{read_count} of 3,000 absent keys were read after {round} rebuilds");
+    }
+    let without = rebuilt(&sample, even_runs(&mut random, 40), None);
+    assert!(!without.view.has_filter(), "a rebuild without a plan has no filters for its new keys");
+    let still_without = rebuilt(&without, even_runs(&mut random, 40), Some(&plan));
+    assert!(!still_without.view.has_filter(), "there are no filters for the old keys");
+}
+
+#[test]
+fn a_damaged_filter_is_reported_and_not_used() {
+    let mut random = Random(34);
+    let keys: Vec<_> = (0..1_000).map(|_| hostile_key(&mut random)).collect();
+    let runs = distribute(&mut random, 3, keys.into_iter());
+    let (sample, bytes) = filtered(options(), runs, &given(&["blocked-bloom@10", "surf@64"]));
+    for kind in [3, 11] {
+        let (offset, length) = section_of(&bytes, kind).unwrap();
+        for at in (offset..offset + length).step_by(length / 20 + 1) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            let view = open(&damaged).unwrap();
+            assert!(!view.has_filter(), "flipped at {at}");
+            let faults = check_view(&view, &sample.runs).unwrap();
+            assert_eq!(faults.len(), 1, "{faults:?}");
+            let mut scan = ViewScan::new(ViewCursor::new(&view, &sample.runs).unwrap(), SEQUENCE_MAX);
+            assert!(sample.entries.iter().all(|entry| scan.get(&entry.0).unwrap().is_some()));
+        }
+    }
+}

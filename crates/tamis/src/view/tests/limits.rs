@@ -1,0 +1,87 @@
+//! Views at their limits: sections that a reader does not know, one key with a million versions, large values.
+
+use super::{
+    model::{check, with_segments},
+    *,
+};
+use crate::{
+    table::{
+        format::{SECTION_ALIGNMENT, SECTION_PASSABLE},
+        section::{put_directory_and_footer, put_section},
+    },
+    view::{
+        check::check_view,
+        checksums::{directory_of, records_of},
+        format::{VERSION, VIEW_MAGIC},
+    },
+};
+
+/// The view with another section behind the others.
+fn with_section(bytes: &[u8], kind: u32, flags: u32) -> Vec<u8> {
+    let mut records = records_of(bytes);
+    let mut target = bytes[..directory_of(bytes).0].to_vec();
+    let offset = target.len() as u64;
+    records.push(put_section(&mut target, offset, kind, flags, b"of a later version"));
+    target.resize(target.len().next_multiple_of(SECTION_ALIGNMENT), 0);
+    let offset = target.len() as u64;
+    put_directory_and_footer(&mut target, offset, VIEW_MAGIC, VERSION, &records);
+    target
+}
+
+#[test]
+fn an_unknown_section_is_refused_unless_it_may_be_ignored() {
+    let mut random = Random(1);
+    let runs = distribute(&mut random, 3, (0..300_u64).map(|n| n.to_be_bytes().to_vec()));
+    let sample = Sample::new(options(), runs);
+    let (bytes, _) = build(options(), &sample.runs).unwrap();
+    // 2 is a kind of tables, and no kind of views.
+    for kind in [2, 12, 400] {
+        let view = open(&with_section(&bytes, kind, SECTION_PASSABLE)).unwrap();
+        assert!(check_view(&view, &sample.runs).unwrap().is_empty());
+        let refused = open(&with_section(&bytes, kind, 0)).unwrap_err();
+        assert!(matches!(&refused, Error::UnknownFormat { found, .. } if *found == kind), "{refused}");
+    }
+}
+
+#[test]
+fn one_key_may_have_a_million_versions() {
+    const COUNT: u64 = 1_000_000;
+    let mut runs = vec![Vec::new(); 3];
+    for sequence in 1..=COUNT {
+        runs[(sequence % 3) as usize].push((b"many".to_vec(), sequence, Kind::Put, Vec::new()));
+    }
+    runs[0].push((b"a".to_vec(), COUNT + 1, Kind::Put, Vec::new()));
+    runs[1].push((b"z".to_vec(), COUNT + 2, Kind::Tombstone, Vec::new()));
+    let sample = Sample::new(options(), runs);
+    assert_eq!((sample.view.key_count(), sample.view.live_count()), (3, 2));
+    assert!(sample.counts.file_bytes() < 3 * COUNT, "{} bytes", sample.counts.file_bytes());
+    let mut scan = sample.scan(COUNT / 2);
+    sample.take_read_count();
+    assert_eq!(scan.get(b"many").unwrap().unwrap().sequence, COUNT / 2);
+    let mut newest = sample.scan(SEQUENCE_MAX);
+    newest.seek_first().unwrap();
+    newest.next().unwrap();
+    assert_eq!(at(newest.entry()).unwrap().1, COUNT);
+    newest.next().unwrap();
+    assert!(!newest.is_valid(), "the last key is deleted");
+    newest.seek_last().unwrap();
+    assert_eq!(at(newest.entry()).unwrap().1, COUNT);
+    assert!(sample.take_read_count() < 40);
+    let mut cursor = sample.cursor();
+    cursor.seek(b"many", 3).unwrap();
+    assert_eq!(at(&cursor).unwrap().1, 3);
+    cursor.skip(3).unwrap();
+    assert_eq!(cursor.key(), b"z");
+}
+
+#[test]
+fn all_keys_may_be_equal_and_runs_may_have_one_entry() {
+    for segment_size in [16, 32, 64] {
+        for run_count in [1, 2, 63, 64, 300] {
+            let runs = (0..run_count as u64).map(|n| vec![(b"k".to_vec(), n + 1, Kind::Put, vec![n as u8])]);
+            let sample = Sample::new(with_segments(segment_size), runs.collect());
+            check(&sample, &mut Random(9), 30);
+            assert!(check_view(&sample.view, &sample.runs).unwrap().is_empty());
+        }
+    }
+}
