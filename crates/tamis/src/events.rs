@@ -29,6 +29,21 @@ pub enum Event {
         /// Bytes written.
         bytes_written: u64,
     },
+    /// Partitions of a keyspace were replaced by others ([`crate::Layout::Partitioned`]): one was split, or small ones were united.
+    PartitionsChanged {
+        /// The keyspace's name.
+        keyspace: String,
+        /// Number of partitions that were replaced.
+        before: usize,
+        /// Number of partitions that replaced them.
+        after: usize,
+        /// The bytes that the job was expected to write.
+        bytes_expected: u64,
+        /// Bytes read.
+        bytes_read: u64,
+        /// Bytes written.
+        bytes_written: u64,
+    },
     /// A write stall began, changed or ended.
     BackPressure {
         /// The delay per MiB written: 0 if the stall has ended, `None` while writes stop altogether.

@@ -16,6 +16,7 @@ use std::{
     ops::Bound,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
 use tamis_vfs::{Access, Vfs};
@@ -24,7 +25,7 @@ use crate::{
     cache::table::TableCache,
     changed_keyspaces::Changed,
     commit_log::CommitLog,
-    compaction::{background_jobs::BackgroundJobs, scheduler::Scheduler},
+    compaction::{background_jobs::BackgroundJobs, repartition::FlushPause, scheduler::Scheduler},
     context::StoreContext,
     error::{Error, Result},
     file_name::FileName,
@@ -42,6 +43,9 @@ use crate::{
     },
     version_installer::VersionInstaller,
 };
+
+/// How often an ingest that waits for a job looks whether it has ended.
+const WAIT: Duration = Duration::from_millis(20);
 
 /// The result of [`crate::Db::ingest`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -124,6 +128,9 @@ impl Ingester {
                 break sequence;
             }
             gate.get_or_insert_with(|| WriteGate::close(&self.scheduler, keyspace));
+            if keyspace.is_flushing.load(Ordering::SeqCst) {
+                self.scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
+            }
         };
         drop(gate);
         self.background.run_due();
@@ -173,10 +180,13 @@ impl Ingester {
         if !read_state.memtable.memtable.is_empty() || !read_state.immutable.is_empty() {
             return Ok(None);
         }
+        // No job may replace a partition meanwhile.
+        let Some(_pause) = FlushPause::begin(keyspace) else { return Ok(None) };
+        let version = Arc::clone(&keyspace.read_state.load().version);
         let synced = state.log.persist(Durability::Synced);
         synced.inspect_err(|error| self.log.propagate_background_error(state, error))?;
         let sequence = state.last_sequence + 1;
-        let edit = edit_of(&read_state.version, &pending.summaries, sequence)?;
+        let edit = edit_of(&version, &pending.summaries, sequence)?;
         if let Err(error) = self.installer.install(edit) {
             if self.installer.versions.background_error().is_some() {
                 // The manifest may name them all the same.

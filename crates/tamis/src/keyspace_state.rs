@@ -168,7 +168,7 @@ impl KeyspaceState {
         Pressure {
             immutable_count: read_state.immutable.len(),
             level0_run_count: read_state.version.level0_run_count(),
-            level0_runs_trigger: self.options.level0_runs as usize,
+            level0_runs_trigger: self.options.layout.level0_trigger(self.options.level0_runs),
         }
     }
 

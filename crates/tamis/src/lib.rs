@@ -62,7 +62,8 @@ pub use inspect::{Cell, Inspection};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 pub use metrics::{
     DroppedKeyspace, FilterAnswers, FilterDesign, FilterStatistics, KeyspaceStatistics, LevelStatistics,
-    QuerySampleStatistics, SampleStatistics, Statistics, TableFilterStatistics,
+    PARTITIONS_MAX, PartitionStatistics, QuerySampleStatistics, SampleStatistics, Statistics,
+    TableFilterStatistics,
 };
 pub use open_report::{OpenReport, WalTruncation};
 pub use options::{Compression, Durability, Filters, KeyspaceOptions, Layout, Options, TableFilter};

@@ -127,6 +127,9 @@ pub(crate) struct Metrics {
     pub(crate) compactions: Counter,
     pub(crate) garbage_compactions: Counter,
     pub(crate) dropped_tables: Counter,
+    pub(crate) partition_splits: Counter,
+    pub(crate) partition_divisions: Counter,
+    pub(crate) partition_unions: Counter,
     pub(crate) trivial_moves: Counter,
     pub(crate) filters_checked: Counter,
     pub(crate) filters_replaced: Counter,
@@ -199,6 +202,19 @@ pub struct LevelStatistics {
     pub tombstone_count: u64,
     /// Range tombstones in its tables, as fragments: disjoint ranges with the sequence numbers that delete them.
     pub range_tombstone_count: u64,
+}
+
+/// The maximum number of partitions in [`KeyspaceStatistics::partitions`].
+pub const PARTITIONS_MAX: usize = 100;
+
+/// A partition of a keyspace: a range of its keys.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct PartitionStatistics {
+    /// Its lower bound, included; its upper bound is the lower bound of the next partition.
+    pub lower: Vec<u8>,
+    /// Its runs, tables, bytes and entries.
+    pub size: LevelStatistics,
 }
 
 /// The current filter of one table.
@@ -275,6 +291,10 @@ pub struct KeyspaceStatistics {
     pub immutable_memtable_count: usize,
     /// Levels, L0 first.
     pub levels: Vec<LevelStatistics>,
+    /// Number of partitions: 1, except in the partitioned layout.
+    pub partition_count: usize,
+    /// The partitions with the most bytes, in key order, at most [`PARTITIONS_MAX`].
+    pub partitions: Vec<PartitionStatistics>,
     /// The current filters of the open tables, newest first. A table is opened when it is first read.
     pub filter_designs: Vec<FilterDesign>,
     /// How the filters of each table answered, newest first. Tables whose filters were not asked are left out.
@@ -354,6 +374,12 @@ pub struct Statistics {
     pub garbage_compactions: u64,
     /// Tables dropped without a read, because range tombstones deleted all of their entries.
     pub dropped_tables: u64,
+    /// Partitions whose entries were merged and distributed to several new partitions ([`Layout::Partitioned`]).
+    pub partition_splits: u64,
+    /// Partitions that were divided with few rewritten tables.
+    pub partition_divisions: u64,
+    /// Unions of adjacent partitions that had become small.
+    pub partition_unions: u64,
     /// Tables whose filters the store chose again, for today's queries.
     pub filters_checked: u64,
     /// Those of them that got other filters.
@@ -460,6 +486,9 @@ impl Metrics {
             compactions: self.compactions.get(),
             garbage_compactions: self.garbage_compactions.get(),
             dropped_tables: self.dropped_tables.get(),
+            partition_splits: self.partition_splits.get(),
+            partition_divisions: self.partition_divisions.get(),
+            partition_unions: self.partition_unions.get(),
             trivial_moves: self.trivial_moves.get(),
             filters_checked: self.filters_checked.get(),
             filters_replaced: self.filters_replaced.get(),

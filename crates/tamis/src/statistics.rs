@@ -1,6 +1,6 @@
 //! [`crate::Db::statistics`]: the counters, and the current sizes of log, cache and levels.
 
-use std::{sync::Arc, time::Duration};
+use std::{cmp::Reverse, sync::Arc, time::Duration};
 
 use tamis_filter::auto::QueryKind;
 
@@ -11,8 +11,8 @@ use crate::{
     context::StoreContext,
     keyspace_state::{KeyspaceRegistry, KeyspaceState},
     metrics::{
-        Counter, DroppedKeyspace, FilterDesign, KeyspaceStatistics, LevelStatistics, Metrics,
-        QuerySampleStatistics, SampleStatistics, Statistics, TableFilterStatistics,
+        Counter, DroppedKeyspace, FilterDesign, KeyspaceStatistics, LevelStatistics, Metrics, PARTITIONS_MAX,
+        PartitionStatistics, QuerySampleStatistics, SampleStatistics, Statistics, TableFilterStatistics,
     },
     query_sample::{QuerySample, interval_at, position_of},
     read::snapshot::Snapshots,
@@ -20,7 +20,7 @@ use crate::{
     version::{
         handle::{ObsoleteFiles, Table},
         level::Level,
-        version::KeyspaceVersion,
+        version::{KeyspaceVersion, Partition},
     },
 };
 
@@ -87,10 +87,26 @@ fn of_keyspace(keyspace: &KeyspaceState, metrics: &Metrics) -> KeyspaceStatistic
         pending_compaction_bytes: pending_bytes(&read_state.version),
         immutable_memtable_count: read_state.immutable.len(),
         levels,
+        partition_count: read_state.version.partitions.len(),
+        partitions: largest_partitions(&read_state.version),
         filter_designs: filter_designs(&read_state.version),
         table_filters: table_filters(&read_state.version),
         sample: of_sample(&read_state.query_sample, metrics),
     }
+}
+
+/// The partitions with the most bytes, in key order.
+fn largest_partitions(version: &KeyspaceVersion) -> Vec<PartitionStatistics> {
+    let of_partition = |partition: &Arc<Partition>| {
+        let mut size = LevelStatistics::default();
+        partition.levels.iter().for_each(|level| add(&mut size, level));
+        PartitionStatistics { lower: partition.lower.clone(), size }
+    };
+    let mut partitions: Vec<PartitionStatistics> = version.partitions.iter().map(of_partition).collect();
+    partitions.sort_by_key(|partition| Reverse(partition.size.bytes));
+    partitions.truncate(PARTITIONS_MAX);
+    partitions.sort_by(|left, right| left.lower.cmp(&right.lower));
+    partitions
 }
 
 fn filter_designs(version: &KeyspaceVersion) -> Vec<FilterDesign> {

@@ -6,6 +6,7 @@ use super::{
     job_context::{JobContext, JobContexts},
     merge::{Merged, merge},
     plan::{Action, Plan, Reason},
+    repartition::Repartitioned,
 };
 use crate::{
     cache::table::TableCache,
@@ -53,6 +54,11 @@ impl Compactor {
                 self.report(keyspace, plan, (0, 0));
                 return Ok(());
             }
+            Action::Split | Action::Divide | Action::Unite => {
+                let done = self.repartition(keyspace, plan, between_tables)?;
+                self.note_repartitioned(keyspace, plan, &done);
+                return Ok(());
+            }
         }
         let read_state = keyspace.read_state.load_full();
         let merged = self.job_contexts.with(&read_state.version, |context| {
@@ -72,6 +78,27 @@ impl Compactor {
         metrics.compaction_blocks_written.add(written.blocks);
         self.report(keyspace, plan, (bytes_read, written.bytes));
         Ok(())
+    }
+
+    fn note_repartitioned(&self, keyspace: &KeyspaceState, plan: &Plan, done: &Repartitioned) {
+        let metrics = &self.context.metrics;
+        metrics.compaction_bytes_read.add(done.bytes_read);
+        metrics.compaction_bytes_written.add(done.written.bytes);
+        metrics.compaction_blocks_written.add(done.written.blocks);
+        let counter = match plan.action {
+            Action::Split => &metrics.partition_splits,
+            Action::Divide => &metrics.partition_divisions,
+            _ => &metrics.partition_unions,
+        };
+        counter.add(1);
+        self.context.report(&Event::PartitionsChanged {
+            keyspace: keyspace.name.clone(),
+            before: plan.replaced_partitions.len(),
+            after: done.partition_count,
+            bytes_expected: plan.bytes_written,
+            bytes_read: done.bytes_read,
+            bytes_written: done.written.bytes,
+        });
     }
 
     fn report(&self, keyspace: &KeyspaceState, plan: &Plan, (bytes_read, bytes_written): (u64, u64)) {

@@ -1,8 +1,9 @@
 //! Writes an immutable memtable into tables at L0: one run per partition that it touches, split where it overlaps other
 //! tables ([`super::flush_split`]).
 //!
-//! The edit also records that all entries of the keyspace up to the memtable's last one are in tables, in every partition:
-//! memtables are flushed oldest first. Replay then skips these entries.
+//! The edit also records, for each partition that it touches, that all entries up to the memtable's last one are in tables: memtables are
+//! flushed oldest first. Replay then skips these entries. The log has none of the other partitions, up to this number, that are not in
+//! tables.
 
 use std::sync::Arc;
 
@@ -48,13 +49,18 @@ pub(super) fn flush(
     let mut cursor = memtable.cursor();
     cursor.seek_first()?;
     let middle = memtable.middle_key();
+    let all_tombstones = memtable.range_tombstones().all();
     for (index, partition) in context.version.partitions.iter().enumerate() {
+        let upper = context.version.upper_of(index);
+        let tombstones = truncated(&all_tombstones, &partition.lower, upper.unwrap_or_default());
+        let has_entries = cursor.is_valid() && upper.is_none_or(|upper| cursor.key() < upper);
+        if !has_entries && tombstones.is_empty() {
+            continue;
+        }
         // Newer runs of L0 have greater ages; sequence numbers grow from memtable to memtable.
         let place =
             RunPlace { keyspace: context.version.id, partition: partition.id, level: 0, run_age: newest };
-        let origin = context.origin(partition.id, place, Vec::new());
-        let upper = context.version.upper_of(index);
-        let tombstones = range_tombstones_within(memtable, &partition.lower, upper.unwrap_or_default());
+        let origin = context.origin_at(index, place, Vec::new());
         let rules = DropRules::new(context.read_points.clone(), tombstones);
         let kept = rules.kept_range_tombstones(|lower, upper| hull_within(partition.tables(), lower, upper));
         let mut sink = TableSink::new(context, &origin, (0, memtable.entry_count()), &[], rules);
@@ -94,11 +100,17 @@ pub(crate) fn range_tombstones_within(
     lower: &[u8],
     upper: &[u8],
 ) -> Vec<RangeTombstone> {
-    let cut = |tombstone: RangeTombstone| RangeTombstone {
-        lower: tombstone.lower.max(lower.to_vec()),
+    truncated(&memtable.range_tombstones().all(), lower, upper)
+}
+
+fn truncated(tombstones: &[RangeTombstone], lower: &[u8], upper: &[u8]) -> Vec<RangeTombstone> {
+    let within = tombstones.iter().filter(|tombstone| {
+        is_below_upper(&tombstone.lower, upper) && is_below_upper(lower, &tombstone.upper)
+    });
+    let cut = |tombstone: &RangeTombstone| RangeTombstone {
+        lower: tombstone.lower.clone().max(lower.to_vec()),
         upper: least_upper(&tombstone.upper, upper).to_vec(),
-        ..tombstone
+        ..tombstone.clone()
     };
-    let all = memtable.range_tombstones().all().into_iter().map(cut);
-    all.filter(|tombstone| is_below_upper(&tombstone.lower, &tombstone.upper)).collect()
+    within.map(cut).collect()
 }

@@ -42,7 +42,7 @@ impl LowerOverlap {
         let smallest = cursor.key().to_vec();
         cursor.seek_last()?;
         let bounds = (Bound::Included(smallest.as_slice()), Bound::Included(cursor.key()));
-        let runs = version.partitions.iter().flat_map(|partition| partition.runs());
+        let runs = version.partitions_within(bounds).iter().flat_map(|partition| partition.runs());
         let overlapping = runs.flat_map(|(_, run)| run.tables_within(bounds));
         let ends = overlapping.map(|table| table.upper());
         let Some(split_key) = ends.max_by(|left, right| compare_uppers(left, right)) else {
@@ -90,8 +90,10 @@ fn is_small_share(entry_count: u64, memtable: &Memtable) -> bool {
     entry_count * 100 <= memtable.entry_count() * OVERLAP_PERCENT_MAX
 }
 
+/// In the partitioned layout the number of tables counts.
 fn is_worth_splitting(version: &KeyspaceVersion, memtable: &Memtable) -> bool {
-    memtable.bytes() as u64 >= version.options.table_bytes / TABLE_SHARE
+    !version.options.layout.is_partitioned()
+        && memtable.bytes() as u64 >= version.options.table_bytes / TABLE_SHARE
 }
 
 #[cfg(test)]

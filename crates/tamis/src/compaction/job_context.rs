@@ -45,6 +45,8 @@ pub(crate) struct JobContext<'a> {
     /// The keyspace's queries, from which filters are chosen.
     pub(crate) sampled_queries: Arc<[SampledQuery]>,
     pub(crate) prices: Prices,
+    /// The memory of the filters of all tables, if filters are chosen automatically.
+    pub(crate) memory: Option<FilterMemory>,
     pub(crate) is_cancelled: &'a AtomicBool,
     /// Called before each table.
     pub(crate) between_tables: &'a dyn Fn(),
@@ -58,8 +60,11 @@ impl JobContext<'_> {
         let is_deepest = level == LEVEL_COUNT_MAX - 1;
         let filters = match options.filters.policy() {
             Some(Policy::Optimal(bits)) => {
-                let bits =
-                    bits_of_level(self.version, (level, origin.run_age), key_count, &origin.replaced, bits);
+                let place = (level, origin.run_age);
+                let partition = self.version.partition_of(&origin.partition_lower);
+                let bits = partition.map_or(bits, |partition| {
+                    bits_of_level(partition, place, key_count, &origin.replaced, bits)
+                });
                 FilterPlan::given(if bits == 0.0 { Vec::new() } else { vec![TableFilter::bits(bits)] })
             }
             Some(Policy::Automatic(budget)) => FilterPlan::Chosen(Box::new(self.choice_input(
@@ -94,7 +99,9 @@ impl JobContext<'_> {
         replaced: &[u64],
         is_deepest: bool,
     ) -> ChoiceInput {
-        let memory = filter_memory(self.version, budget, replaced);
+        // A flush of many partitions asks for each of them.
+        let whole = self.memory.filter(|_| replaced.is_empty());
+        let memory = whole.unwrap_or_else(|| filter_memory(self.version, budget, replaced));
         ChoiceInput {
             bits_per_key: memory.bits_for(key_count, f64::from(budget)) as f32,
             is_deepest,
@@ -108,6 +115,11 @@ impl JobContext<'_> {
     /// The origin that the tables of a run record in their properties.
     pub(crate) fn origin(&self, partition: u64, place: RunPlace, replaced: Vec<u64>) -> TableOrigin {
         let index = self.version.partitions.iter().position(|other| other.id == partition).unwrap_or(0);
+        self.origin_at(index, place, replaced)
+    }
+
+    /// As [`JobContext::origin`], for the partition at `index`.
+    pub(crate) fn origin_at(&self, index: usize, place: RunPlace, replaced: Vec<u64>) -> TableOrigin {
         let partition = self.version.partitions.get(index);
         TableOrigin {
             database_id: self.database_id,
@@ -157,10 +169,13 @@ impl JobContexts {
     pub(super) fn with<R>(&self, version: &KeyspaceVersion, work: impl FnOnce(&JobContext<'_>) -> R) -> R {
         let (database_id, filter_seed) = self.versions.database();
         let mut prices = Prices { read_ns: read_nanoseconds(&self.context.options), ..Prices::default() };
+        let mut memory = None;
         if let Some(Policy::Automatic(budget)) = version.options.filters.policy() {
             let price = &self.context.filter_price;
-            price.update(filter_memory(version, budget, &[]), f64::from(budget));
+            let all = filter_memory(version, budget, &[]);
+            price.update(all, f64::from(budget));
             prices.bit_ns = price.get();
+            memory = Some(all);
         }
         let mut sampled_queries = Arc::default();
         if version.options.filters.uses_sample()
@@ -181,6 +196,7 @@ impl JobContexts {
             read_points: self.snapshots.read_points(),
             sampled_queries,
             prices,
+            memory,
             is_cancelled: self.scheduler.is_stopping(),
             between_tables: &|| {},
         })

@@ -18,6 +18,7 @@ use crate::{
     error::Result,
     file_name::FileName,
     range_tombstone::{RangeTombstone, compare_uppers, is_below_upper, least_upper},
+    table::properties::TableSummary,
     version::{
         edit::{Change, VersionEdit},
         handle::Table,
@@ -34,14 +35,42 @@ pub(crate) struct Merged {
     pub(crate) written: Written,
 }
 
+/// The tables that a merge wrote, in key order.
+#[derive(Debug)]
+pub(super) struct MergedTables {
+    pub(super) summaries: Vec<TableSummary>,
+    pub(super) bytes_read: u64,
+}
+
 /// Merges the inputs of a plan; the returned edit installs the outputs.
 ///
 /// # Errors
 /// Those of the file system and of damaged inputs; no table is left then.
 pub(crate) fn merge(context: &JobContext<'_>, tables: &Arc<TableCache>, plan: &Plan) -> Result<Merged> {
+    let MergedTables { summaries, bytes_read } = merge_inputs(context, tables, plan)?;
+    let mut edit = plan.move_edit();
+    let mut files = Vec::new();
+    let mut written = Written::default();
+    for summary in summaries {
+        written.add(&summary);
+        files.push(FileName::Table(summary.number));
+        let place = plan.output_place();
+        edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: false });
+    }
+    Ok(Merged { edit, files, bytes_read, written })
+}
+
+/// Merges the inputs of a plan into new tables.
+///
+/// # Errors
+/// As [`merge`].
+pub(super) fn merge_inputs(
+    context: &JobContext<'_>,
+    tables: &Arc<TableCache>,
+    plan: &Plan,
+) -> Result<MergedTables> {
     let replaced: Vec<u64> = plan.merged_tables().map(|table| table.number()).collect();
-    let place = plan.output_place();
-    let origin = context.origin(plan.partition, place, replaced);
+    let origin = context.origin(plan.partition, plan.output_place(), replaced);
     let rules =
         DropRules::new(context.read_points.clone(), range_tombstones_of(plan.merged_tables(), tables)?);
     let inputs: Vec<Vec<Arc<Table>>> =
@@ -59,15 +88,7 @@ pub(crate) fn merge(context: &JobContext<'_>, tables: &Arc<TableCache>, plan: &P
         plan.split_keys.iter().map(|key| SplitPoint { key: key.clone(), is_direct: context.is_direct }),
     );
     sink.consume(&mut cursor, None, &|key| plan.older.iter().all(|run| !covers(run, key)))?;
-    let mut edit = plan.move_edit();
-    let mut files = Vec::new();
-    let mut written = Written::default();
-    for summary in sink.finish()? {
-        written.add(&summary);
-        files.push(FileName::Table(summary.number));
-        edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: false });
-    }
-    Ok(Merged { edit, files, bytes_read, written })
+    Ok(MergedTables { summaries: sink.finish()?, bytes_read })
 }
 
 /// Whether a table of the run may hold the key.

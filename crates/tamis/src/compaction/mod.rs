@@ -17,6 +17,7 @@ pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod read_request;
 pub(crate) mod refilter;
+pub(crate) mod repartition;
 pub(crate) mod scheduler;
 mod stall;
 pub(crate) mod strategy;

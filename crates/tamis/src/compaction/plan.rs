@@ -31,6 +31,12 @@ pub(crate) enum Action {
     Move,
     /// The tables are removed without being read: range tombstones of newer runs delete all of their entries.
     Drop,
+    /// All runs of the partition are merged, and the outputs become new partitions.
+    Split,
+    /// The partition becomes several at the split keys. Only tables that a split key cuts through are rewritten, each by itself.
+    Divide,
+    /// Adjacent partitions become one; all tables are moved.
+    Unite,
 }
 
 /// Why a compaction is due.
@@ -77,13 +83,16 @@ impl RangeRequest {
 pub(crate) struct Plan {
     pub(crate) keyspace: u64,
     pub(crate) partition: u64,
+    /// The partitions that the job replaces by others. No other job works in them.
+    pub(crate) replaced_partitions: Vec<u64>,
     pub(crate) action: Action,
     pub(crate) reason: Reason,
     /// Newest first, in the order of reads.
     pub(crate) inputs: Vec<PlanInput>,
     /// Of a merge: tables of the same runs that overlap nothing and are moved to the output level without a rewrite.
     pub(crate) trivial_moves: Vec<PlanInput>,
-    /// Of a merge: the smallest keys, in order, of the tables that will be between its outputs in the same run.
+    /// Of a merge: the smallest keys, in order, of the tables that will be between its outputs in the same run. Of a division: the
+    /// lower bounds of all new partitions but the first.
     pub(crate) split_keys: Vec<Vec<u8>>,
     pub(crate) output_level: usize,
     pub(crate) output_run_age: u64,
@@ -101,7 +110,6 @@ pub(crate) struct Plan {
     /// The maximum bytes that it will read: tables that range tombstones cover completely are not read.
     pub(crate) bytes_read: u64,
     /// The approximate maximum of the bytes that it will write.
-    #[cfg_attr(not(test), expect(dead_code, reason = "read by the scripts of the picker"))]
     pub(crate) bytes_written: u64,
 }
 
@@ -143,14 +151,19 @@ impl Plan {
             split_keys.sort_unstable();
         }
         let bytes_read = match action {
-            Action::Merge => {
+            Action::Merge | Action::Split => {
                 inputs.iter().flat_map(|input| &input.tables).map(|table| table.file_bytes()).sum()
             }
-            Action::Move | Action::Drop => 0,
+            Action::Move | Action::Drop | Action::Divide | Action::Unite => 0,
+        };
+        let replaced_partitions = match action {
+            Action::Split | Action::Divide => vec![partition.id],
+            _ => Vec::new(),
         };
         Some(Self {
             keyspace,
             partition: partition.id,
+            replaced_partitions,
             action,
             reason,
             inputs,
@@ -168,6 +181,35 @@ impl Plan {
         })
     }
 
+    /// A plan that unites adjacent partitions, of which there are at least two.
+    pub(super) fn unite(
+        keyspace: u64,
+        partitions: &[Arc<Partition>],
+        reason: Reason,
+        score: f64,
+    ) -> Option<Self> {
+        let first = partitions.first().filter(|_| partitions.len() > 1)?;
+        Some(Self {
+            keyspace,
+            partition: first.id,
+            replaced_partitions: partitions.iter().map(|partition| partition.id).collect(),
+            action: Action::Unite,
+            reason,
+            inputs: Vec::new(),
+            trivial_moves: Vec::new(),
+            split_keys: Vec::new(),
+            output_level: 0,
+            output_run_age: LEVELED_RUN_AGE,
+            depth: 0,
+            span: KeySpan { lower: first.lower.clone(), end: Bound::Unbounded },
+            grandparents: Vec::new(),
+            older: Vec::new(),
+            score,
+            bytes_read: 0,
+            bytes_written: 0,
+        })
+    }
+
     /// All tables that are removed from their places.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.inputs().flat_map(|input| &input.tables)
@@ -182,7 +224,7 @@ impl Plan {
         let inputs = match self.action {
             Action::Merge => self.trivial_moves.as_slice(),
             Action::Move => self.inputs.as_slice(),
-            Action::Drop => &[],
+            Action::Drop | Action::Split | Action::Divide | Action::Unite => &[],
         };
         inputs.iter().flat_map(|input| &input.tables)
     }
@@ -190,8 +232,8 @@ impl Plan {
     /// The tables that are merged.
     pub(crate) fn merged_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         let inputs = match self.action {
-            Action::Merge => self.inputs.as_slice(),
-            Action::Move | Action::Drop => &[],
+            Action::Merge | Action::Split => self.inputs.as_slice(),
+            Action::Move | Action::Drop | Action::Divide | Action::Unite => &[],
         };
         inputs.iter().flat_map(|input| &input.tables)
     }
@@ -257,6 +299,8 @@ fn older_tables(
 pub(crate) struct InProgress {
     tables: BTreeSet<u64>,
     outputs: Vec<Output>,
+    /// Partitions that running jobs replace.
+    replaced_partitions: BTreeSet<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -277,6 +321,7 @@ impl InProgress {
     pub(crate) fn begin(&mut self, plan: &Plan) {
         self.tables.extend(plan.tables().map(|table| table.number()));
         self.outputs.push(Output::of(plan));
+        self.replaced_partitions.extend(&plan.replaced_partitions);
     }
 
     /// Releases a plan, after its edit was installed or has failed.
@@ -287,6 +332,9 @@ impl InProgress {
         let output = Output::of(plan);
         if let Some(position) = self.outputs.iter().position(|other| *other == output) {
             self.outputs.swap_remove(position);
+        }
+        for partition in &plan.replaced_partitions {
+            self.replaced_partitions.remove(partition);
         }
     }
 
@@ -300,6 +348,16 @@ impl InProgress {
 
     pub(super) fn holds_any<'a>(&self, tables: impl IntoIterator<Item = &'a Arc<Table>>) -> bool {
         tables.into_iter().any(|table| self.holds(table))
+    }
+
+    /// Whether a job replaces the partition: no other job may begin in it.
+    pub(super) fn replaces(&self, partition: u64) -> bool {
+        self.replaced_partitions.contains(&partition)
+    }
+
+    /// Whether a job works in the partition.
+    pub(super) fn is_busy(&self, partition: u64) -> bool {
+        self.replaces(partition) || self.outputs.iter().any(|output| output.partition == partition)
     }
 
     /// Whether a job writes to this level between these keys.

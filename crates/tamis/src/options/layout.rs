@@ -10,7 +10,8 @@ use crate::error::{Error, Result};
 /// A store is created with the layout of [`crate::KeyspaceOptions::layout`], and an open can change it
 /// ([`crate::Options::change_layouts`]).
 ///
-/// As text: `leveled`, `tiered`, or `tiered:runs_per_level=N,space_amplification_percent=N` with either of them.
+/// As text: `leveled`, `tiered`, `partitioned`, or one of the last two with parameters: `tiered:runs_per_level=N`,
+/// `partitioned:tables_per_partition=N,tables_after_split=N`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Layout {
@@ -29,10 +30,22 @@ pub enum Layout {
         /// 10,000. Default: 300.
         space_amplification_percent: u32,
     },
+    /// Many partitions, which are disjoint key ranges, each with few tables (RemixDB). A flush adds tables to the partitions that it
+    /// touches and rewrites none. A partition with too many tables is compacted alone: its newest runs are merged, or it is split.
+    /// Writes cost the least where they are concentrated on parts of the key space, and a load in key order is never rewritten. Use
+    /// small tables: [`crate::KeyspaceOptions::memtable_bytes`] / 64 to / 16.
+    Partitioned {
+        /// The maximum number of tables of a partition (4 to 48). More are compacted. Default: 10.
+        tables_per_partition: u32,
+        /// Number of tables in each partition that a split creates (1 to half of `tables_per_partition`). Default: 2.
+        tables_after_split: u32,
+    },
 }
 
 const RUNS_PER_LEVEL: &str = "runs_per_level";
 const SPACE_AMPLIFICATION: &str = "space_amplification_percent";
+const TABLES_PER_PARTITION: &str = "tables_per_partition";
+const TABLES_AFTER_SPLIT: &str = "tables_after_split";
 
 impl Layout {
     /// The tiered layout with its default parameters.
@@ -41,15 +54,47 @@ impl Layout {
         Self::Tiered { runs_per_level: 4, space_amplification_percent: 300 }
     }
 
+    /// The partitioned layout with its default parameters.
+    #[must_use]
+    pub const fn partitioned() -> Self {
+        Self::Partitioned { tables_per_partition: 10, tables_after_split: 2 }
+    }
+
+    pub(crate) const fn is_partitioned(&self) -> bool {
+        matches!(self, Self::Partitioned { .. })
+    }
+
+    /// The number of runs at which a partition is compacted, if the layout has one.
+    pub(crate) const fn level0_trigger(&self, level0_runs: u32) -> usize {
+        match self {
+            Self::Leveled | Self::Tiered { .. } => level0_runs as usize,
+            Self::Partitioned { tables_per_partition, .. } => *tables_per_partition as usize,
+        }
+    }
+
     /// # Errors
     /// [`Error::InvalidArgument`] for the first value outside its bounds.
     pub(crate) fn check(&self) -> Result<()> {
-        let Self::Tiered { runs_per_level, space_amplification_percent } = *self else { return Ok(()) };
-        if !(2..=64).contains(&runs_per_level) {
-            return refuse(RUNS_PER_LEVEL, runs_per_level, "use 2 to 64");
-        }
-        if !(25..=10_000).contains(&space_amplification_percent) {
-            return refuse(SPACE_AMPLIFICATION, space_amplification_percent, "use 25 to 10,000 percent");
+        match *self {
+            Self::Leveled => {}
+            Self::Tiered { runs_per_level, space_amplification_percent } => {
+                if !(2..=64).contains(&runs_per_level) {
+                    return refuse(RUNS_PER_LEVEL, runs_per_level, "use 2 to 64");
+                }
+                if !(25..=10_000).contains(&space_amplification_percent) {
+                    let expected = "use 25 to 10,000 percent";
+                    return refuse(SPACE_AMPLIFICATION, space_amplification_percent, expected);
+                }
+            }
+            Self::Partitioned { tables_per_partition, tables_after_split } => {
+                if !(4..=48).contains(&tables_per_partition) {
+                    return refuse(TABLES_PER_PARTITION, tables_per_partition, "use 4 to 48");
+                }
+                if !(1..=tables_per_partition / 2).contains(&tables_after_split) {
+                    let expected = "use 1 to half of `tables_per_partition`";
+                    return refuse(TABLES_AFTER_SPLIT, tables_after_split, expected);
+                }
+            }
         }
         Ok(())
     }
@@ -63,6 +108,10 @@ impl fmt::Display for Layout {
                 formatter,
                 "tiered:{RUNS_PER_LEVEL}={runs_per_level},{SPACE_AMPLIFICATION}={space_amplification_percent}"
             ),
+            Self::Partitioned { tables_per_partition, tables_after_split } => write!(
+                formatter,
+                "partitioned:{TABLES_PER_PARTITION}={tables_per_partition},{TABLES_AFTER_SPLIT}={tables_after_split}"
+            ),
         }
     }
 }
@@ -73,26 +122,40 @@ impl FromStr for Layout {
     /// # Errors
     /// [`Error::InvalidArgument`] for an unknown name and for values outside their bounds.
     fn from_str(text: &str) -> Result<Self> {
-        let expected = "`leveled`, `tiered`, or `tiered:runs_per_level=N,space_amplification_percent=N`";
+        let expected = "`leveled`, `tiered`, `partitioned`, `tiered:runs_per_level=N,space_amplification_percent=N`, or \
+            `partitioned:tables_per_partition=N,tables_after_split=N`";
         let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
-        let layout = match name.trim() {
-            "leveled" if parameters.is_empty() => Self::Leveled,
+        let mut layout = match name.trim() {
+            "leveled" => Self::Leveled,
             "tiered" => Self::tiered(),
+            "partitioned" => Self::partitioned(),
             _ => return refuse("layout", text, expected),
         };
-        let Self::Tiered { mut runs_per_level, mut space_amplification_percent } = layout else {
-            return Ok(layout);
-        };
         for parameter in parameters.split(',').filter(|parameter| !parameter.trim().is_empty()) {
-            let parsed = parameter.split_once('=').map(|(name, value)| (name.trim(), value.trim().parse()));
-            match parsed {
-                Some((RUNS_PER_LEVEL, Ok(number))) => runs_per_level = number,
-                Some((SPACE_AMPLIFICATION, Ok(number))) => space_amplification_percent = number,
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            let target = layout.parameter_mut(name.trim());
+            match (target, value.trim().parse()) {
+                (Some(target), Ok(number)) => *target = number,
                 _ => return refuse("layout", text, expected),
             }
         }
-        let layout = Self::Tiered { runs_per_level, space_amplification_percent };
         layout.check().map(|()| layout)
+    }
+}
+
+impl Layout {
+    fn parameter_mut(&mut self, name: &str) -> Option<&mut u32> {
+        match (self, name) {
+            (Self::Tiered { runs_per_level, .. }, RUNS_PER_LEVEL) => Some(runs_per_level),
+            (Self::Tiered { space_amplification_percent, .. }, SPACE_AMPLIFICATION) => {
+                Some(space_amplification_percent)
+            }
+            (Self::Partitioned { tables_per_partition, .. }, TABLES_PER_PARTITION) => {
+                Some(tables_per_partition)
+            }
+            (Self::Partitioned { tables_after_split, .. }, TABLES_AFTER_SPLIT) => Some(tables_after_split),
+            _ => None,
+        }
     }
 }
 

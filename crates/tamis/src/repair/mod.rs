@@ -91,6 +91,7 @@ impl Repair {
             read_points: vec![SEQUENCE_MAX],
             sampled_queries: Arc::default(),
             prices: Prices::default(),
+            memory: None,
             is_cancelled: &self.is_cancelled,
             between_tables: &|| {},
             listener: None,

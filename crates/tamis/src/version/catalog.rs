@@ -19,6 +19,7 @@ use super::{
     hotness_transfer::transfer_hotness,
     invariants::{ChangedPlaces, check_invariants, check_run_ids},
     level::{NO_RUN_ID, Run},
+    partition_finder::PartitionFinder,
     version::{KeyspaceVersion, Partition, View},
 };
 use crate::{file_name::FileName, metrics::LEVEL_COUNT_MAX, table::properties::TableSummary};
@@ -86,6 +87,8 @@ impl Catalog {
             obsolete: Vec::new(),
             places,
             thinned: BTreeSet::new(),
+            finder: PartitionFinder::default(),
+            known_partitions: None,
             obsolete_files,
         };
         for change in &edit.changes {
@@ -188,6 +191,9 @@ struct Work<'a> {
     places: ChangedPlaces,
     /// Keyspaces and partitions from which tables were removed: they may have empty runs and levels until the end.
     thinned: BTreeSet<(u64, u64)>,
+    finder: PartitionFinder,
+    /// The ids of the partitions of the keyspace to which partitions are added.
+    known_partitions: Option<(u64, BTreeSet<u64>)>,
     obsolete_files: &'a Arc<ObsoleteFiles>,
 }
 
@@ -292,21 +298,24 @@ impl Work<'_> {
     fn change_partition(&mut self, change: &Change) -> Result<(), String> {
         match change {
             Change::AddPartition { keyspace, partition, lower, flushed_sequence } => {
+                let is_new = self.known_partitions(*keyspace)?.insert(*partition);
                 let version = self.keyspace(*keyspace)?;
                 let position = version.partitions.partition_point(|other| other.lower < *lower);
-                let is_known = version.partitions.iter().any(|other| other.id == *partition);
-                if is_known || version.partitions.get(position).is_some_and(|other| other.lower == *lower) {
+                if !is_new || version.partitions.get(position).is_some_and(|other| other.lower == *lower) {
                     return Err(format!("partition {partition} or its lower bound exists already"));
                 }
                 let new = Partition::new(*partition, lower.clone(), *flushed_sequence);
                 version.partitions.insert(position, Arc::new(new));
+                self.finder.note_change(position);
                 self.places.add_partition(*keyspace, *partition);
             }
             Change::RemovePartition { keyspace, partition } => {
-                let version = self.keyspace(*keyspace)?;
-                let position = version.partitions.iter().position(|other| other.id == *partition);
-                let position = position.ok_or_else(|| format!("no partition {partition}"))?;
-                let gone = version.partitions.remove(position);
+                let position = self.position_of(*keyspace, *partition)?;
+                let gone = self.keyspace(*keyspace)?.partitions.remove(position);
+                self.finder.note_change(position);
+                if let Some((_, known)) = self.known_partitions.as_mut().filter(|(id, _)| id == keyspace) {
+                    known.remove(partition);
+                }
                 self.obsolete.extend(gone.filter.iter().map(Arc::clone));
                 self.obsolete.extend(gone.view.iter().map(|view| Arc::clone(&view.file)));
                 for table in gone.tables() {
@@ -418,9 +427,27 @@ impl Work<'_> {
     }
 
     fn partition(&mut self, keyspace: u64, id: u64) -> Result<&mut Partition, String> {
-        let version = self.keyspace(keyspace)?;
-        let partition = version.partitions.iter_mut().find(|partition| partition.id == id);
+        let position = self.position_of(keyspace, id)?;
+        let partition = self.keyspace(keyspace)?.partitions.get_mut(position);
         partition.map(Arc::make_mut).ok_or_else(|| format!("no partition {id} in keyspace {keyspace}"))
+    }
+
+    fn position_of(&mut self, keyspace: u64, id: u64) -> Result<usize, String> {
+        let version =
+            self.catalog.keyspaces.get(&keyspace).ok_or_else(|| format!("no keyspace {keyspace}"))?;
+        let position = self.finder.find(version, id);
+        position.ok_or_else(|| format!("no partition {id} in keyspace {keyspace}"))
+    }
+
+    /// The ids of the partitions of a keyspace, as the edit has changed them so far.
+    fn known_partitions(&mut self, keyspace: u64) -> Result<&mut BTreeSet<u64>, String> {
+        if self.known_partitions.as_ref().is_none_or(|(id, _)| *id != keyspace) {
+            let version = self.keyspace(keyspace)?;
+            let ids = version.partitions.iter().map(|partition| partition.id).collect();
+            self.known_partitions = Some((keyspace, ids));
+        }
+        let known = self.known_partitions.as_mut().map(|(_, ids)| ids);
+        known.ok_or_else(|| format!("no keyspace {keyspace}"))
     }
 }
 

@@ -36,6 +36,7 @@ use super::{
     handle::Table,
     key_bounds::{EndEdge, end_edge},
     level::{LEVELED_RUN_AGE, Level, NO_RUN_ID, Run},
+    partition_finder::PartitionFinder,
     version::{KeyspaceVersion, Partition},
 };
 use crate::{
@@ -222,9 +223,10 @@ impl ChangedPlaces {
         if !versions().all(starts_at_first_key) {
             return Some(UNCOVERED.to_owned());
         }
+        let mut finder = PartitionFinder::default();
         for &(keyspace, id) in &self.partitions {
             let Some(version) = version_of(keyspace) else { continue };
-            let Some(index) = index_of(version, id) else { continue };
+            let Some(index) = finder.find(version, id) else { continue };
             let Some(before) = index.checked_sub(1).and_then(|before| version.partitions.get(before)) else {
                 continue;
             };
@@ -236,14 +238,19 @@ impl ChangedPlaces {
                 return Some(describe(version, before, &out_of_bounds_in(level, run)));
             }
         }
-        self.check_run_ids(&version_of).or_else(|| self.check_tables(version_of))
+        let broken = self.check_run_ids(&version_of, &mut finder);
+        broken.or_else(|| self.check_tables(version_of, &mut finder))
     }
 
     /// Each changed run must have an id that was not used before the edit.
-    fn check_run_ids<'a>(&self, version_of: impl Fn(u64) -> Option<&'a KeyspaceVersion>) -> Option<String> {
+    fn check_run_ids<'a>(
+        &self,
+        version_of: impl Fn(u64) -> Option<&'a KeyspaceVersion>,
+        finder: &mut PartitionFinder,
+    ) -> Option<String> {
         let runs = self.runs.iter().filter_map(|place| {
             let version = version_of(place.keyspace)?;
-            let partition = version.partitions.get(index_of(version, place.partition)?)?;
+            let partition = version.partitions.get(finder.find(version, place.partition)?)?;
             partition.level(usize::from(place.level))?.run(place.run_age)
         });
         let mut ids: Vec<u64> = runs.inspect(|_| steps::count(Step::Check, 1)).map(|run| run.id()).collect();
@@ -252,17 +259,15 @@ impl ChangedPlaces {
         reused.map(|id| format!("run id {id} was used before")).or_else(|| check_run_ids(&ids, u64::MAX))
     }
 
-    fn check_tables<'a>(&self, version_of: impl Fn(u64) -> Option<&'a KeyspaceVersion>) -> Option<String> {
-        // Tables of one partition usually follow each other.
-        let mut found: Option<(u64, u64, &KeyspaceVersion, usize)> = None;
+    fn check_tables<'a>(
+        &self,
+        version_of: impl Fn(u64) -> Option<&'a KeyspaceVersion>,
+        finder: &mut PartitionFinder,
+    ) -> Option<String> {
         for (place, table) in self.tables.values() {
-            let (keyspace, id) = (place.keyspace, place.partition);
-            if found.is_none_or(|(last_keyspace, last_id, ..)| (last_keyspace, last_id) != (keyspace, id)) {
-                found = version_of(keyspace)
-                    .and_then(|version| Some((keyspace, id, version, index_of(version, id)?)));
-            }
             // The edit also dropped the keyspace or removed the partition.
-            let Some((_, _, version, index)) = found else { continue };
+            let Some(version) = version_of(place.keyspace) else { continue };
+            let Some(index) = finder.find(version, place.partition) else { continue };
             let Some(partition) = version.partitions.get(index) else { continue };
             let layout = version.options.layout;
             if let Some(violation) = check_added(partition, version.upper_of(index), (*place, layout), table)
@@ -284,10 +289,6 @@ pub(super) fn check_run_ids(ids: &[u64], next_run_id: u64) -> Option<String> {
     }
     let twice = ids.windows(2).find(|pair| pair.first() == pair.last());
     twice.and_then(|pair| pair.first()).map(|id| format!("two runs with id {id}"))
-}
-
-fn index_of(version: &KeyspaceVersion, partition: u64) -> Option<usize> {
-    version.partitions.iter().position(|other| other.id == partition)
 }
 
 /// The first invariant that an added table breaks in its partition.

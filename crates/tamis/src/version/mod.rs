@@ -19,6 +19,7 @@ pub(crate) mod key_bounds;
 pub(crate) mod level;
 pub(crate) mod manifest;
 mod options_format;
+mod partition_finder;
 pub(crate) mod prefix;
 pub(crate) mod set;
 mod tagged_record;

@@ -22,6 +22,7 @@ const LAYOUT: u64 = 10;
 
 /// Kinds of layouts. The leveled layout is the one of keyspaces without the option.
 const LAYOUT_TIERED: u8 = 1;
+const LAYOUT_PARTITIONED: u8 = 2;
 
 /// Kinds of [`FILTERS`] without filters per level.
 const OPTIMAL: u8 = 2;
@@ -65,11 +66,19 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
             put_tagged(&mut list, FILTERS, 0, &body);
         }
     }
-    if let Layout::Tiered { runs_per_level, space_amplification_percent } = options.layout {
+    let layout = match options.layout {
+        Layout::Leveled => None,
+        Layout::Tiered { runs_per_level, space_amplification_percent } => {
+            Some((LAYOUT_TIERED, [runs_per_level, space_amplification_percent]))
+        }
+        Layout::Partitioned { tables_per_partition, tables_after_split } => {
+            Some((LAYOUT_PARTITIONED, [tables_per_partition, tables_after_split]))
+        }
+    };
+    if let Some((kind, parameters)) = layout {
         body.clear();
-        body.push(LAYOUT_TIERED);
-        put_varint(&mut body, u64::from(runs_per_level));
-        put_varint(&mut body, u64::from(space_amplification_percent));
+        body.push(kind);
+        parameters.into_iter().for_each(|parameter| put_varint(&mut body, u64::from(parameter)));
         put_tagged(&mut list, LAYOUT, 0, &body);
     }
     put_bytes(target, &list);
@@ -132,11 +141,15 @@ pub(super) fn unknown_tag(source: &mut Decoder<'_>) -> Option<u64> {
 }
 
 fn take_layout(body: &mut Decoder<'_>) -> Option<Layout> {
-    match body.take_u8()? {
-        LAYOUT_TIERED => Some(Layout::Tiered {
-            runs_per_level: u32::try_from(body.take_varint()?).ok()?,
-            space_amplification_percent: u32::try_from(body.take_varint()?).ok()?,
-        }),
+    let kind = body.take_u8()?;
+    let mut parameter = || u32::try_from(body.take_varint()?).ok();
+    match kind {
+        LAYOUT_TIERED => {
+            Some(Layout::Tiered { runs_per_level: parameter()?, space_amplification_percent: parameter()? })
+        }
+        LAYOUT_PARTITIONED => {
+            Some(Layout::Partitioned { tables_per_partition: parameter()?, tables_after_split: parameter()? })
+        }
         _ => None,
     }
 }

@@ -11,6 +11,8 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const TIERED: Layout = Layout::Tiered { runs_per_level: 3, space_amplification_percent: 400 };
 
+const PARTITIONED: Layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+
 fn options(layout: Layout) -> Options {
     Options { default_keyspace: KeyspaceOptions { layout, ..small_keyspace() }, ..inline_options() }
 }
@@ -57,6 +59,11 @@ fn run_counts(db: &Db) -> Vec<usize> {
     let of_default = |keyspace: &&KeyspaceStatistics| keyspace.name == "default";
     let keyspace = keyspaces.iter().find(of_default).unwrap();
     keyspace.levels.iter().map(|level| level.run_count).collect()
+}
+
+fn partition_count(db: &Db) -> usize {
+    let keyspaces = db.statistics().keyspaces;
+    keyspaces.iter().find(|keyspace| keyspace.name == "default").unwrap().partition_count
 }
 
 #[test]
@@ -110,7 +117,18 @@ fn an_open_changes_the_layout_and_compactions_lead_to_it() {
     write(&db, &mut model, &mut random);
     write(&db, &mut model, &mut random);
     db.close().unwrap();
-    for layout in [Layout::Leveled, TIERED, Layout::Leveled, Layout::tiered(), TIERED] {
+    let layouts = [
+        Layout::Leveled,
+        TIERED,
+        PARTITIONED,
+        Layout::Leveled,
+        Layout::partitioned(),
+        PARTITIONED,
+        Layout::tiered(),
+        PARTITIONED,
+        TIERED,
+    ];
+    for layout in layouts {
         let db = open_in_memory(&vfs, with_layout(layout)).unwrap();
         assert_eq!(db.default_keyspace().options().layout, layout);
         check(&db, &model);
@@ -119,6 +137,12 @@ fn an_open_changes_the_layout_and_compactions_lead_to_it() {
         check(&db, &model);
         if layout == Layout::Leveled {
             assert!(run_counts(&db).iter().skip(1).all(|count| *count < 2), "{:?}", run_counts(&db));
+        }
+        if layout != PARTITIONED && layout != Layout::partitioned() {
+            assert_eq!(partition_count(&db), 1, "{layout}");
+        }
+        if layout == PARTITIONED {
+            assert!(partition_count(&db) > 2, "{layout}");
         }
         db.close().unwrap();
         // An open that names no layout keeps it.
@@ -176,7 +200,13 @@ fn a_repair_keeps_the_entries_of_several_runs_per_level() {
 /// Power fails, or an operation fails, at every change of a file while layouts change: no entry is lost.
 #[test]
 fn no_failure_within_a_change_of_layout_loses_entries() {
-    for (from, to) in [(TIERED, Layout::Leveled), (Layout::Leveled, TIERED)] {
+    for (from, to) in [
+        (TIERED, Layout::Leveled),
+        (Layout::Leveled, TIERED),
+        (Layout::Leveled, PARTITIONED),
+        (PARTITIONED, Layout::Leveled),
+        (PARTITIONED, TIERED),
+    ] {
         let memory = MemVfs::new();
         let db = open_in_memory(&memory, options(from)).unwrap();
         let (mut model, mut random) = (Model::new(), Random(7));

@@ -30,6 +30,7 @@ mod open_files;
 mod open_seeks;
 mod options;
 mod panics;
+mod partitioned;
 mod pins;
 mod pressure;
 mod query_sample;

@@ -9,6 +9,7 @@ use crate::{
         catalog::Catalog,
         edit::VersionEdit,
         test_support::{add, first_edit, place, summary},
+        version::KeyspaceVersion,
     },
 };
 
@@ -28,7 +29,13 @@ fn optimal_bits_have_fewer_false_positives_than_equal_bits() {
     let counts = [10_000, 100_000, 1_000_000];
     let version = version(counts);
     let rewritten = |level, number, count| {
-        bits_of_level(&version, (level, if level == 0 { 99 } else { 0 }), count, &[number], 10.0)
+        bits_of_level(
+            &version.partitions[0],
+            (level, if level == 0 { 99 } else { 0 }),
+            count,
+            &[number],
+            10.0,
+        )
     };
     let bits = [rewritten(0, 1, counts[0]), rewritten(14, 2, counts[1]), rewritten(15, 3, counts[2])];
     assert!(bits[0] > bits[1] && bits[1] > bits[2] && bits[2] < 10.0, "{bits:?}");
@@ -41,7 +48,7 @@ fn optimal_bits_have_fewer_false_positives_than_equal_bits() {
 #[test]
 fn a_new_run_of_level_0_counts_in_addition_to_the_others() {
     let version = version([10_000, 100_000, 1_000_000]);
-    let bits = bits_of_level(&version, (0, 100), 10_000, &[], 10.0);
+    let bits = bits_of_level(&version.partitions[0], (0, 100), 10_000, &[], 10.0);
     assert!(bits > 12.0, "{bits}");
-    assert_eq!(bits_of_level(&version, (0, 100), 10, &[], 10.0), 10.0);
+    assert_eq!(bits_of_level(&version.partitions[0], (0, 100), 10, &[], 10.0), 10.0);
 }

@@ -1,25 +1,31 @@
 //! Decides what to compact: a pure function of a version, the running jobs, the read points and the options.
 //!
-//! A [`Strategy`] decides for one partition; the layout of the keyspace selects it ([`leveled`],
-//! [`tiered`]). The functions of this file compare the decisions for all partitions:
+//! A [`Strategy`] decides for one partition; the layout of the keyspace selects it ([`leveled`], [`tiered`],
+//! [`partitioned`]). The functions of this file compare the decisions for all partitions:
 //!
 //! 1. Tables that range tombstones delete as a whole are dropped before anything else, in every layout.
 //! 2. Then the level with the highest score that can be compacted alongside the running jobs is taken; a score below 1 is not due.
-//! 3. If no level is due, tables are compacted for their deleted and obsolete entries.
+//! 3. Partitions are united ([`unite`]): before all others in layouts with one partition, else if no level is due.
+//! 4. If none of that is due, tables are compacted for their deleted and obsolete entries.
 //!
-//! Two jobs never share a table, and never write to overlapping ranges of one level.
+//! Two jobs never share a table, and never write to overlapping ranges of one level. No job begins in a partition that another job
+//! replaces.
 //!
 //! Cost: O(tables x log tables) per call.
 
 mod garbage;
 mod leveled;
+mod partitioned;
 mod plan_parts;
 mod tiered;
+mod unite;
 
 use self::{
     garbage::{Garbage, pick_deleted_tables},
     leveled::Leveled,
+    partitioned::Partitioned,
     tiered::Tiered,
+    unite::pick_union,
 };
 use super::{
     plan::{InProgress, Plan, RangeRequest, Reason},
@@ -85,6 +91,12 @@ fn strategy_of<'a>(
             runs_per_level: runs_per_level as usize,
             space_amplification_percent: space_amplification_percent.into(),
         }),
+        Layout::Partitioned { tables_per_partition, tables_after_split } => Box::new(Partitioned::new(
+            keyspace,
+            partition,
+            (in_progress, config),
+            (tables_per_partition, tables_after_split),
+        )),
     }
 }
 
@@ -118,13 +130,19 @@ fn pick_by(
         steps::count(Step::PickedTable, version.tables().count());
     }
     let garbage = Garbage::new(read_points);
+    let is_free = |partition: &&Partition| !in_progress.replaces(partition.id);
+    let partitions = || version.partitions.iter().map(AsRef::as_ref).filter(is_free);
     let deleted = |partition| pick_deleted_tables(version.id, partition, in_progress, &garbage);
-    if let Some(plan) = version.partitions.iter().map(AsRef::as_ref).find_map(deleted) {
+    if let Some(plan) = partitions().find_map(deleted) {
         return Some(plan);
     }
-    let partitions = version.partitions.iter();
+    let is_partitioned = config.layout.is_partitioned();
+    let union = || pick_union(version, in_progress, config);
+    if !is_partitioned && let Some(plan) = union() {
+        return Some(plan);
+    }
     let strategies: Vec<_> =
-        partitions.map(|partition| strategy_of(version.id, partition, in_progress, config)).collect();
+        partitions().map(|partition| strategy_of(version.id, partition, in_progress, config)).collect();
     let mut due = Vec::new();
     for strategy in &strategies {
         due.extend(strategy.due().into_iter().map(|due| (due, strategy)));
@@ -133,6 +151,7 @@ fn pick_by(
         right.score.total_cmp(&left.score).then(left.level.cmp(&right.level))
     });
     let plan = due.into_iter().find_map(|(due, strategy)| strategy.pick_due(&due));
+    let plan = plan.or_else(|| is_partitioned.then(union).flatten());
     plan.or_else(|| {
         let plans = strategies.iter().filter_map(|strategy| strategy.pick_garbage(&garbage));
         plans.max_by(|left, right| left.score.total_cmp(&right.score))
@@ -148,6 +167,10 @@ pub(crate) fn pick_range(
     let config = &PickerConfig::new(&version.options);
     let mut is_blocked = false;
     for partition in version.partitions_within(request.bounds()) {
+        if in_progress.replaces(partition.id) {
+            is_blocked = true;
+            continue;
+        }
         match strategy_of(version.id, partition, in_progress, config).pick_range(request) {
             RangePick::Done => {}
             RangePick::Blocked => is_blocked = true,

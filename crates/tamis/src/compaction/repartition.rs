@@ -1,0 +1,296 @@
+//! Replaces partitions by others: splits, divisions and unions ([`super::plan::Action`]).
+//!
+//! 1. A split merges all runs of the partition, and every few of the output tables become a partition. The bounds of the other two are
+//!    in the plan.
+//! 2. Tables of the old partitions that a new bound cuts through are rewritten, each by itself and in its run.
+//! 3. Flushes of the keyspace are paused: they write by partition. The tables that were flushed since the job began are cut in the
+//!    same way. They are small, so the pause is short.
+//! 4. One edit removes the old partitions and adds the new ones, with moved, rewritten and merged tables. Readers have either all old
+//!    partitions or all new ones.
+//!
+//! No other job works in the old partitions meanwhile (`InProgress::replaces`). A failure at any point leaves the store as it was.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use super::{
+    compactor::Compactor,
+    drop_rules::DropRules,
+    job_context::JobContext,
+    merge::{merge_inputs, range_tombstones_of},
+    plan::{Action, Plan},
+    table_sink::{SplitPoint, TableSink, Written},
+};
+use crate::{
+    cursor::{Cursor, run::RunCursor, run_tables::RunTables},
+    error::{Error, Result},
+    file_name::FileName,
+    key::Sequence,
+    keyspace_state::KeyspaceState,
+    options::Layout,
+    table::properties::TableSummary,
+    version::{
+        edit::{Change, RunPlace, VersionEdit},
+        handle::Table,
+        version::{KeyspaceVersion, Partition},
+    },
+};
+
+/// How often a job that waits for a flush looks whether it has ended.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// No flush of the keyspace runs while it exists.
+pub(crate) struct FlushPause<'a>(&'a KeyspaceState);
+
+impl<'a> FlushPause<'a> {
+    /// `None` if a flush is running.
+    pub(crate) fn begin(keyspace: &'a KeyspaceState) -> Option<Self> {
+        (!keyspace.is_flushing.swap(true, Ordering::SeqCst)).then_some(Self(keyspace))
+    }
+}
+
+impl Drop for FlushPause<'_> {
+    fn drop(&mut self) {
+        self.0.is_flushing.store(false, Ordering::SeqCst);
+    }
+}
+
+/// The tables of the new partitions.
+#[derive(Default)]
+struct NewTables {
+    /// Lower bounds of the new partitions, in order.
+    bounds: Vec<Vec<u8>>,
+    /// Numbers of the tables that were merged.
+    merged: BTreeSet<u64>,
+    /// The outputs of the merge, and their run.
+    outputs: Vec<TableSummary>,
+    /// The parts of tables that were cut, by the number of the table.
+    parts: BTreeMap<u64, Vec<TableSummary>>,
+    bytes_read: u64,
+}
+
+impl NewTables {
+    /// The position of the new partition of a key.
+    fn position_of(&self, key: &[u8]) -> usize {
+        self.bounds.partition_point(|bound| bound.as_slice() <= key).saturating_sub(1)
+    }
+
+    /// Whether a bound cuts through the table.
+    fn cuts(&self, table: &Table) -> bool {
+        let next = self.bounds.partition_point(|bound| bound.as_slice() <= table.smallest_key());
+        self.bounds.get(next).is_some_and(|bound| !table.ends_before(bound))
+    }
+
+    fn written(&self) -> impl Iterator<Item = &TableSummary> {
+        self.outputs.iter().chain(self.parts.values().flatten())
+    }
+
+    fn files(&self) -> Vec<FileName> {
+        self.written().map(|summary| FileName::Table(summary.number)).collect()
+    }
+}
+
+/// The result of a job.
+#[derive(Debug)]
+pub(super) struct Repartitioned {
+    pub(super) partition_count: usize,
+    pub(super) bytes_read: u64,
+    pub(super) written: Written,
+}
+
+impl Compactor {
+    /// Runs a plan that replaces partitions, and installs the result.
+    ///
+    /// # Errors
+    /// As [`Compactor::compact`].
+    pub(super) fn repartition(
+        &self,
+        keyspace: &KeyspaceState,
+        plan: &Plan,
+        between_tables: &dyn Fn(),
+    ) -> Result<Repartitioned> {
+        let mut tables = NewTables::default();
+        let result = self.write_and_install(keyspace, plan, between_tables, &mut tables);
+        if result.is_err() {
+            self.installer.discard(&tables.files());
+        }
+        match result {
+            // No failure of the job.
+            Ok(()) | Err(Error::KeyspaceDropped) => {}
+            Err(error) => return Err(error),
+        }
+        let mut written = Written::default();
+        tables.written().for_each(|summary| written.add(summary));
+        let NewTables { bounds, bytes_read, .. } = tables;
+        Ok(Repartitioned { partition_count: bounds.len(), bytes_read, written })
+    }
+
+    fn write_and_install(
+        &self,
+        keyspace: &KeyspaceState,
+        plan: &Plan,
+        between_tables: &dyn Fn(),
+        tables: &mut NewTables,
+    ) -> Result<()> {
+        let with = |tables: &mut NewTables, is_first: bool| {
+            let version = Arc::clone(&keyspace.read_state.load().version);
+            self.job_contexts.with(&version, |context| {
+                let context = JobContext { between_tables, ..context.clone() };
+                if is_first {
+                    self.write_outputs(&context, plan, tables)?;
+                }
+                self.cut_tables(&context, plan, tables)?;
+                Ok::<_, Error>(Arc::clone(&version))
+            })
+        };
+        with(tables, true)?;
+        let _pause = self.pause_flushes(keyspace)?;
+        let version = with(tables, false)?;
+        let edit = edit_of(&version, plan, tables, &|| self.installer.versions.new_partition_id());
+        self.installer.install(edit).map(drop)
+    }
+
+    /// Waits until no flush of the keyspace runs.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] if the store is closing.
+    fn pause_flushes<'a>(&self, keyspace: &'a KeyspaceState) -> Result<FlushPause<'a>> {
+        let scheduler = &self.job_contexts.scheduler;
+        loop {
+            if let Some(pause) = FlushPause::begin(keyspace) {
+                return Ok(pause);
+            }
+            if scheduler.is_stopping().load(Ordering::Relaxed) {
+                return Err(Error::Closed);
+            }
+            scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
+        }
+    }
+
+    /// Step 1.
+    fn write_outputs(&self, context: &JobContext<'_>, plan: &Plan, tables: &mut NewTables) -> Result<()> {
+        let first = partitions_of(context.version, plan).next();
+        tables.bounds.push(first.map_or_else(Vec::new, |(_, partition)| partition.lower.clone()));
+        if plan.action != Action::Split {
+            tables.bounds.extend(plan.split_keys.iter().cloned());
+            return Ok(());
+        }
+        let merged = merge_inputs(context, &self.tables, plan)?;
+        tables.merged = plan.tables().map(|table| table.number()).collect();
+        tables.bytes_read = merged.bytes_read;
+        let per_partition = match context.version.options.layout {
+            Layout::Partitioned { tables_after_split, .. } => tables_after_split.max(1) as usize,
+            _ => 1,
+        };
+        let later = merged.summaries.iter().step_by(per_partition).skip(1);
+        tables.bounds.extend(later.map(|summary| summary.smallest_key.clone()));
+        tables.outputs = merged.summaries;
+        Ok(())
+    }
+
+    /// Steps 2 and 3: cuts the tables of a version that were not cut before.
+    fn cut_tables(&self, context: &JobContext<'_>, plan: &Plan, tables: &mut NewTables) -> Result<()> {
+        for (_, partition) in partitions_of(context.version, plan) {
+            for (level, run) in partition.runs() {
+                for table in run.tables() {
+                    let number = table.number();
+                    let is_done = tables.merged.contains(&number) || tables.parts.contains_key(&number);
+                    if !is_done && tables.cuts(table) {
+                        let place = place_of(context.version, partition, (level, run.age()));
+                        let parts = self.cut(context, (place, table), &tables.bounds)?;
+                        tables.bytes_read += table.file_bytes();
+                        tables.parts.insert(number, parts);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Rewrites a table in parts, none of which crosses a bound.
+    fn cut(
+        &self,
+        context: &JobContext<'_>,
+        (place, table): (RunPlace, &Arc<Table>),
+        bounds: &[Vec<u8>],
+    ) -> Result<Vec<TableSummary>> {
+        let origin = context.origin(place.partition, place, vec![table.number()]);
+        let one = std::slice::from_ref(table);
+        let rules =
+            DropRules::new(context.read_points.clone(), range_tombstones_of(one.iter(), &self.tables)?);
+        // Runs below may have older entries anywhere: all range tombstones and tombstones stay.
+        let kept = rules.kept_range_tombstones(|lower, upper| Some((lower.to_vec(), upper.to_vec())));
+        let size = (usize::from(place.level).min(1), table.summary().entry_count);
+        let mut cursor = RunCursor::new(RunTables::read_once(one, &self.tables));
+        cursor.seek_first()?;
+        let mut sink = TableSink::new(context, &origin, size, &[], rules);
+        sink.take_range_tombstones(kept);
+        let is_within = |bound: &&Vec<u8>| bound.as_slice() > table.smallest_key();
+        let points = bounds.iter().filter(is_within);
+        sink.split_at(points.map(|key| SplitPoint { key: key.clone(), is_direct: context.is_direct }));
+        sink.consume(&mut cursor, None, &|_| false)?;
+        sink.finish()
+    }
+}
+
+/// The partitions of a plan that the version has, with their positions.
+fn partitions_of<'a>(
+    version: &'a KeyspaceVersion,
+    plan: &'a Plan,
+) -> impl Iterator<Item = (usize, &'a Arc<Partition>)> {
+    let ids: BTreeSet<u64> = plan.replaced_partitions.iter().copied().collect();
+    version.partitions.iter().enumerate().filter(move |(_, partition)| ids.contains(&partition.id))
+}
+
+fn place_of(version: &KeyspaceVersion, partition: &Partition, (level, run_age): (usize, u64)) -> RunPlace {
+    RunPlace { keyspace: version.id, partition: partition.id, level: level as u8, run_age }
+}
+
+/// Step 4.
+fn edit_of(
+    version: &KeyspaceVersion,
+    plan: &Plan,
+    tables: &NewTables,
+    new_partition_id: &dyn Fn() -> u64,
+) -> VersionEdit {
+    let (mut removals, mut additions) = (Vec::new(), Vec::new());
+    let ids: Vec<u64> = tables.bounds.iter().map(|_| new_partition_id()).collect();
+    let mut add = |(level, run_age): (u8, u64), summary: &TableSummary, (filter_file, is_ingested)| {
+        let partition = ids.get(tables.position_of(&summary.smallest_key)).copied().unwrap_or_default();
+        let place = RunPlace { keyspace: version.id, partition, level, run_age };
+        additions.push(Change::AddTable { place, summary: summary.clone(), filter_file, is_ingested });
+    };
+    let output = plan.output_place();
+    tables.outputs.iter().for_each(|summary| add((output.level, output.run_age), summary, (None, false)));
+    // All entries of the keyspace up to the greatest of these numbers are in tables: memtables are flushed as a whole.
+    let mut flushed_sequence: Sequence = 0;
+    for (_, partition) in partitions_of(version, plan) {
+        flushed_sequence = flushed_sequence.max(partition.flushed_sequence);
+        for (level, run) in partition.runs() {
+            let place = place_of(version, partition, (level, run.age()));
+            for table in run.tables() {
+                let number = table.number();
+                removals.push(Change::RemoveTable { place, number });
+                if tables.merged.contains(&number) {
+                    continue;
+                }
+                let place = (place.level, place.run_age);
+                match tables.parts.get(&number) {
+                    Some(parts) => parts.iter().for_each(|part| add(place, part, (None, false))),
+                    None => add(place, table.summary(), (table.filter_file(), table.is_ingested())),
+                }
+            }
+        }
+        removals.push(Change::RemovePartition { keyspace: version.id, partition: partition.id });
+    }
+    let partitions = ids.iter().zip(&tables.bounds).map(|(&partition, lower)| Change::AddPartition {
+        keyspace: version.id,
+        partition,
+        lower: lower.clone(),
+        flushed_sequence,
+    });
+    VersionEdit { changes: removals.into_iter().chain(partitions).chain(additions).collect() }
+}

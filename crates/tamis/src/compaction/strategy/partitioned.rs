@@ -1,0 +1,198 @@
+//! The partitioned strategy (RemixDB): many partitions, each with few tables, in runs of which the newer ones have newer entries.
+//!
+//! 1. A flush adds a run to L0 of each partition that it touches, and rewrites nothing ("minor compaction").
+//! 2. A partition with more than `tables_per_partition` tables is compacted. If few bytes have to be rewritten for it, it is divided
+//!    (`partitioned/cuts.rs`): tables move to new partitions. Else its newest runs are merged, or it is split
+//!    (`partitioned/decision.rs`).
+//! 3. Merged runs are in L1, with the age of their newest input. If older runs stay in L0, the output stays there, too.
+//! 4. One job at a time works in a partition, and jobs of different partitions run side by side.
+//! 5. Adjacent partitions that together have at most one table's bytes are united ([`super::unite`]).
+//! 6. Garbage: all runs of a partition are merged if that reclaims a quarter of its bytes. A requested range is merged into one run
+//!    per partition.
+//!
+//! **Change of layout.** All runs of a partition count, at any level. A store of another layout is one large partition, which is
+//! divided where its large runs have gaps between tables, and split when it is small enough.
+//!
+//! Cost: with T tables per partition, an entry is written by its flush, by one or two merges with other small runs, and by one split each
+//! time the partition has grown T-fold.
+
+mod cuts;
+mod decision;
+
+use std::sync::Arc;
+
+use self::{
+    cuts::division_keys,
+    decision::{Decision, Limits, RunSize, decide},
+};
+use super::{
+    Due, RangePick, Strategy,
+    garbage::{Garbage, due_share},
+    plan_parts::input,
+};
+use crate::{
+    compaction::{
+        plan::{Action, InProgress, Plan, PlanSpec, RangeRequest, Reason},
+        targets::PickerConfig,
+    },
+    version::{handle::Table, level::Run, version::Partition},
+};
+
+/// See the head of this file.
+pub(super) struct Partitioned<'a> {
+    keyspace: u64,
+    partition: &'a Partition,
+    config: &'a PickerConfig,
+    tables_max: usize,
+    /// The least bytes of a partition that a division creates.
+    division_bytes_min: u64,
+    is_busy: bool,
+}
+
+/// A run with its level.
+type LeveledRun<'a> = (usize, &'a Arc<Run>);
+
+impl<'a> Partitioned<'a> {
+    pub(super) fn new(
+        keyspace: u64,
+        partition: &'a Partition,
+        (in_progress, config): (&InProgress, &'a PickerConfig),
+        (tables_per_partition, tables_after_split): (u32, u32),
+    ) -> Self {
+        Self {
+            keyspace,
+            partition,
+            config,
+            tables_max: tables_per_partition as usize,
+            // Tables are rarely full: three quarters of the bytes of a split.
+            division_bytes_min: config.table_bytes.saturating_mul(u64::from(tables_after_split) * 3) / 4,
+            is_busy: in_progress.is_busy(partition.id),
+        }
+    }
+
+    /// All runs, newest first.
+    fn runs(&self) -> Vec<LeveledRun<'a>> {
+        self.partition.runs().collect()
+    }
+
+    fn table_count(&self) -> usize {
+        self.partition.runs().map(|(_, run)| run.tables().len()).sum()
+    }
+
+    fn score(&self) -> f64 {
+        self.table_count() as f64 / self.tables_max as f64
+    }
+
+    /// What the partition needs, regardless of running jobs.
+    fn pick(&self, reason: Reason, score: f64) -> Option<Plan> {
+        if self.table_count() <= self.tables_max {
+            return None;
+        }
+        let split_keys = division_keys(self.partition.tables(), self.division_bytes_min);
+        if !split_keys.is_empty() {
+            let plan = self.plan(&self.runs(), Action::Divide, reason, score)?;
+            return Some(Plan { split_keys, ..plan });
+        }
+        let runs = self.runs();
+        let size =
+            |(_, run): &LeveledRun<'_>| RunSize { table_count: run.tables().len(), bytes: run.bytes() };
+        let sizes: Vec<RunSize> = runs.iter().map(size).collect();
+        let limits = Limits { table_bytes: self.config.table_bytes, tables_max: self.tables_max };
+        match decide(&sizes, limits) {
+            Decision::Keep => None,
+            Decision::Major { run_count, .. } => {
+                let newest = runs.get(..run_count).unwrap_or_default();
+                self.plan(newest, Action::Merge, reason, score)
+            }
+            Decision::Split => self.plan(&runs, Action::Split, reason, score),
+        }
+    }
+
+    /// A plan for the newest runs.
+    fn plan(&self, runs: &[LeveledRun<'a>], action: Action, reason: Reason, score: f64) -> Option<Plan> {
+        let (newest, oldest) = (runs.first()?, runs.last()?);
+        let next = self.partition.runs().nth(runs.len());
+        let output_level = if next.is_some_and(|(level, _)| level == 0) { 0 } else { oldest.0.max(1) };
+        let spec = PlanSpec {
+            action,
+            reason,
+            inputs: runs.iter().map(|(level, run)| input(*level, run.age(), run.tables())).collect(),
+            trivial_moves: Vec::new(),
+            output_level,
+            output_run_age: newest.1.age(),
+            depth: output_level.min(1),
+            score,
+        };
+        Plan::new(self.keyspace, self.partition, spec)
+    }
+
+    fn merge_all(&self, reason: Reason, score: f64) -> Option<Plan> {
+        self.plan(&self.runs(), Action::Merge, reason, score)
+    }
+}
+
+impl Strategy for Partitioned<'_> {
+    fn due(&self) -> Vec<Due> {
+        let is_due = !self.is_busy && self.table_count() > self.tables_max;
+        is_due.then(|| Due { score: self.score(), level: 0, reason: Reason::Size }).into_iter().collect()
+    }
+
+    fn pick_due(&self, due: &Due) -> Option<Plan> {
+        self.pick(due.reason, due.score)
+    }
+
+    fn pick_garbage(&self, garbage: &Garbage<'_>) -> Option<Plan> {
+        let has_garbage =
+            |table: &Arc<Table>| table.summary().has_deletes() || table.summary().obsolete_count > 0;
+        if self.is_busy || !self.partition.tables().any(has_garbage) {
+            return None;
+        }
+        let runs: Vec<&[Arc<Table>]> = self.partition.runs().map(|(_, run)| run.tables()).collect();
+        let bytes = self.partition.runs().map(|(_, run)| run.bytes()).sum();
+        let score = due_share(garbage.reclaimed_bytes(&runs, true), bytes)?;
+        self.merge_all(Reason::Garbage, score)
+    }
+
+    fn pick_range(&self, request: &RangeRequest) -> RangePick {
+        let garbage = Garbage::new(&request.read_points);
+        let is_meant = |table: &Arc<Table>| table.summary().smallest_sequence <= request.sequence_max;
+        let has_garbage = |table: &Arc<Table>| {
+            let summary = table.summary();
+            let is_due = summary.has_deletes() || garbage.has_obsolete(summary);
+            is_due && summary.number < request.number_max
+        };
+        let within = |(_, run): (usize, &'_ Arc<Run>)| run.tables_within(request.bounds()).to_vec();
+        let mut runs: Vec<Vec<Arc<Table>>> = self.partition.runs().map(within).collect();
+        runs.retain(|tables| tables.iter().any(is_meant));
+        let is_done = match runs.as_slice() {
+            [] => true,
+            [tables] => !tables.iter().any(has_garbage),
+            _ => false,
+        };
+        if is_done {
+            return RangePick::Done;
+        }
+        if self.is_busy {
+            return RangePick::Blocked;
+        }
+        // A large partition is divided or split first.
+        let plan = self.pick(request.reason, 1.0).or_else(|| self.merge_all(request.reason, 1.0));
+        match plan {
+            // A scan must not cause the rewrite of a large partition.
+            Some(plan)
+                if request.reason == Reason::Reads && plan.bytes_read > self.config.input_bytes_max =>
+            {
+                RangePick::Done
+            }
+            Some(plan) => RangePick::Plan(Box::new(plan)),
+            None => RangePick::Done,
+        }
+    }
+
+    fn pending_bytes(&self) -> u64 {
+        if self.table_count() <= self.tables_max {
+            return 0;
+        }
+        self.partition.runs().map(|(_, run)| run.bytes()).sum()
+    }
+}

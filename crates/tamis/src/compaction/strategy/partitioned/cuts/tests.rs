@@ -1,0 +1,38 @@
+use super::*;
+use crate::version::test_support::table;
+
+/// Keys for tables `(first, last, KiB)`; a new partition has at least 100 KiB.
+fn keys(tables: &[(&str, &str, u64)]) -> Vec<String> {
+    let tables: Vec<Arc<Table>> = (1..)
+        .zip(tables)
+        .map(|(number, (first, last, kib))| table(number, (first, last), kib << 10, (1, 1)))
+        .collect();
+    let keys = division_keys(tables.iter(), 100 << 10);
+    keys.into_iter().map(|key| String::from_utf8(key).expect("text")).collect()
+}
+
+#[test]
+fn tables_in_key_order_are_divided_between_them() {
+    let load = [("a", "b", 60), ("c", "d", 60), ("e", "f", 60), ("g", "h", 60), ("i", "j", 60)];
+    assert_eq!(keys(&load), ["e"]);
+    let large = [("a", "b", 100), ("c", "d", 100), ("e", "f", 100), ("g", "h", 20)];
+    assert_eq!(keys(&large), ["c", "e"]);
+}
+
+#[test]
+fn a_key_cuts_through_few_bytes_only() {
+    let base = [("a", "h", 100), ("i", "p", 100), ("q", "z", 100)];
+    assert_eq!(keys(&base), ["i", "q"]);
+    let with = |kib| keys(&[base[0], base[1], base[2], ("b", "y", kib)]);
+    assert_eq!(with(10), ["i", "q"]);
+    assert_eq!(with(40), [""; 0], "a third of the bytes would be rewritten");
+    // Far more bytes lie before the second key.
+    assert_eq!(keys(&[("a", "h", 100), ("b", "y", 30), ("i", "p", 200), ("q", "z", 100)]), ["q"]);
+}
+
+#[test]
+fn tables_that_begin_at_one_key_stay_together() {
+    assert_eq!(keys(&[("a", "b", 200), ("c", "c", 1), ("c", "d", 100), ("c", "e", 100)]), ["c"]);
+    assert_eq!(keys(&[("a", "a", 200), ("a", "a", 200)]), [""; 0]);
+    assert_eq!(keys(&[]), [""; 0]);
+}
