@@ -12,8 +12,9 @@
 //!
 //! Cost: each file is read once; one flush; one edit. If L0 has its maximum number of runs, an ingest waits as writers do.
 
+mod cut;
+
 use std::{
-    ops::Bound,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -38,7 +39,7 @@ use crate::{
     version::{
         catalog::Counters,
         edit::{Change, RunPlace, VersionEdit},
-        key_bounds::{compare_ends, is_within_end},
+        key_bounds::is_within_end,
         version::KeyspaceVersion,
     },
     version_installer::VersionInstaller,
@@ -124,6 +125,7 @@ impl Ingester {
         let mut gate = None;
         report.sequence = loop {
             self.background.flush_all()?;
+            self.cut_tables(keyspace, &mut pending)?;
             if let Some(sequence) = self.try_install(keyspace, &mut pending)? {
                 break sequence;
             }
@@ -156,6 +158,37 @@ impl Ingester {
         Ok(pending)
     }
 
+    /// Cuts the tables that reach over the bounds of the current partitions.
+    fn cut_tables(&self, keyspace: &KeyspaceState, pending: &mut PendingTables<'_>) -> Result<()> {
+        let StoreContext { vfs, folder, .. } = &*self.context;
+        let version = Arc::clone(&keyspace.read_state.load().version);
+        let versions = &self.installer.versions;
+        let (_, filter_seed) = versions.database();
+        let target = cut::Target { vfs, folder, options: &version.options, filter_seed };
+        let whole = std::mem::take(&mut pending.summaries);
+        for summary in whole {
+            if !cut::crosses(&version, &summary) {
+                pending.summaries.push(summary);
+                continue;
+            }
+            let _job = self.context.begin_write_job()?;
+            let table = TableReader::open_outside(self.tables.environment(), summary.number)?;
+            let mut numbers = Vec::new();
+            let mut new_number = || {
+                let number = versions.new_file_number();
+                numbers.push(number);
+                pending.names.push(FileName::Table(number));
+                number
+            };
+            cut::cut(&table, &version, &target, &mut new_number)?;
+            for number in numbers {
+                let part = TableReader::open_outside(self.tables.environment(), number)?;
+                pending.summaries.push(part.properties().summary.clone());
+            }
+        }
+        Ok(())
+    }
+
     /// Reads a linked table completely.
     fn verify_table(&self, number: u64) -> Result<TableSummary> {
         let reader = TableReader::open_outside(self.tables.environment(), number)?;
@@ -183,18 +216,24 @@ impl Ingester {
         // No job may replace a partition meanwhile.
         let Some(_pause) = FlushPause::begin(keyspace) else { return Ok(None) };
         let version = Arc::clone(&keyspace.read_state.load().version);
+        if pending.summaries.iter().any(|summary| cut::crosses(&version, summary)) {
+            // Partitions changed after the tables were cut.
+            return Ok(None);
+        }
         let synced = state.log.persist(Durability::Synced);
         synced.inspect_err(|error| self.log.propagate_background_error(state, error))?;
         let sequence = state.last_sequence + 1;
-        let edit = edit_of(&version, &pending.summaries, sequence)?;
+        let edit = edit_of(&version, &pending.summaries, sequence);
+        let installed = edit.new_tables();
         if let Err(error) = self.installer.install(edit) {
             if self.installer.versions.background_error().is_some() {
                 // The manifest may name them all the same.
-                pending.names.clear();
+                pending.names.retain(|name| !installed.contains(name));
             }
             return Err(error);
         }
-        pending.names.clear();
+        // The files of tables that were cut stay in the list, and are removed.
+        pending.names.retain(|name| !installed.contains(name));
         state.last_sequence = sequence;
         self.snapshots.publish(sequence);
         // A pick before the entries were visible took them for entries that a reader needs.
@@ -204,7 +243,7 @@ impl Ingester {
 }
 
 /// The edit that adds the tables.
-fn edit_of(version: &KeyspaceVersion, summaries: &[TableSummary], sequence: Sequence) -> Result<VersionEdit> {
+fn edit_of(version: &KeyspaceVersion, summaries: &[TableSummary], sequence: Sequence) -> VersionEdit {
     let mut edit = VersionEdit::default();
     for (index, partition) in version.partitions.iter().enumerate() {
         let upper = version.upper_of(index);
@@ -214,15 +253,6 @@ fn edit_of(version: &KeyspaceVersion, summaries: &[TableSummary], sequence: Sequ
                 && upper.is_none_or(|upper| *summary.smallest_key < *upper)
         };
         for summary in summaries.iter().filter(begins_here) {
-            let is_across = |upper| compare_ends(summary.end(), Bound::Excluded(upper)).is_gt();
-            if upper.is_some_and(is_across) {
-                return Err(Error::InvalidArgument {
-                    what: "table",
-                    got: format!("keys on both sides of {}", upper.unwrap_or_default().escape_ascii()),
-                    expected: "a partition of the keyspace ends there: split the table at this key"
-                        .to_owned(),
-                });
-            }
             let summary =
                 TableSummary { smallest_sequence: sequence, largest_sequence: sequence, ..summary.clone() };
             edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: true });
@@ -230,7 +260,7 @@ fn edit_of(version: &KeyspaceVersion, summaries: &[TableSummary], sequence: Sequ
         edit.push(Change::SetFlushedSequence { keyspace: version.id, partition: partition.id, sequence });
     }
     edit.push(Change::AdvanceCounters(Counters { last_sequence: sequence, ..Counters::default() }));
-    Ok(edit)
+    edit
 }
 
 /// Refuses tables that overlap: all get one sequence number, so that none would be newer.

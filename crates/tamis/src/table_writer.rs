@@ -19,6 +19,7 @@ use crate::{
     cursor::bounded::{Bounds, prefix_bounds, range_bounds},
     error::{Error, Result},
     events::{Event, EventListener},
+    file_name::FileName,
     key::{Kind, check_key, check_value},
     link::folder_of,
     metrics::LEVEL_COUNT_MAX,
@@ -149,6 +150,31 @@ impl TableWriter {
     ) -> Result<Self> {
         options.check()?;
         refuse_existing(&*vfs, path)?;
+        Self::begin_with(vfs, path, (options, filter_seed), Writer::create_outside)
+    }
+
+    /// A table in the folder of a store, which an ingest installs under this number.
+    pub(crate) fn in_store(
+        vfs: &Arc<dyn Vfs>,
+        folder: &Path,
+        number: u64,
+        options: (&KeyspaceOptions, u64),
+    ) -> Result<Self> {
+        let temporary = FileName::Temporary(number).path(folder);
+        Self::begin_with(
+            Arc::clone(vfs),
+            &FileName::Table(number).path(folder),
+            options,
+            |vfs, path, options| Writer::create_outside_as(vfs, temporary, path, options),
+        )
+    }
+
+    fn begin_with(
+        vfs: Arc<dyn Vfs>,
+        path: &Path,
+        (options, filter_seed): (&KeyspaceOptions, u64),
+        create: impl FnOnce(&Arc<dyn Vfs>, &Path, TableOptions) -> Result<Writer>,
+    ) -> Result<Self> {
         let failed_filters = Arc::new(FailedFilters::default());
         let options = TableOptions {
             block_bytes: options.block_bytes,
@@ -160,7 +186,7 @@ impl TableWriter {
             is_direct: false,
             listener: Some(Arc::<FailedFilters>::clone(&failed_filters)),
         };
-        let writer = Writer::create_outside(&vfs, path, options)?;
+        let writer = create(&vfs, path, options)?;
         Ok(Self {
             path: path.to_path_buf(),
             vfs,
@@ -224,6 +250,11 @@ impl TableWriter {
         let (lower, upper) = (lower.into_owned(), upper.into_owned());
         self.deleted.push(RangeTombstone { lower, upper, sequence: 1 });
         Ok(())
+    }
+
+    /// Adds the delete of a range before the first key is added; an empty upper bound is no bound.
+    pub(crate) fn delete_half_open(&mut self, lower: &[u8], upper: &[u8]) {
+        self.deleted.push(RangeTombstone { lower: lower.to_vec(), upper: upper.to_vec(), sequence: 1 });
     }
 
     fn add(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {

@@ -196,6 +196,15 @@ impl TableSummary {
         }
     }
 
+    /// Whether `key` is above all entries and range tombstones.
+    pub(crate) fn ends_before(&self, key: &[u8]) -> bool {
+        match self.end() {
+            Bound::Included(largest) => largest < key,
+            Bound::Excluded(upper) => upper <= key,
+            Bound::Unbounded => false,
+        }
+    }
+
     /// Whether the table deletes keys.
     pub(crate) const fn has_deletes(&self) -> bool {
         self.tombstone_count > 0 || self.range_tombstone_count > 0

@@ -113,6 +113,16 @@ impl TableWriter {
     pub(crate) fn create_outside(vfs: &Arc<dyn Vfs>, path: &Path, options: TableOptions) -> Result<Self> {
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(OUTSIDE_SUFFIX);
+        Self::create_outside_as(vfs, temporary.into(), path, options)
+    }
+
+    /// As [`TableWriter::create_outside`], with the path of the temporary file.
+    pub(crate) fn create_outside_as(
+        vfs: &Arc<dyn Vfs>,
+        temporary: PathBuf,
+        path: &Path,
+        options: TableOptions,
+    ) -> Result<Self> {
         let create = |path: &Path| {
             vfs.create_exclusive(path).map_err(|error| match error.kind() {
                 ErrorKind::AlreadyExists => io::Error::new(
@@ -122,7 +132,7 @@ impl TableWriter {
                 _ => error,
             })
         };
-        Self::begin(vfs, create, temporary.into(), path.to_path_buf(), 0, options)
+        Self::begin(vfs, create, temporary, path.to_path_buf(), 0, options)
     }
 
     fn begin(

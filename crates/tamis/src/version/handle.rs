@@ -217,11 +217,7 @@ impl Table {
 
     /// Whether `key` is above all entries and range tombstones.
     pub(crate) fn ends_before(&self, key: &[u8]) -> bool {
-        match self.end() {
-            Bound::Included(largest) => largest < key,
-            Bound::Excluded(upper) => upper <= key,
-            Bound::Unbounded => false,
-        }
+        self.summary.ends_before(key)
     }
 
     #[inline]

@@ -109,6 +109,8 @@ fn check_walk(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut Rando
 }
 
 const TIERED: Layout = Layout::Tiered { runs_per_level: 2, space_amplification_percent: 150 };
+const PARTITIONED: Layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+const LAYOUTS: [Layout; 3] = [Layout::Leveled, TIERED, PARTITIONED];
 
 struct World {
     /// The filters of all tables: a row of [`FILTERS`].
@@ -126,7 +128,7 @@ impl World {
     }
 
     fn keyspace(&self, index: usize) -> Keyspace {
-        let layout = [Layout::Leveled, TIERED][index];
+        let layout = [PARTITIONED, TIERED][index];
         let options = KeyspaceOptions { filters: filters(self.filters), layout, ..small_keyspace() };
         self.db().get_or_create_keyspace(&format!("k{index}"), options).unwrap()
     }
@@ -289,7 +291,7 @@ impl World {
         self.db.take().unwrap().close().unwrap();
         let mut options = inline_options();
         if let Some(random) = random.filter(|random| random.0 % 3 == 0) {
-            let layout = |random: &mut Random| [Layout::Leveled, TIERED][random.below(2) as usize];
+            let layout = |random: &mut Random| LAYOUTS[random.below(3) as usize];
             options.change_layouts = names.into_iter().map(|name| (name, layout(random))).collect();
         }
         self.db = Some(open_in_memory(&self.vfs, options).unwrap());

@@ -166,6 +166,42 @@ fn range_deletes_cross_partitions_and_small_partitions_are_united() {
     check(&open_in_memory(&vfs, inline_options()).unwrap(), &model);
 }
 
+/// Partitions are no concern of the programs that build tables.
+#[test]
+fn an_ingested_table_may_cross_partitions() {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, options()).unwrap();
+    let (mut model, mut random) = (Model::new(), Random(9));
+    write(&db, &mut model, &mut random, 0..6_000, 3_000);
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    let before = of_default(&db.statistics()).partition_count;
+    assert!(before > 4, "{before}");
+    let mut table = db.default_keyspace().table_writer("/table").unwrap();
+    let (lower, upper) = (2_000_u64.to_be_bytes(), 5_000_u64.to_be_bytes());
+    table.delete_range(lower..upper).unwrap();
+    model.retain(|key, _| key.as_slice() < &lower[..] || key.as_slice() >= &upper[..]);
+    for number in (0..6_000_u64).step_by(7) {
+        let key = number.to_be_bytes();
+        if number % 5 == 0 {
+            table.delete(key).unwrap();
+            model.remove(&key[..]);
+        } else {
+            table.put(key, b"ingested").unwrap();
+            model.insert(key.to_vec(), b"ingested".to_vec());
+        }
+    }
+    table.finish().unwrap();
+    let files = vfs.list(std::path::Path::new(FOLDER)).unwrap().len();
+    db.ingest(&db.default_keyspace(), ["/table"]).unwrap();
+    check(&db, &model);
+    assert!(vfs.list(std::path::Path::new(FOLDER)).unwrap().len() > files + 4, "one part per partition");
+    db.close().unwrap();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    assert_eq!(db.open_report().foreign_files, [""; 0]);
+    check(&db, &model);
+}
+
 /// Power fails, or an operation fails, at every change of a file of flushes, merges, splits, divisions and unions.
 #[test]
 fn no_failure_of_a_job_loses_entries_or_revives_deleted_ones() {

@@ -343,8 +343,12 @@ fn random_setup(random: &mut Random) -> Setup {
     keyspace.key_column = pick(&[0, 1]) == 1;
     keyspace.size_ratio = pick(&[2, 3, 10, 20]) as u32;
     keyspace.level0_runs = pick(&[1, 2, 4, 8]) as u32;
-    let mut layout = || match pick(&[0, 1]) {
+    let mut layout = || match pick(&[0, 1, 2]) {
         0 => Layout::Leveled,
+        1 => {
+            let tables_per_partition = pick(&[4, 6, 10]) as u32;
+            Layout::Partitioned { tables_per_partition, tables_after_split: pick(&[1, 2]) as u32 }
+        }
         _ => Layout::Tiered {
             runs_per_level: pick(&[2, 3, 4]) as u32,
             space_amplification_percent: pick(&[25, 100, 1_000]) as u32,
@@ -398,6 +402,8 @@ fn chosen_setups() -> Vec<Setup> {
         Layout::tiered(),
         Layout::Tiered { runs_per_level: 2, space_amplification_percent: 10_000 },
         Layout::Tiered { runs_per_level: 64, space_amplification_percent: 25 },
+        Layout::partitioned(),
+        Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 },
     ] {
         add(&|setup| setup.keyspace.layout = layout);
         add(&|setup| (setup.keyspace.level0_runs, setup.layouts) = (1, vec![layout, Layout::Leveled]));

@@ -80,7 +80,7 @@ pub(crate) fn new_state() -> State {
     State::from([("default".to_owned(), Entries::new())])
 }
 
-/// The options of a keyspace that a scenario makes: some of them compress, keep key columns and are tiered.
+/// The options of a keyspace that a scenario makes: some of them compress, keep key columns, are tiered or partitioned.
 pub(crate) fn keyspace_options(name: &str) -> KeyspaceOptions {
     let compression = match name {
         "b" => vec![tamis::Compression::None, tamis::Compression::Lz4, tamis::Compression::Zstd(1)],
@@ -88,6 +88,7 @@ pub(crate) fn keyspace_options(name: &str) -> KeyspaceOptions {
     };
     let layout = match name {
         "b" => Layout::Tiered { runs_per_level: 2, space_amplification_percent: 100 },
+        "c" => Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 },
         _ => Layout::Leveled,
     };
     KeyspaceOptions { compression, key_column: name == "b", layout, ..small_keyspace() }

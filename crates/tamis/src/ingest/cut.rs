@@ -1,0 +1,80 @@
+//! Cuts a table that was built outside of the store at the bounds of partitions: a table must be within one partition.
+
+use std::{path::Path, sync::Arc};
+
+use tamis_vfs::Vfs;
+
+use crate::{
+    cursor::Cursor,
+    error::Result,
+    key::Kind,
+    options::KeyspaceOptions,
+    range_tombstone::{is_below_upper, least_upper},
+    table::{properties::TableSummary, reader::TableReader},
+    table_writer::TableWriter,
+    version::version::KeyspaceVersion,
+};
+
+/// The options of the parts, and where their files go.
+pub(super) struct Target<'a> {
+    pub(super) vfs: &'a Arc<dyn Vfs>,
+    pub(super) folder: &'a Path,
+    pub(super) options: &'a KeyspaceOptions,
+    pub(super) filter_seed: u64,
+}
+
+/// Whether the table reaches over the end of the partition in which it begins.
+pub(super) fn crosses(version: &KeyspaceVersion, summary: &TableSummary) -> bool {
+    let index = version.partition_index(&summary.smallest_key);
+    version.upper_of(index).is_some_and(|upper| !summary.ends_before(upper))
+}
+
+/// Writes the parts of a table, each within one partition, as tables built outside of the store. `new_number` is called for the
+/// number of each part before its file is made.
+///
+/// # Errors
+/// Those of the system and of a damaged table.
+pub(super) fn cut(
+    table: &Arc<TableReader>,
+    version: &KeyspaceVersion,
+    target: &Target<'_>,
+    new_number: &mut dyn FnMut() -> u64,
+) -> Result<()> {
+    let fragments = table.range_tombstones().map(|fragments| fragments.list().to_vec()).unwrap_or_default();
+    let mut cursor = table.cursor_once();
+    cursor.seek_first()?;
+    let summary = &table.properties().summary;
+    let first = version.partition_index(&summary.smallest_key);
+    for (index, partition) in version.partitions.iter().enumerate().skip(first) {
+        let upper = version.upper_of(index).unwrap_or_default();
+        let is_within =
+            |lower: &[u8], end: &[u8]| is_below_upper(lower, upper) && is_below_upper(&partition.lower, end);
+        let has_entries = cursor.is_valid() && is_below_upper(cursor.key(), upper);
+        let mut fragments = fragments.iter().filter(|found| is_within(&found.lower, &found.upper)).peekable();
+        if has_entries || fragments.peek().is_some() {
+            let number = new_number();
+            let mut part = TableWriter::in_store(
+                target.vfs,
+                target.folder,
+                number,
+                (target.options, target.filter_seed),
+            )?;
+            for fragment in fragments {
+                let lower = fragment.lower.as_slice().max(&partition.lower);
+                part.delete_half_open(lower, least_upper(&fragment.upper, upper));
+            }
+            while cursor.is_valid() && is_below_upper(cursor.key(), upper) {
+                match cursor.kind() {
+                    Kind::Put => part.put(cursor.key(), cursor.value())?,
+                    Kind::Tombstone | Kind::RangeTombstone => part.delete(cursor.key())?,
+                }
+                cursor.next()?;
+            }
+            part.finish()?;
+        }
+        if upper.is_empty() || summary.ends_before(upper) {
+            break;
+        }
+    }
+    Ok(())
+}
