@@ -1,0 +1,427 @@
+//! A simulated store of the partitioned layout: tables are sets of (key, sequence number), flushed by partition and compacted by the
+//! picker. A month of writes of each workload of the paper (`remix`, 5.2), without files: what is written, how many tables and partitions
+//! there are, and that each key reads as its newest write.
+
+use std::{collections::BTreeMap, ops::Bound, sync::Arc};
+
+use tamis_workload::{ScrambledZipfian, SplitMix64, ZipfianComposite};
+
+use super::super::{RangePick, pick, pick_range};
+use crate::{
+    compaction::plan::{Action, InProgress, Plan, RangeRequest, Reason},
+    options::{KeyspaceOptions, Layout},
+    table::properties::TableSummary,
+    version::{
+        catalog::Catalog,
+        edit::{Change, RunPlace, VersionEdit},
+        handle::ObsoleteFiles,
+        test_support::first_edit,
+        version::{KeyspaceVersion, Partition},
+    },
+};
+
+const TABLE_BYTES: u64 = 64 << 10;
+const TABLE_ENTRIES: usize = 16;
+const ENTRY_BYTES: u64 = TABLE_BYTES / TABLE_ENTRIES as u64;
+/// Tables of a memtable, as in the paper: 4 GiB and 64 MiB.
+const MEMTABLE_TABLES: usize = 64;
+
+type Entries = BTreeMap<u64, u64>;
+
+#[derive(Clone)]
+struct Store {
+    state: Catalog,
+    obsolete_files: Arc<ObsoleteFiles>,
+    tables: BTreeMap<u64, Entries>,
+    newest: Entries,
+    number: u64,
+    partition: u64,
+    sequence: u64,
+    written_bytes: u64,
+    user_bytes: u64,
+    /// The greatest number of runs that a partition had after the compactions of a flush.
+    run_count_max: usize,
+}
+
+fn bytes_of(key: u64) -> Vec<u8> {
+    key.to_be_bytes().to_vec()
+}
+
+fn key_of(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_be_bytes)
+}
+
+impl Store {
+    fn new(layout: Layout) -> Self {
+        let options = KeyspaceOptions {
+            table_bytes: TABLE_BYTES,
+            memtable_bytes: TABLE_BYTES * MEMTABLE_TABLES as u64,
+            layout,
+            ..KeyspaceOptions::default()
+        };
+        let obsolete_files = Arc::default();
+        let edit = first_edit(options);
+        let state = Catalog::default().apply(&edit, &obsolete_files).expect("the first edit fits").catalog;
+        Self {
+            state,
+            obsolete_files,
+            tables: BTreeMap::new(),
+            newest: Entries::new(),
+            number: 1,
+            partition: 2,
+            sequence: 0,
+            written_bytes: 0,
+            user_bytes: 0,
+            run_count_max: 0,
+        }
+    }
+
+    fn version(&self) -> Arc<KeyspaceVersion> {
+        Arc::clone(self.state.keyspaces.get(&1).expect("keyspace 1"))
+    }
+
+    fn apply(&mut self, changes: Vec<Change>) {
+        let edit = VersionEdit { changes };
+        let applied = self.state.apply(&edit, &self.obsolete_files).expect("the edit fits");
+        assert_eq!(applied.check_invariants(), None);
+        self.state = applied.catalog;
+    }
+
+    /// Writes entries as tables and returns their summaries.
+    fn write(&mut self, entries: &Entries) -> Vec<TableSummary> {
+        let all: Vec<(u64, u64)> = entries.iter().map(|(&key, &sequence)| (key, sequence)).collect();
+        let mut summaries = Vec::new();
+        for chunk in all.chunks(TABLE_ENTRIES) {
+            let sequences = || chunk.iter().map(|(_, sequence)| *sequence);
+            let keys = || chunk.iter().map(|(key, _)| *key);
+            let summary = TableSummary {
+                number: self.number,
+                file_bytes: chunk.len() as u64 * ENTRY_BYTES,
+                entry_count: chunk.len() as u64,
+                block_count: 1,
+                smallest_sequence: sequences().min().unwrap_or(0),
+                largest_sequence: sequences().max().unwrap_or(0),
+                smallest_key: bytes_of(keys().min().unwrap_or(0)),
+                largest_key: bytes_of(keys().max().unwrap_or(0)),
+                ..TableSummary::default()
+            };
+            self.tables.insert(self.number, chunk.iter().copied().collect());
+            self.number += 1;
+            self.written_bytes += summary.file_bytes;
+            summaries.push(summary);
+        }
+        summaries
+    }
+
+    /// Writes a memtable's entries by partition.
+    fn flush(&mut self, keys: impl Iterator<Item = u64>) {
+        let mut entries = Entries::new();
+        for key in keys {
+            self.sequence += 1;
+            self.user_bytes += ENTRY_BYTES;
+            entries.insert(key, self.sequence);
+            self.newest.insert(key, self.sequence);
+        }
+        let (version, mut changes) = (self.version(), Vec::new());
+        for (index, partition) in version.partitions.iter().enumerate().rev() {
+            let within = if index == 0 {
+                std::mem::take(&mut entries)
+            } else {
+                entries.split_off(&key_of(&partition.lower))
+            };
+            let place = RunPlace { keyspace: 1, partition: partition.id, level: 0, run_age: self.sequence };
+            let summaries = self.write(&within);
+            changes.extend(summaries.into_iter().map(|summary| added(place, summary)));
+        }
+        self.apply(changes);
+    }
+
+    fn merged(&self, plan: &Plan) -> Entries {
+        let mut merged = Entries::new();
+        for table in plan.merged_tables() {
+            for (&key, &sequence) in self.tables.get(&table.number()).expect("a table") {
+                let slot = merged.entry(key).or_default();
+                *slot = (*slot).max(sequence);
+            }
+        }
+        merged
+    }
+
+    fn carry_out(&mut self, plan: &Plan) {
+        match plan.action {
+            Action::Merge => {
+                let (mut merged, mut changes) = (self.merged(plan), plan.move_edit().changes);
+                let mut summaries = Vec::new();
+                for cut in &plan.split_keys {
+                    let behind = merged.split_off(&key_of(cut));
+                    summaries.extend(self.write(&std::mem::replace(&mut merged, behind)));
+                }
+                summaries.extend(self.write(&merged));
+                changes.extend(summaries.into_iter().map(|summary| added(plan.output_place(), summary)));
+                self.apply(changes);
+            }
+            Action::Move | Action::Drop => self.apply(plan.move_edit().changes),
+            Action::Split | Action::Divide | Action::Unite => self.repartition(plan),
+        }
+    }
+
+    fn repartition(&mut self, plan: &Plan) {
+        let version = self.version();
+        let is_replaced = |partition: &&Arc<Partition>| plan.replaced_partitions.contains(&partition.id);
+        let old: Vec<&Arc<Partition>> = version.partitions.iter().filter(is_replaced).collect();
+        assert_eq!(old.len(), plan.replaced_partitions.len(), "partitions are replaced once");
+        let mut bounds = vec![old.first().expect("a partition").lower.clone()];
+        bounds.extend(plan.split_keys.iter().cloned());
+        let merged = self.merged(plan);
+        let outputs = self.write(&merged);
+        if plan.action == Action::Split {
+            let Layout::Partitioned { tables_after_split, .. } = version.options.layout else {
+                panic!("only this layout splits")
+            };
+            let later = outputs.iter().step_by(tables_after_split as usize).skip(1);
+            bounds.extend(later.map(|summary| summary.smallest_key.clone()));
+        }
+        let (mut removals, mut additions) = (Vec::new(), Vec::new());
+        let first_id = self.partition;
+        self.partition += bounds.len() as u64;
+        let id_of = |key: &[u8]| {
+            first_id + bounds.partition_point(|bound| bound.as_slice() <= key).saturating_sub(1) as u64
+        };
+        let place = |level: usize, run_age: u64, summary: &TableSummary| RunPlace {
+            keyspace: 1,
+            partition: id_of(&summary.smallest_key),
+            level: level as u8,
+            run_age,
+        };
+        for summary in outputs {
+            additions.push(added(place(plan.output_level, plan.output_run_age, &summary), summary));
+        }
+        for partition in &old {
+            for (level, run) in partition.runs() {
+                let from =
+                    RunPlace { keyspace: 1, partition: partition.id, level: level as u8, run_age: run.age() };
+                for table in run.tables() {
+                    removals.push(Change::RemoveTable { place: from, number: table.number() });
+                    if plan.action == Action::Split {
+                        continue;
+                    }
+                    let is_whole = id_of(table.smallest_key()) == id_of(table.largest_key());
+                    let parts = if is_whole {
+                        vec![table.summary().clone()]
+                    } else {
+                        self.cut(table.number(), &bounds)
+                    };
+                    additions
+                        .extend(parts.into_iter().map(|part| added(place(level, run.age(), &part), part)));
+                }
+            }
+            removals.push(Change::RemovePartition { keyspace: 1, partition: partition.id });
+        }
+        let partitions = (first_id..).zip(&bounds).map(|(partition, lower)| Change::AddPartition {
+            keyspace: 1,
+            partition,
+            lower: lower.clone(),
+            flushed_sequence: 0,
+        });
+        self.apply(removals.into_iter().chain(partitions).chain(additions).collect());
+    }
+
+    fn cut(&mut self, number: u64, bounds: &[Vec<u8>]) -> Vec<TableSummary> {
+        let mut rest = self.tables.get(&number).expect("a table").clone();
+        let mut parts = Vec::new();
+        for bound in bounds.iter().skip(1).rev() {
+            let behind = rest.split_off(&key_of(bound));
+            parts.extend(self.write(&behind));
+        }
+        parts.extend(self.write(&rest));
+        parts
+    }
+
+    /// Runs jobs until none is due; up to four are in progress at a time.
+    fn compact(&mut self) {
+        let (mut in_progress, mut running) = (InProgress::default(), Vec::<Plan>::new());
+        let mut count = 0;
+        loop {
+            while running.len() < 4
+                && let Some(plan) = pick(&self.version(), &in_progress, &[self.sequence])
+            {
+                in_progress.begin(&plan);
+                running.push(plan);
+            }
+            if running.is_empty() {
+                break;
+            }
+            let plan = running.remove(count % running.len());
+            self.carry_out(&plan);
+            in_progress.end(&plan);
+            count += 1;
+            assert!(count < 20_000, "compactions do not come to an end");
+        }
+        let version = self.version();
+        let counts = version.partitions.iter().map(|partition| partition.runs().count());
+        self.run_count_max = counts.max().unwrap_or(0).max(self.run_count_max);
+    }
+
+    fn check_reads(&self) {
+        let version = self.version();
+        for (&key, &expected) in &self.newest {
+            let name = bytes_of(key);
+            let partition = version.partition_of(&name).expect("partitions cover all keys");
+            let found = partition.runs().find_map(|(_, run)| {
+                let table = run.table_of(&name)?;
+                self.tables.get(&table.number()).expect("a table").get(&key).copied()
+            });
+            assert_eq!(found, Some(expected), "key {key}");
+        }
+    }
+
+    fn check_limits(&self) {
+        let version = self.version();
+        for partition in &version.partitions {
+            assert!(partition.tables().count() <= 10, "{} tables", partition.tables().count());
+        }
+        // A split leaves few tables in a partition, and unions keep partitions from being too small.
+        let bytes: u64 = version.tables().map(|table| table.file_bytes()).sum();
+        let most = 3 * bytes / TABLE_BYTES + 2;
+        assert!((version.partitions.len() as u64) < most, "{} of {most}", version.partitions.len());
+    }
+
+    /// Writes memtables of keys and returns the bytes written per byte of the user, the log included.
+    fn run(&mut self, memtable_count: usize, mut key: impl FnMut(&mut SplitMix64, u64) -> u64) -> f64 {
+        let mut random = SplitMix64::new(11);
+        let (written, user) = (self.written_bytes, self.user_bytes);
+        let mut index = 0;
+        for _ in 0..memtable_count {
+            let keys: Vec<u64> = (0..MEMTABLE_TABLES * TABLE_ENTRIES)
+                .map(|_| {
+                    index += 1;
+                    key(&mut random, index)
+                })
+                .collect();
+            self.flush(keys.into_iter());
+            self.compact();
+            self.check_limits();
+        }
+        self.check_reads();
+        1.0 + (self.written_bytes - written) as f64 / (self.user_bytes - user) as f64
+    }
+}
+
+fn added(place: RunPlace, summary: TableSummary) -> Change {
+    Change::AddTable { place, summary, filter_file: None, is_ingested: false }
+}
+
+/// The number of memtables of a store with the paper's ratio of data to memtable.
+const MEMTABLE_COUNT: usize = 64;
+
+fn loaded() -> Store {
+    let mut store = Store::new(Layout::partitioned());
+    let amplification = store.run(MEMTABLE_COUNT, |random, _| random.next_u64());
+    assert!(amplification < 4.9, "{amplification:.2} for the load, 4.9 in the paper");
+    assert!(store.run_count_max <= 10, "{} runs", store.run_count_max);
+    store
+}
+
+#[test]
+fn a_month_of_writes_costs_what_the_paper_measured() {
+    let loaded = loaded();
+    let keys: Vec<u64> = loaded.newest.keys().copied().collect();
+    let count = keys.len() as u64;
+    let at = |index: u64| keys.get((index % count) as usize).copied().unwrap_or(0);
+    let (zipfian, composite) = (ScrambledZipfian::new(count), ZipfianComposite::new(count / 16));
+    let update = |key: &dyn Fn(&mut SplitMix64, u64) -> u64| loaded.clone().run(MEMTABLE_COUNT / 4, key);
+    let sequential = update(&|_, index| at(index));
+    let of_zipfian = update(&|random, _| at(zipfian.draw(random)));
+    let of_composite = update(&|random, _| {
+        let drawn = composite.draw(random);
+        at((drawn >> 16) * 16 + drawn % 16)
+    });
+    let uniform = update(&|random, _| at(random.next_u64()));
+    let all = format!("{sequential:.2} {of_zipfian:.2} {of_composite:.2} {uniform:.2}");
+    // Whole partitions are written anew, one after the other.
+    assert!(sequential < 3.5, "{all}");
+    assert!(of_zipfian < uniform && of_composite < uniform && uniform < 6.0, "{all}");
+}
+
+/// Each entry is written twice, once of them to the log; partitions are divided between tables.
+#[test]
+fn a_load_in_key_order_is_never_rewritten() {
+    let mut store = Store::new(Layout::partitioned());
+    let amplification = store.run(MEMTABLE_COUNT, |_, index| index * 1000);
+    assert!((amplification - 2.0).abs() < 1e-9, "{amplification}");
+    assert!(store.version().partitions.len() > 1000);
+}
+
+#[test]
+fn a_load_at_random_writes_less_than_in_the_leveled_layout() {
+    let written = |layout: Layout| {
+        let mut store = Store::new(layout);
+        let mut random = SplitMix64::new(3);
+        for _ in 0..40 {
+            store.flush((0..MEMTABLE_TABLES * TABLE_ENTRIES).map(|_| random.next_u64()));
+            store.compact();
+        }
+        store.check_reads();
+        store.written_bytes as f64 / store.user_bytes as f64
+    };
+    let (leveled, partitioned) = (written(Layout::Leveled), written(Layout::partitioned()));
+    assert!(partitioned < 0.75 * leveled, "{partitioned:.2} {leveled:.2}");
+}
+
+#[test]
+fn a_partition_of_one_key_ends_with_one_table() {
+    let mut store = Store::new(Layout::partitioned());
+    for _ in 0..60 {
+        store.flush([7].into_iter());
+        store.compact();
+    }
+    let version = store.version();
+    assert_eq!(version.partitions.len(), 1);
+    assert!(version.tables().count() <= 10);
+    store.check_reads();
+}
+
+#[test]
+fn a_store_changes_to_and_from_the_partitioned_layout() {
+    let mut store = Store::new(Layout::Leveled);
+    let mut random = SplitMix64::new(5);
+    let layouts =
+        [Layout::Leveled, Layout::partitioned(), Layout::tiered(), Layout::partitioned(), Layout::Leveled];
+    for layout in layouts {
+        let options = KeyspaceOptions { layout, ..(*store.version().options).clone() };
+        store.apply(vec![Change::SetOptions { keyspace: 1, options }]);
+        for _ in 0..4 {
+            let keys: Vec<u64> = (0..800).map(|_| random.next_u64() >> 50).collect();
+            store.flush(keys.into_iter());
+            store.compact();
+            store.check_reads();
+        }
+        let partitions = store.version().partitions.len();
+        assert_eq!(partitions > 1, layout.is_partitioned(), "{layout}: {partitions} partitions");
+    }
+}
+
+#[test]
+fn a_compacted_range_ends_in_one_run_per_partition() {
+    let mut store = Store::new(Layout::partitioned());
+    store.run(6, |random, _| random.next_u64() >> 48);
+    let request = RangeRequest {
+        lower: Bound::Unbounded,
+        upper: Bound::Unbounded,
+        sequence_max: store.sequence,
+        number_max: store.number,
+        read_points: vec![store.sequence],
+        reason: Reason::Range,
+    };
+    let mut steps = 0;
+    while let RangePick::Plan(plan) = pick_range(&store.version(), &InProgress::default(), &request) {
+        store.carry_out(&plan);
+        steps += 1;
+        assert!(steps < 5000, "it comes to no end");
+    }
+    store.check_reads();
+    let version = store.version();
+    assert!(version.partitions.iter().all(|partition| partition.runs().count() <= 1));
+    let entry_count: u64 = version.tables().map(|table| table.summary().entry_count).sum();
+    assert_eq!(entry_count, store.newest.len() as u64);
+}
