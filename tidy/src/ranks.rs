@@ -24,8 +24,8 @@ pub const ROWS: &[&str] = &[
     "version_installer sample_file",
     "compaction read",
     "write",
-    "recover checkpoint ingest table_writer statistics",
-    "verify",
+    "recover checkpoint table_writer statistics",
+    "verify ingest",
     "repair inspect fuzz_internals engine",
     "db",
 ];

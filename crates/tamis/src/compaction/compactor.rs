@@ -6,7 +6,7 @@ use super::{
     job_context::{JobContext, JobContexts},
     merge::{Merged, merge},
     plan::{Action, Plan, Reason},
-    repartition::Repartitioned,
+    repartition::{Repartitioned, Repartitioner},
 };
 use crate::{
     cache::table::TableCache,
@@ -55,7 +55,9 @@ impl Compactor {
                 return Ok(());
             }
             Action::Split | Action::Divide | Action::Unite => {
-                let done = self.repartition(keyspace, plan, between_tables)?;
+                let Self { context, tables, installer, job_contexts, .. } = self;
+                let work = Repartitioner { context, tables, installer, job_contexts };
+                let done = work.run(keyspace, plan, between_tables)?;
                 self.note_repartitioned(keyspace, plan, &done);
                 return Ok(());
             }

@@ -33,7 +33,7 @@ pub(crate) enum Action {
     Drop,
     /// All runs of the partition are merged, and the outputs become new partitions.
     Split,
-    /// The partition becomes several at the split keys. Only tables that a split key cuts through are rewritten, each by itself.
+    /// The partition becomes several at the split keys. Only tables that a split key cuts through are rewritten, each alone.
     Divide,
     /// Adjacent partitions become one; all tables are moved.
     Unite,

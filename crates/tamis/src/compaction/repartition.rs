@@ -2,7 +2,7 @@
 //!
 //! 1. A split merges all runs of the partition, and every few of the output tables become a partition. The bounds of the other two are
 //!    in the plan.
-//! 2. Tables of the old partitions that a new bound cuts through are rewritten, each by itself and in its run.
+//! 2. Tables of the old partitions that a new bound cuts through are rewritten, each alone and in its run.
 //! 3. Flushes of the keyspace are paused: they write by partition. The tables that were flushed since the job began are cut in the
 //!    same way. They are small, so the pause is short.
 //! 4. One edit removes the old partitions and adds the new ones, with moved, rewritten and merged tables. Readers have either all old
@@ -17,14 +17,15 @@ use std::{
 };
 
 use super::{
-    compactor::Compactor,
     drop_rules::DropRules,
-    job_context::JobContext,
+    job_context::{JobContext, JobContexts},
     merge::{merge_inputs, range_tombstones_of},
     plan::{Action, Plan},
     table_sink::{SplitPoint, TableSink, Written},
 };
 use crate::{
+    cache::table::TableCache,
+    context::StoreContext,
     cursor::{Cursor, run::RunCursor, run_tables::RunTables},
     error::{Error, Result},
     file_name::FileName,
@@ -37,6 +38,7 @@ use crate::{
         handle::Table,
         version::{KeyspaceVersion, Partition},
     },
+    version_installer::VersionInstaller,
 };
 
 /// How often a job that waits for a flush looks whether it has ended.
@@ -101,12 +103,20 @@ pub(super) struct Repartitioned {
     pub(super) written: Written,
 }
 
-impl Compactor {
-    /// Runs a plan that replaces partitions, and installs the result.
+/// The parts of an open store that the jobs use.
+pub(super) struct Repartitioner<'a> {
+    pub(super) context: &'a StoreContext,
+    pub(super) tables: &'a Arc<TableCache>,
+    pub(super) installer: &'a VersionInstaller,
+    pub(super) job_contexts: &'a JobContexts,
+}
+
+impl Repartitioner<'_> {
+    /// Runs a plan that replaces partitions, and installs the result; `between_tables` is called before each output table.
     ///
     /// # Errors
-    /// As [`Compactor::compact`].
-    pub(super) fn repartition(
+    /// Those of the file system and of damaged inputs: the partitions stay as they were, and the plan can be tried again.
+    pub(super) fn run(
         &self,
         keyspace: &KeyspaceState,
         plan: &Plan,
@@ -157,7 +167,7 @@ impl Compactor {
     ///
     /// # Errors
     /// [`Error::Closed`] if the store is closing.
-    fn pause_flushes<'a>(&self, keyspace: &'a KeyspaceState) -> Result<FlushPause<'a>> {
+    fn pause_flushes<'k>(&self, keyspace: &'k KeyspaceState) -> Result<FlushPause<'k>> {
         let scheduler = &self.job_contexts.scheduler;
         loop {
             if let Some(pause) = FlushPause::begin(keyspace) {
@@ -178,7 +188,7 @@ impl Compactor {
             tables.bounds.extend(plan.split_keys.iter().cloned());
             return Ok(());
         }
-        let merged = merge_inputs(context, &self.tables, plan)?;
+        let merged = merge_inputs(context, self.tables, plan)?;
         tables.merged = plan.tables().map(|table| table.number()).collect();
         tables.bytes_read = merged.bytes_read;
         let per_partition = match context.version.options.layout {
@@ -220,11 +230,11 @@ impl Compactor {
         let origin = context.origin(place.partition, place, vec![table.number()]);
         let one = std::slice::from_ref(table);
         let rules =
-            DropRules::new(context.read_points.clone(), range_tombstones_of(one.iter(), &self.tables)?);
+            DropRules::new(context.read_points.clone(), range_tombstones_of(one.iter(), self.tables)?);
         // Runs below may have older entries anywhere: all range tombstones and tombstones stay.
         let kept = rules.kept_range_tombstones(|lower, upper| Some((lower.to_vec(), upper.to_vec())));
         let size = (usize::from(place.level).min(1), table.summary().entry_count);
-        let mut cursor = RunCursor::new(RunTables::read_once(one, &self.tables));
+        let mut cursor = RunCursor::new(RunTables::read_once(one, self.tables));
         cursor.seek_first()?;
         let mut sink = TableSink::new(context, &origin, size, &[], rules);
         sink.take_range_tombstones(kept);

@@ -30,7 +30,7 @@ fn optimal_bits_have_fewer_false_positives_than_equal_bits() {
     let version = version(counts);
     let rewritten = |level, number, count| {
         bits_of_level(
-            &version.partitions[0],
+            version.partitions.first().expect("one partition"),
             (level, if level == 0 { 99 } else { 0 }),
             count,
             &[number],
@@ -48,7 +48,10 @@ fn optimal_bits_have_fewer_false_positives_than_equal_bits() {
 #[test]
 fn a_new_run_of_level_0_counts_in_addition_to_the_others() {
     let version = version([10_000, 100_000, 1_000_000]);
-    let bits = bits_of_level(&version.partitions[0], (0, 100), 10_000, &[], 10.0);
+    let bits = bits_of_level(version.partitions.first().expect("one partition"), (0, 100), 10_000, &[], 10.0);
     assert!(bits > 12.0, "{bits}");
-    assert_eq!(bits_of_level(&version.partitions[0], (0, 100), 10, &[], 10.0), 10.0);
+    assert_eq!(
+        bits_of_level(version.partitions.first().expect("one partition"), (0, 100), 10, &[], 10.0),
+        10.0
+    );
 }

@@ -83,7 +83,7 @@ impl<'a> Partitioned<'a> {
         self.table_count() as f64 / self.tables_max as f64
     }
 
-    /// What the partition needs, regardless of running jobs.
+    /// The next job of the partition, if it has too many tables. Running jobs are not considered.
     fn pick(&self, reason: Reason, score: f64) -> Option<Plan> {
         if self.table_count() <= self.tables_max {
             return None;

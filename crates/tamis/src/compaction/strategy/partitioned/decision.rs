@@ -1,4 +1,4 @@
-//! What a partition with too many tables needs: a pure function of the counts and sizes of its runs.
+//! Decides how a partition with too many tables is compacted: a pure function of the counts and sizes of its runs.
 //!
 //! - **Major**: the newest runs are merged, as many as give the best ratio of input tables to output tables. Older runs, which are
 //!   larger, are not rewritten.

@@ -1,5 +1,5 @@
 //! A simulated store of the partitioned layout: tables are sets of (key, sequence number), flushed by partition and compacted by the
-//! picker. A month of writes of each workload of the paper (`remix`, 5.2), without files: what is written, how many tables and partitions
+//! picker. A month of writes of each workload of the REMIX paper (5.2), without files: what is written, how many tables and partitions
 //! there are, and that each key reads as its newest write.
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
@@ -338,7 +338,7 @@ fn a_month_of_writes_costs_what_the_paper_measured() {
     });
     let uniform = update(&|random, _| at(random.next_u64()));
     let all = format!("{sequential:.2} {of_zipfian:.2} {of_composite:.2} {uniform:.2}");
-    // Whole partitions are written anew, one after the other.
+    // Whole partitions are rewritten, one after the other.
     assert!(sequential < 3.5, "{all}");
     assert!(of_zipfian < uniform && of_composite < uniform && uniform < 6.0, "{all}");
 }

@@ -26,7 +26,7 @@ fn a_key_cuts_through_few_bytes_only() {
     let with = |kib| keys(&[base[0], base[1], base[2], ("b", "y", kib)]);
     assert_eq!(with(10), ["i", "q"]);
     assert_eq!(with(40), [""; 0], "a third of the bytes would be rewritten");
-    // Far more bytes lie before the second key.
+    // The second key has far more bytes before it.
     assert_eq!(keys(&[("a", "h", 100), ("b", "y", 30), ("i", "p", 200), ("q", "z", 100)]), ["q"]);
 }
 
