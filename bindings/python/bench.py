@@ -63,7 +63,7 @@ class Tamis(Store):
     name = "tamis"
 
     def __init__(self, folder: Path) -> None:
-        self.db = tamis.open(folder, cache_bytes=CACHE_BYTES, filters="blocked-bloom@10+surf@24")
+        self.db = tamis.open(folder, cache_bytes=CACHE_BYTES, filters="blocked-bloom@10+surf@16")
 
     def batches(self, entries: Entries) -> None:
         for start in range(0, len(entries), BATCH):

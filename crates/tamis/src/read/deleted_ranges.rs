@@ -8,7 +8,8 @@
 //!
 //! The log does not record these tombstones: after a crash later scans find them again. A range is recorded only if no
 //! source below the memtable holds an entry newer than the scan, and while no write runs: the log's lock is tried, and the range
-//! is given up if a writer holds it. Recording therefore never changes the result of a read and never waits.
+//! is given up if a writer holds it. Recording therefore never changes the result of a read and never waits. If the memtable is
+//! empty, the tombstone takes the next sequence number, and the range is given up if a write has followed the scan.
 //!
 //! A range of more than [`COMPACTED_KEY_COUNT`] deleted keys is also compacted in the background
 //! ([`crate::compaction::read_request`]), so that its deleted keys leave the tables.
@@ -19,7 +20,7 @@ use std::{ops::Bound, sync::Arc};
 
 use super::snapshot::Snapshots;
 use crate::{
-    commit_log::CommitLog,
+    commit_log::{CommitLog, LogState},
     compaction::{
         plan::{RangeRequest, Reason},
         scheduler::Scheduler,
@@ -29,6 +30,7 @@ use crate::{
     events::Event,
     key::Sequence,
     keyspace_state::ReadState,
+    memtable::Memtable,
     version::set::VersionSet,
 };
 
@@ -62,14 +64,40 @@ impl DeletedRanges {
             self.request_compaction(read_state, sequence, &passed);
         }
         let memtable = &read_state.memtable.memtable;
+        let least = memtable.sequence_range().map(|(least, _)| least);
         // All older sources are older than the first entry of this memtable, so they have nothing newer than the scan.
-        if memtable.sequence_range().is_none_or(|(least, _)| least > sequence) {
+        if least.is_some_and(|least| least > sequence) {
             return;
         }
-        let Some(log) = self.log.try_lock() else { return };
-        if log.is_some() && memtable.record_deleted_range(passed.lower, passed.upper, sequence) {
+        let Some(mut log) = self.log.try_lock() else { return };
+        let Some(state) = log.as_mut() else { return };
+        let is_recorded = match least {
+            Some(_) => memtable.record_deleted_range(passed.lower, passed.upper, sequence),
+            None => self.record_in_empty(state, memtable, sequence, passed),
+        };
+        if is_recorded {
             metrics.deleted_ranges_recorded.add(1);
         }
+    }
+
+    /// Records a range in a memtable without entries. The tables are as new as the scan, so the tombstone takes the next sequence
+    /// number, which must belong to no write yet.
+    fn record_in_empty(
+        &self,
+        state: &mut LogState,
+        memtable: &Arc<Memtable>,
+        sequence: Sequence,
+        passed: PassedRange,
+    ) -> bool {
+        if state.last_sequence != sequence || memtable.sequence_range().is_some() {
+            return false;
+        }
+        let is_recorded = memtable.record_deleted_range(passed.lower, passed.upper, sequence + 1);
+        if is_recorded {
+            state.last_sequence = sequence + 1;
+            self.snapshots.publish(state.last_sequence);
+        }
+        is_recorded
     }
 
     fn request_compaction(&self, read_state: &ReadState, sequence: Sequence, passed: &PassedRange) {

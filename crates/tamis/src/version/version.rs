@@ -48,10 +48,12 @@ pub(crate) struct View {
 }
 
 impl KeyspaceVersion {
-    /// Position of the partition of `key`.
+    /// Position of the partition of `key`. No key is below the first partition.
     #[inline]
     pub(crate) fn partition_index(&self, key: &[u8]) -> usize {
-        self.partitions.partition_point(|partition| partition.lower.as_slice() <= key).saturating_sub(1)
+        self.partitions
+            .get(1..)
+            .map_or(0, |rest| rest.partition_point(|partition| partition.lower.as_slice() <= key))
     }
 
     /// The partition of `key`; `None` only in a version without partitions.
@@ -68,8 +70,11 @@ impl KeyspaceVersion {
         };
         let to = match upper {
             Bound::Unbounded => self.partitions.len(),
-            Bound::Included(key) => self.partitions.partition_point(|p| p.lower.as_slice() <= key),
-            Bound::Excluded(key) => self.partitions.partition_point(|p| p.lower.as_slice() < key),
+            Bound::Included(key) => self.partition_index(key) + 1,
+            Bound::Excluded(key) => {
+                self.partitions.get(1..).map_or(0, |rest| rest.partition_point(|p| p.lower.as_slice() < key))
+                    + 1
+            }
         };
         self.partitions.get(from..to).unwrap_or_default()
     }

@@ -92,10 +92,10 @@ fn a_second_look_passes_no_deleted_key() {
     assert!(entry_count <= LIVE_COUNT + 2, "{entry_count}");
 }
 
-/// Deleted keys of a memtable and of tables below, forward and backward; snapshots see what they saw.
+/// Deleted keys of a memtable and of tables below, or of tables alone, forward and backward; snapshots see what they saw.
 #[test]
 fn scans_record_deleted_ranges_in_both_directions() {
-    for is_forward in [true, false] {
+    for (is_forward, is_flushed) in [(true, false), (false, false), (true, true), (false, true)] {
         let vfs = MemVfs::new();
         let db = open(&vfs, 64 << 20);
         for number in 0..10_000_u64 {
@@ -105,6 +105,9 @@ fn scans_record_deleted_ranges_in_both_directions() {
         let before = db.snapshot();
         for number in 1_000..9_000_u64 {
             db.delete(key(number)).unwrap();
+        }
+        if is_flushed {
+            db.flush().unwrap();
         }
         let count = || {
             let scan = db.range(key(500)..key(9_500));
@@ -122,6 +125,14 @@ fn scans_record_deleted_ranges_in_both_directions() {
         assert!(scan.move_next().unwrap() && scan.key() == key(9_000));
         scan.seek_for_prev(key(4_000)).unwrap();
         assert!(scan.move_prev().unwrap() && scan.key() == key(999));
+        // Writes after the recorded range are newer than it.
+        db.put(key(5_000), [9]).unwrap();
+        db.flush().unwrap();
+        assert_eq!(db.get(key(5_000)).unwrap().as_deref(), Some(&[9][..]));
+        drop((scan, before));
+        drop(db);
+        let db = open(&vfs, 64 << 20);
+        assert_eq!(db.range(key(500)..key(9_500)).count(), 1_001);
     }
 }
 
