@@ -220,6 +220,7 @@ impl Ingester {
             // Partitions changed after the tables were cut.
             return Ok(None);
         }
+        keyspace.drop_recorded_ranges();
         let synced = state.log.persist(Durability::Synced);
         synced.inspect_err(|error| self.log.propagate_background_error(state, error))?;
         let sequence = state.last_sequence + 1;

@@ -249,6 +249,20 @@ impl KeyspaceState {
         true
     }
 
+    /// Replaces an empty memtable that has recorded deleted ranges: tables with newer entries are about to be added below it. The
+    /// caller holds the log's lock.
+    pub(crate) fn drop_recorded_ranges(&self) {
+        let memtable = &self.read_state.load().memtable.memtable;
+        if memtable.is_empty() && !memtable.range_tombstones().is_empty() {
+            self.update_read_state(|read_state| ReadState {
+                memtable: LoggedMemtable::new(&self.resources),
+                immutable: read_state.immutable.clone(),
+                version: Arc::clone(&read_state.version),
+                query_sample: Arc::clone(&read_state.query_sample),
+            });
+        }
+    }
+
     /// Whether the memtable of `read_state` has the size at which it is rotated, or many range tombstones.
     pub(crate) fn is_memtable_full(&self, read_state: &ReadState) -> bool {
         let memtable = &read_state.memtable.memtable;

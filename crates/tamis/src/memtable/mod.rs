@@ -230,9 +230,9 @@ impl Memtable {
         (least <= greatest).then_some((least, greatest))
     }
 
-    /// Whether no insert has begun.
+    /// Whether no insert has begun. Recorded deleted ranges do not count: they may be lost.
     pub(crate) fn is_empty(&self) -> bool {
-        self.entry_count() == 0 && self.range_tombstones.is_empty()
+        self.sequence_range().is_none()
     }
 }
 

@@ -36,6 +36,8 @@ use crate::{
 
 /// Deleted keys in a row for which a scan requests a compaction.
 const COMPACTED_KEY_COUNT: u32 = 1_000;
+/// Ranges that an empty memtable records. Fewer than fill a memtable, which writes would wait for.
+const RANGES_OF_EMPTY_MAX: u64 = 16;
 
 /// See the head of this file.
 pub(crate) struct DeletedRanges {
@@ -89,7 +91,8 @@ impl DeletedRanges {
         sequence: Sequence,
         passed: PassedRange,
     ) -> bool {
-        if state.last_sequence != sequence || memtable.sequence_range().is_some() {
+        let is_full = memtable.range_tombstones().count() >= RANGES_OF_EMPTY_MAX;
+        if state.last_sequence != sequence || !memtable.is_empty() || is_full {
             return false;
         }
         let is_recorded = memtable.record_deleted_range(passed.lower, passed.upper, sequence + 1);

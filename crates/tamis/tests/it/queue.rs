@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tamis::{Db, KeyspaceOptions, Options, Runtime, Statistics};
+use tamis::{Db, KeyspaceOptions, Options, Runtime, Statistics, TableWriter};
 use tamis_vfs::MemVfs;
 
 use crate::support::FOLDER;
@@ -134,6 +134,36 @@ fn scans_record_deleted_ranges_in_both_directions() {
         let db = open(&vfs, 64 << 20);
         assert_eq!(db.range(key(500)..key(9_500)).count(), 1_001);
     }
+}
+
+/// Ingested tables are below the memtable and are newer than what it has recorded.
+#[test]
+fn ranges_recorded_in_an_empty_memtable_do_not_hide_ingested_tables() {
+    let vfs = MemVfs::new();
+    let db = open(&vfs, 64 << 20);
+    for number in 0..5_000_u64 {
+        db.put(key(number), [7]).unwrap();
+    }
+    db.flush().unwrap();
+    let snapshot = db.snapshot();
+    for number in 1..4_999_u64 {
+        db.delete(key(number)).unwrap();
+    }
+    db.flush().unwrap();
+    assert_eq!(db.range::<&[u8]>(..).count(), 2);
+    assert_eq!(db.statistics().deleted_ranges_recorded, 1);
+    let mut table = TableWriter::create_on(Arc::new(vfs.clone()), "/t", &KeyspaceOptions::default()).unwrap();
+    for number in 400..600_u64 {
+        table.put(key(number), [8]).unwrap();
+    }
+    table.finish().unwrap();
+    db.ingest(&db.default_keyspace(), &["/t"]).unwrap();
+    assert_eq!(db.range::<&[u8]>(..).count(), 202);
+    assert_eq!(db.get(key(500)).unwrap().as_deref(), Some(&[8][..]));
+    db.put(key(0), [9]).unwrap();
+    db.flush().unwrap();
+    assert_eq!(db.range::<&[u8]>(..).count(), 202);
+    assert_eq!(snapshot.range::<&[u8]>(&db.default_keyspace(), ..).count(), 5_000);
 }
 
 /// Writers and a reader at the same time: the reader finds exactly the existing keys.
