@@ -31,6 +31,7 @@ mod check;
 mod damage;
 mod filters;
 mod golden;
+mod key_columns;
 mod limits;
 mod model;
 mod reads;

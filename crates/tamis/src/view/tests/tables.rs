@@ -14,13 +14,18 @@ use crate::{
     view::run::TableRun,
 };
 
-fn write_table(vfs: &Arc<dyn Vfs>, number: u64, compression: Compression, entries: &[Entry]) {
+pub(super) fn write_table(
+    vfs: &Arc<dyn Vfs>,
+    number: u64,
+    (compression, key_column): (Compression, bool),
+    entries: &[Entry],
+) {
     let options = TableOptions {
         block_bytes: 4096,
         compression,
         filters: FilterPlan::given(Vec::new()),
         filter_seed: 9,
-        key_column: false,
+        key_column,
         origin: TableOrigin::default(),
         is_direct: false,
         listener: None,
@@ -48,7 +53,7 @@ fn table_runs(
         let parts = run.entries.chunks(run.entries.len().div_ceil(1 + place % 3));
         let open = |entries: &[Entry]| {
             number += 1;
-            write_table(&vfs, number, compression, entries);
+            write_table(&vfs, number, (compression, false), entries);
             TableReader::open_at(&environment, number, None, None, &Arc::default()).unwrap()
         };
         tables.push(parts.map(open).collect());

@@ -1,0 +1,168 @@
+//! Views that are built from key columns equal those that are built from blocks, and cost a small part of their reads.
+
+use tamis_vfs::{OperationKind, RecordVfs};
+
+use super::{model::with_segments, tables::write_table, *};
+use crate::{
+    cursor::merge::MergeCursor,
+    options::Compression,
+    table::reader::TableReader,
+    view::{check::check_view, run::TableRun},
+};
+
+/// Tables in memory, with a record of the reads.
+struct Tables {
+    vfs: Arc<dyn Vfs>,
+    record: RecordVfs,
+    next: u64,
+}
+
+impl Tables {
+    fn new() -> Self {
+        let vfs = MemVfs::new();
+        vfs.create_dir_all(Path::new("/db")).unwrap();
+        let record = RecordVfs::new(Arc::new(vfs));
+        Self { vfs: Arc::new(record.clone()), record, next: 0 }
+    }
+
+    /// Writes runs of one to three tables, with or without key columns; returns their numbers.
+    fn write(&mut self, runs: &[Vec<Entry>], has_columns: impl Fn(u64) -> bool) -> Vec<Vec<u64>> {
+        let mut numbers = Vec::new();
+        for (place, run) in runs.iter().enumerate() {
+            let run = MemoryRun::new(run.clone());
+            let parts = run.entries.chunks(run.entries.len().div_ceil(1 + place % 3));
+            let write = |entries: &[Entry]| {
+                self.next += 1;
+                write_table(&self.vfs, self.next, (Compression::None, has_columns(self.next)), entries);
+                self.next
+            };
+            numbers.push(parts.map(write).collect());
+        }
+        numbers
+    }
+
+    /// Opens the tables with empty caches.
+    fn open(&self, runs: &[Vec<u64>], access: Access) -> Vec<Vec<Arc<TableReader>>> {
+        let environment = Arc::new(environment(Arc::clone(&self.vfs), access));
+        let open =
+            |number: &u64| TableReader::open_at(&environment, *number, None, None, &Arc::default()).unwrap();
+        runs.iter().map(|run| run.iter().map(open).collect()).collect()
+    }
+
+    fn take_bytes_read(&self) -> u64 {
+        let bytes = self.record.tally_of(OperationKind::Read, ".table").bytes;
+        self.record.reset();
+        bytes
+    }
+}
+
+fn runs_of(tables: Vec<Vec<Arc<TableReader>>>) -> Vec<TableRun> {
+    tables.into_iter().map(TableRun::new).collect()
+}
+
+fn built(options: ViewOptions, runs: &[TableRun]) -> Vec<u8> {
+    let named: Vec<_> = (100..).zip(runs.iter().cloned()).collect();
+    let mut bytes = Vec::new();
+    build_view(options, &named, &mut |part| {
+        bytes.extend_from_slice(part);
+        Ok(())
+    })
+    .unwrap();
+    bytes
+}
+
+fn rebuilt(old: &Arc<View>, old_runs: &[TableRun], new_runs: &[TableRun]) -> Vec<u8> {
+    let named: Vec<_> = (200..).zip(new_runs.iter().cloned()).collect();
+    let mut bytes = Vec::new();
+    rebuild_view(old.options().owner, old, &old_runs.to_vec().into(), &named, &mut |part| {
+        bytes.extend_from_slice(part);
+        Ok(())
+    })
+    .unwrap();
+    bytes
+}
+
+/// Runs whose sequence numbers do not overlap.
+fn disjoint_runs(random: &mut Random, run_count: u64, keys: &[Vec<u8>]) -> Vec<Vec<Entry>> {
+    let mut runs = Vec::new();
+    for run in 0..run_count {
+        let picked = (0..keys.len() / 2).map(|_| keys[random.below(keys.len())].clone()).collect::<Vec<_>>();
+        runs.push(distribute_from(random, 1 + 100_000 * run, 1, picked.into_iter()).remove(0));
+    }
+    runs
+}
+
+#[test]
+fn a_view_from_key_columns_equals_one_from_blocks() {
+    let mut random = Random(41);
+    let keys: Vec<_> = (0..600).map(|_| hostile_key(&mut random)).collect();
+    let runs = disjoint_runs(&mut random, 6, &keys);
+    let mut tables = Tables::new();
+    // Some tables of a run have a column, others do not.
+    let with = tables.write(&runs, |number| number % 3 > 0);
+    let without = tables.write(&runs, |_| false);
+    for access in [Access::Mapped, Access::Buffered, Access::Direct] {
+        let with = runs_of(tables.open(&with, access));
+        let without = runs_of(tables.open(&without, access));
+        assert!(built(with_segments(16), &with) == built(with_segments(16), &without));
+        let old = built(with_segments(16), &with[..4]);
+        let old = open(&old).unwrap();
+        let from_columns = rebuilt(&old, &with[..4], &with[4..]);
+        assert!(from_columns == rebuilt(&old, &without[..4], &without[4..]));
+        let view = open(&from_columns).unwrap();
+        assert!(check_view(&view, &with).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn runs_whose_sequence_numbers_overlap_are_read_from_blocks() {
+    let mut random = Random(42);
+    let keys: Vec<_> = (0..200).map(|_| hostile_key(&mut random)).collect();
+    let repeated = (0..1_500).map(|_| keys[random.below(keys.len())].clone()).collect::<Vec<_>>();
+    let runs = distribute(&mut random, 4, repeated.into_iter());
+    let mut tables = Tables::new();
+    let numbers = tables.write(&runs, |_| true);
+    let runs = runs_of(tables.open(&numbers, Access::Buffered));
+    let view = open(&built(options(), &runs)).unwrap();
+    assert!(check_view(&view, &runs).unwrap().is_empty());
+    let old = open(&built(options(), &runs[..2])).unwrap();
+    let view = open(&rebuilt(&old, &runs[..2], &runs[2..])).unwrap();
+    assert!(check_view(&view, &runs).unwrap().is_empty());
+}
+
+/// Eight runs of entries of 16 + 100 bytes, and a ninth with an eighth of their entries.
+#[test]
+fn a_rebuild_reads_at_most_0_15_of_the_bytes_of_a_merge() {
+    const COUNT: usize = 40_000;
+    let mut random = Random(43);
+    let mut entry = |sequence: usize| {
+        (even_keys(&mut random, 1).remove(0), sequence as u64 + 1, Kind::Put, vec![sequence as u8; 100])
+    };
+    let mut runs = vec![Vec::new(); 9];
+    (0..COUNT).for_each(|number| runs[number % 8].push(entry(number)));
+    runs[8] = (COUNT..COUNT + COUNT / 8).map(entry).collect();
+    let mut tables = Tables::new();
+    let numbers = tables.write(&runs, |_| true);
+    let opened = tables.open(&numbers, Access::Buffered);
+    let mut merge = MergeCursor::new(opened.iter().flatten().map(TableReader::cursor_once).collect());
+    tables.take_bytes_read();
+    merge.seek_first().unwrap();
+    let mut count = 0;
+    while merge.is_valid() {
+        count += 1;
+        merge.next().unwrap();
+    }
+    assert_eq!(count, COUNT + COUNT / 8);
+    let merge_bytes = tables.take_bytes_read();
+
+    let old_runs = runs_of(tables.open(&numbers[..8], Access::Buffered));
+    let old = open(&built(options(), &old_runs)).unwrap();
+    let runs = runs_of(tables.open(&numbers, Access::Buffered));
+    tables.take_bytes_read();
+    let bytes = rebuilt(&old, &runs[..8], &runs[8..]);
+    let rebuild_bytes = tables.take_bytes_read();
+    let ratio = rebuild_bytes as f64 / merge_bytes as f64;
+    assert!(ratio <= 0.15, "{rebuild_bytes} of {merge_bytes} bytes: {ratio}");
+    let view = open(&bytes).unwrap();
+    assert!(check_view(&view, &runs).unwrap().is_empty());
+}
