@@ -26,7 +26,7 @@ pub const ROWS: &[&str] = &[
     "write",
     "recover checkpoint table_writer statistics",
     "verify ingest",
-    "repair inspect fuzz_internals engine",
+    "repair inspect bench_internals fuzz_internals engine",
     "db",
 ];
 

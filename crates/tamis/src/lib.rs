@@ -2,6 +2,8 @@
 
 mod background_error;
 mod batch;
+#[cfg(feature = "bench-internals")]
+pub mod bench_internals;
 mod cache;
 mod changed_keyspaces;
 mod checkpoint;

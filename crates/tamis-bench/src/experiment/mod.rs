@@ -3,6 +3,7 @@
 mod bloom;
 mod proteus;
 mod rosetta;
+mod sorted_view;
 mod store;
 mod surf;
 mod words;
@@ -10,8 +11,14 @@ mod words;
 use crate::{BenchError, Definition};
 
 /// The lists of the groups in print order.
-const GROUPS: &[&[&Definition]] =
-    &[store::EXPERIMENTS, bloom::EXPERIMENTS, surf::EXPERIMENTS, rosetta::EXPERIMENTS, proteus::EXPERIMENTS];
+const GROUPS: &[&[&Definition]] = &[
+    store::EXPERIMENTS,
+    bloom::EXPERIMENTS,
+    surf::EXPERIMENTS,
+    rosetta::EXPERIMENTS,
+    proteus::EXPERIMENTS,
+    sorted_view::EXPERIMENTS,
+];
 
 /// All experiments, by group.
 pub fn all() -> impl Iterator<Item = &'static Definition> {

@@ -11,7 +11,7 @@ fn names_are_distinct_and_start_with_their_group() {
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     for name in names {
         let group = name.split('-').next().unwrap();
-        assert!(["store", "bloom", "surf", "rosetta", "proteus"].contains(&group), "{name}");
+        assert!(["store", "bloom", "surf", "rosetta", "proteus", "remix"].contains(&group), "{name}");
         assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'));
         assert_eq!(find(name).unwrap().name, name);
     }
@@ -108,6 +108,34 @@ fn store_experiments_measure_and_delete_their_stores() {
     }
     let left = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap());
     assert!(left.into_iter().all(|entry| entry.file_type().unwrap().is_file()), "no store is left");
+}
+
+/// All readers of a point return the same bytes: `measure` compares them.
+#[test]
+fn views_read_what_tables_have() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, only) in [
+        ("remix-figure-11", [("tables", "8"), ("segment", "32")]),
+        ("remix-figure-12", [("tables", "2"), ("segment", "32")]),
+        ("remix-figure-13", [("operation", "seek-next-50"), ("segment", "64")]),
+        ("remix-table-1", [("workload", "UDB"), ("segment", "32")]),
+    ] {
+        let only = only.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let options = RunOptions { only, ..RunOptions::new(Size::Small, folder.path()) };
+        let report = run(find(name).unwrap(), &options, &mut Silent).unwrap();
+        assert!(report.rows.len() > usize::from(name != "remix-table-1"), "{name}");
+        for row in &report.rows {
+            let number = |metric: &str| row.get(metric).and_then(Value::as_number).unwrap();
+            assert!((2.0..6.0).contains(&number("view_bytes_per_entry")), "{row:?}");
+            if name != "remix-table-1" {
+                assert!(number("mops") > 0.0 && number("ratio_to_baseline") > 0.0, "{row:?}");
+                let blocks = number("blocks_per_operation");
+                let is_blind_seek = row.point.text("reader").unwrap() == "view"
+                    && row.point.text("operation").unwrap() == "seek";
+                assert!(!is_blind_seek || (0.9..1.3).contains(&blocks), "{row:?}");
+            }
+        }
+    }
 }
 
 /// Records the reported progress.

@@ -67,7 +67,7 @@ pub(crate) struct TableReader {
 impl TableReader {
     /// Opens table `number` of the environment's folder, which this store wrote. The filters of a filter file replace the
     /// table's own.
-    #[cfg(any(test, feature = "fuzz-internals"))]
+    #[cfg(any(test, feature = "bench-internals", feature = "fuzz-internals"))]
     pub(crate) fn open(
         environment: &Arc<TableEnvironment>,
         number: u64,
@@ -226,6 +226,12 @@ impl TableReader {
     /// Why the store chose the filters in use; `None` if it did not, or if that can't be read. The first call reads it.
     pub(crate) fn filter_choice(&self) -> Option<&FilterChoice> {
         self.filters.choice(&self.environment, &self.data.source)
+    }
+
+    /// Bytes of the block index.
+    #[cfg(feature = "bench-internals")]
+    pub(crate) const fn index_bytes(&self) -> u64 {
+        self.index_record.length
     }
 
     /// Bytes of the filters in use.

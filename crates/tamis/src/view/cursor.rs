@@ -12,7 +12,7 @@ use super::{
     format::kind_of,
     reader::View,
     run::{OrdinalCursor, OrdinalRun},
-    search::{Located, Place, SegmentFound, resolve},
+    search::{Located, Place, resolve},
 };
 use crate::{
     cursor::Cursor,
@@ -24,7 +24,8 @@ use crate::{
 /// Versions of a key that are read one after the other before the search for a version halves the others.
 const STEP_COUNT_MAX: usize = 8;
 
-/// How a key is searched in its segment.
+/// How a key is searched in its segment, for experiments and tests.
+#[cfg(any(test, feature = "bench-internals"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum SearchMode {
     /// By differences and infixes, with one key read.
@@ -51,6 +52,7 @@ pub(crate) struct ViewCursor<R: OrdinalRun> {
     view: Arc<View>,
     runs: Arc<[R]>,
     lanes: Vec<Lane<R::Cursor>>,
+    #[cfg(any(test, feature = "bench-internals"))]
     mode: SearchMode,
     place: Place,
     is_valid: bool,
@@ -80,6 +82,7 @@ impl<R: OrdinalRun> ViewCursor<R> {
             view: Arc::clone(view),
             lanes: runs.iter().map(lane).collect(),
             runs: Arc::clone(runs),
+            #[cfg(any(test, feature = "bench-internals"))]
             mode: SearchMode::default(),
             place: view.end(),
             is_valid: false,
@@ -88,7 +91,8 @@ impl<R: OrdinalRun> ViewCursor<R> {
         })
     }
 
-    /// Selects another search, for experiments. Answers are the same.
+    /// Selects another search. Answers are the same.
+    #[cfg(any(test, feature = "bench-internals"))]
     pub(crate) const fn with_mode(mut self, mode: SearchMode) -> Self {
         self.mode = mode;
         self
@@ -287,6 +291,7 @@ impl<R: OrdinalRun> ViewCursor<R> {
 
     /// Finds the first key at or after `key`: its place, and whether it is the key.
     pub(super) fn find(&mut self, key: &[u8]) -> Result<(Place, bool)> {
+        #[cfg(any(test, feature = "bench-internals"))]
         if self.mode != SearchMode::Blind {
             return self.find_by_keys(key);
         }
@@ -302,11 +307,12 @@ impl<R: OrdinalRun> ViewCursor<R> {
     }
 
     /// As [`ViewCursor::find`], with the paper's searches.
+    #[cfg(any(test, feature = "bench-internals"))]
     fn find_by_keys(&mut self, key: &[u8]) -> Result<(Place, bool)> {
         let view = Arc::clone(&self.view);
         let place = match view.find_segment(self.place.page, key)? {
-            SegmentFound::Above(place) => return Ok((place, false)),
-            SegmentFound::Segment(place, _) => place,
+            super::search::SegmentFound::Above(place) => return Ok((place, false)),
+            super::search::SegmentFound::Segment(place, _) => place,
         };
         let page = view.page(place.page, place.layout);
         let length = page.segment_length(place.segment);
