@@ -14,7 +14,8 @@
 //! - Queries outside of the range from the least to the greatest key never ask the filters, and are ignored.
 //!
 //! Points and ranges are served together: the candidates are no filter, one filter, and pairs of a filter for points and
-//! one for ranges, at several budgets up to the maximum. All filters of a table are asked, so their rates multiply.
+//! one for ranges, at several budgets up to the maximum. Points are put to the filter for points alone, if there is one: present
+//! keys would pay for the others. All range filters of a table are asked, so their rates multiply.
 
 mod candidates;
 mod cases;
@@ -166,6 +167,9 @@ pub struct Choice {
 
 /// Chooses the filters of a table.
 pub fn choose(keys: &Arc<KeySet>, request: &Request<'_>) -> Choice {
+    if request.workload.queries.len() < SAMPLE_MIN {
+        return choose_without_sample(keys, request, 0);
+    }
     let invented = Invented::new(keys, request.workload, request.seed);
     let cases = Cases::new(keys, request.workload, &invented);
     let empty_queries = cases.sampled;
@@ -189,7 +193,30 @@ pub fn choose(keys: &Arc<KeySet>, request: &Request<'_>) -> Choice {
     Choice { chosen, runners_up: ranked.take(RUNNERS_UP).collect(), current, empty_queries, was_cut }
 }
 
-/// Keeps the current filters; without any, chooses those that are best for invented queries.
+/// All combinations of families that [`choose`] would consider, each at its best sizes, the cheapest first.
+pub fn rank(keys: &Arc<KeySet>, request: &Request<'_>) -> Vec<Scored> {
+    with_problem(keys, request, |problem| problem.ranked())
+}
+
+/// The expected cost of each of several filters, or groups of filters. Filters of a family without a formula (Rosetta) count as
+/// passing everything.
+pub fn score(keys: &Arc<KeySet>, request: &Request<'_>, filters: &[Vec<Part>]) -> Vec<Scored> {
+    with_problem(keys, request, |problem| filters.iter().map(|parts| problem.score(parts)).collect())
+}
+
+/// With the sample if it has enough queries without a key, or else with the assumed workload.
+fn with_problem<R>(keys: &Arc<KeySet>, request: &Request<'_>, work: impl FnOnce(&Problem<'_>) -> R) -> R {
+    let none = Workload::default();
+    let invented = Invented::new(keys, request.workload, request.seed);
+    let cases = Cases::new(keys, request.workload, &invented);
+    if cases.sampled >= SAMPLE_MIN {
+        return work(&Problem::new(keys, &cases, request));
+    }
+    let invented = Invented::new(keys, none, request.seed);
+    work(&Problem::new(keys, &Cases::new(keys, none, &invented), request))
+}
+
+/// Keeps the current filters; without any, chooses those that are best for the assumed workload.
 fn choose_without_sample(keys: &Arc<KeySet>, request: &Request<'_>, empty_queries: usize) -> Choice {
     let none = Workload::default();
     let invented = Invented::new(keys, none, request.seed);
@@ -200,7 +227,7 @@ fn choose_without_sample(keys: &Arc<KeySet>, request: &Request<'_>, empty_querie
         Some(_) => (current.clone(), Vec::new()),
         None => {
             let mut ranked = problem.ranked();
-            // Lookups of keys are the most frequent queries, and a Bloom filter is the fastest to reject absent ones.
+            // Most reads are lookups of keys, and a Bloom filter is the fastest to reject absent ones.
             let begins_with_bloom = |scored: &Scored| {
                 scored.parts.first().is_some_and(|part| part.spec.family() == Family::BlockedBloom)
             };

@@ -21,6 +21,7 @@ mod window;
 
 pub use builder::GrafiteBuilder;
 pub use reader::GrafiteFilter;
+pub(crate) use window::Window;
 
 /// Greatest modulus: far below the prime of the hash, so that rotations are uniform.
 const MODULUS_MAX: u64 = 1 << 56;

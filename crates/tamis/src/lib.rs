@@ -69,6 +69,7 @@ pub use metrics::{
 };
 pub use open_report::{OpenReport, WalTruncation};
 pub use options::{Compression, Durability, Filters, KeyspaceOptions, Layout, Options, TableFilter};
+pub use query_sample::SampledQueries;
 pub use read::scan::Scan;
 pub use repair::{LostRange, QuarantinedFile, RepairReport};
 pub use runtime::{Clock, JoinHandle, ManualClock, Runtime, Spawner, SystemClock, SystemSpawner};

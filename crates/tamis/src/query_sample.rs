@@ -21,7 +21,10 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tamis_filter::{KeyRange, Upper, auto::QueryKind};
+use tamis_filter::{
+    KeyRange, Upper,
+    auto::{Query, QueryKind},
+};
 
 use self::format::StoredSample;
 
@@ -210,6 +213,11 @@ impl SampledQuery {
         }
     }
 
+    /// The query as filters take it.
+    pub(crate) fn as_query(&self) -> Query<'_> {
+        Query { kind: self.kind, range: self.range(), weight: self.weight as f32 }
+    }
+
     /// Whether the query asks for keys between two keys, both included.
     pub(crate) fn reaches(&self, smallest: &[u8], largest: &[u8]) -> bool {
         let range = self.range();
@@ -219,6 +227,17 @@ impl SampledQuery {
             Bound::Excluded(lower) => lower < largest,
         };
         begins && !KeyRange { lower: Bound::Included(smallest), upper: range.upper }.is_empty()
+    }
+}
+
+/// A copy of the sampled queries of a keyspace ([`crate::Db::sampled_queries`]).
+#[derive(Debug, Clone, Default)]
+pub struct SampledQueries(Vec<SampledQuery>);
+
+impl SampledQueries {
+    /// The queries, the oldest first, as [`tamis_filter::auto::choose`] takes them.
+    pub fn queries(&self) -> Vec<Query<'_>> {
+        self.0.iter().map(SampledQuery::as_query).collect()
     }
 }
 
@@ -282,6 +301,11 @@ impl QuerySample {
         let mut queries = self.queries.lock();
         let room = QUERIES_MAX.saturating_sub(queries.len());
         stored.queries.into_iter().rev().take(room).for_each(|query| queries.push_front(query));
+    }
+
+    /// A copy for programs.
+    pub(crate) fn for_programs(&self) -> SampledQueries {
+        SampledQueries(self.snapshot())
     }
 
     /// Copies of all queries that are kept, the oldest first. Costs an allocation per query.

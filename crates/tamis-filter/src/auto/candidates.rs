@@ -3,7 +3,8 @@
 //! 1. Every family proposes designs at a few budgets (`parts/`),
 //!    each with the probability of a positive for every empty query.
 //! 2. All designs alone, all pairs of a filter for points and one for ranges, and pairs and triples of the best of these are
-//!    priced. A query is asked to the filters in order until one rejects it: for each query the probabilities multiply.
+//!    priced. Points are put to the filter for points alone if there is one, and all other queries to the range filters in order
+//!    until one rejects them: for each query the probabilities multiply.
 //! 3. The cheapest combination wins; of those that cost at most 3 % more, the one that is best for invented queries.
 
 use std::sync::Arc;
@@ -239,20 +240,26 @@ impl<'a> Problem<'a> {
         let [mut sampled, mut invented] = [(0.0, 0.0); 2];
         for (kind, sums) in group.kinds.iter().enumerate() {
             let (is_point, is_seek) = (kind == 0, kind == 2);
-            let rate = if is_point { point_rate } else { 1.0 };
             let first_ns = first_ns(is_point, is_seek);
             for (index, total) in [&mut sampled, &mut invented].into_iter().enumerate() {
                 let of = |sums: &[f64; 2]| sums.get(index).copied().unwrap_or(0.0);
                 let (weight, passed, ns) = (of(&sums.weight), of(&sums.passed), of(&sums.ns));
-                total.0 += weight * first_ns + rate * (ns + passed * read_ns);
+                let (passed, ns) = match point {
+                    Some(_) if is_point => (weight * point_rate, 0.0),
+                    _ => (passed, ns),
+                };
+                total.0 += weight * first_ns + ns + passed * read_ns;
                 total.1 += weight;
             }
         }
-        // Queries that hold a key ask all filters.
+        // Ranges that hold a key are put to all filters.
         let [points, others] = self.cases.hits;
-        let time =
-            |part: &&Predicted| points * part.time_ns(true, false) + others * part.time_ns(false, false);
-        let held_ns: f64 = parts.iter().chain(point.iter()).map(time).sum();
+        let ranges_ns: f64 = parts.iter().chain(point.iter()).map(|part| part.time_ns(false, false)).sum();
+        let points_ns: f64 = match point {
+            Some(point) => point.time_ns(true, false),
+            None => parts.iter().map(|part| part.time_ns(true, false)).sum(),
+        };
+        let held_ns = points * points_ns + others * ranges_ns;
         let mean_weight = sampled.1 / (self.cases.sampled.max(1) as f64);
         let pseudo = if self.cases.sampled == 0 { 1.0 } else { mean_weight * PSEUDO_QUERIES };
         let invented_ns = if invented.1 > 0.0 { invented.0 / invented.1 } else { 0.0 };
@@ -269,16 +276,25 @@ impl<'a> Problem<'a> {
 
     fn scored(&self, parts: &[&Predicted]) -> Scored {
         let predicted: Vec<Predicted> = parts.iter().map(|part| (*part).clone()).collect();
-        let all: Vec<usize> = (0..predicted.len()).collect();
-        let group = self.range_filters(&predicted, &all);
-        let (cost_ns, _) = self.cost(&predicted, &group, None);
+        let for_points = predicted.iter().find(|one| !one.answers_ranges());
+        let others: Vec<usize> = (0..predicted.len())
+            .filter(|index| {
+                predicted
+                    .get(*index)
+                    .is_some_and(|one| for_points.is_none_or(|first| !std::ptr::eq(first, one)))
+            })
+            .collect();
+        let group = self.range_filters(&predicted, &others);
+        let (cost_ns, _) = self.cost(&predicted, &group, for_points);
         let of = usize::from(self.cases.sampled == 0);
         let [point, range, seek] = group.kinds.map(|sums| {
             let (weight, passed) = (sums.weight.get(of).copied()?, sums.passed.get(of).copied()?);
             (weight > 0.0).then(|| passed / weight)
         });
+        let point = point.map(|rate| for_points.map_or(rate, |filter| self.point_rate(filter)));
         let false_positive_rates = FalsePositiveRates { point, range, seek };
         let parts = parts.iter().map(|one| one.part.clone()).collect();
-        Scored { parts, cost_ns, bits_per_key: group.bits, false_positive_rates }
+        let bits_per_key = group.bits + for_points.map_or(0.0, |one| one.bits);
+        Scored { parts, cost_ns, bits_per_key, false_positive_rates }
     }
 }

@@ -19,11 +19,16 @@ const QUERIES_MIN: usize = 2000;
 /// Invented queries: one in so many of the sample, and their number without a sample.
 const SAMPLED_PER_INVENTED: usize = 20;
 const INVENTED_MIN: usize = 32;
-const INVENTED_ALONE: usize = 400;
+const INVENTED_ALONE: usize = 256;
+/// Without a sample, the weight of the points that find their key, relative to that of all invented queries: half of the points.
+const INVENTED_HITS: f64 = 1.0 / 3.0;
 
 /// Greatest distance from a key of an invented query right after it, and the longest invented range of integers.
 const INVENTED_DISTANCE_MAX: u64 = 1024;
 const INVENTED_LENGTH_MAX: u64 = 32;
+/// Without a sample, the longest one: lengths are powers of two up to it. Ranges of longer keys have such shares of their gap.
+const INVENTED_LENGTH_BITS: u64 = 20;
+const INVENTED_SHARE_BITS: u64 = 16;
 
 /// Bits that are compared; keys share fewer, or no filter can tell them apart within its budget.
 const SHARED_BITS_MAX: u32 = 1 << 16;
@@ -139,6 +144,9 @@ impl<'a> Cases<'a> {
             }
         }
         let sampled = empty.len();
+        if invented.is_alone {
+            hits = [INVENTED_HITS, 0.0];
+        }
         let invented = invented.ranges().filter_map(|(kind, range)| Case::new(keys, kind, range, 1.0));
         empty.extend(invented.filter(|case| !case.is_hit));
         Self { empty, sampled, hits, was_cut: max < workload.queries.len().min(QUERIES_MAX) }
@@ -165,17 +173,21 @@ fn thinned<T>(elements: &[T], max: usize) -> impl Iterator<Item = &T> {
     })
 }
 
-/// Bounds of invented queries, against designs that fit the sample only: half of them anywhere between two neighbouring keys,
-/// half right after a key. Points and ranges as often as in the sample; half of each without a sample.
+/// Bounds of invented queries: half of them anywhere between two neighbouring keys, half right after a key. Next to a sample, against
+/// designs that fit the sample only: points and ranges as often as in the sample. Without one, the assumed workload
+/// (`docs/design/0012-automatic-filters.md`): half points, half ranges of all lengths up to 2^20.
 #[derive(Debug, Default)]
 pub(super) struct Invented {
     bounds: Vec<(QueryKind, Vec<u8>, Vec<u8>)>,
+    /// Without a sample.
+    is_alone: bool,
 }
 
 impl Invented {
     pub(super) fn new(keys: &KeySet, workload: Workload<'_>, seed: u64) -> Self {
+        let is_alone = workload.queries.len() < super::SAMPLE_MIN;
         let count = match workload.queries.len() {
-            0..super::SAMPLE_MIN => INVENTED_ALONE,
+            _ if is_alone => INVENTED_ALONE,
             sampled => (sampled.min(QUERIES_MAX) / SAMPLED_PER_INVENTED).max(INVENTED_MIN),
         };
         let mut random = seed;
@@ -190,7 +202,7 @@ impl Invented {
             let (Some(before), Some(after)) = (keys.get(index), keys.get(index + 1)) else { break };
             let modelled = (next() as usize).checked_rem(workload.queries.len());
             let kind = match modelled.and_then(|index| workload.queries.get(index)).map(|query| query.kind) {
-                Some(kind) if !kind.is_seek() && workload.queries.len() >= super::SAMPLE_MIN => kind,
+                Some(kind) if !kind.is_seek() && !is_alone => kind,
                 _ if number % 2 == 0 => QueryKind::Point,
                 _ => QueryKind::Range,
             };
@@ -199,14 +211,18 @@ impl Invented {
             } else {
                 right_after(before, 1 + next() % INVENTED_DISTANCE_MAX)
             };
-            let length = 1 + next() % (INVENTED_LENGTH_MAX - 1);
+            let (length, bits) = (1 + next() % (INVENTED_LENGTH_MAX - 1), next());
             let upper = match kind {
+                QueryKind::Range if is_alone && before.len() > 8 => {
+                    between(&lower, after, next() >> (bits % INVENTED_SHARE_BITS))
+                }
+                QueryKind::Range if is_alone => plus(&lower, 1 << (bits % (INVENTED_LENGTH_BITS + 1))),
                 QueryKind::Range => plus(&lower, length),
                 _ => lower.clone(),
             };
             bounds.push((kind, lower, upper));
         }
-        Self { bounds }
+        Self { bounds, is_alone }
     }
 
     fn ranges(&self) -> impl Iterator<Item = (QueryKind, KeyRange<'_>)> {

@@ -20,8 +20,8 @@ const SURF_SLACK_BYTES: u64 = 128;
 #[derive(Debug)]
 pub(super) struct KeyCounts {
     pub(super) key_count: u64,
-    /// The length of all keys, if it is the same.
-    pub(super) fixed_bytes: Option<usize>,
+    /// The lengths of the shortest and of the longest key.
+    pub(super) lengths: (usize, usize),
     /// Keys by the bytes in common with the key before.
     shared: Vec<u64>,
     levels: Vec<LevelCounts>,
@@ -59,11 +59,13 @@ impl KeyCounts {
                 *count += 1;
             }
         };
-        let mut fixed_bytes = keys.get(0).map(<[u8]>::len);
+        let first = keys.get(0).map_or(0, <[u8]>::len);
+        let (mut shortest, mut longest) = (first, first);
         let (mut before, mut continues) = (0, false);
         let mut iterator = keys.iter().peekable();
         while let Some(key) = iterator.next() {
-            fixed_bytes = fixed_bytes.filter(|length| *length == key.len());
+            shortest = shortest.min(key.len());
+            longest = longest.max(key.len());
             let after = iterator.peek().map_or(0, |next| shared_bytes(key, next));
             if !continues {
                 add(&mut starts, before);
@@ -81,7 +83,7 @@ impl KeyCounts {
             before = after;
         }
         let levels = levels(&starts, &leaves, &prefix_keys);
-        Self { key_count: keys.len() as u64, fixed_bytes, shared: shared_counts, levels }
+        Self { key_count: keys.len() as u64, lengths: (shortest, longest), shared: shared_counts, levels }
     }
 
     /// Number of distinct prefixes of a number of bytes.

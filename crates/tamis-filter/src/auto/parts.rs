@@ -14,6 +14,10 @@ use crate::{Family, FilterSpec};
 /// Budgets as shares of the maximum.
 const BUDGET_SHARES: [f64; 6] = [1.0, 0.5, 0.75, 0.35, 0.6, 0.2];
 
+/// Without a sample a filter for points has so many bits per key, or this share of the maximum, and a range filter the rest.
+const POINT_BITS_ALONE: f64 = 10.0;
+const POINT_SHARE_ALONE: f64 = 0.625;
+
 impl Problem<'_> {
     /// The designs of all families. The last ones are left out if the limit on the work is reached.
     pub(super) fn predicted(&self) -> Vec<Predicted> {
@@ -47,6 +51,19 @@ impl Problem<'_> {
             let bits = part.bits_per_key.unwrap_or(0.0);
             self.prediction(part.spec.clone(), part.bits_per_key, bits, |_| 1.0)
         })
+    }
+
+    /// The budgets of range filters that are tried. Without a sample only one: a flush pays for the choice.
+    fn range_budgets(&self) -> Vec<f64> {
+        if self.cases.sampled == 0 {
+            return vec![self.bits_max() - self.point_bits_alone()];
+        }
+        BUDGET_SHARES.iter().map(|share| share * self.bits_max()).collect()
+    }
+
+    /// The budget of a filter for points without a sample.
+    fn point_bits_alone(&self) -> f64 {
+        POINT_BITS_ALONE.min(POINT_SHARE_ALONE * self.bits_max())
     }
 
     /// A prediction from the probability of a positive for each empty query, with the probe times of the family.

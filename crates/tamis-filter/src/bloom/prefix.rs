@@ -15,6 +15,7 @@ mod prefix_set;
 mod reader;
 
 pub use builder::PrefixBuilder;
+pub(crate) use prefix_set::{Lengths, PrefixSet, Separators, common_prefix};
 pub use reader::PrefixFilter;
 
 /// Maximum number of adjacent prefixes that a range query probes.
@@ -26,7 +27,7 @@ const BIT_COUNT_MAX: u32 = BYTE_COUNT_MAX as u32 * 8;
 
 /// Maximum number of bits per prefix: if keys share prefixes, the budget of the keys may be far more than their
 /// prefixes need.
-const BITS_PER_PREFIX_MAX: f64 = 24.0;
+pub(crate) const BITS_PER_PREFIX_MAX: f64 = 24.0;
 
 #[cfg(test)]
 mod tests;

@@ -12,13 +12,13 @@ use crate::{KeyRange, Upper};
 
 /// Position and kind of the windows of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Window {
+pub(crate) struct Window {
     /// Bytes of the window, 0 to 8.
-    pub(super) byte_count: u32,
+    pub(crate) byte_count: u32,
     /// No key continues after its window.
-    pub(super) is_whole: bool,
+    pub(crate) is_whole: bool,
     /// Each key ends exactly after its window. Implies `is_whole`.
-    pub(super) is_fixed: bool,
+    pub(crate) is_fixed: bool,
 }
 
 impl Window {
@@ -40,7 +40,7 @@ impl Window {
 
     /// The least and the greatest window of keys in a range; `None` if no key can be in the range.
     #[inline(always)]
-    pub(super) fn of_range(&self, shared: &[u8], range: &KeyRange<'_>) -> Option<(u64, u64)> {
+    pub(crate) fn of_range(&self, shared: &[u8], range: &KeyRange<'_>) -> Option<(u64, u64)> {
         let lower = self.lower(shared, range.lower)?;
         let upper = self.upper(shared, range.upper)?;
         // Windows of an empty range are never in ascending order, but may be equal.

@@ -304,7 +304,9 @@ impl BackgroundJobs {
         loop {
             let generation = self.scheduler.generation.load(Ordering::SeqCst);
             if !self.run_one() {
-                self.scheduler.note_idle(generation, self.next_due_at());
+                // Workers look at the filters whenever they are idle.
+                let times = [self.next_due_at(), self.filter_checker.next_look()];
+                self.scheduler.note_idle(generation, times.into_iter().flatten().min());
                 return;
             }
         }

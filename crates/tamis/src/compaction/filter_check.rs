@@ -1,15 +1,18 @@
 //! Checks the filters that the store chose, and replaces those that no longer suit the queries.
 //!
-//! A table is due for a check when readers have counted enough answers of its filters that found nothing ([`is_due`]). The check
-//! reads the keys of the table and computes the expected cost of its filters, and that of the best ones, for today's sample. The
-//! filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best. The new filters are written to a filter
-//! file; the table stays.
+//! A table is due for a check when readers have counted enough answers of its filters that found nothing ([`is_due`]). A table without
+//! a range filter counts ranges as admitted, so it is due soon after ranges begin; one that was chosen without open seeks is due
+//! when the keyspace has some. The check reads the keys of the table and computes the expected cost of its filters, and that of
+//! the best ones, for today's sample. The filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best.
+//! The new filters are written to a filter file; the table stays.
 //!
-//! Checks run in the background when nothing else is due, one table at a time, and for at most half of the time.
+//! Checks run in the background when nothing else is due, one table at a time, and for at most half of the time. After a check that
+//! kept the filters, the rates that it computed are the expected ones, and the next check needs twice as many answers.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
+use tamis_filter::auto::QueryKind;
 
 use super::job_context::JobContexts;
 use crate::{
@@ -22,7 +25,6 @@ use crate::{
     metrics::LEVEL_COUNT_MAX,
     options::{Policy, TableFilter},
     table::{
-        filter_choice::FilterChoice,
         filter_plan::{ChoiceInput, GivenFilters},
         lazy_reader::NamedTable,
         refilter::{Comparison, write_built},
@@ -49,6 +51,10 @@ const EMPTY_QUERY_COUNT_MIN: u64 = 100;
 const LOOK: Duration = Duration::from_secs(1);
 /// Other choices are checked after so many answers, because the queries may have changed.
 const ANSWER_COUNT_MAX: u64 = 200_000;
+/// Filters that were chosen without open seeks are checked after so many of them.
+const SEEK_COUNT_MIN: u64 = 10_000;
+/// Checks that keep the filters double the number of answers at most so often.
+const KEPT_COUNT_MAX: u32 = 8;
 
 /// Answers of the filters of a table to queries that no key of the table answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,33 +77,58 @@ impl EmptyAnswers {
     }
 }
 
-/// Of points, closed ranges and open seeks.
-pub(crate) type Answers = [EmptyAnswers; 3];
+/// Of points and closed ranges.
+pub(crate) type Answers = [EmptyAnswers; 2];
+
+/// Expected rates of false positives of points, closed ranges and open seeks.
+type Rates = [f64; 3];
+
+/// The filters of a table as far as a check is due by them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected {
+    /// Sampled queries without a key, on which they are based.
+    pub(crate) empty_query_count: u64,
+    pub(crate) rates: Rates,
+    /// Checks that kept them, one after the other.
+    pub(crate) kept_count: u32,
+}
+
+/// What happened to a table since its last check.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Activity {
+    pub(crate) answers: Answers,
+    /// Open seeks in the keyspace.
+    pub(crate) seeks: u64,
+}
 
 fn answers_of(table: &Table) -> Answers {
     let tally = table.filter_tally();
-    [&tally.points, &tally.ranges, &tally.seeks].map(|answers| {
+    [&tally.points, &tally.ranges].map(|answers| {
         let answers = answers.get();
         EmptyAnswers { denied: answers.denied, admitted: answers.wrong }
     })
 }
 
-/// Whether filters are due for a check, by the answers since the last one: of points, closed ranges and open seeks.
-pub(crate) fn is_due(choice: Option<&FilterChoice>, answers: Answers) -> bool {
-    let count: u64 = answers.iter().map(|answers| answers.count()).sum();
-    let Some(choice) = choice else { return count >= ANSWER_COUNT_MIN };
-    if choice.empty_query_count < EMPTY_QUERY_COUNT_MIN && count >= ANSWER_COUNT_MIN {
+/// Whether filters are due for a check. `expected`: `None` for filters that the store did not choose.
+pub(crate) fn is_due(expected: Option<Expected>, activity: Activity) -> bool {
+    let count: u64 = activity.answers.iter().map(|answers| answers.count()).sum();
+    let Some(expected) = expected else { return count >= ANSWER_COUNT_MIN };
+    let needed = |count: u64| count << expected.kept_count.min(KEPT_COUNT_MAX);
+    if expected.empty_query_count < EMPTY_QUERY_COUNT_MIN && count >= needed(ANSWER_COUNT_MIN) {
         return true;
     }
-    count >= ANSWER_COUNT_MAX || has_wrong_rate(choice, answers)
+    let [.., seek_rate] = expected.rates;
+    count >= needed(ANSWER_COUNT_MAX)
+        || (seek_rate.is_nan() && activity.seeks >= needed(SEEK_COUNT_MIN))
+        || has_wrong_rate(&expected, activity.answers, needed(ANSWER_COUNT_MIN))
 }
 
-fn has_wrong_rate(choice: &FilterChoice, answers: Answers) -> bool {
-    answers.iter().zip(choice.chosen.rates).any(|(answers, expected)| {
+fn has_wrong_rate(expected: &Expected, answers: Answers, needed: u64) -> bool {
+    answers.iter().zip(expected.rates).any(|(answers, expected)| {
         let rate = answers.admitted as f64 / answers.count().max(1) as f64;
         // Without such queries in the sample no rate was expected.
         let expected = if expected.is_nan() { 0.0 } else { expected };
-        answers.count() >= ANSWER_COUNT_MIN && rate > RATE_RATIO_MAX * expected + RATE_DIFFERENCE_MIN
+        answers.count() >= needed && rate > RATE_RATIO_MAX * expected + RATE_DIFFERENCE_MIN
     })
 }
 
@@ -116,13 +147,22 @@ pub(super) struct FilterChecker {
     pub(super) schedule: Mutex<Schedule>,
 }
 
-/// When the counters are looked at, and which answers the last checks have seen.
+/// When the counters are looked at, and the last checks.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     is_checking: bool,
     next_look: Duration,
     /// By the number of the table.
-    seen: BTreeMap<u64, Answers>,
+    last_checks: BTreeMap<u64, LastCheck>,
+}
+
+/// The last check of a table.
+#[derive(Debug, Clone, Copy, Default)]
+struct LastCheck {
+    /// The counts when it began.
+    before: Activity,
+    /// The rates of the filters that it kept, and the number of checks that kept them.
+    kept: Option<(Rates, u32)>,
 }
 
 /// A table whose filters are checked. Dropping the claim releases it, also when a panic unwinds.
@@ -143,6 +183,12 @@ impl Drop for CheckClaim {
 }
 
 impl FilterChecker {
+    /// When the counters are looked at next; `None` during a check.
+    pub(super) fn next_look(&self) -> Option<Duration> {
+        let schedule = self.schedule.lock();
+        (!schedule.is_checking).then_some(schedule.next_look)
+    }
+
     /// Claims a table that is due for a check. Reads the counters of all tables, once in [`LOOK`].
     pub(super) fn claim(self: &Arc<Self>, keyspaces: &KeyspaceRegistry) -> Option<CheckClaim> {
         let now = self.context.runtime.clock.now();
@@ -151,36 +197,39 @@ impl FilterChecker {
             return None;
         }
         schedule.next_look = now + LOOK;
-        let mut seen = BTreeMap::new();
+        let mut last_checks = BTreeMap::new();
         let mut due = None;
         for keyspace in keyspaces.load().values() {
-            let version = Arc::clone(&keyspace.read_state.load().version);
+            let read_state = keyspace.read_state.load();
+            let (version, sample) = (Arc::clone(&read_state.version), Arc::clone(&read_state.query_sample));
             if !matches!(version.options.filters.policy(), Some(Policy::Automatic(_))) {
                 continue;
             }
+            let seeks = sample.seen(QueryKind::SeekForward) + sample.seen(QueryKind::SeekBackward);
             for table in version.tables() {
-                let answers = answers_of(table);
-                let before = schedule.seen.get(&table.number()).copied().unwrap_or_default();
-                let mut since = answers;
-                since.iter_mut().zip(before).for_each(|(kind, before)| *kind = kind.since(before));
-                if due.is_none() && self.is_table_due(table, since) {
+                let activity = Activity { answers: answers_of(table), seeks };
+                let known = schedule.last_checks.get(&table.number()).copied();
+                // Seeks before the store was opened are known to the filters' choice.
+                let mut last = known
+                    .unwrap_or(LastCheck { before: Activity { seeks, ..Activity::default() }, kept: None });
+                if due.is_none() && is_table_due(table, &last, activity) {
                     due = Some((Arc::clone(keyspace), table.number()));
-                    seen.insert(table.number(), answers);
-                } else if before != Answers::default() {
-                    seen.insert(table.number(), before);
+                    last.before = activity;
                 }
+                last_checks.insert(table.number(), last);
             }
         }
-        schedule.seen = seen;
+        schedule.last_checks = last_checks;
         let (keyspace, table) = due?;
         schedule.is_checking = true;
         Some(CheckClaim { checker: Arc::clone(self), keyspace, table, began: now })
     }
 
-    fn is_table_due(&self, table: &Table, answers: Answers) -> bool {
-        let count: u64 = answers.iter().map(|answers| answers.count()).sum();
-        count >= ANSWER_COUNT_MIN
-            && table.slot().get().is_some_and(|reader| is_due(reader.filter_choice(), answers))
+    /// Remembers that a check kept the filters of a table: they are not checked again soon.
+    fn note_kept(&self, number: u64, rates: Rates) {
+        if let Some(last) = self.schedule.lock().last_checks.get_mut(&number) {
+            last.kept = Some((rates, last.kept.map_or(0, |(_, count)| count) + 1));
+        }
     }
 
     /// Checks the filters of table `number`; returns whether they were replaced. A table that a compaction moves in the meantime is
@@ -202,9 +251,13 @@ impl FilterChecker {
         self.context.metrics.filters_checked.add(1);
         let comparison = Comparison::of(&reader, &input)?;
         if input.current.is_some() && !is_better(&comparison) {
+            self.note_kept(number, comparison.current.rates);
             return Ok(false);
         }
-        let Some(built) = comparison.build() else { return Ok(false) };
+        let Some(built) = comparison.build() else {
+            self.note_kept(number, comparison.current.rates);
+            return Ok(false);
+        };
         let file = self.installer.versions.new_file_number();
         write_built(&reader, file, &built)?;
         if !self.install(keyspace, number, Some(file))? {
@@ -248,6 +301,24 @@ impl FilterChecker {
         discard();
         Ok(false)
     }
+}
+
+fn is_table_due(table: &Table, last: &LastCheck, activity: Activity) -> bool {
+    let mut since = activity;
+    since.seeks = activity.seeks.saturating_sub(last.before.seeks);
+    since.answers.iter_mut().zip(last.before.answers).for_each(|(kind, before)| *kind = kind.since(before));
+    // The choice of a table that was not read is not worth a read.
+    let count: u64 = since.answers.iter().map(|answers| answers.count()).sum();
+    if count < ANSWER_COUNT_MIN && since.seeks < SEEK_COUNT_MIN {
+        return false;
+    }
+    let Some(reader) = table.slot().get() else { return false };
+    let expected = reader.filter_choice().map(|choice| Expected {
+        empty_query_count: choice.empty_query_count,
+        rates: last.kept.map_or(choice.chosen.rates, |(rates, _)| rates),
+        kept_count: last.kept.map_or(0, |(_, count)| count),
+    });
+    is_due(expected, since)
 }
 
 /// Finds a table of a version and its place by its number.

@@ -25,6 +25,7 @@ use crate::{
     metrics::Statistics,
     open_report::OpenReport,
     options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options, TableFilter},
+    query_sample::SampledQueries,
     read::scan::Scan,
     repair::{self, RepairReport},
     runtime::Runtime,
@@ -375,6 +376,16 @@ impl Db {
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
         self.engine.filter_rebuilder.check(&keyspace.state)
+    }
+
+    /// The sampled queries of a keyspace, from which its filters are chosen. Costs a copy of each, of which there are at most 20,000.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`].
+    pub fn sampled_queries(&self, keyspace: &Keyspace) -> Result<SampledQueries> {
+        keyspace.check_of(&self.engine)?;
+        keyspace.check()?;
+        Ok(keyspace.state.read_state.load().query_sample.for_programs())
     }
 
     /// Waits until no flush or compaction is due or running.

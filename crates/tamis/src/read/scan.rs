@@ -138,15 +138,17 @@ impl ScanContext for ScanSource {
 
     fn record_filter_outcome(&self, run_index: usize, is_there: bool) {
         let Some(run) = self.selected_runs().get(run_index) else { return };
-        if let Some(counters) = self.tables.metrics().filters.get(run.level) {
-            let counter =
-                if is_there { &counters.range_true_positive } else { &counters.range_false_positive };
-            counter.add(1);
-        }
-        self.query.add_outcome(is_there);
         let Some(table) = run.run.tables().get(run.tables.start) else { return };
-        if !is_there {
-            record_gap(table, &self.tables, as_slice(&self.range.lower), false);
+        if run.is_checked {
+            if let Some(counters) = self.tables.metrics().filters.get(run.level) {
+                let counter =
+                    if is_there { &counters.range_true_positive } else { &counters.range_false_positive };
+                counter.add(1);
+            }
+            self.query.add_outcome(is_there);
+            if !is_there {
+                record_gap(table, &self.tables, as_slice(&self.range.lower), false);
+            }
         }
         let weight = self.query.tally_weight();
         if let Some(kind) = self.query.kind()
@@ -170,7 +172,7 @@ impl ScanSource {
         for (run_index, run) in self.selected_runs().iter().enumerate() {
             let base: Arc<dyn ScanContext> = Arc::<Self>::clone(self);
             let cursor = RunCursor::new(RunTables::of_scan(base, run_index, run.tables.clone()));
-            let source = if run.is_checked && !has_counted_outcomes {
+            let source = if (run.is_checked || run.lacks_filter) && !has_counted_outcomes {
                 let (scan, range) = (Arc::<Self>::clone(self), Arc::clone(&self.range));
                 Source::FilterChecked(cursor, Some(Box::new(FilterOutcome { scan, run_index, range })))
             } else {

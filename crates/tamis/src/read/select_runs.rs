@@ -28,6 +28,9 @@ pub(crate) struct SelectedRun {
     pub(crate) level: usize,
     /// A filter was checked: the scan counts whether its answer was a false positive.
     pub(crate) is_checked: bool,
+    /// No filter of the table can reject ranges. The scan counts for the table whether it has a key of the range, because range
+    /// filters may be due.
+    pub(crate) lacks_filter: bool,
 }
 
 /// See the head of this file.
@@ -47,15 +50,19 @@ impl RunSelector<'_, '_> {
         run: &Arc<Run>,
         bounds: KeyBounds<'_>,
     ) -> Option<SelectedRun> {
-        let mut is_checked = false;
+        let (mut is_checked, mut lacks_filter) = (false, false);
         let tables = run.range_within(bounds);
         match run.tables().get(tables.clone()).unwrap_or_default() {
             [] => return None,
             // A table that can't be opened reports its error when it is read.
             [table] if self.is_inside(table) => {
-                if let Ok(reader) = self.tables.reader(table)
-                    && self.has_usable_filter(&reader)
+                let reader = self.tables.reader(table);
+                if let Ok(reader) = &reader
+                    && !self.has_usable_filter(reader)
                 {
+                    lacks_filter = self.query.kind().is_some() && self.query.tally_weight() > 0;
+                    self.tally(table, false);
+                } else if let Ok(reader) = reader {
                     let counters = self.tables.metrics().filters.get(level);
                     counters.inspect(|level| level.range_checked.add(1));
                     if !reader.may_contain_range(self.probe) {
@@ -76,7 +83,7 @@ impl RunSelector<'_, '_> {
             }
             _ => {}
         }
-        Some(SelectedRun { run: Arc::clone(run), rank, tables, level, is_checked })
+        Some(SelectedRun { run: Arc::clone(run), rank, tables, level, is_checked, lacks_filter })
     }
 
     fn tally_wrong(&self, table: &Table) {

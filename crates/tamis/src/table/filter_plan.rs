@@ -77,11 +77,7 @@ pub(super) fn queries_within<'a>(
     queries: &'a [SampledQuery],
     (first, last): (&[u8], &[u8]),
 ) -> Vec<Query<'a>> {
-    queries.iter().filter(|query| query.reaches(first, last)).map(as_query).collect()
-}
-
-fn as_query(query: &SampledQuery) -> Query<'_> {
-    Query { kind: query.kind, range: query.range(), weight: query.weight as f32 }
+    queries.iter().filter(|query| query.reaches(first, last)).map(SampledQuery::as_query).collect()
 }
 
 fn parts_of(filters: &[TableFilter]) -> Vec<Part> {

@@ -33,6 +33,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct FilterSet {
     filters: Vec<OpenFilter>,
+    /// Number of filters, from the first, that points are put to.
+    asked_for_points: usize,
     /// Every filter of the filter file is used.
     is_whole_file: bool,
     /// Why the store chose these filters, if it did.
@@ -214,7 +216,8 @@ impl FilterSet {
         let filters = usable(environment, source, &records, place, hotness);
         let choice = of_kind(KIND_FILTER_CHOICE).next().map(|record| (place, record));
         let is_whole_file = filters.len() == records.len();
-        Self { is_whole_file, filters, choice, read_choice: OnceLock::new() }
+        let asked_for_points = asked_for_points(&filters, choice.is_some());
+        Self { is_whole_file, filters, asked_for_points, choice, read_choice: OnceLock::new() }
     }
 
     /// Why the store chose these filters; `None` if it did not, or if that can't be read. The first call reads it.
@@ -246,7 +249,7 @@ impl FilterSet {
         self.filters.iter().any(|filter| filter.answers_ranges)
     }
 
-    /// Whether all of them admit the key.
+    /// Whether all that are asked for points admit the key.
     #[inline]
     pub(super) fn may_contain(
         &self,
@@ -254,7 +257,8 @@ impl FilterSet {
         table: &Source,
         probe: &Probe<'_>,
     ) -> bool {
-        self.filters.iter().all(|filter| filter.may_contain(environment, table, probe))
+        let mut asked = self.filters.iter().take(self.asked_for_points);
+        asked.all(|filter| filter.may_contain(environment, table, probe))
     }
 
     /// Whether all of them admit the range.
@@ -341,6 +345,13 @@ impl FilterSet {
         let mut filters = records.iter().filter(|record| record.kind == KIND_FILTER);
         filters.try_for_each(|record| open_block(&source, record).map(drop))
     }
+}
+
+/// Number of filters, from the first, that points are put to. If the store chose a filter for points, it is the first, and points are
+/// put to it alone: present keys would pay for the others. Given filters are all asked.
+fn asked_for_points(filters: &[OpenFilter], is_chosen: bool) -> usize {
+    let has_first = filters.first().is_some_and(|first| !first.answers_ranges);
+    if is_chosen && has_first { 1 } else { filters.len() }
 }
 
 /// The usable filters; the others are reported.

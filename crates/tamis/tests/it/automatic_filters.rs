@@ -1,6 +1,8 @@
 //! The store chooses the filters of its tables from the queries that it samples, and replaces those that no longer suit them.
 
-use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Options, Runtime, WriteBatch};
+use std::{sync::Arc, time::Duration};
+
+use tamis::{Db, Filters, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime, WriteBatch};
 use tamis_vfs::MemVfs;
 use tamis_workload::{SplitMix64, mix64};
 
@@ -76,11 +78,80 @@ fn a_shift_of_the_queries_changes_the_filters() {
     assert!(db.verify().unwrap().is_sound());
 }
 
+/// Ranges anywhere.
+fn uniform_ranges(keyspace: &Keyspace, count: u64, seed: u64) {
+    let mut random = SplitMix64::new(seed);
+    for _ in 0..count {
+        let lower = random.next_u64() >> 1;
+        let upper = lower + (32 << random.below(16));
+        assert!(keyspace.range(lower.to_be_bytes()..=upper.to_be_bytes()).count() < 2);
+    }
+}
+
+/// A store whose clock is moved by the test.
+fn filled_with_clock() -> (Db, Keyspace, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::default());
+    let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
+    let options = Options { workers: 0, ..Options::default() };
+    let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, options, runtime).unwrap();
+    let keyspace = db.create_keyspace("k", KeyspaceOptions::default()).unwrap();
+    let mut batch = WriteBatch::new();
+    for number in 0..KEY_COUNT {
+        batch.put(&keyspace, key(number), b"value").unwrap();
+    }
+    db.write(batch).unwrap();
+    db.flush().unwrap();
+    (db, keyspace, clock)
+}
+
+/// Lets the background jobs of a store without workers run.
+fn run_background_jobs(db: &Db, clock: &ManualClock) {
+    clock.advance(Duration::from_secs(2));
+    db.put("unrelated", "value").unwrap();
+}
+
+#[test]
+fn tables_with_filters_for_points_get_range_filters_soon_after_ranges_begin() {
+    let (db, keyspace, clock) = filled_with_clock();
+    absent_points(&keyspace, 5_000);
+    db.check_filters(&keyspace).unwrap();
+    let of_points = design(&db);
+    let read = blocks(&db, || uniform_ranges(&keyspace, 1_000, 5));
+    assert!(read > 900, "{read} blocks for 1,000 ranges, {of_points}");
+
+    uniform_ranges(&keyspace, 2_000, 6);
+    run_background_jobs(&db, &clock);
+    let read = blocks(&db, || uniform_ranges(&keyspace, 2_000, 7));
+    let of_ranges = design(&db);
+    assert!(read <= 40, "{read} blocks for 2,000 ranges: {of_points}, then {of_ranges}");
+    assert_eq!(db.statistics().filters_replaced, 2);
+}
+
+#[test]
+fn open_seeks_make_filters_that_were_chosen_without_them_due() {
+    let (db, keyspace, clock) = filled_with_clock();
+    absent_points(&keyspace, 5_000);
+    db.check_filters(&keyspace).unwrap();
+    run_background_jobs(&db, &clock);
+    let checked = db.statistics().filters_checked;
+    for number in 0..12_000 {
+        assert!(keyspace.range(key(number / 2)..).next().is_some());
+    }
+    run_background_jobs(&db, &clock);
+    assert_eq!(db.statistics().filters_checked, checked + 1);
+    // Not again before twice as many.
+    for number in 0..12_000 {
+        assert!(keyspace.range(key(number / 2)..).next().is_some());
+    }
+    run_background_jobs(&db, &clock);
+    assert!(db.statistics().filters_checked <= checked + 2);
+}
+
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the workers run by the clock of the operating system")]
 fn filters_that_were_chosen_without_a_sample_are_replaced_in_the_background() {
     let db = Db::open_on(
-        std::sync::Arc::new(MemVfs::new()),
+        Arc::new(MemVfs::new()),
         FOLDER,
         Options { workers: 1, ..Options::default() },
         Runtime::system(),
@@ -95,7 +166,7 @@ fn filters_that_were_chosen_without_a_sample_are_replaced_in_the_background() {
     let start = std::time::Instant::now();
     while db.statistics().filters_replaced == 0 && start.elapsed().as_secs() < 60 {
         close_ranges(&keyspace, 100);
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
     assert!(db.statistics().filters_replaced > 0, "no other filters within a minute");
     let read = blocks(&db, || close_ranges(&keyspace, 2_000));

@@ -1,4 +1,7 @@
 //! The demo's reads: gets, prefix scans, range scans in both directions, empty ranges, full scans, a snapshot.
+//!
+//! The first reads are those from which the store chooses its filters. It would choose them in the background; the demo asks for it,
+//! so that each step shows the filters that belong to these reads.
 
 use std::ops::Bound;
 
@@ -12,23 +15,50 @@ use crate::failure::Failure;
 
 /// Entries per short scan.
 const SCAN_LENGTH: usize = 50;
+/// Reads of each kind from which the filters are chosen.
+const FIRST_READS: usize = 2_000;
 /// Number of keys that are deleted while a snapshot exists.
 const DELETED_COUNT: usize = 1000;
 
 impl Demo {
     /// Runs every kind of read on both keyspaces.
     pub(super) fn read(&mut self, samples: &Samples) -> Result<(), Failure> {
+        self.read_first(samples)?;
         self.read_paths(samples)?;
         self.read_events(samples)?;
         self.read_snapshot(samples)
+    }
+
+    /// A few reads of each kind, and the choice of filters for them.
+    fn read_first(&mut self, samples: &Samples) -> Result<(), Failure> {
+        let paths = samples.paths.get(..samples.paths.len().min(FIRST_READS)).unwrap_or_default();
+        let events = samples.events.get(..samples.events.len().min(FIRST_READS)).unwrap_or_default();
+        self.step("first reads of each kind", None, |demo| {
+            let mut done = StepResult { operation_count: 0, entry_count: 0 };
+            let mut add = |step: StepResult| {
+                done.operation_count += step.operation_count;
+                done.entry_count += step.entry_count;
+            };
+            add(get_all(&demo.paths, paths.iter())?);
+            add(get_all(&demo.paths, paths.iter().map(|key| absent_path(key)))?);
+            add(scan_all(paths, |key| take(demo.paths.prefix(absent_folder(key)), SCAN_LENGTH))?);
+            add(scan_all(paths, |key| take(empty_names(&demo.paths, key), SCAN_LENGTH))?);
+            add(get_all(&demo.events, events.iter().map(|(key, _)| key))?);
+            add(get_all(&demo.events, events.iter().filter_map(absent_event))?);
+            add(scan_all(events, |pair| take(empty_span(&demo.events, pair), SCAN_LENGTH))?);
+            Ok(done)
+        })?;
+        self.write_step("choose filters for these reads", |demo| {
+            let replaced = demo.db.check_filters(&demo.paths)? + demo.db.check_filters(&demo.events)?;
+            Ok(StepResult { operation_count: 1, entry_count: replaced })
+        })
     }
 
     fn read_paths(&mut self, samples: &Samples) -> Result<(), Failure> {
         let keys = &samples.paths;
         let present = keys.len() as u64;
         self.step("paths: get, present", Some(present), |demo| get_all(&demo.paths, keys.iter()))?;
-        // File names never contain a zero byte.
-        let absent: Vec<_> = keys.iter().map(|key| [key, b"\0".as_slice()].concat()).collect();
+        let absent: Vec<_> = keys.iter().map(|key| absent_path(key)).collect();
         self.step("paths: get, absent", Some(0), |demo| get_all(&demo.paths, absent.iter()))?;
         self.step("paths: prefix scan of a folder", None, |demo| {
             scan_all(keys, |key| take(demo.paths.prefix(folder(key)), SCAN_LENGTH))
@@ -42,11 +72,11 @@ impl Demo {
         self.step("paths: seek, 50 prev", None, |demo| {
             scan_all(keys, |key| take_back(demo.paths.range(..=key.clone()), SCAN_LENGTH))
         })?;
-        self.step("paths: empty range", Some(0), |demo| {
-            scan_all(keys, |key| {
-                let bound = |byte| [key.as_slice(), &[byte]].concat();
-                take(demo.paths.range(bound(0)..=bound(1)), SCAN_LENGTH)
-            })
+        self.step("paths: prefix of an absent folder", Some(0), |demo| {
+            scan_all(keys, |key| take(demo.paths.prefix(absent_folder(key)), SCAN_LENGTH))
+        })?;
+        self.step("paths: empty range of names", Some(0), |demo| {
+            scan_all(keys, |key| take(empty_names(&demo.paths, key), SCAN_LENGTH))
         })?;
         let stored = samples.path_count;
         self.step("paths: full scan", Some(stored), |demo| all(&demo.paths, false))?;
@@ -59,17 +89,7 @@ impl Demo {
         self.step("events: get, present", Some(present), |demo| {
             get_all(&demo.events, pairs.iter().map(|(key, _)| key))
         })?;
-        // There is no event between a sampled event and its successor.
-        let between = |pair: &EventPair| (Bound::Excluded(pair.0), Bound::Excluded(pair.1));
-        let absent: Vec<_> = pairs
-            .iter()
-            .map(|(key, _)| u128::from_be_bytes(*key) + 1)
-            .zip(pairs)
-            .filter_map(|(number, (_, next))| {
-                let key = number.to_be_bytes();
-                (key < *next).then_some(key)
-            })
-            .collect();
+        let absent: Vec<_> = pairs.iter().filter_map(absent_event).collect();
         self.step("events: get, absent", Some(0), |demo| get_all(&demo.events, absent.iter()))?;
         self.step("events: seek, 50 next", None, |demo| {
             scan_all(pairs, |pair| take(demo.events.range(pair.0..), SCAN_LENGTH))
@@ -78,10 +98,10 @@ impl Demo {
             scan_all(pairs, |pair| take_back(demo.events.range(..=pair.0), SCAN_LENGTH))
         })?;
         self.step("events: empty range", Some(0), |demo| {
-            scan_all(pairs, |pair| take(demo.events.range(between(pair)), SCAN_LENGTH))
+            scan_all(pairs, |pair| take(empty_span(&demo.events, pair), SCAN_LENGTH))
         })?;
         self.step("events: empty range, reverse", Some(0), |demo| {
-            scan_all(pairs, |pair| take_back(demo.events.range(between(pair)), SCAN_LENGTH))
+            scan_all(pairs, |pair| take_back(empty_span(&demo.events, pair), SCAN_LENGTH))
         })?;
         self.step("events: first and last", Some(2), |demo| {
             let found = [demo.events.first()?, demo.events.last()?].iter().flatten().count();
@@ -131,6 +151,37 @@ impl Demo {
 fn folder(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     path.get(..end).unwrap_or_default()
+}
+
+/// A name that no folder has.
+fn absent_path(path: &[u8]) -> Vec<u8> {
+    [path, b"\0"].concat()
+}
+
+/// A folder that does not exist, next to a path.
+fn absent_folder(path: &[u8]) -> Vec<u8> {
+    // No file or folder has this name, because names contain no zero byte.
+    [folder(path), b"absent\0", path.get(path.len().saturating_sub(4)..).unwrap_or_default(), b"/"].concat()
+}
+
+/// Names in the folder of a path that begin with a zero byte.
+fn empty_names(paths: &Keyspace, path: &[u8]) -> Scan {
+    let bound = |byte| [folder(path), &[0, byte]].concat();
+    paths.range(bound(0)..=bound(255))
+}
+
+/// A key between an event and its successor.
+fn absent_event((key, next): &EventPair) -> Option<[u8; 16]> {
+    let key = (u128::from_be_bytes(*key) + 1).to_be_bytes();
+    (key < *next).then_some(key)
+}
+
+/// The second and third quarter of the time between an event and its successor.
+fn empty_span(events: &Keyspace, (key, next): &EventPair) -> Scan {
+    let (key, next) = (u128::from_be_bytes(*key), u128::from_be_bytes(*next));
+    let quarter = (next - key) / 4;
+    let (lower, upper) = (key + quarter, next - quarter);
+    events.range((Bound::Excluded(lower.to_be_bytes()), Bound::Excluded(upper.to_be_bytes())))
 }
 
 fn get_all(keyspace: &Keyspace, keys: impl Iterator<Item = impl AsRef<[u8]>>) -> Result<StepResult, Failure> {

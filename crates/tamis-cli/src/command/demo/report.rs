@@ -1,12 +1,13 @@
 //! The report that the demo prints at its end.
 
 use std::{
+    collections::BTreeMap,
     io::{self, Write},
     path::Path,
 };
 
 use serde_json::{Value, json};
-use tamis::Statistics;
+use tamis::{KeyspaceStatistics, Statistics};
 
 use super::Step;
 use crate::{
@@ -39,7 +40,13 @@ impl Report<'_> {
             "Block counts are per operation. \"blocks read\": first use since the store was opened; \"from memory\": already\n\
              verified. Every step found exactly the entries that were stored.\n"
         )?;
-        writeln!(output, "{}", keyspaces_table(&self.read.keyspaces))?;
+        for keyspace in &self.read.keyspaces {
+            for (design, count) in filters_of(keyspace) {
+                let tables = terminal::count(count);
+                writeln!(output, "Filters of {tables} tables of {}: {design}", keyspace.name)?;
+            }
+        }
+        writeln!(output, "\n{}", keyspaces_table(&self.read.keyspaces))?;
         writeln!(output, "{}", files_table(self.files))?;
         writeln!(
             output,
@@ -78,6 +85,10 @@ impl Report<'_> {
         });
         json!({
             "steps": steps.collect::<Vec<_>>(),
+            "filters": self.read.keyspaces.iter().map(|keyspace| json!({
+                "keyspace": keyspace.name,
+                "tables_by_filters": filters_of(keyspace),
+            })).collect::<Vec<_>>(),
             "write_amplification": self.written.write_amplification(),
             "files": files_json(self.files),
             "folder": self.folder.display().to_string(),
@@ -85,6 +96,21 @@ impl Report<'_> {
             "skipped": self.skipped_count,
         })
     }
+}
+
+/// The filters that the store chose, and the number of tables that have them.
+fn filters_of(keyspace: &KeyspaceStatistics) -> BTreeMap<String, u64> {
+    let mut of_table: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
+    for filter in &keyspace.filter_designs {
+        // The size and the rate differ between tables.
+        let family = filter.design.split(';').next().unwrap_or_default();
+        of_table.entry(filter.table_number).or_default().push(family);
+    }
+    let mut counts = BTreeMap::new();
+    for filters in of_table.values() {
+        *counts.entry(filters.join(" + ")).or_default() += 1;
+    }
+    counts
 }
 
 fn row(step: &Step) -> Vec<String> {

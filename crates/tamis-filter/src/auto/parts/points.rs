@@ -26,6 +26,9 @@ impl Problem<'_> {
             bits_per_key: None,
         };
         let max = self.bits_max();
+        if self.cases.sampled == 0 {
+            return self.predict_point(&bloom(self.point_bits_alone())).into_iter().collect();
+        }
         let budgets = BLOOM_BITS.into_iter().filter(|bits| *bits < max).chain([max]);
         let mut parts: Vec<Part> = budgets.map(bloom).collect();
         if self.request.is_deepest {
@@ -45,7 +48,7 @@ impl Problem<'_> {
             }
             Family::BlockedBloom => {
                 let bits = part.bits_per_key.filter(|bits| *bits > 0.0)?;
-                (bits, blocked_fpr(LINE_BITS, LINE_BITS / bits, best_probe_count(LINE_BITS / bits)))
+                (bits, self.blocked_rate(bits))
             }
             _ => {
                 let bits = part.bits_per_key.filter(|bits| *bits > 0.0)?;
@@ -54,6 +57,13 @@ impl Problem<'_> {
         };
         let rate = |is_point: bool| if is_point { rate } else { 1.0 };
         Some(self.prediction(part.spec.clone(), part.bits_per_key, bits, |case| rate(case.is_point)))
+    }
+
+    /// The rate of a blocked Bloom filter, which has whole lines, and at least one. The last line is within the slack of a budget.
+    fn blocked_rate(&self, bits: f64) -> f64 {
+        let count = self.counts.key_count as f64;
+        let per_line = count / (bits * count / LINE_BITS).ceil().max(1.0);
+        blocked_fpr(LINE_BITS, per_line, best_probe_count(per_line))
     }
 
     /// Bits per key of a binary fuse filter: small sets need more.

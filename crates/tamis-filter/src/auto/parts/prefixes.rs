@@ -1,4 +1,5 @@
-//! Bloom filters of prefixes, at the lengths that the sample shows.
+//! Bloom filters of prefixes: of one length that the sample shows, and, if the sample has prefixes, of their most frequent lengths
+//! together, and of the prefixes that end with the byte that most sampled prefixes end with.
 
 use std::collections::BTreeMap;
 
@@ -7,37 +8,66 @@ use crate::auto::candidates::{Predicted, Problem};
 use crate::auto::cases::Case;
 use crate::auto::{Part, QueryKind};
 use crate::bloom::formula::blocked_fpr;
+use crate::bloom::prefix::{
+    BITS_PER_PREFIX_MAX, Lengths, PREFIXES_MAX, PrefixSet, Separators, common_prefix,
+};
 use crate::bloom::{LINE_BITS, best_probe_count};
+use crate::trie::shared_bytes;
 use crate::{Family, FilterSpec};
 
-/// A range over more prefixes passes.
-const PREFIXES_MAX: u64 = 16;
-/// Most bits of the filter per prefix.
-const BITS_PER_PREFIX_MAX: f64 = 64.0;
 /// Lengths that are tried, the most frequent in the sample.
 const LENGTHS_MAX: usize = 4;
+/// Lengths that are tried together.
+const JOINT_LENGTHS_MAX: usize = 3;
+/// The share of the sampled prefixes that must end with the same byte to try it as a separator.
+const SEPARATOR_SHARE: f64 = 0.5;
 /// Budgets that are tried, as shares of the maximum.
 const SHARES: [f64; 5] = [1.0, 0.7, 0.5, 0.35, 0.2];
+/// Steps per key to count the prefixes of a set.
+const KEY_STEPS: usize = 60;
+
+/// The prefixes that a filter stores.
+enum Stored {
+    /// Those of a number of bits.
+    Bits(u32),
+    Set(PrefixSet),
+}
 
 impl Problem<'_> {
     pub(super) fn prefix_parts(&self) -> Vec<Predicted> {
-        let lengths = self.prefix_lengths();
-        let parts = lengths.iter().flat_map(|bytes| {
-            SHARES.map(|share| Part {
-                spec: FilterSpec::new(Family::Prefix).with("bytes", &bytes.to_string()),
-                bits_per_key: Some(share * self.bits_max()),
-            })
-        });
-        let parts = parts.filter(|_| self.work.take(self.cases.empty.len() * 4));
-        parts.filter_map(|part| self.predict_prefix(&part)).collect()
+        let mut specs: Vec<FilterSpec> = Vec::new();
+        let prefix = || FilterSpec::new(Family::Prefix);
+        specs.extend(
+            self.prefix_lengths(false).iter().map(|bytes| prefix().with("bytes", &bytes.to_string())),
+        );
+        let mut joint = self.prefix_lengths(true);
+        joint.truncate(JOINT_LENGTHS_MAX);
+        joint.sort_unstable();
+        if joint.len() > 1 {
+            let joint: Vec<String> = joint.iter().map(usize::to_string).collect();
+            specs.push(prefix().with("bytes", &joint.join("+")));
+        }
+        specs.extend(self.separator().map(|byte| prefix().with("separator", &format!("0x{byte:02x}"))));
+        let mut predicted = Vec::new();
+        for spec in specs {
+            let steps = self.cases.empty.len() * 4 * SHARES.len();
+            let has_set = matches!(stored(&spec), Some(Stored::Set(_)));
+            if self.work.take(steps + if has_set { self.keys.len() * KEY_STEPS } else { 0 }) {
+                let part =
+                    |share: f64| Part { spec: spec.clone(), bits_per_key: Some(share * self.bits_max()) };
+                predicted.extend(self.predict_prefixes(&SHARES.map(part)));
+            }
+        }
+        predicted
     }
 
-    /// The lengths of sampled prefixes, and the common bytes of the ends of ranges.
-    fn prefix_lengths(&self) -> Vec<usize> {
+    /// The most frequent lengths of sampled prefixes, and of the common bytes of the ends of ranges unless `only_prefixes`.
+    fn prefix_lengths(&self, only_prefixes: bool) -> Vec<usize> {
         let mut weights: BTreeMap<usize, f64> = BTreeMap::new();
         for case in self.cases.sample().iter().filter(|case| !case.is_point && case.is_closed()) {
             let bytes = match case.kind {
                 QueryKind::Prefix => case.range.lower_bytes().len(),
+                _ if only_prefixes => continue,
                 _ => (case.shared_ends / 8) as usize,
             };
             *weights.entry(bytes).or_default() += case.weight;
@@ -48,21 +78,77 @@ impl Problem<'_> {
         lengths.into_iter().take(LENGTHS_MAX).map(|(bytes, _)| bytes).collect()
     }
 
-    pub(super) fn predict_prefix(&self, part: &Part) -> Option<Predicted> {
-        let budget = part.bits_per_key.filter(|bits| *bits > 0.0)?;
-        let bits: u32 = parameter(&part.spec, "bits")
-            .or_else(|| parameter::<u32>(&part.spec, "bytes").map(|bytes| bytes * 8))
-            .unwrap_or(32);
-        let prefix_count = self.counts.prefix_count(bits.div_ceil(8) as usize) as f64;
-        let total = (budget * self.counts.key_count as f64).min(prefix_count * BITS_PER_PREFIX_MAX);
-        let per_line = prefix_count / (total / LINE_BITS).ceil().max(1.0);
-        let rate = blocked_fpr(LINE_BITS, per_line, best_probe_count(per_line));
-        // At least one line, whatever the budget.
-        let size = (total / LINE_BITS).floor().max(1.0) * LINE_BITS / (self.counts.key_count as f64).max(1.0);
-        let result = |case: &Case<'_>| prefix_result(case, bits, rate);
-        let predicted = self.prediction(part.spec.clone(), part.bits_per_key, size, result);
-        Some(predicted)
+    /// The last byte of most sampled prefixes.
+    fn separator(&self) -> Option<u8> {
+        let mut weights: BTreeMap<u8, f64> = BTreeMap::new();
+        let prefixes = self.cases.sample().iter().filter(|case| case.kind == QueryKind::Prefix);
+        for case in prefixes {
+            if let Some(last) = case.range.lower_bytes().last() {
+                *weights.entry(*last).or_default() += case.weight;
+            }
+        }
+        let total: f64 = weights.values().sum();
+        let best = weights.into_iter().max_by(|left, right| left.1.total_cmp(&right.1));
+        best.filter(|(_, weight)| *weight >= SEPARATOR_SHARE * total).map(|(byte, _)| byte)
     }
+
+    pub(super) fn predict_prefix(&self, part: &Part) -> Option<Predicted> {
+        self.predict_prefixes(std::slice::from_ref(part)).pop()
+    }
+
+    /// Predictions for filters of the same prefixes with different budgets.
+    fn predict_prefixes(&self, parts: &[Part]) -> Vec<Predicted> {
+        let Some(stored) = parts.first().and_then(|part| stored(&part.spec)) else { return Vec::new() };
+        let key_count = self.counts.key_count as f64;
+        let prefix_count = match &stored {
+            Stored::Bits(bits) => self.counts.prefix_count(bits.div_ceil(8) as usize) as f64,
+            Stored::Set(set) => self.count_prefixes(set) as f64,
+        };
+        let predict = |part: &Part| {
+            let budget = part.bits_per_key.filter(|bits| *bits > 0.0)?;
+            let total = (budget * key_count).min(prefix_count * BITS_PER_PREFIX_MAX);
+            if total < prefix_count {
+                return None;
+            }
+            let per_line = prefix_count / (total / LINE_BITS).ceil().max(1.0);
+            let rate = blocked_fpr(LINE_BITS, per_line, best_probe_count(per_line));
+            // At least one line, whatever the budget: it is within the slack of a budget.
+            let size = total / key_count.max(1.0);
+            let result = |case: &Case<'_>| match &stored {
+                Stored::Bits(bits) => prefix_result(case, *bits, rate),
+                Stored::Set(set) => set_result(case, set, rate),
+            };
+            Some(self.prediction(part.spec.clone(), part.bits_per_key, size, result))
+        };
+        parts.iter().filter_map(predict).collect()
+    }
+
+    /// Number of distinct prefixes of the keys.
+    fn count_prefixes(&self, set: &PrefixSet) -> u64 {
+        let (mut count, mut last): (u64, &[u8]) = (0, &[]);
+        for key in self.keys.iter() {
+            set.for_each_length(key, shared_bytes(last, key), |_| count += 1);
+            count += u64::from(set.has_points);
+            last = key;
+        }
+        count
+    }
+}
+
+/// The prefixes that a filter stores; `None` for parameters with which none can be built.
+fn stored(spec: &FilterSpec) -> Option<Stored> {
+    if let Some(bits) = parameter(spec, "bits") {
+        return Some(Stored::Bits(bits));
+    }
+    if let Some(bytes) = parameter::<u32>(spec, "bytes")
+        .filter(|_| spec.parameter("separator").is_none() && spec.parameter("points").is_none())
+    {
+        return Some(Stored::Bits(bytes * 8));
+    }
+    let lengths = spec.parameter("bytes").map_or(Ok(Lengths::default()), str::parse).ok()?;
+    let separators = spec.parameter("separator").map_or(Ok(Separators::default()), str::parse).ok()?;
+    let set = PrefixSet { lengths, separators, has_points: spec.parameter("points") == Some("yes") };
+    Some(if set.is_empty() { Stored::Bits(32) } else { Stored::Set(set) })
 }
 
 fn prefix_result(case: &Case<'_>, bits: u32, rate: f64) -> f64 {
@@ -75,4 +161,15 @@ fn prefix_result(case: &Case<'_>, bits: u32, rate: f64) -> f64 {
     let words = if bits <= 64 { case.range.word_bounds() } else { None };
     let count = words.map_or(u64::MAX, |(lower, upper)| (upper >> (64 - bits)) - (lower >> (64 - bits)));
     if count >= PREFIXES_MAX { 1.0 } else { 1.0 - (1.0 - rate).powi(count as i32 + 1) }
+}
+
+fn set_result(case: &Case<'_>, set: &PrefixSet, rate: f64) -> f64 {
+    if case.is_point && set.has_points {
+        return rate;
+    }
+    let common = if case.is_point { case.range.lower_bytes() } else { common_prefix(&case.range) };
+    match set.longest(common) {
+        Some(length) if case.shared_left.max(case.shared_right) < length as u32 * 8 => rate,
+        _ => 1.0,
+    }
 }

@@ -3,7 +3,7 @@
 //! The model searches with the queries that a filter would serve: all of them, and without the points for a filter that has one
 //! for points next to it. A search of strings takes longer than one of integers.
 
-use super::{BUDGET_SHARES, parameter};
+use super::parameter;
 use crate::auto::Part;
 use crate::auto::candidates::{Predicted, Problem};
 use crate::proteus::{BloomLayout, Design, Model, Prices, SetForm, SizedDesign, Stage};
@@ -26,12 +26,14 @@ impl Problem<'_> {
     pub(super) fn proteus_parts(&self) -> Vec<Predicted> {
         let (has_points, has_others) = self.has_points_and_others();
         let mut found = Vec::new();
-        if self.cases.sampled == 0 {
-            // A design for invented queries suits no others.
-            return found;
-        }
+        // Without a sample there is a filter for points next to it, and the simplest family is enough.
+        let is_alone = self.cases.sampled == 0;
+        let families = FAMILIES.iter().take(if is_alone { 1 } else { FAMILIES.len() });
         for with_points in [true, false] {
             if (with_points && !has_points && has_others) || (!with_points && !has_others) {
+                continue;
+            }
+            if with_points && is_alone {
                 continue;
             }
             let queries = self.closed_queries(with_points);
@@ -39,10 +41,10 @@ impl Problem<'_> {
                 continue;
             }
             let model = Model::of_shared(self.keys, Samples { queries: &queries });
-            for share in BUDGET_SHARES {
-                for (family, steps) in FAMILIES {
+            for bits in self.range_budgets() {
+                for (family, steps) in families.clone() {
                     if self.work.take(steps + queries.len() * RESULT_STEPS) {
-                        found.extend(self.searched(&model, family, share * self.bits_max()));
+                        found.extend(self.searched(&model, *family, bits));
                     }
                 }
             }

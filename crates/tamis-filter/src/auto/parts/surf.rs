@@ -4,15 +4,16 @@
 //! number of bits that an end shares with the key next to it beyond the leaf the *excess* of a query: the filter passes it if
 //! the excess is at least `r`, and a point in addition only if `h` digest bits agree.
 
-use super::{BUDGET_SHARES, parameter};
+use super::parameter;
 use crate::auto::Part;
 use crate::auto::candidates::{Predicted, Problem};
 use crate::auto::cases::{Case, WHOLE};
 use crate::auto::key_counts::TrieSize;
 use crate::{Family, FilterSpec};
 
-/// Suffix widths that are tried.
-const WIDTHS: [u32; 9] = [0, 2, 4, 6, 8, 10, 12, 16, 20];
+/// Suffix widths that are tried. Without a sample only the first ones.
+const WIDTHS: [u32; 9] = [0, 4, 8, 2, 6, 10, 12, 16, 20];
+const WIDTHS_ALONE: usize = 3;
 /// The widest suffix.
 const WIDTH_MAX: u32 = 64;
 /// The excess of a query that meets a leaf without a suffix.
@@ -27,8 +28,10 @@ impl Problem<'_> {
         let mut parts: Vec<Part> = Vec::new();
         if let Some(trie) = self.counts.whole_trie(true) {
             let excess = self.excess(usize::MAX);
-            let allowed = self.counts.surf_bytes(self.bits_max());
-            for width in WIDTHS.into_iter().filter(|width| trie.filter_bytes(*width) <= allowed) {
+            let widest = self.range_budgets().into_iter().fold(0.0, f64::max);
+            let allowed = self.counts.surf_bytes(widest);
+            let count = if self.cases.sampled == 0 { WIDTHS_ALONE } else { WIDTHS.len() };
+            for width in WIDTHS.into_iter().take(count).filter(|width| trie.filter_bytes(*width) <= allowed) {
                 let best = self.best_split(&excess, width);
                 let mut splits = vec![best];
                 if has_points && has_others && best.0 > 0 {
@@ -38,8 +41,7 @@ impl Problem<'_> {
                 parts
                     .extend(splits.into_iter().map(|suffix| Part { spec: spec(suffix), bits_per_key: None }));
             }
-            for share in BUDGET_SHARES {
-                let budget = share * self.bits_max();
+            for budget in self.range_budgets() {
                 if self.counts.surf_bytes(budget) < trie.filter_bytes(0) {
                     let spec = FilterSpec::new(Family::Surf).with("truncate", "yes");
                     parts.push(Part { spec, bits_per_key: Some(budget) });

@@ -19,20 +19,20 @@ const SEPARATED_MAX: usize = 16;
 
 /// The prefixes of a key that a filter stores.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct PrefixSet {
-    pub(super) lengths: Lengths,
-    pub(super) separators: Separators,
+pub(crate) struct PrefixSet {
+    pub(crate) lengths: Lengths,
+    pub(crate) separators: Separators,
     /// Whether whole keys are stored, too.
-    pub(super) has_points: bool,
+    pub(crate) has_points: bool,
 }
 
 /// Ascending lengths in bytes; in text joined by `+`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Lengths(pub(super) Vec<u16>);
+pub(crate) struct Lengths(pub(crate) Vec<u16>);
 
 /// Ascending separator bytes; in text characters or hexadecimal numbers, joined by `+`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Separators(pub(super) Vec<u8>);
+pub(crate) struct Separators(pub(crate) Vec<u8>);
 
 impl PrefixSet {
     /// Bytes of the encoded set after the lines.
@@ -61,7 +61,7 @@ impl PrefixSet {
     }
 
     /// Whether it selects nothing.
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.lengths.0.is_empty() && self.separators.0.is_empty() && !self.has_points
     }
 
@@ -80,7 +80,7 @@ impl PrefixSet {
     }
 
     /// Calls `visit` with the lengths of the stored prefixes of a key that are longer than `known`, each once.
-    pub(super) fn for_each_length(&self, key: &[u8], known: usize, mut visit: impl FnMut(usize)) {
+    pub(crate) fn for_each_length(&self, key: &[u8], known: usize, mut visit: impl FnMut(usize)) {
         let fixed = || self.lengths.0.iter().map(|length| usize::from(*length));
         for length in fixed().filter(|length| (known + 1..=key.len()).contains(length)) {
             visit(length);
@@ -94,7 +94,7 @@ impl PrefixSet {
 
     /// The length of the longest stored prefix of the keys that begin with these bytes.
     #[inline]
-    pub(super) fn longest(&self, bytes: &[u8]) -> Option<usize> {
+    pub(crate) fn longest(&self, bytes: &[u8]) -> Option<usize> {
         let fixed =
             self.lengths.0.iter().map(|length| usize::from(*length)).filter(|length| *length <= bytes.len());
         fixed.max().max(self.separated(bytes).last())
@@ -162,7 +162,7 @@ impl fmt::Display for PrefixSet {
 }
 
 /// Bytes that all keys of a range begin with: a prefix of the lower bound, the longest one that the bounds determine.
-pub(super) fn common_prefix<'a>(range: &KeyRange<'a>) -> &'a [u8] {
+pub(crate) fn common_prefix<'a>(range: &KeyRange<'a>) -> &'a [u8] {
     let lower = match range.lower {
         Bound::Unbounded => return &[],
         Bound::Included(lower) | Bound::Excluded(lower) => lower,
