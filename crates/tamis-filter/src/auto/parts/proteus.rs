@@ -6,6 +6,7 @@
 use super::parameter;
 use crate::auto::Part;
 use crate::auto::candidates::{Predicted, Problem};
+use crate::auto::cases::Case;
 use crate::proteus::{BloomLayout, Design, Model, Prices, SetForm, SizedDesign, Stage};
 use crate::{Budget, Family, FilterSpec, KeyRange, Samples};
 
@@ -18,6 +19,9 @@ const PAIR_SEARCH_STEPS: usize = 1_200_000;
 /// Steps of the result of a query.
 const RESULT_STEPS: usize = 100;
 
+/// The shares of invented ranges for which prefixes without a sample are long enough.
+const LENGTH_SHARES: [f64; 4] = [0.5, 0.7, 0.85, 0.95];
+
 /// The families and the steps of a search; one Bloom filter of prefixes is a design of Proteus.
 const FAMILIES: [(Family, usize); 2] =
     [(Family::Proteus, SEARCH_STEPS), (Family::TwoPrefixBloom, PAIR_SEARCH_STEPS)];
@@ -26,14 +30,11 @@ impl Problem<'_> {
     pub(super) fn proteus_parts(&self) -> Vec<Predicted> {
         let (has_points, has_others) = self.has_points_and_others();
         let mut found = Vec::new();
-        // Without a sample there is a filter for points next to it, and the simplest family is enough.
-        let is_alone = self.cases.sampled == 0;
-        let families = FAMILIES.iter().take(if is_alone { 1 } else { FAMILIES.len() });
+        if self.cases.sampled == 0 {
+            return self.prefix_designs();
+        }
         for with_points in [true, false] {
             if (with_points && !has_points && has_others) || (!with_points && !has_others) {
-                continue;
-            }
-            if with_points && is_alone {
                 continue;
             }
             let queries = self.closed_queries(with_points);
@@ -42,14 +43,37 @@ impl Problem<'_> {
             }
             let model = Model::of_shared(self.keys, Samples { queries: &queries });
             for bits in self.range_budgets() {
-                for (family, steps) in families.clone() {
+                for (family, steps) in FAMILIES {
                     if self.work.take(steps + queries.len() * RESULT_STEPS) {
-                        found.extend(self.searched(&model, *family, bits));
+                        found.extend(self.searched(&model, family, bits));
                     }
                 }
             }
         }
         found
+    }
+
+    /// Without a sample there is a filter for points next to it, and a flush pays for the choice: Bloom filters of one prefix that is
+    /// just long enough for some shares of the invented ranges.
+    fn prefix_designs(&self) -> Vec<Predicted> {
+        let queries = self.closed_queries(false);
+        let shared = |case: &Case<'_>| case.shared_left.max(case.shared_right);
+        let ranges = self.cases.invented().iter().filter(|case| !case.is_point);
+        let mut lengths: Vec<u32> = ranges.map(|case| shared(case) + 1).collect();
+        lengths.sort_unstable();
+        let mut lengths: Vec<u32> = LENGTH_SHARES
+            .into_iter()
+            .filter_map(|share| lengths.get((share * lengths.len() as f64) as usize).copied())
+            .collect();
+        lengths.dedup();
+        let model = Model::of_shared(self.keys, Samples { queries: &queries });
+        let design = |prefix| Design { first: Stage::None, prefix, layout: BloomLayout::Lines };
+        let budgets = self.range_budgets();
+        let designs =
+            budgets.iter().flat_map(|bits| lengths.iter().map(move |length| (*bits, design(*length))));
+        designs
+            .filter_map(|(bits, design)| self.sized(&model, Family::Proteus, &design, bits, None))
+            .collect()
     }
 
     /// The prediction of a filter whose design is given, or searched.
