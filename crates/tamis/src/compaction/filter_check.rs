@@ -93,7 +93,7 @@ pub(crate) struct Expected {
     pub(crate) kept_count: u32,
 }
 
-/// What happened to a table since its last check.
+/// Answers and seeks since the last check of a table.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Activity {
     pub(crate) answers: Answers,
