@@ -298,12 +298,16 @@ impl<R: OrdinalRun> ViewCursor<R> {
         let view = Arc::clone(&self.view);
         match view.locate(self.place.page, key)? {
             Located::Above(place) => Ok((place, false)),
-            Located::Candidate(place) => {
-                let found = self.key_at(&place)?;
-                let (slot, is_equal) = resolve(&view.page(place.page, place.layout), &place, key, found);
-                Ok((view.at_slot(&place, slot)?, is_equal))
-            }
+            Located::Candidate(place) => self.resolve_candidate(&place, key),
         }
+    }
+
+    /// The place of the first key at or after `key`, whose search ended at this candidate, and whether it is the key.
+    pub(super) fn resolve_candidate(&mut self, candidate: &Place, key: &[u8]) -> Result<(Place, bool)> {
+        let view = Arc::clone(&self.view);
+        let found = self.key_at(candidate)?;
+        let (slot, is_equal) = resolve(&view.page(candidate.page, candidate.layout), candidate, key, found);
+        Ok((view.at_slot(candidate, slot)?, is_equal))
     }
 
     /// As [`ViewCursor::find`], with the paper's searches.

@@ -7,7 +7,8 @@
 //!    old runs stay the same.
 //! 2. Other pages are written again from their selectors, differences and infixes. Keys are read for the first entry of each new
 //!    segment only.
-//! 3. The key after a new key differs from it elsewhere than from its old neighbor: it is read.
+//! 3. The key after a new key is read if it may differ from it elsewhere than from its old neighbor: if the new key differs from that
+//!    neighbor in the same bit. The key before a new key is read if the search does not say in which bit they differ.
 //!
 //! New entries of a key that the old view has are ordered among its old entries by sequence number; old entries are read for this
 //! only if the new one is not above all runs of the old view.
@@ -25,9 +26,9 @@ use super::{
     filters::{FilterPart, GroupBuilder},
     format::kind_of,
     key_bits::{difference, infix},
-    reader::View,
+    reader::{View, tag},
     run::{OrdinalRun, are_sequences_disjoint, for_builder},
-    search::Place,
+    search::{Located, Place},
     size::ViewCounts,
     writer::{KeyHead, ViewOptions, ViewOwner, ViewWriter},
 };
@@ -49,6 +50,8 @@ struct Rebuild<'a, R: OrdinalRun> {
     old: ViewCursor<R>,
     /// The new key that was written last, if no old one was written since.
     last_new: Option<Vec<u8>>,
+    /// The first bit in which one of the new keys since the last old key differs from the key before it, where it is known.
+    gap_difference: Option<u32>,
     /// The last page was copied, and nothing was written since.
     is_after_copy: bool,
     copied_pages: u64,
@@ -97,6 +100,7 @@ pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
         writer: ViewWriter::new(options, summaries, sink)?,
         old: ViewCursor::new(old, &old_sources)?,
         last_new: None,
+        gap_difference: None,
         is_after_copy: true,
         copied_pages: 0,
         group: GroupBuilder::new(plan.filter(|_| !old.filters.is_empty()), options.digest_seed),
@@ -108,12 +112,12 @@ pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
     while let Some((_, cursor)) = entries.peek() {
         let key = cursor.key().to_vec();
         rebuild.group.add(&key);
-        let (place, is_equal) = rebuild.old.find(&key)?;
+        let (place, is_equal, difference) = rebuild.find(&key)?;
         rebuild.copy_until(&place)?;
         if is_equal {
             rebuild.merge_key(key, &mut entries)?;
         } else {
-            rebuild.insert_key(key, &mut entries)?;
+            rebuild.insert_key(key, difference, &mut entries)?;
         }
     }
     rebuild.copy_until(&old.end())?;
@@ -130,6 +134,18 @@ pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
 }
 
 impl<R: OrdinalRun> Rebuild<'_, R> {
+    /// The place of the first old key at or after a new one, whether it is that key, and the first bit in which the new key differs
+    /// from the old key before it, if that is known.
+    fn find(&mut self, key: &[u8]) -> Result<(Place, bool, Option<u32>)> {
+        match self.view.locate_with_difference(self.old.place().page, key)? {
+            (Located::Above(place), difference) => Ok((place, false, difference)),
+            (Located::Candidate(place), _) => {
+                let (place, is_equal) = self.old.resolve_candidate(&place, key)?;
+                Ok((place, is_equal, None))
+            }
+        }
+    }
+
     /// Writes the old entries before a place.
     fn copy_until(&mut self, end: &Place) -> Result<()> {
         while self.old.place().page < end.page {
@@ -185,7 +201,7 @@ impl<R: OrdinalRun> Rebuild<'_, R> {
             self.writer.add_old(run, kind)?;
         } else {
             self.writer.end_key()?;
-            let needs_key = self.writer.needs_key(self.version_count(&place)) || self.last_new.is_some();
+            let needs_key = self.writer.needs_key(self.version_count(&place)) || self.is_head_changed(&place);
             let key = if needs_key { Some(self.old.key_at(&place)?.to_vec()) } else { None };
             let head = self.old_head(&place, key.as_deref());
             self.writer.begin_key(head, key.as_deref())?;
@@ -196,7 +212,14 @@ impl<R: OrdinalRun> Rebuild<'_, R> {
         self.old.step()
     }
 
-    /// The head of an old key, whose bytes must be known after a new key.
+    /// Whether an old key may differ from the new key before it in another bit than from its old neighbor. Of three ascending keys, the
+    /// first and the last differ in the lesser of the bits in which neighbors differ.
+    fn is_head_changed(&self, place: &Place) -> bool {
+        let old = self.view.page(place.page, place.layout).difference(place.entry());
+        self.last_new.is_some() && self.gap_difference.is_none_or(|gap| gap <= old)
+    }
+
+    /// The head of an old key, whose bytes must be known after a new key that changes it.
     fn old_head(&self, place: &Place, key: Option<&[u8]>) -> KeyHead {
         let page = self.view.page(place.page, place.layout);
         let tag = page.tag(place.entry());
@@ -221,13 +244,32 @@ impl<R: OrdinalRun> Rebuild<'_, R> {
     }
 
     /// Writes a key that the old view does not have.
-    fn insert_key(&mut self, key: Vec<u8>, entries: &mut EntryHeap<R::Cursor>) -> Result<()> {
-        let last = match self.last_new.take() {
-            Some(last) => last,
-            None => self.key_before()?,
-        };
+    fn insert_key(
+        &mut self,
+        key: Vec<u8>,
+        known_difference: Option<u32>,
+        entries: &mut EntryHeap<R::Cursor>,
+    ) -> Result<()> {
         let options = *self.view.options();
-        self.writer.begin_key(head_of(&options, &self.digester, &last, &key), Some(&key))?;
+        let head = match (self.last_new.take(), known_difference) {
+            (Some(last), _) => {
+                let head = head_of(&options, &self.digester, &last, &key);
+                self.gap_difference = self.gap_difference.map(|gap| gap.min(head.difference));
+                head
+            }
+            (None, Some(difference)) => {
+                self.gap_difference = Some(difference);
+                let tag = tag(&self.digester, options.tag_bytes, &key);
+                KeyHead { difference, infix: infix(&key, difference), tag }
+            }
+            (None, None) => {
+                let last = self.key_before()?;
+                let head = head_of(&options, &self.digester, &last, &key);
+                self.gap_difference = (!last.is_empty()).then_some(head.difference);
+                head
+            }
+        };
+        self.writer.begin_key(head, Some(&key))?;
         let mut is_newest = true;
         while let Some((run, cursor)) = entries.peek().filter(|(_, cursor)| cursor.key() == key.as_slice()) {
             add(&mut self.writer, run, cursor.kind(), is_newest)?;

@@ -70,8 +70,19 @@ enum State {
     Candidate { slot: usize, shared: u32, skipped_above: u32 },
 }
 
-/// Searches a segment. A slot that is the segment's length means "behind the segment".
-fn search_segment(page: &Page<'_>, place: &Place, key: &[u8], start: Start) -> (usize, bool) {
+/// A place in a segment. A slot that is the segment's length means "behind the segment".
+enum SlotFound {
+    /// The target is no key of the view; the slot is that of the first key above it. `difference` is the first bit in which the target
+    /// differs from the key before the slot.
+    Above {
+        slot: usize,
+        difference: u32,
+    },
+    Candidate(usize),
+}
+
+/// Searches a segment.
+fn search_segment(page: &Page<'_>, place: &Place, key: &[u8], start: Start) -> SlotFound {
     let candidate = |slot, shared| State::Candidate { slot, shared, skipped_above: SAME_KEY - 1 };
     let mut state = match start {
         Start::Diverged(position) => State::Known(position),
@@ -82,11 +93,13 @@ fn search_segment(page: &Page<'_>, place: &Place, key: &[u8], start: Start) -> (
         let found = page.difference(place.start + slot);
         match &mut state {
             State::Known(position) if found > *position => {}
-            State::Known(position) if found < *position => return (slot, false),
+            State::Known(position) if found < *position => {
+                return SlotFound::Above { slot, difference: *position };
+            }
             State::Known(position) => {
                 let (ours, theirs) = (infix(key, found), page.infix(place.start + slot));
                 match ours.cmp(&theirs) {
-                    std::cmp::Ordering::Less => return (slot, false),
+                    std::cmp::Ordering::Less => return SlotFound::Above { slot, difference: found },
                     std::cmp::Ordering::Greater => *position = found + 1 + (ours ^ theirs).leading_zeros(),
                     std::cmp::Ordering::Equal => state = candidate(slot, found + 1 + INFIX_BITS),
                 }
@@ -103,8 +116,8 @@ fn search_segment(page: &Page<'_>, place: &Place, key: &[u8], start: Start) -> (
         }
     }
     match state {
-        State::Known(_) => (length, false),
-        State::Candidate { slot, .. } => (slot, true),
+        State::Known(difference) => SlotFound::Above { slot: length, difference },
+        State::Candidate { slot, .. } => SlotFound::Candidate(slot),
     }
 }
 
@@ -259,16 +272,22 @@ impl View {
 
     /// Finds a key as far as the view knows it.
     pub(super) fn locate(&self, near: usize, key: &[u8]) -> Result<Located> {
+        self.locate_with_difference(near, key).map(|(located, _)| located)
+    }
+
+    /// As [`View::locate`]; also the first bit in which a key that is not in the view differs from the key before it, where it is known.
+    pub(super) fn locate_with_difference(&self, near: usize, key: &[u8]) -> Result<(Located, Option<u32>)> {
         let (place, start) = match self.find_segment(near, key)? {
-            SegmentFound::Above(place) => return Ok(Located::Above(place)),
+            SegmentFound::Above(place) => return Ok((Located::Above(place), None)),
             SegmentFound::Segment(place, start) => (place, start),
         };
         let page = self.page(place.page, place.layout);
-        let (slot, is_candidate) = search_segment(&page, &place, key, start);
-        if is_candidate {
-            return Ok(Located::Candidate(Place { slot, ..place }));
-        }
-        Ok(Located::Above(self.at_slot(&place, slot)?))
+        Ok(match search_segment(&page, &place, key, start) {
+            SlotFound::Candidate(slot) => (Located::Candidate(Place { slot, ..place }), None),
+            SlotFound::Above { slot, difference } => {
+                (Located::Above(self.at_slot(&place, slot)?), Some(difference))
+            }
+        })
     }
 }
 

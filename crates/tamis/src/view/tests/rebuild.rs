@@ -4,12 +4,15 @@ use super::{
     model::{check, with_segments},
     *,
 };
+use crate::view::check::check_view;
 
 fn assert_rebuilt(sample: &Sample, random: &mut Random) {
     let scratch = build(*sample.view.options(), &sample.runs).unwrap();
     let scratch = open(&scratch.0).unwrap();
     assert_eq!(sample.view.key_count(), scratch.key_count());
     assert_eq!(sample.view.live_count(), scratch.live_count());
+    let faults = check_view(&sample.view, &sample.runs).unwrap();
+    assert!(faults.is_empty(), "{faults:?}");
     check(sample, random, 60);
 }
 
@@ -54,6 +57,23 @@ fn pages_without_new_keys_are_copied_and_not_read() {
     let read_count = sample.take_read_count();
     assert!(report.copied_pages + 4 >= 40_000 / 512, "{report:?}");
     assert!(read_count < 3 * 500, "{read_count} keys read for 500 new ones");
+    assert_rebuilt(&rebuilt, &mut random);
+}
+
+#[test]
+fn a_new_key_costs_less_than_a_key_of_the_old_runs() {
+    const NEW_COUNT: usize = 5_000;
+    let mut random = Random(12);
+    let sample = Sample::new(
+        with_segments(32),
+        distribute(&mut random, 8, even_keys(&mut Random(1), 40_000).into_iter()),
+    );
+    sample.take_read_count();
+    let new = even_keys(&mut random, NEW_COUNT).into_iter();
+    let (rebuilt, _) = sample.rebuild(distribute_from(&mut random, 100_000, 1, new));
+    // The keys of new segments, and half of the keys after new ones.
+    let read_count = sample.take_read_count() as usize;
+    assert!(read_count < NEW_COUNT, "{read_count} old keys were read for {NEW_COUNT} new ones");
     assert_rebuilt(&rebuilt, &mut random);
 }
 
