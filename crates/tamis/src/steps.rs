@@ -15,10 +15,12 @@ pub(crate) enum Step {
     PickedTable,
     /// A node that a count of a memtable's entries visits.
     CountedNode,
+    /// A partition that a search by id looks at.
+    FoundPartition,
 }
 
 #[cfg(test)]
-const KINDS: usize = 5;
+const KINDS: usize = 6;
 
 #[cfg(test)]
 thread_local! {

@@ -50,7 +50,8 @@ pub(crate) struct FlushPause<'a>(&'a KeyspaceState);
 impl<'a> FlushPause<'a> {
     /// `None` if a flush is running.
     pub(crate) fn begin(keyspace: &'a KeyspaceState) -> Option<Self> {
-        (!keyspace.is_flushing.swap(true, Ordering::SeqCst)).then_some(Self(keyspace))
+        // Not `then_some`: dropping a pause ends it.
+        (!keyspace.is_flushing.swap(true, Ordering::SeqCst)).then(|| Self(keyspace))
     }
 }
 

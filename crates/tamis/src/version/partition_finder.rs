@@ -5,6 +5,7 @@
 //! comparisons, and an edit of many takes O(n log n) for n partitions.
 
 use super::version::KeyspaceVersion;
+use crate::steps::{self, Step};
 
 /// Lookups that scan the partitions before the list is made.
 const LINEAR_COUNT_MAX: usize = 4;
@@ -36,12 +37,14 @@ impl PartitionFinder {
     fn find_far(&mut self, version: &KeyspaceVersion, id: u64) -> Option<usize> {
         if self.linear_count < LINEAR_COUNT_MAX {
             self.linear_count += 1;
+            steps::count(Step::FoundPartition, version.partitions.len());
             return version.partitions.iter().position(|other| other.id == id);
         }
         if self.by_id.is_empty() {
             self.by_id =
                 version.partitions.iter().enumerate().map(|(index, other)| (other.id, index)).collect();
             self.by_id.sort_unstable();
+            steps::count(Step::FoundPartition, self.by_id.len());
         }
         let found = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         self.by_id.get(found).map(|(_, position)| *position)

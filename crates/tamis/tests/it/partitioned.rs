@@ -1,6 +1,13 @@
 //! The partitioned layout in a whole store: flushes by partition, splits, divisions and unions.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
 
 use tamis::{Db, KeyspaceOptions, KeyspaceStatistics, Layout, Options, Runtime, Statistics};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
@@ -198,6 +205,121 @@ fn an_ingested_table_may_cross_partitions() {
     let db = open_in_memory(&vfs, inline_options()).unwrap();
     assert_eq!(db.open_report().foreign_files, [""; 0]);
     check(&db, &model);
+}
+
+/// Flushes, jobs that replace partitions, and ingests meet on real threads.
+#[test]
+fn writers_ingests_and_jobs_side_by_side_lose_nothing() {
+    const COUNT: u64 = 3_000;
+    let vfs = MemVfs::new();
+    let files: Arc<dyn Vfs> = Arc::new(vfs.clone());
+    let options = Options { workers: 3, ..options() };
+    let db = Db::open_on(files, FOLDER, options, Runtime::system()).unwrap();
+    let is_done = AtomicBool::new(false);
+    let models: Vec<Model> = thread::scope(|scope| {
+        let writers: Vec<_> = (0..3)
+            .map(|writer| {
+                let db = &db;
+                scope.spawn(move || {
+                    let (mut model, mut random) = (Model::new(), Random(20 + writer));
+                    for round in 0..COUNT {
+                        let key = (random.below(4_000) * 4 + writer).to_be_bytes().to_vec();
+                        if random.below(8) == 0 {
+                            db.delete(&key).unwrap();
+                            model.remove(&key);
+                        } else {
+                            let value = vec![round as u8; random.below(600) as usize];
+                            db.put(&key, &value).unwrap();
+                            model.insert(key, value);
+                        }
+                    }
+                    model
+                })
+            })
+            .collect();
+        let ingests = scope.spawn(|| {
+            let (mut model, mut round) = (Model::new(), 0_u64);
+            while !is_done.load(Ordering::Relaxed) {
+                let mut table = db.default_keyspace().table_writer(format!("/table{round}")).unwrap();
+                for number in (0..4_000).filter(|number| number % 37 == round % 37) {
+                    let (key, value) = ((number * 4 + 3).to_be_bytes(), round.to_be_bytes());
+                    table.put(key, value).unwrap();
+                    model.insert(key.to_vec(), value.to_vec());
+                }
+                let file = table.finish().unwrap();
+                db.ingest(&db.default_keyspace(), [&file.path]).unwrap();
+                round += 1;
+            }
+            model
+        });
+        let readers = scope.spawn(|| {
+            let keyspace = db.default_keyspace();
+            while !is_done.load(Ordering::Relaxed) {
+                let snapshot = db.snapshot();
+                let entries = |backward: bool| -> Vec<_> {
+                    let scan = snapshot.range::<&[u8]>(&keyspace, ..);
+                    if backward {
+                        scan.rev().map(Result::unwrap).collect()
+                    } else {
+                        scan.map(Result::unwrap).collect()
+                    }
+                };
+                let (forward, mut backward) = (entries(false), entries(true));
+                backward.reverse();
+                assert!(
+                    forward == backward,
+                    "a snapshot has {} and {} entries",
+                    forward.len(),
+                    backward.len()
+                );
+                for (key, value) in forward.iter().step_by(101) {
+                    assert_eq!(snapshot.get(&keyspace, key).unwrap().as_ref(), Some(value));
+                }
+            }
+        });
+        let mut models: Vec<Model> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+        is_done.store(true, Ordering::Relaxed);
+        models.push(ingests.join().unwrap());
+        readers.join().unwrap();
+        models
+    });
+    let model: Model = models.into_iter().flatten().collect();
+    db.wait_for_compactions().unwrap();
+    check(&db, &model);
+    let statistics = db.statistics();
+    assert!(statistics.partition_splits + statistics.partition_divisions > 0, "{statistics:?}");
+    assert_eq!(statistics.jobs_failed, 0);
+    db.close().unwrap();
+    check(&open_in_memory(&vfs, inline_options()).unwrap(), &model);
+}
+
+/// A store with many partitions, of which each has few entries.
+#[test]
+fn a_store_of_many_partitions_opens_and_reads_only_the_tables_that_it_needs() {
+    let vfs = MemVfs::new();
+    let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+    let keyspace = KeyspaceOptions { layout, memtable_bytes: 4 << 20, ..small_keyspace() };
+    let db = open_in_memory(&vfs, Options { default_keyspace: keyspace, ..inline_options() }).unwrap();
+    let mut model = Model::new();
+    for number in 0..6_000 {
+        put(&db, &mut model, number, vec![number as u8; 9_000]);
+    }
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    let partition_count = of_default(&db.statistics()).partition_count;
+    assert!(partition_count >= 400, "{partition_count}");
+    assert!(of_default(&db.statistics()).partitions.len() == tamis::PARTITIONS_MAX);
+    db.close().unwrap();
+    let record = RecordVfs::new(Arc::new(vfs));
+    let db =
+        Db::open_on(Arc::new(record.clone()), FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    // The manifest, the log and few others: no table.
+    let opened = record.operations().iter().filter(|operation| operation.kind == OperationKind::Open).count();
+    assert!(opened < 20, "{opened} files opened");
+    assert_eq!(of_default(&db.statistics()).partition_count, partition_count);
+    for (key, value) in model.iter().step_by(97) {
+        assert_eq!(db.get(key).unwrap().as_deref(), Some(value.as_slice()));
+    }
 }
 
 /// Power fails, or an operation fails, at every change of a file of flushes, merges, splits, divisions and unions.

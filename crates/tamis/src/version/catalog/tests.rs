@@ -1,9 +1,13 @@
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use super::*;
-use crate::version::{
-    level::LEVELED_RUN_AGE,
-    test_support::{add, catalog_of, first_edit, place, summary},
+use crate::{
+    options::KeyspaceOptions,
+    steps::{self, Step},
+    version::{
+        level::LEVELED_RUN_AGE,
+        test_support::{add, catalog_of, first_edit, place, summary},
+    },
 };
 
 fn names(handles: &[Arc<FileHandle>]) -> Vec<FileName> {
@@ -76,7 +80,7 @@ fn an_edit_that_does_not_fit_is_refused() {
     let table = summary(5, ("a", "c"), 100, (1, 9));
     let catalog = catalog_of(vec![add(place(0, 9), table)], &obsolete_files);
     let name = "default".to_owned();
-    let options = crate::options::KeyspaceOptions::default();
+    let options = KeyspaceOptions::default();
     let refused = [
         Change::RemoveTable { place: place(0, 9), number: 6 },
         Change::RemoveTable { place: place(1, 9), number: 5 },
@@ -176,5 +180,52 @@ fn a_snapshot_creates_the_same_catalog_however_it_is_split() {
         assert_eq!(again.snapshot(usize::MAX), whole);
         assert_eq!(again.check_invariants(), None);
     }
-    assert!(first_edit(crate::options::KeyspaceOptions::default()).changes.len() > 1);
+    assert!(first_edit(KeyspaceOptions::default()).changes.len() > 1);
+}
+
+/// A manifest of 10,000 partitions is read, and an edit of all of them is applied, in steps that grow with the partitions.
+#[test]
+fn many_partitions_are_found_in_linear_steps() {
+    const COUNT: u64 = 10_000;
+    let mut changes = Vec::new();
+    for index in 0..COUNT {
+        // Ids are not in the order of keys.
+        let (partition, lower) = (index * 7919 % COUNT + 2, format!("{index:08}"));
+        let lower_bound = if index == 0 { Vec::new() } else { lower.clone().into_bytes() };
+        changes.push(Change::AddPartition {
+            keyspace: 1,
+            partition,
+            lower: lower_bound,
+            flushed_sequence: 0,
+        });
+        for age in 1..=3 {
+            let place = RunPlace { keyspace: 1, partition, level: 0, run_age: age };
+            changes.push(add(place, summary(index * 3 + age, (&lower, &lower), 1000, (age, age))));
+        }
+    }
+    let obsolete_files = Arc::default();
+    let mut first = first_edit(KeyspaceOptions::default());
+    first.changes.retain(|change| !matches!(change, Change::AddPartition { .. }));
+    first.changes.extend(changes);
+    let catalog = Catalog::default().apply(&first, &obsolete_files).unwrap().catalog;
+    let edits = catalog.snapshot(1000);
+    steps::take(Step::FoundPartition);
+    let mut read = Catalog::default();
+    for edit in &edits {
+        read = read.apply_owned(edit, &obsolete_files).unwrap().catalog;
+    }
+    assert_eq!(read.check_invariants(), None);
+    let steps = steps::take(Step::FoundPartition);
+    assert!(steps <= 6 * edits.len() * COUNT as usize, "{steps} steps to read the manifest");
+    // As a flush into every partition.
+    let partitions = &read.keyspaces.get(&1).unwrap().partitions;
+    let flush = (0..).zip(partitions).map(|(index, partition)| {
+        let place = RunPlace { keyspace: 1, partition: partition.id, level: 0, run_age: 9 };
+        let key = format!("{index:08}");
+        add(place, summary(3 * COUNT + 1 + index, (&key, &key), 1000, (9, 9)))
+    });
+    let applied = read.apply(&VersionEdit { changes: flush.collect() }, &obsolete_files).unwrap();
+    assert_eq!(applied.check_invariants(), None);
+    let steps = steps::take(Step::FoundPartition);
+    assert!(steps <= 12 * COUNT as usize, "{steps} steps to apply a flush");
 }
