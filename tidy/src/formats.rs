@@ -69,9 +69,9 @@ pub fn options_have_docs_and_tests(tree: &Tree) -> Vec<Finding> {
     let files = tree.rust_files().filter(|file| file.path == "crates/tamis/src/options.rs");
     for file in files {
         let fields = option_fields(&file.text);
-        if fields.len() >= OPTION_COUNT_MAX {
+        if fields.len() > OPTION_COUNT_MAX {
             let message = format!(
-                "{} options, fewer than {OPTION_COUNT_MAX} are allowed: make some constants",
+                "{} options, at most {OPTION_COUNT_MAX} are allowed: make some constants",
                 fields.len()
             );
             findings.push(Finding::new(&file.path, 0, message));

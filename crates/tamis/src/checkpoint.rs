@@ -2,7 +2,7 @@
 //!
 //! 1. Under the log's lock: deferred bytes are written to the log; the current catalog, the length of the log and its segments are
 //!    recorded. This fixes the content of the copy. Tables stay as long as the catalog is held, segments as long as they are pinned.
-//! 2. Tables and filter files, which never change, are linked, or copied if links are not possible. The length of each table is
+//! 2. Tables, filter files and sorted views, which never change, are linked, or copied if links are not possible. The length of each table is
 //!    compared with the manifest's; on request every byte is verified.
 //! 3. The log is copied up to the recorded length and synced.
 //! 4. The manifest is written, and last `CURRENT`: without it the folder is no store.
@@ -40,7 +40,7 @@ use crate::{
 pub struct CheckpointReport {
     /// The sequence number of the last write in the copy.
     pub sequence: u64,
-    /// Tables and filter files that both folders share by hard links.
+    /// Tables, filter files and sorted views that both folders share by hard links.
     pub linked_file_count: usize,
     /// Files that were copied or written.
     pub copied_file_count: usize,
@@ -198,9 +198,10 @@ impl Copy<'_> {
         let target = name.path(self.target);
         let placed = link_or_copy(self.vfs, &name.path(folder), &target);
         let placed = match placed {
-            // Filters are derived data: the manifest may name one that is missing.
+            // Filters and views are derived data: the manifest may name one that is missing.
             Err(Error::Io { source, .. })
-                if source.kind() == ErrorKind::NotFound && matches!(name, FileName::Filter(_)) =>
+                if source.kind() == ErrorKind::NotFound
+                    && matches!(name, FileName::Filter(_) | FileName::View(_)) =>
             {
                 return Ok(());
             }

@@ -84,6 +84,28 @@ pub enum Event {
         /// The filters now, and their expected cost.
         after: String,
     },
+    /// A sorted view was built: scans of these runs read one key where they merged.
+    ViewBuilt {
+        /// The keyspace's name.
+        keyspace: String,
+        /// The file.
+        file: PathBuf,
+        /// Runs that it covers.
+        run_count: usize,
+        /// Entries of these runs.
+        entry_count: u64,
+        /// Size of the file.
+        bytes: u64,
+        /// It was made from the view before and newer runs.
+        is_rebuilt: bool,
+    },
+    /// A sorted view is damaged, or can't be built: scans merge the runs, results are the same. It is built again later.
+    ViewFailed {
+        /// The file.
+        file: PathBuf,
+        /// The damage, or the error.
+        reason: String,
+    },
     /// An index or filter does not fit into its share of the cache. An index is then read again for each use, a filter is not
     /// used. Raise `cache_bytes` or `cache_pinned_percent`.
     CacheTooSmall {

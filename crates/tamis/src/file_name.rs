@@ -24,7 +24,7 @@ pub(crate) enum FileName {
     Table(u64),
     /// Filters of one table or partition in their own file.
     Filter(u64),
-    /// A sorted view (reserved).
+    /// A sorted view.
     View(u64),
     /// A file being written; renamed when it is complete, otherwise deleted at open.
     Temporary(u64),

@@ -49,7 +49,10 @@ mod test_script;
 mod verify;
 mod version;
 mod version_installer;
-#[cfg_attr(not(test), expect(dead_code, reason = "stores do not use views yet"))]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "point reads, counts and view filters are not used by stores yet")
+)]
 mod view;
 mod wal;
 mod write;
@@ -65,10 +68,10 @@ pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 pub use metrics::{
     DroppedKeyspace, FilterAnswers, FilterDesign, FilterStatistics, KeyspaceStatistics, LevelStatistics,
     PARTITIONS_MAX, PartitionStatistics, QuerySampleStatistics, SampleStatistics, Statistics,
-    TableFilterStatistics,
+    TableFilterStatistics, ViewStatistics,
 };
 pub use open_report::{OpenReport, WalTruncation};
-pub use options::{Compression, Durability, Filters, KeyspaceOptions, Layout, Options, TableFilter};
+pub use options::{Compression, Durability, Filters, KeyspaceOptions, Layout, Options, TableFilter, Views};
 pub use query_sample::SampledQueries;
 pub use read::scan::Scan;
 pub use repair::{LostRange, QuarantinedFile, RepairReport};

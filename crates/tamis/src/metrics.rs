@@ -133,6 +133,10 @@ pub(crate) struct Metrics {
     pub(crate) trivial_moves: Counter,
     pub(crate) filters_checked: Counter,
     pub(crate) filters_replaced: Counter,
+    pub(crate) views_built: Counter,
+    pub(crate) views_rebuilt: Counter,
+    pub(crate) views_discarded: Counter,
+    pub(crate) view_bytes_written: Counter,
     pub(crate) jobs_failed: Counter,
     pub(crate) throttled_writes: Counter,
     pub(crate) throttled_microseconds: Counter,
@@ -217,6 +221,22 @@ pub struct PartitionStatistics {
     pub size: LevelStatistics,
 }
 
+/// The sorted views of a keyspace. Sizes are those of open views: they are opened in the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ViewStatistics {
+    /// Views, at most one in each partition.
+    pub count: usize,
+    /// Views that scans use.
+    pub open_count: usize,
+    /// Runs that these cover.
+    pub run_count: usize,
+    /// Entries of these runs.
+    pub entry_count: u64,
+    /// Bytes of their files.
+    pub bytes: u64,
+}
+
 /// The current filter of one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -295,6 +315,8 @@ pub struct KeyspaceStatistics {
     pub partition_count: usize,
     /// The partitions with the most bytes, in key order, at most [`PARTITIONS_MAX`].
     pub partitions: Vec<PartitionStatistics>,
+    /// Its sorted views.
+    pub views: ViewStatistics,
     /// The current filters of the open tables, newest first. A table is opened when it is first read.
     pub filter_designs: Vec<FilterDesign>,
     /// How the filters of each table answered, newest first. Tables whose filters were not asked are left out.
@@ -384,6 +406,14 @@ pub struct Statistics {
     pub filters_checked: u64,
     /// Those of them that got other filters.
     pub filters_replaced: u64,
+    /// Sorted views built from all entries of their runs.
+    pub views_built: u64,
+    /// Sorted views built from the view before and newer runs.
+    pub views_rebuilt: u64,
+    /// Sorted views that were given up: damaged ones, failed builds, and those whose runs were replaced while they were built.
+    pub views_discarded: u64,
+    /// Bytes of sorted views written.
+    pub view_bytes_written: u64,
     /// Tables moved to a deeper level without being rewritten.
     pub trivial_moves: u64,
     /// Flushes and compactions that failed.
@@ -492,6 +522,10 @@ impl Metrics {
             trivial_moves: self.trivial_moves.get(),
             filters_checked: self.filters_checked.get(),
             filters_replaced: self.filters_replaced.get(),
+            views_built: self.views_built.get(),
+            views_rebuilt: self.views_rebuilt.get(),
+            views_discarded: self.views_discarded.get(),
+            view_bytes_written: self.view_bytes_written.get(),
             jobs_failed: self.jobs_failed.get(),
             throttled_writes: self.throttled_writes.get(),
             throttled_microseconds: self.throttled_microseconds.get(),

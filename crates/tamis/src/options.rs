@@ -2,6 +2,7 @@
 
 mod filters;
 mod layout;
+mod views;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::{
 pub(crate) use filters::Policy;
 pub use filters::{Filters, TableFilter};
 pub use layout::Layout;
+pub use views::Views;
 
 /// The name of the keyspace that every store has.
 pub(crate) const DEFAULT_KEYSPACE: &str = "default";
@@ -130,6 +132,8 @@ pub struct KeyspaceOptions {
     pub compression: Vec<Compression>,
     /// The filters of each table. Default: the store chooses, with at most 16 bits per key ([`Filters::auto`]).
     pub filters: Filters,
+    /// Sorted views, with which scans of several runs read one key where they would merge: automatic, on or off. Default: automatic.
+    pub views: Views,
     /// Store a key column (all keys, no values) in each table, from which filters and views are rebuilt. Default: false.
     pub key_column: bool,
     /// How the runs of the levels are kept. Default: leveled.
@@ -148,6 +152,7 @@ impl Default for KeyspaceOptions {
             table_bytes: 64 << 20,
             compression: vec![Compression::None],
             filters: Filters::default(),
+            views: Views::Auto,
             key_column: false,
             layout: Layout::Leveled,
             size_ratio: 10,

@@ -13,6 +13,7 @@ use crate::{
     metrics::{
         Counter, DroppedKeyspace, FilterDesign, KeyspaceStatistics, LevelStatistics, Metrics, PARTITIONS_MAX,
         PartitionStatistics, QuerySampleStatistics, SampleStatistics, Statistics, TableFilterStatistics,
+        ViewStatistics,
     },
     query_sample::{QuerySample, interval_at, position_of},
     read::snapshot::Snapshots,
@@ -89,6 +90,7 @@ fn of_keyspace(keyspace: &KeyspaceState, metrics: &Metrics) -> KeyspaceStatistic
         levels,
         partition_count: read_state.version.partitions.len(),
         partitions: largest_partitions(&read_state.version),
+        views: of_views(&read_state.version),
         filter_designs: filter_designs(&read_state.version),
         table_filters: table_filters(&read_state.version),
         sample: of_sample(&read_state.query_sample, metrics),
@@ -107,6 +109,20 @@ fn largest_partitions(version: &KeyspaceVersion) -> Vec<PartitionStatistics> {
     partitions.truncate(PARTITIONS_MAX);
     partitions.sort_by(|left, right| left.lower.cmp(&right.lower));
     partitions
+}
+
+fn of_views(version: &KeyspaceVersion) -> ViewStatistics {
+    let mut sum = ViewStatistics::default();
+    for named in version.partitions.iter().filter_map(|partition| partition.view.as_ref()) {
+        sum.count += 1;
+        if let Some(view) = named.reader() {
+            sum.open_count += 1;
+            sum.run_count += view.runs().len();
+            sum.entry_count += view.entry_count();
+            sum.bytes += view.file_bytes();
+        }
+    }
+    sum
 }
 
 fn filter_designs(version: &KeyspaceVersion) -> Vec<FilterDesign> {

@@ -1,7 +1,8 @@
 //! Reads every byte of the current state and names each fault: file, offset, kind. It continues after a fault.
 //!
 //! Checked: `CURRENT` and the manifest (by replaying them), every log segment (headers, records, entries), every table
-//! (section checksums, every data block, entry order, counts against properties, filters against keys, filter files). Data
+//! (section checksums, every data block, entry order, counts against properties, filters against keys, filter files), every sorted
+//! view (checksums, and each entry against a merge of the runs). Data
 //! written since the last sync of the log may be torn after a crash and is no fault.
 //!
 //! A store that cannot be opened is checked as far as the readable part of its manifest names files ([`verify_folder`]); without one,
@@ -23,6 +24,7 @@ use crate::{
     cache::table::TableCache,
     commit_log::CommitLog,
     context::StoreContext,
+    cursor::run_tables::open_run,
     error::{Error, Result},
     file_name::FileName,
     keyspace_state::KeyspaceRegistry,
@@ -34,7 +36,11 @@ use crate::{
         partial_verify::{check_filter_file_alone, verify_readable_parts},
         reader::TableReader,
     },
-    version::{catalog::Catalog, folder, handle::Table, prefix::read_longest, set::VersionSet},
+    version::{
+        catalog::Catalog, folder, handle::Table, named_view::open_view, prefix::read_longest,
+        set::VersionSet, version::KeyspaceVersion,
+    },
+    view::{check::check_view, writer::ViewOwner},
     wal::{
         format::database_id_of,
         reader::{LogFiles, salvage},
@@ -138,6 +144,31 @@ impl VerifyReport {
         remains.faults.iter().for_each(|error| self.note(path.to_path_buf(), error));
     }
 
+    /// Reads the sorted views of a version, compares them with a merge of their runs, and records each fault.
+    fn add_views(&mut self, folder: &Path, tables: &TableCache, database_id: u64, version: &KeyspaceVersion) {
+        for partition in &version.partitions {
+            let Some(named) = &partition.view else { continue };
+            let number = named.number();
+            let path = FileName::View(number).path(folder);
+            self.file_count += 1;
+            let owner = ViewOwner { database_id, keyspace_id: version.id, number };
+            // Opens the file again: an open view may have bytes that were read before.
+            let view = match open_view(tables.environment(), owner, named.runs()) {
+                Ok(view) => view,
+                Err(error) => {
+                    self.note(path, &error);
+                    continue;
+                }
+            };
+            self.bytes += view.file_bytes();
+            let open = |&id: &u64| partition.run_with_id(id).and_then(|run| open_run(run, tables).ok());
+            let runs: Option<Vec<_>> = named.runs().iter().map(open).collect();
+            // Faults of tables were recorded with the tables.
+            let faults = runs.and_then(|runs| check_view(&view, &runs).ok()).unwrap_or_default();
+            faults.iter().for_each(|error| self.note(path.clone(), error));
+        }
+    }
+
     /// Reads a table and its filter file, and records each fault.
     fn add_table(&mut self, folder: &Path, tables: &TableCache, table: &Arc<Table>) {
         let path = FileName::Table(table.number()).path(folder);
@@ -230,6 +261,10 @@ impl Verifier {
         for table in read_states.iter().flat_map(|read_state| read_state.version.tables()) {
             report.add_table(folder, &tables, table);
         }
+        let (database_id, _) = self.versions.database();
+        for read_state in &read_states {
+            report.add_views(folder, &tables, database_id, &read_state.version);
+        }
         Ok(report)
     }
 
@@ -275,6 +310,9 @@ pub(crate) fn verify_folder(vfs: &Arc<dyn Vfs>, folder: &Path) -> Result<VerifyR
         report.add_table(folder, &tables, table);
     }
     if let Some((id, _)) = prefix.catalog.database {
+        for version in prefix.catalog.keyspaces.values() {
+            report.add_views(folder, &tables, id, version);
+        }
         let log = LogFiles::find(vfs, folder, id, prefix.catalog.counters.oldest_log)?;
         let span = report.add_log(folder, &log);
         report.add_orphans(folder, &tables, &prefix.catalog, span, &**vfs)?;

@@ -29,6 +29,7 @@ use super::{
     plan::{InProgress, Plan, RangeRequest},
     scheduler::{Scheduler, State},
     strategy::{self, RangePick},
+    view_builder::{ViewBuilder, ViewClaim},
 };
 use crate::{
     cache::table::TableCache,
@@ -36,7 +37,7 @@ use crate::{
     context::StoreContext,
     error::{Error, Result},
     key::Sequence,
-    keyspace_state::{KeyspaceRegistry, KeyspaceState},
+    keyspace_state::{KeyspaceRegistry, KeyspaceState, Keyspaces},
     read::snapshot::Snapshots,
     runtime::JoinHandle,
     sample_file::SampleFile,
@@ -67,6 +68,7 @@ enum Job {
     Flush(FlushClaim),
     Compact(Arc<KeyspaceState>, CompactionClaim),
     CheckFilters(CheckClaim),
+    KeepView(ViewClaim),
 }
 
 impl Job {
@@ -78,6 +80,7 @@ impl Job {
             Self::Flush(_) => FLUSH,
             Self::Compact(..) => COMPACT,
             Self::CheckFilters(_) => CHECK_FILTERS,
+            Self::KeepView(_) => "build a sorted view",
         }
     }
 }
@@ -176,6 +179,7 @@ pub(crate) struct BackgroundJobs {
     pub(super) compactor: Compactor,
     pub(super) flusher: Flusher,
     pub(super) filter_checker: Arc<FilterChecker>,
+    view_builder: Arc<ViewBuilder>,
     sample_file: Arc<SampleFile>,
     /// The writing thread runs the jobs.
     is_inline: bool,
@@ -215,6 +219,13 @@ impl BackgroundJobs {
             job_contexts,
             schedule: Mutex::default(),
         });
+        let view_builder = Arc::new(ViewBuilder {
+            context: Arc::clone(parts.context),
+            tables: Arc::clone(parts.tables),
+            installer: Arc::clone(parts.installer),
+            scheduler: Arc::clone(parts.scheduler),
+            schedule: Mutex::default(),
+        });
         let options = &parts.context.options;
         Arc::new(Self {
             is_inline: options.workers == 0 && !options.read_only,
@@ -227,6 +238,7 @@ impl BackgroundJobs {
             compactor,
             flusher,
             filter_checker,
+            view_builder,
             sample_file: Arc::clone(parts.sample_file),
         })
     }
@@ -339,6 +351,11 @@ impl BackgroundJobs {
                 self.run_flush(claim);
             }
             Job::CheckFilters(claim) => self.check_filters(claim),
+            Job::KeepView(claim) => {
+                self.view_builder.run(&claim, &|| self.yield_to_others());
+                drop(claim);
+                self.end_job("build a sorted view", Ok(()));
+            }
             Job::Compact(keyspace, claim) => {
                 let between_tables = || self.flush_between_tables();
                 let result = self.compactor.compact(&keyspace, &claim.plan, &between_tables);
@@ -459,7 +476,55 @@ impl BackgroundJobs {
         drop(state);
         self.pick();
         let compaction = self.claim_plan().or_else(|| self.claim_read_request(now));
-        compaction.or_else(|| self.filter_checker.claim(&self.keyspaces).map(Job::CheckFilters))
+        compaction
+            .or_else(|| self.filter_checker.claim(&self.keyspaces).map(Job::CheckFilters))
+            .or_else(|| self.claim_view(now).map(Job::KeepView))
+    }
+
+    /// Claims the next job of a sorted view: of keyspaces whose versions have changed, or sometimes of any.
+    fn claim_view(&self, now: Duration) -> Option<ViewClaim> {
+        if self.view_builder.is_running() {
+            return None;
+        }
+        if self.view_builder.begin_look(now) {
+            let all: Vec<u32> = self.keyspaces.load().keys().copied().collect();
+            self.scheduler.state().due.unviewed.extend(all);
+        }
+        loop {
+            let mut state = self.scheduler.state();
+            let id = state.due.unviewed.pop_first()?;
+            let in_progress = Arc::clone(&state.in_progress);
+            drop(state);
+            let keyspace = self.keyspaces.load().get(&id).cloned();
+            let Some(keyspace) = keyspace.filter(|keyspace| self.may_build_view(keyspace, now)) else {
+                continue;
+            };
+            if let Some(claim) = self.view_builder.claim(&keyspace, &in_progress) {
+                // There may be another one.
+                self.scheduler.state().due.unviewed.insert(id);
+                return Some(claim);
+            }
+        }
+    }
+
+    /// During a bulk load views would be obsolete at once.
+    fn may_build_view(&self, keyspace: &KeyspaceState, now: Duration) -> bool {
+        keyspace.check().is_ok() && self.bulk_load_end(keyspace, now).is_none()
+    }
+
+    /// Called often while a view is built: flushes due memtables, because the build may have the only free worker. A single worker
+    /// compacts, too.
+    fn yield_to_others(&self) {
+        if self.is_inline {
+            return;
+        }
+        self.flush_if_due();
+        if self.context.options.workers == 1 {
+            self.pick();
+            while let Some(job) = self.claim_plan() {
+                self.run(job);
+            }
+        }
     }
 
     /// Whether as many compactions run as may run at a time.
@@ -596,13 +661,18 @@ impl BackgroundJobs {
 
     /// Before each table of a merge: a single worker flushes due memtables, so that writers need not wait for the merge.
     pub(super) fn flush_between_tables(&self) {
+        if self.context.options.workers == 1 {
+            self.flush_if_due();
+        }
+    }
+
+    /// Flushes due memtables within another job.
+    fn flush_if_due(&self) {
         let claim = || {
             let mut state = self.scheduler.state();
             state.flush_at.is_none().then(|| self.claim_flush_in(&mut state)).flatten()
         };
-        while self.context.options.workers == 1
-            && let Some(claim) = claim()
-        {
+        while let Some(claim) = claim() {
             self.run_flush(claim);
         }
     }
@@ -645,8 +715,25 @@ impl BackgroundJobs {
         };
         let mut state = self.scheduler.state();
         state.due.flushable.retain(has_immutable);
-        state.in_progress.is_empty()
+        let is_idle = state.in_progress.is_empty()
             && state.due.is_empty()
-            && self.scheduler.read_requests.waiting().is_none()
+            && self.scheduler.read_requests.waiting().is_none();
+        drop(state);
+        is_idle && !self.needs_view(&keyspaces)
+    }
+
+    /// Whether a job of a sorted view is running or due. Lets the workers find it.
+    fn needs_view(&self, keyspaces: &Keyspaces) -> bool {
+        let now = self.context.runtime.clock.now();
+        let in_progress = Arc::clone(&self.scheduler.state().in_progress);
+        let is_due = |keyspace: &&Arc<KeyspaceState>| {
+            self.may_build_view(keyspace, now) && self.view_builder.is_due(keyspace, &in_progress)
+        };
+        let due = keyspaces.values().find(is_due);
+        if let Some(keyspace) = due {
+            self.scheduler.state().due.unviewed.insert(keyspace.id);
+            self.scheduler.wake();
+        }
+        due.is_some() || self.view_builder.is_running()
     }
 }

@@ -49,12 +49,15 @@ pub(super) struct DueJobs {
     bulk_loading: BTreeSet<(Duration, u32)>,
     /// See [`Picked::Nothing`].
     kept_by_snapshots: BTreeMap<u32, Sequence>,
+    /// Keyspaces whose versions have changed since they were last looked at for sorted views.
+    pub(super) unviewed: BTreeSet<u32>,
 }
 
 impl DueJobs {
     pub(super) fn note_change(&mut self, keyspace: u32, changed: Changed) {
         self.flushable.insert(keyspace);
         if changed == Changed::Version {
+            self.unviewed.insert(keyspace);
             self.unpick(keyspace);
         }
     }
@@ -130,6 +133,7 @@ impl DueJobs {
         self.unpick(keyspace);
         self.unpicked.remove(&keyspace);
         self.flushable.remove(&keyspace);
+        self.unviewed.remove(&keyspace);
     }
 
     /// Whether nothing is due and nothing has to be picked.

@@ -23,3 +23,5 @@ mod stall;
 pub(crate) mod strategy;
 pub(crate) mod table_sink;
 pub(crate) mod targets;
+mod view_builder;
+pub(crate) mod view_plan;

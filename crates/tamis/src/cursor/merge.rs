@@ -506,6 +506,15 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
         self.step(false)
     }
 
+    fn is_only_version(&self) -> bool {
+        let least = self.lane(self.least);
+        if !least.cursor.is_only_version() {
+            return false;
+        }
+        let lanes = (0..self.lanes.len()).filter(|&lane| lane != self.least).map(|lane| self.lane(lane));
+        lanes.filter(|lane| lane.is_valid).all(|lane| lane.place().0 != least.cursor.key())
+    }
+
     #[inline]
     fn is_valid(&self) -> bool {
         self.is_valid

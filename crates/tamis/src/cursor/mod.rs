@@ -20,6 +20,7 @@ pub(crate) mod merge;
 pub(crate) mod run;
 pub(crate) mod run_tables;
 pub(crate) mod source;
+pub(crate) mod view_source;
 pub(crate) mod visible;
 
 use self::coverage::CoveredSpan;
@@ -86,6 +87,10 @@ pub(crate) trait Cursor: Send {
     }
     fn next(&mut self) -> Result<()>;
     fn prev(&mut self) -> Result<()>;
+    /// Whether it is certain that no other version of the current key is returned. Only while it is valid.
+    fn is_only_version(&self) -> bool {
+        false
+    }
     fn is_valid(&self) -> bool;
     fn key(&self) -> &[u8];
     fn sequence(&self) -> Sequence;

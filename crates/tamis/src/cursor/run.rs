@@ -79,6 +79,23 @@ impl<S: RunSource> RunCursor<S> {
         Ok(self.open.as_mut().map(|(_, cursor)| &mut **cursor).expect("opened above"))
     }
 
+    pub(super) const fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// Opens a table, unless it is open, and seeks in it. Past the last table the cursor is not valid.
+    pub(super) fn seek_in_table(
+        &mut self,
+        table_index: usize,
+        seek: impl FnOnce(&mut S::Cursor) -> Result<()>,
+    ) -> Result<()> {
+        if table_index >= self.source.table_count() {
+            self.close();
+            return Ok(());
+        }
+        self.enter(table_index, seek)
+    }
+
     /// Opens a table, unless it is open, and seeks in it.
     fn enter(&mut self, table_index: usize, seek: impl FnOnce(&mut S::Cursor) -> Result<()>) -> Result<()> {
         seek(self.open(table_index)?)

@@ -1,18 +1,20 @@
-//! The tables of a run for a cursor: each is opened when it is first needed.
+//! The tables of a run for a cursor: each is opened when it is first needed. A sorted view reads entries by their ordinals.
 
 use std::{ops::Range, sync::Arc};
 
 use tamis_vfs::Access;
 
-use super::run::RunSource;
+use super::run::{RunCursor, RunSource};
 use crate::{
     cache::table::TableCache,
-    error::Result,
+    error::{Error, Result},
+    key::Sequence,
     table::{cursor::TableCursor, read_ahead::Limits},
     version::{
         handle::Table,
         level::{LEVELED_RUN_AGE, Run},
     },
+    view::run::{OrdinalCursor, OrdinalRun, TableRun},
 };
 
 /// State that the cursors of one scan share. Cursors count references to it and not to what it owns: reference counts that
@@ -22,22 +24,24 @@ pub(crate) trait ScanContext: Limits {
     fn run(&self, run_index: usize) -> &Run;
     /// The cache in which its tables are opened.
     fn tables(&self) -> &TableCache;
+    /// Records that a sorted view is damaged. No later scan uses it.
+    fn record_damaged_view(&self, view_index: usize, error: &Error);
     /// Records whether a table of a run, whose filters admitted the scan's range, has a key of it.
     fn record_filter_outcome(&self, run_index: usize, is_there: bool);
 }
 
 /// The tables of a run, or those of them that a scan needs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct RunTables {
     needed: Range<usize>,
     owner: Owner,
 }
 
 /// The owner of the run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Owner {
     Scan { scan: Arc<dyn ScanContext>, run_index: usize },
-    Job { run: Run, tables: Arc<TableCache> },
+    Job { run: Arc<Run>, tables: Arc<TableCache> },
 }
 
 impl RunTables {
@@ -46,9 +50,15 @@ impl RunTables {
         Self { needed, owner: Owner::Scan { scan, run_index } }
     }
 
+    /// For scans: all tables of a run.
+    pub(crate) fn whole_run_of_scan(scan: Arc<dyn ScanContext>, run_index: usize) -> Self {
+        let needed = 0..scan.run(run_index).tables().len();
+        Self::of_scan(scan, run_index, needed)
+    }
+
     /// For compactions: blocks are not cached.
     pub(crate) fn read_once(tables: &[Arc<Table>], cache: &Arc<TableCache>) -> Self {
-        let run = Run::of(LEVELED_RUN_AGE, tables);
+        let run = Arc::new(Run::of(LEVELED_RUN_AGE, tables));
         Self { needed: 0..tables.len(), owner: Owner::Job { run, tables: Arc::clone(cache) } }
     }
 
@@ -105,5 +115,45 @@ impl RunSource for RunTables {
         let table = self.table(table_index).expect("the run cursor uses positions below the table count");
         cursor.change_table(&*self.cache().reader(table)?);
         Ok(())
+    }
+}
+
+/// The open tables of a run, for a job that builds or checks a view.
+///
+/// # Errors
+/// Those of tables that can't be opened.
+pub(crate) fn open_run(run: &Run, tables: &TableCache) -> Result<TableRun> {
+    let readers = run.tables().iter().map(|table| tables.reader(table).map(|reader| Arc::clone(&reader)));
+    Ok(TableRun::new(readers.collect::<Result<_>>()?))
+}
+
+/// Only of all tables of a run.
+impl OrdinalRun for RunTables {
+    type Cursor = RunCursor<Self>;
+
+    fn entry_count(&self) -> u64 {
+        self.run().entry_count()
+    }
+
+    fn largest_sequence(&self) -> Sequence {
+        self.run().sequence_range().1
+    }
+
+    fn smallest_sequence(&self) -> Sequence {
+        self.run().sequence_range().0
+    }
+
+    fn cursor(&self) -> RunCursor<Self> {
+        RunCursor::new(self.clone())
+    }
+}
+
+impl OrdinalCursor for RunCursor<RunTables> {
+    fn seek_ordinal(&mut self, ordinal: u64) -> Result<()> {
+        let entries_before = self.source().run().entries_before();
+        // Of tables without entries at this place, the last table is the one that has entries.
+        let table_index = entries_before.partition_point(|&before| before <= ordinal).saturating_sub(1);
+        let before = entries_before.get(table_index).copied().unwrap_or_default();
+        self.seek_in_table(table_index, |cursor| cursor.seek_number(ordinal - before))
     }
 }

@@ -1,6 +1,9 @@
 //! The sources of a scan as one type, so that the merge calls them without dynamic dispatch.
 
-use super::{Cursor, SeekHint, filter_outcome::FilterOutcome, run::RunCursor, run_tables::RunTables};
+use super::{
+    Cursor, SeekHint, filter_outcome::FilterOutcome, run::RunCursor, run_tables::RunTables,
+    view_source::ViewSource,
+};
 use crate::{
     error::Result,
     key::{Kind, Sequence},
@@ -14,6 +17,8 @@ pub(crate) enum Source {
     Run(RunCursor<RunTables>),
     /// A run whose table a filter admitted, until it is known whether the filter was right.
     FilterChecked(RunCursor<RunTables>, Option<Box<FilterOutcome>>),
+    /// All runs that a view covers. Boxed, so that the other sources stay small.
+    View(Box<ViewSource>),
 }
 
 impl Source {
@@ -42,6 +47,7 @@ macro_rules! either {
         match $self {
             Source::Memtable($cursor) => $call,
             Source::Run($cursor) | Source::FilterChecked($cursor, _) => $call,
+            Source::View($cursor) => $call,
         }
     };
 }
@@ -102,6 +108,10 @@ impl Cursor for Source {
 
     fn prev(&mut self) -> Result<()> {
         either!(self, cursor => cursor.prev())
+    }
+
+    fn is_only_version(&self) -> bool {
+        matches!(self, Self::View(view) if view.is_only_version())
     }
 
     fn is_valid(&self) -> bool {

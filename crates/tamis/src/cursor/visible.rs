@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Forward, the source is at the visible entry. Backward, versions come oldest first, so the newest one is known only after
-//! the source has left the key: the cursor owns key and value, and the source is before all entries of the key.
+//! the source has left the key: the cursor owns key and value, and the source is before all entries of the key. A source that knows
+//! that the key has no other version stays at it.
 //!
 //! Steps over versions are counted: after [`STEP_COUNT_MAX`] versions of one key the source seeks past them, so that a key
 //! with thousands of versions costs a seek. If the keys show that a bound is reached, the source is not moved: no block is
@@ -380,7 +381,14 @@ impl<C: Cursor> VisibleCursor<C> {
                 continue;
             }
             copy_key(&mut self.key, &self.source);
-            if self.take_newest_visible()? {
+            if self.source.is_only_version() {
+                // The source need not leave the key to find a newer version, so no further entry is read.
+                if self.is_visible_put()? {
+                    self.state = State::Forward;
+                    return Ok(());
+                }
+                self.source.prev()?;
+            } else if self.take_newest_visible()? {
                 self.state = State::Backward;
                 return Ok(());
             }
@@ -411,6 +419,13 @@ impl<C: Cursor> VisibleCursor<C> {
         }
         self.source.seek_for_prev(&self.key, false)?;
         Ok(is_visible)
+    }
+
+    /// Whether the current entry of the source, which has the only version of `key`, is visible.
+    fn is_visible_put(&mut self) -> Result<bool> {
+        let covered = self.covered_sequence()?;
+        let sequence = self.source.sequence();
+        Ok(sequence <= self.snapshot && sequence >= covered && self.source.kind() == Kind::Put)
     }
 
     fn take_value_of_put(&mut self, covered: Sequence) -> bool {

@@ -8,6 +8,7 @@ mod multi_range;
 pub(crate) mod scan;
 mod scan_query;
 mod select_runs;
+mod select_views;
 pub(crate) mod snapshot;
 
 use std::sync::Arc;

@@ -27,6 +27,7 @@ use super::{
     gaps::record_gap,
     scan_query::ScanQuery,
     select_runs::{RunSelector, SelectedRun},
+    select_views::{SelectedView, Selection, is_covered, open_views},
 };
 use crate::{
     cache::table::TableCache,
@@ -38,14 +39,15 @@ use crate::{
         run::RunCursor,
         run_tables::{RunTables, ScanContext},
         source::Source,
+        view_source::{ViewInput, ViewSource},
         visible::VisibleCursor,
     },
-    error::Result,
+    error::{Error, Result},
     key::Sequence,
     keyspace_state::{KeyspaceState, ReadState},
     slice::Slice,
     table::read_ahead::Limits,
-    version::level::Run,
+    version::{level::Run, version::Partition},
 };
 
 type Visible = VisibleCursor<MergeCursor<Source>>;
@@ -93,8 +95,8 @@ pub(crate) struct ScanSource {
     /// The range is a prefix: the prefix is its lower bound.
     is_prefix: bool,
     digester: Digester,
-    /// The runs to read, once their filters were checked.
-    runs: OnceLock<Vec<SelectedRun>>,
+    /// The runs and views to read, once the filters were checked.
+    selection: OnceLock<Selection>,
     deleted_ranges: Arc<DeletedRanges>,
     /// Only the first cursor counts false positives of the filters.
     has_counted_outcomes: AtomicBool,
@@ -104,8 +106,11 @@ pub(crate) struct ScanSource {
 impl Drop for ScanSource {
     fn drop(&mut self) {
         self.tables.metrics().scans_ended.add(1);
-        if self.runs.get().is_some() {
+        if let Some(selection) = self.selection.get() {
             self.query.record(&self.read_state.query_sample, &self.filter_range());
+            if self.query.kind().is_some() {
+                count_merged(selection, None, self.query.tally_weight());
+            }
         }
     }
 }
@@ -128,16 +133,21 @@ impl Limits for ScanSource {
 
 impl ScanContext for ScanSource {
     fn run(&self, run_index: usize) -> &Run {
-        let run = self.selected_runs().get(run_index);
-        &run.expect("cursors exist only for selected runs").run
+        self.selection().run(run_index).expect("cursors exist only for selected runs")
     }
 
     fn tables(&self) -> &TableCache {
         &self.tables
     }
 
+    fn record_damaged_view(&self, view_index: usize, error: &Error) {
+        if let Some(view) = self.selection().views.get(view_index) {
+            self.report_damaged_view(view, error);
+        }
+    }
+
     fn record_filter_outcome(&self, run_index: usize, is_there: bool) {
-        let Some(run) = self.selected_runs().get(run_index) else { return };
+        let Some(run) = self.selection().runs.get(run_index) else { return };
         let Some(table) = run.run.tables().get(run.tables.start) else { return };
         if run.is_checked {
             if let Some(counters) = self.tables.metrics().filters.get(run.level) {
@@ -169,7 +179,8 @@ impl ScanSource {
             }
         }
         let has_counted_outcomes = self.has_counted_outcomes.swap(true, Ordering::Relaxed);
-        for (run_index, run) in self.selected_runs().iter().enumerate() {
+        let selection = self.selection();
+        for (run_index, run) in selection.runs.iter().enumerate() {
             let base: Arc<dyn ScanContext> = Arc::<Self>::clone(self);
             let cursor = RunCursor::new(RunTables::of_scan(base, run_index, run.tables.clone()));
             let source = if (run.is_checked || run.lacks_filter) && !has_counted_outcomes {
@@ -180,8 +191,32 @@ impl ScanSource {
             };
             sources.push((memtable_count + run.rank, source));
         }
+        if !selection.views.is_empty() {
+            let views = selection.views.iter().enumerate();
+            sources.extend(
+                views.map(|(index, view)| (memtable_count + view.rank(), self.view_source(index, view))),
+            );
+            sources.sort_by_key(|(rank, _)| *rank);
+        }
         let merge = MergeCursor::ranked(sources).within(Arc::clone(&self.range));
         VisibleCursor::new(merge, self.sequence, Arc::clone(&self.range)).with_coverage(self.coverage())
+    }
+
+    fn view_source(self: &Arc<Self>, view_index: usize, selected: &SelectedView) -> Source {
+        Source::View(Box::new(ViewSource::new(ViewInput {
+            scan: Arc::<Self>::clone(self),
+            view: Arc::clone(&selected.view),
+            view_index,
+            first_run: selected.first_run,
+            hides_tombstones: selected.hides_tombstones,
+            snapshot: self.sequence,
+        })))
+    }
+
+    fn report_damaged_view(&self, selected: &SelectedView, error: &Error) {
+        if selected.named.set_failed() {
+            self.tables.environment().report_view(selected.view.path(), error.to_string());
+        }
     }
 
     /// The range as filters take it.
@@ -196,7 +231,7 @@ impl ScanSource {
     fn record_seek(&self, kind: QueryKind, sought: Option<&[u8]>, cursor: &Visible) {
         let found = cursor.is_valid().then(|| cursor.key());
         let (metrics, sample) = (self.tables.metrics(), &self.read_state.query_sample);
-        self.query.record_seek(kind, metrics, sample, || {
+        let weight = self.query.record_seek(kind, metrics, sample, || {
             let range = self.filter_range();
             let sought = sought.filter(|key| !self.range.is_below(key) && !self.range.is_above(key));
             let (lower, upper) = match kind {
@@ -208,6 +243,9 @@ impl ScanSource {
                 upper: upper.map_or(range.upper, Upper::Included),
             }
         });
+        if let Some(selection) = self.selection.get().filter(|_| weight > 0) {
+            count_merged(selection, found.or(sought), weight);
+        }
     }
 
     /// Counts the first step of a cursor from an end of the range, which is an open seek unless the range has two bounds.
@@ -242,27 +280,37 @@ impl ScanSource {
         Coverage::new(sources, &self.tables, self.sequence)
     }
 
+    fn partitions_within(&self) -> &[Arc<Partition>] {
+        let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
+        self.read_state.version.partitions_within(bounds)
+    }
+
     /// The runs of the partitions that the range touches, newest first in each.
     pub(super) fn runs_within(&self) -> impl Iterator<Item = (usize, &Arc<Run>)> {
-        let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
-        self.read_state.version.partitions_within(bounds).iter().flat_map(|partition| partition.runs())
+        self.partitions_within().iter().flat_map(|partition| partition.runs())
     }
 
-    /// The runs to read; their filters are checked once.
-    fn selected_runs(&self) -> &[SelectedRun] {
-        self.runs.get_or_init(|| self.select_runs_in_range())
+    /// The runs and views to read; the filters are checked once.
+    fn selection(&self) -> &Selection {
+        self.selection.get_or_init(|| self.select_in_range())
     }
 
-    fn select_runs_in_range(&self) -> Vec<SelectedRun> {
+    fn select_in_range(&self) -> Selection {
         if self.range.is_empty() {
-            return Vec::new();
+            return Selection::default();
         }
+        let views = open_views(self.partitions_within());
+        let is_open = self.query.kind().is_none();
         let probe = self.range_probe();
-        let runs = self.runs_within().enumerate();
-        let selected_runs = runs.filter_map(|(rank, (level, run))| self.select(rank, (level, run), &probe));
-        let selected_runs = selected_runs.collect();
+        let runs = self.runs_within().enumerate().filter(|(rank, _)| !is_open || !is_covered(&views, *rank));
+        let runs = runs.filter_map(|(rank, (level, run))| self.select(rank, (level, run), &probe)).collect();
         self.tables.metrics().digests.add(u64::from(probe.digest_count()));
-        selected_runs
+        if is_open { Selection::of_open(runs, views) } else { self.selection_of_closed(runs, views) }
+    }
+
+    fn selection_of_closed(&self, runs: Vec<SelectedRun>, views: Vec<SelectedView>) -> Selection {
+        let report = |view: &SelectedView, error: &Error| self.report_damaged_view(view, error);
+        Selection::of_closed(runs, views, &self.range, self.sequence, report)
     }
 
     fn select(
@@ -281,10 +329,10 @@ impl ScanSource {
         self.runs_within().nth(rank).and_then(|run| self.select(rank, run, probe))
     }
 
-    /// Sets the runs to read, whose filters were checked.
+    /// Sets the runs to read, whose filters were checked. Views replace some of them.
     pub(super) fn set_runs(&self, runs: Vec<SelectedRun>) {
         // Only a cursor sets them too, and none exists yet.
-        let _ = self.runs.set(runs);
+        let _ = self.selection.set(self.selection_of_closed(runs, open_views(self.partitions_within())));
     }
 
     /// A probe for the filters of all runs.
@@ -298,6 +346,14 @@ impl ScanSource {
 
     pub(super) fn lower(&self) -> Bound<&[u8]> {
         as_slice(&self.range.lower)
+    }
+}
+
+/// Counts a seek for the runs that it merges with others, near `key` if there is one: a view would save it.
+fn count_merged(selection: &Selection, key: Option<&[u8]>, weight: u32) {
+    let count = selection.merged_runs(key).count();
+    if weight > 0 && count + selection.views.len() > 1 {
+        selection.merged_runs(key).for_each(|run| run.add_merged_seeks(weight.into()));
     }
 }
 
@@ -602,7 +658,7 @@ impl ReadPath {
             range: Arc::new(KeyRange { lower: bounds.0, upper: bounds.1 }),
             is_prefix,
             digester: self.digester.clone(),
-            runs: OnceLock::new(),
+            selection: OnceLock::new(),
             deleted_ranges: Arc::clone(&self.deleted_ranges),
             has_counted_outcomes: AtomicBool::new(false),
             query,

@@ -84,7 +84,8 @@ impl ScanQuery {
         }
     }
 
-    /// Counts an open seek, and records it; `range` returns the keys from the sought one to the one that was found.
+    /// Counts an open seek, and records it; `range` returns the keys from the sought one to the one that was found. Returns the number
+    /// of seeks that this one represents; 0: it is not sampled.
     #[inline]
     pub(super) fn record_seek<'a>(
         &self,
@@ -92,12 +93,13 @@ impl ScanQuery {
         metrics: &Metrics,
         sample: &Arc<QuerySample>,
         range: impl FnOnce() -> KeyRange<'a>,
-    ) {
+    ) -> u32 {
         let is_forward = kind == QueryKind::SeekForward;
         let counter = if is_forward { &metrics.forward_seeks } else { &metrics.backward_seeks };
         let weight = Sampling::of(counter.number()).weight;
         if self.samples_queries && weight > 0 {
             sample.record(kind, &range(), weight, self.outcome());
         }
+        weight
     }
 }

@@ -7,6 +7,7 @@
 //! 2. Otherwise the tables are selected by their properties (`select_tables.rs`). All tables of a keyspace are merged by sequence
 //!    numbers into one run, and every range that they cover is reported: a table whose replacements are missing cannot be detected.
 //! 3. A missing table is reported with its range. The readable blocks of a damaged table are rewritten in its place.
+//!    A sorted view that is damaged, or whose runs changed, is dropped: the store builds it again.
 //! 4. A log without faults is not changed. Otherwise, and in case 2, all readable entries are put into tables. In case 2 the
 //!    oldest needed segment is unknown: the log begins with the oldest one that exists.
 //! 5. Files that the new state does not need are linked into the folder `quarantine`; then the new manifest and `CURRENT` are
@@ -124,6 +125,8 @@ pub(crate) fn repair(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Re
     }
     let manifest = repair.new_number();
     state.counters.next_file_number = state.counters.next_file_number.max(manifest + 1);
+    let keyspaces: Vec<u64> = state.keyspaces.keys().copied().collect();
+    state.drop_stale_views(&keyspaces);
     state.assign_run_ids();
     if let Some(rule) = state.check_invariants() {
         return Err(Error::corruption(folder, 0, "repaired state", "one that keeps all rules", rule));

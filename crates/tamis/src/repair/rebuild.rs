@@ -33,6 +33,7 @@ use crate::{
         level::LEVELED_RUN_AGE,
         version::{KeyspaceVersion, Partition},
     },
+    view::writer::ViewOwner,
     wal::reader::{LogFiles, salvage},
 };
 
@@ -211,11 +212,27 @@ impl<'a> StateRebuilder<'a> {
                     }
                 }
                 target.prune_empty();
+                self.check_view(&version, &mut target)?;
                 if let Some(slot) = rebuilt.partitions.get_mut(index) {
                     *slot = Arc::new(target);
                 }
             }
             self.state.keyspaces.insert(version.id, Arc::new(rebuilt));
+        }
+        Ok(())
+    }
+
+    /// Drops a view that can't be used.
+    fn check_view(&mut self, version: &KeyspaceVersion, partition: &mut Partition) -> Result<()> {
+        let Some(view) = &partition.view else { return Ok(()) };
+        let owner =
+            ViewOwner { database_id: self.repair.database.0, keyspace_id: version.id, number: view.number() };
+        if let Err(error) = view.open(self.repair.tables.environment(), owner) {
+            check_is_loss(&error)?;
+            let name = FileName::View(view.number());
+            self.note_fault(name, &error);
+            self.reasons.insert(name.name(), format!("it can't be used: {error}"));
+            partition.view = None;
         }
         Ok(())
     }

@@ -68,6 +68,14 @@ impl TableEnvironment {
         Pinned::counted(&self.pinned_cache, &source.path, value, bytes)
     }
 
+    /// Counts and reports a sorted view that can't be used. Reads merge its runs.
+    pub(crate) fn report_view(&self, file: &Path, reason: String) {
+        self.metrics.views_discarded.add(1);
+        if let Some(listener) = &self.listener {
+            listener.on_event(&Event::ViewFailed { file: file.to_path_buf(), reason });
+        }
+    }
+
     /// Counts and reports a filter that can't be used. Reads continue without it.
     pub(crate) fn report_filter(&self, file: &Path, reason: String) {
         self.metrics.corrupt_filters.add(1);

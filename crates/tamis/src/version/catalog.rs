@@ -19,8 +19,9 @@ use super::{
     hotness_transfer::transfer_hotness,
     invariants::{ChangedPlaces, check_invariants, check_run_ids},
     level::{NO_RUN_ID, Run},
+    named_view::NamedView,
     partition_finder::PartitionFinder,
-    version::{KeyspaceVersion, Partition, View},
+    version::{KeyspaceVersion, Partition},
 };
 use crate::{file_name::FileName, metrics::LEVEL_COUNT_MAX, table::properties::TableSummary};
 
@@ -126,6 +127,27 @@ impl Catalog {
         }
     }
 
+    /// Removes the views of runs that no longer exist, in these keyspaces; returns their files. No change of an edit says so: every
+    /// reader of the manifest finds the same.
+    pub(crate) fn drop_stale_views(&mut self, keyspaces: &[u64]) -> Vec<Arc<FileHandle>> {
+        let is_stale = |partition: &Partition| {
+            let mut ids = partition.view.iter().flat_map(|view| view.runs());
+            ids.any(|&id| partition.run_with_id(id).is_none())
+        };
+        let mut stale = Vec::new();
+        for id in keyspaces {
+            let Some(version) = self.keyspaces.get_mut(id) else { continue };
+            if !version.partitions.iter().any(|partition| is_stale(partition)) {
+                continue;
+            }
+            let partitions = Arc::make_mut(version).partitions.iter_mut();
+            for partition in partitions.filter(|partition| is_stale(partition)) {
+                stale.extend(Arc::make_mut(partition).view.take());
+            }
+        }
+        stale.iter().map(|view| Arc::clone(view.file())).collect()
+    }
+
     /// Edits that create this catalog from an empty one, each of at most `changes_max` changes. The last one has the counters, so
     /// that a reader knows that it is the last.
     pub(crate) fn snapshot(&self, changes_max: usize) -> Vec<VersionEdit> {
@@ -173,7 +195,7 @@ fn snapshot_of_keyspace(version: &KeyspaceVersion, changes: &mut Vec<Change>) {
             changes.push(Change::SetPartitionFilter { keyspace, partition: id, filter_file });
         }
         if let Some(view) = &partition.view {
-            let view = view.file.name().number().map(|number| (number, view.runs.clone()));
+            let view = Some((view.number(), view.runs().to_vec()));
             changes.push(Change::SetView { keyspace, partition: id, view });
         }
     }
@@ -211,6 +233,9 @@ impl Work<'_> {
             run_ids = self.assign_run_ids();
         } else if self.catalog.is_complete() {
             self.catalog.assign_run_ids();
+        }
+        if self.catalog.is_complete() {
+            self.obsolete.extend(self.catalog.drop_stale_views(&self.changed));
         }
         transfer_hotness(&self.added, self.removed.values());
         for table in self.removed.values() {
@@ -317,7 +342,7 @@ impl Work<'_> {
                     known.remove(partition);
                 }
                 self.obsolete.extend(gone.filter.iter().map(Arc::clone));
-                self.obsolete.extend(gone.view.iter().map(|view| Arc::clone(&view.file)));
+                self.obsolete.extend(gone.view.iter().map(|view| Arc::clone(view.file())));
                 for table in gone.tables() {
                     self.places.remove_table(table.number());
                     self.removed.insert(table.number(), Arc::clone(table));
@@ -331,11 +356,10 @@ impl Work<'_> {
             }
             Change::SetView { keyspace, partition, view } => {
                 let view = view.as_ref().map(|(number, runs)| {
-                    let file = FileHandle::new(FileName::View(*number), 0, self.obsolete_files);
-                    Arc::new(View { file, runs: runs.clone() })
+                    Arc::new(NamedView::new(*number, runs.clone(), self.obsolete_files))
                 });
                 let old = std::mem::replace(&mut self.partition(*keyspace, *partition)?.view, view);
-                self.obsolete.extend(old.map(|view| Arc::clone(&view.file)));
+                self.obsolete.extend(old.map(|view| Arc::clone(view.file())));
             }
             Change::SetFlushedSequence { keyspace, partition, sequence } => {
                 let flushed = &mut self.partition(*keyspace, *partition)?.flushed_sequence;

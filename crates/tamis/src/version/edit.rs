@@ -80,7 +80,7 @@ pub(crate) enum Change {
         partition: u64,
         filter_file: Option<u64>,
     },
-    /// Sets or removes a sorted view over runs, which are named by their ids. Reserved.
+    /// Sets or removes a sorted view over runs, which are named by their ids.
     SetView {
         keyspace: u64,
         partition: u64,

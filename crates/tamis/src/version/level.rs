@@ -15,7 +15,10 @@
 use std::{
     cmp::Ordering,
     ops::{Bound, Range},
-    sync::Arc,
+    sync::{
+        Arc, OnceLock,
+        atomic::{self, AtomicU64},
+    },
 };
 
 use tamis_bits::key_head;
@@ -47,23 +50,18 @@ pub(crate) struct Run {
     sequences: (Sequence, Sequence),
     /// How many tables have range tombstones.
     range_deleting_count: usize,
+    /// See [`Run::entries_before`].
+    entries_before: OnceLock<Arc<[u64]>>,
+    /// See [`Run::merged_seeks`]. Shared by all versions with the same tables.
+    merged_seeks: Arc<AtomicU64>,
 }
 
 const NO_SEQUENCES: (Sequence, Sequence) = (Sequence::MAX, 0);
 
 impl Run {
     /// A run without tables.
-    pub(crate) const fn new(age: u64) -> Self {
-        Self {
-            id: NO_RUN_ID,
-            age,
-            tables: Vec::new(),
-            heads: Vec::new(),
-            first_heads: Vec::new(),
-            numbers: Vec::new(),
-            sequences: NO_SEQUENCES,
-            range_deleting_count: 0,
-        }
+    pub(crate) fn new(age: u64) -> Self {
+        Self { age, sequences: NO_SEQUENCES, ..Self::default() }
     }
 
     /// See invariant 3 at the head of this file.
@@ -140,7 +138,6 @@ impl Run {
         let sequences = sequence_range_of(tables);
         let range_deleting_count = tables.iter().filter(|table| table.has_range_tombstones()).count();
         Self {
-            id: NO_RUN_ID,
             age,
             tables: tables.to_vec(),
             heads,
@@ -148,6 +145,7 @@ impl Run {
             numbers,
             sequences,
             range_deleting_count,
+            ..Self::default()
         }
     }
 
@@ -185,7 +183,7 @@ impl Run {
     /// Inserts a table in key order. It must be disjoint from the others when the edit is complete.
     pub(crate) fn insert(&mut self, table: Arc<Table>) {
         let position = self.position(table.smallest_key());
-        self.id = NO_RUN_ID;
+        self.change_tables();
         self.heads.insert(position, key_head(table.largest_key()));
         self.first_heads.insert(position, key_head(table.smallest_key()));
         self.numbers.insert(position, table.number());
@@ -197,7 +195,7 @@ impl Run {
     /// Removes and returns the table with this number.
     pub(crate) fn remove(&mut self, number: u64) -> Option<Arc<Table>> {
         let position = self.position_of_number(number)?;
-        self.id = NO_RUN_ID;
+        self.change_tables();
         self.heads.remove(position);
         self.first_heads.remove(position);
         self.numbers.remove(position);
@@ -208,6 +206,42 @@ impl Run {
         }
         self.range_deleting_count -= usize::from(removed.has_range_tombstones());
         Some(removed)
+    }
+
+    /// Forgets what is known of the set of tables.
+    fn change_tables(&mut self) {
+        self.id = NO_RUN_ID;
+        self.entries_before = OnceLock::new();
+        self.merged_seeks = Arc::default();
+    }
+
+    /// The number of entries in the tables before each table, and in all tables.
+    pub(crate) fn entries_before(&self) -> &Arc<[u64]> {
+        self.entries_before.get_or_init(|| {
+            let mut count = 0;
+            let counts = self.tables.iter().map(|table| {
+                count += table.summary().entry_count;
+                count
+            });
+            std::iter::once(0).chain(counts).collect()
+        })
+    }
+
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.entries_before().last().copied().unwrap_or_default()
+    }
+
+    /// About how many seeks have merged this run with others since its set of tables changed, or since a view with it was built.
+    pub(crate) fn merged_seeks(&self) -> u64 {
+        self.merged_seeks.load(atomic::Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_merged_seeks(&self, count: u64) {
+        self.merged_seeks.fetch_add(count, atomic::Ordering::Relaxed);
+    }
+
+    pub(crate) fn reset_merged_seeks(&self) {
+        self.merged_seeks.store(0, atomic::Ordering::Relaxed);
     }
 
     pub(crate) fn table_numbered(&self, number: u64) -> Option<&Arc<Table>> {

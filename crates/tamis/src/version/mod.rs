@@ -18,6 +18,7 @@ pub(crate) mod invariants;
 pub(crate) mod key_bounds;
 pub(crate) mod level;
 pub(crate) mod manifest;
+pub(crate) mod named_view;
 mod options_format;
 mod partition_finder;
 pub(crate) mod prefix;

@@ -6,7 +6,7 @@
 use super::tagged_record::{put_tagged, take_tagged};
 use crate::{
     coding::{Decoder, put_bytes, put_u32, put_varint},
-    options::{Compression, Filters, KeyspaceOptions, Layout, Policy, TableFilter},
+    options::{Compression, Filters, KeyspaceOptions, Layout, Policy, TableFilter, Views},
 };
 
 const MEMTABLE_BYTES: u64 = 1;
@@ -19,6 +19,10 @@ const SIZE_RATIO: u64 = 7;
 const LEVEL0_RUNS: u64 = 8;
 const FILTERS: u64 = 9;
 const LAYOUT: u64 = 10;
+const VIEWS: u64 = 11;
+
+/// Flag of an option that a program which does not know it may ignore.
+const MAY_BE_IGNORED: u8 = 1;
 
 /// Kinds of layouts. The leveled layout is the one of keyspaces without the option.
 const LAYOUT_TIERED: u8 = 1;
@@ -81,7 +85,24 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
         parameters.into_iter().for_each(|parameter| put_varint(&mut body, u64::from(parameter)));
         put_tagged(&mut list, LAYOUT, 0, &body);
     }
+    if let Some(kind) = views_number(options.views) {
+        put_tagged(&mut list, VIEWS, MAY_BE_IGNORED, &[kind]);
+    }
     put_bytes(target, &list);
+}
+
+/// `None` for the value of keyspaces without the option.
+const fn views_number(views: Views) -> Option<u8> {
+    match views {
+        Views::Auto => None,
+        Views::On => Some(1),
+        Views::Off => Some(2),
+    }
+}
+
+fn take_views(source: &mut Decoder<'_>) -> Option<Views> {
+    let number = source.take_u8()?;
+    [Views::On, Views::Off].into_iter().find(|&views| views_number(views) == Some(number))
 }
 
 fn put_filters(body: &mut Vec<u8>, filters: &Filters) {
@@ -117,6 +138,7 @@ pub(super) fn decode(source: &mut Decoder<'_>) -> Option<KeyspaceOptions> {
             KEY_COLUMN => options.key_column = take_bool(&mut body)?,
             SIZE_RATIO => options.size_ratio = u32::try_from(body.take_varint()?).ok()?,
             LAYOUT => options.layout = take_layout(&mut body)?,
+            VIEWS => options.views = take_views(&mut body)?,
             LEVEL0_RUNS => options.level0_runs = u32::try_from(body.take_varint()?).ok()?,
             _ if flags & 1 != 0 => continue,
             _ => return None,
@@ -133,7 +155,7 @@ pub(super) fn unknown_tag(source: &mut Decoder<'_>) -> Option<u64> {
     let mut list = Decoder::new(source.take_bytes()?);
     while !list.is_empty() {
         let (tag, flags, _) = take_tagged(&mut list)?;
-        if !(MEMTABLE_BYTES..=LAYOUT).contains(&tag) && flags & 1 == 0 {
+        if !(MEMTABLE_BYTES..=VIEWS).contains(&tag) && flags & 1 == 0 {
             return Some(tag);
         }
     }

@@ -8,6 +8,7 @@ use super::{
     handle::{FileHandle, Table},
     key_bounds::KeyBounds,
     level::{Level, Run},
+    named_view::NamedView,
 };
 use crate::{key::Sequence, options::KeyspaceOptions};
 
@@ -35,16 +36,8 @@ pub(crate) struct Partition {
     pub(crate) levels: Vec<Level>,
     /// A filter over all tables of the partition.
     pub(crate) filter: Option<Arc<FileHandle>>,
-    /// A sorted view over some of the runs (reserved).
-    pub(crate) view: Option<Arc<View>>,
-}
-
-/// A sorted view over a named set of runs. Reserved: this version of the program keeps views and does not read them.
-#[derive(Debug)]
-pub(crate) struct View {
-    pub(crate) file: Arc<FileHandle>,
-    /// The ids of the runs that it covers.
-    pub(crate) runs: Vec<u64>,
+    /// A sorted view over some of the runs.
+    pub(crate) view: Option<Arc<NamedView>>,
 }
 
 impl KeyspaceVersion {
@@ -146,6 +139,11 @@ impl Partition {
         self.levels.iter_mut().flat_map(Level::runs_mut)
     }
 
+    /// The run with this id.
+    pub(crate) fn run_with_id(&self, id: u64) -> Option<&Arc<Run>> {
+        self.runs().map(|(_, run)| run).find(|run| run.id() == id)
+    }
+
     /// Whether some table has range tombstones.
     #[inline]
     pub(crate) fn has_range_tombstones(&self) -> bool {
@@ -164,7 +162,7 @@ impl Partition {
 
     pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<FileHandle>> {
         let tables = self.tables().flat_map(|table| std::iter::once(table.file()).chain(table.filter()));
-        tables.chain(&self.filter).chain(self.view.iter().map(|view| &view.file))
+        tables.chain(&self.filter).chain(self.view.iter().map(|view| view.file()))
     }
 }
 

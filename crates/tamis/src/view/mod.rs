@@ -12,7 +12,7 @@
 //! ([`rebuild`]). The rows of the table in `tidy/src/ranks.rs` apply: a view knows tables and the interface of cursors, not levels,
 //! versions or merges.
 //!
-//! Stores do not use views yet.
+//! Scans use views by `cursor/view_source.rs`; `compaction/view_builder.rs` builds them.
 
 pub(crate) mod build;
 pub(crate) mod check;

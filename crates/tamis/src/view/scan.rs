@@ -25,12 +25,38 @@ use crate::{
 pub(crate) struct ViewScan<R: OrdinalRun> {
     cursor: ViewCursor<R>,
     snapshot: Sequence,
+    shows_tombstones: bool,
+}
+
+impl View {
+    /// Whether it is certain that there is no key from `lower` to `upper`, both included; if `is_live`, no key whose newest entry is a
+    /// put. Reads nothing; `false` also if only a key could decide.
+    pub(crate) fn denies_range(&self, lower: &[u8], upper: &[u8], is_live: bool) -> Result<bool> {
+        if lower > upper {
+            return Ok(true);
+        }
+        if let Located::Above(first) = self.locate(0, lower)?
+            && let Located::Above(end) = self.locate(first.page, upper)?
+        {
+            let is_empty = self.number_of(&first) == self.number_of(&end);
+            return Ok(is_empty || is_live && self.live_before(&first) == self.live_before(&end));
+        }
+        // The end of the range is a candidate: only a key could decide, or a filter.
+        let range = KeyRange::closed(lower, upper);
+        Ok(self.has_filter() && !self.may_contain_range(&RangeProbe::new(range, self.digester())))
+    }
 }
 
 impl<R: OrdinalRun> ViewScan<R> {
     /// A scan that is not valid.
     pub(crate) const fn new(cursor: ViewCursor<R>, snapshot: Sequence) -> Self {
-        Self { cursor, snapshot }
+        Self { cursor, snapshot, shows_tombstones: false }
+    }
+
+    /// Shows the deleted keys, too, by their newest tombstones: for a merge with older sources.
+    pub(crate) fn with_tombstones(mut self) -> Self {
+        self.shows_tombstones = true;
+        self
     }
 
     fn view(&self) -> &Arc<View> {
@@ -64,13 +90,13 @@ impl<R: OrdinalRun> ViewScan<R> {
     /// Moves to the visible entry of the current key and reads it, or to the next key.
     fn settle_key(&mut self) -> Result<bool> {
         if self.sees_newest() {
-            if self.cursor.stored_kind()? == Kind::Put {
+            if self.shows_tombstones || self.cursor.stored_kind()? == Kind::Put {
                 self.cursor.load()?;
                 return Ok(true);
             }
         } else if !self.cursor.seek_version(self.snapshot)? {
             return Ok(false);
-        } else if self.cursor.kind() == Kind::Put {
+        } else if self.shows_tombstones || self.cursor.kind() == Kind::Put {
             return Ok(true);
         }
         self.cursor.step_key()?;
@@ -172,19 +198,7 @@ impl<R: OrdinalRun> ViewScan<R> {
     /// Whether it is certain that no key from `lower` to `upper`, both included, is visible. Reads nothing; `false` also if only a
     /// key could decide.
     pub(crate) fn denies_range(&self, lower: &[u8], upper: &[u8]) -> Result<bool> {
-        if lower > upper {
-            return Ok(true);
-        }
-        let view = self.view();
-        if let Located::Above(first) = view.locate(self.cursor.place().page, lower)?
-            && let Located::Above(end) = view.locate(first.page, upper)?
-        {
-            let is_empty = view.number_of(&first) == view.number_of(&end);
-            return Ok(is_empty || self.sees_newest() && view.live_before(&first) == view.live_before(&end));
-        }
-        // The end of the range is a candidate: only a key could decide, or a filter.
-        let range = KeyRange::closed(lower, upper);
-        Ok(view.has_filter() && !view.may_contain_range(&RangeProbe::new(range, view.digester())))
+        self.view().denies_range(lower, upper, self.sees_newest() && !self.shows_tombstones)
     }
 
     /// The place of the first key within a lower bound, or behind an upper bound.

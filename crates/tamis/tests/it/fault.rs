@@ -62,7 +62,9 @@ impl EventListener for Listener {
         let mut failures = self.failures.lock().unwrap();
         match event {
             Event::JobFailed { job, error } => failures.push(format!("{job}: {error}")),
-            Event::FilterCorrupt { reason, .. } => failures.push(reason.clone()),
+            Event::FilterCorrupt { reason, .. } | Event::ViewFailed { reason, .. } => {
+                failures.push(reason.clone());
+            }
             _ => {}
         }
     }

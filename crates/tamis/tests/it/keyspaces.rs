@@ -185,6 +185,7 @@ fn options_stay_with_their_keyspace() {
         table_bytes: 3 << 20,
         compression: vec![Compression::None, Compression::Lz4, Compression::Zstd(7)],
         filters: Filters::bits_per_level([12.5, 8.0, 0.0]),
+        views: tamis::Views::On,
         key_column: true,
         size_ratio: 7,
         level0_runs: 3,

@@ -39,3 +39,4 @@ mod range_filters;
 mod refilter;
 mod repair;
 mod same_result;
+mod views;

@@ -10,7 +10,7 @@ use std::{
 
 use tamis::{
     Compression, Db, Durability, Filters, Keyspace, KeyspaceOptions, Layout, Options, Runtime, Scan,
-    Snapshot, WriteBatch,
+    Snapshot, Views, WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs, OsVfs, Vfs};
 
@@ -343,6 +343,7 @@ fn random_setup(random: &mut Random) -> Setup {
     keyspace.key_column = pick(&[0, 1]) == 1;
     keyspace.size_ratio = pick(&[2, 3, 10, 20]) as u32;
     keyspace.level0_runs = pick(&[1, 2, 4, 8]) as u32;
+    keyspace.views = [Views::Auto, Views::On, Views::Off][pick(&[0, 1, 1, 1, 2]) as usize];
     let mut layout = || match pick(&[0, 1, 2]) {
         0 => Layout::Leveled,
         1 => {
@@ -408,6 +409,13 @@ fn chosen_setups() -> Vec<Setup> {
         add(&|setup| setup.keyspace.layout = layout);
         add(&|setup| (setup.keyspace.level0_runs, setup.layouts) = (1, vec![layout, Layout::Leveled]));
     }
+    for views in [Views::On, Views::Off] {
+        add(&|setup| setup.keyspace.views = views);
+    }
+    add(&|setup| {
+        (setup.keyspace.views, setup.keyspace.layout) = (Views::On, Layout::tiered());
+        (setup.options.table_access, setup.options.deleted_range_keys) = (Access::Buffered, 1);
+    });
     for key_count in [1, 3] {
         add(&|setup| setup.options.deleted_range_keys = key_count);
     }

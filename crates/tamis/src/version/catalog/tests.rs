@@ -229,3 +229,22 @@ fn many_partitions_are_found_in_linear_steps() {
     let steps = steps::take(Step::FoundPartition);
     assert!(steps <= 12 * COUNT as usize, "{steps} steps to apply a flush");
 }
+
+#[test]
+fn a_view_goes_with_the_first_of_its_runs() {
+    let obsolete_files = Arc::default();
+    let table = |number: u64| add(place(0, number), summary(number, ("a", "c"), 100, (number, number)));
+    let catalog = catalog_of((1..=3).map(table).collect(), &obsolete_files);
+    let ids: Vec<u64> = catalog.keyspaces[&1].partitions[0].runs().map(|(_, run)| run.id()).collect();
+    let view = Some((9, ids[1..].to_vec()));
+    let set = Change::SetView { keyspace: 1, partition: 1, view };
+    let catalog = catalog.apply(&edit(vec![set]), &obsolete_files).unwrap().catalog;
+    let remove = |number| Change::RemoveTable { place: place(0, number), number };
+    let view_after = |number| {
+        let applied = catalog.apply(&edit(vec![remove(number)]), &obsolete_files).unwrap();
+        let names: Vec<_> = applied.obsolete.iter().map(|file| file.name().name()).collect();
+        (applied.catalog.keyspaces[&1].partitions[0].view.is_some(), names)
+    };
+    assert_eq!(view_after(3), (true, vec!["000003.table".to_owned()]), "the view does not cover this run");
+    assert_eq!(view_after(2), (false, vec!["000009.view".to_owned(), "000002.table".to_owned()]));
+}

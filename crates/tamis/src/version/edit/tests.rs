@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    options::{Compression, Filters, Layout},
+    options::{Compression, Filters, Layout, Views},
     version::test_support::{place, summary},
 };
 
@@ -13,6 +13,7 @@ fn options() -> KeyspaceOptions {
         table_bytes: 1 << 21,
         compression: vec![Compression::None, Compression::Lz4, Compression::Zstd(3)],
         filters: Filters::bits_per_level([10.0, 6.5, 0.0]),
+        views: Views::Auto,
         key_column: true,
         size_ratio: 4,
         level0_runs: 2,

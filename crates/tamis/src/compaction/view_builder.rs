@@ -1,0 +1,322 @@
+//! Builds, opens and removes sorted views in the background.
+//!
+//! One job runs at a time, and only when no other job is due. It yields to flushes while it builds, and gives up if the runs were
+//! replaced meanwhile. Reads never wait for it: they use a view once it is installed and open.
+//!
+//! 1. A view that turned out to be damaged, or that the options do not want, is removed by an edit.
+//! 2. A view that the manifest names is opened.
+//! 3. Otherwise [`super::view_plan`] decides whether another one is built.
+//!
+//! A keyspace is looked at when its version has changed, and once in [`LOOK`] for the seeks that its runs have counted.
+//!
+//! A failed build changes nothing. It is reported, and tried again after a time that doubles with each failure.
+
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tamis_vfs::Access;
+
+use super::{
+    plan::InProgress,
+    scheduler::Scheduler,
+    view_plan::{ViewPlan, pick},
+};
+use crate::{
+    cache::table::TableCache,
+    context::StoreContext,
+    cursor::run_tables::open_run,
+    error::{Error, Result},
+    events::Event,
+    file_name::FileName,
+    keyspace_state::KeyspaceState,
+    link::write_new,
+    options::Views,
+    version::{
+        edit::{Change, VersionEdit},
+        named_view::{NamedView, open_view},
+        version::Partition,
+    },
+    version_installer::VersionInstaller,
+    view::{
+        build::build_view,
+        reader::View,
+        rebuild::rebuild_view,
+        writer::{ViewOptions, ViewOwner},
+    },
+};
+
+/// The time between two looks at the seeks of all keyspaces.
+const LOOK: Duration = Duration::from_secs(1);
+/// The wait after a failed build.
+const RETRY: Duration = Duration::from_millis(500);
+/// The wait doubles with each failure, up to about an hour.
+const RETRY_DOUBLINGS_MAX: u32 = 13;
+/// Of tables that are not mapped, views are in memory: at most this share of the cache in addition to it.
+const MEMORY_SHARE: u64 = 4;
+
+/// See the head of this file.
+pub(super) struct ViewBuilder {
+    pub(super) context: Arc<StoreContext>,
+    pub(super) tables: Arc<TableCache>,
+    pub(super) installer: Arc<VersionInstaller>,
+    pub(super) scheduler: Arc<Scheduler>,
+    pub(super) schedule: Mutex<Schedule>,
+}
+
+/// The running job, the next look at all keyspaces, and partitions whose last job failed.
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    is_running: bool,
+    next_look: Duration,
+    /// By partition: the number of consecutive failures, and when the next job may begin.
+    failures: BTreeMap<u64, (u32, Duration)>,
+}
+
+/// A job. No other job of views runs until it is dropped.
+pub(super) struct ViewClaim {
+    builder: Arc<ViewBuilder>,
+    pub(super) keyspace: Arc<KeyspaceState>,
+    partition: u64,
+    step: ViewStep,
+}
+
+impl Drop for ViewClaim {
+    fn drop(&mut self) {
+        self.builder.schedule.lock().is_running = false;
+    }
+}
+
+enum ViewStep {
+    Remove(Arc<NamedView>),
+    Open(Arc<NamedView>),
+    Build(ViewPlan),
+}
+
+impl ViewBuilder {
+    /// Whether all keyspaces shall be looked at now.
+    pub(super) fn begin_look(&self, now: Duration) -> bool {
+        let mut schedule = self.schedule.lock();
+        let is_due = now >= schedule.next_look;
+        if is_due {
+            schedule.next_look = now + LOOK;
+        }
+        is_due
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.schedule.lock().is_running
+    }
+
+    /// Claims the next job of a keyspace, if one is due and none is running.
+    pub(super) fn claim(
+        self: &Arc<Self>,
+        keyspace: &Arc<KeyspaceState>,
+        in_progress: &InProgress,
+    ) -> Option<ViewClaim> {
+        let (partition, step) = self.due(keyspace, in_progress)?;
+        let mut schedule = self.schedule.lock();
+        if std::mem::replace(&mut schedule.is_running, true) {
+            return None;
+        }
+        Some(ViewClaim { builder: Arc::clone(self), keyspace: Arc::clone(keyspace), partition, step })
+    }
+
+    /// Whether a job of a keyspace is due.
+    pub(super) fn is_due(&self, keyspace: &KeyspaceState, in_progress: &InProgress) -> bool {
+        self.due(keyspace, in_progress).is_some()
+    }
+
+    fn due(&self, keyspace: &KeyspaceState, in_progress: &InProgress) -> Option<(u64, ViewStep)> {
+        let version = Arc::clone(&keyspace.read_state.load().version);
+        let views = version.options.views;
+        let now = self.context.runtime.clock.now();
+        let bytes_max = match self.context.options.table_access {
+            Access::Mapped => u64::MAX,
+            Access::Buffered | Access::Direct => self.context.options.cache_bytes / MEMORY_SHARE,
+        };
+        version.partitions.iter().find_map(|partition| {
+            let step = match &partition.view {
+                Some(view) if view.is_failed() || views == Views::Off => ViewStep::Remove(Arc::clone(view)),
+                Some(view) if view.needs_open() => ViewStep::Open(Arc::clone(view)),
+                _ => ViewStep::Build(pick(partition, views, in_progress, bytes_max)?),
+            };
+            let failure = self.schedule.lock().failures.get(&partition.id).copied();
+            failure.is_none_or(|(_, at)| at <= now).then_some((partition.id, step))
+        })
+    }
+
+    /// Runs a job; `between_pages` is called every few milliseconds. A failure is reported.
+    pub(super) fn run(&self, claim: &ViewClaim, between_pages: &dyn Fn()) {
+        let (keyspace, partition) = (&*claim.keyspace, claim.partition);
+        let done = match &claim.step {
+            ViewStep::Remove(view) => self.remove(keyspace, partition, view),
+            ViewStep::Open(view) => {
+                self.open(keyspace, view);
+                Ok(())
+            }
+            ViewStep::Build(plan) => self.build(keyspace, plan, between_pages),
+        };
+        let now = self.context.runtime.clock.now();
+        let mut schedule = self.schedule.lock();
+        let failure = schedule.failures.remove(&partition);
+        if done.is_err() {
+            let count = failure.map_or(0, |(count, _)| count);
+            let wait = RETRY * (1 << count.min(RETRY_DOUBLINGS_MAX));
+            schedule.failures.insert(partition, (count + 1, now + wait));
+        }
+    }
+
+    fn owner(&self, keyspace: &KeyspaceState, number: u64) -> ViewOwner {
+        let (database_id, _) = self.installer.versions.database();
+        ViewOwner { database_id, keyspace_id: keyspace.id.into(), number }
+    }
+
+    /// A view that can't be opened is never used; the next job removes it.
+    fn open(&self, keyspace: &KeyspaceState, view: &NamedView) {
+        let environment = self.tables.environment();
+        if let Err(error) = view.open(environment, self.owner(keyspace, view.number()))
+            && view.set_failed()
+        {
+            let path = FileName::View(view.number()).path(&self.context.folder);
+            environment.report_view(&path, error.to_string());
+        }
+    }
+
+    fn remove(&self, keyspace: &KeyspaceState, partition: u64, view: &NamedView) -> Result<()> {
+        let is_there = |partition: &Arc<Partition>| {
+            partition.view.as_ref().is_some_and(|current| current.number() == view.number())
+        };
+        if !current_partition(keyspace, partition).as_ref().is_some_and(is_there) {
+            return Ok(());
+        }
+        let mut edit = VersionEdit::default();
+        edit.push(Change::SetView { keyspace: keyspace.id.into(), partition, view: None });
+        self.installer.install_job(edit, &[]).map(drop)
+    }
+
+    fn build(&self, keyspace: &KeyspaceState, plan: &ViewPlan, between_pages: &dyn Fn()) -> Result<()> {
+        let number = self.installer.versions.new_file_number();
+        let is_stale = Cell::new(false);
+        let go_on = || {
+            between_pages();
+            is_stale.set(!has_runs(keyspace, plan) || self.scheduler.is_stopping().load(Ordering::SeqCst));
+            if is_stale.get() { Err(Error::Closed) } else { Ok(()) }
+        };
+        let built = self.write_and_install(keyspace, plan, number, &go_on);
+        if let Err(error) = &built
+            && !is_stale.get()
+        {
+            let path = FileName::View(number).path(&self.context.folder);
+            self.tables.environment().report_view(&path, error.to_string());
+            return built;
+        }
+        self.context.metrics.views_discarded.add(u64::from(is_stale.get()));
+        Ok(())
+    }
+
+    fn write_and_install(
+        &self,
+        keyspace: &KeyspaceState,
+        plan: &ViewPlan,
+        number: u64,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        let StoreContext { vfs, folder, metrics, .. } = &*self.context;
+        let (temporary, target) =
+            (FileName::Temporary(number).path(folder), FileName::View(number).path(folder));
+        let owner = self.owner(keyspace, number);
+        self.write(plan, owner, &temporary, go_on)?;
+        let discard = |path: &Path| {
+            // A file that can't be removed is deleted at the next open.
+            let _ = vfs.remove(path);
+        };
+        let renamed = vfs.rename(&temporary, &target).map_err(|error| Error::io("rename", &temporary, error));
+        renamed.inspect_err(|_| discard(&temporary))?;
+        let run_ids: Vec<u64> = plan.all_runs().map(|run| run.id()).collect();
+        let synced = vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error));
+        let opened = synced.and_then(|()| open_view(self.tables.environment(), owner, &run_ids));
+        let view = opened.and_then(|view| go_on().map(|()| view)).inspect_err(|_| discard(&target))?;
+        let mut edit = VersionEdit::default();
+        edit.push(Change::SetView {
+            keyspace: keyspace.id.into(),
+            partition: plan.partition,
+            view: Some((number, run_ids)),
+        });
+        if !self.installer.install_job(edit, &[FileName::View(number)])? {
+            return Ok(());
+        }
+        let bytes = view.file_bytes();
+        metrics.view_bytes_written.add(bytes);
+        if plan.old.is_some() {
+            metrics.views_rebuilt.add(1)
+        } else {
+            metrics.views_built.add(1)
+        }
+        self.report(keyspace, plan, &view, bytes);
+        self.begin_use(keyspace, plan, number, view);
+        Ok(())
+    }
+
+    /// Writes the view to a file, and syncs it.
+    fn write(
+        &self,
+        plan: &ViewPlan,
+        owner: ViewOwner,
+        path: &Path,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        let (_, digest_seed) = self.installer.versions.database();
+        let runs = plan.runs.iter().map(|run| Ok((run.id(), open_run(run, &self.tables)?)));
+        let runs = runs.collect::<Result<Vec<_>>>()?;
+        let old_runs = plan.old.iter().flat_map(|old| &old.runs);
+        let old_runs = old_runs.map(|run| open_run(run, &self.tables)).collect::<Result<Vec<_>>>()?.into();
+        write_new(&*self.context.vfs, path, |append| {
+            let sink = &mut |bytes: &[u8]| go_on().and_then(|()| append(bytes));
+            let Some(old) = &plan.old else {
+                let options = ViewOptions { digest_seed, owner, ..ViewOptions::default() };
+                return build_view(options, &runs, sink).map(drop);
+            };
+            rebuild_view(owner, &old.view, &old_runs, &runs, sink).map(drop)
+        })
+    }
+
+    /// Lets reads use an installed view. The seeks of its runs count from now on again.
+    fn begin_use(&self, keyspace: &KeyspaceState, plan: &ViewPlan, number: u64, view: Arc<View>) {
+        let Some(partition) = current_partition(keyspace, plan.partition) else { return };
+        if let Some(named) = partition.view.as_ref().filter(|named| named.number() == number) {
+            named.set_reader(view);
+        }
+        plan.runs.iter().for_each(|run| run.reset_merged_seeks());
+    }
+
+    fn report(&self, keyspace: &KeyspaceState, plan: &ViewPlan, view: &View, bytes: u64) {
+        self.context.report(&Event::ViewBuilt {
+            keyspace: keyspace.name.clone(),
+            file: view.path().to_path_buf(),
+            run_count: view.runs().len(),
+            entry_count: view.entry_count(),
+            bytes,
+            is_rebuilt: plan.old.is_some(),
+        });
+    }
+}
+
+fn current_partition(keyspace: &KeyspaceState, id: u64) -> Option<Arc<Partition>> {
+    let read_state = keyspace.read_state.load();
+    read_state.version.partitions.iter().find(|partition| partition.id == id).cloned()
+}
+
+/// Whether all runs of a plan are in the current version.
+fn has_runs(keyspace: &KeyspaceState, plan: &ViewPlan) -> bool {
+    let partition = current_partition(keyspace, plan.partition);
+    let has = |partition: &Arc<Partition>| {
+        plan.all_runs().all(|run| partition.run_with_id(run.id()).is_some()) && keyspace.check().is_ok()
+    };
+    partition.as_ref().is_some_and(has)
+}

@@ -1,0 +1,200 @@
+//! A sorted view as one source of a scan, in place of the runs that it covers.
+//!
+//! It returns at most one version of each key: the newest one that the snapshot sees. Older versions are hidden by it in every merge.
+//! Tombstones are left out, too, if no source of the scan is older than all covered runs. So both are passed without being read.
+//!
+//! A view that turns out to be damaged never fails a read: the source goes on as a merge of the covered runs, from the same place.
+
+use std::sync::Arc;
+
+use super::{
+    Cursor,
+    merge::MergeCursor,
+    run::RunCursor,
+    run_tables::{RunTables, ScanContext},
+};
+use crate::{
+    error::{Error, Result},
+    key::{Kind, Sequence},
+    slice::Slice,
+    view::{cursor::ViewCursor, reader::View, scan::ViewScan},
+};
+
+/// The view that a source reads.
+pub(crate) struct ViewInput {
+    pub(crate) scan: Arc<dyn ScanContext>,
+    pub(crate) view: Arc<View>,
+    /// Its number among the views of the scan.
+    pub(crate) view_index: usize,
+    /// The number of its first run in the scan; the others follow in the order of the view.
+    pub(crate) first_run: usize,
+    pub(crate) hides_tombstones: bool,
+    pub(crate) snapshot: Sequence,
+}
+
+/// See the head of this file, and [`super`] for the contract.
+pub(crate) struct ViewSource {
+    input: ViewInput,
+    reads: Reads,
+    /// The entry before the current move, from which a merge goes on.
+    last_key: Vec<u8>,
+    last_sequence: Sequence,
+}
+
+enum Reads {
+    View(ViewScan<RunTables>),
+    Merge(MergeCursor<RunCursor<RunTables>>),
+}
+
+impl ViewSource {
+    pub(crate) fn new(input: ViewInput) -> Self {
+        let tables = input.runs().collect();
+        let reads = match ViewCursor::new(&input.view, &tables) {
+            Ok(cursor) => {
+                let scan = ViewScan::new(cursor, input.snapshot);
+                Reads::View(if input.hides_tombstones { scan } else { scan.with_tombstones() })
+            }
+            Err(error) => input.merge_instead(&error),
+        };
+        Self { input, reads, last_key: Vec::new(), last_sequence: 0 }
+    }
+
+    /// Seeks in the view, or in the merge if the view is damaged.
+    fn seek_with(
+        &mut self,
+        in_view: impl FnOnce(&mut ViewScan<RunTables>) -> Result<()>,
+        in_merge: impl FnOnce(&mut MergeCursor<RunCursor<RunTables>>) -> Result<()>,
+    ) -> Result<()> {
+        if let Reads::View(scan) = &mut self.reads {
+            match in_view(scan) {
+                Err(error) if self.input.is_damage(&error) => self.reads = self.input.merge_instead(&error),
+                other => return other,
+            }
+        }
+        match &mut self.reads {
+            Reads::Merge(merge) => in_merge(merge),
+            Reads::View(_) => Ok(()),
+        }
+    }
+
+    fn save_position(&mut self) {
+        if let Reads::View(scan) = &self.reads {
+            self.last_key.clear();
+            self.last_key.extend_from_slice(scan.entry().key());
+            self.last_sequence = scan.entry().sequence();
+        }
+    }
+
+    fn step(&mut self, is_forward: bool) -> Result<()> {
+        if let Reads::Merge(merge) = &mut self.reads {
+            return if is_forward { merge.next() } else { merge.prev() };
+        }
+        self.save_position();
+        let key = std::mem::take(&mut self.last_key);
+        let sequence = self.last_sequence;
+        let moved = self.seek_with(
+            |scan| if is_forward { scan.next() } else { scan.prev() },
+            |merge| {
+                if !is_forward {
+                    return merge.seek_for_prev(&key, false);
+                }
+                merge.seek(&key, sequence)?;
+                let is_there = merge.is_valid() && merge.key() == key && merge.sequence() == sequence;
+                if is_there { merge.next() } else { Ok(()) }
+            },
+        );
+        self.last_key = key;
+        moved
+    }
+}
+
+impl ViewInput {
+    fn runs(&self) -> impl Iterator<Item = RunTables> {
+        let numbers = self.first_run..self.first_run + self.view.runs().len();
+        numbers.map(|run| RunTables::whole_run_of_scan(Arc::clone(&self.scan), run))
+    }
+
+    fn is_damage(&self, error: &Error) -> bool {
+        matches!(error, Error::Corruption(found) if found.file == self.view.path())
+    }
+
+    fn merge_instead(&self, error: &Error) -> Reads {
+        self.scan.record_damaged_view(self.view_index, error);
+        Reads::Merge(MergeCursor::new(self.runs().map(RunCursor::new).collect()))
+    }
+}
+
+/// Forwards a call to the cursor in use.
+macro_rules! either {
+    ($self:expr, $cursor:ident => $call:expr) => {
+        match &$self.reads {
+            Reads::View(scan) => {
+                let $cursor = scan.entry();
+                $call
+            }
+            Reads::Merge($cursor) => $call,
+        }
+    };
+}
+
+impl Cursor for ViewSource {
+    fn seek_first(&mut self) -> Result<()> {
+        self.seek_with(ViewScan::seek_first, Cursor::seek_first)
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.seek_with(ViewScan::seek_last, Cursor::seek_last)
+    }
+
+    fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+        let in_view = |scan: &mut ViewScan<RunTables>| {
+            scan.seek(key)?;
+            let is_newer = scan.is_valid() && scan.entry().sequence() > sequence && scan.entry().key() == key;
+            if is_newer { scan.next() } else { Ok(()) }
+        };
+        self.seek_with(in_view, |merge| merge.seek(key, sequence))
+    }
+
+    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+        self.seek_with(
+            |scan| scan.seek_for_prev(key, is_inclusive),
+            |merge| merge.seek_for_prev(key, is_inclusive),
+        )
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.step(true)
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.step(false)
+    }
+
+    fn is_only_version(&self) -> bool {
+        matches!(self.reads, Reads::View(_))
+    }
+
+    fn is_valid(&self) -> bool {
+        either!(self, cursor => cursor.is_valid())
+    }
+
+    fn key(&self) -> &[u8] {
+        either!(self, cursor => cursor.key())
+    }
+
+    fn sequence(&self) -> Sequence {
+        either!(self, cursor => cursor.sequence())
+    }
+
+    fn kind(&self) -> Kind {
+        either!(self, cursor => cursor.kind())
+    }
+
+    fn value(&self) -> &[u8] {
+        either!(self, cursor => cursor.value())
+    }
+
+    fn value_slice(&self) -> Slice {
+        either!(self, cursor => cursor.value_slice())
+    }
+}

@@ -1,0 +1,420 @@
+//! Sorted views in a store: what scans cost with them, when they are built, and that damage and failures change no result.
+
+use std::{
+    io::ErrorKind,
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use tamis::{
+    Db, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Layout, Options, Runtime, Snapshot,
+    ViewStatistics, Views,
+};
+use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule, Vfs};
+
+use crate::support::{FOLDER, Random, inline_options, small_keyspace};
+
+/// Counts the events of views.
+#[derive(Debug, Default)]
+struct Listener {
+    built: Mutex<Vec<(usize, bool)>>,
+    failed: Mutex<Vec<String>>,
+}
+
+impl EventListener for Listener {
+    fn on_event(&self, event: &Event) {
+        match event {
+            Event::ViewBuilt { run_count, is_rebuilt, .. } => {
+                self.built.lock().unwrap().push((*run_count, *is_rebuilt));
+            }
+            Event::ViewFailed { reason, .. } => self.failed.lock().unwrap().push(reason.clone()),
+            _ => {}
+        }
+    }
+}
+
+/// A store in memory with one keyspace whose runs are merged by calls only.
+struct Store {
+    vfs: Arc<dyn Vfs>,
+    options: Options,
+    keyspace: KeyspaceOptions,
+    listener: Arc<Listener>,
+}
+
+impl Store {
+    fn new(views: Views) -> Self {
+        let keyspace = KeyspaceOptions {
+            memtable_bytes: 64 << 20,
+            level0_runs: 64,
+            filters: Filters::bits(10.0),
+            views,
+            ..KeyspaceOptions::default()
+        };
+        let listener = Arc::new(Listener::default());
+        let options = Options {
+            cache_bytes: 64 << 20,
+            table_access: Access::Buffered,
+            listener: Some(Arc::clone(&listener) as Arc<dyn EventListener>),
+            ..inline_options()
+        };
+        Self { vfs: Arc::new(MemVfs::new()), options, keyspace, listener }
+    }
+
+    fn open(&self) -> (Db, Keyspace) {
+        let runtime = Runtime::deterministic(7);
+        let db = Db::open_on(Arc::clone(&self.vfs), FOLDER, self.options.clone(), runtime).unwrap();
+        let keyspace = db.get_or_create_keyspace("k", self.keyspace.clone()).unwrap();
+        (db, keyspace)
+    }
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key/{number:08}").into_bytes()
+}
+
+fn value(number: u64, version: u64) -> Vec<u8> {
+    format!("{number}/{version}/{}", "x".repeat(60)).into_bytes()
+}
+
+/// Keys `0, 2, 4, ...` in `run_count` runs that all span the whole range.
+fn fill(db: &Db, keyspace: &Keyspace, count: u64, run_count: u64) {
+    for run in 0..run_count {
+        for number in (run..count).step_by(run_count as usize) {
+            keyspace.put(key(2 * number), value(2 * number, 0)).unwrap();
+        }
+        db.flush().unwrap();
+    }
+}
+
+fn views_of(db: &Db) -> ViewStatistics {
+    db.statistics().keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap().views
+}
+
+fn blocks_touched(db: &Db) -> u64 {
+    let statistics = db.statistics();
+    statistics.blocks_read + statistics.cache_hits
+}
+
+fn all(keyspace: &Keyspace) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let entries = keyspace.range::<&[u8]>(..).map(|entry| entry.unwrap());
+    entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+}
+
+fn all_backward(keyspace: &Keyspace) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let entries = keyspace.range::<&[u8]>(..).rev().map(|entry| entry.unwrap());
+    let mut found: Vec<_> = entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+    found.reverse();
+    found
+}
+
+#[test]
+fn a_seek_over_eight_runs_reads_about_one_block() {
+    let store = Store::new(Views::On);
+    let (db, keyspace) = store.open();
+    fill(&db, &keyspace, 16_000, 8);
+    assert_eq!((views_of(&db).open_count, views_of(&db).run_count), (1, 8));
+    let mut random = Random(1);
+    for is_backward in [false, true] {
+        let before = blocks_touched(&db);
+        for _ in 0..500 {
+            let sought = random.below(32_000);
+            let mut scan = keyspace.range::<&[u8]>(..);
+            if is_backward {
+                scan.seek_for_prev(key(sought)).unwrap();
+                assert!(scan.move_prev().unwrap());
+                assert_eq!(scan.key(), key(sought / 2 * 2));
+            } else {
+                scan.seek(key(sought)).unwrap();
+                assert_eq!(scan.move_next().unwrap(), sought <= 31_998);
+            }
+        }
+        let blocks = blocks_touched(&db) - before;
+        assert!(blocks <= 650, "{blocks} blocks for 500 seeks, backward: {is_backward}");
+    }
+}
+
+#[test]
+fn a_scan_over_old_versions_and_tombstones_reads_none_of_them() {
+    let blocks = |views| {
+        let store = Store::new(views);
+        let (db, keyspace) = store.open();
+        let even = |number: u64| key(2 * number);
+        for version in 0..8 {
+            // The newest version of a key is in the last run that has it; half of the keys are deleted there.
+            for number in 0..4_000 {
+                match version {
+                    7 if number % 2 == 0 => keyspace.delete(even(number)).unwrap(),
+                    _ => keyspace.put(even(number), value(number, version)).unwrap(),
+                }
+            }
+            db.flush().unwrap();
+        }
+        let before = blocks_touched(&db);
+        assert_eq!(all(&keyspace).len(), 2_000);
+        assert_eq!(all_backward(&keyspace).len(), 2_000);
+        blocks_touched(&db) - before
+    };
+    let (with, without) = (blocks(Views::On), blocks(Views::Off));
+    assert!(5 * with < without, "{with} blocks with a view, {without} without");
+}
+
+#[test]
+fn closed_ranges_without_keys_read_few_blocks() {
+    let mut store = Store::new(Views::On);
+    store.keyspace.filters = Filters::none();
+    let (db, keyspace) = store.open();
+    let mut random = Random(2);
+    for _ in 0..8 {
+        for number in 0..2_000 {
+            keyspace.put(random.next().to_be_bytes(), value(number, 0)).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    let before = blocks_touched(&db);
+    for _ in 0..2_000 {
+        let lower = random.next();
+        assert_eq!(keyspace.range(lower.to_be_bytes()..(lower | 0xFFFF_FFFF).to_be_bytes()).count(), 0);
+    }
+    let blocks = blocks_touched(&db) - before;
+    assert!(blocks <= 260, "{blocks} blocks for 2,000 empty ranges");
+}
+
+#[test]
+fn runs_that_the_view_does_not_cover_are_merged_with_it() {
+    let store = Store::new(Views::On);
+    let (db, keyspace) = store.open();
+    fill(&db, &keyspace, 3_000, 4);
+    let snapshot = db.snapshot();
+    let expected_before = all(&keyspace);
+    // In the memtable, then in a run that joins the view.
+    for number in 0..600 {
+        match number % 3 {
+            0 => keyspace.delete(key(2 * number)).unwrap(),
+            1 => keyspace.put(key(2 * number), value(number, 1)).unwrap(),
+            _ => keyspace.put(key(2 * number + 1), value(number, 1)).unwrap(),
+        }
+    }
+    keyspace.delete_range(key(2_000)..key(2_100)).unwrap();
+    let expected = all(&keyspace);
+    assert_eq!(expected.len(), 3_000 - 200 + 200 - 50);
+    assert_eq!(all_backward(&keyspace), expected);
+    db.flush().unwrap();
+    assert_eq!((views_of(&db).run_count, db.statistics().views_rebuilt), (5, 4 - 2 + 1));
+    assert_eq!((all(&keyspace), all_backward(&keyspace)), (expected.clone(), expected));
+    let at_snapshot = |snapshot: &Snapshot| -> Vec<_> {
+        let entries = snapshot.range::<&[u8]>(&keyspace, ..).map(|entry| entry.unwrap());
+        entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+    };
+    assert_eq!(at_snapshot(&snapshot), expected_before, "a snapshot older than a run of the view");
+    let events = store.listener.built.lock().unwrap().clone();
+    assert_eq!(events, [(2, false), (3, true), (4, true), (5, true)]);
+}
+
+#[test]
+fn a_reopened_store_uses_the_view_of_the_one_before() {
+    for layout in [Layout::Leveled, Layout::tiered()] {
+        let mut store = Store::new(Views::On);
+        store.keyspace.layout = layout;
+        if layout != Layout::Leveled {
+            store.keyspace.layout =
+                Layout::Tiered { runs_per_level: 16, space_amplification_percent: 10_000 };
+        }
+        let (db, keyspace) = store.open();
+        fill(&db, &keyspace, 4_000, 6);
+        let expected = all(&keyspace);
+        db.close().unwrap();
+        let (db, keyspace) = store.open();
+        assert_eq!((views_of(&db).open_count, views_of(&db).run_count), (1, 6));
+        assert_eq!((db.statistics().views_built, db.statistics().views_discarded), (0, 0));
+        assert_eq!(all(&keyspace), expected);
+        assert!(db.verify().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn compactions_make_a_view_obsolete_and_its_file_is_deleted() {
+    let store = Store::new(Views::On);
+    let (db, keyspace) = store.open();
+    fill(&db, &keyspace, 2_000, 4);
+    let expected = all(&keyspace);
+    assert_eq!(view_files(&*store.vfs).len(), 1);
+    let mut old = keyspace.range::<&[u8]>(..);
+    assert!(old.move_next().unwrap());
+    db.compact_range(&keyspace, (std::ops::Bound::Unbounded::<Vec<u8>>, std::ops::Bound::Unbounded)).unwrap();
+    assert_eq!(views_of(&db).count, 0, "one run needs no view");
+    assert_eq!(all(&keyspace), expected);
+    let mut count = 1;
+    while old.move_next().unwrap() {
+        count += 1;
+    }
+    assert_eq!(count, expected.len(), "a scan keeps the view that it uses");
+    drop(old);
+    db.close().unwrap();
+    assert_eq!(view_files(&*store.vfs), [] as [String; 0]);
+}
+
+fn view_files(vfs: &dyn Vfs) -> Vec<String> {
+    let entries = vfs.list(Path::new(FOLDER)).unwrap();
+    entries.into_iter().map(|entry| entry.name).filter(|name| name.ends_with(".view")).collect()
+}
+
+#[test]
+fn views_are_built_automatically_once_seeks_have_paid_for_them() {
+    let store = Store::new(Views::Auto);
+    let (db, keyspace) = store.open();
+    fill(&db, &keyspace, 4_000, 4);
+    let next_flush = || {
+        keyspace.put(key(1), value(1, 1)).unwrap();
+        db.flush().unwrap();
+    };
+    next_flush();
+    assert_eq!(views_of(&db).count, 0, "no scan has merged the runs");
+    let mut random = Random(3);
+    for _ in 0..40_000 {
+        let mut scan = keyspace.range::<&[u8]>(..);
+        scan.seek(key(random.below(8_000))).unwrap();
+    }
+    next_flush();
+    assert_eq!((views_of(&db).count, views_of(&db).run_count), (1, 4), "small runs have cost no seeks");
+    assert_eq!(all(&keyspace).len(), 4_001);
+}
+
+#[test]
+fn views_that_are_off_are_removed() {
+    let mut store = Store::new(Views::Off);
+    let (db, keyspace) = store.open();
+    fill(&db, &keyspace, 1_000, 4);
+    assert_eq!((views_of(&db).count, db.statistics().views_built), (0, 0));
+    db.close().unwrap();
+    store.keyspace.views = Views::On;
+    let (db, keyspace) = store.open();
+    fill(&db, &keyspace, 1_000, 1);
+    assert_eq!(views_of(&db).count, 0, "an existing keyspace keeps its options");
+}
+
+#[test]
+fn every_flipped_byte_of_a_view_is_found_and_the_view_is_built_again() {
+    let memory = MemVfs::new();
+    let store = Store { vfs: Arc::new(memory.clone()), ..Store::new(Views::On) };
+    let (db, keyspace) = store.open();
+    fill(&db, &keyspace, 600, 3);
+    let expected = all(&keyspace);
+    db.close().unwrap();
+    let [name] = &view_files(&memory)[..] else { panic!("one view") };
+    let path = Path::new(FOLDER).join(name);
+    let bytes = memory.read(&path).unwrap();
+    // Zero bytes up to the alignment of the file are not checked.
+    for offset in (0..bytes.len()).step_by(1 + bytes.len() / 250) {
+        let copied = MemVfs::new();
+        copied.create_dir_all(Path::new(FOLDER)).unwrap();
+        for entry in memory.list(Path::new(FOLDER)).unwrap() {
+            let source = Path::new(FOLDER).join(&entry.name);
+            let mut content = memory.read(&source).unwrap();
+            if source == path {
+                content[offset] ^= 0x10;
+            }
+            copied.create(&source).unwrap().append(&content).unwrap();
+        }
+        let listener = Arc::new(Listener::default());
+        let store = Store {
+            vfs: Arc::new(copied),
+            options: Options {
+                listener: Some(Arc::clone(&listener) as Arc<dyn EventListener>),
+                ..store.options.clone()
+            },
+            keyspace: store.keyspace.clone(),
+            listener: Arc::clone(&listener),
+        };
+        let (db, keyspace) = store.open();
+        assert_eq!((all(&keyspace), all_backward(&keyspace)), (expected.clone(), expected.clone()));
+        let failed = listener.failed.lock().unwrap().len();
+        assert_eq!(listener.built.lock().unwrap().len(), failed, "offset {offset}");
+        assert_eq!((views_of(&db).open_count, views_of(&db).run_count), (1, 3), "offset {offset}");
+        assert!(db.verify().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_while_a_view_is_written_changes_nothing() {
+    let memory = MemVfs::new();
+    let faults = FaultVfs::new(Arc::new(memory.clone()));
+    let store = Store { vfs: Arc::new(faults.clone()), ..Store::new(Views::On) };
+    let (db, keyspace) = store.open();
+    faults.add_rule(Rule::error(ErrorKind::Other).on(&[OperationKind::Rename]).path(".view").times(u64::MAX));
+    fill(&db, &keyspace, 500, 3);
+    assert_eq!(views_of(&db).count, 0);
+    let failed = || store.listener.failed.lock().unwrap().len();
+    assert!(failed() > 0);
+    let expected = all(&keyspace);
+    drop((db, keyspace));
+    faults.clear_rules();
+    // The first file with this ending becomes CURRENT.
+    let full = Rule::error(ErrorKind::StorageFull).on(&[OperationKind::Append]).path(".tmp").nth(2);
+    let rule = faults.add_rule(full);
+    let failed_before = failed();
+    let (db, keyspace) = store.open();
+    assert_eq!((faults.hit_count(rule), failed() - failed_before), (1, 1));
+    assert_eq!((views_of(&db).count, all(&keyspace).len()), (0, 500));
+    let left = memory.list(Path::new(FOLDER)).unwrap();
+    assert!(left.iter().all(|entry| !entry.name.ends_with(".tmp")), "{left:?}");
+    keyspace.put(key(0), value(0, 0)).unwrap();
+    drop((db, keyspace));
+    let (db, keyspace) = store.open();
+    assert_eq!(views_of(&db).count, 1);
+    assert_eq!(all(&keyspace), expected);
+}
+
+#[test]
+fn a_checkpoint_has_the_views() {
+    let store = Store::new(Views::On);
+    let (db, keyspace) = store.open();
+    fill(&db, &keyspace, 1_000, 4);
+    let expected = all(&keyspace);
+    db.checkpoint("/copy").unwrap();
+    let copy = Db::open_on(Arc::clone(&store.vfs), "/copy", store.options.clone(), Runtime::deterministic(8));
+    let copy = copy.unwrap();
+    assert_eq!((views_of(&copy).open_count, copy.statistics().views_built), (1, 0));
+    assert_eq!(all(&copy.keyspace("k").unwrap()), expected);
+}
+
+/// Writers, scans and compactions on threads, with views built in between.
+#[test]
+fn scans_are_right_while_views_are_built() {
+    let mut store = Store::new(Views::On);
+    store.keyspace = KeyspaceOptions { views: Views::On, ..small_keyspace() };
+    store.options.workers = 2;
+    let runtime = Runtime { seed: 3, ..Runtime::system() };
+    let db = Db::open_on(Arc::clone(&store.vfs), FOLDER, store.options.clone(), runtime).unwrap();
+    let keyspace = db.get_or_create_keyspace("k", store.keyspace.clone()).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..2_u64 {
+            let keyspace = &keyspace;
+            scope.spawn(move || {
+                for round in 0..10 {
+                    for number in 0..1_500 {
+                        keyspace.put(key(2 * number + thread), value(number, round)).unwrap();
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            let mut random = Random(9);
+            for _ in 0..300 {
+                let snapshot = db.snapshot();
+                let from = key(random.below(3_000));
+                let forward: Vec<_> =
+                    snapshot.range(&keyspace, from.clone()..).take(50).map(Result::unwrap).collect();
+                let last = forward.last().map_or(from.clone(), |(key, _)| key.to_vec());
+                let mut backward: Vec<_> =
+                    snapshot.range(&keyspace, from..=last).rev().map(Result::unwrap).collect();
+                backward.reverse();
+                assert_eq!(forward, backward);
+            }
+        });
+    });
+    db.wait_for_compactions().unwrap();
+    let expected: Vec<_> = (0..3_000).map(|number| (key(number), value(number / 2, 9))).collect();
+    assert_eq!(all(&keyspace), expected);
+    assert!(db.statistics().views_built > 0);
+    assert!(db.verify().unwrap().is_sound());
+}
