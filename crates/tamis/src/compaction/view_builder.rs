@@ -203,12 +203,12 @@ impl ViewBuilder {
     fn build(&self, keyspace: &KeyspaceState, plan: &ViewPlan, between_pages: &dyn Fn()) -> Result<()> {
         let number = self.installer.versions.new_file_number();
         let is_stale = Cell::new(false);
-        let go_on = || {
+        let check = || {
             between_pages();
             is_stale.set(!has_runs(keyspace, plan) || self.scheduler.is_stopping().load(Ordering::SeqCst));
             if is_stale.get() { Err(Error::Closed) } else { Ok(()) }
         };
-        let built = self.write_and_install(keyspace, plan, number, &go_on);
+        let built = self.write_and_install(keyspace, plan, number, &check);
         if let Err(error) = &built
             && !is_stale.get()
         {
@@ -225,13 +225,13 @@ impl ViewBuilder {
         keyspace: &KeyspaceState,
         plan: &ViewPlan,
         number: u64,
-        go_on: &dyn Fn() -> Result<()>,
+        check: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
         let StoreContext { vfs, folder, metrics, .. } = &*self.context;
         let (temporary, target) =
             (FileName::Temporary(number).path(folder), FileName::View(number).path(folder));
         let owner = self.owner(keyspace, number);
-        self.write(plan, owner, &temporary, go_on)?;
+        self.write(plan, owner, &temporary, check)?;
         let discard = |path: &Path| {
             // A file that can't be removed is deleted at the next open.
             let _ = vfs.remove(path);
@@ -241,7 +241,7 @@ impl ViewBuilder {
         let run_ids: Vec<u64> = plan.all_runs().map(|run| run.id()).collect();
         let synced = vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error));
         let opened = synced.and_then(|()| open_view(self.tables.environment(), owner, &run_ids));
-        let view = opened.and_then(|view| go_on().map(|()| view)).inspect_err(|_| discard(&target))?;
+        let view = opened.and_then(|view| check().map(|()| view)).inspect_err(|_| discard(&target))?;
         let mut edit = VersionEdit::default();
         edit.push(Change::SetView {
             keyspace: keyspace.id.into(),
@@ -269,7 +269,7 @@ impl ViewBuilder {
         plan: &ViewPlan,
         owner: ViewOwner,
         path: &Path,
-        go_on: &dyn Fn() -> Result<()>,
+        check: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
         let (_, digest_seed) = self.installer.versions.database();
         let runs = plan.runs.iter().map(|run| Ok((run.id(), open_run(run, &self.tables)?)));
@@ -277,7 +277,7 @@ impl ViewBuilder {
         let old_runs = plan.old.iter().flat_map(|old| &old.runs);
         let old_runs = old_runs.map(|run| open_run(run, &self.tables)).collect::<Result<Vec<_>>>()?.into();
         write_new(&*self.context.vfs, path, |append| {
-            let sink = &mut |bytes: &[u8]| go_on().and_then(|()| append(bytes));
+            let sink = &mut |bytes: &[u8]| check().and_then(|()| append(bytes));
             let Some(old) = &plan.old else {
                 let options = ViewOptions { digest_seed, owner, ..ViewOptions::default() };
                 return build_view(options, &runs, sink).map(drop);

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// What a seek saves for each run that it does not merge: a search in the run's index and filter, a block, and comparisons.
+/// The time that a seek saves for each run that it does not merge: a search in the run's index and filter, a block, and comparisons.
 const SEEK_NANOSECONDS: f64 = 200.0;
 /// Every view: a file, its sync and that of the manifest.
 const FILE_NANOSECONDS: f64 = 10_000_000.0;

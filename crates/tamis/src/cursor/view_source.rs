@@ -3,7 +3,7 @@
 //! It returns at most one version of each key: the newest one that the snapshot sees. Older versions are hidden by it in every merge.
 //! Tombstones are left out, too, if no source of the scan is older than all covered runs. So both are passed without being read.
 //!
-//! A view that turns out to be damaged never fails a read: the source goes on as a merge of the covered runs, from the same place.
+//! A view that turns out to be damaged never fails a read: the source continues as a merge of the covered runs, from the same place.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(crate) struct ViewInput {
 pub(crate) struct ViewSource {
     input: ViewInput,
     reads: Reads,
-    /// The entry before the current move, from which a merge goes on.
+    /// The entry before the current move, from which a merge continues.
     last_key: Vec<u8>,
     last_sequence: Sequence,
 }

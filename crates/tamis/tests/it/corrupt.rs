@@ -487,6 +487,9 @@ fn a_file_that_was_cut_is_an_error_or_a_shorter_history() {
                 assert_eq!(outcome, if is_whole { Outcome::Right } else { Outcome::Truncated });
             } else if name.ends_with(".filter") {
                 assert_eq!(outcome, Outcome::Verified);
+            } else if name.ends_with(".view") {
+                // The open replaces it.
+                assert_eq!(outcome, Outcome::Right);
             } else {
                 assert_eq!(outcome, Outcome::Refused);
             }
@@ -509,6 +512,8 @@ fn bytes_behind_the_end_of_a_file_are_an_error_or_left_out() {
                 }
                 // Zero bytes are space that a killed writer had preallocated; otherwise the next segment contains the end of this one.
                 Some((_, "log")) => Outcome::Right,
+                // The open replaces it.
+                Some((_, "view")) => Outcome::Right,
                 Some((_, "manifest")) => Outcome::Truncated,
                 Some((_, "filter")) => Outcome::Verified,
                 _ => Outcome::Refused,
@@ -536,7 +541,8 @@ fn a_missing_file_is_an_error_that_names_it() {
                 continue;
             }
             let outcome = check(&files, &states, name, Access::Mapped);
-            let expected = if name == sample.last_log() { Outcome::Right } else { Outcome::Refused };
+            let is_replaceable = name == sample.last_log() || name.ends_with(".view");
+            let expected = if is_replaceable { Outcome::Right } else { Outcome::Refused };
             assert_eq!(outcome, expected);
         }
     }
@@ -639,7 +645,7 @@ fn check_formats(sample: &Sample, is_older: bool) {
         let mut files = sample.files.clone();
         let changed = files.get_mut(name).unwrap();
         let known = match name.rsplit_once('.') {
-            None | Some((_, "filter")) => 1,
+            None | Some((_, "filter" | "view")) => 1,
             Some((_, "manifest")) => 4,
             // Tables built outside of a store have version 2.
             _ => 2,
@@ -653,6 +659,12 @@ fn check_formats(sample: &Sample, is_older: bool) {
             assert!(!check_reads(&db, sample.state(), name));
             let faults = db.verify().unwrap().faults;
             assert!(faults.len() == 1 && faults[0].what.contains("newer program"), "{faults:?}");
+            continue;
+        }
+        if name.ends_with(".view") {
+            let db = open(&folder_of(&files), Access::Mapped).unwrap();
+            assert!(!check_reads(&db, sample.state(), name));
+            assert!(db.verify().unwrap().is_sound(), "the open replaces it");
             continue;
         }
         let error = match open(&folder_of(&files), Access::Mapped) {

@@ -372,8 +372,9 @@ impl World {
         let statistics = db.statistics();
         let levels = statistics.keyspaces.iter().flat_map(|keyspace| &keyspace.levels);
         let tables: usize = levels.map(|level| level.table_count).sum();
-        let counted = (count(".table"), count(".manifest"), count(".log"), names.len());
-        assert_eq!(counted, (tables, 1, 1, tables + 4), "left in the folder: {names:?}");
+        let views: usize = statistics.keyspaces.iter().map(|keyspace| keyspace.views.count).sum();
+        let counted = (count(".table"), count(".view"), count(".manifest"), count(".log"), names.len());
+        assert_eq!(counted, (tables, views, 1, 1, tables + views + 4), "left in the folder: {names:?}");
     }
 }
 

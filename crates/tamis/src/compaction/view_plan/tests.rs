@@ -71,7 +71,7 @@ fn a_view_that_is_larger_than_its_memory_is_not_built() {
     assert!(pick(bytes).is_some() && pick(bytes - 1).is_none());
 }
 
-/// Only the job that opens views may go on from one; a plan that ignored it would build a second one.
+/// A plan that ignored the view would build a second one.
 #[test]
 fn nothing_is_built_while_the_view_of_a_partition_is_not_open() {
     let (catalog, partition) = partition_of(&[1_000, 1_000]);
