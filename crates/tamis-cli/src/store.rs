@@ -109,6 +109,7 @@ impl FileKind {
             "*.log" => "write-ahead log",
             "*.table" => "sorted entries, with index and filters",
             "*.filter" => "filters that replace those of tables",
+            "*.view" => "sorted views: the order of the entries of several runs",
             "*.manifest" => "log of version edits: the live tables",
             "*.obsolete" => "obsolete files, to be deleted",
             "CURRENT" => "name of the current manifest",

@@ -79,6 +79,7 @@ fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {
         "layout": keyspace.layout.to_string(),
         "memtable_bytes": keyspace.memtable_bytes,
         "immutable_memtables": keyspace.immutable_memtable_count,
+        "views": keyspace.views.count,
         "levels": keyspace.levels.iter().enumerate().map(level).collect::<Vec<_>>(),
         "sampled_queries": sampled_kinds(&keyspace.sample)
             .into_iter()

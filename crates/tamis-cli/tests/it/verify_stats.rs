@@ -56,6 +56,7 @@ fn stats_list_levels_and_files() {
     folder.ok(&["compact", "store"]);
     let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
     assert!(report["keyspaces"][0]["levels"][0]["range_tombstones"].is_u64(), "{report}");
+    assert_eq!(report["keyspaces"][0]["views"], 0);
     assert!(report["files"].as_array().unwrap().iter().any(|file| file["kind"] == "CURRENT"));
 }
 
