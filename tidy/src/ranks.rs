@@ -48,6 +48,7 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
         &["tamis-workload"],
     ),
     ("tamis-bench-compare", &["tamis", "tamis-workload"], &["tamis-workload"]),
+    ("tamis-slatedb", &["tamis-filter"], &["tamis-workload"]),
     ("tidy", &[], &[]),
 ];
 

@@ -1,0 +1,204 @@
+//! Databases with filters give the answers of a reader that reads every table, on every store.
+
+use std::ops::{Bound, RangeBounds as _};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use slatedb::config::{MergeOptions, PutOptions, ScanOptions, Settings, Ttl};
+use slatedb::object_store::{ObjectStore, memory::InMemory};
+use slatedb::{DbReader, IterationOrder};
+
+use crate::support::{
+    collect, designs, eager_compaction, fill_tables, flush, folder_store, hostile_key, hostile_range, open,
+    open_reader, policies, s3_store, settings,
+};
+
+#[derive(Debug, Clone)]
+enum Operation {
+    Put(Vec<u8>, Ttl),
+    Merge(Vec<u8>, Ttl),
+    Delete(Vec<u8>),
+    Flush,
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    // Expired long ago, or in the far future: the time of a read decides nothing.
+    let ttl = prop_oneof![
+        4 => Just(Ttl::NoExpiry),
+        1 => Just(Ttl::ExpireAtMillis(1)),
+        1 => Just(Ttl::ExpireAtMillis(i64::MAX / 2)),
+    ];
+    prop_oneof![
+        8 => (hostile_key(), ttl.clone()).prop_map(|(key, ttl)| Operation::Put(key, ttl)),
+        3 => (hostile_key(), ttl).prop_map(|(key, ttl)| Operation::Merge(key, ttl)),
+        3 => hostile_key().prop_map(Operation::Delete),
+        1 => Just(Operation::Flush),
+    ]
+}
+
+#[derive(Debug, Clone)]
+struct Scenario {
+    operations: Vec<Operation>,
+    is_compacted: bool,
+    keys: Vec<Vec<u8>>,
+    ranges: Vec<(Bound<Vec<u8>>, Bound<Vec<u8>>)>,
+}
+
+fn scenario() -> impl Strategy<Value = Scenario> {
+    let operations = prop::collection::vec(operation(), 1..120);
+    let keys = prop::collection::vec(hostile_key(), 20);
+    let ranges = prop::collection::vec(hostile_range(), 20);
+    (operations, any::<bool>(), keys, ranges).prop_map(|(operations, is_compacted, keys, ranges)| Scenario {
+        operations,
+        is_compacted,
+        keys,
+        ranges,
+    })
+}
+
+async fn run(scenario: &Scenario, design: &str, store: &Arc<dyn ObjectStore>) {
+    let policies = policies(design);
+    let compactor_options = scenario.is_compacted.then(eager_compaction);
+    let db = open(&policies, store, Settings { compactor_options, ..settings() }).await;
+    for (number, operation) in scenario.operations.iter().enumerate() {
+        let text = format!("({number})");
+        let written = match operation {
+            Operation::Put(key, ttl) => {
+                let options = PutOptions { ttl: ttl.clone() };
+                db.put_with_options(key, text, &options, &Default::default()).await.map(|_| ())
+            }
+            Operation::Merge(key, ttl) => {
+                let options = MergeOptions { ttl: ttl.clone() };
+                db.merge_with_options(key, text, &options, &Default::default()).await.map(|_| ())
+            }
+            Operation::Delete(key) => db.delete(key).await.map(|_| ()),
+            Operation::Flush => {
+                flush(&db).await;
+                Ok(())
+            }
+        };
+        written.expect("it can be written");
+    }
+    flush(&db).await;
+    db.close().await.expect("it can be closed");
+    compare(scenario, design, store).await;
+    let values = policies.counters().values();
+    assert_eq!((values.damaged, values.unknown), (0, 0), "{design}: {values}");
+}
+
+/// Readers with and without filters see the same tables, so that their answers must be equal.
+async fn compare(scenario: &Scenario, design: &str, store: &Arc<dyn ObjectStore>) {
+    let policies = policies(design);
+    let (filtered, _) = open_reader(Some(&policies), store).await;
+    let (complete, _) = open_reader(None, store).await;
+    let written = scenario.operations.iter().filter_map(|operation| match operation {
+        Operation::Put(key, _) | Operation::Merge(key, _) | Operation::Delete(key) => Some(key),
+        Operation::Flush => None,
+    });
+    for key in written.chain(&scenario.keys) {
+        let (got, expected) = (filtered.get(key).await, complete.get(key).await);
+        assert_eq!(got.expect("a lookup"), expected.expect("a lookup"), "{design}: {key:?}");
+        let prefix = key.get(..key.len().div_ceil(2)).unwrap_or_default();
+        let (got, expected) =
+            (filtered.scan_prefix(prefix, ..).await, complete.scan_prefix(prefix, ..).await);
+        let (got, expected) = (collect(got.expect("a scan")).await, collect(expected.expect("a scan")).await);
+        assert_eq!(got, expected, "{design}: prefix {prefix:?}");
+    }
+    for range in &scenario.ranges {
+        for order in [IterationOrder::Ascending, IterationOrder::Descending] {
+            let options = ScanOptions { order, ..ScanOptions::default() };
+            let got = scan(&filtered, range, &options).await;
+            let expected = scan(&complete, range, &options).await;
+            assert_eq!(got, expected, "{design}: {order:?} {range:?}");
+            assert!(got.iter().all(|entry| range.contains(&entry.key.to_vec())));
+        }
+    }
+}
+
+async fn scan(
+    reader: &DbReader,
+    range: &(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    options: &ScanOptions,
+) -> Vec<slatedb::KeyValue> {
+    collect(reader.scan_with_options(range.clone(), options).await.expect("a scan")).await
+}
+
+/// Runs the property on one runtime: each case awaits.
+fn check(cases: u32, design: &str, store: impl Fn(u32) -> Arc<dyn ObjectStore>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let case = std::cell::Cell::new(0);
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let result = runner.run(&scenario(), |scenario| {
+        case.set(case.get() + 1);
+        runtime.block_on(run(&scenario, design, &store(case.get())));
+        Ok(())
+    });
+    result.unwrap_or_else(|error| panic!("{design}: {error}"));
+}
+
+#[test]
+fn answers_are_equal_in_memory() {
+    for design in designs() {
+        check(8, &design, |_| Arc::new(InMemory::new()));
+    }
+}
+
+#[test]
+fn answers_are_equal_in_a_folder() {
+    for design in designs() {
+        let folder = tempfile::tempdir().expect("a folder can be created");
+        check(1, &design, |case| {
+            let path = folder.path().join(case.to_string());
+            std::fs::create_dir_all(&path).expect("a folder can be created");
+            folder_store(&path)
+        });
+    }
+}
+
+#[test]
+fn answers_are_equal_on_s3() {
+    for (index, design) in designs().iter().enumerate() {
+        let bucket = std::sync::atomic::AtomicU32::new(0);
+        check(1, design, |_| {
+            let number = bucket.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            s3_store(&format!("answers-{index}-{number}"))
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compaction_keeps_the_filters() {
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let policies = policies("auto@16");
+    let db =
+        open(&policies, &store, Settings { compactor_options: Some(eager_compaction()), ..settings() }).await;
+    fill_tables(&db, 6, 400).await;
+    wait_for_compaction(&db).await;
+    db.close().await.expect("it can be closed");
+    let (reader, recorder) = open_reader(Some(&policies), &store).await;
+    let tables = reader.manifest().all_sst_views().count();
+    for number in 0..2_000_u64 {
+        let range = (number * 1000 + 300).to_be_bytes()..=(number * 1000 + 310).to_be_bytes();
+        assert!(collect(reader.scan(range).await.expect("a scan")).await.is_empty());
+    }
+    let counts = tamis_slatedb::FilterMetrics::read(&recorder).ranges;
+    assert!(counts.negatives > 1_900 && counts.positives < 100, "{tables} tables: {counts:?}");
+}
+
+/// Waits until all tables of the first level are in a sorted run.
+pub(crate) async fn wait_for_compaction(db: &slatedb::Db) {
+    for _ in 0..1_000 {
+        db.refresh_manifest().await.expect("the manifest can be read");
+        let manifest = db.manifest();
+        if manifest.l0().len() <= 1 && !manifest.compacted().is_empty() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("no compaction within 20 s");
+}
