@@ -3,7 +3,7 @@
 //! One job runs at a time, and only when no other job is due. It yields to flushes while it builds, and gives up if the runs were
 //! replaced meanwhile. Reads never wait for it: they use a view once it is installed and open.
 //!
-//! 1. A view that turned out to be damaged, or that the options do not want, is removed by an edit.
+//! 1. A view that turned out to be damaged is removed by an edit.
 //! 2. A view that the manifest names is opened.
 //! 3. Otherwise [`super::view_plan`] decides whether another one is built.
 //!
@@ -36,7 +36,6 @@ use crate::{
     file_name::FileName,
     keyspace_state::KeyspaceState,
     link::write_new,
-    options::Views,
     version::{
         edit::{Change, VersionEdit},
         named_view::{NamedView, open_view},
@@ -142,7 +141,7 @@ impl ViewBuilder {
         };
         version.partitions.iter().find_map(|partition| {
             let step = match &partition.view {
-                Some(view) if view.is_failed() || views == Views::Off => ViewStep::Remove(Arc::clone(view)),
+                Some(view) if view.is_failed() => ViewStep::Remove(Arc::clone(view)),
                 Some(view) if view.needs_open() => ViewStep::Open(Arc::clone(view)),
                 _ => ViewStep::Build(pick(partition, views, in_progress, bytes_max)?),
             };

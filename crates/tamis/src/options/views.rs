@@ -11,6 +11,6 @@ pub enum Views {
     /// A view over all runs is built whenever no flush or compaction is due, whatever it costs: for keyspaces that are mostly read. Each
     /// compaction makes the view obsolete.
     On,
-    /// None is built; existing ones are removed.
+    /// None is built.
     Off,
 }

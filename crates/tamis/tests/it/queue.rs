@@ -157,7 +157,7 @@ fn ranges_recorded_in_an_empty_memtable_do_not_hide_ingested_tables() {
         table.put(key(number), [8]).unwrap();
     }
     table.finish().unwrap();
-    db.ingest(&db.default_keyspace(), &["/t"]).unwrap();
+    db.ingest(&db.default_keyspace(), ["/t"]).unwrap();
     assert_eq!(db.range::<&[u8]>(..).count(), 202);
     assert_eq!(db.get(key(500)).unwrap().as_deref(), Some(&[8][..]));
     db.put(key(0), [9]).unwrap();

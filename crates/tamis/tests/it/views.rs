@@ -280,7 +280,7 @@ fn views_are_built_automatically_once_seeks_have_paid_for_them() {
 }
 
 #[test]
-fn views_that_are_off_are_removed() {
+fn a_keyspace_without_views_builds_none_in_any_open() {
     let mut store = Store::new(Views::Off);
     let (db, keyspace) = store.open();
     fill(&db, &keyspace, 1_000, 4);
@@ -417,4 +417,53 @@ fn scans_are_right_while_views_are_built() {
     assert_eq!(all(&keyspace), expected);
     assert!(db.statistics().views_built > 0);
     assert!(db.verify().unwrap().is_sound());
+}
+
+/// The bytes of a mapped view that is open are zeroed: each read continues with a merge.
+#[test]
+fn a_mapped_view_that_is_overwritten_is_replaced_by_a_merge() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(Views::On);
+    let options = Options { table_access: Access::Mapped, ..store.options.clone() };
+    let db = Db::open_with(folder.path(), options).unwrap();
+    let keyspace = db.get_or_create_keyspace("k", store.keyspace.clone()).unwrap();
+    fill(&db, &keyspace, 4_000, 4);
+    assert_eq!(views_of(&db).open_count, 1);
+    let expected = all(&keyspace);
+    let paths = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let path = paths.into_iter().find(|path| path.extension().is_some_and(|name| name == "view")).unwrap();
+    let length = std::fs::metadata(&path).unwrap().len() as usize;
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &vec![0; length], 0).unwrap();
+    let mut scan = keyspace.range::<&[u8]>(..);
+    scan.seek(key(4_001)).unwrap();
+    assert!(scan.move_next().unwrap() && scan.key() == key(4_002));
+    assert!(scan.move_prev().unwrap() && scan.key() == key(4_000));
+    assert_eq!(store.listener.failed.lock().unwrap().len(), 1);
+    assert_eq!((all(&keyspace), all_backward(&keyspace)), (expected.clone(), expected.clone()));
+    keyspace.put(key(0), value(0, 0)).unwrap();
+    db.flush().unwrap();
+    assert_eq!((views_of(&db).open_count, all(&keyspace)), (1, expected), "another view was built");
+}
+
+#[test]
+fn verify_finds_a_damaged_view_and_repair_drops_it() {
+    let memory = MemVfs::new();
+    let store = Store { vfs: Arc::new(memory.clone()), ..Store::new(Views::On) };
+    let (db, keyspace) = store.open();
+    fill(&db, &keyspace, 600, 3);
+    let expected = all(&keyspace);
+    db.close().unwrap();
+    let path = Path::new(FOLDER).join(&view_files(&memory)[0]);
+    let mut bytes = memory.read(&path).unwrap();
+    bytes[70] ^= 1;
+    memory.remove(&path).unwrap();
+    memory.create(&path).unwrap().append(&bytes).unwrap();
+    let faults = Db::verify_folder_on(Arc::clone(&store.vfs), FOLDER).unwrap().faults;
+    assert!(faults.len() == 1 && faults[0].file == path, "{faults:?}");
+    let report = Db::repair_on(Arc::clone(&store.vfs), FOLDER, &Runtime::deterministic(9)).unwrap();
+    assert!(report.faults.len() == 1 && report.lost_ranges.is_empty(), "{report:?}");
+    assert!(Db::verify_folder_on(Arc::clone(&store.vfs), FOLDER).unwrap().is_sound());
+    let (db, keyspace) = store.open();
+    assert_eq!((views_of(&db).run_count, all(&keyspace)), (3, expected));
 }

@@ -1,4 +1,4 @@
-#![expect(clippy::indexing_slicing, reason = "tests may panic")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use super::*;
 use crate::version::{
