@@ -132,9 +132,9 @@ fn the_store_chooses_the_filters_of_a_view() {
     assert!(sample.view.has_filter());
     assert_sound(&sample);
     let plain = build(options(), &sample.runs).unwrap().1;
-    let expected = plain.with_filter(8_000, 12.0).file_bytes();
-    let error = expected.abs_diff(bytes.len() as u64) as f64 / bytes.len() as f64;
-    assert!(error < 0.05, "{expected} bytes expected, {} written", bytes.len());
+    // The store may choose filters with fewer bits.
+    let (expected_max, written) = (plain.with_filter(8_000, 12.0).file_bytes(), bytes.len() as u64);
+    assert!(plain.file_bytes() < written && written <= expected_max, "{written} of {expected_max} bytes");
 }
 
 fn rebuilt(sample: &Sample, new: Vec<Vec<Entry>>, plan: Option<&FilterPlan>) -> Sample {
