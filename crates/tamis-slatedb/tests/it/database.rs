@@ -1,6 +1,6 @@
 //! Databases with filters give the answers of a reader that reads every table, on every store.
 
-use std::ops::{Bound, RangeBounds as _};
+use std::ops::RangeBounds as _;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -10,8 +10,8 @@ use slatedb::object_store::{ObjectStore, memory::InMemory};
 use slatedb::{DbReader, IterationOrder};
 
 use crate::support::{
-    collect, designs, eager_compaction, fill_tables, flush, folder_store, hostile_key, hostile_range, open,
-    open_reader, policies, s3_store, settings,
+    KeyBounds, collect, designs, eager_compaction, fill_tables, flush, folder_store, hostile_key,
+    hostile_range, open, open_reader, policies, s3_store, settings,
 };
 
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ struct Scenario {
     operations: Vec<Operation>,
     is_compacted: bool,
     keys: Vec<Vec<u8>>,
-    ranges: Vec<(Bound<Vec<u8>>, Bound<Vec<u8>>)>,
+    ranges: Vec<KeyBounds>,
 }
 
 fn scenario() -> impl Strategy<Value = Scenario> {
@@ -116,11 +116,7 @@ async fn compare(scenario: &Scenario, design: &str, store: &Arc<dyn ObjectStore>
     }
 }
 
-async fn scan(
-    reader: &DbReader,
-    range: &(Bound<Vec<u8>>, Bound<Vec<u8>>),
-    options: &ScanOptions,
-) -> Vec<slatedb::KeyValue> {
+async fn scan(reader: &DbReader, range: &KeyBounds, options: &ScanOptions) -> Vec<slatedb::KeyValue> {
     collect(reader.scan_with_options(range.clone(), options).await.expect("a scan")).await
 }
 

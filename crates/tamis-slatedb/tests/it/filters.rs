@@ -8,7 +8,7 @@ use slatedb::bytes::Bytes;
 use slatedb::{Filter, FilterPolicy, FilterQuery, RowEntry, ValueDeletable};
 use tamis_slatedb::TamisPolicy;
 
-use crate::support::{designs, hostile_key, hostile_range, policy};
+use crate::support::{KeyBounds, designs, hostile_key, hostile_range, policy};
 
 /// An entry of a kind that depends on its number.
 fn entry(key: &[u8], number: u64) -> RowEntry {
@@ -40,7 +40,7 @@ pub(crate) fn may_have_key(filter: &dyn Filter, key: &[u8]) -> bool {
     filter.might_match(&FilterQuery::point(Bytes::copy_from_slice(key)))
 }
 
-fn check(design: &str, keys: &[Vec<u8>], ranges: &[(Bound<Vec<u8>>, Bound<Vec<u8>>)]) {
+fn check(design: &str, keys: &[Vec<u8>], ranges: &[KeyBounds]) {
     let (read, _) = built_and_read(&policy(design), keys);
     let clamped = read.clamp_allocated_size();
     for filter in [&read, &clamped] {
@@ -106,7 +106,7 @@ fn the_filters_of_a_table_fit_its_keys_and_the_sample() {
     // Ranges of up to 2^18 integers directly after a key: only a filter that knows the queries rejects them.
     let rejected = |filter: &dyn Filter| {
         let ranges = (0..2_000_u64).map(|number| {
-            let lower = (number * 7 << 20) + 1;
+            let lower = ((number * 7) << 20) + 1;
             let bound = |key: u64| Bound::Included(Bytes::copy_from_slice(&key.to_be_bytes()));
             FilterQuery::range(bound(lower), bound(lower + 1_000))
         });

@@ -133,8 +133,11 @@ async fn read_endlessly(store: &Arc<dyn ObjectStore>) {
     }
 }
 
+/// A store and the text that names it to other processes.
+type NamedStore = (String, Arc<dyn ObjectStore>);
+
 /// A store in a folder and one on S3, with the text that names them to other processes.
-fn stores(bucket: &str) -> (tempfile::TempDir, [(String, Arc<dyn ObjectStore>); 2]) {
+fn stores(bucket: &str) -> (tempfile::TempDir, [NamedStore; 2]) {
     let folder = tempfile::tempdir().expect("a folder can be created");
     let file = (format!("file:{}", folder.path().display()), folder_store(folder.path()));
     let s3 = (format!("s3:{bucket}:{}", s3_server().endpoint), s3_store(bucket));

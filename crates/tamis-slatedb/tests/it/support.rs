@@ -61,8 +61,11 @@ pub(crate) fn hostile_key() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// The bounds of a range.
+pub(crate) type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// Bounds of all kinds; SlateDB does not accept ranges that no key can be in.
-pub(crate) fn hostile_range() -> impl Strategy<Value = (Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+pub(crate) fn hostile_range() -> impl Strategy<Value = KeyBounds> {
     (hostile_key(), hostile_key(), 0..3_u8, 0..3_u8).prop_map(|(one, other, lower, upper)| {
         let (least, greatest) = if one <= other { (one, other) } else { (other, one) };
         let is_point = least == greatest;
