@@ -1,5 +1,6 @@
 //! An embedded, durable, ordered key-value store whose reads touch only the data they return.
 
+mod advise;
 mod background_error;
 mod batch;
 #[cfg(feature = "bench-internals")]
@@ -57,6 +58,7 @@ mod view;
 mod wal;
 mod write;
 
+pub use advise::{LayoutEstimate, Workload, advise_layout};
 pub use batch::WriteBatch;
 pub use checkpoint::CheckpointReport;
 pub use db::{Db, Keyspace, Snapshot};

@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+mod advise;
 mod bench;
 mod checkpoint;
 mod compact;
@@ -59,6 +60,7 @@ enum Command {
     Ingest(table::IngestArgs),
     Shell(shell::ShellArgs),
     Stats(stats::StatsArgs),
+    Advise(advise::AdviseArgs),
     Compact(compact::CompactArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Verify(verify::VerifyArgs),
@@ -85,6 +87,7 @@ impl Cli {
             Command::Ingest(args) => args.run(output),
             Command::Shell(args) => args.run(output),
             Command::Stats(args) => args.run(output),
+            Command::Advise(args) => args.run(output),
             Command::Compact(args) => args.run(output),
             Command::Checkpoint(args) => args.run(output),
             Command::Verify(args) => args.run(output),

@@ -4,7 +4,10 @@ use std::{io::Write, path::PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use tamis::{KeyspaceStatistics, LevelStatistics, QuerySampleStatistics, SampleStatistics, Statistics};
+use tamis::{
+    KeyspaceStatistics, LevelStatistics, PartitionStatistics, QuerySampleStatistics, SampleStatistics,
+    Statistics,
+};
 
 use crate::{
     failure::Failure,
@@ -50,6 +53,9 @@ impl StatsArgs {
             return Ok(writeln!(output, "{line}")?);
         }
         writeln!(output, "{}", keyspaces_table(&statistics.keyspaces))?;
+        if let Some(table) = partitions_table(&statistics.keyspaces) {
+            writeln!(output, "{table}")?;
+        }
         if let Some(table) = samples_table(&statistics.keyspaces) {
             writeln!(output, "{table}")?;
         }
@@ -81,11 +87,70 @@ fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {
         "immutable_memtables": keyspace.immutable_memtable_count,
         "views": keyspace.views.count,
         "levels": keyspace.levels.iter().enumerate().map(level).collect::<Vec<_>>(),
+        "partition_count": keyspace.partition_count,
+        "partitions": keyspace.partitions.iter().map(partition_json).collect::<Vec<_>>(),
         "sampled_queries": sampled_kinds(&keyspace.sample)
             .into_iter()
             .map(|(kind, sample)| json!({ "kind": kind, "seen": sample.seen, "kept": sample.kept }))
             .collect::<Vec<_>>(),
     })
+}
+
+fn partition_json(partition: &PartitionStatistics) -> Value {
+    json!({
+        "lower": partition.lower.escape_ascii().to_string(), "runs": partition.size.run_count,
+        "tables": partition.size.table_count, "bytes": partition.size.bytes, "entries": partition.size.entry_count,
+    })
+}
+
+/// The maximum number of partitions in the table.
+const ROWS_MAX: usize = 20;
+/// The length of the bar of the whole keyspace.
+const BAR_LENGTH: u64 = 20;
+
+/// Returns a table with the largest partitions of each keyspace that has several, in key order; `None` without any.
+fn partitions_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Table> {
+    let mut rows = Vec::new();
+    for keyspace in keyspaces.iter().filter(|keyspace| keyspace.partition_count > 1) {
+        let all: u64 = keyspace.levels.iter().map(|level| level.bytes).sum();
+        let mut largest: Vec<&PartitionStatistics> = keyspace.partitions.iter().collect();
+        largest.sort_by_key(|partition| std::cmp::Reverse(partition.size.bytes));
+        largest.truncate(ROWS_MAX);
+        largest.sort_by(|left, right| left.lower.cmp(&right.lower));
+        for PartitionStatistics { lower, size, .. } in largest {
+            rows.push(vec![
+                keyspace.name.clone(),
+                shortened(lower),
+                share_bar(size.bytes, all),
+                terminal::count(size.run_count as u64),
+                terminal::count(size.table_count as u64),
+                terminal::bytes(size.bytes),
+                terminal::count(size.entry_count),
+            ]);
+        }
+        let others = keyspace.partition_count.saturating_sub(ROWS_MAX);
+        if others > 0 {
+            let name = format!("{} smaller ones", terminal::count(others as u64));
+            let mut row = vec![keyspace.name.clone(), name];
+            row.resize(7, String::new());
+            rows.push(row);
+        }
+    }
+    let header = ["keyspace", "partition from", "share", "runs", "tables", "size", "entries"];
+    (!rows.is_empty()).then(|| terminal::table(3, &header, rows))
+}
+
+/// A bar for the share of `part` in `whole`, of at least one character for a part that is not empty.
+fn share_bar(part: u64, whole: u64) -> String {
+    let length = (u128::from(part) * u128::from(BAR_LENGTH)).div_ceil(u128::from(whole.max(1)));
+    "#".repeat(length.min(u128::from(BAR_LENGTH)) as usize)
+}
+
+/// The first bytes of a key.
+fn shortened(key: &[u8]) -> String {
+    const LENGTH_MAX: usize = 24;
+    let shown = key.get(..LENGTH_MAX).unwrap_or(key).escape_ascii();
+    if key.len() > LENGTH_MAX { format!("{shown}...") } else { shown.to_string() }
 }
 
 /// Returns a table with a row per memtable, which names the layout, and per level with tables.

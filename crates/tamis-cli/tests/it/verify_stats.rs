@@ -61,6 +61,39 @@ fn stats_list_levels_and_files() {
 }
 
 #[test]
+fn stats_list_partitions_with_their_shares_and_advise_names_a_layout() {
+    let folder = Folder::new();
+    let default_keyspace = tamis::KeyspaceOptions {
+        memtable_bytes: 64 << 10,
+        table_bytes: 64 << 10,
+        layout: tamis::Layout::partitioned(),
+        ..tamis::KeyspaceOptions::default()
+    };
+    let options = tamis::Options { default_keyspace, ..tamis::Options::default() };
+    let db = tamis::Db::open_with(folder.path("store"), options).unwrap();
+    for number in 0..20_000_u64 {
+        db.put(number.to_be_bytes(), [7; 100]).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    db.close().unwrap();
+    let text = folder.ok(&["stats", "store"]);
+    assert!(text.contains("partition from") && text.contains("##"), "{text}");
+    let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
+    let keyspace = &report["keyspaces"][0];
+    assert!(keyspace["partition_count"].as_u64().unwrap() > 3, "{report}");
+    assert_eq!(
+        keyspace["partitions"].as_array().unwrap().len() as u64,
+        keyspace["partition_count"].as_u64().unwrap()
+    );
+    let advice = folder.ok(&["advise", "store", "--written", "100000000000"]);
+    assert!(advice.contains("Recommended: ") && advice.contains("leveled"), "{advice}");
+    let scans = ["advise", "store", "--written", "1000", "--scans", "1000000", "--json"];
+    let advice: serde_json::Value = serde_json::from_str(&folder.ok(&scans)).unwrap();
+    assert_eq!(advice["recommended"], "leveled", "{advice}");
+}
+
+#[test]
 fn stats_list_the_sampled_queries() {
     let folder = store();
     assert!(!folder.ok(&["stats", "store"]).contains("in the sample"), "nothing was read yet");
