@@ -13,8 +13,8 @@ Examples:
   tamis advise store --written 100000000000 --points 2000000 --scans 50000
   tamis advise store --keyspace events --written 5000000000 --json
 
-The counts are those of the program that uses the store: `user_bytes_written`, `point_reads`, and the
-sum of scans and seeks in its statistics. The size of the data is read from the store.";
+The counts are those of the program that uses the store: `user_bytes_written`, `point_reads`, and
+the sum of scans and seeks in its statistics. The size of the data is read from the store.";
 
 /// Recommend a layout for the workload of a store
 #[derive(Debug, Args)]
