@@ -247,7 +247,12 @@ impl ViewBuilder {
             partition: plan.partition,
             view: Some((number, run_ids)),
         });
-        if !self.installer.install_job(edit, &[FileName::View(number)])? {
+        let installed = self.installer.install_job(edit, &[FileName::View(number)]);
+        if installed.is_err() {
+            // A job may have replaced the partition meanwhile: the view is stale then.
+            check()?;
+        }
+        if !installed? {
             return Ok(());
         }
         let bytes = view.file_bytes();
