@@ -157,7 +157,7 @@ async fn filters_of_one_process_are_read_by_another() {
         }
         assert_eq!(collect(reader.scan::<std::ops::RangeFull>(..).await.expect("a scan")).await.len(), 2_000);
         let counts = FilterMetrics::read(&recorder).ranges;
-        assert!(counts.negatives > 3_800, "{name}: {counts:?}");
+        assert!(counts.negatives > 3_200, "{name}: {counts:?}");
         let values = policies.counters().values();
         assert_eq!((values.damaged, values.unknown), (0, 0), "{values}");
     }
@@ -202,7 +202,7 @@ async fn assert_complete(db: &Db, store: &Arc<dyn ObjectStore>, name: &str) {
     }
     let counts = FilterMetrics::read(&recorder).ranges;
     assert!(
-        counts.negatives > 900 && counts.positives < 100,
+        counts.negatives > 800 && counts.positives < 400,
         "{name}: compacted tables have filters: {counts:?}"
     );
 }
