@@ -199,3 +199,59 @@ fn invalid_files_are_rejected_with_their_position() {
         assert!(got.contains(message), "{keys} {queries}: {got}");
     }
 }
+
+#[test]
+fn eval_says_that_a_sample_would_change_the_result() {
+    let folder = generated();
+    let eval = |family: &str, sample: &[&str]| {
+        let words = [
+            "filter",
+            "eval",
+            "--family",
+            family,
+            "--bits-per-key",
+            "12",
+            "--keys",
+            KEYS,
+            "--queries",
+            POINTS,
+        ];
+        folder.ok(&[words.as_slice(), sample].concat())
+    };
+    assert!(eval("proteus", &[]).contains("with --sample the result would differ"));
+    assert!(!eval("proteus", &["--sample", SAMPLE]).contains("--sample"));
+    assert!(!eval("blocked-bloom", &[]).contains("--sample"));
+}
+
+#[test]
+fn advise_ranks_filters_for_files_and_draws_a_page() {
+    let folder = generated();
+    let words = ["filter", "advise", "--keys", KEYS, "--queries", RANGES];
+    let report: Value = serde_json::from_str(&folder.ok(&[words.as_slice(), &["--json"]].concat())).unwrap();
+    assert!(report["keys"] == 20_000 && report["empty_queries"].as_u64().unwrap() >= 1000, "{report}");
+    let costs: Vec<f64> =
+        report["ranked"].as_array().unwrap().iter().map(|row| row["cost_ns"].as_f64().unwrap()).collect();
+    let cheapest = costs.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(costs.len() > 3 && costs[0] <= 1.03 * cheapest, "{costs:?}");
+    assert!(report["chosen"]["rates"]["ranges"].as_f64().unwrap() < 0.01, "{report}");
+
+    let shown = folder.ok(&[words.as_slice(), &["--html", "advice.html"]].concat());
+    assert!(shown.contains("The store would choose"), "{shown}");
+    let page = String::from_utf8(std::fs::read(folder.path("advice.html")).unwrap()).unwrap();
+    assert!(page.matches("<svg").count() >= 2 && page.matches("<polyline").count() >= 6, "{page}");
+    assert!(page.ends_with("</html>\n") && !page.contains("<script") && !page.contains("http"), "{page}");
+    assert!(
+        folder.fails(4, &[words.as_slice(), &["--html", "advice.html"]].concat()).contains("already exists")
+    );
+    assert!(folder.fails(2, &["filter", "advise", "--keys", KEYS]).contains("--queries"));
+}
+
+#[test]
+fn advise_uses_the_sample_of_a_store() {
+    let folder = Folder::new();
+    for number in 0..20 {
+        folder.ok(&["put", "store", &format!("key{number:04}"), "value"]);
+    }
+    let shown = folder.ok(&["filter", "advise", "--store", "store"]);
+    assert!(shown.contains("20 keys") && shown.contains("assumed workload"), "{shown}");
+}

@@ -142,6 +142,7 @@ fn help_has_examples_and_exit_codes() {
         ["bench", "list"],
         ["bench", "run"],
         ["filter", "eval"],
+        ["filter", "advise"],
     ] {
         let help = folder.ok(&[words.as_slice(), &["--help"]].concat());
         assert!(

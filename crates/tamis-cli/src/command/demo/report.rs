@@ -42,8 +42,8 @@ impl Report<'_> {
         )?;
         for keyspace in &self.read.keyspaces {
             for (design, count) in filters_of(keyspace) {
-                let tables = terminal::count(count);
-                writeln!(output, "Filters of {tables} tables of {}: {design}", keyspace.name)?;
+                let tables = terminal::amount(count, "table", "tables");
+                writeln!(output, "Filters of {tables} of {}: {design}", keyspace.name)?;
             }
         }
         writeln!(output, "\n{}", keyspaces_table(&self.read.keyspaces))?;

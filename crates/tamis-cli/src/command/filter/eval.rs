@@ -110,6 +110,7 @@ impl EvalArgs {
             other => Failure::Damage(other.to_string()),
         })?;
         let report = Report {
+            lacks_sample: self.sample.is_none() && designs_itself(spec.family()),
             family: self.family.clone(),
             key_count: input.keys.len() as u64,
             query_count: input.queries.len() as u64,
@@ -120,6 +121,14 @@ impl EvalArgs {
             Format::Table => report.write_table(output),
         }
     }
+}
+
+/// Whether a family chooses its design from a sample of the queries.
+const fn designs_itself(family: Family) -> bool {
+    matches!(
+        family,
+        Family::Surf | Family::Rosetta | Family::Proteus | Family::OnePrefixBloom | Family::TwoPrefixBloom
+    )
 }
 
 fn read_optional(path: Option<&Path>, kind: Kind) -> Result<Ranges, Failure> {

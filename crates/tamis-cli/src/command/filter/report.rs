@@ -14,7 +14,11 @@ pub(super) struct Report {
     pub(super) key_count: u64,
     pub(super) query_count: u64,
     pub(super) outcome: Outcome,
+    /// The family chooses its design from a sample, and none was given.
+    pub(super) lacks_sample: bool,
 }
+
+const LACKS_SAMPLE: &str = "This family chooses its design from sampled queries. None were given: with --sample the result would differ.";
 
 impl Report {
     pub(super) fn to_json(&self) -> Value {
@@ -48,6 +52,7 @@ impl Report {
             "batch_query_ns": figures.batch_query.ns,
             "batch_query_units": figures.batch_query.units,
             "calibration_ns": figures.query.unit_ns,
+            "lacks_sample": self.lacks_sample,
             "refused": null,
         })
     }
@@ -61,7 +66,11 @@ impl Report {
                 rows.extend(self.figure_rows(figures).map(|(name, value)| row(name, value)))
             }
         }
-        Ok(writeln!(output, "{}", terminal::table(1, &["", "value"], rows))?)
+        writeln!(output, "{}", terminal::table(1, &["", "value"], rows))?;
+        if self.lacks_sample {
+            writeln!(output, "{LACKS_SAMPLE}")?;
+        }
+        Ok(())
     }
 
     fn figure_rows(&self, figures: &Figures) -> impl Iterator<Item = (&'static str, String)> {

@@ -1,0 +1,301 @@
+//! `tamis filter advise`: ranks filters by their expected cost for keys and queries from files, or of a store with its sample.
+//!
+//! No filter is built: the costs are those that the store expects when it chooses filters itself.
+
+mod page;
+
+use std::{
+    fmt::Write as _,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use clap::Args;
+use serde_json::{Value, json};
+use tamis::SampledQueries;
+use tamis_bench::filter::Ranges;
+use tamis_filter::{
+    KeyRange, KeySet,
+    auto::{self, Choice, Part, Prices, Query, QueryKind, Request, Scored, Workload},
+};
+
+use super::input;
+use crate::{failure::Failure, output_file::OutputFile, store, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  tamis filter advise --keys words --queries ranges
+  tamis filter advise --store DIR --keyspace users --html advice.html
+  tamis filter advise --store DIR --bits-per-key 12 --read-time 60";
+
+/// Budgets of the plot, in bits per key.
+const BUDGETS: [f64; 9] = [4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0, 24.0];
+/// Families of the plot.
+const FAMILIES: [&str; 6] =
+    ["blocked-bloom", "surf:truncate=yes", "1pbf", "proteus", "grafite", "blocked-bloom + grafite"];
+/// Rows of the ranking.
+const ROWS_MAX: usize = 12;
+/// Keys of a store that are read; more would not change the ranking.
+const STORE_KEYS_MAX: usize = 1_000_000;
+
+/// Rank filters by their expected cost for your keys and queries
+///
+/// The cost of a query is the time of the probes, plus the time of a read for each false positive, plus a price of memory of one
+/// nanosecond for each bit per key. Queries that contain a key cost only their probes.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct AdviseArgs {
+    /// File of keys (formats: see `tamis filter eval --help`)
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "queries",
+        conflicts_with = "store",
+        required_unless_present = "store"
+    )]
+    keys: Option<PathBuf>,
+    /// File of queries
+    #[arg(long, value_name = "FILE", requires = "keys")]
+    queries: Option<PathBuf>,
+    /// Folder of a store: its keys and its sampled queries
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Keyspace of the store [default: "default"]
+    #[arg(long, value_name = "NAME", requires = "store")]
+    keyspace: Option<String>,
+    /// Maximum size of all filters of a table together, in bits per key
+    #[arg(long, default_value_t = 16.0, value_name = "BITS")]
+    bits_per_key: f64,
+    /// Time of a read that a false positive causes, in microseconds
+    #[arg(long, default_value_t = 20.0, value_name = "MICROSECONDS")]
+    read_time: f64,
+    /// Write a page with plots to this file, which must not exist
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Keys, queries and their origin.
+struct Input {
+    keys: Arc<KeySet>,
+    queries: Queries,
+    /// For people.
+    origin: String,
+}
+
+enum Queries {
+    File(Ranges),
+    Store(SampledQueries),
+}
+
+impl Queries {
+    fn list(&self) -> Vec<Query<'_>> {
+        match self {
+            Self::Store(sample) => sample.queries(),
+            Self::File(ranges) => ranges
+                .iter()
+                .map(|(lower, upper)| Query {
+                    kind: if lower == upper { QueryKind::Point } else { QueryKind::Range },
+                    range: KeyRange::closed(lower, upper),
+                    weight: 1.0,
+                })
+                .collect(),
+        }
+    }
+}
+
+/// The costs of filters.
+struct Advice {
+    origin: String,
+    key_count: usize,
+    query_count: usize,
+    bits_per_key_max: f64,
+    read_time: f64,
+    choice: Choice,
+    ranked: Vec<Scored>,
+    /// For each of [`FAMILIES`] the costs for each of [`BUDGETS`].
+    by_budget: Vec<(&'static str, Vec<Scored>)>,
+}
+
+impl AdviseArgs {
+    pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
+        let is_budget = self.bits_per_key > 0.0 && self.bits_per_key <= 64.0;
+        let is_time = self.read_time > 0.0 && self.read_time.is_finite();
+        if !(is_budget && is_time) {
+            return Err(Failure::Usage(
+                "use more than 0 and at most 64 bits per key, and a time of a read above 0".to_owned(),
+            ));
+        }
+        let input = self.input()?;
+        let advice = self.advice(&input)?;
+        if let Some(path) = &self.html {
+            write_page(path, &advice)?;
+        }
+        if self.json {
+            return Ok(writeln!(output, "{}", advice.to_json())?);
+        }
+        writeln!(output, "{}", advice.table())?;
+        Ok(writeln!(output, "{}", advice.summary())?)
+    }
+
+    fn input(&self) -> Result<Input, Failure> {
+        if let Some(folder) = &self.store {
+            let db = store::open_to_read(folder)?;
+            let keyspace = match &self.keyspace {
+                Some(name) => store::keyspace(&db, name)?,
+                None => db.default_keyspace(),
+            };
+            let mut keys = KeySet::new();
+            let mut scan = keyspace.range::<&[u8]>(..);
+            while keys.len() < STORE_KEYS_MAX && scan.move_next()? {
+                let is_pushed = keys.push(scan.key());
+                is_pushed.map_err(|error| Failure::Damage(error.to_string()))?;
+            }
+            let origin = format!("{} (sampled queries)", folder.display());
+            return Ok(Input {
+                keys: keys.into(),
+                queries: Queries::Store(db.sampled_queries(&keyspace)?),
+                origin,
+            });
+        }
+        let (Some(keys), Some(queries)) = (&self.keys, &self.queries) else {
+            return Err(Failure::Usage("give --keys and --queries, or --store".to_owned()));
+        };
+        let origin = format!("{} and {}", keys.display(), queries.display());
+        let (keys, kind) = input::read_keys(keys)?;
+        Ok(Input { keys: keys.into(), queries: Queries::File(input::read_queries(queries, kind)?), origin })
+    }
+
+    fn advice(&self, input: &Input) -> Result<Advice, Failure> {
+        let queries = input.queries.list();
+        let request = Request {
+            workload: Workload { queries: &queries },
+            prices: Prices { read_ns: self.read_time * 1e3, ..Prices::default() },
+            bits_per_key_max: self.bits_per_key,
+            current: None,
+            is_deepest: true,
+            seed: 1,
+        };
+        let choice = auto::choose(&input.keys, &request);
+        let ranked = auto::rank(&input.keys, &request);
+        let mut by_budget = Vec::new();
+        for family in FAMILIES {
+            let filters = BUDGETS.iter().map(|bits| parts(family, *bits)).collect::<Result<Vec<_>, _>>()?;
+            by_budget.push((family, auto::score(&input.keys, &request, &filters)));
+        }
+        Ok(Advice {
+            origin: input.origin.clone(),
+            key_count: input.keys.len(),
+            query_count: queries.len(),
+            bits_per_key_max: self.bits_per_key,
+            read_time: self.read_time,
+            choice,
+            ranked,
+            by_budget,
+        })
+    }
+}
+
+/// The filters of a name with a budget, in equal shares.
+fn parts(names: &str, bits: f64) -> Result<Vec<Part>, Failure> {
+    let names: Vec<&str> = names.split(" + ").collect();
+    let share = bits / names.len() as f64;
+    let part = |name: &&str| {
+        let spec =
+            name.parse().map_err(|error: tamis_filter::BuildError| Failure::Usage(error.to_string()))?;
+        Ok(Part { spec, bits_per_key: Some(share) })
+    };
+    names.iter().map(part).collect()
+}
+
+fn write_page(path: &Path, advice: &Advice) -> Result<(), Failure> {
+    let file = OutputFile::create(path, false, "give another name to --html")?;
+    (&file).write_all(page::page(advice).as_bytes())?;
+    Ok(file.finish()?)
+}
+
+/// The filters of a choice as they are given to a keyspace.
+fn name_of(scored: &Scored) -> String {
+    let one = |part: &Part| match part.bits_per_key {
+        Some(bits) => format!("{}@{:.1}", part.spec, bits),
+        None => part.spec.to_string(),
+    };
+    if scored.parts.is_empty() {
+        return "none".to_owned();
+    }
+    scored.parts.iter().map(one).collect::<Vec<_>>().join(" + ")
+}
+
+fn percent(rate: Option<f64>) -> String {
+    rate.map_or_else(|| "-".to_owned(), |rate| format!("{:.2} %", 100.0 * rate))
+}
+
+impl Advice {
+    fn rows(&self) -> &[Scored] {
+        self.ranked.get(..self.ranked.len().min(ROWS_MAX)).unwrap_or_default()
+    }
+
+    fn table(&self) -> comfy_table::Table {
+        let rows = self.rows().iter().map(|scored| {
+            let rates = scored.false_positive_rates;
+            vec![
+                name_of(scored),
+                format!("{:.1}", scored.bits_per_key),
+                format!("{:.0}", scored.cost_ns),
+                percent(rates.point),
+                percent(rates.range),
+                percent(rates.seek),
+            ]
+        });
+        let header = ["filters", "bits per key", "ns per query", "points", "ranges", "open seeks"];
+        terminal::table(1, &header, rows)
+    }
+
+    /// Says which filters the store would choose, and why.
+    fn summary(&self) -> String {
+        let mut text = format!(
+            "{} keys, {} queries, of which {} contain no key. The store would choose {}: {:.0} ns per query.",
+            terminal::count(self.key_count as u64),
+            terminal::count(self.query_count as u64),
+            terminal::count(self.choice.empty_queries as u64),
+            name_of(&self.choice.chosen),
+            self.choice.chosen.cost_ns,
+        );
+        // Writing to a string can't fail.
+        if let Some(next) = self.choice.runners_up.first() {
+            let ratio = next.cost_ns / self.choice.chosen.cost_ns.max(f64::MIN_POSITIVE);
+            let _ = write!(text, " The next best, {}, costs {ratio:.2} times as much.", name_of(next));
+        }
+        if self.choice.empty_queries < auto::SAMPLE_MIN {
+            let _ = write!(
+                text,
+                " With fewer than {} queries without a key the costs are those of an assumed workload of points and ranges: \
+                 give more queries, or run them on the store first.",
+                auto::SAMPLE_MIN
+            );
+        }
+        text
+    }
+
+    fn to_json(&self) -> Value {
+        let scored = |scored: &Scored| {
+            let rates = scored.false_positive_rates;
+            json!({
+                "filters": name_of(scored),
+                "bits_per_key": scored.bits_per_key,
+                "cost_ns": scored.cost_ns,
+                "rates": { "points": rates.point, "ranges": rates.range, "seeks": rates.seek },
+            })
+        };
+        json!({
+            "keys": self.key_count,
+            "queries": self.query_count,
+            "empty_queries": self.choice.empty_queries,
+            "chosen": scored(&self.choice.chosen),
+            "ranked": self.rows().iter().map(scored).collect::<Vec<_>>(),
+        })
+    }
+}
