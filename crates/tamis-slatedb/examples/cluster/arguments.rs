@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     /// Latency added to each request, in milliseconds.
     #[arg(long, default_value_t = 5)]
     pub(crate) latency_ms: u64,
-    /// A small run for tests: only answers and numbers of requests decide about its success.
+    /// A small run for tests: only answers and the requests of empty ranges decide about its success.
     #[arg(long)]
     pub(crate) quick: bool,
     /// The work of a process that this program started, as JSON.
