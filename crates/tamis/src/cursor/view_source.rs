@@ -1,4 +1,4 @@
-//! A sorted view as one source of a scan, in place of the runs that it covers.
+//! A sorted view as one source of a scan, instead of the runs that it covers.
 //!
 //! It returns at most one version of each key: the newest one that the snapshot sees. Older versions are hidden by it in every merge.
 //! Tombstones are left out, too, if no source of the scan is older than all covered runs. So both are passed without being read.

@@ -1,4 +1,4 @@
-//! Selects the sorted views that a scan reads in place of runs.
+//! Selects the sorted views that a scan reads instead of runs.
 //!
 //! A view replaces all runs that it covers, if the scan would merge at least two of them. An open scan checks no filter, so it does not
 //! select the covered runs at all. The filters of a closed range are asked first, as without a view; if they leave covered runs, the

@@ -1,13 +1,11 @@
 //! Layouts: the tiered one in a whole store, and changes between layouts at open.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use tamis::{Db, Error, KeyspaceOptions, KeyspaceStatistics, Layout, Options, Runtime};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, RecordVfs, Rule, Vfs};
 
-use crate::support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace};
-
-type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+use crate::support::{FOLDER, Model, Random, check_entries, inline_options, open_in_memory, small_keyspace};
 
 const TIERED: Layout = Layout::Tiered { runs_per_level: 3, space_amplification_percent: 400 };
 
@@ -40,20 +38,6 @@ fn write(db: &Db, model: &mut Model, random: &mut Random) {
     }
 }
 
-fn check(db: &Db, model: &Model) {
-    let all: Model = db
-        .range::<&[u8]>(..)
-        .map(|entry| entry.unwrap())
-        .map(|(key, value)| (key.to_vec(), value.to_vec()))
-        .collect();
-    assert!(all == *model, "{} entries instead of {}", all.len(), model.len());
-    for (key, value) in model {
-        assert_eq!(db.get(key).unwrap().as_deref(), Some(value.as_slice()));
-    }
-    let report = db.verify().unwrap();
-    assert!(report.is_sound(), "{:?}", report.faults);
-}
-
 fn run_counts(db: &Db) -> Vec<usize> {
     let keyspaces = db.statistics().keyspaces;
     let of_default = |keyspace: &&KeyspaceStatistics| keyspace.name == "default";
@@ -75,12 +59,12 @@ fn a_tiered_keyspace_has_several_runs_per_level_and_is_read_and_compacted() {
     for _ in 0..6 {
         write(&db, &mut model, &mut random);
         run_count_max = run_counts(&db).iter().skip(1).copied().max().unwrap().max(run_count_max);
-        check(&db, &model);
+        check_entries(&db, &model);
     }
     assert!(run_count_max > 1, "one run in each level, as in a leveled store");
     db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
     assert_eq!(run_counts(&db).iter().sum::<usize>(), 1);
-    check(&db, &model);
+    check_entries(&db, &model);
     // A checkpoint and an open have the same runs and the same layout.
     db.checkpoint("/copy").unwrap();
     db.close().unwrap();
@@ -88,7 +72,7 @@ fn a_tiered_keyspace_has_several_runs_per_level_and_is_read_and_compacted() {
         let files: Arc<dyn Vfs> = Arc::new(vfs.clone());
         let db = Db::open_on(files, folder, inline_options(), Runtime::deterministic(7)).unwrap();
         assert_eq!(db.default_keyspace().options().layout, TIERED);
-        check(&db, &model);
+        check_entries(&db, &model);
         db.close().unwrap();
     }
 }
@@ -102,7 +86,7 @@ fn a_tiered_keyspace_writes_less() {
         for _ in 0..12 {
             write(&db, &mut model, &mut random);
         }
-        check(&db, &model);
+        check_entries(&db, &model);
         db.statistics().compaction_bytes_written
     };
     let (leveled, tiered) = (written(Layout::Leveled), written(TIERED));
@@ -131,10 +115,10 @@ fn an_open_changes_the_layout_and_compactions_lead_to_it() {
     for layout in layouts {
         let db = open_in_memory(&vfs, with_layout(layout)).unwrap();
         assert_eq!(db.default_keyspace().options().layout, layout);
-        check(&db, &model);
+        check_entries(&db, &model);
         write(&db, &mut model, &mut random);
         db.wait_for_compactions().unwrap();
-        check(&db, &model);
+        check_entries(&db, &model);
         if layout == Layout::Leveled {
             assert!(run_counts(&db).iter().skip(1).all(|count| *count < 2), "{:?}", run_counts(&db));
         }
@@ -187,7 +171,7 @@ fn a_repair_keeps_the_entries_of_several_runs_per_level() {
         }
         Db::repair_on(Arc::new(vfs.clone()), FOLDER, &Runtime::deterministic(9)).unwrap();
         let db = open_in_memory(&vfs, Options { read_only: true, ..inline_options() }).unwrap();
-        check(&db, &model);
+        check_entries(&db, &model);
         let (layout, runs) = (db.default_keyspace().options().layout, run_counts(&db));
         if is_manifest_lost {
             assert_eq!((layout, runs.iter().sum()), (Layout::Leveled, 1_usize));
@@ -239,7 +223,7 @@ fn no_failure_within_a_change_of_layout_loses_entries() {
             faults.add_rule(Rule::error(std::io::ErrorKind::Other).on(&kinds).nth(nth).forever());
             let _ = change(Arc::new(faults));
             for seed in 0..2 {
-                check(&open_in_memory(&files.crash_clone(seed), inline_options()).unwrap(), &model);
+                check_entries(&open_in_memory(&files.crash_clone(seed), inline_options()).unwrap(), &model);
             }
         }
     }

@@ -1,7 +1,6 @@
 //! The partitioned layout in a whole store: flushes by partition, splits, divisions and unions.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -12,9 +11,7 @@ use std::{
 use tamis::{Db, KeyspaceOptions, KeyspaceStatistics, Layout, Options, Runtime, Statistics};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
 
-use crate::support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace};
-
-type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+use crate::support::{FOLDER, Model, Random, check_entries, inline_options, open_in_memory, small_keyspace};
 
 const LAYOUT: Layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
 
@@ -24,20 +21,6 @@ fn options() -> Options {
 
 fn of_default(statistics: &Statistics) -> KeyspaceStatistics {
     statistics.keyspaces.iter().find(|keyspace| keyspace.name == "default").unwrap().clone()
-}
-
-fn check(db: &Db, model: &Model) {
-    let all: Model = db
-        .range::<&[u8]>(..)
-        .map(|entry| entry.unwrap())
-        .map(|(key, value)| (key.to_vec(), value.to_vec()))
-        .collect();
-    assert!(all == *model, "{} entries instead of {}", all.len(), model.len());
-    for (key, value) in model {
-        assert_eq!(db.get(key).unwrap().as_deref(), Some(value.as_slice()));
-    }
-    let report = db.verify().unwrap();
-    assert!(report.is_sound(), "{:?}", report.faults);
 }
 
 fn put(db: &Db, model: &mut Model, number: u64, value: Vec<u8>) {
@@ -67,7 +50,7 @@ fn random_writes_split_partitions_and_every_entry_stays_readable() {
     let (mut model, mut random) = (Model::new(), Random(3));
     for round in 0..12 {
         write(&db, &mut model, &mut random, 0..6_000, 400);
-        check(&db, &model);
+        check_entries(&db, &model);
         for partition in of_default(&db.statistics()).partitions {
             assert!(partition.size.table_count <= 4, "round {round}: {partition:?}");
         }
@@ -81,13 +64,13 @@ fn random_writes_split_partitions_and_every_entry_stays_readable() {
         let files: Arc<dyn Vfs> = Arc::new(vfs.clone());
         let db = Db::open_on(files, folder, inline_options(), Runtime::deterministic(7)).unwrap();
         assert_eq!(db.default_keyspace().options().layout, LAYOUT);
-        check(&db, &model);
+        check_entries(&db, &model);
         db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
         for partition in of_default(&db.statistics()).partitions {
             assert!(partition.size.run_count <= 1, "{partition:?}");
             assert_eq!(partition.size.tombstone_count, 0, "{partition:?}");
         }
-        check(&db, &model);
+        check_entries(&db, &model);
         db.close().unwrap();
     }
 }
@@ -107,7 +90,7 @@ fn a_load_in_key_order_is_divided_and_never_rewritten() {
     assert!(statistics.partition_divisions > 0);
     let share = statistics.compaction_bytes_written as f64 / statistics.flush_bytes_written as f64;
     assert!(share < 0.05, "{share} bytes rewritten for each flushed byte");
-    check(&db, &model);
+    check_entries(&db, &model);
 }
 
 /// Updates of one part of the key space leave the tables of other partitions as they are.
@@ -135,7 +118,7 @@ fn skewed_updates_leave_untouched_partitions_as_they_are() {
         db.wait_for_compactions().unwrap();
     }
     assert_eq!(cold(&db.statistics()), before);
-    check(&db, &model);
+    check_entries(&db, &model);
 }
 
 #[test]
@@ -153,10 +136,10 @@ fn range_deletes_cross_partitions_and_small_partitions_are_united() {
     let (lower, upper) = (100_u64.to_be_bytes(), 5_900_u64.to_be_bytes());
     db.delete_range(lower..upper).unwrap();
     model.retain(|key, _| key.as_slice() < &lower[..] || key.as_slice() >= &upper[..]);
-    check(&db, &model);
+    check_entries(&db, &model);
     write(&db, &mut model, &mut random, 0..6_000, 100);
     db.flush().unwrap();
-    check(&db, &model);
+    check_entries(&db, &model);
     for (key, value) in &old {
         assert_eq!(snapshot.get(&keyspace, key).unwrap().as_deref(), Some(value.as_slice()));
     }
@@ -168,9 +151,9 @@ fn range_deletes_cross_partitions_and_small_partitions_are_united() {
     assert!(statistics.partition_unions > 0);
     let after = of_default(&statistics).partition_count;
     assert!(after < before, "{after} of {before}");
-    check(&db, &model);
+    check_entries(&db, &model);
     db.close().unwrap();
-    check(&open_in_memory(&vfs, inline_options()).unwrap(), &model);
+    check_entries(&open_in_memory(&vfs, inline_options()).unwrap(), &model);
 }
 
 /// Partitions are no concern of the programs that build tables.
@@ -200,11 +183,11 @@ fn an_ingested_table_may_cross_partitions() {
     }
     table.finish().unwrap();
     db.ingest(&db.default_keyspace(), ["/table"]).unwrap();
-    check(&db, &model);
+    check_entries(&db, &model);
     db.close().unwrap();
     let db = open_in_memory(&vfs, inline_options()).unwrap();
     assert_eq!(db.open_report().foreign_files, [""; 0]);
-    check(&db, &model);
+    check_entries(&db, &model);
 }
 
 /// Flushes, jobs that replace partitions, and ingests meet on real threads.
@@ -285,12 +268,12 @@ fn writers_ingests_and_jobs_side_by_side_lose_nothing() {
     });
     let model: Model = models.into_iter().flatten().collect();
     db.wait_for_compactions().unwrap();
-    check(&db, &model);
+    check_entries(&db, &model);
     let statistics = db.statistics();
     assert!(statistics.partition_splits + statistics.partition_divisions > 0, "{statistics:?}");
     assert_eq!(statistics.jobs_failed, 0);
     db.close().unwrap();
-    check(&open_in_memory(&vfs, inline_options()).unwrap(), &model);
+    check_entries(&open_in_memory(&vfs, inline_options()).unwrap(), &model);
 }
 
 /// A store with many partitions, of which each has few entries.

@@ -1,6 +1,6 @@
 //! Shared by the modules: small options, a database in memory, random numbers from a seed.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use tamis::{Db, Filters, KeyspaceOptions, Options, Runtime};
 use tamis_vfs::{MemVfs, Vfs};
@@ -83,4 +83,22 @@ pub(crate) fn small_keyspace() -> KeyspaceOptions {
 pub(crate) fn open_in_memory(vfs: &MemVfs, options: Options) -> tamis::Result<Db> {
     let vfs: Arc<dyn Vfs> = Arc::new(vfs.clone());
     Db::open_on(vfs, FOLDER, options, Runtime::deterministic(7))
+}
+
+/// The entries that a keyspace should have.
+pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Asserts that the default keyspace has exactly the entries of the model, for scans and gets, and that the store is sound.
+pub(crate) fn check_entries(db: &Db, model: &Model) {
+    let all: Model = db
+        .range::<&[u8]>(..)
+        .map(|entry| entry.unwrap())
+        .map(|(key, value)| (key.to_vec(), value.to_vec()))
+        .collect();
+    assert!(all == *model, "{} entries instead of {}", all.len(), model.len());
+    for (key, value) in model {
+        assert_eq!(db.get(key).unwrap().as_deref(), Some(value.as_slice()));
+    }
+    let report = db.verify().unwrap();
+    assert!(report.is_sound(), "{:?}", report.faults);
 }
