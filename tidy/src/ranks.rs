@@ -11,7 +11,7 @@ use crate::{
 /// which may import each other. A folder means all of its files; `folder/*` means all except its `mod.rs`; the
 /// longest entry that matches a module is valid.
 pub const ROWS: &[&str] = &[
-    "error changed_keyspaces coding file_name key range_tombstone link quarantine slice options open_report runtime metrics advise events background_error guarded steps query_sample test_script",
+    "error changed_keyspaces coding file_name key range_tombstone link quarantine slice options open_report runtime metrics read_times advise events background_error guarded steps flush_slot query_sample test_script",
     "frame cursor",
     "batch",
     "memtable wal cache/block cache/pinned_cache cache/hotness",
@@ -19,7 +19,7 @@ pub const ROWS: &[&str] = &[
     "view",
     "cache version",
     "cache/table",
-    "cursor/* compaction/due_jobs compaction/filter_memory compaction/plan compaction/read_request compaction/scheduler read/snapshot write/back_pressure write/group write/request",
+    "cursor/* compaction/deleted_range_jobs compaction/due_jobs compaction/filter_memory compaction/plan compaction/read_request compaction/scheduler read/snapshot write/back_pressure write/group write/request",
     "context orphans",
     "keyspace_state commit_log",
     "version_installer sample_file",

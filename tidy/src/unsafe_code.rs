@@ -9,6 +9,7 @@ const PLACES: &[(&str, &str)] = &[
     ("bindings/common/src/fork", "the handler of fork"),
     ("crates/tamis-bits/src/", "succinct structures and vector code"),
     ("crates/tamis/src/memtable/", "nodes of the skip list"),
+    ("crates/tamis/tests/allocations.rs", "an allocator that counts"),
     ("crates/tamis-filter/tests/allocations.rs", "an allocator that counts"),
     ("crates/tamis-vfs/src/os.rs", "mapping of files"),
     ("crates/tamis-vfs/src/os/", "mapping of files"),

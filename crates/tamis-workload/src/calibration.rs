@@ -10,7 +10,7 @@ const WANTED_COUNT: usize = 100_000;
 /// Binary searches for random integers among as many random integers as there are keys; the time of one of them is the
 /// calibration unit.
 ///
-/// Each search depends on the result of the one before, so the unit is the latency of a search, not the throughput:
+/// Each search depends on the result of the previous one, so the unit is the latency of a search, not the throughput:
 /// throughput depends more on the processor, and on other users of its L3 cache, than the values that are measured in
 /// it.
 ///

@@ -41,7 +41,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// The file ends before its count says.
-    #[error("cut at offset {length}: the count at offset 0 requires {count} values ({} bytes)", required_bytes(*.count))]
+    #[error("cut at offset {length}: the count at offset 0 requires {count} values ({} bytes); check that the file is complete and of this kind", required_bytes(*.count))]
     Cut {
         /// Length of the file.
         length: u64,
@@ -49,7 +49,9 @@ pub enum FileError {
         count: u64,
     },
     /// The file is too short for a count.
-    #[error("cut at offset {length}: a file of 64-bit values begins with its count in 8 bytes")]
+    #[error(
+        "cut at offset {length}: a file of 64-bit values begins with its count in 8 bytes; check the file"
+    )]
     NoCount {
         /// Length of the file.
         length: u64,
@@ -66,7 +68,7 @@ pub enum FileError {
     },
     /// Keys must be ascending.
     #[error(
-        "at offset {offset}: key {value} is not greater than the one before it ({before}): sort the keys and remove duplicates"
+        "at offset {offset}: key {value} is not greater than the previous key ({before}): sort the keys and remove duplicates"
     )]
     NotAscending {
         /// Offset in bytes of the value.

@@ -13,6 +13,7 @@
 //!   share of empty ranges, and ranges with keys. [`TextQuerySet`], [`non_empty_text_ranges`]: the same for text;
 //!   [`EventQuerySet`], [`non_empty_event_ranges`]: for events.
 //! - [`Zipfian`], [`ScrambledZipfian`], [`Latest`], [`ZipfianComposite`]: skewed choices, as YCSB draws them.
+//! - [`Permutation`]: dense numbers in random order.
 //! - [`operations`]: YCSB's workloads, the classic micro benchmarks, closed ranges, mixes that shift.
 //! - [`Calibration`]: the searches whose time is the calibration unit.
 //! - [`file`](mod@file): binary files of 64-bit values, with errors that name the offset.
@@ -28,6 +29,7 @@ mod events;
 pub mod file;
 mod keys;
 pub mod operations;
+mod permutation;
 mod prng;
 mod queries;
 mod strings;
@@ -41,6 +43,7 @@ pub use events::{
 pub use file::FileError;
 pub use keys::{KeySet, PUBLIC_KEY_SEED};
 pub use operations::{KeyForm, Operation, OperationKind, Workload};
+pub use permutation::Permutation;
 pub use prng::{SplitMix64, mix64};
 pub use queries::{
     NON_EMPTY_SEED, NoEmptyRange, QUERY_SEED, QuerySet, Range, RangeMax, SAMPLE_SEED, non_empty_ranges,

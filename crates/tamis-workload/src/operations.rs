@@ -289,7 +289,7 @@ impl Workload {
         YCSB.into_iter().chain(MICRO).chain(RANGES).chain(SHIFTS)
     }
 
-    /// `count` operations on a store of `record_count` items. Fills begin with item 0 whatever the record count. The
+    /// `count` operations on a store of `record_count` items. Fills begin with item 0 for any record count. The
     /// stream of a sorted workload is in the order of its items; the key form determines the order of the keys, and
     /// [`Stream::sorted`] sorts by it.
     pub fn operations(&self, record_count: u64, count: u64, seed: u64) -> Stream {

@@ -85,7 +85,7 @@ pub enum QuerySet {
 /// The keys are so dense that no empty range of the wanted kind was found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no empty range of kind {set} was found among {key_count} keys: take shorter ranges or longer prefixes, sparser keys, or at least one key"
+    "no empty range of kind {set} was found among {key_count} keys; use shorter ranges, longer prefixes, sparser keys, or another number of keys"
 )]
 pub struct NoEmptyRange {
     /// Name of the wanted set.

@@ -11,7 +11,7 @@ fn places(findings: &[Finding]) -> Vec<(&str, usize)> {
 }
 
 #[test]
-fn a_format_page_says_all_and_has_frozen_bytes() {
+fn a_format_page_has_all_sections_and_a_golden_file() {
     let whole = "```\nbytes\n```\nchecksum limits refuse History";
     let tree = Tree::of_samples(&[
         ("docs/format/table.md", whole),

@@ -20,7 +20,7 @@ fn escaped_and_byte_characters_are_characters() {
 }
 
 #[test]
-fn words_come_with_their_offsets() {
+fn words_are_returned_with_their_offsets() {
     let found: Vec<_> = words("fn a_b(x: u8)").collect();
     assert_eq!(found, [(0, "fn"), (3, "a_b"), (7, "x"), (10, "u8")]);
 }

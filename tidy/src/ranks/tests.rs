@@ -33,7 +33,7 @@ fn a_module_imports_lower_ranks_only() {
 }
 
 #[test]
-fn a_circle_is_named_with_both_files() {
+fn a_circle_of_imports_is_reported_with_both_files() {
     let tree = Tree::of_samples(&[
         ("crates/tamis/src/table/mod.rs", "mod block;\nmod index;\nuse block::Block;"),
         ("crates/tamis/src/table/block.rs", "use super::Table;\nuse super::index::Index;"),
@@ -82,7 +82,7 @@ fn crates_import_lower_crates_only() {
 }
 
 #[test]
-fn the_root_holds_no_items() {
+fn the_crate_root_has_no_items() {
     let tree =
         Tree::of_samples(&[("crates/tamis/src/lib.rs", "//! Docs of fn.\nmod a;\npub use a::B;\nfn f() {}")]);
     assert_eq!(places(&root_is_a_list(&tree)), [("crates/tamis/src/lib.rs", 4)]);

@@ -23,7 +23,7 @@ fn each_pattern_is_found() {
 }
 
 #[test]
-fn ordinary_text_is_left_alone() {
+fn ordinary_text_has_no_findings() {
     let tree = Tree::of_samples(&[
         ("crates/tamis/src/a.rs", "// mastodon, XXXL, briefly, `std::fs` is not used\nlet s = \"println!\";"),
         ("crates/tamis-cli/src/main.rs", "std::fs::read(path); println!();"),

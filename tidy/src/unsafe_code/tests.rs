@@ -4,7 +4,7 @@ use super::unsafe_is_local_and_justified;
 use crate::Tree;
 
 #[test]
-fn unsafe_needs_a_place_and_a_reason() {
+fn unsafe_outside_of_allowed_files_or_without_a_reason_is_reported() {
     let justified = "// SAFETY: in bounds.\nlet x = unsafe { y() };";
     let documented = "/// Reads.\n/// # Safety\n/// In bounds.\n#[inline]\npub unsafe fn y() {}";
     let tree = Tree::of_samples(&[

@@ -51,7 +51,7 @@ fn parts_of_words_do_not_match() {
 }
 
 #[test]
-fn a_star_is_any_one_word() {
+fn a_star_in_a_pattern_matches_one_word() {
     assert_eq!(
         matches("a.md", "green boiled eggs, green eggs, green hard boiled eggs"),
         ["green boiled eggs"]

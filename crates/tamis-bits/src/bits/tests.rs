@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn pushed_words_can_be_read(words in prop::collection::vec((any::<u64>(), 0u32..=64), 0..100)) {
+    fn a_bit_vector_returns_the_pushed_bits(words in prop::collection::vec((any::<u64>(), 0u32..=64), 0..100)) {
         let mut builder = BitBuilder::new();
         for (word, width) in &words {
             builder.push_bits(*word, *width);

@@ -49,7 +49,7 @@ proptest! {
 }
 
 #[test]
-fn edges() {
+fn extreme_sets_of_integers_are_decoded_as_they_were_encoded() {
     check(&[]);
     check(&[0]);
     check(&[u64::MAX]);
@@ -71,7 +71,7 @@ fn edges() {
 }
 
 #[test]
-fn damage_is_survived() {
+fn damaged_bytes_are_refused_or_decoded_without_a_panic() {
     let integers: Vec<u64> = (0..3000).map(|index| index * 1000).collect();
     let mut bytes = Vec::new();
     encode(&mut bytes, 3000, 2_999_000, integers.iter().copied());

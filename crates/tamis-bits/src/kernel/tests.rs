@@ -13,7 +13,7 @@ fn next(state: &mut u64) -> u64 {
 }
 
 #[test]
-fn lines_answer_alike() {
+fn line_kernels_agree_with_the_portable_code() {
     let mut state = 1;
     let digest_count = if IS_SLOW { 40 } else { 300 };
     for probe_count in (0..=16).step_by(if IS_SLOW { 5 } else { 1 }) {
@@ -191,7 +191,7 @@ fn each_of_two_digests_may_have_a_missing_line() {
 }
 
 #[test]
-fn fewer_answers_than_digests_are_filled() {
+fn a_line_query_fills_fewer_answers_than_digests() {
     let mut answers = [true; 5];
     super::lines_contain(&[0; 64], 1, &[7; 40], 8, &mut answers);
     assert_eq!(answers, [false; 5]);

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn integers_come_back(width in 0u32..=64, integers in prop::collection::vec(any::<u64>(), 0..200)) {
+    fn integers_are_decoded_as_they_were_encoded(width in 0u32..=64, integers in prop::collection::vec(any::<u64>(), 0..200)) {
         let mut bytes = Vec::new();
         encode(&mut bytes, width, integers.iter().copied());
         let count = integers.len() as u64;

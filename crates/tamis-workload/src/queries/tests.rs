@@ -78,7 +78,7 @@ fn keys_without_room_cause_an_error_and_no_endless_loop() {
 }
 
 #[test]
-fn names_are_read_back() {
+fn file_names_are_parsed_as_they_were_written() {
     for set in QuerySet::all() {
         assert_eq!(set.to_string().parse(), Ok(set));
     }

@@ -42,7 +42,7 @@ fn scrambling_moves_the_popular_items_and_keeps_their_share() {
 }
 
 #[test]
-fn few_items_need_no_special_case() {
+fn distributions_of_few_items_stay_in_range() {
     let mut random = SplitMix64::new(1);
     for item_count in [0, 1, 2, 3] {
         let (plain, scrambled) = (Zipfian::new(item_count), ScrambledZipfian::new(item_count));

@@ -104,7 +104,7 @@ fn nearly_all_queries_are_answered() {
 
 /// If a mark does not fit, or many integers have one high part, the result is no answer instead of a wrong one.
 #[test]
-fn large_groups_return_no_answer() {
+fn groups_that_exceed_a_mark_return_no_answer() {
     let mut crowd: Vec<u64> = (0..100_000).map(|index| (1 << 20) + index / 4).collect();
     crowd.push(1 << 24);
     check(&crowd);
@@ -129,9 +129,9 @@ fn edges() {
     }
 }
 
-/// No byte beyond the end is read, and there is no panic, whatever the bytes and the assumed shape.
+/// For any bytes and any assumed shape, no byte beyond the end is read and nothing panics.
 #[test]
-fn damage_is_survived() {
+fn damaged_bytes_are_refused_or_decoded_without_a_panic() {
     let integers: Vec<u64> = (0..3000).map(|index| index * 1000).collect();
     let (bytes, _) = encoded(&integers);
     let pairs: Vec<_> = (0..3_100_000)

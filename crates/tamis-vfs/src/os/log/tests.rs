@@ -30,7 +30,7 @@ fn fill(file: &dyn File) -> Vec<u8> {
 }
 
 #[test]
-fn this_handle_and_others_read_appends_of_all_sizes() {
+fn appends_of_all_sizes_are_read_by_every_handle() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log");
     let file = OsVfs.create_log(&path).unwrap();
