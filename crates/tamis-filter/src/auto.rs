@@ -11,11 +11,11 @@
 //!   query each family has a formula over the neighbouring keys (`cases.rs`).
 //! - An open seek is answered by the first key behind its bound. A filter saves the read of a table only if it names a
 //!   candidate ([`crate::Family::names_candidates`]); all other families pay for the read.
-//! - Queries outside of the range from the least to the greatest key never ask the filters, and are ignored.
+//! - Queries outside of the range from the least to the greatest key never probe the filters, and are ignored.
 //!
 //! Points and ranges are served together: the candidates are no filter, one filter, and pairs of a filter for points and
-//! one for ranges, at several budgets up to the maximum. Points are put to the filter for points alone, if there is one: present
-//! keys would pay for the others. All range filters of a table are asked, so their rates multiply.
+//! one for ranges, at several budgets up to the maximum. Points probe only the point filter, if there is one: present
+//! keys would pay for the others. All range filters of a table are probed, so their rates multiply.
 
 mod candidates;
 mod cases;
@@ -26,13 +26,13 @@ mod work;
 
 use std::sync::Arc;
 
-use crate::{Family, FilterSpec, KeyRange, KeySet};
+use crate::{FilterSpec, KeyRange, KeySet};
 
 use candidates::Problem;
-use cases::{Cases, Invented};
+use cases::Cases;
 pub use probe_times::{ProbeTime, ProbeTimes};
 
-/// With fewer empty queries in the reach of the keys than this, a sample is ignored.
+/// A sample with fewer empty queries in the reach of the keys is weighed against the assumed workload.
 pub const SAMPLE_MIN: usize = 100;
 
 /// A new choice replaces the current one if it costs at most this share of it.
@@ -68,7 +68,7 @@ impl QueryKind {
 pub struct Query<'a> {
     /// The kind.
     pub kind: QueryKind,
-    /// The keys that it asks for; it may hold some.
+    /// The queried range; it may contain keys.
     pub range: KeyRange<'a>,
     /// The number of executed queries that it represents; above 0.
     pub weight: f32,
@@ -108,6 +108,16 @@ pub struct Part {
     pub bits_per_key: Option<f64>,
 }
 
+/// The time that a choice may take: designs beyond it are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Effort {
+    /// About 0.1 microseconds per key, at least 6 milliseconds: a tenth of the time in which a table is written.
+    #[default]
+    Write,
+    /// About 1 microsecond per key, at least 60 milliseconds: for filters of an existing table, next to other work.
+    Background,
+}
+
 /// The input of [`choose`], besides the keys.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
@@ -121,7 +131,9 @@ pub struct Request<'a> {
     pub current: Option<&'a [Part]>,
     /// Whether the table is in the deepest level, where static filters pay.
     pub is_deepest: bool,
-    /// The seed of the invented queries.
+    /// The time that the choice may take.
+    pub effort: Effort,
+    /// The seed of the synthetic queries.
     pub seed: u64,
 }
 
@@ -165,32 +177,27 @@ pub struct Choice {
     pub was_cut: bool,
 }
 
-/// Chooses the filters of a table.
+/// Chooses the filters of a table. With fewer than [`SAMPLE_MIN`] empty queries in the sample, these are weighed against an assumed
+/// workload; without any, the current filters are kept.
 pub fn choose(keys: &Arc<KeySet>, request: &Request<'_>) -> Choice {
-    if request.workload.queries.len() < SAMPLE_MIN {
-        return choose_without_sample(keys, request, 0);
-    }
-    let invented = Invented::new(keys, request.workload, request.seed);
-    let cases = Cases::new(keys, request.workload, &invented);
-    let empty_queries = cases.sampled;
-    if empty_queries < SAMPLE_MIN {
-        return choose_without_sample(keys, request, empty_queries);
-    }
-    let problem = Problem::new(keys, &cases, request);
-    let mut ranked = problem.ranked();
-    let current = problem.score(request.current.unwrap_or_default());
-    if request.current.is_some() {
-        let fits = current.bits_per_key <= request.bits_per_key_max;
-        let is_kept = ranked.first().is_none_or(|best| best.cost_ns > current.cost_ns * HYSTERESIS);
-        if is_kept && fits {
-            ranked.retain(|scored| scored.parts != current.parts);
-            ranked.insert(0, current.clone());
+    with_problem(keys, request, |problem| {
+        let current = problem.score(request.current.unwrap_or_default());
+        let empty_queries = problem.cases.sampled;
+        let is_kept = request.current.is_some() && empty_queries == 0;
+        let mut ranked = if is_kept { Vec::new() } else { problem.ranked() };
+        if request.current.is_some() {
+            let fits = current.bits_per_key <= request.bits_per_key_max;
+            let is_good = ranked.first().is_none_or(|best| best.cost_ns > current.cost_ns * HYSTERESIS);
+            if is_kept || (is_good && fits) {
+                ranked.retain(|scored| scored.parts != current.parts);
+                ranked.insert(0, current.clone());
+            }
         }
-    }
-    let mut ranked = ranked.into_iter();
-    let chosen = ranked.next().unwrap_or_else(|| problem.score(&[]));
-    let was_cut = cases.was_cut || problem.work.was_cut();
-    Choice { chosen, runners_up: ranked.take(RUNNERS_UP).collect(), current, empty_queries, was_cut }
+        let mut ranked = ranked.into_iter();
+        let chosen = ranked.next().unwrap_or_else(|| problem.score(&[]));
+        let was_cut = problem.cases.was_cut || problem.work.was_cut();
+        Choice { chosen, runners_up: ranked.take(RUNNERS_UP).collect(), current, empty_queries, was_cut }
+    })
 }
 
 /// All combinations of families that [`choose`] would consider, each at its best sizes, the cheapest first.
@@ -198,49 +205,23 @@ pub fn rank(keys: &Arc<KeySet>, request: &Request<'_>) -> Vec<Scored> {
     with_problem(keys, request, |problem| problem.ranked())
 }
 
-/// The expected cost of each of several filters, or groups of filters. Filters of a family without a formula (Rosetta) count as
-/// passing everything.
+/// The expected cost of each of several filters, or groups of filters, however long that takes. Rosetta filters of another strategy than `least-cost`
+/// count as passing everything.
 pub fn score(keys: &Arc<KeySet>, request: &Request<'_>, filters: &[Vec<Part>]) -> Vec<Scored> {
-    with_problem(keys, request, |problem| filters.iter().map(|parts| problem.score(parts)).collect())
+    Cases::of_sample(keys, request.workload, request.seed, |cases| {
+        let problem = Problem::unlimited(keys, cases, request);
+        filters.iter().map(|parts| problem.score(parts)).collect()
+    })
 }
 
-/// With the sample if it has enough queries without a key, or else with the assumed workload.
+/// The expected cost of given filters, and the number of empty queries of the sample in the reach of the keys. Takes a fraction of the time
+/// of [`choose`], unless a Rosetta filter is among them.
+pub fn price(keys: &Arc<KeySet>, request: &Request<'_>, parts: &[Part]) -> (Scored, usize) {
+    with_problem(keys, request, |problem| (problem.score(parts), problem.cases.sampled))
+}
+
 fn with_problem<R>(keys: &Arc<KeySet>, request: &Request<'_>, work: impl FnOnce(&Problem<'_>) -> R) -> R {
-    let none = Workload::default();
-    let invented = Invented::new(keys, request.workload, request.seed);
-    let cases = Cases::new(keys, request.workload, &invented);
-    if cases.sampled >= SAMPLE_MIN {
-        return work(&Problem::new(keys, &cases, request));
-    }
-    let invented = Invented::new(keys, none, request.seed);
-    work(&Problem::new(keys, &Cases::new(keys, none, &invented), request))
-}
-
-/// Keeps the current filters; without any, chooses those that are best for the assumed workload.
-fn choose_without_sample(keys: &Arc<KeySet>, request: &Request<'_>, empty_queries: usize) -> Choice {
-    let none = Workload::default();
-    let invented = Invented::new(keys, none, request.seed);
-    let cases = Cases::new(keys, none, &invented);
-    let problem = Problem::new(keys, &cases, request);
-    let current = problem.score(request.current.unwrap_or_default());
-    let (chosen, runners_up) = match request.current {
-        Some(_) => (current.clone(), Vec::new()),
-        None => {
-            let mut ranked = problem.ranked();
-            // Most reads are lookups of keys, and a Bloom filter is the fastest to reject absent ones.
-            let begins_with_bloom = |scored: &Scored| {
-                scored.parts.first().is_some_and(|part| part.spec.family() == Family::BlockedBloom)
-            };
-            if let Some(index) = ranked.iter().position(begins_with_bloom) {
-                let chosen = ranked.remove(index);
-                ranked.insert(0, chosen);
-            }
-            let mut ranked = ranked.into_iter();
-            let chosen = ranked.next().unwrap_or_else(|| problem.score(&[]));
-            (chosen, ranked.take(RUNNERS_UP).collect())
-        }
-    };
-    Choice { chosen, runners_up, current, empty_queries, was_cut: problem.work.was_cut() }
+    Cases::of_sample(keys, request.workload, request.seed, |cases| work(&Problem::new(keys, cases, request)))
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ impl Samples<'_> {
 /// Call order: `add* (design? finish)*`; `finish` may be called again with other budgets. A builder may move to another thread
 /// between calls.
 pub trait FilterBuilder: Send {
-    /// Adds the next key. Keys must be in ascending order; a key equal to the one before is skipped. The builder may
+    /// Adds the next key. Keys must be in ascending order; a key equal to the previous one is skipped. The builder may
     /// store all keys: see [`FilterBuilder::memory_bytes`].
     fn add(&mut self, key: &[u8]) -> Result<(), BuildError>;
 

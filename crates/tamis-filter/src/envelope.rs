@@ -78,7 +78,7 @@ impl Envelope {
     }
 
     /// Writes the envelope into the first bytes of a filter with a complete payload. Computes payload length and
-    /// checksum, whatever the fields contain.
+    /// checksum, regardless of the content of the fields.
     pub fn seal(mut self, filter: &mut [u8]) {
         let (header, payload) = filter.split_at_mut(ENVELOPE_BYTES);
         self.payload_bytes = payload.len() as u64;

@@ -21,14 +21,14 @@ pub enum BuildError {
         max: f64,
     },
     /// The budget is missing, and the parameters do not determine the size.
-    #[error("the family {family} needs a budget in bits per key")]
+    #[error("the family {family} needs a budget: give the bits per key")]
     BudgetMissing {
         /// The family's name.
         family: &'static str,
     },
     /// The family has a minimum size for these keys.
     #[error(
-        "{family} needs at least {least_bits_per_key:.2} bits per key for these keys, {given} were given"
+        "{family} needs at least {least_bits_per_key:.2} bits per key for these keys, {given} were given; give more, or use another family"
     )]
     BudgetTooSmall {
         /// The family's name.
@@ -63,7 +63,7 @@ pub enum BuildError {
         known: String,
     },
     /// The family has no such parameter.
-    #[error("{family} has no parameter {name:?}; it has: {known}")]
+    #[error("{family} has no parameter {name:?}; its parameters: {known}")]
     UnknownParameter {
         /// The family's name.
         family: &'static str,
@@ -73,7 +73,7 @@ pub enum BuildError {
         known: &'static str,
     },
     /// The family cannot use the value of a parameter.
-    #[error("{family}: {name}={value} is not possible: {expected}")]
+    #[error("{family}: {name}={value} is not possible; use {expected}")]
     Parameter {
         /// The family's name.
         family: &'static str,

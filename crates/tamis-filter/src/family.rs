@@ -37,7 +37,7 @@ pub enum Family {
     Proteus = 12,
     /// Bloom filter of prefixes whose length the samples choose.
     OnePrefixBloom = 13,
-    /// Two of them.
+    /// Two Bloom filters of prefixes whose lengths the samples choose.
     TwoPrefixBloom = 14,
     /// Sorted hashes that keep the order of neighbouring keys: a guaranteed rate for ranges and points.
     Grafite = 15,
@@ -115,10 +115,10 @@ impl Family {
                 "points and ranges: Bloom filter of prefixes, chosen by the sample; prefix=BITS, and as proteus"
             }
             Self::TwoPrefixBloom => {
-                "points and ranges: two of these; first=BITS, second=BITS, share=0..1, and as proteus"
+                "points and ranges: two Bloom filters of prefixes; first=BITS, second=BITS, share=0..1, and as proteus"
             }
             Self::Grafite => {
-                "ranges and points: sorted hashes; a range of l integers passes with at most l / 2^(bits per key - 2), without a sample"
+                "ranges and points: sorted hashes; rate of false positives for ranges of l integers: at most l / 2^(bits per key - 2), without a sample"
             }
         }
     }

@@ -6,7 +6,7 @@
 //! block border, and is rejected if they contain no stored hash.
 //!
 //! **Guarantee.** Rotations are pairwise independent, so an empty range of `l` numbers passes with a probability of
-//! at most `l * n / r`, about `l / 2^(bits per key - 2)`, whatever the keys and the queries are, as long as the
+//! at most `l * n / r`, about `l / 2^(bits per key - 2)`, for any keys and queries, as long as the
 //! queries do not depend on the seed. Numbers of one block keep their order: they never collide.
 //!
 //! **Strings.** The window begins after the bytes that all keys share; these are compared exactly. Keys that differ

@@ -53,6 +53,7 @@ mod two_bloom_model;
 pub(crate) use bits::BitString;
 pub use builder::ProteusBuilder;
 pub use design::{BloomLayout, Design, Prediction, Prices, SetForm, Stage, WHOLE_KEYS};
+pub(crate) use design_search::QuickSearch;
 pub use model::Model;
 pub use reader::ProteusFilter;
 pub(crate) use single_queries::SizedDesign;

@@ -72,11 +72,13 @@ mod reader;
 mod sample;
 mod search;
 mod search_limit;
+mod single_queries;
 mod strategy;
 mod walk;
 
 pub use builder::RosettaBuilder;
 pub use reader::RosettaFilter;
+pub(crate) use single_queries::PlannedRosetta;
 pub use strategy::{Prices, Strategy};
 
 /// Maximum number of levels of a filter.

@@ -9,6 +9,7 @@ pub struct Counters {
     pub(crate) built: AtomicU64,
     pub(crate) built_bytes: AtomicU64,
     pub(crate) built_keys: AtomicU64,
+    pub(crate) searches: AtomicU64,
     pub(crate) build_failures: AtomicU64,
     pub(crate) opened: AtomicU64,
     pub(crate) damaged: AtomicU64,
@@ -25,6 +26,8 @@ pub struct CounterValues {
     pub built_bytes: u64,
     /// Distinct keys in these filters.
     pub built_keys: u64,
+    /// Tables for which an automatic design searched for the best filters; the others have those of the last search.
+    pub searches: u64,
     /// Filters that could not be built, for example with a budget below the minimum of their family.
     pub build_failures: u64,
     /// Tables whose filters were opened; a cache that drops filters opens them again.
@@ -42,6 +45,7 @@ impl Counters {
             built: self.built.load(Relaxed),
             built_bytes: self.built_bytes.load(Relaxed),
             built_keys: self.built_keys.load(Relaxed),
+            searches: self.searches.load(Relaxed),
             build_failures: self.build_failures.load(Relaxed),
             opened: self.opened.load(Relaxed),
             damaged: self.damaged.load(Relaxed),
@@ -62,8 +66,14 @@ impl fmt::Display for CounterValues {
         let bits = self.built_bytes as f64 * 8.0 / self.built_keys.max(1) as f64;
         write!(
             formatter,
-            "filters built for {} tables ({} keys, {bits:.1} bits per key), {} not built; opened for {} tables, {} damaged, {} unknown",
-            self.built, self.built_keys, self.build_failures, self.opened, self.damaged, self.unknown
+            "filters built for {} tables ({} keys, {bits:.1} bits per key, {} searches), {} not built; opened for {} tables, {} damaged, {} unknown",
+            self.built,
+            self.built_keys,
+            self.searches,
+            self.build_failures,
+            self.opened,
+            self.damaged,
+            self.unknown
         )
     }
 }

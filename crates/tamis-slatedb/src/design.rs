@@ -18,7 +18,7 @@ const AUTO_BITS: f64 = 16.0;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Design {
-    /// The cheapest filters for the keys of the table and the sampled queries, with at most so many bits per key together.
+    /// The cheapest filters for the keys of the table and the sampled queries, with at most this many bits per key together.
     Auto {
         /// The maximum.
         bits_per_key_max: f64,

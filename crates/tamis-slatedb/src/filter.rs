@@ -1,6 +1,6 @@
-//! The filters of one table as SlateDB asks them.
+//! The filters of one table behind SlateDB's interface.
 //!
-//! Invariant: `might_match` returns `false` only if the table has no entry that the query asks for. Without a readable
+//! Invariant: `might_match` returns `false` only if the table has no entry for the query. Without a readable
 //! filter it returns `true`. Copies share the bytes. Cost of a query: a probe of each filter until one rejects it, and
 //! of one query in [`crate::sample::TAKEN_ONE_IN`] a copy of its keys into the sample.
 

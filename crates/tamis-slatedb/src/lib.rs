@@ -36,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod choice;
 mod counters;
 mod design;
 mod error;

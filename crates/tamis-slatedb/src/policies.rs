@@ -39,7 +39,7 @@ impl FilterPolicies {
         Ok(self)
     }
 
-    /// Sets the policies of a builder, whatever it builds.
+    /// Sets the policies of any builder.
     pub fn configure<B: TakesFilterPolicies>(&self, builder: B) -> B {
         builder.take_filter_policies(self.policies.clone())
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use slatedb::{Filter, FilterBuilder, FilterPolicy};
 use tamis_filter::auto::Prices;
 
+use crate::choice::LastChoice;
 use crate::filter::TableFilter;
 use crate::shared::Shared;
 use crate::table_builder::TableFilterBuilder;
@@ -38,7 +39,8 @@ impl TamisPolicy {
         design.check()?;
         let prices = Prices { read_ns: REQUEST_NS, ..Prices::default() };
         let sample = Arc::new(QuerySample::new());
-        Ok(Self { shared: Arc::new(Shared { design, prices, seed: SEED, sample, counters: Arc::default() }) })
+        let (counters, last_choice) = (Arc::default(), LastChoice::default());
+        Ok(Self { shared: Arc::new(Shared { design, prices, seed: SEED, sample, counters, last_choice }) })
     }
 
     /// Chooses the filters of each table from its keys and the sampled queries.
@@ -75,6 +77,7 @@ impl TamisPolicy {
             seed: shared.seed,
             sample: Arc::clone(&shared.sample),
             counters: Arc::clone(&shared.counters),
+            last_choice: LastChoice::default(),
         };
         change(&mut copy);
         Self { shared: Arc::new(copy) }

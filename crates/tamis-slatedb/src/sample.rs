@@ -46,7 +46,7 @@ pub(crate) struct SampledQuery {
 }
 
 impl SampledQuery {
-    /// A query of which a filter can say something.
+    /// A query that a filter can answer.
     fn new(target: &FilterTarget) -> Option<Self> {
         let owned = |bound: &Bound<Bytes>| bound.as_ref().map(|key| key.to_vec());
         let (kind, lower, upper) = match target {
@@ -89,6 +89,8 @@ fn key_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
 struct Ring {
     queries: Vec<Arc<SampledQuery>>,
     next: usize,
+    /// Number of all queries that were ever pushed.
+    pushed: u64,
 }
 
 impl Ring {
@@ -99,6 +101,7 @@ impl Ring {
             None => self.queries.push(query),
         }
         self.next = (self.next + 1) % QUERIES_MAX;
+        self.pushed += 1;
     }
 }
 
@@ -125,7 +128,7 @@ impl QuerySample {
         self.len() == 0
     }
 
-    /// The number of queries of which the sample was taken; one that asks several tables counts several times.
+    /// The number of queries of which the sample was taken; one that probes several tables counts several times.
     pub fn seen(&self) -> u64 {
         self.seen.load(Relaxed)
     }
@@ -133,7 +136,7 @@ impl QuerySample {
     /// Takes a query, or not.
     pub(crate) fn record(&self, target: &FilterTarget) {
         let index = self.seen.fetch_add(1, Relaxed);
-        // The digest of the index: every n-th query would always ask the same table.
+        // The digest of the index: every n-th query would always probe the same table.
         if index >= QUERIES_MAX as u64 && !mix64(index, SAMPLING).is_multiple_of(TAKEN_ONE_IN) {
             return;
         }
@@ -142,9 +145,9 @@ impl QuerySample {
         }
     }
 
-    /// The queries at this moment.
-    pub(crate) fn queries(&self) -> Vec<Arc<SampledQuery>> {
-        self.locked(|ring| ring.queries.clone())
+    /// The queries at this moment, and the number of all that the sample has taken, replaced ones included.
+    pub(crate) fn queries(&self) -> (Vec<Arc<SampledQuery>>, u64) {
+        self.locked(|ring| (ring.queries.clone(), ring.pushed))
     }
 
     /// A panic of another thread leaves the ring valid: it changes by one assignment.
@@ -154,7 +157,7 @@ impl QuerySample {
 
     /// The bytes of the sample.
     pub fn encode(&self) -> Vec<u8> {
-        let queries = self.queries();
+        let (queries, _) = self.queries();
         let mut bytes = MAGIC.to_vec();
         push_length(&mut bytes, queries.len());
         for query in queries {

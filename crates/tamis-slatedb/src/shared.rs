@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tamis_filter::auto::Prices;
 
+use crate::choice::LastChoice;
 use crate::{Counters, Design, QuerySample};
 
 /// Configuration and counters that builders and filters share.
@@ -14,4 +15,5 @@ pub(crate) struct Shared {
     pub(crate) seed: u64,
     pub(crate) sample: Arc<QuerySample>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) last_choice: LastChoice,
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use log::warn;
 use slatedb::{Filter, FilterBuilder, RowEntry};
-use tamis_filter::auto::{Part, Query, QueryKind, Request, Workload, choose};
+use tamis_filter::auto::{Effort, Part, Query, QueryKind, Request, Workload};
 use tamis_filter::{BuildError, KeyRange, KeySet, Samples};
 
 use crate::counters::count;
@@ -30,7 +30,7 @@ impl TableFilterBuilder {
     }
 
     fn build_all(&self, keys: &Arc<KeySet>) -> Vec<Vec<u8>> {
-        let sample = self.shared.sample.queries();
+        let (sample, taken) = self.shared.sample.queries();
         let ranges: Vec<KeyRange<'_>> = sample.iter().map(|query| query.range()).collect();
         let parts = match &self.shared.design {
             Design::Fixed(parts) => parts.clone(),
@@ -44,9 +44,12 @@ impl TableFilterBuilder {
                     bits_per_key_max: *bits_per_key_max,
                     current: None,
                     is_deepest: true,
+                    effort: Effort::Write,
                     seed: self.shared.seed,
                 };
-                choose(keys, &request).chosen.parts
+                let (parts, is_new) = self.shared.last_choice.parts(keys, &request, taken);
+                self.shared.counters.searches.fetch_add(u64::from(is_new), Relaxed);
+                parts
             }
         };
         let built = parts.iter().filter_map(|part| self.build_or_count(part, keys, &ranges));

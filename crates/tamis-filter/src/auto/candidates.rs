@@ -3,9 +3,9 @@
 //! 1. Every family proposes designs at a few budgets (`parts/`),
 //!    each with the probability of a positive for every empty query.
 //! 2. All designs alone, all pairs of a filter for points and one for ranges, and pairs and triples of the best of these are
-//!    priced. Points are put to the filter for points alone if there is one, and all other queries to the range filters in order
+//!    priced. Points probe only the point filter if there is one, and all other queries to the range filters in order
 //!    until one rejects them: for each query the probabilities multiply.
-//! 3. The cheapest combination wins; of those that cost at most 3 % more, the one that is best for invented queries.
+//! 3. The cheapest combination wins; of those that cost at most 3 % more, the one that is best for synthetic queries.
 
 use std::sync::Arc;
 
@@ -17,10 +17,20 @@ use crate::KeySet;
 
 /// Combinations that cost at most this multiple of the best are equally good for the sample.
 const EQUALLY_GOOD: f64 = 1.03;
-/// The weight of invented queries among these.
-const INVENTED_SHARE: f64 = 0.05;
-/// The number of queries as which the invented ones count in the expected cost.
+/// The weight of synthetic queries among these.
+const SYNTHETIC_SHARE: f64 = 0.05;
+/// The number of queries as which the synthetic ones count in the expected cost: next to a sample, and next to a small one.
 const PSEUDO_QUERIES: f64 = 0.5;
+const ASSUMED_QUERIES: f64 = 10.0;
+/// In the assumed workload, the weight of the points that find their key, relative to that of all queries without a key: half of
+/// the points do.
+const ASSUMED_HITS: f64 = 1.0 / 3.0;
+
+/// Without a sample, points may cost more than with a Bloom filter of so many bits per key (of a small budget, of this share) by this share
+/// of a read: most reads of most stores are lookups of keys.
+const POINT_BITS: f64 = 10.0;
+const POINT_BITS_SHARE: f64 = 0.625;
+const POINT_READ_SHARE: f64 = 0.005;
 
 /// Another range filter must lower the cost to this share: it fits the sample better than the queries to come.
 const ANOTHER_FILTER: f64 = 0.9;
@@ -54,7 +64,7 @@ impl Predicted {
     }
 }
 
-/// Sums over the queries of one kind: of the sample, then the invented ones.
+/// Sums over the queries of one kind: of the sample, then the synthetic ones.
 #[derive(Debug, Clone, Copy, Default)]
 struct KindSums {
     weight: [f64; 2],
@@ -68,6 +78,8 @@ struct KindSums {
 struct RangeFilters {
     parts: Vec<usize>,
     bits: f64,
+    /// The time of a point that passes all of them.
+    point_ns: f64,
     kinds: [KindSums; 3],
 }
 
@@ -77,13 +89,15 @@ struct Combination {
     /// The filter for points first.
     parts: Vec<usize>,
     cost_ns: f64,
-    /// The cost of invented queries.
-    invented_ns: f64,
+    /// The cost of synthetic queries.
+    synthetic_ns: f64,
+    /// The cost of synthetic points and those that find their key, without the price of memory.
+    points_ns: f64,
 }
 
 impl Combination {
     fn robust_ns(&self) -> f64 {
-        INVENTED_SHARE.mul_add(self.invented_ns, (1.0 - INVENTED_SHARE) * self.cost_ns)
+        SYNTHETIC_SHARE.mul_add(self.synthetic_ns, (1.0 - SYNTHETIC_SHARE) * self.cost_ns)
     }
 }
 
@@ -99,8 +113,13 @@ pub(super) struct Problem<'a> {
 
 impl<'a> Problem<'a> {
     pub(super) fn new(keys: &'a Arc<KeySet>, cases: &'a Cases<'a>, request: &'a Request<'a>) -> Self {
-        let work = Work::for_keys(keys.len());
+        let work = Work::for_keys(keys.len(), request.effort);
         Self { keys, counts: KeyCounts::new(keys), cases, request, work }
+    }
+
+    /// Without a limit on the work.
+    pub(super) fn unlimited(keys: &'a Arc<KeySet>, cases: &'a Cases<'a>, request: &'a Request<'a>) -> Self {
+        Self { work: Work::unlimited(), ..Self::new(keys, cases, request) }
     }
 
     pub(super) fn bits_max(&self) -> f64 {
@@ -111,6 +130,7 @@ impl<'a> Problem<'a> {
     pub(super) fn ranked(&self) -> Vec<Scored> {
         let predicted = self.predicted();
         let mut combinations = self.combinations(&predicted);
+        self.leave_out_slow_points(&mut combinations);
         combinations.sort_by(|left, right| left.cost_ns.total_cmp(&right.cost_ns));
         let limit = combinations.first().map_or(0.0, |best| best.cost_ns * EQUALLY_GOOD);
         let good = combinations.partition_point(|combination| combination.cost_ns <= limit);
@@ -133,6 +153,39 @@ impl<'a> Problem<'a> {
             }
         }
         ranked
+    }
+
+    /// Leaves out combinations that make points slower, unless a sample shows the queries.
+    fn leave_out_slow_points(&self, combinations: &mut Vec<Combination>) {
+        if !self.cases.is_assumed || self.cases.sampled as f64 >= ASSUMED_QUERIES {
+            return;
+        }
+        let bits = POINT_BITS.min(POINT_BITS_SHARE * self.bits_max());
+        let Some(bloom) = self.predict_bloom(bits) else { return };
+        let none = self.range_filters(&[], &[]);
+        let limit = self.points_ns(&none, Some(&bloom)) + POINT_READ_SHARE * self.request.prices.read_ns;
+        if combinations.iter().any(|combination| combination.points_ns <= limit) {
+            combinations.retain(|combination| combination.points_ns <= limit);
+        }
+    }
+
+    /// The mean cost of synthetic points and of those that find their key, without the price of memory.
+    fn points_ns(&self, group: &RangeFilters, point: Option<&Predicted>) -> f64 {
+        let [sums, ..] = &group.kinds;
+        let [_, weight] = sums.weight;
+        if weight == 0.0 {
+            return 0.0;
+        }
+        let held = ASSUMED_HITS * (self.cases.synthetic().len() as f64) / weight;
+        let ([_, passed], [_, ns]) = (sums.passed, sums.ns);
+        let (empty_ns, held_ns) = match point {
+            Some(point) => {
+                let rate = self.point_rate(point);
+                (point.point_ns + rate * self.request.prices.read_ns, point.point_ns)
+            }
+            None => ((ns + passed * self.request.prices.read_ns) / weight, group.point_ns),
+        };
+        (empty_ns + held * held_ns) / (1.0 + held)
     }
 
     /// The expected cost of given filters.
@@ -190,9 +243,10 @@ impl<'a> Problem<'a> {
         options
             .map(|point| {
                 let filter = point.and_then(|point| predicted.get(point));
-                let (cost_ns, invented_ns) = self.cost(predicted, group, filter);
+                let (cost_ns, synthetic_ns) = self.cost(predicted, group, filter);
                 let parts = point.into_iter().chain(group.parts.iter().copied()).collect();
-                Combination { parts, cost_ns, invented_ns }
+                let points_ns = self.points_ns(group, filter);
+                Combination { parts, cost_ns, synthetic_ns, points_ns }
             })
             .collect()
     }
@@ -203,6 +257,7 @@ impl<'a> Problem<'a> {
         RangeFilters {
             parts: parts.to_vec(),
             bits: chosen.iter().map(|one| one.bits).sum(),
+            point_ns: chosen.iter().map(|one| one.point_ns).sum(),
             kinds: self.kind_sums(&chosen),
         }
     }
@@ -216,10 +271,10 @@ impl<'a> Problem<'a> {
                 passed *= part.rates.get(index).copied().map_or(1.0, f64::from);
             }
             let kind = if case.kind.is_seek() { 2 } else { usize::from(!case.is_point) };
-            let is_invented = usize::from(index >= self.cases.sampled);
+            let is_synthetic = usize::from(index >= self.cases.sampled);
             let Some(sums) = kinds.get_mut(kind) else { continue };
             let add = |sums: &mut [f64; 2], value: f64| {
-                if let Some(sum) = sums.get_mut(is_invented) {
+                if let Some(sum) = sums.get_mut(is_synthetic) {
                     *sum = case.weight.mul_add(value, *sum);
                 }
             };
@@ -230,18 +285,18 @@ impl<'a> Problem<'a> {
         kinds
     }
 
-    /// The expected cost of a query, and of an invented one, with the price of memory.
+    /// The expected cost of a query, and of a synthetic one, with the price of memory.
     fn cost(&self, predicted: &[Predicted], group: &RangeFilters, point: Option<&Predicted>) -> (f64, f64) {
         let parts: Vec<&Predicted> = group.parts.iter().filter_map(|index| predicted.get(*index)).collect();
         let point_rate = point.map_or(1.0, |point| self.point_rate(point));
         let first_ns =
             |is_point: bool, is_seek: bool| point.map_or(0.0, |one| one.time_ns(is_point, is_seek));
         let read_ns = self.request.prices.read_ns;
-        let [mut sampled, mut invented] = [(0.0, 0.0); 2];
+        let [mut sampled, mut synthetic] = [(0.0, 0.0); 2];
         for (kind, sums) in group.kinds.iter().enumerate() {
             let (is_point, is_seek) = (kind == 0, kind == 2);
             let first_ns = first_ns(is_point, is_seek);
-            for (index, total) in [&mut sampled, &mut invented].into_iter().enumerate() {
+            for (index, total) in [&mut sampled, &mut synthetic].into_iter().enumerate() {
                 let of = |sums: &[f64; 2]| sums.get(index).copied().unwrap_or(0.0);
                 let (weight, passed, ns) = (of(&sums.weight), of(&sums.passed), of(&sums.ns));
                 let (passed, ns) = match point {
@@ -252,20 +307,25 @@ impl<'a> Problem<'a> {
                 total.1 += weight;
             }
         }
-        // Ranges that hold a key are put to all filters.
+        // Ranges that contain a key probe all filters.
         let [points, others] = self.cases.hits;
         let ranges_ns: f64 = parts.iter().chain(point.iter()).map(|part| part.time_ns(false, false)).sum();
         let points_ns: f64 = match point {
             Some(point) => point.time_ns(true, false),
             None => parts.iter().map(|part| part.time_ns(true, false)).sum(),
         };
-        let held_ns = points * points_ns + others * ranges_ns;
         let mean_weight = sampled.1 / (self.cases.sampled.max(1) as f64);
-        let pseudo = if self.cases.sampled == 0 { 1.0 } else { mean_weight * PSEUDO_QUERIES };
-        let invented_ns = if invented.1 > 0.0 { invented.0 / invented.1 } else { 0.0 };
+        let pseudo = match (self.cases.sampled, self.cases.is_assumed) {
+            (0, _) => 1.0,
+            (_, true) => mean_weight * ASSUMED_QUERIES,
+            (_, false) => mean_weight * PSEUDO_QUERIES,
+        };
+        let points = points + if self.cases.is_assumed { pseudo * ASSUMED_HITS } else { 0.0 };
+        let held_ns = points * points_ns + others * ranges_ns;
+        let synthetic_ns = if synthetic.1 > 0.0 { synthetic.0 / synthetic.1 } else { 0.0 };
         let total = (sampled.1 + points + others + pseudo).max(f64::MIN_POSITIVE);
         let memory = (group.bits + point.map_or(0.0, |point| point.bits)) * self.request.prices.bit_ns;
-        ((sampled.0 + held_ns + pseudo * invented_ns) / total + memory, invented_ns + memory)
+        ((sampled.0 + held_ns + pseudo * synthetic_ns) / total + memory, synthetic_ns + memory)
     }
 
     /// The rate of a filter for points, which is the same for each.

@@ -5,7 +5,7 @@
 
 use std::ops::Bound;
 
-use super::{QueryKind, Workload};
+use super::{QueryKind, SAMPLE_MIN, Workload};
 use crate::proteus::BitString;
 use crate::trie::shared_bytes;
 use crate::{KeyRange, KeySet, mix64};
@@ -16,21 +16,25 @@ const KEYS_PER_QUERY: usize = 16;
 /// Small tables use this many queries.
 const QUERIES_MIN: usize = 2000;
 
-/// Invented queries: one in so many of the sample, and their number without a sample.
-const SAMPLED_PER_INVENTED: usize = 20;
-const INVENTED_MIN: usize = 32;
-const INVENTED_ALONE: usize = 256;
-/// Without a sample, the weight of the points that find their key, relative to that of all invented queries: half of the points.
-const INVENTED_HITS: f64 = 1.0 / 3.0;
+/// Synthetic queries: one for this many of the sample, and their number in the assumed workload.
+const SAMPLED_PER_SYNTHETIC: usize = 20;
+const SYNTHETIC_MIN: usize = 32;
+const ASSUMED_COUNT: usize = 512;
 
-/// Greatest distance from a key of an invented query right after it, and the longest invented range of integers.
-const INVENTED_DISTANCE_MAX: u64 = 1024;
-const INVENTED_LENGTH_MAX: u64 = 32;
+/// Of eight synthetic queries of a kind, those that are right after a key: of integers, and of longer keys.
+const NEAR: usize = 4;
+const LONG_NEAR: usize = 1;
+/// And those that differ from a key of more than eight bytes as much as the keys differ from each other.
+const LONG_ALIKE: usize = 4;
+
+/// Greatest distance from a key of a synthetic query right after it, and the longest synthetic range of integers.
+const SYNTHETIC_DISTANCE_MAX: u64 = 1024;
+const SYNTHETIC_LENGTH_MAX: u64 = 32;
 /// Without a sample, the longest one: lengths are powers of two up to it. Ranges of longer keys have such shares of their gap.
-const INVENTED_LENGTH_BITS: u64 = 20;
-const INVENTED_SHARE_BITS: u64 = 16;
+const SYNTHETIC_LENGTH_BITS: u64 = 20;
+const SYNTHETIC_SHARE_BITS: u64 = 16;
 
-/// Bits that are compared; keys share fewer, or no filter can tell them apart within its budget.
+/// Bits that are compared; keys share fewer, or no filter can distinguish them within its budget.
 const SHARED_BITS_MAX: u32 = 1 << 16;
 
 /// The leaf of a key that a trie stores whole.
@@ -84,7 +88,7 @@ impl<'a> Case<'a> {
             return Some(Self { is_hit: true, ..case });
         }
         if is_open {
-            // A table with keys behind the bound is asked for its candidate.
+            // A table with keys after the bound is probed for its candidate.
             let has_key =
                 if kind == QueryKind::SeekForward { next.is_some() } else { keys.has_key_in(&range) };
             return has_key.then_some(case);
@@ -119,7 +123,7 @@ fn leaf(keys: &KeySet, index: usize) -> u32 {
 /// The usable queries.
 #[derive(Debug)]
 pub(super) struct Cases<'a> {
-    /// Queries without a key: of the sample, then the invented ones.
+    /// Queries without a key: of the sample, then the synthetic ones.
     pub(super) empty: Vec<Case<'a>>,
     /// Number of empty queries of the sample.
     pub(super) sampled: usize,
@@ -127,11 +131,31 @@ pub(super) struct Cases<'a> {
     pub(super) hits: [f64; 2],
     /// Whether queries of the sample were left out.
     pub(super) was_cut: bool,
+    /// Whether the synthetic queries are those of the assumed workload, because the sample is small or empty.
+    pub(super) is_assumed: bool,
 }
 
 impl<'a> Cases<'a> {
+    /// With the assumed workload if the sample has few queries without a key.
+    pub(super) fn of_sample<R>(
+        keys: &KeySet,
+        workload: Workload<'_>,
+        seed: u64,
+        work: impl FnOnce(&Cases<'_>) -> R,
+    ) -> R {
+        if workload.queries.len() >= SAMPLE_MIN {
+            let synthetic = SyntheticQueries::like(keys, workload, seed);
+            let cases = Cases::new(keys, workload, &synthetic);
+            if cases.sampled >= SAMPLE_MIN {
+                return work(&cases);
+            }
+        }
+        let assumed = SyntheticQueries::assumed(keys, seed);
+        work(&Cases::new(keys, workload, &assumed))
+    }
+
     /// Costs two binary searches and four comparisons of keys per query.
-    pub(super) fn new(keys: &KeySet, workload: Workload<'a>, invented: &'a Invented) -> Self {
+    fn new(keys: &KeySet, workload: Workload<'a>, synthetic: &'a SyntheticQueries) -> Self {
         let max = (keys.len() / KEYS_PER_QUERY).clamp(QUERIES_MIN, QUERIES_MAX);
         let sampled = thinned(workload.queries, max);
         let cases = sampled.filter_map(|query| Case::new(keys, query.kind, query.range, query.weight.into()));
@@ -144,12 +168,18 @@ impl<'a> Cases<'a> {
             }
         }
         let sampled = empty.len();
-        if invented.is_alone {
-            hits = [INVENTED_HITS, 0.0];
+        let is_assumed = synthetic.is_assumed;
+        if sampled == 0 {
+            hits = [0.0; 2];
         }
-        let invented = invented.ranges().filter_map(|(kind, range)| Case::new(keys, kind, range, 1.0));
-        empty.extend(invented.filter(|case| !case.is_hit));
-        Self { empty, sampled, hits, was_cut: max < workload.queries.len().min(QUERIES_MAX) }
+        let synthetic = synthetic.ranges().filter_map(|(kind, range)| Case::new(keys, kind, range, 1.0));
+        empty.extend(synthetic.filter(|case| !case.is_hit));
+        Self { empty, sampled, hits, was_cut: max < workload.queries.len().min(QUERIES_MAX), is_assumed }
+    }
+
+    /// The empty queries that designs shall fit: of the sample, or else the assumed ones.
+    pub(super) fn designed_for(&self) -> &[Case<'a>] {
+        if self.sampled > 0 { self.sample() } else { self.synthetic() }
     }
 
     /// The empty queries of the sample.
@@ -157,7 +187,7 @@ impl<'a> Cases<'a> {
         self.empty.get(..self.sampled).unwrap_or_default()
     }
 
-    pub(super) fn invented(&self) -> &[Case<'a>] {
+    pub(super) fn synthetic(&self) -> &[Case<'a>] {
         self.empty.get(self.sampled..).unwrap_or_default()
     }
 }
@@ -173,23 +203,29 @@ fn thinned<T>(elements: &[T], max: usize) -> impl Iterator<Item = &T> {
     })
 }
 
-/// Bounds of invented queries: half of them anywhere between two neighbouring keys, half right after a key. Next to a sample, against
-/// designs that fit the sample only: points and ranges as often as in the sample. Without one, the assumed workload
-/// (`docs/design/0012-automatic-filters.md`): half points, half ranges of all lengths up to 2^20.
+/// Bounds of synthetic queries: half of them anywhere between two neighbouring keys, half right after a key. Next to a sample, against
+/// designs that fit the sample only: points and ranges as often as in the sample. Next to a small one and without one, the assumed
+/// workload (`docs/design/0012-automatic-filters.md`): half points, half ranges of all lengths up to 2^20.
 #[derive(Debug, Default)]
-pub(super) struct Invented {
+pub(super) struct SyntheticQueries {
     bounds: Vec<(QueryKind, Vec<u8>, Vec<u8>)>,
-    /// Without a sample.
-    is_alone: bool,
+    is_assumed: bool,
 }
 
-impl Invented {
-    pub(super) fn new(keys: &KeySet, workload: Workload<'_>, seed: u64) -> Self {
-        let is_alone = workload.queries.len() < super::SAMPLE_MIN;
-        let count = match workload.queries.len() {
-            _ if is_alone => INVENTED_ALONE,
-            sampled => (sampled.min(QUERIES_MAX) / SAMPLED_PER_INVENTED).max(INVENTED_MIN),
-        };
+impl SyntheticQueries {
+    /// Queries of the kinds of a sample.
+    fn like(keys: &KeySet, workload: Workload<'_>, seed: u64) -> Self {
+        let sampled = workload.queries.len().min(QUERIES_MAX);
+        Self::draw(keys, workload, (sampled / SAMPLED_PER_SYNTHETIC).max(SYNTHETIC_MIN), seed)
+    }
+
+    /// Those of the assumed workload.
+    fn assumed(keys: &KeySet, seed: u64) -> Self {
+        Self::draw(keys, Workload::default(), ASSUMED_COUNT, seed)
+    }
+
+    fn draw(keys: &KeySet, workload: Workload<'_>, count: usize, seed: u64) -> Self {
+        let is_assumed = workload.queries.is_empty();
         let mut random = seed;
         let mut next = || {
             random = random.wrapping_add(1);
@@ -202,27 +238,34 @@ impl Invented {
             let (Some(before), Some(after)) = (keys.get(index), keys.get(index + 1)) else { break };
             let modelled = (next() as usize).checked_rem(workload.queries.len());
             let kind = match modelled.and_then(|index| workload.queries.get(index)).map(|query| query.kind) {
-                Some(kind) if !kind.is_seek() && !is_alone => kind,
+                Some(kind) if !kind.is_seek() => kind,
                 _ if number % 2 == 0 => QueryKind::Point,
                 _ => QueryKind::Range,
             };
-            let lower = if number % 4 < 2 {
-                between(before, after, next())
+            let (near, alike) = if before.len() > 8 { (LONG_NEAR, LONG_ALIKE) } else { (NEAR, 0) };
+            let place = number / 2 % 8;
+            let lower = if place < near {
+                right_after(before, 1 + next() % SYNTHETIC_DISTANCE_MAX)
+            } else if place < near + alike {
+                let other = keys.get((next() % keys.len() as u64) as usize).unwrap_or_default();
+                alike_key(before, leaf(keys, index), other)
             } else {
-                right_after(before, 1 + next() % INVENTED_DISTANCE_MAX)
+                between(before, after, next())
             };
-            let (length, bits) = (1 + next() % (INVENTED_LENGTH_MAX - 1), next());
+            let place = keys.lower_index(&KeyRange::point(&lower));
+            let after = keys.get(place).unwrap_or(after);
+            let (length, bits) = (1 + next() % (SYNTHETIC_LENGTH_MAX - 1), next());
             let upper = match kind {
-                QueryKind::Range if is_alone && before.len() > 8 => {
-                    between(&lower, after, next() >> (bits % INVENTED_SHARE_BITS))
+                QueryKind::Range if is_assumed && before.len() > 8 => {
+                    between(&lower, after, next() >> (bits % SYNTHETIC_SHARE_BITS))
                 }
-                QueryKind::Range if is_alone => plus(&lower, 1 << (bits % (INVENTED_LENGTH_BITS + 1))),
+                QueryKind::Range if is_assumed => plus(&lower, 1 << (bits % (SYNTHETIC_LENGTH_BITS + 1))),
                 QueryKind::Range => plus(&lower, length),
                 _ => lower.clone(),
             };
             bounds.push((kind, lower, upper));
         }
-        Self { bounds, is_alone }
+        Self { bounds, is_assumed }
     }
 
     fn ranges(&self) -> impl Iterator<Item = (QueryKind, KeyRange<'_>)> {
@@ -245,6 +288,13 @@ fn between(before: &[u8], after: &[u8], random: u64) -> Vec<u8> {
     key.extend(drawn.to_be_bytes());
     key.resize(length, (random >> 8) as u8);
     key
+}
+
+/// A string that has the first bytes of a key up to the one that distinguishes it, and then those of another key.
+fn alike_key(key: &[u8], leaf: u32, other: &[u8]) -> Vec<u8> {
+    let shared = (leaf as usize).min(key.len()).saturating_sub(1);
+    let tail = other.get(shared..).filter(|tail| !tail.is_empty()).unwrap_or(other);
+    [key.get(..shared).unwrap_or_default(), tail].concat()
 }
 
 /// A string a distance after a key: of up to eight bytes as a number; of longer keys, another last byte.

@@ -22,7 +22,7 @@ pub(super) struct KeyCounts {
     pub(super) key_count: u64,
     /// The lengths of the shortest and of the longest key.
     pub(super) lengths: (usize, usize),
-    /// Keys by the bytes in common with the key before.
+    /// Keys by the bytes in common with the previous key.
     shared: Vec<u64>,
     levels: Vec<LevelCounts>,
 }

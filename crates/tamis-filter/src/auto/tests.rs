@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Prices, Query, QueryKind, Request, Workload, choose};
+use super::{Effort, Prices, Query, QueryKind, Request, Workload, choose};
 use crate::{KeyRange, KeySet};
 
 fn key_set(count: u64) -> Arc<KeySet> {
@@ -20,6 +20,7 @@ fn request<'a>(queries: &'a [Query<'a>]) -> Request<'a> {
         bits_per_key_max: 16.0,
         current: None,
         is_deepest: false,
+        effort: Effort::Write,
         seed: 1,
     }
 }

@@ -5,11 +5,16 @@
 
 use std::cell::Cell;
 
-/// Steps per key: writing a key and its value to a table takes about a microsecond, and the choice a tenth of it.
+use super::Effort;
+
+/// Steps per key while a table is written: writing a key and its value takes about a microsecond, and the choice a tenth of it.
 const STEPS_PER_KEY: usize = 100;
 
 /// The least limit: the choice for a table of less than 60,000 keys takes a larger share.
 const STEPS_MIN: usize = 6_000_000;
+
+/// In the background so many times as many: about as long as writing the table, and at least 60 ms.
+const BACKGROUND_FACTOR: usize = 10;
 
 /// The steps of a choice.
 #[derive(Debug)]
@@ -19,9 +24,14 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn for_keys(key_count: usize) -> Self {
-        let steps = key_count.saturating_mul(STEPS_PER_KEY).max(STEPS_MIN);
+    pub(super) fn for_keys(key_count: usize, effort: Effort) -> Self {
+        let factor = if effort == Effort::Background { BACKGROUND_FACTOR } else { 1 };
+        let steps = key_count.saturating_mul(STEPS_PER_KEY).max(STEPS_MIN).saturating_mul(factor);
         Self { rest: Cell::new(steps), was_cut: Cell::new(false) }
+    }
+
+    pub(super) const fn unlimited() -> Self {
+        Self { rest: Cell::new(usize::MAX), was_cut: Cell::new(false) }
     }
 
     /// Takes steps; `false` if too few are left.

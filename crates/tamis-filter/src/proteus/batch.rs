@@ -130,7 +130,7 @@ impl BloomTests<'_> {
     }
 
     /// The queries of the prefixes that the filter may contain, as bits. Tests the first bit of all prefixes, then all bits of the half that
-    /// remains, without a branch on a single result. More rounds would read fewer bits, but each waits for the one before.
+    /// remains, without a branch on a single result. More rounds would read fewer bits, but each waits for the previous one.
     fn finish(&mut self) -> u64 {
         let mut rest = 0;
         for index in 0..std::mem::take(&mut self.count).min(BATCH) {

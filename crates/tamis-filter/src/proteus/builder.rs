@@ -475,7 +475,7 @@ impl<'a> Prefixes<'a> {
 impl Ascending for Prefixes<'_> {
     fn fill(&mut self, batch: &mut [u64]) -> usize {
         let mut filled = 0;
-        // All prefixes of a chunk may be equal to the one before it.
+        // All prefixes of a chunk may be equal to the previous one.
         while filled == 0 && !self.words.is_empty() {
             let (chunk, rest) = self.words.split_at(self.words.len().min(batch.len()));
             self.words = rest;
@@ -546,7 +546,7 @@ impl PrefixBuffers {
         Self { bits, current: buffer.clone(), before: buffer, is_first: true }
     }
 
-    /// Copies the prefix of a key to `current`; returns whether it differs from the prefix of the key before.
+    /// Copies the prefix of a key to `current`; returns whether it differs from the prefix of the previous key.
     fn is_new(&mut self, key: &[u8]) -> bool {
         std::mem::swap(&mut self.current, &mut self.before);
         BitString::key(key).write_prefix(self.bits, &mut self.current);

@@ -12,7 +12,7 @@ use crate::{KeyRange, KeySet};
 /// Keys that are counted before their queries are resolved: four kilobytes of integers.
 const BLOCK_KEYS: usize = 512;
 
-/// The levels of a trie are estimated from one of so many blocks, if it contains at least [`SAMPLED_LEAST`] prefixes.
+/// The levels of a trie are estimated from one of this many blocks, if it contains at least [`SAMPLED_LEAST`] prefixes.
 const BLOCKS_FOR_ONE: usize = 16;
 const SAMPLED_LEAST: u64 = 16_384;
 
@@ -83,7 +83,7 @@ impl Query<'_> {
 pub(super) struct Counts<'a> {
     /// Distinct prefixes of `n` bits, from 0 to the length of the longest key.
     prefixes: Vec<u64>,
-    /// Common bits of each key and the one before it; empty for integers, which are compared again instead.
+    /// Common bits of each key and the previous one; empty for integers, which are compared again instead.
     shared: Vec<u32>,
     pub(super) queries: Vec<Query<'a>>,
     /// Sample queries that contain a key, or are ranges without any string.
@@ -195,7 +195,7 @@ pub(super) fn sampled_trie_levels(words: &[u64], depth: u32, prefix_count: u64) 
     levels.scale_to(prefix_count).then(|| levels.finish())
 }
 
-/// Counts the common bits of each integer of a block and the one before it.
+/// Counts the common bits of each integer of a block and the previous one.
 #[inline]
 fn tally_shared(before: Option<u64>, block: &[u64], tally: &mut [[u32; 64]; 4]) {
     let [first, ..] = tally;

@@ -34,16 +34,30 @@ const FINER_ROUNDS: usize = 3;
 /// Depths from the best one on whose exact size is computed.
 const EXACT_DEPTHS: u32 = 3;
 
-/// The quick search: prefix lengths and set depths of the first round, those of each finer round, and their number. Of two Bloom
-/// filters, the queries of each round, the designs that reach the next one, and the shares.
-const QUICK_LENGTHS: usize = 20;
-const QUICK_DEPTHS: usize = 12;
+/// How many designs the search for an automatic choice tries.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct QuickSearch {
+    /// Prefix lengths and set depths of the first round, those of each finer round, and the number of finer rounds.
+    lengths: usize,
+    depths: usize,
+    finer: usize,
+    rounds: usize,
+    /// Of two Bloom filters, the designs that reach the next round, and the shares.
+    pair_designs: [usize; 2],
+    pair_shares: usize,
+}
+
+impl QuickSearch {
+    /// While a table is written.
+    pub(crate) const FEW: Self =
+        Self { lengths: 20, depths: 12, finer: 6, rounds: 2, pair_designs: [6, 4], pair_shares: 3 };
+    /// In the background: takes about four times as long.
+    pub(crate) const MANY: Self =
+        Self { lengths: 40, depths: 24, finer: 12, rounds: 3, pair_designs: [16, 6], pair_shares: 5 };
+}
+
 const QUICK_DEPTH_STEP: u32 = 4;
-const QUICK_FINER: usize = 6;
-const QUICK_ROUNDS: usize = 2;
 const QUICK_PAIR_QUERIES: [usize; 3] = [192, 1024, usize::MAX];
-const QUICK_PAIR_DESIGNS: [usize; 2] = [6, 4];
-const QUICK_PAIR_SHARES: usize = 3;
 
 /// Sample queries of each round of 2PBF, designs that reach the next round, and shares of the first filter.
 const PAIR_QUERIES: [usize; 3] = [192, 1024, usize::MAX];
@@ -76,15 +90,21 @@ impl Model<'_> {
         self.choose_in(None, family, budget, prices)
     }
 
-    /// [`Model::choose`] with fewer lengths of strings, all of which the parameters of a filter can express: takes a tenth of the time.
-    pub(crate) fn choose_quickly(&self, family: Family, budget: Budget, prices: &Prices) -> Option<Design> {
+    /// [`Model::choose`] with fewer lengths, all of which the parameters of a filter can express: takes a tenth of the time or half.
+    pub(crate) fn choose_quickly(
+        &self,
+        quick: QuickSearch,
+        family: Family,
+        budget: Budget,
+        prices: &Prices,
+    ) -> Option<Design> {
         let prices = &prices.usable();
         let budget_bytes = self.budget_bytes(family, budget).ok()?;
         let whole = whole_set(family, &self.keys, budget_bytes, prices);
         if let Some((design, _)) = whole.filter(|(_, whole)| is_surely_best(whole, prices)) {
             return Some(design);
         }
-        let mut search = Search { is_quick: true, ..Search::best(self, family, budget_bytes, prices) };
+        let mut search = Search { quick: Some(quick), ..Search::best(self, family, budget_bytes, prices) };
         search.run();
         search.best.map(|(_, design, _)| design)
     }
@@ -135,7 +155,7 @@ pub(super) struct Search<'m, 'a> {
     layouts: &'static [BloomLayout],
     keeps_all: bool,
     /// See [`Model::choose_quickly`].
-    is_quick: bool,
+    quick: Option<QuickSearch>,
     all: Vec<(Design, Prediction)>,
     best: Option<(f64, Design, Prediction)>,
     /// The cheapest design without a set, and with one.
@@ -153,7 +173,7 @@ impl<'m, 'a> Search<'m, 'a> {
             prices,
             layouts,
             keeps_all: false,
-            is_quick: false,
+            quick: None,
             all: Vec::new(),
             best: None,
             best_kinds: [None; 2],
@@ -192,8 +212,8 @@ impl<'m, 'a> Search<'m, 'a> {
         if self.model.counts.queries.is_empty() {
             return self.run_without_sample();
         }
-        if self.is_quick {
-            return self.run_quickly();
+        if let Some(quick) = self.quick {
+            return self.run_quickly(quick);
         }
         match &*self.model.keys {
             Keys::Words(fixed, _) => {
@@ -443,22 +463,22 @@ impl<'m, 'a> Search<'m, 'a> {
     }
 
     /// Prices few lengths and set depths, then some near the best.
-    fn run_quickly(&mut self) {
+    fn run_quickly(&mut self, quick: QuickSearch) {
         let bit_count = self.model.bit_count();
-        let mut lengths = self.coarse_lengths(QUICK_LENGTHS);
+        let mut lengths = self.coarse_lengths(quick.lengths);
         if self.family == Family::TwoPrefixBloom {
             return self.run_string_pairs(&lengths);
         }
         let deepest = self.deepest_quick_set();
-        let mut depths = evenly_spaced(deepest, QUICK_DEPTHS);
+        let mut depths = evenly_spaced(deepest, quick.depths);
         let mut sets = self.exact_sets(&depths);
         self.run_sets(&sets, &lengths);
-        for _ in 0..QUICK_ROUNDS {
+        for _ in 0..quick.rounds {
             let (mut finer_lengths, mut finer_depths) = (Vec::new(), Vec::new());
             for (_, best) in self.best_kinds.into_iter().flatten() {
-                finer_lengths.extend(finer(&lengths, best.prefix, bit_count, QUICK_FINER));
+                finer_lengths.extend(finer(&lengths, best.prefix, bit_count, quick.finer));
                 if let Stage::Set { depth, .. } = best.first {
-                    finer_depths = finer(&depths, depth, deepest, QUICK_FINER);
+                    finer_depths = finer(&depths, depth, deepest, quick.finer);
                 }
             }
             finer_lengths.sort_unstable();
@@ -542,7 +562,7 @@ impl<'m, 'a> Search<'m, 'a> {
         let (mut firsts, mut seconds) = (lengths.to_vec(), lengths.to_vec());
         self.run_pairs(&pairs(&firsts, &seconds));
         let (rounds, finer_count) =
-            if self.is_quick { (1, QUICK_FINER) } else { (FINER_ROUNDS, FINER_PAIRS) };
+            self.quick.map_or((FINER_ROUNDS, FINER_PAIRS), |quick| (quick.rounds - 1, quick.finer));
         for _ in 0..rounds {
             let Some((_, Design { first: Stage::Bloom { depth, .. }, prefix, .. }, _)) = self.best else {
                 return;
@@ -609,9 +629,9 @@ impl<'m, 'a> Search<'m, 'a> {
             }
             return;
         }
-        let (counts, [to_second, to_third], share_count) = match self.is_quick {
-            true => (QUICK_PAIR_QUERIES, QUICK_PAIR_DESIGNS, QUICK_PAIR_SHARES),
-            false => (PAIR_QUERIES, PAIR_DESIGNS, PAIR_SHARES.len()),
+        let (counts, [to_second, to_third], share_count) = match self.quick {
+            Some(quick) => (QUICK_PAIR_QUERIES, quick.pair_designs, quick.pair_shares),
+            None => (PAIR_QUERIES, PAIR_DESIGNS, PAIR_SHARES.len()),
         };
         let [few, some, all] = counts.map(|count| self.some_queries(count));
         let by_rank = |left: &PairDesign, right: &PairDesign| left.rank.total_cmp(&right.rank);
@@ -621,7 +641,7 @@ impl<'m, 'a> Search<'m, 'a> {
             pairs.iter().flat_map(|pair| self.pair_designs(*pair, 0.5, one_layout, &few)).collect();
         first.sort_by(by_rank);
         // If cache lines are free, the layout with the lowest rate is never worse.
-        let layouts = if self.prices.probe > 0.0 && !self.is_quick { self.layouts } else { one_layout };
+        let layouts = if self.prices.probe > 0.0 && self.quick.is_none() { self.layouts } else { one_layout };
         let shares = |design: &PairDesign| {
             let shares = PAIR_SHARES.iter().take(share_count);
             shares

@@ -3,7 +3,7 @@
 //! For one query, with `near` the common bits of the query and a key, and `ends` the common bits of its ends:
 //!
 //! - a set of `t > near` bits rejects it;
-//! - a Bloom filter of `l <= near` bits passes it, whatever its rate;
+//! - a Bloom filter of `l <= near` bits passes it at any rate;
 //! - otherwise it tests `N` prefixes. For `t <= ends` these are all of its `|Q_l|` prefixes, for every such `t`: the query is
 //!   counted in the row of the deepest one, and rows are added up from the deepest. For `t > ends` these are the prefixes below
 //!   its first and last prefix of `t` bits that the set contains, counted in a separate row for each such `t`.
@@ -40,7 +40,7 @@ fn bin_index(prefix_count: u64) -> usize {
 pub(super) struct Histogram<'a> {
     /// All queries.
     pub(super) total: u64,
-    /// Queries that pass whatever the rate of the Bloom filter.
+    /// Queries that pass at any rate of the Bloom filter.
     pub(super) certain: u64,
     /// Those of `certain` that have a common prefix with a key, and so test at least once.
     pub(super) sharing: u64,

@@ -7,6 +7,7 @@ use super::counts::Query;
 use super::design::{BloomLayout, Design, Prices, Stage, WHOLE_KEYS};
 use super::keys::Keys;
 use super::model::Model;
+use super::sizes::whole_set_size;
 use super::two_bloom_model::Pair;
 use crate::{Family, KeyRange, KeySet, Samples};
 
@@ -88,6 +89,14 @@ impl<'a> Model<'a> {
         };
         let bytes = first_bytes + bloom_bytes;
         Some(SizedDesign { family, design: *design, bytes, rate, pair, cap, hidden })
+    }
+
+    /// The set of whole keys, if these are integers.
+    pub(crate) fn whole_set_design(&self) -> Option<Design> {
+        let Keys::Words(fixed, words) = &*self.keys else { return None };
+        let depth = fixed.bit_count();
+        let form = whole_set_size(words, words.len() as u64, depth)?.form;
+        Some(Design { first: Stage::Set { depth, form }, prefix: 0, layout: BloomLayout::Spread })
     }
 
     /// The expected results of queries, including the rate that is expected beyond the sample; a query that holds a key passes.

@@ -17,7 +17,7 @@ const ESTIMATE_EXCESS: f64 = 1.5;
 const SAMPLED_EXCESS: f64 = 1.05;
 const SAMPLED_KEYS: usize = 1 << 20;
 
-/// A bitmap is preferred if it is larger than Elias-Fano numbers by at most one part in so many: a lookup reads one bit.
+/// A bitmap is preferred if it is larger than Elias-Fano numbers by at most this fraction: a lookup reads one bit.
 const BITMAP_EXCESS: u64 = 8;
 
 /// A form and its size.

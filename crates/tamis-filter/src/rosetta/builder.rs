@@ -8,7 +8,7 @@ use super::keys::{Keys, PrefixCounts};
 use super::layout::{BitLayout, ENTRY_BYTES, FULL_DEPTH, Level};
 use super::model::{BITS_MIN, Model, Share, Unseen};
 use super::reader::NO_PREDICTION;
-use super::sample::{self, Groups, Invented, Precision, SampleQuery};
+use super::sample::{self, Groups, Precision, SampleQuery, SyntheticQueries};
 use super::search::{Problem, possible_depths};
 use super::search_limit::SearchLimit;
 use super::strategy::{Options, Prices, Strategy};
@@ -36,7 +36,7 @@ pub struct RosettaBuilder {
 pub(super) struct Plan {
     pub(super) shares: Vec<Share>,
     pub(super) predicted: Option<f64>,
-    counts: Arc<PrefixCounts>,
+    pub(super) counts: Arc<PrefixCounts>,
     /// Whether the step limit ended the search for levels.
     pub(super) is_cut: bool,
 }
@@ -67,9 +67,12 @@ impl RosettaBuilder {
         let counts = PrefixCounts::new(&self.keys);
         let mut cases = sample::sampled_cases(&self.keys, samples.queries);
         let has_samples = !cases.is_empty();
-        let invented =
-            if sample::is_enough(cases.len()) { Invented::default() } else { Invented::new(&self.keys) };
-        let ranges = invented.ranges();
+        let synthetic = if sample::is_enough(cases.len()) {
+            SyntheticQueries::default()
+        } else {
+            SyntheticQueries::new(&self.keys)
+        };
+        let ranges = synthetic.ranges();
         let known = cases.len();
         cases.extend(sample::cases(&self.keys, &ranges));
         sample::smooth(&mut cases);

@@ -144,7 +144,7 @@ pub(super) struct PrefixCounts {
 
 impl PrefixCounts {
     pub(super) fn new(keys: &Keys) -> Self {
-        // How many keys share exactly this number of bits with the key before.
+        // How many keys share exactly this number of bits with the previous key.
         let mut shared = vec![0_u64; 65];
         match keys.words() {
             Some(words) => {

@@ -14,13 +14,13 @@ const KEYS_PER_SAMPLE: usize = 4;
 const SAMPLES_MAX_MIN: usize = 2048;
 
 /// Number of generated queries: as many as have this number of bytes in total, within these limits.
-const INVENTED_BYTES: usize = 1 << 17;
-const INVENTED_MIN: usize = 8;
-const INVENTED_FEW: usize = 64;
-const INVENTED_MAX: usize = 512;
+const SYNTHETIC_BYTES: usize = 1 << 17;
+const SYNTHETIC_MIN: usize = 8;
+const SYNTHETIC_FEW: usize = 64;
+const SYNTHETIC_MAX: usize = 512;
 
 /// Longest generated range of integers, in keys: the longest of the paper's short ranges.
-const INVENTED_SIZE_MAX: u64 = 64;
+const SYNTHETIC_SIZE_MAX: u64 = 64;
 
 /// A query whose range contains no key.
 #[derive(Debug, Clone, Copy)]
@@ -70,11 +70,11 @@ pub(super) const fn is_enough(case_count: usize) -> bool {
 
 /// Bounds of generated queries.
 #[derive(Debug, Default)]
-pub(super) struct Invented {
+pub(super) struct SyntheticQueries {
     bounds: Vec<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
-impl Invented {
+impl SyntheticQueries {
     /// As many points as ranges, each right after a key: the most difficult queries. Ranges of integers have up to 64
     /// keys, other ranges are prefixes next to a key.
     pub(super) fn new(keys: &Keys) -> Self {
@@ -86,13 +86,13 @@ impl Invented {
         };
         let mut buffer = [0; 8];
         let longest = keys.get(0, &mut buffer).map_or(0, <[u8]>::len);
-        let most = if keys.len() < 4000 { INVENTED_FEW } else { INVENTED_MAX };
-        let count = (INVENTED_BYTES / (longest + 1)).clamp(INVENTED_MIN, most);
+        let most = if keys.len() < 4000 { SYNTHETIC_FEW } else { SYNTHETIC_MAX };
+        let count = (SYNTHETIC_BYTES / (longest + 1)).clamp(SYNTHETIC_MIN, most);
         for number in 0..count {
             let Some(index) = next().checked_rem(keys.len() as u64) else { break };
             let Some(key) = keys.get(index as usize, &mut buffer) else { break };
             let is_range = number % 2 == 0;
-            let (distance, size) = (1 + next() % INVENTED_SIZE_MAX, 2 + next() % (INVENTED_SIZE_MAX - 1));
+            let (distance, size) = (1 + next() % SYNTHETIC_SIZE_MAX, 2 + next() % (SYNTHETIC_SIZE_MAX - 1));
             let mut lower = key.to_vec();
             add(&mut lower, if keys.key_bytes() == 0 { 1 } else { distance });
             let upper = (is_range && keys.key_bytes() != 0).then(|| {

@@ -168,7 +168,7 @@ impl<'a> Problem<'a> {
         best.unwrap_or_default()
     }
 
-    /// Possible searches, each with more steps than the one before.
+    /// Possible searches, each with more steps than the previous one.
     fn searches(&self, groups: &Groups<'_, '_>) -> Vec<Search> {
         let search = |group_max, unit, is_coarse| {
             let precision = Precision { group_max, unit };
@@ -397,8 +397,8 @@ impl<'a> Problem<'a> {
         way
     }
 
-    /// The best design with one more level, whose bits all others give in proportion. It may cost a little more than
-    /// the one before: its bits are not moved yet.
+    /// The best design with one more level, whose bits all others give in proportion. It may cost a little more than the previous one:
+    /// its bits are not moved yet.
     fn with_another_level(&self, found: &Found) -> Option<Found> {
         let is_free = |share: &Share| {
             !found.shares.iter().any(|old| (old.depth, old.is_full) == (share.depth, share.is_full))

@@ -302,7 +302,7 @@ fn one_node_above_a_whole_range_rejects_it() {
         });
         probes.filter(|probe| *probe == (false, 1, 1)).count()
     };
-    // One node, whatever the size: ranges of 2^32 keys have at least 64 of the smaller intervals.
+    // One node for any size: ranges of 2^32 keys have at least 64 of the smaller intervals.
     assert!(denied(2) > 190 && denied(1000) > 190 && denied(1 << 32) > 190, "{}", denied(1 << 32));
 }
 

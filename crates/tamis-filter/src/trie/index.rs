@@ -81,7 +81,7 @@ impl TrieIndexBuilder {
         Self { levels, suffixes: SuffixBuilder::new(), values: Vec::new(), value_bytes }
     }
 
-    /// Adds the next key and its value. A key equal to the one before it keeps its first value.
+    /// Adds the next key and its value. A key equal to the previous one keeps its first value.
     ///
     /// # Errors
     /// [`BuildError::Unsorted`] for a smaller key, [`BuildError::ValueLength`] for a value of another length.

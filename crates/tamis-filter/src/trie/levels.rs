@@ -12,7 +12,7 @@ use tamis_bits::{key_head, packed::PackedVec};
 
 use crate::BuildError;
 
-/// Labels held per key before levels are dropped. Encoded tries have far fewer.
+/// Labels in memory per key before levels are dropped. Encoded tries have far fewer.
 pub(crate) const LABELS_PER_KEY_MAX: u64 = 16;
 /// Labels that may be held in addition.
 pub(crate) const LABELS_SLACK: u64 = 1 << 20;
@@ -223,7 +223,7 @@ impl Levels {
         outcome
     }
 
-    /// Compares a key with the one before it and writes the one before. Returns whether the key is new.
+    /// Compares a key with the previous one and writes the previous one. Returns whether the key is new.
     #[inline(always)]
     fn follow<W: LeafWords>(&mut self, before: &[u8], key: &[u8], leaf: &mut W) -> Result<bool, BuildError> {
         if self.key_count > 0 {

@@ -134,8 +134,7 @@ impl Leaf {
 /// A node that a walk arrives at, before anything of its block was read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PendingNode {
-    /// The block named for the node, and the node's index among those that begin there; it may be in a block before or
-    /// after.
+    /// The block named for the node, and the node's index among those that begin there; it may be in an earlier or later block.
     pub(super) block: u32,
     pub(super) index: u32,
     /// One of the first sparse nodes, which have many labels.

@@ -121,7 +121,7 @@ impl Stage {
             return (1..=FIRST_MAX).contains(&depth).then_some(stage);
         };
         let own_bytes = depth.checked_sub(start).filter(|bytes| (1..=4).contains(bytes))?;
-        // The first word that has all of them: each begins 4 bytes after the one before.
+        // The first word that has all of them: each begins 4 bytes after the previous one.
         let word = (depth.max(8) - 8).div_ceil(4);
         stage.own_word = word as u8;
         stage.own_shift = 8 * (start - 4 * word) as u8;
@@ -169,9 +169,8 @@ impl Stage {
         (place != 0).then_some((place as u32, slot))
     }
 
-    /// [`Stage::found`] of the entry for a key below a slot of the stage before. Nearly always only one entry of a line
-    /// has the bytes of the key: its slot is compared afterwards by a well-predicted branch, so a stage does not wait
-    /// for the one before.
+    /// [`Stage::found`] of the entry for a key below a slot of the previous stage. Nearly always only one entry of a line
+    /// has the bytes of the key: its slot is compared afterwards by a well-predicted branch, so a stage does not wait for the previous one.
     #[inline(always)]
     fn found_below(
         &self,

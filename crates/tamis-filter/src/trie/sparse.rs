@@ -74,8 +74,7 @@ const fn reaches_end(range: u64) -> bool {
     range >> (BLOCK_LABELS - 1) != 0
 }
 
-/// The index of a child among the nodes that begin in the block of children; negative (as a large number) if it is in a
-/// block before.
+/// The index of a child among the nodes that begin in the block of children; negative (as a large number) if it is in an earlier block.
 #[inline(always)]
 const fn child_index(children: u64, before: u32) -> u32 {
     before.wrapping_add((children >> BLOCK_LABELS) as u32).wrapping_sub(SKIP_BIAS)
@@ -806,7 +805,7 @@ impl<'a, S: Steps> Trie<'a, S> {
     }
 
     /// Estimates the leaf at the label to find: assumes that the nodes of the block before it have the mean number of
-    /// leaves, as has half a node that begins in a block before. Requires fine ranks.
+    /// leaves, as has half a node that begins in an earlier block. Requires fine ranks.
     #[inline(always)]
     pub(super) fn leaf_near(&self, pending: &PendingNode) -> u64 {
         let PendingNode { block, index, is_wide, byte, .. } = *pending;

@@ -255,7 +255,7 @@ fn children_beyond_the_range_of_a_block_number_are_found() {
 
 /// Keys with all pairs of bytes after a stem, and keys without one pair: full levels are passed in one step.
 #[test]
-fn full_levels_are_passed_at_once() {
+fn a_search_skips_full_levels_in_one_step() {
     let mut state = 6;
     for (stem, missing, full_levels) in [
         (&b""[..], None, 2),

@@ -5,7 +5,7 @@ mod workloads;
 
 use std::sync::Arc;
 
-use tamis_filter::auto::{Choice, Part, Prices, Query, QueryKind, Request, Scored, Workload, choose};
+use tamis_filter::auto::{Choice, Effort, Part, Prices, Query, QueryKind, Request, Scored, Workload, choose};
 use tamis_filter::{KeyRange, KeySet};
 use workloads::OwnedQuery;
 
@@ -20,6 +20,7 @@ fn request<'a>(queries: &'a [Query<'a>]) -> Request<'a> {
         bits_per_key_max: BITS_PER_KEY_MAX,
         current: None,
         is_deepest: true,
+        effort: Effort::Write,
         seed: 5,
     }
 }
@@ -82,6 +83,84 @@ fn the_cost_of_given_filters_is_that_of_the_choice() {
             assert!(apart <= 0.05 * scored.cost_ns, "{}: {again:?}, {scored:?}", workload.name);
         }
     }
+}
+
+/// Keys as a table of integers or names has them.
+fn key_set(keys: impl IntoIterator<Item = Vec<u8>>) -> Arc<KeySet> {
+    let sorted: std::collections::BTreeSet<Vec<u8>> = keys.into_iter().collect();
+    let mut set = KeySet::new();
+    sorted.iter().for_each(|key| set.push(key).unwrap());
+    Arc::new(set)
+}
+
+/// A read of a mapped block, and one of a device.
+const READS_NS: [f64; 2] = [2_000.0, 60_000.0];
+
+#[test]
+fn dense_integers_get_an_exact_filter_without_a_sample() {
+    let keys = key_set((0..10_000_u64).map(|number| (7 * number).to_be_bytes().to_vec()));
+    for read_ns in READS_NS {
+        let prices = Prices { read_ns, ..Prices::default() };
+        let choice = choose(&keys, &Request { prices, ..request(&[]) });
+        let rates = choice.chosen.false_positive_rates;
+        assert_eq!((rates.point, rates.range), (Some(0.0), Some(0.0)), "{choice:?}");
+    }
+}
+
+#[test]
+fn without_a_sample_points_cost_hardly_more_than_with_a_bloom_filter() {
+    let random = |number: u64| tamis_workload::mix64(number);
+    let integers = key_set((0..10_000).map(|number| random(number).to_be_bytes().to_vec()));
+    let names =
+        key_set((0..10_000).map(|number| format!("{}.example.org", random(number) % 1_000_000).into_bytes()));
+    let pairs = key_set(
+        (0..10_000)
+            .map(|number| [(random(number) % 50).to_be_bytes(), (number * 1_000).to_be_bytes()].concat()),
+    );
+    for keys in [integers, names, pairs] {
+        for read_ns in READS_NS {
+            let prices = Prices { read_ns, ..Prices::default() };
+            let choice = choose(&keys, &Request { prices, ..request(&[]) });
+            let rates = choice.chosen.false_positive_rates;
+            assert!(rates.point.unwrap() < 0.015, "{choice:?}");
+            // The filter that answers points is a Bloom filter, or the read is far slower.
+            let family = choice.chosen.parts[0].spec.family();
+            assert!(prices.probe.get(family).point_ns <= 10.0 || read_ns > 10_000.0, "{choice:?}");
+            assert!(rates.range.unwrap() < 0.9, "ranges have a filter, too: {choice:?}");
+        }
+    }
+}
+
+#[test]
+fn a_small_sample_is_weighed_against_the_assumed_workload() {
+    let workload = &workloads::all(KEY_COUNT)[3];
+    let all = workload.queries(SAMPLE_COUNT, 2);
+    let later: Vec<Query<'_>> = all.iter().map(OwnedQuery::query).collect();
+    // Without a sample, mapped tables get a Bloom filter, and a range filter in the rest.
+    let prices = Prices { read_ns: READS_NS[0], ..Prices::default() };
+    let rates = |count: usize| {
+        let sample = workload.queries(count, 1);
+        let queries: Vec<Query<'_>> = sample.iter().map(OwnedQuery::query).collect();
+        let choice = choose(&workload.keys, &Request { prices, ..request(&queries) });
+        assert_eq!(choice.empty_queries, count);
+        let cost = expected_cost(&workload.keys, &request(&later), &choice.chosen.parts);
+        (cost.false_positive_rates.range.unwrap(), choice)
+    };
+    let (without, _) = rates(0);
+    let (with_few, choice) = rates(40);
+    assert!(with_few < 0.1 && with_few < without / 3.0, "{with_few} instead of {without}: {choice:?}");
+    // One query says little: points keep a filter.
+    let (_, choice) = rates(1);
+    let points: Vec<Query<'_>> = later
+        .iter()
+        .map(|query| Query {
+            kind: QueryKind::Point,
+            range: KeyRange::point(query.range.lower_bytes()),
+            weight: 1.0,
+        })
+        .collect();
+    let scored = expected_cost(&workload.keys, &request(&points), &choice.chosen.parts);
+    assert!(scored.false_positive_rates.point.unwrap() < 0.02, "{choice:?}");
 }
 
 #[test]

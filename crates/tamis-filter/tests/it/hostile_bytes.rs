@@ -1,4 +1,4 @@
-//! Damaged and invented bytes: an error at open, or answers; never a panic, a long loop or a large allocation.
+//! Damaged and arbitrary bytes: an error at open, or answers; never a panic, a long loop or a large allocation.
 
 use tamis_filter::envelope::{ENVELOPE_BYTES, Envelope};
 use tamis_filter::{AnyFilter, DecodeError, Digester, Direction, Filter, KeyRange, Probe, RangeProbe, Upper};
@@ -102,7 +102,7 @@ fn prefix_filters_with_former_bit_positions_are_refused() {
 
 /// It had another directory.
 #[test]
-fn the_former_bitmap_is_refused() {
+fn a_filter_in_the_former_bitmap_format_is_refused() {
     const FIRST: usize = ENVELOPE_BYTES + 12;
     let keys: Vec<Vec<u8>> = (0..1000_u64).map(|number| number.to_be_bytes().to_vec()).collect();
     let mut bytes = build(&"proteus:trie=60,prefix=0".parse().unwrap(), &keys, 400.0).unwrap();
@@ -113,7 +113,7 @@ fn the_former_bitmap_is_refused() {
 }
 
 #[test]
-fn invented_headers_with_valid_checksums_cause_errors_or_answers() {
+fn arbitrary_headers_with_valid_checksums_cause_errors_or_answers() {
     let mut state = 9;
     for spec in specs() {
         for round in 0..3000 {

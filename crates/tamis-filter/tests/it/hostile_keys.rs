@@ -105,7 +105,7 @@ fn check_candidate(candidate: &Candidate, truth: Option<&Vec<u8>>, is_forward: b
     let Some(key) = truth else { return };
     match candidate {
         Candidate::Unknown => {}
-        Candidate::Absent => panic!("{name}: {key:?} denied"),
+        Candidate::Absent => panic!("{name}: {key:?} rejected"),
         Candidate::Bytes(bytes) if is_forward => assert!(bytes <= key, "{name} {bytes:?} {key:?}"),
         Candidate::Bytes(bytes) => assert!(key < bytes || key.starts_with(bytes), "{name} {bytes:?} {key:?}"),
     }

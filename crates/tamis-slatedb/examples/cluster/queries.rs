@@ -1,4 +1,4 @@
-//! The queries: seeded, so that every run asks the same.
+//! The queries: seeded, so that every run has the same.
 
 use tamis_workload::SplitMix64;
 

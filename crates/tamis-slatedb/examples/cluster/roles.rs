@@ -36,7 +36,7 @@ const COMPACTED_TABLES: usize = 4;
 /// Entries of a batch.
 const BATCH: usize = 500;
 const POLL: Duration = Duration::from_millis(200);
-/// Without a compaction for so long there is none to come.
+/// After this time without a compaction, all compactions are finished.
 const SETTLED: Duration = Duration::from_millis(1500);
 const FILTER_KEYS_MIN: u32 = 100;
 /// Filters and indexes always fit; blocks have a tenth of the data.

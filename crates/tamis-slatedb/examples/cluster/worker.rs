@@ -87,7 +87,7 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// A process ends with the cluster, whatever it does.
+    /// Every process ends with the cluster.
     fn drop(&mut self) {
         match self {
             Self::Process { child, .. } => {

@@ -87,7 +87,7 @@ impl Address {
         }
     }
 
-    /// A bucket of another server, whatever the environment says. Makes no request.
+    /// A bucket of another server, regardless of the environment variables. Makes no request.
     ///
     /// # Errors
     /// Settings that S3 cannot use.

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use slatedb::bytes::Bytes;
 use slatedb::{Filter, FilterPolicy, FilterQuery, RowEntry, ValueDeletable};
 use tamis_slatedb::TamisPolicy;
+use tamis_workload::mix64;
 
 use crate::support::{KeyBounds, designs, hostile_key, hostile_range, policy};
 
@@ -117,6 +118,26 @@ fn the_filters_of_a_table_fit_its_keys_and_the_sample() {
     let (designed, _) = built_and_read(&policy, &keys);
     let count = rejected(designed.as_ref());
     assert!(count > 1_900, "the filter of the sample rejects {count} of 2,000 empty ranges");
+}
+
+#[test]
+fn filters_are_searched_again_only_for_other_queries() {
+    let policy = policy("auto@16");
+    let mut keys: Vec<Vec<u8>> = (0..20_000_u64).map(|number| mix64(number).to_be_bytes().to_vec()).collect();
+    keys.sort();
+    let searches = || policy.counters().values().searches;
+    let (filter, _) = built_and_read(&policy, &keys);
+    for _ in 0..5 {
+        built_and_read(&policy, &keys);
+    }
+    assert_eq!(searches(), 1, "equal keys");
+    for number in 0..2_000_u64 {
+        may_have_key(filter.as_ref(), &mix64(number + 1_000_000).to_be_bytes());
+    }
+    for _ in 0..5 {
+        built_and_read(&policy, &keys);
+    }
+    assert_eq!(searches(), 2, "the sample has new queries");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Filters of Tamis in SlateDB: they never change an answer, whatever wrote them and whatever happens to them.
+//! Filters of Tamis in SlateDB: they never change an answer, regardless of their writer and of damage.
 
 mod damage;
 mod database;

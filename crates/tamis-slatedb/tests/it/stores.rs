@@ -79,7 +79,7 @@ async fn a_database_is_recognized() {
 }
 
 #[test]
-fn addresses_that_cannot_be_used() {
+fn invalid_addresses_are_refused_with_advice() {
     let cases = [
         ("bucket", "relative URL without a base"),
         ("gopher://bucket", "unknown scheme \"gopher\""),

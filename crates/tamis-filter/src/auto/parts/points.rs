@@ -1,6 +1,6 @@
 //! Filters for points: blocked Bloom filters, and binary fuse filters in the deepest level.
 
-use super::parameter;
+use super::{ASSUMED_POINT_BITS, parameter};
 use crate::auto::Part;
 use crate::auto::candidates::{Predicted, Problem};
 use crate::bloom::formula::{blocked_fpr, standard_best_k, standard_fpr};
@@ -13,21 +13,24 @@ const BLOOM_BITS: [f64; 11] = [3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 14.0, 1
 /// Widths of fingerprints in bits.
 const FUSE_WIDTHS: [u32; 2] = [8, 16];
 
+fn bloom(bits: f64) -> Part {
+    Part { spec: FilterSpec::new(Family::BlockedBloom), bits_per_key: Some(bits) }
+}
+
 impl Problem<'_> {
     pub(super) fn point_parts(&self) -> Vec<Predicted> {
         let (has_points, _) = self.has_points_and_others();
         if !has_points {
             return Vec::new();
         }
-        let bloom =
-            |bits: f64| Part { spec: FilterSpec::new(Family::BlockedBloom), bits_per_key: Some(bits) };
         let fuse = |width: u32| Part {
             spec: FilterSpec::new(Family::Fuse).with("bits", &width.to_string()),
             bits_per_key: None,
         };
         let max = self.bits_max();
-        if self.cases.sampled == 0 {
-            return self.predict_point(&bloom(self.point_bits_alone())).into_iter().collect();
+        if self.cases.is_assumed {
+            let budgets = ASSUMED_POINT_BITS.into_iter().filter(|bits| *bits < max).chain([max]);
+            return budgets.map(bloom).filter_map(|part| self.predict_point(&part)).collect();
         }
         let budgets = BLOOM_BITS.into_iter().filter(|bits| *bits < max).chain([max]);
         let mut parts: Vec<Part> = budgets.map(bloom).collect();
@@ -35,6 +38,11 @@ impl Problem<'_> {
             parts.extend(FUSE_WIDTHS.map(fuse));
         }
         parts.iter().filter_map(|part| self.predict_point(part)).collect()
+    }
+
+    /// The prediction for a blocked Bloom filter.
+    pub(in crate::auto) fn predict_bloom(&self, bits: f64) -> Option<Predicted> {
+        self.predict_point(&bloom(bits))
     }
 
     pub(super) fn predict_point(&self, part: &Part) -> Option<Predicted> {

@@ -37,6 +37,8 @@ impl Problem<'_> {
     pub(super) fn prefix_parts(&self) -> Vec<Predicted> {
         let mut specs: Vec<FilterSpec> = Vec::new();
         let prefix = || FilterSpec::new(Family::Prefix);
+        // First, so that the limit on the work leaves out other sets.
+        specs.extend(self.separator().map(|byte| prefix().with("separator", &format!("0x{byte:02x}"))));
         specs.extend(
             self.prefix_lengths(false).iter().map(|bytes| prefix().with("bytes", &bytes.to_string())),
         );
@@ -47,7 +49,6 @@ impl Problem<'_> {
             let joint: Vec<String> = joint.iter().map(usize::to_string).collect();
             specs.push(prefix().with("bytes", &joint.join("+")));
         }
-        specs.extend(self.separator().map(|byte| prefix().with("separator", &format!("0x{byte:02x}"))));
         let mut predicted = Vec::new();
         for spec in specs {
             let steps = self.cases.empty.len() * 4 * SHARES.len();
@@ -104,6 +105,10 @@ impl Problem<'_> {
             Stored::Bits(bits) => self.counts.prefix_count(bits.div_ceil(8) as usize) as f64,
             Stored::Set(set) => self.count_prefixes(set) as f64,
         };
+        let further_ns = match &stored {
+            Stored::Bits(bits) => self.further_prefix_ns(*bits),
+            Stored::Set(_) => 0.0,
+        };
         let predict = |part: &Part| {
             let budget = part.bits_per_key.filter(|bits| *bits > 0.0)?;
             let total = (budget * key_count).min(prefix_count * BITS_PER_PREFIX_MAX);
@@ -112,15 +117,29 @@ impl Problem<'_> {
             }
             let per_line = prefix_count / (total / LINE_BITS).ceil().max(1.0);
             let rate = blocked_fpr(LINE_BITS, per_line, best_probe_count(per_line));
-            // At least one line, whatever the budget: it is within the slack of a budget.
+            // At least one line for any budget: it is within the slack of a budget.
             let size = total / key_count.max(1.0);
             let result = |case: &Case<'_>| match &stored {
                 Stored::Bits(bits) => prefix_result(case, *bits, rate),
                 Stored::Set(set) => set_result(case, set, rate),
             };
-            Some(self.prediction(part.spec.clone(), part.bits_per_key, size, result))
+            let mut predicted = self.prediction(part.spec.clone(), part.bits_per_key, size, result);
+            predicted.range_ns += further_ns;
+            Some(predicted)
         };
         parts.iter().filter_map(predict).collect()
+    }
+
+    /// The mean time of the prefixes that a range looks up after the first one.
+    fn further_prefix_ns(&self, bits: u32) -> f64 {
+        let (mut sum, mut weight) = (0.0, 0.0);
+        let cases = self.cases.designed_for();
+        for case in cases.iter().filter(|case| !case.is_point && case.is_closed()) {
+            let further = further_prefixes(case, bits).filter(|count| *count < PREFIXES_MAX);
+            sum += case.weight * further.unwrap_or(0) as f64;
+            weight += case.weight;
+        }
+        self.request.prices.probe.get(Family::Prefix).further_ns * sum / f64::max(weight, f64::MIN_POSITIVE)
     }
 
     /// Number of distinct prefixes of the keys.
@@ -158,9 +177,19 @@ fn prefix_result(case: &Case<'_>, bits: u32, rate: f64) -> f64 {
     if case.is_point || case.shared_ends >= bits {
         return rate;
     }
+    match further_prefixes(case, bits).filter(|count| *count < PREFIXES_MAX) {
+        Some(count) => 1.0 - (1.0 - rate).powi(count as i32 + 1),
+        None => 1.0,
+    }
+}
+
+/// The number of prefixes of a range without the first one; `None` if it is not known.
+fn further_prefixes(case: &Case<'_>, bits: u32) -> Option<u64> {
+    if case.shared_ends >= bits {
+        return Some(0);
+    }
     let words = if bits <= 64 { case.range.word_bounds() } else { None };
-    let count = words.map_or(u64::MAX, |(lower, upper)| (upper >> (64 - bits)) - (lower >> (64 - bits)));
-    if count >= PREFIXES_MAX { 1.0 } else { 1.0 - (1.0 - rate).powi(count as i32 + 1) }
+    words.map(|(lower, upper)| (upper >> (64 - bits)) - (lower >> (64 - bits)))
 }
 
 fn set_result(case: &Case<'_>, set: &PrefixSet, rate: f64) -> f64 {

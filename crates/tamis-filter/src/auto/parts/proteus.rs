@@ -4,22 +4,29 @@
 //! for points next to it. A search of strings takes longer than one of integers.
 
 use super::parameter;
-use crate::auto::Part;
 use crate::auto::candidates::{Predicted, Problem};
 use crate::auto::cases::Case;
-use crate::proteus::{BloomLayout, Design, Model, Prices, SetForm, SizedDesign, Stage};
+use crate::auto::{Effort, Part};
+use crate::proteus::{BloomLayout, Design, Model, Prices, QuickSearch, SetForm, SizedDesign, Stage};
 use crate::{Budget, Family, FilterSpec, KeyRange, Samples};
 
 /// Steps of a scan of a key, of a query, and of a search.
 const KEY_STEPS: usize = 20;
+const BACKGROUND_KEY_STEPS: usize = 150;
 const QUERY_STEPS: usize = 300;
 const SEARCH_STEPS: usize = 200_000;
 const PAIR_SEARCH_STEPS: usize = 1_200_000;
 
+/// The model prices each level of a trie as a line of the cache, the choice prices all levels as one test. The model is therefore also
+/// asked with cheaper lines.
+const LINE_DIVISORS: [f64; 2] = [1.0, 8.0];
+/// A search with more designs, for two prices, takes so many times as long.
+const MANY_FACTOR: usize = 8;
+
 /// Steps of the result of a query.
 const RESULT_STEPS: usize = 100;
 
-/// The shares of invented ranges for which prefixes without a sample are long enough.
+/// The shares of the assumed ranges for which prefixes are long enough.
 const LENGTH_SHARES: [f64; 4] = [0.5, 0.7, 0.85, 0.95];
 
 /// The families and the steps of a search; one Bloom filter of prefixes is a design of Proteus.
@@ -29,9 +36,9 @@ const FAMILIES: [(Family, usize); 2] =
 impl Problem<'_> {
     pub(super) fn proteus_parts(&self) -> Vec<Predicted> {
         let (has_points, has_others) = self.has_points_and_others();
-        let mut found = Vec::new();
+        let mut found = if self.cases.is_assumed { self.assumed_designs() } else { Vec::new() };
         if self.cases.sampled == 0 {
-            return self.prefix_designs();
+            return found;
         }
         for with_points in [true, false] {
             if (with_points && !has_points && has_others) || (!with_points && !has_others) {
@@ -42,23 +49,45 @@ impl Problem<'_> {
                 continue;
             }
             let model = Model::of_shared(self.keys, Samples { queries: &queries });
-            for bits in self.range_budgets() {
-                for (family, steps) in FAMILIES {
-                    if self.work.take(steps + queries.len() * RESULT_STEPS) {
-                        found.extend(self.searched(&model, family, bits));
-                    }
+            for (index, bits) in self.range_budgets().into_iter().enumerate() {
+                for family in FAMILIES {
+                    found.extend(self.searches(&model, queries.len(), family, (index, bits)));
                 }
             }
         }
         found
     }
 
-    /// Without a sample there is a filter for points next to it, and a flush pays for the choice: Bloom filters of one prefix that is
-    /// just long enough for some shares of the invented ranges.
-    fn prefix_designs(&self) -> Vec<Predicted> {
-        let queries = self.closed_queries(false);
+    /// The best designs of a family within a budget. In the background, with the first budget, more designs are tried.
+    fn searches(
+        &self,
+        model: &Model<'_>,
+        query_count: usize,
+        (family, steps): (Family, usize),
+        (index, bits): (usize, f64),
+    ) -> Vec<Predicted> {
+        let steps = steps + query_count * RESULT_STEPS;
+        let prices = self.proteus_prices();
+        let is_thorough = self.request.effort == Effort::Background && index == 0;
+        if is_thorough && self.work.take(steps * MANY_FACTOR) {
+            let prices = LINE_DIVISORS.map(|divisor| Prices { probe: prices.probe / divisor, ..prices });
+            let search = |prices| self.searched(model, QuickSearch::MANY, family, bits, prices);
+            return prices.iter().filter_map(search).collect();
+        }
+        let is_possible = self.work.take(steps);
+        let searched = is_possible.then(|| self.searched(model, QuickSearch::FEW, family, bits, &prices));
+        searched.flatten().into_iter().collect()
+    }
+
+    /// Designs for the assumed workload, without a search: Bloom filters of one prefix that is just long enough for some shares of its
+    /// ranges, and the set of whole integers, which has no false positives.
+    fn assumed_designs(&self) -> Vec<Predicted> {
+        if !self.work.take(self.model_steps(self.cases.empty.len())) {
+            return Vec::new();
+        }
+        let queries: Vec<KeyRange<'_>> = self.cases.synthetic().iter().map(|case| case.range).collect();
         let shared = |case: &Case<'_>| case.shared_left.max(case.shared_right);
-        let ranges = self.cases.invented().iter().filter(|case| !case.is_point);
+        let ranges = self.cases.synthetic().iter().filter(|case| !case.is_point);
         let mut lengths: Vec<u32> = ranges.map(|case| shared(case) + 1).collect();
         lengths.sort_unstable();
         let mut lengths: Vec<u32> = LENGTH_SHARES
@@ -71,6 +100,9 @@ impl Problem<'_> {
         let budgets = self.range_budgets();
         let designs =
             budgets.iter().flat_map(|bits| lengths.iter().map(move |length| (*bits, design(*length))));
+        let whole = model.whole_set_design().map(|design| (self.bits_max(), design));
+        let designs = designs.chain(whole);
+        let designs = designs.filter(|_| self.work.take(self.cases.empty.len() * RESULT_STEPS));
         designs
             .filter_map(|(bits, design)| self.sized(&model, Family::Proteus, &design, bits, None))
             .collect()
@@ -91,9 +123,16 @@ impl Problem<'_> {
         }
     }
 
-    fn searched(&self, model: &Model<'_>, family: Family, bits: f64) -> Option<Predicted> {
+    fn searched(
+        &self,
+        model: &Model<'_>,
+        quick: QuickSearch,
+        family: Family,
+        bits: f64,
+        prices: &Prices,
+    ) -> Option<Predicted> {
         let budget = Budget::bits_per_key(bits).ok()?;
-        let design = model.choose_quickly(family, budget, &self.proteus_prices())?;
+        let design = model.choose_quickly(quick, family, budget, prices)?;
         self.sized(model, family, &design, bits, None)
     }
 
@@ -117,40 +156,22 @@ impl Problem<'_> {
 
     fn with_results(&self, model: &Model<'_>, sized: &SizedDesign, spec: FilterSpec, bits: f64) -> Predicted {
         let ranges: Vec<KeyRange<'_>> = self.cases.empty.iter().map(|case| case.range).collect();
-        let results = model.results(sized, &ranges);
-        let size = self.counts.bits_per_key(sized.bytes);
-        let time = self.request.prices.probe.get(spec.family());
-        let mut predicted = self.prediction(spec, Some(bits), size, |_| 1.0);
-        let (mut tests, mut counts) = ([0.0; 2], [0.0; 2]);
-        for ((case, result), rate) in self.cases.empty.iter().zip(&results).zip(&mut predicted.rates) {
-            if case.kind.is_seek() {
-                continue;
-            }
-            *rate = result.rate as f32;
-            let kind = usize::from(!case.is_point);
-            if let (Some(tests), Some(count)) = (tests.get_mut(kind), counts.get_mut(kind)) {
-                *tests += result.probes * case.weight;
-                *count += case.weight;
-            }
-        }
-        let [points, ranges] = [0, 1].map(|kind: usize| {
-            let (tests, count) = (tests.get(kind).copied(), counts.get(kind).copied());
-            (tests.unwrap_or(0.0) / count.unwrap_or(0.0).max(1e-9) - 1.0).max(0.0)
-        });
-        predicted.point_ns = time.further_ns.mul_add(points, time.point_ns);
-        predicted.range_ns = time.further_ns.mul_add(ranges, time.range_ns);
-        predicted
+        let results: Vec<(f64, f64)> =
+            model.results(sized, &ranges).iter().map(|result| (result.rate, result.probes)).collect();
+        self.with_probes(spec, Some(bits), self.counts.bits_per_key(sized.bytes), &results)
     }
 
     /// The empty queries of the sample that a filter of prefixes can answer.
-    fn closed_queries(&self, with_points: bool) -> Vec<KeyRange<'_>> {
-        let cases = if self.cases.sampled > 0 { self.cases.sample() } else { self.cases.invented() };
+    pub(super) fn closed_queries(&self, with_points: bool) -> Vec<KeyRange<'_>> {
+        let cases = self.cases.designed_for();
         let closed = cases.iter().filter(|case| !case.kind.is_seek() && (with_points || !case.is_point));
         closed.map(|case| case.range).collect()
     }
 
     fn model_steps(&self, query_count: usize) -> usize {
-        self.keys.len() * KEY_STEPS + query_count * QUERY_STEPS
+        let is_background = self.request.effort == Effort::Background;
+        let of_key = if is_background { BACKGROUND_KEY_STEPS } else { KEY_STEPS };
+        self.keys.len() * of_key + query_count * QUERY_STEPS
     }
 
     fn proteus_prices(&self) -> Prices {

@@ -1,4 +1,4 @@
-//! SuRF: exact predictions, since its trie has no chance in it.
+//! SuRF: exact predictions, since its trie is deterministic.
 //!
 //! A leaf of `e` bytes and `r` key bits cannot reject a query whose end shares `8 e + r` bits with its key. Call the greatest
 //! number of bits that an end shares with the key next to it beyond the leaf the *excess* of a query: the filter passes it if
@@ -11,9 +11,8 @@ use crate::auto::cases::{Case, WHOLE};
 use crate::auto::key_counts::TrieSize;
 use crate::{Family, FilterSpec};
 
-/// Suffix widths that are tried. Without a sample only the first ones.
+/// Suffix widths that are tried.
 const WIDTHS: [u32; 9] = [0, 4, 8, 2, 6, 10, 12, 16, 20];
-const WIDTHS_ALONE: usize = 3;
 /// The widest suffix.
 const WIDTH_MAX: u32 = 64;
 /// The excess of a query that meets a leaf without a suffix.
@@ -30,8 +29,7 @@ impl Problem<'_> {
             let excess = self.excess(usize::MAX);
             let widest = self.range_budgets().into_iter().fold(0.0, f64::max);
             let allowed = self.counts.surf_bytes(widest);
-            let count = if self.cases.sampled == 0 { WIDTHS_ALONE } else { WIDTHS.len() };
-            for width in WIDTHS.into_iter().take(count).filter(|width| trie.filter_bytes(*width) <= allowed) {
+            for width in WIDTHS.into_iter().filter(|width| trie.filter_bytes(*width) <= allowed) {
                 let best = self.best_split(&excess, width);
                 let mut splits = vec![best];
                 if has_points && has_others && best.0 > 0 {
@@ -103,10 +101,10 @@ impl Problem<'_> {
         self.prediction(part.spec.clone(), part.bits_per_key, size, result)
     }
 
-    /// The weight of the empty points and of the other queries by their excess, without those that pass or fail whatever the suffix.
+    /// The weight of the empty points and of the other queries by their excess, without those whose answer does not depend on the suffix.
     fn excess(&self, height: usize) -> [Vec<f64>; 2] {
         let mut weights = [(); 2].map(|()| vec![0.0; WIDTH_MAX as usize + 1]);
-        let cases = if self.cases.sampled > 0 { self.cases.sample() } else { self.cases.invented() };
+        let cases = self.cases.designed_for();
         for case in cases.iter().filter(|case| case.is_closed()) {
             let [points, others] = &mut weights;
             let target = if case.is_point { points } else { others };

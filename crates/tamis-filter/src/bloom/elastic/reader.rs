@@ -37,6 +37,8 @@ impl<D: AsRef<[u8]>> ElasticFilter<D> {
 }
 
 impl<D: AsRef<[u8]>> Filter for ElasticFilter<D> {
+    // Inlined into the dispatch over the families, it makes the others slower.
+    #[inline(never)]
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
         self.header.ask(probe, self.units())
     }

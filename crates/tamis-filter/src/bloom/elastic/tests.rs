@@ -28,7 +28,7 @@ fn units_have_about_three_bits_unless_their_number_is_given() {
 }
 
 #[test]
-fn without_room_for_a_line_the_filter_abstains() {
+fn an_elastic_filter_without_room_for_a_line_admits_every_key() {
     let mut builder = ElasticBuilder::new(1);
     builder.add(b"a").expect("sorted");
     assert!(design(&builder, 10.0).starts_with("0 of 0 units"));

@@ -17,7 +17,7 @@ const SLACK_BYTES: u64 = 64;
 #[derive(Debug)]
 pub struct PrefixBuilder {
     keys: DigestKeeper,
-    /// Of the only prefix; 0 for a set.
+    /// The length of the only prefix in bits; 0 for a set of prefixes.
     bit_count: u32,
     set: PrefixSet,
     /// The last key, if there is a set.
@@ -26,7 +26,7 @@ pub struct PrefixBuilder {
 }
 
 impl PrefixBuilder {
-    /// A builder for prefixes of a number of bits (at most 524,280; more are cut to that).
+    /// A builder for prefixes of a number of bits (at most 524,280; greater numbers are reduced to this maximum).
     pub fn new(bit_count: u32, seed: u64) -> Self {
         Self {
             keys: DigestKeeper::new(seed),
@@ -73,7 +73,7 @@ impl PrefixBuilder {
         Ok(builder)
     }
 
-    /// Adds the prefixes that the key does not share with the previous one, whose prefixes are all stored.
+    /// Adds the prefixes of the key except those that it shares with the previous key, which are already stored.
     fn add_set(&mut self, key: &[u8]) -> Result<(), BuildError> {
         if !self.keys.accept(key)? {
             return Ok(());
@@ -90,7 +90,7 @@ impl PrefixBuilder {
         Ok(())
     }
 
-    /// Lines of a budget. A set is stored after them, within the budget.
+    /// The number of cache lines for a budget. A set is stored after them, within the budget.
     fn line_count(&self, given: f64) -> Result<u64, BuildError> {
         let (key_count, prefix_count) = (self.keys.key_count(), self.keys.len() as u64);
         let useful = lines::line_count(prefix_count, BITS_PER_PREFIX_MAX);

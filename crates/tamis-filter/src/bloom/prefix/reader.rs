@@ -19,7 +19,7 @@ pub struct PrefixFilter<D> {
     line_count: u64,
     prefix_count: u64,
     probe_count: u32,
-    /// Of the only prefix; 0 for a set.
+    /// The length of the only prefix in bits; 0 for a set of prefixes.
     bit_count: u32,
     set: PrefixSet,
 }

@@ -34,7 +34,7 @@ fn scans_of_absent_prefixes_are_rejected() {
     assert!(!may_contain_range(&filter, KeyRange::closed(b"ac", b"ap")));
     assert!(may_contain_range(&filter, KeyRange::closed(b"ac", b"bp")));
     let successor = KeyRange { lower: Bound::Included(b"ac"), upper: Upper::Excluded(b"cd") };
-    assert!(may_contain_range(&filter, successor), "too many prefixes to ask for");
+    assert!(may_contain_range(&filter, successor), "too many prefixes to probe");
 }
 
 #[test]

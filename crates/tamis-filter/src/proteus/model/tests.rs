@@ -7,7 +7,7 @@ fn hidden(reached: &[u64], bits: u32) -> f64 {
 }
 
 #[test]
-fn counts_outweigh_the_prior() {
+fn counted_keys_outweigh_the_prior() {
     // Half of 29 is 14.5 and ten were counted: the estimate is at most one more, not 4.5 more.
     let near_keys = [20_000, 29, 10, 0, 0, 0];
     assert_eq!(hidden(&near_keys, 1), 0.0);

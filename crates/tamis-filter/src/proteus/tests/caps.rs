@@ -32,7 +32,7 @@ fn emptied(family: Family, design: &Design, cap: u32, keys: &KeySet, fill: u8) -
 /// A query, and the number of its tests if none finds a match.
 struct Query {
     bounds: (Vec<u8>, Vec<u8>),
-    questions: u64,
+    probe_count: u64,
 }
 
 /// Checks that without a set bit a query passes if it needs more tests than the cap, and is rejected otherwise, after exactly its number of
@@ -46,15 +46,15 @@ fn check(filters: &[AnyFilter<Vec<u8>>; 2], cap: u32, queries: &[Query], text: &
     empty.may_contain_ranges(&digester, &ranges, &mut answers);
     let (mut passed, mut denied) = (0, 0);
     for ((query, range), together) in queries.iter().zip(&ranges).zip(answers) {
-        let passes = query.questions > u64::from(cap);
-        let text = format!("{text:?}, cap {cap}: {} questions of {range:?}", query.questions);
+        let passes = query.probe_count > u64::from(cap);
+        let text = format!("{text:?}, cap {cap}: {} probes of {range:?}", query.probe_count);
         let probe = RangeProbe::new(*range, &digester);
         assert_eq!(empty.may_contain_range(&probe), passes, "{text}");
         assert_eq!(empty.may_contain_key_in(&digester, *range), passes, "{text}");
         assert_eq!(together, passes, "{text}, in a batch");
         assert!(probe.probe_count() <= cap, "{text}: {}", probe.probe_count());
         assert!(
-            passes || u64::from(probe.probe_count()) == query.questions,
+            passes || u64::from(probe.probe_count()) == query.probe_count,
             "{text}: {}",
             probe.probe_count()
         );
@@ -63,7 +63,7 @@ fn check(filters: &[AnyFilter<Vec<u8>>; 2], cap: u32, queries: &[Query], text: &
         assert!(probe.probe_count() <= cap, "{text}: {}", probe.probe_count());
         (passed, denied) = (passed + u32::from(passes), denied + u32::from(!passes));
     }
-    assert!(passed > 0 && denied > 0, "{text:?}, cap {cap}: {passed} pass, {denied} are denied");
+    assert!(passed > 0 && denied > 0, "{text:?}, cap {cap}: {passed} pass, {denied} are rejected");
 }
 
 /// Numbers of prefixes per query: near the cap, and others.
@@ -98,7 +98,7 @@ fn a_bloom_filter_of_integers_tests_at_most_the_cap() {
             let filters = emptied(Family::OnePrefixBloom, &design, cap, &set, 0);
             let query = |count: u64| {
                 let first = (random(&mut state) >> (64 - prefix)).min((u64::MAX >> (64 - prefix)) - count);
-                Query { bounds: words(&mut state, prefix, first, first + count - 1), questions: count }
+                Query { bounds: words(&mut state, prefix, first, first + count - 1), probe_count: count }
             };
             let queries: Vec<Query> = counts(cap).into_iter().chain(1..40).map(query).collect();
             check(&filters, cap, &queries, &design);
@@ -131,7 +131,7 @@ fn a_set_and_a_bloom_filter_test_at_most_the_cap() {
                     let within = border + random(&mut state) % 1000;
                     for first in [within, border - count, border - count / 2, border - 1] {
                         let bounds = words(&mut state, prefix, first, first + count - 1);
-                        queries.push(Query { bounds, questions: 1 + count });
+                        queries.push(Query { bounds, probe_count: 1 + count });
                     }
                 }
                 check(&filters, cap, &queries, &design);
@@ -191,7 +191,7 @@ fn a_bloom_filter_of_strings_tests_at_most_the_cap() {
             let filters = emptied(Family::OnePrefixBloom, &design, cap, &set, 0);
             let query = |count: u64| {
                 let first = random(&mut state) % 30_000;
-                Query { bounds: strings.range(first, first + count - 1), questions: count }
+                Query { bounds: strings.range(first, first + count - 1), probe_count: count }
             };
             let queries: Vec<Query> = counts(cap).into_iter().chain(1..40).map(query).collect();
             check(&filters, cap, &queries, &design);
@@ -223,7 +223,7 @@ fn two_bloom_filters_together_test_at_most_the_cap() {
                     false => bounds,
                 };
                 let above = (last >> BELOW) - (first >> BELOW) + 1;
-                Query { bounds, questions: if fill == 0 { above } else { above + count } }
+                Query { bounds, probe_count: if fill == 0 { above } else { above + count } }
             };
             let wide = [u64::from(cap) << BELOW, 30_000].map(|count| count.min(30_000));
             let queries: Vec<Query> = counts(cap).into_iter().chain(1..40).chain(wide).map(query).collect();

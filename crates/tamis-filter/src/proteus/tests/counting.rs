@@ -67,7 +67,7 @@ fn a_sample_of_the_keys_finds_whether_a_trie_is_the_smallest_set() {
     for (set, depth, form) in sets {
         let keys = keys_of(&set);
         let Keys::Words(_, words) = &keys else { unreachable!("integers") };
-        assert!(words.len() as u64 >= COUNT, "enough keys for a part of them to be looked at");
+        assert!(words.len() as u64 >= COUNT, "enough keys, so that only a part of them is counted");
         let counts = Counts::of(&keys, &[]);
         let labels = |levels: Vec<LevelCounts>| levels.iter().map(|level| level.labels).sum::<u64>() as f64;
         for depth in (4..=64).step_by(6) {
@@ -114,7 +114,7 @@ fn rates_are_predicted_for_every_design() {
             for range in &queries {
                 let probe = RangeProbe::new(*range, &digester);
                 positives += u32::from(filter.may_contain_range(&probe));
-                assert!(probe.probe_count() <= 64, "{design}: more questions than the cap");
+                assert!(probe.probe_count() <= 64, "{design}: more probes than the cap");
                 probes += probe.probe_count();
             }
             let measured = f64::from(positives) / 1500.0;
@@ -128,7 +128,7 @@ fn rates_are_predicted_for_every_design() {
             let asked = f64::from(probes) / 1500.0;
             assert!(
                 asked <= prediction.probes * 1.3 + 1.1 && asked >= prediction.probes * 0.6 - 1.1,
-                "{family} {design}: {asked} questions, predicted {}",
+                "{family} {design}: {asked} probes, predicted {}",
                 prediction.probes
             );
         }

@@ -17,7 +17,7 @@ fn check_built(builder: ProteusBuilder, set: &KeySet, bits: f64, samples: &[KeyR
     let keys: Vec<&[u8]> = set.iter().collect();
     let mut answers = vec![true; keys.len()];
     filter.may_contain_keys(&Digester::new(SEED), &keys, &mut answers);
-    assert!(answers.iter().all(|answer| *answer), "{text}: a key is denied in a batch");
+    assert!(answers.iter().all(|answer| *answer), "{text}: a key is rejected in a batch");
 }
 
 /// Short ranges and points near keys.

@@ -140,7 +140,7 @@ impl Comparison {
 }
 
 #[test]
-fn with_free_probes_a_design_of_nearly_the_least_rate_reads_few_lines() {
+fn a_design_for_free_probes_reads_few_lines_at_nearly_the_least_rate() {
     let keys = KeySet::Gaps.generate(20_000, 1);
     let sample = QuerySet::Correlated(RangeMax::R32).generate(KeySet::Gaps, &keys, 2000, 2);
     let sample = bytes(&sample.expect("ranges without a key"));

@@ -110,7 +110,7 @@ fn batches_on_a_large_filter_equal_single_queries() {
 
 /// Answers after the last probe became `false` up to the next multiple of 64.
 #[test]
-fn answers_without_a_probe_stay_as_they_are() {
+fn batches_change_no_answers_beyond_their_probes() {
     let keys = &hostile_sets()[8];
     let digester = Digester::new(SEED);
     let empty = builder(&[], SUFFIXES[1]).finish(Budget::BY_PARAMETERS, Samples::NONE).unwrap();

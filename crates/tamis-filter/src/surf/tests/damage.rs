@@ -149,7 +149,7 @@ fn filters_damaged_in_several_places_do_not_panic() {
         for (turn, shape) in [Shape::Best, Shape::Sparse, Shape::Dense].into_iter().enumerate() {
             let suffix = SUFFIXES[(number * 3 + turn) % SUFFIXES.len()];
             let opened = check(&keys, &encode(&keys, suffix, shape), 400, &mut state);
-            assert!(opened > 200, "{opened} opened: the others are asked nothing");
+            assert!(opened > 200, "{opened} opened: the others cannot be queried");
         }
     }
 }
@@ -162,7 +162,7 @@ fn capped_filters_damaged_in_several_places_do_not_panic() {
         for height in 1..5 {
             let suffix = SUFFIXES[(number + height) % SUFFIXES.len()];
             let opened = check(&keys, &encode(&keys, suffix, Shape::Capped(height)), 400, &mut state);
-            assert!(opened > 200, "{opened} opened: the others are asked nothing");
+            assert!(opened > 200, "{opened} opened: the others cannot be queried");
         }
     }
 }

@@ -129,7 +129,7 @@ fn header_start(bytes: &[u8]) -> usize {
 }
 
 #[test]
-fn no_stage_is_mostly_empty() {
+fn each_stage_of_the_root_cache_is_mostly_filled() {
     for map in [map(9), map(15), deep_map(), threes()] {
         let bytes = build(&map);
         let depths = depths(&bytes);
@@ -229,7 +229,7 @@ fn damaged_hash_tables_do_not_panic() {
             let keys: Vec<&[u8]> = map.keys().map(Vec::as_slice).collect();
             index.get_many(&keys, &mut vec![None; keys.len()]);
             let found = keys.iter().filter(|key| index.get(key).is_some()).count();
-            assert!(found > 0, "what is result to is found all the same");
+            assert!(found > 0, "keys are found despite the damage");
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::trie::TrieIndex;
 
 /// Values after the last key became `None` up to the next multiple of 64.
 #[test]
-fn values_without_a_key_stay_as_they_are() {
+fn get_many_changes_no_values_beyond_its_keys() {
     let map = map_of((0..300_u32).map(|number| number.to_string().into_bytes()));
     let index = TrieIndex::open(build(&map, Cut::Best)).unwrap();
     let strings: Vec<Vec<u8>> = (200..400_u32).map(|number| number.to_string().into_bytes()).collect();

@@ -118,7 +118,7 @@ fn check(map: &Map, cut: Cut, (encoding, has_root_cache): (u8, bool), rounds: u6
         let damaged = damaged(&bytes, &layout, parts, &mut state);
         opened += u64::from(ask(&damaged, &keys, &mut state));
     }
-    assert!(opened > rounds / 4, "{opened} of {rounds} opened: the others are asked nothing");
+    assert!(opened > rounds / 4, "{opened} of {rounds} opened: the others cannot be queried");
 }
 
 /// Sums of a damaged rank directory exceeded 64 bits.

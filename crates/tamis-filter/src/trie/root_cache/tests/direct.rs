@@ -148,7 +148,7 @@ fn damaged_direct_tables_do_not_panic() {
             let keys: Vec<&[u8]> = map.keys().map(Vec::as_slice).collect();
             index.get_many(&keys, &mut vec![None; keys.len()]);
             let found = keys.iter().filter(|key| index.get(key).is_some()).count();
-            assert!(found > 0, "what is result to is found all the same");
+            assert!(found > 0, "keys are found despite the damage");
         }
     }
 }
