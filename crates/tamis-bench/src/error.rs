@@ -46,7 +46,7 @@ pub enum BenchError {
         need: String,
         /// The free size.
         have: String,
-        /// The advice how to need less.
+        /// Advice on how to reduce the need.
         advice: &'static str,
     },
     /// An error of a Tamis store.

@@ -1,6 +1,6 @@
 //! Measures filters, for `tamis filter eval` and for all experiments.
 //!
-//! [`Plan::measure`] builds a filter, asks it every query, compares the answers with the keys, and takes times. The calibration unit
+//! [`Plan::measure`] builds a filter, probes it with every query, compares the answers with the keys, and takes times. The calibration unit
 //! ([`tamis_workload::Calibration`]: a binary search in as many random integers as there are keys) makes times of different machines
 //! comparable.
 

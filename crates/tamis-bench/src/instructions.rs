@@ -42,7 +42,7 @@ impl Case {
     /// Prepares the input in an empty folder and runs the work once.
     ///
     /// # Errors
-    /// Whatever a filter or store returns.
+    /// The result of a filter or store.
     pub fn run(&self, folder: &Path) -> Result<u64, BenchError> {
         let mut work = (self.prepare)(folder)?;
         measured_region(&mut work)

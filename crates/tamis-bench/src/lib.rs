@@ -29,6 +29,7 @@ mod error;
 pub mod experiment;
 pub mod filter;
 pub mod instructions;
+pub mod limits;
 mod machine;
 mod needs;
 mod observer;

@@ -21,6 +21,8 @@ pub struct RunOptions {
     pub only: Vec<(String, String)>,
     /// Numbers of threads instead of those of the experiment; empty for its default.
     pub threads: Vec<u64>,
+    /// Layouts ([`tamis::Layout`] as text) instead of those of the experiment; empty for its default.
+    pub layouts: Vec<String>,
 }
 
 impl RunOptions {
@@ -35,6 +37,7 @@ impl RunOptions {
             again: false,
             only: Vec::new(),
             threads: Vec::new(),
+            layouts: Vec::new(),
         }
     }
 }

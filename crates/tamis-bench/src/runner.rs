@@ -17,8 +17,9 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// The parameter that [`RunOptions::threads`] sets.
+/// The parameters that [`RunOptions::threads`] and [`RunOptions::layouts`] set.
 const THREADS: &str = "threads";
+const LAYOUT: &str = "layout";
 /// Maximum number of values that a message lists.
 const LISTED_MAX: usize = 20;
 
@@ -32,8 +33,8 @@ pub fn check(definition: &Definition, options: &RunOptions) -> Result<(), BenchE
     missing(&wanted, load_earlier(definition, options)?.as_ref(), options).map(drop)
 }
 
-/// The points of a run: those of the experiment with the requested numbers of threads, and those of earlier rows with other
-/// numbers of threads, which are kept.
+/// The points of a run: those of the experiment with the requested numbers of threads and layouts, and those of earlier rows with
+/// others, which are kept.
 fn points(
     definition: &Definition,
     options: &RunOptions,
@@ -46,20 +47,35 @@ fn points(
             names: "1 and more".to_owned(),
         });
     }
-    let mut points = Vec::new();
-    for point in (definition.points)(options.size) {
-        if options.threads.is_empty() {
-            points.push(point);
+    for layout in &options.layouts {
+        layout.parse::<tamis::Layout>()?;
+    }
+    let threads = options.threads.iter().map(|&threads| Value::from(threads)).collect::<Vec<_>>();
+    let layouts = options.layouts.iter().map(|layout| Value::from(layout.as_str())).collect::<Vec<_>>();
+    let mut points = (definition.points)(options.size);
+    for (name, values) in [(THREADS, threads), (LAYOUT, layouts)] {
+        if values.is_empty() {
             continue;
         }
-        point.get(THREADS)?;
-        for &threads in &options.threads {
-            add_new(&mut points, point.clone().with(THREADS, threads));
+        let mut replaced = Vec::new();
+        for point in points {
+            point.get(name)?;
+            for value in &values {
+                add_new(&mut replaced, point.clone().with(name, value.clone()));
+            }
         }
+        points = replaced;
     }
     for row in rows {
-        let Some(threads) = row.point.fields().get(THREADS) else { continue };
-        let is_alike = |point: &Point| point.clone().with(THREADS, threads.clone()).is_same(&row.point);
+        let is_alike = |point: &Point| {
+            let changed = [THREADS, LAYOUT].into_iter().fold(point.clone(), |point, name| {
+                match row.point.fields().get(name) {
+                    Some(value) => point.with(name, value.clone()),
+                    None => point,
+                }
+            });
+            changed.is_same(&row.point)
+        };
         if points.iter().any(is_alike) {
             add_new(&mut points, row.point.clone());
         }

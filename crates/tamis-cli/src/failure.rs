@@ -29,7 +29,7 @@ pub(crate) enum Failure {
     Store(Error),
     /// The store is damaged or missing; the text describes it.
     Damage(String),
-    /// An input file is invalid; the text contains file and line or offset.
+    /// An input file is invalid, or an output file cannot be written; the text contains the file.
     Input(String),
     /// Writing to standard output or an output file failed.
     Output(io::Error),
@@ -63,9 +63,48 @@ impl Failure {
         }
     }
 
+    /// Converts an error of a command that writes to `target`: an error of the file system there is no error of the store.
+    pub(crate) fn of_target(error: Error, target: &Path) -> Self {
+        match &error {
+            Error::Io { path, source, .. }
+                if path == target && source.kind() == io::ErrorKind::AlreadyExists =>
+            {
+                Self::Input(format!("{}: already exists; choose another name or delete it", target.display()))
+            }
+            Error::Io { path, .. } | Error::DiskFull { path, .. }
+                if path.parent() == target.parent() || path.starts_with(target) =>
+            {
+                Self::Input(error.to_string())
+            }
+            _ => Self::Store(error),
+        }
+    }
+
+    /// Converts an error of a command that needs an existing store: the program creates none.
+    pub(crate) fn of_existing(error: Error) -> Self {
+        match &error {
+            Error::NotADatabase { path, found } => Self::Damage(format!(
+                "{}: not a Tamis store ({found}); name the folder of a store",
+                path.display()
+            )),
+            _ => Self::of_store(error),
+        }
+    }
+
+    /// Converts an error of a command that opens a store: options of the library are not options of the program.
+    pub(crate) fn of_store(error: Error) -> Self {
+        match &error {
+            Error::NotWritable { path } => Self::Damage(format!(
+                "{}: the folder can't be written; change its permissions",
+                path.display()
+            )),
+            _ => Self::Store(error),
+        }
+    }
+
     /// The message for the user, if any.
     pub(crate) fn message(&self) -> Option<String> {
-        match self {
+        let message = match self {
             Self::NotFound => None,
             // `tamis scan DIR | head`: the reader closed the pipe.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => None,
@@ -74,7 +113,8 @@ impl Failure {
             Self::Usage(text) | Self::Damage(text) | Self::Input(text) | Self::Interrupted(text) => {
                 Some(text.clone())
             }
-        }
+        };
+        message.map(with_advice)
     }
 
     /// The exit code; see [`EXIT_CODES`].
@@ -90,6 +130,52 @@ impl Failure {
     }
 }
 
+/// Texts of the standard library for values that are not numbers, and plain ones.
+const NUMBER_TEXTS: &[(&str, &str)] = &[
+    ("invalid digit found in string", "give a whole number"),
+    ("cannot parse integer from empty string", "give a whole number"),
+    ("number too large to fit in target type", "give a smaller number"),
+    ("number too small to fit in target type", "give a greater number"),
+    ("invalid float literal", "give a number"),
+    ("cannot parse float from empty string", "give a number"),
+];
+
+/// The message for a wrong command line, with what to do about numbers that are not accepted.
+pub(crate) fn usage_text(error: &clap::Error) -> String {
+    let mut text = error.render().to_string();
+    for (library, plain) in NUMBER_TEXTS {
+        text = text.replace(library, plain);
+    }
+    let in_range = |line: &str| {
+        let (start, range) = line.rsplit_once(" is not in ")?;
+        let (lower, upper) = range.split_once("..=")?;
+        let (start, _) = start.rsplit_once(": ")?;
+        Some(format!("{start}: give a number from {lower} to {upper}"))
+    };
+    let lines: Vec<_> =
+        text.split('\n').map(|line| in_range(line).unwrap_or_else(|| line.to_owned())).collect();
+    lines.join("\n")
+}
+
+/// Adds what to do to a message that ends with an error of the operating system.
+fn with_advice(message: String) -> String {
+    let code = message.strip_suffix(')').and_then(|text| text.rsplit_once("(os error "));
+    let kind =
+        code.and_then(|(_, code)| code.parse().ok()).map(|code| io::Error::from_raw_os_error(code).kind());
+    let advice = match kind {
+        None => return message,
+        Some(io::ErrorKind::NotFound) => "check that the path exists",
+        Some(io::ErrorKind::PermissionDenied) => "check the permissions of the file and its folder",
+        Some(io::ErrorKind::AlreadyExists) => "name another path",
+        Some(io::ErrorKind::NotADirectory) => "a part of the path is a file; check the path",
+        Some(io::ErrorKind::IsADirectory) => "the path is a folder; name a file",
+        Some(io::ErrorKind::ReadOnlyFilesystem) => "name a path on a file system that can be written",
+        Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => "free some space and try again",
+        Some(_) => "check the path and the disk",
+    };
+    format!("{message}; {advice}")
+}
+
 /// Removes a leading `./`, so that paths can be compared.
 fn without_current_folder(path: &Path) -> &Path {
     path.strip_prefix(".").unwrap_or(path)
@@ -100,3 +186,6 @@ impl From<Error> for Failure {
         Self::Store(error)
     }
 }
+
+#[cfg(test)]
+mod tests;

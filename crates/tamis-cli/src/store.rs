@@ -31,7 +31,7 @@ impl StoreArgs {
 
     /// Opens for writing; creates the store and the keyspace if missing.
     pub(crate) fn open_to_write(&self) -> Result<(Db, Keyspace), Failure> {
-        let db = open(&self.dir, Options::default())?;
+        let db = open(&self.dir, Options::default()).map_err(Failure::of_store)?;
         let keyspace = match &self.keyspace {
             Some(name) => db.get_or_create_keyspace(name, KeyspaceOptions::default())?,
             None => db.default_keyspace(),
@@ -41,7 +41,8 @@ impl StoreArgs {
 
     /// Opens an existing store and keyspace for writing.
     pub(crate) fn open_existing(&self) -> Result<(Db, Keyspace), Failure> {
-        let db = open(&self.dir, Options { create_if_missing: false, ..Options::default() })?;
+        let options = Options { create_if_missing: false, ..Options::default() };
+        let db = open(&self.dir, options).map_err(Failure::of_existing)?;
         let keyspace = self.existing(&db)?;
         Ok((db, keyspace))
     }
@@ -69,11 +70,11 @@ pub(crate) fn keyspace(db: &Db, name: &str) -> Result<Keyspace, Failure> {
 /// Opens a store read-only.
 pub(crate) fn open_to_read(dir: &Path) -> Result<Db, Failure> {
     let options = Options { create_if_missing: false, read_only: true, ..Options::default() };
-    open(dir, options)
+    open(dir, options).map_err(Failure::of_existing)
 }
 
 /// Opens a store and reports recovered crash damage on standard error.
-fn open(dir: &Path, options: Options) -> Result<Db, Failure> {
+fn open(dir: &Path, options: Options) -> tamis::Result<Db> {
     let db = Db::open_with(dir, options)?;
     for cut in &db.open_report().wal_truncations {
         eprintln!(

@@ -1,7 +1,7 @@
 //! An event log: events by time, reads of time ranges, and retention by whole days.
 //!
 //! Keys are `day (u32) | milliseconds of the day (u32) | sequence (u32)`, big-endian, so that key order is time order. A day is a
-//! prefix: deleting a day is one `delete_prefix`, whatever the number of its events.
+//! prefix: deleting a day is one `delete_prefix`, for any number of events.
 //!
 //! Run it: `cargo run --release -p tamis --example event_log`
 

@@ -17,8 +17,8 @@ const FALSE_POSITIVES: f64 = 0.01;
 const TIERED_RUNS: f64 = 4.0;
 /// Merges and splits of an entry of a partitioned store, for inserts at random (`docs/design/0014-partitioned-layout.md`).
 const PARTITIONED_REWRITES: f64 = 2.7;
-/// Runs of a partition on average, which has 2 to 10 tables.
-const PARTITIONED_RUNS: f64 = 6.0;
+/// Runs of a partition on average, which has 2 to 16 tables.
+const PARTITIONED_RUNS: f64 = 9.0;
 
 /// The counts of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -56,7 +56,7 @@ pub struct LayoutEstimate {
     pub layout: Layout,
     /// Bytes written for each byte of the program, including the log.
     pub write_amplification: f64,
-    /// Runs that a scan merges, and that a point read asks the filters of.
+    /// Runs that a scan merges, and whose filters a point read probes.
     pub runs_per_read: f64,
     /// The cost of the workload, relative to the layout of least cost, which has 1.
     pub relative_cost: f64,

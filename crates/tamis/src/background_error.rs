@@ -1,7 +1,7 @@
 //! The first background error of a store, after which writes are refused until the store is opened again. Reads continue.
 //!
 //! Two kinds of failures are final: a failed sync of the log or the manifest, because it is no longer known what is on disk, and a
-//! panic, because it is not known what the code that panicked left undone.
+//! panic, because the state that the panicking code left is not known.
 
 use std::{
     any::Any,
@@ -34,6 +34,7 @@ impl BackgroundError {
     ///
     /// # Errors
     /// [`Error::Panicked`].
+    #[inline]
     pub(crate) fn catch<R>(&self, operation: &'static str, work: impl FnOnce() -> R) -> Result<R> {
         // Unwinding releases locks and claims by their guards. The state that it leaves half changed is
         // not used: writes are refused from now on.

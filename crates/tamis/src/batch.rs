@@ -5,7 +5,8 @@
 //! from the same bytes.
 //!
 //! 1. The entries of a batch have consecutive sequence numbers, in the order in which they were added. In a batch made by
-//!    [`WriteBatch::carrying`] each entry has its own number, and the batch takes no new ones.
+//!    [`WriteBatch::carrying`] each entry has its own number, and the batch takes one new number for all of them: that of a batch
+//!    without entries before it.
 //! 2. A refused entry (for example with an empty key) leaves the batch unchanged.
 //!
 //! Cost: the first entry of a batch allocates once; decoding copies nothing.
@@ -21,7 +22,7 @@ use crate::{
 };
 
 /// Space reserved before the first entry. The header, whose count and sequence number are known last, is written to its end.
-const HEADER_BYTES_MAX: usize = 5 + 8;
+const HEADER_BYTES_MAX: usize = 1 + 8 + 5;
 /// The maximum overhead of an entry: keyspace id and kind, own sequence number, two lengths.
 const ENTRY_OVERHEAD_MAX: usize = 6 + 8 + 3 + 5;
 /// Bits of the kind in the first number of an entry; the keyspace id is in the bits above.
@@ -108,10 +109,6 @@ impl WriteBatch {
     }
 
     /// A batch whose entries have their own sequence numbers: it carries entries into a newer segment.
-    #[cfg_attr(
-        not(any(test, feature = "fuzz-internals")),
-        expect(dead_code, reason = "carries entries into newer segments: partitioned layouts")
-    )]
     pub(crate) fn carrying() -> Self {
         Self { has_own_sequences: true, ..Self::new() }
     }
@@ -145,10 +142,6 @@ impl WriteBatch {
     ///
     /// # Errors
     /// As [`WriteBatch::put_in`].
-    #[cfg_attr(
-        not(any(test, feature = "fuzz-internals")),
-        expect(dead_code, reason = "carries entries into newer segments: partitioned layouts")
-    )]
     pub(crate) fn carry(&mut self, entry: BatchEntry<'_>) -> Result<()> {
         self.add(entry.keyspace, entry.kind, Some(entry.sequence), entry.key, entry.value)
     }
@@ -202,12 +195,20 @@ impl WriteBatch {
         if self.other_keyspaces.is_empty() { self.first_keyspace } else { None }
     }
 
-    /// Assigns sequence numbers from `first` on (unless the entries have their own) and returns the bytes for the log.
+    /// Assigns sequence numbers from `first` on and returns the bytes for the log. If the entries have their own, `first` is the number
+    /// of the batch; 0: it has none.
     pub(crate) fn assign_sequences(&mut self, first: Sequence) -> &[u8] {
         let Some(room) = self.bytes.get_mut(..HEADER_BYTES_MAX) else { return &[] };
         let count = u64::from(self.count) << 1;
         self.start = if self.has_own_sequences {
-            put_varint_at_end(room, count | FLAG_OWN_SEQUENCES)
+            let start = put_varint_at_end(room, count | FLAG_OWN_SEQUENCES);
+            match first {
+                0 => start,
+                _ => {
+                    let start = put_varint_at_end(room.get_mut(..start).unwrap_or_default(), first);
+                    put_varint_at_end(room.get_mut(..start).unwrap_or_default(), 0)
+                }
+            }
         } else {
             let start = put_varint_at_end(room, first);
             put_varint_at_end(room.get_mut(..start).unwrap_or_default(), count)
@@ -222,7 +223,7 @@ impl WriteBatch {
 
     /// How many new sequence numbers the batch takes.
     pub(crate) const fn sequence_count(&self) -> u64 {
-        if self.has_own_sequences { 0 } else { self.count as u64 }
+        if self.has_own_sequences { 1 } else { self.count as u64 }
     }
 
     /// The entries; their sequence numbers are assigned.
@@ -255,6 +256,8 @@ fn check_size(current: usize, added: usize) -> Result<()> {
 pub(crate) struct BatchEntry<'a> {
     pub(crate) keyspace: u32,
     pub(crate) sequence: Sequence,
+    /// The number at which it was logged: its own, or that of the batch that carries it.
+    pub(crate) logged_at: Sequence,
     pub(crate) kind: Kind,
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
@@ -287,7 +290,14 @@ impl BatchDamage {
 
 /// The entries of all batches in a record's payload, one batch after the other.
 pub(crate) fn entries(payload: &[u8]) -> Entries<'_> {
-    Entries { payload_bytes: payload.len(), decoder: Decoder::new(payload), left: 0, next_sequence: None }
+    Entries {
+        payload_bytes: payload.len(),
+        decoder: Decoder::new(payload),
+        left: 0,
+        next_sequence: None,
+        empty_batch: None,
+        carried_at: None,
+    }
 }
 
 /// See [`entries`]. An error ends the iteration.
@@ -299,6 +309,10 @@ pub(crate) struct Entries<'a> {
     left: u32,
     /// The next entry's sequence number; `None` if the entries have their own.
     next_sequence: Option<Sequence>,
+    /// The number of the batch, if it has no entries: for the next one.
+    empty_batch: Option<Sequence>,
+    /// The number of a batch whose entries have their own sequence numbers.
+    carried_at: Option<Sequence>,
 }
 
 impl<'a> Entries<'a> {
@@ -320,6 +334,9 @@ impl<'a> Entries<'a> {
                 Some(first.ok_or_else(|| self.malformed("sequence numbers from 1 to 2^56 - 1"))?)
             }
         };
+        let number_before = self.empty_batch.take();
+        self.carried_at = if own == FLAG_OWN_SEQUENCES { number_before } else { None };
+        self.empty_batch = self.next_sequence.filter(|_| count == 0);
         self.left = count;
         Ok(())
     }
@@ -351,7 +368,8 @@ impl<'a> Entries<'a> {
         };
         let value =
             value.ok_or_else(|| self.malformed("a value of at most 268,435,456 bytes, or an upper bound"))?;
-        Ok(BatchEntry { keyspace, sequence, kind, key, value })
+        let logged_at = self.carried_at.unwrap_or(sequence);
+        Ok(BatchEntry { keyspace, sequence, logged_at, kind, key, value })
     }
 }
 

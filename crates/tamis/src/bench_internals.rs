@@ -9,17 +9,18 @@ use std::{
     sync::Arc,
 };
 
-use tamis_filter::{Digester, Probe};
+use tamis_filter::{Digester, Probe, auto::Prices};
 use tamis_vfs::{Access, OsVfs, Vfs};
 
 use crate::{
     cache::{block::BlockCache, pinned_cache::PinnedCache},
+    compaction::{filter_memory::FilterPrice, job_context::read_nanoseconds},
     cursor::{Cursor, merge::MergeCursor},
     error::{Error, Result},
     file_name::FileName,
     key::{Kind, SEQUENCE_MAX},
     metrics::Metrics,
-    options::{Compression, TableFilter},
+    options::{Compression, Options, TableFilter},
     table::{
         cursor::TableCursor,
         environment::{ReadCost, TableEnvironment},
@@ -53,6 +54,11 @@ pub enum SegmentSearch {
     Full,
     /// The partial binary search of the REMIX paper: keys are read from the first one of the segment on.
     Partial,
+}
+
+/// The prices with which a new store chooses filters.
+pub fn filter_prices(options: &Options) -> Prices {
+    Prices { read_ns: read_nanoseconds(options), bit_ns: FilterPrice::default().get(), ..Prices::default() }
 }
 
 /// Writes the tables of a set at the same time.
@@ -156,7 +162,7 @@ impl TableSet {
 
     /// Blocks that reads used so far, from the files and from the cache. The counts of a reader are added when it is dropped.
     pub fn blocks_used(&self) -> u64 {
-        self.environment.metrics.blocks_read.get() + self.environment.metrics.cache_hits.get()
+        self.environment.metrics.blocks_used()
     }
 
     /// Writes and opens the view of all tables.
@@ -181,7 +187,7 @@ impl TableSet {
         Reader(Source::Merge(MergeCursor::new(self.tables.iter().map(TableReader::cursor).collect())))
     }
 
-    /// The value of a key. The tables are asked one after the other, with or without their filters.
+    /// The value of a key. The tables are searched one after the other, with or without their filters.
     ///
     /// # Errors
     /// Those of the tables.
@@ -198,7 +204,7 @@ impl TableSet {
                 break;
             }
         }
-        cost.add_to(&self.environment.metrics);
+        cost.add_to(&self.environment.metrics, None);
         Ok(found.map(|found| found.value.to_vec()))
     }
 }
@@ -232,7 +238,7 @@ impl SortedView {
 }
 
 enum Source {
-    View(Box<ViewScan<TableRun>>, SegmentSearch),
+    View(Box<ViewScan<Arc<[TableRun]>>>, SegmentSearch),
     Merge(MergeCursor<TableCursor>),
 }
 
@@ -262,7 +268,7 @@ impl Reader {
         }
     }
 
-    /// The value of a key. Blind searches deny most absent keys without a read; the others seek and compare.
+    /// The value of a key. Blind searches reject most absent keys without a read; the others seek and compare.
     ///
     /// # Errors
     /// Those of the tables.

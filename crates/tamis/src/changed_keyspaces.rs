@@ -1,4 +1,4 @@
-//! The keyspaces whose memtables or tables changed since the scheduler last looked at them.
+//! The keyspaces whose memtables or tables changed since the scheduler last checked them.
 //!
 //! Every change of a read state marks its keyspace, and the scheduler takes the marks. Its cost is therefore in proportion to the
 //! number of changes, not to the number of keyspaces.
@@ -22,7 +22,7 @@ pub(crate) struct ChangedKeyspaces {
 }
 
 impl ChangedKeyspaces {
-    /// Marks a keyspace. To be called after the change: who takes the mark sees the changed keyspace.
+    /// Marks a keyspace. Call it after the change, so that the reader of the mark sees the changed keyspace.
     pub(crate) fn mark(&self, keyspace: u32, changed: Changed) {
         let mut marked = self.marked.lock();
         let mark = marked.entry(keyspace).or_insert(changed);

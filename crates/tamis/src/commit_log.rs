@@ -106,7 +106,7 @@ impl CommitLog {
     /// acknowledged after the last sync.
     ///
     /// # Errors
-    /// As [`CommitLog::persist`]; the store is closed all the same.
+    /// As [`CommitLog::persist`]; the store is closed in any case.
     pub(crate) fn close(&self) -> Result<()> {
         let mut log = self.lock();
         let result = match log.as_mut() {

@@ -15,7 +15,7 @@ use tamis_vfs::Vfs;
 
 use crate::{
     background_error::BackgroundError,
-    compaction::filter_memory::FilterPrice,
+    compaction::filter_memory::{FilterPrice, LastChoices},
     error::{Error, Result},
     events::Event,
     metrics::Metrics,
@@ -32,6 +32,7 @@ pub(crate) struct StoreContext {
     pub(crate) metrics: Arc<Metrics>,
     /// The price of a bit of filters that the store chooses.
     pub(crate) filter_price: FilterPrice,
+    pub(crate) last_choices: LastChoices,
     is_closed: AtomicBool,
     background_error: Arc<BackgroundError>,
     /// Shared by every job that uses the folder; exclusive for close, before it unlocks the folder.
@@ -50,9 +51,10 @@ impl StoreContext {
             vfs,
             folder,
             options,
+            metrics: Arc::new(Metrics::by(Arc::clone(&runtime.clock))),
             runtime,
-            metrics: Arc::default(),
             filter_price: FilterPrice::default(),
+            last_choices: LastChoices::default(),
             is_closed: AtomicBool::new(false),
             background_error,
             running_jobs: RwLock::new(()),

@@ -48,7 +48,7 @@ use crate::{
     metrics::Statistics,
     open_report::OpenReport,
     options::Options,
-    read::{DeletedRanges, ReadPath, snapshot::Snapshots},
+    read::{BackgroundDeletedRanges, DeletedRanges, ReadPath, snapshot::Snapshots},
     recover::{Recovered, recover},
     runtime::{JoinHandle, Runtime},
     sample_file::SampleFile,
@@ -136,23 +136,23 @@ impl Engine {
             keyspaces,
             snapshots,
         };
-        let background = shared.background_jobs();
         let digester = Digester::new(filter_seed);
-        let deleted_ranges = DeletedRanges {
+        let deleted_ranges = Arc::new(DeletedRanges {
             context: Arc::clone(&shared.context),
             log: Arc::clone(&shared.log),
             scheduler: Arc::clone(&shared.scheduler),
             versions: Arc::clone(&shared.installer.versions),
             snapshots: Arc::clone(&shared.snapshots),
             key_count_min: shared.context.options.deleted_range_keys,
-        };
+        });
+        let background = shared.background_jobs(&deleted_ranges);
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             read_path: ReadPath::new(
                 &shared.context,
                 &shared.snapshots,
                 &shared.tables,
-                deleted_ranges,
+                &deleted_ranges,
                 digester,
             ),
             write_path: shared.write_path(&background),
@@ -177,7 +177,7 @@ impl Engine {
         }
     }
 
-    /// A number that no other store that this process opened has, closed ones included. An address would be used again.
+    /// A number that is unique among all stores that this process has opened, including closed ones. (An address may be reused.)
     pub(crate) const fn id(&self) -> u64 {
         self.id
     }
@@ -205,7 +205,7 @@ impl Engine {
     /// Writes the file of sampled queries, syncs the log, waits for running jobs, stops the workers and unlocks the folder.
     ///
     /// # Errors
-    /// As [`CommitLog::close`]; the store is closed all the same.
+    /// As [`CommitLog::close`]; the store is closed in any case.
     pub(crate) fn close(&self) -> Result<()> {
         // A second thread that closes the store waits here.
         let mut threads = self.threads.lock();
@@ -245,7 +245,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn background_jobs(&self) -> Arc<BackgroundJobs> {
+    fn background_jobs(&self, deleted_ranges: &Arc<DeletedRanges>) -> Arc<BackgroundJobs> {
         BackgroundJobs::new(&JobParts {
             context: &self.context,
             keyspaces: &self.keyspaces,
@@ -256,6 +256,12 @@ impl Shared {
             scheduler: &self.scheduler,
             sample_file: &self.sample_file,
             back_pressure: &self.back_pressure,
+            deleted_ranges: Arc::new(BackgroundDeletedRanges {
+                keyspaces: Arc::clone(&self.keyspaces),
+                snapshots: Arc::clone(&self.snapshots),
+                tables: Arc::clone(&self.tables),
+                deleted_ranges: Arc::clone(deleted_ranges),
+            }),
         })
     }
 

@@ -99,7 +99,7 @@ pub enum Error {
         known: u32,
     },
     /// The folder does not hold a Tamis store.
-    #[error("{}: not a Tamis store ({found}); name an empty folder or an existing store", path.display())]
+    #[error("{}: not a Tamis store ({found}); name the folder of a store, or an empty or new folder to create one", path.display())]
     NotADatabase {
         /// The folder.
         path: PathBuf,
@@ -227,6 +227,18 @@ impl Error {
             Self::DiskFull { operation, path, source }
         } else {
             Self::Io { operation, path, source }
+        }
+    }
+
+    /// The error without its file and without advice, for reports that name the file: a repair has followed the advice already.
+    pub(crate) fn cause(&self) -> String {
+        match self {
+            Self::Corruption(found) => {
+                let Corruption { offset, what, expected, got, .. } = &**found;
+                format!("{what} at offset {offset}: expected {expected}, got {got}")
+            }
+            Self::MissingFile { .. } => "the file is missing".to_owned(),
+            other => other.to_string(),
         }
     }
 

@@ -13,6 +13,19 @@ pub enum Event {
         /// Bytes of the tables.
         bytes: u64,
     },
+    /// A flush left entries in memory, for which it would have written too much ([`crate::Layout::Partitioned`]).
+    EntriesCarried {
+        /// The keyspace's name.
+        keyspace: String,
+        /// Number of partitions that got no table.
+        partition_count: usize,
+        /// Number of entries.
+        entry_count: u64,
+        /// Bytes of their keys and values.
+        bytes: u64,
+        /// The bytes that are expected not to be written: tables, and the compactions that these would have caused.
+        bytes_saved_expected: u64,
+    },
     /// A compaction replaced tables. One that only dropped tables, because range tombstones deleted all of their entries, has read and
     /// written no bytes.
     Compacted {
@@ -79,12 +92,12 @@ pub enum Event {
         keyspace: String,
         /// The table's number.
         table: u64,
-        /// The filters before, and their expected cost today.
+        /// The previous filters, and their expected cost today.
         before: String,
-        /// The filters now, and their expected cost.
+        /// The current filters, and their expected cost.
         after: String,
     },
-    /// A sorted view was built: scans of these runs read one key where they merged.
+    /// A sorted view was built: scans of these runs use it instead of a merge.
     ViewBuilt {
         /// The keyspace's name.
         keyspace: String,
@@ -96,7 +109,7 @@ pub enum Event {
         entry_count: u64,
         /// Size of the file.
         bytes: u64,
-        /// It was made from the view before and newer runs.
+        /// It was built from the previous view and newer runs.
         is_rebuilt: bool,
     },
     /// A sorted view is damaged, or can't be built: scans merge the runs, results are the same. It is built again later.

@@ -28,7 +28,7 @@ pub(crate) enum FileName {
     View(u64),
     /// A file being written; renamed when it is complete, otherwise deleted at open.
     Temporary(u64),
-    /// A file that is to be deleted; deleted at open if it is still there.
+    /// A file that is to be deleted; deleted at open if it still exists.
     Obsolete(u64),
 }
 

@@ -11,7 +11,7 @@
 //! 1. The checksum is seeded with the frame's offset (plus a seed of the file), and covers all bytes after it: a frame that
 //!    is read at another place or in another file is bad.
 //! 2. The mark of a marked frame is the offset up to which this file was known to be synced when the frame was written:
-//!    `distance` bytes before the frame. It is a statement about the past and stays true whatever happens to the file
+//!    `distance` bytes before the frame. It is a statement about the past and stays true regardless of later changes of the file
 //!    later. A plain frame was written while no offset was known to be synced.
 //! 3. A bad frame is *damage* if the mark of any later frame is above its offset (it was synced, so it was valid once), and
 //!    a *torn tail* otherwise: its durability was never acknowledged. Only marked frames prove damage, so only they begin

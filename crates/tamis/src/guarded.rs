@@ -3,7 +3,7 @@
 //!
 //! 1. A file operation that panics returns an [`io::Error`] with the text of the panic: the engine handles it as a failed operation.
 //! 2. A clock that panicked is not used again: the clock of the operating system replaces it.
-//! 3. An event listener that panicked gets later events all the same.
+//! 3. An event listener that panicked still gets later events.
 //!
 //! Reads through a mapping run no code of the file system, so mapped files are not wrapped.
 

@@ -45,7 +45,7 @@ use crate::{
     version_installer::VersionInstaller,
 };
 
-/// How often an ingest that waits for a job looks whether it has ended.
+/// The interval at which an ingest that waits for a job checks whether it has ended.
 const WAIT: Duration = Duration::from_millis(20);
 
 /// The result of [`crate::Db::ingest`].
@@ -130,7 +130,7 @@ impl Ingester {
                 break sequence;
             }
             gate.get_or_insert_with(|| WriteGate::close(&self.scheduler, keyspace));
-            if keyspace.is_flushing.load(Ordering::SeqCst) {
+            if keyspace.flush_slot.is_taken() {
                 self.scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
             }
         };
@@ -228,7 +228,7 @@ impl Ingester {
         let installed = edit.new_tables();
         if let Err(error) = self.installer.install(edit) {
             if self.installer.versions.background_error().is_some() {
-                // The manifest may name them all the same.
+                // The manifest may name them nevertheless.
                 pending.names.retain(|name| !installed.contains(name));
             }
             return Err(error);

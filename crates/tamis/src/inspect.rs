@@ -266,7 +266,7 @@ impl Inspection {
                 // Space that the writer had preallocated.
                 Frame::Bad(bad) if is_zero_from(&bytes, bad.offset) => return Ok(found),
                 Frame::Bad(bad) => {
-                    let what = "a bad record: torn by a crash, or damaged (`tamis verify` tells)";
+                    let what = "a bad record: torn by a crash, or damaged (run `tamis verify` to find out)";
                     let what = format!("{what}: expected {}, got {}", bad.expected, bad.got);
                     found.faults.push(Fault { file: path.to_path_buf(), offset: Some(bad.offset), what });
                     return Ok(found);
@@ -320,7 +320,7 @@ impl Inspection {
         let fault = fault.map(|error| match error {
             // No file names it, only the caller.
             Error::MissingFile { path, .. } if !is_current => {
-                Error::MissingFile { path, advice: "name a manifest that is there, or CURRENT" }
+                Error::MissingFile { path, advice: "name an existing manifest, or CURRENT" }
             }
             other => other,
         });

@@ -22,14 +22,17 @@ use parking_lot::Mutex;
 
 use crate::{
     changed_keyspaces::{Changed, ChangedKeyspaces},
+    cursor::Cursor,
     error::{Error, Result},
-    key::Sequence,
+    flush_slot::FlushSlot,
+    key::{Kind, Sequence},
     memtable::{ChunkPool, Memtable},
     options::KeyspaceOptions,
     query_sample::QuerySample,
+    range_tombstone::RangeTombstone,
     read::snapshot::Snapshots,
     steps::{self, Step},
-    version::version::KeyspaceVersion,
+    version::{bound_view::BoundViews, version::KeyspaceVersion},
     write::back_pressure::Pressure,
 };
 
@@ -37,16 +40,73 @@ use crate::{
 /// that copy to some hundred microseconds.
 pub(crate) const RANGE_TOMBSTONES_MAX: u64 = 4096;
 
+/// The first and the last key of some entries, both included.
+pub(crate) type KeyHull = (Vec<u8>, Vec<u8>);
+
+/// Entries that a flush carried from one memtable into a newer one ([`crate::compaction::carry`]).
+#[derive(Debug, Default)]
+struct Carried {
+    /// Of those that the memtable has received, by the number at which they were logged.
+    received: BTreeMap<Sequence, KeyHull>,
+    /// Of those that a newer memtable has received from it: the keys of one partition each.
+    given: Vec<KeyHull>,
+    /// The log refused a record for them, which a replay may nevertheless find.
+    has_failed: bool,
+}
+
 /// A memtable and the oldest log segment that holds one of its entries.
 pub(crate) struct LoggedMemtable {
     pub(crate) memtable: Arc<Memtable>,
     first_segment: AtomicU64,
+    carried: Mutex<Carried>,
 }
 
 impl LoggedMemtable {
     fn new(resources: &KeyspaceResources) -> Arc<Self> {
         let memtable = Memtable::new(&resources.pool);
-        Arc::new(Self { memtable, first_segment: AtomicU64::new(u64::MAX) })
+        Arc::new(Self { memtable, first_segment: AtomicU64::new(u64::MAX), carried: Mutex::default() })
+    }
+
+    /// Records that the memtable has received an entry of this key, which was logged at `logged_at`.
+    pub(crate) fn note_received(&self, logged_at: Sequence, key: &[u8]) {
+        let mut carried = self.carried.lock();
+        let (first, last) = carried.received.entry(logged_at).or_insert_with(|| (key.to_vec(), key.to_vec()));
+        if key < first.as_slice() {
+            *first = key.to_vec();
+        }
+        if key > last.as_slice() {
+            *last = key.to_vec();
+        }
+    }
+
+    /// Records that a newer memtable has received all entries between these keys.
+    pub(crate) fn note_given(&self, hull: KeyHull) {
+        self.carried.lock().given.push(hull);
+    }
+
+    /// Whether a newer memtable has received the entries of this key.
+    pub(crate) fn has_given(&self, key: &[u8]) -> bool {
+        let is_within = |(first, last): &KeyHull| first.as_slice() <= key && key <= last.as_slice();
+        self.carried.lock().given.iter().any(is_within)
+    }
+
+    /// Records whether the log may have a record of carried entries that was refused.
+    pub(crate) fn set_carry_failed(&self, has_failed: bool) {
+        self.carried.lock().has_failed = has_failed;
+    }
+
+    pub(crate) fn has_carry_failed(&self) -> bool {
+        self.carried.lock().has_failed
+    }
+
+    /// Whether a newer memtable has received entries.
+    pub(crate) fn has_given_any(&self) -> bool {
+        !self.carried.lock().given.is_empty()
+    }
+
+    /// The keys of the entries that it has received.
+    fn received(&self) -> Vec<KeyHull> {
+        self.carried.lock().received.values().cloned().collect()
     }
 
     /// Records that log segment `number` holds an entry of this memtable.
@@ -84,6 +144,8 @@ pub(crate) struct ReadState {
     pub(crate) version: Arc<KeyspaceVersion>,
     /// The sample of the keyspace's queries.
     pub(crate) query_sample: Arc<QuerySample>,
+    /// The views of the version with their runs, once a read has used them.
+    pub(crate) views: BoundViews,
 }
 
 impl ReadState {
@@ -105,8 +167,8 @@ pub(crate) struct KeyspaceState {
     pub(crate) options: KeyspaceOptions,
     pub(crate) read_state: ArcSwap<ReadState>,
     pub(crate) is_dropped: AtomicBool,
-    /// A flush of this keyspace is running: flushes run one at a time, the oldest memtable first.
-    pub(crate) is_flushing: AtomicBool,
+    /// Taken by a running flush: flushes run one at a time, the oldest memtable first.
+    pub(crate) flush_slot: FlushSlot,
     /// When a memtable was last found full, in nanoseconds of the clock; 0 for never.
     filled_at: AtomicU64,
     /// Nanoseconds between the last two full memtables; `u64::MAX` if there were fewer than two.
@@ -132,9 +194,10 @@ impl KeyspaceState {
                 immutable: Vec::new(),
                 version,
                 query_sample: Arc::default(),
+                views: BoundViews::default(),
             }),
             is_dropped: AtomicBool::new(false),
-            is_flushing: AtomicBool::new(false),
+            flush_slot: FlushSlot::new(),
             filled_at: AtomicU64::new(0),
             fill_time: AtomicU64::new(u64::MAX),
             ingest_count: AtomicUsize::new(0),
@@ -223,7 +286,7 @@ impl KeyspaceState {
         self.mark(if is_same_version { Changed::Memtables } else { Changed::Version });
     }
 
-    /// Lets the scheduler look at the keyspace again.
+    /// Marks the keyspace for the scheduler's next check.
     pub(crate) fn mark(&self, changed: Changed) {
         self.resources.changed.mark(self.id, changed);
     }
@@ -244,9 +307,51 @@ impl KeyspaceState {
                 immutable,
                 version: Arc::clone(&read_state.version),
                 query_sample: Arc::clone(&read_state.query_sample),
+                views: BoundViews::default(),
             }
         });
         true
+    }
+
+    /// The keys between which memtables have carried entries.
+    pub(crate) fn carried(&self) -> Vec<KeyHull> {
+        self.read_state.load().memtables().flat_map(|memtable| memtable.received()).collect()
+    }
+
+    /// Makes all memtables one, during a replay: no other thread uses the keyspace.
+    pub(crate) fn unite_memtables(&self) -> Result<()> {
+        let read_state = self.read_state.load_full();
+        if read_state.immutable.is_empty() {
+            return Ok(());
+        }
+        let target = LoggedMemtable::new(&self.resources);
+        for source in read_state.immutable.iter().rev().chain([&read_state.memtable]) {
+            // Tombstones first: of entries that follow, each counts as newer than the tombstones of its span.
+            for tombstone in source.memtable.range_tombstones().all() {
+                let RangeTombstone { lower, upper, sequence } = tombstone;
+                target.memtable.insert(&lower, sequence, Kind::RangeTombstone, &upper);
+            }
+            let mut cursor = source.memtable.cursor();
+            cursor.seek_first()?;
+            while cursor.is_valid() {
+                let (key, value) = (cursor.key(), cursor.value());
+                target.memtable.insert_carried(key, cursor.sequence(), cursor.kind(), value);
+                cursor.next()?;
+            }
+            for sequence in source.memtable.sequence_range().into_iter().flat_map(<[Sequence; 2]>::from) {
+                target.memtable.note_sequence(sequence);
+            }
+            target.note_segment(source.first_segment());
+            target.carried.lock().received.append(&mut source.carried.lock().received);
+        }
+        self.update_read_state(|read_state| ReadState {
+            memtable: Arc::clone(&target),
+            immutable: Vec::new(),
+            version: Arc::clone(&read_state.version),
+            query_sample: Arc::clone(&read_state.query_sample),
+            views: BoundViews::default(),
+        });
+        Ok(())
     }
 
     /// Replaces an empty memtable that has recorded deleted ranges: tables with newer entries are about to be added below it. The
@@ -259,6 +364,7 @@ impl KeyspaceState {
                 immutable: read_state.immutable.clone(),
                 version: Arc::clone(&read_state.version),
                 query_sample: Arc::clone(&read_state.query_sample),
+                views: BoundViews::default(),
             });
         }
     }
@@ -305,6 +411,17 @@ pub(crate) struct KeyspaceRegistry {
     dropped: Mutex<Vec<Weak<KeyspaceState>>>,
     /// See [`KeyspaceRegistry::release_count`].
     release_count: AtomicU64,
+    /// See [`KeyspaceRegistry::begin_whole_flushes`].
+    whole_flush_count: AtomicUsize,
+}
+
+/// See [`KeyspaceRegistry::begin_whole_flushes`].
+pub(crate) struct WholeFlushes<'a>(&'a KeyspaceRegistry);
+
+impl Drop for WholeFlushes<'_> {
+    fn drop(&mut self) {
+        self.0.whole_flush_count.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl KeyspaceRegistry {
@@ -313,7 +430,19 @@ impl KeyspaceRegistry {
             keyspaces: ArcSwap::from_pointee(keyspaces),
             dropped: Mutex::default(),
             release_count: AtomicU64::new(0),
+            whole_flush_count: AtomicUsize::new(0),
         })
+    }
+
+    /// While the result exists, no flush leaves entries in memory. (One that carries entries checks that under the log's lock.)
+    pub(crate) fn begin_whole_flushes(&self) -> WholeFlushes<'_> {
+        self.whole_flush_count.fetch_add(1, Ordering::SeqCst);
+        WholeFlushes(self)
+    }
+
+    /// Whether flushes must not leave entries in memory.
+    pub(crate) fn needs_whole_flushes(&self) -> bool {
+        self.whole_flush_count.load(Ordering::SeqCst) > 0
     }
 
     pub(crate) fn load(&self) -> Guard<Arc<Keyspaces>> {

@@ -18,6 +18,7 @@ mod engine;
 mod error;
 mod events;
 mod file_name;
+mod flush_slot;
 mod frame;
 #[cfg(feature = "fuzz-internals")]
 pub mod fuzz_internals;
@@ -36,6 +37,7 @@ mod quarantine;
 mod query_sample;
 mod range_tombstone;
 mod read;
+mod read_times;
 mod recover;
 mod repair;
 mod runtime;
@@ -61,6 +63,7 @@ mod write;
 pub use advise::{LayoutEstimate, Workload, advise_layout};
 pub use batch::WriteBatch;
 pub use checkpoint::CheckpointReport;
+pub use compaction::manual::CompactProgress;
 pub use db::{Db, Keyspace, Snapshot};
 pub use error::{Corruption, Error, Result};
 pub use events::{CompactionReason, Event, EventListener};
@@ -69,11 +72,13 @@ pub use inspect::{Cell, Inspection};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 pub use metrics::{
     DroppedKeyspace, FilterAnswers, FilterDesign, FilterStatistics, KeyspaceStatistics, LevelStatistics,
-    PARTITIONS_MAX, PartitionStatistics, QuerySampleStatistics, SampleStatistics, Statistics,
+    PARTITIONS_MAX, PartitionStatistics, QuerySampleStatistics, ReadStatistics, SampleStatistics, Statistics,
     TableFilterStatistics, ViewStatistics,
 };
 pub use open_report::{OpenReport, WalTruncation};
-pub use options::{Compression, Durability, Filters, KeyspaceOptions, Layout, Options, TableFilter, Views};
+pub use options::{
+    Compression, Durability, Filters, KeyspaceChange, KeyspaceOptions, Layout, Options, TableFilter, Views,
+};
 pub use query_sample::SampledQueries;
 pub use read::scan::Scan;
 pub use repair::{LostRange, QuarantinedFile, RepairReport};

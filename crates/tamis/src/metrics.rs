@@ -5,11 +5,14 @@
 //! state of each level.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use crate::options::Layout;
+use crate::{options::Layout, read_times::ReadTimes, runtime::Clock};
 
 /// The maximum number of levels of a keyspace.
 pub(crate) const LEVEL_COUNT_MAX: usize = 16;
@@ -76,31 +79,112 @@ impl Counter {
     }
 }
 
-/// Results of the filters of one level, for point reads and for scans. Each probe changes one counter, because an atomic addition
-/// costs more than the probe.
-#[derive(Debug, Default)]
-pub(crate) struct FilterCounters {
-    pub(crate) positive: Counter,
-    pub(crate) negative: Counter,
-    pub(crate) true_positive: Counter,
-    pub(crate) range_checked: Counter,
-    pub(crate) range_negative: Counter,
-    pub(crate) range_true_positive: Counter,
-    pub(crate) range_false_positive: Counter,
+/// The kinds of reads that are counted separately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadKind {
+    Point = 0,
+    Range = 1,
+    Prefix = 2,
+    /// Scans without two bounds.
+    Seek = 3,
 }
 
-impl FilterCounters {
-    fn checked(&self) -> u64 {
-        self.positive.get() + self.negative.get()
+const READ_KIND_COUNT: usize = 4;
+
+/// The level of a table, and the kind of the read that reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReadPlace {
+    level: u8,
+    pub(crate) kind: ReadKind,
+    /// Whether the first read of the table is measured.
+    pub(crate) is_timed: bool,
+}
+
+impl ReadPlace {
+    #[inline]
+    pub(crate) const fn new(level: usize, kind: ReadKind) -> Self {
+        Self { level: level as u8, kind, is_timed: false }
+    }
+
+    /// The same place; the first read of the table is measured if `is_timed`.
+    pub(crate) const fn timed(self, is_timed: bool) -> Self {
+        Self { is_timed, ..self }
+    }
+
+    /// The level.
+    pub(crate) const fn level(self) -> usize {
+        self.level as usize
+    }
+}
+
+/// Reads of the tables of one level by one kind of query. Each probe of a filter changes one counter, because an atomic addition
+/// costs more than the probe; so does each read of a table, whose blocks are not counted elsewhere.
+#[derive(Debug, Default)]
+pub(crate) struct ReadCounters {
+    pub(crate) admitted: Counter,
+    pub(crate) denied: Counter,
+    pub(crate) right: Counter,
+    /// Of points: all that were admitted and not right.
+    pub(crate) wrong: Counter,
+    pub(crate) blocks_read: Counter,
+    pub(crate) cache_hits: Counter,
+}
+
+impl ReadCounters {
+    fn get(&self, is_point: bool) -> ReadStatistics {
+        let (admitted, denied, right) = (self.admitted.get(), self.denied.get(), self.right.get());
+        ReadStatistics {
+            asked: admitted + denied,
+            denied,
+            right,
+            wrong: if is_point { admitted.saturating_sub(right) } else { self.wrong.get() },
+            blocks_read: self.blocks_read.get(),
+            cache_hits: self.cache_hits.get(),
+        }
+    }
+}
+
+/// The reads of the tables of one level, by kind.
+#[derive(Debug, Default)]
+pub(crate) struct LevelCounters([ReadCounters; READ_KIND_COUNT]);
+
+impl LevelCounters {
+    fn get(&self, read_nanoseconds: u64) -> FilterStatistics {
+        let [points, ranges, prefixes, seeks] = &self.0;
+        let (points, ranges) = (points.get(true), ranges.get(false));
+        let (prefixes, seeks) = (prefixes.get(false), seeks.get(false));
+        FilterStatistics {
+            checked: points.asked,
+            negative: points.denied,
+            true_positive: points.right,
+            range_checked: ranges.asked + prefixes.asked,
+            range_negative: ranges.denied + prefixes.denied,
+            range_true_positive: ranges.right + prefixes.right,
+            range_false_positive: ranges.wrong + prefixes.wrong,
+            points,
+            ranges,
+            prefixes,
+            seeks,
+            read_nanoseconds,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        let is_zero = |counter: &Counter| counter.get() == 0;
+        self.0.iter().all(|kind| {
+            let ReadCounters { admitted, denied, blocks_read, cache_hits, .. } = kind;
+            [admitted, denied, blocks_read, cache_hits].into_iter().all(is_zero)
+        })
     }
 }
 
 /// Counters of a store since it was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    pub(crate) blocks_read: Counter,
+    /// Blocks read by others than queries of tables.
+    pub(crate) other_blocks_read: Counter,
     pub(crate) bytes_read: Counter,
-    pub(crate) cache_hits: Counter,
+    pub(crate) other_cache_hits: Counter,
     pub(crate) digests: Counter,
     pub(crate) point_reads: Counter,
     pub(crate) range_scans: Counter,
@@ -130,6 +214,9 @@ pub(crate) struct Metrics {
     pub(crate) partition_splits: Counter,
     pub(crate) partition_divisions: Counter,
     pub(crate) partition_unions: Counter,
+    pub(crate) partitions_carried: Counter,
+    pub(crate) carried_entries: Counter,
+    pub(crate) carried_bytes: Counter,
     pub(crate) trivial_moves: Counter,
     pub(crate) filters_checked: Counter,
     pub(crate) filters_replaced: Counter,
@@ -144,11 +231,12 @@ pub(crate) struct Metrics {
     pub(crate) stopped_microseconds: Counter,
     pub(crate) corrupt_filters: Counter,
     pub(crate) cache_too_small: Counter,
-    pub(crate) filters: [FilterCounters; LEVEL_COUNT_MAX],
+    pub(crate) levels: [LevelCounters; LEVEL_COUNT_MAX],
+    pub(crate) read_times: ReadTimes<LEVEL_COUNT_MAX>,
 }
 
-/// Results of the filters of the tables of one level. All filters of a table count as one, which rejects a key if one of them
-/// does.
+/// Reads of the tables of one level, and the results of their filters. The filters of a table count as a single filter, which rejects a key if
+/// one of them does. The fields that begin with `range` include prefixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct FilterStatistics {
@@ -166,13 +254,55 @@ pub struct FilterStatistics {
     pub range_true_positive: u64,
     /// Ranges that passed the filter and had no key in the table. A scan that ended before it knew counts as neither.
     pub range_false_positive: u64,
+    /// Point reads.
+    pub points: ReadStatistics,
+    /// Scans with two bounds.
+    pub ranges: ReadStatistics,
+    /// Scans of prefixes.
+    pub prefixes: ReadStatistics,
+    /// Scans without two bounds.
+    pub seeks: ReadStatistics,
+    /// The mean time of a read of a table in nanoseconds, loads and blocks in memory together, over about the last 256 sampled
+    /// queries; 0 before the first 64. Filters are chosen by it: it is what a false positive costs.
+    pub read_nanoseconds: u64,
+}
+
+/// How the filters of the tables of one level answered one kind of query, and the blocks that these queries read there.
+///
+/// An open seek probes the filters for the next key that the table may have. The answer is negative if there is none; other
+/// answers are right if the table was read and had the key, wrong if it was read and had not, and neither if it was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ReadStatistics {
+    /// Queries that probed the filters of a table.
+    pub asked: u64,
+    /// Queries that the filters rejected.
+    pub denied: u64,
+    /// Queries that the filters admitted and that had a key in the table.
+    pub right: u64,
+    /// Queries that the filters admitted and that had no key in the table: false positives.
+    pub wrong: u64,
+    /// Blocks that were loaded from the file, or touched for the first time in a mapping.
+    pub blocks_read: u64,
+    /// Blocks found in the cache, or in a mapping that was verified before.
+    pub cache_hits: u64,
+}
+
+impl ReadStatistics {
+    /// Blocks used: read, or found in memory.
+    pub fn blocks(&self) -> u64 {
+        self.blocks_read + self.cache_hits
+    }
 }
 
 /// How the filters of one table answered one kind of query. Only some reads are counted, each for those that it represents.
+///
+/// An open seek counts as rejected if it did without a read of the table, because the filters named a key that it did not reach or none;
+/// otherwise the answer is right if the table had the key that the seek found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct FilterAnswers {
-    /// Queries that were put to the filters.
+    /// Queries that probed the filters.
     pub asked: u64,
     /// Queries that the filters rejected.
     pub denied: u64,
@@ -275,6 +405,12 @@ pub struct QuerySampleStatistics {
     pub kept: u64,
     /// The number of queries of this kind of which one is sampled now, in all keyspaces together.
     pub interval: u32,
+    /// Tables whose filters rejected a query in the sample, summed over these queries.
+    pub tables_denied: u64,
+    /// Tables that the filters admitted and that had a key of the query.
+    pub tables_right: u64,
+    /// Tables that the filters admitted and that had no key of the query: false positives.
+    pub tables_wrong: u64,
 }
 
 /// The sample of the queries of one keyspace, from which its filters are chosen.
@@ -319,7 +455,7 @@ pub struct KeyspaceStatistics {
     pub views: ViewStatistics,
     /// The current filters of the open tables, newest first. A table is opened when it is first read.
     pub filter_designs: Vec<FilterDesign>,
-    /// How the filters of each table answered, newest first. Tables whose filters were not asked are left out.
+    /// How the filters of each table answered, newest first. Tables whose filters were not probed are left out.
     pub table_filters: Vec<TableFilterStatistics>,
     /// Its sampled queries.
     pub sample: SampleStatistics,
@@ -346,7 +482,7 @@ pub struct Statistics {
     pub bytes_read: u64,
     /// Blocks that reads found in the cache, or in a mapping that was verified before.
     pub cache_hits: u64,
-    /// False positives of filters that a known gap between keys made good without a block read ([`crate::Options::gap_cache`]).
+    /// False positives of filters that a known gap between keys corrected without a block read ([`crate::Options::gap_cache`]).
     pub gap_hits: u64,
     /// Digests of keys and prefixes computed by reads.
     pub digests: u64,
@@ -392,7 +528,7 @@ pub struct Statistics {
     pub direct_flushes: u64,
     /// Compactions, without trivial moves.
     pub compactions: u64,
-    /// Those that were due because deleted entries and obsolete versions took much of the tables.
+    /// Compactions that were due because deleted entries and obsolete versions took much of the tables.
     pub garbage_compactions: u64,
     /// Tables dropped without a read, because range tombstones deleted all of their entries.
     pub dropped_tables: u64,
@@ -402,15 +538,21 @@ pub struct Statistics {
     pub partition_divisions: u64,
     /// Unions of adjacent partitions that had become small.
     pub partition_unions: u64,
+    /// Partitions whose entries a flush left in memory, because it would have written too much for them.
+    pub partitions_carried: u64,
+    /// Entries that flushes left in memory.
+    pub carried_entries: u64,
+    /// Bytes of their keys and values.
+    pub carried_bytes: u64,
     /// Tables whose filters the store chose again, for today's queries.
     pub filters_checked: u64,
-    /// Those of them that got other filters.
+    /// Checked tables whose filters were replaced.
     pub filters_replaced: u64,
     /// Sorted views built from all entries of their runs.
     pub views_built: u64,
-    /// Sorted views built from the view before and newer runs.
+    /// Sorted views built from the previous view and newer runs.
     pub views_rebuilt: u64,
-    /// Sorted views that were given up: damaged ones, failed builds, and those whose runs were replaced while they were built.
+    /// Sorted views that were discarded: damaged ones, failed builds, and those whose runs were replaced while they were built.
     pub views_discarded: u64,
     /// Bytes of sorted views written.
     pub view_bytes_written: u64,
@@ -454,7 +596,7 @@ pub struct Statistics {
     pub open_files: usize,
     /// The maximum number of these files, from the limit of the process: the one not used for longest is closed.
     pub open_files_max: usize,
-    /// Filters per level, L0 first.
+    /// Reads and results of filters per level, L0 first.
     pub filters: Vec<FilterStatistics>,
     /// Each keyspace.
     pub keyspaces: Vec<KeyspaceStatistics>,
@@ -472,25 +614,46 @@ impl Statistics {
 }
 
 impl Metrics {
+    /// Measures reads by this clock.
+    pub(crate) fn by(clock: Arc<dyn Clock>) -> Self {
+        Self { read_times: ReadTimes::by(clock), ..Self::default() }
+    }
+
+    /// The counters of a kind of reads in a level.
+    #[inline]
+    pub(crate) fn reads(&self, place: ReadPlace) -> Option<&ReadCounters> {
+        self.levels.get(usize::from(place.level)).and_then(|level| level.0.get(place.kind as usize))
+    }
+
+    fn sum_of_kinds(&self, of: impl Fn(&ReadCounters) -> &Counter) -> u64 {
+        self.levels.iter().flat_map(|level| &level.0).map(|kind| of(kind).get()).fold(0, u64::wrapping_add)
+    }
+
+    fn all_blocks_read(&self) -> u64 {
+        self.other_blocks_read.get().wrapping_add(self.sum_of_kinds(|kind| &kind.blocks_read))
+    }
+
+    fn all_cache_hits(&self) -> u64 {
+        self.other_cache_hits.get().wrapping_add(self.sum_of_kinds(|kind| &kind.cache_hits))
+    }
+
+    /// Blocks that reads have used: loaded, or found in memory. Reads all counters of all levels.
+    pub(crate) fn blocks_used(&self) -> u64 {
+        self.all_blocks_read() + self.all_cache_hits()
+    }
+
     /// A copy of the counters; the caller adds the state of log, cache and keyspaces.
     pub(crate) fn snapshot(&self) -> Statistics {
-        let deepest = self.filters.iter().rposition(|level| level.checked() + level.range_checked.get() > 0);
+        let deepest = self.levels.iter().rposition(|level| !level.is_empty());
         let deepest = deepest.map_or(0, |level| level + 1);
-        let filters = self.filters.iter().take(deepest).map(|level| FilterStatistics {
-            checked: level.checked(),
-            negative: level.negative.get(),
-            true_positive: level.true_positive.get(),
-            range_checked: level.range_checked.get(),
-            range_negative: level.range_negative.get(),
-            range_true_positive: level.range_true_positive.get(),
-            range_false_positive: level.range_false_positive.get(),
-        });
+        let filters = self.levels.iter().take(deepest).enumerate();
+        let filters = filters.map(|(level, counters)| counters.get(self.read_times.nanoseconds(level)));
         let scans = self.range_scans.get() + self.prefix_scans.get() + self.open_range_scans.get();
         Statistics {
-            blocks_read: self.blocks_read.get(),
+            blocks_read: self.all_blocks_read(),
             bytes_read: self.bytes_read.get(),
             gap_hits: self.gap_hits.get(),
-            cache_hits: self.cache_hits.get(),
+            cache_hits: self.all_cache_hits(),
             digests: self.digests.get(),
             point_reads: self.point_reads.get(),
             scans,
@@ -519,6 +682,9 @@ impl Metrics {
             partition_splits: self.partition_splits.get(),
             partition_divisions: self.partition_divisions.get(),
             partition_unions: self.partition_unions.get(),
+            partitions_carried: self.partitions_carried.get(),
+            carried_entries: self.carried_entries.get(),
+            carried_bytes: self.carried_bytes.get(),
             trivial_moves: self.trivial_moves.get(),
             filters_checked: self.filters_checked.get(),
             filters_replaced: self.filters_replaced.get(),

@@ -1,5 +1,6 @@
 //! Options of a store, of a keyspace and of a write. All other parameters are constants next to the code that uses them.
 
+mod change;
 mod filters;
 mod layout;
 mod views;
@@ -13,6 +14,7 @@ use crate::{
     events::EventListener,
 };
 
+pub use change::KeyspaceChange;
 pub(crate) use filters::Policy;
 pub use filters::{Filters, TableFilter};
 pub use layout::Layout;
@@ -59,7 +61,8 @@ pub struct Options {
     pub cache_pinned_percent: u8,
     /// How tables are read. With [`Access::Direct`] flushes and compactions use direct I/O too; otherwise only flushes do during a
     /// fast bulk load of ascending keys. Units of elastic filters are loaded and unloaded only with [`Access::Buffered`] and
-    /// [`Access::Direct`]. Default: mapped (compressed tables are read buffered and cached).
+    /// [`Access::Direct`]. Default: mapped (compressed tables are read buffered and cached; so are tables beyond 20,000 open ones,
+    /// because systems limit the mappings of a process).
     ///
     /// Guarantees against programs that change table files, which are never changed by Tamis:
     ///
@@ -84,15 +87,15 @@ pub struct Options {
     pub deleted_range_keys: u32,
     /// Sample the queries of each keyspace, from which filters are chosen. Default: true.
     pub sample_queries: bool,
-    /// Remember gaps between keys in which a range or key was sought without a result although a filter admitted it, so that the false
-    /// positive is not repeated. The memory is at most 1/32 of `cache_bytes`, in addition to it. Default: true.
+    /// After a false positive, keep the gap between the two adjacent keys in memory, so that the false positive is not repeated.
+    /// The memory is at most 1/32 of `cache_bytes`, in addition to it. Default: true.
     pub gap_cache: bool,
     /// Options of the default keyspace of a new database; an existing database keeps its options. Default: the defaults of
     /// [`KeyspaceOptions`].
     pub default_keyspace: KeyspaceOptions,
-    /// Keyspaces whose layout this open changes, by name, each with its new layout. Compactions then rewrite the tables in the
-    /// background; reads and writes continue. Default: none; every keyspace keeps its layout.
-    pub change_layouts: Vec<(String, Layout)>,
+    /// Options of existing keyspaces that this open changes, by the name of the keyspace. Reads and writes continue while the background
+    /// adapts the tables and views. Default: none; every keyspace keeps its options.
+    pub change_keyspaces: Vec<(String, KeyspaceChange)>,
     /// Receives events: flushes, compactions, write stalls, truncated logs, damaged filters. Default: none.
     pub listener: Option<Arc<dyn EventListener>>,
 }
@@ -113,7 +116,7 @@ impl Default for Options {
             sample_queries: true,
             gap_cache: true,
             default_keyspace: KeyspaceOptions::default(),
-            change_layouts: Vec::new(),
+            change_keyspaces: Vec::new(),
             listener: None,
         }
     }
@@ -132,7 +135,7 @@ pub struct KeyspaceOptions {
     pub compression: Vec<Compression>,
     /// The filters of each table. Default: the store chooses, with at most 16 bits per key ([`Filters::auto`]).
     pub filters: Filters,
-    /// Sorted views, with which scans of several runs read one key where they would merge: automatic, on or off. Default: automatic.
+    /// Sorted views, which scans of several runs use instead of a merge: automatic, on or off. Default: automatic.
     pub views: Views,
     /// Store a key column (all keys, no values) in each table, from which filters and views are rebuilt. Default: false.
     pub key_column: bool,
@@ -183,7 +186,7 @@ impl Options {
         if self.log_bytes_max < 1 << 20 {
             return refuse("log_bytes_max", self.log_bytes_max, "use at least 1 MiB");
         }
-        self.change_layouts.iter().try_for_each(|(_, layout)| layout.check())?;
+        self.change_keyspaces.iter().try_for_each(|(_, change)| change.check())?;
         self.default_keyspace.check()
     }
 }

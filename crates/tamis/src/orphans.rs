@@ -99,7 +99,9 @@ pub(crate) fn find(
         }
         let why = match TableReader::open_at(tables.environment(), number, None, Some(0), &Arc::default()) {
             Ok(reader) => reason_to_keep(reader.properties(), state, log),
-            Err(error) => Some(format!("the manifest does not name it, and it can't be read: {error}")),
+            Err(error) => {
+                Some(format!("the manifest does not name it, and it can't be read: {}", error.cause()))
+            }
         };
         found.extend(why.map(|why| (name, why)));
     }

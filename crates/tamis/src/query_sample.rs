@@ -9,15 +9,18 @@
 //! another thread holds the lock, the query is left out. So sampling costs less than 1 % of the time of reads, apart from the
 //! first few thousand.
 //!
-//! A query with a bound of more than [`BOUND_BYTES_MAX`] bytes is counted and not sampled: a cut bound would ask for other keys.
-//! A read that a memtable answers asks no table and is not sampled.
+//! When the answers of filters show that the queries have changed, the sample is *refilled* ([`QuerySample::begin_refill`]): all reads are
+//! sampled, and when there are enough of them the earlier queries are dropped.
+//!
+//! A query with a bound of more than [`BOUND_BYTES_MAX`] bytes is counted and not sampled: a truncated bound would query other keys.
+//! A read that a memtable answers reads no table and is not sampled.
 
 pub(crate) mod format;
 
 use std::{
     collections::VecDeque,
     ops::Bound,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
 use parking_lot::Mutex;
@@ -41,6 +44,8 @@ const INTERVAL_MAX: u32 = 1 << INTERVAL_BITS_MAX;
 const TALLY_BITS_MAX: u32 = 3;
 /// Reads that are all sampled, as a power of two. After that the interval doubles whenever the number of reads does.
 const ALL_SAMPLED_BITS: u32 = 11;
+/// The weight of the queries of a refill, of all kinds: later ones, with weights up to 128, shall not outweigh them soon.
+const REFILL_WEIGHT: u32 = 8;
 /// 2^64 divided by the golden ratio: multiples of it are spread evenly, modulo 2^64.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -194,7 +199,7 @@ impl SampledQuery {
         self.bytes.split_at_checked(usize::from(self.lower_length)).unwrap_or((&[], &[]))
     }
 
-    /// The keys that the query asked for. An open seek reaches up to the key that it found, if it found one.
+    /// The queried range. An open seek reaches up to the key that it found, if it found one.
     pub(crate) fn range(&self) -> KeyRange<'_> {
         let (lower, upper) = self.bounds();
         KeyRange {
@@ -218,7 +223,7 @@ impl SampledQuery {
         Query { kind: self.kind, range: self.range(), weight: self.weight as f32 }
     }
 
-    /// Whether the query asks for keys between two keys, both included.
+    /// Whether the query is a range between two keys, both included.
     pub(crate) fn reaches(&self, smallest: &[u8], largest: &[u8]) -> bool {
         let range = self.range();
         let begins = match range.lower {
@@ -241,6 +246,24 @@ impl SampledQueries {
     }
 }
 
+/// The kept queries of a kind, and the sums of their outcomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct KeptQueries {
+    pub(crate) count: u64,
+    pub(crate) denied: u64,
+    pub(crate) there: u64,
+    pub(crate) nothing_there: u64,
+}
+
+/// Queries of a refill, and how many of them are not yet recorded. Every read loads the latter: it shares its cache line with nothing
+/// that changes outside of refills.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Refill {
+    count: AtomicU32,
+    left: AtomicU32,
+}
+
 /// See the head of this file.
 #[derive(Debug, Default)]
 pub(crate) struct QuerySample {
@@ -251,17 +274,72 @@ pub(crate) struct QuerySample {
     too_long: AtomicU64,
     /// Queries that were recorded since the store was opened.
     sampled_count: AtomicU64,
+    refill: Refill,
+    /// Refills that have ended, and the sampled queries at the end of the last one.
+    refills: AtomicU32,
+    refilled_at: AtomicU64,
 }
 
 impl QuerySample {
+    /// Replaces the sample by the next `count` queries, which are all sampled. Does nothing during a refill.
+    pub(crate) fn begin_refill(&self, count: u32) {
+        if !self.is_refilling() {
+            self.refill.count.store(count, Ordering::Relaxed);
+            self.refill.left.store(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a refill has begun and has not ended.
+    #[inline]
+    pub(crate) fn is_refilling(&self) -> bool {
+        self.refill.left.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether a refill has ended since the last `count` sampled queries.
+    pub(crate) fn is_fresh(&self, count: u64) -> bool {
+        self.refills() > 0 && self.sampled_count() < self.refilled_at.load(Ordering::Relaxed) + count
+    }
+
+    /// The number of refills that have ended.
+    pub(crate) fn refills(&self) -> u32 {
+        self.refills.load(Ordering::Relaxed)
+    }
+
+    /// The number of reads that a read represents in the sample; 0: it is not sampled.
+    #[inline]
+    pub(crate) fn weight(&self, sampling: Sampling) -> u32 {
+        if self.is_refilling() { REFILL_WEIGHT } else { sampling.weight }
+    }
+
+    /// Counts a query of a refill, recorded or too long; the last one drops all queries before the refill. The caller holds the lock.
+    #[cold]
+    fn count_refill(&self, queries: &mut VecDeque<SampledQuery>, is_recorded: bool) {
+        let Some(left) = self.refill.left.load(Ordering::Relaxed).checked_sub(1) else { return };
+        self.refill.left.store(left, Ordering::Relaxed);
+        let mut count = self.refill.count.load(Ordering::Relaxed);
+        if !is_recorded {
+            count = count.saturating_sub(1);
+            self.refill.count.store(count, Ordering::Relaxed);
+        }
+        if left == 0 {
+            let old = queries.len().saturating_sub(count as usize);
+            queries.drain(..old);
+            self.refills.fetch_add(1, Ordering::Relaxed);
+            self.refilled_at.store(self.sampled_count(), Ordering::Relaxed);
+        }
+    }
+
     /// Keeps a sampled query.
     pub(crate) fn record(&self, kind: QueryKind, range: &KeyRange<'_>, weight: u32, outcome: QueryOutcome) {
+        let is_refilling = self.is_refilling();
+        self.add_seen(kind, if is_refilling { 1 } else { weight });
         let Some(query) = SampledQuery::new(kind, range, weight, outcome) else {
-            self.add_seen(kind, weight);
             self.too_long.fetch_add(1, Ordering::Relaxed);
+            if is_refilling && let Some(mut queries) = self.queries.try_lock() {
+                self.count_refill(&mut queries, false);
+            }
             return;
         };
-        self.add_seen(kind, weight);
         self.sampled_count.fetch_add(1, Ordering::Relaxed);
         // A read never waits for a thread that copies the sample.
         let Some(mut queries) = self.queries.try_lock() else { return };
@@ -269,6 +347,9 @@ impl QuerySample {
             queries.pop_front();
         }
         queries.push_back(query);
+        if is_refilling {
+            self.count_refill(&mut queries, true);
+        }
     }
 
     fn add_seen(&self, kind: QueryKind, weight: u32) {
@@ -318,12 +399,16 @@ impl QuerySample {
         self.seen.get(position_of(kind)).map_or(0, |seen| seen.load(Ordering::Relaxed))
     }
 
-    /// Queries that are kept, by kind in the order of [`position_of`].
-    pub(crate) fn kept(&self) -> [u64; KIND_COUNT] {
-        let mut kept = [0; KIND_COUNT];
+    /// The queries that are kept, by kind in the order of [`position_of`].
+    pub(crate) fn kept(&self) -> [KeptQueries; KIND_COUNT] {
+        let mut kept = [KeptQueries::default(); KIND_COUNT];
         for query in &*self.queries.lock() {
-            if let Some(count) = kept.get_mut(position_of(query.kind)) {
-                *count += 1;
+            if let Some(kind) = kept.get_mut(position_of(query.kind)) {
+                let outcome = query.outcome;
+                kind.count += 1;
+                kind.denied += u64::from(outcome.denied);
+                kind.there += u64::from(outcome.there);
+                kind.nothing_there += u64::from(outcome.nothing_there);
             }
         }
         kept

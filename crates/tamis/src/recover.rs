@@ -4,7 +4,8 @@
 //! 2. Lock it, so that no second process or handle uses it.
 //! 3. Read the manifest: the current tables, and up to which sequence number all entries of each partition are in tables.
 //! 4. Replay the log into memtables; entries that are in tables and entries of dropped keyspaces are skipped. Full memtables are
-//!    rotated between two segments only: each segment holds complete batches.
+//!    rotated between two segments only: each segment holds complete batches. Carried entries ([`crate::compaction::carry`]) come
+//!    into one memtable with all entries that were logged before them, so that one flush writes both and passes their number.
 //! 5. Begin a new manifest, quarantine tables that a lost edit may have named (`orphans.rs`), delete files that interrupted jobs
 //!    left, and begin a new log segment. Obsolete segments are deleted last, after the new segment is synced.
 //!
@@ -18,12 +19,13 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use tamis_vfs::{Lock, Vfs};
 
 use crate::{
+    batch::BatchEntry,
     cache::table::TableCache,
     commit_log::LogState,
     error::{Error, Result},
     events::Event,
     file_name::{FileName, LOCK},
-    keyspace_state::{KeyspaceResources, KeyspaceState, Keyspaces, ReadState},
+    keyspace_state::{KeyspaceResources, KeyspaceState, Keyspaces, LoggedMemtable, ReadState},
     metrics::Metrics,
     open_report::{OpenReport, WalTruncation},
     options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options},
@@ -80,7 +82,7 @@ pub(crate) fn recover(
         let edit = new_keyspace(&versions, DEFAULT_KEYSPACE, &options.default_keyspace, 0);
         versions.apply(edit, |_| {})?;
     }
-    change_layouts(&versions, options)?;
+    change_keyspaces(&versions, options)?;
     let versions = Arc::new(versions);
     let resources = KeyspaceResources::new();
     let keyspaces: Keyspaces = versions
@@ -103,19 +105,22 @@ pub(crate) fn recover(
     Ok(Recovered { lock, versions, keyspaces, resources, log, last_sequence, report })
 }
 
-/// Sets the layouts that the options name. Compactions then lead to them.
+/// Changes the keyspaces that the options name. Compactions and builds of views then lead to the new options.
 ///
 /// # Errors
-/// [`Error::KeyspaceNotFound`], [`Error::ReadOnly`]; no layout is changed then.
-fn change_layouts(versions: &VersionSet, options: &Options) -> Result<()> {
+/// [`Error::KeyspaceNotFound`], [`Error::ReadOnly`]; no keyspace is changed then.
+fn change_keyspaces(versions: &VersionSet, options: &Options) -> Result<()> {
     let catalog = versions.catalog();
-    let mut edit = VersionEdit::default();
-    for (name, layout) in &options.change_layouts {
+    let mut changed: BTreeMap<u64, KeyspaceOptions> = BTreeMap::new();
+    for (name, change) in &options.change_keyspaces {
         let version =
             catalog.keyspace_named(name).ok_or_else(|| Error::KeyspaceNotFound { name: name.clone() })?;
-        if version.options.layout != *layout {
-            let options = KeyspaceOptions { layout: *layout, ..KeyspaceOptions::clone(&version.options) };
-            edit.push(Change::SetOptions { keyspace: version.id, options });
+        change.apply(changed.entry(version.id).or_insert_with(|| KeyspaceOptions::clone(&version.options)));
+    }
+    let mut edit = VersionEdit::default();
+    for (keyspace, options) in changed {
+        if catalog.keyspaces.get(&keyspace).is_some_and(|version| *version.options != options) {
+            edit.push(Change::SetOptions { keyspace, options });
         }
     }
     if edit.is_empty() {
@@ -172,6 +177,23 @@ pub(crate) fn take_lock(vfs: &dyn Vfs, folder: &Path, is_read_only: bool) -> Res
     }
 }
 
+/// Inserts an entry of the log into a memtable; returns `false` for a carried one that the log had before it was carried.
+fn insert_replayed(target: &LoggedMemtable, entry: &BatchEntry<'_>) -> bool {
+    let memtable = &target.memtable;
+    if entry.logged_at == entry.sequence {
+        memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
+        return true;
+    }
+    target.note_received(entry.logged_at, entry.key);
+    memtable.note_sequence(entry.logged_at);
+    let found = memtable.get(entry.key, entry.sequence);
+    if found.is_some_and(|(_, sequence, _)| sequence == entry.sequence) {
+        return false;
+    }
+    memtable.insert_carried(entry.key, entry.sequence, entry.kind, entry.value);
+    true
+}
+
 /// Creates a store without keyspaces.
 fn create(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Result<VersionSet> {
     let id = crate::coding::checksum(runtime.seed, b"database id");
@@ -205,11 +227,14 @@ impl Recovery<'_> {
             let read_state =
                 read_states.entry(entry.keyspace).or_insert_with(|| keyspace.read_state.load_full());
             let partition = read_state.version.partition_of(entry.key);
-            if partition.is_some_and(|partition| entry.sequence <= partition.flushed_sequence) {
+            if partition.is_some_and(|partition| entry.logged_at <= partition.flushed_sequence) {
                 return Ok(());
             }
-            replayed += 1;
-            read_state.memtable.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
+            if entry.logged_at != entry.sequence && !read_state.immutable.is_empty() {
+                keyspace.unite_memtables()?;
+                *read_state = keyspace.read_state.load_full();
+            }
+            replayed += u64::from(insert_replayed(&read_state.memtable, &entry));
             read_state.memtable.note_segment(segment);
             Ok(())
         })?;

@@ -151,7 +151,7 @@ impl SampleFile {
         let temporary = FileName::Temporary(self.versions.new_file_number()).path(folder);
         let path = FileName::Samples.path(folder);
         write_new(&**vfs, &temporary, |append| append(&bytes))?;
-        // The folder is not synced: after a power failure the old file may be there, which is as good.
+        // The folder is not synced: after a power failure the old file may remain, which is acceptable.
         vfs.rename(&temporary, &path).map_err(|error| Error::io("rename", &temporary, error)).inspect_err(
             |_| {
                 // If that fails, too, the next open removes it.

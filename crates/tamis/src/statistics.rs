@@ -72,7 +72,7 @@ fn of_keyspace(keyspace: &KeyspaceState, metrics: &Metrics) -> KeyspaceStatistic
     let read_state = keyspace.read_state.load();
     let mut levels: Vec<LevelStatistics> = Vec::new();
     for partition in &read_state.version.partitions {
-        for (index, level) in partition.levels.iter().enumerate() {
+        for (index, level) in partition.levels().iter().enumerate() {
             if levels.len() <= index {
                 levels.resize(index + 1, LevelStatistics::default());
             }
@@ -101,7 +101,7 @@ fn of_keyspace(keyspace: &KeyspaceState, metrics: &Metrics) -> KeyspaceStatistic
 fn largest_partitions(version: &KeyspaceVersion) -> Vec<PartitionStatistics> {
     let of_partition = |partition: &Arc<Partition>| {
         let mut size = LevelStatistics::default();
-        partition.levels.iter().for_each(|level| add(&mut size, level));
+        partition.levels().iter().for_each(|level| add(&mut size, level));
         PartitionStatistics { lower: partition.lower.clone(), size }
     };
     let mut partitions: Vec<PartitionStatistics> = version.partitions.iter().map(of_partition).collect();
@@ -152,10 +152,16 @@ fn table_filters(version: &KeyspaceVersion) -> Vec<TableFilterStatistics> {
 
 fn of_sample(sample: &QuerySample, metrics: &Metrics) -> SampleStatistics {
     let kept = sample.kept();
-    let of_kind = |kind, counter: &Counter| QuerySampleStatistics {
-        seen: sample.seen(kind),
-        kept: kept.get(position_of(kind)).copied().unwrap_or_default(),
-        interval: interval_at(counter.busiest()),
+    let of_kind = |kind, counter: &Counter| {
+        let kept = kept.get(position_of(kind)).copied().unwrap_or_default();
+        QuerySampleStatistics {
+            seen: sample.seen(kind),
+            kept: kept.count,
+            interval: interval_at(counter.busiest()),
+            tables_denied: kept.denied,
+            tables_right: kept.there,
+            tables_wrong: kept.nothing_there,
+        }
     };
     SampleStatistics {
         points: of_kind(QueryKind::Point, &metrics.point_reads),

@@ -5,22 +5,24 @@
 /// The kind of work that a step belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
-    /// A table or run that a check of invariants looks at.
+    /// A table or run that a check of invariants reads.
     Check,
-    /// A keyspace that a search for log segments looks at.
+    /// A keyspace that a search for log segments reads.
     Segment,
     /// A search for the next compaction of a keyspace.
     Pick,
-    /// A table that such a search looks at.
+    /// A table that such a search reads.
     PickedTable,
     /// A node that a count of a memtable's entries visits.
     CountedNode,
-    /// A partition that a search by id looks at.
+    /// A partition that a search by id reads.
     FoundPartition,
+    /// A memtable, run or view that a scan merges.
+    MergedSource,
 }
 
 #[cfg(test)]
-const KINDS: usize = 6;
+const KINDS: usize = 7;
 
 #[cfg(test)]
 thread_local! {

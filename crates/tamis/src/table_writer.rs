@@ -12,7 +12,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tamis_filter::auto::Prices;
+use tamis_filter::auto::{Effort, Prices};
 use tamis_vfs::{OsVfs, Vfs};
 
 use crate::{
@@ -114,10 +114,12 @@ fn filter_plan(options: &KeyspaceOptions, seed: u64) -> FilterPlan {
         Some(Policy::Automatic(bits_per_key)) => FilterPlan::Chosen(Box::new(ChoiceInput {
             bits_per_key,
             is_deepest: true,
+            effort: Effort::Write,
             prices: Prices::default(),
             queries: Arc::default(),
             current: None,
             seed,
+            last: None,
         })),
         None => FilterPlan::given(options.filters.of_level(LEVEL_COUNT_MAX - 1, true).to_vec()),
     }

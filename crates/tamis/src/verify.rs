@@ -14,6 +14,7 @@
 //! Cost: every file is read once.
 
 use std::{
+    ops::ControlFlow,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -72,6 +73,9 @@ pub struct VerifyReport {
     /// Every fault found.
     pub faults: Vec<Fault>,
 }
+
+/// Receives the findings so far, before each table; a break ends the call.
+pub(crate) type Progress<'a> = dyn FnMut(&VerifyReport) -> ControlFlow<()> + 'a;
 
 impl VerifyReport {
     /// Whether nothing is damaged.
@@ -245,8 +249,8 @@ pub(crate) struct Verifier {
 }
 
 impl Verifier {
-    /// See [`crate::Db::verify`].
-    pub(crate) fn verify(&self) -> Result<VerifyReport> {
+    /// See [`crate::Db::verify_with`].
+    pub(crate) fn verify(&self, progress: &mut Progress<'_>) -> Result<VerifyReport> {
         self.context.check_open()?;
         let mut report = VerifyReport::default();
         self.verify_manifest(&mut report);
@@ -259,10 +263,16 @@ impl Verifier {
         // The read states keep the tables from being deleted.
         let read_states = self.keyspaces.read_states();
         for table in read_states.iter().flat_map(|read_state| read_state.version.tables()) {
+            if progress(&report).is_break() {
+                return Ok(report);
+            }
             report.add_table(folder, &tables, table);
         }
         let (database_id, _) = self.versions.database();
         for read_state in &read_states {
+            if progress(&report).is_break() {
+                return Ok(report);
+            }
             report.add_views(folder, &tables, database_id, &read_state.version);
         }
         Ok(report)
@@ -293,8 +303,12 @@ impl Verifier {
     }
 }
 
-/// See [`crate::Db::verify_folder`].
-pub(crate) fn verify_folder(vfs: &Arc<dyn Vfs>, folder: &Path) -> Result<VerifyReport> {
+/// See [`crate::Db::verify_folder_with`].
+pub(crate) fn verify_folder(
+    vfs: &Arc<dyn Vfs>,
+    folder: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<VerifyReport> {
     let options = Options { create_if_missing: false, read_only: true, ..Options::default() };
     if let Err(error @ Error::NotADatabase { .. }) = inspect_folder(&**vfs, folder, &options) {
         return Err(error);
@@ -307,10 +321,16 @@ pub(crate) fn verify_folder(vfs: &Arc<dyn Vfs>, folder: &Path) -> Result<VerifyR
     }
     let tables = TableCache::new(vfs, folder, &options, &Arc::default());
     for table in prefix.catalog.keyspaces.values().flat_map(|version| version.tables()) {
+        if progress(&report).is_break() {
+            return Ok(report);
+        }
         report.add_table(folder, &tables, table);
     }
     if let Some((id, _)) = prefix.catalog.database {
         for version in prefix.catalog.keyspaces.values() {
+            if progress(&report).is_break() {
+                return Ok(report);
+            }
             report.add_views(folder, &tables, id, version);
         }
         let log = LogFiles::find(vfs, folder, id, prefix.catalog.counters.oldest_log)?;

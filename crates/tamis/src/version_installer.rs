@@ -8,6 +8,7 @@ use crate::{
     file_name::FileName,
     keyspace_state::{KeyspaceRegistry, KeyspaceState, LoggedMemtable, ReadState},
     version::{
+        bound_view::BoundViews,
         catalog::Catalog,
         edit::VersionEdit,
         set::{Installed, VersionSet},
@@ -55,6 +56,7 @@ impl VersionInstaller {
             immutable: read_state.immutable.clone(),
             version: Arc::clone(version),
             query_sample: Arc::clone(&read_state.query_sample),
+            views: BoundViews::default(),
         })
     }
 
@@ -89,6 +91,7 @@ impl VersionInstaller {
                     immutable: read_state.immutable.iter().filter(is_left).cloned().collect(),
                     version: Arc::clone(version),
                     query_sample: Arc::clone(&read_state.query_sample),
+                    views: BoundViews::default(),
                 }
             });
             match installed {
@@ -128,7 +131,7 @@ impl VersionInstaller {
         }
     }
 
-    /// Makes files obsolete that no edit names. After a failed sync the edit may be in the manifest all the same: then they stay.
+    /// Makes files obsolete that no edit names. After a failed sync the edit may nevertheless be in the manifest: then they stay.
     pub(crate) fn discard(&self, files: &[FileName]) {
         if self.versions.background_error().is_none() {
             self.versions.obsolete_files().extend(files.iter().copied());

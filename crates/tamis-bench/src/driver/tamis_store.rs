@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tamis::{Access, Db, Durability, Keyspace, KeyspaceOptions, Options, Scan, WriteBatch};
+use tamis::{Access, Db, Durability, Keyspace, KeyspaceOptions, Options, Scan, Statistics, WriteBatch};
 
 use super::{Counters, Session, Store};
 use crate::{BenchError, Fields};
@@ -52,6 +52,14 @@ impl TamisStore {
     }
 }
 
+/// Bytes that a store has written to log, tables and views since it was opened.
+pub const fn bytes_written(statistics: &Statistics) -> u64 {
+    statistics.log_bytes_written
+        + statistics.flush_bytes_written
+        + statistics.compaction_bytes_written
+        + statistics.view_bytes_written
+}
+
 fn configuration(options: &TamisOptions) -> Fields {
     let TamisOptions { options, keyspace, durability } = options;
     let mut fields = Fields::default();
@@ -72,7 +80,9 @@ fn configuration(options: &TamisOptions) -> Fields {
     fields.set("table_bytes", keyspace.table_bytes);
     fields.set("compression", format!("{:?}", keyspace.compression));
     fields.set("filters", format!("{:?}", keyspace.filters));
+    fields.set("views", keyspace.views.to_string());
     fields.set("key_column", keyspace.key_column);
+    fields.set("layout", keyspace.layout.to_string());
     fields.set("size_ratio", keyspace.size_ratio);
     fields.set("level0_runs", keyspace.level0_runs);
     fields.set("durability", format!("{durability:?}"));
@@ -104,11 +114,7 @@ impl Store for TamisStore {
             bytes_read: Some(statistics.bytes_read),
             cache_hits: Some(statistics.cache_hits),
             blocks_written: Some(statistics.flush_blocks_written + statistics.compaction_blocks_written),
-            bytes_written: Some(
-                statistics.log_bytes_written
-                    + statistics.flush_bytes_written
-                    + statistics.compaction_bytes_written,
-            ),
+            bytes_written: Some(bytes_written(&statistics)),
             compaction_bytes_read: Some(statistics.compaction_bytes_read),
             stall_ns: Some(statistics.throttled_microseconds * 1000),
         }

@@ -1,6 +1,10 @@
 //! All experiments. Each group is a folder with a list of its [`Definition`]s, one file per experiment or figure.
 
+mod auto;
 mod bloom;
+mod end_to_end;
+mod inputs;
+mod layouts;
 mod proteus;
 mod rosetta;
 mod sorted_view;
@@ -13,11 +17,14 @@ use crate::{BenchError, Definition};
 /// The lists of the groups in print order.
 const GROUPS: &[&[&Definition]] = &[
     store::EXPERIMENTS,
+    auto::EXPERIMENTS,
     bloom::EXPERIMENTS,
     surf::EXPERIMENTS,
     rosetta::EXPERIMENTS,
     proteus::EXPERIMENTS,
+    end_to_end::EXPERIMENTS,
     sorted_view::EXPERIMENTS,
+    layouts::EXPERIMENTS,
 ];
 
 /// All experiments, by group.

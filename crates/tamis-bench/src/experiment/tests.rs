@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::{Observer, RunOptions, Silent, Size, Value, run};
+use crate::{Observer, RunOptions, Silent, Size, Value, report::MeasuredRow, run};
 
 #[test]
 fn names_are_distinct_and_start_with_their_group() {
@@ -11,7 +11,7 @@ fn names_are_distinct_and_start_with_their_group() {
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     for name in names {
         let group = name.split('-').next().unwrap();
-        assert!(["store", "bloom", "surf", "rosetta", "proteus", "remix"].contains(&group), "{name}");
+        assert!(["store", "auto", "bloom", "surf", "rosetta", "proteus", "remix"].contains(&group), "{name}");
         assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'));
         assert_eq!(find(name).unwrap().name, name);
     }
@@ -112,7 +112,7 @@ fn store_experiments_measure_and_delete_their_stores() {
 
 /// All readers of a point return the same bytes: `measure` compares them.
 #[test]
-fn views_read_what_tables_have() {
+fn views_return_the_entries_of_their_tables() {
     let folder = tempfile::tempdir().unwrap();
     for (name, only) in [
         ("remix-figure-11", [("tables", "8"), ("segment", "32")]),
@@ -134,6 +134,76 @@ fn views_read_what_tables_have() {
                     && row.point.text("operation").unwrap() == "seek";
                 assert!(!is_blind_seek || (0.9..1.3).contains(&blocks), "{row:?}");
             }
+        }
+    }
+}
+
+/// Reads that miss a loaded entry fail.
+#[test]
+fn layouts_are_measured_with_equal_inputs() {
+    let folder = tempfile::tempdir().unwrap();
+    let measure = |name: &str, only: &[(&str, &str)]| {
+        let only = only.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let options = RunOptions { only, ..RunOptions::new(Size::Small, folder.path()) };
+        let rows = run(find(name).unwrap(), &options, &mut Silent).unwrap().rows;
+        let layouts: BTreeSet<&str> = rows.iter().map(|row| row.point.text("layout").unwrap()).collect();
+        assert!(layouts.into_iter().eq(["leveled", "partitioned", "tiered"]), "{name}");
+        rows
+    };
+    let of = |row: &MeasuredRow, metric: &str| row.get(metric).and_then(Value::as_number).unwrap();
+    for (name, only) in [
+        ("remix-figure-14", [("value_bytes", "120"), ("pattern", "zipfian")]),
+        ("remix-figure-15", [("entries", "2500"), ("steps", "50")]),
+        ("remix-figure-18", [("workload", "ycsb-e"), ("value_bytes", "120")]),
+    ] {
+        for row in measure(name, &only) {
+            assert!(of(&row, "mops") > 0.0 && of(&row, "bytes_read") > 0.0, "{name}: {row:?}");
+        }
+    }
+    for (name, only) in [
+        ("remix-figure-16", [("pattern", "load")].as_slice()),
+        ("remix-figure-17", &[("pattern", "zipfian-composite")]),
+    ] {
+        for row in measure(name, only) {
+            let is_partitioned = row.point.text("layout").unwrap() == "partitioned";
+            assert_eq!(of(&row, "partitions") > 1.0, is_partitioned, "{row:?}");
+            let amplification = of(&row, "write_amplification");
+            assert!((1.5..20.0).contains(&amplification), "{name}: {row:?}");
+            let ratio = amplification * 136.0 * of(&row, "entries") / of(&row, "bytes_written");
+            assert!((ratio - 1.0).abs() < 1e-9, "{name}: {row:?}");
+        }
+    }
+}
+
+/// With the same answers as without filters: `measure` compares them.
+#[test]
+fn stores_of_the_papers_and_chosen_filters_are_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, only, metric) in [
+        ("auto-accuracy", vec![("keys", "tenants")], "ratio"),
+        ("surf-figure-5", vec![("filters", "auto")], "ns_per_query"),
+        ("surf-figure-6", vec![("filters", "auto"), ("queries", "span_99")], "speed_up_over_none"),
+        ("rosetta-figure-5", vec![("filters", "auto"), ("queries", "next_8")], "speed_up_over_surf"),
+        ("rosetta-figure-6", vec![("filters", "auto"), ("level0_runs", "3")], "fill_ns_per_entry"),
+        ("rosetta-figure-9", vec![("filters", "auto"), ("access", "mapped")], "ns_per_query"),
+        ("proteus-figure-6", vec![("filters", "auto"), ("keys", "gaps")], "speed_up_over_surf"),
+        ("proteus-figure-8", vec![("filters", "auto")], "ratio_to_new"),
+        ("proteus-figure-9e", vec![("filters", "auto")], "ns_per_query"),
+    ] {
+        let only = only.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let options = RunOptions { only, ..RunOptions::new(Size::Small, folder.path()) };
+        let report = run(find(name).unwrap(), &options, &mut Silent).unwrap();
+        assert!(!report.rows.is_empty(), "{name}");
+        for row in &report.rows {
+            let number = |metric: &str| row.get(metric).and_then(Value::as_number).unwrap();
+            assert!(number(metric) > 0.0, "{name}: {row:?}");
+            // The small stores of the other figures have too few queries for a sample.
+            if name == "surf-figure-5" {
+                assert!(number("blocks_per_query") < 0.2 && number("found") == 0.0, "{row:?}");
+            }
+        }
+        if name == "proteus-figure-8" {
+            assert_eq!(report.rows.len(), 20, "batches");
         }
     }
 }

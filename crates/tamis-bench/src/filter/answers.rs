@@ -29,7 +29,7 @@ impl Answers {
     }
 }
 
-/// Asks the filter every query once and compares its answers with the keys.
+/// Probes the filter once with every query and compares its answers with the keys.
 pub fn answers(
     filter: &AnyFilter<AlignedBytes>,
     digester: &Digester,

@@ -1,4 +1,4 @@
-//! Builds a filter, asks it all queries, and takes the times of both.
+//! Builds a filter, probes it with all queries, and takes the times of both.
 
 use std::{hint::black_box, time::Duration};
 
@@ -54,7 +54,7 @@ fn is_refusal(error: &BuildError) -> bool {
 }
 
 impl Plan<'_> {
-    /// Builds the filter, asks it all queries, and takes times.
+    /// Builds the filter, probes it with all queries, and takes times.
     ///
     /// # Errors
     /// Wrong parameters. A family that refuses these keys or this budget is an [`Outcome`].

@@ -1,8 +1,8 @@
-//! Reads and writes of a store: memtable, tables, scans, a flush.
+//! Reads and writes of a store: memtable, tables, scans of runs, of a sorted view and of one run, a flush.
 
 use std::{path::Path, sync::Arc};
 
-use tamis::{Db, Durability, KeyspaceOptions, Options, OsVfs, Runtime, WriteBatch};
+use tamis::{Db, Durability, KeyspaceOptions, Options, OsVfs, Runtime, Views, WriteBatch};
 use tamis_workload::{KeySet, SplitMix64};
 
 use super::{Case, Work};
@@ -20,16 +20,37 @@ const SEED: u64 = 42;
 pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::new("store: get, memtable", OPERATION_COUNT, |folder| gets(memtable_store(folder)?, true)),
-        Case::new("store: get, tables", OPERATION_COUNT, |folder| gets(tables_store(folder)?, true)),
-        Case::new("store: get, absent", OPERATION_COUNT, |folder| gets(tables_store(folder)?, false)),
-        Case::new("store: seek, 4 runs", OPERATION_COUNT, seeks),
+        Case::new("store: get, tables", OPERATION_COUNT, |folder| {
+            gets(tables_store(folder, Sorted::Not)?, true)
+        }),
+        Case::new("store: get, absent", OPERATION_COUNT, |folder| {
+            gets(tables_store(folder, Sorted::Not)?, false)
+        }),
+        Case::new("store: seek, 4 runs", OPERATION_COUNT, |folder| seeks(folder, Sorted::Not)),
         Case::new("store: closed empty range, 4 runs", OPERATION_COUNT, empty_ranges),
-        Case::new("store: next, 4 runs", STEP_COUNT - 1, |folder| steps(folder, true)),
-        Case::new("store: prev, 4 runs", STEP_COUNT - 1, |folder| steps(folder, false)),
+        Case::new("store: next, 4 runs", STEP_COUNT - 1, |folder| steps(folder, Sorted::Not, true)),
+        Case::new("store: prev, 4 runs", STEP_COUNT - 1, |folder| steps(folder, Sorted::Not, false)),
+        Case::new("view: get, absent", OPERATION_COUNT, |folder| {
+            gets(tables_store(folder, Sorted::ByView)?, false)
+        }),
+        Case::new("view: seek, 4 runs", OPERATION_COUNT, |folder| seeks(folder, Sorted::ByView)),
+        Case::new("view: next, 4 runs", STEP_COUNT - 1, |folder| steps(folder, Sorted::ByView, true)),
+        Case::new("view: prev, 4 runs", STEP_COUNT - 1, |folder| steps(folder, Sorted::ByView, false)),
+        Case::new("store: seek, 1 run", OPERATION_COUNT, |folder| seeks(folder, Sorted::InOneRun)),
+        Case::new("store: next, 1 run", STEP_COUNT - 1, |folder| steps(folder, Sorted::InOneRun, true)),
+        Case::new("store: prev, 1 run", STEP_COUNT - 1, |folder| steps(folder, Sorted::InOneRun, false)),
         Case::new("store: put", OPERATION_COUNT, puts),
         Case::new("store: put in batches of 100", OPERATION_COUNT, batches),
         Case::new("store: flush, entries", KEY_COUNT, flush),
     ]
+}
+
+/// How the entries of the runs are sorted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sorted {
+    Not,
+    ByView,
+    InOneRun,
 }
 
 struct Store {
@@ -46,11 +67,11 @@ impl Store {
     }
 }
 
-fn empty_store(folder: &Path) -> Result<Store, BenchError> {
+fn empty_store(folder: &Path, views: Views) -> Result<Store, BenchError> {
     // One thread, one seed, a clock that is moved by hand, and runs that are not compacted.
     let options = Options { workers: 0, ..Options::default() };
     let db = Db::open_on(Arc::new(OsVfs), folder, options, Runtime::deterministic(SEED))?;
-    let keyspace = KeyspaceOptions { level0_runs: 64, ..KeyspaceOptions::default() };
+    let keyspace = KeyspaceOptions { level0_runs: 64, views, ..KeyspaceOptions::default() };
     db.create_keyspace("counted", keyspace)?;
     Ok(Store { db, keys: KeySet::Uniform.generate(2 * KEY_COUNT, SEED) })
 }
@@ -66,16 +87,19 @@ fn fill(store: &Store, run: usize) -> Result<(), BenchError> {
 }
 
 fn memtable_store(folder: &Path) -> Result<Store, BenchError> {
-    let store = empty_store(folder)?;
+    let store = empty_store(folder, Views::Off)?;
     (0..RUN_COUNT).try_for_each(|run| fill(&store, run))?;
     Ok(store)
 }
 
-fn tables_store(folder: &Path) -> Result<Store, BenchError> {
-    let store = empty_store(folder)?;
+fn tables_store(folder: &Path, sorted: Sorted) -> Result<Store, BenchError> {
+    let store = empty_store(folder, if sorted == Sorted::ByView { Views::On } else { Views::Off })?;
     for run in 0..RUN_COUNT {
         fill(&store, run)?;
         store.db.flush()?;
+    }
+    if sorted == Sorted::InOneRun {
+        store.db.compact_range::<&[u8]>(&store.db.keyspace("counted")?, ..)?;
     }
     // Blocks of mapped tables are verified at their first use, which is not counted.
     for entry in store.db.keyspace("counted")?.range::<&[u8]>(..) {
@@ -117,8 +141,8 @@ fn gets(store: Store, is_present: bool) -> Result<Work, BenchError> {
     }))
 }
 
-fn seeks(folder: &Path) -> Result<Work, BenchError> {
-    let store = tables_store(folder)?;
+fn seeks(folder: &Path, sorted: Sorted) -> Result<Work, BenchError> {
+    let store = tables_store(folder, sorted)?;
     let keyspace = store.db.keyspace("counted")?;
     let keys: Vec<[u8; 8]> =
         positions(OPERATION_COUNT).into_iter().map(|index| store.key(index, false)).collect();
@@ -133,7 +157,7 @@ fn seeks(folder: &Path) -> Result<Work, BenchError> {
 }
 
 fn empty_ranges(folder: &Path) -> Result<Work, BenchError> {
-    let store = tables_store(folder)?;
+    let store = tables_store(folder, Sorted::Not)?;
     let keyspace = store.db.keyspace("counted")?;
     let keys: Vec<[u8; 8]> =
         positions(OPERATION_COUNT).into_iter().map(|index| store.key(index, false)).collect();
@@ -148,8 +172,8 @@ fn empty_ranges(folder: &Path) -> Result<Work, BenchError> {
     }))
 }
 
-fn steps(folder: &Path, is_forward: bool) -> Result<Work, BenchError> {
-    let store = tables_store(folder)?;
+fn steps(folder: &Path, sorted: Sorted, is_forward: bool) -> Result<Work, BenchError> {
+    let store = tables_store(folder, sorted)?;
     let keyspace = store.db.keyspace("counted")?;
     let mut scan = keyspace.range::<&[u8]>(..);
     // The seek and the first step position the scan, which is not counted.

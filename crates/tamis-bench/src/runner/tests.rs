@@ -171,6 +171,32 @@ fn results_of_other_thread_counts_are_kept() {
     assert_eq!(message, "no parameter named \"threads\"; there are: number, set");
 }
 
+/// Like [`DEFINITION`], with a layout.
+const OF_A_LAYOUT: Definition = Definition {
+    name: "store-layouts",
+    points: |_| vec![Point::new().with("layout", "leveled").with("threads", 1)],
+    measure: |point, _| Ok(Row::new().with("square", point.text("layout")?.len() as u64)),
+    plots: &[],
+    ..DEFINITION
+};
+
+#[test]
+fn requested_layouts_replace_the_default_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let measure = |layouts: &[&str]| {
+        let layouts = layouts.iter().map(|&layout| layout.to_owned()).collect();
+        let options = RunOptions { layouts, ..RunOptions::new(Size::Small, folder.path()) };
+        let report = run(&OF_A_LAYOUT, &options, &mut Silent)?;
+        let layouts = report.rows.iter().map(|row| row.point.text("layout").unwrap().to_owned());
+        Ok::<_, BenchError>(layouts.collect::<Vec<_>>())
+    };
+    let tiered = "tiered:runs_per_level=8";
+    assert_eq!(measure(&["partitioned", tiered]).unwrap(), vec!["partitioned", tiered]);
+    assert_eq!(measure(&[]).unwrap(), vec!["leveled", "partitioned", tiered], "earlier results are kept");
+    let message = measure(&["flat"]).unwrap_err().to_string();
+    assert!(message.contains("`partitioned`"), "{message}");
+}
+
 #[test]
 fn messages_list_distinct_values_up_to_a_limit() {
     let values = |count: u64| listed((0..count).chain(0..count).map(|number| number.to_string()));

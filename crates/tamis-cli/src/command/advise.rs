@@ -26,13 +26,13 @@ pub(crate) struct AdviseArgs {
     /// Keyspace
     #[arg(long, default_value = "default", value_name = "NAME")]
     keyspace: String,
-    /// Bytes of keys and values that the program writes in some time
+    /// Bytes of keys and values that the program writes in a period of your choice
     #[arg(long, value_name = "BYTES")]
     written: u64,
-    /// Reads of one key in the same time
+    /// Reads of one key in the same period
     #[arg(long, default_value_t = 0, value_name = "COUNT")]
     points: u64,
-    /// Scans and seeks in the same time
+    /// Scans and seeks in the same period
     #[arg(long, default_value_t = 0, value_name = "COUNT")]
     scans: u64,
     /// Print a JSON object

@@ -17,6 +17,7 @@ Examples:
   tamis bench list
   tamis bench run bloom-rate-by-bits --out results
   tamis bench run store-ycsb --size medium --only workload=ycsb-a --only workload=ycsb-b
+  tamis bench run store-ycsb --layout leveled --layout partitioned
   tamis bench run all --size small --out results
 
 A run updates NAME-SIZE-sSEED.json after every point, and writes the .svg plots when it ends. Ctrl-C
@@ -77,6 +78,10 @@ struct RunArgs {
     /// Numbers of threads, for experiments with the parameter `threads`, instead of their defaults
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=THREADS_MAX))]
     threads: Vec<u64>,
+    /// Layout of the stores, for experiments with the parameter `layout`, instead of their default: leveled, tiered, partitioned,
+    /// or one with its parameters; repeat the option for more layouts
+    #[arg(long, value_name = "LAYOUT", value_parser = parse_layout)]
+    layout: Vec<String>,
     /// Discard earlier results and measure all points again
     #[arg(long)]
     again: bool,
@@ -89,6 +94,11 @@ fn parse_pair(text: &str) -> Result<(String, String), String> {
     let (name, value) =
         text.split_once('=').ok_or_else(|| format!("{text:?} is not of the form PARAMETER=VALUE"))?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Keeps the text: it is the value of the parameter.
+fn parse_layout(text: &str) -> Result<String, String> {
+    text.parse::<tamis::Layout>().map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 impl From<BenchError> for Failure {
@@ -169,6 +179,7 @@ impl RunArgs {
             again: self.again,
             only: self.only.clone(),
             threads: self.threads.clone(),
+            layouts: self.layout.clone(),
             ..RunOptions::new(self.size, &self.out)
         };
         Ok((definitions, options))

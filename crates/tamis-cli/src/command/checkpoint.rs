@@ -36,11 +36,16 @@ pub(crate) struct CheckpointArgs {
 
 impl CheckpointArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
+        if self.copy.exists() && !self.copy.is_dir() {
+            let text = format!("{}: is a file; name a folder that is new or empty", self.copy.display());
+            return Err(Failure::Input(text));
+        }
         let db = store::open_to_read(&self.dir)?;
         let report = match self.verify {
             true => db.checkpoint_verified(&self.copy),
             false => db.checkpoint(&self.copy),
-        }?;
+        }
+        .map_err(|error| Failure::of_target(error, &self.copy))?;
         let (linked, copied) = (report.linked_file_count, report.copied_file_count);
         if self.json {
             let line = json!({

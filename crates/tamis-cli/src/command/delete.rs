@@ -5,7 +5,12 @@ use std::ffi::OsString;
 use clap::Args;
 use tamis::{Durability, WriteBatch};
 
-use crate::{bytes::Format, failure::Failure, range::RangeArgs, store::StoreArgs};
+use crate::{
+    bytes::Format,
+    failure::Failure,
+    range::{Range, RangeArgs},
+    store::StoreArgs,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,7 +23,7 @@ Examples:
 
 /// Delete entries by their keys, or all entries of a range
 ///
-/// All keys are deleted in one atomic batch; a range is deleted by one record, whatever the number of its keys. Deleting
+/// All keys are deleted in one atomic batch; a range of any number of keys is deleted by one record. Deleting
 /// absent keys is not an error. When the command returns, the deletes are durable: they survive a power failure.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -44,10 +49,15 @@ impl DeleteArgs {
             self.keys.iter().map(|key| self.key_format.argument("KEY", key)).collect::<Result<_, _>>()?;
         let is_given = [!keys.is_empty(), self.range.is_limited(), self.all];
         if is_given.iter().filter(|&&is_given| is_given).count() != 1 {
-            let advice = "give keys, or a range (--prefix, --lower, --upper), or --all".to_owned();
-            return Err(Failure::Usage(advice));
+            let advice = "give only one of these: keys, a range (--prefix, --lower, --upper), --all";
+            return Err(Failure::Usage(advice.to_owned()));
         }
-        let range = self.range.range(self.key_format)?.bounds();
+        let range = self.range.range(self.key_format)?;
+        if matches!(&range, Range::Prefix(prefix) if prefix.is_empty()) {
+            let advice = "--prefix: the prefix is empty, so it selects all keys; give --all to delete them";
+            return Err(Failure::Usage(advice.to_owned()));
+        }
+        let range = range.bounds();
         let (db, keyspace) = self.store.open_existing()?;
         let mut batch = WriteBatch::new();
         if keys.is_empty() {

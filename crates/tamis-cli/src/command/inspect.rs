@@ -89,6 +89,10 @@ impl InspectArgs {
             }
             InspectCommand::Block(BlockArgs { file, block }) => {
                 let found = match Inspection::of_block(&vfs, &file.file, block) {
+                    // The table has fewer blocks.
+                    Err(error @ Error::InvalidArgument { what: "block", .. }) => {
+                        Err(Failure::Usage(error.to_string()))
+                    }
                     // The block is damaged. If the whole table cannot be opened, the file is not a table.
                     Err(error) if Inspection::of_table(&vfs, &file.file).is_ok() => Err(error.into()),
                     found => file.read(|_| found),
@@ -153,7 +157,11 @@ impl FileArgs {
         }
         match found.faults.len() {
             0 => Ok(()),
-            count => Err(Failure::Damage(format!("{}: {}", self.file.display(), faults(count)))),
+            count => Err(Failure::Damage(format!(
+                "{}: {}; run `tamis verify` on the store to list all damage",
+                self.file.display(),
+                faults(count)
+            ))),
         }
     }
 

@@ -31,8 +31,8 @@ Examples:
   tamis load store uniform_n1m_s42.keys                 binary 64-bit numbers, empty values
   zcat big.csv.gz | tamis load store - --format csv --no-header
 
-Ctrl-C, or an error in the file, ends the load between two entries: the store is intact and contains
-all entries before. It is safe to load the file again. Errors name the line or offset.";
+Ctrl-C, or an error in the file, ends the load between two entries: the store is intact and contains all earlier entries.
+It is safe to load the file again. Errors name the line or offset.";
 
 /// Load a CSV, JSON lines or binary file into a store; the store is created if missing
 #[derive(Debug, Args)]

@@ -25,7 +25,7 @@ mod verify;
 
 use std::io::Write;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::failure::{EXIT_CODES, Failure};
 
@@ -73,6 +73,11 @@ enum Command {
 }
 
 impl Cli {
+    /// Parses the command line of the process.
+    pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
+        Self::from_arg_matches(&with_negative_numbers(Self::command()).try_get_matches()?)
+    }
+
     /// Runs the command; writes results to `output`.
     pub(crate) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         match self.command {
@@ -99,4 +104,12 @@ impl Cli {
             Command::Completions(args) => args.run(output),
         }
     }
+}
+
+/// Lets `-5` be a value: keys and values may be negative numbers, and the error for an option names the option and the number.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let with_negative_numbers_in = |arg: clap::Arg| {
+        if arg.get_action().takes_values() { arg.allow_negative_numbers(true) } else { arg }
+    };
+    command.mut_args(with_negative_numbers_in).mut_subcommands(with_negative_numbers)
 }

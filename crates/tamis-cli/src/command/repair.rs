@@ -38,7 +38,7 @@ pub(crate) struct RepairArgs {
 
 impl RepairArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
-        let report = Db::repair(&self.dir)?;
+        let report = Db::repair(&self.dir).map_err(Failure::of_existing)?;
         if self.json {
             return self.show_json(&report, output);
         }

@@ -15,8 +15,15 @@ use clap::{Args, Parser, Subcommand};
 use rustyline::{DefaultEditor, error::ReadlineError};
 use tamis::{Db, Durability, Keyspace, KeyspaceOptions};
 
-use super::stats::{keyspaces_table, pins_text};
-use crate::{bytes::Formats, failure::Failure, range::RangeArgs, store, store::StoreArgs, terminal};
+use super::stats::{keyspaces_table, pins_text, reads_table};
+use crate::{
+    bytes::Formats,
+    failure::{Failure, usage_text},
+    range::RangeArgs,
+    store,
+    store::StoreArgs,
+    terminal,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,10 +31,10 @@ Examples:
   tamis shell store --keyspace events --key-format u64
   printf 'put apple red\\nscan\\n' | tamis shell store
 
-The store is created if missing. Type `help` for the commands. The history is saved in
-~/.tamis_history, or in the file $TAMIS_HISTORY; set TAMIS_HISTORY to an empty value to save none.";
+Type `help` for the commands. The history is saved in ~/.tamis_history, or in the file
+$TAMIS_HISTORY; set TAMIS_HISTORY to an empty value to save none.";
 
-/// Open a store and type commands
+/// Open a store and type commands; the store is created if missing
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ShellArgs {
@@ -205,7 +212,7 @@ impl Shell {
                 writeln!(output, "{error}")?;
                 Ok(Flow::Continue)
             }
-            Err(error) => Err(Failure::Usage(error.to_string().trim_end().to_owned())),
+            Err(error) => Err(Failure::Usage(usage_text(&error).trim_end().to_owned())),
         }
     }
 
@@ -227,8 +234,8 @@ impl Shell {
                 self.keyspace.delete_range(range.range(key_format)?.bounds())?;
             }
             Command::Delete { .. } => {
-                let advice = "give one key, or a range (--prefix, --lower, --upper)".to_owned();
-                return Err(Failure::Usage(advice));
+                let advice = "delete: give one key or a range (--prefix, --lower, --upper), not both";
+                return Err(Failure::Usage(advice.to_owned()));
             }
             Command::Scan(scan) => self.scan(&scan, output)?,
             Command::Count { range } => {
@@ -257,6 +264,9 @@ impl Shell {
             Command::Stats => {
                 let statistics = self.db.statistics();
                 writeln!(output, "{}", keyspaces_table(&statistics.keyspaces))?;
+                if let Some(table) = reads_table(&statistics.filters) {
+                    writeln!(output, "{table}")?;
+                }
                 writeln!(output, "{}", pins_text(&statistics))?;
             }
             Command::Sync => self.db.persist(Durability::Synced)?,

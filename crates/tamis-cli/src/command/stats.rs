@@ -5,8 +5,8 @@ use std::{io::Write, path::PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use tamis::{
-    KeyspaceStatistics, LevelStatistics, PartitionStatistics, QuerySampleStatistics, SampleStatistics,
-    Statistics,
+    FilterStatistics, KeyspaceStatistics, LevelStatistics, PartitionStatistics, QuerySampleStatistics,
+    ReadStatistics, SampleStatistics, Statistics,
 };
 
 use crate::{
@@ -23,7 +23,8 @@ Examples:
 /// Print the keyspaces, levels, tables and files of a store
 ///
 /// The number of entries includes obsolete versions and tombstones (records of deletes) that compactions have not yet
-/// dropped.
+/// dropped. The sampled queries are those from which filters are chosen, with the mean number of tables whose filters rejected them, that
+/// had a key, and that were read because of a false positive. `stats` in `tamis shell` also prints the reads by level.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatsArgs {
@@ -91,7 +92,12 @@ fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {
         "partitions": keyspace.partitions.iter().map(partition_json).collect::<Vec<_>>(),
         "sampled_queries": sampled_kinds(&keyspace.sample)
             .into_iter()
-            .map(|(kind, sample)| json!({ "kind": kind, "seen": sample.seen, "kept": sample.kept }))
+            .map(|(kind, sample)| {
+                json!({
+                    "kind": kind, "seen": sample.seen, "kept": sample.kept, "tables_denied": sample.tables_denied,
+                    "tables_right": sample.tables_right, "tables_wrong": sample.tables_wrong,
+                })
+            })
             .collect::<Vec<_>>(),
     })
 }
@@ -243,11 +249,84 @@ fn samples_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Table>
                 kind.to_owned(),
                 terminal::count(sample.seen),
                 terminal::count(sample.kept),
+                per_query(sample.tables_denied, sample.kept),
+                per_query(sample.tables_right, sample.kept),
+                per_query(sample.tables_wrong, sample.kept),
             ]);
         }
     }
-    let header = ["keyspace", "queries", "seen about", "in the sample"];
+    let header = [
+        "keyspace",
+        "queries",
+        "seen about",
+        "in the sample",
+        "tables denied",
+        "tables with a key",
+        "false positives",
+    ];
     (!rows.is_empty()).then(|| terminal::table(2, &header, rows))
+}
+
+fn per_query(count: u64, query_count: u64) -> String {
+    format!("{:.3}", count as f64 / query_count.max(1) as f64)
+}
+
+/// The kinds of reads that are counted by level.
+fn read_kinds(level: &FilterStatistics) -> [(&'static str, ReadStatistics); 4] {
+    [
+        ("points", level.points),
+        ("closed ranges", level.ranges),
+        ("prefixes", level.prefixes),
+        ("open scans", level.seeks),
+    ]
+}
+
+/// Returns a table with a row per level and kind of reads of this process; `None` without any.
+pub(super) fn reads_table(levels: &[FilterStatistics]) -> Option<comfy_table::Table> {
+    let mut rows = Vec::new();
+    for (number, level) in levels.iter().enumerate() {
+        for (kind, reads) in
+            read_kinds(level).into_iter().filter(|(_, reads)| reads.asked + reads.blocks() > 0)
+        {
+            let counts = [reads.asked, reads.denied, reads.right, reads.wrong];
+            let blocks = [reads.blocks_read, reads.cache_hits];
+            let names = [format!("L{number}"), kind.to_owned()];
+            let numbers = counts.into_iter().chain(blocks).map(terminal::count);
+            rows.push(names.into_iter().chain(numbers).chain([read_time(level.read_nanoseconds)]).collect());
+        }
+    }
+    let header = [
+        "level",
+        "reads",
+        "filters asked",
+        "denied",
+        "right",
+        "wrong",
+        "blocks read",
+        "blocks from memory",
+        "table read, us",
+    ];
+    (!rows.is_empty()).then(|| terminal::table(2, &header, rows))
+}
+
+/// The mean time of a read of a table in a level, which is what a false positive costs.
+fn read_time(nanoseconds: u64) -> String {
+    if nanoseconds == 0 { "-".to_owned() } else { format!("{:.1}", nanoseconds as f64 / 1_000.0) }
+}
+
+/// The same as JSON.
+pub(super) fn reads_json(levels: &[FilterStatistics]) -> Value {
+    let mut rows = Vec::new();
+    for (number, level) in levels.iter().enumerate() {
+        for (kind, reads) in read_kinds(level) {
+            rows.push(json!({
+                "level": number, "reads": kind, "asked": reads.asked, "denied": reads.denied, "right": reads.right,
+                "wrong": reads.wrong, "blocks_read": reads.blocks_read, "blocks_from_memory": reads.cache_hits,
+                "read_nanoseconds": level.read_nanoseconds,
+            }));
+        }
+    }
+    Value::Array(rows)
 }
 
 /// Returns a table with a row per kind of file.

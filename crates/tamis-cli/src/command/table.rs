@@ -45,7 +45,8 @@ impl BuildArgs {
         interrupt::install_handler()?;
         let compression = self.zstd.map_or(Compression::None, Compression::Zstd);
         let options = KeyspaceOptions { compression: vec![compression], ..KeyspaceOptions::default() };
-        let mut table = TableWriter::create(&self.table, &options)?;
+        let fail = |error| Failure::of_target(error, &self.table);
+        let mut table = TableWriter::create(&self.table, &options).map_err(fail)?;
         let bar = progress::bytes(input.length);
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let mut count = 0_u64;
@@ -59,7 +60,7 @@ impl BuildArgs {
                         "{file}: {place}: the key {key} is not greater than the previous key; sort the input by the bytes of the keys and remove duplicates"
                     ))
                 }
-                other => Failure::Store(other),
+                other => fail(other),
             })?;
             if count.is_multiple_of(1 << 10) {
                 bar.set_position(input.position.get());
@@ -73,7 +74,7 @@ impl BuildArgs {
                 format!("{}: no entries; give an input with at least one entry", self.input.file.display());
             return Err(Failure::Input(text));
         }
-        let built = table.finish()?;
+        let built = table.finish().map_err(fail)?;
         bar.finish_and_clear();
         for reason in &built.failed_filters {
             eprintln!("tamis: {}: the table has no filter: {reason}", self.table.display());

@@ -30,7 +30,7 @@ pub(crate) struct VerifyArgs {
 
 impl VerifyArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
-        let report = Db::verify_folder(&self.dir)?;
+        let report = Db::verify_folder(&self.dir).map_err(Failure::of_existing)?;
         if self.json {
             let line = json!({
                 "files": report.file_count, "entries": report.entry_count, "bytes": report.bytes,
@@ -52,7 +52,11 @@ impl VerifyArgs {
         }
         match report.faults.len() {
             0 => Ok(()),
-            count => Err(Failure::Damage(format!("{}: {}", self.dir.display(), faults(count)))),
+            count => Err(Failure::Damage(format!(
+                "{}: {}; restore the store from a copy, or run `tamis repair` to keep all readable entries",
+                self.dir.display(),
+                faults(count)
+            ))),
         }
     }
 }
@@ -61,7 +65,7 @@ pub(super) fn faults(count: usize) -> String {
     if count == 1 { "1 fault".to_owned() } else { format!("{count} faults") }
 }
 
-/// Formats a fault for people: file, offset, description.
+/// Formats a fault as text: file, offset, description.
 pub(super) fn fault_text(fault: &Fault) -> String {
     let place = fault.offset.map_or_else(String::new, |offset| format!("offset {offset}: "));
     format!("{}: {place}{}", fault.file.display(), fault.what)

@@ -100,7 +100,7 @@ impl CsvEntries {
     fn field(&self, index: usize, format: Format) -> Result<Vec<u8>, String> {
         let field = self.row.get(index).ok_or_else(|| {
             format!(
-                "the row has {} fields, but field {} is needed; check that the file is CSV",
+                "the row has {} fields, but field {} is needed; give another field number, or check that the file is CSV",
                 self.row.len(),
                 index + 1
             )

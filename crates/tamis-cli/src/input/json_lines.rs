@@ -56,8 +56,14 @@ impl JsonEntries {
     fn entry(&self) -> Result<(Vec<u8>, Vec<u8>), String> {
         let is_last_cut = self.line.last() != Some(&b'\n');
         let value: Value = serde_json::from_slice(&self.line).map_err(|error| {
-            let cut = if is_last_cut && error.is_eof() { "; the file seems to be truncated" } else { "" };
-            format!("column {}: not valid JSON: {error}{cut}", error.column())
+            let advice = match is_last_cut && error.is_eof() {
+                true => "the file seems to be truncated; create it again",
+                false => "correct the line, or check that the file is JSON lines",
+            };
+            let text = error.to_string();
+            // The library adds the line within this one, and the column.
+            let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+            format!("column {}: not valid JSON: {what}; {advice}", error.column())
         })?;
         let field = |name: &str| {
             value

@@ -11,7 +11,7 @@ fn numbers_have_separators_and_units() {
 }
 
 #[test]
-fn one_of_a_kind_is_in_the_singular() {
+fn an_amount_of_one_is_printed_in_the_singular() {
     let entries = [0, 1, 1_200].map(|number| super::amount(number, "entry", "entries"));
     assert_eq!(entries, ["0 entries", "1 entry", "1,200 entries"]);
 }

@@ -83,7 +83,9 @@ fn unknown_names_are_rejected_with_the_valid_names() {
         (&["bench", "run", NAME, "--only", "family=red"], "there are: blocked-bloom, bloom"),
         (&["bench", "run", NAME, "--only", "family"], "PARAMETER=VALUE"),
         (&["bench", "run", "store-ycsb", "--only", "threads=8"], "named \"8\"; there are: 1, 2\n"),
-        (&["bench", "run", "store-ycsb", "--threads", "2,0"], "1..=1024"),
+        (&["bench", "run", "store-ycsb", "--threads", "2,0"], "a number from 1 to 1024"),
+        (&["bench", "run", "store-ycsb", "--layout", "flat"], "`partitioned`"),
+        (&["bench", "run", NAME, "--layout", "tiered"], "no parameter named \"layout\"; there are: family"),
         (&["bench", "run", NAME, "--threads", "4"], "no parameter named \"threads\"; there are: family"),
         // All experiments are checked before the first one runs.
         (&["bench", "run", NAME, "store-ycsb", "--only", "bits=10"], "there are: workload"),

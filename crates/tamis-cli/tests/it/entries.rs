@@ -25,6 +25,8 @@ fn get_returns_put_values_and_not_deleted_ones() {
     assert_eq!(folder.ok(&["get", "store", "apple"]), "yellow\n");
     folder.ok(&["delete", "store", "apple", "fig", "never there"]);
     assert_eq!(folder.fails(1, &["get", "store", "apple"]), "");
+    folder.ok(&["put", "store", "below", "-5"]);
+    assert_eq!(folder.ok(&["get", "store", "below"]), "-5\n");
     folder.ok(&["put", "store", "--", "-dash", "-5"]);
     assert_eq!(folder.ok(&["get", "store", "--", "-dash"]), "-5\n");
     let run = folder.tamis(&["get", "store", "fig", "pear"]);
@@ -46,10 +48,10 @@ fn delete_takes_keys_or_a_range_or_all() {
         &["delete", "store", "fig", "--prefix", "p"],
     ] {
         let message = folder.fails(2, words);
-        assert!(message.contains("give keys, or a range"), "{message}");
+        assert!(message.contains("give only one of these: keys, a range"), "{message}");
     }
     let run = folder.tamis_with(&["shell", "store"], b"delete --prefix f\ndelete\n");
-    assert!(run.stderr.contains("give one key, or a range"), "{}", run.stderr);
+    assert!(run.stderr.contains("delete: give one key or a range"), "{}", run.stderr);
     assert_eq!(keys(), "pear");
     folder.ok(&["delete", "store", "--all"]);
     assert_eq!(keys(), "");

@@ -124,7 +124,7 @@ fn errors_in_text_files_name_the_line_and_keep_earlier_entries() {
 }
 
 #[test]
-fn a_quote_inside_an_unquoted_field_is_data() {
+fn a_quote_inside_an_unquoted_field_is_kept() {
     let folder = Folder::new();
     folder.write("disks.csv", "name,size\nfloppy,3.5\" disk\n\"a \"\"b\"\"\nc\",5\"\n");
     folder.ok(&["load", "store", "disks.csv"]);

@@ -156,6 +156,81 @@ fn help_has_examples_and_exit_codes() {
 }
 
 #[test]
+fn messages_of_bad_input_have_the_value_and_the_remedy() {
+    let folder = Folder::new();
+    folder.write("file", "text");
+    folder.write("empty.csv", "key,value\n");
+    folder.write("full.csv", "key,value\napple,red\n");
+    folder.write("bad.jsonl", "apple\n");
+    folder.write("words", "a\nb\n");
+    folder.write("ranges", "a\tb\n");
+    folder.ok(&["put", "store", "apple", "red"]);
+    for (code, words, value, remedy) in [
+        (2, &["scan", "store", "--limit", "few"][..], "'few'", "--limit <N>': give a whole number"),
+        (2, &["scan", "store", "--limit", "-1"], "'-1'", "--limit <N>': give a whole number"),
+        (
+            2,
+            &["build", "full.csv", "new", "--zstd", "20"],
+            "'20'",
+            "--zstd <LEVEL>': give a number from 1 to 19",
+        ),
+        (
+            2,
+            &["get", "store", "--key-format", "u64", "-1"],
+            "\"-1\"",
+            "a number from 0 to 18446744073709551615",
+        ),
+        (2, &["filter", "advise"], "", "give both --keys and --queries, or --store"),
+        (2, &["filter", "advise", "--queries", "ranges"], "", "give both --keys and --queries, or --store"),
+        (
+            2,
+            &["filter", "advise", "--store", "store", "--bits-per-key", "99"],
+            "--bits-per-key 99",
+            "at most 64",
+        ),
+        (2, &["filter", "advise", "--store", "store", "--read-time", "-1"], "--read-time -1", "above 0"),
+        (2, &["delete", "store", "apple", "--all"], "", "give only one of these"),
+        (2, &["load", "store", "file"], "file", "add --format csv"),
+        (2, &["delete", "store", "--prefix", ""], "--prefix", "give --all to delete them"),
+        (3, &["get", "absent", "apple"], "absent", "name the folder of a store\n"),
+        (3, &["repair", "absent"], "absent", "name the folder of a store\n"),
+        (3, &["put", "file", "apple", "red"], "file", "or an empty or new folder to create one"),
+        (3, &["get", "file", "apple"], "file", "name the folder of a store"),
+        (3, &["scan", "store", "--keyspace", "nuts"], "\"nuts\" in store", "there are: default"),
+        (3, &["checkpoint", "store", "store"], "store", "name a folder that is new or empty"),
+        (3, &["verify", "file"], "file", "name the folder of a store\n"),
+        (4, &["checkpoint", "store", "file"], "file: is a file", "name a folder that is new or empty"),
+        (4, &["checkpoint", "store", "file/copy"], "file/copy", "check the path"),
+        (4, &["build", "full.csv", "file"], "file: already exists", "choose another name or delete it"),
+        (4, &["build", "full.csv", "absent/out.table"], "absent/out.table", "check that the path exists"),
+        (4, &["load", "store", "bad.jsonl"], "bad.jsonl: line 1: column 1", "correct the line"),
+        (4, &["load", "store", "absent.csv"], "absent.csv", "check that the path exists"),
+        (4, &["ingest", "store", "absent.table"], "absent.table", "check that the path exists"),
+        (4, &["ingest", "store", "file"], "file", "check it or create it again"),
+        (4, &["export", "store", "absent/out.jsonl"], "absent/out.jsonl", "check that the path exists"),
+        (4, &["inspect", "table", "absent"], "absent", "check that the path exists"),
+        (4, &["inspect", "table", "store"], "store", "give a file"),
+        (4, &["inspect", "manifest", "file"], "file", "name a file named"),
+        (4, &["build", "empty.csv", "out.table"], "empty.csv", "give an input with at least one entry"),
+    ] {
+        let message = folder.fails(code, words);
+        assert!(message.contains(value) && message.contains(remedy), "{words:?}: {message}");
+        assert_eq!(message.lines().next().map(|line| line.matches("tamis: ").count() <= 1), Some(true));
+    }
+    let eval = |family| {
+        let files = ["filter", "eval", "--keys", "words", "--queries", "ranges", "--family", family];
+        folder.fails(2, &files)
+    };
+    assert!(eval("bloom").contains("bloom needs a budget: give the bits per key with --bits-per-key"));
+    assert!(eval("bloom@10").contains("give the bits per key with --bits-per-key"));
+    assert!(eval("bloom:probes=0").contains("probes=0 is not possible; use 1 to 64 bits"));
+    let run = folder.tamis_with(&["shell", "store"], b"scan --limit few\n");
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("line 1: ") && run.stderr.contains("give a whole number"), "{}", run.stderr);
+    assert_eq!(folder.ok(&["get", "store", "apple"]).trim(), "red");
+}
+
+#[test]
 fn wrong_command_lines_exit_with_2_and_create_nothing() {
     let folder = Folder::new();
     for words in [

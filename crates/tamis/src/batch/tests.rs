@@ -10,11 +10,11 @@ fn decoded(payload: &[u8]) -> Result<Vec<BatchEntry<'_>>, BatchDamage> {
 }
 
 fn entry<'a>(keyspace: u32, sequence: u64, kind: Kind, key: &'a [u8], value: &'a [u8]) -> BatchEntry<'a> {
-    BatchEntry { keyspace, sequence, kind, key, value }
+    BatchEntry { keyspace, sequence, logged_at: sequence, kind, key, value }
 }
 
 #[test]
-fn entries_come_back_in_order_with_consecutive_numbers() {
+fn entries_of_a_batch_are_read_in_order_with_consecutive_numbers() {
     let mut batch = WriteBatch::new();
     batch.put_in(1, b"a", b"one").unwrap();
     batch.delete_in(u32::MAX, b"b").unwrap();
@@ -37,8 +37,24 @@ fn carried_entries_keep_their_own_numbers() {
     for entry in expected {
         batch.carry(entry).unwrap();
     }
-    assert_eq!(batch.sequence_count(), 0);
-    assert_eq!(decoded(batch.assign_sequences(99)).unwrap(), expected);
+    assert_eq!(batch.sequence_count(), 1);
+    assert_eq!(decoded(batch.assign_sequences(0)).unwrap(), expected);
+    let numbered = expected.map(|entry| BatchEntry { logged_at: 99, ..entry });
+    assert_eq!(decoded(batch.assign_sequences(99)).unwrap(), numbered);
+}
+
+/// The number of a batch without entries is that of the next batch only.
+#[test]
+fn a_number_is_of_the_batch_after_it() {
+    let (mut numbered, mut carried) = (WriteBatch::new(), WriteBatch::carrying());
+    numbered.put_in(1, b"a", b"1").unwrap();
+    carried.carry(entry(1, 3, Kind::Put, b"b", b"2")).unwrap();
+    let mut payload = carried.assign_sequences(SEQUENCE_MAX).to_vec();
+    payload.extend_from_slice(carried.assign_sequences(0));
+    payload.extend_from_slice(numbered.assign_sequences(20));
+    payload.extend_from_slice(carried.assign_sequences(0));
+    let numbers: Vec<_> = decoded(&payload).unwrap().iter().map(|entry| entry.logged_at).collect();
+    assert_eq!(numbers, [SEQUENCE_MAX, 3, 20, 3]);
 }
 
 #[test]
@@ -126,7 +142,7 @@ fn a_range_tombstone_is_a_lower_and_an_upper_bound() {
 }
 
 #[test]
-fn every_cut_within_a_batch_is_noticed() {
+fn every_truncation_within_a_batch_is_detected() {
     let mut batch = WriteBatch::new();
     batch.put_in(300, b"key", b"value").unwrap();
     batch.delete_in(1, b"other").unwrap();

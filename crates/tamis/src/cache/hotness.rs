@@ -1,13 +1,15 @@
 //! Hotness: how often something was accessed, recent accesses counting most.
 //!
-//! All values of the pinned cache have the same measure, so that they can be compared. An access of an index or of a whole
-//! filter is a lookup in it. An access of an elastic filter is a lookup of a key that the table does not have, whether the
-//! filter denied it or the table was read. Lookups of present keys do not count: no filter saves them anything.
+//! All values of the pinned cache have the same measure, so that they can be compared. An access of an index is the load of a
+//! block through it; the search before the load is not another one. An access of a whole filter is a lookup that it can
+//! answer, whether it is in memory or not: a range of several keys is no access of a point filter. An access of an elastic
+//! filter is a lookup of a key that the table does not have, whether the filter rejected it or the table was read. Lookups of
+//! present keys do not count: no elastic filter saves them anything.
 //!
 //! Counts are halved with every epoch, and an epoch is [`EPOCH_COUNT`] accesses of all values together: it needs no clock,
-//! and an idle store forgets nothing.
+//! and the counts of an idle store do not decay.
 //!
-//! Counts are relaxed loads and stores: a lost count is no harm. The epoch's counter is shared by all threads, so accesses
+//! Counts are relaxed loads and stores: a lost count is harmless. The epoch's counter is shared by all threads, so accesses
 //! are added to it in batches of [`LOT`]: a value with fewer accesses does not advance the epoch.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -5,13 +5,14 @@
 //! 1. The cached values together never exceed the capacity. No size is an error: a value that does not fit is loaded for
 //!    the read that needs it, and an event reports it once.
 //! 2. Values are pinned by benefit per byte: their [`Hotness`], cached or not, divided by their bytes. A value evicts others
-//!    only if each of them has less. So a large scan over rarely used tables evicts nothing, a value that becomes popular
-//!    counts its accesses until it is admitted, and one that was popular is evicted as its hotness decays.
+//!    only if each of them has clearly less ([`HYSTERESIS`]): values of equal hotness would evict each other again and again,
+//!    and each load costs reads. So a large scan over rarely used tables evicts nothing, a value that becomes popular counts
+//!    its accesses until it is admitted, and one that was popular is evicted as its hotness decays.
 //! 3. A part of a whole ([`Pinned::shared`]: a unit of an elastic filter) has a share of the benefit of the whole: of the
-//!    false positives that it saves. It evicts others only if it has clearly more benefit, because loading costs a read.
+//!    false positives that it saves.
 //! 4. Values in mapped files take none of our memory and take no part ([`Pinned::fixed`]).
 //!
-//! Cost: access to a cached value is one atomic load and a count without a locked instruction (a lost count is no harm).
+//! Cost: access to a cached value is one atomic load and a count without a locked instruction (a lost count is harmless).
 //! Admission scans all members, so it is tried at every [`RETRY_INTERVAL`]th access only.
 
 use std::{
@@ -36,7 +37,7 @@ use crate::{
 /// Accesses of a value that is not cached between two tries to admit it.
 const RETRY_INTERVAL: u64 = 32;
 
-/// A part evicts others only if its benefit per byte is this many times theirs.
+/// A value evicts others only if its benefit per byte is this many times theirs.
 const HYSTERESIS: f64 = 1.5;
 
 /// See the head of this file.
@@ -172,7 +173,7 @@ impl<T> Deref for PinnedRef<'_, T> {
     fn deref(&self) -> &T {
         match self {
             Self::Fixed(value) => value,
-            Self::Guarded(guard) => guard.as_ref().expect("a guard is made for a value that is there"),
+            Self::Guarded(guard) => guard.as_ref().expect("a guard is made for an existing value"),
             Self::Loaded(value) => value,
         }
     }
@@ -252,9 +253,15 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Pinned<T> {
             Self::Counted(counted) => counted,
         };
         counted.count();
-        match counted.cached() {
-            Some(guard) => Ok(PinnedRef::Guarded(guard)),
-            None => counted.load(load).map(PinnedRef::Loaded),
+        counted.get(load)
+    }
+
+    /// As [`Pinned::get`], without counting an access: for a read that counts it elsewhere.
+    #[inline]
+    pub(crate) fn get_uncounted(&self, load: impl FnOnce() -> Result<T>) -> Result<PinnedRef<'_, T>> {
+        match self {
+            Self::Fixed(value) => Ok(PinnedRef::Fixed(value)),
+            Self::Counted(counted) => counted.get(load),
         }
     }
 
@@ -293,10 +300,7 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
 
     /// The benefit for which others may be evicted.
     fn offered_benefit(&self) -> f64 {
-        match &self.demand {
-            Demand::Own(_) => self.benefit(),
-            Demand::Share(..) => self.benefit() / HYSTERESIS,
-        }
+        self.benefit() / HYSTERESIS
     }
 
     fn load_if_admitted(&self, load: impl FnOnce() -> Result<T>) -> Option<Arc<T>> {
@@ -323,6 +327,14 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
     fn cached(&self) -> Option<Guard<Option<Arc<T>>>> {
         let guard = self.value.load();
         guard.is_some().then_some(guard)
+    }
+
+    #[inline]
+    fn get(&self, load: impl FnOnce() -> Result<T>) -> Result<PinnedRef<'_, T>> {
+        match self.cached() {
+            Some(guard) => Ok(PinnedRef::Guarded(guard)),
+            None => self.load(load).map(PinnedRef::Loaded),
+        }
     }
 
     fn load(&self, load: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {

@@ -1,17 +1,10 @@
 //! The table cache: opens tables at their first read and keeps them open.
 //!
-//! Each table of a version has its own [`LazyReader`], so that access to an open table is one atomic load without a lookup.
-//! The cache records which tables are open and closes some when more than [`OPEN_COUNT_MAX`] would be open: those
-//! that were not used since the last turn of the clock. (Descriptors have a separate limit, `table/open_files.rs`.) A running read
-//! keeps its table open; the next read opens a closed table again.
+//! Each table of a version has its own [`LazyReader`](crate::table::lazy_reader::LazyReader), so that access to an open table is one
+//! atomic load without a lookup. Descriptors and mappings have separate limits (`table/open_files.rs`).
 
-use std::{
-    collections::VecDeque,
-    path::Path,
-    sync::{Arc, Weak},
-};
+use std::{path::Path, sync::Arc};
 
-use parking_lot::Mutex;
 use tamis_vfs::Vfs;
 
 use super::{block::BlockCache, pinned_cache::PinnedCache};
@@ -20,15 +13,10 @@ use crate::{
     metrics::Metrics,
     options::Options,
     table::{
-        environment::TableEnvironment,
-        gap_cache::GapBudget,
-        lazy_reader::{LazyReader, NamedTable, OpenTable},
-        open_files::OpenFiles,
+        environment::TableEnvironment, gap_cache::GapBudget, lazy_reader::NamedTable, open_files::OpenFiles,
+        reader::TableReader,
     },
 };
-
-/// The greatest number of open tables.
-const OPEN_COUNT_MAX: usize = 800;
 
 /// The share of the cache that known gaps may use in addition to it.
 const GAP_SHARE: u64 = 32;
@@ -37,9 +25,6 @@ const GAP_SHARE: u64 = 32;
 #[derive(Debug)]
 pub(crate) struct TableCache {
     environment: Arc<TableEnvironment>,
-    open_count_max: usize,
-    /// Open tables in the order of the clock.
-    open: Mutex<VecDeque<Weak<LazyReader>>>,
 }
 
 impl TableCache {
@@ -67,11 +52,7 @@ impl TableCache {
             metrics: Arc::clone(metrics),
             listener: options.listener.clone(),
         };
-        Arc::new(Self::with_limit(environment, OPEN_COUNT_MAX))
-    }
-
-    fn with_limit(environment: TableEnvironment, open_count_max: usize) -> Self {
-        Self { environment: Arc::new(environment), open_count_max, open: Mutex::default() }
+        Arc::new(Self { environment: Arc::new(environment) })
     }
 
     /// The environment of the tables.
@@ -81,36 +62,10 @@ impl TableCache {
 
     /// The open table; opened now if it is closed.
     #[inline]
-    pub(crate) fn reader(&self, table: &impl NamedTable) -> Result<OpenTable> {
-        if let Some(open) = table.slot().get() {
-            return Ok(open);
-        }
-        self.open(table)
-    }
-
-    fn open(&self, table: &impl NamedTable) -> Result<OpenTable> {
-        let (opened, is_new) = table.slot().open(&self.environment, table)?;
-        if is_new {
-            self.admit(table.slot());
-        }
-        Ok(opened)
-    }
-
-    /// Records an open table; closes others beyond the limit.
-    fn admit(&self, slot: &Arc<LazyReader>) {
-        let mut open = self.open.lock();
-        open.push_back(Arc::downgrade(slot));
-        // The clock visits each table at most twice: first it clears the mark, then it closes the table.
-        let mut turns = 2 * open.len();
-        while open.len() > self.open_count_max && turns > 0 {
-            turns -= 1;
-            let Some(first) = open.pop_front() else { return };
-            let Some(candidate) = first.upgrade() else { continue };
-            if Arc::ptr_eq(&candidate, slot) || candidate.take_mark() {
-                open.push_back(first);
-            } else {
-                candidate.close();
-            }
+    pub(crate) fn reader<'t>(&self, table: &'t impl NamedTable) -> Result<&'t Arc<TableReader>> {
+        match table.slot().get() {
+            Some(open) => Ok(open),
+            None => table.slot().open(&self.environment, table),
         }
     }
 
@@ -119,7 +74,7 @@ impl TableCache {
         &self.environment.metrics
     }
 
-    /// The table and filter files that are read without a mapping.
+    /// The open table and filter files.
     pub(crate) fn open_files(&self) -> &OpenFiles {
         &self.environment.open_files
     }

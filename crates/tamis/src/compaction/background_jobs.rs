@@ -2,7 +2,8 @@
 //!
 //! A job is claimed under the scheduler's lock and runs outside of it. Compactions are picked outside of the lock, too, and only for
 //! keyspaces that have changed (`due_jobs.rs`). Order of jobs: deferred log bytes that waited too long,
-//! obsolete files, flushes (the oldest immutable memtable of a keyspace, or of several), compactions. With two or more workers one is always
+//! obsolete files, flushes (the oldest immutable memtable of a keyspace, or of several), compactions, deleted ranges
+//! (`deleted_range_jobs.rs`), filters, views. With two or more workers one is always
 //! kept free for flushes. With no workers the writing thread runs all due jobs itself ([`BackgroundJobs::run_inline`]), in the
 //! same order.
 //!
@@ -10,6 +11,7 @@
 //! that panics releases its claims by their guards and leaves a background error: no further jobs run, and writes are refused.
 
 use std::{
+    ops::ControlFlow,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -21,6 +23,7 @@ use parking_lot::Mutex;
 
 use super::{
     compactor::Compactor,
+    deleted_range_jobs::{DeletedRangesClaim, RecordDeletedRanges},
     direct_flush::CachedPace,
     due_jobs::Picked,
     filter_check::{CheckClaim, FilterChecker},
@@ -67,6 +70,7 @@ enum Job {
     DeleteObsoleteFiles(DeletionClaim),
     Flush(FlushClaim),
     Compact(Arc<KeyspaceState>, CompactionClaim),
+    RecordDeletedRanges(DeletedRangesClaim),
     CheckFilters(CheckClaim),
     KeepView(ViewClaim),
 }
@@ -79,6 +83,7 @@ impl Job {
             Self::DeleteObsoleteFiles(_) => "delete obsolete files",
             Self::Flush(_) => FLUSH,
             Self::Compact(..) => COMPACT,
+            Self::RecordDeletedRanges(_) => RECORD_DELETED_RANGES,
             Self::CheckFilters(_) => CHECK_FILTERS,
             Self::KeepView(_) => "build a sorted view",
         }
@@ -87,6 +92,7 @@ impl Job {
 
 const FLUSH: &str = "flush a memtable";
 const COMPACT: &str = "compact tables";
+const RECORD_DELETED_RANGES: &str = "record the deleted ranges of tables";
 const CHECK_FILTERS: &str = "check the filters of a table";
 
 /// No other thread deletes obsolete files. Dropping the claim releases it, also when a panic unwinds; so do the claims below.
@@ -103,7 +109,7 @@ pub(super) struct FlushClaim(Vec<Arc<KeyspaceState>>);
 
 impl Drop for FlushClaim {
     fn drop(&mut self) {
-        self.0.iter().for_each(|keyspace| keyspace.is_flushing.store(false, Ordering::SeqCst));
+        self.0.iter().for_each(|keyspace| keyspace.flush_slot.give_back());
     }
 }
 
@@ -166,6 +172,7 @@ pub(crate) struct JobParts<'a> {
     pub(crate) scheduler: &'a Arc<Scheduler>,
     pub(crate) sample_file: &'a Arc<SampleFile>,
     pub(crate) back_pressure: &'a Arc<BackPressure>,
+    pub(crate) deleted_ranges: Arc<dyn RecordDeletedRanges>,
 }
 
 /// See the head of this file.
@@ -180,6 +187,7 @@ pub(crate) struct BackgroundJobs {
     pub(super) flusher: Flusher,
     pub(super) filter_checker: Arc<FilterChecker>,
     view_builder: Arc<ViewBuilder>,
+    deleted_ranges: Arc<dyn RecordDeletedRanges>,
     sample_file: Arc<SampleFile>,
     /// The writing thread runs the jobs.
     is_inline: bool,
@@ -216,7 +224,7 @@ impl BackgroundJobs {
             context: Arc::clone(parts.context),
             tables: Arc::clone(parts.tables),
             installer: Arc::clone(parts.installer),
-            job_contexts,
+            job_contexts: job_contexts.clone(),
             schedule: Mutex::default(),
         });
         let view_builder = Arc::new(ViewBuilder {
@@ -224,6 +232,7 @@ impl BackgroundJobs {
             tables: Arc::clone(parts.tables),
             installer: Arc::clone(parts.installer),
             scheduler: Arc::clone(parts.scheduler),
+            job_contexts,
             schedule: Mutex::default(),
         });
         let options = &parts.context.options;
@@ -239,6 +248,7 @@ impl BackgroundJobs {
             flusher,
             filter_checker,
             view_builder,
+            deleted_ranges: Arc::clone(&parts.deleted_ranges),
             sample_file: Arc::clone(parts.sample_file),
         })
     }
@@ -284,7 +294,8 @@ impl BackgroundJobs {
             deferred.map(|since| (since + DEFERRED_TIME_MAX).max(state.deferred_at.unwrap_or_default()));
         let deletion = state.deletion_at.filter(|_| self.versions.has_obsolete_files());
         let compactions = state.compact_at.values().map(|(_, at)| *at);
-        let times = [deferred, state.flush_at, deletion, state.due.bulk_load_end()];
+        let deleted_ranges = self.scheduler.dense_tables.next_at();
+        let times = [deferred, state.flush_at, deletion, state.due.bulk_load_end(), deleted_ranges];
         times.into_iter().flatten().chain(compactions).min()
     }
 
@@ -316,8 +327,8 @@ impl BackgroundJobs {
         loop {
             let generation = self.scheduler.generation.load(Ordering::SeqCst);
             if !self.run_one() {
-                // Workers look at the filters whenever they are idle.
-                let times = [self.next_due_at(), self.filter_checker.next_look()];
+                // Idle workers check the filters.
+                let times = [self.next_due_at(), self.filter_checker.next_check()];
                 self.scheduler.note_idle(generation, times.into_iter().flatten().min());
                 return;
             }
@@ -350,6 +361,7 @@ impl BackgroundJobs {
             Job::Flush(claim) => {
                 self.run_flush(claim);
             }
+            Job::RecordDeletedRanges(claim) => self.record_deleted_ranges(claim),
             Job::CheckFilters(claim) => self.check_filters(claim),
             Job::KeepView(claim) => {
                 self.view_builder.run(&claim, &|| self.yield_to_others());
@@ -366,6 +378,16 @@ impl BackgroundJobs {
                 self.end_job(COMPACT, result);
             }
         }
+    }
+
+    fn record_deleted_ranges(&self, claim: DeletedRangesClaim) {
+        let may_continue = || {
+            self.yield_to_others();
+            !self.scheduler.is_stopping.load(Ordering::SeqCst)
+        };
+        let result = self.deleted_ranges.record(claim.keyspace, &claim.tables, &may_continue);
+        drop(claim);
+        self.end_job(RECORD_DELETED_RANGES, result);
     }
 
     fn check_filters(&self, claim: CheckClaim) {
@@ -398,9 +420,10 @@ impl BackgroundJobs {
 
     /// Flushes the oldest memtables of the claimed keyspaces; returns `false` if that failed.
     pub(super) fn run_flush(&self, claim: FlushClaim) -> bool {
+        let attempt = self.scheduler.begin_flush();
         let result = self.flusher.flush_oldest(&claim.0);
         drop(claim);
-        self.note_flush(&result);
+        self.note_flush(attempt, &result);
         self.sample_file.save_if_due();
         let is_done = result.is_ok();
         self.end_job(FLUSH, result);
@@ -414,10 +437,12 @@ impl BackgroundJobs {
         self.scheduler.note_progress();
     }
 
-    fn note_flush(&self, result: &Result<()>) {
+    fn note_flush(&self, attempt: u64, result: &Result<()>) {
         let mut state = self.scheduler.state();
         state.flush_failure = result.as_ref().err().cloned();
-        state.flush_failure_count += u64::from(result.is_err());
+        if result.is_err() {
+            state.failed_flush = state.failed_flush.max(attempt);
+        }
         state.flush_at = result.is_err().then(|| self.context.runtime.clock.now() + RETRY);
     }
 
@@ -477,8 +502,14 @@ impl BackgroundJobs {
         self.pick();
         let compaction = self.claim_plan().or_else(|| self.claim_read_request(now));
         compaction
+            .or_else(|| self.claim_deleted_ranges().map(Job::RecordDeletedRanges))
             .or_else(|| self.filter_checker.claim(&self.keyspaces).map(Job::CheckFilters))
             .or_else(|| self.claim_view(now).map(Job::KeepView))
+    }
+
+    fn claim_deleted_ranges(&self) -> Option<DeletedRangesClaim> {
+        let is_waited_for = self.scheduler.waiting_count.load(Ordering::SeqCst) > 0;
+        self.scheduler.dense_tables.claim(&self.context.runtime.clock, is_waited_for)
     }
 
     /// Claims the next job of a sorted view: of keyspaces whose versions have changed, or sometimes of any.
@@ -500,19 +531,19 @@ impl BackgroundJobs {
                 continue;
             };
             if let Some(claim) = self.view_builder.claim(&keyspace, &in_progress) {
-                // There may be another one.
+                // Another job may be due.
                 self.scheduler.state().due.unviewed.insert(id);
                 return Some(claim);
             }
         }
     }
 
-    /// During a bulk load views would be obsolete at once.
+    /// During a bulk load views would be obsolete immediately.
     fn may_build_view(&self, keyspace: &KeyspaceState, now: Duration) -> bool {
         keyspace.check().is_ok() && self.bulk_load_end(keyspace, now).is_none()
     }
 
-    /// Called often while a view is built: flushes due memtables, because the build may have the only free worker. A single worker
+    /// Called often by long jobs that are not urgent: flushes due memtables, because the job may have the only free worker. A single worker
     /// compacts, too.
     fn yield_to_others(&self) {
         if self.is_inline {
@@ -563,6 +594,9 @@ impl BackgroundJobs {
         let read_state = keyspace.read_state.load_full();
         let version = &read_state.version;
         self.load_range_tombstones(version);
+        let carried = keyspace.carried();
+        let with_carried = (!carried.is_empty()).then(|| in_progress.with_carried(carried));
+        let in_progress = with_carried.as_ref().unwrap_or(in_progress);
         let read_points = self.snapshots.read_points();
         let bulk_load_end = self.bulk_load_end(keyspace, now);
         let pick = if bulk_load_end.is_some() { strategy::pick_during_bulk_load } else { strategy::pick };
@@ -645,7 +679,7 @@ impl BackgroundJobs {
             let bytes = group_bytes + oldest.memtable.bytes();
             if !claim.0.is_empty() && bytes > FLUSH_GROUP_BYTES_MAX {
                 too_large_count += 1;
-            } else if !keyspace.is_flushing.swap(true, Ordering::SeqCst) {
+            } else if keyspace.flush_slot.try_take() {
                 claim.0.push(Arc::clone(keyspace));
                 group_bytes = bytes;
             }
@@ -660,10 +694,11 @@ impl BackgroundJobs {
     }
 
     /// Before each table of a merge: a single worker flushes due memtables, so that writers need not wait for the merge.
-    pub(super) fn flush_between_tables(&self) {
+    pub(super) fn flush_between_tables(&self) -> ControlFlow<()> {
         if self.context.options.workers == 1 {
             self.flush_if_due();
         }
+        ControlFlow::Continue(())
     }
 
     /// Flushes due memtables within another job.
@@ -688,7 +723,7 @@ impl BackgroundJobs {
                 RangePick::Plan(plan) => plan,
             };
             let mut state = self.scheduler.state();
-            // If another job began or ended meanwhile, the plan may be in its way.
+            // If another job began or ended meanwhile, the plan may conflict with it.
             if Arc::ptr_eq(&state.in_progress, &in_progress) {
                 return RangeStep::Compact(CompactionClaim::new(&self.scheduler, &mut state, plan));
             }
@@ -707,8 +742,12 @@ impl BackgroundJobs {
 
     /// Whether no job is due or running.
     pub(super) fn is_idle(&self) -> bool {
-        self.pick();
         let keyspaces = self.keyspaces.load();
+        // A flush makes further jobs due after its tables are installed, and keeps its slot until then.
+        if keyspaces.values().any(|keyspace| keyspace.flush_slot.is_taken()) {
+            return false;
+        }
+        self.pick();
         let has_immutable = |id: &u32| {
             let keyspace = keyspaces.get(id).filter(|keyspace| keyspace.check().is_ok());
             keyspace.is_some_and(|keyspace| !keyspace.read_state.load().immutable.is_empty())
@@ -719,7 +758,7 @@ impl BackgroundJobs {
             && state.due.is_empty()
             && self.scheduler.read_requests.waiting().is_none();
         drop(state);
-        is_idle && !self.needs_view(&keyspaces)
+        is_idle && self.scheduler.dense_tables.is_idle() && !self.needs_view(&keyspaces)
     }
 
     /// Whether a job of a sorted view is running or due. Lets the workers find it.

@@ -1,6 +1,6 @@
 //! Runs compactions: merges or moves the tables of a plan and installs the result.
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 use super::{
     job_context::{JobContext, JobContexts},
@@ -28,7 +28,7 @@ pub(super) struct Compactor {
 }
 
 impl Compactor {
-    /// Runs a plan; `between_tables` is called before each output table.
+    /// Runs a plan; `between_tables` is called before each output table, and ends the job with [`crate::Error::Closed`] by a break.
     ///
     /// # Errors
     /// Those of the file system and of damaged inputs: the tables stay as they were, and the plan can be tried again.
@@ -36,7 +36,7 @@ impl Compactor {
         &self,
         keyspace: &KeyspaceState,
         plan: &Plan,
-        between_tables: &dyn Fn(),
+        between_tables: &dyn Fn() -> ControlFlow<()>,
     ) -> Result<()> {
         let clock = &self.context.runtime.clock;
         let metrics = &self.context.metrics;
@@ -57,8 +57,9 @@ impl Compactor {
             Action::Split | Action::Divide | Action::Unite => {
                 let Self { context, tables, installer, job_contexts, .. } = self;
                 let work = Repartitioner { context, tables, installer, job_contexts };
-                let done = work.run(keyspace, plan, between_tables)?;
-                self.note_repartitioned(keyspace, plan, &done);
+                if let Some(done) = work.run(keyspace, plan, between_tables)? {
+                    self.note_repartitioned(keyspace, plan, &done);
+                }
                 return Ok(());
             }
         }

@@ -45,11 +45,11 @@ pub(super) struct DueJobs {
     /// The bits of the scores of `plans`, which are in the order of the scores because no score is negative. The most urgent
     /// plan is last; of several, that of the oldest keyspace.
     by_score: BTreeSet<(u64, Reverse<u32>)>,
-    /// See [`Picked::Nothing`]. May hold entries that are out of date: these cause a pick too many.
+    /// See [`Picked::Nothing`]. May contain stale entries, which cause an unnecessary pick.
     bulk_loading: BTreeSet<(Duration, u32)>,
     /// See [`Picked::Nothing`].
     kept_by_snapshots: BTreeMap<u32, Sequence>,
-    /// Keyspaces whose versions have changed since they were last looked at for sorted views.
+    /// Keyspaces whose versions have changed since they were last checked for sorted views.
     pub(super) unviewed: BTreeSet<u32>,
 }
 
@@ -128,7 +128,7 @@ impl DueJobs {
         Some(plan)
     }
 
-    /// Forgets a keyspace that was dropped.
+    /// Removes a dropped keyspace.
     pub(super) fn forget(&mut self, keyspace: u32) {
         self.unpick(keyspace);
         self.unpicked.remove(&keyspace);

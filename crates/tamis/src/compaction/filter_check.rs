@@ -2,17 +2,22 @@
 //!
 //! A table is due for a check when readers have counted enough answers of its filters that found nothing ([`is_due`]). A table without
 //! a range filter counts ranges as admitted, so it is due soon after ranges begin; one that was chosen without open seeks is due
-//! when the keyspace has some. The check reads the keys of the table and computes the expected cost of its filters, and that of
+//! when enough of them have read it for nothing (`read/seek_answers.rs`). The check reads the keys of the table and computes the expected cost of its filters, and that of
 //! the best ones, for today's sample. The filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best.
 //! The new filters are written to a filter file; the table stays.
 //!
-//! Checks run in the background when nothing else is due, one table at a time, and for at most half of the time. After a check that
-//! kept the filters, the rates that it computed are the expected ones, and the next check needs twice as many answers.
+//! If a table has more false positives than expected, the queries may have changed, and most of the sample may be older. So the sample
+//! is refilled first, unless it has most of the queries anyway, and the table is checked then. A refill serves all tables that were not
+//! checked since.
+//!
+//! Checks run in the background when nothing else is due, one table at a time, the one with the most false positives first. Those that
+//! are due because of a wrong rate follow one another, others take at most half of the time. After a check that kept the filters, the
+//! rates that it computed are the expected ones, and the next check needs twice as many answers.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tamis_filter::auto::QueryKind;
+use tamis_filter::auto::{Effort, QueryKind};
 
 use super::job_context::JobContexts;
 use crate::{
@@ -22,8 +27,8 @@ use crate::{
     events::Event,
     file_name::FileName,
     keyspace_state::{KeyspaceRegistry, KeyspaceState},
-    metrics::LEVEL_COUNT_MAX,
     options::{Policy, TableFilter},
+    query_sample::{QUERIES_MAX, QuerySample, interval_at},
     table::{
         filter_plan::{ChoiceInput, GivenFilters},
         lazy_reader::NamedTable,
@@ -43,17 +48,25 @@ const COST_RATIO_MAX: f64 = 1.3;
 const RATE_RATIO_MAX: f64 = 3.0;
 /// Differences of rates below this do not matter.
 const RATE_DIFFERENCE_MIN: f64 = 0.002;
-/// Fewer answers say nothing about a rate.
+/// Fewer answers do not determine a rate, unless it is far from the expected one.
 const ANSWER_COUNT_MIN: u64 = 1_000;
+/// A rate of this many times the expected one, and more than the difference, is wrong after fewer answers.
+const EARLY_COUNT_MIN: u64 = 200;
+const EARLY_RATIO_MAX: f64 = 5.0;
+const EARLY_DIFFERENCE_MIN: f64 = 0.1;
 /// A choice that is based on fewer empty queries is checked after [`ANSWER_COUNT_MIN`] answers.
 const EMPTY_QUERY_COUNT_MIN: u64 = 100;
-/// The time between two looks at the counters.
-const LOOK: Duration = Duration::from_secs(1);
-/// Other choices are checked after so many answers, because the queries may have changed.
+/// The time between two reads of the counters, and while the filters give many answers.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL_BUSY: Duration = Duration::from_millis(100);
+/// Other choices are checked after this many answers, because the queries may have changed.
 const ANSWER_COUNT_MAX: u64 = 200_000;
-/// Filters that were chosen without open seeks are checked after so many of them.
-const SEEK_COUNT_MIN: u64 = 10_000;
-/// Checks that keep the filters double the number of answers at most so often.
+/// A refill of the sample has at least this many queries, and this many for each table.
+const REFILL_COUNT_MIN: u64 = 2_000;
+const REFILL_COUNT_PER_TABLE: u64 = 200;
+/// A sample with one of more queries than this is refilled.
+const REFILL_INTERVAL_MIN: u32 = 8;
+/// Checks that keep the filters double the number of answers at most this many times.
 const KEPT_COUNT_MAX: u32 = 8;
 
 /// Answers of the filters of a table to queries that no key of the table answers.
@@ -77,8 +90,11 @@ impl EmptyAnswers {
     }
 }
 
-/// Of points and closed ranges.
-pub(crate) type Answers = [EmptyAnswers; 2];
+/// Of points, closed ranges and open seeks.
+pub(crate) type Answers = [EmptyAnswers; 3];
+
+/// The position of open seeks.
+const SEEKS: usize = 2;
 
 /// Expected rates of false positives of points, closed ranges and open seeks.
 type Rates = [f64; 3];
@@ -93,46 +109,69 @@ pub(crate) struct Expected {
     pub(crate) kept_count: u32,
 }
 
-/// Answers and seeks since the last check of a table.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Activity {
-    pub(crate) answers: Answers,
-    /// Open seeks in the keyspace.
-    pub(crate) seeks: u64,
+fn count_of(answers: &Answers) -> u64 {
+    answers.iter().map(|answers| answers.count()).sum()
 }
 
 fn answers_of(table: &Table) -> Answers {
     let tally = table.filter_tally();
-    [&tally.points, &tally.ranges].map(|answers| {
+    [&tally.points, &tally.ranges, &tally.seeks].map(|answers| {
         let answers = answers.get();
         EmptyAnswers { denied: answers.denied, admitted: answers.wrong }
     })
 }
 
 /// Whether filters are due for a check. `expected`: `None` for filters that the store did not choose.
-pub(crate) fn is_due(expected: Option<Expected>, activity: Activity) -> bool {
-    let count: u64 = activity.answers.iter().map(|answers| answers.count()).sum();
+pub(crate) fn is_due(expected: Option<Expected>, answers: Answers) -> bool {
+    let count = count_of(&answers);
     let Some(expected) = expected else { return count >= ANSWER_COUNT_MIN };
     let needed = |count: u64| count << expected.kept_count.min(KEPT_COUNT_MAX);
     if expected.empty_query_count < EMPTY_QUERY_COUNT_MIN && count >= needed(ANSWER_COUNT_MIN) {
         return true;
     }
-    let [.., seek_rate] = expected.rates;
+    let ([.., seeks], [.., seek_rate]) = (answers, expected.rates);
     count >= needed(ANSWER_COUNT_MAX)
-        || (seek_rate.is_nan() && activity.seeks >= needed(SEEK_COUNT_MIN))
-        || has_wrong_rate(&expected, activity.answers, needed(ANSWER_COUNT_MIN))
+        || (seek_rate.is_nan() && seeks.count() >= needed(ANSWER_COUNT_MIN))
+        || has_wrong_rate(&expected, answers, needed(ANSWER_COUNT_MIN))
+}
+
+/// Whether the answers show that the queries have changed, and those of the sample may be older.
+fn needs_refill(expected: &Expected, answers: Answers, intervals: [u32; 3]) -> bool {
+    let needed = ANSWER_COUNT_MIN << expected.kept_count.min(KEPT_COUNT_MAX);
+    expected.empty_query_count >= EMPTY_QUERY_COUNT_MIN
+        && intervals.into_iter().zip(answers).enumerate().any(|(kind, (interval, answers))| {
+            let mut only = Answers::default();
+            if let Some(slot) = only.get_mut(kind) {
+                *slot = answers;
+            }
+            interval > REFILL_INTERVAL_MIN && has_wrong_rate(expected, only, needed)
+        })
+}
+
+/// Whether the sample shall be refilled before the table is checked.
+fn is_outdated(sample: &QuerySample, last: &LastCheck, check: &DueCheck) -> bool {
+    let interval = |kinds: &[QueryKind]| kinds.iter().map(|kind| sample.seen(*kind)).max();
+    let seeks = [QueryKind::SeekForward, QueryKind::SeekBackward];
+    let intervals = [&[QueryKind::Point][..], &[QueryKind::Range, QueryKind::Prefix], &seeks];
+    let intervals = intervals.map(|kinds| interval_at(interval(kinds).unwrap_or(0)));
+    last.refills == sample.refills()
+        && !sample.is_fresh(REFILL_COUNT_MIN)
+        && check.expected.is_some_and(|expected| needs_refill(&expected, check.answers, intervals))
 }
 
 fn has_wrong_rate(expected: &Expected, answers: Answers, needed: u64) -> bool {
-    answers.iter().zip(expected.rates).any(|(answers, expected)| {
+    answers.iter().zip(expected.rates).enumerate().any(|(kind, (answers, expected))| {
         let rate = answers.admitted as f64 / answers.count().max(1) as f64;
-        // Without such queries in the sample no rate was expected.
-        let expected = if expected.is_nan() { 0.0 } else { expected };
-        answers.count() >= needed && rate > RATE_RATIO_MAX * expected + RATE_DIFFERENCE_MIN
+        // Without such queries in the sample no rate was expected. Few filters save reads of seeks: those of most tables have the rate 1.
+        let unexpected = if kind == SEEKS { 1.0 } else { 0.0 };
+        let expected = if expected.is_nan() { unexpected } else { expected };
+        let early = needed / ANSWER_COUNT_MIN * EARLY_COUNT_MIN;
+        (answers.count() >= needed && rate > RATE_RATIO_MAX * expected + RATE_DIFFERENCE_MIN)
+            || (answers.count() >= early && rate > EARLY_RATIO_MAX * expected + EARLY_DIFFERENCE_MIN)
     })
 }
 
-/// Whether the chosen filters shall replace the current ones.
+/// Whether the chosen filters replace the current ones.
 fn is_better(comparison: &Comparison<'_>) -> bool {
     let (current, chosen) = (&comparison.current, &comparison.choice.chosen);
     current.filters != chosen.filters && current.nanoseconds > COST_RATIO_MAX * chosen.nanoseconds
@@ -147,11 +186,13 @@ pub(super) struct FilterChecker {
     pub(super) schedule: Mutex<Schedule>,
 }
 
-/// When the counters are looked at, and the last checks.
+/// The time of the next read of the counters, and the last checks.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     is_checking: bool,
-    next_look: Duration,
+    next_check: Duration,
+    /// The answers of all tables when they were last read.
+    answer_count: u64,
     /// By the number of the table.
     last_checks: BTreeMap<u64, LastCheck>,
 }
@@ -160,9 +201,11 @@ pub(super) struct Schedule {
 #[derive(Debug, Clone, Copy, Default)]
 struct LastCheck {
     /// The counts when it began.
-    before: Activity,
+    before: Answers,
     /// The rates of the filters that it kept, and the number of checks that kept them.
     kept: Option<(Rates, u32)>,
+    /// The refills of the sample at this check, or when the table was new.
+    refills: u32,
 }
 
 /// A table whose filters are checked. Dropping the claim releases it, also when a panic unwinds.
@@ -170,6 +213,8 @@ pub(super) struct CheckClaim {
     checker: Arc<FilterChecker>,
     pub(super) keyspace: Arc<KeyspaceState>,
     pub(super) table: u64,
+    /// Whether it has many false positives.
+    is_urgent: bool,
     began: Duration,
 }
 
@@ -178,57 +223,72 @@ impl Drop for CheckClaim {
         let now = self.checker.context.runtime.clock.now();
         let mut schedule = self.checker.schedule.lock();
         schedule.is_checking = false;
-        schedule.next_look = now + now.saturating_sub(self.began);
+        schedule.next_check = if self.is_urgent { now } else { now + now.saturating_sub(self.began) };
     }
 }
 
 impl FilterChecker {
-    /// When the counters are looked at next; `None` during a check.
-    pub(super) fn next_look(&self) -> Option<Duration> {
+    /// When the counters are read next; `None` during a check.
+    pub(super) fn next_check(&self) -> Option<Duration> {
         let schedule = self.schedule.lock();
-        (!schedule.is_checking).then_some(schedule.next_look)
+        (!schedule.is_checking).then_some(schedule.next_check)
     }
 
-    /// Claims a table that is due for a check. Reads the counters of all tables, once in [`LOOK`].
+    /// Claims a table that is due for a check. Reads the counters of all tables, once in [`CHECK_INTERVAL`], or more often while they change.
     pub(super) fn claim(self: &Arc<Self>, keyspaces: &KeyspaceRegistry) -> Option<CheckClaim> {
         let now = self.context.runtime.clock.now();
         let mut schedule = self.schedule.lock();
-        if schedule.is_checking || now < schedule.next_look {
+        if schedule.is_checking || now < schedule.next_check {
             return None;
         }
-        schedule.next_look = now + LOOK;
         let mut last_checks = BTreeMap::new();
-        let mut due = None;
+        let mut answer_count = 0;
+        let mut due: Option<Due> = None;
         for keyspace in keyspaces.load().values() {
             let read_state = keyspace.read_state.load();
             let (version, sample) = (Arc::clone(&read_state.version), Arc::clone(&read_state.query_sample));
             if !matches!(version.options.filters.policy(), Some(Policy::Automatic(_))) {
                 continue;
             }
-            let seeks = sample.seen(QueryKind::SeekForward) + sample.seen(QueryKind::SeekBackward);
             for table in version.tables() {
-                let activity = Activity { answers: answers_of(table), seeks };
+                let answers = answers_of(table);
                 let known = schedule.last_checks.get(&table.number()).copied();
-                // Seeks before the store was opened are known to the filters' choice.
-                let mut last = known
-                    .unwrap_or(LastCheck { before: Activity { seeks, ..Activity::default() }, kept: None });
-                if due.is_none() && is_table_due(table, &last, activity) {
-                    due = Some((Arc::clone(keyspace), table.number()));
-                    last.before = activity;
-                }
+                let last = known.unwrap_or(LastCheck { refills: sample.refills(), ..LastCheck::default() });
                 last_checks.insert(table.number(), last);
+                answer_count += count_of(&answers);
+                let check = if sample.is_refilling() { None } else { due_check(table, &last, answers) };
+                let Some(check) = check else { continue };
+                if self.context.options.sample_queries && is_outdated(&sample, &last, &check) {
+                    let count = REFILL_COUNT_PER_TABLE * version.tables().count() as u64;
+                    sample.begin_refill(count.clamp(REFILL_COUNT_MIN, QUERIES_MAX as u64) as u32);
+                } else if due.as_ref().is_none_or(|due| due.check.admitted() < check.admitted()) {
+                    let checked = LastCheck { before: answers, refills: sample.refills(), ..last };
+                    due = Some(Due { keyspace: Arc::clone(keyspace), table: table.number(), check, checked });
+                }
             }
         }
+        let is_busy = answer_count.abs_diff(schedule.answer_count) >= EARLY_COUNT_MIN;
+        schedule.next_check = now + if is_busy { CHECK_INTERVAL_BUSY } else { CHECK_INTERVAL };
+        schedule.answer_count = answer_count;
         schedule.last_checks = last_checks;
-        let (keyspace, table) = due?;
+        let Due { keyspace, table, check, checked } = due?;
+        schedule.last_checks.insert(table, checked);
         schedule.is_checking = true;
-        Some(CheckClaim { checker: Arc::clone(self), keyspace, table, began: now })
+        let is_urgent = check.is_urgent;
+        Some(CheckClaim { checker: Arc::clone(self), keyspace, table, is_urgent, began: now })
     }
 
-    /// Remembers that a check kept the filters of a table: they are not checked again soon.
+    /// Records that a check kept the filters of a table: the next check is due later.
     fn note_kept(&self, number: u64, rates: Rates) {
         if let Some(last) = self.schedule.lock().last_checks.get_mut(&number) {
             last.kept = Some((rates, last.kept.map_or(0, |(_, count)| count) + 1));
+        }
+    }
+
+    /// Records that a table has other filters, whose answers are counted from 0.
+    fn note_replaced(&self, number: u64) {
+        if let Some(last) = self.schedule.lock().last_checks.get_mut(&number) {
+            (last.before, last.kept) = (Answers::default(), None);
         }
     }
 
@@ -241,12 +301,12 @@ impl FilterChecker {
         let version = Arc::clone(&keyspace.read_state.load().version);
         let Some(Policy::Automatic(budget)) = version.options.filters.policy() else { return Ok(false) };
         let Some((place, table)) = find(&version, number) else { return Ok(false) };
-        let reader = Arc::clone(&*self.tables.reader(&table)?);
+        let reader = Arc::clone(self.tables.reader(&table)?);
         let current = reader.filter_choice().map(|choice| choice.chosen.filters.clone());
         let input = self.job_contexts.with(&version, |context| {
-            let is_deepest = usize::from(place.level) == LEVEL_COUNT_MAX - 1;
             let key_count = table.summary().entry_count;
-            ChoiceInput { current, ..context.choice_input(budget, key_count, &[number], is_deepest) }
+            let input = context.choice_input(budget, key_count, &[number], place.level.into());
+            ChoiceInput { current, effort: Effort::Background, last: None, ..input }
         });
         self.context.metrics.filters_checked.add(1);
         let comparison = Comparison::of(&reader, &input)?;
@@ -291,7 +351,10 @@ impl FilterChecker {
         while let Some(here) = place() {
             let mut edit = VersionEdit::default();
             edit.push(Change::SetTableFilter { place: here, number, filter_file });
-            let Err(error) = self.installer.install(edit) else { return Ok(true) };
+            let Err(error) = self.installer.install(edit) else {
+                self.note_replaced(number);
+                return Ok(true);
+            };
             // A compaction may have moved the table.
             if place() == Some(here) {
                 discard();
@@ -303,22 +366,47 @@ impl FilterChecker {
     }
 }
 
-fn is_table_due(table: &Table, last: &LastCheck, activity: Activity) -> bool {
-    let mut since = activity;
-    since.seeks = activity.seeks.saturating_sub(last.before.seeks);
-    since.answers.iter_mut().zip(last.before.answers).for_each(|(kind, before)| *kind = kind.since(before));
-    // The choice of a table that was not read is not worth a read.
-    let count: u64 = since.answers.iter().map(|answers| answers.count()).sum();
-    if count < ANSWER_COUNT_MIN && since.seeks < SEEK_COUNT_MIN {
-        return false;
+/// The table with the most false positives of those that are due.
+struct Due {
+    keyspace: Arc<KeyspaceState>,
+    table: u64,
+    check: DueCheck,
+    /// Its record once it is checked.
+    checked: LastCheck,
+}
+
+/// A check that is due.
+struct DueCheck {
+    expected: Option<Expected>,
+    answers: Answers,
+    /// Because of a wrong rate.
+    is_urgent: bool,
+}
+
+impl DueCheck {
+    /// False positives since the last check.
+    fn admitted(&self) -> u64 {
+        self.answers.iter().map(|answers| answers.admitted).sum()
     }
-    let Some(reader) = table.slot().get() else { return false };
+}
+
+fn due_check(table: &Table, last: &LastCheck, answers: Answers) -> Option<DueCheck> {
+    let mut since = answers;
+    since.iter_mut().zip(last.before).for_each(|(kind, before)| *kind = kind.since(before));
+    // The choice of a table that was not read is not worth a read.
+    if count_of(&since) < EARLY_COUNT_MIN {
+        return None;
+    }
+    let reader = table.slot().get()?;
     let expected = reader.filter_choice().map(|choice| Expected {
         empty_query_count: choice.empty_query_count,
         rates: last.kept.map_or(choice.chosen.rates, |(rates, _)| rates),
         kept_count: last.kept.map_or(0, |(_, count)| count),
     });
-    is_due(expected, since)
+    let needed = |expected: &Expected| ANSWER_COUNT_MIN << expected.kept_count.min(KEPT_COUNT_MAX);
+    let is_urgent =
+        expected.as_ref().is_some_and(|expected| has_wrong_rate(expected, since, needed(expected)));
+    is_due(expected, since).then_some(DueCheck { expected, answers: since, is_urgent })
 }
 
 /// Finds a table of a version and its place by its number.

@@ -4,8 +4,20 @@
 //! so that small and often queried tables get more bits; the sum keeps the budget, except that a table may always use half of the mean. The
 //! price of a bit, which the choice adds to the cost of a query, is one number for the whole store: it rises slowly while the budget is
 //! nearly used up, and falls while memory is left, so that memory goes where it saves most.
+//!
+//! The last choices of each level are here, too: the next table mostly gets the same filters (`table/last_choice.rs`).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+
+use crate::table::last_choice::LastChoice;
 
 /// A table may use this many times the mean.
 const SHARE_MAX: f64 = 1.5;
@@ -16,22 +28,29 @@ const PRICE_AT_START: f64 = 0.5;
 /// Bounds of the price: at the least, memory is free; at the most, only filters that save a read of a slow device are worth it.
 const PRICE_MIN: f64 = 0.01;
 const PRICE_MAX: f64 = 1_000.0;
-/// One new table changes the price by at most this factor.
+/// One new table changes the price by at most this factor; one of many tables by less: while all tables are written once, the price
+/// changes by at most this factor to the power of [`STEPS_PER_TURNOVER`], so that its effect shows before the next change.
 const STEP_MAX: f64 = 1.1;
+const STEPS_PER_TURNOVER: f64 = 4.0;
 /// The share of the budget that the price aims at.
 const TARGET: f64 = 0.9;
+
+/// The last choices that are kept.
+const CHOICE_COUNT_MAX: usize = 4_096;
 
 /// Keys and filter bits of the tables that stay.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct FilterMemory {
     keys: u64,
     bits: f64,
+    tables: u64,
 }
 
 impl FilterMemory {
     /// Adds a table. `filter_bytes`: `None` if they are not known; it then counts with its share of the budget.
     pub(crate) fn add(&mut self, keys: u64, filter_bytes: Option<u64>, budget: f64) {
         self.keys += keys;
+        self.tables += 1;
         self.bits += filter_bytes.map_or(budget * keys as f64, |bytes| 8.0 * bytes as f64);
     }
 
@@ -65,12 +84,30 @@ impl FilterPrice {
     }
 }
 
+/// The last choices of filters, by keyspace and level.
+#[derive(Debug, Default)]
+pub(crate) struct LastChoices(Mutex<BTreeMap<(u64, usize), Arc<LastChoice>>>);
+
+impl LastChoices {
+    /// That of a level of a keyspace.
+    pub(crate) fn of(&self, keyspace: u64, level: usize) -> Arc<LastChoice> {
+        let mut choices = self.0.lock();
+        if choices.len() >= CHOICE_COUNT_MAX {
+            // Keyspaces may have been dropped.
+            choices.clear();
+        }
+        Arc::clone(choices.entry((keyspace, level)).or_default())
+    }
+}
+
 fn next_price(price: f64, memory: FilterMemory, budget: f64) -> f64 {
     if memory.keys == 0 {
         return price;
     }
     let share = memory.bits / (budget * memory.keys as f64);
-    (price * (share / TARGET).clamp(1.0 / STEP_MAX, STEP_MAX)).clamp(PRICE_MIN, PRICE_MAX)
+    let step = (share / TARGET).clamp(1.0 / STEP_MAX, STEP_MAX);
+    let part = (STEPS_PER_TURNOVER / memory.tables.max(1) as f64).min(1.0);
+    (price * step.powf(part)).clamp(PRICE_MIN, PRICE_MAX)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Writes an immutable memtable into tables at L0: one run per partition that it touches, split where it overlaps other
 //! tables ([`super::flush_split`]).
 //!
-//! The edit also records, for each partition that it touches, that all entries up to the memtable's last one are in tables: memtables are
-//! flushed oldest first. Replay then skips these entries. The log has none of the other partitions, up to this number, that are not in
-//! tables.
+//! The edit also records, for each partition that it touches, that all entries up to the memtable's last one are in tables, or were carried
+//! ([`super::carry`]): memtables are flushed oldest first. Replay then skips these entries. The log has none of the other partitions, up
+//! to this number, that are not in tables.
 
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use super::{
 use crate::{
     cursor::Cursor,
     error::Result,
+    key::SEQUENCE_MAX,
     memtable::Memtable,
     range_tombstone::{RangeTombstone, is_below_upper, least_upper},
     version::{
@@ -31,11 +32,13 @@ pub(super) struct Layout<'a> {
     pub(super) lower_overlap: LowerOverlap,
     /// Whether the tables that overlap nothing bypass the page cache.
     pub(super) is_direct: bool,
+    /// Whether the entries of a key were carried, and with them all of its partition.
+    pub(super) is_carried: &'a dyn Fn(&[u8]) -> bool,
     /// Returns the newer memtables. Called in the middle of the flush, when slower writers have filled them further.
     pub(super) newer: &'a dyn Fn() -> Vec<Arc<Memtable>>,
 }
 
-/// Writes the tables of `memtable` and returns the edit that installs them.
+/// Writes the tables of `memtable` and returns the edit that installs them. The folder is synced once for all tables.
 ///
 /// # Errors
 /// Those of the file system; no table is left then.
@@ -45,16 +48,49 @@ pub(super) fn flush(
     layout: &Layout<'_>,
 ) -> Result<VersionEdit> {
     let mut edit = VersionEdit::default();
-    let Some((_, newest)) = memtable.sequence_range() else { return Ok(edit) };
+    let written = write_tables(context, memtable, layout, &mut edit);
+    let tables = edit.new_tables();
+    let result = if tables.is_empty() { written } else { written.and_then(|()| context.sync_folder()) };
+    match result {
+        Ok(()) => Ok(edit),
+        Err(error) => {
+            // One that can't be removed is deleted at the next open.
+            tables.iter().for_each(|table| drop(context.vfs.remove(&table.path(context.folder))));
+            Err(error)
+        }
+    }
+}
+
+fn write_tables(
+    context: &JobContext<'_>,
+    memtable: &Arc<Memtable>,
+    layout: &Layout<'_>,
+    edit: &mut VersionEdit,
+) -> Result<()> {
+    let Some((_, newest)) = memtable.sequence_range() else { return Ok(()) };
     let mut cursor = memtable.cursor();
     cursor.seek_first()?;
     let middle = memtable.middle_key();
     let all_tombstones = memtable.range_tombstones().all();
     for (index, partition) in context.version.partitions.iter().enumerate() {
         let upper = context.version.upper_of(index);
+        let flushed = Change::SetFlushedSequence {
+            keyspace: context.version.id,
+            partition: partition.id,
+            sequence: newest,
+        };
         let tombstones = truncated(&all_tombstones, &partition.lower, upper.unwrap_or_default());
         let has_entries = cursor.is_valid() && upper.is_none_or(|upper| cursor.key() < upper);
         if !has_entries && tombstones.is_empty() {
+            continue;
+        }
+        if has_entries && (layout.is_carried)(cursor.key()) {
+            // Range tombstones that scans have recorded since may be lost.
+            cursor.seek(upper.unwrap_or_default(), SEQUENCE_MAX)?;
+            edit.push(flushed);
+            if upper.is_none() {
+                break;
+            }
             continue;
         }
         // Newer runs of L0 have greater ages; sequence numbers grow from memtable to memtable.
@@ -76,17 +112,13 @@ pub(super) fn flush(
         let split_key = upper_split_key(context.version, memtable, &(layout.newer)())?;
         sink.split_at(split_key.map(|key| SplitPoint { key, is_direct: context.is_direct }));
         sink.consume(&mut cursor, upper, &is_lowest)?;
-        for summary in sink.finish()? {
+        for summary in sink.finish_without_folder_sync()? {
             edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: false });
         }
-        edit.push(Change::SetFlushedSequence {
-            keyspace: context.version.id,
-            partition: partition.id,
-            sequence: newest,
-        });
+        edit.push(flushed);
     }
     edit.push(Change::AdvanceCounters(Counters { last_sequence: newest, ..Counters::default() }));
-    Ok(edit)
+    Ok(())
 }
 
 /// Whether no table of the partition can hold the key.

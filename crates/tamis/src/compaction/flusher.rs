@@ -6,7 +6,8 @@
 //! is either in tables of the other keyspace, which survive, or in a memtable of it. So if another keyspace has entries in
 //! memory, the log is synced before the flush is installed. If none has, the log may still lose its unsynced end: everything
 //! lost is newer than everything flushed, because a memtable is rotated between two batches (under the log's lock, and between
-//! two segments in a replay), and entries leave memory only once the manifest durably names their tables.
+//! two segments in a replay), and entries leave memory only once the manifest durably names their tables. A flush that carries
+//! entries ([`super::carry`]) always syncs the log.
 
 use std::{
     collections::BTreeMap,
@@ -20,6 +21,7 @@ use std::{
 use tamis_vfs::Access;
 
 use super::{
+    carry::Carrier,
     direct_flush::{CachedPace, Flush},
     flush::{Layout, flush},
     flush_split::LowerOverlap,
@@ -61,7 +63,7 @@ impl Flusher {
     ///
     /// # Errors
     /// Those of the file system: memtables that are not installed stay, and their flush can be tried again. The memtables before
-    /// the first whose tables can't be written are installed all the same.
+    /// the first whose tables can't be written are installed.
     pub(super) fn flush_oldest(&self, keyspaces: &[Arc<KeyspaceState>]) -> Result<()> {
         let start = self.context.runtime.clock.now();
         let segment = self.log.segment_number().unwrap_or(0);
@@ -96,6 +98,13 @@ impl Flusher {
         let read_state = keyspace.read_state.load_full();
         let Some(oldest) = read_state.immutable.last() else { return Ok(None) };
         let memtable = &oldest.memtable;
+        let carrier = Carrier {
+            context: &self.context,
+            keyspaces: &self.keyspaces,
+            log: &self.log,
+            snapshots: &self.job_contexts.snapshots,
+        };
+        carrier.carry(keyspace, oldest, &read_state.version)?;
         let lower_overlap = LowerOverlap::of(&read_state.version, memtable)?;
         let is_direct = self.uses_direct_io(keyspace, memtable, lower_overlap.is_at_most_small());
         let newer = || {
@@ -103,7 +112,8 @@ impl Flusher {
             let others = read_state.memtables().map(|other| &other.memtable);
             others.filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect()
         };
-        let layout = Layout { lower_overlap, is_direct, newer: &newer };
+        let is_carried = |key: &[u8]| oldest.has_given(key);
+        let layout = Layout { lower_overlap, is_direct, is_carried: &is_carried, newer: &newer };
         let edit =
             self.job_contexts.with(&read_state.version, |context| flush(context, memtable, &layout))?;
         Ok(Some(FinishedFlush {
@@ -124,7 +134,14 @@ impl Flusher {
         let metrics = &self.context.metrics;
         for flush in installed {
             let mut written = Written::default();
-            flush.edit.added_tables().for_each(|summary| written.add(summary));
+            for summary in flush.edit.added_tables() {
+                written.add(summary);
+                if self.context.options.deleted_range_keys > 0 {
+                    let version = &flush.keyspace.read_state.load().version;
+                    let dense_tables = &self.job_contexts.scheduler.dense_tables;
+                    dense_tables.add_if_due(flush.keyspace.id, version, summary);
+                }
+            }
             metrics.flushes.add(1);
             metrics.direct_flushes.add(u64::from(flush.is_direct));
             metrics.flush_bytes_written.add(written.bytes);
@@ -137,7 +154,7 @@ impl Flusher {
     /// Whether the tables of a memtable bypass the page cache ([`super::direct_flush`]).
     fn uses_direct_io(&self, keyspace: &KeyspaceState, memtable: &Memtable, is_disjoint: bool) -> bool {
         let metrics = &self.context.metrics;
-        let blocks = metrics.blocks_read.get() + metrics.cache_hits.get();
+        let blocks = metrics.blocks_used();
         let blocks_before = self.blocks_at_flush.swap(blocks, Ordering::Relaxed);
         let flush = Flush {
             fill_time: keyspace.fill_time(),
@@ -149,7 +166,7 @@ impl Flusher {
         self.context.options.table_access == Access::Direct || flush.bypasses_page_cache()
     }
 
-    /// Syncs the log if a batch may have written both to what is flushed and to other memtables.
+    /// Syncs the log if entries were carried, or if a batch may have written both to what is flushed and to other memtables.
     fn sync_shared_batches(&self, finished: &[FinishedFlush]) -> Result<()> {
         let flushed: BTreeMap<u32, &FinishedFlush> =
             finished.iter().map(|flush| (flush.keyspace.id, flush)).collect();
@@ -165,7 +182,8 @@ impl Flusher {
                 None => !read_state.has_empty_memtables(),
             }
         };
-        if !self.keyspaces.load().values().any(holds_entries) {
+        let has_carried = finished.iter().any(|flush| flush.memtable.has_given_any());
+        if !has_carried && !self.keyspaces.load().values().any(holds_entries) {
             return Ok(());
         }
         self.log.sync_without_lock()?;

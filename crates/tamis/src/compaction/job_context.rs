@@ -1,16 +1,22 @@
 //! The inputs that a flush or compaction takes from the store besides its entries.
 
 use std::{
+    ops::ControlFlow,
     path::Path,
     sync::{Arc, atomic::AtomicBool},
 };
 
-use tamis_filter::auto::Prices;
+use tamis_filter::auto::{Effort, Prices};
 use tamis_vfs::{Access, Vfs};
 
-use super::{filter_memory::FilterMemory, level_filter_bits::bits_of_level, scheduler::Scheduler};
+use super::{
+    filter_memory::{FilterMemory, LastChoices},
+    level_filter_bits::bits_of_level,
+    scheduler::Scheduler,
+};
 use crate::{
     context::StoreContext,
+    error::{Error, Result},
     events::EventListener,
     key::Sequence,
     keyspace_state::KeyspaceRegistry,
@@ -44,12 +50,17 @@ pub(crate) struct JobContext<'a> {
     pub(crate) read_points: Vec<Sequence>,
     /// The keyspace's queries, from which filters are chosen.
     pub(crate) sampled_queries: Arc<[SampledQuery]>,
-    pub(crate) prices: Prices,
+    /// The number of queries that the sample has taken.
+    pub(crate) sampled_count: u64,
+    /// The last choices of filters; `None`: each table has its own.
+    pub(crate) last_choices: Option<&'a LastChoices>,
+    /// The prices of filters in a level.
+    pub(crate) prices: &'a dyn Fn(usize) -> Prices,
     /// The memory of the filters of all tables, if filters are chosen automatically.
     pub(crate) memory: Option<FilterMemory>,
     pub(crate) is_cancelled: &'a AtomicBool,
-    /// Called before each table.
-    pub(crate) between_tables: &'a dyn Fn(),
+    /// Called before each table; a break cancels the job.
+    pub(crate) between_tables: &'a dyn Fn() -> ControlFlow<()>,
 }
 
 impl JobContext<'_> {
@@ -67,12 +78,9 @@ impl JobContext<'_> {
                 });
                 FilterPlan::given(if bits == 0.0 { Vec::new() } else { vec![TableFilter::bits(bits)] })
             }
-            Some(Policy::Automatic(budget)) => FilterPlan::Chosen(Box::new(self.choice_input(
-                budget,
-                key_count,
-                &origin.replaced,
-                is_deepest,
-            ))),
+            Some(Policy::Automatic(budget)) => {
+                FilterPlan::Chosen(Box::new(self.choice_input(budget, key_count, &origin.replaced, level)))
+            }
             None => FilterPlan::Given(GivenFilters {
                 filters: options.filters.of_level(depth, is_deepest).to_vec(),
                 queries: Arc::clone(&self.sampled_queries),
@@ -90,25 +98,32 @@ impl JobContext<'_> {
         }
     }
 
-    /// The input of the choice of filters for `key_count` keys, if all filters have a budget of `budget` bits per key and those of
-    /// the files `replaced` go.
+    /// Makes the names of finished tables durable.
+    pub(crate) fn sync_folder(&self) -> Result<()> {
+        self.vfs.sync_dir(self.folder).map_err(|source| Error::io("sync", self.folder, source))
+    }
+
+    /// The input of the choice of filters for `key_count` keys in a level, if all filters have a budget of `budget` bits per key and those of the
+    /// files `replaced` are removed.
     pub(crate) fn choice_input(
         &self,
         budget: f32,
         key_count: u64,
         replaced: &[u64],
-        is_deepest: bool,
+        level: usize,
     ) -> ChoiceInput {
-        // A flush of many partitions asks for each of them.
+        // A flush of many partitions needs one for each of them.
         let whole = self.memory.filter(|_| replaced.is_empty());
         let memory = whole.unwrap_or_else(|| filter_memory(self.version, budget, replaced));
         ChoiceInput {
             bits_per_key: memory.bits_for(key_count, f64::from(budget)) as f32,
-            is_deepest,
-            prices: self.prices,
+            is_deepest: level == LEVEL_COUNT_MAX - 1,
+            effort: Effort::Write,
+            prices: (self.prices)(level),
             queries: Arc::clone(&self.sampled_queries),
             current: None,
             seed: self.filter_seed,
+            last: self.last_choices.map(|choices| (choices.of(self.version.id, level), self.sampled_count)),
         }
     }
 
@@ -145,8 +160,8 @@ fn filter_memory(version: &KeyspaceVersion, budget: f32, replaced: &[u64]) -> Fi
     memory
 }
 
-/// The expected time of a read of a block, which a false positive costs.
-const fn read_nanoseconds(options: &Options) -> f64 {
+/// The expected time of a read of a block, which a false positive costs, before reads were measured (`read_times.rs`).
+pub(crate) const fn read_nanoseconds(options: &Options) -> f64 {
     match options.table_access {
         Access::Mapped => 2_000.0,
         Access::Buffered => 10_000.0,
@@ -168,21 +183,24 @@ impl JobContexts {
     /// Calls `work` with the context of a job that begins now on `version`.
     pub(super) fn with<R>(&self, version: &KeyspaceVersion, work: impl FnOnce(&JobContext<'_>) -> R) -> R {
         let (database_id, filter_seed) = self.versions.database();
-        let mut prices = Prices { read_ns: read_nanoseconds(&self.context.options), ..Prices::default() };
+        let StoreContext { options, metrics, .. } = &*self.context;
+        let mut bit_ns = Prices::default().bit_ns;
         let mut memory = None;
         if let Some(Policy::Automatic(budget)) = version.options.filters.policy() {
             let price = &self.context.filter_price;
             let all = filter_memory(version, budget, &[]);
             price.update(all, f64::from(budget));
-            prices.bit_ns = price.get();
+            bit_ns = price.get();
             memory = Some(all);
         }
-        let mut sampled_queries = Arc::default();
+        let (mut sampled_queries, mut sampled_count) = (Arc::default(), 0);
         if version.options.filters.uses_sample()
             && let Some(keyspace) =
                 u32::try_from(version.id).ok().and_then(|id| self.keyspaces.load().get(&id).cloned())
         {
-            sampled_queries = keyspace.read_state.load().query_sample.snapshot().into();
+            let read_state = keyspace.read_state.load();
+            sampled_count = read_state.query_sample.sampled_count();
+            sampled_queries = read_state.query_sample.snapshot().into();
         }
         work(&JobContext {
             vfs: &self.context.vfs,
@@ -195,10 +213,16 @@ impl JobContexts {
             next_number: &|| self.versions.new_file_number(),
             read_points: self.snapshots.read_points(),
             sampled_queries,
-            prices,
+            sampled_count,
+            last_choices: Some(&self.context.last_choices),
+            prices: &|level| Prices {
+                read_ns: metrics.read_times.price(level, read_nanoseconds(options)),
+                bit_ns,
+                ..Prices::default()
+            },
             memory,
             is_cancelled: self.scheduler.is_stopping(),
-            between_tables: &|| {},
+            between_tables: &|| ControlFlow::Continue(()),
         })
     }
 }

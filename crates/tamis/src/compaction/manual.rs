@@ -1,7 +1,7 @@
 //! Flushes and compactions on request: [`crate::Db::flush`], [`crate::Db::compact_range`] and
 //! [`crate::Db::wait_for_compactions`].
 
-use std::{sync::Arc, time::Duration};
+use std::{cell::RefCell, ops::ControlFlow, sync::Arc, time::Duration};
 
 use super::{
     background_jobs::{BackgroundJobs, RangeStep},
@@ -20,14 +20,27 @@ const WAIT: Duration = Duration::from_millis(20);
 /// The maximum number of log segments after an open.
 const REPLAYED_SEGMENTS_MAX: usize = 4;
 
+/// The progress of [`crate::Db::compact_range_with`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct CompactProgress {
+    /// Tables that were begun.
+    pub table_count: usize,
+}
+
 impl BackgroundJobs {
     /// Called by an open before it starts the workers: if the log has more than [`REPLAYED_SEGMENTS_MAX`] segments, flushes the
     /// replayed memtables and removes all segments but the new one. Every open begins a segment, and a process that ends soon
-    /// leaves the flush to the next one: segments would pile up. A failure is reported; the workers try again.
+    /// leaves the flush to the next one: segments would accumulate. The same after a change of the layout, if memtables have carried entries:
+    /// the partitions can't be united before. A failure is reported; the workers try again.
     pub(crate) fn bound_replayed_log(&self) {
         let mut log = self.log.lock();
         let Some(state) = log.as_mut() else { return };
-        if state.log.segments().len() <= REPLAYED_SEGMENTS_MAX {
+        let keeps_partitions = |keyspace: &Arc<KeyspaceState>| {
+            !keyspace.options.layout.is_partitioned() && !keyspace.carried().is_empty()
+        };
+        let is_short = state.log.segments().len() <= REPLAYED_SEGMENTS_MAX;
+        if is_short && !self.keyspaces.load().values().any(keeps_partitions) {
             return;
         }
         self.rotate_memtables(state);
@@ -53,6 +66,7 @@ impl BackgroundJobs {
 
     /// See [`crate::Db::flush`].
     pub(crate) fn flush_all(&self) -> Result<()> {
+        let _whole = self.keyspaces.begin_whole_flushes();
         let mut log = self.log.lock();
         self.context.check_writable()?;
         if let Some(state) = log.as_mut() {
@@ -80,16 +94,18 @@ impl BackgroundJobs {
             }
             true
         };
-        self.wait_until(is_done, Scheduler::flush_failures)
+        self.wait_until(is_done, self.scheduler.flush_count(), Scheduler::flush_failures)
     }
 
-    /// Waits for the background until `is_done` returns true, or until another one of the jobs that `failures` counts has failed.
-    fn wait_until(
+    /// Waits for the background until `is_done` returns true, or until `failures` returns the error of a job with a greater number than
+    /// `failed_before`.
+    pub(super) fn wait_until(
         &self,
         mut is_done: impl FnMut() -> bool,
+        failed_before: u64,
         failures: impl Fn(&Scheduler) -> (u64, Option<Error>),
     ) -> Result<()> {
-        let (failed_before, _) = failures(&self.scheduler);
+        let (mut known, _) = failures(&self.scheduler);
         self.scheduler.retry_now();
         loop {
             self.run_inline();
@@ -97,10 +113,13 @@ impl BackgroundJobs {
                 return Ok(());
             }
             self.context.check_writable()?;
-            if let (count, Some(error)) = failures(&self.scheduler)
-                && count != failed_before
-            {
-                return Err(error);
+            match failures(&self.scheduler) {
+                (number, Some(error)) if number > failed_before => return Err(error),
+                (number, _) if number != known => {
+                    known = number;
+                    self.scheduler.retry_now();
+                }
+                _ => {}
             }
             self.scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
         }
@@ -110,12 +129,26 @@ impl BackgroundJobs {
     pub(crate) fn wait_for_compactions(&self) -> Result<()> {
         self.context.check_open()?;
         let _waiting = self.scheduler.begin_waiting();
-        self.wait_until(|| self.is_idle(), Scheduler::failures)
+        let (failed_before, _) = self.scheduler.failures();
+        self.wait_until(|| self.is_idle(), failed_before, Scheduler::failures)
     }
 
-    /// See [`crate::Db::compact_range`].
-    pub(crate) fn compact_range(&self, keyspace: &KeyspaceState, bounds: &Bounds) -> Result<()> {
+    /// See [`crate::Db::compact_range_with`].
+    pub(crate) fn compact_range(
+        &self,
+        keyspace: &KeyspaceState,
+        bounds: &Bounds,
+        progress: &mut dyn FnMut(&CompactProgress) -> ControlFlow<()>,
+    ) -> Result<bool> {
         self.flush_all()?;
+        // The number of tables, and whether the program has ended the call.
+        let state = RefCell::new((CompactProgress::default(), false, progress));
+        let report = |table_count: usize| {
+            let (done, is_ended, progress) = &mut *state.borrow_mut();
+            done.table_count += table_count;
+            *is_ended |= progress(done).is_break();
+            if *is_ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
         let request = RangeRequest {
             lower: bounds.0.clone(),
             upper: bounds.1.clone(),
@@ -126,20 +159,30 @@ impl BackgroundJobs {
         };
         loop {
             keyspace.check()?;
+            if report(0).is_break() {
+                return Ok(false);
+            }
             let job = self.context.begin_write_job()?;
             match self.claim_range(keyspace, &request) {
-                RangeStep::Done => return Ok(()),
+                RangeStep::Done => return Ok(true),
                 RangeStep::Blocked => {
                     drop(job);
                     self.run_inline();
                     self.scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
                 }
                 RangeStep::Compact(claim) => {
+                    let between_tables = || {
+                        let _ = self.flush_between_tables();
+                        report(1)
+                    };
                     let result = self.context.catch("compact a range", || {
-                        self.compactor.compact(keyspace, &claim.plan, &|| self.flush_between_tables())
+                        self.compactor.compact(keyspace, &claim.plan, &between_tables)
                     });
                     drop(claim);
                     self.scheduler.note_progress();
+                    if state.borrow().1 {
+                        return Ok(false);
+                    }
                     result??;
                 }
             }

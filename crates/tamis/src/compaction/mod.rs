@@ -1,7 +1,9 @@
 //! Flushes and compactions: [`strategy`] decides which tables to compact, [`background_jobs`] runs the jobs.
 
 pub(crate) mod background_jobs;
+pub(crate) mod carry;
 mod compactor;
+pub(crate) mod deleted_range_jobs;
 mod direct_flush;
 pub(crate) mod drop_rules;
 mod due_jobs;
@@ -12,7 +14,7 @@ mod flush_split;
 mod flusher;
 pub(crate) mod job_context;
 mod level_filter_bits;
-mod manual;
+pub(crate) mod manual;
 pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod read_request;

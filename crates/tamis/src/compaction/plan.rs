@@ -253,7 +253,7 @@ impl Plan {
         RunPlace { keyspace: self.keyspace, partition: self.partition, level: level as u8, run_age }
     }
 
-    /// Where the outputs go.
+    /// The place of the outputs.
     pub(crate) fn output_place(&self) -> RunPlace {
         self.place(self.output_level, self.output_run_age)
     }
@@ -294,13 +294,15 @@ fn older_tables(
     tables.filter(|tables| !tables.is_empty()).collect()
 }
 
-/// The input tables of running jobs and the key ranges that they write to.
+/// The input tables of running jobs and the key ranges that they write to, and the keys of entries that memtables carry.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InProgress {
     tables: BTreeSet<u64>,
     outputs: Vec<Output>,
     /// Partitions that running jobs replace.
     replaced_partitions: BTreeSet<u64>,
+    /// The first and the last key of each part.
+    carried: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -353,6 +355,18 @@ impl InProgress {
     /// Whether a job replaces the partition: no other job may begin in it.
     pub(super) fn replaces(&self, partition: u64) -> bool {
         self.replaced_partitions.contains(&partition)
+    }
+
+    /// The same jobs, while memtables carry entries between these keys.
+    pub(crate) fn with_carried(&self, carried: Vec<(Vec<u8>, Vec<u8>)>) -> Self {
+        Self { carried, ..self.clone() }
+    }
+
+    /// Whether memtables carry entries of a partition with these bounds (included, excluded).
+    pub(super) fn has_carried(&self, lower: &[u8], upper: Option<&[u8]>) -> bool {
+        self.carried.iter().any(|(first, last)| {
+            last.as_slice() >= lower && upper.is_none_or(|upper| first.as_slice() < upper)
+        })
     }
 
     /// Whether a job works in the partition.

@@ -70,7 +70,7 @@ impl FilterRebuilder {
         let filter_file = (!filters.filters.is_empty()).then(|| versions.new_file_number());
         if let Some(file) = filter_file {
             let (_, seed) = versions.database();
-            let reader = Arc::clone(&*self.tables.reader(table)?);
+            let reader = Arc::clone(self.tables.reader(table)?);
             write_filters_of(&reader, file, filters, seed)?;
         }
         self.background.filter_checker.install(keyspace, table.number(), filter_file)?;

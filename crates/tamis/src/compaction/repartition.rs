@@ -12,6 +12,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::ControlFlow,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -20,7 +21,7 @@ use super::{
     drop_rules::DropRules,
     job_context::{JobContext, JobContexts},
     merge::{merge_inputs, range_tombstones_of},
-    plan::{Action, Plan},
+    plan::{Action, InProgress, Plan},
     table_sink::{SplitPoint, TableSink, Written},
 };
 use crate::{
@@ -41,7 +42,7 @@ use crate::{
     version_installer::VersionInstaller,
 };
 
-/// How often a job that waits for a flush looks whether it has ended.
+/// The interval at which a job that waits for a flush checks whether it has ended.
 const WAIT: Duration = Duration::from_millis(20);
 
 /// No flush of the keyspace runs while it exists.
@@ -51,13 +52,13 @@ impl<'a> FlushPause<'a> {
     /// `None` if a flush is running.
     pub(crate) fn begin(keyspace: &'a KeyspaceState) -> Option<Self> {
         // Not `then_some`: dropping a pause ends it.
-        (!keyspace.is_flushing.swap(true, Ordering::SeqCst)).then(|| Self(keyspace))
+        keyspace.flush_slot.try_take().then(|| Self(keyspace))
     }
 }
 
 impl Drop for FlushPause<'_> {
     fn drop(&mut self) {
-        self.0.is_flushing.store(false, Ordering::SeqCst);
+        self.0.flush_slot.give_back();
     }
 }
 
@@ -113,7 +114,8 @@ pub(super) struct Repartitioner<'a> {
 }
 
 impl Repartitioner<'_> {
-    /// Runs a plan that replaces partitions, and installs the result; `between_tables` is called before each output table.
+    /// Runs a plan that replaces partitions, and installs the result; `between_tables` is called before each output table. `None`: the
+    /// partitions can't be replaced any more.
     ///
     /// # Errors
     /// Those of the file system and of damaged inputs: the partitions stay as they were, and the plan can be tried again.
@@ -121,31 +123,33 @@ impl Repartitioner<'_> {
         &self,
         keyspace: &KeyspaceState,
         plan: &Plan,
-        between_tables: &dyn Fn(),
-    ) -> Result<Repartitioned> {
+        between_tables: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<Option<Repartitioned>> {
         let mut tables = NewTables::default();
         let result = self.write_and_install(keyspace, plan, between_tables, &mut tables);
         if result.is_err() {
             self.installer.discard(&tables.files());
         }
         match result {
+            Ok(true) => {}
             // No failure of the job.
-            Ok(()) | Err(Error::KeyspaceDropped) => {}
+            Ok(false) | Err(Error::KeyspaceDropped) => return Ok(None),
             Err(error) => return Err(error),
         }
         let mut written = Written::default();
         tables.written().for_each(|summary| written.add(summary));
         let NewTables { bounds, bytes_read, .. } = tables;
-        Ok(Repartitioned { partition_count: bounds.len(), bytes_read, written })
+        Ok(Some(Repartitioned { partition_count: bounds.len(), bytes_read, written }))
     }
 
+    /// `false`: a flush has carried entries of partitions that were to be united.
     fn write_and_install(
         &self,
         keyspace: &KeyspaceState,
         plan: &Plan,
-        between_tables: &dyn Fn(),
+        between_tables: &dyn Fn() -> ControlFlow<()>,
         tables: &mut NewTables,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let with = |tables: &mut NewTables, is_first: bool| {
             let version = Arc::clone(&keyspace.read_state.load().version);
             self.job_contexts.with(&version, |context| {
@@ -160,8 +164,15 @@ impl Repartitioner<'_> {
         with(tables, true)?;
         let _pause = self.pause_flushes(keyspace)?;
         let version = with(tables, false)?;
+        let carried = InProgress::default().with_carried(keyspace.carried());
+        let has_carried = |(index, partition): (usize, &Arc<Partition>)| {
+            carried.has_carried(&partition.lower, version.upper_of(index))
+        };
+        if plan.action == Action::Unite && partitions_of(&version, plan).any(has_carried) {
+            return Ok(false);
+        }
         let edit = edit_of(&version, plan, tables, &|| self.installer.versions.new_partition_id());
-        self.installer.install(edit).map(drop)
+        self.installer.install(edit).map(|_| true)
     }
 
     /// Waits until no flush of the keyspace runs.
@@ -204,6 +215,7 @@ impl Repartitioner<'_> {
 
     /// Steps 2 and 3: cuts the tables of a version that were not cut before.
     fn cut_tables(&self, context: &JobContext<'_>, plan: &Plan, tables: &mut NewTables) -> Result<()> {
+        let count_before = tables.parts.len();
         for (_, partition) in partitions_of(context.version, plan) {
             for (level, run) in partition.runs() {
                 for table in run.tables() {
@@ -218,7 +230,7 @@ impl Repartitioner<'_> {
                 }
             }
         }
-        Ok(())
+        if tables.parts.len() > count_before { context.sync_folder() } else { Ok(()) }
     }
 
     /// Rewrites a table in parts, none of which crosses a bound.
@@ -243,7 +255,7 @@ impl Repartitioner<'_> {
         let points = bounds.iter().filter(is_within);
         sink.split_at(points.map(|key| SplitPoint { key: key.clone(), is_direct: context.is_direct }));
         sink.consume(&mut cursor, None, &|_| false)?;
-        sink.finish()
+        sink.finish_without_folder_sync()
     }
 }
 

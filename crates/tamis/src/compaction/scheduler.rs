@@ -14,6 +14,7 @@ use std::{
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::{
+    deleted_range_jobs::DenseTables,
     due_jobs::DueJobs,
     plan::{InProgress, Plan},
     read_request::ReadRequests,
@@ -36,8 +37,9 @@ pub(super) struct State {
     pub(super) compaction_failures: BTreeMap<u32, (u64, Error)>,
     /// Failed compactions.
     pub(super) compaction_failure_count: u64,
-    /// Failed flushes.
-    pub(super) flush_failure_count: u64,
+    /// Flushes that have begun, and the number of the last one that failed.
+    pub(super) flush_count: u64,
+    pub(super) failed_flush: u64,
     /// After a failed deletion of obsolete files: when the next one may begin.
     pub(super) deletion_at: Option<Duration>,
     /// After a failed write of deferred log bytes: when the next one may begin.
@@ -74,6 +76,8 @@ pub(crate) struct Scheduler {
     changed: Arc<ChangedKeyspaces>,
     /// Compactions that scans request.
     pub(crate) read_requests: ReadRequests,
+    /// Tables whose deleted ranges the background records.
+    pub(super) dense_tables: Arc<DenseTables>,
     /// Counts every change that may have made a job due, so that no worker sleeps through it.
     pub(super) generation: AtomicU64,
     /// Without workers: `generation` when no job was due, or `u64::MAX`, and the time in nanoseconds at which one may be due although
@@ -106,6 +110,7 @@ impl Scheduler {
             state: Mutex::default(),
             changed: Arc::clone(changed),
             read_requests: ReadRequests::default(),
+            dense_tables: Arc::default(),
             generation: AtomicU64::new(0),
             idle: [AtomicU64::new(u64::MAX), AtomicU64::new(0)],
             is_stopping: AtomicBool::new(false),
@@ -171,10 +176,22 @@ impl Scheduler {
         clock.wait(&self.progress, &mut wait_lock, timeout);
     }
 
-    /// The number of failed flushes, and the error of the last flush if it failed.
+    /// The number of a flush that begins now, from 1.
+    pub(super) fn begin_flush(&self) -> u64 {
+        let mut state = self.state();
+        state.flush_count += 1;
+        state.flush_count
+    }
+
+    /// The number of flushes that have begun. A thread that waits for flushes ignores failures of these: the cause may be gone.
+    pub(crate) fn flush_count(&self) -> u64 {
+        self.state().flush_count
+    }
+
+    /// The number of the last failed flush, and its error if the last flush failed.
     pub(crate) fn flush_failures(&self) -> (u64, Option<Error>) {
         let state = self.state();
-        (state.flush_failure_count, state.flush_failure.clone())
+        (state.failed_flush, state.flush_failure.clone())
     }
 
     /// The number of the last failed compaction of a keyspace and its error, if its last compaction failed.

@@ -1,7 +1,5 @@
-//! Write stops: a writer waits until a flush or a compaction has made room. Delays come before them (`write/throttle.rs`); writers
-//! only stop if nothing drains. A job that fails while a writer waits for it ends the wait with its error.
-
-use std::time::Duration;
+//! Write stops: a writer waits until a flush or a compaction has finished. Delays come before them (`write/throttle.rs`); writers only stop
+//! if flushes or compactions make no progress. A job that fails while a writer waits for it ends the wait with its error.
 
 use super::{background_jobs::BackgroundJobs, scheduler::Scheduler};
 use crate::{
@@ -11,9 +9,6 @@ use crate::{
     write::back_pressure::IMMUTABLE_COUNT_MAX,
 };
 
-/// How often a stopped writer checks on its own whether it may continue.
-const WAIT: Duration = Duration::from_millis(20);
-
 impl BackgroundJobs {
     /// Waits until a keyspace has fewer immutable memtables than the maximum.
     ///
@@ -21,7 +16,7 @@ impl BackgroundJobs {
     /// The error of a flush; as [`crate::context::StoreContext::check_writable`].
     pub(crate) fn wait_for_flush(&self, keyspace: &KeyspaceState) -> Result<()> {
         let is_blocked = || keyspace.read_state.load().immutable.len() >= IMMUTABLE_COUNT_MAX;
-        self.stop_writer(keyspace, is_blocked, Scheduler::flush_failures)
+        self.stop_writer(keyspace, is_blocked, self.scheduler.flush_count(), Scheduler::flush_failures)
     }
 
     /// Waits until a keyspace has fewer runs at L0 than the maximum.
@@ -34,13 +29,16 @@ impl BackgroundJobs {
             return Ok(());
         }
         let _waiting = self.scheduler.begin_waiting();
-        self.stop_writer(keyspace, is_blocked, |scheduler| scheduler.compaction_failures(keyspace.id))
+        let failures = |scheduler: &Scheduler| scheduler.compaction_failures(keyspace.id);
+        let (failed_before, _) = failures(&self.scheduler);
+        self.stop_writer(keyspace, is_blocked, failed_before, failures)
     }
 
     fn stop_writer(
         &self,
         keyspace: &KeyspaceState,
         is_blocked: impl Fn() -> bool,
+        failed_before: u64,
         failures: impl Fn(&Scheduler) -> (u64, Option<Error>),
     ) -> Result<()> {
         let clock = &*self.context.runtime.clock;
@@ -48,23 +46,8 @@ impl BackgroundJobs {
         let start = clock.now();
         metrics.stopped_writes.add(1);
         self.context.report(&Event::BackPressure { microseconds_per_mib: None });
-        let (failed_before, _) = failures(&self.scheduler);
-        self.scheduler.retry_now();
-        let result = loop {
-            self.run_inline();
-            if !is_blocked() || keyspace.check().is_err() {
-                break Ok(());
-            }
-            if let Err(error) = self.context.check_writable() {
-                break Err(error);
-            }
-            if let (count, Some(error)) = failures(&self.scheduler)
-                && count != failed_before
-            {
-                break Err(error);
-            }
-            self.scheduler.wait_for_progress(clock, WAIT);
-        };
+        let is_done = || !is_blocked() || keyspace.check().is_err();
+        let result = self.wait_until(is_done, failed_before, failures);
         let waited = clock.now().saturating_sub(start);
         metrics.stopped_microseconds.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
         self.context.report(&Event::BackPressure { microseconds_per_mib: Some(0) });

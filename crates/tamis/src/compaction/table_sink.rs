@@ -184,8 +184,7 @@ impl<'a> TableSink<'a> {
     }
 
     fn begin(context: &JobContext<'_>, options: &TableOptions) -> Result<TableWriter> {
-        (context.between_tables)();
-        if context.is_cancelled.load(Ordering::Relaxed) {
+        if (context.between_tables)().is_break() || context.is_cancelled.load(Ordering::Relaxed) {
             return Err(Error::Closed);
         }
         TableWriter::create(context.vfs, context.folder, (context.next_number)(), options.clone())
@@ -224,19 +223,32 @@ impl<'a> TableSink<'a> {
     fn finish_table(&mut self) -> Result<()> {
         self.overlapped_bytes = 0;
         if let Some(table) = self.current.take() {
-            self.finished.push(table.finish()?);
+            self.finished.push(table.finish_without_folder_sync()?);
         }
         Ok(())
     }
 
-    /// Finishes the last table and returns the summaries of all, in key order.
+    /// Finishes the last table, syncs the folder, and returns the summaries of all tables, in key order.
     pub(crate) fn finish(mut self) -> Result<Vec<TableSummary>> {
+        self.finish_last()?;
+        if !self.finished.is_empty() {
+            self.context.sync_folder()?;
+        }
+        Ok(std::mem::take(&mut self.finished))
+    }
+
+    /// As [`Self::finish`], without the sync: the caller calls [`JobContext::sync_folder`] after its last sink.
+    pub(crate) fn finish_without_folder_sync(mut self) -> Result<Vec<TableSummary>> {
+        self.finish_last()?;
+        Ok(std::mem::take(&mut self.finished))
+    }
+
+    fn finish_last(&mut self) -> Result<()> {
         self.advance_to(None)?;
         if let Some(open) = self.open.take() {
             self.table()?.add_range_tombstones(open)?;
         }
-        self.finish_table()?;
-        Ok(std::mem::take(&mut self.finished))
+        self.finish_table()
     }
 }
 

@@ -3,7 +3,7 @@
 //! The deepest levels are filled first. The *base level* is the level into which L0 is merged; the levels between L0 and it are
 //! empty. The largest level determines the targets: each level above it is smaller by the size ratio, and the base level is
 //! chosen so that its own target is at most `base_bytes`. As data grows, the base level moves up one level at a time. So nine
-//! tenths of the data (at ratio 10) are always in the deepest level, whatever their size (RocksDB: dynamic level bytes).
+//! tenths of the data (at ratio 10) are always in the deepest level (RocksDB: dynamic level bytes).
 //!
 //! `base_bytes` is the size of L0 when it is merged during a bulk load. A merge of L0 rewrites the base level: a base level much
 //! larger than L0 makes each merge more expensive, and a smaller one is full after each merge and is compacted again at once, which
@@ -127,7 +127,7 @@ impl LevelTargets {
 }
 
 fn level_sizes(partition: &Partition) -> Vec<u64> {
-    partition.levels.iter().map(Level::bytes).collect()
+    partition.levels().iter().map(Level::bytes).collect()
 }
 
 /// Approximate bytes that compactions must still read and write until every level of the leveled layout has its target size.

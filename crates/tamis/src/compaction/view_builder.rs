@@ -1,31 +1,38 @@
 //! Builds, opens and removes sorted views in the background.
 //!
-//! One job runs at a time, and only when no other job is due. It yields to flushes while it builds, and gives up if the runs were
-//! replaced meanwhile. Reads never wait for it: they use a view once it is installed and open.
+//! One job runs at a time, and only when no other job is due. It yields to flushes while it builds, and stops if its runs are replaced.
+//! Reads never wait for it: they use a view once it is installed and open.
 //!
-//! 1. A view that turned out to be damaged is removed by an edit.
+//! 1. A view that turned out to be damaged, or of a keyspace whose options allow none, is removed by an edit.
 //! 2. A view that the manifest names is opened.
-//! 3. Otherwise [`super::view_plan`] decides whether another one is built.
+//! 3. Otherwise [`super::view_plan`] decides whether another one is built, or the same one with filters.
 //!
-//! A keyspace is looked at when its version has changed, and once in [`LOOK`] for the seeks that its runs have counted.
+//! The filters of a view are chosen from its keys and the sampled closed ranges that the view itself does not reject, like those of
+//! tables (`table/filter_plan.rs`), if the tables have no range filters. If the view has some, a rebuild adds one for the keys of the
+//! new runs.
+//!
+//! A keyspace is checked when its version has changed, and once per [`CHECK_INTERVAL`] for the seeks that its runs have counted.
 //!
 //! A failed build changes nothing. It is reported, and tried again after a time that doubles with each failure.
 
 use std::{
     cell::Cell,
     collections::BTreeMap,
+    ops::Bound,
     path::Path,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use parking_lot::Mutex;
+use tamis_filter::{Upper, auto::QueryKind};
 use tamis_vfs::Access;
 
 use super::{
+    job_context::JobContexts,
     plan::InProgress,
     scheduler::Scheduler,
-    view_plan::{ViewPlan, pick},
+    view_plan::{ViewPlan, filter_bits_of, pick, pick_with_filters},
 };
 use crate::{
     cache::table::TableCache,
@@ -36,6 +43,10 @@ use crate::{
     file_name::FileName,
     keyspace_state::KeyspaceState,
     link::write_new,
+    metrics::LEVEL_COUNT_MAX,
+    options::{TableFilter, Views},
+    query_sample::SampledQuery,
+    table::filter_plan::{ChoiceInput, FilterPlan, GivenFilters},
     version::{
         edit::{Change, VersionEdit},
         named_view::{NamedView, open_view},
@@ -43,19 +54,23 @@ use crate::{
     },
     version_installer::VersionInstaller,
     view::{
-        build::build_view,
+        build::build_view_with_filters,
+        filter_builder::FilterJob,
+        filter_spool::FilterSpool,
         reader::View,
-        rebuild::rebuild_view,
+        rebuild::rebuild_view_with_filters,
         writer::{ViewOptions, ViewOwner},
     },
 };
 
-/// The time between two looks at the seeks of all keyspaces.
-const LOOK: Duration = Duration::from_secs(1);
+/// The time between two checks of the seeks of all keyspaces.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The wait after a failed build.
 const RETRY: Duration = Duration::from_millis(500);
 /// The wait doubles with each failure, up to about an hour.
 const RETRY_DOUBLINGS_MAX: u32 = 13;
+/// The number of sampled closed ranges, not rejected by the view, from which filters are chosen.
+const SAMPLE_MIN: usize = 32;
 /// Of tables that are not mapped, views are in memory: at most this share of the cache in addition to it.
 const MEMORY_SHARE: u64 = 4;
 
@@ -65,14 +80,15 @@ pub(super) struct ViewBuilder {
     pub(super) tables: Arc<TableCache>,
     pub(super) installer: Arc<VersionInstaller>,
     pub(super) scheduler: Arc<Scheduler>,
+    pub(super) job_contexts: JobContexts,
     pub(super) schedule: Mutex<Schedule>,
 }
 
-/// The running job, the next look at all keyspaces, and partitions whose last job failed.
+/// The running job, the next check of all keyspaces, and partitions whose last job failed.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     is_running: bool,
-    next_look: Duration,
+    next_check: Duration,
     /// By partition: the number of consecutive failures, and when the next job may begin.
     failures: BTreeMap<u64, (u32, Duration)>,
 }
@@ -98,12 +114,12 @@ enum ViewStep {
 }
 
 impl ViewBuilder {
-    /// Whether all keyspaces shall be looked at now.
+    /// Whether all keyspaces are checked now.
     pub(super) fn begin_look(&self, now: Duration) -> bool {
         let mut schedule = self.schedule.lock();
-        let is_due = now >= schedule.next_look;
+        let is_due = now >= schedule.next_check;
         if is_due {
-            schedule.next_look = now + LOOK;
+            schedule.next_check = now + CHECK_INTERVAL;
         }
         is_due
     }
@@ -141,9 +157,12 @@ impl ViewBuilder {
         };
         version.partitions.iter().find_map(|partition| {
             let step = match &partition.view {
-                Some(view) if view.is_failed() => ViewStep::Remove(Arc::clone(view)),
+                Some(view) if view.is_failed() || views == Views::Off => ViewStep::Remove(Arc::clone(view)),
                 Some(view) if view.needs_open() => ViewStep::Open(Arc::clone(view)),
-                _ => ViewStep::Build(pick(partition, views, in_progress, bytes_max)?),
+                _ => ViewStep::Build(
+                    pick_with_filters(partition, &version.options, bytes_max)
+                        .or_else(|| pick(partition, &version.options, in_progress, bytes_max))?,
+                ),
             };
             let failure = self.schedule.lock().failures.get(&partition.id).copied();
             failure.is_none_or(|(_, at)| at <= now).then_some((partition.id, step))
@@ -179,11 +198,8 @@ impl ViewBuilder {
     /// A view that can't be opened is never used; the next job removes it.
     fn open(&self, keyspace: &KeyspaceState, view: &NamedView) {
         let environment = self.tables.environment();
-        if let Err(error) = view.open(environment, self.owner(keyspace, view.number()))
-            && view.set_failed()
-        {
-            let path = FileName::View(view.number()).path(&self.context.folder);
-            environment.report_view(&path, error.to_string());
+        if let Err(error) = view.open(environment, self.owner(keyspace, view.number())) {
+            view.fail(environment, &error);
         }
     }
 
@@ -207,7 +223,16 @@ impl ViewBuilder {
             is_stale.set(!has_runs(keyspace, plan) || self.scheduler.is_stopping().load(Ordering::SeqCst));
             if is_stale.get() { Err(Error::Closed) } else { Ok(()) }
         };
-        let built = self.write_and_install(keyspace, plan, number, &check);
+        let built = self.filters(keyspace, plan).and_then(|filters| {
+            if plan.without_filters.is_some() && filters.is_none() {
+                let partition = current_partition(keyspace, plan.partition);
+                partition.iter().filter_map(|partition| partition.view.as_ref()).for_each(|named| {
+                    named.set_tried_filters();
+                });
+                return Ok(());
+            }
+            self.write_and_install(keyspace, plan, filters.as_ref(), number, &check)
+        });
         if let Err(error) = &built
             && !is_stale.get()
         {
@@ -223,6 +248,7 @@ impl ViewBuilder {
         &self,
         keyspace: &KeyspaceState,
         plan: &ViewPlan,
+        filters: Option<&FilterPlan>,
         number: u64,
         check: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
@@ -230,7 +256,7 @@ impl ViewBuilder {
         let (temporary, target) =
             (FileName::Temporary(number).path(folder), FileName::View(number).path(folder));
         let owner = self.owner(keyspace, number);
-        self.write(plan, owner, &temporary, check)?;
+        self.write(plan, filters, owner, &temporary, check)?;
         let discard = |path: &Path| {
             // A file that can't be removed is deleted at the next open.
             let _ = vfs.remove(path);
@@ -271,6 +297,7 @@ impl ViewBuilder {
     fn write(
         &self,
         plan: &ViewPlan,
+        filters: Option<&FilterPlan>,
         owner: ViewOwner,
         path: &Path,
         check: &dyn Fn() -> Result<()>,
@@ -280,20 +307,73 @@ impl ViewBuilder {
         let runs = runs.collect::<Result<Vec<_>>>()?;
         let old_runs = plan.old.iter().flat_map(|old| &old.runs);
         let old_runs = old_runs.map(|run| open_run(run, &self.tables)).collect::<Result<Vec<_>>>()?.into();
-        write_new(&*self.context.vfs, path, |append| {
+        let StoreContext { vfs, folder, .. } = &*self.context;
+        let spool = || FileName::Temporary(self.installer.versions.new_file_number()).path(folder);
+        let filters = filters.map(|plan| FilterJob::new(plan, FilterSpool::new(vfs, spool())));
+        let mut refusals = Vec::new();
+        write_new(&**vfs, path, |append| {
             let sink = &mut |bytes: &[u8]| check().and_then(|()| append(bytes));
-            let Some(old) = &plan.old else {
-                let options = ViewOptions { digest_seed, owner, ..ViewOptions::default() };
-                return build_view(options, &runs, sink).map(drop);
+            let tag_bytes = plan.tag_bytes;
+            let options = ViewOptions { digest_seed, owner, tag_bytes, ..ViewOptions::default() };
+            refusals = match &plan.old {
+                Some(old) => rebuild_view_with_filters(owner, &old.view, &old_runs, &runs, filters, sink)?.1,
+                None => build_view_with_filters(options, &runs, filters, sink)?.1,
             };
-            rebuild_view(owner, &old.view, &old_runs, &runs, sink).map(drop)
-        })
+            Ok(())
+        })?;
+        for refusal in refusals {
+            self.context.report(&Event::FilterBuildFailed { file: path.to_path_buf(), reason: refusal });
+        }
+        Ok(())
+    }
+
+    /// The filters for the keys of the new runs; `None` for a view without filters.
+    fn filters(&self, keyspace: &KeyspaceState, plan: &ViewPlan) -> Result<Option<FilterPlan>> {
+        let with_filters = plan.old.as_ref().map(|old| &old.view).filter(|view| view.has_filter());
+        let Some(view) = plan.without_filters.as_ref().or(with_filters) else { return Ok(None) };
+        let read_state = keyspace.read_state.load_full();
+        // The filters are probed only for ranges that the view itself cannot reject: near keys, where filters have the most false
+        // positives, too. Those that the view has reject most of these ranges.
+        let needs_filter =
+            |query: &SampledQuery| is_closed(query) && (with_filters.is_some() || !is_denied(view, query));
+        let queries: Vec<_> = read_state.query_sample.snapshot().into_iter().filter(needs_filter).collect();
+        if with_filters.is_none() && (queries.len() < SAMPLE_MIN || self.all_deny_ranges(plan)?) {
+            return Ok(None);
+        }
+        let version = &read_state.version;
+        let key_count = plan.runs.iter().map(|run| run.entry_count()).sum();
+        let queries = queries.into();
+        if with_filters.is_some() {
+            // Not chosen: a choice of none, for few keys, would lose the filters of all others.
+            let filters = vec![TableFilter::for_ranges()];
+            return Ok(Some(FilterPlan::Given(GivenFilters { filters, queries })));
+        }
+        let budget = filter_bits_of(&version.options.filters);
+        let input = self.job_contexts.with(version, |context| ChoiceInput {
+            queries,
+            last: None,
+            ..context.choice_input(budget, key_count, &[], LEVEL_COUNT_MAX - 1)
+        });
+        Ok(Some(FilterPlan::Chosen(Box::new(input))))
+    }
+
+    /// Whether each table of a view has a range filter.
+    fn all_deny_ranges(&self, plan: &ViewPlan) -> Result<bool> {
+        for table in plan.all_runs().flat_map(|run| run.tables()) {
+            if !self.tables.reader(table)?.has_range_filter() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Lets reads use an installed view. The seeks of its runs count from now on again.
     fn begin_use(&self, keyspace: &KeyspaceState, plan: &ViewPlan, number: u64, view: Arc<View>) {
         let Some(partition) = current_partition(keyspace, plan.partition) else { return };
         if let Some(named) = partition.view.as_ref().filter(|named| named.number() == number) {
+            if plan.without_filters.is_some() {
+                named.set_tried_filters();
+            }
             named.set_reader(view);
         }
         plan.runs.iter().for_each(|run| run.reset_merged_seeks());
@@ -309,6 +389,18 @@ impl ViewBuilder {
             is_rebuilt: plan.old.is_some(),
         });
     }
+}
+
+fn is_closed(query: &SampledQuery) -> bool {
+    matches!(query.kind, QueryKind::Range | QueryKind::Prefix)
+}
+
+/// Whether a view rejects a range between two keys. It is not checked for prefixes.
+fn is_denied(view: &View, query: &SampledQuery) -> bool {
+    let range = query.range();
+    let (Bound::Included(lower) | Bound::Excluded(lower)) = range.lower else { return false };
+    let (Upper::Included(upper) | Upper::Excluded(upper)) = range.upper else { return false };
+    view.denies_range(lower, upper, false).unwrap_or(false)
 }
 
 fn current_partition(keyspace: &KeyspaceState, id: u64) -> Option<Arc<Partition>> {

@@ -4,7 +4,7 @@
 //! with the lower rank are newer. So the covering source of the lowest rank has the newest tombstone, and all entries of
 //! sources of higher rank within its span are deleted: a scan jumps over them without reading.
 //!
-//! A lookup is cached with the keys for which it is valid, so that a scan looks once per span and not once per entry. Only
+//! A lookup is cached with the keys for which it is valid, so that a scan searches once per span and not once per entry. Only
 //! the tables at the scan's position are opened.
 //!
 //! Cost: a lookup takes one binary search per source that has range tombstones.

@@ -224,6 +224,15 @@ impl<C: Cursor> Lane<C> {
     }
 }
 
+/// A cursor after a seek.
+pub(crate) struct Sought<'a, C> {
+    pub(crate) cursor: &'a C,
+    /// It was read.
+    pub(crate) is_read: bool,
+    /// It had the entry that was found.
+    pub(crate) was_found: bool,
+}
+
 /// See the head of this file, and [`super`] for the contract.
 pub(crate) struct MergeCursor<C> {
     lanes: Vec<Lane<C>>,
@@ -235,6 +244,8 @@ pub(crate) struct MergeCursor<C> {
     runner_up: Option<usize>,
     is_forward: bool,
     is_valid: bool,
+    /// The lane that had the least entry after the last seek.
+    found: Option<usize>,
     /// The keys that are needed: a pending lane outside of them is not read.
     range: Option<Arc<KeyRange>>,
 }
@@ -266,6 +277,7 @@ impl<C: Cursor> MergeCursor<C> {
             runner_up: None,
             is_forward: true,
             is_valid: false,
+            found: None,
             range: None,
         }
     }
@@ -274,6 +286,15 @@ impl<C: Cursor> MergeCursor<C> {
     pub(crate) fn within(mut self, range: Arc<KeyRange>) -> Self {
         self.range = Some(range);
         self
+    }
+
+    /// The cursors after the last seek.
+    pub(crate) fn sought(&self) -> impl Iterator<Item = Sought<'_, C>> {
+        self.lanes.iter().enumerate().map(|(lane, Lane { cursor, pending, is_cut, .. })| Sought {
+            cursor,
+            is_read: pending.is_none() && !is_cut,
+            was_found: self.found == Some(lane),
+        })
     }
 
     #[inline]
@@ -325,7 +346,9 @@ impl<C: Cursor> MergeCursor<C> {
         }
         self.is_forward = is_forward;
         self.build();
-        self.settle()
+        self.settle()?;
+        self.found = self.is_valid.then_some(self.least);
+        Ok(())
     }
 
     /// Moves pending lanes to their entries until the least lane is at an entry, or is outside of the range.

@@ -20,6 +20,7 @@ pub(crate) mod merge;
 pub(crate) mod run;
 pub(crate) mod run_tables;
 pub(crate) mod source;
+pub(crate) mod view_runs;
 pub(crate) mod view_source;
 pub(crate) mod visible;
 

@@ -63,6 +63,15 @@ impl<S: RunSource> RunCursor<S> {
         Self { source, open: None }
     }
 
+    pub(super) const fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// The position of the open table.
+    pub(super) fn open_index(&self) -> Option<usize> {
+        self.open.as_ref().map(|(table_index, _)| *table_index)
+    }
+
     /// Opens a table, unless it is open.
     fn open(&mut self, table_index: usize) -> Result<&mut S::Cursor> {
         match &mut self.open {
@@ -77,23 +86,6 @@ impl<S: RunSource> RunCursor<S> {
             none => *none = Some((table_index, Box::new(self.source.open_cursor(table_index)?))),
         }
         Ok(self.open.as_mut().map(|(_, cursor)| &mut **cursor).expect("opened above"))
-    }
-
-    pub(super) const fn source(&self) -> &S {
-        &self.source
-    }
-
-    /// Opens a table, unless it is open, and seeks in it. Past the last table the cursor is not valid.
-    pub(super) fn seek_in_table(
-        &mut self,
-        table_index: usize,
-        seek: impl FnOnce(&mut S::Cursor) -> Result<()>,
-    ) -> Result<()> {
-        if table_index >= self.source.table_count() {
-            self.close();
-            return Ok(());
-        }
-        self.enter(table_index, seek)
     }
 
     /// Opens a table, unless it is open, and seeks in it.
@@ -144,7 +136,7 @@ impl<S: RunSource> RunCursor<S> {
         Ok(())
     }
 
-    /// While the open table is exhausted backward, opens the one before.
+    /// While the open table is exhausted backward, opens the previous one.
     fn skip_exhausted_tables_backward(&mut self) -> Result<()> {
         while let Some(table_index) = self.exhausted_table() {
             let Some(previous) = table_index.checked_sub(1) else { return Ok(()) };

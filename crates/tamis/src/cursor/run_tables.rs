@@ -1,20 +1,21 @@
-//! The tables of a run for a cursor: each is opened when it is first needed. A sorted view reads entries by their ordinals.
+//! The tables of a run for a cursor: each is opened when it is first needed.
 
-use std::{ops::Range, sync::Arc};
-
-use tamis_vfs::Access;
+use std::{
+    ops::Range,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use super::run::{RunCursor, RunSource};
 use crate::{
     cache::table::TableCache,
     error::{Error, Result},
-    key::Sequence,
-    table::{cursor::TableCursor, read_ahead::Limits},
+    metrics::ReadPlace,
+    table::{cursor::TableCursor, read_ahead::Limits, reader::TableReader},
     version::{
         handle::Table,
         level::{LEVELED_RUN_AGE, Run},
     },
-    view::run::{OrdinalCursor, OrdinalRun, TableRun},
+    view::run::TableRun,
 };
 
 /// State that the cursors of one scan share. Cursors count references to it and not to what it owns: reference counts that
@@ -22,6 +23,8 @@ use crate::{
 pub(crate) trait ScanContext: Limits {
     /// A run of the scan.
     fn run(&self, run_index: usize) -> &Run;
+    /// The place where the reads of a run are counted.
+    fn place(&self, run_index: usize) -> Option<ReadPlace>;
     /// The cache in which its tables are opened.
     fn tables(&self) -> &TableCache;
     /// Records that a sorted view is damaged. No later scan uses it.
@@ -41,7 +44,7 @@ pub(crate) struct RunTables {
 #[derive(Debug, Clone)]
 enum Owner {
     Scan { scan: Arc<dyn ScanContext>, run_index: usize },
-    Job { run: Arc<Run>, tables: Arc<TableCache> },
+    Job { run: Arc<Run>, tables: Arc<TableCache>, blocks: Option<Arc<AtomicU64>> },
 }
 
 impl RunTables {
@@ -58,8 +61,21 @@ impl RunTables {
 
     /// For compactions: blocks are not cached.
     pub(crate) fn read_once(tables: &[Arc<Table>], cache: &Arc<TableCache>) -> Self {
+        Self::of_job(tables, cache, None)
+    }
+
+    /// As [`RunTables::read_once`]; `blocks` counts the blocks that are used.
+    pub(crate) fn counted_once(
+        tables: &[Arc<Table>],
+        cache: &Arc<TableCache>,
+        blocks: &Arc<AtomicU64>,
+    ) -> Self {
+        Self::of_job(tables, cache, Some(Arc::clone(blocks)))
+    }
+
+    fn of_job(tables: &[Arc<Table>], cache: &Arc<TableCache>, blocks: Option<Arc<AtomicU64>>) -> Self {
         let run = Arc::new(Run::of(LEVELED_RUN_AGE, tables));
-        Self { needed: 0..tables.len(), owner: Owner::Job { run, tables: Arc::clone(cache) } }
+        Self { needed: 0..tables.len(), owner: Owner::Job { run, tables: Arc::clone(cache), blocks } }
     }
 
     fn run(&self) -> &Run {
@@ -78,6 +94,13 @@ impl RunTables {
 
     fn table(&self, table_index: usize) -> Option<&Arc<Table>> {
         self.run().tables().get(self.needed.clone()).and_then(|tables| tables.get(table_index))
+    }
+}
+
+impl RunCursor<RunTables> {
+    /// The table that was opened last.
+    pub(super) fn open_table(&self) -> Option<&Table> {
+        self.source().table(self.open_index()?).map(Arc::as_ref)
     }
 }
 
@@ -103,19 +126,31 @@ impl RunSource for RunTables {
     fn open_cursor(&self, table_index: usize) -> Result<TableCursor> {
         let table = self.table(table_index).expect("the run cursor uses positions below the table count");
         let reader = self.cache().reader(table)?;
-        Ok(match &self.owner {
-            // Mapped tables have no long reads that need limits.
-            Owner::Scan { .. } if self.cache().environment().access == Access::Mapped => reader.cursor(),
-            Owner::Scan { scan, .. } => reader.cursor_within(Arc::<dyn ScanContext>::clone(scan)),
-            Owner::Job { .. } => reader.cursor_once(),
-        })
+        let (scan, run_index) = match &self.owner {
+            Owner::Scan { scan, run_index } => (scan, run_index),
+            Owner::Job { blocks: None, .. } => return Ok(reader.cursor_once()),
+            Owner::Job { blocks: Some(blocks), .. } => return Ok(reader.counted_cursor(blocks)),
+        };
+        Ok(cursor_of_scan(scan, *run_index, reader))
     }
 
     fn change_cursor(&self, cursor: &mut TableCursor, table_index: usize) -> Result<()> {
         let table = self.table(table_index).expect("the run cursor uses positions below the table count");
-        cursor.change_table(&*self.cache().reader(table)?);
+        cursor.change_table(self.cache().reader(table)?);
         Ok(())
     }
+}
+
+/// A cursor of a scan over a table of a run.
+pub(super) fn cursor_of_scan(
+    scan: &Arc<dyn ScanContext>,
+    run_index: usize,
+    reader: &Arc<TableReader>,
+) -> TableCursor {
+    // Mapped tables have no long reads that need limits.
+    let limits: Option<Arc<dyn Limits>> =
+        if reader.is_mapped() { None } else { Some(Arc::<dyn ScanContext>::clone(scan)) };
+    reader.cursor_of_scan(limits, scan.place(run_index))
 }
 
 /// The open tables of a run, for a job that builds or checks a view.
@@ -123,37 +158,6 @@ impl RunSource for RunTables {
 /// # Errors
 /// Those of tables that can't be opened.
 pub(crate) fn open_run(run: &Run, tables: &TableCache) -> Result<TableRun> {
-    let readers = run.tables().iter().map(|table| tables.reader(table).map(|reader| Arc::clone(&reader)));
+    let readers = run.tables().iter().map(|table| tables.reader(table).map(Arc::clone));
     Ok(TableRun::new(readers.collect::<Result<_>>()?))
-}
-
-/// Only of all tables of a run.
-impl OrdinalRun for RunTables {
-    type Cursor = RunCursor<Self>;
-
-    fn entry_count(&self) -> u64 {
-        self.run().entry_count()
-    }
-
-    fn largest_sequence(&self) -> Sequence {
-        self.run().sequence_range().1
-    }
-
-    fn smallest_sequence(&self) -> Sequence {
-        self.run().sequence_range().0
-    }
-
-    fn cursor(&self) -> RunCursor<Self> {
-        RunCursor::new(self.clone())
-    }
-}
-
-impl OrdinalCursor for RunCursor<RunTables> {
-    fn seek_ordinal(&mut self, ordinal: u64) -> Result<()> {
-        let entries_before = self.source().run().entries_before();
-        // Of tables without entries at this place, the last table is the one that has entries.
-        let table_index = entries_before.partition_point(|&before| before <= ordinal).saturating_sub(1);
-        let before = entries_before.get(table_index).copied().unwrap_or_default();
-        self.seek_in_table(table_index, |cursor| cursor.seek_number(ordinal - before))
-    }
 }

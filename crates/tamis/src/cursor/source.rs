@@ -9,6 +9,7 @@ use crate::{
     key::{Kind, Sequence},
     memtable::MemtableCursor,
     slice::Slice,
+    version::handle::Table,
 };
 
 /// One sorted source of a scan.
@@ -22,6 +23,14 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// The table of a run that was opened last.
+    pub(crate) fn open_table(&self) -> Option<&Table> {
+        match self {
+            Self::Run(cursor) | Self::FilterChecked(cursor, _) => cursor.open_table(),
+            Self::Memtable(_) | Self::View(_) => None,
+        }
+    }
+
     /// The outcome of a filter is known only after a seek: a checked run is not deferred.
     const fn unless_checked(&self, hint: SeekHint) -> SeekHint {
         match self {

@@ -1,7 +1,7 @@
 //! A sorted view as one source of a scan, instead of the runs that it covers.
 //!
 //! It returns at most one version of each key: the newest one that the snapshot sees. Older versions are hidden by it in every merge.
-//! Tombstones are left out, too, if no source of the scan is older than all covered runs. So both are passed without being read.
+//! Tombstones are left out, too, if no source of the scan is older than all covered runs. So both are skipped without reading them.
 //!
 //! A view that turns out to be damaged never fails a read: the source continues as a merge of the covered runs, from the same place.
 
@@ -12,6 +12,7 @@ use super::{
     merge::MergeCursor,
     run::RunCursor,
     run_tables::{RunTables, ScanContext},
+    view_runs::ViewRuns,
 };
 use crate::{
     error::{Error, Result},
@@ -36,33 +37,27 @@ pub(crate) struct ViewInput {
 pub(crate) struct ViewSource {
     input: ViewInput,
     reads: Reads,
-    /// The entry before the current move, from which a merge continues.
-    last_key: Vec<u8>,
-    last_sequence: Sequence,
 }
 
+#[expect(clippy::large_enum_variant, reason = "a scan has one of them, and its source is boxed")]
 enum Reads {
-    View(ViewScan<RunTables>),
+    View(ViewScan<ViewRuns>),
     Merge(MergeCursor<RunCursor<RunTables>>),
 }
 
 impl ViewSource {
     pub(crate) fn new(input: ViewInput) -> Self {
-        let tables = input.runs().collect();
-        let reads = match ViewCursor::new(&input.view, &tables) {
-            Ok(cursor) => {
-                let scan = ViewScan::new(cursor, input.snapshot);
-                Reads::View(if input.hides_tombstones { scan } else { scan.with_tombstones() })
-            }
-            Err(error) => input.merge_instead(&error),
-        };
-        Self { input, reads, last_key: Vec::new(), last_sequence: 0 }
+        let runs = ViewRuns::new(Arc::clone(&input.scan), input.first_run, input.view.runs().len());
+        let cursor = ViewCursor::over_named(&input.view, runs);
+        let scan = ViewScan::new(cursor, input.snapshot);
+        let reads = Reads::View(if input.hides_tombstones { scan } else { scan.with_tombstones() });
+        Self { input, reads }
     }
 
     /// Seeks in the view, or in the merge if the view is damaged.
     fn seek_with(
         &mut self,
-        in_view: impl FnOnce(&mut ViewScan<RunTables>) -> Result<()>,
+        in_view: impl FnOnce(&mut ViewScan<ViewRuns>) -> Result<()>,
         in_merge: impl FnOnce(&mut MergeCursor<RunCursor<RunTables>>) -> Result<()>,
     ) -> Result<()> {
         if let Reads::View(scan) = &mut self.reads {
@@ -77,34 +72,31 @@ impl ViewSource {
         }
     }
 
-    fn save_position(&mut self) {
-        if let Reads::View(scan) = &self.reads {
-            self.last_key.clear();
-            self.last_key.extend_from_slice(scan.entry().key());
-            self.last_sequence = scan.entry().sequence();
+    fn step(&mut self, is_forward: bool) -> Result<()> {
+        let scan = match &mut self.reads {
+            Reads::View(scan) => scan,
+            Reads::Merge(merge) => return if is_forward { merge.next() } else { merge.prev() },
+        };
+        let position = scan.entry().position();
+        match if is_forward { scan.next() } else { scan.prev() } {
+            Err(error) if self.input.is_damage(&error) => {
+                let (key, sequence) = scan.entry_at(position)?;
+                self.reads = self.input.merge_instead(&error);
+                self.step_in_merge(&key, sequence, is_forward)
+            }
+            other => other,
         }
     }
 
-    fn step(&mut self, is_forward: bool) -> Result<()> {
-        if let Reads::Merge(merge) = &mut self.reads {
-            return if is_forward { merge.next() } else { merge.prev() };
+    /// Moves the merge, which was just created, to the entry next to this one.
+    fn step_in_merge(&mut self, key: &[u8], sequence: Sequence, is_forward: bool) -> Result<()> {
+        let Reads::Merge(merge) = &mut self.reads else { return Ok(()) };
+        if !is_forward {
+            return merge.seek_for_prev(key, false);
         }
-        self.save_position();
-        let key = std::mem::take(&mut self.last_key);
-        let sequence = self.last_sequence;
-        let moved = self.seek_with(
-            |scan| if is_forward { scan.next() } else { scan.prev() },
-            |merge| {
-                if !is_forward {
-                    return merge.seek_for_prev(&key, false);
-                }
-                merge.seek(&key, sequence)?;
-                let is_there = merge.is_valid() && merge.key() == key && merge.sequence() == sequence;
-                if is_there { merge.next() } else { Ok(()) }
-            },
-        );
-        self.last_key = key;
-        moved
+        merge.seek(key, sequence)?;
+        let is_there = merge.is_valid() && merge.key() == key && merge.sequence() == sequence;
+        if is_there { merge.next() } else { Ok(()) }
     }
 }
 
@@ -147,7 +139,7 @@ impl Cursor for ViewSource {
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
-        let in_view = |scan: &mut ViewScan<RunTables>| {
+        let in_view = |scan: &mut ViewScan<ViewRuns>| {
             scan.seek(key)?;
             let is_newer = scan.is_valid() && scan.entry().sequence() > sequence && scan.entry().key() == key;
             if is_newer { scan.next() } else { Ok(()) }

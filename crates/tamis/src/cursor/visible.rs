@@ -14,8 +14,8 @@
 //! with thousands of versions costs a seek. If the keys show that a bound is reached, the source is not moved: no block is
 //! read to find out that the range ends at its included bound, or that it is empty.
 //!
-//! Memtables may get entries while the cursor is used. They are newer than the snapshot and not visible. Every skip
-//! compares by order and not by equality, so that they do not disturb it.
+//! Memtables may get entries while the cursor is used. They are newer than the snapshot and not visible, or equal to entries of the
+//! next memtable. Every skip compares by order and not by equality, so that they do not disturb it.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -30,9 +30,11 @@ use crate::{
 /// Versions of one key that are stepped over before the source seeks past them.
 const STEP_COUNT_MAX: usize = 8;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Invalid,
+    /// See [`VisibleCursor::pause_after`].
+    Paused,
     /// The source is at the visible entry.
     Forward,
     /// `key` and `value` are those of the visible entry; the source is before all entries of the key.
@@ -47,6 +49,8 @@ pub(crate) struct VisibleCursor<C> {
     /// The range tombstones of the sources.
     coverage: Option<Box<Coverage>>,
     state: State,
+    /// Deleted entries until the cursor pauses.
+    steps_left: u64,
     passed: Passed,
     /// Backward: the entry's key. While the cursor moves: the key that it leaves.
     key: Vec<u8>,
@@ -67,7 +71,7 @@ struct Passed {
 
 impl Passed {
     #[inline]
-    fn restart(&mut self, is_forward: bool) {
+    const fn restart(&mut self, is_forward: bool) {
         self.key_count = 0;
         self.is_forward = is_forward;
         self.has_first = false;
@@ -131,12 +135,18 @@ impl Value {
 }
 
 impl<C: Cursor> VisibleCursor<C> {
+    /// The cursor over all entries.
+    pub(crate) const fn source(&self) -> &C {
+        &self.source
+    }
+
     /// Returns the entries of `source` in `range` as of `snapshot`.
     pub(crate) fn new(source: C, snapshot: Sequence, range: impl Into<Arc<KeyRange>>) -> Self {
         let value = Value { copy: Vec::new(), shared: None };
         let range = range.into();
         let (state, passed) = (State::Invalid, Passed::default());
-        Self { source, snapshot, range, coverage: None, state, passed, key: Vec::new(), value }
+        let steps_left = u64::MAX;
+        Self { source, snapshot, range, coverage: None, state, steps_left, passed, key: Vec::new(), value }
     }
 
     /// Shows no entry that a range tombstone deletes.
@@ -145,9 +155,17 @@ impl<C: Cursor> VisibleCursor<C> {
         self
     }
 
+    /// Every movement begins with this, also one that ends at once: the keys that an earlier one has passed are then not those before
+    /// the position. Returns the state before.
+    #[inline]
+    const fn begin_movement(&mut self, is_forward: bool) -> State {
+        self.passed.restart(is_forward);
+        std::mem::replace(&mut self.state, State::Invalid)
+    }
+
     /// Moves to the first visible entry of the range.
     pub(crate) fn seek_first(&mut self) -> Result<()> {
-        self.state = State::Invalid;
+        self.begin_movement(true);
         if self.range.is_empty() {
             return Ok(());
         }
@@ -164,7 +182,7 @@ impl<C: Cursor> VisibleCursor<C> {
 
     /// Moves to the last visible entry of the range.
     pub(crate) fn seek_last(&mut self) -> Result<()> {
-        self.state = State::Invalid;
+        self.begin_movement(false);
         if self.range.is_empty() {
             return Ok(());
         }
@@ -181,7 +199,7 @@ impl<C: Cursor> VisibleCursor<C> {
         if self.range.is_below(key) {
             return self.seek_first();
         }
-        self.state = State::Invalid;
+        self.begin_movement(true);
         if self.range.is_above(key) || self.range.is_empty() {
             return Ok(());
         }
@@ -194,7 +212,7 @@ impl<C: Cursor> VisibleCursor<C> {
         if self.range.is_above(key) {
             return self.seek_last();
         }
-        self.state = State::Invalid;
+        self.begin_movement(false);
         let is_out = self.range.is_below(key) || (!is_inclusive && self.range.is_at_lower(key));
         if is_out || self.range.is_empty() {
             return Ok(());
@@ -205,7 +223,7 @@ impl<C: Cursor> VisibleCursor<C> {
 
     pub(crate) fn next(&mut self) -> Result<()> {
         debug_assert!(self.is_valid());
-        let state = std::mem::replace(&mut self.state, State::Invalid);
+        let state = self.begin_movement(true);
         if state == State::Forward {
             copy_key(&mut self.key, &self.source);
         }
@@ -224,7 +242,7 @@ impl<C: Cursor> VisibleCursor<C> {
 
     pub(crate) fn prev(&mut self) -> Result<()> {
         debug_assert!(self.is_valid());
-        let state = std::mem::replace(&mut self.state, State::Invalid);
+        let state = self.begin_movement(false);
         if state == State::Forward {
             copy_key(&mut self.key, &self.source);
         }
@@ -238,6 +256,33 @@ impl<C: Cursor> VisibleCursor<C> {
         self.find_visible_backward()
     }
 
+    /// Lets the next forward movement pause after this many deleted entries; at least one. A paused cursor is not valid.
+    pub(crate) const fn pause_after(&mut self, steps: u64) {
+        self.steps_left = steps;
+    }
+
+    /// Whether the last forward movement has paused.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.state == State::Paused
+    }
+
+    /// Continues the movement of a paused cursor.
+    pub(crate) fn resume(&mut self) -> Result<()> {
+        debug_assert!(self.is_paused());
+        self.state = State::Invalid;
+        self.find_visible_forward()
+    }
+
+    /// Counts a deleted entry; returns `true` if the cursor pauses there. Its key then has no visible entry.
+    #[inline]
+    fn pauses(&mut self) -> bool {
+        self.steps_left -= 1;
+        if self.steps_left == 0 {
+            self.state = State::Paused;
+        }
+        self.steps_left == 0
+    }
+
     /// How many deleted keys the last movement has passed one by one.
     #[inline]
     pub(crate) const fn passed_key_count(&self) -> u32 {
@@ -249,9 +294,9 @@ impl<C: Cursor> VisibleCursor<C> {
         let first = &self.passed.first;
         let after = |key: &[u8]| key_after(key).unwrap_or_default();
         let (lower, upper) = match (self.passed.is_forward, self.state) {
-            (true, State::Invalid) => (first.clone(), after(&self.key)),
+            (true, State::Invalid | State::Paused) => (first.clone(), after(&self.key)),
             (true, _) => (first.clone(), self.key().to_vec()),
-            (false, State::Invalid) => (self.key.clone(), after(first)),
+            (false, State::Invalid | State::Paused) => (self.key.clone(), after(first)),
             (false, _) => (after(self.key()), after(first)),
         };
         PassedRange { lower, upper, key_count: self.passed.key_count }
@@ -259,7 +304,7 @@ impl<C: Cursor> VisibleCursor<C> {
 
     #[inline]
     pub(crate) fn is_valid(&self) -> bool {
-        self.state != State::Invalid
+        self.state > State::Paused
     }
 
     #[inline]
@@ -282,13 +327,15 @@ impl<C: Cursor> VisibleCursor<C> {
 
     /// Finds the first visible entry at or after the position of the source, which is not at an older version of a key that
     /// was left.
+    #[inline]
     fn find_visible_forward(&mut self) -> Result<()> {
-        self.passed.restart(true);
         while self.source.is_valid() && !self.range.is_above(self.source.key()) {
             if self.source.sequence() > self.snapshot {
                 self.skip_newer()?;
             } else if self.coverage.is_some() && self.skip_deleted_range(true)? {
-                continue;
+                if self.pauses() {
+                    return Ok(());
+                }
             } else if self.source.kind() == Kind::Put {
                 self.state = State::Forward;
                 return Ok(());
@@ -297,6 +344,9 @@ impl<C: Cursor> VisibleCursor<C> {
                 self.passed.add(&self.key);
                 self.source.next()?;
                 self.skip_key()?;
+                if self.pauses() {
+                    return Ok(());
+                }
             }
         }
         Ok(())
@@ -375,7 +425,6 @@ impl<C: Cursor> VisibleCursor<C> {
 
     /// Finds the last visible entry at or before the position of the source, which is at the oldest version of its key.
     fn find_visible_backward(&mut self) -> Result<()> {
-        self.passed.restart(false);
         while self.source.is_valid() && !self.range.is_below(self.source.key()) {
             if self.coverage.is_some() && self.skip_deleted_range(false)? {
                 continue;

@@ -56,7 +56,7 @@ impl Keyspace {
         &self.state.name
     }
 
-    /// The options with which it was created.
+    /// Its options: those with which it was created, with the changes of opens since ([`crate::Options::change_keyspaces`]).
     pub fn options(&self) -> &KeyspaceOptions {
         &self.state.options
     }
@@ -87,7 +87,7 @@ impl Keyspace {
         self.engine.write_path.write_in(&self.state, batch)
     }
 
-    /// Deletes all keys of a range, with [`crate::Durability::Buffered`]. Cost: one log record, whatever the number of keys. A range
+    /// Deletes all keys of a range, with [`crate::Durability::Buffered`]. Cost: one log record for any number of keys. A range
     /// with reversed bounds is empty.
     ///
     /// Reads skip the deleted keys in every table. Compactions drop tables in which all keys are deleted without reading them, so
@@ -137,7 +137,8 @@ impl Keyspace {
     /// The value of a key.
     ///
     /// Cost: a lookup in the memtables, then one filter probe for each run that covers the key, and one block read of the run that
-    /// holds it (and of each run whose filter returns a false positive: about 1 % with 10 bits per key).
+    /// holds it (and of each run whose filter returns a false positive: about 1 % with 10 bits per key). Runs without filters are all
+    /// read, newest first, unless a sorted view knows which of them has the key.
     ///
     /// # Errors
     /// [`crate::Error::KeyEmpty`], [`crate::Error::KeyTooLong`]; [`crate::Error::Io`] and [`crate::Error::Corruption`] from the tables.
@@ -183,7 +184,7 @@ impl Keyspace {
 
     /// The entries of several ranges, in their order, all at one point in time.
     ///
-    /// Cost: the filters of all tables are asked at once, in key order, before a block is read; a range that they reject costs nothing
+    /// Cost: the filters of all tables are probed together, in key order, before a block is read; a range that they reject costs nothing
     /// more. To read each block once, read the scans in the order of their keys.
     ///
     /// ```
@@ -217,9 +218,10 @@ impl Keyspace {
     }
 
     /// The approximate number of keys in `range`. In a compacted store it is exact to within two blocks per end of the range;
-    /// versions and deletes that are not merged yet make it less exact.
+    /// versions and deletes that are not merged yet make it less exact. Within the runs of a sorted view it is exact, unless they have
+    /// range tombstones.
     ///
-    /// Cost: lookups in the indexes of the tables at both ends, no block reads. In each memtable at most some
+    /// Cost: lookups in the indexes of the tables at both ends, no block reads; at most two blocks for each sorted view. In each memtable at most some
     /// hundreds of entries are visited; a count of more is an estimate, off by 6 % on average.
     ///
     /// ```

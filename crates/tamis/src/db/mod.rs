@@ -6,7 +6,7 @@ mod snapshot;
 use std::{
     collections::BTreeSet,
     fmt,
-    ops::RangeBounds,
+    ops::{ControlFlow, RangeBounds},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -17,6 +17,7 @@ pub use self::{keyspace::Keyspace, snapshot::Snapshot};
 use crate::{
     batch::WriteBatch,
     checkpoint::{CheckpointReport, Verify},
+    compaction::manual::CompactProgress,
     cursor::bounded::range_bounds,
     engine::Engine,
     error::{Error, Result},
@@ -258,8 +259,7 @@ impl Db {
     /// Writes a batch with a durability.
     ///
     /// # Errors
-    /// As [`Db::write`]. If the sync itself fails ([`Durability::Synced`]), the batch is not visible, but may be there after a
-    /// crash.
+    /// As [`Db::write`]. If the sync itself fails ([`Durability::Synced`]), the batch is not visible, but may exist after a crash.
     pub fn write_with(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
         batch.check_database(self.engine.id())?;
         self.engine.write_path.write(batch, durability)
@@ -346,9 +346,38 @@ impl Db {
         keyspace: &Keyspace,
         range: impl RangeBounds<K>,
     ) -> Result<()> {
+        self.compact_range_with(keyspace, range, |_| ControlFlow::Continue(())).map(drop)
+    }
+
+    /// As [`Db::compact_range`]. `progress` is called before each table that the call writes, and before each step; a break ends
+    /// the call. Returns whether the range is compacted; otherwise the steps that were completed stay.
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let db = tamis::Db::open(folder.path())?;
+    /// db.put("apple", "red")?;
+    /// let is_done = db.compact_range_with::<&str>(&db.default_keyspace(), .., |progress| {
+    ///     println!("{} tables", progress.table_count);
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert!(is_done);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::compact_range`].
+    pub fn compact_range_with<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+        mut progress: impl FnMut(&CompactProgress) -> ControlFlow<()>,
+    ) -> Result<bool> {
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
-        self.engine.background.compact_range(&keyspace.state, &range_bounds(&range))
+        self.engine.background.compact_range(&keyspace.state, &range_bounds(&range), &mut progress)
     }
 
     /// Replaces the filters of all tables of a keyspace, for example after one was reported as damaged. An empty list restores the
@@ -401,13 +430,25 @@ impl Db {
         self.engine.statistics()
     }
 
-    /// Reads every byte of every current file from disk, whatever is open or cached, and reports all damage. Cost: reads all tables
+    /// Reads every byte of every current file from disk, even if it is open or cached, and reports all damage. Cost: reads all tables
     /// once.
     ///
     /// # Errors
     /// Only errors that end the call; damage is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
-        self.engine.verifier.verify()
+        self.verify_with(|_| ControlFlow::Continue(()))
+    }
+
+    /// As [`Db::verify`]. `progress` is called with the findings so far before each table; a break ends the call, which returns these
+    /// findings.
+    ///
+    /// # Errors
+    /// As [`Db::verify`].
+    pub fn verify_with(
+        &self,
+        mut progress: impl FnMut(&VerifyReport) -> ControlFlow<()>,
+    ) -> Result<VerifyReport> {
+        self.engine.verifier.verify(&mut progress)
     }
 
     /// Creates a consistent copy of the store in a folder that is new or empty, while writes continue. Tables are hard links if the
@@ -498,7 +539,20 @@ impl Db {
     /// # Errors
     /// As [`Db::verify_folder`].
     pub fn verify_folder_on(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>) -> Result<VerifyReport> {
-        verify::verify_folder(&vfs, path.as_ref())
+        verify::verify_folder(&vfs, path.as_ref(), &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// As [`Db::verify_folder`]. `progress` is called with the findings so far before each table; a break ends the call, which returns
+    /// these findings.
+    ///
+    /// # Errors
+    /// As [`Db::verify_folder`].
+    pub fn verify_folder_with(
+        path: impl AsRef<Path>,
+        mut progress: impl FnMut(&VerifyReport) -> ControlFlow<()>,
+    ) -> Result<VerifyReport> {
+        let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+        verify::verify_folder(&vfs, path.as_ref(), &mut progress)
     }
 
     /// Closes the store: syncs the log, waits for running jobs, and stops the workers. Memtables are not flushed; their entries are

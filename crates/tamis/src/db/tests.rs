@@ -1,14 +1,14 @@
-//! The cost of writes in steps, which only tests count.
+//! The cost of writes and seeks in steps, which only tests count.
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 use tamis_vfs::MemVfs;
 
 use super::Db;
 use crate::{
     keyspace_state::RANGE_TOMBSTONES_MAX,
-    options::{Filters, KeyspaceOptions, Options},
+    options::{Filters, KeyspaceOptions, Layout, Options, Views},
     runtime::Runtime,
     steps::{self, Step},
 };
@@ -18,8 +18,13 @@ const LOG_BYTES_MAX: u64 = 1 << 20;
 
 /// Flushes of all keyspaces are running for as long as `is_flushing` is set.
 fn set_flushing(db: &Db, is_flushing: bool) {
-    let keyspaces = db.engine.keyspaces.load();
-    keyspaces.values().for_each(|keyspace| keyspace.is_flushing.store(is_flushing, Ordering::SeqCst));
+    for keyspace in db.engine.keyspaces.load().values() {
+        if is_flushing {
+            assert!(keyspace.flush_slot.try_take());
+        } else {
+            keyspace.flush_slot.give_back();
+        }
+    }
 }
 
 #[test]
@@ -77,7 +82,7 @@ fn table_count(db: &Db) -> usize {
     keyspaces.iter().flat_map(|keyspace| &keyspace.levels).map(|level| level.table_count).sum()
 }
 
-/// The picks and the tables that they looked at since the last call.
+/// The picks, and the tables that they examined, since the last call.
 fn take_picks() -> (usize, usize) {
     (steps::take(Step::Pick), steps::take(Step::PickedTable))
 }
@@ -100,7 +105,7 @@ fn picks_cost_in_proportion_to_what_changes() {
     drop(db.snapshot());
     assert_eq!(take_picks(), (0, 0), "an idle store");
 
-    // A pick follows each change of the tables, and looks at those of its keyspace.
+    // A pick follows each change of the tables, and examines those of its keyspace.
     let small = KeyspaceOptions { memtable_bytes: 64 << 10, ..KeyspaceOptions::default() };
     let other = db.create_keyspace("other", small).unwrap();
     take_picks();
@@ -195,4 +200,43 @@ fn a_panic_in_a_filter_builder_is_a_background_error() {
         let db = Db::open_on(vfs, "/db", options, Runtime::deterministic(7)).unwrap();
         assert!(db.get(PANIC_KEY).unwrap().is_some() && db.get("z").unwrap().is_some());
     }
+}
+
+/// A scan merges the runs of the partition that it is in, and of no other.
+#[test]
+fn a_seek_in_a_store_of_many_partitions_merges_the_runs_of_one() {
+    const KEYS: u64 = 4_000;
+    let layout = Layout::Partitioned { tables_per_partition: 6, tables_after_split: 2 };
+    let keyspace = KeyspaceOptions {
+        layout,
+        memtable_bytes: 1 << 20,
+        table_bytes: 64 << 10,
+        views: Views::Off,
+        ..KeyspaceOptions::default()
+    };
+    let options = Options { workers: 0, default_keyspace: keyspace, ..Options::default() };
+    let db = Db::open_on(Arc::new(MemVfs::new()), "/db", options, Runtime::deterministic(7)).unwrap();
+    for round in 0..4 {
+        for number in 0..KEYS {
+            let key = number * 2_654_435_761 % KEYS;
+            db.put(key.to_be_bytes(), [round; 1_000]).unwrap();
+        }
+    }
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    let partition_count = db.statistics().keyspaces.first().unwrap().partition_count as u64;
+    assert!(partition_count >= 20, "{partition_count}");
+
+    steps::take(Step::MergedSource);
+    for number in (0..KEYS).step_by(97) {
+        let mut scan = db.range::<&[u8]>(..);
+        scan.seek(number.to_be_bytes()).unwrap();
+        assert!(scan.move_next().unwrap());
+        assert_eq!(scan.key(), number.to_be_bytes());
+        let merged = steps::take(Step::MergedSource);
+        assert!(merged <= 2 * 6, "a seek merges {merged} sources of {partition_count} partitions");
+    }
+    assert_eq!(db.range::<&[u8]>(..).count() as u64, KEYS);
+    let merged = steps::take(Step::MergedSource) as u64;
+    assert!(merged <= 7 * partition_count, "a scan merges {merged} sources of {partition_count} partitions");
 }

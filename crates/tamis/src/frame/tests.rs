@@ -30,7 +30,7 @@ fn read(bytes: &[u8], seed: u64) -> Result<(Vec<Vec<u8>>, Option<TornTail>)> {
 }
 
 #[test]
-fn frames_read_back() {
+fn frames_are_decoded_as_they_were_encoded() {
     for seed in [0, u64::MAX] {
         let (bytes, _) = file(seed, true);
         let (payloads, torn) = read(&bytes, seed).unwrap();

@@ -54,7 +54,7 @@ pub fn view(data: &[u8]) {
     changed(bytes, &runs, changes);
 }
 
-/// Pieces as keys: empty ones repeat the key before, so that keys have versions.
+/// Pieces as keys: empty ones repeat the previous key, so that keys have versions.
 fn runs_of(data: &[u8], run_count: usize) -> Vec<MemoryRun> {
     let mut runs: Vec<Vec<Entry>> = vec![Vec::new(); run_count];
     let mut last = b"first".to_vec();
@@ -93,7 +93,7 @@ fn compare(view: &Arc<View>, runs: &[MemoryRun]) {
     let all = &all.entries;
     let runs: Arc<[MemoryRun]> = runs.to_vec().into();
     let mut cursor = ViewCursor::new(view, &runs).expect("they are its runs");
-    let at = |cursor: &ViewCursor<MemoryRun>| {
+    let at = |cursor: &ViewCursor<Arc<[MemoryRun]>>| {
         cursor.is_valid().then(|| (cursor.key().to_vec(), cursor.sequence()))
     };
     let entry_at = |number: usize| all.get(number).map(|entry| (entry.0.clone(), entry.1));

@@ -6,7 +6,7 @@ use tamis_vfs::OsVfs;
 
 use super::*;
 
-/// The message of a manifest given by its name said that `CURRENT` names it, whatever `CURRENT` names.
+/// The message of a manifest given by its name said that `CURRENT` names it, even if it does not.
 #[test]
 fn a_manifest_must_be_the_file_that_current_names() {
     let folder = tempfile::tempdir().unwrap();
@@ -15,10 +15,7 @@ fn a_manifest_must_be_the_file_that_current_names() {
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
     let inspect = |name: &str| Inspection::of_manifest(&vfs, &path.join(name));
     let message = inspect("987654.manifest").unwrap_err().to_string();
-    assert!(
-        message.contains("987654.manifest: the file is missing; name a manifest that is there"),
-        "{message}"
-    );
+    assert!(message.contains("987654.manifest: the file is missing; name an existing manifest"), "{message}");
 
     let number = inspect("CURRENT").unwrap().facts.into_iter().find(|(name, _)| *name == "number");
     let Some((_, Cell::Number(number))) = number else { panic!("a manifest has a number") };

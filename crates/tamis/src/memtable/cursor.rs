@@ -1,7 +1,7 @@
 //! A cursor over the entries of a memtable.
 //!
 //! Nodes have forward links only. `prev` searches once for a node about sixteen entries before the current one, steps from
-//! there to the current one, and remembers the nodes in between: the next calls of `prev` use them. So a backward step
+//! there to the current one, and stores the nodes in between: the next calls of `prev` use them. So a backward step
 //! costs a sixteenth of a search, and no entry needs a backward link.
 
 use std::{ptr, sync::Arc};

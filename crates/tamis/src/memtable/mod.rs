@@ -5,7 +5,8 @@
 //!
 //! Invariants: (1) entries are never changed or removed: the bytes of an entry live as long as the memtable; (2) a search
 //! finds each entry whose `insert` returned before the search began; (3) no entry is inserted twice: sequence numbers are
-//! unique. (An entry that is inserted twice would be in the list twice, and do no harm.)
+//! unique. (An entry that is inserted twice would be in the list twice, which is harmless.) (4) all older memtables and tables have
+//! only older entries of its keys; all of their entries, of any key, are below the smallest number of [`Memtable::sequence_range`].
 //!
 //! Cost: a search visits about three nodes after one of a sample (`sample.rs`), and compares the first eight key bytes. If
 //! long sequences of keys share these bytes, it visits one node for every two levels, ten for a million entries. An insert
@@ -52,6 +53,19 @@ const VISITED_MAX: usize = 1 << 14;
 /// 6 % (one standard deviation).
 const SAMPLE_COUNT_MAX: usize = 512;
 
+/// Memtables with more entries are counted by a sample.
+const EXACT_COUNT_MAX: u64 = 4096;
+/// The sample for sizes: nodes with more than this many levels, one of 2^3.
+const COUNT_LEVEL: usize = 3;
+
+/// Entries between two keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct EntrySizes {
+    pub(crate) count: u64,
+    /// Of keys and values.
+    pub(crate) bytes: u64,
+}
+
 /// See the head of this file.
 pub(crate) struct Memtable {
     list: SkipList,
@@ -86,9 +100,14 @@ impl Memtable {
             self.insert_range_tombstone(key, value, sequence);
             return;
         }
-        let counters = &self.counters;
-        let ordinal = counters.entry_count.fetch_add(1, Ordering::Relaxed);
         self.note_sequence(sequence);
+        self.insert_carried(key, sequence, kind, value);
+    }
+
+    /// Adds a put or a tombstone that an older memtable had: its sequence number does not count for [`Memtable::sequence_range`].
+    #[inline]
+    pub(crate) fn insert_carried(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
+        let ordinal = self.counters.entry_count.fetch_add(1, Ordering::Relaxed);
         self.list.insert(height_of(ordinal), key, sequence, kind, value);
         if Samples::is_due(ordinal + 1) {
             self.list.take_sample(ordinal + 1);
@@ -150,8 +169,9 @@ impl Memtable {
         Some(hull.map_or(Newer::Nowhere, |(first, last)| Newer::Between(first, last)))
     }
 
+    /// Counts a sequence number for [`Memtable::sequence_range`].
     #[inline]
-    fn note_sequence(&self, sequence: Sequence) {
+    pub(crate) fn note_sequence(&self, sequence: Sequence) {
         let counters = &self.counters;
         if sequence < counters.sequence_least.load(Ordering::Relaxed) {
             counters.sequence_least.fetch_min(sequence, Ordering::Relaxed);
@@ -203,6 +223,26 @@ impl Memtable {
         (nodes.into_iter().map(|node| (node.key(), node.sequence(), node.kind())), weight)
     }
 
+    /// The approximate sizes of the entries below each of these keys, which ascend, from the key before it on; the last one is of the
+    /// entries after all of them. Small memtables are counted exactly.
+    ///
+    /// Cost: visits one of eight entries.
+    pub(crate) fn sizes_between<'k>(&self, uppers: impl Iterator<Item = &'k [u8]>) -> Vec<EntrySizes> {
+        let level = if self.entry_count() <= EXACT_COUNT_MAX { 0 } else { COUNT_LEVEL };
+        let mut uppers = uppers.peekable();
+        let (mut sizes, mut current) = (Vec::new(), EntrySizes::default());
+        for node in self.list.nodes(level) {
+            while uppers.next_if(|upper| *upper <= node.key()).is_some() {
+                sizes.push(std::mem::take(&mut current));
+            }
+            current.count += 1 << level;
+            current.bytes += ((node.key().len() + node.value().len()) as u64) << level;
+        }
+        sizes.push(current);
+        sizes.extend(uppers.map(|_| EntrySizes::default()));
+        sizes
+    }
+
     /// A key with about as many entries before as after it; `None` if there are few entries.
     pub(crate) fn middle_key(&self) -> Option<Vec<u8>> {
         self.list.nth_of_counted(self.entry_count() / 2).map(|node| node.key().to_vec())
@@ -223,7 +263,8 @@ impl Memtable {
         self.counters.entry_count.load(Ordering::Relaxed)
     }
 
-    /// The smallest and the largest sequence number, including entries that are being inserted; `None` when empty.
+    /// The smallest and the largest sequence number, including entries that are being inserted, without those of carried entries;
+    /// `None` when empty.
     pub(crate) fn sequence_range(&self) -> Option<(Sequence, Sequence)> {
         let least = self.counters.sequence_least.load(Ordering::Relaxed);
         let greatest = self.counters.sequence_greatest.load(Ordering::Relaxed);

@@ -2,7 +2,7 @@
 //!
 //! Tombstones are added in the order of their sequence numbers, under the log's lock. There is a list of
 //! all tombstones for the flush, and a map of disjoint spans with the newest tombstone of each: a later tombstone replaces
-//! the spans that it covers. So readers of the newest entries look at one span; readers of older snapshots scan the list.
+//! the spans that it covers. So readers of the newest entries read one span; readers of older snapshots scan the list.
 //!
 //! A span also has the keys between which entries were added after its tombstone. A scan jumps over the rest of the span in
 //! this memtable: all entries there are older, so they are deleted or newer than the scan's snapshot.

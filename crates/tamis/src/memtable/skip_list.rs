@@ -175,7 +175,7 @@ impl SkipList {
     }
 
     /// The nodes of a level, in order.
-    fn nodes(&self, level: usize) -> impl Iterator<Item = NodeRef<'_>> {
+    pub(super) fn nodes(&self, level: usize) -> impl Iterator<Item = NodeRef<'_>> {
         let mut node = self.root();
         std::iter::from_fn(move || {
             // SAFETY: the root has all levels, and a node reached in a level has it.

@@ -40,6 +40,11 @@ impl TableFilter {
         Self::new(FilterSpec::new(Family::BlockedBloom), Some(bits_per_key))
     }
 
+    /// A filter for ranges that suits any number of keys.
+    pub(crate) fn for_ranges() -> Self {
+        Self::new(FilterSpec::new(Family::SurfReal).with("bits", "8"), None)
+    }
+
     /// The family with its parameters.
     pub const fn spec(&self) -> &FilterSpec {
         &self.spec
@@ -62,7 +67,7 @@ impl TableFilter {
         Ok((self.spec.builder(seed)?, budget))
     }
 
-    /// Refuses parameters and sizes with which no filter can be built, whatever the keys.
+    /// Refuses parameters and sizes with which no filter can be built for any keys.
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(bits) = self.bits_per_key
             && !(bits > 0.0 && bits <= BITS_PER_KEY_MAX)

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 /// How a keyspace keeps its runs. The layout decides what reads, writes and space cost, never what reads return.
 ///
 /// A store is created with the layout of [`crate::KeyspaceOptions::layout`], and an open can change it
-/// ([`crate::Options::change_layouts`]).
+/// ([`crate::Options::change_keyspaces`]).
 ///
 /// As text: `leveled`, `tiered`, `partitioned`, or one of the last two with parameters: `tiered:runs_per_level=N`,
 /// `partitioned:tables_per_partition=N,tables_after_split=N`.
@@ -31,11 +31,12 @@ pub enum Layout {
         space_amplification_percent: u32,
     },
     /// Many partitions, which are disjoint key ranges, each with few tables (RemixDB). A flush adds tables to the partitions that it
-    /// touches and rewrites none. A partition with too many tables is compacted alone: its newest runs are merged, or it is split.
+    /// touches and rewrites none; where that would cost too much for few entries, they stay in memory and in the log until the next
+    /// flush. A partition with too many tables is compacted alone: its newest runs are merged, or it is split.
     /// Writes cost the least where they are concentrated on parts of the key space, and a load in key order is never rewritten. Use
     /// small tables: [`crate::KeyspaceOptions::memtable_bytes`] / 64 to / 16.
     Partitioned {
-        /// The maximum number of tables of a partition (4 to 48). More are compacted. Default: 10.
+        /// The maximum number of tables of a partition (4 to 48). More are compacted. Default: 16.
         tables_per_partition: u32,
         /// Number of tables in each partition that a split creates (1 to half of `tables_per_partition`). Default: 2.
         tables_after_split: u32,
@@ -57,7 +58,7 @@ impl Layout {
     /// The partitioned layout with its default parameters.
     #[must_use]
     pub const fn partitioned() -> Self {
-        Self::Partitioned { tables_per_partition: 10, tables_after_split: 2 }
+        Self::Partitioned { tables_per_partition: 16, tables_after_split: 2 }
     }
 
     pub(crate) const fn is_partitioned(&self) -> bool {

@@ -84,7 +84,28 @@ fn oldest_queries_are_replaced() {
     assert_eq!(kept.len(), QUERIES_MAX);
     assert_eq!(kept.first().unwrap().range(), KeyRange::point(&10_u64.to_be_bytes()));
     assert_eq!(sample.seen(QueryKind::Point), QUERIES_MAX as u64 + 10);
-    assert_eq!(sample.kept(), [QUERIES_MAX as u64, 0, 0, 0, 0]);
+    assert_eq!(sample.kept().map(|kind| kind.count), [QUERIES_MAX as u64, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_refill_replaces_the_queries_before_it_and_samples_all_reads() {
+    let sample = QuerySample::default();
+    let point = |number: u64| record(&sample, QueryKind::Point, KeyRange::point(&number.to_be_bytes()));
+    (0..500).for_each(point);
+    let sampled = (1_000_000..).map(Sampling::of).find(|of| of.weight > 0).unwrap();
+    let weights = |sample: &QuerySample| [Sampling::default(), sampled].map(|of| sample.weight(of));
+    assert_eq!(weights(&sample), [0, 128]);
+
+    sample.begin_refill(100);
+    assert_eq!(weights(&sample), [8, 8], "all reads");
+    (1_000..1_099).for_each(point);
+    assert!(sample.is_refilling() && sample.snapshot().len() == 599);
+    point(1_099);
+    assert_eq!(weights(&sample), [0, 128]);
+    assert!(sample.refills() == 1 && sample.is_fresh(10) && !sample.is_fresh(0));
+    let kept = sample.snapshot();
+    assert_eq!(kept.len(), 100);
+    assert_eq!(kept.first().unwrap().range(), KeyRange::point(&1_000_u64.to_be_bytes()));
 }
 
 #[test]

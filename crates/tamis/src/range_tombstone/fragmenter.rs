@@ -49,7 +49,7 @@ pub(crate) fn fragment(
     Fragments { list }
 }
 
-/// Adds the span between two bounds; one that continues the span before it makes that one longer.
+/// Adds the span between two bounds; a span that continues the previous one extends it.
 fn push(
     list: &mut Vec<Fragment>,
     lower: &[u8],

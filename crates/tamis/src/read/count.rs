@@ -1,4 +1,7 @@
-//! The approximate number of keys in a range, without reading a block.
+//! The approximate number of keys in a range, from indexes alone.
+//!
+//! A sorted view counts the keys of its runs exactly ([`super::counting_view`]); it replaces the estimates of these runs. It reads at
+//! most a block for each bound; nothing else reads one.
 //!
 //! The index of a table gives the number of entries before a bound, to within a block. A tombstone counts as -1, for itself and for
 //! the key that it deletes. Up to 512 entries of a memtable are counted one by one, more by a random sample. Versions of a key that are not merged yet count
@@ -7,7 +10,7 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use super::ReadPath;
+use super::{ReadPath, counting_view::CountingView};
 use crate::{
     cursor::bounded::{Bounds, KeyRange},
     error::Result,
@@ -16,7 +19,11 @@ use crate::{
     memtable::{Memtable, Spans},
     range_tombstone::{Fragments, RangeTombstone, fragment},
     table::reader::TableReader,
-    version::key_bounds::{KeyBounds, compare_ends, overlap},
+    version::{
+        key_bounds::{KeyBounds, compare_ends, overlap},
+        level::Run,
+        version::{KeyspaceVersion, Partition},
+    },
 };
 
 impl ReadPath {
@@ -40,27 +47,60 @@ impl ReadPath {
             }
         }
         for partition in read_state.version.partitions_within((lower, upper)) {
-            for (_, run) in partition.runs() {
-                let tables = run.tables_within((lower, upper));
-                for table in tables {
-                    let summary = table.summary();
-                    let share = 2.0 * summary.tombstone_count as f64 / summary.entry_count.max(1) as f64;
-                    let reader = self.tables.reader(table)?;
-                    let mut entries = count_in_table(&reader, (lower, upper))?;
-                    let spans = spans_within(&deleted, (lower, upper));
-                    for span in spans.filter(|span| overlap(*span, table.bounds())) {
-                        entries -= count_in_table(&reader, span)?;
-                    }
-                    count += entries.max(0.0) * (1.0 - share);
-                }
-                for table in tables.iter().filter(|table| table.has_range_tombstones()) {
-                    let reader = self.tables.reader(table)?;
-                    let fragments = reader.range_tombstones().into_iter().flat_map(|all| all.list());
-                    deleted = with_spans(&deleted, fragments.map(|span| (&*span.lower, &*span.upper)));
-                }
-            }
+            count += self.count_in_partition(&read_state.version, partition, (lower, upper), &mut deleted)?;
         }
         Ok(count.max(0.0).round() as u64)
+    }
+    /// The number of keys in the runs of a partition. Adds their range tombstones to `deleted`.
+    fn count_in_partition(
+        &self,
+        version: &KeyspaceVersion,
+        partition: &Partition,
+        bounds: KeyBounds<'_>,
+        deleted: &mut Fragments,
+    ) -> Result<f64> {
+        let mut view = partition.view.as_ref().and_then(|named| {
+            let view = self.views.reader(named, partition, self.tables.environment(), version.id)?;
+            CountingView::new(partition, named, view)
+        });
+        let (mut count, mut in_view) = (0.0, None);
+        for (_, run) in partition.runs() {
+            if let Some(counting) = view.as_ref().filter(|view| view.covers(run)) {
+                if in_view.is_none() {
+                    let spans: Vec<_> = spans_within(deleted, bounds).collect();
+                    in_view = counting.count(&self.tables, bounds, &spans)?;
+                }
+                if in_view.is_some() {
+                    continue;
+                }
+                view = None;
+            }
+            count += self.count_in_run(run, bounds, deleted)?;
+        }
+        Ok(count + in_view.unwrap_or(0.0))
+    }
+
+    /// The number of keys in a run. Adds its range tombstones to `deleted`.
+    fn count_in_run(&self, run: &Run, bounds: KeyBounds<'_>, deleted: &mut Fragments) -> Result<f64> {
+        let mut count = 0.0;
+        let tables = run.tables_within(bounds);
+        for table in tables {
+            let summary = table.summary();
+            let share = 2.0 * summary.tombstone_count as f64 / summary.entry_count.max(1) as f64;
+            let reader = self.tables.reader(table)?;
+            let mut entries = count_in_table(reader, bounds)?;
+            let spans = spans_within(deleted, bounds);
+            for span in spans.filter(|span| overlap(*span, table.bounds())) {
+                entries -= count_in_table(reader, span)?;
+            }
+            count += entries.max(0.0) * (1.0 - share);
+        }
+        for table in tables.iter().filter(|table| table.has_range_tombstones()) {
+            let reader = self.tables.reader(table)?;
+            let fragments = reader.range_tombstones().into_iter().flat_map(|all| all.list());
+            *deleted = with_spans(deleted, fragments.map(|span| (&*span.lower, &*span.upper)));
+        }
+        Ok(count)
     }
 }
 

@@ -6,6 +6,8 @@
 //! compactions drop whole tables below. A queue (puts at the end, deletes at the front) therefore finds its first entry in
 //! constant time.
 //!
+//! After a flush of many tombstones the background scans them before a user does (`background_deleted_ranges.rs`).
+//!
 //! The log does not record these tombstones: after a crash later scans find them again. A range is recorded only if no
 //! source below the memtable holds an entry newer than the scan, and while no write runs: the log's lock is tried, and the range
 //! is given up if a writer holds it. Recording therefore never changes the result of a read and never waits. If the memtable is
@@ -65,21 +67,51 @@ impl DeletedRanges {
         if passed.key_count >= COMPACTED_KEY_COUNT && !self.context.options.read_only {
             self.request_compaction(read_state, sequence, &passed);
         }
+        if let Some(mut log) = self.log.try_lock()
+            && let Some(state) = log.as_mut()
+        {
+            self.add(state, read_state, (sequence, sequence), passed);
+        }
+    }
+
+    /// As [`DeletedRanges::record`], for a background job: it waits for the log's lock, and records several ranges that it found at
+    /// `sequence`. No write has followed `sequence` if none has followed `last_sequence`: the numbers between are those of
+    /// ranges that the job has recorded. Returns the next `last_sequence` if the range was recorded.
+    pub(super) fn record_in_background(
+        &self,
+        read_state: &ReadState,
+        (sequence, last_sequence): (Sequence, Sequence),
+        passed: PassedRange,
+    ) -> Option<Sequence> {
+        self.request_compaction(read_state, sequence, &passed);
+        let mut log = self.log.lock();
+        let state = log.as_mut()?;
+        self.add(state, read_state, (sequence, last_sequence), passed)
+    }
+
+    /// Adds a range to the newest memtable of a scan at `sequence`. See [`DeletedRanges::record_in_background`] for
+    /// `last_sequence` and the result.
+    fn add(
+        &self,
+        state: &mut LogState,
+        read_state: &ReadState,
+        (sequence, last_sequence): (Sequence, Sequence),
+        passed: PassedRange,
+    ) -> Option<Sequence> {
         let memtable = &read_state.memtable.memtable;
-        let least = memtable.sequence_range().map(|(least, _)| least);
-        // All older sources are older than the first entry of this memtable, so they have nothing newer than the scan.
-        if least.is_some_and(|least| least > sequence) {
-            return;
-        }
-        let Some(mut log) = self.log.try_lock() else { return };
-        let Some(state) = log.as_mut() else { return };
-        let is_recorded = match least {
-            Some(_) => memtable.record_deleted_range(passed.lower, passed.upper, sequence),
-            None => self.record_in_empty(state, memtable, sequence, passed),
+        let recorded = match memtable.sequence_range() {
+            // All older sources are older than the first entry of this memtable, so they have nothing newer than the scan.
+            Some((least, _)) if least > sequence => None,
+            Some(_) => {
+                let is_recorded = memtable.record_deleted_range(passed.lower, passed.upper, sequence);
+                is_recorded.then_some(last_sequence)
+            }
+            None => self.record_in_empty(state, memtable, last_sequence, passed),
         };
-        if is_recorded {
-            metrics.deleted_ranges_recorded.add(1);
+        if recorded.is_some() {
+            self.context.metrics.deleted_ranges_recorded.add(1);
         }
+        recorded
     }
 
     /// Records a range in a memtable without entries. The tables are as new as the scan, so the tombstone takes the next sequence
@@ -90,17 +122,17 @@ impl DeletedRanges {
         memtable: &Arc<Memtable>,
         sequence: Sequence,
         passed: PassedRange,
-    ) -> bool {
+    ) -> Option<Sequence> {
         let is_full = memtable.range_tombstones().count() >= RANGES_OF_EMPTY_MAX;
         if state.last_sequence != sequence || !memtable.is_empty() || is_full {
-            return false;
+            return None;
         }
         let is_recorded = memtable.record_deleted_range(passed.lower, passed.upper, sequence + 1);
         if is_recorded {
             state.last_sequence = sequence + 1;
             self.snapshots.publish(state.last_sequence);
         }
-        is_recorded
+        is_recorded.then_some(state.last_sequence)
     }
 
     fn request_compaction(&self, read_state: &ReadState, sequence: Sequence, passed: &PassedRange) {

@@ -16,7 +16,7 @@ pub(super) fn record_gap(table: &Table, tables: &TableCache, lower: Bound<&[u8]>
     let budget = tables.gap_budget();
     if table.gaps().should_record(budget)
         && let Ok(reader) = tables.reader(table)
-        && let Ok(Some((predecessor, successor))) = gap_at(&reader, lower, is_point)
+        && let Ok(Some((predecessor, successor))) = gap_at(reader, lower, is_point)
     {
         table.gaps().record(budget, &predecessor, &successor);
         if is_point {
@@ -25,7 +25,7 @@ pub(super) fn record_gap(table: &Table, tables: &TableCache, lower: Bound<&[u8]>
     }
 }
 
-/// The keys of the entries before and after a bound, of whatever version; `None` if one of them does not exist, or is the bound.
+/// The keys of the entries before and after a bound, of any version; `None` if one of them does not exist, or is the bound.
 fn gap_at(
     reader: &Arc<TableReader>,
     lower: Bound<&[u8]>,

@@ -1,17 +1,23 @@
 //! Point reads: memtables, then the runs of the key's partition from new to old. The first version found is the result.
 //!
 //! The key's digest is computed for the first filter and shared by the filters of all levels; a key found in a memtable is not
-//! hashed. A run is skipped without reading a block if no table of it covers the key or if the table's filter rejects the key.
+//! hashed. A run is skipped without reading a block if no table of it covers the key, if the table's filter rejects the key, or if a
+//! sorted view knows that the run does not have it ([`super::view_lookup`]).
 
 use std::ops::Bound;
 
 use tamis_filter::{KeyRange, Probe, auto::QueryKind};
 
-use super::{ReadPath, gaps::record_gap};
+use super::{
+    ReadPath,
+    gaps::record_gap,
+    view_lookup::{RunChoice, ViewLookup},
+};
 use crate::{
     error::Result,
     key::{Kind, Sequence, check_key},
     keyspace_state::{KeyspaceState, ReadState},
+    metrics::{ReadKind, ReadPlace},
     query_sample::{QueryOutcome, Sampling},
     slice::Slice,
     table::{
@@ -24,8 +30,7 @@ use crate::{
 
 /// Keys of a [`ReadPath::multi_get`] whose filters are prefetched together.
 const GROUP_COUNT: usize = 16;
-/// Runs whose filters a get prefetches together. A thread can cheaply hold at most eight guarded values, of which the read state
-/// and the filter in use take two.
+/// Runs whose filters a get prefetches together.
 const PREFETCHED_RUNS: usize = 6;
 
 /// The state of one point read: its cost, and the answers of the filters for the sample of queries.
@@ -34,6 +39,8 @@ struct PointRead {
     cost: ReadCost,
     sampling: Sampling,
     outcome: QueryOutcome,
+    /// Tables that were read and do not have the key.
+    miss_count: u32,
 }
 
 /// Looks a key up in the memtables: `None` if no memtable has it, `Some(None)` if it is deleted.
@@ -63,7 +70,7 @@ impl ReadPath {
         self.context.check_open()?;
         keyspace.check()?;
         let (read_state, visible) = keyspace.read_point_now(&self.snapshots);
-        let sampling = self.sampling(self.metrics.point_reads.number());
+        let sampling = Sampling::of(self.metrics.point_reads.number());
         self.get_in(&read_state, &self.probe(key), snapshot.unwrap_or(visible), sampling)
     }
 
@@ -99,7 +106,7 @@ impl ReadPath {
             for ((probe, found), number) in probes.iter().zip(found).zip(first..) {
                 values.push(match found {
                     Some(value) => value,
-                    None => self.get_in_tables(&read_state, probe, sequence, self.sampling(number))?,
+                    None => self.get_in_tables(&read_state, probe, sequence, Sampling::of(number))?,
                 });
             }
         }
@@ -109,6 +116,9 @@ impl ReadPath {
     /// cache misses overlap.
     fn prefetch(&self, read_state: &ReadState, probe: &Probe<'_>) -> Result<()> {
         let Some(partition) = read_state.version.partition_of(probe.key()) else { return Ok(()) };
+        if partition.view.as_ref().is_some_and(|view| view.is_searched_first()) {
+            return Ok(());
+        }
         for table in partition.runs().filter_map(|(_, run)| run.table_of(probe.key())) {
             self.tables.reader(table)?.prefetch(probe);
         }
@@ -137,10 +147,11 @@ impl ReadPath {
     ) -> Result<Option<Slice>> {
         let mut read = PointRead { sampling, ..PointRead::default() };
         let found = self.find_in_tables(read_state, probe, sequence, &mut read);
-        read.cost.add_to(&self.metrics);
-        if sampling.weight > 0 {
+        read.cost.add_to(&self.metrics, None);
+        let weight = read_state.query_sample.weight(sampling);
+        if weight > 0 && self.samples_queries {
             let range = KeyRange::point(probe.key());
-            read_state.query_sample.record(QueryKind::Point, &range, sampling.weight, read.outcome);
+            read_state.query_sample.record(QueryKind::Point, &range, weight, read.outcome);
         }
         self.metrics.digests.add(u64::from(probe.digest_count()));
         Ok(found?.filter(|found| found.kind == Kind::Put).map(|found| found.value))
@@ -153,33 +164,59 @@ impl ReadPath {
         sequence: Sequence,
         read: &mut PointRead,
     ) -> Result<Option<Found>> {
+        let version = &read_state.version;
+        let Some(partition) = version.partition_of(probe.key()) else { return Ok(None) };
+        let Some(named) = &partition.view else {
+            return self.find_in_partition(partition, probe, sequence, read, ());
+        };
+        let lookup = ViewLookup::new(named, partition, self, version.id, (probe, sequence));
+        self.find_in_partition(partition, probe, sequence, read, lookup)
+    }
+
+    #[inline]
+    fn find_in_partition(
+        &self,
+        partition: &Partition,
+        probe: &Probe<'_>,
+        sequence: Sequence,
+        read: &mut PointRead,
+        mut choice: impl RunChoice,
+    ) -> Result<Option<Found>> {
         let key = probe.key();
-        let Some(partition) = read_state.version.partition_of(key) else { return Ok(None) };
         if partition.has_range_tombstones() {
-            return self.find_with_range_tombstones(partition, probe, sequence, read);
+            return self.find_with_range_tombstones(partition, probe, sequence, read, choice);
         }
-        let mut candidates =
-            partition.runs().filter_map(|(level, run)| run.table_of(key).map(|table| (level, table)));
+        let mut runs = partition.runs();
         loop {
-            // Prefetches the filters of several runs, so that their cache misses overlap. An open reader is loaded once for
-            // prefetch and probe: to load it costs more than to probe a filter.
-            let mut next = [const { None }; PREFETCHED_RUNS];
+            // Prefetches the filters of several runs, so that their cache misses overlap.
+            let mut next = [None; PREFETCHED_RUNS];
             let mut count = 0;
-            for (slot, (level, table)) in next.iter_mut().zip(&mut candidates) {
-                *slot = Some((level, table, table.slot().get()));
+            let mut candidates = runs.by_ref().filter_map(|(level, run)| {
+                if choice.admits(run.id()) {
+                    run.table_of(key).map(|table| (run.id(), level, table))
+                } else {
+                    None
+                }
+            });
+            for (slot, (run, level, table)) in next.iter_mut().zip(&mut candidates) {
+                *slot = Some((run, level, table, table.slot().get()));
                 count += 1;
             }
             if count > 1 {
-                for (_, _, open) in next.iter().flatten() {
+                for (.., open) in next.iter().flatten() {
                     open.iter().for_each(|reader| reader.prefetch(probe));
                 }
             }
-            for (level, table, open) in next.into_iter().flatten() {
+            for &(run, level, table, open) in next.iter().flatten() {
+                if !choice.admits(run) {
+                    continue;
+                }
                 let reader = match open {
                     Some(reader) => reader,
                     None => self.tables.reader(table)?,
                 };
-                if let Some(found) = self.find_in_table(&reader, (level, table), probe, sequence, read)? {
+                let place: (u64, usize, &Table) = (run, level, table);
+                if let Some(found) = self.find_in_run(reader, place, probe, sequence, read, &mut choice)? {
                     return Ok(Some(found));
                 }
             }
@@ -189,7 +226,7 @@ impl ReadPath {
         }
     }
 
-    /// As `find_in_tables`, if some runs have range tombstones: those of a run are checked before its filter, and end the search
+    /// As `find_in_partition`, if some runs have range tombstones: those of a run are checked before its filter, and end the search
     /// if they cover the key.
     fn find_with_range_tombstones(
         &self,
@@ -197,6 +234,7 @@ impl ReadPath {
         probe: &Probe<'_>,
         sequence: Sequence,
         read: &mut PointRead,
+        mut choice: impl RunChoice,
     ) -> Result<Option<Found>> {
         let key = probe.key();
         for (level, run) in partition.runs() {
@@ -207,9 +245,11 @@ impl ReadPath {
                 }
                 None => 0,
             };
-            let found = match run.table_of(key) {
+            let admitted = if choice.admits(run.id()) { run.table_of(key) } else { None };
+            let found = match admitted {
                 Some(table) => {
-                    self.find_in_table(&*self.tables.reader(table)?, (level, table), probe, sequence, read)?
+                    let reader = self.tables.reader(table)?;
+                    self.find_in_run(reader, (run.id(), level, table), probe, sequence, read, &mut choice)?
                 }
                 None => None,
             };
@@ -222,7 +262,56 @@ impl ReadPath {
         Ok(None)
     }
 
-    fn find_in_table(
+    /// Reads the table of a run, unless the view knows that the run does not have the key.
+    #[inline(always)]
+    fn find_in_run(
+        &self,
+        reader: &TableReader,
+        (run, level, table): (u64, usize, &Table),
+        probe: &Probe<'_>,
+        sequence: Sequence,
+        read: &mut PointRead,
+        choice: &mut impl RunChoice,
+    ) -> Result<Option<Found>> {
+        choice.before_read(run, reader.has_filter());
+        if !choice.admits(run) {
+            return Ok(None);
+        }
+        if self.is_rejected(reader, (level, table), probe, read) {
+            return Ok(None);
+        }
+        let misses_before = read.miss_count;
+        let found = self.read_table(reader, (level, table), probe, sequence, read);
+        if read.miss_count > misses_before {
+            choice.after_miss();
+        }
+        found
+    }
+
+    /// Whether the filters of a table reject the key.
+    #[inline]
+    fn is_rejected(
+        &self,
+        reader: &TableReader,
+        (level, table): (usize, &Table),
+        probe: &Probe<'_>,
+        read: &mut PointRead,
+    ) -> bool {
+        if !reader.has_filter() || reader.may_contain(probe) {
+            return false;
+        }
+        self.metrics.reads(ReadPlace::new(level, ReadKind::Point)).inspect(|reads| reads.denied.add(1));
+        read.outcome.add_denied();
+        let weight = read.sampling.tally_weight;
+        if weight > 0 {
+            table.filter_tally().points.add_denied(weight);
+        }
+        true
+    }
+
+    /// Reads a table that its filters do not reject. Not inlined, so that most tables of an absent key do not move a result.
+    #[inline(never)]
+    fn read_table(
         &self,
         reader: &TableReader,
         (level, table): (usize, &Table),
@@ -230,27 +319,29 @@ impl ReadPath {
         sequence: Sequence,
         read: &mut PointRead,
     ) -> Result<Option<Found>> {
-        if !reader.has_filter() {
-            return reader.get(probe.key(), sequence, &mut read.cost);
-        }
-        let counters = self.metrics.filters.get(level);
-        let weight = read.sampling.tally_weight;
-        if !reader.may_contain(probe) {
-            counters.inspect(|level| level.negative.add(1));
-            read.outcome.add_denied();
-            if weight > 0 {
-                table.filter_tally().points.add_denied(weight);
+        let counters = self.metrics.reads(ReadPlace::new(level, ReadKind::Point));
+        let get = |read: &mut PointRead| {
+            let began = if read.sampling.weight > 0 { self.metrics.read_times.begin() } else { None };
+            let found = reader.get(probe.key(), sequence, &mut read.cost);
+            if let Some(began) = began {
+                self.metrics.read_times.end(level, began);
             }
-            return Ok(None);
+            counters.inspect(|reads| read.cost.move_blocks_to(reads));
+            read.miss_count += u32::from(matches!(found, Ok(None)));
+            found
+        };
+        if !reader.has_filter() {
+            return get(read);
         }
-        counters.inspect(|level| level.positive.add(1));
+        let weight = read.sampling.tally_weight;
+        counters.inspect(|reads| reads.admitted.add(1));
         let is_in_gap = table.gaps().may_reject_points() && table.gaps().rejects_point(probe.key());
         let found = match is_in_gap {
             true => None,
-            false => reader.get(probe.key(), sequence, &mut read.cost)?,
+            false => get(read)?,
         };
         if found.is_some() {
-            counters.inspect(|level| level.true_positive.add(1));
+            counters.inspect(|reads| reads.right.add(1));
             read.outcome.add_there();
         } else {
             reader.record_false_positive();

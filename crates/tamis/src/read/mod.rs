@@ -1,23 +1,33 @@
 //! The read path: a consistent read state of memtables and tables, then point reads or scans over it.
 
+mod background_deleted_ranges;
 mod count;
+mod counting_view;
 mod deleted_ranges;
+mod either;
 mod gaps;
 mod get;
+mod memtable_gap;
 mod multi_range;
+mod partition_walk;
 pub(crate) mod scan;
+mod scan_cursor;
 mod scan_query;
+mod scan_source;
+mod seek_answers;
 mod select_runs;
 mod select_views;
 pub(crate) mod snapshot;
+mod view_lookup;
+mod view_opener;
 
 use std::sync::Arc;
 
 use tamis_filter::{Digester, Probe};
 
-pub(crate) use self::deleted_ranges::DeletedRanges;
-use self::snapshot::Snapshots;
-use crate::{cache::table::TableCache, context::StoreContext, metrics::Metrics, query_sample::Sampling};
+pub(crate) use self::{background_deleted_ranges::BackgroundDeletedRanges, deleted_ranges::DeletedRanges};
+use self::{snapshot::Snapshots, view_opener::ViewOpener};
+use crate::{cache::table::TableCache, context::StoreContext, metrics::Metrics};
 
 /// Point reads ([`get`]), scans ([`scan`]) and counts ([`count`]) of an open store.
 pub(crate) struct ReadPath {
@@ -27,6 +37,7 @@ pub(crate) struct ReadPath {
     tables: Arc<TableCache>,
     deleted_ranges: Arc<DeletedRanges>,
     digester: Digester,
+    views: ViewOpener,
     /// [`crate::Options::sample_queries`].
     samples_queries: bool,
 }
@@ -36,25 +47,20 @@ impl ReadPath {
         context: &Arc<StoreContext>,
         snapshots: &Arc<Snapshots>,
         tables: &Arc<TableCache>,
-        deleted_ranges: DeletedRanges,
+        deleted_ranges: &Arc<DeletedRanges>,
         digester: Digester,
     ) -> Self {
+        let (database_id, _) = deleted_ranges.versions.database();
         Self {
+            views: ViewOpener::new(database_id, context.options.read_only),
             context: Arc::clone(context),
             metrics: Arc::clone(&context.metrics),
             snapshots: Arc::clone(snapshots),
             tables: Arc::clone(tables),
-            deleted_ranges: Arc::new(deleted_ranges),
+            deleted_ranges: Arc::clone(deleted_ranges),
             digester,
             samples_queries: context.options.sample_queries,
         }
-    }
-
-    /// How the read with this number is sampled.
-    #[inline]
-    fn sampling(&self, number: u64) -> Sampling {
-        let sampling = Sampling::of(number);
-        Sampling { weight: if self.samples_queries { sampling.weight } else { 0 }, ..sampling }
     }
 
     /// A probe whose digest serves the filters of all levels.

@@ -1,6 +1,6 @@
 //! Scans of several ranges at one point in time.
 //!
-//! The filters are asked before the first block is read: run by run, and in each run in the order of the ranges, so that a filter is
+//! The filters are probed before the first block is read: run by run, and in each run in the order of the ranges, so that a filter is
 //! in the CPU cache for all ranges of its table. The runs of a range share the digests of its probe. A range that all filters
 //! reject reads nothing later.
 
@@ -8,11 +8,7 @@ use std::{ops::Bound, sync::Arc};
 
 use tamis_filter::RangeProbe;
 
-use super::{
-    ReadPath,
-    scan::{Scan, ScanSource},
-    select_runs::SelectedRun,
-};
+use super::{ReadPath, scan::Scan, scan_source::ScanSource, select_runs::SelectedRun};
 use crate::{cursor::bounded::Bounds, key::Sequence, keyspace_state::KeyspaceState};
 
 impl ReadPath {
@@ -35,7 +31,10 @@ impl ReadPath {
     }
 
     fn select_runs_of(&self, sources: &[Arc<ScanSource>]) {
-        let mut order: Vec<&Arc<ScanSource>> = sources.iter().filter(|source| !source.is_empty()).collect();
+        // No filter can reject a range that crosses partitions.
+        let is_checked =
+            |source: &&Arc<ScanSource>| !source.is_empty() && source.several_partitions().is_none();
+        let mut order: Vec<&Arc<ScanSource>> = sources.iter().filter(is_checked).collect();
         order.sort_by(|left, right| lower_of(left).cmp(&lower_of(right)));
         let probes: Vec<RangeProbe<'_>> = order.iter().map(|source| source.range_probe()).collect();
         let run_count = order.iter().map(|source| source.runs_within().count()).max().unwrap_or(0);

@@ -8,49 +8,18 @@
 //! ([`super::select_runs`]); a table whose filter rejects the range gets no cursor. An empty range that all filters reject reads
 //! no block.
 //!
+//! Of several partitions, only those that the scan reaches get cursors ([`super::partition_walk`]).
+//!
 //! Steps from the front and from the back use one cursor each, created when first needed. The scan ends where they meet.
 
-use std::{
-    fmt,
-    iter::FusedIterator,
-    ops::Bound,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{fmt, iter::FusedIterator, sync::Arc};
 
-use tamis_filter::{Digester, RangeProbe, Upper, auto::QueryKind};
+use tamis_filter::auto::QueryKind;
 
-use super::{
-    DeletedRanges, ReadPath,
-    gaps::record_gap,
-    scan_query::ScanQuery,
-    select_runs::{RunSelector, SelectedRun},
-    select_views::{SelectedView, Selection, is_covered, open_views},
-};
+use super::{ReadPath, partition_walk::RangeCursor, scan_source::ScanSource};
 use crate::{
-    cache::table::TableCache,
-    cursor::{
-        bounded::{Bounds, KeyRange},
-        coverage::{CoverSource, Coverage},
-        filter_outcome::FilterOutcome,
-        merge::MergeCursor,
-        run::RunCursor,
-        run_tables::{RunTables, ScanContext},
-        source::Source,
-        view_source::{ViewInput, ViewSource},
-        visible::VisibleCursor,
-    },
-    error::{Error, Result},
-    key::Sequence,
-    keyspace_state::{KeyspaceState, ReadState},
-    slice::Slice,
-    table::read_ahead::Limits,
-    version::{level::Run, version::Partition},
+    cursor::bounded::Bounds, error::Result, key::Sequence, keyspace_state::KeyspaceState, slice::Slice,
 };
-
-type Visible = VisibleCursor<MergeCursor<Source>>;
 
 /// The entries of a key range at the time when the scan was created.
 ///
@@ -59,7 +28,8 @@ type Visible = VisibleCursor<MergeCursor<Source>>;
 /// move in both directions.
 ///
 /// Cost: the first step reads one block of each run that overlaps the range (two if the range begins between blocks), and none
-/// of a run whose filter rejects the range. After that each block is read once.
+/// of a run whose filter rejects the range. After that each block is read once. In the partitioned layout these are the runs of
+/// one partition; the next partition is read when the scan reaches it.
 ///
 /// ```
 /// # fn main() -> tamis::Result<()> {
@@ -86,281 +56,6 @@ pub struct Scan {
     is_ended: bool,
 }
 
-/// The inputs of the cursors.
-pub(crate) struct ScanSource {
-    read_state: Arc<ReadState>,
-    tables: Arc<TableCache>,
-    sequence: Sequence,
-    range: Arc<KeyRange>,
-    /// The range is a prefix: the prefix is its lower bound.
-    is_prefix: bool,
-    digester: Digester,
-    /// The runs and views to read, once the filters were checked.
-    selection: OnceLock<Selection>,
-    deleted_ranges: Arc<DeletedRanges>,
-    /// Only the first cursor counts false positives of the filters.
-    has_counted_outcomes: AtomicBool,
-    query: ScanQuery,
-}
-
-impl Drop for ScanSource {
-    fn drop(&mut self) {
-        self.tables.metrics().scans_ended.add(1);
-        if let Some(selection) = self.selection.get() {
-            self.query.record(&self.read_state.query_sample, &self.filter_range());
-            if self.query.kind().is_some() {
-                count_merged(selection, None, self.query.tally_weight());
-            }
-        }
-    }
-}
-
-impl fmt::Debug for ScanSource {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "ScanSource({:?})", self.range)
-    }
-}
-
-impl Limits for ScanSource {
-    fn lower(&self) -> Option<&[u8]> {
-        Limits::lower(&*self.range)
-    }
-
-    fn upper(&self) -> Option<&[u8]> {
-        Limits::upper(&*self.range)
-    }
-}
-
-impl ScanContext for ScanSource {
-    fn run(&self, run_index: usize) -> &Run {
-        self.selection().run(run_index).expect("cursors exist only for selected runs")
-    }
-
-    fn tables(&self) -> &TableCache {
-        &self.tables
-    }
-
-    fn record_damaged_view(&self, view_index: usize, error: &Error) {
-        if let Some(view) = self.selection().views.get(view_index) {
-            self.report_damaged_view(view, error);
-        }
-    }
-
-    fn record_filter_outcome(&self, run_index: usize, is_there: bool) {
-        let Some(run) = self.selection().runs.get(run_index) else { return };
-        let Some(table) = run.run.tables().get(run.tables.start) else { return };
-        if run.is_checked {
-            if let Some(counters) = self.tables.metrics().filters.get(run.level) {
-                let counter =
-                    if is_there { &counters.range_true_positive } else { &counters.range_false_positive };
-                counter.add(1);
-            }
-            self.query.add_outcome(is_there);
-            if !is_there {
-                record_gap(table, &self.tables, as_slice(&self.range.lower), false);
-            }
-        }
-        let weight = self.query.tally_weight();
-        if let Some(kind) = self.query.kind()
-            && weight > 0
-        {
-            table.filter_tally().of(kind).add_outcome(is_there, weight);
-        }
-    }
-}
-
-impl ScanSource {
-    fn cursor(self: &Arc<Self>) -> Visible {
-        let mut sources = Vec::new();
-        let memtable_count = self.read_state.memtables().count();
-        for (rank, memtable) in self.read_state.memtables().enumerate() {
-            if memtable.memtable.entry_count() > 0 {
-                sources.push((rank, Source::Memtable(memtable.memtable.cursor())));
-            }
-        }
-        let has_counted_outcomes = self.has_counted_outcomes.swap(true, Ordering::Relaxed);
-        let selection = self.selection();
-        for (run_index, run) in selection.runs.iter().enumerate() {
-            let base: Arc<dyn ScanContext> = Arc::<Self>::clone(self);
-            let cursor = RunCursor::new(RunTables::of_scan(base, run_index, run.tables.clone()));
-            let source = if (run.is_checked || run.lacks_filter) && !has_counted_outcomes {
-                let (scan, range) = (Arc::<Self>::clone(self), Arc::clone(&self.range));
-                Source::FilterChecked(cursor, Some(Box::new(FilterOutcome { scan, run_index, range })))
-            } else {
-                Source::Run(cursor)
-            };
-            sources.push((memtable_count + run.rank, source));
-        }
-        if !selection.views.is_empty() {
-            let views = selection.views.iter().enumerate();
-            sources.extend(
-                views.map(|(index, view)| (memtable_count + view.rank(), self.view_source(index, view))),
-            );
-            sources.sort_by_key(|(rank, _)| *rank);
-        }
-        let merge = MergeCursor::ranked(sources).within(Arc::clone(&self.range));
-        VisibleCursor::new(merge, self.sequence, Arc::clone(&self.range)).with_coverage(self.coverage())
-    }
-
-    fn view_source(self: &Arc<Self>, view_index: usize, selected: &SelectedView) -> Source {
-        Source::View(Box::new(ViewSource::new(ViewInput {
-            scan: Arc::<Self>::clone(self),
-            view: Arc::clone(&selected.view),
-            view_index,
-            first_run: selected.first_run,
-            hides_tombstones: selected.hides_tombstones,
-            snapshot: self.sequence,
-        })))
-    }
-
-    fn report_damaged_view(&self, selected: &SelectedView, error: &Error) {
-        if selected.named.set_failed() {
-            self.tables.environment().report_view(selected.view.path(), error.to_string());
-        }
-    }
-
-    /// The range as filters take it.
-    fn filter_range(&self) -> tamis_filter::KeyRange<'_> {
-        match as_slice(&self.range.lower) {
-            Bound::Included(prefix) if self.is_prefix => tamis_filter::KeyRange::prefix(prefix),
-            lower => tamis_filter::KeyRange::new(lower, as_slice(&self.range.upper)),
-        }
-    }
-
-    /// Counts a seek of a cursor to `sought`, or to an end of the range.
-    fn record_seek(&self, kind: QueryKind, sought: Option<&[u8]>, cursor: &Visible) {
-        let found = cursor.is_valid().then(|| cursor.key());
-        let (metrics, sample) = (self.tables.metrics(), &self.read_state.query_sample);
-        let weight = self.query.record_seek(kind, metrics, sample, || {
-            let range = self.filter_range();
-            let sought = sought.filter(|key| !self.range.is_below(key) && !self.range.is_above(key));
-            let (lower, upper) = match kind {
-                QueryKind::SeekForward => (sought, found),
-                _ => (found, sought),
-            };
-            tamis_filter::KeyRange {
-                lower: lower.map_or(range.lower, Bound::Included),
-                upper: upper.map_or(range.upper, Upper::Included),
-            }
-        });
-        if let Some(selection) = self.selection.get().filter(|_| weight > 0) {
-            count_merged(selection, found.or(sought), weight);
-        }
-    }
-
-    /// Counts the first step of a cursor from an end of the range, which is an open seek unless the range has two bounds.
-    fn record_first_step(&self, kind: QueryKind, cursor: &Visible) {
-        if self.query.kind().is_none() {
-            self.record_seek(kind, None, cursor);
-        }
-    }
-
-    /// Records the deleted keys that the last step of a cursor has passed, if they are many.
-    #[inline]
-    fn note_step(&self, cursor: &Visible) {
-        if self.deleted_ranges.is_worth_recording(cursor.passed_key_count()) {
-            self.deleted_ranges.record(&self.read_state, self.sequence, cursor.passed_range());
-        }
-    }
-
-    /// The range tombstones of all sources, including those of runs whose filters reject the range.
-    fn coverage(&self) -> Option<Coverage> {
-        let mut sources = Vec::new();
-        for (rank, memtable) in self.read_state.memtables().enumerate() {
-            let tombstones = memtable.memtable.range_tombstones();
-            if !tombstones.is_empty() {
-                let spans = tombstones.spans_at(self.sequence);
-                sources.extend((!spans.is_empty()).then_some((rank, CoverSource::Memtable(spans))));
-            }
-        }
-        let memtable_count = self.read_state.memtables().count();
-        let runs = self.runs_within().enumerate().filter(|(_, (_, run))| run.has_range_tombstones());
-        sources
-            .extend(runs.map(|(rank, (_, run))| (memtable_count + rank, CoverSource::Run(Arc::clone(run)))));
-        Coverage::new(sources, &self.tables, self.sequence)
-    }
-
-    fn partitions_within(&self) -> &[Arc<Partition>] {
-        let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
-        self.read_state.version.partitions_within(bounds)
-    }
-
-    /// The runs of the partitions that the range touches, newest first in each.
-    pub(super) fn runs_within(&self) -> impl Iterator<Item = (usize, &Arc<Run>)> {
-        self.partitions_within().iter().flat_map(|partition| partition.runs())
-    }
-
-    /// The runs and views to read; the filters are checked once.
-    fn selection(&self) -> &Selection {
-        self.selection.get_or_init(|| self.select_in_range())
-    }
-
-    fn select_in_range(&self) -> Selection {
-        if self.range.is_empty() {
-            return Selection::default();
-        }
-        let views = open_views(self.partitions_within());
-        let is_open = self.query.kind().is_none();
-        let probe = self.range_probe();
-        let runs = self.runs_within().enumerate().filter(|(rank, _)| !is_open || !is_covered(&views, *rank));
-        let runs = runs.filter_map(|(rank, (level, run))| self.select(rank, (level, run), &probe)).collect();
-        self.tables.metrics().digests.add(u64::from(probe.digest_count()));
-        if is_open { Selection::of_open(runs, views) } else { self.selection_of_closed(runs, views) }
-    }
-
-    fn selection_of_closed(&self, runs: Vec<SelectedRun>, views: Vec<SelectedView>) -> Selection {
-        let report = |view: &SelectedView, error: &Error| self.report_damaged_view(view, error);
-        Selection::of_closed(runs, views, &self.range, self.sequence, report)
-    }
-
-    fn select(
-        &self,
-        rank: usize,
-        (level, run): (usize, &Arc<Run>),
-        probe: &RangeProbe<'_>,
-    ) -> Option<SelectedRun> {
-        let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
-        let (tables, query) = (&*self.tables, &self.query);
-        RunSelector { tables, range: &self.range, probe, query }.select(rank, level, run, bounds)
-    }
-
-    /// The run at a position among those that the range touches, if it is read; its filter is checked now.
-    pub(super) fn select_run(&self, rank: usize, probe: &RangeProbe<'_>) -> Option<SelectedRun> {
-        self.runs_within().nth(rank).and_then(|run| self.select(rank, run, probe))
-    }
-
-    /// Sets the runs to read, whose filters were checked. Views replace some of them.
-    pub(super) fn set_runs(&self, runs: Vec<SelectedRun>) {
-        // Only a cursor sets them too, and none exists yet.
-        let _ = self.selection.set(self.selection_of_closed(runs, open_views(self.partitions_within())));
-    }
-
-    /// A probe for the filters of all runs.
-    pub(super) fn range_probe(&self) -> RangeProbe<'_> {
-        RangeProbe::new(self.filter_range(), &self.digester)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.range.is_empty()
-    }
-
-    pub(super) fn lower(&self) -> Bound<&[u8]> {
-        as_slice(&self.range.lower)
-    }
-}
-
-/// Counts a seek for the runs that it merges with others, near `key` if there is one: a view would save it.
-fn count_merged(selection: &Selection, key: Option<&[u8]>, weight: u32) {
-    let count = selection.merged_runs(key).count();
-    if weight > 0 && count + selection.views.len() > 1 {
-        selection.merged_runs(key).for_each(|run| run.add_merged_seeks(weight.into()));
-    }
-}
-
-fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
-    bound.as_ref().map(Vec::as_slice)
-}
-
 /// The position of a cursor relative to the entries that the scan has returned and will return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Position {
@@ -376,9 +71,17 @@ enum Position {
     End,
 }
 
+/// Lets the source record the deleted keys that the last step has passed. A view shows none.
+#[inline]
+fn note_step(source: &ScanSource, cursor: &RangeCursor) {
+    if let Some(merge) = cursor.merge() {
+        source.note_step(merge);
+    }
+}
+
 /// One end of a scan.
 struct Side {
-    cursor: Option<Visible>,
+    cursor: Option<RangeCursor>,
     position: Position,
     /// The last step failed: the position of the cursor is undefined until a seek.
     is_failed: bool,
@@ -389,8 +92,9 @@ impl Side {
         Self { cursor: None, position, is_failed: false }
     }
 
-    fn cursor(&mut self, source: &Arc<ScanSource>) -> &mut Visible {
-        self.cursor.get_or_insert_with(|| source.cursor())
+    #[inline]
+    fn cursor(&mut self, source: &Arc<ScanSource>) -> &mut RangeCursor {
+        self.cursor.get_or_insert_with(|| RangeCursor::new(source))
     }
 
     /// Moves to the next entry; returns `false` after the last one.
@@ -400,13 +104,13 @@ impl Side {
         match position {
             Position::Start => {
                 cursor.seek_first()?;
-                source.record_first_step(QueryKind::SeekForward, cursor);
+                source.record_first_step(QueryKind::SeekForward, cursor.found(), cursor.sources());
             }
             Position::Before => {}
             Position::On | Position::After => cursor.next()?,
             Position::End => return Ok(false),
         }
-        source.note_step(cursor);
+        note_step(source, cursor);
         let is_valid = cursor.is_valid();
         self.position = if is_valid { Position::On } else { Position::End };
         Ok(is_valid)
@@ -422,17 +126,18 @@ impl Side {
             Position::After => {}
             Position::End => {
                 cursor.seek_last()?;
-                source.record_first_step(QueryKind::SeekBackward, cursor);
+                source.record_first_step(QueryKind::SeekBackward, cursor.found(), cursor.sources());
             }
         }
-        source.note_step(cursor);
+        note_step(source, cursor);
         let is_valid = cursor.is_valid();
         self.position = if is_valid { Position::On } else { Position::Start };
         Ok(is_valid)
     }
 
     /// The entry that was returned last.
-    fn entry(&self) -> Option<&Visible> {
+    #[inline]
+    fn entry(&self) -> Option<&RangeCursor> {
         let is_on = self.position == Position::On && !self.is_failed;
         self.cursor.as_ref().filter(|cursor| is_on && cursor.is_valid())
     }
@@ -478,7 +183,7 @@ impl Scan {
     /// As [`Scan::move_next`].
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key.as_ref();
-        let seek = |cursor: &mut Visible| cursor.seek_for_prev(key, true);
+        let seek = |cursor: &mut RangeCursor| cursor.seek_for_prev(key);
         self.seek_with((QueryKind::SeekBackward, key), seek, Position::After, Position::Start)
     }
 
@@ -515,7 +220,7 @@ impl Scan {
     fn seek_with(
         &mut self,
         (kind, sought): (QueryKind, &[u8]),
-        seek: impl FnOnce(&mut Visible) -> Result<()>,
+        seek: impl FnOnce(&mut RangeCursor) -> Result<()>,
         found: Position,
         none: Position,
     ) -> Result<()> {
@@ -525,8 +230,8 @@ impl Scan {
         };
         let cursor = self.front.cursor(source);
         let result = seek(cursor).inspect(|()| {
-            source.record_seek(kind, Some(sought), cursor);
-            source.note_step(cursor);
+            source.record_seek(kind, (Some(sought), cursor.found()), cursor.sources());
+            note_step(source, cursor);
         });
         let is_valid = cursor.is_valid();
         self.front.is_failed = result.is_err();
@@ -545,7 +250,7 @@ impl Scan {
         self.front_entry().map_or(&[], |cursor| cursor.value())
     }
 
-    fn front_entry(&self) -> Option<&Visible> {
+    fn front_entry(&self) -> Option<&RangeCursor> {
         self.front.entry().filter(|_| !self.is_ended)
     }
 
@@ -641,27 +346,5 @@ impl ReadPath {
         let (read_state, visible) = keyspace.read_point(&self.snapshots);
         let sequence = snapshot.unwrap_or(visible);
         Scan::new(Ok(Arc::new(self.scan_source(read_state, bounds, is_prefix, sequence))))
-    }
-
-    pub(super) fn scan_source(
-        &self,
-        read_state: Arc<ReadState>,
-        bounds: Bounds,
-        is_prefix: bool,
-        sequence: Sequence,
-    ) -> ScanSource {
-        let query = ScanQuery::new(&bounds, is_prefix, &self.metrics, self.samples_queries);
-        ScanSource {
-            read_state,
-            tables: Arc::clone(&self.tables),
-            sequence,
-            range: Arc::new(KeyRange { lower: bounds.0, upper: bounds.1 }),
-            is_prefix,
-            digester: self.digester.clone(),
-            selection: OnceLock::new(),
-            deleted_ranges: Arc::clone(&self.deleted_ranges),
-            has_counted_outcomes: AtomicBool::new(false),
-            query,
-        }
     }
 }

@@ -13,7 +13,7 @@ use tamis_filter::{KeyRange, auto::QueryKind};
 
 use crate::{
     cursor::bounded::Bounds,
-    metrics::Metrics,
+    metrics::{Metrics, ReadKind, ReadPlace},
     query_sample::{QueryOutcome, QuerySample, Sampling},
 };
 
@@ -49,6 +49,16 @@ impl ScanQuery {
         self.kind
     }
 
+    /// The place of reads in a level.
+    pub(super) const fn place(&self, level: usize) -> ReadPlace {
+        let kind = match self.kind {
+            Some(QueryKind::Prefix) => ReadKind::Prefix,
+            Some(_) => ReadKind::Range,
+            None => ReadKind::Seek,
+        };
+        ReadPlace::new(level, kind).timed(self.sampling.weight > 0)
+    }
+
     /// The number of scans that this one represents in the counters of tables; 0: it is not counted.
     pub(super) const fn tally_weight(&self) -> u32 {
         self.sampling.tally_weight
@@ -78,14 +88,16 @@ impl ScanQuery {
     pub(super) fn record(&self, sample: &Arc<QuerySample>, range: &KeyRange<'_>) {
         if let Some(kind) = self.kind
             && self.samples_queries
-            && self.sampling.weight > 0
         {
-            sample.record(kind, range, self.sampling.weight, self.outcome());
+            let weight = sample.weight(self.sampling);
+            if weight > 0 {
+                sample.record(kind, range, weight, self.outcome());
+            }
         }
     }
 
-    /// Counts an open seek, and records it; `range` returns the keys from the sought one to the one that was found. Returns the number
-    /// of seeks that this one represents; 0: it is not sampled.
+    /// Counts an open seek, and records it; `range` returns the keys from the sought one to the one that was found. Returns how it is
+    /// sampled.
     #[inline]
     pub(super) fn record_seek<'a>(
         &self,
@@ -93,13 +105,14 @@ impl ScanQuery {
         metrics: &Metrics,
         sample: &Arc<QuerySample>,
         range: impl FnOnce() -> KeyRange<'a>,
-    ) -> u32 {
+    ) -> Sampling {
         let is_forward = kind == QueryKind::SeekForward;
         let counter = if is_forward { &metrics.forward_seeks } else { &metrics.backward_seeks };
-        let weight = Sampling::of(counter.number()).weight;
+        let sampling = Sampling::of(counter.number());
+        let weight = sample.weight(sampling);
         if self.samples_queries && weight > 0 {
             sample.record(kind, &range(), weight, self.outcome());
         }
-        weight
+        sampling
     }
 }

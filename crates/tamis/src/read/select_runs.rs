@@ -63,17 +63,17 @@ impl RunSelector<'_, '_> {
                     lacks_filter = self.query.kind().is_some() && self.query.tally_weight() > 0;
                     self.tally(table, false);
                 } else if let Ok(reader) = reader {
-                    let counters = self.tables.metrics().filters.get(level);
-                    counters.inspect(|level| level.range_checked.add(1));
+                    let counters = self.tables.metrics().reads(self.query.place(level));
                     if !reader.may_contain_range(self.probe) {
-                        counters.inspect(|level| level.range_negative.add(1));
+                        counters.inspect(|reads| reads.denied.add(1));
                         self.tally(table, true);
                         return None;
                     }
+                    counters.inspect(|reads| reads.admitted.add(1));
                     self.tally(table, false);
                     if table.gaps().rejects(self.probe.range()) {
                         self.tables.metrics().gap_hits.add(1);
-                        counters.inspect(|level| level.range_false_positive.add(1));
+                        counters.inspect(|reads| reads.wrong.add(1));
                         self.query.add_outcome(false);
                         self.tally_wrong(table);
                         return None;

@@ -1,73 +1,50 @@
 //! Selects the sorted views that a scan reads instead of runs.
 //!
 //! A view replaces all runs that it covers, if the scan would merge at least two of them. An open scan checks no filter, so it does not
-//! select the covered runs at all. The filters of a closed range are asked first, as without a view; if they leave covered runs, the
-//! view itself may deny the range, without a read.
+//! select the covered runs at all. The filters are probed for a closed range first, as without a view; if they leave covered runs, the
+//! view itself may reject the range, without a read.
 //!
 //! Runs that the view does not cover are merged with it. A view that is not open, or damaged, or whose runs are not all in the version, is
 //! ignored.
 
-use std::{ops::Bound, sync::Arc};
+use std::{
+    ops::{Bound, Range},
+    sync::Arc,
+};
 
-use super::select_runs::SelectedRun;
+use super::{select_runs::SelectedRun, view_opener::ViewOpener};
 use crate::{
     cursor::bounded::KeyRange,
     error::{Error, Result},
     key::Sequence,
-    version::{level::Run, named_view::NamedView, version::Partition},
-    view::reader::View,
+    keyspace_state::ReadState,
+    table::environment::TableEnvironment,
+    version::{bound_view::BoundView, level::Run},
 };
 
 /// A view that a scan reads.
 pub(crate) struct SelectedView {
-    pub(super) named: Arc<NamedView>,
-    pub(super) view: Arc<View>,
-    /// The positions of its runs among all runs that the scan's range touches, ascending.
-    ranks: Vec<usize>,
-    /// In the order of the view, until [`Selection`] takes them.
-    runs: Vec<Arc<Run>>,
+    pub(super) bound: Arc<BoundView>,
+    /// The position of its partition's newest run among all runs that the scan's range touches.
+    first_rank: usize,
     /// The number of its first run in [`Selection::run`].
     pub(super) first_run: usize,
-    /// No run of the partition is older than the covered ones, so that nothing is below their tombstones.
-    pub(super) hides_tombstones: bool,
 }
 
 impl SelectedView {
-    /// The view of a partition whose newest run has this rank.
-    fn of(partition: &Partition, first_rank: usize) -> Option<Self> {
-        let named = partition.view.as_ref()?;
-        let view = named.reader()?;
-        let ids = named.runs();
-        let mut runs = vec![None; ids.len()];
-        let mut ranks = Vec::with_capacity(ids.len());
-        let mut end = first_rank;
-        for (_, run) in partition.runs() {
-            let position = ids.iter().position(|&id| id == run.id());
-            if let Some(slot) = position.and_then(|position| runs.get_mut(position)) {
-                *slot = Some(Arc::clone(run));
-                ranks.push(end);
-            }
-            end += 1;
-        }
-        let runs: Option<Vec<_>> = runs.into_iter().collect();
-        let hides_tombstones = ranks.first().is_some_and(|first| first + ranks.len() == end);
-        Some(Self {
-            named: Arc::clone(named),
-            view: Arc::clone(view),
-            ranks,
-            runs: runs?,
-            first_run: 0,
-            hides_tombstones,
-        })
-    }
-
     fn covers(&self, rank: usize) -> bool {
-        self.ranks.contains(&rank)
+        rank.checked_sub(self.first_rank).is_some_and(|rank| self.bound.ranks.contains(&rank))
     }
 
     /// The rank of its newest run: that of the view in a merge.
     pub(super) fn rank(&self) -> usize {
-        self.ranks.first().copied().unwrap_or_default()
+        self.first_rank + self.bound.ranks.first().copied().unwrap_or_default()
+    }
+
+    /// Whether a reader needs nothing else of the view's partition, and sees each entry that the view shows.
+    pub(super) fn is_sole_source(&self, snapshot: Sequence) -> bool {
+        let bound = &self.bound;
+        bound.is_complete && !bound.has_range_tombstones && bound.view.shows_newest_at(snapshot)
     }
 
     /// Whether it is certain that no covered run has a visible key in a closed range.
@@ -79,19 +56,38 @@ impl SelectedView {
         else {
             return Ok(false);
         };
-        let is_live = self.hides_tombstones && snapshot >= self.view.largest_sequence();
-        self.view.denies_range(lower, upper, is_live)
+        let BoundView { view, hides_tombstones, .. } = &*self.bound;
+        view.denies_range(lower, upper, *hides_tombstones && view.shows_newest_at(snapshot))
     }
 }
 
-/// The views of the partitions, which are in key order.
-pub(super) fn open_views(partitions: &[Arc<Partition>]) -> Vec<SelectedView> {
+/// The store and the keyspace of views.
+pub(super) struct ViewContext<'a> {
+    pub(super) views: ViewOpener,
+    pub(super) environment: &'a TableEnvironment,
+    pub(super) keyspace_id: u64,
+}
+
+/// The views of the partitions at these positions.
+pub(super) fn open_views(
+    read_state: &ReadState,
+    positions: Range<usize>,
+    context: &ViewContext<'_>,
+) -> Vec<SelectedView> {
     let mut views = Vec::new();
-    let mut first_rank = 0;
+    let partitions = read_state.version.partitions.get(positions.clone()).unwrap_or_default();
     // Most partitions have none.
-    if partitions.iter().any(|partition| partition.view.is_some()) {
-        for partition in partitions {
-            views.extend(SelectedView::of(partition, first_rank));
+    if partitions.iter().all(|partition| partition.view.is_none()) {
+        return views;
+    }
+    let mut first_rank = 0;
+    for (index, partition) in positions.zip(partitions) {
+        let view = partition.view.as_ref().and_then(|named| {
+            context.views.reader(named, partition, context.environment, context.keyspace_id)
+        });
+        let bound = view.and_then(|view| read_state.views.get(&read_state.version, index, view));
+        views.extend(bound.map(|bound| SelectedView { bound: Arc::clone(bound), first_rank, first_run: 0 }));
+        if partitions.len() > 1 {
             first_rank += partition.runs().count();
         }
     }
@@ -103,19 +99,33 @@ pub(super) fn open_views(partitions: &[Arc<Partition>]) -> Vec<SelectedView> {
 pub(crate) struct Selection {
     pub(super) runs: Vec<SelectedRun>,
     pub(super) views: Vec<SelectedView>,
-    /// The runs of all views.
-    view_runs: Vec<Arc<Run>>,
 }
 
 impl Selection {
     /// Decides for an open range, whose covered runs were not selected.
     pub(super) fn of_open(runs: Vec<SelectedRun>, mut views: Vec<SelectedView>) -> Self {
-        let mut view_runs = Vec::new();
+        let mut first_run = runs.len();
         for view in &mut views {
-            view.first_run = runs.len() + view_runs.len();
-            view_runs.append(&mut view.runs);
+            view.first_run = first_run;
+            first_run += view.bound.runs.len();
         }
-        Self { runs, views, view_runs }
+        Self { runs, views }
+    }
+
+    /// The view, if no other table is read.
+    pub(super) fn only_view(&self) -> Option<&SelectedView> {
+        match self.views.as_slice() {
+            [view] if self.runs.is_empty() => Some(view),
+            _ => None,
+        }
+    }
+
+    /// The run of a view with this number, and its level.
+    fn view_run(&self, run_index: usize) -> Option<&(usize, Arc<Run>)> {
+        let run_of = |view: &'_ SelectedView| {
+            run_index.checked_sub(view.first_run).filter(|&number| number < view.bound.runs.len())
+        };
+        self.views.iter().find_map(|view| view.bound.runs.get(run_of(view)?))
     }
 
     /// Decides for a closed range, whose runs were selected by their filters. `report` is called for a damaged view.
@@ -130,6 +140,9 @@ impl Selection {
             let count = runs.iter().filter(|run| view.covers(run.rank)).count();
             let denies = if count == 0 { Ok(false) } else { view.denies(range, snapshot) };
             let Ok(is_denied) = denies.inspect_err(|error| report(view, error)) else { return false };
+            if count > 0 && !is_denied {
+                view.bound.named.add_admitted_range();
+            }
             let is_used = count > 1 && !is_denied;
             if is_used || is_denied {
                 runs.retain(|run| !view.covers(run.rank));
@@ -141,9 +154,17 @@ impl Selection {
 
     /// A selected run; after them come the runs of the views.
     pub(super) fn run(&self, run_index: usize) -> Option<&Run> {
-        match run_index.checked_sub(self.runs.len()) {
-            None => self.runs.get(run_index).map(|run| &*run.run),
-            Some(index) => self.view_runs.get(index).map(Arc::as_ref),
+        match self.runs.get(run_index) {
+            Some(selected) => Some(&selected.run),
+            None => self.view_run(run_index).map(|(_, run)| &**run),
+        }
+    }
+
+    /// The level of such a run.
+    pub(super) fn level_of(&self, run_index: usize) -> Option<usize> {
+        match self.runs.get(run_index) {
+            Some(selected) => Some(selected.level),
+            None => self.view_run(run_index).map(|(level, _)| *level),
         }
     }
 

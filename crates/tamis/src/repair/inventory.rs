@@ -151,7 +151,7 @@ impl Inventory {
     }
 
     /// A table that the prefix does not name and that proves a later state, with the reason.
-    pub(super) fn sign_of_a_later_state(&self, log: LogSpan) -> Option<(u64, String)> {
+    pub(super) fn proof_of_later_state(&self, log: LogSpan) -> Option<(u64, String)> {
         let state = &self.prefix.catalog;
         let named: BTreeMap<u64, u64> = state
             .keyspaces
@@ -166,7 +166,7 @@ impl Inventory {
             let origin = &found.origin;
             if origin.database_id == 0 {
                 // Without CURRENT the length of the manifest is unknown.
-                let why = "it was taken in from outside";
+                let why = "it was ingested";
                 return (!self.prefix.faults.is_empty()).then(|| (number, why.to_owned()));
             }
             if origin.database_id != self.database.0 {
@@ -178,7 +178,10 @@ impl Inventory {
             };
             let of_gone = || {
                 let (input, _) = gone.iter().find(may_hold)?;
-                Some(format!("it may hold what {} held, which is gone", FileName::Table(*input).name()))
+                Some(format!(
+                    "it may contain the entries of {}, which is missing",
+                    FileName::Table(*input).name()
+                ))
             };
             reason_to_keep(found, state, log).or_else(of_gone).map(|why| (number, why))
         })

@@ -4,8 +4,9 @@
 //!    complete and no table shows that it was longer once (`orphans.rs`). If the manifest is not complete, but no file is newer
 //!    than this state and none of its tables is missing, it counts as the current state, too. The lost edits may have dropped a
 //!    keyspace, so all ranges are reported.
-//! 2. Otherwise the tables are selected by their properties (`select_tables.rs`). All tables of a keyspace are merged by sequence
-//!    numbers into one run, and every range that they cover is reported: a table whose replacements are missing cannot be detected.
+//! 2. Otherwise the tables are selected by their properties (`select_tables.rs`). Tables that overlap are merged by sequence
+//!    numbers, and every range that they cover is reported: a table whose replacements are missing cannot be detected. In the
+//!    partitioned layout the gaps between tables are the bounds of the partitions.
 //! 3. A missing table is reported with its range. The readable blocks of a damaged table are rewritten in its place.
 //!    A sorted view that is damaged, or whose runs changed, is dropped: the store builds it again.
 //! 4. A log without faults is not changed. Otherwise, and in case 2, all readable entries are put into tables. In case 2 the
@@ -18,8 +19,7 @@
 //!
 //! Not detectable: a missing table if the manifest is lost, too; entries of a missing log segment if the end of the manifest is
 //! lost, too; a table that was replaced by others which were replaced in turn.
-//! A store without faults is left as it is. Cost: every file is read once; in case 2 all tables are rewritten,
-//! unless no two of them overlap.
+//! A store without faults is left as it is. Cost: every file is read once; in case 2 tables that overlap others are rewritten.
 
 mod inventory;
 mod rebuild;
@@ -27,6 +27,7 @@ mod report;
 mod select_tables;
 
 use std::{
+    ops::ControlFlow,
     path::Path,
     sync::{
         Arc,
@@ -91,10 +92,12 @@ impl Repair {
             next_number: &|| self.new_number(),
             read_points: vec![SEQUENCE_MAX],
             sampled_queries: Arc::default(),
-            prices: Prices::default(),
+            sampled_count: 0,
+            last_choices: None,
+            prices: &|_| Prices::default(),
             memory: None,
             is_cancelled: &self.is_cancelled,
-            between_tables: &|| {},
+            between_tables: &|| ControlFlow::Continue(()),
             listener: None,
         })
     }

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Bound,
+    path::Path,
     sync::Arc,
 };
 
@@ -13,6 +14,7 @@ use super::{
     select_tables::{self, Exclusion},
 };
 use crate::{
+    batch::BatchEntry,
     compaction::{
         drop_rules::DropRules, flush::range_tombstones_within, merge::range_tombstones_of,
         table_sink::TableSink,
@@ -22,7 +24,7 @@ use crate::{
     file_name::FileName,
     memtable::{ChunkPool, Memtable},
     metrics::LEVEL_COUNT_MAX,
-    options::{DEFAULT_KEYSPACE, KeyspaceOptions},
+    options::{DEFAULT_KEYSPACE, KeyspaceOptions, Layout},
     orphans::LogSpan,
     table::{properties::TableSummary, writer::TableWriter},
     verify::fault_of,
@@ -38,11 +40,19 @@ use crate::{
 };
 
 /// Why the whole content of a keyspace is uncertain.
-const UNCERTAIN: &str = "the end of the manifest is lost: a table here may have been replaced by others that are gone, \
+const UNCERTAIN: &str = "the end of the manifest is lost: a table here may have been replaced by others that are missing, \
     and with them the deletes that they had dropped";
 /// Why the whole content of a keyspace is uncertain although all files of a known state exist.
 const MAY_BE_DROPPED: &str = "the end of the manifest is lost: the keyspace may have been dropped";
-const DAMAGED_LOG: &str = "a part of the log can't be read";
+
+/// Why the content of a keyspace is uncertain because of a fault of the log.
+fn damaged_log(error: &Error) -> String {
+    let file = fault_of(FileName::Log(0).path(Path::new("")), error).file;
+    format!("a part of the log can't be read: {}: {}", file.display(), error.cause())
+}
+
+/// The level of rebuilt runs.
+const LAST_LEVEL: usize = LEVEL_COUNT_MAX - 1;
 
 pub(super) struct StateRebuilder<'a> {
     repair: &'a Repair,
@@ -55,6 +65,21 @@ pub(super) struct StateRebuilder<'a> {
 
 /// The entries of the log by keyspace, in memtables of bounded size.
 type LogEntries = BTreeMap<u32, Vec<Arc<Memtable>>>;
+
+/// Inserts a carried entry of the log into the oldest memtable; `false` if one of them has it.
+fn insert_carried(memtables: &[Arc<Memtable>], entry: &BatchEntry<'_>) -> bool {
+    let has_entry = |memtable: &Arc<Memtable>| {
+        let found = memtable.get(entry.key, entry.sequence);
+        found.is_some_and(|(_, sequence, _)| sequence == entry.sequence)
+    };
+    if memtables.iter().any(has_entry) {
+        return false;
+    }
+    if let Some(oldest) = memtables.first() {
+        oldest.insert_carried(entry.key, entry.sequence, entry.kind, entry.value);
+    }
+    true
+}
 
 /// Facts about the log, collected before its entries are used.
 struct Logged {
@@ -96,7 +121,7 @@ impl<'a> StateRebuilder<'a> {
             let found = Logged::read(&log)?;
             // A keyspace that only the log contains was created by an edit that is lost.
             let is_known = found.keyspaces.iter().all(|id| self.state.keyspaces.contains_key(id));
-            let sign = self.inventory.sign_of_a_later_state(found.span);
+            let sign = self.inventory.proof_of_later_state(found.span);
             if sign.is_none() && (self.inventory.prefix.is_whole || is_known) {
                 self.note_log_faults(&log, &found);
                 self.rebuild_tables()?;
@@ -116,7 +141,7 @@ impl<'a> StateRebuilder<'a> {
         let found = Logged::read(&log)?;
         for error in &found.faults {
             self.note_fault(FileName::Log(0), error);
-            self.note_loss(None, (Vec::new(), None), true, format!("{DAMAGED_LOG}: {error}"));
+            self.note_loss(None, (Vec::new(), None), true, damaged_log(error));
         }
         self.rebuild_from_tables(&log)
     }
@@ -126,7 +151,7 @@ impl<'a> StateRebuilder<'a> {
         let first_there = log.segments().first().map_or(0, |segment| segment.number);
         for error in &found.faults {
             self.note_fault(FileName::Log(0), error);
-            let why = format!("{DAMAGED_LOG}: {error}");
+            let why = damaged_log(error);
             let missing = match error {
                 Error::MissingFile { path, .. } => {
                     path.file_name().and_then(|name| FileName::parse(name.to_str()?)?.number())
@@ -231,7 +256,7 @@ impl<'a> StateRebuilder<'a> {
             check_is_loss(&error)?;
             let name = FileName::View(view.number());
             self.note_fault(name, &error);
-            self.reasons.insert(name.name(), format!("it can't be used: {error}"));
+            self.reasons.insert(name.name(), format!("it can't be used: {}", error.cause()));
             partition.view = None;
         }
         Ok(())
@@ -256,8 +281,8 @@ impl<'a> StateRebuilder<'a> {
                 });
                 check_is_loss(&error)?;
                 self.note_fault(name, &error);
-                self.note_lost_table(Some(&version.name), table.summary(), &error.to_string());
-                self.reasons.insert(name.name(), format!("it can't be read: {error}"));
+                self.note_lost_table(Some(&version.name), table.summary(), &error.cause());
+                self.reasons.insert(name.name(), format!("it can't be read: {}", error.cause()));
                 return Ok(None);
             }
         };
@@ -267,7 +292,8 @@ impl<'a> StateRebuilder<'a> {
         {
             check_is_loss(&error)?;
             self.note_fault(FileName::Filter(number), &error);
-            self.reasons.insert(FileName::Filter(number).name(), format!("it can't be used: {error}"));
+            self.reasons
+                .insert(FileName::Filter(number).name(), format!("it can't be used: {}", error.cause()));
             now = table.with_filter(None);
         }
         let faults = reader.verify();
@@ -291,7 +317,7 @@ impl<'a> StateRebuilder<'a> {
         place: RunPlace,
         table: &Table,
     ) -> Result<Option<TableSummary>> {
-        let reader = Arc::clone(&*self.repair.tables.reader(table)?);
+        let reader = Arc::clone(self.repair.tables.reader(table)?);
         let mut writer = self.repair.with_context(version, |context| {
             let origin = context.origin(place.partition, place, vec![table.number()]);
             let options =
@@ -342,16 +368,21 @@ impl<'a> StateRebuilder<'a> {
         let mut counters = self.state.counters;
         let mut entry_count = 0;
         let (_, _) = salvage(log, &mut |entry, _| {
-            counters.last_sequence = counters.last_sequence.max(entry.sequence);
+            counters.last_sequence = counters.last_sequence.max(entry.logged_at);
             let version = self.state.keyspaces.get(&u64::from(entry.keyspace));
             let flushed = version.and_then(|version| version.partition_of(entry.key));
-            let is_there = flushed.is_some_and(|partition| entry.sequence <= partition.flushed_sequence);
+            let is_there = flushed.is_some_and(|partition| entry.logged_at <= partition.flushed_sequence);
             if is_certain && (is_there || version.is_none()) {
                 return;
             }
             let bytes_max =
                 version.map_or(KeyspaceOptions::default().memtable_bytes, |v| v.options.memtable_bytes);
             let list = memtables.entry(entry.keyspace).or_default();
+            if entry.logged_at != entry.sequence && !list.is_empty() {
+                // A carried entry is older than those before it, and the log may have had it before it was carried.
+                entry_count += u64::from(insert_carried(list, &entry));
+                return;
+            }
             if list.last().is_none_or(|last| last.bytes() as u64 >= bytes_max) {
                 list.push(Memtable::new(&pool));
             }
@@ -436,15 +467,13 @@ impl<'a> StateRebuilder<'a> {
         for (number, left) in &left {
             let why = match left {
                 Exclusion::Obsolete { by } => format!("{} replaced it", FileName::Table(*by).name()),
-                Exclusion::Leftover => {
-                    "a compaction that had not ended left it; its inputs are there".to_owned()
-                }
+                Exclusion::Leftover => "an unfinished compaction left it; its inputs exist".to_owned(),
             };
             self.reasons.insert(FileName::Table(*number).name(), why);
         }
-        self.note_tables_that_are_gone();
+        self.note_missing_tables();
         let mut chosen = self.choose(&left);
-        // A file that was left out may be gone elsewhere: its ranges are uncertain, too.
+        // The excluded files may be missing from the rebuilt state: their ranges are uncertain, too.
         let mut ranges: BTreeMap<u64, Vec<KeyRange>> = BTreeMap::new();
         for found in left.keys().filter_map(|number| self.inventory.readable.get(number)) {
             ranges.entry(found.origin.keyspace_id).or_default().push(range_of(&found.summary));
@@ -466,7 +495,7 @@ impl<'a> StateRebuilder<'a> {
     }
 
     /// Records the tables that the readable part of the manifest names and that are missing, and those that can't be read.
-    fn note_tables_that_are_gone(&mut self) {
+    fn note_missing_tables(&mut self) {
         let versions: Vec<_> = self.state.keyspaces.values().cloned().collect();
         let replaced: BTreeSet<u64> = self
             .inventory
@@ -483,8 +512,11 @@ impl<'a> StateRebuilder<'a> {
             let why = match unreadable.remove(&number) {
                 Some(error) => {
                     self.note_fault(FileName::Table(number), &error);
-                    self.reasons.insert(FileName::Table(number).name(), format!("it can't be read: {error}"));
-                    error.to_string()
+                    self.reasons.insert(
+                        FileName::Table(number).name(),
+                        format!("it can't be read: {}", error.cause()),
+                    );
+                    error.cause()
                 }
                 None => "the file is missing".to_owned(),
             };
@@ -493,8 +525,8 @@ impl<'a> StateRebuilder<'a> {
         for (number, error) in unreadable {
             let name = FileName::Table(number);
             self.note_fault(name, &error);
-            self.reasons.insert(name.name(), format!("it can't be read: {error}"));
-            let why = format!("{}: its keys are not known: {error}", name.name());
+            self.reasons.insert(name.name(), format!("it can't be read: {}", error.cause()));
+            let why = format!("{}: its keys are not known: {}", name.name(), error.cause());
             self.note_loss(None, (Vec::new(), None), true, why);
         }
     }
@@ -549,7 +581,7 @@ impl<'a> StateRebuilder<'a> {
         KeyspaceVersion { id, name: name.into(), options, partitions: vec![Arc::new(partition)] }
     }
 
-    /// Puts all tables and logged entries of a keyspace into one run.
+    /// Puts all tables and logged entries of a keyspace into one run for each partition. The partitions are those that the tables propose.
     fn rebuild_keyspace(
         &mut self,
         id: u64,
@@ -558,41 +590,51 @@ impl<'a> StateRebuilder<'a> {
         ranges: Vec<KeyRange>,
     ) -> Result<()> {
         let mut version = self.bare_version(id, &tables);
-        let partition = version.partitions.first().map_or(0, |partition| partition.id);
         if !self.state.keyspaces.contains_key(&id) {
             self.report.default_options.push(version.name.to_string());
         }
         self.note_uncertain(&version.name, ranges, UNCERTAIN);
-        let level = LEVEL_COUNT_MAX - 1;
-        let place = RunPlace { keyspace: id, partition, level: level as u8, run_age: LEVELED_RUN_AGE };
         let mut usable = Vec::new();
         for table in tables {
+            let place = place_in(&version, table.smallest_key());
             usable.extend(self.rebuild_table(&version, place, &table)?);
         }
+        let bounds = partition_bounds(&overlapping_groups(usable.clone()), version.options.layout);
+        let new_partition = |lower| Arc::new(Partition::new(self.repair.new_number(), lower, 0));
+        version.partitions = bounds.into_iter().map(new_partition).collect();
         for memtable in memtables {
             usable.extend(self.write_memtable(&version, memtable)?.into_iter().map(|(.., table)| table));
         }
         let newest = usable.iter().map(|table| table.summary().largest_sequence).max().unwrap_or(0);
-        let runs = disjoint_runs(usable);
-        let run = match runs.as_slice() {
-            [] => Vec::new(),
-            [run] => run.clone(),
-            _ => self.merge(&version, place, &runs)?,
-        };
-        let mut target = Partition::new(partition, Vec::new(), newest);
-        for table in run {
-            target.level_or_new(level).run_or_new(LEVELED_RUN_AGE).insert(table);
+        let mut partitions: Vec<Partition> = version
+            .partitions
+            .iter()
+            .map(|empty| Partition::new(empty.id, empty.lower.clone(), newest))
+            .collect();
+        for group in overlapping_groups(usable) {
+            let Some(first) = group.first().map(|table| table.smallest_key().to_vec()) else { continue };
+            let runs = disjoint_runs(group);
+            let run = match <[_; 1]>::try_from(runs) {
+                Ok([run]) => run,
+                Err(runs) => self.merge(&version, place_in(&version, &first), &runs)?,
+            };
+            let Some(target) = partitions.get_mut(version.partition_index(&first)) else { continue };
+            for table in run {
+                target.level_or_new(LAST_LEVEL).run_or_new(LEVELED_RUN_AGE).insert(table);
+            }
         }
-        version.partitions = vec![Arc::new(target)];
+        let next_partition_id =
+            version.partitions.iter().map(|partition| partition.id + 1).max().unwrap_or(0);
+        version.partitions = partitions.into_iter().map(Arc::new).collect();
         let counters = &mut self.state.counters;
         counters.last_sequence = counters.last_sequence.max(newest);
         counters.next_keyspace_id = counters.next_keyspace_id.max(id + 1);
-        counters.next_partition_id = counters.next_partition_id.max(partition + 1);
+        counters.next_partition_id = counters.next_partition_id.max(next_partition_id);
         self.state.keyspaces.insert(id, Arc::new(version));
         Ok(())
     }
 
-    /// Merges runs by sequence numbers: levels say nothing any more.
+    /// Merges runs by sequence numbers: levels no longer show their order.
     fn merge(
         &mut self,
         version: &KeyspaceVersion,
@@ -676,6 +718,55 @@ fn ranges_of(tables: &[Arc<Table>], memtables: &[Arc<Memtable>]) -> Vec<KeyRange
         ranges.extend(tombstones.into_iter().map(|tombstone| (tombstone.lower, upper_of(tombstone.upper))));
     }
     ranges
+}
+
+/// The place of the only run of the partition of a key.
+fn place_in(version: &KeyspaceVersion, key: &[u8]) -> RunPlace {
+    let partition = version.partition_of(key).map_or(0, |partition| partition.id);
+    RunPlace { keyspace: version.id, partition, level: LAST_LEVEL as u8, run_age: LEVELED_RUN_AGE }
+}
+
+/// Tables in groups, both in key order: no two tables of different groups overlap.
+fn overlapping_groups(mut tables: Vec<Arc<Table>>) -> Vec<Vec<Arc<Table>>> {
+    tables.sort_by(|left, right| left.smallest_key().cmp(right.smallest_key()));
+    let mut groups: Vec<Vec<Arc<Table>>> = Vec::new();
+    // The table of the last group that ends last.
+    let mut last: Option<Arc<Table>> = None;
+    for table in tables {
+        let begins_group = last.as_ref().is_none_or(|last| last.ends_before(table.smallest_key()));
+        if last.as_ref().is_none_or(|last| end_of(last) < end_of(&table)) {
+            last = Some(Arc::clone(&table));
+        }
+        match groups.last_mut().filter(|_| !begins_group) {
+            Some(group) => group.push(table),
+            None => groups.push(vec![table]),
+        }
+    }
+    groups
+}
+
+/// The end of a table, as a value that orders ends.
+fn end_of(table: &Table) -> (bool, &[u8], bool) {
+    match table.summary().end() {
+        Bound::Excluded(key) => (false, key, false),
+        Bound::Included(key) => (false, key, true),
+        Bound::Unbounded => (true, &[], false),
+    }
+}
+
+/// The lower bounds of the partitions for these groups. A partition gets as many tables as after a split, if the groups allow it.
+fn partition_bounds(groups: &[Vec<Arc<Table>>], layout: Layout) -> Vec<Vec<u8>> {
+    let mut bounds = vec![Vec::new()];
+    let Layout::Partitioned { tables_after_split, .. } = layout else { return bounds };
+    let mut table_count = 0;
+    for group in groups {
+        if table_count >= tables_after_split as usize {
+            bounds.extend(group.first().map(|table| table.smallest_key().to_vec()));
+            table_count = 0;
+        }
+        table_count += group.len();
+    }
+    bounds
 }
 
 /// Tables as few runs, each in key order and disjoint.

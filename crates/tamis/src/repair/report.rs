@@ -14,7 +14,7 @@ pub struct LostRange {
     pub lower: Vec<u8>,
     /// The greatest key that may be affected, included; `None`: all from `lower` on.
     pub upper: Option<Vec<u8>>,
-    /// Whether a delete may be lost, so that a key that was deleted may be there again. Otherwise only values may be missing or
+    /// Whether a delete may be lost, so that a deleted key may reappear. Otherwise only values may be missing or
     /// older than they were.
     pub may_lose_deletes: bool,
     /// The reason.

@@ -9,11 +9,17 @@
 
 use std::cmp::Ordering;
 
-use super::format::{CONTENT_HEADER_LENGTH, CONTENT_WIDE_OFFSETS, HEAD_LENGTH};
+use super::{
+    format::{CONTENT_HEADER_LENGTH, CONTENT_WIDE_OFFSETS, HEAD_LENGTH},
+    key_buffer::KeyBuffer,
+};
 use crate::{coding::Decoder, key::Sequence};
 
 /// For fewer heads, counting is faster than a binary search.
 const COUNTED_HEADS_MAX: usize = 64;
+
+/// Bytes of a cache line.
+const CACHE_LINE: usize = 64;
 
 /// Positions of the parts of a content. Small and copied; valid for the content from which it was parsed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -82,6 +88,8 @@ pub(super) struct RawEntry<'a> {
     pub(super) sequence: Sequence,
     pub(super) suffix_length: usize,
     pub(super) rest: &'a [u8],
+    /// The rest and all bytes behind it.
+    tail: &'a [u8],
     /// Start and end of the value in the content.
     pub(super) value: (usize, usize),
 }
@@ -101,6 +109,7 @@ pub(super) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
+    #[inline]
     fn heads(&self) -> &'a [[u8; HEAD_LENGTH]] {
         let bytes = self.content.get(CONTENT_HEADER_LENGTH..self.layout.offsets_start());
         bytes.unwrap_or_default().as_chunks().0
@@ -111,10 +120,12 @@ impl<'a> Block<'a> {
     }
 
     /// The head of an entry as a number whose big-endian bytes are those of the key.
+    #[inline]
     pub(super) fn head(&self, entry_index: usize) -> Option<u32> {
         self.heads().get(entry_index).map(|bytes| u32::from_le_bytes(*bytes))
     }
 
+    #[inline]
     fn offset(&self, entry_index: usize) -> Option<usize> {
         let width = self.layout.offset_width();
         let bytes = self.content.get(self.layout.offsets_start() + width * entry_index..)?;
@@ -125,8 +136,17 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// The entry with this number; `None` also past the last one.
+    /// Prefetches the first bytes of an entry.
     #[inline]
+    pub(super) fn prefetch(&self, entry_index: usize) {
+        if let Some(start) = self.offset(entry_index) {
+            tamis_bits::prefetch(self.content, start);
+            tamis_bits::prefetch(self.content, start + CACHE_LINE);
+        }
+    }
+
+    /// The entry with this number; `None` also past the last one.
+    #[inline(always)]
     pub(super) fn entry(&self, entry_index: usize) -> Option<RawEntry<'a>> {
         if entry_index >= self.layout.entry_count() {
             return None;
@@ -146,7 +166,8 @@ impl<'a> Block<'a> {
             }
         };
         let (rest, value) = bytes.split_at_checked(suffix_length.saturating_sub(HEAD_LENGTH))?;
-        Some(RawEntry { kind, sequence, suffix_length, rest, value: (end - value.len(), end) })
+        let tail = self.content.get(end - bytes.len()..)?;
+        Some(RawEntry { kind, sequence, suffix_length, rest, tail, value: (end - value.len(), end) })
     }
 
     fn place<'k>(&self, key: &'k [u8]) -> Place<'k> {
@@ -196,6 +217,22 @@ impl<'a> Block<'a> {
             return None;
         }
         self.entry(entry_index).filter(|entry| compare_suffixes(entry, suffix) == Ordering::Equal)
+    }
+
+    /// As [`Block::assemble_key`], for the key of a cursor in this block.
+    #[inline(always)]
+    pub(super) fn set_key(
+        &self,
+        entry_index: usize,
+        entry: &RawEntry<'_>,
+        target: &mut KeyBuffer,
+    ) -> Option<()> {
+        let head = self.head(entry_index)?.to_be_bytes();
+        match head.get(..entry.suffix_length) {
+            Some(short) if entry.suffix_length < HEAD_LENGTH => target.set_long(short, &[]),
+            _ => target.set_suffix(head, entry.tail, entry.rest.len()),
+        }
+        Some(())
     }
 
     /// Replaces the bytes after the prefix in `target`, which begins with this block's prefix, by the rest of the entry's

@@ -3,8 +3,14 @@
 //! The cursor owns its block (an `Arc` of the mapped file, or of the block in memory) and its layout. A step within a block
 //! decodes one entry: two offsets, one head, and the rest of the key, which is copied after the block's prefix in the key
 //! buffer. The value is not copied. A step uses the index only when it leaves the block.
+//!
+//! Sorted views move cursors to entries by their numbers: within a block this is a step, too.
 
-use std::sync::Arc;
+use std::{
+    ops::Range,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use tamis_filter::{Candidate, Upper};
 
@@ -12,6 +18,7 @@ use super::{
     block::{Block, Layout},
     data::BlockRef,
     environment::ReadCost,
+    key_buffer::KeyBuffer,
     read_ahead::{Limits, ReadAhead},
     reader::TableReader,
 };
@@ -20,11 +27,10 @@ use crate::{
     cursor::{Cursor, SeekHint},
     error::Result,
     key::{Kind, Sequence, prefix_successor},
+    metrics::{ReadKind, ReadPlace},
     slice::Slice,
 };
 
-/// Room for a key of usual length, so that it is assembled without a reallocation.
-const KEY_CAPACITY: usize = 48;
 /// Blocks after which a cursor that moves from table to table adds its counts to the database's.
 const COUNTED_BLOCKS: u64 = 64;
 
@@ -37,6 +43,7 @@ enum CurrentBlock {
 }
 
 impl CurrentBlock {
+    #[inline(always)]
     fn content<'a>(&'a self, table: &'a TableReader) -> &'a [u8] {
         match self {
             Self::None => &[],
@@ -59,24 +66,43 @@ impl CurrentBlock {
     }
 }
 
+/// Answers of the filter of a table to open seeks.
+#[derive(Debug, Default)]
+struct CandidateCounts {
+    /// Those that named a key, which the table may have.
+    admitted: u32,
+    denied: u32,
+    right: u32,
+    wrong: u32,
+}
+
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct TableCursor {
     table: Arc<TableReader>,
     ahead: ReadAhead,
     cost: ReadCost,
+    /// Where the cost is counted; `None` for a cursor of no query.
+    place: Option<ReadPlace>,
+    /// The candidate of the filter for an open seek, until the table is read.
+    candidate: Option<Vec<u8>>,
+    candidates: CandidateCounts,
     current: CurrentBlock,
     /// Number of the current block; meaningless without one.
     block: usize,
     /// Start and end of the current block in the file.
     offset: u64,
     end: u64,
+    /// The numbers in the table of the block's entries; empty if the block was not found by a number.
+    numbers: Range<u64>,
+    /// The block that was prefetched for a move to a number: its own number, its start, and the numbers of its entries.
+    prefetched: Option<(usize, u64, Range<u64>)>,
     /// The next block was prefetched.
     is_next_prefetched: bool,
     layout: Layout,
     entry: usize,
     is_valid: bool,
-    key: Vec<u8>,
+    key: KeyBuffer,
     sequence: Sequence,
     kind: Kind,
     value: (usize, usize),
@@ -85,17 +111,43 @@ pub(crate) struct TableCursor {
 impl TableReader {
     /// A cursor whose blocks are cached.
     pub(crate) fn cursor(self: &Arc<Self>) -> TableCursor {
-        TableCursor::new(Arc::clone(self), ReadAhead::of_scan(None))
+        TableCursor::new(Arc::clone(self), ReadAhead::of_scan(None), None)
     }
 
-    /// As [`TableReader::cursor`], for a scan that stays within the limits.
-    pub(crate) fn cursor_within(self: &Arc<Self>, limits: Arc<dyn Limits>) -> TableCursor {
-        TableCursor::new(Arc::clone(self), ReadAhead::of_scan(Some(limits)))
+    /// As [`TableReader::cursor`], for a scan that may stay within limits, and whose reads are counted at a place.
+    #[inline(always)]
+    pub(crate) fn cursor_of_scan(
+        self: &Arc<Self>,
+        limits: Option<Arc<dyn Limits>>,
+        place: Option<ReadPlace>,
+    ) -> TableCursor {
+        TableCursor::new(Arc::clone(self), ReadAhead::of_scan(limits), place)
     }
 
     /// A cursor for a job that reads the whole table once: with long reads, and without caching the blocks.
     pub(crate) fn cursor_once(self: &Arc<Self>) -> TableCursor {
-        TableCursor::new(Arc::clone(self), ReadAhead::of_job())
+        TableCursor::new(Arc::clone(self), ReadAhead::of_job(), None)
+    }
+
+    /// Prefetches the head of the block with the n-th entry, or the entry itself, if the table is mapped. Nothing is read or verified:
+    /// invalid bytes only make it useless.
+    pub(crate) fn prefetch_entry(&self, number: u64, is_head_near: bool) {
+        if !self.data().is_mapped() {
+            return;
+        }
+        let Ok(index) = self.index() else { return };
+        let Some((block, entry)) = index.block_of_entry(number) else { return };
+        let Some((start, _)) = index.extent(block) else { return };
+        if is_head_near {
+            self.data().prefetch_entry(block, start, entry);
+        } else {
+            self.data().prefetch(start);
+        }
+    }
+
+    /// As [`TableReader::cursor_once`]; `blocks` counts the blocks that are used.
+    pub(crate) fn counted_cursor(self: &Arc<Self>, blocks: &Arc<AtomicU64>) -> TableCursor {
+        TableCursor::new(Arc::clone(self), ReadAhead::of_counted_job(blocks), None)
     }
 
     /// A cursor at the n-th entry of the table; not valid past the last one.
@@ -108,24 +160,49 @@ impl TableReader {
 }
 
 impl TableCursor {
-    fn new(table: Arc<TableReader>, ahead: ReadAhead) -> Self {
+    #[inline(always)]
+    fn new(table: Arc<TableReader>, ahead: ReadAhead, place: Option<ReadPlace>) -> Self {
         Self {
             table,
             ahead,
             cost: ReadCost::default(),
+            place,
+            candidate: None,
+            candidates: CandidateCounts::default(),
             current: CurrentBlock::None,
             block: 0,
             offset: 0,
             end: 0,
+            numbers: 0..0,
+            prefetched: None,
             is_next_prefetched: false,
             layout: Layout::default(),
             entry: 0,
             is_valid: false,
-            key: Vec::with_capacity(KEY_CAPACITY),
+            key: KeyBuffer::new(),
             sequence: 0,
             kind: Kind::Put,
             value: (0, 0),
         }
+    }
+
+    /// Counts the answer of the filter to an open seek: the bytes with which the next key begins, if there is one.
+    fn count_candidate(&mut self, candidate: Option<Vec<u8>>) {
+        if self.place.is_some_and(|place| place.kind == ReadKind::Seek) {
+            let is_denied = candidate.is_none();
+            self.candidates.denied += u32::from(is_denied);
+            self.candidates.admitted += u32::from(!is_denied);
+            self.candidate = candidate;
+        }
+    }
+
+    /// Counts whether the table has the key that its filter named, after a seek.
+    #[cold]
+    fn count_outcome(&mut self) {
+        let Some(candidate) = self.candidate.take() else { return };
+        let is_right = self.is_valid && self.key.as_slice().starts_with(&candidate);
+        self.candidates.right += u32::from(is_right);
+        self.candidates.wrong += u32::from(!is_right);
     }
 
     /// Makes it a cursor over another table, not valid. Its memory is reused.
@@ -135,11 +212,29 @@ impl TableCursor {
             return;
         }
         self.current = CurrentBlock::None;
+        self.numbers = 0..0;
+        self.prefetched = None;
+        self.candidate = None;
         self.ahead.reset();
         if self.cost.blocks_read + self.cost.cache_hits >= COUNTED_BLOCKS {
-            std::mem::take(&mut self.cost).add_to(&self.table.environment().metrics);
+            self.cost.add_to(&self.table.environment().metrics, self.place);
         }
         self.table = Arc::clone(table);
+    }
+
+    /// Begins the first read of a table by a query that measures it.
+    #[inline]
+    fn begin_timed(&mut self) -> Option<Duration> {
+        let place = self.place.as_mut().filter(|place| place.is_timed)?;
+        place.is_timed = false;
+        self.table.environment().metrics.read_times.begin()
+    }
+
+    #[inline]
+    fn end_timed(&self, began: Option<Duration>) {
+        if let Some((began, place)) = began.zip(self.place) {
+            self.table.environment().metrics.read_times.end(place.level(), began);
+        }
     }
 
     fn entries(&self) -> Block<'_> {
@@ -152,14 +247,14 @@ impl TableCursor {
             return Ok(());
         }
         self.current = CurrentBlock::None;
+        self.numbers = 0..0;
         let index = self.table.index()?;
         let extent = self.table.extent(&index, block)?;
         let data = self.table.data();
         let reading = (&mut self.ahead, &mut self.cost);
         let loaded = data.load_ahead(self.table.environment(), &index, block, extent, reading)?;
         let layout = Layout::parse(loaded.content()).ok_or_else(|| self.table.malformed(extent.0))?;
-        self.key.clear();
-        self.key.extend_from_slice(layout.over(loaded.content()).prefix());
+        self.key.set_prefix(layout.over(loaded.content()).prefix());
         self.current = match loaded {
             BlockRef::Mapped { content, start } => CurrentBlock::Mapped { start, length: content.len() },
             BlockRef::Memory(block) => CurrentBlock::Memory(block),
@@ -172,9 +267,18 @@ impl TableCursor {
     /// Moves to an entry of the current block.
     #[inline]
     fn move_within(&mut self, entry_index: usize) -> Result<()> {
+        self.move_within_and_prefetch(entry_index, None)
+    }
+
+    /// As [`TableCursor::move_within`]; prefetches another entry first.
+    #[inline(always)]
+    fn move_within_and_prefetch(&mut self, entry_index: usize, next: Option<usize>) -> Result<()> {
         let block = self.layout.over(self.current.content(&self.table));
+        if let Some(next) = next {
+            block.prefetch(next);
+        }
         let Some(entry) = block.entry(entry_index) else { return Err(self.table.malformed(self.offset)) };
-        if block.assemble_key(entry_index, &entry, &mut self.key).is_none() {
+        if block.set_key(entry_index, &entry, &mut self.key).is_none() {
             return Err(self.table.malformed(self.offset));
         }
         self.kind = match Kind::from_block_byte(entry.kind) {
@@ -200,7 +304,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// Moves to the entry before `entry_index` of `block`; before its start to the last entry of the block before.
+    /// Moves to the entry before `entry_index` of `block`; before its start to the last entry of the previous block.
     fn move_before(&mut self, block: usize, entry_index: usize) -> Result<()> {
         if let Some(before) = entry_index.checked_sub(1) {
             return self.move_within(before);
@@ -214,12 +318,92 @@ impl TableCursor {
         }
     }
 
-    /// Moves to the n-th entry of the table, counted from 0; not valid past the last one.
+    /// Moves to the n-th entry of the table, counted from 0; not valid past the last one. A move within the block prefetches what a next
+    /// move in the same direction will read.
+    #[inline]
     pub(crate) fn seek_number(&mut self, number: u64) -> Result<()> {
-        self.is_valid = false;
-        let Some((block, entry_index)) = self.table.index()?.block_of_entry(number) else { return Ok(()) };
+        let was_valid = std::mem::replace(&mut self.is_valid, false);
+        if !self.numbers.contains(&number) {
+            return self.seek_number_elsewhere(number);
+        }
+        let entry_index = (number - self.numbers.start) as usize;
+        if was_valid && entry_index == self.entry {
+            self.is_valid = true;
+            return Ok(());
+        }
+        let is_forward = entry_index > self.entry;
+        if !self.is_next_prefetched {
+            self.prefetch_next_block(is_forward);
+        }
+        let next = if is_forward { entry_index + 1 } else { entry_index.saturating_sub(1) };
+        self.move_within_and_prefetch(entry_index, Some(next))
+    }
+
+    #[inline(never)]
+    fn seek_number_elsewhere(&mut self, number: u64) -> Result<()> {
+        let (block, numbers) = match self.prefetched.take() {
+            Some((block, _, numbers)) if numbers.contains(&number) => (block, numbers),
+            _ => match self.find_number(number)? {
+                Some(found) => found,
+                None => return Ok(()),
+            },
+        };
         self.load_block(block)?;
+        let entry_index = (number - numbers.start) as usize;
+        self.numbers = numbers;
         self.move_within(entry_index)
+    }
+
+    /// The block of the n-th entry, and the numbers of its entries.
+    fn find_number(&self, number: u64) -> Result<Option<(usize, Range<u64>)>> {
+        let index = self.table.index()?;
+        let block = match &self.numbers {
+            known if known.is_empty() => index.block_of_entry(number).map(|(block, _)| block),
+            known if known.end == number => Some(self.block + 1),
+            known if known.start == number + 1 => self.block.checked_sub(1),
+            _ => index.block_of_entry(number).map(|(block, _)| block),
+        };
+        let with_numbers = |block: usize| (block, index.numbers_of(block));
+        Ok(block.map(with_numbers).filter(|(_, numbers)| numbers.contains(&number)))
+    }
+
+    /// Prefetches the head of the block with the n-th entry, or the entry itself, if the table is mapped and the cursor is not near. Nothing
+    /// is read or verified: invalid bytes make it useless, no more.
+    pub(crate) fn prefetch_number(&mut self, number: u64, is_head_near: bool) {
+        let is_near = self.numbers.start <= number + 1 && number <= self.numbers.end;
+        if is_near && !self.numbers.is_empty() || !self.table.data().is_mapped() {
+            return;
+        }
+        let is_known = self.prefetched.as_ref().is_some_and(|(_, _, numbers)| numbers.contains(&number));
+        if !is_known {
+            let Ok(Some((block, numbers))) = self.find_number(number) else { return };
+            let start = self.table.index().ok().and_then(|index| index.extent(block)).map(|(start, _)| start);
+            self.prefetched = start.map(|start| (block, start, numbers));
+        }
+        if let Some((block, start, numbers)) = &self.prefetched {
+            if is_head_near {
+                let entry_index = (number - numbers.start) as usize;
+                self.table.data().prefetch_entry(*block, *start, entry_index);
+            } else {
+                self.table.data().prefetch(*start);
+            }
+        }
+    }
+
+    /// Prefetches the next block, or the previous one: a cursor that takes a second entry mostly continues, and the hardware prefetcher
+    /// stays within a page.
+    fn prefetch_next_block(&mut self, is_forward: bool) {
+        self.is_next_prefetched = true;
+        // The previous block usually has the same length.
+        let start = if is_forward { self.end } else { self.offset.saturating_sub(self.end - self.offset) };
+        self.table.data().prefetch(start);
+    }
+
+    /// Prefetches the entry after the current one in its block; backward, the previous one.
+    #[inline]
+    pub(crate) fn prefetch_step(&self, is_forward: bool) {
+        let entry = if is_forward { self.entry + 1 } else { self.entry.saturating_sub(1) };
+        self.entries().prefetch(entry);
     }
 
     /// Whether the entry after the current one is in the same block.
@@ -252,23 +436,38 @@ impl Cursor for TableCursor {
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
         self.is_valid = false;
+        let began = self.begin_timed();
         // If the subtraction fails, all versions of the key are newer: the table was ingested later.
         let stored = sequence.checked_sub(self.table.sequence_shift);
-        let block = self.table.index()?.block_of(key, stored.unwrap_or(0));
+        let block = self.table.index_for_search()?.block_of(key, stored.unwrap_or(0));
         self.load_block(block)?;
         let rank = self.rank(key, stored)?;
-        self.move_to(block, rank)
+        self.move_to(block, rank)?;
+        self.end_timed(began);
+        if self.candidate.is_some() {
+            self.count_outcome();
+        }
+        Ok(())
     }
 
     fn prepare_seek(&mut self, key: &[u8], sequence: Sequence, bound: &mut Vec<u8>) -> Result<SeekHint> {
         self.is_valid = false;
         match self.table.least_candidate(key) {
-            Candidate::Absent => return Ok(SeekHint::End),
-            Candidate::Bytes(bytes) if bytes.as_slice() > key => {
-                bound.extend_from_slice(&bytes);
-                return Ok(SeekHint::Bound);
+            Candidate::Absent => {
+                self.count_candidate(None);
+                return Ok(SeekHint::End);
             }
-            Candidate::Bytes(_) | Candidate::Unknown => {}
+            Candidate::Bytes(bytes) => {
+                let is_behind = bytes.as_slice() > key;
+                if is_behind {
+                    bound.extend_from_slice(&bytes);
+                }
+                self.count_candidate(Some(bytes));
+                if is_behind {
+                    return Ok(SeekHint::Bound);
+                }
+            }
+            Candidate::Unknown => {}
         }
         if !self.table.data().is_mapped() {
             return Ok(SeekHint::Unknown);
@@ -290,8 +489,15 @@ impl Cursor for TableCursor {
         self.is_valid = false;
         let upper = if is_inclusive { Upper::Included(key) } else { Upper::Excluded(key) };
         let below = match self.table.greatest_candidate(upper) {
-            Candidate::Absent => return Ok(SeekHint::End),
-            Candidate::Bytes(bytes) => prefix_successor(&bytes),
+            Candidate::Absent => {
+                self.count_candidate(None);
+                return Ok(SeekHint::End);
+            }
+            Candidate::Bytes(bytes) => {
+                let below = prefix_successor(&bytes);
+                self.count_candidate(Some(bytes));
+                below
+            }
             Candidate::Unknown => None,
         };
         match below.filter(|below| below.as_slice() <= key) {
@@ -305,18 +511,22 @@ impl Cursor for TableCursor {
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         self.is_valid = false;
-        let block = self.table.index()?.block_for_prev(key, is_inclusive);
+        let began = self.begin_timed();
+        let block = self.table.index_for_search()?.block_for_prev(key, is_inclusive);
         self.load_block(block)?;
         let rank = self.rank(key, if is_inclusive { None } else { Some(Sequence::MAX) })?;
-        self.move_before(block, rank)
+        self.move_before(block, rank)?;
+        self.end_timed(began);
+        if self.candidate.is_some() {
+            self.count_outcome();
+        }
+        Ok(())
     }
 
     fn next(&mut self) -> Result<()> {
         self.is_valid = false;
         if !self.is_next_prefetched {
-            // A cursor that takes a second entry mostly continues; the hardware prefetcher stays within a page.
-            self.is_next_prefetched = true;
-            self.table.data().prefetch(self.end);
+            self.prefetch_next_block(true);
         }
         self.move_to(self.block, self.entry + 1)
     }
@@ -324,29 +534,32 @@ impl Cursor for TableCursor {
     fn prev(&mut self) -> Result<()> {
         self.is_valid = false;
         if !self.is_next_prefetched {
-            self.is_next_prefetched = true;
-            // The block before mostly has the same length.
-            self.table.data().prefetch(self.offset.saturating_sub(self.end - self.offset));
+            self.prefetch_next_block(false);
         }
         self.move_before(self.block, self.entry)
     }
 
+    #[inline]
     fn is_valid(&self) -> bool {
         self.is_valid
     }
 
+    #[inline]
     fn key(&self) -> &[u8] {
-        &self.key
+        self.key.as_slice()
     }
 
+    #[inline]
     fn sequence(&self) -> Sequence {
         self.sequence
     }
 
+    #[inline]
     fn kind(&self) -> Kind {
         self.kind
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
         self.current.content(&self.table).get(self.value.0..self.value.1).unwrap_or_default()
     }
@@ -358,6 +571,16 @@ impl Cursor for TableCursor {
 
 impl Drop for TableCursor {
     fn drop(&mut self) {
-        self.cost.add_to(&self.table.environment().metrics);
+        let metrics = &self.table.environment().metrics;
+        self.cost.add_to(metrics, self.place);
+        let CandidateCounts { admitted, denied, right, wrong } = self.candidates;
+        if admitted + denied > 0
+            && let Some(reads) = self.place.and_then(|place| metrics.reads(place))
+        {
+            reads.admitted.add(admitted.into());
+            reads.denied.add(denied.into());
+            reads.right.add(right.into());
+            reads.wrong.add(wrong.into());
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A mapped block of an uncompressed table is used in place. A bit per block records that its checksum was correct, so it
 //! is computed once per opened table and not once per read. Two threads may both find the bit clear and both verify the
-//! block: that costs time once and does no harm. With [`crate::Options::paranoid_reads`] there are no such bits. All other
+//! block: that costs time once and is harmless. With [`crate::Options::paranoid_reads`] there are no such bits. All other
 //! blocks are read or decompressed into memory, verified then, and cached. A point read reads one block; sequential readers read
 //! several at once (`read_ahead.rs`).
 
@@ -14,6 +14,7 @@ use std::sync::{
 use tamis_vfs::{Access, File};
 
 use super::{
+    block::Layout,
     environment::{ReadCost, TableEnvironment},
     format::{
         BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD,
@@ -90,6 +91,17 @@ impl DataBlocks {
         }
     }
 
+    /// Prefetches an entry of the mapped block at `start`, if the block was used before.
+    pub(super) fn prefetch_entry(&self, block: usize, start: u64, entry: usize) {
+        let rest = self.source.file.mapping().zip(usize::try_from(start).ok());
+        if self.is_verified(block)
+            && let Some(content) = rest.and_then(|(bytes, start)| bytes.get(start + BLOCK_HEADER_LENGTH..))
+            && let Some(layout) = Layout::parse(content)
+        {
+            layout.over(content).prefetch(entry);
+        }
+    }
+
     /// The content of the block at `extent`; read alone.
     pub(super) fn load(
         &self,
@@ -118,6 +130,7 @@ impl DataBlocks {
         extent: (u64, u64),
         (ahead, cost): (&mut ReadAhead, &mut ReadCost),
     ) -> Result<BlockRef<'_>> {
+        ahead.count_block();
         if let Some(found) = self.find(environment, block, extent, cost)? {
             ahead.record_cached(block, extent);
             return Ok(found);
@@ -165,6 +178,13 @@ impl DataBlocks {
         Err(self.source.damaged(start, "block index", "positions within the file", got))
     }
 
+    /// Whether a mapped block was verified since the table was opened.
+    #[inline]
+    fn is_verified(&self, block: usize) -> bool {
+        let word = self.verified.get(block / 64);
+        word.is_some_and(|word| word.load(Ordering::Relaxed) & 1 << (block % 64) != 0)
+    }
+
     /// The content in place; `None` for a compressed block, which is not verified here.
     fn mapped_content<'a>(
         &self,
@@ -174,9 +194,7 @@ impl DataBlocks {
         cost: &mut ReadCost,
     ) -> Result<Option<&'a [u8]>> {
         prefetch_search(bytes);
-        let word = self.verified.get(block / 64);
-        let bit = 1 << (block % 64);
-        if word.is_some_and(|word| word.load(Ordering::Relaxed) & bit != 0) {
+        if self.is_verified(block) {
             cost.cache_hits += 1;
         } else {
             if bytes.get(13).is_none_or(|&compression| compression != COMPRESSION_NONE) {
@@ -185,8 +203,8 @@ impl DataBlocks {
             verify_block(&self.source, offset, bytes)?;
             cost.blocks_read += 1;
             cost.bytes_read += bytes.len() as u64;
-            if let Some(word) = word {
-                word.fetch_or(bit, Ordering::Relaxed);
+            if let Some(word) = self.verified.get(block / 64) {
+                word.fetch_or(1 << (block % 64), Ordering::Relaxed);
             }
         }
         // The length was correct when the block was verified.
@@ -209,7 +227,7 @@ impl DataBlocks {
         self.read_ahead(index, block, extent, (ahead, &mut ReadCost::default()))
     }
 
-    /// Reads a block from the file and verifies it, whatever is known about it.
+    /// Reads a block from the file and verifies it, even if it was verified before.
     pub(super) fn verify_again(&self, extent: (u64, u64)) -> Result<()> {
         self.check_extent(extent)?;
         self.read_alone(extent, &mut ReadCost::default()).map(drop)

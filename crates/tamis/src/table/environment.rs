@@ -20,7 +20,7 @@ use crate::{
     error::{Error, Result},
     events::{Event, EventListener},
     file_name::FileName,
-    metrics::Metrics,
+    metrics::{Metrics, ReadCounters, ReadPlace},
 };
 
 /// The environment of tables: folder, access mode, caches, metrics, listener.
@@ -31,7 +31,7 @@ pub(crate) struct TableEnvironment {
     pub(crate) access: Access,
     /// [`crate::Options::paranoid_reads`].
     pub(crate) is_paranoid: bool,
-    /// Files that are read without a mapping.
+    /// The open files.
     pub(crate) open_files: Arc<OpenFiles>,
     pub(crate) cache: Arc<BlockCache>,
     /// Memory for indexes and filters.
@@ -114,10 +114,9 @@ impl FilterFault {
 /// Opens any file for reading.
 pub(super) fn open_path(environment: &TableEnvironment, path: &Path) -> Result<Source> {
     let failed = |source: io::Error| Error::io("open", path, source);
-    let file = environment.open_files.open(&environment.vfs, path, environment.access).map_err(failed)?;
-    let length = file.length().map_err(failed)?;
-    let is_paranoid = environment.is_paranoid;
-    Ok(Source { file, path: path.into(), access: environment.access, length, is_paranoid })
+    let open = environment.open_files.open(&environment.vfs, path, environment.access).map_err(failed)?;
+    let length = open.file.length().map_err(failed)?;
+    Ok(Source::new(open, path, length, environment.is_paranoid))
 }
 
 /// The cost of reads, counted without atomics; added to the database's counters at the end of each read.
@@ -132,9 +131,23 @@ pub(crate) struct ReadCost {
 }
 
 impl ReadCost {
-    pub(crate) fn add_to(&self, metrics: &Metrics) {
-        metrics.blocks_read.add(self.blocks_read);
+    /// Adds the blocks to those of a kind of reads in a level, and the bytes to those of all reads.
+    pub(crate) fn add_to(&mut self, metrics: &Metrics, place: Option<ReadPlace>) {
+        match place.and_then(|place| metrics.reads(place)) {
+            Some(reads) => self.move_blocks_to(reads),
+            None => {
+                metrics.other_blocks_read.add(self.blocks_read);
+                metrics.other_cache_hits.add(self.cache_hits);
+            }
+        }
         metrics.bytes_read.add(self.bytes_read);
-        metrics.cache_hits.add(self.cache_hits);
+        *self = Self::default();
+    }
+
+    /// Adds the blocks, which are then no longer counted here.
+    #[inline]
+    pub(crate) fn move_blocks_to(&mut self, reads: &ReadCounters) {
+        reads.blocks_read.add(std::mem::take(&mut self.blocks_read));
+        reads.cache_hits.add(std::mem::take(&mut self.cache_hits));
     }
 }

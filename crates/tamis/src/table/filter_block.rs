@@ -99,7 +99,7 @@ impl FiltersBuilder {
         })
     }
 
-    /// Adds a key, in order; a key equal to the one before is skipped.
+    /// Adds a key, in order; a key equal to the previous one is skipped.
     #[inline]
     pub(crate) fn add(&mut self, key: &[u8]) {
         match self {
@@ -217,7 +217,7 @@ impl FilterBlock {
         self.filter.encoded_bytes()
     }
 
-    /// Whether it can deny ranges of more than one key.
+    /// Whether it can reject ranges of more than one key.
     pub(super) fn answers_ranges(&self) -> bool {
         self.filter.family().answers_ranges()
     }

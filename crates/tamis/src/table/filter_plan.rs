@@ -1,13 +1,16 @@
-//! The filters that a new table shall have: given, or chosen from its keys and the sampled queries.
+//! The filters of a new table: given, or chosen from its keys and the sampled queries.
 
 use std::sync::Arc;
 
 use tamis_filter::{
     KeySet,
-    auto::{self, Part, Prices, Query, Request, Scored, Workload},
+    auto::{self, Effort, Part, Prices, Query, Request, Scored, Workload},
 };
 
-use super::filter_choice::{ExpectedCost, FilterChoice};
+use super::{
+    filter_choice::{ExpectedCost, FilterChoice},
+    last_choice::LastChoice,
+};
 use crate::{options::TableFilter, query_sample::SampledQuery};
 
 /// See the head of this file.
@@ -38,11 +41,15 @@ pub(crate) struct ChoiceInput {
     pub(crate) bits_per_key: f32,
     /// Whether the table is in the deepest level.
     pub(crate) is_deepest: bool,
+    /// How long the choice may take.
+    pub(crate) effort: Effort,
     pub(crate) prices: Prices,
     pub(crate) queries: Arc<[SampledQuery]>,
     /// The filters that the table has, or that its predecessors had.
     pub(crate) current: Option<Vec<TableFilter>>,
     pub(crate) seed: u64,
+    /// The last choice for tables of this kind, and the number of queries that the sample has taken; `None`: always search.
+    pub(crate) last: Option<(Arc<LastChoice>, u64)>,
 }
 
 impl ChoiceInput {
@@ -50,7 +57,11 @@ impl ChoiceInput {
     /// filters. Costs no I/O; time is bounded by the number of keys.
     pub(super) fn choose(&self, keys: &Arc<KeySet>, queries: &[Query<'_>]) -> (FilterChoice, ExpectedCost) {
         let current = self.current.as_ref().map(|filters| parts_of(filters));
-        let choice = auto::choose(keys, &self.request(queries, current.as_deref()));
+        let request = self.request(queries, current.as_deref());
+        let choice = match &self.last {
+            Some((last, sampled_count)) => last.choose(keys, &request, *sampled_count),
+            None => auto::choose(keys, &request),
+        };
         let filters = FilterChoice {
             chosen: cost_of(&choice.chosen),
             runners_up: choice.runners_up.iter().map(cost_of).collect(),
@@ -67,6 +78,7 @@ impl ChoiceInput {
             bits_per_key_max: f64::from(self.bits_per_key),
             current,
             is_deepest: self.is_deepest,
+            effort: self.effort,
             seed: self.seed,
         }
     }

@@ -33,7 +33,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct FilterSet {
     filters: Vec<OpenFilter>,
-    /// Number of filters, from the first, that points are put to.
+    /// Number of filters, from the first, that points probe.
     asked_for_points: usize,
     /// Every filter of the filter file is used.
     is_whole_file: bool,
@@ -162,6 +162,8 @@ impl OpenFilter {
         }
     }
 
+    /// A filter of points is not asked for a range of more keys: that would count an access, and so keep a filter in memory
+    /// that saves nothing.
     fn may_contain_range(
         &self,
         environment: &TableEnvironment,
@@ -169,6 +171,7 @@ impl OpenFilter {
         probe: &RangeProbe<'_>,
     ) -> bool {
         match &self.loaded {
+            Loaded::Whole(..) if !self.answers_ranges && probe.point().is_none() => true,
             Loaded::Whole(..) => {
                 self.get_if_cached(environment, table).is_none_or(|filter| filter.may_contain_range(probe))
             }
@@ -244,12 +247,12 @@ impl FilterSet {
         self.filters.is_empty()
     }
 
-    /// Whether one of them can deny ranges of more than one key.
+    /// Whether one of them can reject ranges of more than one key.
     pub(super) fn answers_ranges(&self) -> bool {
         self.filters.iter().any(|filter| filter.answers_ranges)
     }
 
-    /// Whether all that are asked for points admit the key.
+    /// Whether all filters that points probe admit the key.
     #[inline]
     pub(super) fn may_contain(
         &self,
@@ -297,7 +300,7 @@ impl FilterSet {
         best
     }
 
-    /// Prefetches the cache lines that the first filter reads in [`FilterSet::may_contain`]; the others are asked only if it admits the
+    /// Prefetches the cache lines that the first filter reads in [`FilterSet::may_contain`]; the others are probed only if it admits the
     /// key.
     #[inline]
     pub(super) fn prefetch(&self, probe: &Probe<'_>) {
@@ -347,8 +350,8 @@ impl FilterSet {
     }
 }
 
-/// Number of filters, from the first, that points are put to. If the store chose a filter for points, it is the first, and points are
-/// put to it alone: present keys would pay for the others. Given filters are all asked.
+/// Number of filters, from the first, that points probe. If the store chose a filter for points, it is the first, and points probe it
+/// alone: present keys would pay for the others. Given filters are all probed.
 fn asked_for_points(filters: &[OpenFilter], is_chosen: bool) -> usize {
     let has_first = filters.first().is_some_and(|first| !first.answers_ranges);
     if is_chosen && has_first { 1 } else { filters.len() }

@@ -1,8 +1,8 @@
 //! Known gaps of one table: pairs of neighbouring keys that have no key between them.
 //!
-//! A range that a filter admitted and that has no key in the table is in such a gap. A table never changes, so the gap is known
-//! for the life of its file, and later ranges and points within it are rejected before a block is read. So a false positive is
-//! not repeated, whatever the filter ([`crate::Options::gap_cache`]).
+//! A range that a filter admitted and that has no key in the table is in such a gap. A table never changes, so the gap is valid as long as
+//! its file exists, and later ranges and points within it are rejected before a block is read. So no filter repeats a false
+//! positive ([`crate::Options::gap_cache`]).
 //!
 //! 1. A gap is read from the table itself: its ends are keys of adjacent entries, of all versions. It never depends on a snapshot.
 //! 2. All gaps of a store share one budget. A gap that needs room evicts others, of one table after the other: those that rejected
@@ -10,7 +10,7 @@
 //! 3. If few gaps of a table are hit, only some of its false positives are recorded.
 //!
 //! Cost: one relaxed load without gaps; otherwise a shared lock and a search in a tree, after the filters and before a block is
-//! read. Point reads that find their key would pay for a search, too. So points search only while they recently found gaps or
+//! read. Point reads that find their key would be slower by a search, too. So points search only while they recently found gaps or
 //! false positives of points were recorded ([`GapCache::may_reject_points`]).
 
 use std::{
@@ -35,7 +35,7 @@ const ALL_RECORDED: u32 = 1024;
 const HITS_PER_GAP: u32 = 8;
 /// Otherwise one of this number.
 const RECORDED_INTERVAL: u32 = 16;
-/// Searches for points that a recorded gap, or a hit, pays for.
+/// The number of point searches that a recorded gap, or a hit, allows.
 const POINT_CREDIT: i32 = 4;
 const POINT_CREDIT_MAX: i32 = 256;
 
@@ -74,7 +74,7 @@ impl GapBudget {
     fn add_holder(&self, cache: &Arc<GapCache>) {
         let mut holders = self.holders.lock();
         holders.push_back(Arc::downgrade(cache));
-        // Removed tables are forgotten before the list has doubled.
+        // Removed tables are dropped from the list before it has doubled.
         if holders.len().is_power_of_two() {
             holders.retain(|holder| holder.strong_count() > 0);
         }

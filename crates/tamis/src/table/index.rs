@@ -7,6 +7,8 @@
 //!
 //! Invariant: separators ascend. Equal separators are those of blocks that continue the versions of one key ("continued").
 
+use std::ops::Range;
+
 use super::{
     format::{INDEX_CONTINUED_LENGTH, INDEX_HEAD_LENGTH, INDEX_HEADER_LENGTH, INDEX_PACKED},
     section::SectionBytes,
@@ -41,7 +43,7 @@ impl IndexBuilder {
         INDEX_HEADER_LENGTH + self.positions.len() * 24 + self.separators.len()
     }
 
-    /// Adds a block that begins at `position` with this entry; `last_key` is the last key of the block before.
+    /// Adds a block that begins at `position` with this entry; `last_key` is the last key of the previous block.
     pub(super) fn add_block(
         &mut self,
         last_key: Option<&[u8]>,
@@ -220,12 +222,43 @@ impl Index {
         self.u32_at(self.counts_start + 4 * block).unwrap_or_default().into()
     }
 
+    /// The numbers in the table of the entries of a block; empty past the last block.
+    pub(super) fn numbers_of(&self, block: usize) -> Range<u64> {
+        if block < self.block_count {
+            self.entries_before(block)..self.entries_before(block + 1)
+        } else {
+            0..0
+        }
+    }
+
+    /// A range of blocks around the n-th entry, which exists. Blocks have similar numbers of entries, so the block in proportion
+    /// is near; the steps from there double.
+    fn blocks_near(&self, number: u64) -> (usize, usize) {
+        let count = self.entries_before(self.block_count).max(1);
+        let block = (u128::from(number) * self.block_count as u128 / u128::from(count)) as usize;
+        let mut step = 1;
+        if self.entries_before(block) <= number {
+            let mut low = block;
+            while low + step < self.block_count && self.entries_before(low + step) <= number {
+                low += step;
+                step *= 2;
+            }
+            return (low, (low + step).min(self.block_count));
+        }
+        let mut high = block;
+        while step < high && self.entries_before(high - step) > number {
+            high -= step;
+            step *= 2;
+        }
+        (high.saturating_sub(step), high)
+    }
+
     /// The block of the n-th entry of the table, and the entry's number in the block.
     pub(super) fn block_of_entry(&self, number: u64) -> Option<(usize, usize)> {
         if number >= self.entries_before(self.block_count) {
             return None;
         }
-        let (mut low, mut high) = (0, self.block_count);
+        let (mut low, mut high) = self.blocks_near(number);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             if self.entries_before(middle) <= number { low = middle } else { high = middle }
@@ -336,8 +369,8 @@ impl Index {
         self.continued_count > 0 && self.continued_record(block).is_some()
     }
 
-    /// The last block that may have a key below `key` (or at it, if `is_inclusive`). If it has none, the last entry of the
-    /// block before is the result.
+    /// The last block that may have a key below `key` (or at it, if `is_inclusive`). If it has none, the last entry of the previous block
+    /// is the result.
     pub(super) fn block_for_prev(&self, key: &[u8], is_inclusive: bool) -> usize {
         self.rank(key, is_inclusive).saturating_sub(1)
     }

@@ -1,15 +1,13 @@
-//! The reader of one table, opened at the first read and closed to limit the number of open files.
+//! The reader of one table, opened at the first read and kept as long as the table.
+//!
+//! Other limits bound its memory: the pinned cache that of indexes and filters, `table/open_files.rs` that of descriptors and
+//! mappings. So access to an open table is one atomic load, and a read holds no reference count.
 
 use std::{
     fmt,
-    ops::Deref,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
 };
 
-use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
 use super::{environment::TableEnvironment, reader::TableReader};
@@ -18,25 +16,23 @@ use crate::{cache::hotness::Hotness, error::Result, key::Sequence};
 /// See the head of this file.
 #[derive(Default)]
 pub(crate) struct LazyReader {
-    reader: ArcSwapOption<TableReader>,
+    reader: OnceLock<Arc<TableReader>>,
     /// Locked while the table is opened, so that it is opened once.
     opening: Mutex<()>,
-    /// Set by every use, cleared by the clock of the table cache.
-    is_used: AtomicBool,
-    /// The hotness of the table's filters. It outlives the reader.
+    /// The hotness of the table's filters.
     hotness: Arc<Hotness>,
 }
 
 impl fmt::Debug for LazyReader {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(if self.reader.load().is_some() { "open" } else { "closed" })
+        formatter.write_str(if self.get().is_some() { "open" } else { "closed" })
     }
 }
 
 /// A table with its number and its reader.
 pub(crate) trait NamedTable {
     /// The table's reader, open or not.
-    fn slot(&self) -> &Arc<LazyReader>;
+    fn slot(&self) -> &LazyReader;
     /// The file's number.
     fn number(&self) -> u64;
     /// The table's filter file, if it has one.
@@ -47,7 +43,7 @@ pub(crate) trait NamedTable {
 
 impl<T: NamedTable> NamedTable for Arc<T> {
     #[inline]
-    fn slot(&self) -> &Arc<LazyReader> {
+    fn slot(&self) -> &LazyReader {
         (**self).slot()
     }
 
@@ -64,26 +60,6 @@ impl<T: NamedTable> NamedTable for Arc<T> {
     }
 }
 
-/// An open table for the time of one read.
-#[derive(Debug)]
-pub(crate) enum OpenTable {
-    /// Protected without a reference count, as long as this lives.
-    Guarded(Guard<Option<Arc<TableReader>>>),
-    Counted(Arc<TableReader>),
-}
-
-impl Deref for OpenTable {
-    type Target = Arc<TableReader>;
-
-    #[inline]
-    fn deref(&self) -> &Self::Target {
-        match self {
-            Self::Counted(reader) => reader,
-            Self::Guarded(guard) => guard.as_ref().expect("a guard is made for a value that is there"),
-        }
-    }
-}
-
 impl LazyReader {
     /// A closed reader with the hotness of another one.
     pub(crate) fn with_hotness(hotness: &Arc<Hotness>) -> Self {
@@ -97,40 +73,23 @@ impl LazyReader {
 
     /// The reader, if the table is open.
     #[inline]
-    pub(crate) fn get(&self) -> Option<OpenTable> {
-        let guard = self.reader.load();
-        guard.as_ref()?;
-        if !self.is_used.load(Ordering::Relaxed) {
-            self.is_used.store(true, Ordering::Relaxed);
-        }
-        Some(OpenTable::Guarded(guard))
+    pub(crate) fn get(&self) -> Option<&Arc<TableReader>> {
+        self.reader.get()
     }
 
-    /// Opens the table unless another thread did meanwhile. Returns whether this call opened it.
+    /// Opens the table unless another thread did meanwhile.
     pub(crate) fn open(
         &self,
         environment: &Arc<TableEnvironment>,
         table: &impl NamedTable,
-    ) -> Result<(OpenTable, bool)> {
+    ) -> Result<&Arc<TableReader>> {
         let _opening = self.opening.lock();
         if let Some(open) = self.get() {
-            return Ok((open, false));
+            return Ok(open);
         }
         let (number, filter_file) = (table.number(), table.filter_file());
         let sequence = table.ingest_sequence();
         let reader = TableReader::open_at(environment, number, filter_file, sequence, &self.hotness)?;
-        self.reader.store(Some(Arc::clone(&reader)));
-        self.is_used.store(true, Ordering::Relaxed);
-        Ok((OpenTable::Counted(reader), true))
-    }
-
-    /// Whether it was used since the last call.
-    pub(crate) fn take_mark(&self) -> bool {
-        self.is_used.swap(false, Ordering::Relaxed)
-    }
-
-    /// Drops the reader. Reads that use it continue.
-    pub(crate) fn close(&self) {
-        self.reader.store(None);
+        Ok(self.reader.get_or_init(|| reader))
     }
 }

@@ -1,8 +1,11 @@
-//! The open table and filter files of a store that are read without a mapping: at most as many as the limit of the process allows.
+//! The open table and filter files of a store: at most as many descriptors and mappings as the limits of the process allow.
 //!
-//! The descriptor that was not used for longest (by a clock, as in `cache/table.rs`) is closed and opened again at its next read. So
+//! A mapped file needs no descriptor. Systems limit the mappings of a process, too (Linux: to 65,530, which memory allocators
+//! share): beyond [`MAPPED_COUNT_MAX`] mapped files, others are read without a mapping.
+//!
+//! The descriptor that was not used for longest (by a clock) is closed and opened again at its next read. So
 //! a reader stays usable however many files others have open. Its path stays valid: a file is renamed or removed only after its
-//! last reader was dropped (`version/handle.rs`). A mapped file needs no descriptor.
+//! last reader was dropped (`version/handle.rs`).
 //!
 //! Cost: one atomic load per read; one open when a closed file is read.
 
@@ -12,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Weak,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -24,8 +27,10 @@ use tamis_vfs::{Access, File, Vfs};
 const UNLIMITED: u64 = 100_000;
 /// Descriptors for the log, the manifest, files that jobs write, and the program.
 const RESERVED: u64 = 32;
-/// The minimum, whatever the limit is.
+/// The minimum for any limit of the process.
 const COUNT_MIN: u64 = 8;
+/// How many files a store may have mapped.
+const MAPPED_COUNT_MAX: usize = 20_000;
 
 /// How many table and filter files a store may have open: a quarter of the limit of the process and some more are left for others.
 fn count_max_of(process_limit: Option<u64>) -> usize {
@@ -38,6 +43,8 @@ fn count_max_of(process_limit: Option<u64>) -> usize {
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
     count_max: usize,
+    mapped_count_max: usize,
+    mapped_count: AtomicUsize,
     /// Files with a descriptor, in the order of the clock.
     open: Mutex<VecDeque<Weak<ReopenableFile>>>,
 }
@@ -45,11 +52,16 @@ pub(crate) struct OpenFiles {
 impl OpenFiles {
     /// With a maximum that suits the limit of the process.
     pub(crate) fn new(vfs: &dyn Vfs) -> Arc<Self> {
-        Self::with_limit(count_max_of(vfs.open_files_max()))
+        Self::with_limits(count_max_of(vfs.open_files_max()), MAPPED_COUNT_MAX)
     }
 
-    fn with_limit(count_max: usize) -> Arc<Self> {
-        Arc::new(Self { count_max, open: Mutex::default() })
+    fn with_limits(count_max: usize, mapped_count_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            count_max,
+            mapped_count_max,
+            mapped_count: AtomicUsize::new(0),
+            open: Mutex::default(),
+        })
     }
 
     /// The maximum number of descriptors.
@@ -62,7 +74,8 @@ impl OpenFiles {
         self.open.lock().iter().filter(|file| file.strong_count() > 0).count()
     }
 
-    /// Opens a file. It needs a descriptor only while it is read often, or none if it is mapped.
+    /// Opens a file. It needs a descriptor only while it is read often, or none if it is mapped. It is not mapped if too many files
+    /// are.
     ///
     /// # Errors
     /// The system's.
@@ -71,10 +84,21 @@ impl OpenFiles {
         vfs: &Arc<dyn Vfs>,
         path: &Path,
         access: Access,
-    ) -> io::Result<Arc<dyn File>> {
-        let file = vfs.open(path, access)?;
+    ) -> io::Result<OpenFile> {
+        let mapping = (access == Access::Mapped).then(|| CountedMapping::new(self));
+        let access = match &mapping {
+            Some(mapping) if mapping.number > self.mapped_count_max => Access::Buffered,
+            _ => access,
+        };
+        let (file, access) = match vfs.open(path, access) {
+            // Other parts of the process have mapped as much as the system allows.
+            Err(error) if access == Access::Mapped && error.kind() == io::ErrorKind::OutOfMemory => {
+                (vfs.open(path, Access::Buffered)?, Access::Buffered)
+            }
+            opened => (opened?, access),
+        };
         if file.mapping().is_some() {
-            return Ok(file);
+            return Ok(OpenFile { file, access, mapping: mapping.map(Arc::new) });
         }
         let reopenable = Arc::new(ReopenableFile {
             length: file.length()?,
@@ -87,7 +111,7 @@ impl OpenFiles {
             opening: Mutex::new(()),
         });
         self.admit(&reopenable);
-        Ok(Arc::new(FileReader(reopenable)))
+        Ok(OpenFile { file: Arc::new(FileReader(reopenable)), access, mapping: None })
     }
 
     /// Records a file with a descriptor; closes others beyond the maximum.
@@ -106,6 +130,36 @@ impl OpenFiles {
                 candidate.file.store(None);
             }
         }
+    }
+}
+
+/// A file that was opened for reading.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    pub(super) file: Arc<dyn File>,
+    /// How it is read: without a mapping if too many files are mapped.
+    pub(super) access: Access,
+    pub(super) mapping: Option<Arc<CountedMapping>>,
+}
+
+/// A mapping in the count of its store.
+#[derive(Debug)]
+pub(super) struct CountedMapping {
+    open_files: Arc<OpenFiles>,
+    /// The number of mappings when it was added.
+    number: usize,
+}
+
+impl CountedMapping {
+    fn new(open_files: &Arc<OpenFiles>) -> Self {
+        let number = open_files.mapped_count.fetch_add(1, Ordering::Relaxed) + 1;
+        Self { open_files: Arc::clone(open_files), number }
+    }
+}
+
+impl Drop for CountedMapping {
+    fn drop(&mut self) {
+        self.open_files.mapped_count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

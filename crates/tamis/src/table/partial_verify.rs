@@ -120,7 +120,7 @@ struct Check<'a> {
     found: PartialVerify,
     /// Offsets of faults: a fault that several checks find is reported once.
     places: BTreeSet<u64>,
-    /// The entry before; `None` at the beginning and after a fault.
+    /// The previous entry; `None` at the beginning and after a fault.
     last: Option<(Vec<u8>, Sequence)>,
 }
 

@@ -26,7 +26,10 @@
 use std::{
     fmt::Debug,
     ops::Range,
-    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use super::{environment::ReadCost, format::FILE_ALIGNMENT, index::Index, section::Source};
@@ -110,9 +113,11 @@ pub(super) struct ReadAhead {
     used_bytes: u64,
     /// Blocks of a failed read: they are read alone.
     failed: Range<usize>,
+    /// Counts the blocks that are used.
+    blocks_used: Option<Arc<AtomicU64>>,
 }
 
-/// The order of a read relative to the one before it.
+/// The order of a read relative to the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     None,
@@ -134,6 +139,19 @@ impl ReadAhead {
         Self::new(true, None)
     }
 
+    /// As [`ReadAhead::of_job`], for a job with a limit of blocks.
+    pub(super) fn of_counted_job(blocks: &Arc<AtomicU64>) -> Self {
+        Self { blocks_used: Some(Arc::clone(blocks)), ..Self::of_job() }
+    }
+
+    /// Counts a block that is used.
+    #[inline]
+    pub(super) fn count_block(&self) {
+        if let Some(blocks) = &self.blocks_used {
+            blocks.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// For a scan, which may stop at any block, and stops at the limits.
     pub(super) fn of_scan(limits: Option<Arc<dyn Limits>>) -> Self {
         Self::new(false, limits)
@@ -151,6 +169,7 @@ impl ReadAhead {
             order: Order::None,
             used_bytes: 0,
             failed: 0..0,
+            blocks_used: None,
         }
     }
 

@@ -162,7 +162,7 @@ impl TableReader {
         }))
     }
 
-    /// The range tombstones, if the table has any. They apply even if its filters deny the key.
+    /// The range tombstones, if the table has any. They apply even if its filters reject the key.
     #[inline]
     pub(crate) const fn range_tombstones(&self) -> Option<&Arc<Fragments>> {
         self.range_tombstones.as_ref()
@@ -180,6 +180,12 @@ impl TableReader {
         &self.data
     }
 
+    /// Whether its blocks are used in place in a mapping.
+    #[inline]
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.data.is_mapped()
+    }
+
     pub(super) const fn block_count(&self) -> usize {
         self.block_count
     }
@@ -187,15 +193,23 @@ impl TableReader {
     /// The index, loaded again if it was evicted.
     #[inline]
     pub(super) fn index(&self) -> Result<PinnedRef<'_, Index>> {
-        self.index.get(|| {
-            let index = open_index(&self.data.source, &self.index_record)?;
-            if index.block_count() == self.block_count {
-                return Ok(index);
-            }
-            let expected = format!("{} blocks", self.block_count);
-            let got = index.block_count().to_string();
-            Err(self.data.source.damaged(self.index_record.offset, "block index", expected, got))
-        })
+        self.index.get(|| self.load_index())
+    }
+
+    /// As [`TableReader::index`], for a search before a block is loaded: the load counts the access.
+    #[inline]
+    pub(super) fn index_for_search(&self) -> Result<PinnedRef<'_, Index>> {
+        self.index.get_uncounted(|| self.load_index())
+    }
+
+    fn load_index(&self) -> Result<Index> {
+        let index = open_index(&self.data.source, &self.index_record)?;
+        if index.block_count() == self.block_count {
+            return Ok(index);
+        }
+        let expected = format!("{} blocks", self.block_count);
+        let got = index.block_count().to_string();
+        Err(self.data.source.damaged(self.index_record.offset, "block index", expected, got))
     }
 
     /// Checks the filter file if its filters are not all in use: unusable ones were skipped when the table was opened.
@@ -213,7 +227,7 @@ impl TableReader {
         !self.filters.is_empty()
     }
 
-    /// Whether a filter is in use that can deny ranges of more than one key.
+    /// Whether a filter is in use that can reject ranges of more than one key.
     pub(crate) fn has_range_filter(&self) -> bool {
         self.filters.answers_ranges()
     }

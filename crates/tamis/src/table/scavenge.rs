@@ -52,7 +52,7 @@ pub(super) struct BlockScavenger<'a> {
     position: usize,
     /// End of the damaged bytes.
     damaged_end: usize,
-    /// The padding of the block before.
+    /// The padding of the previous block.
     padding: usize,
     effort_left: u64,
     is_spent: bool,

@@ -9,9 +9,12 @@ use std::{path::Path, sync::Arc};
 use tamis_bits::{AlignedBytes, OwnedSlice};
 use tamis_vfs::{Access, File};
 
-use super::format::{
-    DIRECTORY_RECORD_LENGTH, FILE_ALIGNMENT, FOOTER_LENGTH, KIND_DIRECTORY, SECTION_ALIGNMENT,
-    SECTION_HEADER_LENGTH, SECTION_PASSABLE, TABLE_MAGIC, VERSION, VERSION_OUTSIDE,
+use super::{
+    format::{
+        DIRECTORY_RECORD_LENGTH, FILE_ALIGNMENT, FOOTER_LENGTH, KIND_DIRECTORY, SECTION_ALIGNMENT,
+        SECTION_HEADER_LENGTH, SECTION_PASSABLE, TABLE_MAGIC, VERSION, VERSION_OUTSIDE,
+    },
+    open_files::{CountedMapping, OpenFile},
 };
 use crate::{
     coding::{Decoder, checksum, put_u32, put_u64},
@@ -77,9 +80,16 @@ pub(crate) struct Source {
     pub(crate) length: u64,
     /// Mapped bytes are verified at every use: blocks in place, sections by copying them.
     pub(crate) is_paranoid: bool,
+    #[expect(dead_code, reason = "counts the mapping until it is dropped")]
+    mapping: Option<Arc<CountedMapping>>,
 }
 
 impl Source {
+    pub(super) fn new(open: OpenFile, path: &Path, length: u64, is_paranoid: bool) -> Self {
+        let OpenFile { file, access, mapping } = open;
+        Self { file, path: path.into(), access, length, is_paranoid, mapping }
+    }
+
     /// Whether sections are used in the mapping.
     pub(super) fn uses_sections_in_place(&self) -> bool {
         !self.is_paranoid && self.file.mapping().is_some()

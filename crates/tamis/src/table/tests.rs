@@ -219,7 +219,7 @@ fn an_uncompressed_block_is_one_aligned_read_and_is_verified_once() {
 }
 
 #[test]
-fn the_filter_denies_absent_keys_and_never_a_present_key() {
+fn the_filter_rejects_absent_keys_and_never_a_present_key() {
     let vfs = memory();
     let entries: Vec<Entry> = (0..3000_u64)
         .map(|n| {
@@ -312,7 +312,7 @@ fn a_filter_file_replaces_the_filter_and_a_foreign_or_damaged_one_is_ignored() {
 }
 
 #[test]
-fn a_prefetch_of_a_filter_is_no_access() {
+fn a_prefetch_of_a_filter_counts_no_access() {
     let vfs = memory();
     let entry = |number: u64| (number.to_be_bytes().to_vec(), 1, Kind::Put, Vec::new());
     let entries: Vec<_> = (0..2_000).map(entry).collect();

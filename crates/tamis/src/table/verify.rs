@@ -2,7 +2,7 @@
 //!
 //! 1. Blocks are adjacent, their checksums are correct, their entries decode and ascend, and the index separates and counts
 //!    them correctly.
-//! 2. No filter in use denies a key of the table, or a range that contains one.
+//! 2. No filter in use rejects a key of the table, or a range that contains one.
 //! 3. The key column has the keys and kinds of the entries, in their order.
 //! 4. Every section has a correct checksum, and the properties have the first and the last key.
 //!
@@ -29,7 +29,7 @@ struct Check<'a> {
     column: Option<KeyColumn>,
     digester: Digester,
     ahead: ReadAhead,
-    /// The entry before; `None` at the beginning and after a fault.
+    /// The previous entry; `None` at the beginning and after a fault.
     last: Option<(Vec<u8>, Sequence)>,
 }
 
@@ -99,7 +99,7 @@ fn is_same_place(left: &Error, right: &Error) -> bool {
 }
 
 impl Check<'_> {
-    /// The place of a block: after the one before.
+    /// The offset of a block: after the previous one.
     fn extent(&self, block: usize, position: Option<u64>) -> Result<(u64, u64)> {
         let (start, end) = self.table.extent(self.index, block)?;
         match position {

@@ -87,9 +87,9 @@ pub(crate) struct TableWriter {
     written: u64,
     content: Vec<u8>,
     stored: Vec<u8>,
-    /// The entry before: its key and sequence number.
+    /// The previous entry: its key and sequence number.
     last: Option<(Vec<u8>, Sequence)>,
-    /// The last key of the block before the current one, if there is one.
+    /// The last key of the previous block, if there is one.
     last_key_of_previous: Option<Vec<u8>>,
     first_of_block: (Vec<u8>, Sequence),
 }
@@ -168,7 +168,7 @@ impl TableWriter {
         })
     }
 
-    /// Adds the next entry. Refuses an entry that is not after the one before in entry order.
+    /// Adds the next entry. Refuses an entry that is not after the previous one in entry order.
     pub(crate) fn add(&mut self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) -> Result<()> {
         self.add_hidden((key, sequence, kind, value), None)
     }
@@ -234,7 +234,7 @@ impl TableWriter {
         self.add(&fragment.lower, newest, Kind::Tombstone, &[])
     }
 
-    /// Adds the next fragment of range tombstones: after the fragment before, and at or after the first entry.
+    /// Adds the next fragment of range tombstones: after the previous fragment, and at or after the first entry.
     pub(crate) fn add_range_tombstones(&mut self, fragment: Fragment) -> Result<()> {
         debug_assert!(self.range_tombstones.last().is_none_or(|last| last.upper <= fragment.lower));
         let summary = &mut self.summary;
@@ -364,15 +364,24 @@ impl TableWriter {
     }
 
     /// Finishes the table: all sections, sync, rename, sync of the folder. Refuses a table without entries.
-    pub(crate) fn finish(mut self) -> Result<TableSummary> {
-        self.try_finish().inspect_err(|_| {
+    pub(crate) fn finish(self) -> Result<TableSummary> {
+        self.finish_with(true)
+    }
+
+    /// As [`Self::finish`], without the sync of the folder: the caller syncs it once for many tables before it needs their names.
+    pub(crate) fn finish_without_folder_sync(self) -> Result<TableSummary> {
+        self.finish_with(false)
+    }
+
+    fn finish_with(mut self, syncs_folder: bool) -> Result<TableSummary> {
+        self.try_finish(syncs_folder).inspect_err(|_| {
             // A file that can't be removed is deleted at the next open.
             let _ = self.vfs.remove(&self.temporary);
             let _ = self.vfs.remove(&self.target);
         })
     }
 
-    fn try_finish(&mut self) -> Result<TableSummary> {
+    fn try_finish(&mut self, syncs_folder: bool) -> Result<TableSummary> {
         let Some((largest_key, _)) = self.last.clone() else {
             return Err(Error::InvalidArgument {
                 what: "table",
@@ -418,7 +427,7 @@ impl TableWriter {
         let offset = self.position();
         put_directory_and_footer(&mut self.buffer, offset, TABLE_MAGIC, version, &records);
         self.write_out(self.buffer.len())?;
-        self.publish()?;
+        self.publish(syncs_folder)?;
         self.report_unbuilt_filters(refusals);
         Ok(TableSummary { file_bytes: self.written, ..properties.summary })
     }
@@ -431,12 +440,15 @@ impl TableWriter {
         }
     }
 
-    fn publish(&self) -> Result<()> {
-        let folder = folder_of(&self.target);
+    fn publish(&self, syncs_folder: bool) -> Result<()> {
         self.file.sync().map_err(|source| Error::io("sync", &self.temporary, source))?;
         self.vfs
             .rename(&self.temporary, &self.target)
             .map_err(|source| Error::io("rename", &self.temporary, source))?;
+        if !syncs_folder {
+            return Ok(());
+        }
+        let folder = folder_of(&self.target);
         self.vfs.sync_dir(folder).map_err(|source| Error::io("sync", folder, source))
     }
 

@@ -1,7 +1,7 @@
 //! The catalog: all keyspaces with their versions and the counters of a database at one moment, and how an edit changes it.
 //!
-//! Pure: no files. Applying an edit copies the keyspace, partition, levels and runs that it changes, and shares the rest with
-//! the catalog before. It is atomic: an edit that does not fit leaves the catalog unchanged and returns the reason. The caller
+//! Pure: no files. Applying an edit copies the keyspace, partition, levels and runs that it changes, and shares the rest with the previous
+//! catalog. It is atomic: an edit that does not fit leaves the catalog unchanged and returns the reason. The caller
 //! checks the invariants ([`Applied::check_invariants`], [`Catalog::check_invariants`]) before it installs the result.
 //!
 //! A run whose set of tables changed gets an id that was never used: the edit has it if it was read from a manifest of version 4
@@ -407,8 +407,7 @@ impl Work<'_> {
     fn remove_table(&mut self, place: RunPlace, number: u64) -> Result<(), String> {
         let partition = self.partition(place.keyspace, place.partition)?;
         let table = partition
-            .levels
-            .get_mut(usize::from(place.level))
+            .level_mut(usize::from(place.level))
             .and_then(|level| level.run_mut(place.run_age))
             .and_then(|run| run.remove(number))
             .ok_or_else(|| format!("no table {number} at level {} of {place:?}", place.level))?;
@@ -427,7 +426,7 @@ impl Work<'_> {
     ) -> Result<(), String> {
         let partition = self.partition(place.keyspace, place.partition)?;
         let run =
-            partition.levels.get_mut(usize::from(place.level)).and_then(|level| level.run_mut(place.run_age));
+            partition.level_mut(usize::from(place.level)).and_then(|level| level.run_mut(place.run_age));
         let old = run.and_then(|run| {
             let table = run.table_numbered(number)?.with_filter(filter_file);
             run.replace(table)
@@ -439,7 +438,7 @@ impl Work<'_> {
 
     fn run(&mut self, place: RunPlace) -> Result<&mut Run, String> {
         let partition = self.partition(place.keyspace, place.partition)?;
-        let level = partition.levels.get_mut(usize::from(place.level));
+        let level = partition.level_mut(usize::from(place.level));
         level.and_then(|level| level.run_mut(place.run_age)).ok_or_else(|| format!("no run at {place:?}"))
     }
 

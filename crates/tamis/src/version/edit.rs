@@ -333,7 +333,7 @@ fn take_table_flags(
 ) -> Option<bool> {
     if manifest_version < FIRST_VERSION_WITH_TABLE_FLAGS {
         // Each ingested table has one sequence number. So has a flushed table of one entry: the guess is wrong for it,
-        // which does no harm.
+        // which is harmless.
         return Some(summary.smallest_sequence == summary.largest_sequence);
     }
     let flags = source.take_u8()?;

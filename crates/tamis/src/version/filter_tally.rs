@@ -1,6 +1,6 @@
 //! How the filters of one table answered, by kind of query.
 //!
-//! To change an atomic of every table that a read asks would cost as much as its filters. So only some reads are counted, at
+//! An atomic update for every table that a read probes would cost as much as its filters. So only some reads are counted, at
 //! most one of eight, and each with the number of reads that it represents ([`crate::query_sample::Sampling`]). The counts
 //! belong to the table's handle: they survive its reader, and begin at zero when the filters are replaced.
 

@@ -1,4 +1,4 @@
-//! The files of a database folder: whether it is a database, whether all tables are there, and which files are orphans or
+//! The files of a database folder: whether it is a database, whether all tables exist, and which files are orphans or
 //! obsolete.
 //!
 //! Foreign files are reported and never changed.

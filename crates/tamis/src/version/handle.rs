@@ -121,7 +121,7 @@ pub(crate) struct Table {
     filter: Option<Arc<FileHandle>>,
     file: Arc<FileHandle>,
     is_ingested: bool,
-    slot: Arc<LazyReader>,
+    slot: LazyReader,
     filter_tally: FilterTally,
     gaps: Arc<GapCache>,
     /// See [`Table::range_tombstones`].
@@ -152,7 +152,7 @@ impl Table {
             filter,
             file,
             is_ingested,
-            slot: Arc::default(),
+            slot: LazyReader::default(),
             filter_tally: FilterTally::default(),
             gaps: Arc::default(),
             range_tombstones: OnceLock::new(),
@@ -167,7 +167,7 @@ impl Table {
             filter: filter_file.map(|number| FileHandle::new(FileName::Filter(number), 0, obsolete_files)),
             file: Arc::clone(&self.file),
             is_ingested: self.is_ingested,
-            slot: Arc::new(LazyReader::with_hotness(self.slot.hotness())),
+            slot: LazyReader::with_hotness(self.slot.hotness()),
             filter_tally: FilterTally::default(),
             gaps: Arc::clone(&self.gaps),
             range_tombstones: self.range_tombstones.clone(),
@@ -274,7 +274,7 @@ impl Table {
 
 impl NamedTable for Table {
     #[inline]
-    fn slot(&self) -> &Arc<LazyReader> {
+    fn slot(&self) -> &LazyReader {
         &self.slot
     }
 

@@ -12,7 +12,7 @@
 //! 6. Ids of runs are unique in the database, and below the counter of ids: no run had them before.
 //!
 //! [`check_invariants`] checks a whole version, once after a manifest was read. Each edit is checked by
-//! [`ChangedPlaces::check`] before it becomes durable. That check looks only at what the edit can break, and gives the
+//! [`ChangedPlaces::check`] before it becomes durable. That check covers only what the edit can break, and gives the
 //! same result as the whole check, because the version before the edit was valid:
 //!
 //! - An edit keeps the relative order of the tables that were in a run before. So if each added table is disjoint from
@@ -81,10 +81,10 @@ fn starts_at_first_key(version: &KeyspaceVersion) -> bool {
 }
 
 fn check_partition(partition: &Partition, upper: Option<&[u8]>) -> Option<String> {
-    if partition.levels.len() > LEVEL_COUNT_MAX {
-        return Some(format!("{} levels", partition.levels.len()));
+    if partition.levels().len() > LEVEL_COUNT_MAX {
+        return Some(format!("{} levels", partition.levels().len()));
     }
-    for (index, level) in partition.levels.iter().enumerate() {
+    for (index, level) in partition.levels().iter().enumerate() {
         if !level.runs().is_sorted_by(|left, right| left.age() > right.age()) {
             return Some(format!("run ages do not descend at level {index}"));
         }
@@ -98,7 +98,7 @@ fn check_partition(partition: &Partition, upper: Option<&[u8]>) -> Option<String
             }
         }
     }
-    let is_ordered = partition.levels.first().is_none_or(newer_runs_have_newer_entries);
+    let is_ordered = partition.levels().first().is_none_or(newer_runs_have_newer_entries);
     (!is_ordered).then(|| DISORDERED_LEVEL0.to_owned())
 }
 
@@ -203,7 +203,7 @@ impl ChangedPlaces {
         }
     }
 
-    /// Forgets a table that the same edit removes again.
+    /// Drops a table that the same edit removes again.
     pub(super) fn remove_table(&mut self, number: u64) {
         self.tables.remove(&number);
     }

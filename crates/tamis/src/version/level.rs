@@ -89,15 +89,21 @@ impl Run {
     /// Position of the first table whose largest key is `key` or greater; the number of tables if there is none.
     #[inline]
     pub(crate) fn position(&self, key: &[u8]) -> usize {
+        self.count_before(key, &self.heads, |table| table.largest_key() < key)
+    }
+
+    /// How many tables are before `key`, by the heads of one of their ends; `is_before` compares the ends whose heads are equal.
+    #[inline]
+    fn count_before(&self, key: &[u8], heads: &[u64], is_before: impl Fn(&Table) -> bool) -> usize {
         let head = key_head(key);
-        let from = self.heads.partition_point(|&other| other < head);
-        let rest = self.heads.get(from..).unwrap_or_default();
+        let from = heads.partition_point(|&other| other < head);
+        let rest = heads.get(from..).unwrap_or_default();
         if rest.first() != Some(&head) {
             return from;
         }
         let equal = rest.partition_point(|&other| other == head);
         let tables = self.tables.get(from..from + equal).unwrap_or_default();
-        from + tables.partition_point(|table| table.largest_key() < key)
+        from + tables.partition_point(|table| is_before(table))
     }
 
     /// Whether a table has range tombstones.
@@ -111,9 +117,16 @@ impl Run {
         self.begun_at(key).0.filter(|table| table.has_range_tombstones())
     }
 
+    /// How many tables begin before `key`, or at it if `is_inclusive`.
+    fn begun(&self, key: &[u8], is_inclusive: bool) -> usize {
+        let is_before =
+            |table: &Table| table.smallest_key() < key || is_inclusive && table.smallest_key() == key;
+        self.count_before(key, &self.first_heads, is_before)
+    }
+
     /// The last table that begins at or before `key`, and the next table.
     pub(crate) fn begun_at(&self, key: &[u8]) -> (Option<&Arc<Table>>, Option<&Arc<Table>>) {
-        let begun = self.tables.partition_point(|table| table.smallest_key() <= key);
+        let begun = self.begun(key, true);
         (begun.checked_sub(1).and_then(|index| self.tables.get(index)), self.tables.get(begun))
     }
 
@@ -169,8 +182,8 @@ impl Run {
         };
         let to = match upper {
             Bound::Unbounded => self.tables.len(),
-            Bound::Included(key) => self.tables.partition_point(|table| table.smallest_key() <= key),
-            Bound::Excluded(key) => self.tables.partition_point(|table| table.smallest_key() < key),
+            Bound::Included(key) => self.begun(key, true),
+            Bound::Excluded(key) => self.begun(key, false),
         };
         from..to.max(from)
     }
@@ -208,7 +221,7 @@ impl Run {
         Some(removed)
     }
 
-    /// Forgets what is known of the set of tables.
+    /// Clears the cached facts about the set of tables.
     fn change_tables(&mut self) {
         self.id = NO_RUN_ID;
         self.entries_before = OnceLock::new();

@@ -8,7 +8,7 @@
 //!    manifest is begun. After a failed truncation or sync nothing is written at all.
 //! 4. `CURRENT` is rewritten for each edit with information that is in no other file ([`VersionEdit::must_be_covered`]),
 //!    before the edit is acknowledged: if the manifest was truncated before such an edit, its length shows it. If it was
-//!    truncated before any other edit, it has the same entries, or its tables or log segments are gone, because they are
+//!    truncated before any other edit, it has the same entries, or its tables or log segments are missing, because they are
 //!    deleted only after the edit.
 
 use std::{path::Path, path::PathBuf, sync::Arc};

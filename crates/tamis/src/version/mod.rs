@@ -5,6 +5,7 @@
 //! [`edit::VersionEdit`], which is checked against the current catalog, appended to the manifest, synced, and only then
 //! visible. A file is deleted after the last version that names it is dropped.
 
+pub(crate) mod bound_view;
 pub(crate) mod catalog;
 pub(crate) mod counters;
 pub(crate) mod current;
@@ -26,6 +27,7 @@ pub(crate) mod set;
 mod tagged_record;
 #[expect(clippy::module_inception, reason = "the folder's main noun")]
 pub(crate) mod version;
+mod view_slot;
 
 #[cfg(test)]
 pub(crate) mod test_support;

@@ -1,14 +1,18 @@
 //! A sorted view as versions name it: a file and the ids of the runs that it covers.
 //!
 //! Reads use a view only while it is open, and merge the runs otherwise. It is opened in the background, because opening reads the
-//! whole file. Once its file is found to be damaged it is never used again: a view that is built later is another one.
+//! whole file; a store without background jobs opens it once that saves time (`read/view_opener.rs`). Once its file is found to be damaged it is
+//! never used again: a view that is built later is another one.
 
 use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicBool, Ordering},
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use super::handle::{FileHandle, ObsoleteFiles};
+use super::{
+    handle::{FileHandle, ObsoleteFiles},
+    view_slot::ViewSlot,
+};
 use crate::{
     error::{Error, Result},
     file_name::FileName,
@@ -23,14 +27,30 @@ pub(crate) struct NamedView {
     file: Arc<FileHandle>,
     /// In the order of the view's selectors.
     runs: Vec<u64>,
-    reader: OnceLock<Arc<View>>,
-    is_failed: AtomicBool,
+    slot: ViewSlot<View>,
+    /// See [`NamedView::is_searched_first`].
+    is_searched_first: AtomicBool,
+    /// See [`NamedView::count_missed_read`].
+    missed_reads: AtomicU64,
+    /// See [`NamedView::admitted_ranges`].
+    admitted_ranges: AtomicU64,
+    /// See [`NamedView::has_tried_filters`].
+    has_tried_filters: AtomicBool,
 }
 
 impl NamedView {
     pub(crate) fn new(number: u64, runs: Vec<u64>, obsolete_files: &Arc<ObsoleteFiles>) -> Self {
         let file = FileHandle::new(FileName::View(number), 0, obsolete_files);
-        Self { number, file, runs, reader: OnceLock::new(), is_failed: AtomicBool::new(false) }
+        Self {
+            number,
+            file,
+            runs,
+            slot: ViewSlot::new(),
+            is_searched_first: AtomicBool::new(false),
+            missed_reads: AtomicU64::new(0),
+            admitted_ranges: AtomicU64::new(0),
+            has_tried_filters: AtomicBool::new(false),
+        }
     }
 
     /// The number of the file.
@@ -50,21 +70,61 @@ impl NamedView {
     /// The open view; `None` if it is not open yet, or damaged.
     #[inline]
     pub(crate) fn reader(&self) -> Option<&Arc<View>> {
-        self.reader.get().filter(|_| !self.is_failed())
+        self.slot.get()
     }
 
     pub(crate) fn is_failed(&self) -> bool {
-        self.is_failed.load(Ordering::Relaxed)
+        self.slot.is_failed()
     }
 
     /// Whether it has to be opened before reads can use it.
     pub(crate) fn needs_open(&self) -> bool {
-        self.reader.get().is_none() && !self.is_failed()
+        self.slot.needs_open()
     }
 
-    /// No read uses it from now on. Returns whether this is the first call.
-    pub(crate) fn set_failed(&self) -> bool {
-        !self.is_failed.swap(true, Ordering::Relaxed)
+    /// No read uses it from now on, because of this error. The first call reports it.
+    pub(crate) fn fail(&self, environment: &TableEnvironment, error: &Error) {
+        if self.slot.fail() {
+            environment.report_view(&self.file.name().path(&environment.folder), error.to_string());
+        }
+    }
+
+    /// Whether point reads search the view before they search the tables of the covered runs: those have no filters.
+    #[inline]
+    pub(crate) fn is_searched_first(&self) -> bool {
+        self.is_searched_first.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_searched_first(&self, is_searched_first: bool) {
+        self.is_searched_first.store(is_searched_first, Ordering::Relaxed);
+    }
+
+    /// Counts a read that could have used the view if it were open; returns their number.
+    pub(crate) fn count_missed_read(&self) -> u64 {
+        self.missed_reads.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether the caller opens the view; no other thread does.
+    pub(crate) fn claim_open(&self) -> bool {
+        self.slot.claim_open()
+    }
+
+    /// Closed ranges that the filters of tables and the view admitted.
+    pub(crate) fn admitted_ranges(&self) -> u64 {
+        self.admitted_ranges.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_admitted_range(&self) {
+        self.admitted_ranges.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether a job has tried to build filters for it. If it still has none, no filter is worth its memory.
+    pub(crate) fn has_tried_filters(&self) -> bool {
+        self.has_tried_filters.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_tried_filters(&self) {
+        self.has_tried_filters.store(true, Ordering::Relaxed);
     }
 
     /// Opens the file. Cost: reads all of it.
@@ -79,8 +139,7 @@ impl NamedView {
 
     /// Lets reads use the view, which was opened by [`open_view`].
     pub(crate) fn set_reader(&self, view: Arc<View>) {
-        // Another thread may have opened it meanwhile.
-        let _ = self.reader.set(view);
+        self.slot.set(view);
     }
 }
 

@@ -120,7 +120,7 @@ impl VersionSet {
         Ok(Self::new(vfs, folder, catalog, Log::Writable(writer), Arc::default()))
     }
 
-    /// Opens the database of a folder: reads its manifest, checks that its tables are there, and begins another manifest
+    /// Opens the database of a folder: reads its manifest, checks that its tables exist, and begins another manifest
     /// unless it is opened read-only. Also returns the torn tail of the manifest that was left out.
     ///
     /// # Errors

@@ -2,7 +2,10 @@
 //!
 //! `invariants.rs` lists and checks the invariants. A version is immutable once it is installed, and is shared by `Arc`.
 
-use std::{ops::Bound, sync::Arc};
+use std::{
+    ops::{Bound, Range},
+    sync::{Arc, OnceLock},
+};
 
 use super::{
     handle::{FileHandle, Table},
@@ -33,11 +36,20 @@ pub(crate) struct Partition {
     /// Every entry of this range up to this sequence number is in tables.
     pub(crate) flushed_sequence: Sequence,
     /// L0 first. There are no empty levels at the end.
-    pub(crate) levels: Vec<Level>,
+    levels: Vec<Level>,
+    /// Made by the first read, dropped by every change of a level.
+    search_order: OnceLock<SearchOrder>,
     /// A filter over all tables of the partition.
     pub(crate) filter: Option<Arc<FileHandle>>,
     /// A sorted view over some of the runs.
     pub(crate) view: Option<Arc<NamedView>>,
+}
+
+/// The runs of a partition without its empty levels: what a read iterates over.
+#[derive(Debug, Clone)]
+struct SearchOrder {
+    runs: Box<[(usize, Arc<Run>)]>,
+    has_range_tombstones: bool,
 }
 
 impl KeyspaceVersion {
@@ -56,7 +68,12 @@ impl KeyspaceVersion {
     }
 
     /// The partitions that overlap the bounds.
-    pub(crate) fn partitions_within(&self, (lower, upper): KeyBounds<'_>) -> &[Arc<Partition>] {
+    pub(crate) fn partitions_within(&self, bounds: KeyBounds<'_>) -> &[Arc<Partition>] {
+        self.partitions.get(self.positions_within(bounds)).unwrap_or_default()
+    }
+
+    /// The positions of the partitions that overlap the bounds.
+    pub(crate) fn positions_within(&self, (lower, upper): KeyBounds<'_>) -> Range<usize> {
         let from = match lower {
             Bound::Unbounded => 0,
             Bound::Included(key) | Bound::Excluded(key) => self.partition_index(key),
@@ -69,7 +86,7 @@ impl KeyspaceVersion {
                     + 1
             }
         };
-        self.partitions.get(from..to).unwrap_or_default()
+        from..to.max(from)
     }
 
     /// The upper bound (exclusive) of the partition at `index`; `None` for the last one.
@@ -101,7 +118,25 @@ impl KeyspaceVersion {
 
 impl Partition {
     pub(crate) const fn new(id: u64, lower: Vec<u8>, flushed_sequence: Sequence) -> Self {
-        Self { id, lower, flushed_sequence, levels: Vec::new(), filter: None, view: None }
+        Self {
+            id,
+            lower,
+            flushed_sequence,
+            levels: Vec::new(),
+            search_order: OnceLock::new(),
+            filter: None,
+            view: None,
+        }
+    }
+
+    /// L0 first.
+    pub(crate) fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    fn levels_mut(&mut self) -> &mut Vec<Level> {
+        self.search_order = OnceLock::new();
+        &mut self.levels
     }
 
     pub(crate) fn level(&self, index: usize) -> Option<&Level> {
@@ -110,33 +145,48 @@ impl Partition {
 
     /// The level; created if it is missing.
     pub(crate) fn level_or_new(&mut self, index: usize) -> &mut Level {
-        if self.levels.len() <= index {
-            self.levels.resize_with(index + 1, Level::default);
+        let levels = self.levels_mut();
+        if levels.len() <= index {
+            levels.resize_with(index + 1, Level::default);
         }
-        self.levels.get_mut(index).expect("the vector was made long enough")
+        levels.get_mut(index).expect("the vector was made long enough")
+    }
+
+    pub(super) fn level_mut(&mut self, index: usize) -> Option<&mut Level> {
+        self.levels_mut().get_mut(index)
     }
 
     /// Removes empty runs, and empty levels at the end.
     pub(crate) fn prune_empty(&mut self) {
-        for level in &mut self.levels {
+        let levels = self.levels_mut();
+        for level in &mut *levels {
             level.drop_empty_runs();
         }
-        while self.levels.last().is_some_and(Level::is_empty) {
-            self.levels.pop();
+        while levels.last().is_some_and(Level::is_empty) {
+            levels.pop();
         }
     }
 
     /// All runs with their levels, newest entries first: the order of point reads.
     #[inline]
     pub(crate) fn runs(&self) -> impl Iterator<Item = (usize, &Arc<Run>)> {
-        self.levels
-            .iter()
-            .enumerate()
-            .flat_map(|(index, level)| level.runs().iter().map(move |run| (index, run)))
+        self.search_order().runs.iter().map(|(level, run)| (*level, run))
+    }
+
+    #[inline]
+    fn search_order(&self) -> &SearchOrder {
+        self.search_order.get_or_init(|| {
+            let levels = self.levels.iter().enumerate();
+            let runs = levels
+                .flat_map(|(index, level)| level.runs().iter().map(move |run| (index, Arc::clone(run))));
+            let runs: Box<[_]> = runs.collect();
+            let has_range_tombstones = runs.iter().any(|(_, run)| run.has_range_tombstones());
+            SearchOrder { runs, has_range_tombstones }
+        })
     }
 
     pub(super) fn runs_mut(&mut self) -> impl Iterator<Item = &mut Arc<Run>> {
-        self.levels.iter_mut().flat_map(Level::runs_mut)
+        self.levels_mut().iter_mut().flat_map(Level::runs_mut)
     }
 
     /// The run with this id.
@@ -147,7 +197,7 @@ impl Partition {
     /// Whether some table has range tombstones.
     #[inline]
     pub(crate) fn has_range_tombstones(&self) -> bool {
-        self.levels.iter().any(|level| level.runs().iter().any(|run| run.has_range_tombstones()))
+        self.search_order().has_range_tombstones
     }
 
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {

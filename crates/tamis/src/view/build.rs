@@ -4,14 +4,14 @@ use tamis_filter::Digester;
 
 use super::{
     entry_heap::EntryHeap,
-    filters::{FilterPart, GroupBuilder},
+    filter_builder::{FilterJob, GroupBuilder, WrittenFilters},
     key_bits::{difference, infix},
     reader::tag,
     run::{OrdinalRun, are_sequences_disjoint, for_builder},
     size::ViewCounts,
     writer::{KeyHead, RunSummary, ViewOptions, ViewWriter},
 };
-use crate::{coding::length_u32, cursor::Cursor, error::Result, table::filter_plan::FilterPlan};
+use crate::{coding::length_u32, cursor::Cursor, error::Result};
 
 /// The run as a view names it.
 pub(super) fn summarize<R: OrdinalRun>(id: u64, run: &R) -> RunSummary {
@@ -24,10 +24,11 @@ pub(super) fn head_of(options: &ViewOptions, digester: &Digester, last: &[u8], k
     KeyHead { difference, infix: infix(key, difference), tag: tag(digester, options.tag_bytes, key) }
 }
 
-/// Writes the view of runs with these ids to `sink`, part by part, without filters.
+/// As [`build_view_with_filters`], without filters.
 ///
 /// # Errors
-/// A limit of views that the runs exceed, an error of a run, or of the sink.
+/// As there.
+#[cfg(any(test, feature = "bench-internals", feature = "fuzz-internals"))]
 pub(crate) fn build_view<R: OrdinalRun>(
     options: ViewOptions,
     runs: &[(u64, R)],
@@ -36,21 +37,25 @@ pub(crate) fn build_view<R: OrdinalRun>(
     build_view_with_filters(options, runs, None, sink).map(|(counts, _)| counts)
 }
 
-/// As [`build_view`], with the filters of a plan over all keys. Also returns why filters were not built; the view has those that
-/// were.
+/// Writes the view of runs with these ids to `sink`, part by part, with the filters of a job over all keys. Also returns why filters
+/// were not built; the view has those that were.
+///
+/// # Errors
+/// A limit of views that the runs exceed, an error of a run, or of the sink.
 pub(crate) fn build_view_with_filters<R: OrdinalRun>(
     options: ViewOptions,
     runs: &[(u64, R)],
-    plan: Option<&FilterPlan>,
+    filters: Option<FilterJob<'_>>,
     sink: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<(ViewCounts, Vec<String>)> {
     let summaries = runs.iter().map(|(id, run)| summarize(*id, run)).collect();
     let mut writer = ViewWriter::new(options, summaries, sink)?;
     let digester = Digester::new(options.digest_seed);
-    let mut group = GroupBuilder::new(plan, options.digest_seed);
+    let has_filters = filters.is_some();
+    let mut group = GroupBuilder::new(filters, options.digest_seed);
     let are_disjoint = are_sequences_disjoint(None, runs.iter().map(|(_, run)| run));
     let sources: Vec<R> = runs.iter().map(|(_, run)| run.clone()).collect();
-    let sources = for_builder(&sources, runs.len(), are_disjoint);
+    let sources = for_builder(&sources, runs.len(), are_disjoint, has_filters);
     let mut entries = EntryHeap::new(sources.iter().map(OrdinalRun::cursor_once).enumerate())?;
     let mut last = Vec::new();
     while let Some((run, cursor)) = entries.peek() {
@@ -60,14 +65,14 @@ pub(crate) fn build_view_with_filters<R: OrdinalRun>(
         } else {
             writer.begin_key(head_of(&options, &digester, &last, key), Some(key))?;
             writer.add_newest(run, kind);
-            group.add(key);
+            group.add(key)?;
             last.clear();
             last.extend_from_slice(key);
         }
         entries.advance()?;
     }
-    let (filters, refusals) = group.finish();
-    let all_runs = 0..length_u32(runs.len());
-    let parts: Vec<_> = filters.iter().map(|bytes| FilterPart { runs: all_runs.clone(), bytes }).collect();
-    Ok((writer.finish(&parts)?, refusals))
+    let mut new = group.finish()?;
+    let refusals = std::mem::take(&mut new.refusals);
+    let filters = WrittenFilters { old: None, new, new_runs: 0..length_u32(runs.len()) };
+    Ok((writer.finish(&filters)?, refusals))
 }

@@ -3,16 +3,18 @@
 //! The view says which run has the next entry, so a step compares no keys: it moves the cursor of one run by one entry. A step
 //! without reading ([`ViewCursor::step`]) moves no run at all; the run is moved to the entry when it is read.
 //!
-//! The ordinal of the current entry is the number of its run's entries before it. It is counted once per run and seek (bit planes
-//! of at most one page); then each step adds or subtracts one.
+//! The ordinal of the current entry is the number of its run's entries before it: those before the page are in the page index, those
+//! before the segment are counted once per run and segment, those before the entry are counted in the segment's masks.
 
 use std::sync::Arc;
 
 use super::{
     format::kind_of,
     reader::View,
-    run::{OrdinalCursor, OrdinalRun},
+    run::{EntryPart, OrdinalRun},
+    run_set::RunSet,
     search::{Located, Place, resolve},
+    segment::{Segment, ones},
 };
 use crate::{
     cursor::Cursor,
@@ -23,6 +25,10 @@ use crate::{
 
 /// Versions of a key that are read one after the other before the search for a version halves the others.
 const STEP_COUNT_MAX: usize = 8;
+
+/// The step after a seek that prefetches blocks of the runs that further steps will reach, and the one that prefetches entries.
+const BLOCKS_STEP: u8 = 2;
+const ENTRIES_STEP: u8 = 4;
 
 /// How a key is searched in its segment, for experiments and tests.
 #[cfg(any(test, feature = "bench-internals"))]
@@ -37,32 +43,47 @@ pub(crate) enum SearchMode {
     Partial,
 }
 
-/// A run of the view, with its cursor once it is used.
-struct Lane<C> {
-    cursor: Option<C>,
-    /// The ordinal at which the cursor is.
-    ordinal: Option<u64>,
-    /// The ordinal of the run's first entry at or behind the current place, if `stamp` is that of the view cursor.
-    position: u64,
-    stamp: u64,
+/// A run of the view.
+struct Lane<L> {
+    reader: L,
+    /// The ordinal of the run's first entry at or behind the start of the segment that the view cursor entered as the `entered`-th
+    /// one.
+    base: u64,
+    /// The entries of the run in that segment, a bit each.
+    entries: u64,
+    entered: u64,
+}
+
+impl<L> Lane<L> {
+    /// The ordinal of the run's first entry at or behind a slot of the segment that was entered last.
+    #[inline]
+    fn ordinal(&self, slot: usize) -> u64 {
+        self.base.wrapping_add((self.entries & ones(slot)).count_ones().into())
+    }
 }
 
 /// See the head of this file, and [`crate::cursor`] for the contract.
-pub(crate) struct ViewCursor<R: OrdinalRun> {
+pub(crate) struct ViewCursor<S: RunSet> {
     view: Arc<View>,
-    runs: Arc<[R]>,
-    lanes: Vec<Lane<R::Cursor>>,
+    runs: S,
+    lanes: Vec<Lane<S::Lane>>,
     #[cfg(any(test, feature = "bench-internals"))]
     mode: SearchMode,
     place: Place,
     is_valid: bool,
-    /// The run of the current entry, once it was read.
+    /// The run of the current entry and its ordinal there, once it was read.
     current: usize,
-    /// Changes when the place is not reached by single steps.
-    stamp: u64,
+    ordinal: u64,
+    /// The segment of the place, or one before.
+    segment: Segment,
+    is_last_of_page: bool,
+    /// Segments that were entered so far.
+    entered: u64,
+    /// Steps since the last seek, up to [`ENTRIES_STEP`].
+    steps: u8,
 }
 
-impl<R: OrdinalRun> ViewCursor<R> {
+impl<R: OrdinalRun> ViewCursor<Arc<[R]>> {
     /// A cursor that is not valid. Refuses runs that are not those of the view. Nothing is read.
     pub(crate) fn new(view: &Arc<View>, runs: &Arc<[R]>) -> Result<Self> {
         let counts = runs.iter().map(OrdinalRun::entry_count);
@@ -77,18 +98,29 @@ impl<R: OrdinalRun> ViewCursor<R> {
                 format!("{counts:?} entries"),
             ));
         }
-        let lane = |_: &R| Lane { cursor: None, ordinal: None, position: 0, stamp: 0 };
-        Ok(Self {
+        Ok(Self::over_named(view, Arc::clone(runs)))
+    }
+}
+
+impl<S: RunSet> ViewCursor<S> {
+    /// As [`ViewCursor::new`], for the runs that have the ids of the view: they cannot be others.
+    pub(crate) fn over_named(view: &Arc<View>, runs: S) -> Self {
+        let lane = |_| Lane { reader: S::Lane::default(), base: 0, entries: 0, entered: 0 };
+        Self {
             view: Arc::clone(view),
-            lanes: runs.iter().map(lane).collect(),
-            runs: Arc::clone(runs),
+            lanes: (0..runs.run_count()).map(lane).collect(),
+            runs,
             #[cfg(any(test, feature = "bench-internals"))]
             mode: SearchMode::default(),
             place: view.end(),
             is_valid: false,
             current: 0,
-            stamp: 1,
-        })
+            ordinal: 0,
+            segment: Segment::NONE,
+            is_last_of_page: false,
+            entered: 0,
+            steps: 0,
+        }
     }
 
     /// Selects another search. Answers are the same.
@@ -114,43 +146,95 @@ impl<R: OrdinalRun> ViewCursor<R> {
     pub(super) fn move_to(&mut self, place: Place) {
         self.is_valid = false;
         self.place = place;
-        self.stamp += 1;
+        self.steps = 0;
+    }
+
+    /// Reads the masks of the segment of a place, unless they were read last.
+    #[inline]
+    fn enter(&mut self, place: &Place) {
+        if !self.segment.is(place.page, place.segment) {
+            self.read_segment(place);
+        }
+    }
+
+    /// As [`ViewCursor::enter`], for the current place.
+    #[inline]
+    fn enter_here(&mut self) {
+        let place = self.place;
+        self.enter(&place);
+    }
+
+    fn read_segment(&mut self, place: &Place) {
+        let page = self.view.page(place.page, place.layout);
+        let next = page.segment(place.page, place.segment, place.start);
+        let is_last_of_page = place.segment + 1 == place.layout.segment_count();
+        let last = std::mem::replace(&mut self.segment, next);
+        let was_last_of_page = std::mem::replace(&mut self.is_last_of_page, is_last_of_page);
+        let is_same_page = last.page == place.page;
+        let is_behind = is_same_page && place.segment == last.number + 1
+            || was_last_of_page && place.segment == 0 && place.page == last.page.wrapping_add(1);
+        let is_before = is_same_page && place.segment + 1 == last.number
+            || is_last_of_page && last.number == 0 && last.page == place.page + 1;
+        self.entered += 1;
+        if !is_behind && !is_before {
+            return;
+        }
+        // The numbers of entries before the segment follow from those before the last one.
+        let entered = self.entered;
+        let known = self.lanes.iter_mut().enumerate().filter(|(_, lane)| lane.entered + 1 == entered);
+        for (run, lane) in known {
+            let last = std::mem::replace(&mut lane.entries, self.segment.entries_of(run));
+            lane.base = if is_behind {
+                lane.base.wrapping_add(last.count_ones().into())
+            } else {
+                lane.base.wrapping_sub(lane.entries.count_ones().into())
+            };
+            lane.entered = entered;
+        }
     }
 
     /// The run of an entry and the entry's ordinal there.
-    fn entry_of(&self, place: &Place) -> Result<(usize, u64)> {
-        let page = self.view.page(place.page, place.layout);
-        let run = page.run(place.segment, place.slot);
-        if run >= self.lanes.len() {
-            return Err(self.view.malformed(place.page));
+    #[inline]
+    fn entry_of(&mut self, place: &Place) -> Result<(usize, u64)> {
+        self.enter(place);
+        let run = self.segment.run(place.slot);
+        match self.lanes.get(run) {
+            Some(lane) if lane.entered == self.entered => {}
+            _ => self.count_before(run, place)?,
         }
-        let before = page.count_before(run, place.segment, place.slot);
-        Ok((run, u64::from(self.view.index.position(place.page, run)) + u64::from(before)))
+        Ok((run, self.lanes.get(run).map_or(0, |lane| lane.ordinal(place.slot))))
     }
 
-    /// Moves a run's cursor to an ordinal.
-    fn read(&mut self, run: usize, ordinal: u64) -> Result<&R::Cursor> {
-        let (Some(lane), Some(source)) = (self.lanes.get_mut(run), self.runs.get(run)) else {
-            return Err(self.view.malformed(self.place.page));
-        };
-        let cursor = lane.cursor.get_or_insert_with(|| source.cursor());
-        match lane.ordinal.take() {
-            Some(at) if at == ordinal => {}
-            Some(at) if at + 1 == ordinal => cursor.next()?,
-            Some(at) if at == ordinal + 1 => cursor.prev()?,
-            _ => cursor.seek_ordinal(ordinal)?,
+    /// Counts the entries of a run before the current segment, which is that of the place.
+    fn count_before(&mut self, run: usize, place: &Place) -> Result<()> {
+        let Some(lane) = self.lanes.get_mut(run) else { return Err(self.view.malformed(place.page)) };
+        lane.base = self.view.first_ordinal(place, run);
+        lane.entries = self.segment.entries_of(run);
+        lane.entered = self.entered;
+        Ok(())
+    }
+
+    /// Moves the lane of a run to an ordinal.
+    #[inline]
+    fn read(&mut self, run: usize, ordinal: u64) -> Result<()> {
+        if let Some(lane) = self.lanes.get_mut(run)
+            && self.runs.move_to(run, &mut lane.reader, ordinal)?
+        {
+            return Ok(());
         }
-        if !cursor.is_valid() {
-            return Err(self.view.malformed(self.place.page));
-        }
-        lane.ordinal = Some(ordinal);
-        Ok(cursor)
+        Err(self.view.malformed(self.place.page))
+    }
+
+    #[inline]
+    fn entry_in(&self, run: usize) -> Option<&S::Entry> {
+        self.lanes.get(run).and_then(|lane| S::entry(&lane.reader))
     }
 
     /// The key of an entry. Reads it unless its run is there.
     pub(super) fn key_at(&mut self, place: &Place) -> Result<&[u8]> {
         let (run, ordinal) = self.entry_of(place)?;
-        self.read(run, ordinal).map(Cursor::key)
+        self.read(run, ordinal)?;
+        Ok(self.entry_in(run).map_or(&[], Cursor::key))
     }
 
     /// Reads the current entry; not valid behind the last one.
@@ -159,40 +243,69 @@ impl<R: OrdinalRun> ViewCursor<R> {
         if !self.is_at_entry() {
             return Ok(());
         }
-        let page = self.view.page(self.place.page, self.place.layout);
-        let run = page.run(self.place.segment, self.place.slot);
-        let ordinal = match self.lanes.get(run) {
-            Some(lane) if lane.stamp == self.stamp => lane.position,
-            _ => self.entry_of(&self.place)?.1,
-        };
-        let stamp = self.stamp;
-        if let Some(lane) = self.lanes.get_mut(run) {
-            (lane.position, lane.stamp) = (ordinal, stamp);
-        }
+        let (run, ordinal) = self.entry_of(&{ self.place })?;
+        self.show(run, ordinal)
+    }
+
+    /// Moves the lane of a run to an ordinal, which is the current entry then.
+    #[inline]
+    fn show(&mut self, run: usize, ordinal: u64) -> Result<()> {
         self.read(run, ordinal)?;
-        self.current = run;
+        (self.current, self.ordinal) = (run, ordinal);
         self.is_valid = true;
         Ok(())
     }
 
-    /// Adds to the position of the run of the current entry, if it is known.
-    fn shift(&mut self, is_forward: bool) {
-        let run = self.view.page(self.place.page, self.place.layout).run(self.place.segment, self.place.slot);
-        let stamp = self.stamp;
-        if let Some(lane) = self.lanes.get_mut(run).filter(|lane| lane.stamp == stamp) {
-            lane.position = if is_forward { lane.position + 1 } else { lane.position.saturating_sub(1) };
+    /// After a step, prefetches the entries that further steps will need: the next one of the current run, and after the first steps
+    /// the next ones of the other runs in the segment, whose cursors are elsewhere.
+    #[inline]
+    pub(super) fn prefetch_after_step(&mut self, is_forward: bool) {
+        if !self.is_valid {
+            return;
+        }
+        if self.steps < ENTRIES_STEP {
+            self.steps += 1;
+            if self.steps == BLOCKS_STEP || self.steps == ENTRIES_STEP {
+                self.prefetch_runs(is_forward);
+            }
+        }
+        if let Some(lane) = self.lanes.get(self.current) {
+            S::prefetch_step(&lane.reader, is_forward);
+        }
+    }
+
+    /// Prefetches the next entry of each other run that has one in the rest of the segment.
+    #[cold]
+    fn prefetch_runs(&mut self, is_forward: bool) {
+        let part = if self.steps == BLOCKS_STEP { EntryPart::Block } else { EntryPart::Entry };
+        let mut place = self.place;
+        let before = ones(place.slot + 1);
+        let mut ahead = ones(self.segment.length) & if is_forward { !before } else { before >> 1 };
+        ahead &= !self.segment.entries_of(self.current);
+        while ahead != 0 {
+            place.slot =
+                if is_forward { ahead.trailing_zeros() } else { 63 - ahead.leading_zeros() } as usize;
+            let Ok((run, ordinal)) = self.entry_of(&place) else { return };
+            ahead &= !self.segment.entries_of(run);
+            if let Some(lane) = self.lanes.get_mut(run) {
+                self.runs.prefetch(run, &mut lane.reader, ordinal, part);
+            }
         }
     }
 
     /// Moves to the next entry without reading it. Only at an entry.
     pub(super) fn step(&mut self) -> Result<()> {
         self.is_valid = false;
-        self.shift(true);
-        let page = self.view.page(self.place.page, self.place.layout);
-        let length = page.segment_length(self.place.segment);
-        self.place.slot += 1;
-        if self.place.slot == length {
-            self.place.start += length;
+        self.enter_here();
+        self.move_forward(self.place.slot + 1)
+    }
+
+    /// Moves to a slot of the current segment, or to the next segment for its length.
+    #[inline]
+    fn move_forward(&mut self, slot: usize) -> Result<()> {
+        self.place.slot = slot;
+        if slot >= self.segment.length {
+            self.place.start += self.segment.length;
             (self.place.segment, self.place.slot) = (self.place.segment + 1, 0);
             if self.place.segment == self.place.layout.segment_count() {
                 self.place = self.view.start_of(self.place.page + 1)?;
@@ -201,7 +314,7 @@ impl<R: OrdinalRun> ViewCursor<R> {
         Ok(())
     }
 
-    /// Moves to the entry before without reading it; `false` if there is none: then the place stays.
+    /// Moves to the previous entry without reading it; `false` if there is none: then the place stays.
     pub(super) fn step_back(&mut self) -> Result<bool> {
         self.is_valid = false;
         if let Some(slot) = self.place.slot.checked_sub(1) {
@@ -214,34 +327,80 @@ impl<R: OrdinalRun> ViewCursor<R> {
             let Some(before) = self.place.page.checked_sub(1) else { return Ok(false) };
             self.place = self.view.last_of(before)?;
         }
-        self.shift(false);
         Ok(true)
     }
 
     /// Whether the current entry is an old version of its key.
-    pub(super) fn is_old_version(&self) -> bool {
-        self.view.page(self.place.page, self.place.layout).is_old_version(self.place.entry())
+    #[inline]
+    pub(super) fn is_old_version(&mut self) -> bool {
+        self.enter_here();
+        self.segment.is_old_version(self.place.slot)
     }
 
     /// The kind of the current entry, without reading it.
-    pub(super) fn stored_kind(&self) -> Result<Kind> {
-        let page = self.view.page(self.place.page, self.place.layout);
-        kind_of(page.kind(self.place.segment, self.place.slot))
-            .ok_or_else(|| self.view.malformed(self.place.page))
+    #[inline]
+    pub(super) fn stored_kind(&mut self) -> Result<Kind> {
+        self.enter_here();
+        kind_of(self.segment.kind(self.place.slot)).ok_or_else(|| self.view.malformed(self.place.page))
+    }
+
+    /// The run and the kind of the current entry, without reading it.
+    #[inline]
+    pub(super) fn stored_entry(&mut self) -> Result<(usize, Kind)> {
+        let kind = self.stored_kind()?;
+        Ok((self.segment.run(self.place.slot), kind))
+    }
+
+    /// The entries of the current key in the current segment, at its newest one, and whether they are the whole segment.
+    #[inline]
+    pub(super) fn versions_in_segment(&mut self) -> (usize, bool) {
+        self.enter_here();
+        let end = self.segment.next_key(self.place.slot).unwrap_or(self.segment.length);
+        let count = end.saturating_sub(self.place.slot);
+        (count, count == self.segment.length)
     }
 
     /// Moves to the first entry of the next key without reading it. Only at an entry.
     pub(super) fn step_key(&mut self) -> Result<()> {
-        self.step()?;
-        while self.is_at_entry() && self.is_old_version() {
-            if self.place.slot == 0 {
-                // Continuation segments hold nothing but old versions of one key.
-                self.move_to(self.view.head_from(self.place, self.place.segment)?);
-                return Ok(());
-            }
-            self.step()?;
+        self.is_valid = false;
+        self.enter_here();
+        if let Some(slot) = self.segment.next_key(self.place.slot) {
+            self.place.slot = slot;
+            return Ok(());
+        }
+        self.move_forward(self.segment.length)?;
+        if self.is_at_entry() && self.is_old_version() {
+            // Continuation segments hold nothing but old versions of one key.
+            self.place = self.view.head_from(self.place, self.place.segment)?;
         }
         Ok(())
+    }
+
+    /// Moves to the next or the previous key in the segment whose newest entry is a put, and reads this entry; `false` without a move if
+    /// there is none. Only at the newest entry of a key.
+    #[inline]
+    pub(super) fn step_live_key(&mut self, is_forward: bool) -> Result<bool> {
+        if !self.segment.is(self.place.page, self.place.segment) {
+            return Ok(false);
+        }
+        let found = match is_forward {
+            true => self.segment.next_live_key(self.place.slot),
+            false => self.segment.previous_live_key(self.place.slot),
+        };
+        let Some(slot) = found else { return Ok(false) };
+        self.is_valid = false;
+        self.place.slot = slot;
+        let run = self.segment.run(slot);
+        let Some(lane) = self.lanes.get_mut(run).filter(|lane| lane.entered == self.entered) else {
+            self.load()?;
+            return Ok(true);
+        };
+        let ordinal = lane.ordinal(slot);
+        if !self.runs.move_to(run, &mut lane.reader, ordinal)? {
+            return Err(self.view.malformed(self.place.page));
+        }
+        (self.current, self.ordinal, self.is_valid) = (run, ordinal, true);
+        Ok(true)
     }
 
     /// Moves to the newest entry of the current key without reading it. Only at an entry.
@@ -249,7 +408,7 @@ impl<R: OrdinalRun> ViewCursor<R> {
         while self.is_old_version() {
             let page = self.view.page(self.place.page, self.place.layout);
             if self.place.slot > 0 && page.is_continuation(self.place.segment) {
-                self.move_to(Place { slot: 0, ..self.place });
+                self.place.slot = 0;
             }
             if !self.step_back()? {
                 break;
@@ -349,7 +508,7 @@ impl<R: OrdinalRun> ViewCursor<R> {
         self.is_valid = false;
         let (place, is_equal) = self.find(key)?;
         self.move_to(place);
-        if !is_equal || sequence >= self.view.largest_sequence() {
+        if !is_equal || self.view.shows_newest_at(sequence) {
             return Ok(is_equal);
         }
         self.seek_version(sequence)
@@ -377,12 +536,26 @@ impl<R: OrdinalRun> ViewCursor<R> {
         self.load()
     }
 
-    fn current(&self) -> Option<&R::Cursor> {
-        self.lanes.get(self.current)?.cursor.as_ref()
+    /// The run of the current entry and its ordinal there. Only while valid.
+    #[inline]
+    pub(crate) const fn position(&self) -> (usize, u64) {
+        (self.current, self.ordinal)
+    }
+
+    /// Reads the key and the sequence number of a position without the view, which may be damaged. The cursor is not valid then.
+    pub(crate) fn entry_at(&mut self, (run, ordinal): (usize, u64)) -> Result<(Vec<u8>, Sequence)> {
+        self.is_valid = false;
+        self.read(run, ordinal)?;
+        Ok(self.entry_in(run).map_or((Vec::new(), 0), |entry| (entry.key().to_vec(), entry.sequence())))
+    }
+
+    #[inline]
+    fn current(&self) -> Option<&S::Entry> {
+        self.entry_in(self.current)
     }
 }
 
-impl<R: OrdinalRun> Cursor for ViewCursor<R> {
+impl<S: RunSet> Cursor for ViewCursor<S> {
     fn seek_first(&mut self) -> Result<()> {
         self.move_to(self.view.start_of(0)?);
         self.load()
@@ -411,22 +584,27 @@ impl<R: OrdinalRun> Cursor for ViewCursor<R> {
         if self.step_back()? { self.load() } else { Ok(()) }
     }
 
+    #[inline]
     fn is_valid(&self) -> bool {
         self.is_valid
     }
 
+    #[inline]
     fn key(&self) -> &[u8] {
         self.current().map_or(&[], |cursor| cursor.key())
     }
 
+    #[inline]
     fn sequence(&self) -> Sequence {
         self.current().map_or(SEQUENCE_MAX, Cursor::sequence)
     }
 
+    #[inline]
     fn kind(&self) -> Kind {
         self.current().map_or(Kind::Put, Cursor::kind)
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
         self.current().map_or(&[], |cursor| cursor.value())
     }

@@ -1,132 +1,135 @@
-//! The filters of a view: keys and ranges that they deny are in no run, so that no block is read for them.
+//! The filters of a view: keys and ranges that they reject are in no run, so that no block is read for them.
 //!
 //! Filters that were built together have the keys of the same runs: a **group**. A rebuild copies the groups of the old view and
-//! adds one with the keys of the new runs, so that it needs no key of the old runs. A key may be in the view if all filters of one
-//! group admit it.
+//! adds one with the keys of the new runs, so that it needs no key of the old runs. A group has its keys in **parts** of bounded size, one
+//! after the other (`filter_builder.rs`). A key may be in the view if all filters of its part of one group admit it.
 //!
-//! Filters are derived data: if one cannot be used, none is used, and answers stay the same. The builders need memory for the keys
-//! of the group, as those of tables do; the caller bounds it through the plan.
+//! A part begins with its first key, so a range that contains the first key of a part is not empty. Any other range is within one part
+//! of a group. So one part per group is probed for a key or a range, for a view of any size.
+//!
+//! Filters are derived data: if one cannot be used, none is used, and answers stay the same.
 
 use std::ops::Range;
 
-use tamis_filter::{Digester, Probe, RangeProbe};
+use tamis_filter::{Digester, KeyRange, Probe, RangeProbe};
 
 use crate::{
-    coding::{Decoder, put_u32},
+    coding::{Decoder, length_u32},
     error::Result,
     table::{
-        filter_block::{BuiltFilters, FilterBlock, FiltersBuilder},
-        filter_plan::FilterPlan,
-        format::{KIND_FILTER, KIND_VIEW_FILTER_RUNS},
+        filter_block::FilterBlock,
+        format::{KIND_FILTER, KIND_VIEW_FILTER_PARTS},
         section::{SectionBytes, SectionRecord, Source},
     },
 };
 
-/// A filter as it is written.
-#[derive(Debug)]
-pub(super) struct FilterPart<'a> {
-    /// The numbers of the runs whose keys it has.
-    pub(super) runs: Range<u32>,
-    pub(super) bytes: &'a [u8],
-}
-
-/// The body of the section that says which runs' keys each filter has.
-pub(super) fn encode_filter_runs(parts: &[FilterPart<'_>]) -> Vec<u8> {
-    let mut body = Vec::new();
-    for part in parts {
-        put_u32(&mut body, part.runs.start);
-        put_u32(&mut body, part.runs.end);
-    }
-    body
-}
-
-/// Builds the filters of a group.
-pub(super) struct GroupBuilder {
-    filters: Option<FiltersBuilder>,
-    refusals: Vec<String>,
-    first: Vec<u8>,
-    last: Vec<u8>,
-}
-
-impl GroupBuilder {
-    /// Without a plan it builds nothing.
-    pub(super) fn new(plan: Option<&FilterPlan>, seed: u64) -> Self {
-        let mut refusals = Vec::new();
-        let mut keep = |error: tamis_filter::BuildError| refusals.push(error.to_string());
-        let filters = plan.and_then(|plan| FiltersBuilder::new(plan, seed).map_err(&mut keep).ok());
-        Self { filters, refusals, first: Vec::new(), last: Vec::new() }
-    }
-
-    /// Adds a key. Keys ascend.
-    pub(super) fn add(&mut self, key: &[u8]) {
-        let Some(filters) = &mut self.filters else { return };
-        filters.add(key);
-        if self.first.is_empty() {
-            self.first.extend_from_slice(key);
-        }
-        self.last.clear();
-        self.last.extend_from_slice(key);
-    }
-
-    /// The filters, and why others were not built.
-    pub(super) fn finish(self) -> (Vec<Vec<u8>>, Vec<String>) {
-        let Some(filters) = self.filters.filter(|_| !self.first.is_empty()) else {
-            return (Vec::new(), self.refusals);
-        };
-        let BuiltFilters { filters, refusals, .. } = filters.finish((&self.first, &self.last));
-        (filters, refusals)
-    }
+/// Consecutive keys of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FilterPart {
+    pub(super) first_key: Vec<u8>,
+    /// The number of its filters. Without filters, it admits all keys from its first key on.
+    pub(super) filter_count: u32,
 }
 
 #[derive(Debug)]
 struct OpenFilter {
     filter: FilterBlock,
     bytes: SectionBytes,
+}
+
+#[derive(Debug)]
+struct OpenPart {
+    first_key: Vec<u8>,
+    /// All of them have all keys of the part.
+    filters: Vec<OpenFilter>,
+}
+
+#[derive(Debug)]
+struct Group {
     runs: Range<u32>,
+    /// In key order.
+    parts: Vec<OpenPart>,
+}
+
+impl Group {
+    /// The number of parts that begin at or before a key: the last of them has the key.
+    fn parts_up_to(&self, key: &[u8]) -> usize {
+        self.parts.partition_point(|part| part.first_key.as_slice() <= key)
+    }
+
+    /// Whether the filters of the last of these parts admit something. Without a part, no key is there.
+    fn admits(&self, part_count: usize, admits: impl Fn(&FilterBlock) -> bool) -> bool {
+        let part = part_count.checked_sub(1).and_then(|last| self.parts.get(last));
+        part.is_some_and(|part| part.filters.iter().all(|filter| admits(&filter.filter)))
+    }
+
+    fn may_contain_range(&self, (lower, upper): (&[u8], &[u8]), probe: &RangeProbe<'_>) -> bool {
+        let part_count = self.parts_up_to(lower);
+        let has_first_key = self.parts.get(part_count).is_some_and(|next| next.first_key.as_slice() <= upper);
+        has_first_key || self.admits(part_count, |filter| filter.may_contain_range(probe))
+    }
+}
+
+/// Takes the next part of the section that names them, and its runs.
+fn take_part(source: &mut Decoder<'_>) -> Option<(Range<u32>, FilterPart)> {
+    let runs = source.take_u32()?..source.take_u32()?;
+    let filter_count = source.take_u32()?;
+    let length = source.take_u32()? as usize;
+    Some((runs, FilterPart { first_key: source.take(length)?.to_vec(), filter_count }))
 }
 
 /// See the head of this file. Groups follow each other.
 #[derive(Debug, Default)]
-pub(super) struct ViewFilters(Vec<OpenFilter>);
+pub(super) struct ViewFilters(Vec<Group>);
 
 impl ViewFilters {
     /// Opens all filters. Refuses filters that do not have the keys of all runs.
     pub(super) fn open(source: &Source, records: &[SectionRecord], run_count: usize) -> Result<Self> {
-        let Some(runs_record) = records.iter().find(|record| record.kind == KIND_VIEW_FILTER_RUNS) else {
+        let Some(parts_record) = records.iter().find(|record| record.kind == KIND_VIEW_FILTER_PARTS) else {
             return Ok(Self::default());
         };
-        let body = source.section(runs_record)?;
-        let mut runs = Decoder::new(body.as_ref());
-        let mut filters = Vec::new();
-        for record in records.iter().filter(|record| record.kind == KIND_FILTER) {
-            let bytes = source.section(record)?;
-            let filter = FilterBlock::open(bytes.clone())
-                .map_err(|reason| source.damaged(record.offset, "filter", "a known family", reason))?;
-            let runs = runs.take_u32().zip(runs.take_u32()).map_or(0..0, |(start, end)| start..end);
-            filters.push(OpenFilter { filter, bytes, runs });
+        let body = source.section(parts_record)?;
+        let mut rest = Decoder::new(body.as_ref());
+        let mut records = records.iter().filter(|record| record.kind == KIND_FILTER);
+        let mut groups: Vec<Group> = Vec::new();
+        let damaged = |got: String| {
+            source.damaged(parts_record.offset, "filter parts", format!("all of {run_count} runs"), got)
+        };
+        while !rest.rest().is_empty() {
+            let (runs, part) = take_part(&mut rest).ok_or_else(|| damaged("half a part".to_owned()))?;
+            let mut filters = Vec::new();
+            for record in records.by_ref().take(part.filter_count as usize) {
+                let bytes = source.section(record)?;
+                let filter = FilterBlock::open(bytes.clone())
+                    .map_err(|reason| source.damaged(record.offset, "filter", "a known family", reason))?;
+                filters.push(OpenFilter { filter, bytes });
+            }
+            if filters.len() != part.filter_count as usize {
+                return Err(damaged(format!("{} filters of a part", filters.len())));
+            }
+            let part = OpenPart { first_key: part.first_key, filters };
+            match groups.last_mut().filter(|group| group.runs == runs) {
+                Some(group) => group.parts.push(part),
+                None => groups.push(Group { runs, parts: vec![part] }),
+            }
         }
-        let filters = Self(filters);
-        if runs.rest().is_empty() && filters.have_all_runs(run_count) {
+        let filters = Self(groups);
+        if records.next().is_none() && filters.have_all_runs(run_count) {
             return Ok(filters);
         }
-        let got = format!("{:?}", filters.0.iter().map(|filter| &filter.runs).collect::<Vec<_>>());
-        Err(source.damaged(runs_record.offset, "filter runs", format!("all of {run_count} runs"), got))
+        Err(damaged(format!("{:?}", filters.0.iter().map(|group| &group.runs).collect::<Vec<_>>())))
     }
 
     fn have_all_runs(&self, run_count: usize) -> bool {
         let mut end = 0;
-        for group in self.groups() {
-            let Some(first) = group.first() else { return false };
-            if first.runs.start != end || first.runs.is_empty() {
+        for group in &self.0 {
+            let is_in_order = group.parts.is_sorted_by(|before, after| before.first_key < after.first_key);
+            if group.runs.start != end || group.runs.is_empty() || !is_in_order {
                 return false;
             }
-            end = first.runs.end;
+            end = group.runs.end;
         }
         end as usize == run_count
-    }
-
-    fn groups(&self) -> impl Iterator<Item = &[OpenFilter]> {
-        self.0.chunk_by(|left, right| left.runs == right.runs)
     }
 
     #[inline]
@@ -134,33 +137,53 @@ impl ViewFilters {
         self.0.is_empty()
     }
 
-    fn admit(&self, admits: impl Fn(&FilterBlock) -> bool) -> bool {
-        self.is_empty() || self.groups().any(|group| group.iter().all(|filter| admits(&filter.filter)))
+    fn admit_in_part(&self, key: &[u8], admits: impl Fn(&FilterBlock) -> bool) -> bool {
+        self.is_empty() || self.0.iter().any(|group| group.admits(group.parts_up_to(key), &admits))
     }
 
     /// Whether a run may have the key; `false` is certain. `true` without filters.
     pub(super) fn may_contain(&self, probe: &Probe<'_>) -> bool {
-        self.admit(|filter| filter.may_contain(probe))
+        self.admit_in_part(probe.key(), |filter| filter.may_contain(probe))
     }
 
-    /// Whether a run may have a key of the range; `false` is certain. `true` without filters.
-    pub(super) fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
-        self.admit(|filter| filter.may_contain_range(probe))
+    /// Whether a run may have a key from `lower` to `upper`, both included; `false` is certain. `true` without filters.
+    pub(super) fn may_contain_range(&self, lower: &[u8], upper: &[u8], digester: &Digester) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        let probe = RangeProbe::new(KeyRange::closed(lower, upper), digester);
+        self.0.iter().any(|group| group.may_contain_range((lower, upper), &probe))
     }
 
     /// Whether they admit a key of the view, as a point and as ranges that contain it.
     pub(super) fn admit_key(&self, key: &[u8], digester: &Digester) -> bool {
         let probe = Probe::new(key, digester);
-        self.admit(|filter| filter.admits(&probe, digester))
+        self.admit_in_part(key, |filter| filter.admits(&probe, digester))
     }
 
-    /// The filters as they are written.
-    pub(super) fn parts(&self) -> impl Iterator<Item = FilterPart<'_>> {
-        self.0.iter().map(|filter| FilterPart { runs: filter.runs.clone(), bytes: filter.bytes.as_ref() })
+    /// The parts of all groups, with the numbers of the runs whose keys they have.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (Range<u32>, FilterPart)> {
+        self.0.iter().flat_map(|group| {
+            group.parts.iter().map(|part| {
+                let filter_count = length_u32(part.filters.len());
+                (group.runs.clone(), FilterPart { first_key: part.first_key.clone(), filter_count })
+            })
+        })
+    }
+
+    fn filters(&self) -> impl Iterator<Item = (&Range<u32>, &OpenFilter)> {
+        self.0.iter().flat_map(|group| {
+            group.parts.iter().flat_map(|part| &part.filters).map(|filter| (&group.runs, filter))
+        })
+    }
+
+    /// The filters as they are written, in the order of the parts.
+    pub(super) fn encoded(&self) -> impl Iterator<Item = &[u8]> {
+        self.filters().map(|(_, filter)| filter.bytes.as_ref())
     }
 
     /// Descriptions, each with the numbers of the runs.
     pub(super) fn designs(&self) -> Vec<(Range<u32>, String)> {
-        self.0.iter().map(|filter| (filter.runs.clone(), filter.filter.design())).collect()
+        self.filters().map(|(runs, filter)| (runs.clone(), filter.filter.design())).collect()
     }
 }

@@ -19,7 +19,7 @@ pub(super) const PAGE_WIDE: u8 = 1;
 pub(super) const SEGMENT_CONTINUED: u8 = 0x80;
 pub(super) const ESCAPE_LENGTH: usize = 6;
 
-/// The difference of an entry whose key is that of the entry before.
+/// The difference of an entry whose key equals that of the previous entry.
 pub(super) const SAME_KEY: u32 = u32::MAX;
 pub(super) const DIFFERENCE_ESCAPED: u8 = 254;
 pub(super) const DIFFERENCE_SAME: u8 = 255;

@@ -3,11 +3,18 @@
 //! Written at the end of a view. Its memory while a view is built is all that grows with the view: 40 bytes, one separator and
 //! 4 bytes per run for each page.
 
+use tamis_bits::key_head;
+
 use super::format::INDEX_HEADER_LENGTH;
 use crate::{
     coding::{Decoder, length_u32, put_u32, put_u64},
     table::section::SectionBytes,
 };
+
+/// The separator of one page in this many is searched first, by its first eight bytes.
+const SAMPLE_INTERVAL: usize = 8;
+/// Bytes of a cache line.
+const CACHE_LINE: usize = 64;
 
 /// One page as the index describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +131,8 @@ pub(super) struct PageIndex {
     ends_start: usize,
     separators_start: usize,
     prefix: Box<[u8]>,
+    /// The first eight bytes after the prefix of one separator per interval.
+    sample: Box<[u64]>,
 }
 
 impl PageIndex {
@@ -146,7 +155,7 @@ impl PageIndex {
         let prefix_start = ends_start.checked_add(4 * (page_count + 1))?;
         let separators_start = prefix_start.checked_add(prefix_length)?;
         let prefix = bytes.as_ref().get(prefix_start..separators_start)?.into();
-        let index = Self {
+        let mut index = Self {
             page_count,
             run_count,
             searched,
@@ -157,11 +166,17 @@ impl PageIndex {
             ends_start,
             separators_start,
             prefix,
+            sample: Box::default(),
             bytes,
         };
         let is_whole = separators_start + index.separator_end(page_count)? == index.bytes.as_ref().len();
         let is_possible = zero == 0 && searched <= page_count && (searched > 0 || page_count == 0);
-        (is_whole && is_possible && index.ascends()).then_some(index)
+        if !is_whole || !is_possible || !index.ascends() {
+            return None;
+        }
+        let sampled = (0..searched).step_by(SAMPLE_INTERVAL);
+        index.sample = sampled.map(|page| key_head(index.separator(page).1)).collect();
+        Some(index)
     }
 
     /// Whether all cumulative numbers ascend.
@@ -256,40 +271,65 @@ impl PageIndex {
         if page == 0 { (&[], &[]) } else { (&self.prefix, self.suffix(page)) }
     }
 
-    /// Whether a page's separator is not above a key.
-    fn is_at_or_below(&self, page: usize, key: &[u8]) -> bool {
-        match key.strip_prefix(&*self.prefix) {
-            _ if page == 0 => true,
-            Some(rest) => self.suffix(page) <= rest,
-            None => key > &*self.prefix,
-        }
+    /// A key without the bytes that all separators begin with. A key that begins with other bytes is below all separators, or above
+    /// all: then the result is the page.
+    fn rest_of<'k>(&self, key: &'k [u8]) -> Result<&'k [u8], usize> {
+        key.strip_prefix(&*self.prefix)
+            .ok_or_else(|| if key > &*self.prefix { self.searched.saturating_sub(1) } else { 0 })
     }
 
-    /// The last searched page whose separator is not above a key, where the page `from` is known not to be above.
-    pub(super) fn page_from(&self, from: usize, key: &[u8]) -> usize {
+    /// Whether a page's separator is not above a key, whose rest this is.
+    fn is_at_or_below(&self, page: usize, rest: &[u8]) -> bool {
+        page == 0 || self.suffix(page) <= rest
+    }
+
+    /// The last searched page whose separator is not above a key, where that of the page `from` is known not to be.
+    fn page_from(&self, from: usize, rest: &[u8]) -> usize {
         let (mut low, mut step) = (from, 1);
-        while low + step < self.searched && self.is_at_or_below(low + step, key) {
+        while low + step < self.searched && self.is_at_or_below(low + step, rest) {
             low += step;
             step *= 2;
         }
-        let mut high = (low + step).min(self.searched);
+        self.last_below(low, (low + step).min(self.searched), rest)
+    }
+
+    /// The pages between two samples that contain the last searched page whose separator is not above a key.
+    fn sampled(&self, rest: &[u8]) -> (usize, usize) {
+        let head = key_head(rest);
+        // Equal heads decide nothing: the bytes behind them may be different.
+        let below = self.sample.partition_point(|&sample| sample < head);
+        let (low, high) = (below.saturating_sub(1), self.sample.partition_point(|&sample| sample <= head));
+        (low * SAMPLE_INTERVAL, (high * SAMPLE_INTERVAL).clamp(1, self.searched.max(1)))
+    }
+
+    /// Prefetches the positions of a page.
+    #[inline]
+    pub(super) fn prefetch(&self, page: usize) {
+        let start = self.positions_start + 4 * page * self.run_count;
+        for line in (0..4 * self.run_count).step_by(CACHE_LINE).take(2) {
+            tamis_bits::prefetch(self.bytes.as_ref(), start + line);
+        }
+    }
+
+    /// The last page from `low` to `high`, which is excluded, whose separator is not above a key.
+    fn last_below(&self, mut low: usize, mut high: usize, rest: &[u8]) -> usize {
         while high - low > 1 {
             let middle = low.midpoint(high);
-            if self.is_at_or_below(middle, key) { low = middle } else { high = middle }
+            if self.is_at_or_below(middle, rest) { low = middle } else { high = middle }
         }
         low
     }
 
     /// The last searched page whose separator is not above a key; 0 without pages. `near` is where the key may be.
     pub(super) fn page_of(&self, near: usize, key: &[u8]) -> usize {
-        if near < self.searched && self.is_at_or_below(near, key) {
-            return self.page_from(near, key);
+        let rest = match self.rest_of(key) {
+            Ok(rest) => rest,
+            Err(page) => return page,
+        };
+        if near > 0 && near < self.searched && self.is_at_or_below(near, rest) {
+            return self.page_from(near, rest);
         }
-        let (mut low, mut high) = (0, near.clamp(1, self.searched.max(1)));
-        while high - low > 1 {
-            let middle = low.midpoint(high);
-            if self.is_at_or_below(middle, key) { low = middle } else { high = middle }
-        }
-        low
+        let (low, high) = self.sampled(rest);
+        self.last_below(low, high, rest)
     }
 }

@@ -8,9 +8,9 @@
 //!
 //! A view is derived data: the runs have all entries, and a merge of them returns the same ([`check`]). With it a seek reads one key, a
 //! step compares none, old versions and tombstones are skipped without reading them ([`search`], [`cursor`]), and most absent keys
-//! are denied without a read ([`filters`]). It is built in one pass ([`build`]), or from the view before and new runs
-//! ([`rebuild`]). The rows of the table in `tidy/src/ranks.rs` apply: a view knows tables and the interface of cursors, not levels,
-//! versions or merges.
+//! are rejected without a read ([`filters`]). Point reads and counts need no cursor ([`lookup`]). It is built in one pass ([`build`]), or
+//! from the previous view and new runs ([`rebuild`]). The rows of the table in `tidy/src/ranks.rs` apply: a view knows tables and the
+//! interface of cursors, not levels, versions or merges.
 //!
 //! Scans use views by `cursor/view_source.rs`; `compaction/view_builder.rs` builds them.
 
@@ -20,11 +20,14 @@ pub(crate) mod check;
 pub(crate) mod checksums;
 pub(crate) mod cursor;
 mod entry_heap;
+pub(crate) mod filter_builder;
+pub(crate) mod filter_spool;
 mod filters;
 mod format;
 mod index;
 pub(crate) mod inspect;
 mod key_bits;
+pub(crate) mod lookup;
 #[cfg(any(test, feature = "fuzz-internals"))]
 pub(crate) mod memory_run;
 mod page;
@@ -32,8 +35,10 @@ mod page_builder;
 pub(crate) mod reader;
 pub(crate) mod rebuild;
 pub(crate) mod run;
+pub(crate) mod run_set;
 pub(crate) mod scan;
 mod search;
+mod segment;
 pub(crate) mod size;
 pub(crate) mod writer;
 

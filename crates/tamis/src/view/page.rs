@@ -1,8 +1,8 @@
 //! Reads a page of a sorted view in place (`docs/format/view.md`, "Segments and pages").
 //!
-//! A reader keeps the [`PageLayout`]; [`PageLayout::over`] applies it to the page's bytes. Parsing checks that all parts fill
-//! the page. Later accesses are checked again and return empty values outside, so that bytes that change in a mapping
-//! do not cause a panic.
+//! A reader keeps the [`PageLayout`]; [`PageLayout::over`] applies it to the page's bytes. When a view is opened, each page is checked:
+//! all parts fill it. Later accesses return empty values outside of the page, so that bytes that change in a mapping do not
+//! cause a panic.
 //!
 //! The selectors of a segment are bit planes: the entries of one run are found by one AND per plane, and counted by one
 //! instruction, however many runs there are.
@@ -13,8 +13,8 @@ use super::{
         SAME_KEY, SEGMENT_CONTINUED, SEGMENT_COUNT_MAX, SELECTOR_BITS_MAX,
     },
     key_bits::BITS_PER_BYTE,
+    segment::{Segment, ones, spread},
 };
-use crate::coding::Decoder;
 
 /// Positions of the parts of a page. Small and copied.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,17 +37,22 @@ pub(super) struct PageLayout {
 }
 
 impl PageLayout {
-    /// Parses and checks a page; `None` if no writer can have written it.
+    /// Parses a page and checks that its parts fill it; `None` if no writer can have written it.
+    pub(super) fn parse_and_check(bytes: &[u8], segment_size: usize, tag_bytes: u8) -> Option<Self> {
+        Self::parse(bytes, segment_size, tag_bytes).filter(|layout| layout.fills(bytes, segment_size))
+    }
+
+    /// Parses the header of a page, which was checked when the view was opened; `None` for impossible values.
     pub(super) fn parse(bytes: &[u8], segment_size: usize, tag_bytes: u8) -> Option<Self> {
-        let mut source = Decoder::new(bytes);
-        let (entry_count, segment_count) = (source.take_u16()?, source.take_u8()?);
-        let (selector_bits, kind_bits, flags) = (source.take_u8()?, source.take_u8()?, source.take_u8()?);
-        let (prefix_length, escape_count) = (source.take_u16()?, source.take_u16()?);
-        let (zero, first_difference) = (source.take_u16()?, source.take_u32()?);
+        let &[c0, c1, segment_count, selector_bits, kind_bits, flags, p0, p1, e0, e1, z0, z1, ref first @ ..] =
+            bytes.first_chunk::<PAGE_HEADER_LENGTH>()?;
+        let (entry_count, prefix_length) = (u16::from_le_bytes([c0, c1]), u16::from_le_bytes([p0, p1]));
+        let (escape_count, zero) = (u16::from_le_bytes([e0, e1]), u16::from_le_bytes([z0, z1]));
+        let first_difference = u32::from_le_bytes(*first);
         let is_wide = flags & PAGE_WIDE != 0;
         let plane_bytes = segment_size / 8;
         let planes_start = PAGE_HEADER_LENGTH + usize::from(segment_count);
-        let plane_count = usize::from(segment_count) * usize::from(selector_bits + kind_bits);
+        let plane_count = usize::from(segment_count) * (usize::from(selector_bits) + usize::from(kind_bits));
         let differences_start = planes_start + plane_count * plane_bytes;
         let escapes_start = differences_start + usize::from(entry_count) * (2 + usize::from(tag_bytes));
         let ends_start = escapes_start + ESCAPE_LENGTH * usize::from(escape_count);
@@ -74,7 +79,7 @@ impl PageLayout {
             && kind_bits <= KIND_BITS_MAX
             && flags <= PAGE_WIDE
             && zero == 0;
-        (is_possible && layout.fills(bytes, segment_size)).then_some(layout)
+        is_possible.then_some(layout)
     }
 
     /// Whether segments and anchors add up to the page.
@@ -186,6 +191,13 @@ impl<'a> Page<'a> {
         self.byte(PAGE_HEADER_LENGTH + segment) & SEGMENT_CONTINUED != 0
     }
 
+    /// Whether some segment of the page is a continuation.
+    #[inline]
+    pub(super) fn has_continuation(&self) -> bool {
+        let lengths = self.bytes.get(PAGE_HEADER_LENGTH..PAGE_HEADER_LENGTH + self.layout.segment_count());
+        lengths.unwrap_or_default().iter().fold(0, |all, length| all | length) & SEGMENT_CONTINUED != 0
+    }
+
     /// Entries of the page before a segment.
     #[inline]
     pub(super) fn segment_start(&self, segment: usize) -> usize {
@@ -219,7 +231,7 @@ impl<'a> Page<'a> {
     #[inline]
     fn plane(&self, segment: usize, plane: usize) -> u64 {
         let layout = &self.layout;
-        let plane_count = usize::from(layout.selector_bits + layout.kind_bits);
+        let plane_count = usize::from(layout.selector_bits) + usize::from(layout.kind_bits);
         let width = usize::from(layout.plane_bytes);
         let offset = layout.planes_start as usize + (segment * plane_count + plane) * width;
         match width {
@@ -256,31 +268,18 @@ impl<'a> Page<'a> {
 
     /// A bit for each entry of a segment.
     fn all(&self, segment: usize) -> u64 {
-        u64::MAX.checked_shr(64_u32.saturating_sub(self.segment_length(segment) as u32)).unwrap_or_default()
+        ones(self.segment_length(segment))
     }
 
     /// Whether bits without a meaning are as a writer leaves them: those of the planes behind the last entries of segments, and the
     /// difference byte of the first entry.
     pub(super) fn has_clear_ends(&self) -> bool {
-        let plane_count = usize::from(self.layout.selector_bits + self.layout.kind_bits);
+        let plane_count = usize::from(self.layout.selector_bits) + usize::from(self.layout.kind_bits);
         let is_clear = |segment: usize| {
             (0..plane_count).all(|plane| self.plane(segment, plane) & !self.all(segment) == 0)
         };
         let first = self.byte(self.layout.differences_start as usize);
         matches!(first, 0 | DIFFERENCE_SAME) && (0..self.layout.segment_count()).all(is_clear)
-    }
-
-    /// The entries of a segment that are in a run, a bit each.
-    #[inline]
-    fn entries_of_run(&self, segment: usize, run: usize) -> u64 {
-        let bits = usize::from(self.layout.selector_bits);
-        if run.checked_shr(bits as u32).unwrap_or_default() != 0 {
-            return 0;
-        }
-        (0..bits).fold(self.all(segment), |found, plane| {
-            let expected = if run >> plane & 1 == 1 { 0 } else { u64::MAX };
-            found & (self.plane(segment, plane) ^ expected)
-        })
     }
 
     /// The entries of a segment that are puts, a bit each.
@@ -293,16 +292,99 @@ impl<'a> Page<'a> {
     /// The newest entries of the keys of a segment, a bit each.
     fn newest(&self, segment: usize, segment_start: usize) -> u64 {
         let start = self.layout.differences_start as usize + segment_start;
-        let bytes = self.bytes.get(start..start + self.segment_length(segment)).unwrap_or_default();
-        let bit = |(slot, &byte): (usize, &u8)| u64::from(byte != DIFFERENCE_SAME) << slot;
-        bytes.iter().take(64).enumerate().map(bit).sum()
+        let length = self.segment_length(segment);
+        let bytes = self.bytes.get(start..start + length).unwrap_or_default();
+        let (words, rest) = bytes.as_chunks();
+        let mut last = [0; 8];
+        for (target, &byte) in last.iter_mut().zip(rest) {
+            *target = byte;
+        }
+        let words = words.iter().chain([&last]).take(8).enumerate();
+        let same = words.fold(0, |found, (number, word)| {
+            found | same_key_bits(u64::from_le_bytes(*word)) << (8 * number)
+        });
+        !same & ones(length)
     }
 
-    /// Entries of a run in the page before a slot.
-    pub(super) fn count_before(&self, run: usize, segment: usize, slot: usize) -> u32 {
-        let whole: u32 = (0..segment).map(|segment| self.entries_of_run(segment, run).count_ones()).sum();
-        let below = (1_u64 << slot.min(63)) - 1;
-        whole + (self.entries_of_run(segment, run) & below).count_ones()
+    /// A segment as bit masks. `number` is that of the page.
+    pub(super) fn segment(&self, number: usize, segment: usize, segment_start: usize) -> Segment {
+        let layout = &self.layout;
+        let mut found = Segment {
+            page: number,
+            number: segment,
+            length: self.segment_length(segment).min(64),
+            selector_bits: layout.selector_bits,
+            newest: self.newest(segment, segment_start),
+            ..Segment::NONE
+        };
+        let selectors = found.selectors.iter_mut().take(layout.selector_bits.into());
+        let kinds = found.kinds.iter_mut().take(layout.kind_bits.into());
+        for (plane, target) in selectors.chain(kinds).enumerate() {
+            *target = self.plane(segment, plane);
+        }
+        found
+    }
+
+    /// Entries of a run in the page before a segment.
+    pub(super) fn count_before(&self, run: usize, segment: usize) -> u32 {
+        let bits = usize::from(self.layout.selector_bits);
+        if run.checked_shr(bits as u32).unwrap_or_default() != 0 {
+            return 0;
+        }
+        match self.layout.plane_bytes {
+            _ if bits == 0 => self.segment_start(segment) as u32,
+            8 => self.count_in_planes::<8>(run, segment),
+            4 => self.count_in_planes::<4>(run, segment),
+            _ => self.count_in_planes::<2>(run, segment),
+        }
+    }
+
+    /// As [`Page::count_before`], for planes of `W` bytes.
+    fn count_in_planes<const W: usize>(&self, run: usize, segment: usize) -> u32 {
+        // The usual numbers of planes, for which the compiler unrolls the loop over them.
+        match self.layout.selector_bits {
+            1 => self.count_in_first::<W, 1>(run, segment),
+            2 => self.count_in_first::<W, 2>(run, segment),
+            3 => self.count_in_first::<W, 3>(run, segment),
+            4 => self.count_in_first::<W, 4>(run, segment),
+            bits => self.count_in::<W>(segment, |planes, all| {
+                let words = planes.iter().take(bits.into()).enumerate();
+                words.fold(all, |found, (plane, bytes)| found & !(word(bytes) ^ spread(run >> plane)))
+            }),
+        }
+    }
+
+    /// As [`Page::count_in_planes`], for `B` planes of selectors.
+    fn count_in_first<const W: usize, const B: usize>(&self, run: usize, segment: usize) -> u32 {
+        let mut wanted = [0; B];
+        wanted.iter_mut().enumerate().for_each(|(plane, target)| *target = spread(run >> plane));
+        self.count_in::<W>(segment, |planes, all| {
+            let words = planes.first_chunk::<B>().into_iter().flatten().zip(&wanted);
+            words.fold(all, |found, (bytes, wanted)| found & !(word(bytes) ^ wanted))
+        })
+    }
+
+    /// Counts the entries before a segment that `entries_of` finds in the planes of each segment, from a mask of all of them.
+    #[inline(always)]
+    fn count_in<const W: usize>(&self, segment: usize, entries_of: impl Fn(&[[u8; W]], u64) -> u64) -> u32 {
+        let stride = W * (usize::from(self.layout.selector_bits) + usize::from(self.layout.kind_bits));
+        let start = self.layout.planes_start as usize;
+        let planes = self.bytes.get(start..start + stride * segment).unwrap_or_default();
+        let lengths = self.bytes.get(PAGE_HEADER_LENGTH..).unwrap_or_default();
+        let found = planes.chunks_exact(stride).zip(lengths).map(|(planes, length)| {
+            entries_of(planes.as_chunks::<W>().0, ones(usize::from(length & !SEGMENT_CONTINUED)))
+        });
+        // The masks of small segments are counted several at a time.
+        let (mut count, mut word, mut shift) = (0, 0, 0);
+        for mask in found {
+            word |= mask << shift;
+            shift += 8 * W as u32;
+            if shift >= u64::BITS {
+                count += word.count_ones();
+                (word, shift) = (0, 0);
+            }
+        }
+        count + word.count_ones()
     }
 
     /// Keys in the page before an entry whose newest entry is a put.
@@ -345,20 +427,35 @@ impl<'a> Page<'a> {
         bytes.iter().filter(|&&byte| byte != DIFFERENCE_SAME).count() as u64
     }
 
-    /// Position of the first bit in which an entry's key differs from the key before; [`SAME_KEY`] for an old version.
+    /// Position of the first bit in which an entry's key differs from the previous key; [`SAME_KEY`] for an old version.
     #[inline]
     pub(super) fn difference(&self, entry: usize) -> u32 {
         if entry == 0 {
             return self.layout.first_difference;
         }
-        match self.byte(self.layout.differences_start as usize + entry) {
+        self.decode_difference(self.byte(self.layout.differences_start as usize + entry), entry)
+    }
+
+    /// The position that a difference byte means, for an entry behind the first one of the page.
+    #[inline]
+    pub(super) fn decode_difference(&self, byte: u8, entry: usize) -> u32 {
+        match byte {
             DIFFERENCE_SAME => SAME_KEY,
             DIFFERENCE_ESCAPED => self.escaped(entry),
             byte => u32::from(byte) + u32::from(self.layout.prefix_length) * BITS_PER_BYTE,
         }
     }
 
-    /// Whether an entry has the key of the entry before.
+    /// The difference bytes and the infixes of a segment, of which `start` entries are before it in the page.
+    #[inline]
+    pub(super) fn differences_and_infixes(&self, segment: usize, start: usize) -> (&'a [u8], &'a [u8]) {
+        let first = self.layout.differences_start as usize + start;
+        let length = self.segment_length(segment);
+        let part = |first: usize| self.bytes.get(first..first + length).unwrap_or_default();
+        (part(first), part(first + self.layout.entry_count()))
+    }
+
+    /// Whether an entry has the key of the previous entry.
     #[inline]
     pub(super) fn is_old_version(&self, entry: usize) -> bool {
         self.byte(self.layout.differences_start as usize + entry) == DIFFERENCE_SAME
@@ -411,4 +508,22 @@ impl<'a> Page<'a> {
         let base = self.layout.prefix_start as usize + self.layout.prefix_length();
         self.bytes.get(base + start..base + self.anchor_end(segment)).unwrap_or_default()
     }
+}
+
+/// The bits of a plane.
+#[inline]
+fn word<const W: usize>(bytes: &[u8; W]) -> u64 {
+    let mut word = [0; 8];
+    word.iter_mut().zip(bytes).for_each(|(target, &byte)| *target = byte);
+    u64::from_le_bytes(word)
+}
+
+/// A bit for each byte of a word that is [`DIFFERENCE_SAME`], the largest byte.
+const fn same_key_bits(word: u64) -> u64 {
+    const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
+    let zeros = !word;
+    // The high bit of each byte that is zero.
+    let found = !(((zeros & LOW) + LOW) | zeros | LOW);
+    // The product moves the high bits of all bytes to the highest byte.
+    (found >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }

@@ -13,7 +13,7 @@ use crate::coding::{length_u8, length_u16, put_u16, put_u32};
 pub(super) struct Slot {
     pub(super) run: u16,
     pub(super) kind: u8,
-    /// Position of the first bit in which the key differs from the key before, or [`SAME_KEY`].
+    /// Position of the first bit in which the key differs from the previous key, or [`SAME_KEY`].
     pub(super) difference: u32,
     pub(super) infix: u8,
     pub(super) tag: u16,
@@ -29,7 +29,7 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// The shortest prefix of the first key that is greater than the key before; empty for a continuation segment.
+    /// The shortest prefix of the first key that is greater than the previous key; empty for a continuation segment.
     pub(super) fn anchor(&self) -> &[u8] {
         match self.slots.first() {
             Some(first) if !self.is_continuation => {

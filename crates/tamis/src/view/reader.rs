@@ -5,7 +5,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis_filter::{Digester, Probe, RangeProbe};
+use tamis_filter::{Digester, Probe};
 
 use super::{
     filters::ViewFilters,
@@ -21,15 +21,20 @@ use crate::{
     key::Sequence,
     table::{
         environment::TableEnvironment,
-        format::{KIND_FILTER, KIND_PAGE_INDEX, KIND_VIEW, KIND_VIEW_FILTER_RUNS, SECTION_PASSABLE},
+        format::{KIND_FILTER, KIND_PAGE_INDEX, KIND_VIEW, KIND_VIEW_FILTER_PARTS, SECTION_PASSABLE},
         section::{SectionBytes, SectionRecord, Source},
     },
 };
 
 /// The greatest kind of section that this version knows.
-const KIND_LAST: u32 = KIND_VIEW_FILTER_RUNS;
+const KIND_LAST: u32 = KIND_VIEW_FILTER_PARTS;
 /// The kinds of sections that views have.
-const KINDS: [u32; 4] = [KIND_FILTER, KIND_VIEW, KIND_PAGE_INDEX, KIND_VIEW_FILTER_RUNS];
+const KINDS: [u32; 4] = [KIND_FILTER, KIND_VIEW, KIND_PAGE_INDEX, KIND_VIEW_FILTER_PARTS];
+
+/// Bytes of a cache line.
+const CACHE_LINE: usize = 64;
+/// Lines of a page that are prefetched.
+const PREFETCHED_LINES: usize = 32;
 
 /// The decoded header.
 #[derive(Debug)]
@@ -151,7 +156,10 @@ impl View {
             let (expected, got) = (format!("checksum {stored:#018x}"), format!("{computed:#018x}"));
             return Err(self.source.damaged(self.index.extent(number).0, "page", expected, got));
         }
-        let page = self.page(number, self.parse(number)?);
+        let options = &self.header.options;
+        let layout =
+            PageLayout::parse_and_check(self.page_bytes(number), options.segment_size, options.tag_bytes);
+        let page = self.page(number, layout.ok_or_else(|| self.malformed(number))?);
         let entry_count = page.layout.entry_count();
         let counts = (entry_count as u64, page.live_before(entry_count) as u64);
         let record = self.record(number);
@@ -192,7 +200,17 @@ impl View {
         range.and_then(|(start, end)| self.pages.as_ref().get(start..end)).unwrap_or_default()
     }
 
-    /// Parses a page. Its number is below the page count.
+    /// Prefetches a page with its positions. A search reads most parts of the page, one after the other.
+    #[inline]
+    pub(super) fn prefetch_page(&self, page: usize) {
+        self.index.prefetch(page);
+        let bytes = self.page_bytes(page);
+        for line in 0..bytes.len().div_ceil(CACHE_LINE).min(PREFETCHED_LINES) {
+            tamis_bits::prefetch(bytes, line * CACHE_LINE);
+        }
+    }
+
+    /// Parses the header of a page, whose number is below the page count.
     #[inline]
     pub(super) fn parse(&self, page: usize) -> Result<PageLayout> {
         let options = &self.header.options;
@@ -267,6 +285,11 @@ impl View {
         self.largest_sequence
     }
 
+    /// Whether a reader at this snapshot sees the newest version of each key.
+    pub(crate) const fn shows_newest_at(&self, snapshot: Sequence) -> bool {
+        snapshot >= self.largest_sequence
+    }
+
     pub(super) const fn filter_fault(&self) -> Option<&Error> {
         self.filter_fault.as_ref()
     }
@@ -281,9 +304,9 @@ impl View {
         !self.filters.is_empty()
     }
 
-    /// Whether a run may have a key of the range, by the filters alone; `false` is certain.
-    pub(crate) fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
-        self.filters.may_contain_range(probe)
+    /// Whether a run may have a key from `lower` to `upper`, both included, by the filters alone; `false` is certain.
+    pub(super) fn filters_admit_range(&self, lower: &[u8], upper: &[u8]) -> bool {
+        self.filters.may_contain_range(lower, upper, &self.digester)
     }
 
     /// Whether the tag of an entry and the filters admit a key.

@@ -23,8 +23,7 @@ use super::{
     build::{head_of, summarize},
     cursor::ViewCursor,
     entry_heap::EntryHeap,
-    filters::{FilterPart, GroupBuilder},
-    format::kind_of,
+    filter_builder::{FilterJob, GroupBuilder, WrittenFilters},
     key_bits::{difference, infix},
     reader::{View, tag},
     run::{OrdinalRun, are_sequences_disjoint, for_builder},
@@ -32,7 +31,7 @@ use super::{
     size::ViewCounts,
     writer::{KeyHead, ViewOptions, ViewOwner, ViewWriter},
 };
-use crate::{coding::length_u32, cursor::Cursor, error::Result, key::Kind, table::filter_plan::FilterPlan};
+use crate::{coding::length_u32, cursor::Cursor, error::Result, key::Kind};
 
 /// Result of a rebuild.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +46,7 @@ struct Rebuild<'a, R: OrdinalRun> {
     digester: Digester,
     writer: ViewWriter<'a>,
     /// At the next old entry.
-    old: ViewCursor<R>,
+    old: ViewCursor<Arc<[R]>>,
     /// The new key that was written last, if no old one was written since.
     last_new: Option<Vec<u8>>,
     /// The first bit in which one of the new keys since the last old key differs from the key before it, where it is known.
@@ -56,14 +55,14 @@ struct Rebuild<'a, R: OrdinalRun> {
     is_after_copy: bool,
     copied_pages: u64,
     /// The filters of the new keys.
-    group: GroupBuilder,
+    group: GroupBuilder<'a>,
 }
 
-/// Writes the view of the runs of `old`, with the numbers that they have there, and of new runs with these ids. The parameters are those
-/// of the old view. The view has no filters.
+/// As [`rebuild_view_with_filters`], without filters.
 ///
 /// # Errors
-/// As [`super::build::build_view`]; runs that are not those of the old view.
+/// As there.
+#[cfg(any(test, feature = "fuzz-internals"))]
 pub(crate) fn rebuild_view<R: OrdinalRun>(
     owner: ViewOwner,
     old: &Arc<View>,
@@ -74,17 +73,23 @@ pub(crate) fn rebuild_view<R: OrdinalRun>(
     rebuild_view_with_filters(owner, old, old_runs, new_runs, None, sink).map(|(rebuilt, _)| rebuilt)
 }
 
-/// As [`rebuild_view`]. With a plan, the filters of the old view are copied, and the plan's are built over the keys of the new runs. An
+/// Writes the view of the runs of `old`, with the numbers that they have there, and of new runs with these ids. The parameters are those
+/// of the old view. With a job, the filters of the old view are copied, and those of the job are built over the keys of the new runs. An
 /// old view without filters gives one without filters: there are none for its keys. Also returns why filters were not built.
+///
+/// # Errors
+/// As [`super::build::build_view_with_filters`]; runs that are not those of the old view.
 pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
     owner: ViewOwner,
     old: &Arc<View>,
     old_runs: &Arc<[R]>,
     new_runs: &[(u64, R)],
-    plan: Option<&FilterPlan>,
+    filters: Option<FilterJob<'_>>,
     sink: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<(Rebuilt, Vec<String>)> {
     let options = ViewOptions { owner, ..*old.options() };
+    let filters = filters.filter(|_| !old.filters.is_empty());
+    let has_filters = filters.is_some();
     let mut summaries = old.runs().to_vec();
     summaries.extend(new_runs.iter().map(|(id, run)| summarize(*id, run)));
     // Then no sequence number is compared: new entries are before old ones.
@@ -92,8 +97,8 @@ pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
         are_sequences_disjoint(Some(old.largest_sequence()), new_runs.iter().map(|(_, run)| run));
     let new_sources: Vec<R> = new_runs.iter().map(|(_, run)| run.clone()).collect();
     let run_count = old_runs.len() + new_runs.len();
-    let new_sources = for_builder(&new_sources, run_count, are_disjoint);
-    let old_sources: Arc<[R]> = for_builder(old_runs, run_count, are_disjoint).into();
+    let new_sources = for_builder(&new_sources, run_count, are_disjoint, has_filters);
+    let old_sources: Arc<[R]> = for_builder(old_runs, run_count, are_disjoint, has_filters).into();
     let mut rebuild = Rebuild {
         view: Arc::clone(old),
         digester: Digester::new(options.digest_seed),
@@ -103,7 +108,7 @@ pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
         gap_difference: None,
         is_after_copy: true,
         copied_pages: 0,
-        group: GroupBuilder::new(plan.filter(|_| !old.filters.is_empty()), options.digest_seed),
+        group: GroupBuilder::new(filters, options.digest_seed),
     };
     rebuild.old.move_to(old.start_of(0)?);
     let cursors =
@@ -111,7 +116,7 @@ pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
     let mut entries = EntryHeap::new(cursors)?;
     while let Some((_, cursor)) = entries.peek() {
         let key = cursor.key().to_vec();
-        rebuild.group.add(&key);
+        rebuild.group.add(&key)?;
         let (place, is_equal, difference) = rebuild.find(&key)?;
         rebuild.copy_until(&place)?;
         if is_equal {
@@ -121,15 +126,12 @@ pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
         }
     }
     rebuild.copy_until(&old.end())?;
-    let (new_filters, refusals) = rebuild.group.finish();
-    let runs = length_u32(old_runs.len())..length_u32(run_count);
-    let mut parts: Vec<FilterPart<'_>> = Vec::new();
-    let has_all_keys = !new_filters.is_empty();
-    if has_all_keys {
-        parts.extend(old.filters.parts());
-        parts.extend(new_filters.iter().map(|bytes| FilterPart { runs: runs.clone(), bytes }));
-    }
-    let counts = rebuild.writer.finish(&parts)?;
+    let mut new = rebuild.group.finish()?;
+    let refusals = std::mem::take(&mut new.refusals);
+    // Without filters for the new keys, none is written.
+    let new_runs = length_u32(old_runs.len())..length_u32(run_count);
+    let filters = WrittenFilters { old: Some(&old.filters), new, new_runs };
+    let counts = rebuild.writer.finish(&filters)?;
     Ok((Rebuilt { counts, copied_pages: rebuild.copied_pages }, refusals))
 }
 
@@ -179,19 +181,10 @@ impl<R: OrdinalRun> Rebuild<'_, R> {
         Ok(())
     }
 
-    /// Run and kind of the current old entry.
-    fn old_entry(&self) -> Result<(usize, Kind)> {
-        let place = self.old.place();
-        let page = self.view.page(place.page, place.layout);
-        let kind =
-            kind_of(page.kind(place.segment, place.slot)).ok_or_else(|| self.view.malformed(place.page))?;
-        Ok((page.run(place.segment, place.slot), kind))
-    }
-
     /// Writes the current old entry again and moves to the next one.
     fn write_entry(&mut self) -> Result<()> {
         let place = *self.old.place();
-        let (run, kind) = self.old_entry()?;
+        let (run, kind) = self.old.stored_entry()?;
         if self.old.is_old_version() {
             if self.is_after_copy {
                 let key = self.old.key_at(&place)?.to_vec();
@@ -201,7 +194,8 @@ impl<R: OrdinalRun> Rebuild<'_, R> {
             self.writer.add_old(run, kind)?;
         } else {
             self.writer.end_key()?;
-            let needs_key = self.writer.needs_key(self.version_count(&place)) || self.is_head_changed(&place);
+            let version_count = self.version_count();
+            let needs_key = self.writer.needs_key(version_count) || self.is_head_changed(&place);
             let key = if needs_key { Some(self.old.key_at(&place)?.to_vec()) } else { None };
             let head = self.old_head(&place, key.as_deref());
             self.writer.begin_key(head, key.as_deref())?;
@@ -234,13 +228,10 @@ impl<R: OrdinalRun> Rebuild<'_, R> {
         }
     }
 
-    /// Entries of an old key, at its newest one; more than a segment holds if the key has segments for itself.
-    fn version_count(&self, place: &Place) -> usize {
-        let page = self.view.page(place.page, place.layout);
-        let length = page.segment_length(place.segment);
-        let is_old = |&slot: &usize| page.is_old_version(place.start + slot);
-        let count = 1 + (place.slot + 1..length).take_while(is_old).count();
-        if count == length { usize::MAX >> 1 } else { count }
+    /// Entries of the current old key, at its newest one; more than a segment holds if the key has segments for itself.
+    fn version_count(&mut self) -> usize {
+        let (count, is_whole_segment) = self.old.versions_in_segment();
+        if is_whole_segment { usize::MAX >> 1 } else { count }
     }
 
     /// Writes a key that the old view does not have.
@@ -325,7 +316,7 @@ impl<R: OrdinalRun> Rebuild<'_, R> {
 
     /// Adds the current old entry to the key that was begun.
     fn add_old_entry(&mut self, is_newest: bool) -> Result<()> {
-        let (run, kind) = self.old_entry()?;
+        let (run, kind) = self.old.stored_entry()?;
         add(&mut self.writer, run, kind, is_newest)?;
         self.old.step()
     }

@@ -24,6 +24,21 @@ use crate::{
 pub(crate) trait OrdinalCursor: Cursor {
     /// Moves to the entry with this ordinal; not valid past the last one.
     fn seek_ordinal(&mut self, ordinal: u64) -> Result<()>;
+
+    /// Prefetches what [`OrdinalCursor::seek_ordinal`] will read. Reads no file, and counts as no read.
+    fn prefetch_ordinal(&mut self, _ordinal: u64, _part: EntryPart) {}
+
+    /// Prefetches the entry of the next step. Only while valid.
+    fn prefetch_step(&self, _is_forward: bool) {}
+}
+
+/// The part of an entry to prefetch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EntryPart {
+    /// The head of its block, which has the position of the entry.
+    Block,
+    /// The entry, after the head of the block was prefetched.
+    Entry,
 }
 
 /// A run of a view. See the head of this file.
@@ -50,6 +65,8 @@ pub(crate) trait OrdinalRun: Clone + Send + Sync {
 
 /// Memory for the key columns that a builder reads at the same time.
 const KEY_COLUMN_MEMORY: u64 = 48 << 20;
+/// The same for a builder of filters, which keeps keys.
+const KEY_COLUMN_MEMORY_WITH_FILTERS: u64 = 16 << 20;
 
 /// Whether the sequence numbers of all runs with entries are above `floor` and do not overlap.
 pub(super) fn are_sequences_disjoint<'a, R: OrdinalRun + 'a>(
@@ -64,8 +81,14 @@ pub(super) fn are_sequences_disjoint<'a, R: OrdinalRun + 'a>(
 }
 
 /// Runs for a builder that needs no values. `are_disjoint`: no sequence number decides.
-pub(super) fn for_builder<R: OrdinalRun>(runs: &[R], run_count: usize, are_disjoint: bool) -> Vec<R> {
-    let memory = KEY_COLUMN_MEMORY / (run_count as u64).max(1);
+pub(super) fn for_builder<R: OrdinalRun>(
+    runs: &[R],
+    run_count: usize,
+    are_disjoint: bool,
+    has_filters: bool,
+) -> Vec<R> {
+    let all = if has_filters { KEY_COLUMN_MEMORY_WITH_FILTERS } else { KEY_COLUMN_MEMORY };
+    let memory = all / (run_count as u64).max(1);
     runs.iter().map(|run| if are_disjoint { run.keys_only(memory) } else { run.clone() }).collect()
 }
 
@@ -101,9 +124,13 @@ impl TableRun {
     }
 }
 
-/// The table of an ordinal; past the last entry, the number of tables.
-fn table_of(entries_before: &[u64], ordinal: u64) -> usize {
-    entries_before.partition_point(|&before| before <= ordinal).saturating_sub(1)
+/// The table of an ordinal in a run, and the number of the entry in the table; past the last entry, the number of tables.
+/// `entries_before`: the entries before each table, and all entries.
+pub(crate) fn entry_at(entries_before: &[u64], ordinal: u64) -> (usize, u64) {
+    // If empty tables have the same number of entries before them, the last of these tables has the entry.
+    let table = entries_before.partition_point(|&before| before <= ordinal).saturating_sub(1);
+    let before = entries_before.get(table).copied().unwrap_or_default();
+    (table, ordinal - before)
 }
 
 impl OrdinalRun for TableRun {
@@ -220,7 +247,7 @@ impl TableRunCursor {
         match &mut self.open {
             Some(Open::Keys(_)) if self.table == number => return Ok(true),
             Some(Open::Entries(cursor)) if !matches!(self.reading, Reading::Keys { .. }) => {
-                // Without effect for the table that it is in.
+                // No effect if it is the current table.
                 cursor.change_table(&table);
                 self.table = number;
                 return Ok(true);
@@ -228,7 +255,7 @@ impl TableRunCursor {
             Some(Open::Entries(_)) if self.table == number => return Ok(true),
             _ => {}
         }
-        // The column of the table before is not held while the next one is read.
+        // Drops the column of the previous table before the next one is read.
         self.open = None;
         self.open = Some(match self.open_keys(&table)? {
             Some(keys) => Open::Keys(Box::new(keys)),
@@ -241,7 +268,7 @@ impl TableRunCursor {
         Ok(true)
     }
 
-    /// Makes it a cursor that reads blocks, for seeks to keys.
+    /// Switches the cursor to reading blocks, for seeks to keys.
     fn read_blocks(&mut self) {
         if let Reading::Keys { .. } = self.reading {
             self.reading = Reading::Blocks;
@@ -259,7 +286,7 @@ impl TableRunCursor {
         })
     }
 
-    /// Leaves the cursor not valid.
+    /// Makes the cursor not valid.
     fn end(&mut self) {
         self.open = None;
     }
@@ -297,13 +324,25 @@ impl TableRunCursor {
 
 impl OrdinalCursor for TableRunCursor {
     fn seek_ordinal(&mut self, ordinal: u64) -> Result<()> {
-        let number = table_of(&self.entries_before, ordinal);
-        let before = self.entries_before.get(number).copied().unwrap_or_default();
-        if self.open_table(number)? {
-            return self.seek_number(ordinal - before);
+        let (table, number) = entry_at(&self.entries_before, ordinal);
+        if self.open_table(table)? {
+            return self.seek_number(number);
         }
         self.end();
         Ok(())
+    }
+
+    fn prefetch_ordinal(&mut self, ordinal: u64, part: EntryPart) {
+        let (table, number) = entry_at(&self.entries_before, ordinal);
+        if let (Reading::Blocks, Some(table)) = (self.reading, self.tables.get(table)) {
+            table.prefetch_entry(number, part == EntryPart::Entry);
+        }
+    }
+
+    fn prefetch_step(&self, is_forward: bool) {
+        if let Some(Open::Entries(cursor)) = &self.open {
+            cursor.prefetch_step(is_forward);
+        }
     }
 }
 

@@ -6,12 +6,12 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use tamis_filter::{KeyRange, Probe, RangeProbe};
+use tamis_filter::Probe;
 
 use super::{
     cursor::ViewCursor,
     reader::View,
-    run::OrdinalRun,
+    run_set::RunSet,
     search::{Located, Place},
 };
 use crate::{
@@ -22,10 +22,12 @@ use crate::{
 };
 
 /// See the head of this file. As with cursors, `next`, `prev` and `skip` may be called only while it is valid.
-pub(crate) struct ViewScan<R: OrdinalRun> {
-    cursor: ViewCursor<R>,
+pub(crate) struct ViewScan<S: RunSet> {
+    cursor: ViewCursor<S>,
     snapshot: Sequence,
     shows_tombstones: bool,
+    /// A step within a segment is decided by the segment's masks alone.
+    has_short_steps: bool,
 }
 
 impl View {
@@ -42,20 +44,21 @@ impl View {
             return Ok(is_empty || is_live && self.live_before(&first) == self.live_before(&end));
         }
         // The end of the range is a candidate: only a key could decide, or a filter.
-        let range = KeyRange::closed(lower, upper);
-        Ok(self.has_filter() && !self.may_contain_range(&RangeProbe::new(range, self.digester())))
+        Ok(!self.filters_admit_range(lower, upper))
     }
 }
 
-impl<R: OrdinalRun> ViewScan<R> {
+impl<S: RunSet> ViewScan<S> {
     /// A scan that is not valid.
-    pub(crate) const fn new(cursor: ViewCursor<R>, snapshot: Sequence) -> Self {
-        Self { cursor, snapshot, shows_tombstones: false }
+    pub(crate) fn new(cursor: ViewCursor<S>, snapshot: Sequence) -> Self {
+        let has_short_steps = cursor.view().shows_newest_at(snapshot);
+        Self { cursor, snapshot, shows_tombstones: false, has_short_steps }
     }
 
     /// Shows the deleted keys, too, by their newest tombstones: for a merge with older sources.
     pub(crate) fn with_tombstones(mut self) -> Self {
         self.shows_tombstones = true;
+        self.has_short_steps = false;
         self
     }
 
@@ -65,16 +68,23 @@ impl<R: OrdinalRun> ViewScan<R> {
 
     /// Whether the snapshot sees the newest entry of each key.
     fn sees_newest(&self) -> bool {
-        self.snapshot >= self.view().largest_sequence()
+        self.view().shows_newest_at(self.snapshot)
     }
 
     /// The visible entry; only while it is valid.
-    pub(crate) const fn entry(&self) -> &ViewCursor<R> {
+    #[inline]
+    pub(crate) const fn entry(&self) -> &ViewCursor<S> {
         &self.cursor
     }
 
+    #[inline]
     pub(crate) fn is_valid(&self) -> bool {
         self.cursor.is_valid()
+    }
+
+    /// See [`ViewCursor::entry_at`].
+    pub(crate) fn entry_at(&mut self, position: (usize, u64)) -> Result<(Vec<u8>, Sequence)> {
+        self.cursor.entry_at(position)
     }
 
     /// From the newest entry of a key on, moves to the first visible entry and reads it.
@@ -139,12 +149,30 @@ impl<R: OrdinalRun> ViewScan<R> {
         if self.cursor.seek_place_for_prev(key, is_inclusive)? { self.settle_backward() } else { Ok(()) }
     }
 
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<()> {
+        if !(self.has_short_steps && self.cursor.step_live_key(true)?) {
+            self.next_segment()?;
+        }
+        self.cursor.prefetch_after_step(true);
+        Ok(())
+    }
+
+    fn next_segment(&mut self) -> Result<()> {
         self.cursor.step_key()?;
         self.settle_forward()
     }
 
+    #[inline(always)]
     pub(crate) fn prev(&mut self) -> Result<()> {
+        if !(self.has_short_steps && self.cursor.step_live_key(false)?) {
+            self.previous_segment()?;
+        }
+        self.cursor.prefetch_after_step(false);
+        Ok(())
+    }
+
+    fn previous_segment(&mut self) -> Result<()> {
         self.cursor.step_to_newest()?;
         if self.cursor.step_back()? { self.settle_backward() } else { Ok(()) }
     }
@@ -165,7 +193,7 @@ impl<R: OrdinalRun> ViewScan<R> {
         Ok(())
     }
 
-    /// The visible version of a key, tombstones included. The scan is not valid afterwards. An absent key is mostly denied without a
+    /// The visible version of a key, tombstones included. The scan is not valid afterwards. An absent key is usually rejected without a
     /// read: by differences and infixes, by its tag, or by the filters.
     pub(crate) fn get(&mut self, key: &[u8]) -> Result<Option<Found>> {
         let view = Arc::clone(self.view());

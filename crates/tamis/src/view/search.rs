@@ -88,16 +88,17 @@ fn search_segment(page: &Page<'_>, place: &Place, key: &[u8], start: Start) -> S
         Start::Diverged(position) => State::Known(position),
         Start::Shares(count) => candidate(0, count),
     };
-    let length = page.segment_length(place.segment);
-    for slot in 1..length {
-        let found = page.difference(place.start + slot);
+    let (differences, infixes) = page.differences_and_infixes(place.segment, place.start);
+    let length = differences.len();
+    for (slot, (&byte, &theirs)) in differences.iter().zip(infixes).enumerate().skip(1) {
+        let found = page.decode_difference(byte, place.start + slot);
         match &mut state {
             State::Known(position) if found > *position => {}
             State::Known(position) if found < *position => {
                 return SlotFound::Above { slot, difference: *position };
             }
             State::Known(position) => {
-                let (ours, theirs) = (infix(key, found), page.infix(place.start + slot));
+                let ours = infix(key, found);
                 match ours.cmp(&theirs) {
                     std::cmp::Ordering::Less => return SlotFound::Above { slot, difference: found },
                     std::cmp::Ordering::Greater => *position = found + 1 + (ours ^ theirs).leading_zeros(),
@@ -175,7 +176,7 @@ impl View {
         let layout = self.parse(page)?;
         let segment = layout.segment_count() - 1;
         let found = self.page(page, layout);
-        let slot = found.segment_length(segment) - 1;
+        let slot = found.segment_length(segment).saturating_sub(1);
         Ok(Place { page, layout, segment, start: found.segment_start(segment), slot })
     }
 
@@ -194,6 +195,12 @@ impl View {
     /// The number of an entry in the view.
     pub(super) fn number_of(&self, place: &Place) -> u64 {
         self.index.entries_before(place.page) + place.entry() as u64
+    }
+
+    /// The ordinal of a run's first entry at or behind the start of the segment of a place.
+    pub(super) fn first_ordinal(&self, place: &Place, run: usize) -> u64 {
+        let before = self.page(place.page, place.layout).count_before(run, place.segment);
+        u64::from(self.index.position(place.page, run)) + u64::from(before)
     }
 
     /// Keys before an entry whose newest entry is a put.
@@ -248,6 +255,7 @@ impl View {
             return Ok(SegmentFound::Above(self.end()));
         }
         let number = self.index.page_of(near, key);
+        self.prefetch_page(number);
         let place = self.start_of(number)?;
         let page = self.page(number, place.layout);
         let first = page.head_segment_from(0);
@@ -294,7 +302,7 @@ impl View {
 /// The last head segment whose anchor is not above the rest of a key after the page's prefix. `first` is the first head segment.
 fn last_segment_at_or_below(page: &Page<'_>, first: usize, rest: &[u8]) -> usize {
     let (mut low, mut high) = (first, page.layout.segment_count());
-    if (first..high).any(|segment| page.is_continuation(segment)) {
+    if page.has_continuation() {
         let heads = (first + 1..high).filter(|&segment| !page.is_continuation(segment));
         return heads.take_while(|&segment| page.anchor(segment) <= rest).last().unwrap_or(first);
     }

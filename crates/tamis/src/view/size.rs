@@ -82,11 +82,11 @@ impl ViewCounts {
         }
     }
 
-    /// Adds a filter with this many bits for each key of a view that is not built yet, or for each key of the new runs of a
-    /// rebuild.
+    /// Adds filters with this many bits for each key of a view that is not built yet.
     pub(crate) fn with_filter(mut self, key_count: u64, bits_per_key: f64) -> Self {
         self.add_filter_section((key_count as f64 * bits_per_key / 8.0) as u64);
-        self.add_filter_section(8);
+        // The keys of its parts.
+        self.add_filter_section(SECTION_ALIGNMENT as u64);
         self
     }
 

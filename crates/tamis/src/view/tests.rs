@@ -33,6 +33,7 @@ mod filters;
 mod golden;
 mod key_columns;
 mod limits;
+mod lookup;
 mod model;
 mod reads;
 mod rebuild;
@@ -75,7 +76,7 @@ impl Sample {
         Self { runs: runs.into(), view, entries: entries.entries.to_vec(), counts }
     }
 
-    fn cursor(&self) -> ViewCursor<MemoryRun> {
+    fn cursor(&self) -> ViewCursor<Arc<[MemoryRun]>> {
         ViewCursor::new(&self.view, &self.runs).unwrap()
     }
 
@@ -94,7 +95,7 @@ impl Sample {
         (Self::of(runs, &bytes, rebuilt.counts), rebuilt)
     }
 
-    fn scan(&self, snapshot: Sequence) -> ViewScan<MemoryRun> {
+    fn scan(&self, snapshot: Sequence) -> ViewScan<Arc<[MemoryRun]>> {
         ViewScan::new(self.cursor(), snapshot)
     }
 

@@ -11,7 +11,7 @@
 //! Memory: two pages of segments with their first keys, and the page index.
 
 use super::{
-    filters::{FilterPart, encode_filter_runs},
+    filter_builder::WrittenFilters,
     format::{
         HEADER_LENGTH, HEADER_RUN_LENGTH, RUN_COUNT_MAX, SAME_KEY, SEGMENT_SIZES, VERSION, VIEW_MAGIC,
         kind_number, segments_per_page, selector_bits,
@@ -26,7 +26,7 @@ use crate::{
     key::{Kind, Sequence},
     table::{
         format::{
-            KIND_FILTER, KIND_PAGE_INDEX, KIND_VIEW, KIND_VIEW_FILTER_RUNS, SECTION_ALIGNMENT,
+            KIND_FILTER, KIND_PAGE_INDEX, KIND_VIEW, KIND_VIEW_FILTER_PARTS, SECTION_ALIGNMENT,
             SECTION_PASSABLE,
         },
         section::{SectionRecord, put_directory_and_footer, put_section},
@@ -358,26 +358,25 @@ impl<'a> ViewWriter<'a> {
 
     fn put_filters(
         &mut self,
-        filters: &[FilterPart<'_>],
+        filters: &WrittenFilters<'_>,
         records: &mut Vec<SectionRecord>,
         counts: &mut ViewCounts,
     ) -> Result<()> {
         if filters.is_empty() {
             return Ok(());
         }
-        let runs = encode_filter_runs(filters);
-        let sections = filters.iter().map(|part| (KIND_FILTER, part.bytes));
-        for (kind, body) in sections.chain([(KIND_VIEW_FILTER_RUNS, runs.as_slice())]) {
+        let mut put = |kind: u32, body: &[u8]| {
             let offset = self.align();
             records.push(put_section(&mut self.buffer, offset, kind, SECTION_PASSABLE, body));
             counts.add_filter_section(body.len() as u64);
-            self.flush_buffer()?;
-        }
-        Ok(())
+            self.flush_buffer()
+        };
+        filters.for_each(&mut |filter| put(KIND_FILTER, filter))?;
+        put(KIND_VIEW_FILTER_PARTS, &filters.encode_parts())
     }
 
     /// Writes the rest of the view. Refuses runs that did not have the entries that their summaries say.
-    pub(super) fn finish(mut self, filters: &[FilterPart<'_>]) -> Result<ViewCounts> {
+    pub(super) fn finish(mut self, filters: &WrittenFilters<'_>) -> Result<ViewCounts> {
         self.write_rest()?;
         let refused = |got: String, expected: &str| Error::InvalidArgument {
             what: "runs of a sorted view",

@@ -176,9 +176,9 @@ pub(crate) struct Truncation {
 pub(crate) struct ReplayReport {
     pub(crate) records: u64,
     pub(crate) entries: u64,
-    /// The smallest sequence number of an entry; 0 if there is none.
+    /// The smallest sequence number at which an entry was logged; 0 if there is none.
     pub(crate) first_sequence: Sequence,
-    /// The largest sequence number of an entry; 0 if there is none.
+    /// The largest sequence number at which an entry was logged; 0 if there is none.
     pub(crate) last_sequence: Sequence,
     /// The segments with the entries, oldest first: [`crate::wal::writer::Log::create`] continues them.
     pub(crate) segments: Vec<SegmentEnd>,
@@ -431,8 +431,9 @@ impl<'a> Replay<'a> {
             let entry = entry.map_err(|damage| damage.at(path, record.offset))?;
             self.report.entries += 1;
             let first = self.report.first_sequence;
-            self.report.first_sequence = if first == 0 { entry.sequence } else { first.min(entry.sequence) };
-            self.report.last_sequence = self.report.last_sequence.max(entry.sequence);
+            self.report.first_sequence =
+                if first == 0 { entry.logged_at } else { first.min(entry.logged_at) };
+            self.report.last_sequence = self.report.last_sequence.max(entry.logged_at);
             on_entry(entry, number)?;
         }
         self.report.records += 1;

@@ -155,7 +155,7 @@ fn sweep(fault: &Fault) -> u64 {
             power.acknowledged.clone_from(&model.acknowledged);
             power.survives_machine = model.survives_machine;
             power.check(&found, true, &context);
-            // The log continues from what was found, whatever else is in the folder.
+            // The log continues from the found segments, regardless of other files in the folder.
             let numbers = Numbers::starting_at(1000);
             let mut log = open_log(Arc::new(after.clone()), &numbers, &report.segments).unwrap();
             append(&mut log, 90, Durability::Synced).unwrap();
@@ -279,6 +279,7 @@ fn write_golden_log() -> MemVfs {
     let entry = crate::batch::BatchEntry {
         keyspace: 0,
         sequence: 32,
+        logged_at: 32,
         kind: crate::key::Kind::Put,
         key: b"key 8",
         value: &[8; 16],

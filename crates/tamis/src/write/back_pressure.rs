@@ -1,10 +1,10 @@
 //! Write stalls: delays writers before they have to stop.
 //!
-//! Two kinds of jobs can lag behind the writers: flushes (immutable memtables pile up in memory) and compactions (runs pile up at
-//! L0, and every read has to search them). [`Pressure`] says how far each lags behind, [`Rates`] at what rate each drains, and
+//! Two kinds of jobs can lag behind the writers: flushes (immutable memtables accumulate in memory) and compactions (runs accumulate at L0,
+//! and every read has to search them). [`Pressure`] says how far each lags behind, [`Rates`] at what rate each drains, and
 //! [`rate`] derives the rate at which writers may write: unlimited below the first thresholds, then the drain rate, falling to a
 //! quarter of it towards the second thresholds. A bulk load thus settles at the rate that the disk can sustain. Writers stop
-//! ([`IMMUTABLE_COUNT_MAX`], [`Pressure::stops`]) only if nothing drains: on a full, failing or hanging disk.
+//! ([`IMMUTABLE_COUNT_MAX`], [`Pressure::stops`]) only if nothing makes progress: on a full, failing or hanging disk.
 //!
 //! Writers share the rate: each write advances the time at which all writes so far are paid for, and its writer waits until then.
 //! Time that passes in the meantime counts as waiting.

@@ -2,7 +2,7 @@
 //!
 //! 1. A thread that finds no leader becomes the leader at once. Otherwise it enqueues its item and waits.
 //! 2. Handing over the leadership takes longer than a buffered write, and the data that a writer touches is in the cache of its
-//!    core. So a leader with a short item releases the leadership without looking at the queue: later writers, usually the same
+//!    core. So a leader with a short item releases the leadership without reading the queue: later writers, usually the same
 //!    thread with its next item, bypass the queue until the bypass budget is used up ([`BYPASS_WEIGHT`]).
 //! 3. Then the first waiter becomes the leader. It is woken shortly before; as long as it has not run yet, writers may bypass it
 //!    further ([`OVERTIME_WEIGHT`]). It takes the items of all other waiters into its group.

@@ -1,5 +1,5 @@
 //! Delays writers while flushes and compactions lag behind ([`super::back_pressure`]), and stops them while a keyspace has the
-//! maximum number of immutable memtables or of runs at L0, or takes in tables.
+//! maximum number of immutable memtables or of runs at L0, or while an ingest into it runs.
 
 use std::{
     sync::{Arc, atomic::Ordering},

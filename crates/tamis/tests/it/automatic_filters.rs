@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tamis::{Db, Filters, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime, WriteBatch};
+use parking_lot::{Condvar, MutexGuard};
+use tamis::{
+    Clock, Db, Filters, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime, Views, WriteBatch,
+};
 use tamis_vfs::MemVfs;
 use tamis_workload::{SplitMix64, mix64};
 
@@ -90,18 +93,51 @@ fn uniform_ranges(keyspace: &Keyspace, count: u64, seed: u64) {
 
 /// A store whose clock is moved by the test.
 fn filled_with_clock() -> (Db, Keyspace, Arc<ManualClock>) {
+    filled_with(KeyspaceOptions::default())
+}
+
+fn filled_with(options: KeyspaceOptions) -> (Db, Keyspace, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::default());
     let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
-    let options = Options { workers: 0, ..Options::default() };
-    let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, options, runtime).unwrap();
-    let keyspace = db.create_keyspace("k", KeyspaceOptions::default()).unwrap();
-    let mut batch = WriteBatch::new();
-    for number in 0..KEY_COUNT {
-        batch.put(&keyspace, key(number), b"value").unwrap();
+    let of_store = Options { workers: 0, ..Options::default() };
+    let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, of_store, runtime).unwrap();
+    let keyspace = db.create_keyspace("k", options).unwrap();
+    for numbers in (0..KEY_COUNT).step_by(1_000) {
+        let mut batch = WriteBatch::new();
+        for number in numbers..numbers + 1_000 {
+            batch.put(&keyspace, key(number), [7; 60]).unwrap();
+        }
+        db.write(batch).unwrap();
     }
-    db.write(batch).unwrap();
     db.flush().unwrap();
     (db, keyspace, clock)
+}
+
+/// Far more queries of the first kind are sampled than of the second when the background reads the counters. After a tenth of the
+/// queries the filters suit the new ones as well as if they had been built for them.
+#[test]
+fn a_shift_of_the_queries_is_over_after_a_tenth_of_them() {
+    let (db, keyspace, clock) = filled_with_clock();
+    uniform_ranges(&keyspace, 100_000, 5);
+    db.check_filters(&keyspace).unwrap();
+    run_background_jobs(&db, &clock);
+    let of_uniform = design(&db);
+    let replaced = || db.statistics().filters_replaced;
+    let before = replaced();
+    for _ in 0..10 {
+        close_ranges(&keyspace, 1_000);
+        run_background_jobs(&db, &clock);
+    }
+    let read = blocks(&db, || close_ranges(&keyspace, 2_000));
+    let of_close = design(&db);
+    assert!(replaced() > before, "{of_uniform}, then {of_close}");
+    close_ranges(&keyspace, 50_000);
+    db.check_filters(&keyspace).unwrap();
+    let best = blocks(&db, || close_ranges(&keyspace, 2_000));
+    assert!(
+        read as f64 <= 1.2 * best as f64 + 4.0,
+        "{read} blocks, {best} later: {of_uniform}, then {of_close}"
+    );
 }
 
 /// Lets the background jobs of a store without workers run.
@@ -127,24 +163,89 @@ fn tables_with_filters_for_points_get_range_filters_soon_after_ranges_begin() {
     assert_eq!(db.statistics().filters_replaced, 2);
 }
 
+/// A table with fewer sampled queries than a full sample has got filters for them.
 #[test]
-fn open_seeks_make_filters_that_were_chosen_without_them_due() {
-    let (db, keyspace, clock) = filled_with_clock();
+fn a_few_sampled_queries_choose_the_filters_of_a_small_store() {
+    let (db, keyspace, _clock) = filled_with(KeyspaceOptions {
+        memtable_bytes: 128 << 10,
+        table_bytes: 128 << 10,
+        ..KeyspaceOptions::default()
+    });
+    close_ranges(&keyspace, 400);
+    let before = blocks(&db, || close_ranges(&keyspace, 1_000));
+    // Some tens of queries for each table.
+    db.check_filters(&keyspace).unwrap();
+    let after = blocks(&db, || close_ranges(&keyspace, 1_000));
+    assert!(after <= 40, "{after} blocks for 1,000 ranges without a key, {before} before: {}", design(&db));
+}
+
+#[test]
+fn open_seeks_without_effect_make_filters_that_were_chosen_without_them_due() {
+    let without_views = KeyspaceOptions { views: Views::Off, ..KeyspaceOptions::default() };
+    let (db, keyspace, clock) = filled_with(without_views);
+    absent_points(&keyspace, 5_000);
+    // Another run over the same range.
+    for number in 2 * KEY_COUNT..3 * KEY_COUNT {
+        keyspace.put(key(number), [7; 60]).unwrap();
+    }
+    db.flush().unwrap();
     absent_points(&keyspace, 5_000);
     db.check_filters(&keyspace).unwrap();
     run_background_jobs(&db, &clock);
+    let seek = |count: u64| {
+        for number in 0..count {
+            assert!(keyspace.range(key(number / 2)..).next().is_some());
+        }
+        run_background_jobs(&db, &clock);
+        db.statistics().filters_checked
+    };
     let checked = db.statistics().filters_checked;
-    for number in 0..12_000 {
-        assert!(keyspace.range(key(number / 2)..).next().is_some());
+    assert_eq!(seek(500), checked, "too few seeks");
+    let after = seek(12_000);
+    assert!(after > checked, "each table was read by six thousand seeks that another one answered");
+    assert_eq!(seek(12_000), after, "the check has priced seeks");
+}
+
+/// A clock that advances at each look.
+#[derive(Debug)]
+struct SteppingClock {
+    now: ManualClock,
+    step: Duration,
+}
+
+impl Clock for SteppingClock {
+    fn now(&self) -> Duration {
+        self.now.advance(self.step);
+        self.now.now()
     }
-    run_background_jobs(&db, &clock);
-    assert_eq!(db.statistics().filters_checked, checked + 1);
-    // Not again before twice as many.
-    for number in 0..12_000 {
-        assert!(keyspace.range(key(number / 2)..).next().is_some());
+
+    fn wait(&self, condition: &Condvar, guard: &mut MutexGuard<'_, ()>, timeout: Duration) {
+        self.now.wait(condition, guard, timeout);
     }
-    run_background_jobs(&db, &clock);
-    assert!(db.statistics().filters_checked <= checked + 2);
+}
+
+/// The same queries choose filters with fewer false positives if a read takes longer.
+#[test]
+fn measured_reads_decide_how_much_false_positives_cost() {
+    let chosen = |step: Duration| {
+        let clock = Arc::new(SteppingClock { now: ManualClock::default(), step });
+        let runtime = Runtime { clock, ..Runtime::deterministic(1) };
+        let options = Options { workers: 0, ..Options::default() };
+        let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, options, runtime).unwrap();
+        let keyspace = db.create_keyspace("k", KeyspaceOptions::default()).unwrap();
+        for number in 0..KEY_COUNT {
+            keyspace.put(key(number), b"value").unwrap();
+        }
+        db.flush().unwrap();
+        close_ranges(&keyspace, 2_000);
+        db.check_filters(&keyspace).unwrap();
+        let level = db.statistics().filters.first().copied().unwrap_or_default();
+        let read = blocks(&db, || close_ranges(&keyspace, 5_000));
+        (level.read_nanoseconds, read, design(&db))
+    };
+    let (in_memory, slow) = (chosen(Duration::from_micros(1)), chosen(Duration::from_millis(2)));
+    assert_eq!((in_memory.0, slow.0), (1_000, 2_000_000));
+    assert!(slow.1 < in_memory.1, "{in_memory:?}, {slow:?}");
 }
 
 #[test]
@@ -174,7 +275,7 @@ fn filters_that_were_chosen_without_a_sample_are_replaced_in_the_background() {
 }
 
 #[test]
-fn the_choice_is_kept_with_the_table_and_shown() {
+fn the_chosen_filters_are_stored_in_the_table_and_shown() {
     let vfs = MemVfs::new();
     let (db, keyspace) = filled(&vfs);
     close_ranges(&keyspace, 2_000);
@@ -207,4 +308,58 @@ fn samples_of_hits_of_one_query_and_of_long_bounds_give_filters_and_right_answer
         }
         assert_eq!(keyspace.range::<&[u8]>(..).count() as u64, KEY_COUNT);
     }
+}
+
+/// Answers every kind of query for the numbers that a store has, and their neighbours.
+fn check_answers(db: &Db, keyspace: &Keyspace, count: u64) {
+    for number in 0..count.min(500) {
+        let stored = u64::from_be_bytes(key(number));
+        assert!(keyspace.get(key(number)).unwrap().is_some());
+        assert_eq!(keyspace.range(key(number)..=key(number)).count(), 1);
+        assert_eq!(keyspace.prefix(&key(number)[..7]).count(), 1);
+        assert_eq!(keyspace.range(key(number)..).next().unwrap().unwrap().0.as_ref(), key(number));
+        let next = stored.saturating_add(1).to_be_bytes();
+        assert_eq!(keyspace.range(next..=stored.saturating_add(3).to_be_bytes()).count(), 0);
+    }
+    assert_eq!(keyspace.range::<&[u8]>(..).count() as u64, count);
+    assert!(db.verify().unwrap().is_sound());
+}
+
+#[test]
+fn budgets_below_any_filter_and_tiny_tables_give_right_answers() {
+    for (bits, count) in
+        [(0.01, 3_000), (0.5, 3_000), (1.5, 3_000), (16.0, 1), (16.0, 2), (0.01, 1), (64.0, 1)]
+    {
+        let db = open_in_memory(&MemVfs::new(), Options { workers: 0, ..Options::default() }).unwrap();
+        let options = KeyspaceOptions { filters: Filters::auto(bits), ..KeyspaceOptions::default() };
+        let keyspace = db.create_keyspace("k", options).unwrap();
+        for number in 0..count {
+            keyspace.put(key(number), b"value").unwrap();
+        }
+        db.flush().unwrap();
+        check_answers(&db, &keyspace, count);
+        absent_points(&keyspace, 2_000);
+        close_ranges(&keyspace, 0);
+        db.check_filters(&keyspace).unwrap();
+        check_answers(&db, &keyspace, count);
+        let filters = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k").unwrap();
+        assert!(bits >= 1.0 || count > 1 || filters.filter_designs.len() <= 2, "{filters:?}");
+    }
+}
+
+/// Background checks wait for the clock; all else does not depend on it.
+#[test]
+fn a_stopped_clock_delays_only_background_checks() {
+    let (db, keyspace, _clock) = filled_with_clock();
+    let before = db.statistics().filters_checked;
+    for round in 0..20 {
+        close_ranges(&keyspace, 5_000);
+        db.put(key(1_000_000 + round), "unrelated").unwrap();
+        db.flush().unwrap();
+    }
+    assert!(db.statistics().filters_checked <= before + 1, "one check at the time of the first read");
+    assert_eq!(db.check_filters(&keyspace).unwrap(), 1);
+    let read = blocks(&db, || close_ranges(&keyspace, 2_000));
+    assert!(read < 100, "{read} blocks for 2,000 ranges without a key");
+    check_answers(&db, &keyspace, KEY_COUNT);
 }

@@ -150,7 +150,7 @@ fn names_of_keyspaces_are_checked() {
 type Change<T> = (&'static str, fn(&mut T));
 
 #[test]
-fn an_option_outside_its_bounds_is_named_with_its_bounds() {
+fn an_option_out_of_range_is_refused_with_its_name_and_range() {
     let vfs = MemVfs::new();
     let refused: [Change<Options>; 3] = [
         ("cache_pinned_percent", |options| options.cache_pinned_percent = 101),
@@ -199,12 +199,13 @@ fn an_option_outside_its_bounds_is_named_with_its_bounds() {
 }
 
 #[test]
-fn a_folder_that_holds_something_else_is_left_alone() {
+fn an_open_changes_no_file_of_a_foreign_folder() {
     let folder = tempfile::tempdir().unwrap();
     let photos = folder.path().join("photos");
     fs::create_dir(&photos).unwrap();
     fs::write(photos.join("cat.jpg"), "cat").unwrap();
-    let error = says(Db::open(&photos), "name an empty folder or an existing store");
+    let error =
+        says(Db::open(&photos), "name the folder of a store, or an empty or new folder to create one");
     assert!(matches!(error, Error::NotADatabase { .. }));
     assert!(error.to_string().contains("cat.jpg"), "{error}");
     assert_eq!(fs::read_dir(&photos).unwrap().count(), 1, "nothing was added");
@@ -240,7 +241,7 @@ fn a_database_without_the_file_that_names_its_manifest_says_so() {
 }
 
 #[test]
-fn a_missing_folder_is_made_only_where_that_is_asked_for() {
+fn a_missing_folder_is_created_only_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/store");
     for options in [
@@ -336,7 +337,7 @@ fn check_read_only(folder: &Path) {
     assert_eq!(keyspace.range::<&[u8]>(..).count(), 2_001);
     assert_eq!(keyspace.get("logged").unwrap().unwrap(), b"2");
     assert_eq!(db.snapshot().range::<&[u8]>(&keyspace, ..).rev().count(), 2_001);
-    assert_eq!(db.open_report().wal_truncations.len(), 1, "a torn end is reported, and not cut");
+    assert_eq!(db.open_report().wal_truncations.len(), 1, "a torn tail is reported, and not truncated");
     let mut batch = WriteBatch::new();
     batch.put(&keyspace, "a", "b").unwrap();
     for result in [
@@ -358,7 +359,7 @@ fn check_read_only(folder: &Path) {
 }
 
 #[test]
-fn opened_read_only_nothing_is_written_and_writes_are_refused() {
+fn a_read_only_store_writes_no_file_and_refuses_writes() {
     let folder = tempfile::tempdir().unwrap();
     untidy_store(folder.path());
     let before = contents(folder.path());

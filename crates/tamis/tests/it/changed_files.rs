@@ -81,7 +81,7 @@ fn paranoid_reads_find_every_change_of_a_mapped_table() {
 
 /// Blocks of a mapped table that changed later were reported as damaged "with a correct checksum", or as entries of a newer program.
 #[test]
-fn a_mapped_table_that_changed_after_its_first_read_is_not_blamed_on_its_writer() {
+fn a_mapped_table_that_changed_after_its_first_read_is_a_checksum_error() {
     let folder = tempfile::tempdir().unwrap();
     let db = store(folder.path(), Options::default());
     read_all(&db);
@@ -124,7 +124,7 @@ fn changed_and_shortened_tables_are_errors_in_buffered_and_direct_access() {
     }
 }
 
-/// A table that is cut short before it is read for the first time.
+/// A table that is truncated before it is read for the first time.
 #[test]
 fn a_shortened_mapped_table_is_an_error_at_its_first_read() {
     let folder = tempfile::tempdir().unwrap();

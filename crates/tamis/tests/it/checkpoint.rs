@@ -50,7 +50,7 @@ fn steps(seed: u64) -> Vec<Step> {
 
 /// While the files of the copy are created, the store continues: writes, flushes, compactions, keyspaces created and dropped.
 #[test]
-fn a_checkpoint_is_the_state_of_its_moment_while_writes_continue() {
+fn a_checkpoint_during_writes_is_consistent() {
     for seed in 0..8 {
         let _context = Context(format!("seed {seed}"));
         let memory = MemVfs::new();
@@ -193,7 +193,7 @@ fn no_crash_leaves_half_a_copy_that_opens() {
 }
 
 #[test]
-fn a_failed_checkpoint_leaves_nothing_and_harms_nothing() {
+fn a_failed_checkpoint_leaves_no_file_and_changes_no_store() {
     for kind in [std::io::ErrorKind::Other, std::io::ErrorKind::StorageFull] {
         for nth in 1.. {
             let memory = MemVfs::new();

@@ -323,14 +323,14 @@ fn batches_snapshots_and_scans_stay_whole_under_load() {
 }
 
 #[test]
-fn they_do_so_without_workers() {
+fn threads_without_workers_see_whole_batches() {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
     let options = Options { workers: 0, log_bytes_max: 1 << 20, ..Options::default() };
     run(&vfs, FOLDER.as_ref(), &options, &shape(3, 1_000));
 }
 
 #[test]
-fn they_do_so_on_a_disk() {
+fn threads_on_a_disk_see_whole_batches() {
     let folder = tempfile::tempdir().unwrap();
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
     let options = Options { workers: 3, cache_bytes: 1 << 20, log_bytes_max: 2 << 20, ..Options::default() };
@@ -386,7 +386,7 @@ fn closing_under_load_loses_nothing_that_was_acknowledged() {
 /// A requested compaction continued after another thread had closed the database: the folder was unlocked, and the late job
 /// deleted files of the process that had opened it since.
 #[test]
-fn the_folder_is_free_only_when_the_last_job_has_ended() {
+fn close_unlocks_the_folder_after_the_last_job() {
     let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
     let open = || {
         let options = Options { workers: 0, ..Options::default() };

@@ -498,7 +498,7 @@ fn a_file_that_was_cut_is_an_error_or_a_shorter_history() {
 }
 
 #[test]
-fn bytes_behind_the_end_of_a_file_are_an_error_or_left_out() {
+fn bytes_after_the_end_of_a_file_are_an_error_or_ignored() {
     let sample = sample(true);
     for (name, bytes) in &sample.files {
         for garbage in [vec![0; 24], vec![0xA5; 5_000], bytes.clone()] {
@@ -523,7 +523,7 @@ fn bytes_behind_the_end_of_a_file_are_an_error_or_left_out() {
     }
 }
 
-/// A missing file is named. Only the last log segment can't be missed; the rest is complete.
+/// A missing file is named. Only the loss of the last log segment is not detected; the rest is complete.
 #[test]
 fn a_missing_file_is_an_error_that_names_it() {
     for is_closed in [true, false] {
@@ -596,7 +596,7 @@ fn check_swapped_reads(db: &Db, state: &State, _name: &str, names: [&str; 2]) ->
 }
 
 #[test]
-fn foreign_files_are_reported_and_left_alone() {
+fn foreign_files_are_reported_and_not_changed() {
     let sample = sample(true);
     let mut files = sample.files.clone();
     let foreign = ["000004.table.copy", "7.log", "README", "x.tmp"];
@@ -626,7 +626,7 @@ fn foreign_files_are_reported_and_left_alone() {
 
     let others = folder_of(&Files::from([("README".to_owned(), Vec::new())]));
     assert!(matches!(open(&others, Access::Mapped), Err(Error::NotADatabase { .. })));
-    assert_eq!(files_of(&others).len(), 1, "nothing was made in a folder of others");
+    assert_eq!(files_of(&others).len(), 1, "nothing was created in a foreign folder");
 }
 
 /// Every file in turn with a correct checksum over another version: the file of another program, not damage.
@@ -701,7 +701,7 @@ fn read_all_of(db: &Db, keyspace: &str) -> tamis::Result<()> {
 }
 
 #[test]
-fn an_empty_current_is_damage_and_a_missing_one_is_missed() {
+fn an_empty_current_is_damage_and_a_missing_one_is_reported() {
     let sample = sample(true);
     let mut files = sample.files.clone();
     files.insert("CURRENT".to_owned(), Vec::new());

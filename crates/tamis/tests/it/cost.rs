@@ -141,7 +141,7 @@ fn a_get_of_a_present_key_reads_one_block_and_a_cached_one_none() {
 }
 
 #[test]
-fn what_a_memtable_answers_costs_no_block_and_no_digest() {
+fn a_get_from_a_memtable_reads_no_block_and_computes_no_digest() {
     for access in ACCESSES {
         let bench = with_runs(access, 1_000, 2);
         let (db, keyspace) = bench.open();
@@ -157,7 +157,7 @@ fn what_a_memtable_answers_costs_no_block_and_no_digest() {
 }
 
 #[test]
-fn an_absent_key_costs_no_block_unless_a_filter_errs() {
+fn an_absent_key_costs_no_block_without_a_false_positive() {
     for access in ACCESSES {
         let (bench, run_count) = (with_runs(access, 4_000, 4), 4);
         let (db, keyspace) = bench.open();
@@ -170,16 +170,12 @@ fn an_absent_key_costs_no_block_unless_a_filter_errs() {
             assert!(found.is_none());
             assert_eq!(cost.digests, 1, "one digest serves all runs");
             let passed = cost.asked - cost.denied;
-            assert_eq!(
-                cost.blocks + cost.hits + gap_hits,
-                passed,
-                "blocks are read where a filter erred, and nowhere else"
-            );
+            assert_eq!(cost.blocks + cost.hits + gap_hits, passed, "only false positives read blocks");
             wrong += passed;
             assert_eq!(cost.asked, run_count);
         }
         let rate = wrong as f64 / (4_000.0 * run_count as f64);
-        assert!(rate < 0.02, "{access:?}: {rate} of the filters' answers were wrong at 10 bits per key");
+        assert!(rate < 0.02, "{access:?}: {rate} false positives at 10 bits per key");
     }
 }
 
@@ -230,7 +226,7 @@ fn families() -> Vec<(Access, Filters, &'static [&'static str])> {
 }
 
 #[test]
-fn one_digest_serves_a_lookup_whatever_families_are_asked() {
+fn a_lookup_computes_one_digest_for_all_families() {
     for (access, filters, names) in families() {
         let bench = Bench::new(access, KeyspaceOptions { filters, ..roomy() });
         fill_runs(&bench, 4_000, 4);
@@ -275,7 +271,7 @@ fn one_digest_serves_a_lookup_whatever_families_are_asked() {
 }
 
 #[test]
-fn reading_several_keys_at_once_costs_what_reading_each_costs() {
+fn a_multi_get_costs_as_much_as_single_gets() {
     let bench = with_runs(Access::Buffered, 4_000, 4);
     let keys: Vec<_> = (0..200).map(|number| key(37 * number)).collect();
     let (db, keyspace) = bench.open();
@@ -352,7 +348,7 @@ fn a_seek_reads_one_block_of_each_run_and_two_only_where_it_falls_between_them()
 }
 
 #[test]
-fn a_seek_to_a_key_that_is_there_reads_one_block() {
+fn a_seek_to_a_present_key_reads_one_block() {
     let bench = with_runs(Access::Buffered, 2_000, 1);
     for number in (0..4_000).step_by(74) {
         let (db, keyspace) = bench.open();
@@ -416,7 +412,7 @@ fn scans_read_each_block_once_in_both_directions() {
 }
 
 #[test]
-fn a_short_scan_reads_no_more_than_what_it_gives() {
+fn a_short_scan_reads_no_unused_blocks() {
     let bench = with_runs(Access::Buffered, 3_000, 1);
     for style in 0..2 {
         let (db, keyspace) = bench.open();
@@ -469,7 +465,7 @@ fn whole_scans_and_compactions_read_many_blocks_at_once() {
 }
 
 #[test]
-fn the_ends_cost_one_or_two_blocks() {
+fn first_and_last_read_one_or_two_blocks() {
     for access in ACCESSES {
         let bench = with_runs(access, 3_000, 3);
         let (db, keyspace) = bench.open();
@@ -553,9 +549,9 @@ fn optimal_bits_per_level_read_fewer_false_positives_than_equal_bits() {
     let (optimal, optimal_bytes) = measure(Filters::optimal_per_level(8.0));
     let key_count: u64 = COUNTS.iter().sum();
     let (even, even_bytes) = measure(Filters::bits((optimal_bytes * 8) as f32 / (key_count as f32)));
-    println!("{optimal} false reads with {optimal_bytes} bytes, {even} with {even_bytes}");
+    println!("{optimal} false-positive reads with {optimal_bytes} bytes, {even} with {even_bytes}");
     assert!(optimal_bytes.abs_diff(even_bytes) * 50 < even_bytes, "{optimal_bytes} and {even_bytes} bytes");
-    assert!(optimal * 3 < even * 2, "{optimal} false reads, {even} where the bits are even");
+    assert!(optimal * 3 < even * 2, "{optimal} false-positive reads, {even} with equal bits");
 }
 
 /// 120,000 entries in one level of many tables.
@@ -613,7 +609,7 @@ fn open_reads_no_table_and_reads_open_only_the_tables_they_need() {
 }
 
 #[test]
-fn a_scan_ends_without_opening_the_table_behind_its_upper_bound() {
+fn a_scan_does_not_open_the_table_after_its_upper_bound() {
     let bench = leveled();
     let (db, keyspace) = bench.open();
     let first = keyspace.first().unwrap().unwrap();
@@ -625,7 +621,7 @@ fn a_scan_ends_without_opening_the_table_behind_its_upper_bound() {
 }
 
 #[test]
-fn a_key_column_is_written_only_where_asked_for_and_never_read_by_reads() {
+fn a_key_column_is_written_only_if_requested_and_never_read_by_reads() {
     let size = |key_column| {
         let bench = Bench::new(Access::Buffered, KeyspaceOptions { key_column, ..roomy() });
         let (db, keyspace) = bench.open();
@@ -744,7 +740,7 @@ fn a_put_takes_little_more_than_its_key_and_value_in_the_log() {
 
 /// A range is counted without reading a block, and in a compacted store to within two blocks at each end.
 #[test]
-fn counting_about_reads_no_block() {
+fn an_approximate_count_reads_no_block() {
     let memory = MemVfs::new();
     let options = Options { table_access: Access::Buffered, ..inline_options() };
     let db = Db::open_on(Arc::new(memory), FOLDER, options, Runtime::deterministic(7)).unwrap();
@@ -827,7 +823,7 @@ fn a_flush_syncs_the_log_only_where_another_keyspace_has_entries_in_it() {
 /// writes, deletes included. If a flush is finished before the slower writer reaches the next memtable, the end is not known: so the
 /// test makes several tries.
 #[test]
-fn of_writers_that_are_nearly_in_order_little_is_merged() {
+fn writers_nearly_in_key_order_merge_few_bytes() {
     let shares: Vec<f64> = (0..5).map(|_| merged_share_of_two_writers()).collect();
     assert!(shares.iter().any(|&share| share < 0.5), "bytes merged for each that was flushed: {shares:?}");
 }

@@ -17,30 +17,15 @@ use std::{
 };
 
 use tamis::{Db, Durability, Options, Runtime, WriteBatch};
-use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
+use tamis_vfs::{FaultVfs, MemVfs, Operation, Rule, Vfs};
 
 use crate::{
     scenario::{
         Context, Edit, Entry, Plan, State, Step, apply, difference, new_state, read_all, run, script, value,
         write, write_to,
     },
-    support::{FOLDER, Random, inline_options, small_keyspace},
+    support::{CHANGING, FOLDER, Random, inline_options, small_keyspace},
 };
-
-/// The operations that change the state after a crash.
-const CHANGING: [OperationKind; 11] = [
-    OperationKind::Create,
-    OperationKind::Reuse,
-    OperationKind::Append,
-    OperationKind::Sync,
-    OperationKind::Truncate,
-    OperationKind::Rename,
-    OperationKind::HardLink,
-    OperationKind::Remove,
-    OperationKind::CreateDir,
-    OperationKind::SyncDir,
-    OperationKind::Lock,
-];
 
 /// One of this many crashes is followed by a crash within recovery.
 const RECOVERY_CRASH_INTERVAL: u64 = 7;
@@ -114,7 +99,11 @@ impl Progress {
         let written = written.expect("after a kill the store holds a prefix of what was acknowledged");
         for step in &mut self.steps[written..self.done] {
             if let Step::Write(_, durability) = step {
-                assert_eq!(*durability, Durability::Deferred, "a kill loses what waits in the process only");
+                assert_eq!(
+                    *durability,
+                    Durability::Deferred,
+                    "a kill loses only what was buffered in the process"
+                );
                 *step = Step::Persist(Durability::Deferred);
             }
         }
@@ -347,7 +336,7 @@ fn no_crash_loses_synced_writes_of_a_single_keyspace() {
 
 /// An ingested table is present completely or not at all, and no earlier write is lost or hides its entries.
 #[test]
-fn no_crash_leaves_half_of_what_was_taken_in() {
+fn no_crash_leaves_a_part_of_an_ingest() {
     for (seed, has_keyspaces) in [(6, true), (7, false)] {
         let plan = Plan {
             seed,
@@ -367,7 +356,7 @@ fn no_crash_leaves_half_of_what_was_taken_in() {
 /// partition records the sequence number up to which it has no entries in the log; that number was assigned again after the crash,
 /// and the next replay skipped the first writes of the keyspace.
 #[test]
-fn writes_to_a_keyspace_made_behind_lost_writes_are_replayed() {
+fn writes_to_a_keyspace_created_after_lost_writes_are_replayed() {
     let memory = MemVfs::new();
     let db = open(Arc::new(memory.clone()));
     for number in 0..100_u32 {
@@ -465,7 +454,7 @@ fn no_crash_after_a_kill_leaves_half_a_batch_that_was_replayed() {
     std::mem::forget(db);
     memory.release_locks();
     let db = open(&memory);
-    db.put("c", "makes the full memtable go").unwrap();
+    db.put("c", "flushes the full memtable").unwrap();
     assert_eq!(db.statistics().flushes, 1);
     for seed in 0..8 {
         let crashed = open(&memory.crash_clone(seed));

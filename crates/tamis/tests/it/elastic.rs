@@ -88,7 +88,7 @@ fn units_are_loaded_for_tables_with_false_positives() {
     assert!(statistics.cache_pinned_bytes <= budget);
     let (loaded, _) = units(&db);
     assert!(loaded * 10 > on_disk * 3 && loaded < on_disk, "{loaded} of {on_disk}");
-    println!("false reads: {all_rate} with all units, {first} at first, {learned} learned");
+    println!("false-positive reads: {all_rate} with all units, {first} at first, {learned} learned");
     // A plain filter of the same memory, 6 bits per key, has a rate of 0.058.
     assert!(learned < 0.62 * 0.058, "{learned} after {first}, {all_rate} with all units");
     assert_eq!(statistics.corrupt_filters, 0);
@@ -96,7 +96,7 @@ fn units_are_loaded_for_tables_with_false_positives() {
 }
 
 #[test]
-fn a_compaction_leaves_hot_keys_hot() {
+fn outputs_of_a_compaction_inherit_the_hotness_of_its_inputs() {
     let vfs = MemVfs::new();
     fill(&vfs);
     let (db, keyspace) = open(&vfs, 64 << 20);
@@ -114,7 +114,10 @@ fn a_compaction_leaves_hot_keys_hot() {
     db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
     look_up(&db, &keyspace, &mut random, 5_000);
     let after = look_up(&db, &keyspace, &mut random, 20_000);
-    assert!(after < 2.0 * before + 0.005, "{after} false reads a lookup, {before} before the compaction");
+    assert!(
+        after < 2.0 * before + 0.005,
+        "{after} false-positive reads per lookup, {before} before the compaction"
+    );
 }
 
 const TABLE_COUNT: usize = 100;
@@ -216,7 +219,9 @@ fn half_of_the_units_come_close_to_the_best_choice_and_scattered_lookups_lose_no
         let expected: f64 = tables.iter().zip(&best).map(|(table, count)| table.false_reads(*count)).sum();
         let optimum = expected / shares.iter().sum::<f64>() * 250_000.0;
         let (of_plain, of_optimum) = (learned / plain, learned / optimum);
-        println!("{of_plain:.3} of a plain filter's false reads, {of_optimum:.3} of the best choice's");
+        println!(
+            "{of_plain:.3} of a plain filter's false-positive reads, {of_optimum:.3} of the best choice's"
+        );
         assert!(of_plain <= most_of_plain, "{of_plain}");
         assert!(of_optimum <= 1.05, "{of_optimum}");
         assert!(db.statistics().cache_pinned_bytes <= index_bytes + all_units / 2 + 100);

@@ -3,7 +3,7 @@
 //! - Each call returns `Ok` or an error of the file system.
 //! - Acknowledged writes stay readable in the same handle, after an open, and (if they were synced) after a crash.
 //! - A failed batch is present completely or not at all.
-//! - A failed sync is final: writes are refused, reads continue. After any other fault, writes work again once the fault is gone.
+//! - A failed sync is final: writes are refused, reads continue. After any other fault, writes work again once no operation fails.
 //! - Failures of background jobs are reported.
 //! - The folder contains no files that the store does not need.
 
@@ -37,7 +37,7 @@ struct PatientClock {
 
 impl Clock for PatientClock {
     fn now(&self) -> Duration {
-        assert!(self.asked.fetch_add(1, Ordering::Relaxed) < 200_000, "the store goes round in circles");
+        assert!(self.asked.fetch_add(1, Ordering::Relaxed) < 200_000, "the store is in an endless loop");
         self.clock.now()
     }
 
@@ -244,7 +244,7 @@ impl World {
             }
         };
         self.is_refused = false;
-        let found = self.look_at(copy(&self.memory), loss);
+        let found = self.read_content(copy(&self.memory), loss);
         self.state = found.0;
         self.durable = found.1.iter().filter(|index| **index < self.durable).count();
         let records = found.1.iter().map(|&index| self.records[index].clone());
@@ -257,7 +257,7 @@ impl World {
     }
 
     /// The content of a store in `memory`, and the records that produce it.
-    fn look_at(&self, memory: MemVfs, loss: Loss) -> (State, Vec<usize>) {
+    fn read_content(&self, memory: MemVfs, loss: Loss) -> (State, Vec<usize>) {
         let db = self.open(Arc::new(memory)).expect("without faults the store opens");
         let found = read_all(&db, &self.state).expect("without faults the store can be read");
         let report = db.verify().expect("without faults the store can be verified");
@@ -332,13 +332,13 @@ impl World {
         assert!(found == self.state, "the handle shows another state: {}", difference(&found, &self.state));
     }
 
-    /// The faults are gone: reads and, unless a sync failed, writes continue in the same handle. In any case the next open finds all
+    /// The faults end: reads and, unless a sync failed, writes continue in the same handle. In any case the next open finds all
     /// writes that must survive.
     fn check_end(&mut self, random: &mut Random) {
         self.faults.clear_rules();
         self.check_handle();
         for _ in 0..2 {
-            self.look_at(self.memory.crash_clone(random.next()), Loss::Unsynced);
+            self.read_content(self.memory.crash_clone(random.next()), Loss::Unsynced);
         }
         let entry = |key: &str| Entry {
             keyspace: "default".to_owned(),
@@ -351,9 +351,9 @@ impl World {
             self.step(&Step::Create("end".to_owned()));
             self.step(&Step::Flush);
             self.step(&Step::Write(vec![entry("end")], Durability::Synced));
-            assert!(was_refused || self.error_count == errors, "the faults are gone: writes work again");
+            assert!(was_refused || self.error_count == errors, "the faults have ended: writes work again");
             self.check_handle();
-            self.look_at(self.memory.crash_clone(random.next()), Loss::Unsynced);
+            self.read_content(self.memory.crash_clone(random.next()), Loss::Unsynced);
             self.close();
         }
         self.check_folder();
@@ -515,14 +515,14 @@ fn all_changes_fail_from_one_on() {
 }
 
 #[test]
-fn the_disk_is_full_at_any_size() {
+fn a_full_disk_at_any_size_loses_no_acknowledged_write() {
     sweep(1, &|nth| Rule::disk_full(nth * 3_100));
 }
 
 /// A failed manifest edit may have reached the disk. After a failed drop the keyspace still exists for the program, and later writes to
 /// it must not be lost through the drop that was never acknowledged.
 #[test]
-fn a_drop_that_failed_takes_no_later_writes() {
+fn a_failed_drop_loses_no_later_writes() {
     for rule in [Rule::error_after(ErrorKind::Other), Rule::short_append(1 << 20)] {
         let mut world = World::new();
         world.step(&Step::Create("a".to_owned()));
@@ -538,10 +538,10 @@ fn a_drop_that_failed_takes_no_later_writes() {
         assert_eq!(world.error_count, 1);
         assert!(world.state.contains_key("a"));
         for seed in 0..24 {
-            let (found, _) = world.look_at(world.memory.crash_clone(seed), Loss::Unsynced);
+            let (found, _) = world.read_content(world.memory.crash_clone(seed), Loss::Unsynced);
             assert!(found == world.state, "seed {seed}: {}", difference(&found, &world.state));
         }
-        let (found, _) = world.look_at(copy(&world.memory), Loss::None);
+        let (found, _) = world.read_content(copy(&world.memory), Loss::None);
         assert!(found == world.state, "{}", difference(&found, &world.state));
     }
 }
@@ -579,7 +579,7 @@ fn a_failed_sync_is_final_and_reads_continue() {
 
 /// Threads that write while the disk fills up, workers that can't flush, and space that returns.
 #[test]
-fn threads_continue_when_space_returns() {
+fn writers_continue_after_a_full_disk_has_space_again() {
     let memory = MemVfs::new();
     let faults = FaultVfs::new(Arc::new(memory));
     let options = Options { workers: 2, ..inline_options() };
@@ -645,7 +645,7 @@ fn threads_continue_when_space_returns() {
 }
 
 #[test]
-fn of_tables_that_are_taken_in_each_operation_fails() {
+fn a_fault_at_any_operation_of_an_ingest_loses_nothing() {
     let plan = Plan { seed: 11, step_count: 80, has_ingests: true, ..PLAN };
     assert!(script(plan).iter().filter(|step| matches!(step, Step::Ingest(_))).count() > 1);
     sweep_of(plan, 2, &|nth| Rule::error(ErrorKind::Other).nth(nth));

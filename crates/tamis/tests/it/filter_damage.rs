@@ -210,8 +210,8 @@ fn a_filter_that_was_dropped_and_then_damaged_is_reported_once() {
             // Memory for all but half of a filter.
             let store = Store::open(folder.path(), access, all - KEY_COUNT / 2 * 10 / 8 / 2);
             assert!(store.ask(0, 300) > 0.95);
-            assert!(store.ask(1, 3_000) > 0.5, "it comes in as it is asked more often");
-            assert_eq!(store.ask(0, 20), 0.0, "and the other had to go");
+            assert!(store.ask(1, 3_000) > 0.5, "it is loaded as more lookups probe it");
+            assert_eq!(store.ask(0, 20), 0.0, "and the other was evicted");
             assert_eq!(store.ignored(), []);
             // The one that is in memory is not read again.
             places.iter().for_each(|place| damage(place, 500));
@@ -239,7 +239,7 @@ fn a_unit_that_was_dropped_and_then_damaged_is_reported_once() {
         let store = Store::open(folder.path(), access, all - KEY_COUNT * 12 / 8 / 2);
         assert!(store.ask(0, 100) > 0.95);
         store.ask(1, 40_000);
-        assert_eq!(store.ask(0, 20), 0.0, "all units had to go");
+        assert_eq!(store.ask(0, 20), 0.0, "all units were evicted");
         damage(&places[0], UNITS_BEGIN + 300);
         store.ask(0, 40_000);
         let ignored = store.ignored();

@@ -26,7 +26,7 @@ fn files_with(vfs: &MemVfs, part: &str) -> Vec<String> {
 /// The folder was inspected before the lock was taken: a database that another process created and closed in between was replaced
 /// by an empty one.
 #[test]
-fn a_database_that_is_made_while_another_open_waits_for_the_lock_is_kept() {
+fn a_database_created_while_an_open_waits_for_the_lock_is_kept() {
     let memory = MemVfs::new();
     let fault = FaultVfs::new(Arc::new(memory.clone()));
     let is_done = AtomicBool::new(false);
@@ -50,7 +50,7 @@ fn a_database_that_is_made_while_another_open_waits_for_the_lock_is_kept() {
 
 /// After a failed step a cursor had no position, and a later step panicked or ended the scan silently.
 #[test]
-fn a_failed_seek_is_an_error_once_and_a_later_seek_heals_the_scan() {
+fn a_failed_seek_is_an_error_once_and_a_later_seek_succeeds() {
     let fault = FaultVfs::new(Arc::new(MemVfs::new()));
     let options = Options { table_access: Access::Buffered, cache_bytes: 0, ..inline_options() };
     let db = open_on(&fault, options);
@@ -91,7 +91,7 @@ fn a_failed_flush_leaves_no_file_behind() {
 
 /// One file that could not be removed blocked the removal of all later ones until the next open.
 #[test]
-fn a_file_that_can_not_be_removed_is_tried_again_and_holds_up_no_other() {
+fn a_failed_file_deletion_is_retried_and_delays_no_other() {
     let memory = MemVfs::new();
     let fault = FaultVfs::new(Arc::new(memory.clone()));
     let db = open_on(&fault, inline_options());
@@ -112,7 +112,7 @@ fn a_file_that_can_not_be_removed_is_tried_again_and_holds_up_no_other() {
 
 /// The compaction that failed was chosen again and again, and no other keyspace was compacted.
 #[test]
-fn a_damaged_table_keeps_no_other_keyspace_from_being_flushed_and_compacted() {
+fn a_damaged_table_does_not_block_other_keyspaces() {
     let memory = MemVfs::new();
     let fault = FaultVfs::new(Arc::new(memory.clone()));
     let options = Options { table_access: Access::Buffered, cache_bytes: 0, ..inline_options() };

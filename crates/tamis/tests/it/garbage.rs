@@ -89,7 +89,7 @@ fn shuffled(count: u64) -> impl Iterator<Item = u64> {
 }
 
 #[test]
-fn deleting_every_key_gives_space_and_time_back() {
+fn deleting_every_key_restores_space_and_read_speed() {
     const COUNT: u64 = 50_000;
     type Order = (&'static str, fn() -> Box<dyn Iterator<Item = u64>>);
     let orders: [Order; 3] = [
@@ -112,7 +112,7 @@ fn deleting_every_key_gives_space_and_time_back() {
     }
 }
 
-/// A store whose keys were all overwritten, with a snapshot in between if asked.
+/// A store whose keys were all overwritten, with a snapshot before the overwrites if requested.
 fn overwritten(count: u64, has_snapshot: bool) -> (Store, Option<tamis::Snapshot>) {
     let store = Store::new();
     store.put_all(shuffled(count), 1);
@@ -151,7 +151,7 @@ fn obsolete_versions_are_reclaimed_after_their_snapshot() {
 }
 
 #[test]
-fn workers_notice_a_released_snapshot() {
+fn workers_compact_after_a_snapshot_is_released() {
     const COUNT: u64 = 5_000;
     let store = Store::with(Options { workers: 2, ..inline_options() }, Runtime::system());
     store.put_all(0..COUNT, 1);
@@ -246,9 +246,9 @@ fn a_random_fill_with_a_tenth_of_deletes_writes_at_most_a_tenth_more() {
     }
 }
 
-/// Keys are put at the tail and deleted at the head: each flush deletes what the one before wrote.
+/// Keys are put at the tail and deleted at the head: each flush deletes the entries of the previous one.
 #[test]
-fn a_queue_stays_small() {
+fn compactions_reclaim_the_deleted_entries_of_a_queue() {
     let store = Store::new();
     for number in 0..60_000 {
         store.keyspace.put(key(number), [1; 100]).unwrap();

@@ -1,6 +1,6 @@
 //! Tables built outside of the store: refusals, installed tables, and writers during an ingest.
 //!
-//! `crash.rs` and `fault.rs` test that an ingest is atomic whatever fails. `model.rs` tests that it is newer than all earlier writes
+//! `crash.rs` and `fault.rs` test that an ingest is atomic under every failure. `model.rs` tests that it is newer than all earlier writes
 //! and older than all later ones, with snapshots, compactions and reopens.
 
 use std::{
@@ -52,7 +52,7 @@ fn filters_that_cannot_be_built_are_reported_with_the_table() {
 }
 
 #[test]
-fn tables_of_every_kind_are_read_alike() {
+fn ingested_tables_return_equal_entries_in_every_access_mode_and_compression() {
     for access in [Access::Mapped, Access::Buffered, Access::Direct] {
         for compression in [Compression::None, Compression::Lz4, Compression::Zstd(3)] {
             let vfs = MemVfs::new();
@@ -107,7 +107,7 @@ fn tables_of_every_kind_are_read_alike() {
 }
 
 #[test]
-fn what_is_no_table_from_outside_is_refused_and_leaves_nothing() {
+fn ingest_refuses_files_that_are_no_tables_and_leaves_no_file() {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, inline_options()).unwrap();
     db.put("key", "value").unwrap();
@@ -294,7 +294,7 @@ fn open_copy(memory: &MemVfs, folder: &str) -> Db {
 
 /// Writers that never pause do not starve an ingest, and their later writes are newer than it.
 #[test]
-fn an_ingest_gets_its_turn_among_writers() {
+fn an_ingest_is_not_starved_by_writers() {
     let vfs = MemVfs::new();
     let options = Options { workers: 2, ..inline_options() };
     let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::system()).unwrap();

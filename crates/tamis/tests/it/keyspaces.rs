@@ -34,7 +34,7 @@ fn is_dropped<T>(result: tamis::Result<T>) -> bool {
 }
 
 #[test]
-fn a_dropped_keyspace_is_gone_for_its_handles_and_stays_readable_by_open_scans() {
+fn handles_of_a_dropped_keyspace_fail_and_its_open_scans_continue() {
     let vfs = MemVfs::new();
     let db = open(&vfs);
     db.put("kept", "1").unwrap();
@@ -67,12 +67,12 @@ fn a_dropped_keyspace_is_gone_for_its_handles_and_stays_readable_by_open_scans()
     assert_eq!(count(&vfs, ".table"), table_count);
     drop((begun, keyspace, snapshot));
     db.put("more", "1").unwrap();
-    assert_eq!(count(&vfs, ".table"), 0, "the files of a dropped keyspace go");
+    assert_eq!(count(&vfs, ".table"), 0, "the files of a dropped keyspace are deleted");
     assert_eq!(db.get("kept").unwrap().unwrap(), b"1");
 }
 
 #[test]
-fn what_was_meant_for_a_dropped_keyspace_never_reaches_the_next_of_its_name() {
+fn writes_to_a_dropped_keyspace_never_reach_a_new_one_with_its_name() {
     let vfs = MemVfs::new();
     let mut db = open(&vfs);
     for turn in 0..6 {
@@ -99,7 +99,7 @@ fn what_was_meant_for_a_dropped_keyspace_never_reaches_the_next_of_its_name() {
 }
 
 #[test]
-fn a_name_that_is_taken_again_begins_empty_however_the_database_ends() {
+fn a_keyspace_with_a_reused_name_is_empty_after_any_end_of_the_process() {
     for seed in 0..40 {
         println!("seed {seed}");
         let mut random = Random(seed);
@@ -163,7 +163,7 @@ fn entries(keyspace: &Keyspace) -> BTreeMap<u64, u64> {
 }
 
 #[test]
-fn making_and_dropping_survive_the_machine_when_the_calls_return() {
+fn created_and_dropped_keyspaces_are_durable_when_the_call_returns() {
     for seed in 0..20 {
         let vfs = MemVfs::new();
         let db = open(&vfs);
@@ -249,7 +249,7 @@ fn a_batch_over_keyspaces_is_whole_after_any_crash() {
 }
 
 #[test]
-fn an_idle_keyspace_keeps_no_log_alive() {
+fn an_idle_keyspace_keeps_no_log_segment() {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, Options { log_bytes_max: 1 << 20, ..inline_options() }).unwrap();
     let idle = db.create_keyspace("idle", KeyspaceOptions::default()).unwrap();
@@ -273,7 +273,7 @@ fn an_idle_keyspace_keeps_no_log_alive() {
 }
 
 #[test]
-fn a_dropped_keyspace_keeps_no_log_alive() {
+fn a_dropped_keyspace_keeps_no_log_segment() {
     let vfs = MemVfs::new();
     let db = open(&vfs);
     let dropped = db.create_keyspace("dropped", KeyspaceOptions::default()).unwrap();
@@ -289,7 +289,7 @@ fn a_dropped_keyspace_keeps_no_log_alive() {
 }
 
 #[test]
-fn hundreds_of_keyspaces_live_side_by_side() {
+fn hundreds_of_keyspaces_keep_their_entries_separate() {
     let vfs = MemVfs::new();
     let db = open(&vfs);
     let name = |index: u64| format!("tenant/{index:04}");

@@ -2,10 +2,12 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis::{Db, Error, KeyspaceOptions, KeyspaceStatistics, Layout, Options, Runtime};
+use tamis::{Db, Error, KeyspaceChange, KeyspaceOptions, KeyspaceStatistics, Layout, Options, Runtime};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, RecordVfs, Rule, Vfs};
 
-use crate::support::{FOLDER, Model, Random, check_entries, inline_options, open_in_memory, small_keyspace};
+use crate::support::{
+    FOLDER, Model, Random, check_entries, inline_options, is_deep, open_in_memory, small_keyspace,
+};
 
 const TIERED: Layout = Layout::Tiered { runs_per_level: 3, space_amplification_percent: 400 };
 
@@ -17,7 +19,8 @@ fn options(layout: Layout) -> Options {
 
 /// Opens the store and changes the layout of its default keyspace.
 fn with_layout(layout: Layout) -> Options {
-    Options { change_layouts: vec![("default".to_owned(), layout)], ..inline_options() }
+    let change_keyspaces = vec![("default".to_owned(), KeyspaceChange::Layout(layout))];
+    Options { change_keyspaces, ..inline_options() }
 }
 
 /// Overwrites, deletes and inserts at random; flushed eight times.
@@ -94,7 +97,7 @@ fn a_tiered_keyspace_writes_less() {
 }
 
 #[test]
-fn an_open_changes_the_layout_and_compactions_lead_to_it() {
+fn an_open_changes_the_layout_and_compactions_convert_the_tables() {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, options(TIERED)).unwrap();
     let (mut model, mut random) = (Model::new(), Random(6));
@@ -140,7 +143,8 @@ fn an_open_changes_the_layout_and_compactions_lead_to_it() {
 fn a_change_of_layout_that_is_impossible_is_refused() {
     let vfs = MemVfs::new();
     open_in_memory(&vfs, options(TIERED)).unwrap().close().unwrap();
-    let unknown = Options { change_layouts: vec![("other".to_owned(), Layout::Leveled)], ..inline_options() };
+    let change = KeyspaceChange::Layout(Layout::Leveled);
+    let unknown = Options { change_keyspaces: vec![("other".to_owned(), change)], ..inline_options() };
     let refused = open_in_memory(&vfs, unknown);
     assert!(matches!(refused, Err(Error::KeyspaceNotFound { .. })), "{refused:?}");
     let bad = with_layout(Layout::Tiered { runs_per_level: 1, space_amplification_percent: 300 });
@@ -217,7 +221,7 @@ fn no_failure_within_a_change_of_layout_loses_entries() {
         let is_change = |operation: &&Operation| kinds.contains(&operation.kind);
         let count = record.operations().iter().filter(is_change).count() as u64;
         assert!(count > 20, "{count}");
-        for nth in (0..count).step_by(3) {
+        for nth in (0..count).step_by(if is_deep() { 1 } else { 3 }) {
             let files = copy(&memory);
             let faults = FaultVfs::new(Arc::new(files.clone()));
             faults.add_rule(Rule::error(std::io::ErrorKind::Other).on(&kinds).nth(nth).forever());

@@ -12,7 +12,7 @@ fn segment_count(vfs: &MemVfs) -> usize {
     entries.iter().filter(|entry| entry.name.ends_with(".log")).count()
 }
 
-/// If processes wrote little and ended before a flush, one segment per open accumulated, and each open replayed all of them.
+/// If processes wrote little and ended before a flush, one segment per open remained, and each open replayed all of them.
 #[test]
 fn a_thousand_opens_with_one_write_each_leave_few_segments() {
     for workers in [0, 1] {

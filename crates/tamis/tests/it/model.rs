@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use tamis::{Db, Durability, Keyspace, KeyspaceOptions, Layout, Scan, Snapshot, WriteBatch};
+use tamis::{
+    Db, Durability, Keyspace, KeyspaceChange, KeyspaceOptions, Layout, Scan, Snapshot, Views, WriteBatch,
+};
 use tamis_vfs::MemVfs;
 
 use crate::support::{FILTERS, Random, filters, inline_options, open_in_memory, small_keyspace};
@@ -284,15 +286,18 @@ impl World {
         self.db().ingest(&keyspace, &tables).unwrap();
     }
 
-    /// Closes and opens the store, now and then with other layouts.
+    /// Closes and opens the store, sometimes with another layout.
     fn reopen(&mut self, random: Option<&mut Random>) {
         self.snapshots.clear();
         let names = self.db().keyspace_names();
         self.db.take().unwrap().close().unwrap();
         let mut options = inline_options();
         if let Some(random) = random.filter(|random| random.0 % 3 == 0) {
-            let layout = |random: &mut Random| LAYOUTS[random.below(3) as usize];
-            options.change_layouts = names.into_iter().map(|name| (name, layout(random))).collect();
+            let change = |random: &mut Random| match random.below(4) {
+                0 => KeyspaceChange::Views([Views::Auto, Views::On, Views::Off][random.below(3) as usize]),
+                layout => KeyspaceChange::Layout(LAYOUTS[layout as usize - 1]),
+            };
+            options.change_keyspaces = names.into_iter().map(|name| (name, change(random))).collect();
         }
         self.db = Some(open_in_memory(&self.vfs, options).unwrap());
     }

@@ -48,6 +48,37 @@ fn blocks_per_call(db: &Db, count: u64, mut call: impl FnMut(u64)) -> f64 {
 }
 
 #[test]
+fn each_table_counts_the_open_seeks_that_its_filters_saved_it() {
+    for (filter, is_forward, wrong_max) in [
+        ("surf-real@24", true, 50),
+        // A step back reads the next table, too, because it may have an older version of the key.
+        ("surf-real@24", false, 500),
+        ("blocked-bloom@10", true, u64::MAX),
+        ("blocked-bloom@10", false, u64::MAX),
+    ] {
+        let (db, _) = overlapping(Filters::each([filter.parse().unwrap()]));
+        let mut random = Random(7);
+        for _ in 0..500 {
+            let key = (random.next() >> 8).to_be_bytes();
+            let found = if is_forward { db.range(key..).next() } else { db.range(..=key).next_back() };
+            assert!(found.is_some());
+        }
+        let tables = db.statistics().keyspaces.swap_remove(0).table_filters;
+        assert_eq!(tables.len() as u64, TABLE_COUNT);
+        let sum = |of: fn(&tamis::FilterAnswers) -> u64| -> u64 {
+            tables.iter().map(|table| of(&table.seeks)).sum()
+        };
+        let (asked, denied) = (sum(|seeks| seeks.asked), sum(|seeks| seeks.denied));
+        let (right, wrong) = (sum(|seeks| seeks.right), sum(|seeks| seeks.wrong));
+        assert!((4_950..=5_000).contains(&asked), "{asked} of 500 seeks in ten tables");
+        assert!((495..=500).contains(&right), "{right}: one table has the key");
+        assert_eq!(asked, denied + right + wrong);
+        assert!(wrong <= wrong_max, "{wrong} false-positive reads, {filter}");
+        assert!(wrong_max < u64::MAX || denied == 0, "these filters save no read");
+    }
+}
+
+#[test]
 fn open_seeks_read_the_block_that_they_return() {
     let surf: TableFilter = "surf-real@24".parse().unwrap();
     let (db, keys) = overlapping(Filters::each([surf]));
@@ -77,7 +108,7 @@ fn open_seeks_read_the_block_that_they_return() {
 
 /// The smallest and largest keys of tables are known without filters.
 #[test]
-fn the_ends_of_a_keyspace_cost_one_block() {
+fn first_and_last_of_a_keyspace_read_one_block() {
     let (db, keys) = overlapping(Filters::default());
     let first = blocks_per_call(&db, 10, |_| {
         let (key, _) = db.first().unwrap().unwrap();

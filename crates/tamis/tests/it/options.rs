@@ -19,7 +19,7 @@ use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
 use crate::support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace};
 
 #[test]
-fn a_missing_database_is_made_only_where_that_is_asked_for() {
+fn a_missing_database_is_created_only_on_request() {
     let vfs = MemVfs::new();
     let refused = open_in_memory(&vfs, Options { create_if_missing: false, ..inline_options() });
     assert!(matches!(refused, Err(Error::NotADatabase { .. })), "{refused:?}");
@@ -70,7 +70,7 @@ fn the_default_keyspace_of_a_new_database_has_the_given_options() {
 }
 
 #[test]
-fn deferred_writes_wait_in_the_process_up_to_their_bound() {
+fn deferred_writes_are_buffered_up_to_their_limit() {
     let log_bytes = |deferred_bytes_max: usize| {
         let vfs = MemVfs::new();
         let db = open_in_memory(&vfs, Options { deferred_bytes_max, ..inline_options() }).unwrap();
@@ -84,9 +84,9 @@ fn deferred_writes_wait_in_the_process_up_to_their_bound() {
         logs.map(|file| file.length).sum::<u64>()
     };
     let (all_waits, some_waits, none_waits) = (log_bytes(1 << 20), log_bytes(400), log_bytes(0));
-    assert!(all_waits < 500, "{all_waits} bytes were given to the system");
+    assert!(all_waits < 500, "{all_waits} bytes were written to the system");
     assert!(some_waits > all_waits && none_waits > some_waits, "{all_waits} {some_waits} {none_waits}");
-    assert!(none_waits > 1_000, "{none_waits} bytes were given to the system");
+    assert!(none_waits > 1_000, "{none_waits} bytes were written to the system");
 }
 
 /// Writes a number of entries of 100 bytes in random order, and waits for all due jobs.
@@ -159,7 +159,7 @@ fn deferred_writes_wait_a_tenth_of_a_second_at_most() {
     assert!(log_bytes() < 1_000);
     clock.advance(Duration::from_millis(1));
     put("c");
-    assert!(log_bytes() > 2_000, "{} bytes were given to the system", log_bytes());
+    assert!(log_bytes() > 2_000, "{} bytes were written to the system", log_bytes());
 }
 
 #[test]
@@ -204,13 +204,13 @@ fn cache_pinned_percent_decides_whether_filters_and_indexes_stay() {
     let (kept_reads, kept_bytes, cache_too_small) = cost(20);
     assert!(
         kept_bytes > 6_000 && cache_too_small == 0,
-        "{kept_bytes} bytes are kept, {cache_too_small} things are not"
+        "{kept_bytes} bytes are kept, {cache_too_small} are not"
     );
     assert!(kept_reads < 100 << 10, "{kept_reads} bytes were read");
     let (lost_reads, lost_bytes, cache_too_small) = cost(0);
     assert!(
         lost_bytes == 0 && cache_too_small == 2,
-        "{lost_bytes} bytes are kept, {cache_too_small} things are not"
+        "{lost_bytes} bytes are kept, {cache_too_small} are not"
     );
     assert!(lost_reads > 10 * kept_reads, "{lost_reads} bytes were read");
 }
@@ -248,7 +248,7 @@ impl Spawner for CountingSpawner {
 }
 
 #[test]
-fn workers_are_started_and_without_any_the_writer_works() {
+fn a_store_starts_its_workers_and_flushes_inline_without_any() {
     for workers in [0, 1, 3] {
         let spawner = Arc::new(CountingSpawner::default());
         let runtime = Runtime { spawner: Arc::<CountingSpawner>::clone(&spawner), ..Runtime::system() };
@@ -412,7 +412,7 @@ fn filters_decide_the_number_of_false_positive_reads() {
 }
 
 #[test]
-fn a_key_column_is_written_where_it_is_asked_for() {
+fn a_key_column_is_written_if_the_option_is_set() {
     let without = filled(|options| options.level0_runs = 64);
     let with = filled(|options| (options.level0_runs, options.key_column) = (64, true));
     let added = with.flush_bytes_written - without.flush_bytes_written;

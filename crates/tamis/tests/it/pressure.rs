@@ -33,13 +33,13 @@ struct SimulatedClock {
 #[derive(Debug, Default)]
 struct SimulatedState {
     now: Duration,
-    /// At each advance of time every worker is asked whether it still waits.
-    question: u64,
-    /// Waiting workers: the end of the wait, and the last question that they answered.
+    /// The number of the current round: each advance of time waits until every waiting worker has confirmed this round.
+    round: u64,
+    /// Waiting workers: the end of the wait, and the last round that they confirmed.
     waiting: BTreeMap<u64, (Duration, u64)>,
     worker_count: usize,
-    /// The disk takes no more time: the test ends.
-    is_over: bool,
+    /// The test ends: writes to the disk no longer wait.
+    has_ended: bool,
     /// When the disk has finished all its work.
     disk_free_at: Duration,
     workers: Vec<(ThreadId, u64)>,
@@ -51,12 +51,12 @@ impl SimulatedClock {
         let mut state = self.state.lock();
         let target = state.now + by;
         while state.now < target {
-            state.question += 1;
-            let question = state.question;
+            state.round += 1;
+            let round = state.round;
             let all_wait = |state: &SimulatedState| {
-                let is_asked =
-                    |(until, answered): &(Duration, u64)| *until > state.now && *answered >= question;
-                state.waiting.values().filter(|wait| is_asked(wait)).count() == state.worker_count
+                let has_confirmed =
+                    |(until, confirmed): &(Duration, u64)| *until > state.now && *confirmed >= round;
+                state.waiting.values().filter(|wait| has_confirmed(wait)).count() == state.worker_count
             };
             while !all_wait(&state) {
                 self.moved.wait_for(&mut state, POLL);
@@ -73,16 +73,16 @@ impl SimulatedClock {
         state.workers.iter().find(|(thread, _)| *thread == current).map(|(_, worker)| *worker)
     }
 
-    /// Called by the disk: the worker that writes `bytes` waits for their time.
+    /// Called by the simulated disk: the worker that writes `bytes` waits until they are written.
     fn use_disk(&self, bytes: u64, bytes_per_second: u64) {
         let Some(worker) = self.worker() else { return };
         let mut state = self.state.lock();
         let duration = Duration::from_nanos(bytes * 1_000_000_000 / bytes_per_second);
         let until = state.disk_free_at.max(state.now) + duration;
         state.disk_free_at = until;
-        while state.now < until && !state.is_over {
-            let question = state.question;
-            state.waiting.insert(worker, (until, question));
+        while state.now < until && !state.has_ended {
+            let round = state.round;
+            state.waiting.insert(worker, (until, round));
             self.moved.wait_for(&mut state, POLL);
         }
         state.waiting.remove(&worker);
@@ -101,20 +101,20 @@ impl Clock for SimulatedClock {
         };
         let until = self.now() + timeout;
         loop {
-            // Woken by time alone: no notification since the last check.
+            // Woken by the timeout, not by a notification.
             let is_notified = !condition.wait_for(guard, POLL).timed_out();
             let mut state = self.state.lock();
             if is_notified || state.now >= until {
                 state.waiting.remove(&worker);
                 return;
             }
-            let question = state.question;
-            state.waiting.insert(worker, (until, question));
+            let round = state.round;
+            state.waiting.insert(worker, (until, round));
         }
     }
 }
 
-/// Starts threads that the clock knows.
+/// Starts threads and registers them with the clock.
 #[derive(Debug)]
 struct SimulatedSpawner(Arc<SimulatedClock>);
 
@@ -137,15 +137,15 @@ impl Spawner for SimulatedSpawner {
 }
 
 /// Releases the workers when the test ends, so that the database can be closed.
-struct Over(Arc<SimulatedClock>);
+struct EndOnDrop(Arc<SimulatedClock>);
 
-impl Drop for Over {
+impl Drop for EndOnDrop {
     fn drop(&mut self) {
-        self.0.state.lock().is_over = true;
+        self.0.state.lock().has_ended = true;
     }
 }
 
-fn pressed_keyspace() -> KeyspaceOptions {
+fn tiny_keyspace() -> KeyspaceOptions {
     KeyspaceOptions { memtable_bytes: 128 << 10, table_bytes: 128 << 10, ..KeyspaceOptions::default() }
 }
 
@@ -156,14 +156,14 @@ fn fill(bytes_per_second: u64, workers: usize, write_bytes: u64) -> (tamis::Stat
     let disk = Arc::clone(&clock);
     let slow =
         move |operation: &tamis_vfs::Operation| disk.use_disk(operation.length_bytes, bytes_per_second);
-    // Only tables: they are written outside of all locks, so that no worker waits for one that waits for time.
+    // Only writes of tables are slow: they happen outside of all locks, so no worker waits for a lock while another waits for the clock.
     vfs.add_rule(Rule::slow(slow).on(&[OperationKind::Append]).path(".t"));
     let spawner = Arc::new(SimulatedSpawner(Arc::clone(&clock)));
     let runtime = Runtime { clock: Arc::<SimulatedClock>::clone(&clock), spawner, seed: 3 };
     let options = Options { workers, ..Options::default() };
     let db = Db::open_on(Arc::new(vfs), FOLDER, options, runtime).unwrap();
-    let keyspace = db.create_keyspace("k", pressed_keyspace()).unwrap();
-    let _over = Over(Arc::clone(&clock));
+    let keyspace = db.create_keyspace("k", tiny_keyspace()).unwrap();
+    let _end = EndOnDrop(Arc::clone(&clock));
     let mut random = Random(9);
     let mut longest = Duration::ZERO;
     for number in 0..write_bytes / 1_000 {
@@ -195,11 +195,11 @@ fn fill(bytes_per_second: u64, workers: usize, write_bytes: u64) -> (tamis::Stat
 }
 
 #[test]
-fn a_fill_faster_than_the_disk_is_throttled_and_never_stops() {
+fn a_fill_faster_than_the_disk_is_throttled_without_a_stop() {
     let (statistics, longest) = fill(4 << 20, 2, 3_000_000);
     assert!(statistics.throttled_writes > 10, "{} writes were slowed", statistics.throttled_writes);
     assert!(statistics.throttled_microseconds > 100_000);
-    // Only until the first flush has shown what the disk can do.
+    // Writes stop only until the first flush has measured the disk.
     let stopped = statistics.stopped_microseconds;
     assert!(stopped <= 100_000, "{stopped} us of full stops while the disk works");
     assert!(longest < Duration::from_secs(1), "{longest:?} without a completed write");
@@ -245,17 +245,17 @@ fn direct_flushes(
 }
 
 #[test]
-fn a_fill_in_order_that_waits_for_flushes_goes_past_the_page_cache_and_no_other_does() {
+fn only_a_sequential_fill_that_waits_for_flushes_bypasses_the_page_cache() {
     let nothing = |_: &Keyspace, _| {};
     // The first flush measures the page cache.
     assert_eq!(direct_flushes(10, |number| number, nothing), [6, 5]);
-    assert_eq!(direct_flushes(1, |number| number, nothing), [6, 0], "where flushes keep up");
+    assert_eq!(direct_flushes(1, |number| number, nothing), [6, 0], "flushes keep up");
     let at_random = |number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    assert_eq!(direct_flushes(10, at_random, nothing), [6, 0], "where tables overlap");
+    assert_eq!(direct_flushes(10, at_random, nothing), [6, 0], "tables overlap");
     let read = |keyspace: &Keyspace, number: u64| {
         assert!((0..8).all(|back| keyspace.get((number * back / 8).to_be_bytes()).unwrap().is_some()));
     };
-    assert_eq!(direct_flushes(10, |number| number, read), [6, 0], "in a store that is read");
+    assert_eq!(direct_flushes(10, |number| number, read), [6, 0], "the store is read");
 }
 
 /// A gate at which a flush waits, and the events that writers receive meanwhile.
@@ -280,16 +280,16 @@ impl Gate {
 }
 
 /// Opens the gate when the test ends, however it ends.
-struct Opened(Arc<Gate>);
+struct OpenOnDrop(Arc<Gate>);
 
-impl Drop for Opened {
+impl Drop for OpenOnDrop {
     fn drop(&mut self) {
         self.0.open();
     }
 }
 
 #[derive(Debug)]
-struct Stops(Mutex<mpsc::Sender<Signal>>);
+struct StopListener(Mutex<mpsc::Sender<Signal>>);
 
 #[derive(Debug, PartialEq, Eq)]
 enum Signal {
@@ -297,7 +297,7 @@ enum Signal {
     Done,
 }
 
-impl EventListener for Stops {
+impl EventListener for StopListener {
     fn on_event(&self, event: &Event) {
         if matches!(event, Event::BackPressure { microseconds_per_mib: None }) {
             let _ = self.0.lock().send(Signal::Stopped);
@@ -307,19 +307,19 @@ impl EventListener for Stops {
 
 /// Memtables of a keyspace accumulated without a bound if each batch wrote to another keyspace first.
 #[test]
-fn no_keyspace_of_a_batch_piles_up_memtables() {
+fn a_batch_over_keyspaces_is_throttled_by_each_of_them() {
     for names in [["idle", "busy"], ["busy", "idle"]] {
         let gate = Arc::new(Gate { is_open: Mutex::new(false), opened: Condvar::new() });
         let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
         let (sender, signals) = mpsc::channel();
-        let listener: Arc<dyn EventListener> = Arc::new(Stops(Mutex::new(sender.clone())));
+        let listener: Arc<dyn EventListener> = Arc::new(StopListener(Mutex::new(sender.clone())));
         let options = Options { workers: 1, listener: Some(listener), ..Options::default() };
         let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::system()).unwrap();
         let keyspaces = names.map(|name| db.create_keyspace(name, small_keyspace()).unwrap());
         let waiting = Arc::clone(&gate);
         vfs.add_rule(Rule::slow(move |_| waiting.pass()).on(&[OperationKind::Append]).path(".t"));
         thread::scope(|scope| {
-            let _opened = Opened(Arc::clone(&gate));
+            let _open = OpenOnDrop(Arc::clone(&gate));
             scope.spawn(|| {
                 // Twelve memtables.
                 for index in 0..1_000_u32 {
@@ -337,7 +337,7 @@ fn no_keyspace_of_a_batch_piles_up_memtables() {
             let busy = statistics.keyspaces.iter().find(|keyspace| keyspace.name == "busy").unwrap();
             assert!(busy.immutable_memtable_count <= 5, "{names:?}: {busy:?}");
             assert_eq!(first, Signal::Stopped);
-            // Reads continue, and so do writes once the disk does.
+            // Reads continue; writes continue when the disk does.
             assert_eq!(
                 keyspaces[0].get(1_u32.to_be_bytes()).unwrap(),
                 keyspaces[0].get([0, 0, 0, 1]).unwrap()
@@ -351,7 +351,7 @@ fn no_keyspace_of_a_batch_piles_up_memtables() {
 }
 
 #[test]
-fn with_a_failing_disk_a_full_stop_is_an_error_and_ends_with_the_failure() {
+fn a_write_that_waits_for_a_failing_flush_returns_its_error() {
     let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
     let clock = Arc::new(ManualClock::default());
     let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
@@ -452,7 +452,7 @@ fn a_hanging_compaction_stops_writers_before_l0_has_many_runs_and_reports_it() {
     let gate = Arc::new(Gate { is_open: Mutex::new(false), opened: Condvar::new() });
     let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
     let (sender, signals) = mpsc::channel();
-    let listener: Arc<dyn EventListener> = Arc::new(Stops(Mutex::new(sender.clone())));
+    let listener: Arc<dyn EventListener> = Arc::new(StopListener(Mutex::new(sender.clone())));
     let access = Access::Buffered;
     let options =
         Options { workers: 2, table_access: access, listener: Some(listener), ..Options::default() };
@@ -461,7 +461,7 @@ fn a_hanging_compaction_stops_writers_before_l0_has_many_runs_and_reports_it() {
     let waiting = Arc::clone(&gate);
     vfs.add_rule(Rule::slow(move |_| waiting.pass()).on(&[OperationKind::Read]).path(".t"));
     thread::scope(|scope| {
-        let _opened = Opened(Arc::clone(&gate));
+        let _open = OpenOnDrop(Arc::clone(&gate));
         scope.spawn(|| {
             let mut random = Random(5);
             for _ in 0..4_000 {

@@ -98,7 +98,7 @@ fn long_bounds_are_counted_and_left_out() {
 }
 
 #[test]
-fn tables_count_how_their_filters_answer() {
+fn tables_count_the_answers_of_their_filters() {
     let filters = Filters::bits(10.0);
     let db = open(Options {
         default_keyspace: KeyspaceOptions { filters, ..small_keyspace() },

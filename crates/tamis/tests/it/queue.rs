@@ -66,7 +66,7 @@ fn the_first_entry_of_a_queue_costs_a_few_blocks_in_any_state() {
 
 /// A consumer that knows its keys deletes without reading: the first scan passes all deleted keys, the second none.
 #[test]
-fn a_second_look_passes_no_deleted_key() {
+fn the_second_scan_of_a_queue_passes_no_deleted_key() {
     let vfs = MemVfs::new();
     let db = open(&vfs, 64 << 20);
     for tail in 0..20_000_u64 {

@@ -95,7 +95,7 @@ fn walk(keyspace: &Keyspace, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>, style
 }
 
 #[test]
-fn an_empty_range_that_every_filter_denies_reads_no_block_and_shares_its_digests() {
+fn an_empty_range_that_every_filter_rejects_reads_no_block_and_shares_its_digests() {
     for access in [Access::Buffered, Access::Mapped] {
         for (row, digests_max) in RANGE_FILTERS {
             let db =
@@ -126,7 +126,7 @@ fn an_empty_range_that_every_filter_denies_reads_no_block_and_shares_its_digests
 }
 
 #[test]
-fn ranges_that_hold_a_key_are_counted_as_rightly_passed() {
+fn ranges_that_contain_a_key_are_true_positives() {
     for (row, _) in RANGE_FILTERS {
         let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
         let keyspace = fill(&db, row);
@@ -142,7 +142,7 @@ fn ranges_that_hold_a_key_are_counted_as_rightly_passed() {
 }
 
 #[test]
-fn filters_are_not_asked_where_they_can_not_deny() {
+fn filters_are_not_probed_where_they_cannot_reject() {
     for row in FILTERS {
         let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
         let keyspace = fill(&db, row);
@@ -164,7 +164,7 @@ fn filters_are_not_asked_where_they_can_not_deny() {
 }
 
 #[test]
-fn a_table_that_is_left_out_revives_nothing() {
+fn a_table_that_a_filter_rejects_revives_no_deleted_entry() {
     for (row, _) in RANGE_FILTERS {
         let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
         let keyspace = fill(&db, row);
@@ -210,7 +210,7 @@ fn a_filter_that_cannot_be_built_is_reported_and_left_out() {
     let cost = counted(&db, || {
         assert_eq!(walk(&keyspace, Bound::Included(key(101)), Bound::Included(key(103)), 0), 1)
     });
-    assert_eq!(cost.asked, 0, "the point filter is not asked for ranges");
+    assert_eq!(cost.asked, 0, "ranges do not probe the point filter");
     assert!(
         db.statistics().keyspaces[1]
             .filter_designs

@@ -7,12 +7,12 @@ use std::{
     sync::Arc,
 };
 
-use tamis::{Db, Durability, RepairReport, Runtime};
+use tamis::{Db, Durability, KeyspaceOptions, Layout, Options, RepairReport, Runtime};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
     scenario::{Context, Plan, State, Step, apply, difference, new_state, read_all, run, script},
-    support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace},
+    support::{FOLDER, Model, Random, check_entries, inline_options, open_in_memory, small_keyspace},
 };
 
 type Files = BTreeMap<String, Vec<u8>>;
@@ -137,7 +137,7 @@ fn check(files: &Files, sample: &Sample) -> (RepairReport, Differences) {
         .chain(files_of(&memory, "/db/quarantine").into_values())
         .collect();
     for (name, bytes) in files {
-        assert!(kept.contains(bytes), "{name} is gone");
+        assert!(kept.contains(bytes), "{name} is missing");
     }
     for left in &report.quarantined {
         assert!(memory.exists(&left.file).unwrap(), "{left:?}");
@@ -194,7 +194,7 @@ fn a_sound_store_stays_as_it_is() {
 }
 
 #[test]
-fn a_lost_current_loses_nothing() {
+fn repair_without_current_loses_no_entry() {
     for seed in SEEDS {
         let sample = sample(seed);
         for damage in [None, Some(0), Some(9), Some(31)] {
@@ -211,15 +211,15 @@ fn a_lost_current_loses_nothing() {
 }
 
 #[test]
-fn without_a_manifest_the_tables_tell() {
+fn repair_without_a_manifest_uses_the_properties_of_the_tables() {
     for seed in SEEDS {
         let _context = Context(format!("seed {seed}"));
         let sample = sample(seed);
         let mut files = sample.files.clone();
         files.retain(|name, _| !name.ends_with(".manifest"));
         let (report, _) = check_with_all(&files, &sample);
-        assert!(!report.lost_ranges.is_empty(), "that the manifest is gone is reported");
-        assert!(!report.default_options.is_empty(), "that options are gone is reported");
+        assert!(!report.lost_ranges.is_empty(), "the missing manifest is reported");
+        assert!(!report.default_options.is_empty(), "the missing options are reported");
         files.remove("CURRENT");
         check_with_all(&files, &sample);
         // In a closed store no table is obsolete: every table that is named exists.
@@ -237,7 +237,7 @@ fn without_a_manifest_the_tables_tell() {
 }
 
 #[test]
-fn of_a_cut_or_damaged_manifest_the_longest_readable_part_counts() {
+fn repair_uses_the_longest_readable_part_of_a_manifest() {
     for seed in SEEDS {
         let sample = sample(seed);
         let manifest = sample.names(".manifest").pop().unwrap();
@@ -258,7 +258,7 @@ fn of_a_cut_or_damaged_manifest_the_longest_readable_part_counts() {
 
 /// Edits of flushes and compactions of the same session are truncated.
 #[test]
-fn compactions_whose_edits_are_lost_revive_nothing_unreported() {
+fn lost_compaction_edits_revive_no_deleted_key_without_a_report() {
     for seed in 0..30 {
         let memory = MemVfs::new();
         let db = open_in_memory(&memory, inline_options()).unwrap();
@@ -337,7 +337,7 @@ fn check_or_padding(files: &Files, sample: &Sample, place: usize, name: &str) ->
 
 /// One block of a table is damaged: all others are saved.
 #[test]
-fn of_a_damaged_table_all_but_the_damaged_blocks_are_saved() {
+fn repair_keeps_all_undamaged_blocks_of_a_table() {
     let memory = MemVfs::new();
     let db = open_in_memory(&memory, inline_options()).unwrap();
     for number in 0..2_000_u32 {
@@ -364,7 +364,7 @@ fn of_a_damaged_table_all_but_the_damaged_blocks_are_saved() {
 }
 
 #[test]
-fn a_damaged_log_gives_what_can_be_read() {
+fn repair_keeps_the_readable_records_of_a_damaged_log() {
     for seed in SEEDS {
         let sample = sample(seed);
         let mut random = Random(seed);
@@ -452,7 +452,7 @@ fn leftovers_of_a_compaction_are_distinguished_from_installed_tables() {
 
 /// A power failure before each operation of a repair: the next repair finds the same entries.
 #[test]
-fn a_repair_that_was_interrupted_is_done_again() {
+fn an_interrupted_repair_can_be_repeated() {
     let sample = sample(21);
     let mut files = sample.files.clone();
     files.retain(|name, _| !name.ends_with(".manifest"));
@@ -508,7 +508,7 @@ fn manifest_of(files: &Files) -> (String, Vec<u8>) {
 /// A process was killed, and the manifest is truncated after each of its edits: all entries of the log and the tables are found, and
 /// no file that a lost edit had named is deleted, not even if the store opens.
 #[test]
-fn a_manifest_cut_behind_a_killed_process_loses_nothing_unnoticed() {
+fn a_manifest_truncated_after_a_kill_loses_nothing_without_a_report() {
     let mut counts = [0; 2];
     for seed in 0..12 {
         let memory = MemVfs::new();
@@ -729,7 +729,7 @@ fn errors_of_the_system_end_a_repair() {
 
 /// Data of a newer program is not damaged: a repair changes nothing.
 #[test]
-fn a_change_of_a_newer_program_is_not_repaired_away() {
+fn repair_keeps_changes_of_a_newer_program() {
     let mut files = sample(20).files;
     let (manifest, bytes) = manifest_of(&files);
     // A frame with a change of tag 60 that must not be ignored.
@@ -746,4 +746,56 @@ fn a_change_of_a_newer_program_is_not_repaired_away() {
     after.retain(|name, _| name != "LOCK");
     files.retain(|name, _| name != "LOCK");
     assert!(after == files);
+}
+
+/// The end of the manifest is lost: the tables show where partitions begin, and those that overlap no other are kept as they are.
+#[test]
+fn a_repair_finds_partitions_by_their_tables() {
+    let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+    let keyspace = KeyspaceOptions { layout, ..small_keyspace() };
+    let options = Options { default_keyspace: keyspace, ..inline_options() };
+    let partition_count = |db: &Db| db.statistics().keyspaces.first().unwrap().partition_count;
+    let memory = MemVfs::new();
+    let db = open_in_memory(&memory, options).unwrap();
+    let first_length = manifest_of(&files_of(&memory, FOLDER)).1.len();
+    let (mut model, mut random) = (Model::new(), Random(5));
+    for round in 0..3_000_u64 {
+        let key = random.below(6_000).to_be_bytes().to_vec();
+        if round % 7 == 0 {
+            db.delete(&key).unwrap();
+            model.remove(&key);
+        } else {
+            let value = vec![round as u8; random.below(800) as usize];
+            db.put(&key, &value).unwrap();
+            model.insert(key, value);
+        }
+    }
+    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    db.wait_for_compactions().unwrap();
+    let before = partition_count(&db);
+    assert!(before > 5, "{before}");
+    for is_logged in [false, true] {
+        if is_logged {
+            // Entries of the log are written into tables by partition.
+            for number in (0..6_000_u64).step_by(200) {
+                db.put(number.to_be_bytes(), "logged").unwrap();
+                model.insert(number.to_be_bytes().to_vec(), b"logged".to_vec());
+            }
+        }
+        let mut files = files_of(&memory, FOLDER);
+        let (manifest, bytes) = manifest_of(&files);
+        assert!(first_length < bytes.len());
+        files.get_mut(&manifest).unwrap().truncate(first_length);
+        let damaged = folder_of(&files);
+        let report = repair(&damaged);
+        if !is_logged {
+            assert_eq!(report.rewritten_table_count, 0, "{report:#?}");
+        }
+        let db = open_in_memory(&damaged, inline_options()).unwrap();
+        assert_eq!(db.default_keyspace().options().layout, layout);
+        check_entries(&db, &model);
+        let after = partition_count(&db);
+        assert!(after * 2 > before, "{after} of {before}");
+        db.close().unwrap();
+    }
 }

@@ -9,8 +9,8 @@ use std::{
 };
 
 use tamis::{
-    Compression, Db, Durability, Filters, Keyspace, KeyspaceOptions, Layout, Options, Runtime, Scan,
-    Snapshot, Views, WriteBatch,
+    Compression, Db, Durability, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, Layout, Options,
+    Runtime, Scan, Snapshot, Views, WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs, OsVfs, Vfs};
 
@@ -191,7 +191,9 @@ impl World {
             && !self.setup.layouts.is_empty()
         {
             let layout = self.setup.layouts[turn % self.setup.layouts.len()];
-            options.change_layouts = vec![("k".to_owned(), layout)];
+            let views = [Views::On, Views::Off, Views::Auto][turn % 3];
+            let changes = [KeyspaceChange::Layout(layout), KeyspaceChange::Views(views)];
+            options.change_keyspaces = changes.map(|change| ("k".to_owned(), change)).into();
         }
         self.open_count += 1;
         let db = Db::open_on(Arc::clone(&self.vfs), &self.folder, options, runtime).unwrap();
@@ -416,6 +418,13 @@ fn chosen_setups() -> Vec<Setup> {
         (setup.keyspace.views, setup.keyspace.layout) = (Views::On, Layout::tiered());
         (setup.options.table_access, setup.options.deleted_range_keys) = (Access::Buffered, 1);
     });
+    // Point reads search the view: always, after false positives, and of some levels.
+    for filters in [Filters::none(), Filters::bits(1.0), Filters::bits_per_level([0.0, 10.0])] {
+        add(&|setup| {
+            (setup.keyspace.views, setup.keyspace.filters) = (Views::On, filters.clone());
+            setup.keyspace.level0_runs = 8;
+        });
+    }
     for key_count in [1, 3] {
         add(&|setup| setup.options.deleted_range_keys = key_count);
     }

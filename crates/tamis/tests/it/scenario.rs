@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use tamis::{Db, Durability, Keyspace, KeyspaceOptions, Layout, Views, WriteBatch};
+use tamis::{Db, Durability, Filters, Keyspace, KeyspaceOptions, Layout, Views, WriteBatch};
 
 use crate::support::{Random, small_keyspace};
 
@@ -81,7 +81,7 @@ pub(crate) fn new_state() -> State {
 }
 
 /// The options of a keyspace that a scenario makes: some of them compress, keep key columns, are tiered or partitioned.
-/// All have sorted views.
+/// All have sorted views, which point reads of keyspaces without filters use, too.
 pub(crate) fn keyspace_options(name: &str) -> KeyspaceOptions {
     let compression = match name {
         "b" => vec![tamis::Compression::None, tamis::Compression::Lz4, tamis::Compression::Zstd(1)],
@@ -92,7 +92,13 @@ pub(crate) fn keyspace_options(name: &str) -> KeyspaceOptions {
         "c" => Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 },
         _ => Layout::Leveled,
     };
-    KeyspaceOptions { compression, key_column: name == "b", layout, views: Views::On, ..small_keyspace() }
+    let filters = match name {
+        "b" => Filters::none(),
+        "c" => Filters::bits(2.0),
+        _ => Filters::default(),
+    };
+    let views = Views::On;
+    KeyspaceOptions { compression, filters, key_column: name == "b", layout, views, ..small_keyspace() }
 }
 
 /// A value that no other write has.

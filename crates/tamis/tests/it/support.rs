@@ -3,10 +3,34 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use tamis::{Db, Filters, KeyspaceOptions, Options, Runtime};
-use tamis_vfs::{MemVfs, Vfs};
+use tamis_vfs::{MemVfs, OperationKind, Vfs};
 
 /// The folder of every database in memory.
 pub(crate) const FOLDER: &str = "/db";
+
+/// The operations that change the state after a crash.
+pub(crate) const CHANGING: [OperationKind; 11] = [
+    OperationKind::Create,
+    OperationKind::Reuse,
+    OperationKind::Append,
+    OperationKind::Sync,
+    OperationKind::Truncate,
+    OperationKind::Rename,
+    OperationKind::HardLink,
+    OperationKind::Remove,
+    OperationKind::CreateDir,
+    OperationKind::SyncDir,
+    // Changes no file: the last one, see `CHANGING_FILES`.
+    OperationKind::Lock,
+];
+
+/// Those that change files.
+pub(crate) const CHANGING_FILES: &[OperationKind] = CHANGING.split_at(10).0;
+
+/// Whether sweeps try every operation and many seeds: `TAMIS_DEEP=1`, for a nightly run.
+pub(crate) fn is_deep() -> bool {
+    std::env::var_os("TAMIS_DEEP").is_some()
+}
 
 /// SplitMix64.
 #[derive(Debug, Clone)]

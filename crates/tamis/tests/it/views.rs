@@ -7,8 +7,8 @@ use std::{
 };
 
 use tamis::{
-    Db, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Layout, Options, Runtime, Snapshot,
-    ViewStatistics, Views,
+    Db, Event, EventListener, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, Layout, Options, Runtime,
+    Snapshot, ViewStatistics, Views,
 };
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
@@ -158,25 +158,318 @@ fn a_scan_over_old_versions_and_tombstones_reads_none_of_them() {
     assert!(5 * with < without, "{with} blocks with a view, {without} without");
 }
 
+/// A scan stays in the view when it meets entries of memtables: puts, new versions and deletes.
 #[test]
-fn closed_ranges_without_keys_read_few_blocks() {
-    let mut store = Store::new(Views::On);
-    store.keyspace.filters = Filters::none();
+fn entries_of_memtables_cost_a_scan_of_a_view_no_block() {
+    let store = Store::new(Views::On);
     let (db, keyspace) = store.open();
-    let mut random = Random(2);
+    fill(&db, &keyspace, 16_000, 8);
+    let blocks_of_scans = || {
+        let before = blocks_touched(&db);
+        let mut random = Random(21);
+        for turn in 0..200 {
+            let mut scan = keyspace.range::<&[u8]>(..);
+            scan.seek(key(1_000 + random.below(30_000))).unwrap();
+            for _ in 0..40 {
+                assert!(if turn % 2 == 0 { scan.move_next() } else { scan.move_prev() }.unwrap());
+            }
+        }
+        blocks_touched(&db) - before
+    };
+    let without = blocks_of_scans();
+    for number in (0..32_000).step_by(30) {
+        match number % 90 {
+            0 => keyspace.delete(key(number)).unwrap(),
+            30 => keyspace.put(key(number), value(number, 1)).unwrap(),
+            _ => keyspace.put(key(number + 1), value(number, 1)).unwrap(),
+        }
+    }
+    let with = blocks_of_scans();
+    assert!(with <= without + without / 20, "{with} blocks with entries in memtables, {without} without");
+}
+
+/// Random keys of eight bytes in eight runs.
+fn fill_at_random(db: &Db, keyspace: &Keyspace, random: &mut Random) {
     for _ in 0..8 {
         for number in 0..2_000 {
             keyspace.put(random.next().to_be_bytes(), value(number, 0)).unwrap();
         }
         db.flush().unwrap();
     }
-    let before = blocks_touched(&db);
+}
+
+/// The blocks that 2,000 closed ranges without keys read.
+fn blocks_of_empty_ranges(db: &Db, keyspace: &Keyspace, random: &mut Random) -> u64 {
+    let before = blocks_touched(db);
     for _ in 0..2_000 {
         let lower = random.next();
         assert_eq!(keyspace.range(lower.to_be_bytes()..(lower | 0xFFFF_FFFF).to_be_bytes()).count(), 0);
     }
-    let blocks = blocks_touched(&db) - before;
+    blocks_touched(db) - before
+}
+
+#[test]
+fn closed_ranges_without_keys_read_few_blocks() {
+    let mut store = Store::new(Views::On);
+    store.keyspace.filters = Filters::none();
+    let (db, keyspace) = store.open();
+    let mut random = Random(2);
+    fill_at_random(&db, &keyspace, &mut random);
+    let blocks = blocks_of_empty_ranges(&db, &keyspace, &mut random);
     assert!(blocks <= 260, "{blocks} blocks for 2,000 empty ranges");
+}
+
+/// Tables without range filters: the view gets some after queries of closed ranges, and keeps them when runs are added.
+#[test]
+fn a_view_gets_filters_for_closed_ranges() {
+    for filters in [Filters::none(), Filters::bits(10.0)] {
+        let mut store = Store::new(Views::On);
+        store.keyspace.filters = filters;
+        let (db, keyspace) = store.open();
+        let mut random = Random(2);
+        fill_at_random(&db, &keyspace, &mut random);
+        let next_flush = || {
+            keyspace.put([0; 8], "value").unwrap();
+            db.flush().unwrap();
+        };
+        for _ in 0..3 {
+            blocks_of_empty_ranges(&db, &keyspace, &mut random);
+            next_flush();
+        }
+        assert_eq!(views_of(&db).open_count, 1);
+        let blocks = blocks_of_empty_ranges(&db, &keyspace, &mut random);
+        assert!(blocks <= 40, "{blocks} blocks for 2,000 empty ranges");
+        assert!(db.verify().unwrap().is_sound());
+    }
+}
+
+/// The keys take more memory than a builder of filters may use: the filters are built part by part, and a rebuild keeps them.
+#[test]
+fn a_view_of_any_size_gets_filters() {
+    let mut store = Store::new(Views::On);
+    store.keyspace.filters = Filters::none();
+    store.options.log_bytes_max = 256 << 20;
+    let (db, keyspace) = store.open();
+    let mut random = Random(12);
+    let long = |number: u64| [&number.to_be_bytes()[..], &[b'x'; 3_000]].concat();
+    let fill = |count: u64, random: &mut Random| {
+        (0..count).for_each(|number| keyspace.put(long(random.next()), number.to_be_bytes()).unwrap());
+        db.flush().unwrap();
+    };
+    (0..4).for_each(|_| fill(2_000, &mut random));
+    let blocks_of_ranges = |random: &mut Random| {
+        let before = blocks_touched(&db);
+        for _ in 0..1_000 {
+            let lower = random.next();
+            assert_eq!(keyspace.range(lower.to_be_bytes()..(lower | 0xFFFF_FFFF).to_be_bytes()).count(), 0);
+        }
+        (blocks_touched(&db) - before) as f64 / 1e3
+    };
+    for _ in 0..3 {
+        blocks_of_ranges(&mut random);
+        fill(20, &mut random);
+    }
+    assert_eq!(views_of(&db).open_count, 1);
+    let blocks = blocks_of_ranges(&mut random);
+    assert!(blocks <= 0.02, "{blocks} blocks for an empty range");
+    let before = blocks_touched(&db);
+    (0..1_000).for_each(|_| assert!(keyspace.get(long(random.next())).unwrap().is_none()));
+    let blocks = (blocks_touched(&db) - before) as f64 / 1e3;
+    assert!(blocks <= 0.002, "{blocks} blocks for an absent key");
+    assert!(db.verify().unwrap().is_sound());
+}
+
+/// Reads keys at random; returns the blocks per key.
+fn blocks_per_get(db: &Db, keyspace: &Keyspace, count: u64, key_of: impl Fn(u64) -> (Vec<u8>, bool)) -> f64 {
+    let mut random = Random(5);
+    let before = blocks_touched(db);
+    for turn in 0..count {
+        let (key, is_there) = key_of(random.next());
+        let found = match turn % 2 {
+            0 => keyspace.get(&key).unwrap(),
+            _ => keyspace.multi_get([&key]).unwrap().remove(0),
+        };
+        assert_eq!(found.is_some(), is_there, "{key:?}");
+    }
+    (blocks_touched(db) - before) as f64 / count as f64
+}
+
+#[test]
+fn point_reads_use_the_view_of_tables_without_filters() {
+    let present = |random: u64| (key(2 * (random % 16_000)), true);
+    let absent = |random: u64| (key(2 * (random % 16_000) + 1), false);
+    let blocks = |views, filters| {
+        let mut store = Store::new(views);
+        store.keyspace.filters = filters;
+        let (db, keyspace) = store.open();
+        fill(&db, &keyspace, 16_000, 8);
+        [blocks_per_get(&db, &keyspace, 2_000, present), blocks_per_get(&db, &keyspace, 2_000, absent)]
+    };
+    let [of_present, of_absent] = blocks(Views::On, Filters::none());
+    assert!(of_present == 1.0 && of_absent <= 0.01, "{of_present} blocks, {of_absent} of absent keys");
+    let [of_present, of_absent] = blocks(Views::Off, Filters::none());
+    assert!(of_present > 4.0 && of_absent > 7.0, "{of_present} blocks, {of_absent} of absent keys");
+    // With filters the view is searched only after a false positive.
+    let (with, without) = (blocks(Views::On, Filters::bits(3.0)), blocks(Views::Off, Filters::bits(3.0)));
+    assert!(with[0] < without[0] && with[1] < without[1], "{with:?} blocks with a view, {without:?} without");
+    let [of_present, of_absent] = blocks(Views::On, Filters::bits(20.0));
+    assert!(of_present <= 1.01 && of_absent <= 0.01, "{of_present} blocks, {of_absent} of absent keys");
+}
+
+/// Overwritten and deleted keys, range tombstones in a covered run and in the memtable, a run that is not covered: gets and counts at
+/// several snapshots.
+#[test]
+fn point_reads_and_scans_agree_with_views() {
+    for filters in [Filters::none(), Filters::bits(2.0)] {
+        let mut store = Store::new(Views::On);
+        store.keyspace.filters = filters;
+        let (db, keyspace) = store.open();
+        let mut snapshots = Vec::new();
+        let mut random = Random(7);
+        for round in 0..6 {
+            for _ in 0..300 {
+                let number = random.below(500);
+                match random.below(4) {
+                    0 => keyspace.delete(key(number)).unwrap(),
+                    _ => keyspace.put(key(number), value(number, round)).unwrap(),
+                }
+            }
+            if round == 3 {
+                keyspace.delete_range(key(100)..key(140)).unwrap();
+            }
+            snapshots.push(db.snapshot());
+            if round < 5 {
+                db.flush().unwrap();
+            }
+        }
+        assert_eq!(views_of(&db).open_count, 1);
+        keyspace.delete_range(key(300)..key(320)).unwrap();
+        snapshots.push(db.snapshot());
+        for snapshot in &snapshots {
+            let entries = snapshot.range::<&[u8]>(&keyspace, ..).map(|entry| entry.unwrap());
+            let expected: std::collections::BTreeMap<_, _> =
+                entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+            for number in 0..510 {
+                let found = snapshot.get(&keyspace, key(number)).unwrap().map(|value| value.to_vec());
+                assert_eq!(found.as_ref(), expected.get(&key(number)), "{number}");
+            }
+        }
+    }
+}
+
+#[test]
+fn counts_are_exact_within_a_view() {
+    let store = Store::new(Views::On);
+    let (db, keyspace) = store.open();
+    let mut expected = std::collections::BTreeSet::new();
+    let mut random = Random(11);
+    for round in 0..6 {
+        for _ in 0..2_000 {
+            let number = random.below(6_000);
+            if random.below(3) == 0 {
+                keyspace.delete(key(number)).unwrap();
+                expected.remove(&number);
+            } else {
+                keyspace.put(key(number), value(number, round)).unwrap();
+                expected.insert(number);
+            }
+        }
+        db.flush().unwrap();
+    }
+    // Some runs were compacted because of the deleted keys; the view has all others.
+    assert!(views_of(&db).open_count == 1 && views_of(&db).run_count > 1);
+    let check = |keyspace: &Keyspace, expected: &std::collections::BTreeSet<u64>, random: &mut Random| {
+        for _ in 0..200 {
+            let (one, other) = (random.below(6_000), random.below(6_000));
+            let (from, to) = (one.min(other), one.max(other));
+            let count = expected.range(from..to).count() as u64;
+            let inclusive = expected.range(from..=to).count() as u64;
+            assert_eq!(keyspace.approximate_count(key(from)..key(to)).unwrap(), count);
+            assert_eq!(keyspace.approximate_count(key(from)..=key(to)).unwrap(), inclusive);
+        }
+        assert_eq!(keyspace.approximate_count::<&[u8]>(..).unwrap(), expected.len() as u64);
+    };
+    let before = blocks_touched(&db);
+    check(&keyspace, &expected, &mut random);
+    let blocks = blocks_touched(&db) - before;
+    assert!(blocks <= 2 * 400, "{blocks} blocks for 400 counts");
+    // Memtables are counted with the view: new keys, and deleted ranges.
+    for number in 7_000..7_100 {
+        keyspace.put(key(number), value(number, 9)).unwrap();
+        expected.insert(number);
+    }
+    keyspace.delete_range(key(1_000)..key(2_000)).unwrap();
+    expected.retain(|number| !(1_000..2_000).contains(number));
+    check(&keyspace, &expected, &mut random);
+}
+
+/// A store that is opened read-only has no background: reads open the view once it saves more than the open costs.
+#[test]
+fn reads_of_a_read_only_store_open_its_view() {
+    let mut store = Store::new(Views::On);
+    store.keyspace.filters = Filters::none();
+    let (db, keyspace) = store.open();
+    fill(&db, &keyspace, 16_000, 8);
+    let expected = all(&keyspace);
+    db.close().unwrap();
+    let options = Options { read_only: true, ..store.options.clone() };
+    let open = || {
+        let runtime = Runtime::deterministic(7);
+        Db::open_on(Arc::clone(&store.vfs), FOLDER, options.clone(), runtime).unwrap()
+    };
+    for is_get in [false, true] {
+        let db = open();
+        let keyspace = db.keyspace("k").unwrap();
+        let read = |number: u64| match is_get {
+            true => assert!(keyspace.get(key(2 * (61 * number % 16_000))).unwrap().is_some()),
+            false => keyspace.range::<&[u8]>(..).seek(key(61 * number % 32_000)).unwrap(),
+        };
+        (0..10).for_each(read);
+        assert_eq!(views_of(&db).open_count, 0, "ten reads save less than the open costs");
+        (0..100).for_each(read);
+        assert_eq!(views_of(&db).open_count, 1);
+        let before = blocks_touched(&db);
+        (0..500).for_each(read);
+        let blocks = blocks_touched(&db) - before;
+        assert!(blocks <= 650, "{blocks} blocks for 500 reads, gets: {is_get}");
+        assert_eq!(all(&keyspace), expected);
+    }
+    // A damaged view is reported and not used.
+    let [name] = &view_files(&*store.vfs)[..] else { panic!("one view") };
+    let path = Path::new(FOLDER).join(name);
+    let mut bytes = store.vfs.read(&path).unwrap();
+    bytes[70] ^= 1;
+    store.vfs.remove(&path).unwrap();
+    store.vfs.create(&path).unwrap().append(&bytes).unwrap();
+    let db = open();
+    let keyspace = db.keyspace("k").unwrap();
+    for _ in 0..200 {
+        assert_eq!(keyspace.get(key(10)).unwrap().as_deref(), Some(value(10, 0).as_slice()));
+    }
+    assert_eq!((views_of(&db).open_count, store.listener.failed.lock().unwrap().len()), (0, 1));
+}
+
+#[test]
+fn an_open_changes_when_views_are_built() {
+    let store = Store::new(Views::Off);
+    let (db, keyspace) = store.open();
+    fill(&db, &keyspace, 1_000, 4);
+    let expected = all(&keyspace);
+    assert_eq!(views_of(&db).count, 0);
+    db.close().unwrap();
+    for (views, count) in [(Views::On, 1), (Views::Auto, 1), (Views::Off, 0), (Views::On, 1)] {
+        let change_keyspaces = vec![("k".to_owned(), KeyspaceChange::Views(views))];
+        let changing = Options { change_keyspaces, ..store.options.clone() };
+        for options in [changing, store.options.clone()] {
+            let runtime = Runtime::deterministic(7);
+            let db = Db::open_on(Arc::clone(&store.vfs), FOLDER, options, runtime).unwrap();
+            let keyspace = db.keyspace("k").unwrap();
+            assert_eq!(keyspace.options().views, views);
+            assert_eq!((views_of(&db).count, all(&keyspace)), (count, expected.clone()), "{views}");
+            db.close().unwrap();
+            assert_eq!(view_files(&*store.vfs).len(), count, "{views}");
+        }
+    }
 }
 
 #[test]
@@ -211,7 +504,7 @@ fn runs_that_the_view_does_not_cover_are_merged_with_it() {
 }
 
 #[test]
-fn a_reopened_store_uses_the_view_of_the_one_before() {
+fn a_reopened_store_uses_its_earlier_view() {
     for layout in [Layout::Leveled, Layout::tiered()] {
         let mut store = Store::new(Views::On);
         store.keyspace.layout = layout;
@@ -259,10 +552,10 @@ fn view_files(vfs: &dyn Vfs) -> Vec<String> {
 }
 
 #[test]
-fn views_are_built_automatically_once_seeks_have_paid_for_them() {
+fn views_are_built_automatically_once_seeks_have_cost_as_much() {
     let store = Store::new(Views::Auto);
     let (db, keyspace) = store.open();
-    fill(&db, &keyspace, 4_000, 4);
+    fill(&db, &keyspace, 4_000, 8);
     let next_flush = || {
         keyspace.put(key(1), value(1, 1)).unwrap();
         db.flush().unwrap();
@@ -275,7 +568,7 @@ fn views_are_built_automatically_once_seeks_have_paid_for_them() {
         scan.seek(key(random.below(8_000))).unwrap();
     }
     next_flush();
-    assert_eq!((views_of(&db).count, views_of(&db).run_count), (1, 4), "small runs have cost no seeks");
+    assert_eq!((views_of(&db).count, views_of(&db).run_count), (1, 8), "small runs have cost no seeks");
     assert_eq!(all(&keyspace).len(), 4_001);
 }
 

@@ -164,7 +164,7 @@ fn bytes_of_the_warm_up_do_not_count() {
 
 /// All counters include the time until the store has settled; rates do not.
 #[test]
-fn settling_counts_in_every_counter() {
+fn counters_include_the_wait_for_compactions() {
     let store = Model::default();
     let mut measured = measured(&store, "overwrite", 1, Latencies::Every, 0, &mut Silent).unwrap();
     let (seconds, process) = (measured.seconds, measured.process);

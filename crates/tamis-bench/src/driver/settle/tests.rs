@@ -53,7 +53,7 @@ impl Observer for InterruptAtThirdCheck {
 }
 
 #[test]
-fn settling_can_be_interrupted() {
+fn waiting_for_compactions_can_be_interrupted() {
     let mut observer = InterruptAtThirdCheck::default();
     let mut context = Context::new(Size::Small, 7, Path::new("."), &mut observer);
     let ended = settle(&NeverSettling::default(), &mut context);

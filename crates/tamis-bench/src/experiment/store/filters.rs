@@ -7,13 +7,14 @@
 use std::{hint::black_box, path::Path, sync::Arc};
 
 use tamis::{Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Options, TableFilter, WriteBatch};
-use tamis_workload::{
-    EventQuerySet, Events, KeySet, QuerySet, RangeMax, SplitMix64, TextQuerySet, TextSet,
-    operations::hex_digits,
-};
+use tamis_filter::auto::QueryKind;
+use tamis_workload::SplitMix64;
 
 use super::load::VALUE_BYTES;
-use crate::{Axis, BenchError, Context, Definition, Needs, Plot, Point, Row, Size};
+use crate::{
+    Axis, BenchError, Context, Definition, Needs, Plot, Point, Row, Size,
+    experiment::inputs::{Form, Keys, OwnedQuery},
+};
 
 /// Maximum bits per key.
 const BITS: u64 = 16;
@@ -35,17 +36,17 @@ const FILTERS: [&str; 9] = [
 ];
 /// Kinds of keys and of queries without a result.
 const QUERIES: [(&str, &str); 13] = [
-    ("uniform", "points"),
-    ("uniform", "r32"),
-    ("uniform", "r1m"),
-    ("uniform", "near-r32"),
+    ("uniform", "uniform_r0"),
+    ("uniform", "uniform_r32"),
+    ("uniform", "uniform_r1m"),
+    ("uniform", "correlated_r32"),
     ("events", "points"),
-    ("events", "r1024"),
-    ("events", "near-r32"),
+    ("events", "uniform_r1024"),
+    ("events", "correlated_r32"),
     ("domains", "points"),
-    ("domains", "prefix-8"),
+    ("domains", "prefix_b64"),
     ("emails", "points"),
-    ("emails", "prefix-12"),
+    ("emails", "prefix_b96"),
     ("composite", "points"),
     ("composite", "ranges"),
 ];
@@ -96,93 +97,10 @@ fn points(size: Size) -> Vec<Point> {
     points
 }
 
-/// A query: closed bounds, or a prefix.
-enum Query {
-    Point(Vec<u8>),
-    Range(Vec<u8>, Vec<u8>),
-    Prefix(Vec<u8>),
-}
-
 /// A loaded store; the folder is deleted with the last reference.
 struct Loaded {
     folder: tempfile::TempDir,
     keys: Keys,
-}
-
-enum Keys {
-    Numbers(Vec<u64>),
-    Moments(Vec<u64>),
-    Texts(TextSet, Vec<Vec<u8>>),
-}
-
-fn text_set(name: &str) -> Result<TextSet, BenchError> {
-    let set = TextSet::ALL.into_iter().find(|set| set.name() == name);
-    set.ok_or_else(|| BenchError::other(format!("unknown keys: {name}")))
-}
-
-impl Keys {
-    /// The keys of a kind, and all of them encoded, ascending.
-    fn generate(name: &str, count: usize, seed: u64) -> Result<(Self, Vec<Vec<u8>>), BenchError> {
-        Ok(match name {
-            "uniform" => {
-                let numbers = KeySet::Uniform.generate(count, seed);
-                let encoded = numbers.iter().map(|number| hex_digits(*number).to_vec()).collect();
-                (Self::Numbers(numbers), encoded)
-            }
-            "events" => {
-                let events: Vec<_> = Events::new(seed).take(count).collect();
-                let encoded = events.iter().map(|event| event.key().to_vec()).collect();
-                (Self::Moments(events.iter().map(|event| event.timestamp).collect()), encoded)
-            }
-            name => {
-                let set = text_set(name)?;
-                let texts = set.generate(count, seed);
-                (Self::Texts(set, texts.clone()), texts)
-            }
-        })
-    }
-
-    /// Queries of a kind without a result.
-    fn queries(&self, kind: &str, count: usize, seed: u64) -> Result<Vec<Query>, BenchError> {
-        let range = |lower: Vec<u8>, upper: Vec<u8>| {
-            if lower == upper { Query::Point(lower) } else { Query::Range(lower, upper) }
-        };
-        let number_set = match kind {
-            "points" => QuerySet::Uniform(RangeMax::Point),
-            "r32" => QuerySet::Uniform(RangeMax::R32),
-            "r1024" => QuerySet::Uniform(RangeMax::R1024),
-            "r1m" => QuerySet::Uniform(RangeMax::R1m),
-            _ => QuerySet::Correlated(RangeMax::R32),
-        };
-        Ok(match self {
-            Self::Numbers(numbers) => {
-                let ranges = number_set.generate(KeySet::Uniform, numbers, count, seed);
-                let encode = |number: u64| hex_digits(number).to_vec();
-                let ranges = ranges.map_err(BenchError::other)?.into_iter();
-                ranges.map(|(lower, upper)| range(encode(lower), encode(upper))).collect()
-            }
-            Self::Moments(moments) => {
-                let set =
-                    if kind == "points" { EventQuerySet::Points } else { EventQuerySet::Spans(number_set) };
-                let ranges = set.generate(moments, count, seed).map_err(BenchError::other)?.into_iter();
-                ranges.map(|(lower, upper)| range(lower.key().to_vec(), upper.key().to_vec())).collect()
-            }
-            Self::Texts(set, texts) => {
-                let length = kind.strip_prefix("prefix-").and_then(|length| length.parse().ok());
-                let queries = match (kind, length) {
-                    ("points", _) => TextQuerySet::Points,
-                    (_, Some(length)) => TextQuerySet::Prefix(length),
-                    _ => TextQuerySet::Ranges,
-                };
-                let ranges = queries.generate(*set, texts, count, seed).map_err(BenchError::other)?;
-                let query = |(lower, upper): (Vec<u8>, Vec<u8>)| match length {
-                    Some(_) => Query::Prefix(lower),
-                    None => range(lower, upper),
-                };
-                ranges.into_iter().map(query).collect()
-            }
-        })
-    }
 }
 
 const KEYSPACE: &str = "filters";
@@ -193,7 +111,8 @@ fn options() -> KeyspaceOptions {
 
 fn load(name: &str, entries: u64, context: &mut Context<'_>) -> Result<Loaded, BenchError> {
     let folder = context.scratch()?;
-    let (keys, mut encoded) = Keys::generate(name, entries as usize, context.seed())?;
+    let keys = Keys::generate(name, Form::Hex, entries as usize, context.seed())?;
+    let mut encoded = keys.encoded();
     let mut random = SplitMix64::new(context.seed());
     for index in (1..encoded.len()).rev() {
         encoded.swap(index, random.below(index as u64 + 1) as usize);
@@ -219,11 +138,11 @@ fn load(name: &str, entries: u64, context: &mut Context<'_>) -> Result<Loaded, B
     Ok(Loaded { folder, keys })
 }
 
-fn execute(keyspace: &Keyspace, query: &Query) -> Result<u64, BenchError> {
-    Ok(match query {
-        Query::Point(key) => u64::from(keyspace.get(key)?.is_some()),
-        Query::Range(lower, upper) => count(keyspace.range(lower.as_slice()..=upper.as_slice()))?,
-        Query::Prefix(prefix) => count(keyspace.prefix(prefix))?,
+fn execute(keyspace: &Keyspace, query: &OwnedQuery) -> Result<u64, BenchError> {
+    Ok(match query.kind {
+        QueryKind::Point => u64::from(keyspace.get(&query.lower)?.is_some()),
+        QueryKind::Prefix => count(keyspace.prefix(&query.lower))?,
+        _ => count(keyspace.range(query.lower.as_slice()..=query.upper.as_slice()))?,
     })
 }
 
@@ -235,7 +154,7 @@ fn count(mut scan: tamis::Scan) -> Result<u64, BenchError> {
     Ok(count)
 }
 
-fn run(keyspace: &Keyspace, queries: &[Query], context: &mut Context<'_>) -> Result<u64, BenchError> {
+fn run(keyspace: &Keyspace, queries: &[OwnedQuery], context: &mut Context<'_>) -> Result<u64, BenchError> {
     let mut found = 0;
     for (index, query) in queries.iter().enumerate() {
         found += execute(keyspace, black_box(query))?;

@@ -1,6 +1,6 @@
 //! Stores of experiments: sizes, loading, and options.
 
-use tamis::{KeyspaceOptions, Options};
+use tamis::{KeyspaceOptions, Layout, Options};
 use tamis_workload::{KeyForm, Workload};
 
 use crate::{
@@ -50,13 +50,14 @@ fn scaled(entries: u64, bytes: u64) -> u64 {
 }
 
 /// Options for a store with this many entries.
-pub(super) fn options(entries: u64) -> TamisOptions {
+pub(super) fn options(entries: u64, layout: Layout) -> TamisOptions {
     let part = |bytes: u64| scaled(entries, bytes).max(PART_BYTES_MIN);
     TamisOptions {
         options: Options { cache_bytes: part(FULL_CACHE_BYTES), ..Options::default() },
         keyspace: KeyspaceOptions {
             memtable_bytes: part(FULL_MEMTABLE_BYTES),
             table_bytes: part(FULL_TABLE_BYTES),
+            layout,
             ..KeyspaceOptions::default()
         },
         durability: tamis::Durability::Buffered,
@@ -82,12 +83,13 @@ pub(super) fn fill<'a>(script: &'a Script, values: &'a Values) -> Drive<'a> {
 pub(super) fn loaded(
     folder: &std::path::Path,
     entries: u64,
+    layout: Layout,
     context: &mut Context<'_>,
 ) -> Result<TamisStore, BenchError> {
     let workload: Workload = "fillrandom".parse().map_err(BenchError::other)?;
     let script = fill_script(&workload, entries, 1, context.seed());
     let values = Values::new(VALUE_BYTES, context.seed());
-    let store = TamisStore::open(folder, &options(entries))?;
+    let store = TamisStore::open(folder, &options(entries, layout))?;
     context.part(0.0..FILL_SHARE, |context| drive(&store, &fill(&script, &values), context))?;
     context.part(FILL_SHARE..1.0, |context| settle(&store, context))?;
     Ok(store)

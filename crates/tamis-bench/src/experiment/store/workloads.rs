@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tamis::Layout;
 use tamis_workload::{
     Workload,
     operations::{MICRO, RANGES, SHIFTS, YCSB},
@@ -19,7 +20,7 @@ const RATE: Plot = Plot {
     title: "Operations per second",
     x: "workload",
     y: "operations_per_second",
-    series: "threads",
+    series: "threads,layout",
     y_axis: Axis::Log,
     ..Plot::NEW
 };
@@ -93,7 +94,8 @@ fn points(size: Size, workloads: &[Workload]) -> Vec<Point> {
     for workload in workloads {
         for threads in [1_u64, 2] {
             let point = Point::new().with("workload", workload.name).with("threads", threads);
-            let point = point.with("entries", entries).with("operations", operations);
+            let point =
+                point.with("layout", "leveled").with("entries", entries).with("operations", operations);
             points.push(point.needing(load::needs(entries, operations)));
         }
     }
@@ -104,11 +106,12 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let workload: Workload = point.text("workload")?.parse().map_err(BenchError::other)?;
     let threads = point.integer("threads")? as usize;
     let (entries, count) = (point.integer("entries")?, point.integer("operations")?);
+    let layout: Layout = point.text("layout")?.parse()?;
     let folder = context.scratch()?;
     let row = if workload.is_fill {
-        filled(folder.path(), &workload, entries, threads, context)?
+        filled(folder.path(), &workload, (entries, layout), threads, context)?
     } else {
-        run(folder.path(), &workload, entries, count, threads, context)?
+        run(folder.path(), &workload, (entries, layout), (count, threads), context)?
     };
     // Deletes the store before the next one is loaded.
     folder.close().map_err(BenchError::io("the scratch folder"))?;
@@ -119,14 +122,14 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
 fn filled(
     folder: &std::path::Path,
     workload: &Workload,
-    entries: u64,
+    (entries, layout): (u64, Layout),
     threads: usize,
     context: &mut Context<'_>,
 ) -> Result<Row, BenchError> {
     let script = load::fill_script(workload, entries, threads, context.seed());
     let values = Values::new(VALUE_BYTES, context.seed());
     let memory = Memory::start();
-    let store = TamisStore::open(folder, &load::options(entries))?;
+    let store = TamisStore::open(folder, &load::options(entries, layout))?;
     let what = load::fill(&script, &values);
     let mut measured = context.part(0.0..FILL_SHARE, |context| drive(&store, &what, context))?;
     let settling = context.part(FILL_SHARE..1.0, |context| measured.settle(&store, context))?.as_secs_f64();
@@ -147,9 +150,8 @@ fn shares(entries: u64, count: u64) -> (f64, f64) {
 fn run(
     folder: &std::path::Path,
     workload: &Workload,
-    entries: u64,
-    count: u64,
-    threads: usize,
+    (entries, layout): (u64, Layout),
+    (count, threads): (u64, usize),
     context: &mut Context<'_>,
 ) -> Result<Row, BenchError> {
     let mut script = Script::deal(workload.operations(entries, count, context.seed()), FORM, threads);
@@ -169,7 +171,7 @@ fn run(
     // The script of the load is dropped before the memory of the store is measured.
     let mut memory = Memory::start();
     let (load_end, run_end) = shares(entries, count);
-    let store = context.part(0.0..load_end, |context| load::loaded(folder, entries, context))?;
+    let store = context.part(0.0..load_end, |context| load::loaded(folder, entries, layout, context))?;
     memory.reset_peak();
     let mut measured = context.part(load_end..run_end, |context| drive(&store, &what, context))?;
     let mut settling = None;

@@ -11,7 +11,7 @@ use tamis::{KeyspaceStatistics, Statistics};
 
 use super::Step;
 use crate::{
-    command::stats::{files_json, files_table, keyspaces_table},
+    command::stats::{files_json, files_table, keyspaces_table, reads_json, reads_table},
     store::FileKind,
     terminal,
 };
@@ -45,6 +45,9 @@ impl Report<'_> {
                 let tables = terminal::amount(count, "table", "tables");
                 writeln!(output, "Filters of {tables} of {}: {design}", keyspace.name)?;
             }
+        }
+        if let Some(table) = reads_table(&self.read.filters) {
+            writeln!(output, "\nReads of tables of both keyspaces, by level:\n{table}")?;
         }
         writeln!(output, "\n{}", keyspaces_table(&self.read.keyspaces))?;
         writeln!(output, "{}", files_table(self.files))?;
@@ -89,6 +92,7 @@ impl Report<'_> {
                 "keyspace": keyspace.name,
                 "tables_by_filters": filters_of(keyspace),
             })).collect::<Vec<_>>(),
+            "reads": reads_json(&self.read.filters),
             "write_amplification": self.written.write_amplification(),
             "files": files_json(self.files),
             "folder": self.folder.display().to_string(),

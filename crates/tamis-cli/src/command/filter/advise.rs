@@ -17,7 +17,7 @@ use tamis::SampledQueries;
 use tamis_bench::filter::Ranges;
 use tamis_filter::{
     KeyRange, KeySet,
-    auto::{self, Choice, Part, Prices, Query, QueryKind, Request, Scored, Workload},
+    auto::{self, Choice, Effort, Part, Prices, Query, QueryKind, Request, Scored, Workload},
 };
 
 use super::input;
@@ -47,16 +47,10 @@ const STORE_KEYS_MAX: usize = 1_000_000;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AdviseArgs {
     /// File of keys (formats: see `tamis filter eval --help`)
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "queries",
-        conflicts_with = "store",
-        required_unless_present = "store"
-    )]
+    #[arg(long, value_name = "FILE", conflicts_with = "store")]
     keys: Option<PathBuf>,
     /// File of queries
-    #[arg(long, value_name = "FILE", requires = "keys")]
+    #[arg(long, value_name = "FILE", conflicts_with = "store")]
     queries: Option<PathBuf>,
     /// Folder of a store: its keys and its sampled queries
     #[arg(long, value_name = "DIR")]
@@ -82,7 +76,7 @@ pub(crate) struct AdviseArgs {
 struct Input {
     keys: Arc<KeySet>,
     queries: Queries,
-    /// For people.
+    /// As text.
     origin: String,
 }
 
@@ -122,12 +116,14 @@ struct Advice {
 
 impl AdviseArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
-        let is_budget = self.bits_per_key > 0.0 && self.bits_per_key <= 64.0;
-        let is_time = self.read_time > 0.0 && self.read_time.is_finite();
-        if !(is_budget && is_time) {
-            return Err(Failure::Usage(
-                "use more than 0 and at most 64 bits per key, and a time of a read above 0".to_owned(),
-            ));
+        if !(self.bits_per_key > 0.0 && self.bits_per_key <= 64.0) {
+            let given = self.bits_per_key;
+            let text = format!("--bits-per-key {given}: give a number above 0 and at most 64");
+            return Err(Failure::Usage(text));
+        }
+        if !(self.read_time > 0.0 && self.read_time.is_finite()) {
+            let text = format!("--read-time {}: give a number of microseconds above 0", self.read_time);
+            return Err(Failure::Usage(text));
         }
         let input = self.input()?;
         let advice = self.advice(&input)?;
@@ -162,7 +158,7 @@ impl AdviseArgs {
             });
         }
         let (Some(keys), Some(queries)) = (&self.keys, &self.queries) else {
-            return Err(Failure::Usage("give --keys and --queries, or --store".to_owned()));
+            return Err(Failure::Usage("give both --keys and --queries, or --store".to_owned()));
         };
         let origin = format!("{} and {}", keys.display(), queries.display());
         let (keys, kind) = input::read_keys(keys)?;
@@ -177,6 +173,7 @@ impl AdviseArgs {
             bits_per_key_max: self.bits_per_key,
             current: None,
             is_deepest: true,
+            effort: Effort::Background,
             seed: 1,
         };
         let choice = auto::choose(&input.keys, &request);

@@ -33,7 +33,7 @@ file of keys has one key per line, sorted by bytes; a query is lower<TAB>upper, 
 
 Times depend on the machine. To compare machines, use times in calibration units: one unit is the
 time of a binary search over as many random integers as there are keys, where each search depends
-on the result of the one before. Use a release build on an idle machine.";
+on the result of the previous one. Use a release build on an idle machine.";
 
 /// Examples, the filter families, and the formats of the files.
 fn after_help() -> String {
@@ -47,7 +47,7 @@ fn after_help() -> String {
 /// The output format.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Format {
-    /// A table for people
+    /// A table
     Table,
     /// One JSON object
     Json,
@@ -84,7 +84,14 @@ pub(crate) struct EvalArgs {
 }
 
 fn usage(error: &BuildError) -> Failure {
-    Failure::Usage(error.to_string())
+    let advice = match error {
+        BuildError::BudgetMissing { .. } => " with --bits-per-key",
+        BuildError::UnknownFamily { name, .. } if name.contains('@') => {
+            "; give the bits per key with --bits-per-key"
+        }
+        _ => "",
+    };
+    Failure::Usage(format!("{error}{advice}"))
 }
 
 impl EvalArgs {

@@ -121,7 +121,29 @@ fn access(pinned: &Pinned<u64>, count: u64) {
 }
 
 #[test]
-fn the_cache_follows_a_hot_spot_that_moves() {
+fn values_of_equal_hotness_do_not_evict_each_other() {
+    let pinned_cache = pinned_cache(100);
+    let (first, second) = (pinned(&pinned_cache, 80), pinned(&pinned_cache, 80));
+    let loads = std::cell::Cell::new(0);
+    let access = |pinned: &Pinned<u64>| {
+        let _ = pinned.get_if_admitted(|| {
+            loads.set(loads.get() + 1);
+            Ok(7)
+        });
+    };
+    (0..1000).for_each(|_| access(&first));
+    // Now the one is a little hotter, now the other.
+    (0..1040).for_each(|_| access(&second));
+    for _ in 0..10 {
+        (0..80).for_each(|_| access(&first));
+        (0..80).for_each(|_| access(&second));
+    }
+    assert_eq!(loads.get(), 0);
+    assert!(is_cached(&first) && !is_cached(&second));
+}
+
+#[test]
+fn the_cache_evicts_values_that_are_no_longer_hot() {
     const EPOCH: u64 = 1 << 20;
     let pinned_cache = pinned_cache(100);
     let (first, second) = (pinned(&pinned_cache, 80), pinned(&pinned_cache, 80));
@@ -150,7 +172,7 @@ fn the_cache_follows_a_hot_spot_that_moves() {
 }
 
 #[test]
-fn a_lookup_without_load_is_no_access() {
+fn a_lookup_without_load_counts_no_access() {
     let pinned_cache = pinned_cache(100);
     let (first, second) = (pinned(&pinned_cache, 80), pinned(&pinned_cache, 80));
     for _ in 0..1000 {

@@ -9,7 +9,7 @@ const FAST: Flush = Flush {
 };
 
 #[test]
-fn only_a_flush_that_holds_up_a_fill_in_order_bypasses_page_cache() {
+fn only_a_flush_that_slows_a_fill_in_order_bypasses_page_cache() {
     assert!(FAST.bypasses_page_cache());
     for (why, flush) in [
         ("a merge reads it soon", Flush { is_disjoint: false, ..FAST }),
@@ -32,7 +32,7 @@ fn only_a_flush_that_holds_up_a_fill_in_order_bypasses_page_cache() {
 }
 
 #[test]
-fn the_pace_is_that_of_the_last_flush() {
+fn the_flush_rate_is_that_of_the_last_flush() {
     let pace = CachedPace::default();
     assert_eq!(pace.time_of(1 << 20), None);
     pace.note(64 << 20, Duration::from_millis(640));

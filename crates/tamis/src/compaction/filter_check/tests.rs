@@ -11,24 +11,35 @@ fn kept(count: u32) -> Option<Expected> {
 }
 
 /// Answers to closed ranges.
-fn ranges(denied: u64, admitted: u64) -> Activity {
-    Activity { answers: [EmptyAnswers::default(), EmptyAnswers { denied, admitted }], seeks: 0 }
+fn ranges(denied: u64, admitted: u64) -> Answers {
+    [EmptyAnswers::default(), EmptyAnswers { denied, admitted }, EmptyAnswers::default()]
+}
+
+/// Answers to open seeks.
+fn seeks(denied: u64, admitted: u64) -> Answers {
+    [EmptyAnswers::default(), EmptyAnswers::default(), EmptyAnswers { denied, admitted }]
 }
 
 #[test]
 fn filters_with_the_expected_rate_are_not_due() {
     assert!(!is_due(chosen(5_000, 0.01), ranges(9_900, 100)));
-    assert!(!is_due(chosen(5_000, 0.01), ranges(500, 100)), "600 answers say nothing");
+    assert!(!is_due(chosen(5_000, 0.01), ranges(520, 80)), "600 answers do not determine a rate");
+}
+
+#[test]
+fn filters_far_from_the_expected_rate_are_due_early() {
+    assert!(!is_due(chosen(5_000, 0.01), ranges(149, 50)));
+    assert!(is_due(chosen(5_000, 0.01), ranges(150, 50)));
+    assert!(!is_due(kept(1), ranges(150, 50)));
+    assert!(is_due(kept(1), ranges(300, 100)));
 }
 
 #[test]
 fn filters_are_due_with_three_times_the_expected_rate() {
     assert!(!is_due(chosen(5_000, 0.01), ranges(9_700, 300)));
     assert!(is_due(chosen(5_000, 0.01), ranges(9_600, 400)));
-    let points = Activity {
-        answers: [EmptyAnswers { denied: 900, admitted: 101 }, EmptyAnswers::default()],
-        seeks: 0,
-    };
+    let points =
+        [EmptyAnswers { denied: 900, admitted: 101 }, EmptyAnswers::default(), EmptyAnswers::default()];
     assert!(is_due(chosen(5_000, 0.01), points), "no rate was expected of points");
 }
 
@@ -43,18 +54,20 @@ fn filters_without_a_sample_are_due_soon_and_others_after_many_answers() {
 
 #[test]
 fn each_check_that_keeps_the_filters_doubles_the_answers_until_the_next_one() {
-    assert!(is_due(kept(0), ranges(600, 400)));
-    assert!(!is_due(kept(1), ranges(600, 400)));
-    assert!(is_due(kept(1), ranges(1_200, 800)));
+    assert!(is_due(kept(0), ranges(900, 100)));
+    assert!(!is_due(kept(1), ranges(900, 100)));
+    assert!(is_due(kept(1), ranges(1_800, 200)));
     assert!(!is_due(kept(1), ranges(399_999, 0)));
     assert!(is_due(kept(40), ranges(200_000 << 8, 0)), "not forever");
 }
 
 #[test]
-fn filters_that_were_chosen_without_open_seeks_are_due_after_some() {
-    let seeks = |seeks: u64| Activity { seeks, ..Activity::default() };
-    assert!(!is_due(chosen(5_000, 0.01), seeks(9_999)));
-    assert!(is_due(chosen(5_000, 0.01), seeks(10_000)));
-    let with_seeks = chosen(5_000, 0.01).map(|expected| Expected { rates: [0.0; 3], ..expected });
-    assert!(!is_due(with_seeks, seeks(1_000_000)));
+fn filters_that_were_chosen_without_open_seeks_are_due_after_some_that_read_them() {
+    assert!(!is_due(chosen(5_000, 0.01), seeks(0, 999)));
+    assert!(is_due(chosen(5_000, 0.01), seeks(0, 1_000)));
+    assert!(!is_due(kept(1), seeks(0, 1_999)), "a check kept them");
+    let with = |rate| chosen(5_000, 0.01).map(|expected| Expected { rates: [0.0, 0.0, rate], ..expected });
+    assert!(!is_due(with(1.0), seeks(0, 100_000)), "no filter was worth its memory");
+    assert!(!is_due(with(0.01), seeks(100_000, 1_000)));
+    assert!(is_due(with(0.01), seeks(900, 100)), "the filters name wrong keys");
 }

@@ -15,9 +15,9 @@ fn new_tables_use_what_the_others_leave_and_never_more() {
 }
 
 #[test]
-fn the_price_rises_while_the_budget_is_used_up_and_falls_while_memory_is_left() {
+fn the_price_of_memory_rises_above_the_budget_and_falls_below_it() {
     let price = FilterPrice::default();
-    let used = |bits_per_key: f64| FilterMemory { keys: 1_000, bits: 1_000.0 * bits_per_key };
+    let used = |bits_per_key: f64| FilterMemory { keys: 1_000, bits: 1_000.0 * bits_per_key, tables: 1 };
     price.update(FilterMemory::default(), 16.0);
     assert!((price.get() - PRICE_AT_START).abs() < 1e-9);
     price.update(used(16.0), 16.0);
@@ -30,4 +30,14 @@ fn the_price_rises_while_the_budget_is_used_up_and_falls_while_memory_is_left() 
         price.update(used(2.0), 16.0);
     }
     assert!((price.get() - PRICE_MIN).abs() < 1e-9);
+}
+
+/// Each of many tables is a small part of the memory: the price would rise far before the tables that it changes are written.
+#[test]
+fn the_price_moves_little_while_one_of_many_tables_is_written() {
+    let price = FilterPrice::default();
+    for _ in 0..100 {
+        price.update(FilterMemory { keys: 100_000, bits: 1_600_000.0, tables: 100 }, 16.0);
+    }
+    assert!((1.2..2.0).contains(&(price.get() / PRICE_AT_START)), "{}", price.get());
 }

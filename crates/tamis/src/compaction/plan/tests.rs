@@ -74,7 +74,7 @@ fn a_plan_has_its_range_its_grandparents_and_the_possibly_older_tables() {
 }
 
 #[test]
-fn a_move_keeps_the_handle_and_leaves_no_file_behind() {
+fn a_trivial_move_keeps_the_handle_and_leaves_no_obsolete_file() {
     let (state, obsolete_files) = state();
     let plan = plan_of(&state, Action::Move);
     let applied = state.apply(&plan.move_edit(), &obsolete_files).unwrap();

@@ -11,7 +11,7 @@
 //!
 //! **Range tombstones.** A table whose entries are all deleted by the range tombstones of one newer table is dropped
 //! ([`Action::Drop`]): one edit, without reads and writes. That removes nothing that a reader can see, at any time: older
-//! entries of its keys are deleted by the same tombstones. Tables that are covered in part wait for other reasons. Cost: one binary
+//! entries of its keys are deleted by the same tombstones. Partly covered tables are compacted for other reasons only. Cost: one binary
 //! search for each pair of a table that has range tombstones and an older table that overlaps it.
 
 use std::sync::Arc;

@@ -81,7 +81,7 @@ impl<'a> Leveled<'a> {
 
     /// The first level that has runs of another layout.
     fn first_foreign(&self) -> Option<usize> {
-        (1..self.partition.levels.len()).find(|&level| self.is_foreign(level))
+        (1..self.partition.levels().len()).find(|&level| self.is_foreign(level))
     }
 
     /// Makes one run of all runs of a foreign level.
@@ -378,7 +378,7 @@ impl Strategy for Leveled<'_> {
     }
 
     fn pending_bytes(&self) -> u64 {
-        let foreign = (1..self.partition.levels.len()).filter(|&level| self.is_foreign(level));
+        let foreign = (1..self.partition.levels().len()).filter(|&level| self.is_foreign(level));
         let foreign = foreign.filter_map(|level| self.partition.level(level)).map(|level| level.bytes());
         leveled_pending_bytes(self.partition, self.config) + foreign.sum::<u64>()
     }
@@ -398,7 +398,7 @@ impl Strategy for Leveled<'_> {
             let plan = self.pick_level0(request.reason, 1.0, Some(newest.age()));
             return plan.map_or(RangePick::Blocked, |plan| RangePick::Plan(Box::new(plan)));
         }
-        let deepest = self.partition.levels.len().saturating_sub(1);
+        let deepest = self.partition.levels().len().saturating_sub(1);
         let mut is_blocked = false;
         for level in 1..deepest {
             for table in self.within(level, bounds).iter().filter(|table| is_meant(table)) {

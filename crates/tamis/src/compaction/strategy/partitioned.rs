@@ -5,10 +5,11 @@
 //!    (`partitioned/cuts.rs`): tables move to new partitions. Else its newest runs are merged, or it is split
 //!    (`partitioned/decision.rs`).
 //! 3. Merged runs are in L1, with the age of their newest input. If older runs stay in L0, the output stays there, too.
-//! 4. One job at a time works in a partition, and jobs of different partitions run side by side.
+//! 4. One job at a time works in a partition, and jobs of different partitions run concurrently.
 //! 5. Adjacent partitions that together have at most one table's bytes are united ([`super::unite`]).
 //! 6. Garbage: all runs of a partition are merged if that reclaims a quarter of its bytes. A requested range is merged into one run
 //!    per partition.
+//! 7. A flush leaves entries in memory for which it would write too much (`partitioned/abort.rs`).
 //!
 //! **Change of layout.** All runs of a partition count, at any level. A store of another layout is one large partition, which is
 //! divided where its large runs have gaps between tables, and split when it is small enough.
@@ -16,12 +17,15 @@
 //! Cost: with T tables per partition, an entry is written by its flush, by one or two merges with other small runs, and by one split each
 //! time the partition has grown T-fold.
 
+mod abort;
 mod cuts;
 mod decision;
 
 use std::sync::Arc;
 
+pub(crate) use self::abort::CarryPlan;
 use self::{
+    abort::Load,
     cuts::division_keys,
     decision::{Decision, Limits, RunSize, decide},
 };
@@ -35,7 +39,12 @@ use crate::{
         plan::{Action, InProgress, Plan, PlanSpec, RangeRequest, Reason},
         targets::PickerConfig,
     },
-    version::{handle::Table, level::Run, version::Partition},
+    options::Layout,
+    version::{
+        handle::Table,
+        level::Run,
+        version::{KeyspaceVersion, Partition},
+    },
 };
 
 /// See the head of this file.
@@ -47,6 +56,27 @@ pub(super) struct Partitioned<'a> {
     /// The least bytes of a partition that a division creates.
     division_bytes_min: u64,
     is_busy: bool,
+}
+
+/// The partitions whose new entries a flush leaves in memory; none in other layouts. `new_bytes` are the new bytes of each partition, 0 for
+/// one that must be flushed, and `memtable_bytes` those of all.
+pub(crate) fn pick_carried(version: &KeyspaceVersion, new_bytes: &[u64], memtable_bytes: u64) -> CarryPlan {
+    let Layout::Partitioned { tables_per_partition, .. } = version.options.layout else {
+        return CarryPlan::default();
+    };
+    let limits =
+        Limits { table_bytes: version.options.table_bytes, tables_max: tables_per_partition as usize };
+    let touched = version.partitions.iter().zip(new_bytes).enumerate().filter(|(_, (_, bytes))| **bytes > 0);
+    let load = |(index, (partition, bytes)): (usize, (&Arc<Partition>, &u64))| Load {
+        partition: index,
+        new_bytes: *bytes,
+        runs: partition.runs().map(|(_, run)| size_of(run)).collect(),
+    };
+    abort::choose(&touched.map(load).collect::<Vec<_>>(), memtable_bytes, limits)
+}
+
+fn size_of(run: &Run) -> RunSize {
+    RunSize { table_count: run.tables().len(), bytes: run.bytes() }
 }
 
 /// A run with its level.
@@ -94,9 +124,7 @@ impl<'a> Partitioned<'a> {
             return Some(Plan { split_keys, ..plan });
         }
         let runs = self.runs();
-        let size =
-            |(_, run): &LeveledRun<'_>| RunSize { table_count: run.tables().len(), bytes: run.bytes() };
-        let sizes: Vec<RunSize> = runs.iter().map(size).collect();
+        let sizes: Vec<RunSize> = runs.iter().map(|(_, run)| size_of(run)).collect();
         let limits = Limits { table_bytes: self.config.table_bytes, tables_max: self.tables_max };
         match decide(&sizes, limits) {
             Decision::Keep => None,

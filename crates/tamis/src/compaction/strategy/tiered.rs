@@ -4,7 +4,7 @@
 //!    is not rewritten: each entry is written once per level. The deepest possible level is merged in place.
 //! 2. The age of an output is that of its newest input. A job takes all runs of its levels, and no other job takes any of them
 //!    meanwhile, so a deeper level never gets newer entries than a level above, and ages keep the order within a level. Two jobs of
-//!    different levels, and flushes, run side by side.
+//!    different levels, and flushes, run concurrently.
 //! 3. **Space.** When the runs below L0 that are newer than the oldest run have `space_amplification_percent` of its bytes, all runs
 //!    below L0 are merged into the place of the oldest one. While that is due, only L0 is compacted, so that it can begin. So obsolete
 //!    entries take at most this share, besides those of L0 and of running jobs.
@@ -102,6 +102,11 @@ impl<'a> Tiered<'a> {
     /// Merges or moves whole runs, which are given newest first.
     fn pick_runs(&self, runs: &[LeveledRun<'a>], target: Target) -> Option<Plan> {
         let taken: Vec<&Arc<Run>> = runs.iter().map(|(_, run)| *run).collect();
+        // The output is newer than the other runs of its level. After a union of partitions these may have the age of a newer run.
+        let is_other = |run: &&Arc<Run>| !taken.iter().any(|taken| Arc::ptr_eq(taken, run));
+        let others = self.runs_of(target.level).iter().filter(is_other);
+        let run_age = others.fold(target.run_age, |age, other| age.max(other.age().saturating_add(1)));
+        let target = Target { run_age, ..target };
         if taken.is_empty() || taken.iter().any(|run| self.is_held(run)) {
             return None;
         }
@@ -279,7 +284,7 @@ impl Strategy for Tiered<'_> {
     fn due(&self) -> Vec<Due> {
         let space = self.space_score();
         let is_space_due = space >= 1.0;
-        let levels = if is_space_due { 1 } else { self.partition.levels.len() };
+        let levels = if is_space_due { 1 } else { self.partition.levels().len() };
         let scores = (0..levels).map(|level| (self.score(level), level));
         let due = scores.filter(|(score, _)| *score >= 1.0).map(|(score, level)| {
             let reason = if level == 0 { Reason::Level0 } else { Reason::Size };
@@ -354,9 +359,9 @@ impl Strategy for Tiered<'_> {
         let level_bytes = |level: usize| self.partition.level(level).map_or(0, |level| level.bytes());
         let is_due = |level: &usize| self.score(*level) >= 1.0;
         let deeper: u64 = if self.space_score() >= 1.0 {
-            (1..self.partition.levels.len()).map(level_bytes).sum()
+            (1..self.partition.levels().len()).map(level_bytes).sum()
         } else {
-            (1..self.partition.levels.len()).filter(is_due).map(level_bytes).sum()
+            (1..self.partition.levels().len()).filter(is_due).map(level_bytes).sum()
         };
         deeper + Some(0).filter(is_due).map_or(0, level_bytes)
     }

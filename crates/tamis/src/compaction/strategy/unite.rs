@@ -21,7 +21,8 @@ use crate::{
     },
 };
 
-/// The first partitions that are to be united; `None` if there are none that no running job uses.
+/// The first partitions that are to be united; `None` if there are none that no running job uses. A partition with carried entries is not
+/// united: they are older than entries in the tables of other partitions.
 pub(super) fn pick_union(
     version: &KeyspaceVersion,
     in_progress: &InProgress,
@@ -34,9 +35,14 @@ pub(super) fn pick_union(
     while from + 1 < version.partitions.len() {
         let mut group = Group::default();
         let rest = version.partitions.get(from..).unwrap_or_default();
-        let is_free = |partition: &&Arc<Partition>| !in_progress.is_busy(partition.id);
-        let count =
-            rest.iter().take_while(|partition| is_free(partition) && group.take(partition, config)).count();
+        let is_free = |offset: usize, partition: &Partition| {
+            let upper = version.upper_of(from + offset);
+            !in_progress.is_busy(partition.id) && !in_progress.has_carried(&partition.lower, upper)
+        };
+        let may_take = |(offset, partition): &(usize, &Arc<Partition>)| {
+            is_free(*offset, partition) && group.take(partition, config)
+        };
+        let count = rest.iter().enumerate().take_while(may_take).count();
         if count > 1 {
             let partitions = rest.get(..count).unwrap_or_default();
             return Plan::unite(version.id, partitions, Reason::Layout, 1.0);

@@ -59,7 +59,7 @@ fn each_level_is_larger_by_the_ratio_and_the_deepest_has_its_size() {
 }
 
 #[test]
-fn nothing_is_pending_while_every_level_has_its_size() {
+fn levels_within_their_sizes_have_no_pending_bytes() {
     let pending = |sizes: &[(u8, u64)]| pending_bytes(&version_of(sizes, options(10)));
     assert_eq!(pending(&[]), 0);
     assert_eq!(pending(&[(0, MIB), (15, 3 * MIB)]), 0);

@@ -23,33 +23,49 @@ fn runs(partition: &Partition) -> Vec<Arc<Run>> {
     partition.runs().map(|(_, run)| Arc::clone(run)).collect()
 }
 
+fn options(views: Views) -> KeyspaceOptions {
+    KeyspaceOptions { views, ..KeyspaceOptions::default() }
+}
+
 fn pick_in(partition: &Partition, views: Views) -> Option<Vec<u64>> {
-    let plan = pick(partition, views, &InProgress::default(), u64::MAX)?;
+    let plan = pick(partition, &options(views), &InProgress::default(), u64::MAX)?;
     Some(plan.runs.iter().map(|run| run.id()).collect())
 }
 
 #[test]
 fn an_automatic_view_is_due_when_seeks_have_cost_as_much_as_building_it() {
-    let (_, partition) = partition_of(&[100_000, 100_000, 100_000]);
+    let (_, partition) = partition_of(&[100_000; 5]);
     assert_eq!(pick_in(&partition, Views::Auto), None);
-    // Two runs fewer for each seek.
-    let due = (FILE_NANOSECONDS + 300_000.0 * BUILD_NANOSECONDS) / (2.0 * SEEK_NANOSECONDS);
+    // A seek in the view costs as much as some of the five runs.
+    let saved = (5.0 - RUNS_OF_A_VIEW) * SEEK_NANOSECONDS;
+    let due = (FILE_NANOSECONDS + 500_000.0 * BUILD_NANOSECONDS) / saved;
     runs(&partition).iter().for_each(|run| run.add_merged_seeks(due as u64 - 1));
     assert_eq!(pick_in(&partition, Views::Auto), None);
     runs(&partition).iter().for_each(|run| run.add_merged_seeks(2));
-    assert_eq!(pick_in(&partition, Views::Auto).map(|runs| runs.len()), Some(3));
+    assert_eq!(pick_in(&partition, Views::Auto).map(|runs| runs.len()), Some(5));
     assert_eq!(pick_in(&partition, Views::Off), None);
 }
 
 #[test]
-fn an_automatic_view_leaves_out_runs_that_have_cost_little() {
-    let (_, partition) = partition_of(&[100_000, 1_000, 1_000, 90_000_000]);
+fn two_runs_get_no_automatic_view() {
+    let (_, partition) = partition_of(&[1_000; 2]);
+    runs(&partition).iter().for_each(|run| run.add_merged_seeks(100_000_000));
+    assert_eq!(pick_in(&partition, Views::Auto), None);
+    assert_eq!(pick_in(&partition, Views::On).map(|runs| runs.len()), Some(2));
+    let (_, partition) = partition_of(&[1_000; 3]);
+    runs(&partition).iter().for_each(|run| run.add_merged_seeks(100_000_000));
+    assert_eq!(pick_in(&partition, Views::Auto).map(|runs| runs.len()), Some(3));
+}
+
+#[test]
+fn an_automatic_view_excludes_runs_with_low_costs() {
+    let (_, partition) = partition_of(&[100_000, 1_000, 1_000, 1_000, 1_000, 90_000_000]);
     let runs = runs(&partition);
     // The newest run is new; the oldest one is large.
     runs[1..].iter().for_each(|run| run.add_merged_seeks(200_000));
     let chosen = pick_in(&partition, Views::Auto).unwrap();
-    assert_eq!(chosen, [runs[1].id(), runs[2].id()]);
-    assert_eq!(pick_in(&partition, Views::On).map(|runs| runs.len()), Some(4));
+    assert_eq!(chosen, [1, 2, 3, 4].map(|index: usize| runs[index].id()));
+    assert_eq!(pick_in(&partition, Views::On).map(|runs| runs.len()), Some(6));
 }
 
 #[test]
@@ -65,7 +81,7 @@ fn runs_that_overlap_no_other_get_no_view() {
 #[test]
 fn a_view_that_is_larger_than_its_memory_is_not_built() {
     let (_, partition) = partition_of(&[100_000, 100_000]);
-    let pick = |bytes_max| pick(&partition, Views::On, &InProgress::default(), bytes_max);
+    let pick = |bytes_max| pick(&partition, &options(Views::On), &InProgress::default(), bytes_max);
     let bytes = pick(u64::MAX).unwrap().bytes;
     assert!((400_000..800_000).contains(&bytes), "{bytes} bytes");
     assert!(pick(bytes).is_some() && pick(bytes - 1).is_none());

@@ -21,7 +21,7 @@ use crate::{
 
 #[test]
 #[cfg_attr(miri, ignore = "reads files")]
-fn merge() {
+fn a_merge_returns_what_its_script_expects() {
     run_file("merge.txt");
 }
 
@@ -33,7 +33,7 @@ fn run() {
 
 #[test]
 #[cfg_attr(miri, ignore = "reads files")]
-fn visible() {
+fn a_visible_cursor_returns_what_its_script_expects() {
     run_file("visible.txt");
 }
 

@@ -44,12 +44,12 @@ fn inputs_are_obsolete_when_the_output_was_compacted_again() {
     let left =
         excluded_tables(&tables(&[(1, &[]), (2, &[]), (3, &[1, 2]), (4, &[]), (5, &[3, 4])], &[], &[]));
     assert_eq!(numbers(&left), [1, 2, 5]);
-    // 5 was installed: 4 is gone.
+    // 5 was installed: 4 is missing.
     let left = excluded_tables(&tables(&[(1, &[]), (2, &[]), (3, &[1, 2]), (5, &[3, 4])], &[], &[]));
     assert_eq!(numbers(&left), [1, 2, 3]);
 }
 
 #[test]
-fn with_a_damaged_input_every_entry_counts() {
+fn a_compaction_with_a_damaged_input_excludes_no_table() {
     assert!(excluded_tables(&tables(&[(1, &[]), (3, &[1, 2])], &[], &[2])).is_empty());
 }

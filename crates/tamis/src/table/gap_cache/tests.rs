@@ -54,7 +54,7 @@ fn unused_gaps_are_evicted_first_and_the_budget_is_kept() {
 }
 
 #[test]
-fn a_new_table_gets_room_from_the_gaps_of_others() {
+fn a_new_table_evicts_gaps_of_other_tables() {
     let budget = budget(3);
     let older = cache(&budget, &[(b"a", b"b"), (b"c", b"d"), (b"e", b"f")]);
     let newer = cache(&budget, &[(b"g", b"h")]);
@@ -73,7 +73,7 @@ fn a_gap_that_exceeds_the_budget_is_not_recorded() {
 }
 
 #[test]
-fn points_search_only_while_that_pays() {
+fn points_search_only_while_gaps_are_hit() {
     let budget = budget(10);
     let cache = cache(&budget, &[(b"a", b"c")]);
     assert!(!cache.may_reject_points());

@@ -221,9 +221,9 @@ fn reads(
     let reads = reads.map(|read| (read.offset / BLOCK, read.length_bytes / BLOCK)).collect();
     let metrics = &environment.metrics;
     let cost = ReadCost {
-        blocks_read: metrics.blocks_read.get(),
+        blocks_read: metrics.other_blocks_read.get(),
         bytes_read: metrics.bytes_read.get(),
-        cache_hits: metrics.cache_hits.get(),
+        cache_hits: metrics.other_cache_hits.get(),
     };
     (reads, cost)
 }
@@ -291,7 +291,7 @@ fn reads_grow_with_the_bytes_a_scan_used_and_a_job_reads_long_at_once() {
             let limits: Arc<dyn Limits> = Arc::new(Keys(keys(first)..last));
             for is_forward in [true, false] {
                 let (_, cost) = reads(&vfs, access, |table| {
-                    let mut cursor = table.cursor_within(Arc::clone(&limits));
+                    let mut cursor = table.cursor_of_scan(Some(Arc::clone(&limits)), None);
                     if is_forward {
                         cursor.seek(limits.lower().unwrap(), SEQUENCE_MAX).unwrap();
                     } else {

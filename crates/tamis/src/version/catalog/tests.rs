@@ -36,7 +36,7 @@ fn a_moved_table_keeps_its_handle_and_its_file() {
     assert!(applied.obsolete.is_empty());
     let partition = Arc::clone(applied.catalog.keyspaces.get(&1).unwrap().partitions.first().unwrap());
     assert!(partition.level(0).unwrap().is_empty());
-    assert_eq!(partition.levels.len(), 7);
+    assert_eq!(partition.levels().len(), 7);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn many_partitions_are_found_in_linear_steps() {
 }
 
 #[test]
-fn a_view_goes_with_the_first_of_its_runs() {
+fn a_view_is_removed_with_the_first_of_its_runs() {
     let obsolete_files = Arc::default();
     let table = |number: u64| add(place(0, number), summary(number, ("a", "c"), 100, (number, number)));
     let catalog = catalog_of((1..=3).map(table).collect(), &obsolete_files);

@@ -77,7 +77,7 @@ fn each_violation_is_named() {
 }
 
 #[test]
-fn a_new_partition_must_not_cut_off_tables_of_the_one_before() {
+fn a_new_partition_must_not_cut_off_tables_of_the_previous_one() {
     let before = catalog_of(vec![add(place(3, 0), summary(1, ("b", "k"), 9, (1, 1)))], &Arc::default());
     assert_eq!(apply(&before, vec![partition_at(2, "l")]).check_invariants(), None);
     let cut = apply(&before, vec![partition_at(2, "k")]).check_invariants().unwrap();

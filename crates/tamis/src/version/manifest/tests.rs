@@ -48,7 +48,7 @@ fn all_edits() -> Vec<VersionEdit> {
 }
 
 #[test]
-fn edits_come_back_in_order() {
+fn edits_are_read_in_the_order_of_their_writes() {
     let (vfs, _) = written();
     assert_eq!(read_all(&vfs).unwrap(), (all_edits(), None));
 }

@@ -76,7 +76,7 @@ fn created(vfs: &Arc<dyn Vfs>) -> Result<VersionSet> {
 }
 
 #[test]
-fn applied_edits_are_there_after_reopen() {
+fn applied_edits_exist_after_reopen() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
     assert_eq!(inspect(&*vfs, folder_path()).unwrap(), FolderKind::Vacant);
     let set = created(&vfs).unwrap();
@@ -121,7 +121,7 @@ fn run_ids_are_kept_by_opens_and_never_used_again() {
     let table = version.tables().next().unwrap().number();
     set.apply(edit(vec![Change::RemoveTable { place: place(0, 3), number: table }]), |_| {}).unwrap();
     drop(set);
-    // The second open reads a manifest from which the removed run is gone.
+    // The second open reads a manifest without the removed run.
     for _ in 0..2 {
         let (set, _) = VersionSet::open(Arc::clone(&vfs), folder_path(), Mode::ReadWrite).unwrap();
         assert_eq!(run_ids(&set), before.get(1..).unwrap());

@@ -18,7 +18,7 @@ fn faults(view: &Arc<View>, runs: &[MemoryRun]) -> Vec<String> {
 }
 
 #[test]
-fn a_view_has_what_a_merge_of_its_runs_gives() {
+fn a_view_contains_the_merge_of_its_runs() {
     let mut random = Random(20);
     for segment_size in [16, 32, 64] {
         let mut sample = mixed_sample(segment_size, &mut random);

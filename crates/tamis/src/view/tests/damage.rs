@@ -61,7 +61,12 @@ fn wrong_bytes_with_right_checksums_do_not_panic() {
 }
 
 /// Uses a view whose answers are wrong: each call returns.
-fn use_damaged(sample: &Sample, view: &Arc<View>, mut cursor: ViewCursor<MemoryRun>, random: &mut Random) {
+fn use_damaged(
+    sample: &Sample,
+    view: &Arc<View>,
+    mut cursor: ViewCursor<Arc<[MemoryRun]>>,
+    random: &mut Random,
+) {
     for _ in 0..5 {
         let (key, sequence, ..) = &sample.entries[random.below(sample.entries.len())];
         let _ = cursor.seek(key, *sequence);

@@ -1,4 +1,4 @@
-//! Filters of views: absent keys and empty ranges are denied without a read, and no answer changes.
+//! Filters of views: absent keys and empty ranges are rejected without a read, and no answer changes.
 
 use super::{
     model::{check, hostile_target, with_segments},
@@ -8,8 +8,8 @@ use crate::{
     options::TableFilter,
     table::filter_plan::{ChoiceInput, FilterPlan},
     view::{
-        build::build_view_with_filters, check::check_view, checksums::section_of,
-        rebuild::rebuild_view_with_filters,
+        build::build_view_with_filters, check::check_view, checksums::section_of, filter_builder::FilterJob,
+        filter_spool::FilterSpool, rebuild::rebuild_view_with_filters,
     },
 };
 
@@ -20,12 +20,36 @@ fn given(names: &[&str]) -> FilterPlan {
     FilterPlan::given(names.iter().map(|name| name.parse::<TableFilter>().unwrap()).collect())
 }
 
+/// How the filters of a view are built.
+struct Filtering<'a> {
+    plan: &'a FilterPlan,
+    /// Bytes of the keys of a part.
+    key_memory: u64,
+    spool_memory: usize,
+    vfs: Arc<dyn Vfs>,
+}
+
+impl<'a> Filtering<'a> {
+    fn new(plan: &'a FilterPlan) -> Self {
+        Self { plan, key_memory: 16 << 20, spool_memory: 8 << 20, vfs: Arc::new(MemVfs::new()) }
+    }
+
+    fn job(&self) -> FilterJob<'a> {
+        let spool = FilterSpool::new(&self.vfs, "/spool".into()).with_memory(self.spool_memory);
+        FilterJob::new(self.plan, spool).with_key_memory(self.key_memory)
+    }
+}
+
 /// A sample with filters, and its file.
 fn filtered(options: ViewOptions, runs: Vec<Vec<Entry>>, plan: &FilterPlan) -> (Sample, Vec<u8>) {
+    filtered_by(options, runs, &Filtering::new(plan))
+}
+
+fn filtered_by(options: ViewOptions, runs: Vec<Vec<Entry>>, filtering: &Filtering<'_>) -> (Sample, Vec<u8>) {
     let runs: Vec<MemoryRun> = runs.into_iter().map(MemoryRun::new).collect();
     let named: Vec<_> = (100..).zip(runs.iter().cloned()).collect();
     let mut bytes = Vec::new();
-    let (counts, refusals) = build_view_with_filters(options, &named, Some(plan), &mut |part| {
+    let (counts, refusals) = build_view_with_filters(options, &named, Some(filtering.job()), &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     })
@@ -79,7 +103,7 @@ fn all_deleted(sample: &Sample, lower: &[u8], upper: &[u8]) -> bool {
     )
 }
 
-/// Keys that share all bits that the view knows with a key of it: only tags and filters can deny them.
+/// Keys that share all bits that the view knows with a key of it: only tags and filters can reject them.
 fn near_keys(sample: &Sample, random: &mut Random) -> Vec<Vec<u8>> {
     (0..3_000)
         .map(|_| {
@@ -99,7 +123,7 @@ fn even_runs(random: &mut Random, count: usize) -> Vec<Vec<Entry>> {
 }
 
 #[test]
-fn each_family_denies_absent_keys_near_present_ones_without_a_read() {
+fn each_family_rejects_absent_keys_near_present_ones_without_a_read() {
     for name in PLANS {
         let mut random = Random(31);
         let (sample, _) = filtered(options(), even_runs(&mut random, 8_000), &given(&[name]));
@@ -122,10 +146,12 @@ fn the_store_chooses_the_filters_of_a_view() {
     let input = ChoiceInput {
         bits_per_key: 12.0,
         is_deepest: false,
+        effort: tamis_filter::auto::Effort::Write,
         prices: tamis_filter::auto::Prices::default(),
         queries: Arc::default(),
         current: None,
         seed: 0,
+        last: None,
     };
     let plan = FilterPlan::Chosen(Box::new(input));
     let (sample, bytes) = filtered(options(), even_runs(&mut random, 8_000), &plan);
@@ -137,12 +163,13 @@ fn the_store_chooses_the_filters_of_a_view() {
     assert!(plain.file_bytes() < written && written <= expected_max, "{written} of {expected_max} bytes");
 }
 
-fn rebuilt(sample: &Sample, new: Vec<Vec<Entry>>, plan: Option<&FilterPlan>) -> Sample {
+fn rebuilt(sample: &Sample, new: Vec<Vec<Entry>>, filtering: Option<&Filtering<'_>>) -> Sample {
     let new: Vec<MemoryRun> = new.into_iter().map(MemoryRun::new).collect();
     let named: Vec<_> = (200..).zip(new.iter().cloned()).collect();
     let mut bytes = Vec::new();
     let owner = sample.view.options().owner;
-    let built = rebuild_view_with_filters(owner, &sample.view, &sample.runs, &named, plan, &mut |part| {
+    let job = filtering.map(Filtering::job);
+    let built = rebuild_view_with_filters(owner, &sample.view, &sample.runs, &named, job, &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     });
@@ -154,7 +181,9 @@ fn rebuilt(sample: &Sample, new: Vec<Vec<Entry>>, plan: Option<&FilterPlan>) -> 
 fn a_rebuild_keeps_the_filters_and_adds_those_of_the_new_keys() {
     let mut random = Random(33);
     let plan = given(&["blocked-bloom@12", "surf@12"]);
-    let (mut sample, _) = filtered(options(), even_runs(&mut random, 4_000), &plan);
+    // The keys of the second part of 4,000 keys are those of the old view alone: new runs have fewer.
+    let filtering = Filtering { key_memory: 50_000, ..Filtering::new(&plan) };
+    let (mut sample, _) = filtered_by(options(), even_runs(&mut random, 4_000), &filtering);
     for round in 1..4 {
         let new: Vec<_> = even_runs(&mut random, 400)
             .into_iter()
@@ -164,7 +193,7 @@ fn a_rebuild_keeps_the_filters_and_adds_those_of_the_new_keys() {
             })
             .map(Iterator::collect)
             .collect();
-        sample = rebuilt(&sample, new, Some(&plan));
+        sample = rebuilt(&sample, new, Some(&filtering));
         assert!(sample.view.has_filter());
         assert_sound(&sample);
         sample.take_read_count();
@@ -176,8 +205,54 @@ fn a_rebuild_keeps_the_filters_and_adds_those_of_the_new_keys() {
     }
     let without = rebuilt(&sample, even_runs(&mut random, 40), None);
     assert!(!without.view.has_filter(), "a rebuild without a plan has no filters for its new keys");
-    let still_without = rebuilt(&without, even_runs(&mut random, 40), Some(&plan));
+    let still_without = rebuilt(&without, even_runs(&mut random, 40), Some(&filtering));
     assert!(!still_without.view.has_filter(), "there are no filters for the old keys");
+}
+
+/// Keys and ranges between, at and around the first keys of parts of a few keys each.
+#[test]
+fn filters_in_many_parts_change_no_answer() {
+    let plan = given(&["blocked-bloom@12", "proteus@14", "grafite@14"]);
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    for key_memory in [1, 200, 5_000] {
+        let mut random = Random(key_memory);
+        let filtering = Filtering { key_memory, spool_memory: 100, vfs: Arc::clone(&vfs), plan: &plan };
+        let keys: Vec<_> = (0..600).map(|_| hostile_key(&mut random)).collect();
+        let runs = distribute(&mut random, 3, keys.into_iter());
+        let (sample, _) = filtered_by(with_segments(16), runs, &filtering);
+        let more: Vec<_> = (0..100).map(|_| hostile_key(&mut random)).collect();
+        let more = distribute(&mut random, 2, more.into_iter());
+        let sample = rebuilt(&sample, more, Some(&filtering));
+        assert!(sample.view.has_filter());
+        assert_sound(&sample);
+        check(&sample, &mut random, 60);
+        let scan = sample.scan(SEQUENCE_MAX);
+        for _ in 0..1_000 {
+            let (one, other) = (hostile_target(&sample, &mut random), hostile_target(&sample, &mut random));
+            let (lower, upper) = if one <= other { (one, other) } else { (other, one) };
+            let is_empty = !sample.entries.iter().any(|entry| (&lower..=&upper).contains(&&entry.0));
+            let is_denied = scan.denies_range(&lower, &upper).unwrap();
+            assert!(!is_denied || is_empty || all_deleted(&sample, &lower, &upper), "{lower:?} {upper:?}");
+        }
+    }
+    assert!(vfs.list(Path::new("/")).unwrap().is_empty(), "spools remove their files");
+}
+
+/// The rate of false positives of filters in parts is that of one filter.
+#[test]
+fn filters_in_parts_reject_ranges_as_well_as_one_filter() {
+    let plan = given(&["surf-mixed:hash=4,real=8@64"]);
+    let admitted = |key_memory: u64| {
+        let mut random = Random(41);
+        let filtering = Filtering { key_memory, ..Filtering::new(&plan) };
+        let (sample, _) = filtered_by(options(), even_runs(&mut random, 8_000), &filtering);
+        let scan = sample.scan(SEQUENCE_MAX);
+        let near = near_keys(&sample, &mut random);
+        let is_admitted = |key: &&Vec<u8>| !scan.denies_range(key, key).unwrap();
+        near.iter().filter(is_admitted).count()
+    };
+    let (one, many) = (admitted(u64::MAX), admitted(10_000));
+    assert!(many <= one + 30, "{many} of 3,000 empty ranges are admitted by parts, {one} by one filter");
 }
 
 #[test]
@@ -185,8 +260,10 @@ fn a_damaged_filter_is_reported_and_not_used() {
     let mut random = Random(34);
     let keys: Vec<_> = (0..1_000).map(|_| hostile_key(&mut random)).collect();
     let runs = distribute(&mut random, 3, keys.into_iter());
-    let (sample, bytes) = filtered(options(), runs, &given(&["blocked-bloom@10", "surf@64"]));
-    for kind in [3, 11] {
+    let plan = given(&["blocked-bloom@10", "surf@64"]);
+    let filtering = Filtering { key_memory: 20_000, ..Filtering::new(&plan) };
+    let (sample, bytes) = filtered_by(options(), runs, &filtering);
+    for kind in [3, 12] {
         let (offset, length) = section_of(&bytes, kind).unwrap();
         for at in (offset..offset + length).step_by(length / 20 + 1) {
             let mut damaged = bytes.clone();

@@ -35,7 +35,7 @@ fn an_unknown_section_is_refused_unless_it_may_be_ignored() {
     let sample = Sample::new(options(), runs);
     let (bytes, _) = build(options(), &sample.runs).unwrap();
     // 2 is a kind of tables, and no kind of views.
-    for kind in [2, 12, 400] {
+    for kind in [2, 13, 400] {
         let view = open(&with_section(&bytes, kind, SECTION_PASSABLE)).unwrap();
         assert!(check_view(&view, &sample.runs).unwrap().is_empty());
         let refused = open(&with_section(&bytes, kind, 0)).unwrap_err();
@@ -84,4 +84,14 @@ fn all_keys_may_be_equal_and_runs_may_have_one_entry() {
             assert!(check_view(&sample.view, &sample.runs).unwrap().is_empty());
         }
     }
+}
+
+#[test]
+fn pages_are_found_among_separators_with_equal_first_bytes() {
+    let mut random = Random(4);
+    let groups = ["A: a long name", "B: a long name", "B: a long name, and more"];
+    let keys = groups.iter().flat_map(|group| (0..3_000).map(move |n| format!("{group}{n:05}").into_bytes()));
+    let sample = Sample::new(with_segments(16), distribute(&mut random, 3, keys));
+    assert!(sample.view.page_count() > 30, "{} pages", sample.view.page_count());
+    check(&sample, &mut random, 300);
 }

@@ -72,7 +72,12 @@ fn check_seeks(sample: &Sample, mode: SearchMode, random: &mut Random, count: us
 }
 
 /// Moves in both directions from entry `number`.
-fn check_moves(sample: &Sample, cursor: &mut ViewCursor<MemoryRun>, number: usize, random: &mut Random) {
+fn check_moves(
+    sample: &Sample,
+    cursor: &mut ViewCursor<Arc<[MemoryRun]>>,
+    number: usize,
+    random: &mut Random,
+) {
     let mut number = number;
     for _ in 0..random.below(4) {
         if !cursor.is_valid() {

@@ -41,17 +41,17 @@ fn a_seek_reads_one_key_and_a_step_one() {
 }
 
 #[test]
-fn absent_keys_and_empty_ranges_are_denied_without_reading_keys() {
+fn absent_keys_and_empty_ranges_are_rejected_without_reading_keys() {
     let mut random = Random(6);
     for tag_bytes in [0, 1, 2] {
         let sample = even_sample(tag_bytes);
         let mut scan = sample.scan(SEQUENCE_MAX);
         sample.take_read_count();
-        let mut denied = 0;
+        let mut rejected = 0;
         for key in even_keys(&mut random, 4_000) {
             let mut upper = key.clone();
             upper[9] |= 0x0F;
-            denied += u32::from(
+            rejected += u32::from(
                 scan.denies_range(&key.clone().min(upper.clone()), &key.clone().max(upper)).unwrap(),
             );
             assert!(scan.get(&key).unwrap().is_none());
@@ -62,7 +62,7 @@ fn absent_keys_and_empty_ranges_are_denied_without_reading_keys() {
             read_count <= limit,
             "{read_count} of 4,000 absent keys were read with {tag_bytes} bytes of tags"
         );
-        assert!(denied >= 3_600, "{denied} of 4,000 empty ranges were denied");
+        assert!(rejected >= 3_600, "{rejected} of 4,000 empty ranges were rejected");
     }
 }
 

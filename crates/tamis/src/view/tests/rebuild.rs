@@ -116,3 +116,18 @@ fn repeated_rebuilds_keep_pages_large() {
     let ratio = sample.counts.file_bytes() as f64 / scratch;
     assert!(ratio < 1.25, "{ratio} times the size of a view from scratch");
 }
+
+#[test]
+fn copied_pages_have_selectors_for_the_runs_of_the_old_view() {
+    // One more run than a selector of 4 or 5 bits can name, with keys in two distant pages; the pages between are copied.
+    for old_runs in [16, 32] {
+        let mut random = Random(9);
+        let old = (0..40_000_u64).map(|n| (n * 10).to_be_bytes().to_vec());
+        let sample = Sample::new(with_segments(32), distribute(&mut random, old_runs, old));
+        let near = |start: u64| (0..50).map(move |n| (start + 10 * n + 5).to_be_bytes().to_vec());
+        let new = near(50_000).chain(near(100_000)).chain(near(300_000));
+        let (rebuilt, report) = sample.rebuild(distribute_from(&mut random, 100_000, 1, new));
+        assert!(report.copied_pages > 20, "{report:?}");
+        assert_rebuilt(&rebuilt, &mut random);
+    }
+}

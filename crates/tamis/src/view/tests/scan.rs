@@ -14,7 +14,7 @@ fn versions(entries: &[Entry], snapshot: Sequence) -> Vec<Entry> {
     found
 }
 
-fn check_moves(scan: &mut ViewScan<MemoryRun>, visible: &[Entry], number: usize, random: &mut Random) {
+fn check_moves(scan: &mut ViewScan<Arc<[MemoryRun]>>, visible: &[Entry], number: usize, random: &mut Random) {
     let mut number = number;
     for _ in 0..4 {
         assert_eq!(at(scan.entry()).as_ref(), visible.get(number));
@@ -63,7 +63,7 @@ fn check(sample: &Sample, snapshot: Sequence, random: &mut Random) {
     }
 }
 
-fn check_range(scan: &mut ViewScan<MemoryRun>, visible: &[Entry], one: &[u8], other: &[u8]) {
+fn check_range(scan: &mut ViewScan<Arc<[MemoryRun]>>, visible: &[Entry], one: &[u8], other: &[u8]) {
     let (lower, upper) = (one.min(other), one.max(other));
     let between = |from: usize, to: usize| to.saturating_sub(from) as u64;
     let (first, end) = (count_before(visible, lower, false), count_before(visible, upper, true));

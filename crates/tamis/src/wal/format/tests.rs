@@ -20,7 +20,7 @@ fn changed(offset: usize, value: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_header_reads_back() {
+fn a_header_is_decoded_as_it_was_encoded() {
     let bytes = HEADER.encode();
     assert_eq!(bytes.len() as u64, HEADER_BYTES);
     assert_eq!(decode(&bytes).unwrap(), Some(HEADER));

@@ -7,13 +7,13 @@ fn pressure(immutable_count: usize, level0_run_count: usize) -> Pressure {
 }
 
 #[test]
-fn writers_are_free_while_the_background_keeps_up() {
+fn writers_are_not_delayed_while_the_background_keeps_up() {
     assert_eq!(rate(pressure(0, 0), RATES), None);
     assert_eq!(rate(pressure(1, 15), RATES), None);
 }
 
 #[test]
-fn the_further_behind_the_slower_and_never_a_full_stop() {
+fn delays_grow_with_the_backlog_and_stay_finite() {
     let mut last = u64::MAX;
     for runs in 16..80 {
         let now = rate(pressure(0, runs), RATES).expect("writers are slowed from four times the trigger on");
@@ -33,7 +33,7 @@ fn each_lag_is_measured_by_the_rate_of_the_job_that_drains_it() {
 }
 
 #[test]
-fn small_delays_are_collected_and_waits_are_bounded() {
+fn small_delays_add_up_and_waits_are_bounded() {
     let back_pressure = BackPressure::default();
     let now = Duration::from_secs(5);
     assert_eq!(back_pressure.charge(1 << 20, 100, now), None, "a hundred bytes are not worth a wait");

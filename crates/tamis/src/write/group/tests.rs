@@ -185,7 +185,7 @@ mod threads {
 
     /// A thread that never stops may bypass the others for one turn only, and never a slow item.
     #[test]
-    fn a_busy_thread_bypasses_waiters_for_one_turn_only() {
+    fn a_running_thread_bypasses_waiters_at_most_once() {
         for (waiter, most) in [(4, BYPASS_WEIGHT + OVERTIME_WEIGHT), (3, 0)] {
             let queue = GroupQueue::new();
             let noting = Noting::new(&queue);

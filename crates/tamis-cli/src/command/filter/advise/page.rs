@@ -18,7 +18,7 @@ const BAR_HEIGHT: f64 = 22.0;
 const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 
 const STYLE: &str = "body{font:16px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}table{border-collapse:collapse}\
-td,th{padding:.2em .8em;border-bottom:1px solid #ccc;text-align:right}td:first-child,th:first-child{text-align:left}";
+td,th{padding:.2em .8em;border-bottom:1px solid #ccc;text-align:right}td{white-space:nowrap}td:first-child{white-space:normal}td:first-child,th:first-child{text-align:left}";
 
 /// The rate of one kind of queries.
 type Rate = fn(&Scored) -> Option<f64>;
@@ -119,6 +119,12 @@ fn lines(advice: &Advice, rate: Rate) -> String {
             rate,
         );
     }
+    let _ = writeln!(
+        text,
+        "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"12\" text-anchor=\"middle\">bits per key</text>",
+        x(last / 2.0),
+        HEIGHT - 2.0,
+    );
     for bits in BUDGETS {
         let at = x(bits);
         let _ = writeln!(
@@ -134,9 +140,11 @@ fn lines(advice: &Advice, rate: Rate) -> String {
             .filter_map(|(bits, scored)| rate(scored).map(|rate| format!("{:.1},{:.1}", x(*bits), y(rate))))
             .collect();
         let label = 24.0 + 20.0 * index as f64;
+        // Later lines are narrower, so that none covers another one with the same rates.
+        let width = 2.0 + 0.8 * (COLOURS.len() - 1 - index) as f64;
         let _ = writeln!(
             text,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/><text x=\"{:.1}\" y=\"{label:.1}\" font-size=\"13\" fill=\"{colour}\">{}</text>",
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width:.1}\"/><text x=\"{:.1}\" y=\"{label:.1}\" font-size=\"13\" fill=\"{colour}\">{}</text>",
             points.join(" "),
             x(last) + 10.0,
             escaped(family),

@@ -60,7 +60,7 @@ impl<'a> Leveled<'a> {
             let mut tables = taken.iter().flat_map(|run| run.tables());
             tables.any(|table| !self.within(*level, table.bounds()).is_empty())
         };
-        let output_level = (base_level..self.partition.levels.len()).find(overlaps).unwrap_or(base_level);
+        let output_level = (base_level..self.partition.levels().len()).find(overlaps).unwrap_or(base_level);
         let span = span_of(&taken)?;
         let is_written = |level| self.in_progress.writes_within(self.partition.id, level, span.bounds());
         if (base_level..output_level).any(is_written) {
@@ -75,7 +75,7 @@ impl<'a> Leveled<'a> {
 
     /// The table below L0 with the greatest share: the share, its level and its position.
     fn best_table(&self, garbage: &Garbage<'_>) -> Option<(f64, usize, usize)> {
-        let levels = 1..self.partition.levels.len();
+        let levels = 1..self.partition.levels().len();
         let tables = levels.flat_map(|level| {
             let tables = self.run_of(level).map_or(&[][..], |run| run.tables()).iter().enumerate();
             tables.map(move |(position, table)| (level, position, table))
@@ -132,7 +132,7 @@ impl<'a> Leveled<'a> {
             return None;
         }
         let overlaps = |below: &usize| !self.within(*below, table.bounds()).is_empty();
-        let output_level = (level + 1..self.partition.levels.len()).find(overlaps)?;
+        let output_level = (level + 1..self.partition.levels().len()).find(overlaps)?;
         if !self.is_free_between(level, output_level, table.bounds()) {
             return None;
         }
@@ -143,7 +143,7 @@ impl<'a> Leveled<'a> {
 
     /// Whether no table is below a level within the bounds.
     fn is_lowest(&self, level: usize, bounds: KeyBounds<'_>) -> bool {
-        (level + 1..self.partition.levels.len()).all(|below| self.within(below, bounds).is_empty())
+        (level + 1..self.partition.levels().len()).all(|below| self.within(below, bounds).is_empty())
     }
 }
 

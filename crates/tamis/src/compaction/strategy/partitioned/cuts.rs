@@ -14,7 +14,7 @@ use crate::version::handle::Table;
 /// The maximum bytes to rewrite at a key, as a fraction of the bytes before it.
 const REWRITE_FRACTION: u64 = 8;
 
-/// The lower bounds of all new partitions but the first; empty if the partition is better left whole. `bytes_min` are the least bytes
+/// The lower bounds of all new partitions but the first; empty if the partition should not be divided. `bytes_min` are the least bytes
 /// of a new partition.
 pub(super) fn division_keys<'a>(
     tables: impl Iterator<Item = &'a Arc<Table>>,

@@ -122,7 +122,7 @@ impl Store {
     /// The number of runs of each level.
     fn run_counts(&self) -> Vec<usize> {
         let version = self.version();
-        let levels = &version.partitions.first().expect("one partition").levels;
+        let levels = version.partitions.first().expect("one partition").levels();
         levels.iter().map(|level| level.runs().len()).collect()
     }
 
@@ -195,7 +195,10 @@ impl Store {
             let hides = inputs.iter().any(|input| {
                 of(input).iter().any(|(key, sequence)| entries.get(key).is_some_and(|other| other < sequence))
             });
-            assert!(!hides || older.contains(&table.number()), "{table:?} holds what {plan:?} hides");
+            assert!(
+                !hides || older.contains(&table.number()),
+                "{table:?} contains entries that {plan:?} would hide"
+            );
         }
     }
 }
@@ -244,7 +247,7 @@ impl Jobs {
                 return count;
             }
             self.end_one(store, random);
-            assert!(count < 5000, "compactions do not come to an end");
+            assert!(count < 5000, "compactions do not terminate");
         }
     }
 }
@@ -256,7 +259,7 @@ fn tiered(random: &mut Random) -> Layout {
     }
 }
 
-/// Flushes at random while up to four jobs run; now and then a part of the range is compacted on request.
+/// Flushes at random while up to four jobs run; sometimes a part of the range is compacted on request.
 fn write_at_random(store: &mut Store, random: &mut Random, key_count: u64, rounds: usize) {
     let mut jobs = Jobs::default();
     for round in 0..rounds {
@@ -293,7 +296,7 @@ fn write_at_random(store: &mut Store, random: &mut Random, key_count: u64, round
 }
 
 #[test]
-fn random_writes_with_jobs_side_by_side_keep_order_and_converge() {
+fn random_writes_with_concurrent_jobs_keep_order_and_converge() {
     for seed in 0..12 {
         let mut random = Random(seed);
         let mut store = Store::new(options(&mut random));
@@ -360,7 +363,7 @@ fn a_load_in_key_order_is_only_moved() {
 
 /// As with two writers that are never at the same key: each memtable shares a few keys with the memtables before and after it.
 #[test]
-fn of_a_load_nearly_in_key_order_only_the_edges_are_merged() {
+fn a_load_nearly_in_key_order_merges_only_overlapping_tables() {
     let mut random = Random(6);
     let mut store = Store::new(KeyspaceOptions {
         memtable_bytes: 1 << 20,
@@ -535,7 +538,7 @@ fn a_compacted_range_ends_in_one_run() {
                 RangePick::Done => jobs.end_one(&mut store, &mut random),
             }
             steps += 1;
-            assert!(steps < 2000, "seed {seed}: it comes to no end");
+            assert!(steps < 2000, "seed {seed}: the compaction does not terminate");
         }
         store.check_reads();
         let version = store.version();

@@ -33,22 +33,22 @@ use crate::{
 };
 
 #[test]
-fn leveled() {
+fn the_leveled_strategy_picks_the_plans_of_its_script() {
     run_file("picker.txt");
 }
 
 #[test]
-fn tiered() {
+fn the_tiered_strategy_picks_the_plans_of_its_script() {
     run_file("tiered.txt");
 }
 
 #[test]
-fn change_of_layout() {
+fn changes_of_layout_pick_the_plans_of_their_script() {
     run_file("layout.txt");
 }
 
 #[test]
-fn garbage() {
+fn garbage_picks_the_plans_of_its_script() {
     run_file("garbage.txt");
 }
 
@@ -137,7 +137,7 @@ impl Scene {
         }
         let targets = LevelTargets::new(partition, &PickerConfig::new(&version.options));
         let mut printed = format!("base level {}", targets.base_level);
-        for level in targets.base_level..partition.levels.len() {
+        for level in targets.base_level..partition.levels().len() {
             write!(printed, ", L{level} {} KiB", targets.of(level) >> 10).expect("memory");
         }
         writeln!(printed, "; pending {} KiB", pending_bytes(version) >> 10).expect("memory");

@@ -20,7 +20,7 @@ fn tables_in_key_order_are_divided_between_them() {
 }
 
 #[test]
-fn a_key_cuts_through_few_bytes_only() {
+fn a_partition_is_split_at_keys_that_cut_few_bytes() {
     let base = [("a", "h", 100), ("i", "p", 100), ("q", "z", 100)];
     assert_eq!(keys(&base), ["i", "q"]);
     let with = |kib| keys(&[base[0], base[1], base[2], ("b", "y", kib)]);

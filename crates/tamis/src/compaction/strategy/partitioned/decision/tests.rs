@@ -14,7 +14,7 @@ fn repeated(count: usize, run: (usize, u64), older: &[(usize, u64)]) -> Vec<(usi
 }
 
 #[test]
-fn few_tables_stay_as_they_are() {
+fn a_partition_of_few_tables_is_not_compacted() {
     assert_eq!(of(&[]), Decision::Keep);
     assert_eq!(of(&repeated(10, (1, 1000), &[])), Decision::Keep);
     assert_eq!(of(&repeated(1, (10, 10_000), &[])), Decision::Keep);
@@ -26,9 +26,13 @@ fn small_new_runs_are_merged_and_large_old_ones_stay() {
     assert_eq!(of_small, Decision::Major { run_count: 9, ratio: 9.0 });
     // All runs fit into one table.
     assert_eq!(of(&repeated(11, (1, 60), &[])), Decision::Major { run_count: 11, ratio: 11.0 });
-    // The half-filled run is worth taking along.
-    let with_half = of(&repeated(8, (1, 60), &[(1, 500), (2, 2000)]));
-    assert_eq!(with_half, Decision::Major { run_count: 9, ratio: 9.0 });
+    // A half-filled table is not rewritten to free one table more.
+    let limits = Limits { table_bytes: 100_000, tables_max: 10 };
+    let with_half: Vec<RunSize> = repeated(8, (1, 6_000), &[(1, 50_000), (2, 200_000)])
+        .into_iter()
+        .map(|(table_count, bytes)| RunSize { table_count, bytes })
+        .collect();
+    assert_eq!(decide(&with_half, limits), Decision::Major { run_count: 8, ratio: 8.0 });
 }
 
 #[test]
@@ -41,7 +45,7 @@ fn a_partition_of_large_tables_is_split() {
 
 /// However wrong the estimates are, jobs end: a major leaves fewer runs.
 #[test]
-fn majors_that_reclaim_nothing_end_in_a_split() {
+fn major_compactions_that_reclaim_nothing_end_in_a_split() {
     let mut runs = repeated(30, (1, 60), &[(2, 2000)]);
     let mut count = 0;
     while let Decision::Major { run_count, .. } = of(&runs) {

@@ -1,0 +1,9 @@
+//! Experiments of the group auto: the filters that the store chooses, compared with every family.
+
+mod accuracy;
+mod measured;
+
+use crate::Definition;
+
+/// The experiments of the group.
+pub(super) const EXPERIMENTS: &[&Definition] = &[&accuracy::ACCURACY];

@@ -1,0 +1,218 @@
+//! Carries entries of a memtable that is being flushed into the current memtable and the newest log segment, so that the flush writes no
+//! tables for them. Which ones: [`super::strategy::pick_carried`].
+//!
+//! For each partition, under the log's lock:
+//!
+//! 1. One record with all entries of the partition, under their own sequence numbers, is appended to the log. It takes one new number.
+//! 2. The entries are inserted into the current memtable. Readers that see both memtables find equal entries.
+//!
+//! Before the flush is installed, the log is synced. The flush then sets the flushed sequence number of these partitions, too: a replay
+//! takes the entries from the new record, whose number is greater, until a flush of the current memtable passes that number.
+//!
+//! # Invariants
+//!
+//! 1. *For each key, a memtable has only newer entries than older memtables and tables.* Entries are carried only if no memtable is between
+//!    the two, and all entries of a partition are carried, or none. So all tables of the partition are older.
+//! 2. *All entries of older sources are below the least sequence number of a memtable* ([`crate::read::DeletedRanges`]). Carried entries do
+//!    not count for that number; the number of their record does.
+//! 3. *No deleted key comes back.* All versions that a reader can see are carried. Partitions that a range tombstone of the memtable touches
+//!    are flushed.
+//! 4. *A newer run of L0 has newer entries.* Partitions with carried entries are not united with others ([`super::strategy`]).
+//! 5. *After a flush that a caller requests, all entries are in tables.* Nothing is carried during [`KeyspaceRegistry::begin_whole_flushes`].
+//!
+//! A failed flush does not carry the entries again: the memtable records which ones were carried. If the log refuses a record, an empty record
+//! is synced before the entries are flushed: the segment ends before the refused record then, and no replay finds it. See
+//! `docs/design/0014-partitioned-layout.md`.
+//!
+//! Cost: a search in the memtable per partition, one append each, and one sync of the log.
+
+use std::sync::Arc;
+
+use super::{
+    drop_rules::DropRules,
+    flush::range_tombstones_within,
+    strategy::{self, CarryPlan},
+};
+use crate::{
+    batch::{BatchEntry, WriteBatch},
+    commit_log::CommitLog,
+    context::StoreContext,
+    cursor::Cursor,
+    error::Result,
+    events::Event,
+    key::{SEQUENCE_MAX, Sequence},
+    keyspace_state::{KeyHull, KeyspaceRegistry, KeyspaceState, LoggedMemtable, ReadState},
+    options::Durability,
+    read::snapshot::Snapshots,
+    version::version::KeyspaceVersion,
+};
+
+/// The entries of a partition.
+struct PartitionEntries {
+    batch: WriteBatch,
+    hull: KeyHull,
+    /// Of keys and values.
+    bytes: u64,
+}
+
+/// See the head of this file.
+pub(super) struct Carrier<'a> {
+    pub(super) context: &'a StoreContext,
+    pub(super) keyspaces: &'a KeyspaceRegistry,
+    pub(super) log: &'a CommitLog,
+    pub(super) snapshots: &'a Snapshots,
+}
+
+impl Carrier<'_> {
+    /// Carries the entries that the flush of `source`, the oldest memtable, should not write. The caller has claimed the flush, so that
+    /// the partitions of `version` stay.
+    ///
+    /// # Errors
+    /// Those of the log. Entries that were carried before stay so.
+    pub(super) fn carry(
+        &self,
+        keyspace: &KeyspaceState,
+        source: &Arc<LoggedMemtable>,
+        version: &KeyspaceVersion,
+    ) -> Result<()> {
+        if source.has_carry_failed() {
+            self.end_segment_before_refused()?;
+            source.set_carry_failed(false);
+        }
+        if !version.options.layout.is_partitioned() || version.partitions.len() < 2 || source.has_given_any()
+        {
+            return Ok(());
+        }
+        if !self.may_carry(&keyspace.read_state.load(), source) {
+            return Ok(());
+        }
+        let plan = plan(version, source);
+        let read_points = self.snapshots.read_points();
+        let (mut bytes, mut entry_count, mut partition_count) = (0, 0, 0);
+        for index in plan.partitions {
+            let bytes_left = plan.bytes_max.saturating_sub(bytes);
+            let found = entries_of(keyspace.id, source, (version, index), &read_points, bytes_left)?;
+            let Some(PartitionEntries { batch, hull, bytes: batch_bytes }) = found else { continue };
+            let count = batch.len() as u64;
+            let is_carried = self.carry_batch(keyspace, source, batch, hull);
+            if !is_carried.inspect_err(|_| source.set_carry_failed(true))? {
+                break;
+            }
+            bytes += batch_bytes;
+            entry_count += count;
+            partition_count += 1;
+        }
+        if partition_count > 0 {
+            let metrics = &self.context.metrics;
+            metrics.partitions_carried.add(partition_count);
+            metrics.carried_entries.add(entry_count);
+            metrics.carried_bytes.add(bytes);
+            self.context.report(&Event::EntriesCarried {
+                keyspace: keyspace.name.clone(),
+                partition_count: partition_count as usize,
+                entry_count,
+                bytes,
+                bytes_saved_expected: plan.saved_bytes,
+            });
+        }
+        Ok(())
+    }
+
+    /// After a failed append the next one begins a segment, whose header contains the end of the previous segment.
+    fn end_segment_before_refused(&self) -> Result<()> {
+        let mut log = self.log.lock();
+        let Some(state) = log.as_mut() else { return Ok(()) };
+        let appended = state.log.append(&[], Durability::Synced, self.context.runtime.clock.now());
+        appended.map(drop).inspect_err(|error| self.log.propagate_background_error(state, error))
+    }
+
+    /// Invariants 1 and 5.
+    fn may_carry(&self, read_state: &ReadState, source: &Arc<LoggedMemtable>) -> bool {
+        matches!(read_state.immutable.as_slice(), [only] if Arc::ptr_eq(only, source))
+            && !self.keyspaces.needs_whole_flushes()
+    }
+
+    /// `false` if nothing more may be carried.
+    fn carry_batch(
+        &self,
+        keyspace: &KeyspaceState,
+        source: &Arc<LoggedMemtable>,
+        mut batch: WriteBatch,
+        hull: KeyHull,
+    ) -> Result<bool> {
+        let mut log = self.log.lock();
+        let Some(state) = log.as_mut() else { return Ok(false) };
+        self.context.check_writable()?;
+        let read_state = keyspace.read_state.load();
+        if !self.may_carry(&read_state, source) || keyspace.check().is_err() {
+            return Ok(false);
+        }
+        let number = state.last_sequence + batch.sequence_count();
+        let segment = state.log.number();
+        let record = batch.assign_sequences(number);
+        let appended = state.log.append(&[record], Durability::Buffered, self.context.runtime.clock.now());
+        let log_bytes = appended.inspect_err(|error| self.log.propagate_background_error(state, error))?;
+        let target = &read_state.memtable;
+        target.note_segment(segment);
+        target.note_received(number, &hull.0);
+        target.note_received(number, &hull.1);
+        for entry in batch.entries() {
+            target.memtable.insert_carried(entry.key, entry.sequence, entry.kind, entry.value);
+        }
+        target.memtable.note_sequence(number);
+        source.note_given(hull);
+        state.last_sequence = number;
+        self.snapshots.publish(number);
+        self.context.metrics.log_bytes_written.add_exclusive(log_bytes);
+        Ok(true)
+    }
+}
+
+fn plan(version: &KeyspaceVersion, source: &LoggedMemtable) -> CarryPlan {
+    let memtable = &source.memtable;
+    let uppers = (0..version.partitions.len()).filter_map(|index| version.upper_of(index));
+    let sizes = memtable.sizes_between(uppers);
+    let memtable_bytes = sizes.iter().map(|size| size.bytes).sum();
+    let has_tombstones = !memtable.range_tombstones().is_empty();
+    let is_deleted_in = |index: usize| {
+        let lower = version.partitions.get(index).map_or(&[][..], |partition| &partition.lower);
+        let upper = version.upper_of(index).unwrap_or_default();
+        has_tombstones && !range_tombstones_within(memtable, lower, upper).is_empty()
+    };
+    let bytes =
+        sizes.iter().enumerate().map(|(index, size)| if is_deleted_in(index) { 0 } else { size.bytes });
+    strategy::pick_carried(version, &bytes.collect::<Vec<_>>(), memtable_bytes)
+}
+
+/// The entries of a partition that a reader can see; `None` if there are none, or more than `bytes_max`.
+fn entries_of(
+    keyspace: u32,
+    source: &LoggedMemtable,
+    (version, index): (&KeyspaceVersion, usize),
+    read_points: &[Sequence],
+    bytes_max: u64,
+) -> Result<Option<PartitionEntries>> {
+    let Some(partition) = version.partitions.get(index) else { return Ok(None) };
+    let upper = version.upper_of(index);
+    let mut rules = DropRules::new(read_points.to_vec(), []);
+    let (mut batch, mut bytes) = (WriteBatch::carrying(), 0);
+    let mut hull: Option<KeyHull> = None;
+    let mut cursor = source.memtable.cursor();
+    cursor.seek(&partition.lower, SEQUENCE_MAX)?;
+    while cursor.is_valid() && upper.is_none_or(|upper| cursor.key() < upper) {
+        let (key, sequence, kind) = (cursor.key(), cursor.sequence(), cursor.kind());
+        if rules.keeps(key, sequence, kind, || false) {
+            bytes += (key.len() + cursor.value().len()) as u64;
+            if bytes > bytes_max {
+                return Ok(None);
+            }
+            let value = cursor.value();
+            batch.carry(BatchEntry { keyspace, sequence, logged_at: sequence, kind, key, value })?;
+            let (_, last) = hull.get_or_insert_with(|| (key.to_vec(), Vec::new()));
+            last.clear();
+            last.extend_from_slice(key);
+        }
+        cursor.next()?;
+    }
+    Ok(hull.map(|hull| PartitionEntries { batch, hull, bytes }))
+}

@@ -1,0 +1,111 @@
+//! Every interleaving of a flush with a job that replaces the partition into which it writes: run with
+//! `RUSTFLAGS="--cfg loom" cargo test -p tamis --lib flush_slot::loom --release`.
+
+use loom::{
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use super::FlushSlot;
+
+/// A partition: its id, and the keys of its tables.
+type Partition = (u32, Vec<u32>);
+
+/// A keyspace of one partition with the keys 0 and 10.
+struct Keyspace {
+    slot: FlushSlot,
+    version: Mutex<Vec<Partition>>,
+}
+
+impl Keyspace {
+    fn new() -> Arc<Self> {
+        let version = Mutex::new(vec![(1, vec![0, 10])]);
+        Arc::new(Self { slot: FlushSlot::new(), version })
+    }
+
+    fn version(&self) -> Vec<Partition> {
+        self.version.lock().expect("no owner panics").clone()
+    }
+
+    fn take_slot(&self) {
+        while !self.slot.try_take() {
+            thread::yield_now();
+        }
+    }
+
+    /// Writes the keys 1 and 11 by the partitions of a version, and installs them.
+    fn flush(&self) {
+        self.take_slot();
+        let version = self.version();
+        let upper = |index: usize| version.get(index + 1).map_or(u32::MAX, |_| 10);
+        let mut keys = [1, 11].into_iter().peekable();
+        let mut edit = Vec::new();
+        for (index, (id, _)) in version.iter().enumerate() {
+            while let Some(key) = keys.next_if(|key| *key < upper(index)) {
+                edit.push((*id, key));
+            }
+        }
+        let mut current = self.version.lock().expect("no owner panics");
+        for (id, key) in edit {
+            let place = current.iter_mut().find(|(other, _)| *other == id);
+            place.expect("the partition of a flushed table is in the version").1.push(key);
+        }
+        drop(current);
+        self.slot.give_back();
+    }
+
+    /// Splits the only partition before the key 10. The outputs are written without the slot.
+    fn split(&self) {
+        let merged = self.version();
+        let (_, inputs) = merged.first().expect("a partition").clone();
+        self.take_slot();
+        let mut current = self.version.lock().expect("no owner panics");
+        let (_, all) = current.pop().expect("a partition");
+        // Keys that were flushed meanwhile are cut.
+        let flushed = all.into_iter().filter(|key| !inputs.contains(key));
+        let keys: Vec<u32> = inputs.iter().copied().chain(flushed).collect();
+        let (below, above) = keys.into_iter().partition(|key| *key < 10);
+        *current = vec![(2, below), (3, above)];
+        drop(current);
+        self.slot.give_back();
+    }
+}
+
+#[test]
+fn a_flush_and_a_split_lose_no_key() {
+    loom::model(|| {
+        let keyspace = Keyspace::new();
+        let flushed = Arc::clone(&keyspace);
+        let flush = thread::spawn(move || flushed.flush());
+        keyspace.split();
+        flush.join().expect("flush");
+        let version = keyspace.version();
+        assert_eq!(version.len(), 2);
+        for ((_, mut keys), expected) in version.into_iter().zip([[0, 1], [10, 11]]) {
+            keys.sort_unstable();
+            assert_eq!(keys, expected);
+        }
+        assert!(!keyspace.slot.is_taken());
+    });
+}
+
+#[test]
+fn two_jobs_never_have_the_slot_at_once() {
+    loom::model(|| {
+        let slot = Arc::new(FlushSlot::new());
+        let count = Arc::new(Mutex::new(0));
+        let work = |slot: &FlushSlot, count: &Mutex<u32>| {
+            if slot.try_take() {
+                *count.lock().expect("no owner panics") += 1;
+                assert_eq!(*count.lock().expect("no owner panics"), 1);
+                *count.lock().expect("no owner panics") -= 1;
+                slot.give_back();
+            }
+        };
+        let (others_slot, others_count) = (Arc::clone(&slot), Arc::clone(&count));
+        let other = thread::spawn(move || work(&others_slot, &others_count));
+        work(&slot, &count);
+        other.join().expect("job");
+        assert!(!slot.is_taken());
+    });
+}

@@ -1,0 +1,474 @@
+//! The inputs of a scan: the memtables and the version with which it began, and what it reads of them.
+//!
+//! Both ends of a scan share one. The filters are checked and the views are selected at the first movement. It also records the scan: its
+//! seeks as queries, the results of filters, and the deleted keys that it passes.
+//!
+//! A scan that touches several partitions has further ones, each for the part of the range in one partition
+//! ([`super::partition_walk`]).
+
+use std::{
+    fmt,
+    ops::{Bound, Range},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tamis_filter::{Digester, RangeProbe, Upper, auto::QueryKind};
+
+use super::{
+    DeletedRanges, ReadPath,
+    gaps::record_gap,
+    scan_query::ScanQuery,
+    seek_answers::{Visible, count_seek},
+    select_runs::{RunSelector, SelectedRun},
+    select_views::{SelectedView, Selection, ViewContext, is_covered, open_views},
+    view_opener::ViewOpener,
+};
+use crate::{
+    cache::table::TableCache,
+    cursor::{
+        bounded::{Bounds, KeyRange},
+        coverage::{CoverSource, Coverage},
+        filter_outcome::FilterOutcome,
+        merge::MergeCursor,
+        run::RunCursor,
+        run_tables::{RunTables, ScanContext},
+        source::Source,
+        view_source::{ViewInput, ViewSource},
+        visible::VisibleCursor,
+    },
+    error::Error,
+    key::Sequence,
+    keyspace_state::ReadState,
+    metrics::ReadPlace,
+    steps::{self, Step},
+    table::read_ahead::Limits,
+    version::level::Run,
+};
+
+/// The inputs of the cursors.
+pub(crate) struct ScanSource {
+    pub(super) read_state: Arc<ReadState>,
+    tables: Arc<TableCache>,
+    sequence: Sequence,
+    pub(super) range: Arc<KeyRange>,
+    /// The range is a prefix: the prefix is its lower bound.
+    is_prefix: bool,
+    digester: Digester,
+    views: ViewOpener,
+    /// The runs and views to read, once the filters were checked.
+    selection: OnceLock<Selection>,
+    deleted_ranges: Arc<DeletedRanges>,
+    /// Only the first cursor counts false positives of the filters.
+    has_counted_outcomes: AtomicBool,
+    query: QueryOf,
+}
+
+/// The query that the inputs serve.
+enum QueryOf {
+    Scan(ScanQuery),
+    /// That of a scan of several partitions, of which these inputs are one.
+    Whole(Arc<ScanSource>),
+}
+
+impl Drop for ScanSource {
+    fn drop(&mut self) {
+        let selection = self.selection.get();
+        if let QueryOf::Scan(query) = &self.query {
+            self.tables.metrics().scans_ended.add(1);
+            if selection.is_some() {
+                query.record(&self.read_state.query_sample, &self.filter_range());
+            }
+        }
+        if let Some(selection) = selection.filter(|_| self.query().kind().is_some()) {
+            count_merged(selection, None, self.query().tally_weight());
+        }
+    }
+}
+
+impl fmt::Debug for ScanSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "ScanSource({:?})", self.range)
+    }
+}
+
+impl Limits for ScanSource {
+    fn lower(&self) -> Option<&[u8]> {
+        Limits::lower(&*self.range)
+    }
+
+    fn upper(&self) -> Option<&[u8]> {
+        Limits::upper(&*self.range)
+    }
+}
+
+impl ScanContext for ScanSource {
+    fn run(&self, run_index: usize) -> &Run {
+        self.selection().run(run_index).expect("cursors exist only for selected runs")
+    }
+
+    fn place(&self, run_index: usize) -> Option<ReadPlace> {
+        self.selection().level_of(run_index).map(|level| self.query().place(level))
+    }
+
+    fn tables(&self) -> &TableCache {
+        &self.tables
+    }
+
+    fn record_damaged_view(&self, view_index: usize, error: &Error) {
+        if let Some(view) = self.selection().views.get(view_index) {
+            self.report_damaged_view(view, error);
+        }
+    }
+
+    fn record_filter_outcome(&self, run_index: usize, is_there: bool) {
+        let Some(run) = self.selection().runs.get(run_index) else { return };
+        let Some(table) = run.run.tables().get(run.tables.start) else { return };
+        if run.is_checked {
+            if let Some(reads) = self.tables.metrics().reads(self.query().place(run.level)) {
+                if is_there { &reads.right } else { &reads.wrong }.add(1);
+            }
+            self.query().add_outcome(is_there);
+            if !is_there {
+                record_gap(table, &self.tables, as_slice(&self.range.lower), false);
+            }
+        }
+        let weight = self.query().tally_weight();
+        if let Some(kind) = self.query().kind()
+            && weight > 0
+        {
+            table.filter_tally().of(kind).add_outcome(is_there, weight);
+        }
+    }
+}
+
+impl ScanSource {
+    /// The inputs for the part of a scan's range in the partition at `position`, one of those that the range touches.
+    pub(super) fn of_partition(scan: &Arc<Self>, touched: &Range<usize>, position: usize) -> Self {
+        let version = &scan.read_state.version;
+        let mut range = (*scan.range).clone();
+        if position > touched.start
+            && let Some(partition) = version.partitions.get(position)
+        {
+            range.lower = Bound::Included(partition.lower.clone());
+        }
+        if position + 1 < touched.end
+            && let Some(upper) = version.upper_of(position)
+        {
+            range.upper = Bound::Excluded(upper.to_vec());
+        }
+        Self {
+            read_state: Arc::clone(&scan.read_state),
+            tables: Arc::clone(&scan.tables),
+            sequence: scan.sequence,
+            range: Arc::new(range),
+            is_prefix: false,
+            digester: scan.digester.clone(),
+            views: scan.views,
+            selection: OnceLock::new(),
+            deleted_ranges: Arc::clone(&scan.deleted_ranges),
+            has_counted_outcomes: AtomicBool::new(false),
+            query: QueryOf::Whole(Arc::clone(scan)),
+        }
+    }
+
+    fn query(&self) -> &ScanQuery {
+        match &self.query {
+            QueryOf::Scan(query) => query,
+            QueryOf::Whole(scan) => scan.query(),
+        }
+    }
+
+    /// The partitions that the range touches, if they are several: nothing is selected then for the scan as a whole.
+    pub(super) fn several_partitions(&self) -> Option<Range<usize>> {
+        if self.read_state.version.partitions.len() < 2 || self.range.is_empty() {
+            return None;
+        }
+        Some(self.partitions()).filter(|positions| positions.len() > 1)
+    }
+
+    /// Records that the partitions select their runs and views themselves.
+    pub(super) fn select_nothing(&self) {
+        // The cursor of the other end may have done it.
+        let _ = self.selection.set(Selection::default());
+    }
+
+    /// Whether a memtable has range tombstones.
+    pub(super) fn has_memtable_ranges(&self) -> bool {
+        self.read_state.memtables().any(|memtable| !memtable.memtable.range_tombstones().is_empty())
+    }
+
+    pub(super) const fn sequence(&self) -> Sequence {
+        self.sequence
+    }
+
+    /// Reports that the only view of the scan is damaged.
+    pub(super) fn report_damaged_only_view(&self, error: &Error) {
+        if let Some(selected) = self.selection().only_view() {
+            self.report_damaged_view(selected, error);
+        }
+    }
+
+    pub(super) fn merged_cursor(self: &Arc<Self>) -> Visible {
+        let mut sources = Vec::new();
+        let memtable_count = self.read_state.memtables().count();
+        for (rank, memtable) in self.read_state.memtables().enumerate() {
+            if memtable.memtable.entry_count() > 0 {
+                sources.push((rank, Source::Memtable(memtable.memtable.cursor())));
+            }
+        }
+        let has_counted_outcomes = self.has_counted_outcomes.swap(true, Ordering::Relaxed);
+        let selection = self.selection();
+        for (run_index, run) in selection.runs.iter().enumerate() {
+            let base: Arc<dyn ScanContext> = Arc::<Self>::clone(self);
+            let cursor = RunCursor::new(RunTables::of_scan(base, run_index, run.tables.clone()));
+            let source = if (run.is_checked || run.lacks_filter) && !has_counted_outcomes {
+                let (scan, range) = (Arc::<Self>::clone(self), Arc::clone(&self.range));
+                Source::FilterChecked(cursor, Some(Box::new(FilterOutcome { scan, run_index, range })))
+            } else {
+                Source::Run(cursor)
+            };
+            sources.push((memtable_count + run.rank, source));
+        }
+        if !selection.views.is_empty() {
+            let views = selection.views.iter().enumerate();
+            sources.extend(
+                views.map(|(index, view)| (memtable_count + view.rank(), self.view_source(index, view))),
+            );
+            sources.sort_by_key(|(rank, _)| *rank);
+        }
+        steps::count(Step::MergedSource, sources.len());
+        let merge = MergeCursor::ranked(sources).within(Arc::clone(&self.range));
+        VisibleCursor::new(merge, self.sequence, Arc::clone(&self.range)).with_coverage(self.coverage())
+    }
+
+    fn view_source(self: &Arc<Self>, view_index: usize, selected: &SelectedView) -> Source {
+        Source::View(Box::new(ViewSource::new(ViewInput {
+            scan: Arc::<Self>::clone(self),
+            view: Arc::clone(&selected.bound.view),
+            view_index,
+            first_run: selected.first_run,
+            hides_tombstones: selected.bound.hides_tombstones,
+            snapshot: self.sequence,
+        })))
+    }
+
+    fn report_damaged_view(&self, selected: &SelectedView, error: &Error) {
+        selected.bound.named.fail(self.tables.environment(), error);
+    }
+
+    fn open_views(&self) -> Vec<SelectedView> {
+        let (environment, keyspace_id) = (self.tables.environment(), self.read_state.version.id);
+        let context = ViewContext { views: self.views, environment, keyspace_id };
+        open_views(&self.read_state, self.partitions(), &context)
+    }
+
+    /// The range as filters take it.
+    fn filter_range(&self) -> tamis_filter::KeyRange<'_> {
+        match as_slice(&self.range.lower) {
+            Bound::Included(prefix) if self.is_prefix => tamis_filter::KeyRange::prefix(prefix),
+            lower => tamis_filter::KeyRange::new(lower, as_slice(&self.range.upper)),
+        }
+    }
+
+    /// Counts a seek to `sought`, or to an end of the range, that found this key of the range. `sources`: the partition where it was
+    /// found, if they are several, and the merge that found it, if it was not a view.
+    pub(super) fn record_seek(
+        &self,
+        kind: QueryKind,
+        (sought, found): (Option<&[u8]>, Option<&[u8]>),
+        (partition, merge): (Option<&Self>, Option<&Visible>),
+    ) {
+        let (metrics, sample) = (self.tables.metrics(), &self.read_state.query_sample);
+        let sampling = self.query().record_seek(kind, metrics, sample, || {
+            let range = self.filter_range();
+            let sought = sought.filter(|key| !self.range.is_below(key) && !self.range.is_above(key));
+            let (lower, upper) = match kind {
+                QueryKind::SeekForward => (sought, found),
+                _ => (found, sought),
+            };
+            tamis_filter::KeyRange {
+                lower: lower.map_or(range.lower, Bound::Included),
+                upper: upper.map_or(range.upper, Upper::Included),
+            }
+        });
+        if let Some(selection) = partition.unwrap_or(self).selection.get().filter(|_| sampling.weight > 0) {
+            count_merged(selection, found.or(sought), sampling.weight);
+        }
+        if sampling.tally_weight > 0
+            && let Some(merge) = merge
+            && let Some(sought) = sought.or_else(|| self.end_of(kind))
+        {
+            count_seek(kind, sought, merge, sampling.tally_weight);
+        }
+    }
+
+    /// The bound of the range at which a seek from its end begins.
+    fn end_of(&self, kind: QueryKind) -> Option<&[u8]> {
+        let bound = if kind == QueryKind::SeekForward { &self.range.lower } else { &self.range.upper };
+        match bound {
+            Bound::Included(key) | Bound::Excluded(key) => Some(key),
+            Bound::Unbounded => None,
+        }
+    }
+
+    /// Counts the first step of a cursor from an end of the range, which is an open seek unless the range has two bounds.
+    pub(super) fn record_first_step(
+        &self,
+        kind: QueryKind,
+        found: Option<&[u8]>,
+        sources: (Option<&Self>, Option<&Visible>),
+    ) {
+        if self.query().kind().is_none() {
+            self.record_seek(kind, (None, found), sources);
+        }
+    }
+
+    /// Records the deleted keys that the last step of a cursor has passed, if they are many.
+    #[inline]
+    pub(super) fn note_step(&self, cursor: &Visible) {
+        if self.deleted_ranges.is_worth_recording(cursor.passed_key_count()) {
+            self.deleted_ranges.record(&self.read_state, self.sequence, cursor.passed_range());
+        }
+    }
+
+    /// The range tombstones of all sources, including those of runs whose filters reject the range.
+    fn coverage(&self) -> Option<Coverage> {
+        let runs = self.runs_within().map(|(_, run)| run);
+        coverage_of(&self.read_state, runs, &self.tables, self.sequence)
+    }
+
+    /// The positions of the partitions that the range touches.
+    fn partitions(&self) -> Range<usize> {
+        let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
+        self.read_state.version.positions_within(bounds)
+    }
+
+    /// The runs of the partitions that the range touches, newest first in each.
+    pub(super) fn runs_within(&self) -> impl Iterator<Item = (usize, &Arc<Run>)> {
+        let partitions = self.read_state.version.partitions.get(self.partitions()).unwrap_or_default();
+        partitions.iter().flat_map(|partition| partition.runs())
+    }
+
+    /// The runs and views to read; the filters are checked once.
+    pub(super) fn selection(&self) -> &Selection {
+        self.selection.get_or_init(|| self.select_in_range())
+    }
+
+    fn select_in_range(&self) -> Selection {
+        if self.range.is_empty() {
+            return Selection::default();
+        }
+        let views = self.open_views();
+        let is_open = self.query().kind().is_none();
+        if is_open && matches!(views.as_slice(), [view] if view.bound.is_complete) {
+            return Selection::of_open(Vec::new(), views);
+        }
+        let probe = self.range_probe();
+        let runs = self.runs_within().enumerate().filter(|(rank, _)| !is_open || !is_covered(&views, *rank));
+        let runs = runs.filter_map(|(rank, (level, run))| self.select(rank, (level, run), &probe)).collect();
+        self.tables.metrics().digests.add(u64::from(probe.digest_count()));
+        if is_open { Selection::of_open(runs, views) } else { self.selection_of_closed(runs, views) }
+    }
+
+    fn selection_of_closed(&self, runs: Vec<SelectedRun>, views: Vec<SelectedView>) -> Selection {
+        let report = |view: &SelectedView, error: &Error| self.report_damaged_view(view, error);
+        Selection::of_closed(runs, views, &self.range, self.sequence, report)
+    }
+
+    fn select(
+        &self,
+        rank: usize,
+        (level, run): (usize, &Arc<Run>),
+        probe: &RangeProbe<'_>,
+    ) -> Option<SelectedRun> {
+        let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
+        let (tables, query) = (&*self.tables, self.query());
+        RunSelector { tables, range: &self.range, probe, query }.select(rank, level, run, bounds)
+    }
+
+    /// The run at a position among those that the range touches, if it is read; its filter is checked now.
+    pub(super) fn select_run(&self, rank: usize, probe: &RangeProbe<'_>) -> Option<SelectedRun> {
+        self.runs_within().nth(rank).and_then(|run| self.select(rank, run, probe))
+    }
+
+    /// Sets the runs to read, whose filters were checked. Views replace some of them.
+    pub(super) fn set_runs(&self, runs: Vec<SelectedRun>) {
+        // Only a cursor sets them too, and none exists yet.
+        let _ = self.selection.set(self.selection_of_closed(runs, self.open_views()));
+    }
+
+    /// A probe for the filters of all runs.
+    pub(super) fn range_probe(&self) -> RangeProbe<'_> {
+        RangeProbe::new(self.filter_range(), &self.digester)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    pub(super) fn lower(&self) -> Bound<&[u8]> {
+        as_slice(&self.range.lower)
+    }
+}
+
+/// The range tombstones of the memtables and of `runs`, which are in the order of their ranks.
+pub(super) fn coverage_of<'a>(
+    read_state: &ReadState,
+    runs: impl Iterator<Item = &'a Arc<Run>>,
+    tables: &Arc<TableCache>,
+    sequence: Sequence,
+) -> Option<Coverage> {
+    let mut sources = Vec::new();
+    for (rank, memtable) in read_state.memtables().enumerate() {
+        let tombstones = memtable.memtable.range_tombstones();
+        if !tombstones.is_empty() {
+            let spans = tombstones.spans_at(sequence);
+            sources.extend((!spans.is_empty()).then_some((rank, CoverSource::Memtable(spans))));
+        }
+    }
+    let memtable_count = read_state.memtables().count();
+    let runs = runs.enumerate().filter(|(_, run)| run.has_range_tombstones());
+    sources.extend(runs.map(|(rank, run)| (memtable_count + rank, CoverSource::Run(Arc::clone(run)))));
+    Coverage::new(sources, tables, sequence)
+}
+
+/// Counts a seek for the runs that it merges with others, near `key` if there is one: a view would save it.
+fn count_merged(selection: &Selection, key: Option<&[u8]>, weight: u32) {
+    let count = selection.merged_runs(key).count();
+    if weight > 0 && count + selection.views.len() > 1 {
+        selection.merged_runs(key).for_each(|run| run.add_merged_seeks(weight.into()));
+    }
+}
+
+fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
+}
+
+impl ReadPath {
+    /// The inputs of a scan of these bounds.
+    pub(super) fn scan_source(
+        &self,
+        read_state: Arc<ReadState>,
+        bounds: Bounds,
+        is_prefix: bool,
+        sequence: Sequence,
+    ) -> ScanSource {
+        let query = ScanQuery::new(&bounds, is_prefix, &self.metrics, self.samples_queries);
+        ScanSource {
+            read_state,
+            tables: Arc::clone(&self.tables),
+            sequence,
+            range: Arc::new(KeyRange { lower: bounds.0, upper: bounds.1 }),
+            is_prefix,
+            digester: self.digester.clone(),
+            views: self.views,
+            selection: OnceLock::new(),
+            deleted_ranges: Arc::clone(&self.deleted_ranges),
+            has_counted_outcomes: AtomicBool::new(false),
+            query: QueryOf::Scan(query),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Decides when a point read searches the sorted view of a partition, and which runs it then skips.
+//!
+//! A filter costs less than a search in a view, and with filters in all tables a present key costs one block. So the view is searched only
+//! before a read that it may save:
+//!
+//! 1. of a covered run whose table has no filter,
+//! 2. after two runs were read that do not have the key. After one, the filters of the other runs reject most absent keys, and cost less.
+//!
+//! The answer holds for all covered runs: at most the run with the newest version is read, and none if the view knows that the key is
+//! absent. A snapshot that is older than the runs may need an older version: it uses the second answer only. If the first rule applied
+//! to the last read, the next one searches the view first and skips the other runs.
+//!
+//! Views have no range tombstones: those of covered runs are checked as without a view. A view that is damaged is reported and not
+//! used; then all runs are searched.
+
+use tamis_filter::Probe;
+
+use super::ReadPath;
+use crate::{
+    key::Sequence,
+    version::{named_view::NamedView, version::Partition},
+    view::lookup::KeyRuns,
+};
+
+/// Which runs a point read skips.
+pub(super) trait RunChoice {
+    /// Whether a run may have a visible version of the key.
+    fn admits(&self, run: u64) -> bool;
+    /// Called before a run is read. `has_filter`: the filters of its table are probed first.
+    fn before_read(&mut self, run: u64, has_filter: bool);
+    /// Called after a run was read that does not have the key.
+    fn after_miss(&mut self);
+}
+
+/// Of a partition without a view.
+impl RunChoice for () {
+    #[inline]
+    fn admits(&self, _: u64) -> bool {
+        true
+    }
+
+    #[inline]
+    fn before_read(&mut self, _: u64, _: bool) {}
+
+    #[inline]
+    fn after_miss(&mut self) {}
+}
+
+/// The answer of a view.
+#[derive(Debug, Clone, Copy)]
+enum Answer {
+    /// It is not known which runs have the key.
+    Unknown,
+    /// No covered run has the key.
+    Absent,
+    /// No other covered run is needed than the one with this id.
+    In(u64),
+}
+
+/// See the head of this file.
+pub(super) struct ViewLookup<'a> {
+    named: &'a NamedView,
+    partition: &'a Partition,
+    read_path: &'a ReadPath,
+    keyspace_id: u64,
+    probe: &'a Probe<'a>,
+    sequence: Sequence,
+    /// See [`NamedView::is_searched_first`].
+    is_searched_first: bool,
+    /// `None`: the view was not searched yet.
+    answer: Option<Answer>,
+    /// A run was read that does not have the key.
+    has_missed: bool,
+}
+
+impl<'a> ViewLookup<'a> {
+    pub(super) fn new(
+        named: &'a NamedView,
+        partition: &'a Partition,
+        read_path: &'a ReadPath,
+        keyspace_id: u64,
+        (probe, sequence): (&'a Probe<'a>, Sequence),
+    ) -> Self {
+        let mut lookup = Self {
+            named,
+            partition,
+            read_path,
+            keyspace_id,
+            probe,
+            sequence,
+            is_searched_first: named.is_searched_first(),
+            answer: None,
+            has_missed: false,
+        };
+        if lookup.is_searched_first {
+            lookup.ask();
+        }
+        lookup
+    }
+
+    #[inline(never)]
+    fn ask(&mut self) {
+        self.answer = Some(self.find().unwrap_or(Answer::Unknown));
+    }
+
+    fn find(&self) -> Option<Answer> {
+        let named = self.named;
+        let environment = self.read_path.tables.environment();
+        let view = self.read_path.views.reader(named, self.partition, environment, self.keyspace_id)?;
+        match view.runs_of(self.probe) {
+            Ok(KeyRuns::None) => Some(Answer::Absent),
+            Ok(KeyRuns::NewestIn(_)) if !view.shows_newest_at(self.sequence) => None,
+            Ok(KeyRuns::NewestIn(number)) => named.runs().get(number).map(|&run| Answer::In(run)),
+            Err(error) => {
+                named.fail(environment, &error);
+                None
+            }
+        }
+    }
+}
+
+impl RunChoice for ViewLookup<'_> {
+    #[inline(always)]
+    fn admits(&self, run: u64) -> bool {
+        match self.answer {
+            None | Some(Answer::Unknown) => true,
+            Some(Answer::Absent) => !self.named.runs().contains(&run),
+            Some(Answer::In(found)) => found == run || !self.named.runs().contains(&run),
+        }
+    }
+
+    #[inline(always)]
+    fn before_read(&mut self, run: u64, has_filter: bool) {
+        // As expected: a table with a filter, or the view was searched first.
+        if has_filter != self.is_searched_first || !self.named.runs().contains(&run) {
+            return;
+        }
+        self.is_searched_first = !has_filter;
+        self.named.set_searched_first(!has_filter);
+        if !has_filter && self.answer.is_none() {
+            self.ask();
+        }
+    }
+
+    #[inline]
+    fn after_miss(&mut self) {
+        if self.has_missed && self.answer.is_none() {
+            self.ask();
+        }
+        self.has_missed = true;
+    }
+}

@@ -1,0 +1,71 @@
+//! The views that reads may use: those that the background opened, or, in a store without a background, those that reads open.
+//!
+//! Opening a view reads all of it. A store that is opened read-only has no thread for this, and one read is not worth an open. Each read
+//! that could have used the view adds its lost time to a sum. The read that raises the sum to the cost of opening opens the view. So a
+//! program that reads a few entries opens none.
+
+use std::sync::Arc;
+
+use crate::{
+    table::environment::TableEnvironment,
+    version::{named_view::NamedView, version::Partition},
+    view::{reader::View, writer::ViewOwner},
+};
+
+/// The time that a read loses for each run that a view would save.
+const READ_NANOSECONDS: u64 = 200;
+/// The time that opening takes for each entry of a view: its bytes are read and verified.
+const OPEN_NANOSECONDS: u64 = 4;
+
+/// See the head of this file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ViewOpener {
+    /// That of a store whose reads open views; `None`: the background opens them.
+    database_id: Option<u64>,
+}
+
+impl ViewOpener {
+    pub(super) const fn new(database_id: u64, is_read_only: bool) -> Self {
+        Self { database_id: if is_read_only { Some(database_id) } else { None } }
+    }
+
+    /// The view of a partition, if reads can use it now.
+    #[inline]
+    pub(super) fn reader<'a>(
+        self,
+        named: &'a NamedView,
+        partition: &Partition,
+        environment: &TableEnvironment,
+        keyspace_id: u64,
+    ) -> Option<&'a Arc<View>> {
+        let reader = named.reader();
+        match self.database_id {
+            Some(database_id) if reader.is_none() => {
+                open_if_paid(named, partition, environment, (database_id, keyspace_id))
+            }
+            _ => reader,
+        }
+    }
+}
+
+fn open_if_paid<'a>(
+    named: &'a NamedView,
+    partition: &Partition,
+    environment: &TableEnvironment,
+    (database_id, keyspace_id): (u64, u64),
+) -> Option<&'a Arc<View>> {
+    if named.is_failed() {
+        return None;
+    }
+    let runs = || named.runs().iter().filter_map(|&id| partition.run_with_id(id));
+    let entry_count: u64 = runs().map(|run| run.entry_count()).sum();
+    let lost = (named.count_missed_read() * READ_NANOSECONDS).saturating_mul(runs().count() as u64);
+    if lost < entry_count * OPEN_NANOSECONDS || !named.claim_open() {
+        return None;
+    }
+    let owner = ViewOwner { database_id, keyspace_id, number: named.number() };
+    if let Err(error) = named.open(environment, owner) {
+        named.fail(environment, &error);
+    }
+    named.reader()
+}

@@ -1,0 +1,126 @@
+//! When the filters of the last table are used again.
+
+use tamis_filter::{
+    KeyRange,
+    auto::{Effort, Prices, Query, QueryKind, Workload},
+};
+use tamis_workload::mix64;
+
+use super::*;
+
+const KEY_COUNT: u64 = 20_000;
+
+/// Random integers, or ones with small distances.
+fn keys(seed: u64, is_dense: bool) -> Arc<KeySet> {
+    let number = |index: u64| {
+        let random = mix64((seed << 40) + index);
+        if is_dense { 3 * index + random % 3 } else { random }
+    };
+    sorted((0..KEY_COUNT).map(number).collect())
+}
+
+/// Random integers of which each table lacks other ones.
+fn most_keys(table: u64) -> Arc<KeySet> {
+    sorted((0..KEY_COUNT).filter(|index| index % 50 != table).map(|index| mix64((1 << 40) + index)).collect())
+}
+
+fn sorted(mut numbers: Vec<u64>) -> Arc<KeySet> {
+    numbers.sort_unstable();
+    let mut keys = KeySet::new();
+    for number in numbers {
+        let _ = keys.push(&number.to_be_bytes());
+    }
+    Arc::new(keys)
+}
+
+/// Bounds of ranges without a key: anywhere, or right after keys.
+fn bounds(keys: &KeySet, is_near: bool) -> Vec<([u8; 8], [u8; 8])> {
+    let lower = |index: u64| {
+        let key =
+            keys.get((mix64((3 << 50) + index) % KEY_COUNT) as usize).and_then(|key| key.try_into().ok());
+        let near = u64::from_be_bytes(key.unwrap_or_default()).saturating_add(1 + index % 4);
+        if is_near { near } else { mix64((5 << 50) + index) >> 1 }
+    };
+    (0..2_000).map(lower).map(|lower| (lower.to_be_bytes(), (lower + 15).to_be_bytes())).collect()
+}
+
+fn choose(last: &LastChoice, keys: &Arc<KeySet>, bounds: &[([u8; 8], [u8; 8])], count: u64) -> Choice {
+    let (again, new) = choices(last, keys, bounds, count);
+    // A choice that is used again costs about as much as a new one.
+    assert!(again.chosen.cost_ns <= 1.3 * new.chosen.cost_ns, "{again:?}, {new:?}");
+    again
+}
+
+/// The choice by the last one, and that of a search.
+fn choices(
+    last: &LastChoice,
+    keys: &Arc<KeySet>,
+    bounds: &[([u8; 8], [u8; 8])],
+    count: u64,
+) -> (Choice, Choice) {
+    let queries: Vec<Query<'_>> = bounds
+        .iter()
+        .map(|(lower, upper)| Query {
+            kind: QueryKind::Range,
+            range: KeyRange::closed(lower, upper),
+            weight: 1.0,
+        })
+        .collect();
+    let request = Request {
+        workload: Workload { queries: &queries },
+        prices: Prices::default(),
+        bits_per_key_max: 14.0,
+        current: None,
+        is_deepest: false,
+        effort: Effort::Write,
+        seed: 1,
+    };
+    (last.choose(keys, &request, count), auto::choose(keys, &request))
+}
+
+fn use_count(last: &LastChoice) -> u32 {
+    last.0.lock().as_ref().map_or(0, |found| found.use_count)
+}
+
+#[test]
+fn tables_with_similar_keys_and_queries_get_the_filters_of_one_search() {
+    let last = LastChoice::default();
+    let uniform = bounds(&keys(1, false), false);
+    let first = choose(&last, &most_keys(1), &uniform, 5_000);
+    for table in 2..6 {
+        let choice = choose(&last, &most_keys(table), &uniform, 5_000 + 100 * table);
+        assert_eq!(choice.chosen.parts, first.chosen.parts);
+        assert_eq!(u64::from(use_count(&last)), table - 1);
+        assert!(choice.chosen.cost_ns > 0.0 && choice.empty_queries > 1_000);
+    }
+}
+
+#[test]
+fn other_keys_other_queries_and_many_new_ones_begin_a_search() {
+    let last = LastChoice::default();
+    let random = keys(1, false);
+    let uniform = bounds(&random, false);
+    let search = |keys: &Arc<KeySet>, bounds: &[([u8; 8], [u8; 8])], count| {
+        let (choice, new) = choices(&last, keys, bounds, count);
+        assert_eq!(choice, new);
+        assert_eq!(use_count(&last), 0);
+    };
+    search(&random, &uniform, 5_000);
+    // These cost much more with the filters for uniform ones.
+    search(&random, &bounds(&random, true), 5_100);
+    let dense = keys(2, true);
+    search(&dense, &bounds(&dense, true), 5_200);
+    search(&random, &uniform, 5_300);
+    search(&random, &uniform, 7_301);
+}
+
+#[test]
+fn a_search_is_repeated_after_some_tables() {
+    let last = LastChoice::default();
+    let (keys, uniform) = (keys(1, false), bounds(&keys(1, false), false));
+    let searched = (0..=USES_MAX + 1).filter(|_| {
+        choose(&last, &keys, &uniform, 5_000);
+        use_count(&last) == 0
+    });
+    assert_eq!(searched.count(), 2);
+}

@@ -1,0 +1,104 @@
+//! The memory of a build of a sorted view is bounded: the allocator of this program counts the bytes in use.
+
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use tamis::{Db, Filters, KeyspaceChange, KeyspaceOptions, Options, Views};
+
+/// The memory that a build may take.
+const BOUND: usize = 64 << 20;
+/// Memory of the store besides the build.
+const STORE: usize = 8 << 20;
+
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+/// The system's allocator with counts of bytes.
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+// SAFETY: the system's allocator provides all memory and meets the contract; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    /// # Safety
+    ///
+    /// As for [`GlobalAlloc::alloc`].
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let in_use = IN_USE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(in_use, Ordering::Relaxed);
+        // SAFETY: the caller guarantees the layout.
+        unsafe { System.alloc(layout) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`GlobalAlloc::dealloc`].
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the pointer comes from `alloc`, and so from the system's allocator, with this layout.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+/// The greatest number of bytes that a task has in use at a time, in addition to those before.
+fn peak_of<T>(task: impl FnOnce() -> T) -> (usize, T) {
+    let before = IN_USE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let result = task();
+    (PEAK.load(Ordering::Relaxed) - before, result)
+}
+
+/// Spreads numbers over all keys of 16 bytes.
+fn key(number: u64) -> [u8; 16] {
+    (u128::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835)).to_be_bytes()
+}
+
+/// Eight runs that take more than the bound; the view is built by the second open, once with a key column. A third open adds filters.
+#[test]
+fn the_memory_of_building_a_view_is_bounded() {
+    const COUNT: u64 = 640_000;
+    let folder = tempfile::tempdir().unwrap();
+    let options = |views| Options {
+        workers: 0,
+        cache_bytes: 0,
+        change_keyspaces: vec![("default".to_owned(), KeyspaceChange::Views(views))],
+        ..Options::default()
+    };
+    let default_keyspace = KeyspaceOptions {
+        memtable_bytes: 256 << 20,
+        level0_runs: 64,
+        filters: Filters::none(),
+        views: Views::Off,
+        key_column: true,
+        ..KeyspaceOptions::default()
+    };
+    let first = Options { change_keyspaces: Vec::new(), default_keyspace, ..options(Views::Off) };
+    let db = Db::open_with(folder.path(), first).unwrap();
+    for run in 0..8 {
+        for number in (run..COUNT).step_by(8) {
+            db.put(key(number), [run as u8; 100]).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    db.close().unwrap();
+    let (peak, db) = peak_of(|| Db::open_with(folder.path(), options(Views::On)).unwrap());
+    assert_eq!(db.statistics().views_built, 1);
+    assert!(peak <= BOUND + STORE, "{peak} bytes");
+    // Closed ranges near keys, which only a filter can reject.
+    for number in 0..2_000 {
+        let (mut lower, mut upper) = (key(number), key(number));
+        (lower[14], lower[15], upper[14], upper[15]) = (lower[14] ^ 1, 0, upper[14] ^ 1, 255);
+        assert_eq!(db.range(lower..=upper).count(), 0);
+    }
+    let (peak, ()) = peak_of(|| {
+        db.put(key(0), [0; 100]).unwrap();
+        db.flush().unwrap();
+    });
+    assert!(db.statistics().views_built > 1, "the view was built again with filters");
+    assert!(peak <= BOUND + STORE, "{peak} bytes with filters");
+}

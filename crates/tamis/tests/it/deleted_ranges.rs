@@ -1,0 +1,296 @@
+//! Ranges of deleted keys that the background records after a flush of many tombstones: the first scan of a user jumps over them.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tamis::{Db, KeyspaceOptions, Layout, Options, Runtime};
+use tamis_vfs::MemVfs;
+use tamis_workload::SplitMix64;
+
+use crate::support::{FOLDER, small_keyspace};
+
+/// Flushes of puts, and of deletes.
+const PARTS: u64 = 7;
+
+fn options(workers: usize) -> Options {
+    let keyspace = KeyspaceOptions { level0_runs: 64, memtable_bytes: 1 << 30, ..KeyspaceOptions::default() };
+    Options { workers, default_keyspace: keyspace, ..Options::default() }
+}
+
+fn open_with(vfs: &MemVfs, options: Options) -> Db {
+    Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(1)).unwrap()
+}
+
+fn open(vfs: &MemVfs) -> Db {
+    open_with(vfs, options(0))
+}
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+/// Blocks that reads have used.
+fn blocks(db: &Db) -> u64 {
+    let statistics = db.statistics();
+    statistics.blocks_read + statistics.cache_hits
+}
+
+/// The result of a call, its blocks, and the deleted keys that it has passed.
+fn cost_of<T>(db: &Db, read: impl FnOnce() -> T) -> (T, u64, u64) {
+    let (before, passed) = (blocks(db), db.statistics().deleted_keys_passed);
+    let result = read();
+    (result, blocks(db) - before, db.statistics().deleted_keys_passed - passed)
+}
+
+/// Puts and deletes `count` keys in as many flushes of each as there are parts. The returned snapshot keeps the entries from being
+/// compacted.
+fn delete_in_parts(db: &Db, count: u64) -> tamis::Snapshot {
+    let part_of = |part| (0..count).filter(move |number| number % PARTS == part);
+    for part in 0..PARTS {
+        part_of(part).for_each(|number| db.put(key(number), [7; 100]).unwrap());
+        db.flush().unwrap();
+    }
+    let snapshot = db.snapshot();
+    for part in 0..PARTS {
+        part_of(part).for_each(|number| db.delete(key(number)).unwrap());
+        db.flush().unwrap();
+    }
+    snapshot
+}
+
+#[test]
+fn the_first_scan_after_flushes_of_tombstones_reads_few_blocks() {
+    for is_forward in [true, false] {
+        let db = open(&MemVfs::new());
+        let snapshot = delete_in_parts(&db, 21_000);
+        assert_eq!(db.statistics().deleted_ranges_recorded, 1);
+        let scan = || {
+            let mut scan = db.range::<&[u8]>(..);
+            if is_forward { scan.next() } else { scan.next_back() }
+        };
+        let (found, blocks, passed) = cost_of(&db, scan);
+        assert!(found.is_none());
+        assert!(blocks <= 2 * 2 * PARTS && passed <= PARTS, "{blocks} blocks, {passed} deleted keys");
+        assert_eq!(snapshot.range::<&[u8]>(&db.default_keyspace(), ..).count(), 21_000);
+    }
+}
+
+#[test]
+fn no_range_is_recorded_before_10_000_tombstones_overlap() {
+    let db = open(&MemVfs::new());
+    let _snapshot = delete_in_parts(&db, 9_999);
+    assert_eq!(db.statistics().deleted_ranges_recorded, 0);
+    let (found, _, passed) = cost_of(&db, || db.first().unwrap());
+    assert!(found.is_none() && passed == 9_999, "{passed} deleted keys");
+}
+
+#[test]
+fn a_flush_of_tombstones_between_visible_entries_reads_few_blocks() {
+    let db = open(&MemVfs::new());
+    (0..60_000).for_each(|number| db.put(key(number), [7; 100]).unwrap());
+    db.flush().unwrap();
+    let _snapshot = db.snapshot();
+    (0..60_000).step_by(3).for_each(|number| db.delete(key(number)).unwrap());
+    let ((), blocks, _) = cost_of(&db, || db.flush().unwrap());
+    assert!(blocks <= 3 * 64, "{blocks} blocks");
+    assert_eq!(db.statistics().deleted_ranges_recorded, 0);
+    assert_eq!(db.range::<&[u8]>(..).count(), 40_000);
+}
+
+/// Several spans of one flush, with visible entries between them.
+#[test]
+fn each_span_of_deleted_keys_is_recorded() {
+    let db = open(&MemVfs::new());
+    (0..100_000).for_each(|number| db.put(key(number), [7; 20]).unwrap());
+    db.flush().unwrap();
+    let snapshot = db.snapshot();
+    for span in [1_000..9_000, 40_000..45_000, 90_000..100_000] {
+        span.for_each(|number| db.delete(key(number)).unwrap());
+    }
+    db.flush().unwrap();
+    assert_eq!(db.statistics().deleted_ranges_recorded, 3);
+    let (count, _, passed) = cost_of(&db, || db.range::<&[u8]>(..).count());
+    assert_eq!((count, passed), (77_000, 0));
+    assert_eq!(db.range(key(40_000)..).next().unwrap().unwrap().0.as_ref(), key(45_000));
+    assert_eq!(snapshot.range::<&[u8]>(&db.default_keyspace(), ..).count(), 100_000);
+}
+
+#[test]
+fn the_blocks_of_a_background_scan_are_bounded_and_its_part_is_recorded() {
+    let db = open(&MemVfs::new());
+    (0..18_000).for_each(|number| db.put(key(number), [7; 4_000]).unwrap());
+    db.flush().unwrap();
+    let _snapshot = db.snapshot();
+    (0..18_000).for_each(|number| db.delete(key(number)).unwrap());
+    let ((), blocks, _) = cost_of(&db, || db.flush().unwrap());
+    assert!((16_384..16_384 + 1_100).contains(&blocks), "{blocks} blocks");
+    assert_eq!(db.statistics().deleted_ranges_recorded, 1);
+    let (found, _, passed) = cost_of(&db, || db.first().unwrap());
+    assert!(found.is_none() && (500..2_000).contains(&passed), "{passed} deleted keys");
+}
+
+#[test]
+fn nothing_is_recorded_if_ranges_are_switched_off() {
+    let db = open_with(&MemVfs::new(), Options { deleted_range_keys: 0, ..options(0) });
+    let _snapshot = delete_in_parts(&db, 14_000);
+    assert_eq!(db.statistics().deleted_ranges_recorded, 0);
+    assert_eq!(db.range::<&[u8]>(..).count(), 0);
+}
+
+#[test]
+fn workers_record_ranges_and_are_waited_for() {
+    let db = open_with(&MemVfs::new(), options(2));
+    let _snapshot = delete_in_parts(&db, 21_000);
+    db.wait_for_compactions().unwrap();
+    assert_eq!(db.statistics().deleted_ranges_recorded, 1);
+    let (found, _, passed) = cost_of(&db, || db.first().unwrap());
+    assert!(found.is_none() && passed <= PARTS, "{passed} deleted keys");
+    db.close().unwrap();
+}
+
+/// Random spans of deletes, puts into them, range deletes, flushes and reopens; scans and snapshots against a map.
+#[test]
+fn recorded_ranges_change_no_answer() {
+    for seed in 0..4 {
+        let mut random = SplitMix64::new(seed);
+        let vfs = MemVfs::new();
+        let mut db = open(&vfs);
+        let mut map = BTreeMap::new();
+        let mut recorded_count = 0;
+        for round in 0..8 {
+            let begin = random.below(20_000);
+            for number in begin..begin + 12_000 {
+                db.put(key(number), round.to_string()).unwrap();
+                map.insert(key(number).to_vec(), round.to_string().into_bytes());
+            }
+            if random.below(2) == 0 {
+                db.flush().unwrap();
+            }
+            let snapshot = (db.snapshot(), map.clone());
+            let (begin, step) = (random.below(20_000), 1 + random.below(3_000));
+            for number in (begin..begin + 14_000).filter(|number| number % step != 1) {
+                db.delete(key(number)).unwrap();
+                map.remove(&key(number)[..]);
+            }
+            if random.below(4) == 0 {
+                let lower = random.below(30_000);
+                db.delete_range(key(lower)..key(lower + 500)).unwrap();
+                map.retain(|found, _| {
+                    !(key(lower)..key(lower + 500)).contains(&found[..].try_into().unwrap())
+                });
+            }
+            db.flush().unwrap();
+            for _ in 0..random.below(50) {
+                let number = random.below(30_000);
+                db.put(key(number), "new").unwrap();
+                map.insert(key(number).to_vec(), b"new".to_vec());
+            }
+            check(db.range::<&[u8]>(..), &map);
+            check(snapshot.0.range::<&[u8]>(&db.default_keyspace(), ..), &snapshot.1);
+            recorded_count += db.statistics().deleted_ranges_recorded;
+            drop(snapshot);
+            if random.below(3) == 0 {
+                drop(db);
+                db = open(&vfs);
+                check(db.range::<&[u8]>(..), &map);
+            }
+        }
+        assert!(recorded_count > 4, "seed {seed}: {recorded_count} ranges");
+        assert!(db.verify().unwrap().is_sound());
+    }
+}
+
+fn check(scan: tamis::Scan, map: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    let found: Vec<_> =
+        scan.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()).collect();
+    let expected: Vec<_> = map.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    assert!(found == expected, "{} entries instead of {}", found.len(), expected.len());
+}
+
+/// Writes that follow each flush at once, while the workers scan.
+#[test]
+fn ranges_that_workers_record_hide_no_concurrent_write() {
+    let db = open_with(&MemVfs::new(), options(2));
+    for round in 0..6_u64 {
+        (0..12_000).for_each(|number| db.put(key(number), round.to_be_bytes()).unwrap());
+        (0..12_000).for_each(|number| db.delete(key(number)).unwrap());
+        let flusher = std::thread::scope(|scope| {
+            let flushed = scope.spawn(|| db.flush());
+            for number in (0..12_000).step_by(101) {
+                db.put(key(number), "kept").unwrap();
+                assert_eq!(db.get(key(number)).unwrap().as_deref(), Some(&b"kept"[..]));
+            }
+            flushed.join().unwrap()
+        });
+        flusher.unwrap();
+        assert_eq!(db.range::<&[u8]>(..).count(), 12_000_usize.div_ceil(101));
+        db.wait_for_compactions().unwrap();
+        assert_eq!(db.range::<&[u8]>(..).count(), 12_000_usize.div_ceil(101));
+    }
+}
+
+/// All keys between the ends are deleted, and scans record that. The keys at the ends are not.
+#[test]
+fn scans_that_end_at_a_bound_after_deleted_keys_delete_no_entry() {
+    let db = open_with(&MemVfs::new(), Options { deleted_range_keys: 2, ..options(0) });
+    let range = || db.range(key(0)..=key(9));
+    for _ in 0..3 {
+        (0..=9).for_each(|number| db.put(key(number), "value").unwrap());
+        (1..9).for_each(|number| db.delete(key(number)).unwrap());
+        let seeks: [fn(&mut tamis::Scan); 6] = [
+            |scan| scan.seek(key(1)).unwrap(),
+            |scan| scan.seek(key(200)).unwrap(),
+            |scan| scan.seek_for_prev(key(8)).unwrap(),
+            |scan| scan.seek_for_prev([]).unwrap(),
+            tamis::Scan::seek_to_first,
+            tamis::Scan::seek_to_last,
+        ];
+        for (first, second) in seeks.iter().flat_map(|first| seeks.iter().map(move |second| (first, second)))
+        {
+            for is_forward in [true, false] {
+                let mut scan = range();
+                for seek in [first, second] {
+                    seek(&mut scan);
+                    while if is_forward { scan.move_next() } else { scan.move_prev() }.unwrap() {}
+                }
+                assert_eq!((range().count(), range().rev().count()), (2, 2));
+            }
+        }
+        assert!(db.get(key(0)).unwrap().is_some() && db.get(key(9)).unwrap().is_some());
+        db.flush().unwrap();
+        assert!(db.get(key(0)).unwrap().is_some() && db.get(key(9)).unwrap().is_some());
+    }
+    assert!(db.statistics().deleted_ranges_recorded > 0);
+}
+
+#[test]
+fn scans_over_partitions_with_many_deleted_keys_delete_no_entry() {
+    const COUNT: u64 = 40_000;
+    let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+    let default_keyspace = KeyspaceOptions { layout, ..small_keyspace() };
+    let db = open_with(&MemVfs::new(), Options { deleted_range_keys: 2, default_keyspace, ..options(0) });
+    let mut random = SplitMix64::new(7);
+    let mut map = BTreeMap::new();
+    for _ in 0..COUNT {
+        let number = random.below(COUNT);
+        db.put(key(number), [1; 60]).unwrap();
+        map.insert(key(number).to_vec(), vec![1; 60]);
+    }
+    db.flush().unwrap();
+    let partition_count = db.statistics().keyspaces.iter().map(|keyspace| keyspace.partition_count).max();
+    assert!(partition_count >= Some(10), "{partition_count:?}");
+    for number in (0..COUNT).filter(|_| random.below(10) > 0) {
+        db.delete(key(number)).unwrap();
+        map.remove(&key(number)[..]);
+    }
+    for _ in 0..3 {
+        assert_eq!(db.range::<&[u8]>(..).rev().count(), map.len());
+        check(db.range::<&[u8]>(..), &map);
+        let (mut both, mut count) = (db.range::<&[u8]>(..), 0);
+        while both.next().is_some() {
+            count += 1 + usize::from(both.next_back().is_some());
+        }
+        assert_eq!(count, map.len());
+    }
+    db.flush().unwrap();
+    check(db.range::<&[u8]>(..), &map);
+}

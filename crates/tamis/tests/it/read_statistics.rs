@@ -1,0 +1,161 @@
+//! Reads are counted by the level of the tables and by the kind of the query.
+
+use std::sync::Arc;
+
+use tamis::{
+    Access, Db, FilterStatistics, Filters, KeyspaceOptions, Options, ReadStatistics, Runtime, TableFilter,
+};
+use tamis_vfs::MemVfs;
+
+use crate::support::{FOLDER, inline_options, open_in_memory};
+
+const KEY_COUNT: u32 = 4_000;
+
+fn key(number: u32) -> [u8; 4] {
+    // Gaps of 16, so that ranges between two keys exist.
+    (number << 4).to_be_bytes()
+}
+
+/// A store with one run in a deep level, and one in L0.
+fn filled(access: Access) -> Db {
+    let filters = Filters::each(["blocked-bloom@12".parse().unwrap(), "surf-real:bits=4".parse().unwrap()]);
+    let options = Options {
+        table_access: access,
+        default_keyspace: KeyspaceOptions { filters, ..KeyspaceOptions::default() },
+        ..inline_options()
+    };
+    let db = open_in_memory(&MemVfs::new(), options).unwrap();
+    for parity in [0, 1] {
+        for number in (parity..KEY_COUNT).step_by(2) {
+            db.put(key(number), [7; 60]).unwrap();
+        }
+        db.flush().unwrap();
+        if parity == 0 {
+            db.compact_range(&db.default_keyspace(), ..=[255_u8; 4]).unwrap();
+        }
+    }
+    db
+}
+
+/// The reads of a level by kind, since `before`.
+fn since(db: &Db, before: &[FilterStatistics], level: usize) -> [ReadStatistics; 4] {
+    let kinds = |levels: &[FilterStatistics]| {
+        let level = levels.get(level).copied().unwrap_or_default();
+        [level.points, level.ranges, level.prefixes, level.seeks]
+    };
+    let (before, after) = (kinds(before), kinds(&db.statistics().filters));
+    std::array::from_fn(|kind| {
+        let mut reads = after[kind];
+        reads.asked -= before[kind].asked;
+        reads.denied -= before[kind].denied;
+        reads.right -= before[kind].right;
+        reads.wrong -= before[kind].wrong;
+        reads.blocks_read -= before[kind].blocks_read;
+        reads.cache_hits -= before[kind].cache_hits;
+        reads
+    })
+}
+
+#[test]
+fn each_level_and_kind_of_query_has_counters() {
+    for access in [Access::Mapped, Access::Buffered] {
+        let db = filled(access);
+        let levels = &db.statistics().keyspaces[0].levels;
+        let deep = levels.iter().rposition(|level| level.table_count > 0).unwrap();
+        assert!(deep > 0 && levels[0].table_count == 1);
+        let all = |before: &[FilterStatistics]| [0, deep].map(|level| since(&db, before, level));
+
+        // Keys of the deep level: the filters of L0 reject them.
+        let before = db.statistics().filters;
+        for number in (2..102).step_by(2) {
+            assert!(db.get(key(number)).unwrap().is_some());
+        }
+        let [[top, ..], [below, others @ ..]] = all(&before);
+        assert_eq!((top.asked, top.right, below.asked, below.right), (50, 0, 50, 50));
+        assert_eq!(top.denied + top.wrong, 50);
+        assert_eq!((top.blocks(), below.blocks()), (top.wrong, 50), "a block for each admitted key");
+        assert_eq!(others, [ReadStatistics::default(); 3]);
+
+        // Ranges and prefixes between two keys.
+        let before = db.statistics().filters;
+        for number in 500..550 {
+            let [.., last] = key(number);
+            let lower = [&key(number)[..3], &[last + 5]].concat();
+            let upper = [&key(number)[..3], &[last + 9]].concat();
+            assert_eq!(db.range(lower.clone()..=upper).count(), 0);
+            assert_eq!(db.prefix(&lower).count(), 0);
+        }
+        for [points, ranges, prefixes, seeks] in all(&before) {
+            assert_eq!((points, seeks), Default::default());
+            for reads in [ranges, prefixes] {
+                assert_eq!((reads.asked, reads.right), (50, 0));
+                assert_eq!((reads.denied + reads.wrong, reads.blocks() >= reads.wrong), (50, true));
+            }
+        }
+
+        // Open scans from keys of the deep level: the filter of L0 names a later key, so that its table is not read.
+        let before = db.statistics().filters;
+        for number in (1_002..1_102).step_by(2) {
+            assert!(db.range(key(number)..).next().is_some());
+        }
+        let [[points, ranges, prefixes, top], [.., below]] = all(&before);
+        assert_eq!([points, ranges, prefixes], [ReadStatistics::default(); 3]);
+        assert_eq!((top.asked, below.asked, below.right), (50, 50, 50));
+        assert!(top.wrong <= 10 && top.right == 0 && top.blocks() == top.wrong, "{top:?}");
+        assert_eq!(below.blocks(), 50);
+    }
+}
+
+/// Each kind of query alone measures how long a read of a table takes.
+#[test]
+fn reads_of_each_level_are_measured_by_the_clock() {
+    type Query = fn(&Db, u32) -> usize;
+    let queries: [Query; 3] = [
+        |db, number| usize::from(db.get(key(number)).unwrap().is_some()),
+        |db, number| db.range(key(number)..key(number + 1)).count(),
+        |db, number| db.range(key(number)..).take(1).count(),
+    ];
+    for query in queries {
+        let options = KeyspaceOptions {
+            filters: Filters::each([TableFilter::bits(10.0)]),
+            ..KeyspaceOptions::default()
+        };
+        let options = Options { default_keyspace: options, ..inline_options() };
+        let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, options, Runtime::system()).unwrap();
+        for number in 0..KEY_COUNT {
+            db.put(key(number), [7; 60]).unwrap();
+        }
+        db.flush().unwrap();
+        let measured = || db.statistics().filters.first().map_or(0, |level| level.read_nanoseconds);
+        assert_eq!(measured(), 0);
+        for number in 1..201 {
+            assert_eq!(query(&db, number), 1);
+        }
+        assert!((10..1_000_000_000).contains(&measured()), "{}", measured());
+    }
+    let db = filled(Access::Mapped);
+    (2..202).for_each(|number| assert!(db.get(key(number)).unwrap().is_some()));
+    assert!(db.statistics().filters.iter().all(|level| level.read_nanoseconds == 0), "this clock is stopped");
+}
+
+/// The totals are the sums of all levels, kinds, and other reads.
+#[test]
+fn blocks_of_levels_are_part_of_the_totals() {
+    let db = filled(Access::Mapped);
+    let totals = |db: &Db| (db.statistics().blocks_read, db.statistics().cache_hits);
+    let (before, levels_before) = (totals(&db), db.statistics().filters);
+    for number in 0..KEY_COUNT {
+        assert!(db.get(key(number)).unwrap().is_some());
+    }
+    assert_eq!(db.range::<&[u8]>(..).count(), KEY_COUNT as usize);
+    let after = totals(&db);
+    let (mut read, mut hits) = (0, 0);
+    for level in 0..db.statistics().filters.len() {
+        for reads in since(&db, &levels_before, level) {
+            read += reads.blocks_read;
+            hits += reads.cache_hits;
+        }
+    }
+    assert!(read > 0 && hits > 0);
+    assert_eq!((after.0 - before.0, after.1 - before.1), (read, hits));
+}

@@ -1,0 +1,200 @@
+//! Scans of a view with entries in memtables: every movement agrees with a sorted list, whether the scan meets a memtable's entry or not.
+
+use std::{collections::BTreeMap, ops::Bound, sync::Arc};
+
+use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Runtime, Scan, Views};
+use tamis_vfs::MemVfs;
+
+use crate::support::{FOLDER, Random, inline_options};
+
+type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+const RUNS: usize = 5;
+const KEYS: u64 = 2_000;
+
+fn key(number: u64) -> Vec<u8> {
+    // Keys of different lengths, some of which are prefixes of others.
+    format!("{:05}{}", number / 2, "suffix".repeat((number % 2) as usize * 4)).into_bytes()
+}
+
+/// Runs that overlap, with a view over all of them, and the live entries.
+fn open(random: &mut Random) -> (Db, Keyspace, Entries) {
+    let keyspace = KeyspaceOptions {
+        memtable_bytes: 64 << 20,
+        level0_runs: 64,
+        filters: Filters::bits(10.0),
+        views: Views::On,
+        ..KeyspaceOptions::default()
+    };
+    let db =
+        Db::open_on(Arc::new(MemVfs::new()), FOLDER, inline_options(), Runtime::deterministic(3)).unwrap();
+    let keyspace = db.get_or_create_keyspace("k", keyspace).unwrap();
+    let mut entries = Entries::new();
+    for run in 0..RUNS {
+        for number in (run as u64..KEYS).step_by(RUNS) {
+            if random.below(2) == 0 {
+                let value = format!("run {run}, {number}").into_bytes();
+                keyspace.put(key(number), &value).unwrap();
+                entries.insert(key(number), value);
+            }
+        }
+        // Few: more garbage would be compacted.
+        change(&keyspace, &mut entries, random, 10, "changed");
+        db.flush().unwrap();
+    }
+    let views = db.statistics().keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap().views;
+    assert_eq!((views.open_count, views.run_count), (1, RUNS));
+    (db, keyspace, entries)
+}
+
+/// Writes and deletes keys at random.
+fn change(keyspace: &Keyspace, entries: &mut Entries, random: &mut Random, count: u64, text: &str) {
+    for number in 0..count {
+        let key = key(random.below(KEYS));
+        if random.below(4) == 0 {
+            keyspace.delete(&key).unwrap();
+            entries.remove(&key);
+        } else {
+            let value = format!("{text}, {number}").into_bytes();
+            keyspace.put(&key, &value).unwrap();
+            entries.insert(key, value);
+        }
+    }
+}
+
+/// The place of a scan among the entries of its range.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// Before the entry with this number.
+    Before(usize),
+    /// At the entry that was returned last.
+    At(usize),
+}
+
+struct Model<'a> {
+    entries: Vec<(&'a Vec<u8>, &'a Vec<u8>)>,
+    place: Place,
+}
+
+impl Model<'_> {
+    fn step(&mut self, is_forward: bool) -> Option<usize> {
+        let found = match (self.place, is_forward) {
+            (Place::Before(number), true) => Some(number),
+            (Place::At(number), true) => Some(number + 1),
+            (Place::Before(number) | Place::At(number), false) => number.checked_sub(1),
+        };
+        let found = found.filter(|&number| number < self.entries.len());
+        self.place = match found {
+            Some(number) => Place::At(number),
+            None => Place::Before(if is_forward { self.entries.len() } else { 0 }),
+        };
+        found
+    }
+
+    fn seek(&mut self, key: &[u8], is_forward: bool) {
+        let is_before = |entry: &(&Vec<u8>, &Vec<u8>)| {
+            entry.0.as_slice() < key || !is_forward && entry.0.as_slice() == key
+        };
+        self.place = Place::Before(self.entries.partition_point(is_before));
+    }
+
+    /// Moves scan and model at random and compares them. `visit` gets each key that the scan returns.
+    fn check(&mut self, mut scan: Scan, random: &mut Random, mut visit: impl FnMut(&[u8])) {
+        let mut is_forward = true;
+        for _ in 0..40 {
+            match random.below(12) {
+                0 => {
+                    let sought = key(random.below(KEYS));
+                    is_forward = random.below(2) == 0;
+                    if is_forward { scan.seek(&sought) } else { scan.seek_for_prev(&sought) }.unwrap();
+                    self.seek(&sought, is_forward);
+                }
+                1 => is_forward = !is_forward,
+                2 if random.below(4) == 0 => {
+                    scan.seek_to_last();
+                    self.place = Place::Before(self.entries.len());
+                }
+                _ => {}
+            }
+            let is_valid = if is_forward { scan.move_next() } else { scan.move_prev() }.unwrap();
+            let found = is_valid.then(|| (scan.key().to_vec(), scan.value().to_vec()));
+            let expected = self.step(is_forward).and_then(|number| self.entries.get(number));
+            assert_eq!(found, expected.map(|(key, value)| ((*key).clone(), (*value).clone())));
+            if let Some((key, _)) = &found {
+                visit(key);
+            }
+        }
+    }
+}
+
+fn bound(random: &mut Random) -> Bound<Vec<u8>> {
+    match random.below(4) {
+        0 => Bound::Included(key(random.below(KEYS))),
+        1 => Bound::Excluded(key(random.below(KEYS))),
+        _ => Bound::Unbounded,
+    }
+}
+
+#[test]
+fn scans_of_a_view_meet_the_entries_of_memtables() {
+    let mut random = Random(11);
+    for memtable_count in [0, 1, 5, 50, 1_000] {
+        let (db, keyspace, before) = open(&mut random);
+        let snapshot = db.snapshot();
+        let mut now = before.clone();
+        change(&keyspace, &mut now, &mut random, memtable_count, "memtable");
+        if memtable_count == 50 {
+            // More deleted keys in a row than a scan passes without a merge.
+            for number in 700..760 {
+                keyspace.delete(key(number)).unwrap();
+                now.remove(&key(number));
+            }
+        }
+        for turn in 0..300 {
+            let (lower, upper) = (bound(&mut random), bound(&mut random));
+            let is_at_snapshot = turn % 3 == 0;
+            let entries = if is_at_snapshot { &before } else { &now };
+            let is_within = |key: &Vec<u8>| {
+                let is_above = match &lower {
+                    Bound::Included(lower) => key >= lower,
+                    Bound::Excluded(lower) => key > lower,
+                    Bound::Unbounded => true,
+                };
+                is_above
+                    && match &upper {
+                        Bound::Included(upper) => key <= upper,
+                        Bound::Excluded(upper) => key < upper,
+                        Bound::Unbounded => true,
+                    }
+            };
+            let entries: Vec<_> = entries.iter().filter(|(key, _)| is_within(key)).collect();
+            let range = (lower.clone(), upper.clone());
+            let scan = if is_at_snapshot { snapshot.range(&keyspace, range) } else { keyspace.range(range) };
+            Model { entries, place: Place::Before(0) }.check(scan, &mut random, |_| ());
+        }
+    }
+}
+
+#[test]
+fn a_scan_does_not_return_what_is_written_at_its_place() {
+    let mut random = Random(12);
+    let (_db, keyspace, mut now) = open(&mut random);
+    change(&keyspace, &mut now, &mut random, 1, "memtable");
+    let mut choice = Random(13);
+    for turn in 0..200 {
+        let before = now.clone();
+        let mut model = Model { entries: before.iter().collect(), place: Place::Before(0) };
+        model.check(keyspace.range::<&[u8]>(..), &mut random, |key| match choice.below(3) {
+            0 => {
+                keyspace.delete(key).unwrap();
+                now.remove(key);
+            }
+            1 => {
+                let value = format!("turn {turn}").into_bytes();
+                keyspace.put(key, &value).unwrap();
+                now.insert(key.to_vec(), value);
+            }
+            _ => {}
+        });
+    }
+}
