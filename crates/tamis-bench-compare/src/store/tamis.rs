@@ -1,8 +1,9 @@
-//! Tamis with its defaults, which map tables; `tamis-buffered` reads them through the block cache like RocksDB.
+//! Tamis with its defaults, which map tables; `tamis-buffered` reads them through the block cache like RocksDB, and `tamis-partitioned` has
+//! the partitioned layout.
 
 use std::path::Path;
 
-use tamis::{Access, Db, Durability, Keyspace, KeyspaceOptions, Options, Scan, WriteBatch};
+use tamis::{Access, Db, Durability, Keyspace, KeyspaceOptions, Layout, Options, Scan, WriteBatch};
 
 use super::{Kind, Reader, Settings, Store, should_continue};
 use crate::{
@@ -16,7 +17,7 @@ pub const KIND: Kind = Kind {
     name: "tamis",
     title: "Tamis",
     about: "defaults: mapped tables, verified once per block; 10-bit filters; 2 workers",
-    open: |folder, settings| open(folder, settings, Access::Mapped),
+    open: |folder, settings| open(folder, settings, Access::Mapped, Layout::Leveled),
     can_stay_unmerged: true,
     can_defer: true,
     can_direct: true,
@@ -29,7 +30,21 @@ pub const BUFFERED: Kind = Kind {
     name: "tamis-buffered",
     title: "Tamis, buffered",
     about: "the same, but tables are read through the block cache instead of a mapping",
-    open: |folder, settings| open(folder, settings, Access::Buffered),
+    open: |folder, settings| open(folder, settings, Access::Buffered, Layout::Leveled),
+    is_default: false,
+    ..KIND
+};
+
+/// Tamis with the partitioned layout.
+pub const PARTITIONED: Kind = Kind {
+    name: "tamis-partitioned",
+    title: "Tamis, partitioned",
+    about: "the defaults, with the partitioned layout",
+    open: |folder, settings| open(folder, settings, Access::Mapped, Layout::partitioned()),
+    // A partition with more tables than the layout allows is compacted.
+    can_stay_unmerged: false,
+    // A split of all partitions at once holds the inputs until it ends.
+    space: 2.2,
     is_default: false,
     ..KIND
 };
@@ -40,14 +55,14 @@ struct Tamis {
     is_deferred: bool,
 }
 
-fn open(folder: &Path, settings: &Settings, access: Access) -> Result<Box<dyn Store>> {
+fn open(folder: &Path, settings: &Settings, access: Access, layout: Layout) -> Result<Box<dyn Store>> {
     let table_access = if settings.is_direct { Access::Direct } else { access };
     let db = Db::open_with(
         folder,
         Options { cache_bytes: settings.cache_bytes, table_access, ..Options::default() },
     )?;
     let mut options =
-        KeyspaceOptions { memtable_bytes: settings.memtable_bytes, ..KeyspaceOptions::default() };
+        KeyspaceOptions { memtable_bytes: settings.memtable_bytes, layout, ..KeyspaceOptions::default() };
     if settings.is_unmerged {
         options.level0_runs = 64;
     }
