@@ -82,7 +82,7 @@ pub struct Columns {
     pub values: Column,
 }
 
-/// Limits of a chunk. A chunk has at least one entry, whatever its length.
+/// Limits of a chunk. A chunk has at least one entry, even if that is longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkLimit {
     /// Maximum number of entries.

@@ -6,6 +6,7 @@
 
 pub mod advise;
 pub mod columns;
+pub mod event;
 pub mod filter;
 pub mod fork;
 pub mod options;

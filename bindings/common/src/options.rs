@@ -5,7 +5,9 @@
 
 use std::str::FromStr;
 
-use tamis::{Access, Compression, Durability, Filters, KeyspaceOptions, Layout, Options, TableFilter};
+use tamis::{
+    Access, Compression, Durability, Filters, KeyspaceChange, KeyspaceOptions, Options, TableFilter,
+};
 
 use crate::Failure;
 
@@ -21,6 +23,7 @@ pub const DATABASE_NAMES: &[&str] = &[
     "log_bytes_max",
     "deferred_bytes_max",
     "change_layout",
+    "change_views",
 ];
 
 /// Names of options of a keyspace.
@@ -31,6 +34,7 @@ pub const KEYSPACE_NAMES: &[&str] = &[
     "compression",
     "filters",
     "deepest_filters",
+    "views",
     "key_column",
     "layout",
     "size_ratio",
@@ -52,7 +56,14 @@ pub fn set_database(options: &mut Options, name: &str, value: &str) -> Result<()
         "workers" => options.workers = number(name, value)?,
         "log_bytes_max" => options.log_bytes_max = bytes(name, value)?,
         "deferred_bytes_max" => options.deferred_bytes_max = byte_count(name, value)?,
-        "change_layout" => options.change_layouts.push(change_of_layout(value)?),
+        "change_layout" => {
+            let (keyspace, layout) = change(name, value, "LAYOUT", "tiered")?;
+            options.change_keyspaces.push((keyspace, KeyspaceChange::Layout(layout.parse()?)));
+        }
+        "change_views" => {
+            let (keyspace, views) = change(name, value, "VIEWS", "on")?;
+            options.change_keyspaces.push((keyspace, KeyspaceChange::Views(views.parse()?)));
+        }
         name if KEYSPACE_NAMES.contains(&name) => {
             return set_keyspace(&mut options.default_keyspace, name, value);
         }
@@ -75,6 +86,7 @@ pub fn set_keyspace(options: &mut KeyspaceOptions, name: &str, value: &str) -> R
         "deepest_filters" => {
             options.filters = std::mem::take(&mut options.filters).with_deepest(table_filters(value)?);
         }
+        "views" => options.views = value.parse()?,
         "key_column" => options.key_column = switch(name, value)?,
         "layout" => options.layout = value.parse()?,
         "size_ratio" => options.size_ratio = number(name, value)?,
@@ -84,11 +96,11 @@ pub fn set_keyspace(options: &mut KeyspaceOptions, name: &str, value: &str) -> R
     Ok(())
 }
 
-/// Parses `KEYSPACE=LAYOUT`.
-fn change_of_layout(value: &str) -> Result<(String, Layout), Failure> {
-    match value.split_once('=') {
-        Some((name, layout)) if !name.is_empty() => Ok((name.to_owned(), layout.parse()?)),
-        _ => Err(refused("change_layout", value, "give KEYSPACE=LAYOUT, such as default=tiered")),
+/// Splits `KEYSPACE=VALUE`.
+fn change<'a>(option: &str, text: &'a str, kind: &str, example: &str) -> Result<(String, &'a str), Failure> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value)),
+        _ => Err(refused(option, text, &format!("give KEYSPACE={kind}, such as default={example}"))),
     }
 }
 
@@ -106,7 +118,7 @@ pub fn durability(value: &str) -> Result<Durability, Failure> {
 }
 
 /// Parses filters by level: `FILTER+FILTER/...`, L0 first; the last level applies to all deeper levels. `none` is a level without
-/// filters, a number is a Bloom filter with this number of bits per key. `auto@BITS`: the store chooses, with at most so many bits per
+/// filters, a number is a Bloom filter with this number of bits per key. `auto@BITS`: the store chooses, with at most this many bits per
 /// key; `optimal@BITS`: Bloom filters whose bits are distributed over the levels.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! Reports of maintenance calls as JSON.
 
 use serde_json::{Value, json};
-use tamis::{CheckpointReport, Fault, IngestReport, OpenReport, RepairReport, VerifyReport};
+use tamis::{CheckpointReport, Fault, IngestReport, OpenReport, RepairReport, TableFile, VerifyReport};
 
 /// The report of an open.
 pub fn open(report: &OpenReport) -> Value {
@@ -38,6 +38,18 @@ pub fn ingest(report: &IngestReport) -> Value {
         "entry_count": report.entry_count,
         "bytes": report.bytes,
         "sequence": report.sequence,
+    })
+}
+
+/// The report of a finished table.
+pub fn table(file: &TableFile) -> Value {
+    json!({
+        "path": file.path.display().to_string(),
+        "bytes": file.bytes,
+        "entry_count": file.entry_count,
+        "tombstone_count": file.tombstone_count,
+        "range_tombstone_count": file.range_tombstone_count,
+        "failed_filters": file.failed_filters,
     })
 }
 

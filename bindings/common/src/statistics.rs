@@ -1,41 +1,100 @@
 //! Statistics as JSON, for programs in any language.
 
-use serde_json::{Value, json};
-use tamis::{FilterStatistics, KeyspaceStatistics, LevelStatistics, Statistics};
+use serde_json::{Map, Value, json};
+use tamis::{
+    FilterAnswers, FilterStatistics, KeyspaceStatistics, LevelStatistics, QuerySampleStatistics,
+    ReadStatistics, Statistics,
+};
 
 /// Converts the statistics of a database to a JSON object with the names of [`Statistics`].
 pub fn to_json(statistics: &Statistics) -> Value {
-    json!({
-        "blocks_read": statistics.blocks_read,
-        "bytes_read": statistics.bytes_read,
-        "cache_hits": statistics.cache_hits,
-        "digests": statistics.digests,
-        "point_reads": statistics.point_reads,
-        "scans": statistics.scans,
-        "writes": statistics.writes,
-        "entries_written": statistics.entries_written,
-        "user_bytes_written": statistics.user_bytes_written,
-        "log_bytes_written": statistics.log_bytes_written,
-        "flush_bytes_written": statistics.flush_bytes_written,
-        "compaction_bytes_read": statistics.compaction_bytes_read,
-        "compaction_bytes_written": statistics.compaction_bytes_written,
-        "write_amplification": statistics.write_amplification(),
-        "flushes": statistics.flushes,
-        "compactions": statistics.compactions,
-        "garbage_compactions": statistics.garbage_compactions,
-        "dropped_tables": statistics.dropped_tables,
-        "trivial_moves": statistics.trivial_moves,
-        "jobs_failed": statistics.jobs_failed,
-        "throttled_writes": statistics.throttled_writes,
-        "throttled_microseconds": statistics.throttled_microseconds,
-        "stopped_writes": statistics.stopped_writes,
-        "stopped_microseconds": statistics.stopped_microseconds,
-        "log_bytes": statistics.log_bytes,
-        "cache_bytes": statistics.cache_bytes,
-        "cache_pinned_bytes": statistics.cache_pinned_bytes,
-        "filters": statistics.filters.iter().map(filter).collect::<Vec<_>>(),
-        "keyspaces": statistics.keyspaces.iter().map(keyspace).collect::<Vec<_>>(),
-    })
+    let counters = reads(statistics).into_iter().chain(writes(statistics)).chain(state(statistics));
+    let mut all: Map<String, Value> =
+        counters.map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
+    let mut add = |name: &str, value: Value| all.insert(name.to_owned(), value);
+    add("write_amplification", statistics.write_amplification().into());
+    add("oldest_snapshot_seconds", statistics.oldest_snapshot.as_secs_f64().into());
+    add("oldest_replaced_state_seconds", statistics.oldest_replaced_state.as_secs_f64().into());
+    let dropped = statistics.dropped_keyspaces.iter();
+    add("dropped_keyspaces", dropped.map(|one| json!({"name": one.name, "bytes": one.bytes})).collect());
+    add("filters", statistics.filters.iter().map(filter).collect());
+    add("keyspaces", statistics.keyspaces.iter().map(keyspace).collect());
+    all.into()
+}
+
+/// Counters of reads.
+fn reads(statistics: &Statistics) -> Vec<(&'static str, u64)> {
+    vec![
+        ("blocks_read", statistics.blocks_read),
+        ("bytes_read", statistics.bytes_read),
+        ("cache_hits", statistics.cache_hits),
+        ("gap_hits", statistics.gap_hits),
+        ("digests", statistics.digests),
+        ("point_reads", statistics.point_reads),
+        ("scans", statistics.scans),
+        ("range_scans", statistics.range_scans),
+        ("prefix_scans", statistics.prefix_scans),
+        ("forward_seeks", statistics.forward_seeks),
+        ("backward_seeks", statistics.backward_seeks),
+        ("deleted_keys_passed", statistics.deleted_keys_passed),
+        ("deleted_ranges_recorded", statistics.deleted_ranges_recorded),
+        ("read_triggered_compactions", statistics.read_triggered_compactions),
+        ("filters_checked", statistics.filters_checked),
+        ("filters_replaced", statistics.filters_replaced),
+        ("corrupt_filters", statistics.corrupt_filters),
+    ]
+}
+
+/// Counters of writes, flushes and compactions.
+fn writes(statistics: &Statistics) -> Vec<(&'static str, u64)> {
+    vec![
+        ("writes", statistics.writes),
+        ("entries_written", statistics.entries_written),
+        ("user_bytes_written", statistics.user_bytes_written),
+        ("log_bytes_written", statistics.log_bytes_written),
+        ("flush_bytes_written", statistics.flush_bytes_written),
+        ("flush_blocks_written", statistics.flush_blocks_written),
+        ("compaction_bytes_read", statistics.compaction_bytes_read),
+        ("compaction_bytes_written", statistics.compaction_bytes_written),
+        ("compaction_blocks_written", statistics.compaction_blocks_written),
+        ("flushes", statistics.flushes),
+        ("direct_flushes", statistics.direct_flushes),
+        ("compactions", statistics.compactions),
+        ("garbage_compactions", statistics.garbage_compactions),
+        ("dropped_tables", statistics.dropped_tables),
+        ("trivial_moves", statistics.trivial_moves),
+        ("partition_splits", statistics.partition_splits),
+        ("partition_divisions", statistics.partition_divisions),
+        ("partition_unions", statistics.partition_unions),
+        ("partitions_carried", statistics.partitions_carried),
+        ("carried_entries", statistics.carried_entries),
+        ("carried_bytes", statistics.carried_bytes),
+        ("views_built", statistics.views_built),
+        ("views_rebuilt", statistics.views_rebuilt),
+        ("views_discarded", statistics.views_discarded),
+        ("view_bytes_written", statistics.view_bytes_written),
+        ("jobs_failed", statistics.jobs_failed),
+        ("throttled_writes", statistics.throttled_writes),
+        ("throttled_microseconds", statistics.throttled_microseconds),
+        ("stopped_writes", statistics.stopped_writes),
+        ("stopped_microseconds", statistics.stopped_microseconds),
+    ]
+}
+
+/// The current state of log, cache, files and readers.
+fn state(statistics: &Statistics) -> Vec<(&'static str, u64)> {
+    vec![
+        ("log_bytes", statistics.log_bytes),
+        ("cache_bytes", statistics.cache_bytes),
+        ("cache_pinned_bytes", statistics.cache_pinned_bytes),
+        ("cache_too_small", statistics.cache_too_small),
+        ("gap_bytes", statistics.gap_bytes),
+        ("snapshots", statistics.snapshots as u64),
+        ("open_scans", statistics.open_scans),
+        ("held_bytes", statistics.held_bytes),
+        ("open_files", statistics.open_files as u64),
+        ("open_files_max", statistics.open_files_max as u64),
+    ]
 }
 
 /// The filters of one level.
@@ -48,6 +107,23 @@ fn filter(level: &FilterStatistics) -> Value {
         "range_negative": level.range_negative,
         "range_true_positive": level.range_true_positive,
         "range_false_positive": level.range_false_positive,
+        "points": reads_of(&level.points),
+        "ranges": reads_of(&level.ranges),
+        "prefixes": reads_of(&level.prefixes),
+        "seeks": reads_of(&level.seeks),
+        "read_nanoseconds": level.read_nanoseconds,
+    })
+}
+
+/// The reads of one kind of one level.
+fn reads_of(kind: &ReadStatistics) -> Value {
+    json!({
+        "asked": kind.asked,
+        "denied": kind.denied,
+        "right": kind.right,
+        "wrong": kind.wrong,
+        "blocks_read": kind.blocks_read,
+        "cache_hits": kind.cache_hits,
     })
 }
 
@@ -57,12 +133,53 @@ fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
         "layout": keyspace.layout.to_string(),
         "memtable_bytes": keyspace.memtable_bytes,
         "pending_compaction_bytes": keyspace.pending_compaction_bytes,
+        "immutable_memtable_count": keyspace.immutable_memtable_count,
         "levels": keyspace.levels.iter().map(level).collect::<Vec<_>>(),
+        "partition_count": keyspace.partition_count,
+        "views": {
+            "count": keyspace.views.count,
+            "open_count": keyspace.views.open_count,
+            "run_count": keyspace.views.run_count,
+            "entry_count": keyspace.views.entry_count,
+            "bytes": keyspace.views.bytes,
+        },
         "filter_designs": keyspace.filter_designs.iter().map(|design| json!({
             "level": design.level,
             "table": design.table_number,
             "design": design.design,
         })).collect::<Vec<_>>(),
+        "table_filters": keyspace.table_filters.iter().map(|table| json!({
+            "level": table.level,
+            "table": table.table_number,
+            "points": answers(&table.points),
+            "ranges": answers(&table.ranges),
+            "seeks": answers(&table.seeks),
+        })).collect::<Vec<_>>(),
+        "sample": {
+            "points": sample(&keyspace.sample.points),
+            "ranges": sample(&keyspace.sample.ranges),
+            "prefixes": sample(&keyspace.sample.prefixes),
+            "forward_seeks": sample(&keyspace.sample.forward_seeks),
+            "backward_seeks": sample(&keyspace.sample.backward_seeks),
+            "too_long": keyspace.sample.too_long,
+        },
+    })
+}
+
+/// The answers of the filters of one table to one kind of queries.
+fn answers(kind: &FilterAnswers) -> Value {
+    json!({"asked": kind.asked, "denied": kind.denied, "right": kind.right, "wrong": kind.wrong})
+}
+
+/// The sampled queries of one kind.
+fn sample(kind: &QuerySampleStatistics) -> Value {
+    json!({
+        "seen": kind.seen,
+        "kept": kind.kept,
+        "interval": kind.interval,
+        "tables_denied": kind.tables_denied,
+        "tables_right": kind.tables_right,
+        "tables_wrong": kind.tables_wrong,
     })
 }
 
@@ -76,3 +193,6 @@ fn level(level: &LevelStatistics) -> Value {
         "range_tombstone_count": level.range_tombstone_count,
     })
 }
+
+#[cfg(test)]
+mod tests;

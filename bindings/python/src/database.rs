@@ -12,17 +12,21 @@ use tamis_bindings_common::{report, statistics_json};
 use crate::{
     codec::Codec,
     error::{OrRaise, run},
+    event::{Events, set_listener},
     handle::Handle,
     json,
     keyspace::Keyspace,
     options,
+    progress::Progress,
     reader::Reader,
 };
 
 /// An open database. It is also its default keyspace, and a context manager that closes the database.
 #[pyclass(module = "tamis._tamis", frozen, extends = Keyspace, mapping, generic)]
 #[derive(Debug)]
-pub(crate) struct Database;
+pub(crate) struct Database {
+    events: Option<Events>,
+}
 
 impl Database {
     fn reader<'a>(slf: &'a Bound<'_, Self>) -> &'a Reader {
@@ -34,26 +38,37 @@ impl Database {
     }
 }
 
-/// Opens the database in a folder, or creates one there. Options are keyword arguments.
+/// Opens the database in a folder, or creates one there. Options are keyword arguments. `listener` is called with each event on a
+/// thread that serves it alone.
 #[pyfunction]
-#[pyo3(signature = (path, *, keys = "bytes", **options))]
+#[pyo3(signature = (path, *, keys = "bytes", listener = None, **options))]
 pub(crate) fn open(
     py: Python<'_>,
     path: PathBuf,
     keys: &str,
+    listener: Option<&Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Py<Database>> {
     let codec = Codec::from_name(py, keys)?;
-    let options = options::of_database(options)?;
+    let mut options = options::of_database(options)?;
+    let queue = listener.map(|listener| set_listener(listener, &mut options)).transpose()?;
     let db = run(py, || Ok(Db::open_with(&path, options)?))?;
+    let events = listener.zip(queue).map(|(listener, queue)| Events::start(listener, queue)).transpose()?;
     let reader = Reader::new(Handle::of_database(db), codec);
-    Py::new(py, PyClassInitializer::from(reader).add_subclass(Keyspace).add_subclass(Database))
+    Py::new(py, PyClassInitializer::from(reader).add_subclass(Keyspace).add_subclass(Database { events }))
 }
 
-/// Reads every byte of a database that is not open; returns a report of all damage.
+/// Reads every byte of a database that is not open; returns a report of all damage. `progress` is called with the number of bytes
+/// so far.
 #[pyfunction]
-pub(crate) fn verify_folder(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
-    let found = run(py, || Ok(Db::verify_folder(&path)?))?;
+#[pyo3(signature = (path, *, progress = None))]
+pub(crate) fn verify_folder<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let found = Progress::new(progress, "bytes")?
+        .run(py, |progress| Ok(Db::verify_folder_with(&path, |found| progress.report(found.bytes))?))?;
     json::to_python(py, &report::verify(&found))
 }
 
@@ -151,10 +166,15 @@ impl Database {
         json::to_python(py, &report::checkpoint(&made))
     }
 
-    /// Reads every byte of the database; returns a report of all damage.
-    fn verify<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    /// Reads every byte of the database; returns a report of all damage. `progress` is called with the number of bytes so far.
+    #[pyo3(signature = (*, progress = None))]
+    fn verify<'py>(
+        slf: &Bound<'py, Self>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let (py, db) = (slf.py(), Self::db(slf)?);
-        let found = run(py, || Ok(db.verify()?))?;
+        let found = Progress::new(progress, "bytes")?
+            .run(py, |progress| Ok(db.verify_with(|found| progress.report(found.bytes))?))?;
         json::to_python(py, &report::verify(&found))
     }
 
@@ -173,7 +193,11 @@ impl Database {
     /// Closes the database. All its objects raise `ClosedError` afterwards; a second close does nothing.
     fn close(slf: &Bound<'_, Self>) -> PyResult<()> {
         let reader = Self::reader(slf);
-        run(slf.py(), || reader.handle.close())
+        let closed = run(slf.py(), || reader.handle.close());
+        if let Some(events) = &slf.get().events {
+            events.finish(slf.py())?;
+        }
+        closed
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {

@@ -1,9 +1,11 @@
 //! Keyspaces: mutable mappings from keys to values.
 
+use std::path::PathBuf;
+
 use pyo3::{
     exceptions::{PyKeyError, PyTypeError},
     prelude::*,
-    types::{PyBytes, PySlice, PyTuple},
+    types::{PyBytes, PySlice, PyString, PyTuple},
 };
 use tamis::{Durability, WriteBatch as Batch};
 use tamis_bindings_common::{
@@ -20,8 +22,10 @@ use crate::{
     error::{OrRaise, invalid, run, wrong_type},
     handle::Handle,
     json, options,
+    progress::Progress,
     reader::{Reader, Snapshot, found},
     scan::ScanOptions,
+    table_writer::TableWriter,
 };
 
 /// A named, ordered mapping of a database.
@@ -248,17 +252,45 @@ impl Keyspace {
         }
     }
 
-    /// Compacts a range of keys into the deepest level.
-    #[pyo3(signature = (lower = None, upper = None))]
+    /// Begins a table for `ingest()` with the options of the keyspace. The path must not exist.
+    fn table_writer(slf: &Bound<'_, Self>, path: PathBuf) -> PyResult<TableWriter> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        let keyspace = reader.handle.keyspace().or_raise(py)?;
+        let writer = run(py, || Ok(keyspace.table_writer(&path)?))?;
+        Ok(TableWriter::new(writer, reader.codec, path))
+    }
+
+    /// Adds finished tables atomically, by a single write that is newer than all earlier writes; returns a report. The files may be
+    /// removed afterwards.
+    fn ingest<'py>(slf: &Bound<'py, Self>, paths: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        if paths.is_instance_of::<PyBytes>() || paths.is_instance_of::<PyString>() {
+            return Err(wrong_type("paths", "a list of paths", paths));
+        }
+        let paths = paths.try_iter()?.map(|path| path?.extract()).collect::<PyResult<Vec<PathBuf>>>()?;
+        if paths.is_empty() {
+            return Err(invalid(py, "paths: there are none; give at least one table"));
+        }
+        let (db, keyspace) = (reader.handle.db().or_raise(py)?, reader.handle.keyspace().or_raise(py)?);
+        let done = run(py, || Ok(db.ingest(keyspace, &paths)?))?;
+        json::to_python(py, &report::ingest(&done))
+    }
+
+    /// Compacts a range of keys into the deepest level. `progress` is called with the number of tables that were begun.
+    #[pyo3(signature = (lower = None, upper = None, *, progress = None))]
     fn compact(
         slf: &Bound<'_, Self>,
         lower: Option<&Bound<'_, PyAny>>,
         upper: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (py, reader) = (slf.py(), slf.as_super().get());
         let limits = bounds::half_open(reader.codec, lower, upper)?;
         let (db, keyspace) = (reader.handle.db().or_raise(py)?, reader.handle.keyspace().or_raise(py)?);
-        run(py, || Ok(db.compact_range(keyspace, limits)?))
+        Progress::new(progress, "tables")?.run(py, |progress| {
+            db.compact_range_with(keyspace, limits, |done| progress.report(done.table_count as u64))?;
+            Ok(())
+        })
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

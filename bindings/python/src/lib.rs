@@ -14,13 +14,16 @@ mod codec;
 mod column;
 mod database;
 mod error;
+mod event;
 mod filter;
 mod handle;
 mod json;
 mod keyspace;
 mod options;
+mod progress;
 mod reader;
 mod scan;
+mod table_writer;
 mod tuple;
 
 /// The classes and functions that the package exports, and those that its Python modules use.
@@ -44,6 +47,8 @@ mod module {
     #[pymodule_export]
     use crate::database::verify_folder;
     #[pymodule_export]
+    use crate::event::EventQueue;
+    #[pymodule_export]
     use crate::filter::Filter;
     #[pymodule_export]
     use crate::filter::advise;
@@ -57,6 +62,10 @@ mod module {
     use crate::reader::Snapshot;
     #[pymodule_export]
     use crate::scan::Scan;
+    #[pymodule_export]
+    use crate::table_writer::TableWriter;
+    #[pymodule_export]
+    use crate::table_writer::table_writer;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -229,7 +229,7 @@ def test_a_second_thread_of_a_scan_gets_an_error(db: Database) -> None:
 
 
 def test_classes_cannot_be_created_without_open() -> None:
-    for name in ("Database", "Keyspace", "Reader", "Snapshot", "Scan", "WriteBatch"):
+    for name in ("Database", "Keyspace", "Reader", "Snapshot", "Scan", "TableWriter", "WriteBatch"):
         with pytest.raises(TypeError):
             getattr(tamis, name)()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import tamis
+from tamis import types
 
 Database = tamis.Database[bytes]
 
@@ -39,6 +40,30 @@ def test_statistics_count_work(letters: Database) -> None:
     assert after["writes"] - before["writes"] == 1
     assert [keyspace["name"] for keyspace in after["keyspaces"]] == ["default"]
     assert json.loads(json.dumps(after)) == after
+
+
+def test_statistics_have_the_declared_fields(db: Database) -> None:
+    db.load((b"%05d" % key, b"1") for key in range(1_000))
+    db.flush()
+    assert db.get(b"00000+") is None
+    statistics = db.statistics()
+    (keyspace,) = statistics["keyspaces"]
+    level = statistics["filters"][0]
+    declared = [
+        (types.Statistics, statistics),
+        (types.KeyspaceStatistics, keyspace),
+        (types.LevelStatistics, keyspace["levels"][0]),
+        (types.ViewStatistics, keyspace["views"]),
+        (types.SampleStatistics, keyspace["sample"]),
+        (types.QuerySampleStatistics, keyspace["sample"]["points"]),
+        (types.TableFilterStatistics, keyspace["table_filters"][0]),
+        (types.FilterAnswers, keyspace["table_filters"][0]["points"]),
+        (types.FilterStatistics, level),
+        (types.ReadStatistics, level["points"]),
+    ]
+    for declaration, value in declared:
+        assert set(declaration.__annotations__) == set(value), declaration
+    assert level["points"]["asked"] == 1
 
 
 def test_range_filters_reject_empty_ranges(tmp_path: Path) -> None:

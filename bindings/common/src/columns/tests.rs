@@ -46,7 +46,7 @@ fn chunks_contain_all_entries_in_both_directions() {
 }
 
 #[test]
-fn parts_that_are_not_read_stay_empty() {
+fn a_scan_of_keys_only_fills_no_values() {
     let (_folder, db) = store(10);
     let keyspace = db.default_keyspace();
     let mut columns = Columns::default();

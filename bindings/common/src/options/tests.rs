@@ -1,6 +1,6 @@
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
-use tamis::{Db, Error};
+use tamis::{Db, Error, Layout, Views};
 
 use super::*;
 use crate::Code;
@@ -18,12 +18,14 @@ fn every_name_sets_an_option() {
         ("log_bytes_max", "2097152"),
         ("deferred_bytes_max", "64KiB"),
         ("change_layout", "events=tiered:space_amplification_percent=50"),
+        ("change_views", "events=off"),
         ("memtable_bytes", "1MiB"),
         ("block_bytes", "8KiB"),
         ("table_bytes", "2MiB"),
         ("compression", "none,lz4,zstd:7"),
         ("filters", "none/surf@16+10"),
         ("deepest_filters", "binary-fuse:bits=8"),
+        ("views", "on"),
         ("key_column", "true"),
         ("layout", "tiered:runs_per_level=6"),
         ("size_ratio", "5"),
@@ -40,7 +42,8 @@ fn every_name_sets_an_option() {
     let keyspace = &options.default_keyspace;
     assert_eq!(options.cache_bytes, 8 << 20);
     let changed = Layout::Tiered { runs_per_level: 4, space_amplification_percent: 50 };
-    assert_eq!(options.change_layouts, [("events".to_owned(), changed)]);
+    let changes = [KeyspaceChange::Layout(changed), KeyspaceChange::Views(Views::Off)];
+    assert_eq!(options.change_keyspaces, changes.map(|change| ("events".to_owned(), change)));
     assert_eq!(keyspace.layout, Layout::Tiered { runs_per_level: 6, space_amplification_percent: 300 });
     assert_eq!(keyspace.compression, [Compression::None, Compression::Lz4, Compression::Zstd(7)]);
     assert_eq!(keyspace.filters.of_level(0, false), []);
@@ -63,6 +66,9 @@ fn invalid_values_are_rejected_with_advice() {
         ("layout", "lazy", "tiered"),
         ("change_layout", "tiered", "KEYSPACE=LAYOUT"),
         ("change_layout", "events=tiered:runs_per_level=1", "2 to 64"),
+        ("change_views", "on", "KEYSPACE=VIEWS"),
+        ("change_views", "events=yes", "`auto`, `on` or `off`"),
+        ("views", "true", "`auto`, `on` or `off`"),
         ("cache", "1", "cache_bytes"),
     ];
     for (name, value, advice) in refused {

@@ -21,10 +21,12 @@ from ._tamis import (
     Reader,
     Scan,
     Snapshot,
+    TableWriter,
     WriteBatch,
     __version__,
     open,
     repair,
+    table_writer,
     verify_folder,
 )
 from .errors import (
@@ -74,6 +76,7 @@ __all__ = [
     "Scan",
     "SizeError",
     "Snapshot",
+    "TableWriter",
     "UnknownFormatError",
     "WriteBatch",
     "WritesRefusedError",
@@ -83,6 +86,7 @@ __all__ = [
     "filters",
     "open",
     "repair",
+    "table_writer",
     "types",
     "verify_folder",
 ]

@@ -187,9 +187,11 @@ class AsyncKeyspace(AsyncReader[K]):
         """A snapshot that reads this keyspace."""
         return AsyncSnapshot(await asyncio.to_thread(self.sync.snapshot))
 
-    async def compact(self, lower: K | None = None, upper: K | None = None) -> None:
-        """Compacts a range of keys into the deepest level."""
-        await asyncio.to_thread(self.sync.compact, lower, upper)
+    async def compact(
+        self, lower: K | None = None, upper: K | None = None, *, progress: Callable[[int], object] | None = None
+    ) -> None:
+        """Compacts a range of keys into the deepest level. `progress` is called in the thread."""
+        await asyncio.to_thread(self.sync.compact, lower, upper, progress=progress)
 
 
 class AsyncDatabase(AsyncKeyspace[K]):
@@ -222,9 +224,9 @@ class AsyncDatabase(AsyncKeyspace[K]):
         """Creates a consistent copy of the database."""
         return await asyncio.to_thread(self._database.checkpoint, path)
 
-    async def verify(self) -> VerifyReport:
-        """Reads every byte of the database; returns a report of all damage."""
-        return await asyncio.to_thread(self._database.verify)
+    async def verify(self, *, progress: Callable[[int], object] | None = None) -> VerifyReport:
+        """Reads every byte of the database; returns a report of all damage. `progress` is called in the thread."""
+        return await asyncio.to_thread(self._database.verify, progress=progress)
 
     async def statistics(self) -> Statistics:
         """Counters since the open, and the state of log, cache and levels."""

@@ -19,6 +19,7 @@ __all__ = [
     "RepairReport",
     "Statistics",
     "TableFilterDesign",
+    "TableReport",
     "VerifyReport",
     "WalTruncation",
 ]
@@ -64,6 +65,17 @@ class IngestReport(TypedDict):
     entry_count: int
     bytes: int
     sequence: int
+
+
+class TableReport(TypedDict):
+    """The report of `TableWriter.finish()`."""
+
+    path: str
+    bytes: int
+    entry_count: int
+    tombstone_count: int
+    range_tombstone_count: int
+    failed_filters: list[str]
 
 
 class WalTruncation(TypedDict):
@@ -115,6 +127,17 @@ class RepairReport(TypedDict):
     quarantined: list[QuarantinedFile]
 
 
+class ReadStatistics(TypedDict):
+    """The reads of one kind of the tables of a level."""
+
+    asked: int
+    denied: int
+    right: int
+    wrong: int
+    blocks_read: int
+    cache_hits: int
+
+
 class FilterStatistics(TypedDict):
     """The counters of the filters of a level."""
 
@@ -125,6 +148,11 @@ class FilterStatistics(TypedDict):
     range_negative: int
     range_true_positive: int
     range_false_positive: int
+    points: ReadStatistics
+    ranges: ReadStatistics
+    prefixes: ReadStatistics
+    seeks: ReadStatistics
+    read_nanoseconds: int
 
 
 class LevelStatistics(TypedDict):
@@ -146,14 +174,78 @@ class TableFilterDesign(TypedDict):
     design: str
 
 
+class FilterAnswers(TypedDict):
+    """The answers of the filters of a table to one kind of queries; each counted read stands for several."""
+
+    asked: int
+    denied: int
+    right: int
+    wrong: int
+
+
+class TableFilterStatistics(TypedDict):
+    """The answers of the filters of a table."""
+
+    level: int
+    table: int
+    points: FilterAnswers
+    ranges: FilterAnswers
+    seeks: FilterAnswers
+
+
+class ViewStatistics(TypedDict):
+    """The sorted views of a keyspace."""
+
+    count: int
+    open_count: int
+    run_count: int
+    entry_count: int
+    bytes: int
+
+
+class QuerySampleStatistics(TypedDict):
+    """The sampled queries of one kind."""
+
+    seen: int
+    kept: int
+    interval: int
+    tables_denied: int
+    tables_right: int
+    tables_wrong: int
+
+
+class SampleStatistics(TypedDict):
+    """The sampled queries of a keyspace."""
+
+    points: QuerySampleStatistics
+    ranges: QuerySampleStatistics
+    prefixes: QuerySampleStatistics
+    forward_seeks: QuerySampleStatistics
+    backward_seeks: QuerySampleStatistics
+    too_long: int
+
+
 class KeyspaceStatistics(TypedDict):
     """The state of a keyspace."""
 
     name: str
+    layout: str
     memtable_bytes: int
     pending_compaction_bytes: int
+    immutable_memtable_count: int
     levels: list[LevelStatistics]
+    partition_count: int
+    views: ViewStatistics
     filter_designs: list[TableFilterDesign]
+    table_filters: list[TableFilterStatistics]
+    sample: SampleStatistics
+
+
+class DroppedKeyspace(TypedDict):
+    """A dropped keyspace of which a handle exists."""
+
+    name: str
+    bytes: int
 
 
 class Statistics(TypedDict):
@@ -162,22 +254,46 @@ class Statistics(TypedDict):
     blocks_read: int
     bytes_read: int
     cache_hits: int
+    gap_hits: int
     digests: int
     point_reads: int
     scans: int
+    range_scans: int
+    prefix_scans: int
+    forward_seeks: int
+    backward_seeks: int
+    deleted_keys_passed: int
+    deleted_ranges_recorded: int
+    read_triggered_compactions: int
+    filters_checked: int
+    filters_replaced: int
+    corrupt_filters: int
     writes: int
     entries_written: int
     user_bytes_written: int
     log_bytes_written: int
     flush_bytes_written: int
+    flush_blocks_written: int
     compaction_bytes_read: int
     compaction_bytes_written: int
-    write_amplification: float
+    compaction_blocks_written: int
     flushes: int
+    direct_flushes: int
     compactions: int
     garbage_compactions: int
     dropped_tables: int
     trivial_moves: int
+    partition_splits: int
+    partition_divisions: int
+    partition_unions: int
+    partitions_carried: int
+    carried_entries: int
+    carried_bytes: int
+    views_built: int
+    views_rebuilt: int
+    views_discarded: int
+    view_bytes_written: int
+    write_amplification: float
     jobs_failed: int
     throttled_writes: int
     throttled_microseconds: int
@@ -186,5 +302,15 @@ class Statistics(TypedDict):
     log_bytes: int
     cache_bytes: int
     cache_pinned_bytes: int
+    cache_too_small: int
+    gap_bytes: int
+    snapshots: int
+    open_scans: int
+    held_bytes: int
+    open_files: int
+    open_files_max: int
+    oldest_snapshot_seconds: float
+    oldest_replaced_state_seconds: float
+    dropped_keyspaces: list[DroppedKeyspace]
     filters: list[FilterStatistics]
     keyspaces: list[KeyspaceStatistics]

@@ -1,0 +1,89 @@
+//! Events of a database as JSON.
+
+use serde_json::{Value, json};
+use tamis::{CompactionReason, Event};
+
+/// An event: its `kind`, and the fields of [`Event`].
+pub fn to_json(event: &Event) -> Value {
+    match event {
+        Event::Flushed { keyspace, bytes } => {
+            json!({ "kind": "flushed", "keyspace": keyspace, "bytes": bytes })
+        }
+        Event::Compacted { keyspace, reason, level, output_level, bytes_read, bytes_written } => json!({
+            "kind": "compacted",
+            "keyspace": keyspace,
+            "reason": reason_name(*reason),
+            "level": level,
+            "output_level": output_level,
+            "bytes_read": bytes_read,
+            "bytes_written": bytes_written,
+        }),
+        Event::PartitionsChanged { keyspace, before, after, bytes_expected, bytes_read, bytes_written } => {
+            json!({
+                "kind": "partitions_changed",
+                "keyspace": keyspace,
+                "before": before,
+                "after": after,
+                "bytes_expected": bytes_expected,
+                "bytes_read": bytes_read,
+                "bytes_written": bytes_written,
+            })
+        }
+        Event::BackPressure { microseconds_per_mib } => {
+            json!({ "kind": "back_pressure", "microseconds_per_mib": microseconds_per_mib })
+        }
+        Event::WalTruncated { file, offset, bytes } => {
+            json!({ "kind": "wal_truncated", "file": path(file), "offset": offset, "bytes": bytes })
+        }
+        Event::FilterCorrupt { file, reason } => failed("filter_corrupt", file, reason),
+        Event::FilterBuildFailed { file, reason } => failed("filter_build_failed", file, reason),
+        Event::ViewFailed { file, reason } => failed("view_failed", file, reason),
+        Event::SampleIgnored { file, reason } => failed("sample_ignored", file, reason),
+        Event::FiltersReplaced { keyspace, table, before, after } => json!({
+            "kind": "filters_replaced",
+            "keyspace": keyspace,
+            "table": table,
+            "before": before,
+            "after": after,
+        }),
+        Event::ViewBuilt { keyspace, file, run_count, entry_count, bytes, is_rebuilt } => json!({
+            "kind": "view_built",
+            "keyspace": keyspace,
+            "file": path(file),
+            "run_count": run_count,
+            "entry_count": entry_count,
+            "bytes": bytes,
+            "is_rebuilt": is_rebuilt,
+        }),
+        Event::CacheTooSmall { file, bytes } => {
+            json!({ "kind": "cache_too_small", "file": path(file), "bytes": bytes })
+        }
+        Event::DeletedKeysPassed { keyspace, lower, upper, key_count } => json!({
+            "kind": "deleted_keys_passed",
+            "keyspace": keyspace,
+            "lower": lower.escape_ascii().to_string(),
+            "upper": (!upper.is_empty()).then(|| upper.escape_ascii().to_string()),
+            "key_count": key_count,
+        }),
+        Event::JobFailed { job, error } => json!({ "kind": "job_failed", "job": job, "error": error }),
+        other => json!({ "kind": "other", "text": format!("{other:?}") }),
+    }
+}
+
+const fn reason_name(reason: CompactionReason) -> &'static str {
+    match reason {
+        CompactionReason::Size => "size",
+        CompactionReason::Garbage => "garbage",
+        CompactionReason::Request => "request",
+        CompactionReason::Reads => "reads",
+        _ => "other",
+    }
+}
+
+fn path(file: &std::path::Path) -> String {
+    file.display().to_string()
+}
+
+fn failed(kind: &str, file: &std::path::Path, reason: &str) -> Value {
+    json!({ "kind": kind, "file": path(file), "reason": reason })
+}
