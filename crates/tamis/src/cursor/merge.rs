@@ -22,6 +22,8 @@
 //! A change of direction moves every lane to the other side of the current entry, by one step or by a seek to an end, and
 //! rebuilds the tree.
 //!
+//! The loser of inner node n is kept in lane n, so that a merge allocates nothing but its lanes.
+//!
 //! Invariants, while valid:
 //!
 //! 1. Forward, each lane is at its first entry that is not before the current one, or pending at a place that is not after that
@@ -55,6 +57,9 @@ enum Place<'a> {
     Before(&'a [u8]),
 }
 
+/// No lane has waited at this node.
+const NO_LANE: usize = usize::MAX;
+
 struct Lane<C> {
     cursor: C,
     /// The lane is pending: its cursor has no position yet, and its entry is not before this place in the direction of the merge.
@@ -62,6 +67,8 @@ struct Lane<C> {
     pending: Option<(Vec<u8>, Sequence)>,
     /// See [`super::coverage`].
     rank: usize,
+    /// The lane that lost at the inner node with the number of this lane; [`NO_LANE`] before its match.
+    loser: usize,
     /// The first eight bytes of the cursor's key, while it is valid.
     head: u64,
     is_valid: bool,
@@ -235,11 +242,8 @@ pub(crate) struct Sought<'a, C> {
 
 /// See the head of this file, and [`super`] for the contract.
 pub(crate) struct MergeCursor<C> {
+    /// The children of inner node n are 2n and 2n + 1; lane i is node N + i.
     lanes: Vec<Lane<C>>,
-    /// The loser of each inner node; the children of node n are 2n and 2n + 1, lane i is node N + i.
-    losers: Vec<usize>,
-    /// The winner of each node, used while the tree is built.
-    winners: Vec<usize>,
     least: usize,
     runner_up: Option<usize>,
     is_forward: bool,
@@ -258,21 +262,16 @@ impl<C: Cursor> MergeCursor<C> {
 
     /// As [`MergeCursor::new`], with ranks that ascend ([`super::coverage`]).
     pub(crate) fn ranked(cursors: impl IntoIterator<Item = (usize, C)>) -> Self {
-        let lanes: Vec<_> = cursors
-            .into_iter()
-            .map(|(rank, cursor)| Lane {
-                cursor,
-                pending: None,
-                rank,
-                head: 0,
-                is_valid: false,
-                is_cut: false,
-            })
-            .collect();
+        let cursors = cursors.into_iter();
+        let mut merge = Self::with_capacity(cursors.size_hint().0);
+        cursors.for_each(|(rank, cursor)| merge.push(rank, cursor));
+        merge
+    }
+
+    /// A merge without cursors, with memory for so many.
+    pub(crate) fn with_capacity(count: usize) -> Self {
         Self {
-            losers: vec![0; if lanes.len() > 1 { lanes.len() } else { 0 }],
-            winners: vec![0; if lanes.len() > 1 { 2 * lanes.len() } else { 0 }],
-            lanes,
+            lanes: Vec::with_capacity(count),
             least: 0,
             runner_up: None,
             is_forward: true,
@@ -280,6 +279,22 @@ impl<C: Cursor> MergeCursor<C> {
             found: None,
             range: None,
         }
+    }
+
+    /// Adds a cursor. Seek afterwards.
+    pub(crate) fn push(&mut self, rank: usize, cursor: C) {
+        let (loser, head, is_valid, is_cut) = (NO_LANE, 0, false, false);
+        self.lanes.push(Lane { cursor, pending: None, rank, loser, head, is_valid, is_cut });
+    }
+
+    /// Puts cursors that were added in another order into that of their ranks.
+    pub(crate) fn sort(&mut self) {
+        self.lanes.sort_by_key(|lane| lane.rank);
+    }
+
+    /// The number of cursors.
+    pub(crate) const fn len(&self) -> usize {
+        self.lanes.len()
     }
 
     /// Ends where the remaining keys are outside of a range, if that is known without a read.
@@ -376,25 +391,29 @@ impl<C: Cursor> MergeCursor<C> {
         })
     }
 
-    /// Plays all matches.
-    #[expect(clippy::indexing_slicing, reason = "nodes are numbered from 1 to twice the number of lanes")]
+    /// Plays all matches: at each inner node the first lane waits for the second, and the winner goes up.
     fn build(&mut self) {
         let lane_count = self.lanes.len();
         self.runner_up = None;
-        if lane_count <= 1 {
-            self.is_valid = self.lanes.first().is_some_and(|lane| lane.is_valid);
-            return;
-        }
+        self.lanes.iter_mut().for_each(|lane| lane.loser = NO_LANE);
         for lane in 0..lane_count {
-            self.winners[lane_count + lane] = lane;
+            let (mut winner, mut node) = (lane, (lane_count + lane) / 2);
+            while node > 0 {
+                let waiting = self.lane(node).loser;
+                if waiting == NO_LANE {
+                    self.lane_mut(node).loser = winner;
+                    break;
+                }
+                if self.is_before(waiting, winner) {
+                    self.lane_mut(node).loser = winner;
+                    winner = waiting;
+                }
+                node /= 2;
+            }
+            if node == 0 {
+                self.least = winner;
+            }
         }
-        for node in (1..lane_count).rev() {
-            let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
-            let (winner, loser) = if self.is_before(right, left) { (right, left) } else { (left, right) };
-            self.winners[node] = winner;
-            self.losers[node] = loser;
-        }
-        self.least = self.winners[1];
         self.is_valid = self.lanes.get(self.least).is_some_and(|lane| lane.is_valid);
     }
 
@@ -403,7 +422,7 @@ impl<C: Cursor> MergeCursor<C> {
     fn update_least(&mut self) {
         let is_least_still = match self.runner_up {
             Some(runner_up) => !self.is_before(runner_up, self.least),
-            None => self.losers.is_empty(),
+            None => self.lanes.len() == 1,
         };
         if !is_least_still {
             self.replay();
@@ -412,7 +431,6 @@ impl<C: Cursor> MergeCursor<C> {
     }
 
     /// Replays the matches on the path of the least lane.
-    #[expect(clippy::indexing_slicing, reason = "a path leads from a lane's node up to node 1")]
     fn replay(&mut self) {
         let path = |lane_count: usize, lane: usize| {
             std::iter::successors(Some((lane_count + lane) / 2), |node| Some(node / 2))
@@ -420,16 +438,16 @@ impl<C: Cursor> MergeCursor<C> {
         };
         let (lane_count, moved) = (self.lanes.len(), self.least);
         for node in path(lane_count, moved) {
-            let loser = self.losers[node];
+            let loser = self.lane(node).loser;
             if self.is_before(loser, self.least) {
-                self.losers[node] = self.least;
+                self.lane_mut(node).loser = self.least;
                 self.least = loser;
             }
         }
         self.runner_up = None;
         if self.least == moved {
             for node in path(lane_count, moved) {
-                let loser = self.losers[node];
+                let loser = self.lane(node).loser;
                 if self.runner_up.is_none_or(|best| self.is_before(loser, best)) {
                     self.runner_up = Some(loser);
                 }

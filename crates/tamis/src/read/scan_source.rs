@@ -212,15 +212,16 @@ impl ScanSource {
     }
 
     pub(super) fn merged_cursor(self: &Arc<Self>) -> Visible {
-        let mut sources = Vec::new();
+        let selection = self.selection();
         let memtable_count = self.read_state.memtables().count();
+        let count = memtable_count + selection.runs.len() + selection.views.len();
+        let mut merge = MergeCursor::with_capacity(count).within(Arc::clone(&self.range));
         for (rank, memtable) in self.read_state.memtables().enumerate() {
             if memtable.memtable.entry_count() > 0 {
-                sources.push((rank, Source::Memtable(memtable.memtable.cursor())));
+                merge.push(rank, Source::Memtable(memtable.memtable.cursor()));
             }
         }
         let has_counted_outcomes = self.has_counted_outcomes.swap(true, Ordering::Relaxed);
-        let selection = self.selection();
         for (run_index, run) in selection.runs.iter().enumerate() {
             let base: Arc<dyn ScanContext> = Arc::<Self>::clone(self);
             let cursor = RunCursor::new(RunTables::of_scan(base, run_index, run.tables.clone()));
@@ -230,17 +231,15 @@ impl ScanSource {
             } else {
                 Source::Run(cursor)
             };
-            sources.push((memtable_count + run.rank, source));
+            merge.push(memtable_count + run.rank, source);
+        }
+        for (index, view) in selection.views.iter().enumerate() {
+            merge.push(memtable_count + view.rank(), self.view_source(index, view));
         }
         if !selection.views.is_empty() {
-            let views = selection.views.iter().enumerate();
-            sources.extend(
-                views.map(|(index, view)| (memtable_count + view.rank(), self.view_source(index, view))),
-            );
-            sources.sort_by_key(|(rank, _)| *rank);
+            merge.sort();
         }
-        steps::count(Step::MergedSource, sources.len());
-        let merge = MergeCursor::ranked(sources).within(Arc::clone(&self.range));
+        steps::count(Step::MergedSource, merge.len());
         VisibleCursor::new(merge, self.sequence, Arc::clone(&self.range)).with_coverage(self.coverage())
     }
 
