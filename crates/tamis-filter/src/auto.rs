@@ -17,6 +17,7 @@
 //! one for ranges, at several budgets up to the maximum. Points probe only the point filter, if there is one: present
 //! keys would pay for the others. All range filters of a table are probed, so their rates multiply.
 
+mod calibration;
 mod candidates;
 mod cases;
 mod key_counts;

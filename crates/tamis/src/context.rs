@@ -20,6 +20,7 @@ use crate::{
     events::Event,
     metrics::Metrics,
     options::Options,
+    probe_times::MachineProbeTimes,
     runtime::Runtime,
 };
 
@@ -33,6 +34,7 @@ pub(crate) struct StoreContext {
     /// The price of a bit of filters that the store chooses.
     pub(crate) filter_price: FilterPrice,
     pub(crate) last_choices: LastChoices,
+    pub(crate) probe_times: MachineProbeTimes,
     is_closed: AtomicBool,
     background_error: Arc<BackgroundError>,
     /// Shared by every job that uses the folder; exclusive for close, before it unlocks the folder.
@@ -55,6 +57,7 @@ impl StoreContext {
             runtime,
             filter_price: FilterPrice::default(),
             last_choices: LastChoices::default(),
+            probe_times: MachineProbeTimes::default(),
             is_closed: AtomicBool::new(false),
             background_error,
             running_jobs: RwLock::new(()),

@@ -48,6 +48,7 @@ use crate::{
     metrics::Statistics,
     open_report::OpenReport,
     options::Options,
+    query_sample::format::times::StoredTimes,
     read::{BackgroundDeletedRanges, DeletedRanges, ReadPath, snapshot::Snapshots},
     recover::{Recovered, recover},
     runtime::{JoinHandle, Runtime},
@@ -120,7 +121,8 @@ impl Engine {
     }
 
     fn new(context: Arc<StoreContext>, recovered: Recovered) -> Self {
-        let Recovered { lock, versions, keyspaces, resources, log, last_sequence, report } = recovered;
+        let Recovered { lock, versions, keyspaces, times, resources, log, last_sequence, report } = recovered;
+        restore_times(&context, times);
         let (_, filter_seed) = versions.database();
         let snapshots = Arc::new(Snapshots::default());
         snapshots.publish(last_sequence);
@@ -228,6 +230,15 @@ impl Drop for Engine {
     fn drop(&mut self) {
         // A program that needs the result calls `Db::close`.
         let _ = self.close();
+    }
+}
+
+/// Continues with times that were measured when the store was open before, if they are valid here.
+fn restore_times(context: &StoreContext, times: StoredTimes) {
+    let times = times.valid_for(tamis_bits::processor_model(), context.options.table_access);
+    context.metrics.read_times.restore(&times.reads);
+    if let Some(probes) = times.probes.filter(|_| context.runtime.clock.is_real_time()) {
+        context.probe_times.set(probes);
     }
 }
 

@@ -30,6 +30,7 @@ use crate::{
     open_report::{OpenReport, WalTruncation},
     options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options},
     orphans::{self, LogSpan},
+    query_sample::format::times::StoredTimes,
     runtime::{Clock, Runtime},
     sample_file,
     version::{
@@ -49,6 +50,8 @@ pub(crate) struct Recovered {
     pub(crate) lock: Option<Box<dyn Lock>>,
     pub(crate) versions: Arc<VersionSet>,
     pub(crate) keyspaces: Keyspaces,
+    /// Measured when the store was open before.
+    pub(crate) times: StoredTimes,
     /// Memory of the memtables.
     pub(crate) resources: Arc<KeyspaceResources>,
     /// `None` if the store is opened read-only.
@@ -92,17 +95,19 @@ pub(crate) fn recover(
         .map(|version| KeyspaceState::new(Arc::clone(version), &resources))
         .map(|keyspace| (keyspace.id, keyspace))
         .collect();
-    if options.sample_queries {
+    let times = if options.sample_queries {
         let listener = options.listener.as_ref();
-        sample_file::load(&**vfs, folder, versions.database().0, &keyspaces, listener);
-    }
+        sample_file::load(&**vfs, folder, versions.database().0, &keyspaces, listener)
+    } else {
+        StoredTimes::default()
+    };
     let recovery =
         Recovery { vfs, folder, versions: &versions, keyspaces: &keyspaces, clock: &runtime.clock };
     let replayed = recovery.replay(&mut report)?;
     let last_sequence = replayed.last_sequence.max(versions.catalog().counters.last_sequence);
     let log = recovery.begin_log(options, &replayed, last_sequence, &mut report)?;
     report_truncations(options, &report);
-    Ok(Recovered { lock, versions, keyspaces, resources, log, last_sequence, report })
+    Ok(Recovered { lock, versions, keyspaces, times, resources, log, last_sequence, report })
 }
 
 /// Changes the keyspaces that the options name. Compactions and builds of views then lead to the new options.

@@ -30,6 +30,7 @@ use super::{
     flusher::Flusher,
     job_context::JobContexts,
     plan::{InProgress, Plan, RangeRequest},
+    probe_calibration,
     scheduler::{Scheduler, State},
     strategy::{self, RangePick},
     view_builder::{ViewBuilder, ViewClaim},
@@ -71,6 +72,7 @@ enum Job {
     Flush(FlushClaim),
     Compact(Arc<KeyspaceState>, CompactionClaim),
     RecordDeletedRanges(DeletedRangesClaim),
+    MeasureProbeTimes,
     CheckFilters(CheckClaim),
     KeepView(ViewClaim),
 }
@@ -84,6 +86,7 @@ impl Job {
             Self::Flush(_) => FLUSH,
             Self::Compact(..) => COMPACT,
             Self::RecordDeletedRanges(_) => RECORD_DELETED_RANGES,
+            Self::MeasureProbeTimes => MEASURE_PROBE_TIMES,
             Self::CheckFilters(_) => CHECK_FILTERS,
             Self::KeepView(_) => "build a sorted view",
         }
@@ -93,6 +96,7 @@ impl Job {
 const FLUSH: &str = "flush a memtable";
 const COMPACT: &str = "compact tables";
 const RECORD_DELETED_RANGES: &str = "record the deleted ranges of tables";
+const MEASURE_PROBE_TIMES: &str = "measure the times of filter probes";
 const CHECK_FILTERS: &str = "check the filters of a table";
 
 /// No other thread deletes obsolete files. Dropping the claim releases it, also when a panic unwinds; so do the claims below.
@@ -362,6 +366,10 @@ impl BackgroundJobs {
                 self.run_flush(claim);
             }
             Job::RecordDeletedRanges(claim) => self.record_deleted_ranges(claim),
+            Job::MeasureProbeTimes => {
+                probe_calibration::measure(&self.context, &|| self.yield_to_others());
+                self.end_job(MEASURE_PROBE_TIMES, Ok(()));
+            }
             Job::CheckFilters(claim) => self.check_filters(claim),
             Job::KeepView(claim) => {
                 self.view_builder.run(&claim, &|| self.yield_to_others());
@@ -503,6 +511,9 @@ impl BackgroundJobs {
         let compaction = self.claim_plan().or_else(|| self.claim_read_request(now));
         compaction
             .or_else(|| self.claim_deleted_ranges().map(Job::RecordDeletedRanges))
+            .or_else(|| {
+                probe_calibration::claim(&self.context, &self.keyspaces).then_some(Job::MeasureProbeTimes)
+            })
             .or_else(|| self.filter_checker.claim(&self.keyspaces).map(Job::CheckFilters))
             .or_else(|| self.claim_view(now).map(Job::KeepView))
     }

@@ -218,7 +218,7 @@ impl JobContexts {
             prices: &|level| Prices {
                 read_ns: metrics.read_times.price(level, read_nanoseconds(options)),
                 bit_ns,
-                ..Prices::default()
+                probe: self.context.probe_times.get(),
             },
             memory,
             is_cancelled: self.scheduler.is_stopping(),

@@ -1,7 +1,10 @@
-//! The bytes of the file of sampled queries (`docs/format/samples.md`).
+//! The bytes of the file of sampled queries and measured times (`docs/format/samples.md`).
+
+pub(crate) mod times;
 
 use tamis_filter::auto::QueryKind;
 
+use self::times::{StoredTimes, put_times, take_times};
 use super::{
     BOUND_BYTES_MAX, KIND_COUNT, LowerKind, QUERIES_MAX, QueryOutcome, SampledQuery, UpperKind, position_of,
 };
@@ -9,7 +12,9 @@ use crate::coding::{Decoder, checksum, put_bytes, put_u32, put_u64, put_varint};
 
 /// The first bytes: "TMsm".
 const MAGIC: u32 = u32::from_le_bytes(*b"TMsm");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The version without times.
+const WITHOUT_TIMES: u32 = 1;
 /// Bytes of the checksum at the end.
 const CHECKSUM_BYTES: usize = 8;
 /// The least bytes of a query and of a keyspace.
@@ -33,12 +38,21 @@ pub(crate) struct StoredSample {
 const KINDS: [QueryKind; KIND_COUNT] =
     [QueryKind::Point, QueryKind::Range, QueryKind::Prefix, QueryKind::SeekForward, QueryKind::SeekBackward];
 
+/// The content of a file.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct StoredFile {
+    pub(crate) times: StoredTimes,
+    pub(crate) samples: Vec<StoredSample>,
+}
+
 /// The bytes of a file. If they would exceed the limit, each keyspace keeps its newest queries only.
-pub(crate) fn encode(database_id: u64, samples: &[StoredSample]) -> Vec<u8> {
+pub(crate) fn encode(database_id: u64, file: &StoredFile) -> Vec<u8> {
+    let StoredFile { times, samples } = file;
     let mut bytes = Vec::new();
     put_u32(&mut bytes, MAGIC);
     put_u32(&mut bytes, VERSION);
     put_u64(&mut bytes, database_id);
+    put_times(&mut bytes, times);
     put_varint(&mut bytes, samples.len() as u64);
     let query_bytes_max = FILE_BYTES_MAX / 2 / samples.len().max(1);
     for sample in samples {
@@ -72,23 +86,31 @@ fn put_query(bytes: &mut Vec<u8>, query: &SampledQuery) {
     put_bytes(bytes, upper);
 }
 
-/// The samples of a file, or the reason why it can't be used.
-pub(crate) fn decode(database_id: u64, bytes: &[u8]) -> Result<Vec<StoredSample>, String> {
+/// The content of a file, or the reason why it can't be used.
+pub(crate) fn decode(database_id: u64, bytes: &[u8]) -> Result<StoredFile, String> {
     let covered_length = bytes.len().checked_sub(CHECKSUM_BYTES).ok_or("it is too short")?;
     let (covered, sum) = bytes.split_at_checked(covered_length).ok_or("it is too short")?;
     let mut header = Decoder::new(covered);
-    match (header.take_u32(), header.take_u32(), header.take_u64()) {
-        (Some(MAGIC), Some(VERSION), Some(id)) if id == database_id => {}
-        (Some(MAGIC), Some(VERSION), Some(_)) => return Err("it is of another store".to_owned()),
+    let version = match (header.take_u32(), header.take_u32(), header.take_u64()) {
+        (Some(MAGIC), Some(version @ (VERSION | WITHOUT_TIMES)), Some(id)) if id == database_id => version,
+        (Some(MAGIC), Some(VERSION | WITHOUT_TIMES), Some(_)) => {
+            return Err("it is of another store".to_owned());
+        }
         (Some(MAGIC), Some(version), _) => {
-            return Err(format!("its version is {version}; this program knows version {VERSION}"));
+            return Err(format!("its version is {version}; this program knows versions up to {VERSION}"));
         }
         _ => return Err("it does not begin as a file of sampled queries".to_owned()),
-    }
+    };
     if Decoder::new(sum).take_u64() != Some(checksum(0, covered)) {
         return Err("its checksum is wrong".to_owned());
     }
-    samples(&mut header).ok_or_else(|| "its checksum is right, but its content is invalid".to_owned())
+    content(&mut header, version)
+        .ok_or_else(|| "its checksum is right, but its content is invalid".to_owned())
+}
+
+fn content(source: &mut Decoder<'_>, version: u32) -> Option<StoredFile> {
+    let times = if version == WITHOUT_TIMES { StoredTimes::default() } else { take_times(source)? };
+    Some(StoredFile { times, samples: samples(source)? })
 }
 
 /// A number of items of at least `bytes_min` bytes each, which must fit into the rest.

@@ -26,6 +26,7 @@ mod keyspaces;
 mod kill;
 mod layout;
 mod log_segments;
+mod measured_times;
 mod model;
 mod multi_range;
 mod open_files;

@@ -2,9 +2,14 @@
 
 use std::ops::Bound;
 
-use tamis_filter::{KeyRange, Upper};
+use tamis_filter::{
+    Family, KeyRange, Upper,
+    auto::{ProbeTime, ProbeTimes},
+};
+use tamis_vfs::Access;
 
 use super::*;
+use crate::read_times::StoredReadTime;
 
 const ID: u64 = 0x0102_0304_0506_0708;
 
@@ -24,20 +29,56 @@ fn samples() -> Vec<StoredSample> {
     ]
 }
 
+fn times() -> StoredTimes {
+    let mut probes = ProbeTimes::default();
+    probes.set(Family::Rosetta, ProbeTime { point_ns: 12.5, range_ns: 300.0, further_ns: 0.25 });
+    let reads = vec![
+        StoredReadTime { count: 1_000, nanoseconds: 60_000 },
+        StoredReadTime { count: 0, nanoseconds: 0 },
+        StoredReadTime { count: 3, nanoseconds: 1_000_000_000 },
+    ];
+    StoredTimes { processor: 0x1122_3344_5566_7788, access: Access::Direct, probes: Some(probes), reads }
+}
+
+fn file() -> StoredFile {
+    StoredFile { times: times(), samples: samples() }
+}
+
+fn golden_of(version: u32) -> String {
+    format!("{}/tests/golden/v{version}/samples.bin", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn times_of_another_processor_or_kind_of_reads_are_not_used() {
+    let times = times();
+    assert_eq!(times.clone().valid_for(times.processor, Access::Direct), times);
+    let buffered = times.clone().valid_for(times.processor, Access::Buffered);
+    assert_eq!((buffered.probes, buffered.reads), (times.probes, Vec::new()));
+    for (stored, current) in [(times.processor, 5), (0, 5), (times.processor, 0)] {
+        let other = StoredTimes { processor: stored, ..times.clone() }.valid_for(current, Access::Direct);
+        assert_eq!((other.probes, other.reads), (None, Vec::new()));
+    }
+    // Its reads may well be those of this machine, its probes must be exact.
+    let unknown = StoredTimes { processor: 0, ..times.clone() }.valid_for(0, Access::Direct);
+    assert_eq!((unknown.probes, unknown.reads), (None, times.reads));
+}
+
 #[test]
 fn bytes_are_frozen_and_return_the_sample() {
-    let bytes = encode(ID, &samples());
-    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/v1/samples.bin");
+    let bytes = encode(ID, &file());
+    let golden = golden_of(VERSION);
     if std::env::var_os("TAMIS_REWRITE").is_some() {
-        std::fs::write(golden, &bytes).unwrap();
+        std::fs::write(&golden, &bytes).unwrap();
     }
     assert_eq!(bytes, std::fs::read(golden).unwrap());
-    assert_eq!(decode(ID, &bytes), Ok(samples()));
+    assert_eq!(decode(ID, &bytes), Ok(file()));
+    let older = std::fs::read(golden_of(1)).unwrap();
+    assert_eq!(decode(ID, &older), Ok(StoredFile { times: StoredTimes::default(), samples: samples() }));
 }
 
 #[test]
 fn damaged_foreign_and_unknown_files_are_refused() {
-    let bytes = encode(ID, &samples());
+    let bytes = encode(ID, &file());
     for position in 0..bytes.len() {
         for bit in 0..8 {
             let mut flipped = bytes.clone();
@@ -53,7 +94,7 @@ fn damaged_foreign_and_unknown_files_are_refused() {
 /// Invalid content with a right checksum: errors, no panics and no large allocations.
 #[test]
 fn invalid_content_with_a_right_checksum_is_refused_or_read() {
-    let bytes = encode(ID, &samples());
+    let bytes = encode(ID, &file());
     let covered = bytes.len() - CHECKSUM_BYTES;
     for position in 16..covered {
         for byte in [0, 1, 5, 0x7F, 0x80, 0xFF] {
@@ -61,7 +102,7 @@ fn invalid_content_with_a_right_checksum_is_refused_or_read() {
             changed[position] = byte;
             let sum = checksum(0, &changed);
             put_u64(&mut changed, sum);
-            for sample in decode(ID, &changed).into_iter().flatten() {
+            for sample in decode(ID, &changed).into_iter().flat_map(|file| file.samples) {
                 sample
                     .queries
                     .iter()
@@ -70,6 +111,7 @@ fn invalid_content_with_a_right_checksum_is_refused_or_read() {
         }
     }
     let mut counts = bytes[..16].to_vec();
+    put_times(&mut counts, &StoredTimes::default());
     put_varint(&mut counts, u64::MAX >> 1);
     let sum = checksum(0, &counts);
     put_u64(&mut counts, sum);
@@ -87,8 +129,9 @@ fn files_stay_below_the_limit() {
         queries: vec![query.clone(); QUERIES_MAX],
         ..StoredSample::default()
     };
-    let bytes = encode(ID, &[sample(1), sample(2), sample(3)]);
+    let bytes =
+        encode(ID, &StoredFile { samples: vec![sample(1), sample(2), sample(3)], ..StoredFile::default() });
     assert!(bytes.len() <= FILE_BYTES_MAX, "{} bytes", bytes.len());
     let read = decode(ID, &bytes).unwrap();
-    assert!(read.iter().all(|sample| sample.queries.len() > 1_000));
+    assert!(read.samples.iter().all(|sample| sample.queries.len() > 1_000));
 }
