@@ -26,7 +26,7 @@ use super::{
     deleted_range_jobs::{DeletedRangesClaim, RecordDeletedRanges},
     direct_flush::CachedPace,
     due_jobs::Picked,
-    filter_check::{CheckClaim, FilterChecker},
+    filter_check::{CheckClaim, FilterChecker, Urgency},
     flusher::Flusher,
     job_context::JobContexts,
     plan::{InProgress, Plan, RangeRequest},
@@ -377,7 +377,7 @@ impl BackgroundJobs {
                 self.end_job("build a sorted view", Ok(()));
             }
             Job::Compact(keyspace, claim) => {
-                let between_tables = || self.flush_between_tables();
+                let between_tables = || self.work_between_tables();
                 let result = self.compactor.compact(&keyspace, &claim.plan, &between_tables);
                 // Before the claim is released: until then no other thread picks these tables again.
                 self.note_compaction(keyspace.id, result.as_ref().err());
@@ -399,7 +399,7 @@ impl BackgroundJobs {
     }
 
     fn check_filters(&self, claim: CheckClaim) {
-        let result = self.filter_checker.check(&claim.keyspace, claim.table);
+        let result = self.filter_checker.check(&claim.keyspace, claim.table, claim.search());
         drop(claim);
         self.end_job(CHECK_FILTERS, result.map(drop));
     }
@@ -514,7 +514,7 @@ impl BackgroundJobs {
             .or_else(|| {
                 probe_calibration::claim(&self.context, &self.keyspaces).then_some(Job::MeasureProbeTimes)
             })
-            .or_else(|| self.filter_checker.claim(&self.keyspaces).map(Job::CheckFilters))
+            .or_else(|| self.filter_checker.claim(&self.keyspaces, Urgency::Any).map(Job::CheckFilters))
             .or_else(|| self.claim_view(now).map(Job::KeepView))
     }
 
@@ -704,10 +704,17 @@ impl BackgroundJobs {
         (!claim.0.is_empty()).then_some(claim)
     }
 
-    /// Before each table of a merge: a single worker flushes due memtables, so that writers need not wait for the merge.
-    pub(super) fn flush_between_tables(&self) -> ControlFlow<()> {
+    /// Before each table of a merge: a single worker flushes due memtables, so that writers need not wait for the merge. Filters with a
+    /// wrong rate are checked, because compactions may follow one another for long.
+    pub(super) fn work_between_tables(&self) -> ControlFlow<()> {
         if self.context.options.workers == 1 {
             self.flush_if_due();
+        }
+        if !self.is_inline
+            && self.context.check_writable().is_ok()
+            && let Some(claim) = self.filter_checker.claim(&self.keyspaces, Urgency::Urgent)
+        {
+            self.check_filters(claim);
         }
         ControlFlow::Continue(())
     }

@@ -11,7 +11,9 @@
 //! checked since.
 //!
 //! Checks run in the background when nothing else is due, one table at a time, the one with the most false positives first. Those that
-//! are due because of a wrong rate follow one another, others take at most half of the time. After a check that kept the filters, the
+//! are due because of a wrong rate follow one another, and run between the tables of a compaction, too; others take at most half of the
+//! time. After a shift of the queries many tables of a level mostly need the same filters. So urgent checks use the filters of the last search
+//! again (`table/last_choice.rs`), which takes a fraction of the time of a search; only if these are not better the check searches. After a check that kept the filters, the
 //! rates that it computed are the expected ones, and the next check needs twice as many answers.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -177,6 +179,22 @@ fn is_better(comparison: &Comparison<'_>) -> bool {
     current.filters != chosen.filters && current.nanoseconds > COST_RATIO_MAX * chosen.nanoseconds
 }
 
+/// Which tables are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Urgency {
+    Any,
+    /// Those with a wrong rate.
+    Urgent,
+}
+
+/// Whether a check searches for the best filters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Search {
+    Always,
+    /// If those of the last search are not better than the current ones.
+    IfNeeded,
+}
+
 /// See the head of this file.
 pub(super) struct FilterChecker {
     pub(super) context: Arc<StoreContext>,
@@ -213,9 +231,15 @@ pub(super) struct CheckClaim {
     checker: Arc<FilterChecker>,
     pub(super) keyspace: Arc<KeyspaceState>,
     pub(super) table: u64,
-    /// Whether it has many false positives.
+    /// Whether it has a wrong rate.
     is_urgent: bool,
     began: Duration,
+}
+
+impl CheckClaim {
+    pub(super) const fn search(&self) -> Search {
+        if self.is_urgent { Search::IfNeeded } else { Search::Always }
+    }
 }
 
 impl Drop for CheckClaim {
@@ -235,7 +259,12 @@ impl FilterChecker {
     }
 
     /// Claims a table that is due for a check. Reads the counters of all tables, once in [`CHECK_INTERVAL`], or more often while they change.
-    pub(super) fn claim(self: &Arc<Self>, keyspaces: &KeyspaceRegistry) -> Option<CheckClaim> {
+    /// `urgency`: whether only tables with a wrong rate are checked.
+    pub(super) fn claim(
+        self: &Arc<Self>,
+        keyspaces: &KeyspaceRegistry,
+        urgency: Urgency,
+    ) -> Option<CheckClaim> {
         let now = self.context.runtime.clock.now();
         let mut schedule = self.schedule.lock();
         if schedule.is_checking || now < schedule.next_check {
@@ -261,7 +290,9 @@ impl FilterChecker {
                 if self.context.options.sample_queries && is_outdated(&sample, &last, &check) {
                     let count = REFILL_COUNT_PER_TABLE * version.tables().count() as u64;
                     sample.begin_refill(count.clamp(REFILL_COUNT_MIN, QUERIES_MAX as u64) as u32);
-                } else if due.as_ref().is_none_or(|due| due.check.admitted() < check.admitted()) {
+                } else if (check.is_urgent || urgency == Urgency::Any)
+                    && due.as_ref().is_none_or(|due| due.check.admitted() < check.admitted())
+                {
                     let checked = LastCheck { before: answers, refills: sample.refills(), ..last };
                     due = Some(Due { keyspace: Arc::clone(keyspace), table: table.number(), check, checked });
                 }
@@ -297,7 +328,7 @@ impl FilterChecker {
     ///
     /// # Errors
     /// Those of the file system and of a damaged table: its filters stay.
-    pub(crate) fn check(&self, keyspace: &KeyspaceState, number: u64) -> Result<bool> {
+    pub(crate) fn check(&self, keyspace: &KeyspaceState, number: u64, search: Search) -> Result<bool> {
         let version = Arc::clone(&keyspace.read_state.load().version);
         let Some(Policy::Automatic(budget)) = version.options.filters.policy() else { return Ok(false) };
         let Some((place, table)) = find(&version, number) else { return Ok(false) };
@@ -305,11 +336,17 @@ impl FilterChecker {
         let current = reader.filter_choice().map(|choice| choice.chosen.filters.clone());
         let input = self.job_contexts.with(&version, |context| {
             let key_count = table.summary().entry_count;
-            let input = context.choice_input(budget, key_count, &[number], place.level.into());
-            ChoiceInput { current, effort: Effort::Background, last: None, ..input }
+            let level = place.level.into();
+            let input = context.choice_input(budget, key_count, &[number], level, Effort::Background);
+            ChoiceInput { current, ..input }
         });
         self.context.metrics.filters_checked.add(1);
-        let comparison = Comparison::of(&reader, &input)?;
+        let searching = ChoiceInput { last: None, ..input.clone() };
+        let mut comparison =
+            Comparison::of(&reader, if search == Search::Always { &searching } else { &input })?;
+        if search == Search::IfNeeded && !is_better(&comparison) {
+            comparison = Comparison::of(&reader, &searching)?;
+        }
         if input.current.is_some() && !is_better(&comparison) {
             self.note_kept(number, comparison.current.rates);
             return Ok(false);

@@ -22,7 +22,7 @@ use crate::{
     keyspace_state::KeyspaceRegistry,
     metrics::LEVEL_COUNT_MAX,
     options::{Compression, KeyspaceOptions, Options, Policy, TableFilter, per_level},
-    query_sample::SampledQuery,
+    query_sample::{SampleAge, SampledQuery},
     read::snapshot::Snapshots,
     table::{
         filter_plan::{ChoiceInput, FilterPlan, GivenFilters},
@@ -50,8 +50,7 @@ pub(crate) struct JobContext<'a> {
     pub(crate) read_points: Vec<Sequence>,
     /// The keyspace's queries, from which filters are chosen.
     pub(crate) sampled_queries: Arc<[SampledQuery]>,
-    /// The number of queries that the sample has taken.
-    pub(crate) sampled_count: u64,
+    pub(crate) sample_age: SampleAge,
     /// The last choices of filters; `None`: each table has its own.
     pub(crate) last_choices: Option<&'a LastChoices>,
     /// The prices of filters in a level.
@@ -78,9 +77,13 @@ impl JobContext<'_> {
                 });
                 FilterPlan::given(if bits == 0.0 { Vec::new() } else { vec![TableFilter::bits(bits)] })
             }
-            Some(Policy::Automatic(budget)) => {
-                FilterPlan::Chosen(Box::new(self.choice_input(budget, key_count, &origin.replaced, level)))
-            }
+            Some(Policy::Automatic(budget)) => FilterPlan::Chosen(Box::new(self.choice_input(
+                budget,
+                key_count,
+                &origin.replaced,
+                level,
+                Effort::Write,
+            ))),
             None => FilterPlan::Given(GivenFilters {
                 filters: options.filters.of_level(depth, is_deepest).to_vec(),
                 queries: Arc::clone(&self.sampled_queries),
@@ -111,6 +114,7 @@ impl JobContext<'_> {
         key_count: u64,
         replaced: &[u64],
         level: usize,
+        effort: Effort,
     ) -> ChoiceInput {
         // A flush of many partitions needs one for each of them.
         let whole = self.memory.filter(|_| replaced.is_empty());
@@ -118,12 +122,14 @@ impl JobContext<'_> {
         ChoiceInput {
             bits_per_key: memory.bits_for(key_count, f64::from(budget)) as f32,
             is_deepest: level == LEVEL_COUNT_MAX - 1,
-            effort: Effort::Write,
+            effort,
             prices: (self.prices)(level),
             queries: Arc::clone(&self.sampled_queries),
             current: None,
             seed: self.filter_seed,
-            last: self.last_choices.map(|choices| (choices.of(self.version.id, level), self.sampled_count)),
+            last: self
+                .last_choices
+                .map(|choices| (choices.of(self.version.id, level, effort), self.sample_age)),
         }
     }
 
@@ -193,13 +199,13 @@ impl JobContexts {
             bit_ns = price.get();
             memory = Some(all);
         }
-        let (mut sampled_queries, mut sampled_count) = (Arc::default(), 0);
+        let (mut sampled_queries, mut sample_age) = (Arc::default(), SampleAge::default());
         if version.options.filters.uses_sample()
             && let Some(keyspace) =
                 u32::try_from(version.id).ok().and_then(|id| self.keyspaces.load().get(&id).cloned())
         {
             let read_state = keyspace.read_state.load();
-            sampled_count = read_state.query_sample.sampled_count();
+            sample_age = read_state.query_sample.age();
             sampled_queries = read_state.query_sample.snapshot().into();
         }
         work(&JobContext {
@@ -213,7 +219,7 @@ impl JobContexts {
             next_number: &|| self.versions.new_file_number(),
             read_points: self.snapshots.read_points(),
             sampled_queries,
-            sampled_count,
+            sample_age,
             last_choices: Some(&self.context.last_choices),
             prices: &|level| Prices {
                 read_ns: metrics.read_times.price(level, read_nanoseconds(options)),

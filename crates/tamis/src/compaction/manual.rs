@@ -172,7 +172,7 @@ impl BackgroundJobs {
                 }
                 RangeStep::Compact(claim) => {
                     let between_tables = || {
-                        let _ = self.flush_between_tables();
+                        let _ = self.work_between_tables();
                         report(1)
                     };
                     let result = self.context.catch("compact a range", || {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{
     background_jobs::BackgroundJobs,
-    filter_check::{FilterChecker, find},
+    filter_check::{FilterChecker, Search, find},
 };
 use crate::{
     cache::table::TableCache,
@@ -53,7 +53,8 @@ impl FilterRebuilder {
         let mut replaced_count = 0;
         for number in numbers_of(keyspace) {
             keyspace.check()?;
-            replaced_count += u64::from(self.background.filter_checker.check(keyspace, number)?);
+            replaced_count +=
+                u64::from(self.background.filter_checker.check(keyspace, number, Search::Always)?);
         }
         drop(job);
         self.background.run_due();

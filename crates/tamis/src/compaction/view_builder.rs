@@ -25,7 +25,10 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tamis_filter::{Upper, auto::QueryKind};
+use tamis_filter::{
+    Upper,
+    auto::{Effort, QueryKind},
+};
 use tamis_vfs::Access;
 
 use super::{
@@ -352,7 +355,7 @@ impl ViewBuilder {
         let input = self.job_contexts.with(version, |context| ChoiceInput {
             queries,
             last: None,
-            ..context.choice_input(budget, key_count, &[], LEVEL_COUNT_MAX - 1)
+            ..context.choice_input(budget, key_count, &[], LEVEL_COUNT_MAX - 1, Effort::Write)
         });
         Ok(Some(FilterPlan::Chosen(Box::new(input))))
     }

@@ -11,7 +11,10 @@ use super::{
     filter_choice::{ExpectedCost, FilterChoice},
     last_choice::LastChoice,
 };
-use crate::{options::TableFilter, query_sample::SampledQuery};
+use crate::{
+    options::TableFilter,
+    query_sample::{SampleAge, SampledQuery},
+};
 
 /// See the head of this file.
 #[derive(Debug, Clone)]
@@ -48,8 +51,8 @@ pub(crate) struct ChoiceInput {
     /// The filters that the table has, or that its predecessors had.
     pub(crate) current: Option<Vec<TableFilter>>,
     pub(crate) seed: u64,
-    /// The last choice for tables of this kind, and the number of queries that the sample has taken; `None`: always search.
-    pub(crate) last: Option<(Arc<LastChoice>, u64)>,
+    /// The last choice for tables of this kind, and the state of the sample; `None`: always search.
+    pub(crate) last: Option<(Arc<LastChoice>, SampleAge)>,
 }
 
 impl ChoiceInput {
@@ -59,7 +62,7 @@ impl ChoiceInput {
         let current = self.current.as_ref().map(|filters| parts_of(filters));
         let request = self.request(queries, current.as_deref());
         let choice = match &self.last {
-            Some((last, sampled_count)) => last.choose(keys, &request, *sampled_count),
+            Some((last, sample)) => last.choose(keys, &request, *sample),
             None => auto::choose(keys, &request),
         };
         let filters = FilterChoice {

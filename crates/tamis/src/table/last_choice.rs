@@ -1,9 +1,10 @@
-//! The last filters that were chosen for the new tables of one level of a keyspace.
+//! The last filters that were chosen for the tables of one level of a keyspace: for new tables, or by urgent checks of tables.
 //!
 //! A search for the best filters takes longer than writing the table, several times as long as the expected cost of given filters. Tables
 //! that are written one after another mostly have similar keys. So the filters of the last search are used again while nothing has
 //! changed much ([`Circumstances::are_like`]), and they cost about as much for the keys of the new table as for those for which they were
-//! found. Their rates are computed for each table; the runners-up are those of the search.
+//! found. Their rates are computed for each table; the runners-up are those of the search. A refill of the sample, which shows that the
+//! queries have changed, ends their use.
 
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ use tamis_filter::{
     KeySet,
     auto::{self, Choice, Part, Request},
 };
+
+use crate::query_sample::SampleAge;
 
 /// Filters that cost at most this multiple of the cost when they were found are used again: less than the multiple at which a check replaces
 /// them.
@@ -31,8 +34,7 @@ struct Circumstances {
     bits_per_key_max: f64,
     read_ns: f64,
     bit_ns: f64,
-    /// Queries that the sample had taken.
-    sampled_count: u64,
+    sample: SampleAge,
 }
 
 impl Circumstances {
@@ -41,12 +43,13 @@ impl Circumstances {
             let ratio = of(self) / of(found);
             (1.0 / factor..=factor).contains(&ratio)
         };
-        let new_queries = self.sampled_count.saturating_sub(found.sampled_count);
+        let new_queries = self.sample.sampled_count.saturating_sub(found.sample.sampled_count);
         within(|one| one.key_count, LIKE)
             && within(|one| one.read_ns, LIKE)
             && within(|one| one.bit_ns, LIKE)
             && within(|one| one.bits_per_key_max, LIKE_BITS)
-            && new_queries <= found.sampled_count.min(NEW_QUERIES_MAX)
+            && self.sample.refills == found.sample.refills
+            && new_queries <= found.sample.sampled_count.min(NEW_QUERIES_MAX)
     }
 }
 
@@ -63,14 +66,14 @@ struct Found {
 pub(crate) struct LastChoice(Mutex<Option<Found>>);
 
 impl LastChoice {
-    /// The filters for these keys: those of the last search, or of a new one. `sampled_count`: the queries that the sample has taken.
-    pub(super) fn choose(&self, keys: &Arc<KeySet>, request: &Request<'_>, sampled_count: u64) -> Choice {
+    /// The filters for these keys: those of the last search, or of a new one.
+    pub(super) fn choose(&self, keys: &Arc<KeySet>, request: &Request<'_>, sample: SampleAge) -> Choice {
         let circumstances = Circumstances {
             key_count: keys.len() as f64,
             bits_per_key_max: request.bits_per_key_max,
             read_ns: request.prices.read_ns,
             bit_ns: request.prices.bit_ns,
-            sampled_count,
+            sample,
         };
         // Not locked during a search: several tables may be written at once.
         let last = self.0.lock().clone();
@@ -95,7 +98,11 @@ fn again(keys: &Arc<KeySet>, request: &Request<'_>, found: Choice) -> Option<Cho
     let is_like = chosen.cost_ns <= found.chosen.cost_ns * COST_GROWTH_MAX
         && chosen.bits_per_key <= request.bits_per_key_max
         && (empty_queries < auto::SAMPLE_MIN) == (found.empty_queries < auto::SAMPLE_MIN);
-    is_like.then(|| Choice { current: chosen.clone(), chosen, empty_queries, ..found })
+    is_like.then(|| {
+        let current =
+            request.current.map_or_else(|| chosen.clone(), |parts| auto::price(keys, request, parts).0);
+        Choice { current, chosen, empty_queries, ..found }
+    })
 }
 
 #[cfg(test)]

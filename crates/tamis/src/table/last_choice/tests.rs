@@ -1,7 +1,7 @@
 //! When the filters of the last table are used again.
 
 use tamis_filter::{
-    KeyRange,
+    Family, FilterSpec, KeyRange,
     auto::{Effort, Prices, Query, QueryKind, Workload},
 };
 use tamis_workload::mix64;
@@ -9,6 +9,8 @@ use tamis_workload::mix64;
 use super::*;
 
 const KEY_COUNT: u64 = 20_000;
+/// A count of sampled queries above this means one after a refill.
+const REFILL: u64 = 1_000_000;
 
 /// Random integers, or ones with small distances.
 fn keys(seed: u64, is_dense: bool) -> Arc<KeySet> {
@@ -75,7 +77,8 @@ fn choices(
         effort: Effort::Write,
         seed: 1,
     };
-    (last.choose(keys, &request, count), auto::choose(keys, &request))
+    let sample = SampleAge { sampled_count: count % REFILL, refills: (count / REFILL) as u32 };
+    (last.choose(keys, &request, sample), auto::choose(keys, &request))
 }
 
 fn use_count(last: &LastChoice) -> u32 {
@@ -112,6 +115,7 @@ fn other_keys_other_queries_and_many_new_ones_begin_a_search() {
     search(&dense, &bounds(&dense, true), 5_200);
     search(&random, &uniform, 5_300);
     search(&random, &uniform, 7_301);
+    search(&random, &uniform, REFILL + 7_302);
 }
 
 #[test]
@@ -123,4 +127,37 @@ fn a_search_is_repeated_after_some_tables() {
         use_count(&last) == 0
     });
     assert_eq!(searched.count(), 2);
+}
+
+/// A check compares the filters of its table with those that were found for another one.
+#[test]
+fn the_filters_of_a_table_are_priced_when_those_of_the_last_search_are_used_again() {
+    let last = LastChoice::default();
+    let uniform = bounds(&keys(1, false), false);
+    let searched = choose(&last, &most_keys(1), &uniform, 5_000);
+    let queries: Vec<Query<'_>> = uniform
+        .iter()
+        .map(|(lower, upper)| Query {
+            kind: QueryKind::Range,
+            range: KeyRange::closed(lower, upper),
+            weight: 1.0,
+        })
+        .collect();
+    let of_points = Part { spec: FilterSpec::new(Family::BlockedBloom), bits_per_key: Some(10.0) };
+    let current = [of_points];
+    let request = Request {
+        workload: Workload { queries: &queries },
+        prices: Prices::default(),
+        bits_per_key_max: 14.0,
+        current: Some(&current),
+        is_deepest: false,
+        effort: Effort::Background,
+        seed: 1,
+    };
+    let sample = SampleAge { sampled_count: 5_000, refills: 0 };
+    let again = last.choose(&most_keys(2), &request, sample);
+    assert_eq!(use_count(&last), 1);
+    assert_eq!((&again.chosen.parts, again.current.parts.as_slice()), (&searched.chosen.parts, &current[..]));
+    // All ranges read the table.
+    assert!(again.current.cost_ns > 10.0 * again.chosen.cost_ns, "{again:?}");
 }
