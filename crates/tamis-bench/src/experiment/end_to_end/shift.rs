@@ -1,8 +1,10 @@
 //! Measures a store whose queries change while keys are put, in batches of queries.
 //!
-//! A run is one input that the points of its batches share. At the end the filters are replaced for the queries of the end alone, and
-//! the same number of these is run again: `ratio_to_new` relates the false-positive reads of a batch to those of this store, which was
-//! built for the new queries. Both sides are increased by one read in a thousand queries, below which a difference does not matter.
+//! A run is one input that the points of its batches share. The same run is made on a reference store, which gets the same keys and the same
+//! puts at the same points, but only the new queries, from the warm-up on: its sample and its filters are those of the new queries.
+//! `ratio_to_new` relates the blocks that a query reads in a batch to those of the same batch there, from the batch on in which
+//! at least half of the queries are new. Both sides are increased by one read in a thousand queries, below which a difference does
+//! not matter.
 
 use std::sync::Arc;
 
@@ -31,10 +33,21 @@ pub(super) enum Transition {
     Immediate,
 }
 
-/// The batches of a run, and the costs of a store that was built for the new queries.
+/// The batches of a run, and those of the reference store.
 struct Timeline {
     batches: Vec<Costs>,
-    new: Costs,
+    new: Vec<Costs>,
+}
+
+/// The parameters of a run.
+struct Run<'a> {
+    shape: &'a Shape,
+    /// The kinds of queries at the beginning and at the end.
+    kinds: (&'a str, &'a str),
+    transition: Transition,
+    name: &'a str,
+    filter: Option<TableFilter>,
+    bits: f64,
 }
 
 /// The points of the batches of runs.
@@ -69,23 +82,36 @@ pub(super) fn measure(
     let (first, last) = (point.text("from")?, point.text("to")?);
     let (name, bits) = (point.text("filters")?, point.number("bits")?);
     let label = format!("{transition:?} {shape:?} {first} {last} {name} {bits}");
+    let run = Run {
+        shape: &shape,
+        kinds: (first, last),
+        transition,
+        name,
+        filter: filter(name, "bits=40", bits)?,
+        bits,
+    };
     let timeline: Arc<Timeline> = context.input(&label, |context| {
-        measure_run(&shape, (first, last), transition, (name, filter(name, "bits=40", bits)?), bits, context)
+        let batches = context.part(0.0..0.5, |context| run.measure(context))?;
+        let reference = Run { kinds: (last, last), filter: run.filter.clone(), ..run };
+        let new = context.part(0.5..1.0, |context| reference.measure(context))?;
+        Ok(Timeline { batches, new })
     })?;
     let batch = point.integer("batch")? as usize;
-    let Some(costs) = timeline.batches.get(batch) else {
+    let (Some(costs), Some(new)) = (timeline.batches.get(batch), timeline.new.get(batch)) else {
         return Err(BenchError::other(format!("no batch {batch}")));
     };
     let seconds = |costs: &Costs| costs.nanoseconds * 1e-9;
     let count = queries_per_batch(&shape) as f64;
     let cumulative: f64 = timeline.batches.iter().take(batch + 1).map(|costs| seconds(costs) * count).sum();
+    let is_new = 2 * batch as u64 >= BATCH_COUNT;
+    let ratio = (costs.blocks_used + READS_MIN) / (new.blocks_used + READS_MIN);
     Ok(Row::new()
         .with("ns_per_query", costs.nanoseconds)
         .with("cumulative_seconds", cumulative)
         .with("blocks_per_query", costs.blocks_used)
         .with("false_positive_rate", costs.false_positive_rate)
-        .with("new_blocks_per_query", timeline.new.blocks_used)
-        .with("ratio_to_new", (costs.blocks_used + READS_MIN) / (timeline.new.blocks_used + READS_MIN)))
+        .with("new_blocks_per_query", new.blocks_used)
+        .with("ratio_to_new", is_new.then_some(ratio)))
 }
 
 fn queries_per_batch(shape: &Shape) -> usize {
@@ -131,67 +157,52 @@ fn divided(keys: Vec<Vec<u8>>, later: usize, random: &mut SplitMix64) -> (Vec<Ve
     (stored, put)
 }
 
-fn measure_run(
-    shape: &Shape,
-    kinds: (&str, &str),
-    transition: Transition,
-    (name, filter): (&str, Option<TableFilter>),
-    bits: f64,
-    context: &mut Context<'_>,
-) -> Result<Timeline, BenchError> {
-    let keys = Keys::generate(&shape.keys, Form::Bytes, 3 * shape.entries as usize, context.seed())?;
-    let mut random = SplitMix64::new(context.seed());
-    let (stored, put) = divided(keys.encoded(), 2 * shape.entries as usize, &mut random);
-    let folder = context.scratch()?;
-    let filters = match (&filter, name) {
-        (Some(filter), _) => Filters::each([filter.clone()]),
-        (None, NONE) => Filters::none(),
-        (None, _) => Filters::auto(bits as f32),
-    };
-    let whole = Shape { entries: 3 * shape.entries, ..shape.clone() };
-    let db = Db::open_with(folder.path(), whole.options("direct", filters))?;
-    put_all(&db, stored, shape.value_bytes, context)?;
-    db.flush()?;
-    db.wait_for_compactions()?;
-    let count = queries_per_batch(shape);
-    let seed = context.seed() + 1_000;
-    // The first sample.
-    let warm_up = keys.queries(kinds.0, count, seed - 1)?;
-    run(&db, &warm_up, context, |_| Ok(()))?;
-    rebuild(&db, name, filter.as_ref())?;
+impl Run<'_> {
+    /// The costs of each batch.
+    fn measure(&self, context: &mut Context<'_>) -> Result<Vec<Costs>, BenchError> {
+        let Self { shape, kinds, transition, name, ref filter, bits } = *self;
+        let keys = Keys::generate(&shape.keys, Form::Bytes, 3 * shape.entries as usize, context.seed())?;
+        let mut random = SplitMix64::new(context.seed());
+        let (stored, put) = divided(keys.encoded(), 2 * shape.entries as usize, &mut random);
+        let folder = context.scratch()?;
+        let filters = match (filter, name) {
+            (Some(filter), _) => Filters::each([filter.clone()]),
+            (None, NONE) => Filters::none(),
+            (None, _) => Filters::auto(bits as f32),
+        };
+        let whole = Shape { entries: 3 * shape.entries, ..shape.clone() };
+        let db = Db::open_with(folder.path(), whole.options("direct", filters))?;
+        put_all(&db, stored, shape.value_bytes, context)?;
+        db.flush()?;
+        db.wait_for_compactions()?;
+        let count = queries_per_batch(shape);
+        let seed = context.seed() + 1_000;
+        // The first sample.
+        let warm_up = keys.queries(kinds.0, count, seed - 1)?;
+        run(&db, &warm_up, context, |_| Ok(()))?;
+        rebuild(&db, name, filter.as_ref())?;
 
-    let keyspace = db.default_keyspace();
-    let mut batches = Vec::new();
-    let mut put = put.into_iter();
-    for batch in 0..BATCH_COUNT {
-        let queries = queries(&keys, kinds, transition, batch, count, seed)?;
-        let mut due = 0.0;
-        let costs = run(&db, &queries, context, |_| {
-            due += 1.0 / QUERIES_PER_PUT;
-            if due >= 1.0 {
-                due -= 1.0;
-                if let Some(key) = put.next() {
-                    keyspace.put(key, value(&mut random, shape.value_bytes))?;
+        let keyspace = db.default_keyspace();
+        let mut batches = Vec::new();
+        let mut put = put.into_iter();
+        for batch in 0..BATCH_COUNT {
+            let queries = queries(&keys, kinds, transition, batch, count, seed)?;
+            let mut due = 0.0;
+            let costs = run(&db, &queries, context, |_| {
+                due += 1.0 / QUERIES_PER_PUT;
+                if due >= 1.0 {
+                    due -= 1.0;
+                    if let Some(key) = put.next() {
+                        keyspace.put(key, value(&mut random, shape.value_bytes))?;
+                    }
                 }
-            }
-            Ok(())
-        })?;
-        batches.push(costs);
+                Ok(())
+            })?;
+            batches.push(costs);
+        }
+        db.close()?;
+        Ok(batches)
     }
-
-    db.flush()?;
-    db.wait_for_compactions()?;
-    db.close()?;
-    super::store::remove_sample(folder.path())?;
-    // It keeps the filters with which it was created.
-    let db = Db::open_with(folder.path(), whole.options("direct", Filters::none()))?;
-    let warm_up = keys.queries(kinds.1, count, seed - 2)?;
-    run(&db, &warm_up, context, |_| Ok(()))?;
-    rebuild(&db, name, filter.as_ref())?;
-    run(&db, &warm_up, context, |_| Ok(()))?;
-    let new = run(&db, &keys.queries(kinds.1, count, seed - 3)?, context, |_| Ok(()))?;
-    db.close()?;
-    Ok(Timeline { batches, new })
 }
 
 /// Builds the filters of all tables for the sampled queries.
