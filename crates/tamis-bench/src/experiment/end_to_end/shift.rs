@@ -111,6 +111,7 @@ pub(super) fn measure(
         .with("blocks_per_query", costs.blocks_used)
         .with("false_positive_rate", costs.false_positive_rate)
         .with("new_blocks_per_query", new.blocks_used)
+        .with("new_false_positive_rate", new.false_positive_rate)
         .with("ratio_to_new", is_new.then_some(ratio)))
 }
 
