@@ -124,6 +124,8 @@ impl ObsoleteSegments {
                 self.is_recycling_wanted = false;
                 self.recycled = RecycledSegment::recycle(vfs, folder, &path, segment.end.number);
             }
+            // The file may be gone even if its removal fails: no sync opens it any more.
+            segment.is_durable = true;
             if let Err(error) = vfs.remove(&path)
                 && error.kind() != std::io::ErrorKind::NotFound
             {

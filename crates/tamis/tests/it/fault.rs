@@ -244,16 +244,22 @@ impl World {
             }
         };
         self.is_refused = false;
-        let found = self.read_content(copy(&self.memory), loss);
-        self.state = found.0;
-        self.durable = found.1.iter().filter(|index| **index < self.durable).count();
-        let records = found.1.iter().map(|&index| self.records[index].clone());
-        let found = |record: Record| Record {
-            may_vanish: !record.is_acknowledged || record.may_vanish,
-            is_acknowledged: true,
-            ..record
+        let (state, made) = self.read_content(copy(&self.memory), loss);
+        self.state = state;
+        // A power failure can undo the truncation of a failed write, until the next process has opened the store.
+        let may_return = |record: &Record| {
+            loss != Loss::None && !record.is_acknowledged && matches!(record.step, Step::Write(..))
         };
-        self.records = records.map(found).collect();
+        let (mut kept, mut durable) = (Vec::new(), 0);
+        for (index, record) in self.records.drain(..).enumerate() {
+            let is_found = made.contains(&index);
+            let may_vanish = is_found && !record.is_acknowledged || record.may_vanish;
+            if is_found || may_return(&record) {
+                kept.push(Record { may_vanish, is_acknowledged: is_found, ..record });
+                durable += usize::from(index < self.durable);
+            }
+        }
+        (self.records, self.durable) = (kept, durable);
     }
 
     /// The content of a store in `memory`, and the records that produce it.

@@ -190,21 +190,24 @@ fn a_segment_that_was_filled_slowly_or_is_being_read_is_not_recycled() {
 fn the_log_continues_if_a_segment_can_not_be_recycled() {
     for kind in [OperationKind::Reuse, OperationKind::Rename, OperationKind::Remove] {
         for rule in [Rule::error(ErrorKind::Other), Rule::error_after(ErrorKind::Other)] {
-            let (_, vfs, mut log) = fault_log();
-            append(&mut log, 1, Durability::Synced).unwrap();
-            log.rotate().unwrap();
-            append(&mut log, 2, Durability::Synced).unwrap();
-            let rule = vfs.add_rule(rule.on(&[kind]).forever());
-            let removed = remove_below(&mut log, &*vfs, 2);
-            log.rotate().unwrap();
-            append(&mut log, 3, Durability::Synced).unwrap();
-            vfs.remove_rule(rule);
-            assert!(removed.is_ok() || kind == OperationKind::Remove);
-            remove_below(&mut log, &*vfs, 2).unwrap();
-            log.rotate().unwrap();
-            append(&mut log, 4, Durability::Synced).unwrap();
-            assert_eq!(replayed(&*vfs, 2).unwrap().0, [2, 3, 4], "{kind:?}");
-            assert_eq!(log.segments().len(), 3);
+            for durability in [Durability::Synced, Durability::Buffered] {
+                let (_, vfs, mut log) = fault_log();
+                append(&mut log, 1, durability).unwrap();
+                log.rotate().unwrap();
+                append(&mut log, 2, durability).unwrap();
+                let rule = vfs.add_rule(rule.clone().on(&[kind]).forever());
+                let removed = remove_below(&mut log, &*vfs, 2);
+                log.rotate().unwrap();
+                // Also if the obsolete segment is gone, and was never synced.
+                append(&mut log, 3, Durability::Synced).unwrap();
+                vfs.remove_rule(rule);
+                assert!(removed.is_ok() || kind == OperationKind::Remove);
+                remove_below(&mut log, &*vfs, 2).unwrap();
+                log.rotate().unwrap();
+                append(&mut log, 4, Durability::Synced).unwrap();
+                assert_eq!(replayed(&*vfs, 2).unwrap().0, [2, 3, 4], "{kind:?}");
+                assert_eq!(log.segments().len(), 3);
+            }
         }
     }
 }
