@@ -142,7 +142,7 @@ impl Vfs for OsVfs {
         let mut entries = Vec::new();
         for entry in fs::read_dir(path)? {
             let entry = entry?;
-            let metadata = match fs::metadata(entry.path()).or_else(|_| entry.metadata()) {
+            let metadata = match metadata_of(&entry) {
                 Ok(metadata) => metadata,
                 // The file was removed between the two calls.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
@@ -188,6 +188,13 @@ impl Vfs for OsVfs {
     fn open_files_max(&self) -> Option<u64> {
         rustix::process::getrlimit(rustix::process::Resource::Nofile).current
     }
+}
+
+/// The metadata of the file that an entry leads to, or of a symbolic link that leads to none. The name is looked up in the open directory
+/// and not by its whole path: a listing takes one lookup per file.
+fn metadata_of(entry: &fs::DirEntry) -> io::Result<fs::Metadata> {
+    let metadata = entry.metadata()?;
+    if metadata.is_symlink() { fs::metadata(entry.path()).or(Ok(metadata)) } else { Ok(metadata) }
 }
 
 /// The directory that contains `path`; for a bare name, the current directory.

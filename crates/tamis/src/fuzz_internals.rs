@@ -129,7 +129,7 @@ pub fn manifest(data: &[u8]) {
     let (is_wrapped, rest) = split_choice(data);
     let folder = Path::new(FOLDER);
     let birth: Arc<dyn Vfs> = Arc::new(files(&[]));
-    VersionSet::create(Arc::clone(&birth), folder, DATABASE_ID, 1).expect("memory takes files");
+    VersionSet::create(Arc::clone(&birth), folder, &[], (DATABASE_ID, 1)).expect("memory takes files");
     let read = |name: &str| birth.read(&folder.join(name)).expect("a database has its files");
     let mut manifest = read("000001.manifest");
     if is_wrapped {
@@ -141,8 +141,10 @@ pub fn manifest(data: &[u8]) {
         manifest = rest.to_vec();
     }
     let vfs: Arc<dyn Vfs> = Arc::new(files(&[("CURRENT", &read("CURRENT")), ("000001.manifest", &manifest)]));
+    let entries = vfs.list(folder).expect("memory lists files");
     let open = |mode| {
-        VersionSet::open(Arc::clone(&vfs), folder, mode).map(|(set, _)| format!("{:?}", set.catalog()))
+        VersionSet::open(Arc::clone(&vfs), folder, &entries, mode)
+            .map(|(set, _)| format!("{:?}", set.catalog()))
     };
     let (first, second) = (open(Mode::ReadOnly), open(Mode::ReadOnly));
     let prefix = read_longest(&*vfs, folder).expect("memory lists files");

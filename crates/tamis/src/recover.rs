@@ -1,7 +1,8 @@
 //! Recovery: opens the manifest and the log of a folder and makes the state from which a store is opened.
 //!
 //! 1. Inspect the folder: a store, an empty folder, or something else.
-//! 2. Lock it, so that no second process or handle uses it.
+//! 2. Lock it, so that no second process or handle uses it. Then list it once: all later steps use this list, because a list takes
+//!    a system call for each file, and a store may have many.
 //! 3. Read the manifest: the current tables, and up to which sequence number all entries of each partition are in tables.
 //! 4. Replay the log into memtables; entries that are in tables and entries of dropped keyspaces are skipped. Full memtables are
 //!    rotated between two segments only: each segment holds complete batches. Carried entries ([`crate::compaction::carry`]) come
@@ -16,7 +17,7 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use tamis_vfs::{Lock, Vfs};
+use tamis_vfs::{DirEntry, Lock, Vfs};
 
 use crate::{
     batch::BatchEntry,
@@ -30,6 +31,7 @@ use crate::{
     open_report::{OpenReport, WalTruncation},
     options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options},
     orphans::{self, LogSpan},
+    quarantine,
     query_sample::format::times::StoredTimes,
     runtime::{Clock, Runtime},
     sample_file,
@@ -67,16 +69,18 @@ pub(crate) fn recover(
     options: &Options,
     runtime: &Runtime,
 ) -> Result<Recovered> {
-    if inspect_folder(&**vfs, folder, options)? == FolderKind::Vacant {
+    let current = FileName::Current.path(folder);
+    let has_current = vfs.exists(&current).map_err(|error| Error::io("look for", &current, error))?;
+    if !has_current && inspect_folder(&**vfs, folder, options)?.1 == FolderKind::Vacant {
         vfs.create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
     }
     let lock = take_lock(&**vfs, folder, options.read_only)?;
-    // Before the lock was taken another process may have created a store here.
-    let kind = inspect_folder(&**vfs, folder, options)?;
+    // Before the lock was taken another process may have created a store here, or changed it.
+    let (entries, kind) = inspect_folder(&**vfs, folder, options)?;
     let mut report = OpenReport { is_new: kind == FolderKind::Vacant, ..OpenReport::default() };
     let (versions, torn) = match kind {
-        FolderKind::Vacant => (create(vfs, folder, runtime)?, None),
-        FolderKind::Database => VersionSet::open(Arc::clone(vfs), folder, Mode::ReadOnly)?,
+        FolderKind::Vacant => (create(vfs, folder, &entries, runtime)?, None),
+        FolderKind::Database => VersionSet::open(Arc::clone(vfs), folder, &entries, Mode::ReadOnly)?,
     };
     report.manifest_truncated_bytes = torn.map_or(0, |torn| torn.bytes);
     // After a crash during its creation a store may have no default keyspace.
@@ -101,8 +105,14 @@ pub(crate) fn recover(
     } else {
         StoredTimes::default()
     };
-    let recovery =
-        Recovery { vfs, folder, versions: &versions, keyspaces: &keyspaces, clock: &runtime.clock };
+    let recovery = Recovery {
+        vfs,
+        folder,
+        entries: &entries,
+        versions: &versions,
+        keyspaces: &keyspaces,
+        clock: &runtime.clock,
+    };
     let replayed = recovery.replay(&mut report)?;
     let last_sequence = replayed.last_sequence.max(versions.catalog().counters.last_sequence);
     let log = recovery.begin_log(options, &replayed, last_sequence, &mut report)?;
@@ -146,17 +156,22 @@ fn report_truncations(options: &Options, report: &OpenReport) {
     }
 }
 
-/// The contents of the folder.
+/// The entries of the folder, and what they are.
 ///
 /// # Errors
 /// [`Error::NotADatabase`] also for an empty folder in which no store may be created.
-pub(crate) fn inspect_folder(vfs: &dyn Vfs, folder: &Path, options: &Options) -> Result<FolderKind> {
-    let kind = folder::inspect(vfs, folder)?;
+pub(crate) fn inspect_folder(
+    vfs: &dyn Vfs,
+    folder: &Path,
+    options: &Options,
+) -> Result<(Vec<DirEntry>, FolderKind)> {
+    let entries = folder::list_if_there(vfs, folder)?;
+    let kind = folder::inspect(&entries, folder)?;
     if kind == FolderKind::Vacant && (options.read_only || !options.create_if_missing) {
         let found = "it is empty or missing".to_owned();
         return Err(Error::NotADatabase { path: folder.to_path_buf(), found });
     }
-    Ok(kind)
+    Ok((entries, kind))
 }
 
 /// Locks the folder. Returns `None` for a read-only open of a folder that no process can have open for writing: it has no lock
@@ -200,15 +215,17 @@ fn insert_replayed(target: &LoggedMemtable, entry: &BatchEntry<'_>) -> bool {
 }
 
 /// Creates a store without keyspaces.
-fn create(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Result<VersionSet> {
+fn create(vfs: &Arc<dyn Vfs>, folder: &Path, entries: &[DirEntry], runtime: &Runtime) -> Result<VersionSet> {
     let id = crate::coding::checksum(runtime.seed, b"database id");
-    VersionSet::create(Arc::clone(vfs), folder, id, runtime.seed)
+    VersionSet::create(Arc::clone(vfs), folder, entries, (id, runtime.seed))
 }
 
 /// Steps 4 and 5.
 struct Recovery<'a> {
     vfs: &'a Arc<dyn Vfs>,
     folder: &'a Path,
+    /// Of the folder when the lock was taken, without the files that this open creates.
+    entries: &'a [DirEntry],
     versions: &'a Arc<VersionSet>,
     keyspaces: &'a Keyspaces,
     clock: &'a Arc<dyn Clock>,
@@ -217,7 +234,8 @@ struct Recovery<'a> {
 impl Recovery<'_> {
     fn replay(&self, report: &mut OpenReport) -> Result<ReplayReport> {
         let first_needed = self.versions.catalog().counters.oldest_log;
-        let files = LogFiles::find(self.vfs, self.folder, self.versions.database().0, first_needed)?;
+        let (database_id, _) = self.versions.database();
+        let files = LogFiles::among(self.entries, (self.vfs, self.folder), database_id, first_needed)?;
         let mut read_states: BTreeMap<u32, Arc<ReadState>> = BTreeMap::new();
         let (mut replayed, mut last_segment) = (0, 0);
         let found = replay(&files, &mut |entry, segment| {
@@ -263,9 +281,8 @@ impl Recovery<'_> {
 
     /// Quarantines the tables that the manifest does not name but that may hold the only copy of some entries.
     fn quarantine_orphans(&self, log: LogSpan, options: &Options, report: &mut OpenReport) -> Result<()> {
-        let entries = folder::list(&**self.vfs, self.folder)?;
         let tables = TableCache::new(self.vfs, self.folder, options, &Arc::new(Metrics::default()));
-        let found = orphans::find(&tables, &entries, &self.versions.catalog(), log);
+        let found = orphans::find(&tables, self.entries, &self.versions.catalog(), log);
         let names: Vec<FileName> = found.into_iter().map(|(name, _)| name).collect();
         orphans::quarantine_files(&**self.vfs, self.folder, &names)?;
         report.quarantined_files = names.iter().map(|name| name.name()).collect();
@@ -284,9 +301,13 @@ impl Recovery<'_> {
         }
         self.versions.begin_writing()?;
         self.quarantine_orphans(LogSpan::of(replayed), options, report)?;
-        let leftovers = self.versions.sweep_orphans()?;
+        let leftovers = self.versions.sweep_orphans(self.entries, &report.quarantined_files)?;
         report.removed_file_count = leftovers.orphans.len() + leftovers.obsolete.len();
         report.foreign_files = leftovers.foreign;
+        let quarantine = quarantine::QUARANTINE.to_owned();
+        if !report.quarantined_files.is_empty() && !report.foreign_files.contains(&quarantine) {
+            report.foreign_files.push(quarantine);
+        }
         let versions = Arc::clone(self.versions);
         let setup = LogSetup {
             vfs: Arc::clone(self.vfs),
@@ -314,3 +335,6 @@ impl Recovery<'_> {
         Ok(Some(LogState { log, last_sequence }))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,23 +26,28 @@ pub(crate) enum FolderKind {
     Database,
 }
 
-/// Finds out what is in a folder, which may be missing.
+/// The entries of a folder; none if it is missing.
 ///
 /// # Errors
-/// [`Error::NotADatabase`] if there are only foreign files, [`Error::MissingFile`] for a database without its `CURRENT`, or
-/// the system's.
-pub(crate) fn inspect(vfs: &dyn Vfs, folder: &Path) -> Result<FolderKind> {
-    let entries = match vfs.list(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(FolderKind::Vacant),
+/// [`Error::NotADatabase`] for a file, or the system's.
+pub(crate) fn list_if_there(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<DirEntry>> {
+    match vfs.list(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) if error.kind() == ErrorKind::NotADirectory => {
-            return Err(Error::NotADatabase { path: folder.to_path_buf(), found: "it is a file".to_owned() });
+            Err(Error::NotADatabase { path: folder.to_path_buf(), found: "it is a file".to_owned() })
         }
-        Err(error) => return Err(Error::io("list", folder, error)),
-    };
+        listed => listed.map_err(|error| Error::io("list", folder, error)),
+    }
+}
+
+/// Finds out what is in a folder with these entries.
+///
+/// # Errors
+/// [`Error::NotADatabase`] if there are only foreign files, [`Error::MissingFile`] for a database without its `CURRENT`.
+pub(crate) fn inspect(entries: &[DirEntry], folder: &Path) -> Result<FolderKind> {
     let mut has_data = false;
     let mut foreign = None;
-    for entry in &entries {
+    for entry in entries {
         match FileName::parse(&entry.name).filter(|_| !entry.is_dir) {
             Some(FileName::Current) => return Ok(FolderKind::Database),
             // These exist before the first `CURRENT`.

@@ -24,7 +24,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tamis_vfs::{Access, Vfs};
+use tamis_vfs::{Access, DirEntry, Vfs};
 
 use super::{
     catalog::{Applied, Catalog},
@@ -98,13 +98,17 @@ pub(crate) enum Mode {
 }
 
 impl VersionSet {
-    /// Creates a database without keyspaces in an existing, empty folder.
+    /// Creates a database without keyspaces in an existing folder with these entries, of which none is a database's data.
     ///
     /// # Errors
     /// The system's. There is no database then.
-    pub(crate) fn create(vfs: Arc<dyn Vfs>, folder: &Path, id: u64, seed: u64) -> Result<Self> {
-        let entries = folder::list(&*vfs, folder)?;
-        let number = folder::number_above(&entries);
+    pub(crate) fn create(
+        vfs: Arc<dyn Vfs>,
+        folder: &Path,
+        entries: &[DirEntry],
+        (id, seed): (u64, u64),
+    ) -> Result<Self> {
+        let number = folder::number_above(entries);
         check_numbers(&Counters { next_file_number: number, ..Counters::default() }, folder)?;
         let counters = Counters {
             next_file_number: number + 1,
@@ -120,19 +124,23 @@ impl VersionSet {
         Ok(Self::new(vfs, folder, catalog, Log::Writable(writer), Arc::default()))
     }
 
-    /// Opens the database of a folder: reads its manifest, checks that its tables exist, and begins another manifest
-    /// unless it is opened read-only. Also returns the torn tail of the manifest that was left out.
+    /// Opens the database of a folder: reads its manifest, checks that its tables are among the folder's `entries`, and begins
+    /// another manifest unless it is opened read-only. Also returns the torn tail of the manifest that was left out.
     ///
     /// # Errors
     /// [`Error::MissingFile`], [`Error::Corruption`], [`Error::UnknownFormat`], or the system's.
-    pub(crate) fn open(vfs: Arc<dyn Vfs>, folder: &Path, mode: Mode) -> Result<(Self, Option<TornTail>)> {
+    pub(crate) fn open(
+        vfs: Arc<dyn Vfs>,
+        folder: &Path,
+        entries: &[DirEntry],
+        mode: Mode,
+    ) -> Result<(Self, Option<TornTail>)> {
         let obsolete_files = Arc::default();
         let current = Current::read(&*vfs, folder)?;
         let contents = manifest::read(&*vfs, folder, current)?;
         let mut catalog = replay(&contents, &obsolete_files)?;
-        let entries = folder::list(&*vfs, folder)?;
-        folder::check_tables(&entries, folder, &catalog, &contents.path)?;
-        catalog.counters = catalog.counters.max(minimum_counters(&catalog, folder::number_above(&entries)));
+        folder::check_tables(entries, folder, &catalog, &contents.path)?;
+        catalog.counters = catalog.counters.max(minimum_counters(&catalog, folder::number_above(entries)));
         check_numbers(&catalog.counters, &contents.path)?;
         let set = Self::new(vfs, folder, catalog, Log::ReadOnly, obsolete_files);
         if mode == Mode::ReadWrite {
@@ -378,19 +386,19 @@ impl VersionSet {
         Ok(names)
     }
 
-    /// Deletes what interrupted work left in the folder. Returns what it found. To be called once at open, after the log
-    /// was replayed and before new files are created.
+    /// Deletes what interrupted work left in the folder, of the `entries` that it had when it was opened, without those that were `moved`
+    /// since. Returns what it found. To be called once at open, after the log was replayed and before new tables are created.
     ///
     /// # Errors
     /// The system's. Files that are left are deleted at the next open.
-    pub(crate) fn sweep_orphans(&self) -> Result<Leftovers> {
+    pub(crate) fn sweep_orphans(&self, entries: &[DirEntry], moved: &[String]) -> Result<Leftovers> {
         let manifest = match &*self.log.lock() {
             Log::Writable(writer) => writer.number(),
             Log::Ended(number) => *number,
             Log::ReadOnly | Log::Failed(_) => return Ok(Leftovers::default()),
         };
-        let entries = folder::list(&*self.vfs, &self.folder)?;
-        let found = folder::leftovers(&entries, &self.catalog.load(), manifest);
+        let mut found = folder::leftovers(entries, &self.catalog.load(), manifest);
+        found.orphans.retain(|orphan| !moved.contains(&orphan.name()));
         self.delete(&found.orphans, &found.obsolete)?;
         Ok(found)
     }

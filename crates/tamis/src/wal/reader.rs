@@ -27,7 +27,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis_vfs::{Access, File, Vfs};
+use tamis_vfs::{Access, DirEntry, File, Vfs};
 
 use crate::{
     batch::{BatchEntry, entries},
@@ -104,6 +104,19 @@ impl LogFiles {
         first_needed: u64,
     ) -> Result<Self> {
         let entries = vfs.list(folder).map_err(|error| Error::io("list", folder, error))?;
+        Self::among(&entries, (vfs, folder), database_id, first_needed)
+    }
+
+    /// As [`LogFiles::find`], among the entries of the folder.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn among(
+        entries: &[DirEntry],
+        (vfs, folder): (&Arc<dyn Vfs>, &Path),
+        database_id: u64,
+        first_needed: u64,
+    ) -> Result<Self> {
         let mut files = Self {
             folder: folder.to_path_buf(),
             database_id,

@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     options::KeyspaceOptions,
     version::{
-        folder::{FolderKind, inspect},
+        folder::{FolderKind, inspect, list_if_there},
         test_support::{add, place, summary},
     },
 };
@@ -34,6 +34,19 @@ fn write_file(vfs: &dyn Vfs, name: &str, length: usize) {
 
 fn names(vfs: &dyn Vfs) -> Vec<String> {
     vfs.list(folder_path()).unwrap().into_iter().map(|entry| entry.name).collect()
+}
+
+fn inspected(vfs: &dyn Vfs, folder: &Path) -> Result<FolderKind> {
+    inspect(&list_if_there(vfs, folder)?, folder)
+}
+
+fn opened(vfs: Arc<dyn Vfs>, mode: Mode) -> Result<(VersionSet, Option<TornTail>)> {
+    let entries = folder::list(&*vfs, folder_path())?;
+    VersionSet::open(vfs, folder_path(), &entries, mode)
+}
+
+fn sweep(set: &VersionSet) -> Result<Leftovers> {
+    set.sweep_orphans(&folder::list(&*set.vfs, folder_path())?, &[])
 }
 
 fn edit(changes: Vec<Change>) -> VersionEdit {
@@ -70,7 +83,8 @@ fn flushed(set: &VersionSet) -> u64 {
 }
 
 fn created(vfs: &Arc<dyn Vfs>) -> Result<VersionSet> {
-    let set = VersionSet::create(Arc::clone(vfs), folder_path(), 77, 88)?;
+    let set =
+        VersionSet::create(Arc::clone(vfs), folder_path(), &folder::list(&**vfs, folder_path())?, (77, 88))?;
     set.apply(keyspace_edit(), |_| {})?;
     Ok(set)
 }
@@ -78,7 +92,7 @@ fn created(vfs: &Arc<dyn Vfs>) -> Result<VersionSet> {
 #[test]
 fn applied_edits_exist_after_reopen() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
-    assert_eq!(inspect(&*vfs, folder_path()).unwrap(), FolderKind::Vacant);
+    assert_eq!(inspected(&*vfs, folder_path()).unwrap(), FolderKind::Vacant);
     let set = created(&vfs).unwrap();
     for round in 1..=3 {
         let flush = flush_edit(&set, &*vfs, round).unwrap();
@@ -88,9 +102,9 @@ fn applied_edits_exist_after_reopen() {
     }
     let next = set.new_file_number();
     drop(set);
-    assert_eq!(inspect(&*vfs, folder_path()).unwrap(), FolderKind::Database);
+    assert_eq!(inspected(&*vfs, folder_path()).unwrap(), FolderKind::Database);
     for _ in 0..2 {
-        let (set, torn) = VersionSet::open(Arc::clone(&vfs), folder_path(), Mode::ReadWrite).unwrap();
+        let (set, torn) = opened(Arc::clone(&vfs), Mode::ReadWrite).unwrap();
         assert_eq!(torn, None);
         assert_eq!((set.database(), flushed(&set)), ((77, 88), 3));
         assert_eq!(set.catalog().counters.last_sequence, 3);
@@ -123,11 +137,11 @@ fn run_ids_are_kept_by_opens_and_never_used_again() {
     drop(set);
     // The second open reads a manifest without the removed run.
     for _ in 0..2 {
-        let (set, _) = VersionSet::open(Arc::clone(&vfs), folder_path(), Mode::ReadWrite).unwrap();
+        let (set, _) = opened(Arc::clone(&vfs), Mode::ReadWrite).unwrap();
         assert_eq!(run_ids(&set), before.get(1..).unwrap());
         assert!(set.catalog().counters.next_run_id > newest);
     }
-    let (set, _) = VersionSet::open(Arc::clone(&vfs), folder_path(), Mode::ReadWrite).unwrap();
+    let (set, _) = opened(Arc::clone(&vfs), Mode::ReadWrite).unwrap();
     set.apply(flush_edit(&set, &*vfs, 4).unwrap(), |_| {}).unwrap();
     assert!(run_ids(&set).first().is_some_and(|id| *id > newest), "{:?}", run_ids(&set));
 }
@@ -141,9 +155,9 @@ fn a_read_only_open_writes_nothing() {
     let fault = FaultVfs::new(Arc::clone(&vfs));
     let writes = [OperationKind::Create, OperationKind::Append, OperationKind::Rename, OperationKind::Remove];
     fault.add_rule(Rule::error(IoErrorKind::PermissionDenied).on(&writes).forever());
-    let (set, _) = VersionSet::open(Arc::new(fault), folder_path(), Mode::ReadOnly).unwrap();
+    let (set, _) = opened(Arc::new(fault), Mode::ReadOnly).unwrap();
     assert!(matches!(set.apply(keyspace_edit(), |_| {}), Err(Error::ReadOnly { .. })));
-    set.sweep_orphans().unwrap();
+    sweep(&set).unwrap();
     assert_eq!(names(&*vfs), before);
 }
 
@@ -179,15 +193,15 @@ fn orphans_are_deleted_at_open_and_foreign_files_stay() {
     for name in ["000050.log", "notes.txt", "000060.tables", "60.table"] {
         write_file(&*vfs, name, 3);
     }
-    let (set, _) = VersionSet::open(Arc::clone(&vfs), folder_path(), Mode::ReadWrite).unwrap();
+    let (set, _) = opened(Arc::clone(&vfs), Mode::ReadWrite).unwrap();
     assert!(set.new_file_number() > 62, "numbers of orphans are not reused");
-    let found = set.sweep_orphans().unwrap();
+    let found = sweep(&set).unwrap();
     assert_eq!(found.foreign, ["000060.tables", "60.table", "notes.txt"]);
     assert_eq!(found.obsolete, ["000010.table.obsolete"]);
     assert_eq!(found.orphans.len(), 5, "three files, the old log, the old manifest: {found:?}");
     let left = names(&*vfs);
     assert_eq!(left.len(), 7, "{left:?}");
-    assert_eq!(set.sweep_orphans().unwrap().orphans, []);
+    assert_eq!(sweep(&set).unwrap().orphans, []);
 }
 
 #[test]
@@ -204,7 +218,7 @@ fn a_missing_or_truncated_table_is_reported_at_open() {
         if let Some(length) = length {
             write_file(&*vfs, &name, length);
         }
-        let error = VersionSet::open(Arc::clone(&vfs), folder_path(), Mode::ReadWrite).unwrap_err();
+        let error = opened(Arc::clone(&vfs), Mode::ReadWrite).unwrap_err();
         assert!(error.to_string().contains(&name), "{error}");
     }
 }
@@ -215,16 +229,16 @@ fn foreign_folders_and_databases_without_current_are_refused() {
     drop(created(&vfs).unwrap());
     vfs.remove(&FileName::Current.path(folder_path())).unwrap();
     assert_eq!(
-        inspect(&*vfs, folder_path()).unwrap(),
+        inspected(&*vfs, folder_path()).unwrap(),
         FolderKind::Vacant,
         "as after an interrupted creation"
     );
     write_file(&*vfs, "000009.log", 3);
-    assert!(matches!(inspect(&*vfs, folder_path()), Err(Error::MissingFile { .. })));
+    assert!(matches!(inspected(&*vfs, folder_path()), Err(Error::MissingFile { .. })));
     let other = memory();
     write_file(&other, "photo.jpg", 3);
-    assert!(matches!(inspect(&other, folder_path()), Err(Error::NotADatabase { .. })));
-    assert_eq!(inspect(&other, Path::new("/missing")).unwrap(), FolderKind::Vacant);
+    assert!(matches!(inspected(&other, folder_path()), Err(Error::NotADatabase { .. })));
+    assert_eq!(inspected(&other, Path::new("/missing")).unwrap(), FolderKind::Vacant);
 }
 
 #[test]
@@ -256,7 +270,7 @@ fn a_failed_sync_is_fatal_and_a_failed_append_is_not() {
     assert!(set.background_error().is_none());
     set.apply(flush, |_| {}).unwrap();
     assert_eq!(flushed(&set), 1);
-    let (again, torn) = VersionSet::open(Arc::new(memory.clone()), folder_path(), Mode::ReadOnly).unwrap();
+    let (again, torn) = opened(Arc::new(memory.clone()), Mode::ReadOnly).unwrap();
     assert_eq!((flushed(&again), torn), (1, None), "the edit went to another manifest");
 
     fault.add_rule(Rule::error(IoErrorKind::StorageFull).on(&[OperationKind::Sync]).path(".manifest"));
@@ -289,13 +303,13 @@ fn tables_of_a_failed_edit_stay_while_the_manifest_may_name_them() {
         // Another manifest can't be created yet.
         assert_eq!(set.delete_obsolete_files().ok(), (!is_certain).then(Vec::new));
         assert!(vfs.exists(&FileName::Table(summary.number).path(folder_path())).unwrap());
-        let (other, _) = VersionSet::open(Arc::new(memory.clone()), folder_path(), Mode::ReadOnly).unwrap();
+        let (other, _) = opened(Arc::new(memory.clone()), Mode::ReadOnly).unwrap();
         assert_eq!(flushed(&other), u64::from(!is_certain), "as another process finds it");
         fault.clear_rules();
         let swept = set.delete_obsolete_files().unwrap();
         assert_eq!(swept.contains(&FileName::Table(summary.number)), is_certain);
         drop(set);
-        let (set, _) = VersionSet::open(Arc::new(memory), folder_path(), Mode::ReadWrite).unwrap();
+        let (set, _) = opened(Arc::new(memory), Mode::ReadWrite).unwrap();
         assert_eq!(flushed(&set), u64::from(!is_certain));
     }
 }
@@ -318,7 +332,7 @@ fn a_long_manifest_is_replaced_by_a_short_one() {
     }
     assert!(manifests.len() > 1);
     drop(set);
-    let (set, _) = VersionSet::open(vfs, folder_path(), Mode::ReadWrite).unwrap();
+    let (set, _) = opened(vfs, Mode::ReadWrite).unwrap();
     assert_eq!(set.catalog().keyspaces.get(&1).unwrap().options.filters.levels().len(), 20_000);
 }
 
@@ -331,8 +345,8 @@ fn scenario(vfs: &Arc<dyn Vfs>, acknowledged: &mut u64) -> Result<()> {
         *acknowledged = round;
         if round == 2 {
             drop(set);
-            set = VersionSet::open(Arc::clone(vfs), folder_path(), Mode::ReadWrite)?.0;
-            set.sweep_orphans()?;
+            set = opened(Arc::clone(vfs), Mode::ReadWrite)?.0;
+            sweep(&set)?;
         }
         if round == 3 {
             let number = set.catalog().keyspaces.get(&1).unwrap().tables().last().unwrap().number();
@@ -359,21 +373,21 @@ fn a_crash_at_any_operation_loses_no_acknowledged_edit() {
             let mut acknowledged = 0;
             let _ = scenario(&(fault as Arc<dyn Vfs>), &mut acknowledged);
             let after: Arc<dyn Vfs> = Arc::new(memory.crash_clone(seed));
-            if inspect(&*after, folder_path()).unwrap() == FolderKind::Vacant {
+            if inspected(&*after, folder_path()).unwrap() == FolderKind::Vacant {
                 assert_eq!(acknowledged, 0, "operation {nth}, seed {seed}");
                 created(&after).unwrap();
                 continue;
             }
-            let (set, _) = VersionSet::open(Arc::clone(&after), folder_path(), Mode::ReadWrite)
+            let (set, _) = opened(Arc::clone(&after), Mode::ReadWrite)
                 .unwrap_or_else(|error| panic!("operation {nth}, seed {seed}: {error}"));
             let found = flushed(&set);
             assert!(
                 (acknowledged..=acknowledged + 1).contains(&found),
                 "operation {nth}, seed {seed}: {acknowledged} was acknowledged, {found} is there"
             );
-            set.sweep_orphans().unwrap();
+            sweep(&set).unwrap();
             drop(set);
-            VersionSet::open(after, folder_path(), Mode::ReadOnly).unwrap();
+            opened(after, Mode::ReadOnly).unwrap();
         }
     }
 }
@@ -392,8 +406,8 @@ fn a_single_fault_at_any_operation_leaves_a_database_that_opens() {
             break;
         }
         let vfs: Arc<dyn Vfs> = Arc::new(memory);
-        if inspect(&*vfs, folder_path()).unwrap() == FolderKind::Database {
-            let (set, _) = VersionSet::open(vfs, folder_path(), Mode::ReadWrite).unwrap();
+        if inspected(&*vfs, folder_path()).unwrap() == FolderKind::Database {
+            let (set, _) = opened(vfs, Mode::ReadWrite).unwrap();
             assert!(flushed(&set) >= acknowledged, "operation {nth}");
         } else {
             assert_eq!(acknowledged, 0, "operation {nth}");
