@@ -14,14 +14,15 @@
 //! are due because of a wrong rate follow one another, and run between the tables of a compaction, too; others take at most half of the
 //! time. After a shift of the queries many tables of a level mostly need the same filters. So urgent checks use the filters of the last search
 //! again (`table/last_choice.rs`), which takes a fraction of the time of a search; only if these are not better the check searches. After a check that kept the filters, the
-//! rates that it computed are the expected ones, and the next check needs twice as many answers.
+//! rates that it computed are the expected ones, and the next check needs twice as many answers. A check of a small table takes longer than
+//! a thousand false positives: it is due once they have cost as much as the check.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tamis_filter::auto::{Effort, QueryKind};
 
-use super::job_context::JobContexts;
+use super::job_context::{JobContexts, read_nanoseconds};
 use crate::{
     cache::table::TableCache,
     context::StoreContext,
@@ -33,6 +34,7 @@ use crate::{
     query_sample::{QUERIES_MAX, QuerySample, interval_at},
     table::{
         filter_plan::{ChoiceInput, GivenFilters},
+        last_choice::SMALL_KEYS,
         lazy_reader::NamedTable,
         refilter::{Comparison, write_built},
     },
@@ -68,6 +70,8 @@ const REFILL_COUNT_MIN: u64 = 2_000;
 const REFILL_COUNT_PER_TABLE: u64 = 200;
 /// A sample with one of more queries than this is refilled.
 const REFILL_INTERVAL_MIN: u32 = 8;
+/// The time of a check of a small table. It is due once its false positives have cost as much.
+const SMALL_CHECK_NANOSECONDS: f64 = 6_000_000.0;
 /// Checks that keep the filters double the number of answers at most this many times.
 const KEPT_COUNT_MAX: u32 = 8;
 
@@ -270,6 +274,7 @@ impl FilterChecker {
         if schedule.is_checking || now < schedule.next_check {
             return None;
         }
+        let read_ns = read_nanoseconds(&self.context.options);
         let mut last_checks = BTreeMap::new();
         let mut answer_count = 0;
         let mut due: Option<Due> = None;
@@ -285,7 +290,8 @@ impl FilterChecker {
                 let last = known.unwrap_or(LastCheck { refills: sample.refills(), ..LastCheck::default() });
                 last_checks.insert(table.number(), last);
                 answer_count += count_of(&answers);
-                let check = if sample.is_refilling() { None } else { due_check(table, &last, answers) };
+                let check =
+                    if sample.is_refilling() { None } else { due_check(table, &last, answers, read_ns) };
                 let Some(check) = check else { continue };
                 if self.context.options.sample_queries && is_outdated(&sample, &last, &check) {
                     let count = REFILL_COUNT_PER_TABLE * version.tables().count() as u64;
@@ -337,7 +343,8 @@ impl FilterChecker {
         let input = self.job_contexts.with(&version, |context| {
             let key_count = table.summary().entry_count;
             let level = place.level.into();
-            let input = context.choice_input(budget, key_count, &[number], level, Effort::Background);
+            let effort = if is_small(&table) { Effort::Write } else { Effort::Background };
+            let input = context.choice_input(budget, key_count, &[number], level, effort);
             ChoiceInput { current, ..input }
         });
         self.context.metrics.filters_checked.add(1);
@@ -427,11 +434,21 @@ impl DueCheck {
     }
 }
 
-fn due_check(table: &Table, last: &LastCheck, answers: Answers) -> Option<DueCheck> {
+/// A store with many partitions has many small tables, which live for a few flushes and share a choice.
+fn is_worth_a_check(table: &Table, since: Answers, read_ns: f64) -> bool {
+    let admitted: u64 = since.iter().map(|answers| answers.admitted).sum();
+    !is_small(table) || admitted as f64 * read_ns >= SMALL_CHECK_NANOSECONDS
+}
+
+fn is_small(table: &Table) -> bool {
+    table.summary().entry_count < SMALL_KEYS as u64
+}
+
+fn due_check(table: &Table, last: &LastCheck, answers: Answers, read_ns: f64) -> Option<DueCheck> {
     let mut since = answers;
     since.iter_mut().zip(last.before).for_each(|(kind, before)| *kind = kind.since(before));
     // The choice of a table that was not read is not worth a read.
-    if count_of(&since) < EARLY_COUNT_MIN {
+    if count_of(&since) < EARLY_COUNT_MIN || !is_worth_a_check(table, since, read_ns) {
         return None;
     }
     let reader = table.slot().get()?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tamis_filter::{
     KeySet,
-    auto::{self, Effort, Part, Prices, Query, Request, Scored, Workload},
+    auto::{self, Choice, Effort, Part, Prices, Query, Request, Scored, Workload},
 };
 
 use super::{
@@ -65,13 +65,13 @@ impl ChoiceInput {
             Some((last, sample)) => last.choose(keys, &request, *sample),
             None => auto::choose(keys, &request),
         };
-        let filters = FilterChoice {
-            chosen: cost_of(&choice.chosen),
-            runners_up: choice.runners_up.iter().map(cost_of).collect(),
-            empty_query_count: choice.empty_queries as u64,
-            was_cut: choice.was_cut,
-        };
-        (filters, cost_of(&choice.current))
+        (choice_of(&choice), cost_of(&choice.current))
+    }
+
+    /// The filters of the last search, if a table of so few keys takes them without a computation and without queries.
+    pub(super) fn last_for_small(&self, key_count: usize) -> Option<FilterChoice> {
+        let (last, sample) = self.last.as_ref()?;
+        last.for_small(key_count, &self.request(&[], None), *sample).map(|choice| choice_of(&choice))
     }
 
     fn request<'a>(&self, queries: &'a [Query<'a>], current: Option<&'a [Part]>) -> Request<'a> {
@@ -101,6 +101,15 @@ fn parts_of(filters: &[TableFilter]) -> Vec<Part> {
         bits_per_key: filter.bits_per_key().map(f64::from),
     };
     filters.iter().map(part).collect()
+}
+
+fn choice_of(choice: &Choice) -> FilterChoice {
+    FilterChoice {
+        chosen: cost_of(&choice.chosen),
+        runners_up: choice.runners_up.iter().map(cost_of).collect(),
+        empty_query_count: choice.empty_queries as u64,
+        was_cut: choice.was_cut,
+    }
 }
 
 fn cost_of(scored: &Scored) -> ExpectedCost {

@@ -5,6 +5,10 @@
 //! changed much ([`Circumstances::are_like`]), and they cost about as much for the keys of the new table as for those for which they were
 //! found. Their rates are computed for each table; the runners-up are those of the search. A refill of the sample, which shows that the
 //! queries have changed, ends their use.
+//!
+//! For a small table even the computation of the rates takes as long as writing it, and few of the sampled queries reach it, so that a search
+//! would mostly see the assumed workload. A flush of the partitioned layout writes many such tables. Small tables take the choice and the rates
+//! of the last search, which is repeated once for so many of their keys that it takes about a tenth of the time in which they are written.
 
 use std::sync::Arc;
 
@@ -26,6 +30,10 @@ const LIKE_BITS: f64 = 1.25;
 const NEW_QUERIES_MAX: u64 = 2_000;
 /// Tables after which a search is repeated: the keys may change slowly.
 const USES_MAX: u32 = 32;
+/// A table with fewer keys is small.
+pub(crate) const SMALL_KEYS: usize = 16_384;
+/// Keys of small tables after which a search is repeated.
+const SMALL_KEYS_MAX: usize = 65_536;
 
 /// The numbers on which a search depends besides keys and queries.
 #[derive(Debug, Clone, Copy)]
@@ -38,18 +46,34 @@ struct Circumstances {
 }
 
 impl Circumstances {
+    fn of(key_count: usize, request: &Request<'_>, sample: SampleAge) -> Self {
+        Self {
+            key_count: key_count as f64,
+            bits_per_key_max: request.bits_per_key_max,
+            read_ns: request.prices.read_ns,
+            bit_ns: request.prices.bit_ns,
+            sample,
+        }
+    }
+
     fn are_like(&self, found: &Self) -> bool {
-        let within = |of: fn(&Self) -> f64, factor: f64| {
-            let ratio = of(self) / of(found);
-            (1.0 / factor..=factor).contains(&ratio)
-        };
+        self.have_like_prices(found)
+            && self.is_within(found, |one| one.key_count, LIKE)
+            && self.is_within(found, |one| one.bits_per_key_max, LIKE_BITS)
+    }
+
+    /// Whether prices and queries have not changed much.
+    fn have_like_prices(&self, found: &Self) -> bool {
         let new_queries = self.sample.sampled_count.saturating_sub(found.sample.sampled_count);
-        within(|one| one.key_count, LIKE)
-            && within(|one| one.read_ns, LIKE)
-            && within(|one| one.bit_ns, LIKE)
-            && within(|one| one.bits_per_key_max, LIKE_BITS)
+        self.is_within(found, |one| one.read_ns, LIKE)
+            && self.is_within(found, |one| one.bit_ns, LIKE)
             && self.sample.refills == found.sample.refills
             && new_queries <= found.sample.sampled_count.min(NEW_QUERIES_MAX)
+    }
+
+    fn is_within(&self, found: &Self, of: fn(&Self) -> f64, factor: f64) -> bool {
+        let ratio = of(self) / of(found);
+        (1.0 / factor..=factor).contains(&ratio)
     }
 }
 
@@ -59,6 +83,17 @@ struct Found {
     choice: Choice,
     circumstances: Circumstances,
     use_count: u32,
+    /// Keys of small tables for which it was used.
+    small_keys: usize,
+}
+
+impl Found {
+    /// Whether a small table takes the choice without a computation.
+    fn serves_small(&self, key_count: usize, circumstances: &Circumstances) -> bool {
+        self.small_keys + key_count <= SMALL_KEYS_MAX
+            && circumstances.have_like_prices(&self.circumstances)
+            && self.choice.chosen.bits_per_key <= circumstances.bits_per_key_max
+    }
 }
 
 /// See the head of this file.
@@ -66,28 +101,51 @@ struct Found {
 pub(crate) struct LastChoice(Mutex<Option<Found>>);
 
 impl LastChoice {
-    /// The filters for these keys: those of the last search, or of a new one.
+    /// The filters for these keys: those of the last search, or of a new one. A new small table was asked for before
+    /// ([`LastChoice::for_small`]).
     pub(super) fn choose(&self, keys: &Arc<KeySet>, request: &Request<'_>, sample: SampleAge) -> Choice {
-        let circumstances = Circumstances {
-            key_count: keys.len() as f64,
-            bits_per_key_max: request.bits_per_key_max,
-            read_ns: request.prices.read_ns,
-            bit_ns: request.prices.bit_ns,
-            sample,
-        };
+        let circumstances = Circumstances::of(keys.len(), request, sample);
         // Not locked during a search: several tables may be written at once.
-        let last = self.0.lock().clone();
-        let last =
-            last.filter(|last| last.use_count < USES_MAX && circumstances.are_like(&last.circumstances));
-        if let Some(choice) = last.and_then(|last| again(keys, request, last.choice)) {
-            if let Some(last) = &mut *self.0.lock() {
-                last.use_count += 1;
-            }
+        if (keys.len() >= SMALL_KEYS || request.current.is_some())
+            && let Some(choice) = self.use_again(keys, request, &circumstances)
+        {
             return choice;
         }
         let choice = auto::choose(keys, request);
-        *self.0.lock() = Some(Found { choice: choice.clone(), circumstances, use_count: 0 });
+        *self.0.lock() = Some(Found { choice: choice.clone(), circumstances, use_count: 0, small_keys: 0 });
         choice
+    }
+
+    /// The filters for so many keys, if they are few and the last search serves them. The queries of the request are not needed.
+    pub(super) fn for_small(
+        &self,
+        key_count: usize,
+        request: &Request<'_>,
+        sample: SampleAge,
+    ) -> Option<Choice> {
+        if key_count >= SMALL_KEYS {
+            return None;
+        }
+        let circumstances = Circumstances::of(key_count, request, sample);
+        let mut last = self.0.lock();
+        let found = last.as_mut().filter(|found| found.serves_small(key_count, &circumstances))?;
+        found.small_keys += key_count;
+        Some(found.choice.clone())
+    }
+
+    fn use_again(
+        &self,
+        keys: &Arc<KeySet>,
+        request: &Request<'_>,
+        circumstances: &Circumstances,
+    ) -> Option<Choice> {
+        let last = self.0.lock().clone()?;
+        let is_like = last.use_count < USES_MAX && circumstances.are_like(&last.circumstances);
+        let choice = is_like.then(|| again(keys, request, last.choice)).flatten()?;
+        if let Some(last) = &mut *self.0.lock() {
+            last.use_count += 1;
+        }
+        Some(choice)
     }
 }
 

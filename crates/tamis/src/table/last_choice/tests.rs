@@ -78,7 +78,8 @@ fn choices(
         seed: 1,
     };
     let sample = SampleAge { sampled_count: count % REFILL, refills: (count / REFILL) as u32 };
-    (last.choose(keys, &request, sample), auto::choose(keys, &request))
+    let small = last.for_small(keys.len(), &request, sample);
+    (small.unwrap_or_else(|| last.choose(keys, &request, sample)), auto::choose(keys, &request))
 }
 
 fn use_count(last: &LastChoice) -> u32 {
@@ -160,4 +161,24 @@ fn the_filters_of_a_table_are_priced_when_those_of_the_last_search_are_used_agai
     assert_eq!((&again.chosen.parts, again.current.parts.as_slice()), (&searched.chosen.parts, &current[..]));
     // All ranges read the table.
     assert!(again.current.cost_ns > 10.0 * again.chosen.cost_ns, "{again:?}");
+}
+
+/// A table of a flush into many partitions.
+fn small_keys(table: u64) -> Arc<KeySet> {
+    sorted((0..500).map(|index| mix64((table << 40) + index)).collect())
+}
+
+#[test]
+fn many_small_tables_share_a_search_until_the_queries_change() {
+    let last = LastChoice::default();
+    let uniform = bounds(&keys(1, false), false);
+    let searches = |tables: std::ops::Range<u64>, count: u64| {
+        let of_table = |table| choices(&last, &small_keys(table), &uniform, count);
+        // A search computes the rates for the keys of this table: they differ from those of the last one.
+        tables.map(of_table).filter(|(choice, new)| choice.chosen.cost_ns == new.chosen.cost_ns).count()
+    };
+    let per_search = SMALL_KEYS_MAX as u64 / 500;
+    assert_eq!(searches(0..per_search + 1, 5_000), 1);
+    assert_eq!(searches(200..200 + per_search, 5_000), 1, "a search is repeated after many keys");
+    assert_eq!(searches(400..410, 5_000 + NEW_QUERIES_MAX + 1), 1, "and for new queries");
 }
