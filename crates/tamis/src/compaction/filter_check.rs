@@ -8,7 +8,7 @@
 //!
 //! If a table has more false positives than expected, the queries may have changed, and most of the sample may be older. So the sample
 //! is refilled first, unless it has most of the queries anyway, and the table is checked then. A refill serves all tables that were not
-//! checked since.
+//! checked since, until 2,000 more queries were sampled: the queries may have changed after it.
 //!
 //! Checks run in the background when nothing else is due, one table at a time, the one with the most false positives first. Those that
 //! are due because of a wrong rate follow one another, and run between the tables of a compaction, too; others take at most half of the
@@ -68,6 +68,9 @@ const ANSWER_COUNT_MAX: u64 = 200_000;
 /// A refill of the sample has at least this many queries, and this many for each table.
 const REFILL_COUNT_MIN: u64 = 2_000;
 const REFILL_COUNT_PER_TABLE: u64 = 200;
+/// After so many more sampled queries a refill is too old for a table that was not checked since, and for one that was.
+const REFILL_FRESH: u64 = 2_000;
+const REFILL_FRESH_CHECKED: u64 = 500;
 /// A sample with one of more queries than this is refilled.
 const REFILL_INTERVAL_MIN: u32 = 8;
 /// The time of a check of a small table. It is due once its false positives have cost as much.
@@ -160,8 +163,9 @@ fn is_outdated(sample: &QuerySample, last: &LastCheck, check: &DueCheck) -> bool
     let seeks = [QueryKind::SeekForward, QueryKind::SeekBackward];
     let intervals = [&[QueryKind::Point][..], &[QueryKind::Range, QueryKind::Prefix], &seeks];
     let intervals = intervals.map(|kinds| interval_at(interval(kinds).unwrap_or(0)));
-    last.refills == sample.refills()
-        && !sample.is_fresh(REFILL_COUNT_MIN)
+    // A refill serves the tables that were not checked since for some time. One that was checked with it, and is wrong again, needs another.
+    let is_checked_since = last.refills == sample.refills();
+    !sample.is_fresh(if is_checked_since { REFILL_FRESH_CHECKED } else { REFILL_FRESH })
         && check.expected.is_some_and(|expected| needs_refill(&expected, check.answers, intervals))
 }
 

@@ -1,6 +1,9 @@
 //! Which counted answers make the filters of a table due for a check.
 
+use tamis_filter::KeyRange;
+
 use super::*;
+use crate::query_sample::QueryOutcome;
 
 fn chosen(empty_query_count: u64, range_rate: f64) -> Option<Expected> {
     Some(Expected { empty_query_count, rates: [f64::NAN, range_rate, f64::NAN], kept_count: 0 })
@@ -70,4 +73,32 @@ fn filters_that_were_chosen_without_open_seeks_are_due_after_some_that_read_them
     assert!(!is_due(with(1.0), seeks(0, 100_000)), "no filter was worth its memory");
     assert!(!is_due(with(0.01), seeks(100_000, 1_000)));
     assert!(is_due(with(0.01), seeks(900, 100)), "the filters name wrong keys");
+}
+
+/// Symptom: after a shift all tables kept filters of the old queries. An earlier refill counted for every table that was not checked
+/// since, however long ago it was.
+#[test]
+fn a_refill_long_before_a_shift_serves_no_table() {
+    let sample = QuerySample::default();
+    let record = |count: u32| {
+        for number in 0..count {
+            let key = number.to_be_bytes();
+            sample.record(QueryKind::Range, &KeyRange::closed(&key, &key), 64, QueryOutcome::default());
+        }
+    };
+    let refill = || {
+        sample.begin_refill(2_000);
+        record(2_000);
+    };
+    let wrong = DueCheck { expected: chosen(1_000, 0.01), answers: ranges(500, 500), is_urgent: true };
+    let is_outdated = |refills| is_outdated(&sample, &LastCheck { refills, ..LastCheck::default() }, &wrong);
+    record(2_000);
+    assert!(is_outdated(0));
+    refill();
+    assert!(!is_outdated(0) && !is_outdated(1), "the refill serves all tables");
+    record(1_000);
+    assert!(!is_outdated(0), "a table that waits for its check");
+    assert!(is_outdated(1), "a table that was checked and is wrong again");
+    record(1_000);
+    assert!(is_outdated(0), "the queries may have changed since");
 }
