@@ -69,18 +69,26 @@ pub(crate) fn recover(
     options: &Options,
     runtime: &Runtime,
 ) -> Result<Recovered> {
-    let current = FileName::Current.path(folder);
-    let has_current = vfs.exists(&current).map_err(|error| Error::io("look for", &current, error))?;
+    // A folder may have a folder of this name, and then is not a store.
+    let has_current = vfs.read(&FileName::Current.path(folder)).is_ok();
     if !has_current && inspect_folder(&**vfs, folder, options)?.1 == FolderKind::Vacant {
         vfs.create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
     }
     let lock = take_lock(&**vfs, folder, options.read_only)?;
     // Before the lock was taken another process may have created a store here, or changed it.
-    let (entries, kind) = inspect_folder(&**vfs, folder, options)?;
+    let (mut entries, kind) = inspect_folder(&**vfs, folder, options)?;
     let mut report = OpenReport { is_new: kind == FolderKind::Vacant, ..OpenReport::default() };
+    let open = |entries: &[DirEntry]| VersionSet::open(Arc::clone(vfs), folder, entries, Mode::ReadOnly);
     let (versions, torn) = match kind {
         FolderKind::Vacant => (create(vfs, folder, &entries, runtime)?, None),
-        FolderKind::Database => VersionSet::open(Arc::clone(vfs), folder, &entries, Mode::ReadOnly)?,
+        FolderKind::Database => match open(&entries) {
+            // Another process may write: the manifest may name tables that are newer than the list.
+            Err(_) if lock.is_none() => {
+                entries = folder::list(&**vfs, folder)?;
+                open(&entries)?
+            }
+            opened => opened?,
+        },
     };
     report.manifest_truncated_bytes = torn.map_or(0, |torn| torn.bytes);
     // After a crash during its creation a store may have no default keyspace.
