@@ -344,18 +344,20 @@ impl FilterChecker {
         let Some((place, table)) = find(&version, number) else { return Ok(false) };
         let reader = Arc::clone(self.tables.reader(&table)?);
         let current = reader.filter_choice().map(|choice| choice.chosen.filters.clone());
+        // Other filters may take the memory of the current ones, also if tables get less by now.
+        let current_bits = (reader.filter_bytes() * 8) as f32 / table.summary().entry_count.max(1) as f32;
         let input = self.job_contexts.with(&version, |context| {
             let key_count = table.summary().entry_count;
             let level = place.level.into();
             let effort = if is_small(&table) { Effort::Write } else { Effort::Background };
             let input = context.choice_input(budget, key_count, &[number], level, effort);
-            ChoiceInput { current, ..input }
+            ChoiceInput { current, bits_per_key: input.bits_per_key.max(current_bits), ..input }
         });
         self.context.metrics.filters_checked.add(1);
         let searching = ChoiceInput { last: None, ..input.clone() };
         let mut comparison =
             Comparison::of(&reader, if search == Search::Always { &searching } else { &input })?;
-        if search == Search::IfNeeded && !is_better(&comparison) {
+        if comparison.is_used_again && !is_better(&comparison) {
             comparison = Comparison::of(&reader, &searching)?;
         }
         if input.current.is_some() && !is_better(&comparison) {

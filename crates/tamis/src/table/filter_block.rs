@@ -26,6 +26,9 @@ use crate::{options::TableFilter, query_sample::SampledQuery};
 #[cfg(test)]
 pub(crate) const PANIC_KEY: &[u8] = b"panic of a filter builder";
 
+/// Filters of a few keys may take so many bytes more than their budget: headers, and the least size of their parts.
+const FILTERS_BYTES_MIN: f64 = 512.0;
+
 /// Builds the filters of a table from the key of every entry.
 pub(crate) enum FiltersBuilder {
     Given(GivenBuilders),
@@ -135,8 +138,16 @@ impl FiltersBuilder {
                 let needs_queries =
                     last.as_ref().is_none_or(|last| last.chosen.filters.iter().any(designs_itself));
                 // A small table must not compare its bounds with all of the sample for nothing.
-                let queries = if needs_queries { queries_within(&input.queries, span) } else { Vec::new() };
-                let choice = last.unwrap_or_else(|| input.choose(&keys, &queries).0);
+                let mut queries =
+                    if needs_queries { queries_within(&input.queries, span) } else { Vec::new() };
+                if let Some(choice) = last {
+                    let built = build_choice(&keys, input.seed, &queries, choice);
+                    if built.fits(keys.len(), input.bits_per_key) {
+                        return built;
+                    }
+                    queries = queries_within(&input.queries, span);
+                }
+                let choice = input.choose(&keys, &queries).choice;
                 build_choice(&keys, input.seed, &queries, choice)
             }
         }
@@ -193,6 +204,13 @@ fn ranges_of<'a>(queries: &[Query<'a>]) -> Vec<KeyRange<'a>> {
 }
 
 impl BuiltFilters {
+    /// Whether filters that were found for other keys could be built within the budget.
+    fn fits(&self, key_count: usize, bits_per_key: f32) -> bool {
+        let bytes: usize = self.filters.iter().map(Vec::len).sum();
+        let bytes_max = f64::from(bits_per_key) * key_count as f64 / 8.0 + FILTERS_BYTES_MIN;
+        self.refusals.is_empty() && bytes as f64 <= bytes_max
+    }
+
     fn add(&mut self, pending: &PendingFilter, samples: Samples<'_>) {
         match pending.builder.finish(pending.budget, samples) {
             Ok(filter) => self.filters.push(filter),

@@ -55,17 +55,25 @@ pub(crate) struct ChoiceInput {
     pub(crate) last: Option<(Arc<LastChoice>, SampleAge)>,
 }
 
+/// The filters for a table.
+pub(super) struct Chosen {
+    pub(super) choice: FilterChoice,
+    pub(super) current: ExpectedCost,
+    /// They are those of the last search, for another table.
+    pub(super) is_used_again: bool,
+}
+
 impl ChoiceInput {
     /// The filters of least expected cost for these keys and the queries that reach them, and the expected cost of the current
     /// filters. Costs no I/O; time is bounded by the number of keys.
-    pub(super) fn choose(&self, keys: &Arc<KeySet>, queries: &[Query<'_>]) -> (FilterChoice, ExpectedCost) {
+    pub(super) fn choose(&self, keys: &Arc<KeySet>, queries: &[Query<'_>]) -> Chosen {
         let current = self.current.as_ref().map(|filters| parts_of(filters));
         let request = self.request(queries, current.as_deref());
-        let choice = match &self.last {
+        let (choice, is_used_again) = match &self.last {
             Some((last, sample)) => last.choose(keys, &request, *sample),
-            None => auto::choose(keys, &request),
+            None => (auto::choose(keys, &request), false),
         };
-        (choice_of(&choice), cost_of(&choice.current))
+        Chosen { choice: choice_of(&choice), current: cost_of(&choice.current), is_used_again }
     }
 
     /// The filters of the last search, if a table of so few keys takes them without a computation and without queries.

@@ -32,6 +32,8 @@ const NEW_QUERIES_MAX: u64 = 2_000;
 const USES_MAX: u32 = 32;
 /// A table with fewer keys is small.
 pub(crate) const SMALL_KEYS: usize = 16_384;
+/// The choice for fewer keys is not used for other tables.
+const NOTED_KEYS_MIN: usize = 256;
 /// Keys of small tables after which a search is repeated.
 const SMALL_KEYS_MAX: usize = 65_536;
 
@@ -103,17 +105,44 @@ pub(crate) struct LastChoice(Mutex<Option<Found>>);
 impl LastChoice {
     /// The filters for these keys: those of the last search, or of a new one. A new small table was asked for before
     /// ([`LastChoice::for_small`]).
-    pub(super) fn choose(&self, keys: &Arc<KeySet>, request: &Request<'_>, sample: SampleAge) -> Choice {
+    /// Also returns whether they are those of the last search.
+    pub(super) fn choose(
+        &self,
+        keys: &Arc<KeySet>,
+        request: &Request<'_>,
+        sample: SampleAge,
+    ) -> (Choice, bool) {
         let circumstances = Circumstances::of(keys.len(), request, sample);
         // Not locked during a search: several tables may be written at once.
         if (keys.len() >= SMALL_KEYS || request.current.is_some())
             && let Some(choice) = self.use_again(keys, request, &circumstances)
         {
-            return choice;
+            return (choice, true);
         }
         let choice = auto::choose(keys, request);
-        *self.0.lock() = Some(Found { choice: choice.clone(), circumstances, use_count: 0, small_keys: 0 });
-        choice
+        self.note(keys.len(), &choice, circumstances);
+        (choice, false)
+    }
+
+    /// Keeps the choice of a search, unless it says little about other tables.
+    fn note(&self, key_count: usize, choice: &Choice, circumstances: Circumstances) {
+        let mut last = self.0.lock();
+        let is_based_on_queries = |choice: &Choice| choice.empty_queries >= auto::SAMPLE_MIN;
+        match &mut *last {
+            // The queries reach other small tables than this one, whose choice is for the assumed workload.
+            Some(found)
+                if key_count < SMALL_KEYS
+                    && is_based_on_queries(&found.choice)
+                    && !is_based_on_queries(choice)
+                    && circumstances.have_like_prices(&found.circumstances) =>
+            {
+                found.small_keys = 0;
+            }
+            _ if key_count < NOTED_KEYS_MIN => {}
+            _ => {
+                *last = Some(Found { choice: choice.clone(), circumstances, use_count: 0, small_keys: 0 });
+            }
+        }
     }
 
     /// The filters for so many keys, if they are few and the last search serves them. The queries of the request are not needed.

@@ -11,7 +11,7 @@ use super::{
     filter_block::{BuiltFilters, FiltersBuilder, build_choice},
     filter_choice::{ExpectedCost, FilterChoice},
     filter_file::{FilterOwner, write_filter_file},
-    filter_plan::{ChoiceInput, FilterPlan, GivenFilters, queries_within},
+    filter_plan::{ChoiceInput, Chosen, FilterPlan, GivenFilters, queries_within},
     reader::TableReader,
 };
 use crate::{
@@ -65,6 +65,8 @@ fn span_of(table: &TableReader) -> (&[u8], &[u8]) {
 pub(crate) struct Comparison<'a> {
     pub(crate) current: ExpectedCost,
     pub(crate) choice: FilterChoice,
+    /// The choice is that of the last search, for another table.
+    pub(crate) is_used_again: bool,
     keys: Arc<KeySet>,
     queries: Vec<Query<'a>>,
     seed: u64,
@@ -79,8 +81,8 @@ impl<'a> Comparison<'a> {
         debug_assert!(is_sorted, "cursors return keys in order");
         let keys = Arc::new(keys);
         let queries = queries_within(&input.queries, span_of(table));
-        let (choice, current) = input.choose(&keys, &queries);
-        Ok(Self { current, choice, keys, queries, seed: input.seed })
+        let Chosen { choice, current, is_used_again } = input.choose(&keys, &queries);
+        Ok(Self { current, choice, is_used_again, keys, queries, seed: input.seed })
     }
 
     /// Builds the chosen filters; `None` if one of them can't be built, or if none is worth its memory.

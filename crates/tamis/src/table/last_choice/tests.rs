@@ -79,7 +79,7 @@ fn choices(
     };
     let sample = SampleAge { sampled_count: count % REFILL, refills: (count / REFILL) as u32 };
     let small = last.for_small(keys.len(), &request, sample);
-    (small.unwrap_or_else(|| last.choose(keys, &request, sample)), auto::choose(keys, &request))
+    (small.unwrap_or_else(|| last.choose(keys, &request, sample).0), auto::choose(keys, &request))
 }
 
 fn use_count(last: &LastChoice) -> u32 {
@@ -156,7 +156,8 @@ fn the_filters_of_a_table_are_priced_when_those_of_the_last_search_are_used_agai
         seed: 1,
     };
     let sample = SampleAge { sampled_count: 5_000, refills: 0 };
-    let again = last.choose(&most_keys(2), &request, sample);
+    let (again, is_used_again) = last.choose(&most_keys(2), &request, sample);
+    assert!(is_used_again);
     assert_eq!(use_count(&last), 1);
     assert_eq!((&again.chosen.parts, again.current.parts.as_slice()), (&searched.chosen.parts, &current[..]));
     // All ranges read the table.
@@ -181,4 +182,24 @@ fn many_small_tables_share_a_search_until_the_queries_change() {
     assert_eq!(searches(0..per_search + 1, 5_000), 1);
     assert_eq!(searches(200..200 + per_search, 5_000), 1, "a search is repeated after many keys");
     assert_eq!(searches(400..410, 5_000 + NEW_QUERIES_MAX + 1), 1, "and for new queries");
+}
+
+#[test]
+fn a_choice_that_says_little_about_other_tables_is_not_shared() {
+    let last = LastChoice::default();
+    let uniform = bounds(&keys(1, false), false);
+    let found = |last: &LastChoice| last.0.lock().clone().map(|found| found.choice);
+    // A few keys: filters are not worth their headers.
+    choices(&last, &sorted((0..100).map(mix64).collect()), &uniform, 5_000);
+    assert!(found(&last).is_none());
+    choices(&last, &small_keys(1), &uniform, 5_000);
+    let by_queries = found(&last).unwrap();
+    assert!(by_queries.empty_queries >= auto::SAMPLE_MIN, "{by_queries:?}");
+    // A table that no query reaches: the choice is that for the assumed workload.
+    let circumstances = last.0.lock().as_ref().unwrap().circumstances;
+    let (of_assumed, _) = choices(&LastChoice::default(), &small_keys(2), &[], 5_000);
+    assert_eq!(of_assumed.empty_queries, 0);
+    last.note(500, &of_assumed, circumstances);
+    assert_eq!(found(&last).unwrap().chosen.parts, by_queries.chosen.parts);
+    assert_ne!(of_assumed.chosen.parts, by_queries.chosen.parts, "the test compares different choices");
 }
