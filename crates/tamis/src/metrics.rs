@@ -614,6 +614,18 @@ impl Statistics {
 }
 
 impl Metrics {
+    /// Reads since the store was opened: lookups, scans with two bounds, prefixes and open seeks.
+    pub(crate) fn read_count(&self) -> u64 {
+        let counters = [
+            &self.point_reads,
+            &self.range_scans,
+            &self.prefix_scans,
+            &self.forward_seeks,
+            &self.backward_seeks,
+        ];
+        counters.into_iter().map(Counter::get).sum()
+    }
+
     /// Measures reads by this clock.
     pub(crate) fn by(clock: Arc<dyn Clock>) -> Self {
         Self { read_times: ReadTimes::by(clock), ..Self::default() }

@@ -5,11 +5,13 @@
 //! measures them (`compaction/probe_calibration.rs`) once a store has sampled [`SAMPLED_MIN`] queries: filters of a store without a sample are
 //! chosen for an assumed workload, and need no exact prices.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use tamis_filter::auto::ProbeTimes;
 
+/// Reads between two counts of the sampled queries.
+const LOOK_INTERVAL: u64 = 100;
 /// Queries that are sampled before the times are measured.
 const SAMPLED_MIN: u64 = 1_000;
 
@@ -19,6 +21,8 @@ pub(crate) struct MachineProbeTimes {
     measured: RwLock<Option<ProbeTimes>>,
     /// A job measures them, or has done so.
     is_claimed: AtomicBool,
+    /// The number of reads after which the sampled queries are counted next.
+    next_look: AtomicU64,
 }
 
 impl MachineProbeTimes {
@@ -36,6 +40,17 @@ impl MachineProbeTimes {
     pub(crate) fn set(&self, times: ProbeTimes) {
         self.is_claimed.store(true, Ordering::Relaxed);
         *self.measured.write() = Some(times);
+    }
+
+    /// Whether enough queries may have been sampled since the last call that returned `true`. To count them costs time for each
+    /// keyspace. `read_count`: reads of the store since it was opened.
+    pub(crate) fn may_claim(&self, read_count: u64) -> bool {
+        let is_due = !self.is_claimed.load(Ordering::Relaxed)
+            && read_count >= self.next_look.load(Ordering::Relaxed).max(SAMPLED_MIN);
+        if is_due {
+            self.next_look.store(read_count + LOOK_INTERVAL, Ordering::Relaxed);
+        }
+        is_due
     }
 
     /// Whether the caller shall measure them; true at most once. `sampled_count`: queries that were sampled since the store was opened.

@@ -3,7 +3,7 @@
 //! A job is claimed under the scheduler's lock and runs outside of it. Compactions are picked outside of the lock, too, and only for
 //! keyspaces that have changed (`due_jobs.rs`). Order of jobs: deferred log bytes that waited too long,
 //! obsolete files, flushes (the oldest immutable memtable of a keyspace, or of several), compactions, deleted ranges
-//! (`deleted_range_jobs.rs`), filters, views. With two or more workers one is always
+//! (`deleted_range_jobs.rs`), the times of filter probes, filters, views. With two or more workers one is always
 //! kept free for flushes. With no workers the writing thread runs all due jobs itself ([`BackgroundJobs::run_inline`]), in the
 //! same order.
 //!
@@ -109,11 +109,16 @@ impl Drop for DeletionClaim {
 }
 
 /// No other thread flushes these keyspaces.
-pub(super) struct FlushClaim(Vec<Arc<KeyspaceState>>);
+pub(super) struct FlushClaim {
+    scheduler: Arc<Scheduler>,
+    /// At least one.
+    keyspaces: Vec<Arc<KeyspaceState>>,
+}
 
 impl Drop for FlushClaim {
     fn drop(&mut self) {
-        self.0.iter().for_each(|keyspace| keyspace.flush_slot.give_back());
+        self.keyspaces.iter().for_each(|keyspace| keyspace.flush_slot.give_back());
+        self.scheduler.state().running_flush_count -= 1;
     }
 }
 
@@ -429,7 +434,7 @@ impl BackgroundJobs {
     /// Flushes the oldest memtables of the claimed keyspaces; returns `false` if that failed.
     pub(super) fn run_flush(&self, claim: FlushClaim) -> bool {
         let attempt = self.scheduler.begin_flush();
-        let result = self.flusher.flush_oldest(&claim.0);
+        let result = self.flusher.flush_oldest(&claim.keyspaces);
         drop(claim);
         self.note_flush(attempt, &result);
         self.sample_file.save_if_due();
@@ -675,7 +680,7 @@ impl BackgroundJobs {
     /// flushed as a group.
     fn claim_flush_in(&self, state: &mut State) -> Option<FlushClaim> {
         let keyspaces = self.keyspaces.load();
-        let mut claim = FlushClaim(Vec::new());
+        let mut claimed = Vec::new();
         let (mut group_bytes, mut too_large_count) = (0, 0);
         let mut flushed = Vec::new();
         for id in &state.due.flushable {
@@ -688,29 +693,33 @@ impl BackgroundJobs {
                 continue;
             };
             let bytes = group_bytes + oldest.memtable.bytes();
-            if !claim.0.is_empty() && bytes > FLUSH_GROUP_BYTES_MAX {
+            if !claimed.is_empty() && bytes > FLUSH_GROUP_BYTES_MAX {
                 too_large_count += 1;
             } else if keyspace.flush_slot.try_take() {
-                claim.0.push(Arc::clone(keyspace));
+                claimed.push(Arc::clone(keyspace));
                 group_bytes = bytes;
             }
-            if claim.0.len() == FLUSH_GROUP_COUNT_MAX || too_large_count == FLUSH_GROUP_COUNT_MAX {
+            if claimed.len() == FLUSH_GROUP_COUNT_MAX || too_large_count == FLUSH_GROUP_COUNT_MAX {
                 break;
             }
         }
         for id in flushed {
             state.due.flushable.remove(&id);
         }
-        (!claim.0.is_empty()).then_some(claim)
+        if claimed.is_empty() {
+            return None;
+        }
+        state.running_flush_count += 1;
+        Some(FlushClaim { scheduler: Arc::clone(&self.scheduler), keyspaces: claimed })
     }
 
-    /// Before each table of a merge: a single worker flushes due memtables, so that writers need not wait for the merge. Filters with a
-    /// wrong rate are checked, because compactions may follow one another for long.
+    /// Before each table of a merge: a single worker flushes due memtables, so that writers need not wait for the merge. One of several
+    /// checks filters with a wrong rate, because compactions may follow one another for long.
     pub(super) fn work_between_tables(&self) -> ControlFlow<()> {
         if self.context.options.workers == 1 {
             self.flush_if_due();
-        }
-        if !self.is_inline
+        } else if !self.is_inline
+            && !self.scheduler.is_stopping.load(Ordering::SeqCst)
             && self.context.check_writable().is_ok()
             && let Some(claim) = self.filter_checker.claim(&self.keyspaces, Urgency::Urgent)
         {
@@ -760,23 +769,26 @@ impl BackgroundJobs {
 
     /// Whether no job is due or running.
     pub(super) fn is_idle(&self) -> bool {
-        let keyspaces = self.keyspaces.load();
-        // A flush makes further jobs due after its tables are installed, and keeps its slot until then.
-        if keyspaces.values().any(|keyspace| keyspace.flush_slot.is_taken()) {
+        if self.view_builder.is_running() {
             return false;
         }
         self.pick();
+        // Under the lock no flush and no compaction begins or ends, and the registry has each keyspace that is marked.
+        let state = self.scheduler.state();
+        let keyspaces = self.keyspaces.load();
         let has_immutable = |id: &u32| {
             let keyspace = keyspaces.get(id).filter(|keyspace| keyspace.check().is_ok());
             keyspace.is_some_and(|keyspace| !keyspace.read_state.load().immutable.is_empty())
         };
-        let mut state = self.scheduler.state();
-        state.due.flushable.retain(has_immutable);
-        let is_idle = state.in_progress.is_empty()
-            && state.due.is_empty()
+        // A flush makes deleted ranges due, and these request compactions.
+        let is_idle = state.running_flush_count == 0
+            && !state.due.flushable.iter().any(has_immutable)
+            && self.scheduler.dense_tables.is_idle()
+            && state.in_progress.is_empty()
+            && state.due.has_no_compactions()
             && self.scheduler.read_requests.waiting().is_none();
         drop(state);
-        is_idle && self.scheduler.dense_tables.is_idle() && !self.needs_view(&keyspaces)
+        is_idle && !self.needs_view(&keyspaces)
     }
 
     /// Whether a job of a sorted view is running or due. Lets the workers find it.

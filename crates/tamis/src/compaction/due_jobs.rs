@@ -136,12 +136,12 @@ impl DueJobs {
         self.unviewed.remove(&keyspace);
     }
 
-    /// Whether nothing is due and nothing has to be picked.
-    pub(super) fn is_empty(&self) -> bool {
-        self.flushable.is_empty()
-            && self.unpicked.is_empty()
+    /// Whether no compaction is due, also not for a thread that waits for them, and none has to be picked.
+    pub(super) fn has_no_compactions(&self) -> bool {
+        self.unpicked.is_empty()
             && self.picking.is_empty()
             && self.plans.is_empty()
+            && self.bulk_loading.is_empty()
     }
 
     /// The earliest time at which a keyspace no longer is bulk loading.

@@ -1,7 +1,6 @@
 //! Measures the times of filter probes, once per machine (`probe_times.rs`).
 //!
-//! A background job of about 10 ms, between whose parts due flushes and compactions run. It is not repeated if it was interrupted by
-//! close: nothing is stored then, and the next open measures them.
+//! A background job of about 10 ms, between whose parts due flushes run.
 
 use std::sync::Arc;
 
@@ -11,7 +10,10 @@ use crate::{context::StoreContext, events::Event, keyspace_state::KeyspaceRegist
 
 /// Whether the caller shall measure the times: a keyspace has filters that the store chooses, and enough queries were sampled.
 pub(super) fn claim(context: &StoreContext, keyspaces: &KeyspaceRegistry) -> bool {
-    if !context.runtime.clock.is_real_time() || context.probe_times.measured().is_some() {
+    if !context.options.sample_queries
+        || !context.runtime.clock.is_real_time()
+        || !context.probe_times.may_claim(context.metrics.read_count())
+    {
         return false;
     }
     let sampled_count = |keyspace: &crate::keyspace_state::KeyspaceState| {

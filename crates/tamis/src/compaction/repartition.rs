@@ -150,8 +150,11 @@ impl Repartitioner<'_> {
         between_tables: &dyn Fn() -> ControlFlow<()>,
         tables: &mut NewTables,
     ) -> Result<bool> {
+        // Flushes of the keyspace wait for the second pass, so nothing else is done in it.
+        let without_pause = || ControlFlow::Continue(());
         let with = |tables: &mut NewTables, is_first: bool| {
             let version = Arc::clone(&keyspace.read_state.load().version);
+            let between_tables = if is_first { between_tables } else { &without_pause };
             self.job_contexts.with(&version, |context| {
                 let context = JobContext { between_tables, ..context.clone() };
                 if is_first {

@@ -27,6 +27,8 @@ pub(super) struct State {
     pub(super) in_progress: Arc<InProgress>,
     pub(super) due: DueJobs,
     pub(super) compaction_count: usize,
+    /// Flushes between their claim and its end.
+    pub(super) running_flush_count: usize,
     pub(super) failure_count: u64,
     pub(super) last_failure: Option<Error>,
     /// After a failed flush: when the next one may begin.

@@ -104,7 +104,9 @@ fn probe_times_are_measured_once_per_machine() {
     let machine = Machine::new();
     assert_eq!(machine.use_store(machine_clock(), 100), 0, "a store without a sample needs no exact prices");
     assert_eq!(machine.use_store(machine_clock(), 1_500), 1);
-    assert_eq!(machine.use_store(machine_clock(), 1_500), 0, "they are stored");
+    // Elsewhere the model of the processor is not known, and so not whether the machine is the same.
+    let again = u32::from(!cfg!(target_arch = "x86_64"));
+    assert_eq!(machine.use_store(machine_clock(), 1_500), again.into(), "they are stored");
 
     let mut damaged = machine.vfs.read(&samples_path()).unwrap();
     damaged[30] ^= 1;
