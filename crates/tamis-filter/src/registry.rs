@@ -125,6 +125,20 @@ macro_rules! each {
 impl<D: AsRef<[u8]>> AnyFilter<D> {
     #[inline(never)]
     fn others_may_contain(&self, probe: &Probe<'_>) -> bool {
+        match self {
+            Self::BlockedBloom(filter) => filter.may_contain(probe),
+            Self::Standard(filter) => filter.may_contain(probe),
+            Self::Prefix(filter) => filter.may_contain(probe),
+            Self::Elastic(filter) => filter.may_contain(probe),
+            Self::Fuse(filter) => filter.may_contain(probe),
+            Self::Rosetta(filter) => filter.may_contain(probe),
+            Self::Surf(_) | Self::Proteus(_) | Self::Grafite(_) => self.walks_may_contain(probe),
+        }
+    }
+
+    /// Apart from the others, because its stack space would slow these down.
+    #[inline(never)]
+    fn walks_may_contain(&self, probe: &Probe<'_>) -> bool {
         each!(self, filter => filter.may_contain(probe))
     }
 
