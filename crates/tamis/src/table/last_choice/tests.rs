@@ -193,13 +193,13 @@ fn a_choice_that_says_little_about_other_tables_is_not_shared() {
     choices(&last, &sorted((0..100).map(mix64).collect()), &uniform, 5_000);
     assert!(found(&last).is_none());
     choices(&last, &small_keys(1), &uniform, 5_000);
-    let by_queries = found(&last).unwrap();
+    let by_queries = found(&last).expect("the choice was kept");
     assert!(by_queries.empty_queries >= auto::SAMPLE_MIN, "{by_queries:?}");
     // A table that no query reaches: the choice is that for the assumed workload.
-    let circumstances = last.0.lock().as_ref().unwrap().circumstances;
+    let circumstances = last.0.lock().as_ref().expect("the choice was kept").circumstances;
     let (of_assumed, _) = choices(&LastChoice::default(), &small_keys(2), &[], 5_000);
     assert_eq!(of_assumed.empty_queries, 0);
     last.note(500, &of_assumed, circumstances);
-    assert_eq!(found(&last).unwrap().chosen.parts, by_queries.chosen.parts);
+    assert_eq!(found(&last).expect("it stays").chosen.parts, by_queries.chosen.parts);
     assert_ne!(of_assumed.chosen.parts, by_queries.chosen.parts, "the test compares different choices");
 }
