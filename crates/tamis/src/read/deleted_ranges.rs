@@ -14,7 +14,7 @@
 //! empty, the tombstone takes the next sequence number, and the range is given up if a write has followed the scan.
 //!
 //! A range of more than [`COMPACTED_KEY_COUNT`] deleted keys is also compacted in the background
-//! ([`crate::compaction::read_request`]), so that its deleted keys leave the tables.
+//! (`compaction/read_request.rs`), so that its deleted keys leave the tables.
 //!
 //! Cost: one comparison per step of a scan; recording takes a few microseconds.
 
