@@ -74,7 +74,10 @@ impl<'a> BitString<'a> {
     #[inline(always)]
     pub(super) fn byte(&self, index: usize) -> u8 {
         if index < 16 {
-            return (self.head >> (120 - 8 * index)) as u8;
+            // A shift of all of the head by a multiple of 8 becomes a load of a byte, which the compiler may move before the test of
+            // the index. The shift of a half is always in bounds.
+            let half = if index < 8 { (self.head >> 64) as u64 } else { self.head as u64 };
+            return (half >> (56 - 8 * (index % 8))) as u8;
         }
         match self.bytes.get(index) {
             Some(byte) if self.is_below && index + 1 == self.bytes.len() => byte.wrapping_sub(1),
