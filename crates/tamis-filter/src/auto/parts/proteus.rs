@@ -17,7 +17,7 @@ const QUERY_STEPS: usize = 300;
 const SEARCH_STEPS: usize = 200_000;
 const PAIR_SEARCH_STEPS: usize = 1_200_000;
 
-/// The model prices each level of a trie as a line of the cache, the choice prices all levels as one test. The model is therefore also
+/// The model prices each level of a trie as a line of the cache, the choice prices all levels like a single test. The model is therefore also
 /// asked with cheaper lines.
 const LINE_DIVISORS: [f64; 2] = [1.0, 8.0];
 /// A search with more designs, for two prices, takes so many times as long.
