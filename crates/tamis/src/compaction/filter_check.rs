@@ -358,7 +358,7 @@ impl FilterChecker {
         let mut comparison =
             Comparison::of(&reader, if search == Search::Always { &searching } else { &input })?;
         if comparison.is_used_again && !is_better(&comparison) {
-            comparison = Comparison::of(&reader, &searching)?;
+            comparison.choose_again(&searching);
         }
         if input.current.is_some() && !is_better(&comparison) {
             self.note_kept(number, comparison.current.rates);

@@ -85,6 +85,12 @@ impl<'a> Comparison<'a> {
         Ok(Self { current, choice, is_used_again, keys, queries, seed: input.seed })
     }
 
+    /// Replaces the choice by that of other input for the same table, whose keys are not read again.
+    pub(crate) fn choose_again(&mut self, input: &ChoiceInput) {
+        let Chosen { choice, current, is_used_again } = input.choose(&self.keys, &self.queries);
+        (self.choice, self.current, self.is_used_again) = (choice, current, is_used_again);
+    }
+
     /// Builds the chosen filters; `None` if one of them can't be built, or if none is worth its memory.
     pub(crate) fn build(&self) -> Option<BuiltFilters> {
         let built = build_choice(&self.keys, self.seed, &self.queries, self.choice.clone());
