@@ -53,6 +53,24 @@ fn choose(last: &LastChoice, keys: &Arc<KeySet>, bounds: &[([u8; 8], [u8; 8])], 
     again
 }
 
+fn queries_of(bounds: &[([u8; 8], [u8; 8])]) -> Vec<Query<'_>> {
+    let query =
+        |(lower, upper)| Query { kind: QueryKind::Range, range: KeyRange::closed(lower, upper), weight: 1.0 };
+    bounds.iter().map(|(lower, upper)| (&lower[..], &upper[..])).map(query).collect()
+}
+
+fn request<'a>(queries: &'a [Query<'a>], current: Option<&'a [Part]>, effort: Effort) -> Request<'a> {
+    Request {
+        workload: Workload { queries },
+        prices: Prices::default(),
+        bits_per_key_max: 14.0,
+        current,
+        is_deepest: false,
+        effort,
+        seed: 1,
+    }
+}
+
 /// The choice by the last one, and that of a search.
 fn choices(
     last: &LastChoice,
@@ -60,23 +78,8 @@ fn choices(
     bounds: &[([u8; 8], [u8; 8])],
     count: u64,
 ) -> (Choice, Choice) {
-    let queries: Vec<Query<'_>> = bounds
-        .iter()
-        .map(|(lower, upper)| Query {
-            kind: QueryKind::Range,
-            range: KeyRange::closed(lower, upper),
-            weight: 1.0,
-        })
-        .collect();
-    let request = Request {
-        workload: Workload { queries: &queries },
-        prices: Prices::default(),
-        bits_per_key_max: 14.0,
-        current: None,
-        is_deepest: false,
-        effort: Effort::Write,
-        seed: 1,
-    };
+    let queries = queries_of(bounds);
+    let request = request(&queries, None, Effort::Write);
     let sample = SampleAge { sampled_count: count % REFILL, refills: (count / REFILL) as u32 };
     let small = last.for_small(keys.len(), &request, sample);
     (small.unwrap_or_else(|| last.choose(keys, &request, sample).0), auto::choose(keys, &request))
@@ -136,25 +139,10 @@ fn the_filters_of_a_table_are_priced_when_those_of_the_last_search_are_used_agai
     let last = LastChoice::default();
     let uniform = bounds(&keys(1, false), false);
     let searched = choose(&last, &most_keys(1), &uniform, 5_000);
-    let queries: Vec<Query<'_>> = uniform
-        .iter()
-        .map(|(lower, upper)| Query {
-            kind: QueryKind::Range,
-            range: KeyRange::closed(lower, upper),
-            weight: 1.0,
-        })
-        .collect();
+    let queries = queries_of(&uniform);
     let of_points = Part { spec: FilterSpec::new(Family::BlockedBloom), bits_per_key: Some(10.0) };
     let current = [of_points];
-    let request = Request {
-        workload: Workload { queries: &queries },
-        prices: Prices::default(),
-        bits_per_key_max: 14.0,
-        current: Some(&current),
-        is_deepest: false,
-        effort: Effort::Background,
-        seed: 1,
-    };
+    let request = request(&queries, Some(&current), Effort::Background);
     let sample = SampleAge { sampled_count: 5_000, refills: 0 };
     let (again, is_used_again) = last.choose(&most_keys(2), &request, sample);
     assert!(is_used_again);
