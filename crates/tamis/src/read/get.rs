@@ -25,7 +25,7 @@ use crate::{
         lazy_reader::NamedTable,
         reader::{Found, TableReader},
     },
-    version::{handle::Table, version::Partition},
+    version::{handle::Table, level::Run, version::Partition},
 };
 
 /// Keys of a [`ReadPath::multi_get`] whose filters are prefetched together.
@@ -119,7 +119,7 @@ impl ReadPath {
         if partition.view.as_ref().is_some_and(|view| view.is_searched_first()) {
             return Ok(());
         }
-        for table in partition.runs().filter_map(|(_, run)| run.table_of(probe.key())) {
+        for (.., table) in partition.tables_of(probe.key()) {
             self.tables.reader(table)?.prefetch(probe);
         }
         Ok(())
@@ -186,19 +186,13 @@ impl ReadPath {
         if partition.has_range_tombstones() {
             return self.find_with_range_tombstones(partition, probe, sequence, read, choice);
         }
-        let mut runs = partition.runs();
+        let mut tables = partition.tables_of(key);
         loop {
             // Prefetches the filters of several runs, so that their cache misses overlap.
             let mut next = [None; PREFETCHED_RUNS];
             let mut count = 0;
-            let mut candidates = runs.by_ref().filter_map(|(level, run)| {
-                if choice.admits(run.id()) {
-                    run.table_of(key).map(|table| (run.id(), level, table))
-                } else {
-                    None
-                }
-            });
-            for (slot, (run, level, table)) in next.iter_mut().zip(&mut candidates) {
+            let candidates = tables.by_ref().filter(|(_, run, _)| choice.admits(run));
+            for (slot, (level, run, table)) in next.iter_mut().zip(candidates) {
                 *slot = Some((run, level, table, table.slot().get()));
                 count += 1;
             }
@@ -215,7 +209,7 @@ impl ReadPath {
                     Some(reader) => reader,
                     None => self.tables.reader(table)?,
                 };
-                let place: (u64, usize, &Table) = (run, level, table);
+                let place: (&Run, usize, &Table) = (run, level, table);
                 if let Some(found) = self.find_in_run(reader, place, probe, sequence, read, &mut choice)? {
                     return Ok(Some(found));
                 }
@@ -245,11 +239,11 @@ impl ReadPath {
                 }
                 None => 0,
             };
-            let admitted = if choice.admits(run.id()) { run.table_of(key) } else { None };
+            let admitted = if choice.admits(run) { run.table_of(key) } else { None };
             let found = match admitted {
                 Some(table) => {
                     let reader = self.tables.reader(table)?;
-                    self.find_in_run(reader, (run.id(), level, table), probe, sequence, read, &mut choice)?
+                    self.find_in_run(reader, (run, level, table), probe, sequence, read, &mut choice)?
                 }
                 None => None,
             };
@@ -267,7 +261,7 @@ impl ReadPath {
     fn find_in_run(
         &self,
         reader: &TableReader,
-        (run, level, table): (u64, usize, &Table),
+        (run, level, table): (&Run, usize, &Table),
         probe: &Probe<'_>,
         sequence: Sequence,
         read: &mut PointRead,

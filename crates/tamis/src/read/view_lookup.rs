@@ -18,16 +18,16 @@ use tamis_filter::Probe;
 use super::ReadPath;
 use crate::{
     key::Sequence,
-    version::{named_view::NamedView, version::Partition},
+    version::{level::Run, named_view::NamedView, version::Partition},
     view::lookup::KeyRuns,
 };
 
 /// Which runs a point read skips.
 pub(super) trait RunChoice {
     /// Whether a run may have a visible version of the key.
-    fn admits(&self, run: u64) -> bool;
+    fn admits(&self, run: &Run) -> bool;
     /// Called before a run is read. `has_filter`: the filters of its table are probed first.
-    fn before_read(&mut self, run: u64, has_filter: bool);
+    fn before_read(&mut self, run: &Run, has_filter: bool);
     /// Called after a run was read that does not have the key.
     fn after_miss(&mut self);
 }
@@ -35,12 +35,12 @@ pub(super) trait RunChoice {
 /// Of a partition without a view.
 impl RunChoice for () {
     #[inline]
-    fn admits(&self, _: u64) -> bool {
+    fn admits(&self, _: &Run) -> bool {
         true
     }
 
     #[inline]
-    fn before_read(&mut self, _: u64, _: bool) {}
+    fn before_read(&mut self, _: &Run, _: bool) {}
 
     #[inline]
     fn after_miss(&mut self) {}
@@ -121,18 +121,18 @@ impl<'a> ViewLookup<'a> {
 
 impl RunChoice for ViewLookup<'_> {
     #[inline(always)]
-    fn admits(&self, run: u64) -> bool {
+    fn admits(&self, run: &Run) -> bool {
         match self.answer {
             None | Some(Answer::Unknown) => true,
-            Some(Answer::Absent) => !self.named.runs().contains(&run),
-            Some(Answer::In(found)) => found == run || !self.named.runs().contains(&run),
+            Some(Answer::Absent) => !self.named.runs().contains(&run.id()),
+            Some(Answer::In(found)) => found == run.id() || !self.named.runs().contains(&run.id()),
         }
     }
 
     #[inline(always)]
-    fn before_read(&mut self, run: u64, has_filter: bool) {
+    fn before_read(&mut self, run: &Run, has_filter: bool) {
         // As expected: a table with a filter, or the view was searched first.
-        if has_filter != self.is_searched_first || !self.named.runs().contains(&run) {
+        if has_filter != self.is_searched_first || !self.named.runs().contains(&run.id()) {
             return;
         }
         self.is_searched_first = !has_filter;

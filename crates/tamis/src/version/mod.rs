@@ -23,6 +23,7 @@ pub(crate) mod named_view;
 mod options_format;
 mod partition_finder;
 pub(crate) mod prefix;
+mod search_order;
 pub(crate) mod set;
 mod tagged_record;
 #[expect(clippy::module_inception, reason = "the folder's main noun")]

@@ -12,6 +12,7 @@ use super::{
     key_bounds::KeyBounds,
     level::{Level, Run},
     named_view::NamedView,
+    search_order::SearchOrder,
 };
 use crate::{key::Sequence, options::KeyspaceOptions};
 
@@ -43,13 +44,6 @@ pub(crate) struct Partition {
     pub(crate) filter: Option<Arc<FileHandle>>,
     /// A sorted view over some of the runs.
     pub(crate) view: Option<Arc<NamedView>>,
-}
-
-/// The runs of a partition without its empty levels: what a read iterates over.
-#[derive(Debug, Clone)]
-struct SearchOrder {
-    runs: Box<[(usize, Arc<Run>)]>,
-    has_range_tombstones: bool,
 }
 
 impl KeyspaceVersion {
@@ -170,19 +164,18 @@ impl Partition {
     /// All runs with their levels, newest entries first: the order of point reads.
     #[inline]
     pub(crate) fn runs(&self) -> impl Iterator<Item = (usize, &Arc<Run>)> {
-        self.search_order().runs.iter().map(|(level, run)| (*level, run))
+        self.search_order().runs()
+    }
+
+    /// The tables that can have an entry of `key`, with their levels and runs, newest entries first.
+    #[inline]
+    pub(crate) fn tables_of(&self, key: &[u8]) -> impl Iterator<Item = (usize, &Arc<Run>, &Arc<Table>)> {
+        self.search_order().tables_of(key)
     }
 
     #[inline]
     fn search_order(&self) -> &SearchOrder {
-        self.search_order.get_or_init(|| {
-            let levels = self.levels.iter().enumerate();
-            let runs = levels
-                .flat_map(|(index, level)| level.runs().iter().map(move |run| (index, Arc::clone(run))));
-            let runs: Box<[_]> = runs.collect();
-            let has_range_tombstones = runs.iter().any(|(_, run)| run.has_range_tombstones());
-            SearchOrder { runs, has_range_tombstones }
-        })
+        self.search_order.get_or_init(|| SearchOrder::new(&self.levels))
     }
 
     pub(super) fn runs_mut(&mut self) -> impl Iterator<Item = &mut Arc<Run>> {
