@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis::{Db, Durability, KeyspaceOptions, Options, OsVfs, Runtime, Views, WriteBatch};
+use tamis::{Db, Durability, KeyspaceOptions, Layout, Options, OsVfs, Runtime, Views, WriteBatch};
 use tamis_workload::{KeySet, SplitMix64};
 
 use super::{Case, Work};
@@ -39,6 +39,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new("store: seek, 1 run", OPERATION_COUNT, |folder| seeks(folder, Sorted::InOneRun)),
         Case::new("store: next, 1 run", STEP_COUNT - 1, |folder| steps(folder, Sorted::InOneRun, true)),
         Case::new("store: prev, 1 run", STEP_COUNT - 1, |folder| steps(folder, Sorted::InOneRun, false)),
+        Case::new("partitions: seek, 1 run each", OPERATION_COUNT, partition_seeks),
         Case::new("store: put", OPERATION_COUNT, puts),
         Case::new("store: put in batches of 100", OPERATION_COUNT, batches),
         Case::new("store: flush, entries", KEY_COUNT, flush),
@@ -101,12 +102,17 @@ fn tables_store(folder: &Path, sorted: Sorted) -> Result<Store, BenchError> {
     if sorted == Sorted::InOneRun {
         store.db.compact_range::<&[u8]>(&store.db.keyspace("counted")?, ..)?;
     }
-    // Blocks of mapped tables are verified at their first use, which is not counted.
+    verify_blocks(&store)?;
+    sample_queries(&store)?;
+    Ok(store)
+}
+
+/// Reads all entries: blocks of mapped tables are verified at their first use, which is not counted.
+fn verify_blocks(store: &Store) -> Result<(), BenchError> {
     for entry in store.db.keyspace("counted")?.range::<&[u8]>(..) {
         entry?;
     }
-    sample_queries(&store)?;
-    Ok(store)
+    Ok(())
 }
 
 /// Reads until the store samples as few queries as it does in the long run.
@@ -142,7 +148,10 @@ fn gets(store: Store, is_present: bool) -> Result<Work, BenchError> {
 }
 
 fn seeks(folder: &Path, sorted: Sorted) -> Result<Work, BenchError> {
-    let store = tables_store(folder, sorted)?;
+    seeks_in(tables_store(folder, sorted)?)
+}
+
+fn seeks_in(store: Store) -> Result<Work, BenchError> {
     let keyspace = store.db.keyspace("counted")?;
     let keys: Vec<[u8; 8]> =
         positions(OPERATION_COUNT).into_iter().map(|index| store.key(index, false)).collect();
@@ -154,6 +163,30 @@ fn seeks(folder: &Path, sorted: Sorted) -> Result<Work, BenchError> {
         }
         Ok(found)
     }))
+}
+
+/// Seeks in a store of several partitions with one run each.
+fn partition_seeks(folder: &Path) -> Result<Work, BenchError> {
+    let options = Options { workers: 0, ..Options::default() };
+    let db = Db::open_on(Arc::new(OsVfs), folder, options, Runtime::deterministic(SEED))?;
+    // A flush of more tables than a partition may have, which is divided at the gaps between them.
+    let keyspace = KeyspaceOptions {
+        table_bytes: 64 << 10,
+        layout: Layout::partitioned(),
+        views: Views::Off,
+        ..KeyspaceOptions::default()
+    };
+    db.create_keyspace("counted", keyspace)?;
+    let store = Store { db, keys: KeySet::Uniform.generate(2 * KEY_COUNT, SEED) };
+    (0..RUN_COUNT).try_for_each(|run| fill(&store, run))?;
+    store.db.flush()?;
+    store.db.wait_for_compactions()?;
+    let statistics = store.db.statistics();
+    let is_divided = statistics.keyspaces.iter().any(|keyspace| keyspace.partition_count > 2);
+    assert!(is_divided, "the store has several partitions");
+    verify_blocks(&store)?;
+    sample_queries(&store)?;
+    seeks_in(store)
 }
 
 fn empty_ranges(folder: &Path) -> Result<Work, BenchError> {

@@ -90,17 +90,16 @@ impl PartitionWalk {
 
     /// The cursor of a partition.
     fn enter(&mut self, position: usize) -> &mut ScanCursor {
-        let current = self.current.take().filter(|current| current.position == position);
-        let open = || {
+        if self.current.as_ref().is_none_or(|current| current.position != position) {
             let source = Arc::new(ScanSource::of_partition(&self.scan, &self.positions, position));
-            Current { position, cursor: ScanCursor::new(&source), source }
-        };
-        &mut self.current.insert(current.unwrap_or_else(open)).cursor
+            self.current = Some(Current { position, cursor: ScanCursor::new(&source), source });
+        }
+        &mut self.current.as_mut().expect("the partition was entered").cursor
     }
 
     /// The partition of a key, or the first or last one of the scan.
     fn position_of(&self, key: &[u8]) -> usize {
-        let position = self.scan.read_state.version.partition_index(key);
+        let position = self.scan.read_state().version.partition_index(key);
         position.clamp(self.positions.start, self.positions.end - 1)
     }
 

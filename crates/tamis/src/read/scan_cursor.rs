@@ -97,7 +97,7 @@ impl ScanOfView {
         Self {
             view: ViewScan::new(ViewCursor::over_named(view, runs), source.sequence()),
             source: Arc::clone(source),
-            gap: MemtableGap::new(&source.read_state),
+            gap: MemtableGap::new(source.read_state()),
             mode: Mode::View,
             is_valid: false,
             merge: None,

@@ -50,36 +50,45 @@ use crate::{
 
 /// The inputs of the cursors.
 pub(crate) struct ScanSource {
-    pub(super) read_state: Arc<ReadState>,
-    tables: Arc<TableCache>,
-    sequence: Sequence,
     pub(super) range: Arc<KeyRange>,
     /// The range is a prefix: the prefix is its lower bound.
     is_prefix: bool,
-    digester: Digester,
-    views: ViewOpener,
+    /// The positions of the partitions that the range touches.
+    positions: Range<usize>,
     /// The runs and views to read, once the filters were checked.
     selection: OnceLock<Selection>,
-    deleted_ranges: Arc<DeletedRanges>,
     /// Only the first cursor counts false positives of the filters.
     has_counted_outcomes: AtomicBool,
-    query: QueryOf,
+    /// The next two are in reach of each step.
+    sequence: Sequence,
+    deleted_ranges: Arc<DeletedRanges>,
+    scan: PartOf,
 }
 
-/// The query that the inputs serve.
-enum QueryOf {
-    Scan(ScanQuery),
-    /// That of a scan of several partitions, of which these inputs are one.
+/// What all partitions of a scan share.
+struct Shared {
+    read_state: Arc<ReadState>,
+    tables: Arc<TableCache>,
+    digester: Digester,
+    views: ViewOpener,
+    query: ScanQuery,
+}
+
+/// The scan that the inputs serve.
+#[expect(clippy::large_enum_variant, reason = "a scan has few; most are of one partition")]
+enum PartOf {
+    Itself(Shared),
+    /// A scan of several partitions, of which these inputs are one.
     Whole(Arc<ScanSource>),
 }
 
 impl Drop for ScanSource {
     fn drop(&mut self) {
         let selection = self.selection.get();
-        if let QueryOf::Scan(query) = &self.query {
-            self.tables.metrics().scans_ended.add(1);
+        if let PartOf::Itself(shared) = &self.scan {
+            shared.tables.metrics().scans_ended.add(1);
             if selection.is_some() {
-                query.record(&self.read_state.query_sample, &self.filter_range());
+                shared.query.record(&shared.read_state.query_sample, &self.filter_range());
             }
         }
         if let Some(selection) = selection.filter(|_| self.query().kind().is_some()) {
@@ -114,7 +123,7 @@ impl ScanContext for ScanSource {
     }
 
     fn tables(&self) -> &TableCache {
-        &self.tables
+        &self.shared().tables
     }
 
     fn record_damaged_view(&self, view_index: usize, error: &Error) {
@@ -127,12 +136,12 @@ impl ScanContext for ScanSource {
         let Some(run) = self.selection().runs.get(run_index) else { return };
         let Some(table) = run.run.tables().get(run.tables.start) else { return };
         if run.is_checked {
-            if let Some(reads) = self.tables.metrics().reads(self.query().place(run.level)) {
+            if let Some(reads) = self.shared().tables.metrics().reads(self.query().place(run.level)) {
                 if is_there { &reads.right } else { &reads.wrong }.add(1);
             }
             self.query().add_outcome(is_there);
             if !is_there {
-                record_gap(table, &self.tables, as_slice(&self.range.lower), false);
+                record_gap(table, &self.shared().tables, as_slice(&self.range.lower), false);
             }
         }
         let weight = self.query().tally_weight();
@@ -147,7 +156,7 @@ impl ScanContext for ScanSource {
 impl ScanSource {
     /// The inputs for the part of a scan's range in the partition at `position`, one of those that the range touches.
     pub(super) fn of_partition(scan: &Arc<Self>, touched: &Range<usize>, position: usize) -> Self {
-        let version = &scan.read_state.version;
+        let version = &scan.read_state().version;
         let mut range = (*scan.range).clone();
         if position > touched.start
             && let Some(partition) = version.partitions.get(position)
@@ -160,33 +169,37 @@ impl ScanSource {
             range.upper = Bound::Excluded(upper.to_vec());
         }
         Self {
-            read_state: Arc::clone(&scan.read_state),
-            tables: Arc::clone(&scan.tables),
-            sequence: scan.sequence,
             range: Arc::new(range),
             is_prefix: false,
-            digester: scan.digester.clone(),
-            views: scan.views,
+            positions: position..position + 1,
             selection: OnceLock::new(),
-            deleted_ranges: Arc::clone(&scan.deleted_ranges),
             has_counted_outcomes: AtomicBool::new(false),
-            query: QueryOf::Whole(Arc::clone(scan)),
+            sequence: scan.sequence,
+            deleted_ranges: Arc::clone(&scan.deleted_ranges),
+            scan: PartOf::Whole(Arc::clone(scan)),
+        }
+    }
+
+    #[inline]
+    fn shared(&self) -> &Shared {
+        match &self.scan {
+            PartOf::Itself(shared) => shared,
+            PartOf::Whole(scan) => scan.shared(),
         }
     }
 
     fn query(&self) -> &ScanQuery {
-        match &self.query {
-            QueryOf::Scan(query) => query,
-            QueryOf::Whole(scan) => scan.query(),
-        }
+        &self.shared().query
+    }
+
+    #[inline]
+    pub(super) fn read_state(&self) -> &Arc<ReadState> {
+        &self.shared().read_state
     }
 
     /// The partitions that the range touches, if they are several: nothing is selected then for the scan as a whole.
     pub(super) fn several_partitions(&self) -> Option<Range<usize>> {
-        if self.read_state.version.partitions.len() < 2 || self.range.is_empty() {
-            return None;
-        }
-        Some(self.partitions()).filter(|positions| positions.len() > 1)
+        (self.positions.len() > 1 && !self.range.is_empty()).then(|| self.positions.clone())
     }
 
     /// Records that the partitions select their runs and views themselves.
@@ -197,7 +210,7 @@ impl ScanSource {
 
     /// Whether a memtable has range tombstones.
     pub(super) fn has_memtable_ranges(&self) -> bool {
-        self.read_state.memtables().any(|memtable| !memtable.memtable.range_tombstones().is_empty())
+        self.read_state().memtables().any(|memtable| !memtable.memtable.range_tombstones().is_empty())
     }
 
     pub(super) const fn sequence(&self) -> Sequence {
@@ -213,10 +226,10 @@ impl ScanSource {
 
     pub(super) fn merged_cursor(self: &Arc<Self>) -> Visible {
         let selection = self.selection();
-        let memtable_count = self.read_state.memtables().count();
+        let memtable_count = self.read_state().memtables().count();
         let count = memtable_count + selection.runs.len() + selection.views.len();
         let mut merge = MergeCursor::with_capacity(count).within(Arc::clone(&self.range));
-        for (rank, memtable) in self.read_state.memtables().enumerate() {
+        for (rank, memtable) in self.read_state().memtables().enumerate() {
             if memtable.memtable.entry_count() > 0 {
                 merge.push(rank, Source::Memtable(memtable.memtable.cursor()));
             }
@@ -255,13 +268,13 @@ impl ScanSource {
     }
 
     fn report_damaged_view(&self, selected: &SelectedView, error: &Error) {
-        selected.bound.named.fail(self.tables.environment(), error);
+        selected.bound.named.fail(self.shared().tables.environment(), error);
     }
 
     fn open_views(&self) -> Vec<SelectedView> {
-        let (environment, keyspace_id) = (self.tables.environment(), self.read_state.version.id);
-        let context = ViewContext { views: self.views, environment, keyspace_id };
-        open_views(&self.read_state, self.partitions(), &context)
+        let (environment, keyspace_id) = (self.shared().tables.environment(), self.read_state().version.id);
+        let context = ViewContext { views: self.shared().views, environment, keyspace_id };
+        open_views(self.read_state(), self.positions.clone(), &context)
     }
 
     /// The range as filters take it.
@@ -280,7 +293,7 @@ impl ScanSource {
         (sought, found): (Option<&[u8]>, Option<&[u8]>),
         (partition, merge): (Option<&Self>, Option<&Visible>),
     ) {
-        let (metrics, sample) = (self.tables.metrics(), &self.read_state.query_sample);
+        let (metrics, sample) = (self.shared().tables.metrics(), &self.read_state().query_sample);
         let sampling = self.query().record_seek(kind, metrics, sample, || {
             let range = self.filter_range();
             let sought = sought.filter(|key| !self.range.is_below(key) && !self.range.is_above(key));
@@ -329,25 +342,19 @@ impl ScanSource {
     #[inline]
     pub(super) fn note_step(&self, cursor: &Visible) {
         if self.deleted_ranges.is_worth_recording(cursor.passed_key_count()) {
-            self.deleted_ranges.record(&self.read_state, self.sequence, cursor.passed_range());
+            self.deleted_ranges.record(self.read_state(), self.sequence, cursor.passed_range());
         }
     }
 
     /// The range tombstones of all sources, including those of runs whose filters reject the range.
     fn coverage(&self) -> Option<Coverage> {
         let runs = self.runs_within().map(|(_, run)| run);
-        coverage_of(&self.read_state, runs, &self.tables, self.sequence)
-    }
-
-    /// The positions of the partitions that the range touches.
-    fn partitions(&self) -> Range<usize> {
-        let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
-        self.read_state.version.positions_within(bounds)
+        coverage_of(self.read_state(), runs, &self.shared().tables, self.sequence)
     }
 
     /// The runs of the partitions that the range touches, newest first in each.
     pub(super) fn runs_within(&self) -> impl Iterator<Item = (usize, &Arc<Run>)> {
-        let partitions = self.read_state.version.partitions.get(self.partitions()).unwrap_or_default();
+        let partitions = self.read_state().version.partitions.get(self.positions.clone()).unwrap_or_default();
         partitions.iter().flat_map(|partition| partition.runs())
     }
 
@@ -368,7 +375,7 @@ impl ScanSource {
         let probe = self.range_probe();
         let runs = self.runs_within().enumerate().filter(|(rank, _)| !is_open || !is_covered(&views, *rank));
         let runs = runs.filter_map(|(rank, (level, run))| self.select(rank, (level, run), &probe)).collect();
-        self.tables.metrics().digests.add(u64::from(probe.digest_count()));
+        self.shared().tables.metrics().digests.add(u64::from(probe.digest_count()));
         if is_open { Selection::of_open(runs, views) } else { self.selection_of_closed(runs, views) }
     }
 
@@ -384,7 +391,7 @@ impl ScanSource {
         probe: &RangeProbe<'_>,
     ) -> Option<SelectedRun> {
         let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
-        let (tables, query) = (&*self.tables, self.query());
+        let (tables, query) = (&*self.shared().tables, self.query());
         RunSelector { tables, range: &self.range, probe, query }.select(rank, level, run, bounds)
     }
 
@@ -401,7 +408,7 @@ impl ScanSource {
 
     /// A probe for the filters of all runs.
     pub(super) fn range_probe(&self) -> RangeProbe<'_> {
-        RangeProbe::new(self.filter_range(), &self.digester)
+        RangeProbe::new(self.filter_range(), &self.shared().digester)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -457,17 +464,20 @@ impl ReadPath {
     ) -> ScanSource {
         let query = ScanQuery::new(&bounds, is_prefix, &self.metrics, self.samples_queries);
         ScanSource {
-            read_state,
-            tables: Arc::clone(&self.tables),
-            sequence,
+            positions: read_state.version.positions_within((as_slice(&bounds.0), as_slice(&bounds.1))),
             range: Arc::new(KeyRange { lower: bounds.0, upper: bounds.1 }),
             is_prefix,
-            digester: self.digester.clone(),
-            views: self.views,
             selection: OnceLock::new(),
-            deleted_ranges: Arc::clone(&self.deleted_ranges),
             has_counted_outcomes: AtomicBool::new(false),
-            query: QueryOf::Scan(query),
+            sequence,
+            deleted_ranges: Arc::clone(&self.deleted_ranges),
+            scan: PartOf::Itself(Shared {
+                read_state,
+                tables: Arc::clone(&self.tables),
+                digester: self.digester.clone(),
+                views: self.views,
+                query,
+            }),
         }
     }
 }
