@@ -17,25 +17,31 @@ pub struct KeySet {
     ends: Vec<u64>,
     /// Whether a key differs in length from the first.
     is_mixed: bool,
+    /// The first sixteen bytes of the last key, which decide most comparisons, and its length.
+    last: (u128, usize),
 }
 
 impl KeySet {
     /// An empty set.
     pub const fn new() -> Self {
-        Self { bytes: Vec::new(), ends: Vec::new(), is_mixed: false }
+        Self { bytes: Vec::new(), ends: Vec::new(), is_mixed: false, last: (0, 0) }
     }
 
     /// Appends a key; skips a repeated one and refuses a smaller one.
     pub fn push(&mut self, key: &[u8]) -> Result<(), BuildError> {
-        if let Some(last) = self.len().checked_sub(1).and_then(|index| self.get(index)) {
-            match key.cmp(last) {
+        let head = long_key_head(key);
+        let (last_head, last_length) = self.last;
+        if let Some(index) = self.len().checked_sub(1) {
+            let by_head = head.cmp(&last_head);
+            match by_head.then_with(|| key.cmp(self.get(index).unwrap_or_default())) {
                 std::cmp::Ordering::Less => {
                     return Err(BuildError::Unsorted { index: self.ends.len() as u64 });
                 }
                 std::cmp::Ordering::Equal => return Ok(()),
-                std::cmp::Ordering::Greater => self.is_mixed |= key.len() != last.len(),
+                std::cmp::Ordering::Greater => self.is_mixed |= key.len() != last_length,
             }
         }
+        self.last = (head, key.len());
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len() as u64);
         Ok(())
@@ -58,6 +64,11 @@ impl KeySet {
             None => 0,
         };
         self.bytes.get(start..*self.ends.get(index)? as usize)
+    }
+
+    /// The length of every key, if it is the same.
+    pub(crate) fn common_length(&self) -> Option<usize> {
+        (!self.is_mixed).then_some(self.last.1)
     }
 
     /// All keys, if each has eight bytes, as integers do.

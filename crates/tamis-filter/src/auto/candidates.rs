@@ -105,7 +105,7 @@ impl Combination {
 #[derive(Debug)]
 pub(super) struct Problem<'a> {
     pub(super) keys: &'a Arc<KeySet>,
-    pub(super) counts: KeyCounts,
+    pub(super) counts: KeyCounts<'a>,
     pub(super) cases: &'a Cases<'a>,
     pub(super) request: &'a Request<'a>,
     pub(super) work: Work,

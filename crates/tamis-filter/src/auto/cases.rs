@@ -5,7 +5,7 @@
 
 use std::ops::Bound;
 
-use super::{QueryKind, SAMPLE_MIN, Workload};
+use super::{Effort, QueryKind, Request, SAMPLE_MIN, Workload};
 use crate::proteus::BitString;
 use crate::trie::shared_bytes;
 use crate::{KeyRange, KeySet, mix64};
@@ -13,7 +13,7 @@ use crate::{KeyRange, KeySet, mix64};
 /// Maximum number of queries that are used, and the number of keys per query of smaller tables.
 const QUERIES_MAX: usize = 4000;
 const KEYS_PER_QUERY: usize = 16;
-/// Small tables use this many queries.
+/// Small tables and quick choices use this many queries.
 const QUERIES_MIN: usize = 2000;
 
 /// Synthetic queries: one for this many of the sample, and their number in the assumed workload.
@@ -139,24 +139,25 @@ impl<'a> Cases<'a> {
     /// With the assumed workload if the sample has few queries without a key.
     pub(super) fn of_sample<R>(
         keys: &KeySet,
-        workload: Workload<'_>,
-        seed: u64,
+        request: &Request<'_>,
         work: impl FnOnce(&Cases<'_>) -> R,
     ) -> R {
+        let (workload, seed) = (request.workload, request.seed);
+        let max = if request.effort == Effort::Quick { QUERIES_MIN } else { QUERIES_MAX };
+        let max = (keys.len() / KEYS_PER_QUERY).clamp(QUERIES_MIN, max);
         if workload.queries.len() >= SAMPLE_MIN {
             let synthetic = SyntheticQueries::like(keys, workload, seed);
-            let cases = Cases::new(keys, workload, &synthetic);
+            let cases = Cases::new(keys, workload, max, &synthetic);
             if cases.sampled >= SAMPLE_MIN {
                 return work(&cases);
             }
         }
         let assumed = SyntheticQueries::assumed(keys, seed);
-        work(&Cases::new(keys, workload, &assumed))
+        work(&Cases::new(keys, workload, max, &assumed))
     }
 
-    /// Costs two binary searches and four comparisons of keys per query.
-    fn new(keys: &KeySet, workload: Workload<'a>, synthetic: &'a SyntheticQueries) -> Self {
-        let max = (keys.len() / KEYS_PER_QUERY).clamp(QUERIES_MIN, QUERIES_MAX);
+    /// With at most `max` queries of the sample. Costs two binary searches and four comparisons of keys per query.
+    fn new(keys: &KeySet, workload: Workload<'a>, max: usize, synthetic: &'a SyntheticQueries) -> Self {
         let sampled = thinned(workload.queries, max);
         let cases = sampled.filter_map(|query| Case::new(keys, query.kind, query.range, query.weight.into()));
         let (mut empty, mut hits) = (Vec::new(), [0.0; 2]);

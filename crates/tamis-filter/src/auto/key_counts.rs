@@ -1,8 +1,10 @@
-//! Counts of the keys of a table from which the sizes of filters follow: one scan.
+//! Counts of the keys of a table from which the sizes of filters follow: one scan, for the filters that need it.
 //!
 //! A key whose common prefixes with its neighbours have `b` and `a` bytes is a leaf of the trie at byte `max(a, b)`, and its
 //! first label that no smaller key has is at byte `b`. A key that is a prefix of the next one has no leaf, and the next key
 //! continues its path.
+
+use std::cell::OnceCell;
 
 use tamis_bits::packed;
 
@@ -18,10 +20,18 @@ const SURF_SLACK_BYTES: u64 = 128;
 
 /// The counts.
 #[derive(Debug)]
-pub(super) struct KeyCounts {
+pub(super) struct KeyCounts<'a> {
+    keys: &'a KeySet,
     pub(super) key_count: u64,
+    /// Counted when they are first needed.
+    scan: OnceCell<Scan>,
+}
+
+/// The counts that need a scan.
+#[derive(Debug)]
+struct Scan {
     /// The lengths of the shortest and of the longest key.
-    pub(super) lengths: (usize, usize),
+    lengths: (usize, usize),
     /// Keys by the bytes in common with the previous key.
     shared: Vec<u64>,
     levels: Vec<LevelCounts>,
@@ -48,9 +58,9 @@ impl TrieSize {
     }
 }
 
-impl KeyCounts {
+impl Scan {
     /// Costs a comparison of each key with the next one.
-    pub(super) fn new(keys: &KeySet) -> Self {
+    fn new(keys: &KeySet) -> Self {
         let mut shared_counts = vec![0; LEVELS_MAX];
         let (mut starts, mut leaves, mut prefix_keys) =
             (vec![0_u64; LEVELS_MAX], vec![0_u64; LEVELS_MAX], vec![0_u64; LEVELS_MAX]);
@@ -83,27 +93,46 @@ impl KeyCounts {
             before = after;
         }
         let levels = levels(&starts, &leaves, &prefix_keys);
-        Self { key_count: keys.len() as u64, lengths: (shortest, longest), shared: shared_counts, levels }
+        Self { lengths: (shortest, longest), shared: shared_counts, levels }
+    }
+}
+
+impl<'a> KeyCounts<'a> {
+    pub(super) fn new(keys: &'a KeySet) -> Self {
+        Self { keys, key_count: keys.len() as u64, scan: OnceCell::new() }
+    }
+
+    fn scan(&self) -> &Scan {
+        self.scan.get_or_init(|| Scan::new(self.keys))
+    }
+
+    /// The lengths of the shortest and of the longest key.
+    pub(super) fn lengths(&self) -> (usize, usize) {
+        match self.keys.common_length() {
+            Some(length) => (length, length),
+            None => self.scan().lengths,
+        }
     }
 
     /// Number of distinct prefixes of a number of bytes.
     pub(super) fn prefix_count(&self, bytes: usize) -> u64 {
-        self.shared.iter().take(bytes).sum::<u64>() + u64::from(self.key_count > 0)
+        self.scan().shared.iter().take(bytes).sum::<u64>() + u64::from(self.key_count > 0)
     }
 
     /// The whole trie.
     pub(super) fn whole_trie(&self, has_suffixes: bool) -> Option<TrieSize> {
-        self.trie(self.levels.len(), has_suffixes)
+        self.trie(self.scan().levels.len(), has_suffixes)
     }
 
     fn trie(&self, height: usize, has_suffixes: bool) -> Option<TrieSize> {
-        let (bytes, leaf_count) = capped_level_bytes(&self.levels, height, self.key_count, has_suffixes)?;
+        let (bytes, leaf_count) =
+            capped_level_bytes(&self.scan().levels, height, self.key_count, has_suffixes)?;
         Some(TrieSize { height, bytes, leaf_count })
     }
 
     /// The highest trie without suffixes within a number of bytes, and the same one with room for suffixes.
     pub(super) fn truncated_trie(&self, bytes_max: u64) -> Option<TrieSize> {
-        let height = (1..=self.levels.len())
+        let height = (1..=self.scan().levels.len())
             .take_while(|height| {
                 self.trie(*height, false).is_some_and(|trie| trie.filter_bytes(0) <= bytes_max)
             })

@@ -13,6 +13,9 @@ const STEPS_PER_KEY: usize = 100;
 /// The least limit: the choice for a table of less than 60,000 keys takes a larger share.
 const STEPS_MIN: usize = 6_000_000;
 
+/// A quick choice takes this part of the steps per key.
+const QUICK_DIVISOR: usize = 2;
+
 /// In the background so many times as many: about as long as writing the table, and at least 60 ms.
 const BACKGROUND_FACTOR: usize = 10;
 
@@ -25,8 +28,9 @@ pub(super) struct Work {
 
 impl Work {
     pub(super) fn for_keys(key_count: usize, effort: Effort) -> Self {
+        let per_key = if effort == Effort::Quick { STEPS_PER_KEY / QUICK_DIVISOR } else { STEPS_PER_KEY };
         let factor = if effort == Effort::Background { BACKGROUND_FACTOR } else { 1 };
-        let steps = key_count.saturating_mul(STEPS_PER_KEY).max(STEPS_MIN).saturating_mul(factor);
+        let steps = key_count.saturating_mul(per_key).max(STEPS_MIN).saturating_mul(factor);
         Self { rest: Cell::new(steps), was_cut: Cell::new(false) }
     }
 
@@ -42,6 +46,11 @@ impl Work {
             None => self.was_cut.set(true),
         }
         rest.is_some()
+    }
+
+    /// Records that designs were left out.
+    pub(super) fn leave_out(&self) {
+        self.was_cut.set(true);
     }
 
     /// Whether a design was left out.

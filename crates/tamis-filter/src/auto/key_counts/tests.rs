@@ -61,6 +61,7 @@ fn a_truncated_trie_has_the_predicted_size() {
 
 #[test]
 fn prefixes_are_counted() {
-    let counts = KeyCounts::new(&set(["aa", "ab", "b", "bcd"].map(|key| key.as_bytes().to_vec()).to_vec()));
+    let keys = set(["aa", "ab", "b", "bcd"].map(|key| key.as_bytes().to_vec()).to_vec());
+    let counts = KeyCounts::new(&keys);
     assert_eq!([0, 1, 2, 3].map(|bytes| counts.prefix_count(bytes)), [1, 2, 4, 4]);
 }

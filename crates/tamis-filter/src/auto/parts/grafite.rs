@@ -21,7 +21,7 @@ impl Problem<'_> {
         let rate = (OVERHEAD_BITS - bits).exp2();
         let first = self.keys.get(0)?;
         let shared = first.get(..shared_bytes(first, self.keys.get(self.keys.len() - 1)?))?;
-        let (shortest, longest) = self.counts.lengths;
+        let (shortest, longest) = self.counts.lengths();
         let (shortest, longest) = (shortest - shared.len(), longest - shared.len());
         let window = Window {
             byte_count: longest.min(8) as u32,
