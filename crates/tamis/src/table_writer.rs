@@ -120,6 +120,7 @@ fn filter_plan(options: &KeyspaceOptions, seed: u64) -> FilterPlan {
             current: None,
             seed,
             last: None,
+            always_searches: true,
         })),
         None => FilterPlan::given(options.filters.of_level(LEVEL_COUNT_MAX - 1, true).to_vec()),
     }

@@ -58,7 +58,7 @@ const ANSWER_COUNT_MIN: u64 = 1_000;
 const EARLY_COUNT_MIN: u64 = 200;
 const EARLY_RATIO_MAX: f64 = 5.0;
 const EARLY_DIFFERENCE_MIN: f64 = 0.1;
-/// A choice that is based on fewer empty queries is checked after [`ANSWER_COUNT_MIN`] answers.
+/// A choice that is based on fewer empty queries is checked after [`ANSWER_COUNT_MIN`] answers, like one of a quick search.
 const EMPTY_QUERY_COUNT_MIN: u64 = 100;
 /// The time between two reads of the counters, and while the filters give many answers.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -114,6 +114,8 @@ pub(crate) struct Expected {
     /// Sampled queries without a key, on which they are based.
     pub(crate) empty_query_count: u64,
     pub(crate) rates: Rates,
+    /// The limit on the work left out designs while the table was written.
+    pub(crate) was_cut: bool,
     /// Checks that kept them, one after the other.
     pub(crate) kept_count: u32,
 }
@@ -135,7 +137,9 @@ pub(crate) fn is_due(expected: Option<Expected>, answers: Answers) -> bool {
     let count = count_of(&answers);
     let Some(expected) = expected else { return count >= ANSWER_COUNT_MIN };
     let needed = |count: u64| count << expected.kept_count.min(KEPT_COUNT_MAX);
-    if expected.empty_query_count < EMPTY_QUERY_COUNT_MIN && count >= needed(ANSWER_COUNT_MIN) {
+    let was_cut = expected.was_cut && expected.kept_count == 0;
+    let is_preliminary = was_cut || expected.empty_query_count < EMPTY_QUERY_COUNT_MIN;
+    if is_preliminary && count >= needed(ANSWER_COUNT_MIN) {
         return true;
     }
     let ([.., seeks], [.., seek_rate]) = (answers, expected.rates);
@@ -199,8 +203,10 @@ pub(super) enum Urgency {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Search {
     Always,
-    /// If those of the last search are not better than the current ones.
-    IfNeeded,
+    /// If those of the last thorough search can't be used again.
+    IfNoneIsAlike,
+    /// Also if they are not better than the current ones.
+    IfNoneIsBetter,
 }
 
 /// See the head of this file.
@@ -241,12 +247,13 @@ pub(super) struct CheckClaim {
     pub(super) table: u64,
     /// Whether it has a wrong rate.
     is_urgent: bool,
+    search: Search,
     began: Duration,
 }
 
 impl CheckClaim {
     pub(super) const fn search(&self) -> Search {
-        if self.is_urgent { Search::IfNeeded } else { Search::Always }
+        self.search
     }
 }
 
@@ -315,8 +322,8 @@ impl FilterChecker {
         let Due { keyspace, table, check, checked } = due?;
         schedule.last_checks.insert(table, checked);
         schedule.is_checking = true;
-        let is_urgent = check.is_urgent;
-        Some(CheckClaim { checker: Arc::clone(self), keyspace, table, is_urgent, began: now })
+        let (is_urgent, search) = (check.is_urgent, check.search());
+        Some(CheckClaim { checker: Arc::clone(self), keyspace, table, is_urgent, search, began: now })
     }
 
     /// Records that a check kept the filters of a table: the next check is due later.
@@ -351,14 +358,13 @@ impl FilterChecker {
             let level = place.level.into();
             let effort = if is_small(&table) { Effort::Write } else { Effort::Background };
             let input = context.choice_input(budget, key_count, &[number], level, effort);
-            ChoiceInput { current, bits_per_key: input.bits_per_key.max(current_bits), ..input }
+            let bits_per_key = input.bits_per_key.max(current_bits);
+            ChoiceInput { current, bits_per_key, always_searches: search == Search::Always, ..input }
         });
         self.context.metrics.filters_checked.add(1);
-        let searching = ChoiceInput { last: None, ..input.clone() };
-        let mut comparison =
-            Comparison::of(&reader, if search == Search::Always { &searching } else { &input })?;
-        if comparison.is_used_again && !is_better(&comparison) {
-            comparison.choose_again(&searching);
+        let mut comparison = Comparison::of(&reader, &input)?;
+        if comparison.is_used_again && search == Search::IfNoneIsBetter && !is_better(&comparison) {
+            comparison.choose_again(&ChoiceInput { always_searches: true, ..input.clone() });
         }
         if input.current.is_some() && !is_better(&comparison) {
             self.note_kept(number, comparison.current.rates);
@@ -440,6 +446,17 @@ impl DueCheck {
     }
 }
 
+impl DueCheck {
+    /// Tables that were written after one another mostly need the same filters.
+    fn search(&self) -> Search {
+        match self.expected {
+            _ if self.is_urgent => Search::IfNoneIsBetter,
+            Some(Expected { was_cut: true, kept_count: 0, .. }) => Search::IfNoneIsAlike,
+            _ => Search::Always,
+        }
+    }
+}
+
 /// A store with many partitions has many small tables, which live for a few flushes and share a choice.
 fn is_worth_a_check(table: &Table, since: Answers, read_ns: f64) -> bool {
     let admitted: u64 = since.iter().map(|answers| answers.admitted).sum();
@@ -461,6 +478,7 @@ fn due_check(table: &Table, last: &LastCheck, answers: Answers, read_ns: f64) ->
     let expected = reader.filter_choice().map(|choice| Expected {
         empty_query_count: choice.empty_query_count,
         rates: last.kept.map_or(choice.chosen.rates, |(rates, _)| rates),
+        was_cut: choice.was_cut && table.filter_file().is_none(),
         kept_count: last.kept.map_or(0, |(_, count)| count),
     });
     let needed = |expected: &Expected| ANSWER_COUNT_MIN << expected.kept_count.min(KEPT_COUNT_MAX);

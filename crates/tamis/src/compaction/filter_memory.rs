@@ -16,7 +16,6 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tamis_filter::auto::Effort;
 
 use crate::table::last_choice::LastChoice;
 
@@ -85,19 +84,19 @@ impl FilterPrice {
     }
 }
 
-/// The last choices of filters, by keyspace, level, and whether they were made for existing tables.
+/// The last choices of filters, by keyspace and level.
 #[derive(Debug, Default)]
-pub(crate) struct LastChoices(Mutex<BTreeMap<(u64, usize, bool), Arc<LastChoice>>>);
+pub(crate) struct LastChoices(Mutex<BTreeMap<(u64, usize), Arc<LastChoice>>>);
 
 impl LastChoices {
-    /// That of a level of a keyspace, for new tables or for existing ones, whose choices may take longer.
-    pub(crate) fn of(&self, keyspace: u64, level: usize, effort: Effort) -> Arc<LastChoice> {
+    /// That of a level of a keyspace.
+    pub(crate) fn of(&self, keyspace: u64, level: usize) -> Arc<LastChoice> {
         let mut choices = self.0.lock();
         if choices.len() >= CHOICE_COUNT_MAX {
             // Keyspaces may have been dropped.
             choices.clear();
         }
-        Arc::clone(choices.entry((keyspace, level, effort == Effort::Background)).or_default())
+        Arc::clone(choices.entry((keyspace, level)).or_default())
     }
 }
 

@@ -82,7 +82,7 @@ impl JobContext<'_> {
                 key_count,
                 &origin.replaced,
                 level,
-                Effort::Write,
+                Effort::Quick,
             ))),
             None => FilterPlan::Given(GivenFilters {
                 filters: options.filters.of_level(depth, is_deepest).to_vec(),
@@ -127,9 +127,8 @@ impl JobContext<'_> {
             queries: Arc::clone(&self.sampled_queries),
             current: None,
             seed: self.filter_seed,
-            last: self
-                .last_choices
-                .map(|choices| (choices.of(self.version.id, level, effort), self.sample_age)),
+            last: self.last_choices.map(|choices| (choices.of(self.version.id, level), self.sample_age)),
+            always_searches: false,
         }
     }
 

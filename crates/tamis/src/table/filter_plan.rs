@@ -9,7 +9,7 @@ use tamis_filter::{
 
 use super::{
     filter_choice::{ExpectedCost, FilterChoice},
-    last_choice::LastChoice,
+    last_choice::{LastChoice, SMALL_KEYS},
 };
 use crate::{
     options::TableFilter,
@@ -51,8 +51,10 @@ pub(crate) struct ChoiceInput {
     /// The filters that the table has, or that its predecessors had.
     pub(crate) current: Option<Vec<TableFilter>>,
     pub(crate) seed: u64,
-    /// The last choice for tables of this kind, and the state of the sample; `None`: always search.
+    /// The last choice for tables of this level, and the state of the sample; `None`: this one is not shared.
     pub(crate) last: Option<(Arc<LastChoice>, SampleAge)>,
+    /// Whether the last choice is not used again.
+    pub(crate) always_searches: bool,
 }
 
 /// The filters for a table.
@@ -68,8 +70,9 @@ impl ChoiceInput {
     /// filters. Costs no I/O; time is bounded by the number of keys.
     pub(super) fn choose(&self, keys: &Arc<KeySet>, queries: &[Query<'_>]) -> Chosen {
         let current = self.current.as_ref().map(|filters| parts_of(filters));
-        let request = self.request(queries, current.as_deref());
+        let request = self.request(queries, current.as_deref(), keys.len());
         let (choice, is_used_again) = match &self.last {
+            Some((last, sample)) if self.always_searches => (last.search(keys, &request, *sample), false),
             Some((last, sample)) => last.choose(keys, &request, *sample),
             None => (auto::choose(keys, &request), false),
         };
@@ -79,17 +82,25 @@ impl ChoiceInput {
     /// The filters of the last search, if a table of so few keys takes them without a computation and without queries.
     pub(super) fn last_for_small(&self, key_count: usize) -> Option<FilterChoice> {
         let (last, sample) = self.last.as_ref()?;
-        last.for_small(key_count, &self.request(&[], None), *sample).map(|choice| choice_of(&choice))
+        let request = self.request(&[], None, key_count);
+        last.for_small(key_count, &request, *sample).map(|choice| choice_of(&choice))
     }
 
-    fn request<'a>(&self, queries: &'a [Query<'a>], current: Option<&'a [Part]>) -> Request<'a> {
+    fn request<'a>(
+        &self,
+        queries: &'a [Query<'a>],
+        current: Option<&'a [Part]>,
+        key_count: usize,
+    ) -> Request<'a> {
+        // Many small tables share a search.
+        let is_small = key_count < SMALL_KEYS && self.effort == Effort::Quick;
         Request {
             workload: Workload { queries },
             prices: self.prices,
             bits_per_key_max: f64::from(self.bits_per_key),
             current,
             is_deepest: self.is_deepest,
-            effort: self.effort,
+            effort: if is_small { Effort::Write } else { self.effort },
             seed: self.seed,
         }
     }

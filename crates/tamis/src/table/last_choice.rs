@@ -1,10 +1,14 @@
-//! The last filters that were chosen for the tables of one level of a keyspace: for new tables, or by urgent checks of tables.
+//! The last filters that were chosen for the tables of one level of a keyspace, for new tables or by checks of tables.
 //!
 //! A search for the best filters takes longer than writing the table, several times as long as the expected cost of given filters. Tables
 //! that are written one after another mostly have similar keys. So the filters of the last search are used again while nothing has
 //! changed much ([`Circumstances::are_like`]), and they cost about as much for the keys of the new table as for those for which they were
 //! found. Their rates are computed for each table; the runners-up are those of the search. A refill of the sample, which shows that the
 //! queries have changed, ends their use.
+//!
+//! A search while a table is written is quick ([`Effort::Quick`]): it compares the last filters with those that need no search over a model.
+//! Its table, and those that use its filters, are checked soon (`compaction/filter_check.rs`). The check searches thoroughly, and the next tables use
+//! the filters that it finds.
 //!
 //! For a small table even the computation of the rates takes as long as writing it, and few of the sampled queries reach it, so that a search
 //! would mostly see the assumed workload. A flush of the partitioned layout writes many such tables. Small tables take the choice and the rates
@@ -15,7 +19,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tamis_filter::{
     KeySet,
-    auto::{self, Choice, Part, Request},
+    auto::{self, Choice, Effort, Part, Request},
 };
 
 use crate::query_sample::SampleAge;
@@ -84,6 +88,8 @@ impl Circumstances {
 struct Found {
     choice: Choice,
     circumstances: Circumstances,
+    /// Not by a quick search.
+    is_thorough: bool,
     use_count: u32,
     /// Keys of small tables for which it was used.
     small_keys: usize,
@@ -119,13 +125,28 @@ impl LastChoice {
         {
             return (choice, true);
         }
-        let choice = auto::choose(keys, request);
-        self.note(keys.len(), &choice, circumstances);
-        (choice, false)
+        (self.search(keys, request, sample), false)
+    }
+
+    /// The filters of a new search, which the next tables use. A quick search compares them with the last ones.
+    pub(super) fn search(&self, keys: &Arc<KeySet>, request: &Request<'_>, sample: SampleAge) -> Choice {
+        let is_thorough = request.effort != Effort::Quick;
+        let last = if is_thorough || request.current.is_some() { None } else { self.0.lock().clone() };
+        let choice = last
+            .map(|last| {
+                let current = Some(&last.choice.chosen.parts[..]);
+                auto::choose(keys, &Request { current, ..*request })
+            })
+            // Without sampled queries among the keys the last filters would be kept.
+            .filter(|choice| choice.empty_queries > 0)
+            .unwrap_or_else(|| auto::choose(keys, request));
+        let circumstances = Circumstances::of(keys.len(), request, sample);
+        self.note(keys.len(), &choice, circumstances, is_thorough);
+        choice
     }
 
     /// Keeps the choice of a search, unless it says little about other tables.
-    fn note(&self, key_count: usize, choice: &Choice, circumstances: Circumstances) {
+    fn note(&self, key_count: usize, choice: &Choice, circumstances: Circumstances, is_thorough: bool) {
         let mut last = self.0.lock();
         let is_based_on_queries = |choice: &Choice| choice.empty_queries >= auto::SAMPLE_MIN;
         match &mut *last {
@@ -140,7 +161,8 @@ impl LastChoice {
             }
             _ if key_count < NOTED_KEYS_MIN => {}
             _ => {
-                *last = Some(Found { choice: choice.clone(), circumstances, use_count: 0, small_keys: 0 });
+                let choice = Choice { was_cut: choice.was_cut && !is_thorough, ..choice.clone() };
+                *last = Some(Found { choice, circumstances, is_thorough, use_count: 0, small_keys: 0 });
             }
         }
     }
@@ -169,7 +191,9 @@ impl LastChoice {
         circumstances: &Circumstances,
     ) -> Option<Choice> {
         let last = self.0.lock().clone()?;
-        let is_like = last.use_count < USES_MAX && circumstances.are_like(&last.circumstances);
+        let is_like = last.use_count < USES_MAX
+            && (last.is_thorough || request.effort == Effort::Quick)
+            && circumstances.are_like(&last.circumstances);
         let choice = is_like.then(|| again(keys, request, last.choice)).flatten()?;
         if let Some(last) = &mut *self.0.lock() {
             last.use_count += 1;

@@ -6,7 +6,12 @@ use super::*;
 use crate::query_sample::QueryOutcome;
 
 fn chosen(empty_query_count: u64, range_rate: f64) -> Option<Expected> {
-    Some(Expected { empty_query_count, rates: [f64::NAN, range_rate, f64::NAN], kept_count: 0 })
+    Some(Expected {
+        empty_query_count,
+        rates: [f64::NAN, range_rate, f64::NAN],
+        was_cut: false,
+        kept_count: 0,
+    })
 }
 
 fn kept(count: u32) -> Option<Expected> {
@@ -21,6 +26,17 @@ fn ranges(denied: u64, admitted: u64) -> Answers {
 /// Answers to open seeks.
 fn seeks(denied: u64, admitted: u64) -> Answers {
     [EmptyAnswers::default(), EmptyAnswers::default(), EmptyAnswers { denied, admitted }]
+}
+
+#[test]
+fn the_choice_of_a_quick_search_is_checked_once() {
+    let quick = |kept_count| {
+        let expected = chosen(5_000, 0.01)?;
+        Some(Expected { was_cut: true, kept_count, ..expected })
+    };
+    assert!(is_due(quick(0), ranges(1_000, 5)) && !is_due(quick(0), ranges(900, 5)));
+    assert!(!is_due(chosen(5_000, 0.01), ranges(1_000, 5)));
+    assert!(!is_due(quick(1), ranges(100_000, 500)), "a check kept the filters");
 }
 
 #[test]

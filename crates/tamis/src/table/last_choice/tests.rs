@@ -138,18 +138,50 @@ fn a_search_is_repeated_after_some_tables() {
 fn the_filters_of_a_table_are_priced_when_those_of_the_last_search_are_used_again() {
     let last = LastChoice::default();
     let uniform = bounds(&keys(1, false), false);
-    let searched = choose(&last, &most_keys(1), &uniform, 5_000);
     let queries = queries_of(&uniform);
+    let sample = SampleAge { sampled_count: 5_000, refills: 0 };
+    let searched = last.search(&most_keys(1), &request(&queries, None, Effort::Background), sample);
     let of_points = Part { spec: FilterSpec::new(Family::BlockedBloom), bits_per_key: Some(10.0) };
     let current = [of_points];
     let request = request(&queries, Some(&current), Effort::Background);
-    let sample = SampleAge { sampled_count: 5_000, refills: 0 };
     let (again, is_used_again) = last.choose(&most_keys(2), &request, sample);
     assert!(is_used_again);
     assert_eq!(use_count(&last), 1);
     assert_eq!((&again.chosen.parts, again.current.parts.as_slice()), (&searched.chosen.parts, &current[..]));
     // All ranges read the table.
     assert!(again.current.cost_ns > 10.0 * again.chosen.cost_ns, "{again:?}");
+}
+
+/// A flush does not search over models; the filters of a check, which does, serve the next flushes.
+#[test]
+fn new_tables_get_the_filters_that_a_check_finds() {
+    let last = LastChoice::default();
+    // Wide ranges at a greater distance from keys: a model finds the length of their prefixes.
+    let number = |bound: [u8; 8]| u64::from_be_bytes(bound);
+    let wide = |(near, _)| (number(near).saturating_add(1 << 45), number(near).saturating_add(3 << 44));
+    let wide = bounds(&keys(1, false), true).into_iter().map(wide);
+    let wide: Vec<_> = wide.map(|(lower, upper)| (lower.to_be_bytes(), upper.to_be_bytes())).collect();
+    let queries = queries_of(&wide);
+    let sample = SampleAge { sampled_count: 5_000, refills: 0 };
+    let quick = request(&queries, None, Effort::Quick);
+    let thorough = request(&queries, None, Effort::Background);
+    let written = |table| last.choose(&most_keys(table), &quick, sample);
+    let (first, is_used_again) = written(1);
+    assert!(first.was_cut && !is_used_again);
+    let (second, is_used_again) = written(2);
+    assert!(second.was_cut && is_used_again, "no thorough search since");
+    // A check does not use the filters of a quick search.
+    let (found, is_used_again) = last.choose(&most_keys(2), &thorough, sample);
+    assert!(!is_used_again);
+    assert!(found.chosen.cost_ns < 0.9 * second.chosen.cost_ns, "{found:?}, {second:?}");
+    let (third, is_used_again) = written(3);
+    assert!(!third.was_cut && is_used_again);
+    assert_eq!(third.chosen.parts, found.chosen.parts);
+    // Another quick search, because there are many new queries, keeps them.
+    let sample = SampleAge { sampled_count: 8_000, ..sample };
+    let (fourth, is_used_again) = last.choose(&most_keys(4), &quick, sample);
+    assert!(fourth.was_cut && !is_used_again);
+    assert_eq!(fourth.chosen.parts, found.chosen.parts);
 }
 
 /// A table of a flush into many partitions.
@@ -187,7 +219,7 @@ fn a_choice_that_says_little_about_other_tables_is_not_shared() {
     let circumstances = last.0.lock().as_ref().expect("the choice was kept").circumstances;
     let (of_assumed, _) = choices(&LastChoice::default(), &small_keys(2), &[], 5_000);
     assert_eq!(of_assumed.empty_queries, 0);
-    last.note(500, &of_assumed, circumstances);
+    last.note(500, &of_assumed, circumstances, true);
     assert_eq!(found(&last).expect("it stays").chosen.parts, by_queries.chosen.parts);
     assert_ne!(of_assumed.chosen.parts, by_queries.chosen.parts, "the test compares different choices");
 }

@@ -147,6 +147,7 @@ fn the_store_chooses_the_filters_of_a_view() {
         bits_per_key: 12.0,
         is_deepest: false,
         effort: tamis_filter::auto::Effort::Write,
+        always_searches: true,
         prices: tamis_filter::auto::Prices::default(),
         queries: Arc::default(),
         current: None,
