@@ -118,7 +118,7 @@ impl Family {
                 "points and ranges: two Bloom filters of prefixes; first=BITS, second=BITS, share=0..1, and as proteus"
             }
             Self::Grafite => {
-                "ranges and points: sorted hashes; rate of false positives for ranges of l integers: at most l / 2^(bits per key - 2), without a sample"
+                "ranges and points: sorted hashes; window=N: at most N bytes of a key after those that all share; rate of false positives for ranges of l integers: at most l / 2^(bits per key - 2), without a sample"
             }
         }
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tamis_bits::elias_fano;
 
 use super::hash::{self, BlockHash};
-use super::window::Window;
-use super::{FRONT_BYTES, MODULUS_MAX};
+use super::symbols::{self, Symbols};
+use super::window::{ByteWindow, Rests, Window};
+use super::{FLAG_ENDS_INSIDE, FLAG_EXACT, FLAG_FIXED, FLAG_SYMBOLS, FLAG_WHOLE, FRONT_BYTES, MODULUS_MAX};
 use crate::bloom::empty_filter;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
 use crate::key_set::KeptKeys;
@@ -23,10 +24,12 @@ const MODULUS_PER_HASH_MIN: u64 = 2;
 const SHARED_BYTES_MAX: u64 = 16;
 const SHARED_BUDGET_DIVISOR: u64 = 16;
 
-/// Builder of [`Family::Grafite`]. No parameters.
+/// Builder of [`Family::Grafite`].
 #[derive(Debug)]
 pub struct GrafiteBuilder {
     keys: KeptKeys,
+    /// The most bytes of a window.
+    window_max: usize,
     seed: u64,
 }
 
@@ -35,6 +38,7 @@ pub struct GrafiteBuilder {
 struct Windows {
     shared_bytes: usize,
     window: Window,
+    symbols: Option<Symbols>,
     /// Distinct, ascending.
     numbers: Vec<u64>,
     /// Share of the keys whose window another key has, too.
@@ -44,12 +48,15 @@ struct Windows {
 impl GrafiteBuilder {
     /// A builder with a seed for the hash.
     pub const fn new(seed: u64) -> Self {
-        Self { keys: KeptKeys::new(), seed }
+        Self { keys: KeptKeys::new(), window_max: symbols::POSITIONS_MAX, seed }
     }
 
     pub(crate) fn with_parameters(parameters: &mut Parameters<'_>, seed: u64) -> Result<Self, BuildError> {
-        parameters.finish("none")?;
-        Ok(Self::new(seed))
+        let possible = |bytes: &usize| (1..=symbols::POSITIONS_MAX).contains(bytes);
+        let window_max = parameters.take("window", "1 to 64 bytes", possible)?;
+        parameters.finish("window")?;
+        let builder = Self::new(seed);
+        Ok(Self { window_max: window_max.unwrap_or(builder.window_max), ..builder })
     }
 
     /// The bytes that all keys share.
@@ -60,14 +67,24 @@ impl GrafiteBuilder {
         first.get(..length).unwrap_or_default()
     }
 
-    fn windows(&self, shared_bytes: usize) -> Windows {
+    /// The windows after the shared bytes; with symbols if these take at most `symbols_max` bytes.
+    fn windows(&self, shared_bytes: usize, symbols_max: u64) -> Windows {
         let rest_of = |key: &[u8]| key.len().saturating_sub(shared_bytes);
-        let longest = self.keys.iter().map(rest_of).max().unwrap_or(0);
-        let shortest = self.keys.iter().map(rest_of).min().unwrap_or(0);
-        let window = Window {
-            byte_count: longest.min(8) as u32,
-            is_whole: longest <= 8,
-            is_fixed: longest <= 8 && shortest == longest,
+        let rests = Rests {
+            shared_bytes,
+            shortest: self.keys.iter().map(rest_of).min().unwrap_or(0),
+            longest: self.keys.iter().map(rest_of).max().unwrap_or(0),
+            window_max: self.window_max,
+        };
+        let symbols = if symbols_max < symbols::FRONT_BYTES as u64 {
+            None
+        } else {
+            let symbols = Symbols::of_keys(&self.keys, &rests);
+            symbols.filter(|symbols| symbols.encoded_bytes() as u64 <= symbols_max)
+        };
+        let window = match &symbols {
+            Some(symbols) => symbols.window(&rests),
+            None => Window::Bytes(ByteWindow::new(&rests)),
         };
         let rest_of = |key: &[u8]| window.number(key.get(shared_bytes..).unwrap_or_default());
         let mut numbers: Vec<u64> = self.keys.iter().map(rest_of).collect();
@@ -75,14 +92,15 @@ impl GrafiteBuilder {
             numbers.chunk_by(|left, right| left == right).filter(|same| same.len() == 1).count();
         let ambiguous = 1.0 - single_count as f64 / (numbers.len() as f64).max(1.0);
         numbers.dedup();
-        Windows { shared_bytes, window, numbers, ambiguous }
+        Windows { shared_bytes, window, symbols, numbers, ambiguous }
     }
 }
 
 impl Windows {
     /// Bytes of the payload if the greatest hash is `last`; `None` beyond 64 bits.
     fn payload_bytes(&self, last: u64) -> Option<u64> {
-        payload_bytes(self.numbers.len() as u64, last, self.shared_bytes)
+        let symbols = self.symbols.as_ref().map_or(0, Symbols::encoded_bytes);
+        payload_bytes(self.numbers.len() as u64, last, symbols + self.shared_bytes)
     }
 
     /// The greatest window, and the least hash range that the family builds.
@@ -120,9 +138,16 @@ impl Windows {
         let hashed_fpr = if is_exact { 0.0 } else { hashes.len() as f64 / (last as f64 + 1.0) };
         let predicted_fpr = self.ambiguous + (1.0 - self.ambiguous) * hashed_fpr;
         let mut parameters = [0; PARAMETER_BYTES];
-        parameters[0] = self.window.byte_count as u8;
-        parameters[1] =
-            u8::from(self.window.is_whole) | u8::from(self.window.is_fixed) << 1 | u8::from(is_exact) << 2;
+        let has = |flag: u8, is_set: bool| if is_set { flag } else { 0 };
+        let form = match (&self.window, &self.symbols) {
+            (Window::Bytes(window), _) => has(FLAG_FIXED, window.is_fixed),
+            (_, symbols) => {
+                let ends_inside = symbols.as_ref().is_some_and(|symbols| symbols.ends_inside);
+                FLAG_SYMBOLS | has(FLAG_ENDS_INSIDE, ends_inside)
+            }
+        };
+        parameters[0] = self.window.byte_count() as u8;
+        parameters[1] = has(FLAG_WHOLE, self.window.is_whole()) | has(FLAG_EXACT, is_exact) | form;
         set_parameter(&mut parameters, 2, (self.shared_bytes as u16).to_le_bytes());
         set_parameter(&mut parameters, 4, (predicted_fpr.min(1.0) as f32).to_le_bytes());
         set_parameter(&mut parameters, 8, last.to_le_bytes());
@@ -130,8 +155,8 @@ impl Windows {
     }
 }
 
-fn payload_bytes(count: u64, last: u64, shared_bytes: usize) -> Option<u64> {
-    elias_fano::encoded_bytes(count, last)?.checked_add((FRONT_BYTES + shared_bytes) as u64)
+fn payload_bytes(count: u64, last: u64, other_bytes: usize) -> Option<u64> {
+    elias_fano::encoded_bytes(count, last)?.checked_add((FRONT_BYTES + other_bytes) as u64)
 }
 
 impl FilterBuilder for GrafiteBuilder {
@@ -167,7 +192,9 @@ impl FilterBuilder for GrafiteBuilder {
         let room = least.map_or(0, |least| allowed.saturating_sub(least));
         let shared_max =
             room.min(SHARED_BYTES_MAX.max(allowed / SHARED_BUDGET_DIVISOR)).min(u64::from(u16::MAX));
-        let windows = self.windows(shared.len().min(shared_max as usize));
+        let shared_bytes = shared.len().min(shared_max as usize);
+        let symbols_max = (room - shared_bytes as u64).min(Symbols::bytes_max(allowed));
+        let windows = self.windows(shared_bytes, symbols_max);
         let Some(last) = windows.fitting_last(allowed) else {
             let needed = windows.payload_bytes(windows.bounds().1).unwrap_or(u64::MAX);
             return Err(BuildError::BudgetTooSmall {
@@ -181,6 +208,9 @@ impl FilterBuilder for GrafiteBuilder {
         let target = filter.get_mut(ENVELOPE_BYTES..).unwrap_or_default();
         target.copy_from_slice(&(hashes.len() as u64).to_le_bytes());
         elias_fano::encode(&mut filter, hashes.len() as u64, last, hashes.iter().copied());
+        if let Some(symbols) = &windows.symbols {
+            symbols.encode(&mut filter);
+        }
         filter.extend_from_slice(shared.get(..windows.shared_bytes).unwrap_or_default());
         Envelope::new(Family::Grafite, self.seed, key_count, parameters).seal(&mut filter);
         Ok(filter)

@@ -5,11 +5,14 @@ use std::fmt;
 use tamis_bits::elias_fano::{self, EliasFano, EliasFanoShape};
 
 use super::hash::BlockHash;
-use super::window::Window;
-use super::{FRONT_BYTES, MODULUS_MAX};
+use super::symbols::{POSITIONS_MAX, Symbols};
+use super::window::{ByteWindow, Window};
+use super::{FLAG_ENDS_INSIDE, FLAG_EXACT, FLAG_FIXED, FLAG_SYMBOLS, FLAG_WHOLE, FRONT_BYTES, MODULUS_MAX};
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
 use crate::filter::BATCH_KEYS;
 use crate::{Count, DecodeError, Digester, Filter, KeyRange, Probe, RangeProbe};
+
+const FLAGS: u8 = FLAG_WHOLE | FLAG_FIXED | FLAG_EXACT | FLAG_SYMBOLS | FLAG_ENDS_INSIDE;
 
 /// A filter of [`crate::Family::Grafite`].
 #[derive(Debug, Clone)]
@@ -62,14 +65,23 @@ impl<D: AsRef<[u8]>> GrafiteFilter<D> {
         let predicted_fpr = f32::from_le_bytes(envelope::parameter(parameters, 4));
         let last = u64::from_le_bytes(envelope::parameter(parameters, 8));
         let refuse = |field, got| Err(DecodeError::Field { field, got });
-        let window =
-            Window { byte_count: u32::from(byte_count), is_whole: flags & 1 != 0, is_fixed: flags & 2 != 0 };
-        if byte_count > 8 {
+        let has = |flag: u8| flags & flag != 0;
+        let (byte_count_max, are_possible) = if has(FLAG_SYMBOLS) {
+            (POSITIONS_MAX as u8, !has(FLAG_FIXED))
+        } else {
+            (8, !has(FLAG_ENDS_INSIDE) && (has(FLAG_WHOLE) || !has(FLAG_FIXED)))
+        };
+        if byte_count > byte_count_max {
             return refuse("window_bytes", u64::from(byte_count));
         }
-        if flags > 7 || (window.is_fixed && !window.is_whole) {
+        if flags > FLAGS || !are_possible {
             return refuse("flags", u64::from(flags));
         }
+        let byte_window = ByteWindow {
+            byte_count: u32::from(byte_count),
+            is_whole: has(FLAG_WHOLE),
+            is_fixed: has(FLAG_FIXED),
+        };
         if !(0.0..=1.0).contains(&predicted_fpr) {
             return refuse("predicted_fpr", u64::from(predicted_fpr.to_bits()));
         }
@@ -82,7 +94,7 @@ impl<D: AsRef<[u8]>> GrafiteFilter<D> {
                 bytes,
                 envelope,
                 predicted_fpr,
-                window,
+                window: Window::Bytes(byte_window),
                 shared_bytes,
                 hash: None,
                 last,
@@ -90,7 +102,7 @@ impl<D: AsRef<[u8]>> GrafiteFilter<D> {
                 shape: None,
             });
         }
-        let is_exact = flags & 4 != 0;
+        let is_exact = has(FLAG_EXACT);
         if !is_exact && !(1..MODULUS_MAX).contains(&last) {
             return refuse("last", last);
         }
@@ -101,13 +113,27 @@ impl<D: AsRef<[u8]>> GrafiteFilter<D> {
         if hash_count == 0 || hash_count > envelope.key_count {
             return refuse("hash_count", hash_count);
         }
-        let others = (FRONT_BYTES + shared_bytes) as u64;
-        let expected =
-            elias_fano::encoded_bytes(hash_count, last).and_then(|bytes| bytes.checked_add(others));
-        let shape = EliasFanoShape::new(hash_count, last);
-        if expected != Some(envelope.payload_bytes) || shape.is_none() {
+        let encoded = elias_fano::encoded_bytes(hash_count, last);
+        let (Some(encoded), Some(shape)) = (encoded, EliasFanoShape::new(hash_count, last)) else {
+            return refuse("hash_count", hash_count);
+        };
+        let mut others = (FRONT_BYTES + shared_bytes) as u64;
+        let mut window = Window::Bytes(byte_window);
+        if has(FLAG_SYMBOLS) {
+            let start = usize::try_from(encoded).ok().and_then(|encoded| encoded.checked_add(FRONT_BYTES));
+            let stored = start.and_then(|start| envelope::payload(bytes.as_ref()).get(start..));
+            let symbols = stored
+                .and_then(|stored| Symbols::decode(stored, usize::from(byte_count), has(FLAG_ENDS_INSIDE)));
+            let Some(symbols) = symbols else {
+                return refuse("symbols", u64::from(byte_count));
+            };
+            others += symbols.encoded_bytes() as u64;
+            window = Window::Symbols(Box::new(symbols.symbol_window(has(FLAG_WHOLE))));
+        }
+        if encoded.checked_add(others) != Some(envelope.payload_bytes) {
             return refuse("payload_bytes", envelope.payload_bytes);
         }
+        let shape = Some(shape);
         let hash = (!is_exact).then(|| BlockHash::new(envelope.seed, last + 1));
         Ok(Self { bytes, envelope, predicted_fpr, window, shared_bytes, hash, last, hash_count, shape })
     }
@@ -297,7 +323,7 @@ impl<D: AsRef<[u8]>> Filter for GrafiteFilter<D> {
                 first.span.saturating_add(second.span),
             ),
         };
-        if self.hash.is_none() && self.window.is_fixed {
+        if self.hash.is_none() && self.window.is_exact() {
             return Some(Count { keys: found, error_max: 0 });
         }
         let density = self.hash_count as f64 / (self.last as f64 + 1.0);
@@ -320,13 +346,21 @@ impl<D: AsRef<[u8]>> Filter for GrafiteFilter<D> {
     }
 
     fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
-        let windows =
-            format_args!("{} bytes after {} shared bytes", self.window.byte_count, self.shared_bytes);
+        let count = self.hash_count;
         match self.hash {
-            None => write!(target, "{} exact windows of {windows}", self.hash_count),
-            Some(_) => {
-                write!(target, "{} windows of {windows}, hashed modulo {}", self.hash_count, self.last + 1)
+            None => write!(target, "{count} exact windows of ")?,
+            Some(_) => write!(target, "{count} windows of ")?,
+        }
+        match &self.window {
+            Window::Bytes(window) => write!(target, "{} bytes", window.byte_count)?,
+            Window::Symbols(window) => {
+                write!(target, "{} bytes of {} values", window.position_count(), window.radix())?;
             }
+        }
+        write!(target, " after {} shared bytes", self.shared_bytes)?;
+        match self.hash {
+            None => Ok(()),
+            Some(_) => write!(target, ", hashed modulo {}", self.last + 1),
         }
     }
 

@@ -215,6 +215,123 @@ fn keys_that_windows_do_not_distinguish_are_predicted() {
     assert!(filter.may_contain(&Probe::new(&path(1_000), &Digester::new(SEED))));
 }
 
+fn design(filter: &AnyFilter<Vec<u8>>) -> String {
+    let mut text = String::new();
+    filter.design(&mut text).expect("written");
+    text
+}
+
+fn texts(numbers: &[u64], form: impl Fn(u64) -> String) -> Vec<Vec<u8>> {
+    let sorted: BTreeSet<Vec<u8>> = numbers.iter().map(|number| form(*number).into_bytes()).collect();
+    sorted.into_iter().collect()
+}
+
+#[test]
+fn ranges_next_to_texts_of_integers_meet_the_guarantee() {
+    let forms: [(&str, u32, fn(u64) -> String); 3] = [
+        ("16 bytes of 16 values after 0 shared bytes", 0, |number| format!("{number:016x}")),
+        ("17 bytes of 16 values after 5 shared bytes", 0, |number| {
+            format!("user:{:08X}-{:08X}", number >> 32, number as u32)
+        }),
+        ("17 bytes of 10 values after 5 shared bytes", 8, |number| format!("id/{number:019}")),
+    ];
+    for (expected, shift, form) in forms {
+        let numbers: BTreeSet<u64> = (0..20_000).map(|number| mix64(number, 7) >> shift).collect();
+        let list: Vec<u64> = numbers.iter().copied().collect();
+        let filter = build(&texts(&list, form), 16.0, SEED).expect("fits");
+        assert!(design(&filter).contains(&format!(" windows of {expected}, hashed")), "{}", design(&filter));
+        let digester = Digester::new(SEED);
+        let (mut empty, mut passed) = (0, 0);
+        for number in &list {
+            let is_found = filter.may_contain(&Probe::new(form(*number).as_bytes(), &digester));
+            assert!(is_found, "{number}");
+            for (lower, upper) in
+                [(number + 1, number + 32), (number.saturating_sub(32), number.saturating_sub(1))]
+            {
+                let (lower_text, upper_text) = (form(lower), form(upper));
+                if lower_text > upper_text {
+                    continue;
+                }
+                let range = KeyRange::closed(lower_text.as_bytes(), upper_text.as_bytes());
+                let passes = filter.may_contain_range(&RangeProbe::new(range, &digester));
+                if numbers.range(lower..=upper).next().is_some() {
+                    assert!(passes, "{range:?}");
+                } else {
+                    empty += 1;
+                    passed += u32::from(passes);
+                }
+            }
+        }
+        assert!(empty > 10_000, "{empty} empty ranges");
+        let (rate, bound) = (f64::from(passed) / f64::from(empty), 32.0 / f64::exp2(14.0));
+        assert!(rate <= 1.6 * bound, "{expected}: {rate} above {bound}");
+    }
+}
+
+#[test]
+fn dense_decimal_keys_are_stored_exactly() {
+    let numbers: Vec<u64> = (0..10_000).map(|number| number * 3).collect();
+    let form = |number: u64| format!("invoice {number:07}.pdf");
+    let filter = build(&texts(&numbers, form), 6.0, SEED).expect("fits");
+    assert_eq!(filter.predicted_fpr(), Some(0.0));
+    assert!(
+        design(&filter).contains("exact windows of 9 bytes of 10 values after 10 shared"),
+        "{}",
+        design(&filter)
+    );
+    let digester = Digester::new(SEED);
+    for place in 0..30_000 {
+        let text = form(place);
+        assert_eq!(filter.may_contain(&Probe::new(text.as_bytes(), &digester)), place % 3 == 0, "{text}");
+        let range = KeyRange {
+            lower: Bound::Excluded(text.as_bytes()),
+            upper: Upper::Prefix(&text.as_bytes()[..text.len() - 4]),
+        };
+        assert!(!filter.may_contain_range(&RangeProbe::new(range, &digester)), "{text}");
+    }
+    let (lower, upper) = (form(3_000), form(3_299));
+    let range = KeyRange::closed(lower.as_bytes(), upper.as_bytes());
+    let count = filter.count(&RangeProbe::new(range, &digester));
+    assert_eq!(count.map(|count| (count.keys, count.error_max)), Some((100, 0)));
+}
+
+#[test]
+fn shorter_windows_answer_prefixes_of_their_length() {
+    let numbers: Vec<u64> = (0..5_000).map(|number| mix64(number, 7)).collect();
+    let keys = texts(&numbers, |number| format!("{number:016x}-name"));
+    for (window, expected) in
+        [("8", "8 bytes of 16 values"), ("5", "5 bytes of 16 values"), ("64", "21 bytes of")]
+    {
+        let spec = crate::FilterSpec::new(crate::Family::Grafite).with("window", window);
+        let mut builder = spec.builder(SEED).expect("possible");
+        keys.iter().for_each(|key| builder.add(key).expect("sorted"));
+        let bytes =
+            builder.finish(Budget::bits_per_key(14.0).expect("positive"), Samples::NONE).expect("fits");
+        let filter = AnyFilter::open(bytes).expect("whole");
+        assert!(design(&filter).contains(expected), "{}", design(&filter));
+        let digester = Digester::new(SEED);
+        let passes =
+            |prefix: &[u8]| filter.may_contain_range(&RangeProbe::new(KeyRange::prefix(prefix), &digester));
+        assert!(keys.iter().all(|key| passes(&key[..8]) && passes(&key[..3]) && passes(key)));
+        let prefixes = (0..5_000).map(|number| format!("{:08x}", mix64(number, 8) as u32));
+        let passed = prefixes.filter(|prefix| passes(prefix.as_bytes())).count();
+        assert_eq!(passed < 50, window != "64", "window of {window}: {passed} prefixes pass");
+    }
+    for window in ["0", "65", "all"] {
+        assert!(crate::FilterSpec::new(crate::Family::Grafite).with("window", window).builder(SEED).is_err());
+    }
+}
+
+#[test]
+fn small_tables_have_windows_of_bytes() {
+    let numbers: Vec<u64> = (0..4_000).map(|number| mix64(number, 7)).collect();
+    for (count, is_symbols) in [(200, false), (4_000, true)] {
+        let keys = texts(&numbers[..count], |number| format!("{number:016x}"));
+        let filter = build(&keys, 10.0, SEED).expect("fits");
+        assert_eq!(design(&filter).contains("bytes of 16 values"), is_symbols, "{}", design(&filter));
+    }
+}
+
 #[test]
 fn too_small_budgets_name_the_least_one() {
     let keys = random(1_000);

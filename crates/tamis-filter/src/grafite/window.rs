@@ -1,27 +1,121 @@
 //! The window of a key: the number that Grafite hashes.
 //!
-//! A window is the `byte_count` bytes after the prefix that all keys share, big-endian, with zeros after the end of a
+//! A window of bytes is the `byte_count` bytes after the prefix that all keys share, big-endian, with zeros after the end of a
 //! shorter key. So windows keep the order of the keys, and bounds become bounds of windows: rounded outwards if keys
-//! continue after the window, exact if all keys end there.
+//! continue after the window, exact if all keys end there. Windows of symbols (`symbols.rs`) replace it for keys of few byte values.
 
 use std::ops::Bound;
 
 use tamis_bits::key_head;
 
-use crate::{KeyRange, Upper};
+use super::symbols::{SymbolWindow, Symbols};
+use crate::{KeyRange, KeySet, Upper};
 
-/// Position and kind of the windows of a filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
-    /// Bytes of the window, 0 to 8.
-    pub(crate) byte_count: u32,
-    /// No key continues after its window.
-    pub(crate) is_whole: bool,
-    /// Each key ends exactly after its window. Implies `is_whole`.
-    pub(crate) is_fixed: bool,
+/// The most bytes of a window of bytes.
+const BYTES_MAX: usize = 8;
+
+/// The keys without the bytes that they share.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rests {
+    pub(crate) shared_bytes: usize,
+    /// The lengths of the shortest and of the longest key without these bytes.
+    pub(crate) shortest: usize,
+    pub(crate) longest: usize,
+    /// The most bytes of a window.
+    pub(crate) window_max: usize,
+}
+
+/// The windows of a filter.
+#[derive(Debug, Clone)]
+pub(crate) enum Window {
+    Bytes(ByteWindow),
+    Symbols(Box<SymbolWindow>),
 }
 
 impl Window {
+    /// The windows of a filter with a budget, by the symbols of some of the keys.
+    pub(crate) fn of_sample(keys: &KeySet, bits_per_key: f64, rests: &Rests) -> Self {
+        let bytes_max = Symbols::bytes_max((keys.len() as f64 * bits_per_key / 8.0) as u64);
+        match Symbols::of_sample(keys, rests) {
+            Some(symbols) if symbols.encoded_bytes() as u64 <= bytes_max => symbols.window(rests),
+            _ => Self::Bytes(ByteWindow::new(rests)),
+        }
+    }
+
+    /// The window of a key without the shared prefix.
+    #[inline(always)]
+    pub(super) fn number(&self, rest: &[u8]) -> u64 {
+        match self {
+            Self::Bytes(window) => window.number(rest),
+            Self::Symbols(window) => window.number(rest),
+        }
+    }
+
+    /// The window that a key has if it is present; `None` if it is certainly absent.
+    #[inline(always)]
+    pub(super) fn of_point(&self, shared: &[u8], key: &[u8]) -> Option<u64> {
+        match self {
+            Self::Bytes(window) => window.of_point(shared, key),
+            Self::Symbols(window) => window.of_point(shared, key),
+        }
+    }
+
+    /// The least and the greatest window of keys in a range; `None` if no key can be in the range.
+    #[inline(always)]
+    pub(crate) fn of_range(&self, shared: &[u8], range: &KeyRange<'_>) -> Option<(u64, u64)> {
+        match self {
+            Self::Bytes(window) => window.of_range(shared, range),
+            Self::Symbols(window) => window.of_range(shared, range),
+        }
+    }
+
+    /// Bytes of the window.
+    pub(crate) fn byte_count(&self) -> usize {
+        match self {
+            Self::Bytes(window) => window.byte_count as usize,
+            Self::Symbols(window) => window.position_count(),
+        }
+    }
+
+    /// No key continues after its window.
+    pub(crate) fn is_whole(&self) -> bool {
+        match self {
+            Self::Bytes(window) => window.is_whole,
+            Self::Symbols(window) => window.is_whole(),
+        }
+    }
+
+    /// Whether the windows of a range are exactly those of the keys in it.
+    pub(super) fn is_exact(&self) -> bool {
+        match self {
+            Self::Bytes(window) => window.is_fixed,
+            Self::Symbols(window) => window.is_whole(),
+        }
+    }
+}
+
+/// Position and kind of windows of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ByteWindow {
+    /// Bytes of the window, 0 to 8.
+    pub(super) byte_count: u32,
+    /// No key continues after its window.
+    pub(super) is_whole: bool,
+    /// Each key ends exactly after its window. Implies `is_whole`.
+    pub(super) is_fixed: bool,
+}
+
+impl ByteWindow {
+    pub(super) fn new(rests: &Rests) -> Self {
+        let byte_count = rests.longest.min(rests.window_max).min(BYTES_MAX);
+        let is_whole = rests.longest <= byte_count;
+        Self {
+            byte_count: byte_count as u32,
+            is_whole,
+            is_fixed: is_whole && rests.shortest == rests.longest,
+        }
+    }
+
     /// The window of the bytes after the shared prefix.
     #[inline(always)]
     pub(super) fn number(&self, rest: &[u8]) -> u64 {
@@ -40,7 +134,7 @@ impl Window {
 
     /// The least and the greatest window of keys in a range; `None` if no key can be in the range.
     #[inline(always)]
-    pub(crate) fn of_range(&self, shared: &[u8], range: &KeyRange<'_>) -> Option<(u64, u64)> {
+    pub(super) fn of_range(&self, shared: &[u8], range: &KeyRange<'_>) -> Option<(u64, u64)> {
         let lower = self.lower(shared, range.lower)?;
         let upper = self.upper(shared, range.upper)?;
         // Windows of an empty range are never in ascending order, but may be equal.

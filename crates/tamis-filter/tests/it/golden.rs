@@ -69,6 +69,18 @@ fn specs() -> Vec<(String, FilterSpec)> {
     specs
 }
 
+/// Short and long names, with a separator that all of them have.
+fn names() -> Vec<Vec<u8>> {
+    let name = |number: u32| {
+        let letters = (0..number % 11)
+            .map(|place| char::from(b'a' + (tamis_filter::mix64(number.into(), place.into()) % 26) as u8));
+        format!("at/{:03}/{}", number * 7, letters.collect::<String>()).into_bytes()
+    };
+    let mut names: Vec<Vec<u8>> = (0..2 * KEY_COUNT).map(name).collect();
+    names.sort();
+    names
+}
+
 /// Opens and queries the bytes of a filter of the keys.
 fn check(name: &str, bytes: Vec<u8>, keys: &[Vec<u8>]) {
     let digester = Digester::new(SEED);
@@ -98,6 +110,20 @@ fn wide_nodes_and_fractional_bits_equal_the_frozen_bytes_and_answer() {
     for (name, spec, bits_per_key) in [("surf-wide", surf, 32.0), ("elastic-parts", elastic, 6.0)] {
         let written = written(&spec, &wide_keys(), bits_per_key);
         check(name, frozen(&format!("filter-{name}"), &written), &wide_keys());
+    }
+}
+
+/// Grafite with symbols instead of bytes, hashed and exact.
+#[test]
+fn windows_of_symbols_equal_the_frozen_bytes_and_answer() {
+    let grafite = FilterSpec::new(Family::Grafite);
+    for (name, bits_per_key) in [("grafite-symbols", 42.0), ("grafite-symbols-exact", 200.0)] {
+        let written = written(&grafite, &names(), bits_per_key);
+        check(name, frozen(&format!("filter-{name}"), &written), &names());
+        let mut design = String::new();
+        AnyFilter::open(written).unwrap().design(&mut design).unwrap();
+        assert!(design.contains("values after 3 shared"), "{name}: {design}");
+        assert_eq!(design.contains("exact"), name.ends_with("exact"), "{name}: {design}");
     }
 }
 

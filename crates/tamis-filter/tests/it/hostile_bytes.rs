@@ -58,6 +58,39 @@ fn flipped_bytes_cause_errors_or_answers() {
 }
 
 #[test]
+fn flipped_symbols_of_grafite_cause_errors_or_answers() {
+    let mut state = 3;
+    let mut keys: Vec<Vec<u8>> = (0..60_u64)
+        .map(|number| {
+            format!("{number:03}-{:0>1$x}", next(&mut state) % 4096, number as usize % 9).into_bytes()
+        })
+        .collect();
+    keys.sort();
+    let bytes = build(&"grafite".parse().unwrap(), &keys, 1000.0).unwrap();
+    let mut text = String::new();
+    AnyFilter::open(bytes.as_slice()).unwrap().design(&mut text).unwrap();
+    assert!(text.contains("bytes of 17 values"), "{text}");
+    for offset in ENVELOPE_BYTES..bytes.len() {
+        for change in [1, 2, 0x10, 0x80, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[offset] ^= change;
+            exercise(&damaged);
+        }
+    }
+    // Other numbers of positions, and flags, in a valid envelope.
+    for (offset, values) in [(ENVELOPE_BYTES - 24, 0..=255), (ENVELOPE_BYTES - 23, 0..=63)] {
+        for value in values {
+            let mut damaged = bytes.clone();
+            damaged[offset] = value;
+            let mut envelope = Envelope::parse(&bytes, bytes.len() as u64).unwrap();
+            envelope.parameters[offset - (ENVELOPE_BYTES - 24)] = value;
+            envelope.seal(&mut damaged);
+            exercise(&damaged);
+        }
+    }
+}
+
+#[test]
 fn opening_reads_the_header_and_verifying_the_rest() {
     for spec in specs() {
         let keys: Vec<Vec<u8>> = (0..2_000_u64).map(|key| (key << 20).to_be_bytes().to_vec()).collect();

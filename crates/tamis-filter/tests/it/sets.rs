@@ -64,6 +64,18 @@ pub(crate) fn key_sets() -> Vec<(&'static str, Vec<Vec<u8>>)> {
     let mut scattered: Vec<Vec<u8>> = (0..2000).map(|_| next(&mut state).to_be_bytes().to_vec()).collect();
     scattered.sort();
     sets.push(("scattered integers", scattered));
+    let mut digits: Vec<Vec<u8>> =
+        (0..2000).map(|_| format!("{:016x}", next(&mut state)).into_bytes()).collect();
+    digits.sort();
+    sets.push(("hexadecimal digits", digits));
+    let mut names: Vec<Vec<u8>> = (0..2000)
+        .map(|_| {
+            let letters = (0..next(&mut state) % 14).map(|_| b'a' + (next(&mut state) % 26) as u8);
+            b"at/x-".iter().copied().chain(letters).collect()
+        })
+        .collect();
+    names.sort();
+    sets.push(("names of different lengths", names));
     let mut words: Vec<Vec<u8>> = (0..2000)
         .map(|_| {
             let length = next(&mut state) % 6;
