@@ -18,12 +18,14 @@
 mod builder;
 mod hash;
 mod reader;
+mod rests;
 mod symbols;
 mod window;
 
 pub use builder::GrafiteBuilder;
 pub use reader::GrafiteFilter;
-pub(crate) use window::{Rests, Window};
+pub(crate) use rests::Rests;
+pub(crate) use window::Window;
 
 /// Greatest modulus: far below the prime of the hash, so that rotations are uniform.
 const MODULUS_MAX: u64 = 1 << 56;

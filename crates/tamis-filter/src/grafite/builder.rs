@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tamis_bits::elias_fano;
 
 use super::hash::{self, BlockHash};
+use super::rests::Rests;
 use super::symbols::{self, Symbols};
-use super::window::{ByteWindow, Rests, Window};
+use super::window::{ByteWindow, Window};
 use super::{FLAG_ENDS_INSIDE, FLAG_EXACT, FLAG_FIXED, FLAG_SYMBOLS, FLAG_WHOLE, FRONT_BYTES, MODULUS_MAX};
 use crate::bloom::empty_filter;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
@@ -83,7 +84,7 @@ impl GrafiteBuilder {
             symbols.filter(|symbols| symbols.encoded_bytes() as u64 <= symbols_max)
         };
         let window = match &symbols {
-            Some(symbols) => symbols.window(&rests),
+            Some(symbols) => Window::Symbols(Box::new(symbols.window(&rests))),
             None => Window::Bytes(ByteWindow::new(&rests)),
         };
         let rest_of = |key: &[u8]| window.number(key.get(shared_bytes..).unwrap_or_default());

@@ -57,6 +57,31 @@ struct View<'a> {
     shared: &'a [u8],
 }
 
+/// The most bytes of a window, and whether the flags may occur together.
+fn limits(flags: u8) -> (u8, bool) {
+    let has = |flag: u8| flags & flag != 0;
+    if has(FLAG_SYMBOLS) {
+        (POSITIONS_MAX as u8, flags <= FLAGS && !has(FLAG_FIXED))
+    } else {
+        (8, flags <= FLAGS && !has(FLAG_ENDS_INSIDE) && (has(FLAG_WHOLE) || !has(FLAG_FIXED)))
+    }
+}
+
+fn byte_window(byte_count: u8, flags: u8) -> ByteWindow {
+    ByteWindow {
+        byte_count: u32::from(byte_count),
+        is_whole: flags & FLAG_WHOLE != 0,
+        is_fixed: flags & FLAG_FIXED != 0,
+    }
+}
+
+/// The symbols after the hashes of a filter.
+fn symbols(filter: &[u8], hash_bytes: u64, byte_count: u8, flags: u8) -> Option<Symbols> {
+    let start = usize::try_from(hash_bytes).ok()?.checked_add(FRONT_BYTES)?;
+    let stored = envelope::payload(filter).get(start..)?;
+    Symbols::decode(stored, usize::from(byte_count), flags & FLAG_ENDS_INSIDE != 0)
+}
+
 impl<D: AsRef<[u8]>> GrafiteFilter<D> {
     pub(crate) fn open(envelope: Envelope, bytes: D) -> Result<Self, DecodeError> {
         let parameters = &envelope.parameters;
@@ -66,22 +91,14 @@ impl<D: AsRef<[u8]>> GrafiteFilter<D> {
         let last = u64::from_le_bytes(envelope::parameter(parameters, 8));
         let refuse = |field, got| Err(DecodeError::Field { field, got });
         let has = |flag: u8| flags & flag != 0;
-        let (byte_count_max, are_possible) = if has(FLAG_SYMBOLS) {
-            (POSITIONS_MAX as u8, !has(FLAG_FIXED))
-        } else {
-            (8, !has(FLAG_ENDS_INSIDE) && (has(FLAG_WHOLE) || !has(FLAG_FIXED)))
-        };
+        let (byte_count_max, are_possible) = limits(flags);
         if byte_count > byte_count_max {
             return refuse("window_bytes", u64::from(byte_count));
         }
-        if flags > FLAGS || !are_possible {
+        if !are_possible {
             return refuse("flags", u64::from(flags));
         }
-        let byte_window = ByteWindow {
-            byte_count: u32::from(byte_count),
-            is_whole: has(FLAG_WHOLE),
-            is_fixed: has(FLAG_FIXED),
-        };
+        let byte_window = byte_window(byte_count, flags);
         if !(0.0..=1.0).contains(&predicted_fpr) {
             return refuse("predicted_fpr", u64::from(predicted_fpr.to_bits()));
         }
@@ -120,11 +137,7 @@ impl<D: AsRef<[u8]>> GrafiteFilter<D> {
         let mut others = (FRONT_BYTES + shared_bytes) as u64;
         let mut window = Window::Bytes(byte_window);
         if has(FLAG_SYMBOLS) {
-            let start = usize::try_from(encoded).ok().and_then(|encoded| encoded.checked_add(FRONT_BYTES));
-            let stored = start.and_then(|start| envelope::payload(bytes.as_ref()).get(start..));
-            let symbols = stored
-                .and_then(|stored| Symbols::decode(stored, usize::from(byte_count), has(FLAG_ENDS_INSIDE)));
-            let Some(symbols) = symbols else {
+            let Some(symbols) = symbols(bytes.as_ref(), encoded, byte_count, flags) else {
                 return refuse("symbols", u64::from(byte_count));
             };
             others += symbols.encoded_bytes() as u64;

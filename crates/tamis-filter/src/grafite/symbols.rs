@@ -11,7 +11,7 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use super::window::{ByteWindow, Rests, Window};
+use super::rests::Rests;
 use crate::{KeyRange, KeySet, Upper};
 
 /// The most bytes of a window.
@@ -106,7 +106,7 @@ impl Symbols {
             }
         }
         let symbols = Self::longest(&seen, rests.shortest);
-        symbols.are_better_than_bytes(ByteWindow::new(rests).byte_count).then_some(symbols)
+        symbols.are_better_than_bytes(rests.byte_count() as u32).then_some(symbols)
     }
 
     /// The longest window that fits into 64 bits.
@@ -195,8 +195,8 @@ impl Symbols {
     }
 
     /// The windows of keys.
-    pub(super) fn window(&self, rests: &Rests) -> Window {
-        Window::Symbols(Box::new(self.symbol_window(rests.longest <= self.position_count)))
+    pub(super) fn window(&self, rests: &Rests) -> SymbolWindow {
+        self.symbol_window(rests.longest <= self.position_count)
     }
 
     /// The windows; `is_whole`: no key continues after its window.

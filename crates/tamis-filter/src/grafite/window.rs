@@ -8,22 +8,9 @@ use std::ops::Bound;
 
 use tamis_bits::key_head;
 
+use super::rests::Rests;
 use super::symbols::{SymbolWindow, Symbols};
 use crate::{KeyRange, KeySet, Upper};
-
-/// The most bytes of a window of bytes.
-const BYTES_MAX: usize = 8;
-
-/// The keys without the bytes that they share.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Rests {
-    pub(crate) shared_bytes: usize,
-    /// The lengths of the shortest and of the longest key without these bytes.
-    pub(crate) shortest: usize,
-    pub(crate) longest: usize,
-    /// The most bytes of a window.
-    pub(crate) window_max: usize,
-}
 
 /// The windows of a filter.
 #[derive(Debug, Clone)]
@@ -37,7 +24,9 @@ impl Window {
     pub(crate) fn of_sample(keys: &KeySet, bits_per_key: f64, rests: &Rests) -> Self {
         let bytes_max = Symbols::bytes_max((keys.len() as f64 * bits_per_key / 8.0) as u64);
         match Symbols::of_sample(keys, rests) {
-            Some(symbols) if symbols.encoded_bytes() as u64 <= bytes_max => symbols.window(rests),
+            Some(symbols) if symbols.encoded_bytes() as u64 <= bytes_max => {
+                Self::Symbols(Box::new(symbols.window(rests)))
+            }
             _ => Self::Bytes(ByteWindow::new(rests)),
         }
     }
@@ -107,7 +96,7 @@ pub(crate) struct ByteWindow {
 
 impl ByteWindow {
     pub(super) fn new(rests: &Rests) -> Self {
-        let byte_count = rests.longest.min(rests.window_max).min(BYTES_MAX);
+        let byte_count = rests.byte_count();
         let is_whole = rests.longest <= byte_count;
         Self {
             byte_count: byte_count as u32,

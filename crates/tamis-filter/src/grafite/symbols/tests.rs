@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use super::{POSITIONS_MAX, Symbols};
-use crate::grafite::window::Rests;
+use crate::grafite::Rests;
 use crate::{KeyRange, KeySet, Upper, mix64};
 
 struct Random(u64);
