@@ -65,7 +65,7 @@ pub(crate) struct ScanSource {
     scan: PartOf,
 }
 
-/// What all partitions of a scan share.
+/// The parts of a scan that all its partitions share.
 struct Shared {
     read_state: Arc<ReadState>,
     tables: Arc<TableCache>,

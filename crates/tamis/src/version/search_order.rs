@@ -1,4 +1,4 @@
-//! The runs of a partition as reads search them, with the ends of their keys side by side.
+//! The runs of a partition as reads search them, with the ends of their keys next to each other.
 //!
 //! A point read passes every run of its partition, of which most can't have the key or have one table. So the order has for each run the
 //! heads of its smallest and largest key (`key_head`), and its table if it is the only one: most runs are passed without a read of the run
@@ -17,7 +17,7 @@ use super::{
 #[derive(Debug, Clone)]
 pub(super) struct SearchOrder {
     runs: Box<[SearchedRun]>,
-    /// What the ends of all runs begin with.
+    /// The bytes with which the ends of all runs begin.
     shared: Box<[u8]>,
     pub(super) has_range_tombstones: bool,
 }
