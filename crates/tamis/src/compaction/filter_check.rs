@@ -14,7 +14,7 @@
 //! are due because of a wrong rate follow one another, and run between the tables of a compaction, too; others take at most half of the
 //! time. After a shift of the queries many tables of a level mostly need the same filters. So urgent checks use the filters of the last search
 //! again (`table/last_choice.rs`), which takes a fraction of the time of a search; only if these are not better the check searches. After a check that kept the filters, the
-//! rates that it computed are the expected ones, and the next check needs twice as many answers. A check of a small table takes longer than
+//! rates that it computed are the expected ones, and the next check needs twice as many answers, unless the rates become worse than those that the check saw. A check of a small table takes longer than
 //! a thousand false positives: it is due once they have cost as much as the check.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -118,6 +118,32 @@ pub(crate) struct Expected {
     pub(crate) was_cut: bool,
     /// Checks that kept them, one after the other.
     pub(crate) kept_count: u32,
+    /// The greatest observed rates at these checks; NaN for those that were not observed.
+    pub(crate) kept_rates: Rates,
+}
+
+impl Expected {
+    /// The answers that are needed instead of `count`.
+    fn needed(&self, count: u64) -> u64 {
+        count << self.kept_count.min(KEPT_COUNT_MAX)
+    }
+
+    /// Whether the answers have a wrong rate. Checks that kept the filters need more answers, unless the rate is wrong in comparison with
+    /// those that they saw, too: then the queries have changed since.
+    fn is_wrong(&self, answers: &Answers) -> bool {
+        let mut seen = self.rates;
+        seen.iter_mut().zip(self.kept_rates).for_each(|(seen, kept)| *seen = seen.max(kept));
+        has_wrong_rate(&self.rates, answers, self.needed(ANSWER_COUNT_MIN))
+            || has_wrong_rate(&seen, answers, ANSWER_COUNT_MIN)
+    }
+}
+
+/// The rates that answers show; NaN for too few of a kind.
+fn rates_of(answers: &Answers) -> Rates {
+    answers.map(|answers| {
+        let rate = answers.admitted as f64 / answers.count() as f64;
+        if answers.count() < EARLY_COUNT_MIN { f64::NAN } else { rate }
+    })
 }
 
 fn count_of(answers: &Answers) -> u64 {
@@ -136,7 +162,7 @@ fn answers_of(table: &Table) -> Answers {
 pub(crate) fn is_due(expected: Option<Expected>, answers: Answers) -> bool {
     let count = count_of(&answers);
     let Some(expected) = expected else { return count >= ANSWER_COUNT_MIN };
-    let needed = |count: u64| count << expected.kept_count.min(KEPT_COUNT_MAX);
+    let needed = |count: u64| expected.needed(count);
     let was_cut = expected.was_cut && expected.kept_count == 0;
     let is_preliminary = was_cut || expected.empty_query_count < EMPTY_QUERY_COUNT_MIN;
     if is_preliminary && count >= needed(ANSWER_COUNT_MIN) {
@@ -145,19 +171,18 @@ pub(crate) fn is_due(expected: Option<Expected>, answers: Answers) -> bool {
     let ([.., seeks], [.., seek_rate]) = (answers, expected.rates);
     count >= needed(ANSWER_COUNT_MAX)
         || (seek_rate.is_nan() && seeks.count() >= needed(ANSWER_COUNT_MIN))
-        || has_wrong_rate(&expected, answers, needed(ANSWER_COUNT_MIN))
+        || expected.is_wrong(&answers)
 }
 
 /// Whether the answers show that the queries have changed, and those of the sample may be older.
 fn needs_refill(expected: &Expected, answers: Answers, intervals: [u32; 3]) -> bool {
-    let needed = ANSWER_COUNT_MIN << expected.kept_count.min(KEPT_COUNT_MAX);
     expected.empty_query_count >= EMPTY_QUERY_COUNT_MIN
         && intervals.into_iter().zip(answers).enumerate().any(|(kind, (interval, answers))| {
             let mut only = Answers::default();
             if let Some(slot) = only.get_mut(kind) {
                 *slot = answers;
             }
-            interval > REFILL_INTERVAL_MIN && has_wrong_rate(expected, only, needed)
+            interval > REFILL_INTERVAL_MIN && expected.is_wrong(&only)
         })
 }
 
@@ -173,8 +198,8 @@ fn is_outdated(sample: &QuerySample, last: &LastCheck, check: &DueCheck) -> bool
         && check.expected.is_some_and(|expected| needs_refill(&expected, check.answers, intervals))
 }
 
-fn has_wrong_rate(expected: &Expected, answers: Answers, needed: u64) -> bool {
-    answers.iter().zip(expected.rates).enumerate().any(|(kind, (answers, expected))| {
+fn has_wrong_rate(rates: &Rates, answers: &Answers, needed: u64) -> bool {
+    answers.iter().zip(*rates).enumerate().any(|(kind, (answers, expected))| {
         let rate = answers.admitted as f64 / answers.count().max(1) as f64;
         // Without such queries in the sample no rate was expected. Few filters save reads of seeks: those of most tables have the rate 1.
         let unexpected = if kind == SEEKS { 1.0 } else { 0.0 };
@@ -236,6 +261,8 @@ struct LastCheck {
     before: Answers,
     /// The rates of the filters that it kept, and the number of checks that kept them.
     kept: Option<(Rates, u32)>,
+    /// The greatest observed rates at the checks that kept its filters, and at this one.
+    seen: Option<Rates>,
     /// The refills of the sample at this check, or when the table was new.
     refills: u32,
 }
@@ -310,7 +337,11 @@ impl FilterChecker {
                 } else if (check.is_urgent || urgency == Urgency::Any)
                     && due.as_ref().is_none_or(|due| due.check.admitted() < check.admitted())
                 {
-                    let checked = LastCheck { before: answers, refills: sample.refills(), ..last };
+                    let mut seen = rates_of(&check.answers);
+                    let before = last.seen.unwrap_or([f64::NAN; 3]);
+                    seen.iter_mut().zip(before).for_each(|(seen, before)| *seen = seen.max(before));
+                    let seen = Some(seen);
+                    let checked = LastCheck { before: answers, refills: sample.refills(), seen, ..last };
                     due = Some(Due { keyspace: Arc::clone(keyspace), table: table.number(), check, checked });
                 }
             }
@@ -336,7 +367,7 @@ impl FilterChecker {
     /// Records that a table has other filters, whose answers are counted from 0.
     fn note_replaced(&self, number: u64) {
         if let Some(last) = self.schedule.lock().last_checks.get_mut(&number) {
-            (last.before, last.kept) = (Answers::default(), None);
+            (last.before, last.kept, last.seen) = (Answers::default(), None, None);
         }
     }
 
@@ -480,10 +511,9 @@ fn due_check(table: &Table, last: &LastCheck, answers: Answers, read_ns: f64) ->
         rates: last.kept.map_or(choice.chosen.rates, |(rates, _)| rates),
         was_cut: choice.was_cut && table.filter_file().is_none(),
         kept_count: last.kept.map_or(0, |(_, count)| count),
+        kept_rates: last.seen.unwrap_or([f64::NAN; 3]),
     });
-    let needed = |expected: &Expected| ANSWER_COUNT_MIN << expected.kept_count.min(KEPT_COUNT_MAX);
-    let is_urgent =
-        expected.as_ref().is_some_and(|expected| has_wrong_rate(expected, since, needed(expected)));
+    let is_urgent = expected.as_ref().is_some_and(|expected| expected.is_wrong(&since));
     is_due(expected, since).then_some(DueCheck { expected, answers: since, is_urgent })
 }
 
