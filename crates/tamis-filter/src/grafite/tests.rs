@@ -228,7 +228,8 @@ fn texts(numbers: &[u64], form: impl Fn(u64) -> String) -> Vec<Vec<u8>> {
 
 #[test]
 fn ranges_next_to_texts_of_integers_meet_the_guarantee() {
-    let forms: [(&str, u32, fn(u64) -> String); 3] = [
+    type Form = fn(u64) -> String;
+    let forms: [(&str, u32, Form); 3] = [
         ("16 bytes of 16 values after 0 shared bytes", 0, |number| format!("{number:016x}")),
         ("17 bytes of 16 values after 5 shared bytes", 0, |number| {
             format!("user:{:08X}-{:08X}", number >> 32, number as u32)
