@@ -29,7 +29,7 @@ pub(crate) struct FilterChoice {
     pub(crate) runners_up: Vec<ExpectedCost>,
     /// Sampled queries without a key of the table, on which the choice is based.
     pub(crate) empty_query_count: u64,
-    /// Some designs were not scored: the table has too many keys for the time that a choice may take.
+    /// Some designs were not scored: the choice was quick, or its work was limited.
     pub(crate) was_cut: bool,
 }
 

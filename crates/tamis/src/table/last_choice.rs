@@ -88,7 +88,7 @@ impl Circumstances {
 struct Found {
     choice: Choice,
     circumstances: Circumstances,
-    /// Not by a quick search.
+    /// By a check, or for a small table.
     is_thorough: bool,
     use_count: u32,
     /// Keys of small tables for which it was used.
@@ -130,8 +130,13 @@ impl LastChoice {
 
     /// The filters of a new search, which the next tables use. A quick search compares them with the last ones.
     pub(super) fn search(&self, keys: &Arc<KeySet>, request: &Request<'_>, sample: SampleAge) -> Choice {
-        let is_thorough = request.effort != Effort::Quick;
-        let last = if is_thorough || request.current.is_some() { None } else { self.0.lock().clone() };
+        let is_thorough = request.effort == Effort::Background
+            || request.effort == Effort::Write && keys.len() < SMALL_KEYS;
+        let last = if request.effort != Effort::Quick || request.current.is_some() {
+            None
+        } else {
+            self.0.lock().clone()
+        };
         let choice = last
             .map(|last| {
                 let current = Some(&last.choice.chosen.parts[..]);
@@ -140,8 +145,11 @@ impl LastChoice {
             // Without sampled queries among the keys the last filters would be kept.
             .filter(|choice| choice.empty_queries > 0)
             .unwrap_or_else(|| auto::choose(keys, request));
-        let circumstances = Circumstances::of(keys.len(), request, sample);
-        self.note(keys.len(), &choice, circumstances, is_thorough);
+        // Without sampled queries among its keys a table keeps the filters that it has.
+        if request.current.is_none() || choice.empty_queries > 0 {
+            let circumstances = Circumstances::of(keys.len(), request, sample);
+            self.note(keys.len(), &choice, circumstances, is_thorough);
+        }
         choice
     }
 
@@ -192,7 +200,9 @@ impl LastChoice {
     ) -> Option<Choice> {
         let last = self.0.lock().clone()?;
         let is_like = last.use_count < USES_MAX
-            && (last.is_thorough || request.effort == Effort::Quick)
+            && (last.is_thorough || request.effort != Effort::Background)
+            // The search for a small table was a short one.
+            && (last.circumstances.key_count >= SMALL_KEYS as f64 || keys.len() < SMALL_KEYS)
             && circumstances.are_like(&last.circumstances);
         let choice = is_like.then(|| again(keys, request, last.choice)).flatten()?;
         if let Some(last) = &mut *self.0.lock() {

@@ -152,6 +152,21 @@ fn the_filters_of_a_table_are_priced_when_those_of_the_last_search_are_used_agai
     assert!(again.current.cost_ns > 10.0 * again.chosen.cost_ns, "{again:?}");
 }
 
+#[test]
+fn kept_filters_of_a_table_that_no_query_reaches_are_not_shared() {
+    let last = LastChoice::default();
+    let uniform = bounds(&keys(1, false), false);
+    let sample = SampleAge { sampled_count: 5_000, refills: 0 };
+    let queries = queries_of(&uniform);
+    let found = last.search(&most_keys(1), &request(&queries, None, Effort::Background), sample);
+    let others: Vec<Part> = auto::choose(&most_keys(2), &request(&[], None, Effort::Background)).chosen.parts;
+    assert_ne!(others, found.chosen.parts, "the test compares different filters");
+    let kept = last.search(&most_keys(2), &request(&[], Some(&others), Effort::Background), sample);
+    assert_eq!((kept.empty_queries, &kept.chosen.parts), (0, &others));
+    let stays = last.0.lock().clone().map(|found| found.choice.chosen.parts);
+    assert_eq!(stays, Some(found.chosen.parts));
+}
+
 /// A flush does not search over models; the filters of a check, which does, serve the next flushes.
 #[test]
 fn new_tables_get_the_filters_that_a_check_finds() {
