@@ -475,9 +475,7 @@ impl DueCheck {
     fn admitted(&self) -> u64 {
         self.answers.iter().map(|answers| answers.admitted).sum()
     }
-}
 
-impl DueCheck {
     /// Tables that were written after one another mostly need the same filters.
     fn search(&self) -> Search {
         match self.expected {

@@ -75,7 +75,6 @@ struct Shared {
 }
 
 /// The scan that the inputs serve.
-#[expect(clippy::large_enum_variant, reason = "a scan has few; most are of one partition")]
 enum PartOf {
     Itself(Shared),
     /// A scan of several partitions, of which these inputs are one.

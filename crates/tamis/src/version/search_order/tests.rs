@@ -27,7 +27,8 @@ fn each_run_names_the_same_table_as_without_the_order() {
     let ends = [("b", "d"), ("f", "f"), ("m", "p"), ("c", "n"), ("aaaaaaaaa1", "zzzzzzzzzz"), ("", "d")];
     let ends = ends.map(|(first, last)| (long(first), long(last)));
     let ends: Vec<(&str, &str)> = ends.iter().map(|(first, last)| (first.as_str(), last.as_str())).collect();
-    let levels = levels(&[ends.get(..3).unwrap(), &ends[3..4], &ends[4..5], &ends[5..]]);
+    let part = |range: std::ops::Range<usize>| ends.get(range).unwrap();
+    let levels = levels(&[part(0..3), part(3..4), part(4..5), part(5..6)]);
     let order = SearchOrder::new(&levels);
     assert_eq!(&*order.shared, long("").as_bytes());
     let mut keys: Vec<String> =
