@@ -15,6 +15,7 @@
 //!
 //! Cost of a query: one multiplication modulo a prime, and one lookup in Elias-Fano: three to five cache misses.
 
+mod bounds;
 mod builder;
 mod hash;
 mod reader;

@@ -11,6 +11,7 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
+use super::bounds::{greatest_window, least_window};
 use super::rests::Rests;
 use crate::{KeyRange, KeySet, Upper};
 
@@ -301,15 +302,7 @@ impl SymbolWindow {
 
     #[inline(always)]
     fn lower(&self, shared: &[u8], lower: Bound<&[u8]>) -> Option<u64> {
-        let (bound, is_excluded) = match lower {
-            Bound::Unbounded => return Some(0),
-            Bound::Included(bound) => (bound, false),
-            Bound::Excluded(bound) => (bound, true),
-        };
-        let Some(rest) = bound.strip_prefix(shared) else {
-            return (bound < shared).then_some(0);
-        };
-        match self.place(rest) {
+        least_window(shared, lower, |rest, is_excluded| match self.place(rest) {
             Place::Window(number) => {
                 let is_after = rest.len() > self.positions.len() || is_excluded;
                 if self.is_whole && is_after { number.checked_add(1) } else { Some(number) }
@@ -319,20 +312,12 @@ impl SymbolWindow {
             }
             Place::Inside { least, .. } => Some(least),
             Place::Between(next) => next,
-        }
+        })
     }
 
     #[inline(always)]
     fn upper(&self, shared: &[u8], upper: Upper<'_>) -> Option<u64> {
-        let bound = match upper {
-            Upper::Open => return Some(self.greatest),
-            Upper::Prefix(bound) if shared.starts_with(bound) => return Some(self.greatest),
-            Upper::Included(bound) | Upper::Excluded(bound) | Upper::Prefix(bound) => bound,
-        };
-        let Some(rest) = bound.strip_prefix(shared) else {
-            return (bound > shared).then_some(self.greatest);
-        };
-        match (self.place(rest), upper) {
+        greatest_window(shared, upper, self.greatest, |rest| match (self.place(rest), upper) {
             // A smaller key with this window would be a prefix of the bound.
             (Place::Window(number), Upper::Excluded(_)) if rest.len() == self.positions.len() => {
                 number.checked_sub(1)
@@ -343,7 +328,7 @@ impl SymbolWindow {
             (Place::Inside { least, .. }, _) => least.checked_sub(1),
             (Place::Between(Some(next)), _) => next.checked_sub(1),
             (Place::Between(None), _) => Some(self.greatest),
-        }
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use std::ops::Bound;
 
 use tamis_bits::key_head;
 
+use super::bounds::{greatest_window, least_window};
 use super::rests::Rests;
 use super::symbols::{SymbolWindow, Symbols};
 use crate::{KeyRange, KeySet, Upper};
@@ -141,45 +142,32 @@ impl ByteWindow {
 
     #[inline(always)]
     fn lower(&self, shared: &[u8], lower: Bound<&[u8]>) -> Option<u64> {
-        let (bound, is_excluded) = match lower {
-            Bound::Unbounded => return Some(0),
-            Bound::Included(bound) => (bound, false),
-            Bound::Excluded(bound) => (bound, true),
-        };
-        let Some(rest) = bound.strip_prefix(shared) else {
-            return (bound < shared).then_some(0);
-        };
-        let number = self.number(rest);
-        let byte_count = self.byte_count as usize;
-        if self.is_whole && (rest.len() > byte_count || (is_excluded && rest.len() == byte_count)) {
-            return number.checked_add(1);
-        }
-        Some(number)
+        least_window(shared, lower, |rest, is_excluded| {
+            let number = self.number(rest);
+            let byte_count = self.byte_count as usize;
+            if self.is_whole && (rest.len() > byte_count || (is_excluded && rest.len() == byte_count)) {
+                return number.checked_add(1);
+            }
+            Some(number)
+        })
     }
 
     #[inline(always)]
     fn upper(&self, shared: &[u8], upper: Upper<'_>) -> Option<u64> {
-        let greatest = self.below(0);
-        let bound = match upper {
-            Upper::Open => return Some(greatest),
-            Upper::Prefix(bound) if shared.starts_with(bound) => return Some(greatest),
-            Upper::Included(bound) | Upper::Excluded(bound) | Upper::Prefix(bound) => bound,
-        };
-        let Some(rest) = bound.strip_prefix(shared) else {
-            return (bound > shared).then_some(greatest);
-        };
-        let number = self.number(rest);
-        let is_short = rest.len() < self.byte_count as usize;
-        let is_inside = rest.len() <= self.byte_count as usize;
-        match upper {
-            Upper::Prefix(_) => Some(number | self.below(rest.len())),
-            Upper::Included(_) if self.is_fixed && is_short => number.checked_sub(1),
-            // A smaller key with this window is the bound without zeros at its end, or continues after the window.
-            Upper::Excluded(_) if is_inside && (self.is_fixed || !rest.ends_with(&[0])) => {
-                number.checked_sub(1)
+        greatest_window(shared, upper, self.below(0), |rest| {
+            let number = self.number(rest);
+            let is_short = rest.len() < self.byte_count as usize;
+            let is_inside = rest.len() <= self.byte_count as usize;
+            match upper {
+                Upper::Prefix(_) => Some(number | self.below(rest.len())),
+                Upper::Included(_) if self.is_fixed && is_short => number.checked_sub(1),
+                // A smaller key with this window is the bound without zeros at its end, or continues after the window.
+                Upper::Excluded(_) if is_inside && (self.is_fixed || !rest.ends_with(&[0])) => {
+                    number.checked_sub(1)
+                }
+                _ => Some(number),
             }
-            _ => Some(number),
-        }
+        })
     }
 
     /// All bits of the window after a number of bytes.
