@@ -128,14 +128,24 @@ impl Expected {
         count << self.kept_count.min(KEPT_COUNT_MAX)
     }
 
+    /// Whether designs were left out, and no check has searched them since.
+    const fn awaits_search(&self) -> bool {
+        self.was_cut && self.kept_count == 0
+    }
+
     /// Whether the answers have a wrong rate. Checks that kept the filters need more answers, unless the rate is wrong in comparison with
     /// those that they saw, too: then the queries have changed since.
     fn is_wrong(&self, answers: &Answers) -> bool {
-        let mut seen = self.rates;
-        seen.iter_mut().zip(self.kept_rates).for_each(|(seen, kept)| *seen = seen.max(kept));
+        let seen = greater_rates(self.rates, self.kept_rates);
         has_wrong_rate(&self.rates, answers, self.needed(ANSWER_COUNT_MIN))
             || has_wrong_rate(&seen, answers, ANSWER_COUNT_MIN)
     }
+}
+
+/// The greater rates of each kind; that of the other where one is NaN.
+fn greater_rates(mut rates: Rates, others: Rates) -> Rates {
+    rates.iter_mut().zip(others).for_each(|(rate, other)| *rate = rate.max(other));
+    rates
 }
 
 /// The rates that answers show; NaN for too few of a kind.
@@ -163,8 +173,7 @@ pub(crate) fn is_due(expected: Option<Expected>, answers: Answers) -> bool {
     let count = count_of(&answers);
     let Some(expected) = expected else { return count >= ANSWER_COUNT_MIN };
     let needed = |count: u64| expected.needed(count);
-    let was_cut = expected.was_cut && expected.kept_count == 0;
-    let is_preliminary = was_cut || expected.empty_query_count < EMPTY_QUERY_COUNT_MIN;
+    let is_preliminary = expected.awaits_search() || expected.empty_query_count < EMPTY_QUERY_COUNT_MIN;
     if is_preliminary && count >= needed(ANSWER_COUNT_MIN) {
         return true;
     }
@@ -267,6 +276,13 @@ struct LastCheck {
     refills: u32,
 }
 
+impl LastCheck {
+    /// The greatest observed rates; NaN without any.
+    fn seen_rates(&self) -> Rates {
+        self.seen.unwrap_or([f64::NAN; 3])
+    }
+}
+
 /// A table whose filters are checked. Dropping the claim releases it, also when a panic unwinds.
 pub(super) struct CheckClaim {
     checker: Arc<FilterChecker>,
@@ -337,9 +353,7 @@ impl FilterChecker {
                 } else if (check.is_urgent || urgency == Urgency::Any)
                     && due.as_ref().is_none_or(|due| due.check.admitted() < check.admitted())
                 {
-                    let mut seen = rates_of(&check.answers);
-                    let before = last.seen.unwrap_or([f64::NAN; 3]);
-                    seen.iter_mut().zip(before).for_each(|(seen, before)| *seen = seen.max(before));
+                    let seen = greater_rates(rates_of(&check.answers), last.seen_rates());
                     let seen = Some(seen);
                     let checked = LastCheck { before: answers, refills: sample.refills(), seen, ..last };
                     due = Some(Due { keyspace: Arc::clone(keyspace), table: table.number(), check, checked });
@@ -480,7 +494,7 @@ impl DueCheck {
     fn search(&self) -> Search {
         match self.expected {
             _ if self.is_urgent => Search::IfNoneIsBetter,
-            Some(Expected { was_cut: true, kept_count: 0, .. }) => Search::IfNoneIsAlike,
+            Some(expected) if expected.awaits_search() => Search::IfNoneIsAlike,
             _ => Search::Always,
         }
     }
@@ -509,7 +523,7 @@ fn due_check(table: &Table, last: &LastCheck, answers: Answers, read_ns: f64) ->
         rates: last.kept.map_or(choice.chosen.rates, |(rates, _)| rates),
         was_cut: choice.was_cut && table.filter_file().is_none(),
         kept_count: last.kept.map_or(0, |(_, count)| count),
-        kept_rates: last.seen.unwrap_or([f64::NAN; 3]),
+        kept_rates: last.seen_rates(),
     });
     let is_urgent = expected.as_ref().is_some_and(|expected| expected.is_wrong(&since));
     is_due(expected, since).then_some(DueCheck { expected, answers: since, is_urgent })
