@@ -68,13 +68,17 @@ impl Store {
     }
 }
 
-fn empty_store(folder: &Path, views: Views) -> Result<Store, BenchError> {
-    // One thread, one seed, a clock that is moved by hand, and runs that are not compacted.
+fn empty_store(folder: &Path, keyspace: KeyspaceOptions) -> Result<Store, BenchError> {
+    // One thread, one seed, and a clock that is moved by hand.
     let options = Options { workers: 0, ..Options::default() };
     let db = Db::open_on(Arc::new(OsVfs), folder, options, Runtime::deterministic(SEED))?;
-    let keyspace = KeyspaceOptions { level0_runs: 64, views, ..KeyspaceOptions::default() };
     db.create_keyspace("counted", keyspace)?;
     Ok(Store { db, keys: KeySet::Uniform.generate(2 * KEY_COUNT, SEED) })
+}
+
+/// Runs are not compacted.
+fn runs_only(views: Views) -> KeyspaceOptions {
+    KeyspaceOptions { level0_runs: 64, views, ..KeyspaceOptions::default() }
 }
 
 /// Keys are dealt to the runs in turn, so that all runs overlap.
@@ -88,13 +92,14 @@ fn fill(store: &Store, run: usize) -> Result<(), BenchError> {
 }
 
 fn memtable_store(folder: &Path) -> Result<Store, BenchError> {
-    let store = empty_store(folder, Views::Off)?;
+    let store = empty_store(folder, runs_only(Views::Off))?;
     (0..RUN_COUNT).try_for_each(|run| fill(&store, run))?;
     Ok(store)
 }
 
 fn tables_store(folder: &Path, sorted: Sorted) -> Result<Store, BenchError> {
-    let store = empty_store(folder, if sorted == Sorted::ByView { Views::On } else { Views::Off })?;
+    let store =
+        empty_store(folder, runs_only(if sorted == Sorted::ByView { Views::On } else { Views::Off }))?;
     for run in 0..RUN_COUNT {
         fill(&store, run)?;
         store.db.flush()?;
@@ -167,8 +172,6 @@ fn seeks_in(store: Store) -> Result<Work, BenchError> {
 
 /// Seeks in a store of several partitions with one run each.
 fn partition_seeks(folder: &Path) -> Result<Work, BenchError> {
-    let options = Options { workers: 0, ..Options::default() };
-    let db = Db::open_on(Arc::new(OsVfs), folder, options, Runtime::deterministic(SEED))?;
     // A flush of more tables than a partition may have, which is divided at the gaps between them.
     let keyspace = KeyspaceOptions {
         table_bytes: 64 << 10,
@@ -176,8 +179,7 @@ fn partition_seeks(folder: &Path) -> Result<Work, BenchError> {
         views: Views::Off,
         ..KeyspaceOptions::default()
     };
-    db.create_keyspace("counted", keyspace)?;
-    let store = Store { db, keys: KeySet::Uniform.generate(2 * KEY_COUNT, SEED) };
+    let store = empty_store(folder, keyspace)?;
     (0..RUN_COUNT).try_for_each(|run| fill(&store, run))?;
     store.db.flush()?;
     store.db.wait_for_compactions()?;
