@@ -13,9 +13,11 @@
 //! 4. Values in mapped files take none of our memory and take no part ([`Pinned::fixed`]).
 //!
 //! Cost: access to a cached value is one atomic load and a count without a locked instruction (a lost count is harmless).
-//! Admission scans all members, so it is tried at every [`RETRY_INTERVAL`]th access only.
+//! Admission compares a value with a sample of the cached ones ([`SAMPLE_LENGTH`]), the next ones in a circle: its cost does not
+//! depend on the number of tables. The admission of a value that a read can do without is tried at every [`RETRY_INTERVAL`]th access only.
 
 use std::{
+    collections::VecDeque,
     ops::Deref,
     path::Path,
     sync::{
@@ -40,13 +42,19 @@ const RETRY_INTERVAL: u64 = 32;
 /// A value evicts others only if its benefit per byte is this many times theirs.
 const HYSTERESIS: f64 = 1.5;
 
+/// Cached values that are compared with a value that needs room. More are only if all of these are evicted.
+const SAMPLE_LENGTH: usize = 64;
+
+/// Cached values that are examined for each one that is added, so that few of them were dropped.
+const EXAMINED_PER_ADDITION: usize = 2;
+
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct PinnedCache {
     capacity_bytes: u64,
     epoch: Epoch,
     used_bytes: AtomicU64,
-    members: Mutex<Vec<Weak<dyn Member>>>,
+    cached: Mutex<CachedValues>,
     metrics: Arc<Metrics>,
     listener: Option<Arc<dyn EventListener>>,
 }
@@ -56,8 +64,65 @@ trait Member: std::fmt::Debug + Send + Sync {
     /// In accesses.
     fn benefit(&self) -> f64;
     fn bytes(&self) -> u64;
-    fn is_cached(&self) -> bool;
     fn release(&self);
+}
+
+/// The cached values in a circle. Values that were dropped are removed as they are found.
+#[derive(Debug, Default)]
+struct CachedValues(VecDeque<Weak<dyn Member>>);
+
+impl CachedValues {
+    fn add(&mut self, member: Weak<dyn Member>) {
+        for _ in 0..EXAMINED_PER_ADDITION {
+            let next = self.take_next();
+            self.put_back(next);
+        }
+        self.0.push_back(member);
+    }
+
+    /// The next value, unless it was dropped.
+    fn take_next(&mut self) -> Option<Arc<dyn Member>> {
+        self.0.pop_front()?.upgrade()
+    }
+
+    fn put_back(&mut self, members: impl IntoIterator<Item = Arc<dyn Member>>) {
+        self.0.extend(members.into_iter().map(|member| Arc::downgrade(&member)));
+    }
+
+    /// Takes the values with the least benefit per byte that have `missing` bytes together, of a sample of those with less than
+    /// `offered`; `None` if the sample has too few.
+    fn take_victims(&mut self, offered: f64, mut missing: u64) -> Option<Vec<Arc<dyn Member>>> {
+        let mut unexamined = self.0.len();
+        let mut victims = Vec::new();
+        while missing > 0 {
+            let sample_length = unexamined.min(SAMPLE_LENGTH);
+            unexamined -= sample_length;
+            let mut sample: Vec<_> = (0..sample_length)
+                .filter_map(|_| self.take_next())
+                .map(|member| (per_byte(member.benefit(), member.bytes()), member))
+                .collect();
+            sample.sort_by(|(left, _), (right, _)| left.total_cmp(right));
+            let mut is_wholly_taken = sample_length > 0;
+            for (benefit, member) in sample {
+                if missing > 0 && benefit < offered {
+                    missing = missing.saturating_sub(member.bytes());
+                    victims.push(member);
+                } else {
+                    is_wholly_taken = false;
+                    self.put_back([member]);
+                }
+            }
+            if missing > 0 && !is_wholly_taken {
+                self.put_back(victims);
+                return None;
+            }
+        }
+        Some(victims)
+    }
+}
+
+fn per_byte(benefit: f64, bytes: u64) -> f64 {
+    benefit / (bytes as f64).max(1.0)
 }
 
 impl PinnedCache {
@@ -67,8 +132,8 @@ impl PinnedCache {
         listener: Option<Arc<dyn EventListener>>,
     ) -> Arc<Self> {
         let (used_bytes, metrics) = (AtomicU64::new(0), Arc::clone(metrics));
-        let (epoch, members) = (Epoch::default(), Mutex::default());
-        Arc::new(Self { capacity_bytes, epoch, used_bytes, members, metrics, listener })
+        let (epoch, cached) = (Epoch::default(), Mutex::default());
+        Arc::new(Self { capacity_bytes, epoch, used_bytes, cached, metrics, listener })
     }
 
     /// Bytes of the cached values.
@@ -81,43 +146,29 @@ impl PinnedCache {
         &self.epoch
     }
 
-    /// The members to evict so that `needed` bytes fit; `None` if they have more benefit than the value gains.
-    fn victims(
+    /// Takes the values to evict so that `needed` bytes fit; `None` if a sample of them has more benefit than the value gains.
+    fn take_victims(
         &self,
-        members: &[Weak<dyn Member>],
+        cached: &mut CachedValues,
         benefit: f64,
         needed: u64,
     ) -> Option<Vec<Arc<dyn Member>>> {
         let available = self.capacity_bytes.saturating_sub(self.used_bytes());
-        let Some(mut missing) = needed.checked_sub(available).filter(|&missing| missing > 0) else {
-            return Some(Vec::new());
-        };
+        let missing = needed.saturating_sub(available);
         if needed > self.capacity_bytes {
-            return None;
+            None
+        } else {
+            cached.take_victims(per_byte(benefit, needed), missing)
         }
-        let of_byte = |benefit: f64, bytes: u64| benefit / (bytes as f64).max(1.0);
-        let offered = of_byte(benefit, needed);
-        let mut lesser: Vec<_> = members
-            .iter()
-            .filter_map(Weak::upgrade)
-            .filter(|member| member.is_cached())
-            .map(|member| (of_byte(member.benefit(), member.bytes()), member))
-            .filter(|(of_byte, _)| *of_byte < offered)
-            .collect();
-        lesser.sort_by(|(left, _), (right, _)| left.total_cmp(right));
-        let mut victims = Vec::new();
-        for (_, member) in lesser {
-            if missing == 0 {
-                break;
-            }
-            missing = missing.saturating_sub(member.bytes());
-            victims.push(member);
-        }
-        (missing == 0).then_some(victims)
     }
 
     fn would_admit(&self, benefit: f64, needed: u64) -> bool {
-        self.victims(&self.members.lock(), benefit, needed).is_some()
+        let mut cached = self.cached.lock();
+        let victims = self.take_victims(&mut cached, benefit, needed);
+        let would_admit = victims.is_some();
+        // In front, for the admission that follows.
+        victims.into_iter().flatten().for_each(|victim| cached.0.push_front(Arc::downgrade(&victim)));
+        would_admit
     }
 }
 
@@ -131,6 +182,7 @@ pub(crate) enum Pinned<T> {
 /// A value with its bookkeeping.
 #[derive(Debug)]
 pub(crate) struct Counted<T> {
+    this: Weak<Self>,
     pinned_cache: Arc<PinnedCache>,
     file: Arc<Path>,
     value: ArcSwapOption<T>,
@@ -282,9 +334,10 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Pinned<T> {
 }
 
 impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
-    /// Registers a value that is not loaded.
+    /// A value that is not loaded.
     fn new(pinned_cache: &Arc<PinnedCache>, file: &Arc<Path>, bytes: u64, demand: Demand) -> Arc<Self> {
-        let counted = Arc::new(Self {
+        Arc::new_cyclic(|this: &Weak<Self>| Self {
+            this: Weak::clone(this),
             pinned_cache: Arc::clone(pinned_cache),
             file: Arc::clone(file),
             value: ArcSwapOption::empty(),
@@ -292,10 +345,7 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
             bytes: AtomicU64::new(bytes),
             demand,
             is_reported: AtomicBool::new(false),
-        });
-        let member: Weak<dyn Member> = Arc::downgrade(&(Arc::clone(&counted) as Arc<dyn Member>));
-        pinned_cache.members.lock().push(member);
-        counted
+        })
     }
 
     /// The benefit for which others may be evicted.
@@ -321,6 +371,10 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
                 next
             }
         }
+    }
+
+    fn is_cached(&self) -> bool {
+        self.value.load().is_some()
     }
 
     #[inline]
@@ -350,15 +404,15 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
     /// Caches the value if there is room. Called by one thread at a time for each value.
     fn admit(&self, value: &Arc<T>) {
         let bytes = self.bytes();
-        let mut members = self.pinned_cache.members.lock();
-        members.retain(|member| member.strong_count() > 0);
-        if let Some(victims) = self.pinned_cache.victims(&members, self.offered_benefit(), bytes) {
+        let mut cached = self.pinned_cache.cached.lock();
+        if let Some(victims) = self.pinned_cache.take_victims(&mut cached, self.offered_benefit(), bytes) {
             victims.iter().for_each(|victim| victim.release());
             self.pinned_cache.used_bytes.fetch_add(bytes, Ordering::Relaxed);
             self.value.store(Some(Arc::clone(value)));
+            cached.add(Weak::clone(&self.this) as Weak<dyn Member>);
             return;
         }
-        drop(members);
+        drop(cached);
         // Some parts are meant to stay on disk.
         if matches!(self.demand, Demand::Own(_)) && !self.is_reported.swap(true, Ordering::Relaxed) {
             self.pinned_cache.metrics.cache_too_small.add(1);
@@ -380,10 +434,6 @@ impl<T: std::fmt::Debug + Send + Sync> Member for Counted<T> {
 
     fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
-    }
-
-    fn is_cached(&self) -> bool {
-        self.value.load().is_some()
     }
 
     fn release(&self) {

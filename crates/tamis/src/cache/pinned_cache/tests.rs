@@ -181,3 +181,42 @@ fn a_lookup_without_load_counts_no_access() {
     access(&second, 2 * RETRY_INTERVAL);
     assert!(is_cached(&second) && !is_cached(&first));
 }
+
+#[test]
+fn a_sample_finds_a_cold_value_among_many_within_a_circle() {
+    const COUNT: u64 = 1_000;
+    let pinned_cache = pinned_cache(10 * COUNT);
+    let values: Vec<_> = (0..COUNT).map(|_| pinned(&pinned_cache, 10)).collect();
+    let (cold, hot) = values.split_first().unwrap();
+    hot.iter().for_each(|value| access(value, 100));
+    assert!(is_cached(cold) && pinned_cache.used_bytes() == 10 * COUNT);
+
+    let added = pinned(&pinned_cache, 10);
+    access(&added, 50);
+    let mut tries = 0;
+    while !is_cached(&added) {
+        assert!(added.load_if_admitted(|| Ok(10)).is_some() || tries < COUNT as usize / SAMPLE_LENGTH);
+        tries += 1;
+    }
+    assert!(tries > 1, "the first sample does not have all values");
+    assert!(!is_cached(cold) && hot.iter().all(is_cached) && pinned_cache.used_bytes() == 10 * COUNT);
+}
+
+#[test]
+fn a_large_value_evicts_more_values_than_a_sample_has() {
+    let pinned_cache = pinned_cache(10 * 300);
+    let small: Vec<_> = (0..300).map(|_| pinned(&pinned_cache, 10)).collect();
+    let large = pinned(&pinned_cache, 10 * 200);
+    (0..1_000).for_each(|_| assert!(large.get(|| Ok(7)).is_ok()));
+    assert!(is_cached(&large) && small.iter().filter(|value| is_cached(value)).count() == 100);
+    assert_eq!(pinned_cache.used_bytes(), 10 * 300);
+}
+
+#[test]
+fn dropped_values_are_forgotten_while_others_are_added() {
+    let pinned_cache = pinned_cache(u64::MAX);
+    let kept: Vec<_> = (0..10).map(|_| pinned(&pinned_cache, 10)).collect();
+    (0..10_000).for_each(|_| drop(pinned(&pinned_cache, 10)));
+    assert!(pinned_cache.cached.lock().0.len() < 30, "about half of them");
+    assert!(kept.iter().all(is_cached) && pinned_cache.used_bytes() == 100);
+}
