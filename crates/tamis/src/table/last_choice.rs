@@ -36,8 +36,8 @@ const NEW_QUERIES_MAX: u64 = 2_000;
 const USES_MAX: u32 = 32;
 /// A table with fewer keys is small.
 pub(crate) const SMALL_KEYS: usize = 16_384;
-/// The choice for fewer keys is not used for other tables.
-const NOTED_KEYS_MIN: usize = 256;
+/// The choice for a small table serves tables with at most so many times its keys.
+const SERVED_GROWTH_MAX: f64 = 4.0;
 /// Keys of small tables after which a search is repeated.
 const SMALL_KEYS_MAX: usize = 65_536;
 
@@ -99,6 +99,7 @@ impl Found {
     /// Whether a small table takes the choice without a computation.
     fn serves_small(&self, key_count: usize, circumstances: &Circumstances) -> bool {
         self.small_keys + key_count <= SMALL_KEYS_MAX
+            && circumstances.key_count <= SERVED_GROWTH_MAX * self.circumstances.key_count
             && circumstances.have_like_prices(&self.circumstances)
             && self.choice.chosen.bits_per_key <= circumstances.bits_per_key_max
     }
@@ -167,7 +168,6 @@ impl LastChoice {
             {
                 found.small_keys = 0;
             }
-            _ if key_count < NOTED_KEYS_MIN => {}
             _ => {
                 let choice = Choice { was_cut: choice.was_cut && !is_thorough, ..choice.clone() };
                 *last = Some(Found { choice, circumstances, is_thorough, use_count: 0, small_keys: 0 });

@@ -219,14 +219,32 @@ fn many_small_tables_share_a_search_until_the_queries_change() {
     assert_eq!(searches(400..410, 5_000 + NEW_QUERIES_MAX + 1), 1, "and for new queries");
 }
 
+/// For a few keys filters are not worth their headers.
+#[test]
+fn the_choice_for_a_few_keys_serves_tables_of_a_few_keys() {
+    let last = LastChoice::default();
+    let uniform = bounds(&keys(1, false), false);
+    let of_table = |table: u64, key_count: u64| {
+        let keys = sorted((0..key_count).map(|index| mix64((table << 40) + index)).collect());
+        choices(&last, &keys, &uniform, 5_000).0
+    };
+    let searched_for =
+        |last: &LastChoice| last.0.lock().as_ref().map_or(0.0, |found| found.circumstances.key_count);
+    let few = of_table(1, 20);
+    for table in 2..100 {
+        assert_eq!(of_table(table, 20 + table % 60).chosen, few.chosen, "a search per table");
+    }
+    of_table(100, 81);
+    assert_eq!(searched_for(&last), 81.0, "a search for more keys");
+    of_table(101, 5);
+    assert_eq!(searched_for(&last), 81.0, "serves fewer keys");
+}
+
 #[test]
 fn a_choice_that_says_little_about_other_tables_is_not_shared() {
     let last = LastChoice::default();
     let uniform = bounds(&keys(1, false), false);
     let found = |last: &LastChoice| last.0.lock().clone().map(|found| found.choice);
-    // A few keys: filters are not worth their headers.
-    choices(&last, &sorted((0..100).map(mix64).collect()), &uniform, 5_000);
-    assert!(found(&last).is_none());
     choices(&last, &small_keys(1), &uniform, 5_000);
     let by_queries = found(&last).expect("the choice was kept");
     assert!(by_queries.empty_queries >= auto::SAMPLE_MIN, "{by_queries:?}");
