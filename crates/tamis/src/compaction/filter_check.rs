@@ -3,7 +3,8 @@
 //! A table is due for a check when readers have counted enough answers of its filters that found nothing ([`is_due`]). A table without
 //! a range filter counts ranges as admitted, so it is due soon after ranges begin; one that was chosen without open seeks is due
 //! when enough of them have read it for nothing (`read/seek_answers.rs`). The check reads the keys of the table and computes the expected cost of its filters, and that of
-//! the best ones, for today's sample. The filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best.
+//! the best ones, for today's sample. The filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best, those of a
+//! quick search, which are provisional, from [`QUICK_COST_RATIO_MAX`] times on.
 //! The new filters are written to a filter file; the table stays.
 //!
 //! If a table has more false positives than expected, the queries may have changed, and most of the sample may be older. So the sample
@@ -33,6 +34,7 @@ use crate::{
     options::{Policy, TableFilter},
     query_sample::{QUERIES_MAX, QuerySample, interval_at},
     table::{
+        filter_choice::FilterChoice,
         filter_plan::{ChoiceInput, GivenFilters},
         last_choice::SMALL_KEYS,
         lazy_reader::NamedTable,
@@ -48,6 +50,8 @@ use crate::{
 
 /// Filters are replaced if the best ones cost less than the current ones by this factor.
 const COST_RATIO_MAX: f64 = 1.3;
+/// Those that a quick search chose, by this factor.
+const QUICK_COST_RATIO_MAX: f64 = 1.1;
 /// A filter is wrong if it has this many times the expected false positives.
 const RATE_RATIO_MAX: f64 = 3.0;
 /// Differences of rates below this do not matter.
@@ -219,10 +223,15 @@ fn has_wrong_rate(rates: &Rates, answers: &Answers, needed: u64) -> bool {
     })
 }
 
+/// Whether the filters of a table are still those that were chosen while it was written, with designs left out.
+fn is_provisional(table: &Table, choice: &FilterChoice) -> bool {
+    choice.was_cut && table.filter_file().is_none()
+}
+
 /// Whether the chosen filters replace the current ones.
-fn is_better(comparison: &Comparison<'_>) -> bool {
+fn is_better(comparison: &Comparison<'_>, cost_ratio_max: f64) -> bool {
     let (current, chosen) = (&comparison.current, &comparison.choice.chosen);
-    current.filters != chosen.filters && current.nanoseconds > COST_RATIO_MAX * chosen.nanoseconds
+    current.filters != chosen.filters && current.nanoseconds > cost_ratio_max * chosen.nanoseconds
 }
 
 /// Which tables are checked.
@@ -396,6 +405,8 @@ impl FilterChecker {
         let Some((place, table)) = find(&version, number) else { return Ok(false) };
         let reader = Arc::clone(self.tables.reader(&table)?);
         let current = reader.filter_choice().map(|choice| choice.chosen.filters.clone());
+        let is_quick = reader.filter_choice().is_some_and(|choice| is_provisional(&table, choice));
+        let cost_ratio_max = if is_quick { QUICK_COST_RATIO_MAX } else { COST_RATIO_MAX };
         // Other filters may take the memory of the current ones, also if tables get less by now.
         let current_bits = (reader.filter_bytes() * 8) as f32 / table.summary().entry_count.max(1) as f32;
         let input = self.job_contexts.with(&version, |context| {
@@ -408,10 +419,13 @@ impl FilterChecker {
         });
         self.context.metrics.filters_checked.add(1);
         let mut comparison = Comparison::of(&reader, &input)?;
-        if comparison.is_used_again && search == Search::IfNoneIsBetter && !is_better(&comparison) {
+        if comparison.is_used_again
+            && search == Search::IfNoneIsBetter
+            && !is_better(&comparison, cost_ratio_max)
+        {
             comparison.choose_again(&ChoiceInput { always_searches: true, ..input.clone() });
         }
-        if input.current.is_some() && !is_better(&comparison) {
+        if input.current.is_some() && !is_better(&comparison, cost_ratio_max) {
             self.note_kept(number, comparison.current.rates);
             return Ok(false);
         }
@@ -521,7 +535,7 @@ fn due_check(table: &Table, last: &LastCheck, answers: Answers, read_ns: f64) ->
     let expected = reader.filter_choice().map(|choice| Expected {
         empty_query_count: choice.empty_query_count,
         rates: last.kept.map_or(choice.chosen.rates, |(rates, _)| rates),
-        was_cut: choice.was_cut && table.filter_file().is_none(),
+        was_cut: is_provisional(table, choice),
         kept_count: last.kept.map_or(0, |(_, count)| count),
         kept_rates: last.seen_rates(),
     });
