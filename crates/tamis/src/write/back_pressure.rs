@@ -23,13 +23,14 @@ const LEVEL0_SLOW: usize = 4;
 const LEVEL0_MAX: usize = 10;
 /// The multiple of the L0 trigger at which writers stop until a compaction has ended. It bounds the runs that a read searches.
 const LEVEL0_STOP: usize = 16;
-/// The drain rate assumed before the first measurement, and the minimum of all measurements, in bytes per second.
+/// The drain rate assumed before the first measurement, and the minimum of all measurements, in bytes per second. A flush into hundreds of
+/// partitions may drain less than a mebibyte per second.
 const RATE_FIRST: u64 = 64 << 20;
-const RATE_MIN: u64 = 1 << 20;
+const RATE_MIN: u64 = 64 << 10;
 /// Shorter delays are accumulated.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 /// No write is delayed longer: a larger debt is forgiven.
-const WAIT_MAX: Duration = Duration::from_millis(500);
+const WAIT_MAX: Duration = Duration::from_millis(250);
 
 /// How far flushes and compactions of a keyspace lag behind its writers.
 #[derive(Debug, Clone, Copy)]

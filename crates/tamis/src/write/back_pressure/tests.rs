@@ -56,6 +56,14 @@ fn writers_share_the_rate() {
     assert_eq!(back_pressure.charge(1_000_000, 10_000, later), Some(later + Duration::from_millis(10)));
 }
 
+/// Otherwise writers would fill all memtables, and stop for as long as a flush takes.
+#[test]
+fn writers_are_not_faster_than_slow_flushes() {
+    let back_pressure = BackPressure::default();
+    back_pressure.note_flush(1 << 20, Duration::from_secs(2));
+    assert!(back_pressure.rate(pressure(3, 0)).is_some_and(|rate| rate < 512 << 10));
+}
+
 #[test]
 fn the_measured_rate_moves_the_limit() {
     let back_pressure = BackPressure::default();
