@@ -71,6 +71,7 @@ pub struct Kind {
 pub const KINDS: &[Kind] = &[
     tamis::KIND,
     tamis::BUFFERED,
+    tamis::BLOOM,
     tamis::PARTITIONED,
     rocksdb::KIND,
     rocksdb::TUNED,

@@ -1,9 +1,9 @@
-//! Tamis with its defaults, which map tables; `tamis-buffered` reads them through the block cache like RocksDB, and `tamis-partitioned` has
-//! the partitioned layout.
+//! Tamis with its defaults, which map tables; `tamis-buffered` reads them through the block cache like RocksDB, `tamis-bloom` has only
+//! Bloom filters, and `tamis-partitioned` has the partitioned layout.
 
 use std::path::Path;
 
-use tamis::{Access, Db, Durability, Keyspace, KeyspaceOptions, Layout, Options, Scan, WriteBatch};
+use tamis::{Access, Db, Durability, Filters, Keyspace, KeyspaceOptions, Layout, Options, Scan, WriteBatch};
 
 use super::{Kind, Reader, Settings, Store, should_continue};
 use crate::{
@@ -16,8 +16,8 @@ use crate::{
 pub const KIND: Kind = Kind {
     name: "tamis",
     title: "Tamis",
-    about: "defaults: mapped tables, verified once per block; 10-bit filters; 2 workers",
-    open: |folder, settings| open(folder, settings, Access::Mapped, Layout::Leveled),
+    about: "defaults: mapped tables, verified once per block; automatic filters; 2 workers",
+    open: |folder, settings| open(folder, settings, Access::Mapped, KeyspaceOptions::default()),
     can_stay_unmerged: true,
     can_defer: true,
     can_direct: true,
@@ -30,7 +30,20 @@ pub const BUFFERED: Kind = Kind {
     name: "tamis-buffered",
     title: "Tamis, buffered",
     about: "the same, but tables are read through the block cache instead of a mapping",
-    open: |folder, settings| open(folder, settings, Access::Buffered, Layout::Leveled),
+    open: |folder, settings| open(folder, settings, Access::Buffered, KeyspaceOptions::default()),
+    is_default: false,
+    ..KIND
+};
+
+/// Tamis with Bloom filters only.
+pub const BLOOM: Kind = Kind {
+    name: "tamis-bloom",
+    title: "Tamis, Bloom filters",
+    about: "the defaults, with Bloom filters of 10 bits per key instead of automatic filters",
+    open: |folder, settings| {
+        let filters = Filters::bits(10.0);
+        open(folder, settings, Access::Mapped, KeyspaceOptions { filters, ..KeyspaceOptions::default() })
+    },
     is_default: false,
     ..KIND
 };
@@ -39,8 +52,13 @@ pub const BUFFERED: Kind = Kind {
 pub const PARTITIONED: Kind = Kind {
     name: "tamis-partitioned",
     title: "Tamis, partitioned",
-    about: "the defaults, with the partitioned layout",
-    open: |folder, settings| open(folder, settings, Access::Mapped, Layout::partitioned()),
+    about: "the defaults, with the partitioned layout and tables of a sixteenth of the memtable",
+    open: |folder, settings| {
+        let table_bytes = settings.memtable_bytes / 16;
+        let layout = Layout::partitioned();
+        let options = KeyspaceOptions { layout, table_bytes, ..KeyspaceOptions::default() };
+        open(folder, settings, Access::Mapped, options)
+    },
     // A partition with more tables than the layout allows is compacted.
     can_stay_unmerged: false,
     // A split of all partitions at once holds the inputs until it ends.
@@ -55,14 +73,18 @@ struct Tamis {
     is_deferred: bool,
 }
 
-fn open(folder: &Path, settings: &Settings, access: Access, layout: Layout) -> Result<Box<dyn Store>> {
+fn open(
+    folder: &Path,
+    settings: &Settings,
+    access: Access,
+    options: KeyspaceOptions,
+) -> Result<Box<dyn Store>> {
     let table_access = if settings.is_direct { Access::Direct } else { access };
     let db = Db::open_with(
         folder,
         Options { cache_bytes: settings.cache_bytes, table_access, ..Options::default() },
     )?;
-    let mut options =
-        KeyspaceOptions { memtable_bytes: settings.memtable_bytes, layout, ..KeyspaceOptions::default() };
+    let mut options = KeyspaceOptions { memtable_bytes: settings.memtable_bytes, ..options };
     if settings.is_unmerged {
         options.level0_runs = 64;
     }
