@@ -3,11 +3,14 @@
 use std::{collections::BTreeMap, ops::Bound};
 
 use tamis::{
-    Db, Durability, Keyspace, KeyspaceChange, KeyspaceOptions, Layout, Scan, Snapshot, Views, WriteBatch,
+    Db, Durability, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, Layout, Scan, Snapshot, Views,
+    WriteBatch,
 };
 use tamis_vfs::MemVfs;
 
-use crate::support::{FILTERS, Random, filters, inline_options, open_in_memory, small_keyspace};
+use crate::support::{
+    FILTERS, Random, filters, inline_options, open_in_memory, rebuild_filters, small_keyspace,
+};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -115,8 +118,8 @@ const PARTITIONED: Layout = Layout::Partitioned { tables_per_partition: 4, table
 const LAYOUTS: [Layout; 3] = [Layout::Leveled, TIERED, PARTITIONED];
 
 struct World {
-    /// The filters of all tables: a row of [`FILTERS`].
-    filters: &'static str,
+    /// The filters of all tables: a row of [`FILTERS`], or automatic ones.
+    filters: Filters,
     vfs: MemVfs,
     db: Option<Db>,
     models: Vec<Model>,
@@ -131,7 +134,7 @@ impl World {
 
     fn keyspace(&self, index: usize) -> Keyspace {
         let layout = [PARTITIONED, TIERED][index];
-        let options = KeyspaceOptions { filters: filters(self.filters), layout, ..small_keyspace() };
+        let options = KeyspaceOptions { filters: self.filters.clone(), layout, ..small_keyspace() };
         self.db().get_or_create_keyspace(&format!("k{index}"), options).unwrap()
     }
 
@@ -182,7 +185,15 @@ impl World {
             }
             96 if random.below(2) == 0 => self.reopen(Some(random)),
             96 => self.ingest(index, random),
-            97..98 => {
+            97 => match random.below(4) {
+                0 | 1 => self.check_ranges(index, random),
+                2 => _ = self.db().check_filters(&keyspace).unwrap(),
+                _ => {
+                    let row = FILTERS[random.below(FILTERS.len() as u64) as usize];
+                    rebuild_filters(self.db(), &keyspace, (random.below(3) > 0).then_some(row));
+                }
+            },
+            98 if random.below(2) == 0 => {
                 let report = self.db().verify().unwrap();
                 assert!(report.is_sound(), "{:?}", report.faults);
             }
@@ -193,6 +204,14 @@ impl World {
                     assert_eq!(value.as_deref(), self.models[index].get(key).map(Vec::as_slice));
                 }
             }
+        }
+    }
+
+    /// Several ranges at once.
+    fn check_ranges(&self, index: usize, random: &mut Random) {
+        let ranges: Vec<Bounds> = (0..random.below(6)).map(|_| bounds(random)).collect();
+        for (scan, range) in self.keyspace(index).multi_range(ranges.clone()).into_iter().zip(&ranges) {
+            check_scan(scan, &self.models[index], range, random);
         }
     }
 
@@ -306,8 +325,12 @@ impl World {
 fn run(seed: u64, step_count: usize) {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, inline_options()).unwrap();
-    let filters = FILTERS[seed as usize % FILTERS.len()];
-    println!("filters {filters}");
+    // Every fourth seed; the other ones use all rows in turn.
+    let filters = match seed % 4 {
+        0 => Filters::auto([16.0, 0.5, 4.0][seed as usize / 4 % 3]),
+        _ => filters(FILTERS[(seed - seed / 4 - 1) as usize % FILTERS.len()]),
+    };
+    println!("filters {filters:?}");
     let models = vec![Model::new(), Model::new()];
     let mut world = World { filters, vfs, db: Some(db), models, snapshots: Vec::new(), table_count: 0 };
     let mut random = Random(seed);
@@ -323,7 +346,7 @@ fn run(seed: u64, step_count: usize) {
 
 #[test]
 fn random_operations_agree_with_a_map() {
-    for seed in 0..24 {
+    for seed in 0..30 {
         println!("seed {seed}");
         run(seed, 3_000);
     }

@@ -14,7 +14,7 @@ use tamis::{
 };
 use tamis_vfs::{Access, MemVfs, OsVfs, Vfs};
 
-use crate::support::{FILTERS, FOLDER, Random, filters};
+use crate::support::{FILTERS, FOLDER, Random, filters, rebuild_filters};
 
 /// One step, without anything that depends on options.
 #[derive(Debug, Clone)]
@@ -35,6 +35,10 @@ enum Operation {
     Release(usize),
     Flush,
     Compact(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    MultiRange(Vec<(Bound<Vec<u8>>, Bound<Vec<u8>>)>),
+    CheckFilters,
+    /// The filters of all tables become those of a row of [`FILTERS`], or again those with which they were written.
+    RebuildFilters(Option<&'static str>),
     Reopen,
 }
 
@@ -83,7 +87,7 @@ fn operations(seed: u64, count: usize) -> Vec<Operation> {
     let mut random = Random(seed);
     let random = &mut random;
     let durability = [Durability::Deferred, Durability::Buffered, Durability::Synced];
-    let operation = |_| match random.below(200) {
+    let operation = |_| match random.below(209) {
         0..70 => Operation::Put(key(random), value(random)),
         70..86 => Operation::Delete(key(random)),
         86 | 87 => Operation::DeletePrefix(key(random)),
@@ -123,6 +127,14 @@ fn operations(seed: u64, count: usize) -> Vec<Operation> {
         192..194 => Operation::Release(random.below(3) as usize),
         194..197 => Operation::Flush,
         197..199 => Operation::Compact(bound(random), bound(random)),
+        199..205 => {
+            Operation::MultiRange((0..random.below(6)).map(|_| (bound(random), bound(random))).collect())
+        }
+        205..207 => Operation::CheckFilters,
+        207 => {
+            let is_other = random.below(4) > 0;
+            Operation::RebuildFilters(is_other.then(|| FILTERS[random.below(FILTERS.len() as u64) as usize]))
+        }
         _ => Operation::Reopen,
     };
     (0..count).map(operation).collect()
@@ -260,6 +272,18 @@ impl World {
             Operation::Compact(lower, upper) => {
                 db.compact_range(keyspace, (lower.clone(), upper.clone())).unwrap();
             }
+            Operation::MultiRange(ranges) => {
+                for (scan, range) in keyspace.multi_range(ranges.clone()).into_iter().zip(ranges) {
+                    let mut alone = String::new();
+                    note_scan(&mut alone, keyspace.range(range.clone()), Style::Forward);
+                    let start = out.len();
+                    note_scan(out, scan, Style::Forward);
+                    assert_eq!(out.get(start..), Some(&*alone), "{range:?} of several ranges");
+                }
+            }
+            // How many filters are replaced depends on the options.
+            Operation::CheckFilters => _ = db.check_filters(keyspace).unwrap(),
+            Operation::RebuildFilters(row) => rebuild_filters(db, keyspace, *row),
             Operation::Reopen => {
                 self.snapshots.clear();
                 let (db, _) = self.open.take().unwrap();
@@ -337,6 +361,7 @@ fn random_setup(random: &mut Random) -> Setup {
     options.log_bytes_max = pick(&[1 << 20, 1 << 30]);
     options.deleted_range_keys = pick(&[0, 1, 2, 8]) as u32;
     options.deferred_bytes_max = pick(&[0, 1_000, 1 << 20]) as usize;
+    (options.sample_queries, options.gap_cache) = (pick(&[0, 1, 1]) == 1, pick(&[0, 1]) == 1);
     let compressions = [Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zstd(9)];
     let keyspace = &mut setup.keyspace;
     keyspace.memtable_bytes = pick(&[64 << 10, 64 << 10, 200 << 10, 1 << 20]);
@@ -362,8 +387,9 @@ fn random_setup(random: &mut Random) -> Setup {
     keyspace.compression =
         (0..pick(&[0, 1, 3])).map(|_| compressions[pick(&[0, 1, 2, 3]) as usize]).collect();
     let rows: Vec<_> = (0..FILTERS.len() as u64).collect();
-    keyspace.filters = match pick(&[0, 1]) {
-        0 => Filters::bits_per_level((0..pick(&[0, 1, 3])).map(|_| pick(&[0, 1, 4, 10, 30]) as f32)),
+    keyspace.filters = match pick(&[0, 1, 2]) {
+        0 => Filters::auto([0.1, 1.0, 4.0, 16.0, 64.0][pick(&[0, 1, 2, 3, 4]) as usize]),
+        1 => Filters::bits_per_level((0..pick(&[0, 1, 3])).map(|_| pick(&[0, 1, 4, 10, 30]) as f32)),
         _ => filters(FILTERS[pick(&rows) as usize]),
     };
     setup
@@ -380,6 +406,11 @@ fn chosen_setups() -> Vec<Setup> {
     add(&|setup| setup.keyspace.filters = Filters::none());
     add(&|setup| setup.keyspace.filters = Filters::bits_per_level([0.0, 10.0, 2.0, 0.0]));
     add(&|setup| setup.keyspace.filters = Filters::optimal_per_level(8.0));
+    for bits in [0.1, 4.0] {
+        add(&|setup| setup.keyspace.filters = Filters::auto(bits));
+    }
+    add(&|setup| setup.options.sample_queries = false);
+    add(&|setup| setup.options.gap_cache = false);
     add(&|setup| {
         setup.keyspace.filters = filters("elastic@12");
         (setup.options.table_access, setup.options.cache_bytes) = (Access::Buffered, 20 << 10);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use tamis::{Db, Filters, KeyspaceOptions, Options, Runtime};
+use tamis::{Db, Error, Filters, Keyspace, KeyspaceOptions, Options, Runtime, TableFilter};
 use tamis_vfs::{MemVfs, OperationKind, Vfs};
 
 /// The folder of every database in memory.
@@ -90,7 +90,21 @@ pub(crate) const FILTERS: [&str; 22] = [
 
 /// The filters of a row of [`FILTERS`], for every table.
 pub(crate) fn filters(row: &str) -> Filters {
-    Filters::each(row.split(' ').map(|filter| filter.parse().unwrap()))
+    Filters::each(table_filters(row))
+}
+
+/// The filters of one table.
+pub(crate) fn table_filters(row: &str) -> Vec<TableFilter> {
+    row.split(' ').map(|filter| filter.parse().unwrap()).collect()
+}
+
+/// Rebuilds the filters of all tables: those of a row of [`FILTERS`], or those with which the tables were written. Filters that do not
+/// suit the keys of a table are refused.
+pub(crate) fn rebuild_filters(db: &Db, keyspace: &Keyspace, row: Option<&str>) {
+    match db.rebuild_filters(keyspace, &row.map_or_else(Vec::new, table_filters)) {
+        Ok(()) | Err(Error::InvalidArgument { .. }) => {}
+        Err(error) => panic!("filters {row:?}: {error}"),
+    }
 }
 
 /// Small memtables and tables, so that few writes make many files.
