@@ -22,7 +22,7 @@ use tamis_vfs::{FaultVfs, MemVfs, Operation, Rule, Vfs};
 use crate::{
     scenario::{
         Context, Edit, Entry, Plan, State, Step, apply, difference, new_state, read_all, run, script, value,
-        write, write_to,
+        with_filter_steps, write, write_to,
     },
     support::{CHANGING, FOLDER, Random, inline_options, small_keyspace},
 };
@@ -215,6 +215,7 @@ struct Work {
     compactions: u64,
     verifications: usize,
     kills: usize,
+    filters_replaced: u64,
 }
 
 impl Work {
@@ -223,16 +224,21 @@ impl Work {
         assert_eq!(statistics.jobs_failed, 0);
         self.flushes += statistics.flushes;
         self.compactions += statistics.compactions + statistics.trivial_moves;
+        self.filters_replaced += statistics.filters_replaced;
     }
 }
 
 /// Runs a scenario with a power failure before every operation, with several seeds each.
 fn sweep(plan: Plan, seed_count: u64) -> Work {
+    sweep_steps(plan, script(plan), seed_count)
+}
+
+fn sweep_steps(plan: Plan, steps: Vec<Step>, seed_count: u64) -> Work {
     println!("{plan:?}");
     let memory = MemVfs::new();
     let faults = FaultVfs::new(Arc::new(memory.clone()));
     let progress = Arc::new(Mutex::new(Progress {
-        steps: script(plan),
+        steps,
         done: 0,
         durable: 0,
         durable_state: new_state(),
@@ -350,6 +356,21 @@ fn no_crash_leaves_a_part_of_an_ingest() {
         let work = sweep(plan, 1);
         assert!(ingests > 0 && work.flushes > 2, "{ingests} {work:?}");
     }
+}
+
+/// A replaced filter file is installed completely or not at all, and no live one is missing.
+#[test]
+fn no_crash_within_a_filter_replacement_loses_synced_writes() {
+    let plan = Plan {
+        seed: 8,
+        step_count: 100,
+        key_count: 30,
+        value_bytes_max: 6_000,
+        has_keyspaces: true,
+        has_ingests: false,
+    };
+    let work = sweep_steps(plan, with_filter_steps(script(plan)), 1);
+    assert!(work.filters_replaced > 1 && work.kills > 0, "{work:?}");
 }
 
 /// A keyspace is created in the manifest, which is synced, while earlier writes may be lost with the end of the log. Its first

@@ -24,6 +24,7 @@ use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 use crate::{
     scenario::{
         Context, Edit, Entry, Plan, State, Step, apply, difference, new_state, read_all, run, script,
+        with_filter_steps,
     },
     support::{FOLDER, Random, inline_options, small_keyspace},
 };
@@ -190,7 +191,10 @@ impl World {
                 Some(Step::Write(known.cloned().chain([marking]).collect(), *durability))
             }
             Step::Create(name) => (!self.state.contains_key(name)).then(|| step.clone()),
-            Step::Drop(name) | Step::Compact(name) => self.state.contains_key(name).then(|| step.clone()),
+            Step::Drop(name)
+            | Step::Compact(name)
+            | Step::RebuildFilters(name, _)
+            | Step::CheckFilters(name) => self.state.contains_key(name).then(|| step.clone()),
             Step::Ingest(entries) => {
                 let is_known = |entry: &Entry| self.state.contains_key(&entry.keyspace);
                 entries.first().is_some_and(is_known).then(|| step.clone())
@@ -380,7 +384,10 @@ impl World {
         let tables: usize = levels.map(|level| level.table_count).sum();
         let views: usize = statistics.keyspaces.iter().map(|keyspace| keyspace.views.count).sum();
         let counted = (count(".table"), count(".view"), count(".manifest"), count(".log"), names.len());
-        assert_eq!(counted, (tables, views, 1, 1, tables + views + 4), "left in the folder: {names:?}");
+        let filters = count(".filter");
+        assert!(filters <= tables, "left in the folder: {names:?}");
+        let expected = (tables, views, 1, 1, tables + views + filters + 4);
+        assert_eq!(counted, expected, "left in the folder: {names:?}");
     }
 }
 
@@ -420,12 +427,17 @@ fn sweep(stride: u64, make_rule: &dyn Fn(u64) -> Rule) {
 }
 
 fn sweep_of(plan: Plan, stride: u64, make_rule: &dyn Fn(u64) -> Rule) {
-    let steps = script(plan);
+    sweep_steps(&script(plan), stride, make_rule);
+}
+
+/// Returns the number of runs with a fault.
+fn sweep_steps(steps: &[Step], stride: u64, make_rule: &dyn Fn(u64) -> Rule) -> u64 {
     let mut nth = 1;
-    while run_with(make_rule, &steps, nth) {
+    while run_with(make_rule, steps, nth) {
         nth += stride;
     }
     println!("{} runs up to {:?}", nth / stride, make_rule(nth));
+    nth / stride
 }
 
 /// Whether the state on disk is unknown after a failure of this operation.
@@ -657,4 +669,25 @@ fn a_fault_at_any_operation_of_an_ingest_loses_nothing() {
     sweep_of(plan, 2, &|nth| Rule::error(ErrorKind::Other).nth(nth));
     sweep_of(plan, 3, &|nth| Rule::error_after(ErrorKind::Other).nth(nth));
     sweep_of(plan, 5, &|nth| Rule::error(ErrorKind::StorageFull).nth(nth).forever());
+}
+
+#[test]
+fn a_fault_at_any_operation_of_a_filter_replacement_loses_nothing() {
+    let steps = with_filter_steps(script(PLAN));
+    let mut world = World::new();
+    let mut replaced = 0;
+    for step in &steps {
+        let count = |world: &World| world.db.as_ref().map_or(0, |db| db.statistics().filters_replaced);
+        let before = count(&world);
+        world.step(step);
+        replaced += count(&world).saturating_sub(before);
+    }
+    assert!(replaced > 1, "{replaced} filters replaced");
+    let of_filters = |rule: Rule| rule.path(".filter");
+    let count = sweep_steps(&steps, 1, &|nth| of_filters(Rule::error(ErrorKind::Other)).nth(nth));
+    assert!(count > 10, "{count} operations on filter files");
+    sweep_steps(&steps, 1, &|nth| of_filters(Rule::error_after(ErrorKind::Other)).nth(nth));
+    sweep_steps(&steps, 1, &|nth| of_filters(Rule::error(ErrorKind::StorageFull)).nth(nth).forever());
+    sweep_steps(&steps, 3, &|nth| Rule::error(ErrorKind::Other).nth(nth));
+    sweep_steps(&steps, 5, &|nth| Rule::error_after(ErrorKind::Other).nth(nth));
 }

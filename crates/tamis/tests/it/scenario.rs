@@ -13,7 +13,7 @@ use std::{
 
 use tamis::{Db, Durability, Filters, Keyspace, KeyspaceOptions, Layout, Views, WriteBatch};
 
-use crate::support::{Random, small_keyspace};
+use crate::support::{Random, small_keyspace, table_filters};
 
 /// The entries of one keyspace.
 pub(crate) type Entries = BTreeMap<Vec<u8>, Arc<[u8]>>;
@@ -56,6 +56,10 @@ pub(crate) enum Step {
     /// Builds a table outside of the store and ingests it into a keyspace; each key once, in order.
     Ingest(Vec<Entry>),
     Verify,
+    /// Replaces the filters of a keyspace's tables by those of a row of [`crate::support::FILTERS`].
+    RebuildFilters(String, &'static str),
+    /// Replaces the filters of a keyspace's tables that suit its queries badly.
+    CheckFilters(String),
     /// Close and open.
     Reopen,
     /// The process is killed, the machine continues, and another process opens the store.
@@ -197,6 +201,20 @@ pub(crate) fn script(plan: Plan) -> Vec<Step> {
     steps
 }
 
+/// Adds steps that write tables of the default keyspace, give them filters that reject few keys, and let the store replace these.
+pub(crate) fn with_filter_steps(steps: Vec<Step>) -> Vec<Step> {
+    let mut with_filters = Vec::new();
+    for (index, step) in steps.into_iter().enumerate() {
+        with_filters.push(step);
+        if index % 12 == 11 {
+            let name = "default".to_owned();
+            let rebuild = Step::RebuildFilters(name.clone(), "blocked-bloom@1");
+            with_filters.extend([Step::Flush, rebuild, Step::CheckFilters(name)]);
+        }
+    }
+    with_filters
+}
+
 /// Applies a write to a state. Dropped keyspaces are ignored.
 pub(crate) fn write_to(state: &mut State, entries: &[Entry]) {
     for entry in entries {
@@ -243,6 +261,8 @@ pub(crate) fn run(db: &Db, step: &Step) -> tamis::Result<()> {
         Step::Compact(name) => db.compact_range::<&[u8]>(&db.keyspace(name)?, ..),
         Step::Persist(durability) => db.persist(*durability),
         Step::Ingest(entries) => ingest(db, entries),
+        Step::RebuildFilters(name, row) => db.rebuild_filters(&db.keyspace(name)?, &table_filters(row)),
+        Step::CheckFilters(name) => db.check_filters(&db.keyspace(name)?).map(drop),
         Step::Verify => {
             let report = db.verify()?;
             assert!(report.is_sound(), "a whole store has faults: {:?}", report.faults);
