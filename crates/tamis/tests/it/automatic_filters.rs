@@ -9,7 +9,7 @@ use tamis::{
 use tamis_vfs::MemVfs;
 use tamis_workload::{SplitMix64, mix64};
 
-use crate::support::{FOLDER, open_in_memory};
+use crate::support::{FOLDER, open_in_memory, table_filters};
 
 const KEY_COUNT: u64 = 20_000;
 
@@ -362,4 +362,55 @@ fn a_stopped_clock_delays_only_background_checks() {
     let read = blocks(&db, || close_ranges(&keyspace, 2_000));
     assert!(read < 100, "{read} blocks for 2,000 ranges without a key");
     check_answers(&db, &keyspace, KEY_COUNT);
+}
+
+/// Filters that hardly reject anything are as good as none. Checks continue under them, in the same process and after an open that keeps
+/// no filter in memory and samples nothing.
+#[test]
+fn filters_that_are_disabled_later_change_no_answer() {
+    let (db, keyspace, clock) = filled_with_clock();
+    let before = blocks(&db, || close_ranges(&keyspace, 5_000));
+    for row in ["blocked-bloom@0.1", "surf-base", "blocked-bloom@0.1"] {
+        db.rebuild_filters(&keyspace, &table_filters(row)).unwrap();
+        close_ranges(&keyspace, 5_000);
+        absent_points(&keyspace, 2_000);
+        run_background_jobs(&db, &clock);
+        check_answers(&db, &keyspace, KEY_COUNT);
+    }
+    db.check_filters(&keyspace).unwrap();
+    assert!(db.statistics().filters_replaced > 0, "filters without effect are replaced: {}", design(&db));
+    let after = blocks(&db, || close_ranges(&keyspace, 5_000));
+    assert!(after <= before.max(250), "{after} blocks, {before} with the first filters: {}", design(&db));
+    // The filters with which the tables were written.
+    db.rebuild_filters(&keyspace, &[]).unwrap();
+    check_answers(&db, &keyspace, KEY_COUNT);
+}
+
+#[test]
+fn a_store_that_reopens_without_filters_in_memory_or_samples_gives_the_same_answers() {
+    let vfs = MemVfs::new();
+    let (db, keyspace) = filled(&vfs);
+    close_ranges(&keyspace, 2_000);
+    db.rebuild_filters(&keyspace, &table_filters("blocked-bloom@0.1")).unwrap();
+    drop(keyspace);
+    db.close().unwrap();
+    for (cache_pinned_percent, sample_queries) in [(0, true), (20, false), (0, false), (20, true)] {
+        let options = Options { workers: 0, cache_pinned_percent, sample_queries, ..Options::default() };
+        let db = open_in_memory(&vfs, options).unwrap();
+        // The keyspace keeps its options.
+        let other = KeyspaceOptions { filters: Filters::none(), ..KeyspaceOptions::default() };
+        let keyspace = db.get_or_create_keyspace("k", other).unwrap();
+        close_ranges(&keyspace, 2_000);
+        let replaced = db.check_filters(&keyspace).unwrap();
+        println!(
+            "pinned {cache_pinned_percent} %, sample {sample_queries}: {replaced} replaced, {}",
+            design(&db)
+        );
+        check_answers(&db, &keyspace, KEY_COUNT);
+        let others = if sample_queries { Vec::new() } else { table_filters("surf@18") };
+        db.rebuild_filters(&keyspace, &others).unwrap();
+        check_answers(&db, &keyspace, KEY_COUNT);
+        drop(keyspace);
+        db.close().unwrap();
+    }
 }
