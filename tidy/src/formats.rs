@@ -56,8 +56,8 @@ pub fn format_pages_have_golden_files(tree: &Tree) -> Vec<Finding> {
 /// The limit on the number of options, all structs together.
 const OPTION_COUNT_MAX: usize = 25;
 
-/// A field of an options struct.
-struct OptionField<'a> {
+/// A public field of a struct.
+struct PublicField<'a> {
     name: &'a str,
     line: usize,
     docs: String,
@@ -68,7 +68,7 @@ pub fn options_have_docs_and_tests(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let files = tree.rust_files().filter(|file| file.path == "crates/tamis/src/options.rs");
     for file in files {
-        let fields = option_fields(&file.text);
+        let fields = public_fields(&file.text, "Options {");
         if fields.len() > OPTION_COUNT_MAX {
             let message = format!(
                 "{} options, at most {OPTION_COUNT_MAX} are allowed: make some constants",
@@ -81,10 +81,7 @@ pub fn options_have_docs_and_tests(tree: &Tree) -> Vec<Finding> {
                 let message = format!("`{}`: document unit, effect and `Default:`", field.name);
                 findings.push(Finding::new(&file.path, field.line, message));
             }
-            let is_tested = tree.rust_files().any(|test| {
-                test.is_test() && test.path.starts_with("crates/tamis/") && test.names(field.name)
-            });
-            if !is_tested {
+            if !is_tested(tree, field.name) {
                 let message =
                     format!("`{}`: no test of crates/tamis names it; show that it matters", field.name);
                 findings.push(Finding::new(&file.path, field.line, message));
@@ -94,14 +91,33 @@ pub fn options_have_docs_and_tests(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Public fields of structs whose names end with `Options`, with the doc comment above each.
-fn option_fields(text: &str) -> Vec<OptionField<'_>> {
+/// A test names each statistic.
+pub fn statistics_have_tests(tree: &Tree) -> Vec<Finding> {
+    let files = tree.rust_files().filter(|file| file.path == "crates/tamis/src/metrics.rs");
+    let fields = files.flat_map(|file| {
+        public_fields(&file.text, "Statistics {").into_iter().map(move |field| (file, field))
+    });
+    let untested = fields.filter(|(_, field)| !is_tested(tree, field.name)).map(|(file, field)| {
+        let message = format!("`{}`: no test of crates/tamis names it; show what moves it", field.name);
+        Finding::new(&file.path, field.line, message)
+    });
+    untested.collect()
+}
+
+/// Whether a test of the store names it.
+fn is_tested(tree: &Tree, name: &str) -> bool {
+    let mut tests = tree.rust_files().filter(|file| file.is_test() && file.path.starts_with("crates/tamis/"));
+    tests.any(|test| test.names(name))
+}
+
+/// Public fields of structs whose heading ends with `ending`, with the doc comment above each.
+fn public_fields<'a>(text: &'a str, ending: &str) -> Vec<PublicField<'a>> {
     let mut fields = Vec::new();
     let mut is_inside = false;
     let mut docs = String::new();
     for (index, line) in text.lines().enumerate() {
         if line.starts_with("pub struct ") {
-            is_inside = line.contains("Options ");
+            is_inside = line.ends_with(ending);
         } else if line.starts_with('}') {
             is_inside = false;
         }
@@ -110,7 +126,7 @@ fn option_fields(text: &str) -> Vec<OptionField<'_>> {
             docs.push_str(doc);
         } else if let Some((name, _)) = line.strip_prefix("pub ").and_then(|field| field.split_once(':')) {
             if is_inside {
-                fields.push(OptionField { name, line: index + 1, docs: docs.clone() });
+                fields.push(PublicField { name, line: index + 1, docs: docs.clone() });
             }
             docs.clear();
         } else {

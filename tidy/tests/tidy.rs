@@ -51,6 +51,7 @@ rules! {
     format_pages_are_whole: formats::format_pages_are_whole;
     format_pages_have_golden_files: formats::format_pages_have_golden_files;
     options_have_docs_and_tests: formats::options_have_docs_and_tests;
+    statistics_have_tests: formats::statistics_have_tests;
     dependencies_have_reasons_and_users: formats::dependencies_have_reasons_and_users;
     expected_files_are_there: formats::expected_files;
 }

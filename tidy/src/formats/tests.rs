@@ -2,7 +2,7 @@
 
 use super::{
     dependencies_have_reasons_and_users, expected_files, format_pages_are_whole,
-    format_pages_have_golden_files, options_have_docs_and_tests,
+    format_pages_have_golden_files, options_have_docs_and_tests, statistics_have_tests,
 };
 use crate::{Finding, Tree};
 
@@ -35,6 +35,16 @@ fn an_option_has_a_default_and_a_test() {
     ]);
     let file = "crates/tamis/src/options.rs";
     assert_eq!(places(&options_have_docs_and_tests(&tree)), [(file, 5), (file, 7)]);
+}
+
+#[test]
+fn a_statistic_has_a_test() {
+    let source = "pub struct PartStatistics {\n    pub kept: u8,\n    pub untested: u8,\n}\npub struct Other {\n    pub x: u8,\n}\n";
+    let tree = Tree::of_samples(&[
+        ("crates/tamis/src/metrics.rs", source),
+        ("crates/tamis/tests/it/main.rs", "assert_eq!(part.kept, 1); // untested"),
+    ]);
+    assert_eq!(places(&statistics_have_tests(&tree)), [("crates/tamis/src/metrics.rs", 3)]);
 }
 
 #[test]

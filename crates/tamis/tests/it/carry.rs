@@ -86,6 +86,7 @@ fn few_entries_of_expensive_partitions_stay_in_memory_until_a_later_flush() {
     let bytes = statistics.carried_bytes - before.carried_bytes;
     let flushed = statistics.flush_bytes_written - before.flush_bytes_written;
     assert!(bytes > 0 && bytes * 100 < flushed * 15, "{bytes} bytes carried, {flushed} flushed");
+    assert!(statistics.carried_entries > before.carried_entries);
     // A process that ends has them in the log; one that calls `flush` has them in tables.
     drop(snapshots);
     db.close().unwrap();

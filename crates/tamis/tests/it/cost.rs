@@ -459,6 +459,7 @@ fn whole_scans_and_compactions_read_many_blocks_at_once() {
         drop((db, keyspace));
         let (db, keyspace) = bench.open();
         let (cost, ()) = bench.cost(&db, || db.compact_range::<&[u8]>(&keyspace, ..).unwrap());
+        assert!(db.statistics().compaction_bytes_read > 340 * BLOCK);
         // Each run: footer, directory, properties, index, a piece of the filter, and the blocks in two reads.
         assert!(cost.blocks > 340 && cost.file_reads <= 2 * 8, "{access:?}: {cost:?}");
     }

@@ -57,6 +57,18 @@ fn each_kind_of_query_is_sampled() {
 }
 
 #[test]
+fn outcomes_of_sampled_queries_are_counted() {
+    let default_keyspace = KeyspaceOptions { filters: Filters::bits(10.0), ..small_keyspace() };
+    let db = open(Options { default_keyspace, ..inline_options() });
+    for number in 0..40_u32 {
+        assert_eq!(db.get(number.to_be_bytes()).unwrap().is_some(), number % 2 == 0);
+    }
+    let points = sample(&db).points;
+    assert_eq!((points.tables_right, points.tables_denied + points.tables_wrong), (20, 20));
+    assert!(points.tables_denied > 15, "{points:?}");
+}
+
+#[test]
 fn reads_that_reach_no_table_are_not_sampled() {
     let db = open(inline_options());
     db.put("new", "value").unwrap();
