@@ -2,11 +2,19 @@
 
 use std::sync::Arc;
 
-use tamis::{Db, Durability, KeyspaceChange, KeyspaceOptions, Layout, Options, Runtime, Statistics};
+use tamis::{
+    Db, Durability, KeyspaceChange, KeyspaceOptions, Layout, Options, Runtime, Snapshot, Statistics,
+    WriteBatch,
+};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 use tamis_workload::{SplitMix64, ZipfianComposite};
 
-use crate::support::{FOLDER, Model, Random, check_entries, inline_options, open_in_memory, small_keyspace};
+use crate::{
+    scenario::Context,
+    support::{
+        FOLDER, Model, Random, check_entries, inline_options, is_deep, open_in_memory, small_keyspace,
+    },
+};
 
 pub(crate) const LAYOUT: Layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 2 };
 /// Keys below this number get most writes.
@@ -284,4 +292,197 @@ fn a_key_with_many_versions_takes_one_partition() {
     let table_count: usize = keyspace.levels.iter().map(|level| level.table_count).sum();
     assert!(table_count <= 4, "{table_count}");
     check_entries(&db, &Model::from([(b"key".to_vec(), 99_999_u64.to_be_bytes().to_vec())]));
+}
+
+enum Edit {
+    Put(Vec<u8>, Vec<u8>),
+    Delete(Vec<u8>),
+    DeleteRange(Vec<u8>, Vec<u8>),
+}
+
+impl Edit {
+    fn apply(&self, model: &mut Model) {
+        match self {
+            Self::Put(key, value) => {
+                model.insert(key.clone(), value.clone());
+            }
+            Self::Delete(key) => {
+                model.remove(key);
+            }
+            Self::DeleteRange(lower, upper) => model.retain(|key, _| key < lower || key >= upper),
+        }
+    }
+}
+
+/// A store that is never flushed by request, compared with a map.
+struct World {
+    vfs: MemVfs,
+    db: Option<Db>,
+    model: Model,
+    /// The contents that are certainly on the disk, and the batches since.
+    durable: Model,
+    batches: Vec<Vec<Edit>>,
+    snapshots: Vec<(Snapshot, Model)>,
+    /// Of all processes.
+    partitions_carried: u64,
+    carried_entries: u64,
+    /// Processes that carried entries and ended without a close.
+    crash_count: u64,
+}
+
+impl World {
+    fn db(&self) -> &Db {
+        self.db.as_ref().unwrap()
+    }
+
+    /// Writes several edits as one batch, or one alone.
+    fn write(&mut self, edits: Vec<Edit>) {
+        let keyspace = self.db().default_keyspace();
+        let mut batch = WriteBatch::new();
+        for edit in &edits {
+            match edit {
+                Edit::Put(key, value) => batch.put(&keyspace, key, value).unwrap(),
+                Edit::Delete(key) => batch.delete(&keyspace, key).unwrap(),
+                Edit::DeleteRange(lower, upper) => {
+                    batch.delete_range::<&[u8]>(&keyspace, &lower[..]..&upper[..]).unwrap()
+                }
+            }
+            edit.apply(&mut self.model);
+        }
+        self.db().write(batch).unwrap();
+        self.batches.push(edits);
+    }
+
+    fn sync(&mut self) {
+        self.db().persist(Durability::Synced).unwrap();
+        self.durable = self.model.clone();
+        self.batches.clear();
+    }
+
+    fn step(&mut self, random: &mut Random) {
+        let cold = HOT_COUNT + random.below(KEY_COUNT - HOT_COUNT);
+        let key = |number: u64| number.to_be_bytes().to_vec();
+        let hot = key(random.below(HOT_COUNT));
+        match random.below(200) {
+            0..130 => self.write(vec![Edit::Put(hot, vec![random.next() as u8; 3_000])]),
+            130..150 => self.write(vec![Edit::Put(key(cold), random.next().to_be_bytes().to_vec())]),
+            150..156 => self.write(vec![Edit::Delete(key(cold))]),
+            156..162 => {
+                let value = random.next().to_be_bytes().to_vec();
+                self.write(vec![Edit::Put(hot, value), Edit::Delete(key(cold))]);
+            }
+            162..164 => self.write(vec![Edit::DeleteRange(key(cold), key(cold + 1 + random.below(6)))]),
+            164..170 if self.snapshots.len() < 3 => {
+                self.snapshots.push((self.db().snapshot(), self.model.clone()))
+            }
+            164..176 => self.check_snapshot(random),
+            176..188 => {
+                for key in [hot, key(cold)] {
+                    assert_eq!(
+                        self.db().get(&key).unwrap().as_ref().map(|value| &value[..]),
+                        self.model.get(&key).map(|value| &value[..])
+                    );
+                }
+            }
+            188..194 => check_entries(self.db(), &self.model),
+            194..196 => self.sync(),
+            196 => self.cut_power(random),
+            197 => self.kill(),
+            198 => self.reopen(),
+            _ => self.db().wait_for_compactions().unwrap(),
+        }
+    }
+
+    fn check_snapshot(&mut self, random: &mut Random) {
+        if self.snapshots.is_empty() {
+            return;
+        }
+        let chosen = random.below(self.snapshots.len() as u64) as usize;
+        let (snapshot, model) = self.snapshots.swap_remove(chosen);
+        let entries = snapshot.range::<&[u8]>(&self.db().default_keyspace(), ..).map(Result::unwrap);
+        let found: Model = entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        assert!(found == model, "a snapshot has {} entries, not {}", found.len(), model.len());
+    }
+
+    fn end_process(&mut self, is_crash: bool) -> Db {
+        self.snapshots.clear();
+        let db = self.db.take().unwrap();
+        let statistics = db.statistics();
+        assert_eq!(statistics.jobs_failed, 0);
+        self.partitions_carried += statistics.partitions_carried;
+        self.carried_entries += statistics.carried_entries;
+        self.crash_count += u64::from(is_crash && statistics.partitions_carried > 0);
+        db
+    }
+
+    fn open(&mut self) {
+        self.db = Some(open_in_memory(&self.vfs, inline_options()).unwrap());
+    }
+
+    /// The power fails: a prefix of the batches since the last sync stays.
+    fn cut_power(&mut self, random: &mut Random) {
+        let crashed = self.vfs.crash_clone(random.next());
+        // Its close must not change the files that are opened next.
+        drop(self.end_process(true));
+        self.vfs = crashed;
+        self.open();
+        let entries = self.db().range::<&[u8]>(..).map(Result::unwrap);
+        let found: Model = entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        let mut batches = std::mem::take(&mut self.batches).into_iter();
+        while self.durable != found {
+            let batch =
+                batches.next().expect("the store has a prefix of all batches, with all that were synced");
+            batch.iter().for_each(|edit| edit.apply(&mut self.durable));
+        }
+        self.model = found;
+        check_entries(self.db(), &self.model);
+        self.sync();
+    }
+
+    /// The process ends, and the files stay as they are.
+    fn kill(&mut self) {
+        std::mem::forget(self.end_process(true));
+        self.vfs.release_locks();
+        self.open();
+        check_entries(self.db(), &self.model);
+    }
+
+    fn reopen(&mut self) {
+        self.end_process(false).close().unwrap();
+        self.open();
+        self.sync();
+        check_entries(self.db(), &self.model);
+    }
+}
+
+/// Memtables fill without a requested flush, so that flushes carry entries of cold keys.
+#[test]
+fn random_operations_and_crashes_with_carried_entries_agree_with_a_map() {
+    let image = MemVfs::new();
+    let (db, model) = prepare(&image);
+    db.close().unwrap();
+    let seeds = if is_deep() { 64 } else { 6 };
+    for seed in 0..seeds {
+        let _context = Context(format!("seed {seed}"));
+        let mut world = World {
+            vfs: image.crash_clone(0),
+            db: None,
+            model: model.clone(),
+            durable: model.clone(),
+            batches: Vec::new(),
+            snapshots: Vec::new(),
+            partitions_carried: 0,
+            carried_entries: 0,
+            crash_count: 0,
+        };
+        world.open();
+        let mut random = Random(seed);
+        for _ in 0..1_500 {
+            world.step(&mut random);
+        }
+        world.reopen();
+        assert!(world.partitions_carried > 20, "{} partitions carried", world.partitions_carried);
+        assert!(world.carried_entries > 20, "{} entries carried", world.carried_entries);
+        assert!(world.crash_count > 5, "{} crashes with carried entries", world.crash_count);
+    }
 }
