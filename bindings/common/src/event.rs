@@ -1,34 +1,11 @@
 //! Events of a database as JSON.
 
 use serde_json::{Value, json};
-use tamis::{CompactionReason, Event};
+use tamis::{CompactionReason, Event, PartitionChange};
 
 /// An event: its `kind`, and the fields of [`Event`].
 pub fn to_json(event: &Event) -> Value {
     match event {
-        Event::Flushed { keyspace, bytes } => {
-            json!({ "kind": "flushed", "keyspace": keyspace, "bytes": bytes })
-        }
-        Event::Compacted { keyspace, reason, level, output_level, bytes_read, bytes_written } => json!({
-            "kind": "compacted",
-            "keyspace": keyspace,
-            "reason": reason_name(*reason),
-            "level": level,
-            "output_level": output_level,
-            "bytes_read": bytes_read,
-            "bytes_written": bytes_written,
-        }),
-        Event::PartitionsChanged { keyspace, before, after, bytes_expected, bytes_read, bytes_written } => {
-            json!({
-                "kind": "partitions_changed",
-                "keyspace": keyspace,
-                "before": before,
-                "after": after,
-                "bytes_expected": bytes_expected,
-                "bytes_read": bytes_read,
-                "bytes_written": bytes_written,
-            })
-        }
         Event::BackPressure { microseconds_per_mib } => {
             json!({ "kind": "back_pressure", "microseconds_per_mib": microseconds_per_mib })
         }
@@ -69,6 +46,63 @@ pub fn to_json(event: &Event) -> Value {
             "key_count": key_count,
         }),
         Event::JobFailed { job, error } => json!({ "kind": "job_failed", "job": job, "error": error }),
+        other => job_to_json(other),
+    }
+}
+
+/// The events of flushes and compactions.
+fn job_to_json(event: &Event) -> Value {
+    match event {
+        Event::Flushed { keyspace, bytes_expected, bytes } => json!({
+            "kind": "flushed",
+            "keyspace": keyspace,
+            "bytes_expected": bytes_expected,
+            "bytes": bytes,
+        }),
+        Event::EntriesCarried { keyspace, partition_count, entry_count, bytes, bytes_saved_expected } => json!({
+            "kind": "entries_carried",
+            "keyspace": keyspace,
+            "partition_count": partition_count,
+            "entry_count": entry_count,
+            "bytes": bytes,
+            "bytes_saved_expected": bytes_saved_expected,
+        }),
+        Event::Compacted {
+            keyspace,
+            reason,
+            level,
+            output_level,
+            bytes_expected,
+            bytes_read,
+            bytes_written,
+        } => json!({
+            "kind": "compacted",
+            "keyspace": keyspace,
+            "reason": reason_name(*reason),
+            "level": level,
+            "output_level": output_level,
+            "bytes_expected": bytes_expected,
+            "bytes_read": bytes_read,
+            "bytes_written": bytes_written,
+        }),
+        Event::PartitionsChanged {
+            keyspace,
+            change,
+            before,
+            after,
+            bytes_expected,
+            bytes_read,
+            bytes_written,
+        } => json!({
+            "kind": "partitions_changed",
+            "keyspace": keyspace,
+            "change": change_name(*change),
+            "before": before,
+            "after": after,
+            "bytes_expected": bytes_expected,
+            "bytes_read": bytes_read,
+            "bytes_written": bytes_written,
+        }),
         other => json!({ "kind": "other", "text": format!("{other:?}") }),
     }
 }
@@ -79,6 +113,15 @@ const fn reason_name(reason: CompactionReason) -> &'static str {
         CompactionReason::Garbage => "garbage",
         CompactionReason::Request => "request",
         CompactionReason::Reads => "reads",
+        _ => "other",
+    }
+}
+
+const fn change_name(change: PartitionChange) -> &'static str {
+    match change {
+        PartitionChange::Split => "split",
+        PartitionChange::Divide => "divide",
+        PartitionChange::Unite => "unite",
         _ => "other",
     }
 }

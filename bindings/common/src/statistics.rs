@@ -66,6 +66,8 @@ fn writes(statistics: &Statistics) -> Vec<(&'static str, u64)> {
         ("partition_splits", statistics.partition_splits),
         ("partition_divisions", statistics.partition_divisions),
         ("partition_unions", statistics.partition_unions),
+        ("partition_bytes_expected", statistics.partition_bytes_expected),
+        ("partition_bytes_written", statistics.partition_bytes_written),
         ("partitions_carried", statistics.partitions_carried),
         ("carried_entries", statistics.carried_entries),
         ("carried_bytes", statistics.carried_bytes),

@@ -10,6 +10,8 @@ pub enum Event {
     Flushed {
         /// The keyspace's name.
         keyspace: String,
+        /// The bytes that it was expected to write at most: those of the memtable, with entries that it carried. Each table has up to a few KiB more.
+        bytes_expected: u64,
         /// Bytes of the tables.
         bytes: u64,
     },
@@ -37,20 +39,24 @@ pub enum Event {
         level: usize,
         /// Level of the outputs.
         output_level: usize,
+        /// The bytes that it was expected to write at most: those of its inputs.
+        bytes_expected: u64,
         /// Bytes read.
         bytes_read: u64,
         /// Bytes written.
         bytes_written: u64,
     },
-    /// Partitions of a keyspace were replaced by others ([`crate::Layout::Partitioned`]): one was split, or small ones were united.
+    /// Partitions of a keyspace were replaced by others ([`crate::Layout::Partitioned`]).
     PartitionsChanged {
         /// The keyspace's name.
         keyspace: String,
+        /// How they were replaced.
+        change: PartitionChange,
         /// Number of partitions that were replaced.
         before: usize,
         /// Number of partitions that replaced them.
         after: usize,
-        /// The bytes that the job was expected to write.
+        /// The bytes that the job was expected to write: the entries of a split, and the tables that a division cuts.
         bytes_expected: u64,
         /// Bytes read.
         bytes_read: u64,
@@ -157,6 +163,18 @@ pub enum Event {
         /// The error's message.
         error: String,
     },
+}
+
+/// How partitions are replaced by others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PartitionChange {
+    /// All runs of a partition were merged and distributed to several new partitions.
+    Split,
+    /// A partition was divided between its tables: only those that a new bound cuts were rewritten.
+    Divide,
+    /// Adjacent small partitions became one, without a rewrite.
+    Unite,
 }
 
 /// Why a compaction was due.

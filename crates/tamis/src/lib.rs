@@ -67,7 +67,7 @@ pub use checkpoint::CheckpointReport;
 pub use compaction::manual::CompactProgress;
 pub use db::{Db, Keyspace, Snapshot};
 pub use error::{Corruption, Error, Result};
-pub use events::{CompactionReason, Event, EventListener};
+pub use events::{CompactionReason, Event, EventListener, PartitionChange};
 pub use ingest::IngestReport;
 pub use inspect::{Cell, Inspection};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};

@@ -214,6 +214,8 @@ pub(crate) struct Metrics {
     pub(crate) partition_splits: Counter,
     pub(crate) partition_divisions: Counter,
     pub(crate) partition_unions: Counter,
+    pub(crate) partition_bytes_expected: Counter,
+    pub(crate) partition_bytes_written: Counter,
     pub(crate) partitions_carried: Counter,
     pub(crate) carried_entries: Counter,
     pub(crate) carried_bytes: Counter,
@@ -538,6 +540,10 @@ pub struct Statistics {
     pub partition_divisions: u64,
     /// Unions of adjacent partitions that had become small.
     pub partition_unions: u64,
+    /// Bytes that splits and divisions were expected to write.
+    pub partition_bytes_expected: u64,
+    /// Bytes that splits and divisions have written. They are part of `compaction_bytes_written`.
+    pub partition_bytes_written: u64,
     /// Partitions whose entries a flush left in memory, because it would have written too much for them.
     pub partitions_carried: u64,
     /// Entries that flushes left in memory.
@@ -694,6 +700,8 @@ impl Metrics {
             partition_splits: self.partition_splits.get(),
             partition_divisions: self.partition_divisions.get(),
             partition_unions: self.partition_unions.get(),
+            partition_bytes_expected: self.partition_bytes_expected.get(),
+            partition_bytes_written: self.partition_bytes_written.get(),
             partitions_carried: self.partitions_carried.get(),
             carried_entries: self.carried_entries.get(),
             carried_bytes: self.carried_bytes.get(),

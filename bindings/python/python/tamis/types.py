@@ -286,6 +286,8 @@ class Statistics(TypedDict):
     partition_splits: int
     partition_divisions: int
     partition_unions: int
+    partition_bytes_expected: int
+    partition_bytes_written: int
     partitions_carried: int
     carried_entries: int
     carried_bytes: int

@@ -15,7 +15,7 @@ use clap::{Args, Parser, Subcommand};
 use rustyline::{DefaultEditor, error::ReadlineError};
 use tamis::{Db, Durability, Keyspace, KeyspaceOptions};
 
-use super::stats::{keyspaces_table, pins_text, reads_table};
+use super::stats::{keyspaces_table, partition_jobs_text, pins_text, reads_table};
 use crate::{
     bytes::Formats,
     failure::{Failure, usage_text},
@@ -266,6 +266,13 @@ impl Shell {
                 writeln!(output, "{}", keyspaces_table(&statistics.keyspaces))?;
                 if let Some(table) = reads_table(&statistics.filters) {
                     writeln!(output, "{table}")?;
+                }
+                if statistics
+                    .keyspaces
+                    .iter()
+                    .any(|keyspace| matches!(keyspace.layout, tamis::Layout::Partitioned { .. }))
+                {
+                    writeln!(output, "{}", partition_jobs_text(&statistics))?;
                 }
                 writeln!(output, "{}", pins_text(&statistics))?;
             }

@@ -49,6 +49,7 @@ impl StatsArgs {
                 "pinned_bytes": statistics.cache_pinned_bytes,
                 "open_files_max": statistics.open_files_max,
                 "pins": pins_json(&statistics),
+                "partition_jobs": partition_jobs_json(&statistics),
                 "files": files_json(&files),
             });
             return Ok(writeln!(output, "{line}")?);
@@ -56,6 +57,7 @@ impl StatsArgs {
         writeln!(output, "{}", keyspaces_table(&statistics.keyspaces))?;
         if let Some(table) = partitions_table(&statistics.keyspaces) {
             writeln!(output, "{table}")?;
+            writeln!(output, "{}", partition_jobs_text(&statistics))?;
         }
         if let Some(table) = samples_table(&statistics.keyspaces) {
             writeln!(output, "{table}")?;
@@ -144,6 +146,34 @@ fn partitions_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Tab
     }
     let header = ["keyspace", "partition from", "share", "runs", "tables", "size", "entries"];
     (!rows.is_empty()).then(|| terminal::table(3, &header, rows))
+}
+
+/// Describes the decisions about partitions since this process has opened the store, with expected and actual bytes.
+pub(super) fn partition_jobs_text(statistics: &Statistics) -> String {
+    format!(
+        "Partitions since open: {} split, {} divided, {} united; {} written, {} expected. Carried: {} entries of {} partitions, {}.",
+        terminal::count(statistics.partition_splits),
+        terminal::count(statistics.partition_divisions),
+        terminal::count(statistics.partition_unions),
+        terminal::bytes(statistics.partition_bytes_written),
+        terminal::bytes(statistics.partition_bytes_expected),
+        terminal::count(statistics.carried_entries),
+        terminal::count(statistics.partitions_carried),
+        terminal::bytes(statistics.carried_bytes),
+    )
+}
+
+fn partition_jobs_json(statistics: &Statistics) -> Value {
+    json!({
+        "splits": statistics.partition_splits,
+        "divisions": statistics.partition_divisions,
+        "unions": statistics.partition_unions,
+        "bytes_expected": statistics.partition_bytes_expected,
+        "bytes_written": statistics.partition_bytes_written,
+        "partitions_carried": statistics.partitions_carried,
+        "carried_entries": statistics.carried_entries,
+        "carried_bytes": statistics.carried_bytes,
+    })
 }
 
 /// A bar for the share of `part` in `whole`, of at least one character for a part that is not empty.

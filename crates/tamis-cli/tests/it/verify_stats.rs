@@ -79,6 +79,8 @@ fn stats_list_partitions_with_their_shares_and_advise_names_a_layout() {
     db.close().unwrap();
     let text = folder.ok(&["stats", "store"]);
     assert!(text.contains("partition from") && text.contains("##"), "{text}");
+    assert!(text.contains("Partitions since open: 0 split, 0 divided, 0 united"), "{text}");
+    assert!(text.contains("Carried: 0 entries of 0 partitions"), "{text}");
     let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
     let keyspace = &report["keyspaces"][0];
     assert!(keyspace["partition_count"].as_u64().unwrap() > 3, "{report}");
@@ -86,6 +88,9 @@ fn stats_list_partitions_with_their_shares_and_advise_names_a_layout() {
         keyspace["partitions"].as_array().unwrap().len() as u64,
         keyspace["partition_count"].as_u64().unwrap()
     );
+    for name in ["splits", "divisions", "unions", "bytes_expected", "partitions_carried", "carried_entries"] {
+        assert_eq!(report["partition_jobs"][name], 0, "{report}");
+    }
     let advice = folder.ok(&["advise", "store", "--written", "100000000000"]);
     assert!(advice.contains("Recommended: ") && advice.contains("leveled"), "{advice}");
     let scans = ["advise", "store", "--written", "1000", "--scans", "1000000", "--json"];

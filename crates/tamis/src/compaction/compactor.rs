@@ -12,7 +12,7 @@ use crate::{
     cache::table::TableCache,
     context::StoreContext,
     error::Result,
-    events::{CompactionReason, Event},
+    events::{CompactionReason, Event, PartitionChange},
     keyspace_state::KeyspaceState,
     version_installer::VersionInstaller,
     write::back_pressure::BackPressure,
@@ -88,14 +88,17 @@ impl Compactor {
         metrics.compaction_bytes_read.add(done.bytes_read);
         metrics.compaction_bytes_written.add(done.written.bytes);
         metrics.compaction_blocks_written.add(done.written.blocks);
-        let counter = match plan.action {
-            Action::Split => &metrics.partition_splits,
-            Action::Divide => &metrics.partition_divisions,
-            _ => &metrics.partition_unions,
+        let (counter, change) = match plan.action {
+            Action::Split => (&metrics.partition_splits, PartitionChange::Split),
+            Action::Divide => (&metrics.partition_divisions, PartitionChange::Divide),
+            _ => (&metrics.partition_unions, PartitionChange::Unite),
         };
         counter.add(1);
+        metrics.partition_bytes_expected.add(plan.bytes_written);
+        metrics.partition_bytes_written.add(done.written.bytes);
         self.context.report(&Event::PartitionsChanged {
             keyspace: keyspace.name.clone(),
+            change,
             before: plan.replaced_partitions.len(),
             after: done.partition_count,
             bytes_expected: plan.bytes_written,
@@ -115,6 +118,7 @@ impl Compactor {
             },
             level: plan.level(),
             output_level: plan.output_level,
+            bytes_expected: if plan.action == Action::Drop { 0 } else { plan.bytes_written },
             bytes_read,
             bytes_written,
         });

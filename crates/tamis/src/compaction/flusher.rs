@@ -147,7 +147,8 @@ impl Flusher {
             metrics.flush_bytes_written.add(written.bytes);
             metrics.flush_blocks_written.add(written.blocks);
             let keyspace = flush.keyspace.name.clone();
-            self.context.report(&Event::Flushed { keyspace, bytes: written.bytes });
+            let bytes_expected = flush.memtable.memtable.bytes() as u64;
+            self.context.report(&Event::Flushed { keyspace, bytes_expected, bytes: written.bytes });
         }
     }
 

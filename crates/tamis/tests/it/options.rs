@@ -305,7 +305,7 @@ fn flushes_and_compactions_are_reported_to_the_listener() {
     let statistics = db.statistics();
     let events = reported.0.lock();
     let flushed = events.iter().filter_map(|event| match event {
-        Event::Flushed { keyspace, bytes } if keyspace == "k" => Some(*bytes),
+        Event::Flushed { keyspace, bytes, .. } if keyspace == "k" => Some(*bytes),
         _ => None,
     });
     let flushed: Vec<u64> = flushed.collect();

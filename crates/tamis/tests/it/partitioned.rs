@@ -5,15 +5,15 @@ use std::{
     ops::Bound,
     path::Path,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     thread,
 };
 
 use tamis::{
-    Db, KeyspaceOptions, KeyspaceStatistics, Layout, Options, PartitionStatistics, Runtime, Scan, Statistics,
-    Views,
+    Db, Event, EventListener, KeyspaceOptions, KeyspaceStatistics, Layout, Options, PartitionChange,
+    PartitionStatistics, Runtime, Scan, Statistics, Views,
 };
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
 
@@ -492,4 +492,115 @@ fn no_failure_of_a_job_loses_entries_or_revives_deleted_ones() {
             assert!(report.is_sound(), "operation {nth}: {:?}", report.faults);
         }
     }
+}
+
+#[derive(Debug, Default)]
+struct EventLog(Mutex<Vec<Event>>);
+
+impl EventListener for EventLog {
+    fn on_event(&self, event: &Event) {
+        self.0.lock().unwrap().push(event.clone());
+    }
+}
+
+/// Each decision reports the expected and the actual bytes to the listener and to the statistics.
+#[test]
+fn decisions_report_expected_and_actual_bytes() {
+    let log = Arc::new(EventLog::default());
+    let listener: Arc<dyn EventListener> = Arc::<EventLog>::clone(&log);
+    let options = Options { listener: Some(listener), ..options() };
+    let db = open_in_memory(&MemVfs::new(), options).unwrap();
+    let (mut model, mut random) = (Model::new(), Random(9));
+    // Splits and majors, then divisions, carried entries, and unions of partitions whose entries are deleted.
+    for _ in 0..800 {
+        put(&db, &mut model, random.below(400), vec![1; 3_000]);
+    }
+    for number in 1_000..1_200 {
+        put(&db, &mut model, number, vec![2; 3_000]);
+    }
+    for round in 0..300 {
+        let number = if round % 7 > 0 { random.below(40) } else { 40 + random.below(360) };
+        put(&db, &mut model, number, vec![3; if round % 7 > 0 { 3_000 } else { 8 }]);
+    }
+    for number in 0_u64..1_150 {
+        db.delete(number.to_be_bytes()).unwrap();
+        model.remove(&number.to_be_bytes()[..]);
+    }
+    db.flush().unwrap();
+    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    db.wait_for_compactions().unwrap();
+    check_entries(&db, &model);
+
+    let statistics = db.statistics();
+    let events = log.0.lock().unwrap();
+    let (mut changes, mut expected, mut written) = ([0; 3], 0, 0);
+    let (mut flushes, mut majors, mut carried) = (0, 0, 0);
+    for event in events.iter() {
+        match event {
+            Event::PartitionsChanged {
+                change,
+                before,
+                after,
+                bytes_expected,
+                bytes_read,
+                bytes_written,
+                ..
+            } => {
+                let position = match change {
+                    PartitionChange::Split => 0,
+                    PartitionChange::Divide => 1,
+                    _ => 2,
+                };
+                changes[position] += 1;
+                expected += bytes_expected;
+                written += bytes_written;
+                // Tables that a flush adds during the job are cut, too; here none is running.
+                let is_expected = match change {
+                    PartitionChange::Split => {
+                        *before == 1 && bytes_expected == bytes_read && *bytes_written > 0
+                    }
+                    PartitionChange::Divide => {
+                        *before == 1
+                            && *after > 1
+                            && bytes_expected == bytes_read
+                            && *bytes_written <= bytes_expected + 4 * 4_096
+                    }
+                    PartitionChange::Unite => {
+                        *before > 1 && *after == 1 && bytes_expected + bytes_written == 0
+                    }
+                    other => panic!("{other:?}"),
+                };
+                assert!(is_expected, "{event:?}");
+            }
+            Event::Compacted { bytes_expected, bytes_read, bytes_written, .. } => {
+                majors += 1;
+                assert!(
+                    bytes_expected == bytes_read && *bytes_written <= bytes_expected + 4_096,
+                    "{event:?}"
+                );
+            }
+            Event::Flushed { bytes_expected, bytes, .. } => {
+                flushes += 1;
+                assert!(*bytes_expected > 0 && *bytes > 0, "{event:?}");
+                // Each partition gets a table, which has at least a page.
+                assert!(*bytes <= bytes_expected * 3 / 2 + (512 << 10), "{event:?}");
+            }
+            Event::EntriesCarried { bytes, bytes_saved_expected, entry_count, .. } => {
+                carried += entry_count;
+                assert!(bytes_saved_expected >= &(4 * bytes), "{event:?}");
+            }
+            _ => {}
+        }
+    }
+    let counted = [statistics.partition_splits, statistics.partition_divisions, statistics.partition_unions];
+    assert!(counted.iter().all(|count| *count > 0) && changes == counted, "{changes:?} {counted:?}");
+    assert_eq!(
+        [expected, written],
+        [statistics.partition_bytes_expected, statistics.partition_bytes_written]
+    );
+    assert_eq!(
+        [flushes, majors, carried],
+        [statistics.flushes, statistics.compactions, statistics.carried_entries]
+    );
+    assert!(majors > 0 && carried > 0, "{majors} majors, {carried} carried entries");
 }

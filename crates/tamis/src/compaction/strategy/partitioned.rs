@@ -26,7 +26,7 @@ use std::sync::Arc;
 pub(crate) use self::abort::CarryPlan;
 use self::{
     abort::Load,
-    cuts::division_keys,
+    cuts::{Division, divide},
     decision::{Decision, Limits, RunSize, decide},
 };
 use super::{
@@ -118,10 +118,10 @@ impl<'a> Partitioned<'a> {
         if self.table_count() <= self.tables_max {
             return None;
         }
-        let split_keys = division_keys(self.partition.tables(), self.division_bytes_min);
-        if !split_keys.is_empty() {
+        let Division { keys, cut_bytes } = divide(self.partition.tables(), self.division_bytes_min);
+        if !keys.is_empty() {
             let plan = self.plan(&self.runs(), Action::Divide, reason, score)?;
-            return Some(Plan { split_keys, ..plan });
+            return Some(Plan { split_keys: keys, bytes_read: cut_bytes, bytes_written: cut_bytes, ..plan });
         }
         let runs = self.runs();
         let sizes: Vec<RunSize> = runs.iter().map(|(_, run)| size_of(run)).collect();

@@ -7,23 +7,29 @@
 //!
 //! Cost: O(n log n) comparisons for n tables.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use crate::version::handle::Table;
 
 /// The maximum bytes to rewrite at a key, as a fraction of the bytes before it.
 const REWRITE_FRACTION: u64 = 8;
 
-/// The lower bounds of all new partitions but the first; empty if the partition should not be divided. `bytes_min` are the least bytes
-/// of a new partition.
-pub(super) fn division_keys<'a>(
-    tables: impl Iterator<Item = &'a Arc<Table>>,
-    bytes_min: u64,
-) -> Vec<Vec<u8>> {
+/// How a partition is divided.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Division {
+    /// The lower bounds of all new partitions but the first; empty if the partition should not be divided.
+    pub(super) keys: Vec<Vec<u8>>,
+    /// The bytes of the tables that a key cuts through.
+    pub(super) cut_bytes: u64,
+}
+
+/// Chooses the keys. `bytes_min` are the least bytes of a new partition.
+pub(super) fn divide<'a>(tables: impl Iterator<Item = &'a Arc<Table>>, bytes_min: u64) -> Division {
     let mut tables: Vec<&Arc<Table>> = tables.collect();
     tables.sort_by(|left, right| left.smallest_key().cmp(right.smallest_key()));
     let total: u64 = tables.iter().map(|table| table.file_bytes()).sum();
-    let mut keys = Vec::new();
+    let mut division = Division::default();
+    let mut cut_tables = BTreeSet::new();
     // Tables that begin before the current key and may end after it.
     let mut open: Vec<&Arc<Table>> = Vec::new();
     let (mut bytes, mut passed) = (0, 0);
@@ -35,7 +41,10 @@ pub(super) fn division_keys<'a>(
         let is_large = bytes >= bytes_min && total - passed >= bytes_min;
         // Tables that begin at one key stay together.
         if is_large && previous != Some(key) && cut <= bytes / REWRITE_FRACTION {
-            keys.push(key.to_vec());
+            division.keys.push(key.to_vec());
+            // Several keys may cut through one table, which is rewritten once.
+            let new = open.iter().filter(|other| cut_tables.insert(other.number()));
+            division.cut_bytes += new.map(|other| other.file_bytes()).sum::<u64>();
             bytes = 0;
         }
         bytes += table.file_bytes();
@@ -43,7 +52,7 @@ pub(super) fn division_keys<'a>(
         open.push(table);
         previous = Some(key);
     }
-    keys
+    division
 }
 
 #[cfg(test)]
