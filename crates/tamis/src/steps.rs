@@ -19,10 +19,12 @@ pub(crate) enum Step {
     FoundPartition,
     /// A memtable, run or view that a scan merges.
     MergedSource,
+    /// A key of carried entries that a search for partitions to unite compares.
+    ComparedCarried,
 }
 
 #[cfg(test)]
-const KINDS: usize = 7;
+const KINDS: usize = 8;
 
 #[cfg(test)]
 thread_local! {

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, ops::Bound, sync::Arc};
 
 use crate::{
     key::Sequence,
+    steps::{self, Step},
     version::{
         edit::{Change, RunPlace, VersionEdit},
         handle::Table,
@@ -301,8 +302,40 @@ pub(crate) struct InProgress {
     outputs: Vec<Output>,
     /// Partitions that running jobs replace.
     replaced_partitions: BTreeSet<u64>,
-    /// The first and the last key of each part.
-    carried: Vec<(Vec<u8>, Vec<u8>)>,
+    carried: CarriedKeys,
+}
+
+/// The keys between which memtables carry entries.
+#[derive(Debug, Clone, Default)]
+struct CarriedKeys {
+    /// In ascending order.
+    firsts: Vec<Vec<u8>>,
+    /// For each first key, the greatest last key of the spans up to it.
+    greatest_lasts: Vec<Vec<u8>>,
+}
+
+impl CarriedKeys {
+    fn new(mut spans: Vec<(Vec<u8>, Vec<u8>)>) -> Self {
+        spans.sort_unstable();
+        let mut keys = Self::default();
+        for (first, last) in spans {
+            let greatest = keys.greatest_lasts.last().filter(|greatest| **greatest > last).cloned();
+            keys.greatest_lasts.push(greatest.unwrap_or(last));
+            keys.firsts.push(first);
+        }
+        keys
+    }
+
+    /// Whether a span has keys within these bounds (included, excluded). Cost: O(log n) comparisons.
+    fn overlap(&self, lower: &[u8], upper: Option<&[u8]>) -> bool {
+        let is_below = |first: &Vec<u8>| {
+            steps::count(Step::ComparedCarried, 1);
+            upper.is_none_or(|upper| first.as_slice() < upper)
+        };
+        let count = self.firsts.partition_point(is_below);
+        let last = count.checked_sub(1).and_then(|index| self.greatest_lasts.get(index));
+        last.is_some_and(|last| last.as_slice() >= lower)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -359,14 +392,12 @@ impl InProgress {
 
     /// The same jobs, while memtables carry entries between these keys.
     pub(crate) fn with_carried(&self, carried: Vec<(Vec<u8>, Vec<u8>)>) -> Self {
-        Self { carried, ..self.clone() }
+        Self { carried: CarriedKeys::new(carried), ..self.clone() }
     }
 
     /// Whether memtables carry entries of a partition with these bounds (included, excluded).
     pub(super) fn has_carried(&self, lower: &[u8], upper: Option<&[u8]>) -> bool {
-        self.carried.iter().any(|(first, last)| {
-            last.as_slice() >= lower && upper.is_none_or(|upper| first.as_slice() < upper)
-        })
+        self.carried.overlap(lower, upper)
     }
 
     /// Whether a job works in the partition.

@@ -84,3 +84,22 @@ fn a_trivial_move_keeps_the_handle_and_leaves_no_obsolete_file() {
     assert!(plan.tables().any(|table| Arc::ptr_eq(table, moved)));
     assert_eq!(partition.level(0).unwrap().runs().len(), 1);
 }
+
+/// Spans may overlap: some were carried before their partition was united with others.
+#[test]
+fn carried_keys_are_found_in_any_order_of_their_spans() {
+    let span = |first: &str, last: &str| (first.as_bytes().to_vec(), last.as_bytes().to_vec());
+    let spans = [span("p", "q"), span("b", "k"), span("d", "e"), span("s", "s")];
+    let carried = InProgress::default().with_carried(spans.to_vec());
+    for lower in b'a'..=b'z' {
+        for upper in (lower + 1..=b'z').map(Some).chain([None]) {
+            let expected = spans
+                .iter()
+                .any(|(first, last)| last[0] >= lower && upper.is_none_or(|upper| first[0] < upper));
+            let upper_key = upper.map(|upper| [upper]);
+            let found = carried.has_carried(&[lower], upper_key.as_ref().map(|upper| &upper[..]));
+            assert_eq!(found, expected, "{} {upper:?}", char::from(lower));
+        }
+    }
+    assert!(!InProgress::default().has_carried(b"", None));
+}
