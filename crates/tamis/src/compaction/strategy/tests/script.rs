@@ -1,7 +1,7 @@
 //! Scripts in `src/compaction/testdata` ([`crate::test_script`]).
 //!
-//! - `version [ratio=N] [runs=N] [table=KIB] [memtable=KIB] [compression=alike|other] [tiered=RUNS] [space=PERCENT]`: each line
-//!   after it is a run:
+//! - `version [ratio=N] [runs=N] [table=KIB] [memtable=KIB] [compression=alike|other] [tiered=RUNS] [space=PERCENT]
+//!   [partitioned=TABLES] [split=TABLES]`: each line after it is a run of the last partition, or `partition LOWER`, which begins another:
 //!   `L0@AGE` or `L7` (of age 0), then its tables as `NUMBER:FIRST..LAST:KIB` and properties: `:t` half of the entries are tombstones, `:T`
 //!   all of them; `:s=FIRST..LAST` sequence numbers (without them, a table of L0 has its run's age, others have 1);
 //!   `:o=NUMBER` half of the entries are obsolete since this number; `:r=LOWER..UPPER@NUMBER` a range tombstone. Prints the
@@ -9,14 +9,16 @@
 //! - `snapshots [NUMBER...]`: the snapshots from now on. The visible sequence number is 1,000.
 //! - `pick`: prints the plan and lets its job begin; the next `pick` is made while it runs.
 //! - `end`: all jobs end without effect.
+//! - `carried FIRST..LAST...`: memtables carry entries between these keys from now on.
+//! - `flush KIB...`: prints the partitions whose entries a flush leaves in memory. It has these bytes for each partition.
 //! - `range LOWER UPPER [number=N]`: the next step of a manual compaction, which begins too.
 
 use std::{fmt::Write, ops::Bound, sync::Arc};
 
-use super::super::{RangePick, pending_bytes, pick, pick_during_bulk_load, pick_range};
+use super::super::{RangePick, pending_bytes, pick, pick_carried, pick_during_bulk_load, pick_range};
 use crate::{
     compaction::{
-        plan::{InProgress, Plan, RangeRequest, Reason},
+        plan::{Action, InProgress, Plan, RangeRequest, Reason},
         targets::{LevelTargets, PickerConfig},
     },
     key::Sequence,
@@ -24,7 +26,7 @@ use crate::{
     range_tombstone::{Fragment, Fragments},
     test_script::run_script,
     version::{
-        edit::Change,
+        edit::{Change, RunPlace},
         invariants::check_invariants,
         level::LEVELED_RUN_AGE,
         test_support::{add, catalog_of, place, summary},
@@ -40,6 +42,11 @@ fn the_leveled_strategy_picks_the_plans_of_its_script() {
 #[test]
 fn the_tiered_strategy_picks_the_plans_of_its_script() {
     run_file("tiered.txt");
+}
+
+#[test]
+fn the_partitioned_strategy_picks_the_plans_of_its_script() {
+    run_file("partitioned.txt");
 }
 
 #[test]
@@ -100,6 +107,19 @@ impl Scene {
                 self.snapshots = words.iter().map(|word| word.parse().expect("a number")).collect();
                 String::new()
             }
+            "carried" => {
+                let spans = words.iter().map(|word| word.split_once("..").expect("FIRST..LAST"));
+                let spans = spans.map(|(first, last)| (first.as_bytes().to_vec(), last.as_bytes().to_vec()));
+                self.in_progress = self.in_progress.with_carried(spans.collect());
+                String::new()
+            }
+            "flush" => {
+                let sizes: Vec<u64> =
+                    words.iter().map(|word| word.parse::<u64>().expect("KIB") << 10).collect();
+                let plan = pick_carried(self.version(), &sizes, sizes.iter().sum());
+                let (saved, most) = (plan.saved_bytes >> 10, plan.bytes_max >> 10);
+                format!("carry {:?}, at most {most} KiB, saves {saved} KiB\n", plan.partitions)
+            }
             "range" => match pick_range(
                 self.version(),
                 &self.in_progress,
@@ -131,7 +151,7 @@ impl Scene {
     fn show_version(&self) -> String {
         let version = self.version();
         assert_eq!(check_invariants(version), None);
-        let partition = version.partitions.first().expect("one partition");
+        let partition = version.partitions.first().expect("a partition");
         if version.options.layout != Layout::Leveled {
             return format!("pending {} KiB\n", pending_bytes(version) >> 10);
         }
@@ -156,6 +176,7 @@ fn version<'a>(words: &[&str], lines: impl Iterator<Item = &'a str>) -> Keyspace
     let mut options =
         KeyspaceOptions { memtable_bytes: 256 << 10, table_bytes: 256 << 10, ..KeyspaceOptions::default() };
     let (mut tiered, mut space_amplification_percent) = (None, 300);
+    let (mut partitioned, mut tables_after_split) = (None, 2);
     for word in words {
         let (name, value) = word.split_once('=').expect("name=value");
         let number = value.parse::<u32>().unwrap_or(0);
@@ -166,6 +187,8 @@ fn version<'a>(words: &[&str], lines: impl Iterator<Item = &'a str>) -> Keyspace
             "memtable" => options.memtable_bytes = u64::from(number) << 10,
             "compression" => options.compression = vec![Compression::None, Compression::Lz4],
             "tiered" => tiered = Some(number),
+            "partitioned" => partitioned = Some(number),
+            "split" => tables_after_split = number,
             "space" => space_amplification_percent = number,
             other => panic!("unknown option {other}"),
         }
@@ -173,8 +196,21 @@ fn version<'a>(words: &[&str], lines: impl Iterator<Item = &'a str>) -> Keyspace
     if let Some(runs_per_level) = tiered {
         options.layout = Layout::Tiered { runs_per_level, space_amplification_percent };
     }
+    if let Some(tables_per_partition) = partitioned {
+        options.layout = Layout::Partitioned { tables_per_partition, tables_after_split };
+    }
     let lines: Vec<&str> = lines.collect();
-    let changes = lines.iter().flat_map(|line| run(line)).collect();
+    let mut changes = Vec::new();
+    let mut partition = 1;
+    for line in &lines {
+        if let Some(lower) = line.strip_prefix("partition ") {
+            partition += 1;
+            let lower = lower.as_bytes().to_vec();
+            changes.push(Change::AddPartition { keyspace: 1, partition, lower, flushed_sequence: 0 });
+        } else {
+            changes.extend(run(line, partition));
+        }
+    }
     let state = catalog_of(changes, &Arc::default());
     let version = state.keyspaces.get(&1).expect("keyspace 1");
     for (number, fragment) in lines.into_iter().flat_map(range_tombstones) {
@@ -196,7 +232,7 @@ fn range_tombstones(line: &str) -> impl Iterator<Item = (u64, Fragment)> {
     })
 }
 
-fn run(line: &str) -> Vec<Change> {
+fn run(line: &str, partition: u64) -> Vec<Change> {
     let mut words = line.split_whitespace();
     let head = words.next().and_then(|head| head.strip_prefix('L')).expect("a level");
     let (level, age) = match head.split_once('@') {
@@ -204,7 +240,7 @@ fn run(line: &str) -> Vec<Change> {
         None => (head, LEVELED_RUN_AGE),
     };
     let sequence = age.max(1);
-    let place = place(level.parse().expect("level"), age);
+    let place = RunPlace { partition, ..place(level.parse().expect("level"), age) };
     words.map(|word| add(place, table(word, sequence))).collect()
 }
 
@@ -273,6 +309,9 @@ fn show(plan: &Plan) -> String {
         age(plan.output_run_age),
         plan.depth
     );
+    if plan.action == Action::Unite {
+        writeln!(printed, "  partitions {:?}", plan.replaced_partitions).expect("memory");
+    }
     let inputs = plan.inputs.iter().map(|input| (input, ""));
     for (input, how) in inputs.chain(plan.trivial_moves.iter().map(|input| (input, " trivial move"))) {
         let age = age(input.run_age);
