@@ -10,6 +10,7 @@
 //! `TAMIS_DEEP=1` tries more parts of unsynced bytes, each failure once and permanently, and more sizes of a full disk.
 
 use std::{
+    collections::BTreeSet,
     hash::{DefaultHasher, Hash, Hasher},
     io::ErrorKind,
     sync::{Arc, Mutex},
@@ -399,6 +400,49 @@ fn a_full_disk_in_a_split_loses_nothing() {
         let possible =
             if result.is_ok() { vec![*history.digests.last().unwrap()] } else { history.possible() };
         split.check(&memory, &possible);
+    }
+    assert!(failed_count > 5, "{failed_count}");
+}
+
+/// The disk becomes full at some moment before or in a split, and the same process has space again later.
+#[test]
+fn a_split_succeeds_once_a_full_disk_has_space() {
+    let split = scenarios().into_iter().find(|scenario| scenario.name == "split").unwrap();
+    let mut failed_count = 0;
+    for free_bytes in (0..800_000).step_by(if is_deep() { 1_000 } else { 20_000 }) {
+        let _context = Context(format!("{free_bytes} bytes free"));
+        let memory = split.image.crash_clone(0);
+        let faults = FaultVfs::new(Arc::new(memory.clone()));
+        let db = split.open(Arc::new(faults.clone())).unwrap();
+        faults.add_rule(Rule::disk_full(free_bytes));
+        let history = Mutex::new(History::new(&split.model));
+        let writer = Writer { db: &db, history: &history };
+        let (mut random, mut refused) = (Random(9), BTreeSet::new());
+        for _ in 0..60 {
+            let number = random.below(60);
+            if writer.put(number, 4_000).is_err() {
+                refused.insert(number);
+            }
+        }
+        let has_failed = db.flush().is_err();
+        let statistics = db.statistics();
+        failed_count += usize::from(has_failed || statistics.jobs_failed > 0);
+        faults.clear_rules();
+        // It is unknown whether a refused write is there.
+        for number in refused {
+            writer.put(number, 4_000).expect("space returned");
+        }
+        for _ in 0..60 {
+            writer.put(random.below(60), 4_000).expect("space returned");
+        }
+        writer.flush().expect("space returned");
+        db.wait_for_compactions().expect("space returned");
+        assert!(db.statistics().partition_splits > 0, "{:?}", db.statistics());
+        let newest = *history.lock().unwrap().digests.last().unwrap();
+        assert!(digest_of(&db) == newest, "writes are lost");
+        assert!(db.verify().unwrap().is_sound());
+        db.close().unwrap();
+        split.check(&memory.crash_clone(free_bytes), &[newest]);
     }
     assert!(failed_count > 5, "{failed_count}");
 }

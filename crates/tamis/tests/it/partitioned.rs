@@ -217,6 +217,20 @@ fn skewed_updates_leave_untouched_partitions_unread() {
     db.close().unwrap();
     let names: BTreeSet<String> =
         vfs.list(Path::new(FOLDER)).unwrap().into_iter().map(|entry| entry.name).collect();
+    let opened_by = |record: &RecordVfs| -> BTreeSet<String> {
+        let operations = record.operations();
+        let opened = operations.iter().filter(|operation| operation.kind == OperationKind::Open);
+        opened.map(|operation| operation.file_name()).filter(|name| name.ends_with(".table")).collect()
+    };
+    // A scan of the cold partitions opens their tables.
+    let copy = RecordVfs::new(Arc::new(vfs.crash_clone(0)));
+    let files: Arc<dyn Vfs> = Arc::new(copy.clone());
+    let db = Db::open_on(files, FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let first = before.first().unwrap().lower.as_slice();
+    assert!(db.range::<&[u8]>(first..).count() > 1_000);
+    let cold_names = opened_by(&copy);
+    assert_eq!(cold_names.len(), table_count(&before));
+    drop(db);
     let record = RecordVfs::new(Arc::new(vfs));
     let files: Arc<dyn Vfs> = Arc::new(record.clone());
     let db = Db::open_on(files, FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
@@ -225,10 +239,9 @@ fn skewed_updates_leave_untouched_partitions_unread() {
         db.flush().unwrap();
         db.wait_for_compactions().unwrap();
     }
-    let operations = record.operations();
-    let opened = operations.iter().filter(|operation| operation.kind == OperationKind::Open);
-    let opened: BTreeSet<String> = opened.map(|operation| operation.file_name()).collect();
-    let old: Vec<_> = opened.intersection(&names).filter(|name| name.ends_with(".table")).collect();
+    let opened = opened_by(&record);
+    assert_eq!(opened.intersection(&cold_names).collect::<Vec<_>>(), [""; 0], "cold tables were opened");
+    let old: Vec<_> = opened.intersection(&names).collect();
     assert!((1..=hot_count).contains(&old.len()), "{} tables of {hot_count} were opened", old.len());
     assert_eq!(cold(&db.statistics()), before);
     check_entries(&db, &model);
@@ -603,4 +616,45 @@ fn decisions_report_expected_and_actual_bytes() {
         [statistics.flushes, statistics.compactions, statistics.carried_entries]
     );
     assert!(majors > 0 && carried > 0, "{majors} majors, {carried} carried entries");
+}
+
+/// No key can divide a partition of one key, and snapshots need all of its versions: jobs end, and every version stays readable.
+#[test]
+fn a_partition_of_one_key_keeps_the_versions_of_snapshots() {
+    const COUNT: u32 = 300;
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, options()).unwrap();
+    let keyspace = db.default_keyspace();
+    let mut snapshots = Vec::new();
+    for number in 0..COUNT {
+        let mut value = number.to_be_bytes().to_vec();
+        value.resize(3_000, 7);
+        db.put("key", &value).unwrap();
+        snapshots.push((db.snapshot(), value));
+        if number % 25 == 0 {
+            db.flush().unwrap();
+        }
+    }
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    for (snapshot, value) in &snapshots {
+        assert_eq!(snapshot.get(&keyspace, "key").unwrap().as_deref(), Some(value.as_slice()));
+        assert_eq!(snapshot.range::<&[u8]>(&keyspace, ..).count(), 1);
+    }
+    let statistics = db.statistics();
+    let flushed = statistics.flush_bytes_written;
+    assert!(statistics.flushes >= 12 && flushed > u64::from(COUNT) * 3_000, "{statistics:?}");
+    // Each job reads all versions, so there are only as many as the limit of tables needs.
+    let jobs = statistics.compactions + statistics.partition_splits + statistics.partition_divisions;
+    assert!(jobs > 0 && jobs <= statistics.flushes, "{jobs} jobs, {} flushes", statistics.flushes);
+    assert_eq!(of_default(&statistics).partition_count, 1);
+    let (_, newest) = snapshots.pop().unwrap();
+    drop(snapshots);
+    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    let partition = of_default(&db.statistics()).partitions.remove(0);
+    assert_eq!((partition.size.table_count, partition.size.entry_count), (1, 1), "{partition:?}");
+    drop(keyspace);
+    db.close().unwrap();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    assert_eq!(db.get("key").unwrap().as_deref(), Some(newest.as_slice()));
 }

@@ -11,6 +11,7 @@ use tamis::{Db, Durability, KeyspaceOptions, Layout, Options, RepairReport, Runt
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
+    carry,
     scenario::{Context, Plan, State, Step, apply, difference, new_state, read_all, run, script},
     support::{FOLDER, Model, Random, check_entries, inline_options, open_in_memory, small_keyspace},
 };
@@ -567,6 +568,63 @@ fn a_manifest_truncated_after_a_kill_loses_nothing_without_a_report() {
         }
     }
     assert!(counts[0] > 10 && counts[1] > 10, "{counts:?}");
+}
+
+/// The last edit of a killed process replaced partitions, and only its beginning is on the disk: the tables show the content.
+#[test]
+fn a_torn_last_edit_of_partitions_loses_nothing_without_a_report() {
+    let memory = MemVfs::new();
+    let db = open_in_memory(&memory, carry::options()).unwrap();
+    let mut random = Random(12);
+    let (mut state, mut ever) = (BTreeMap::new(), BTreeSet::new());
+    let mut samples = Vec::new();
+    let changes = |db: &Db| {
+        let statistics = db.statistics();
+        statistics.partition_splits + statistics.partition_divisions + statistics.partition_unions
+    };
+    for round in 0..700_u64 {
+        let (count, length) = (changes(&db), manifest_of(&files_of(&memory, FOLDER)));
+        let key = random.below(300).to_be_bytes().to_vec();
+        let value = vec![round as u8; 3_000];
+        db.put(&key, &value).unwrap();
+        state.insert(key.clone(), Arc::from(value));
+        ever.insert(("default".to_owned(), key));
+        let (before, before_bytes) = length;
+        let (manifest, bytes) = manifest_of(&files_of(&memory, FOLDER));
+        if changes(&db) > count && manifest == before {
+            let state = State::from([("default".to_owned(), state.clone())]);
+            let sample =
+                Sample { files: files_of(&memory, FOLDER), state, ever: ever.clone(), has_ingests: false };
+            samples.push((sample, before_bytes.len(), bytes.len()));
+        }
+    }
+    std::mem::forget(db);
+    assert!(samples.len() > 3, "{} samples", samples.len());
+    let mut counts = [0; 2];
+    for (sample, shortest, longest) in &samples {
+        // Within the last edit, at both of its ends, and within earlier ones of the same write.
+        let mut lengths = BTreeSet::from([*shortest, longest - 1, longest - 5]);
+        lengths.extend((0..4).map(|_| shortest + random.below((longest - shortest) as u64) as usize));
+        for length in lengths {
+            let _context = Context(format!("manifest of {longest} bytes, torn at {length}"));
+            let (manifest, _) = manifest_of(&sample.files);
+            let mut files = sample.files.clone();
+            files.get_mut(&manifest).unwrap().truncate(length);
+            if let Ok(db) = open_in_memory(&folder_of(&files), inline_options()) {
+                let found = read_all(&db, &sample.state).unwrap();
+                assert!(found == sample.state, "{}", difference(&found, &sample.state));
+                assert!(db.verify().unwrap().is_sound());
+                counts[0] += 1;
+            } else {
+                assert!(!verified(&files).is_sound());
+                let (report, differences) = check(&files, sample);
+                assert!(differences.is_empty(), "all was readable: {differences:?} {report:#?}");
+                counts[1] += 1;
+            }
+        }
+    }
+    println!("{counts:?}");
+    assert!(counts[1] > 0, "{counts:?}");
 }
 
 fn verified(files: &Files) -> tamis::VerifyReport {
