@@ -27,7 +27,7 @@ const COUNT_MIN: u64 = 64;
 /// See the head of this file.
 const OUTLIER_MAX: f64 = 32.0;
 /// Bounds of the price of a read. A block in memory takes less than the lower one, and displaces others from the processor's caches.
-const PRICE_MIN: f64 = 2_000.0;
+const PRICE_MIN: f64 = 1_500.0;
 const PRICE_MAX: f64 = 20_000_000.0;
 
 /// A mean as it is stored (`docs/format/samples.md`).

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::cases::Cases;
 use super::key_counts::KeyCounts;
+use super::probe_times::CANDIDATE_RANGES;
 use super::work::Work;
 use super::{FalsePositiveRates, Part, Request, Scored};
 use crate::KeySet;
@@ -58,8 +59,9 @@ impl Predicted {
     fn time_ns(&self, is_point: bool, is_seek: bool) -> f64 {
         match (is_point, is_seek) {
             (true, _) => self.point_ns,
-            (false, true) if !self.part.spec.family().names_candidates() => 0.0,
-            (false, _) => self.range_ns,
+            (false, true) if self.part.spec.family().names_candidates() => CANDIDATE_RANGES * self.range_ns,
+            (false, true) => 0.0,
+            (false, false) => self.range_ns,
         }
     }
 }
@@ -307,9 +309,11 @@ impl<'a> Problem<'a> {
                 total.1 += weight;
             }
         }
-        // Ranges that contain a key probe all filters.
-        let [points, others] = self.cases.hits;
-        let ranges_ns: f64 = parts.iter().chain(point.iter()).map(|part| part.time_ns(false, false)).sum();
+        // Ranges that contain a key probe all filters, seeks those that name candidates.
+        let [points, ranges, seeks] = self.cases.hits;
+        let all_ns = |is_seek: bool| -> f64 {
+            parts.iter().chain(point.iter()).map(|part| part.time_ns(false, is_seek)).sum()
+        };
         let points_ns: f64 = match point {
             Some(point) => point.time_ns(true, false),
             None => parts.iter().map(|part| part.time_ns(true, false)).sum(),
@@ -321,9 +325,9 @@ impl<'a> Problem<'a> {
             (_, false) => mean_weight * PSEUDO_QUERIES,
         };
         let points = points + if self.cases.is_assumed { pseudo * ASSUMED_HITS } else { 0.0 };
-        let held_ns = points * points_ns + others * ranges_ns;
+        let held_ns = points * points_ns + ranges * all_ns(false) + seeks * all_ns(true);
         let synthetic_ns = if synthetic.1 > 0.0 { synthetic.0 / synthetic.1 } else { 0.0 };
-        let total = (sampled.1 + points + others + pseudo).max(f64::MIN_POSITIVE);
+        let total = (sampled.1 + points + ranges + seeks + pseudo).max(f64::MIN_POSITIVE);
         let memory = (group.bits + point.map_or(0.0, |point| point.bits)) * self.request.prices.bit_ns;
         ((sampled.0 + held_ns + pseudo * synthetic_ns) / total + memory, synthetic_ns + memory)
     }

@@ -127,8 +127,8 @@ pub(super) struct Cases<'a> {
     pub(super) empty: Vec<Case<'a>>,
     /// Number of empty queries of the sample.
     pub(super) sampled: usize,
-    /// Weight of the queries that hold a key: points, and all others.
-    pub(super) hits: [f64; 2],
+    /// Weight of the queries that hold a key: points, ranges and seeks.
+    pub(super) hits: [f64; 3],
     /// Whether queries of the sample were left out.
     pub(super) was_cut: bool,
     /// Whether the synthetic queries are those of the assumed workload, because the sample is small or empty.
@@ -160,18 +160,19 @@ impl<'a> Cases<'a> {
     fn new(keys: &KeySet, workload: Workload<'a>, max: usize, synthetic: &'a SyntheticQueries) -> Self {
         let sampled = thinned(workload.queries, max);
         let cases = sampled.filter_map(|query| Case::new(keys, query.kind, query.range, query.weight.into()));
-        let (mut empty, mut hits) = (Vec::new(), [0.0; 2]);
+        let (mut empty, mut hits) = (Vec::new(), [0.0; 3]);
         for case in cases {
-            match (case.is_hit, case.is_point) {
-                (false, _) => empty.push(case),
-                (true, true) => hits[0] += case.weight,
-                (true, false) => hits[1] += case.weight,
+            match (case.is_hit, case.is_point, case.kind.is_seek()) {
+                (false, ..) => empty.push(case),
+                (true, true, _) => hits[0] += case.weight,
+                (true, false, false) => hits[1] += case.weight,
+                (true, false, true) => hits[2] += case.weight,
             }
         }
         let sampled = empty.len();
         let is_assumed = synthetic.is_assumed;
         if sampled == 0 {
-            hits = [0.0; 2];
+            hits = [0.0; 3];
         }
         let synthetic = synthetic.ranges().filter_map(|(kind, range)| Case::new(keys, kind, range, 1.0));
         empty.extend(synthetic.filter(|case| !case.is_hit));
