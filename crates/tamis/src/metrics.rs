@@ -381,6 +381,22 @@ pub struct FilterDesign {
     pub design: String,
 }
 
+/// The tables of one level that have the same filters.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct LevelFilters {
+    /// The level.
+    pub level: usize,
+    /// The designs of the filters, joined by ` + `; empty for no filters.
+    pub filters: String,
+    /// Tables with these filters.
+    pub table_count: usize,
+    /// Entries of these tables.
+    pub entry_count: u64,
+    /// Bytes of their filters.
+    pub bytes: u64,
+}
+
 /// How the filters of one table answered, since the table was installed or the filters were rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -457,6 +473,8 @@ pub struct KeyspaceStatistics {
     pub views: ViewStatistics,
     /// The current filters of the open tables, newest first. A table is opened when it is first read.
     pub filter_designs: Vec<FilterDesign>,
+    /// The current filters of the open tables, by level ([`crate::Db::open_tables`] opens all).
+    pub filters: Vec<LevelFilters>,
     /// How the filters of each table answered, newest first. Tables whose filters were not probed are left out.
     pub table_filters: Vec<TableFilterStatistics>,
     /// Its sampled queries.

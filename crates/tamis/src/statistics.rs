@@ -1,6 +1,6 @@
 //! [`crate::Db::statistics`]: the counters, and the current sizes of log, cache and levels.
 
-use std::{cmp::Reverse, sync::Arc, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
 use tamis_filter::auto::QueryKind;
 
@@ -11,9 +11,9 @@ use crate::{
     context::StoreContext,
     keyspace_state::{KeyspaceRegistry, KeyspaceState},
     metrics::{
-        Counter, DroppedKeyspace, FilterDesign, KeyspaceStatistics, LevelStatistics, Metrics, PARTITIONS_MAX,
-        PartitionStatistics, QuerySampleStatistics, SampleStatistics, Statistics, TableFilterStatistics,
-        ViewStatistics,
+        Counter, DroppedKeyspace, FilterDesign, KeyspaceStatistics, LevelFilters, LevelStatistics, Metrics,
+        PARTITIONS_MAX, PartitionStatistics, QuerySampleStatistics, SampleStatistics, Statistics,
+        TableFilterStatistics, ViewStatistics,
     },
     query_sample::{QuerySample, interval_at, position_of},
     read::snapshot::Snapshots,
@@ -92,6 +92,7 @@ fn of_keyspace(keyspace: &KeyspaceState, metrics: &Metrics) -> KeyspaceStatistic
         partitions: largest_partitions(&read_state.version),
         views: of_views(&read_state.version),
         filter_designs: filter_designs(&read_state.version),
+        filters: level_filters(&read_state.version),
         table_filters: table_filters(&read_state.version),
         sample: of_sample(&read_state.query_sample, metrics),
     }
@@ -134,6 +135,31 @@ fn filter_designs(version: &KeyspaceVersion) -> Vec<FilterDesign> {
         designs.into_iter().map(move |design| FilterDesign { level, table_number, design })
     };
     tables.flat_map(designs).collect()
+}
+
+fn level_filters(version: &KeyspaceVersion) -> Vec<LevelFilters> {
+    let mut found: BTreeMap<(usize, String), LevelFilters> = BTreeMap::new();
+    let runs = version.partitions.iter().flat_map(|partition| partition.runs());
+    for (level, table) in runs.flat_map(|(level, run)| run.tables().iter().map(move |table| (level, table))) {
+        let Some(reader) = table.slot().get() else { continue };
+        // The size and the rate differ between tables.
+        let designs = reader.filter_designs();
+        let families: Vec<&str> = designs.iter().filter_map(|design| design.split(';').next()).collect();
+        let are_evicted = families.is_empty() && reader.has_filter();
+        if are_evicted {
+            continue;
+        }
+        let filters = families.join(" + ");
+        let sum = found.entry((level, filters)).or_insert_with_key(|(level, filters)| LevelFilters {
+            level: *level,
+            filters: filters.clone(),
+            ..LevelFilters::default()
+        });
+        sum.table_count += 1;
+        sum.entry_count += table.summary().entry_count;
+        sum.bytes += reader.filter_bytes();
+    }
+    found.into_values().collect()
 }
 
 fn table_filters(version: &KeyspaceVersion) -> Vec<TableFilterStatistics> {

@@ -1,12 +1,12 @@
-//! `tamis stats`: prints the keyspaces, levels, tables and files of a store.
+//! `tamis stats`: prints the keyspaces, levels, tables, filters and files of a store.
 
 use std::{io::Write, path::PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
 use tamis::{
-    FilterStatistics, KeyspaceStatistics, LevelStatistics, PartitionStatistics, QuerySampleStatistics,
-    ReadStatistics, SampleStatistics, Statistics,
+    FilterStatistics, KeyspaceStatistics, LevelFilters, LevelStatistics, PartitionStatistics,
+    QuerySampleStatistics, ReadStatistics, SampleStatistics, Statistics,
 };
 
 use crate::{
@@ -20,7 +20,7 @@ Examples:
   tamis stats store
   tamis stats store --json";
 
-/// Print the keyspaces, levels, tables and files of a store
+/// Print the keyspaces, levels, tables, filters and files of a store
 ///
 /// The number of entries includes obsolete versions and tombstones (records of deletes) that compactions have not yet
 /// dropped. The sampled queries are those from which filters are chosen, with the mean number of tables whose filters rejected them, that
@@ -39,6 +39,9 @@ pub(crate) struct StatsArgs {
 impl StatsArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         let db = store::open_to_read(&self.dir)?;
+        for name in db.keyspace_names() {
+            db.open_tables(&db.keyspace(&name)?)?;
+        }
         let statistics = db.statistics();
         let files = store::files(&self.dir)?;
         if self.json {
@@ -59,6 +62,7 @@ impl StatsArgs {
             writeln!(output, "{table}")?;
             writeln!(output, "{}", partition_jobs_text(&statistics))?;
         }
+        writeln!(output, "{}", filters_text(&statistics.keyspaces))?;
         if let Some(table) = samples_table(&statistics.keyspaces) {
             writeln!(output, "{table}")?;
         }
@@ -92,6 +96,7 @@ fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {
         "levels": keyspace.levels.iter().enumerate().map(level).collect::<Vec<_>>(),
         "partition_count": keyspace.partition_count,
         "partitions": keyspace.partitions.iter().map(partition_json).collect::<Vec<_>>(),
+        "filters": filters_json(keyspace),
         "sampled_queries": sampled_kinds(&keyspace.sample)
             .into_iter()
             .map(|(kind, sample)| {
@@ -225,6 +230,34 @@ pub(super) fn keyspaces_table(keyspaces: &[KeyspaceStatistics]) -> comfy_table::
         "range tombstones",
     ];
     terminal::table(3, &header, rows)
+}
+
+/// Describes the filters of the open tables: a line for each level of a keyspace and each set of filters.
+pub(super) fn filters_text(keyspaces: &[KeyspaceStatistics]) -> String {
+    let mut text = String::new();
+    for keyspace in keyspaces {
+        for LevelFilters { level, filters, table_count, entry_count, bytes, .. } in &keyspace.filters {
+            let tables = terminal::amount(*table_count as u64, "table", "tables");
+            let filters = if filters.is_empty() { "none" } else { filters };
+            let bits = 8.0 * *bytes as f64 / (*entry_count).max(1) as f64;
+            let name = &keyspace.name;
+            text.push_str(&format!(
+                "Filters of {tables} of {name} in L{level}: {filters} ({bits:.1} bits per entry)\n"
+            ));
+        }
+    }
+    text
+}
+
+/// The same as JSON.
+pub(super) fn filters_json(keyspace: &KeyspaceStatistics) -> Value {
+    let of_level = |filters: &LevelFilters| {
+        json!({
+            "level": filters.level, "filters": filters.filters, "tables": filters.table_count,
+            "entries": filters.entry_count, "bytes": filters.bytes,
+        })
+    };
+    keyspace.filters.iter().map(of_level).collect()
 }
 
 /// Describes the handles of this process that keep versions and files.

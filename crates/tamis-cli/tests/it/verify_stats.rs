@@ -50,6 +50,13 @@ fn stats_list_levels_and_files() {
     let entries: u64 = levels.iter().map(|level| level["entries"].as_u64().unwrap()).sum();
     assert_eq!(entries, 5000);
     assert!(text.contains("Snapshots: 0"), "{text}");
+    let filters = report["keyspaces"][0]["filters"].as_array().unwrap();
+    let counted: u64 = filters.iter().map(|filters| filters["entries"].as_u64().unwrap()).sum();
+    assert!(counted == 5000 && filters.iter().all(|filters| filters["filters"] != ""), "{report}");
+    for filters in filters {
+        let line = format!("of default in L{}: {}", filters["level"], filters["filters"].as_str().unwrap());
+        assert!(text.contains(&line) && text.contains("bits per entry"), "{line}: {text}");
+    }
     let pins = &report["pins"];
     assert_eq!((pins["snapshots"].as_u64(), pins["held_bytes"].as_u64()), (Some(0), Some(0)), "{report}");
     folder.ok(&["delete", "store", "--prefix", "key0001"]);

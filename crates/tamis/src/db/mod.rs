@@ -407,6 +407,21 @@ impl Db {
         self.engine.filter_rebuilder.check(&keyspace.state)
     }
 
+    /// Opens all tables of a keyspace, which are otherwise opened by their first read, and loads their indexes and filters into the
+    /// cache. [`Db::statistics`] describes the filters of open tables only.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`]; those of reads.
+    pub fn open_tables(&self, keyspace: &Keyspace) -> Result<()> {
+        keyspace.check_of(&self.engine)?;
+        keyspace.check()?;
+        let version = Arc::clone(&keyspace.state.read_state.load().version);
+        for table in version.tables() {
+            self.engine.filter_rebuilder.tables.reader(table)?;
+        }
+        Ok(())
+    }
+
     /// The sampled queries of a keyspace, from which its filters are chosen. Costs a copy of each, of which there are at most 20,000.
     ///
     /// # Errors

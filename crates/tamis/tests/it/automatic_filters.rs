@@ -286,8 +286,16 @@ fn the_chosen_filters_are_stored_in_the_table_and_shown() {
     drop(keyspace);
     db.close().unwrap();
     let db = open_in_memory(&vfs, Options { workers: 0, ..Options::default() }).unwrap();
-    close_ranges(&db.keyspace("k").unwrap(), 10);
+    let of_levels = |db: &Db| {
+        let found = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k");
+        found.unwrap().filters
+    };
+    assert!(of_levels(&db).is_empty(), "no table is open");
+    db.open_tables(&db.keyspace("k").unwrap()).unwrap();
     assert_eq!(design(&db), before);
+    let [filters] = &of_levels(&db)[..] else { panic!("one table") };
+    assert_eq!((filters.table_count, filters.entry_count), (1, KEY_COUNT));
+    assert!(!filters.filters.is_empty() && filters.bytes > 0 && before.starts_with(&filters.filters[..6]));
 }
 
 #[test]

@@ -1,17 +1,18 @@
 //! The report that the demo prints at its end.
 
 use std::{
-    collections::BTreeMap,
     io::{self, Write},
     path::Path,
 };
 
 use serde_json::{Value, json};
-use tamis::{KeyspaceStatistics, Statistics};
+use tamis::Statistics;
 
 use super::Step;
 use crate::{
-    command::stats::{files_json, files_table, keyspaces_table, reads_json, reads_table},
+    command::stats::{
+        files_json, files_table, filters_json, filters_text, keyspaces_table, reads_json, reads_table,
+    },
     store::FileKind,
     terminal,
 };
@@ -40,12 +41,7 @@ impl Report<'_> {
             "Block counts are per operation. \"blocks read\": first use since the store was opened; \"from memory\": already\n\
              verified. Every step found exactly the entries that were stored.\n"
         )?;
-        for keyspace in &self.read.keyspaces {
-            for (design, count) in filters_of(keyspace) {
-                let tables = terminal::amount(count, "table", "tables");
-                writeln!(output, "Filters of {tables} of {}: {design}", keyspace.name)?;
-            }
-        }
+        write!(output, "{}", filters_text(&self.read.keyspaces))?;
         if let Some(table) = reads_table(&self.read.filters) {
             writeln!(output, "\nReads of tables of both keyspaces, by level:\n{table}")?;
         }
@@ -90,7 +86,7 @@ impl Report<'_> {
             "steps": steps.collect::<Vec<_>>(),
             "filters": self.read.keyspaces.iter().map(|keyspace| json!({
                 "keyspace": keyspace.name,
-                "tables_by_filters": filters_of(keyspace),
+                "filters": filters_json(keyspace),
             })).collect::<Vec<_>>(),
             "reads": reads_json(&self.read.filters),
             "write_amplification": self.written.write_amplification(),
@@ -100,21 +96,6 @@ impl Report<'_> {
             "skipped": self.skipped_count,
         })
     }
-}
-
-/// The filters that the store chose, and the number of tables that have them.
-fn filters_of(keyspace: &KeyspaceStatistics) -> BTreeMap<String, u64> {
-    let mut of_table: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
-    for filter in &keyspace.filter_designs {
-        // The size and the rate differ between tables.
-        let family = filter.design.split(';').next().unwrap_or_default();
-        of_table.entry(filter.table_number).or_default().push(family);
-    }
-    let mut counts = BTreeMap::new();
-    for filters in of_table.values() {
-        *counts.entry(filters.join(" + ")).or_default() += 1;
-    }
-    counts
 }
 
 fn row(step: &Step) -> Vec<String> {
