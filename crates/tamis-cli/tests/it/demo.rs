@@ -22,6 +22,14 @@ fn demo_reports_all_steps_and_deletes_its_store() {
     for expected in ["load paths", "paths: get, absent", "empty range", "reverse", "snapshot", "*.log"] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
+    for keyspace in ["paths", "events"] {
+        let is_named = |line: &str| {
+            line.starts_with("Filters of ")
+                && line.contains(&format!(" of {keyspace} in L"))
+                && !line.contains(": none")
+        };
+        assert!(text.lines().any(is_named), "{text}");
+    }
     assert_eq!(std::fs::read_dir(folder.0.path()).unwrap().count(), 1, "only the tree is left");
 }
 
@@ -50,6 +58,24 @@ fn keep_leaves_a_valid_store() {
     assert_eq!(step("events: full scan, reverse")["entries"], 3000);
     assert_eq!(step("events: empty range")["entries"], 0);
     let store = report["folder"].as_str().unwrap();
+    for name in [
+        "paths: prefix of an absent folder",
+        "paths: empty range of names",
+        "events: empty range",
+        "events: empty range, reverse",
+    ] {
+        let step = step(name);
+        let blocks = step["blocks_read"].as_u64().unwrap() + step["blocks_from_memory"].as_u64().unwrap();
+        // 0.00 when it is rounded.
+        assert!((blocks as f64) < 0.005 * step["operations"].as_f64().unwrap(), "{step}");
+    }
+    for name in ["paths", "events"] {
+        let all = report["filters"].as_array().unwrap();
+        let of_keyspace = all.iter().find(|keyspace| keyspace["keyspace"] == name).unwrap();
+        let filters = of_keyspace["filters"].as_array().unwrap();
+        let is_named = |filters: &serde_json::Value| filters["filters"] != "" && filters["tables"] != 0;
+        assert!(!filters.is_empty() && filters.iter().all(is_named), "{all:?}");
+    }
     let last = folder.ok(&["scan", store, "--keyspace", "paths", "--reverse", "--limit", "1"]);
     assert!(last.starts_with("tree/lib/deep/file99\tsize=7 mtime="), "{last}");
     assert!(folder.ok(&["verify", store]).contains("no faults"));
