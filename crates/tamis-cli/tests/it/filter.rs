@@ -255,3 +255,37 @@ fn advise_uses_the_sample_of_a_store() {
     let shown = folder.ok(&["filter", "advise", "--store", "store"]);
     assert!(shown.contains("20 keys") && shown.contains("assumed workload"), "{shown}");
 }
+
+#[test]
+fn advise_uses_the_prices_that_a_store_has_measured() {
+    let folder = Folder::new();
+    let db = tamis::Db::open(folder.path("store")).unwrap();
+    for number in 0..20_000_u64 {
+        db.put((number << 40).to_be_bytes(), "value").unwrap();
+    }
+    db.flush().unwrap();
+    for number in 0..5_000_u64 {
+        let lower = (number << 40) + 1;
+        assert_eq!(db.range(lower.to_be_bytes()..(lower + 9).to_be_bytes()).count(), 0);
+        assert!(db.get((number << 40).to_be_bytes()).unwrap().is_some());
+    }
+    db.close().unwrap();
+    let options = tamis::Options { read_only: true, ..tamis::Options::default() };
+    let db = tamis::Db::open_with(folder.path("store"), options).unwrap();
+    let prices = db.filter_prices(&db.default_keyspace()).unwrap();
+    db.close().unwrap();
+    let advise = |words: &[&str]| -> Value {
+        let all = [&["filter", "advise", "--store", "store", "--json"][..], words].concat();
+        serde_json::from_str(&folder.ok(&all)).unwrap()
+    };
+    let report = advise(&[]);
+    for (name, price) in [("read_ns", prices.read_ns), ("bit_ns", prices.bit_ns)] {
+        let given = report["prices"][name].as_f64().unwrap();
+        assert!((given / price - 1.0).abs() < 1e-9, "{name} {price}: {report}");
+    }
+    assert!(prices.read_ns < 20_000.0, "{prices:?}: mapped, in memory");
+    let slow = advise(&["--read-time", "20000"]);
+    assert_eq!(slow["prices"]["read_ns"], 20_000_000.0);
+    let rate = |report: &Value| report["chosen"]["rates"]["ranges"].as_f64().unwrap();
+    assert!(rate(&slow) <= rate(&report), "{slow} {report}");
+}

@@ -174,6 +174,16 @@ pub(crate) const fn read_nanoseconds(options: &Options) -> f64 {
     }
 }
 
+/// The prices of filters that the store chooses for a level.
+pub(crate) fn current_prices(context: &StoreContext, level: usize) -> Prices {
+    let StoreContext { options, metrics, filter_price, probe_times, .. } = context;
+    Prices {
+        read_ns: metrics.read_times.price(level, read_nanoseconds(options)),
+        bit_ns: filter_price.get(),
+        probe: probe_times.get(),
+    }
+}
+
 /// The parts of an open store from which the contexts of its jobs are made.
 #[derive(Clone)]
 pub(super) struct JobContexts {
@@ -188,7 +198,6 @@ impl JobContexts {
     /// Calls `work` with the context of a job that begins now on `version`.
     pub(super) fn with<R>(&self, version: &KeyspaceVersion, work: impl FnOnce(&JobContext<'_>) -> R) -> R {
         let (database_id, filter_seed) = self.versions.database();
-        let StoreContext { options, metrics, .. } = &*self.context;
         let mut bit_ns = Prices::default().bit_ns;
         let mut memory = None;
         if let Some(Policy::Automatic(budget)) = version.options.filters.policy() {
@@ -220,11 +229,7 @@ impl JobContexts {
             sampled_queries,
             sample_age,
             last_choices: Some(&self.context.last_choices),
-            prices: &|level| Prices {
-                read_ns: metrics.read_times.price(level, read_nanoseconds(options)),
-                bit_ns,
-                probe: self.context.probe_times.get(),
-            },
+            prices: &|level| Prices { bit_ns, ..current_prices(&self.context, level) },
             memory,
             is_cancelled: self.scheduler.is_stopping(),
             between_tables: &|| ControlFlow::Continue(()),

@@ -11,13 +11,14 @@ use std::{
     sync::Arc,
 };
 
+use tamis_filter::auto::Prices;
 use tamis_vfs::{OsVfs, Vfs};
 
 pub use self::{keyspace::Keyspace, snapshot::Snapshot};
 use crate::{
     batch::WriteBatch,
     checkpoint::{CheckpointReport, Verify},
-    compaction::manual::CompactProgress,
+    compaction::{job_context::current_prices, manual::CompactProgress},
     cursor::bounded::range_bounds,
     engine::Engine,
     error::{Error, Result},
@@ -430,6 +431,19 @@ impl Db {
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
         Ok(keyspace.state.read_state.load().query_sample.for_programs())
+    }
+
+    /// The prices by which filters of the deepest level of a keyspace are chosen. The times of probes and reads are measured by this process
+    /// or by an earlier one, which read tables in the same way; before that they are expected ones.
+    ///
+    /// # Errors
+    /// As [`Db::sampled_queries`].
+    pub fn filter_prices(&self, keyspace: &Keyspace) -> Result<Prices> {
+        keyspace.check_of(&self.engine)?;
+        keyspace.check()?;
+        let version = Arc::clone(&keyspace.state.read_state.load().version);
+        let level_count = version.partitions.iter().map(|partition| partition.levels().len()).max();
+        Ok(current_prices(&self.engine.context, level_count.unwrap_or_default().saturating_sub(1)))
     }
 
     /// Waits until no flush or compaction is due or running.

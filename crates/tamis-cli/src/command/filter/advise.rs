@@ -41,8 +41,9 @@ const STORE_KEYS_MAX: usize = 1_000_000;
 
 /// Rank filters by their expected cost for your keys and queries
 ///
-/// The cost of a query is the time of the probes, plus the time of a read for each false positive, plus a price of memory of one
-/// nanosecond for each bit per key. Queries that contain a key cost only their probes.
+/// The cost of a query is the time of the probes, plus the time of a read for each false positive, plus a price of memory for each bit
+/// per key. Queries that contain a key cost only their probes. The prices are those by which the store chooses filters, measured if it
+/// has been read; for files a read takes 20 microseconds, and a bit per key costs one nanosecond.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AdviseArgs {
@@ -61,9 +62,9 @@ pub(crate) struct AdviseArgs {
     /// Maximum size of all filters of a table together, in bits per key
     #[arg(long, default_value_t = 16.0, value_name = "BITS")]
     bits_per_key: f64,
-    /// Time of a read that a false positive causes, in microseconds
-    #[arg(long, default_value_t = 20.0, value_name = "MICROSECONDS")]
-    read_time: f64,
+    /// Time of a read that a false positive causes, in microseconds [default: that of the store; 20 for files]
+    #[arg(long, value_name = "MICROSECONDS")]
+    read_time: Option<f64>,
     /// Write a page with plots to this file, which must not exist
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -76,6 +77,7 @@ pub(crate) struct AdviseArgs {
 struct Input {
     keys: Arc<KeySet>,
     queries: Queries,
+    prices: Prices,
     /// As text.
     origin: String,
 }
@@ -107,7 +109,7 @@ struct Advice {
     key_count: usize,
     query_count: usize,
     bits_per_key_max: f64,
-    read_time: f64,
+    prices: Prices,
     choice: Choice,
     ranked: Vec<Scored>,
     /// For each of [`FAMILIES`] the costs for each of [`BUDGETS`].
@@ -121,11 +123,16 @@ impl AdviseArgs {
             let text = format!("--bits-per-key {given}: give a number above 0 and at most 64");
             return Err(Failure::Usage(text));
         }
-        if !(self.read_time > 0.0 && self.read_time.is_finite()) {
-            let text = format!("--read-time {}: give a number of microseconds above 0", self.read_time);
+        if let Some(given) = self.read_time
+            && !(given > 0.0 && given.is_finite())
+        {
+            let text = format!("--read-time {given}: give a number of microseconds above 0");
             return Err(Failure::Usage(text));
         }
-        let input = self.input()?;
+        let mut input = self.input()?;
+        if let Some(read_time) = self.read_time {
+            input.prices.read_ns = read_time * 1e3;
+        }
         let advice = self.advice(&input)?;
         if let Some(path) = &self.html {
             write_page(path, &advice)?;
@@ -154,6 +161,7 @@ impl AdviseArgs {
             return Ok(Input {
                 keys: keys.into(),
                 queries: Queries::Store(db.sampled_queries(&keyspace)?),
+                prices: db.filter_prices(&keyspace)?,
                 origin,
             });
         }
@@ -162,14 +170,15 @@ impl AdviseArgs {
         };
         let origin = format!("{} and {}", keys.display(), queries.display());
         let (keys, kind) = input::read_keys(keys)?;
-        Ok(Input { keys: keys.into(), queries: Queries::File(input::read_queries(queries, kind)?), origin })
+        let queries = Queries::File(input::read_queries(queries, kind)?);
+        Ok(Input { keys: keys.into(), queries, prices: Prices::default(), origin })
     }
 
     fn advice(&self, input: &Input) -> Result<Advice, Failure> {
         let queries = input.queries.list();
         let request = Request {
             workload: Workload { queries: &queries },
-            prices: Prices { read_ns: self.read_time * 1e3, ..Prices::default() },
+            prices: input.prices,
             bits_per_key_max: self.bits_per_key,
             current: None,
             is_deepest: true,
@@ -188,7 +197,7 @@ impl AdviseArgs {
             key_count: input.keys.len(),
             query_count: queries.len(),
             bits_per_key_max: self.bits_per_key,
-            read_time: self.read_time,
+            prices: input.prices,
             choice,
             ranked,
             by_budget,
@@ -262,6 +271,12 @@ impl Advice {
             self.choice.chosen.cost_ns,
         );
         // Writing to a string can't fail.
+        let _ = write!(
+            text,
+            " A read takes {:.1} us, a bit per key costs {:.2} ns per query.",
+            self.prices.read_ns / 1e3,
+            self.prices.bit_ns
+        );
         if let Some(next) = self.choice.runners_up.first() {
             let ratio = next.cost_ns / self.choice.chosen.cost_ns.max(f64::MIN_POSITIVE);
             let _ = write!(text, " The next best, {}, costs {ratio:.2} times as much.", name_of(next));
@@ -291,6 +306,7 @@ impl Advice {
             "keys": self.key_count,
             "queries": self.query_count,
             "empty_queries": self.choice.empty_queries,
+            "prices": { "read_ns": self.prices.read_ns, "bit_ns": self.prices.bit_ns },
             "chosen": scored(&self.choice.chosen),
             "ranked": self.rows().iter().map(scored).collect::<Vec<_>>(),
         })

@@ -32,12 +32,10 @@ fn escaped(text: &str) -> String {
 pub(super) fn page(advice: &Advice) -> String {
     let mut text = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Filters</title><style>{STYLE}</style></head><body>\n\
-         <h1>Filters for {}</h1>\n<p>{}</p>\n<p>At most {} bits per key; a read takes {} microseconds; a bit per key costs one nanosecond \
-         per query.</p>\n",
+         <h1>Filters for {}</h1>\n<p>{}</p>\n<p>At most {} bits per key.</p>\n",
         escaped(&advice.origin),
         escaped(&advice.summary()),
         advice.bits_per_key_max,
-        advice.read_time,
     );
     text.push_str("<h2>Expected cost</h2>\n");
     text.push_str(&table(advice));
