@@ -39,8 +39,9 @@ pub(crate) struct StatsArgs {
 impl StatsArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         let db = store::open_to_read(&self.dir)?;
+        let mut unreadable = Vec::new();
         for name in db.keyspace_names() {
-            db.open_tables(&db.keyspace(&name)?)?;
+            unreadable.extend(db.open_tables(&db.keyspace(&name)?).err());
         }
         let statistics = db.statistics();
         let files = store::files(&self.dir)?;
@@ -63,6 +64,9 @@ impl StatsArgs {
             writeln!(output, "{}", partition_jobs_text(&statistics))?;
         }
         writeln!(output, "{}", filters_text(&statistics.keyspaces))?;
+        for error in unreadable {
+            writeln!(output, "The filters of a table are not known: {error}")?;
+        }
         if let Some(table) = samples_table(&statistics.keyspaces) {
             writeln!(output, "{table}")?;
         }

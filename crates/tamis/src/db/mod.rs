@@ -412,15 +412,16 @@ impl Db {
     /// cache. [`Db::statistics`] describes the filters of open tables only.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`]; those of reads.
+    /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`]; the first one of reads: all other tables
+    /// are open then.
     pub fn open_tables(&self, keyspace: &Keyspace) -> Result<()> {
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
         let version = Arc::clone(&keyspace.state.read_state.load().version);
-        for table in version.tables() {
-            self.engine.filter_rebuilder.tables.reader(table)?;
-        }
-        Ok(())
+        let tables = &self.engine.filter_rebuilder.tables;
+        let mut failures: Vec<Error> =
+            version.tables().filter_map(|table| tables.reader(table).err()).collect();
+        if failures.is_empty() { Ok(()) } else { Err(failures.swap_remove(0)) }
     }
 
     /// The sampled queries of a keyspace, from which its filters are chosen. Costs a copy of each, of which there are at most 20,000.
