@@ -115,11 +115,11 @@ fn blocks_touched(db: &Db, seed: u64, count: u64, mut call: impl FnMut(u64, &mut
     (touched() - before) as f64 / count as f64
 }
 
+/// Reads the store, whose keys are given, at a place that the number selects.
+type Read = fn(&Db, &[u64], u64, &mut Random);
+
 /// Blocks of a read of each of two kinds, after the filters were chosen for as many of both.
-fn blocks_with_chosen_filters(
-    (db, keys): &(Db, Vec<u64>),
-    kinds: [fn(&Db, &[u64], u64, &mut Random); 2],
-) -> ([f64; 2], String) {
+fn blocks_with_chosen_filters((db, keys): &(Db, Vec<u64>), kinds: [Read; 2]) -> ([f64; 2], String) {
     let measure = |seed: u64| {
         kinds.map(|kind| blocks_touched(db, seed, 2_000, |drawn, random| kind(db, keys, drawn, random)))
     };

@@ -16,6 +16,8 @@ use tamis_vfs::{Access, MemVfs, OsVfs, Vfs};
 
 use crate::support::{FILTERS, FOLDER, Random, filters, rebuild_filters};
 
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// One step, without anything that depends on options.
 #[derive(Debug, Clone)]
 enum Operation {
@@ -35,7 +37,7 @@ enum Operation {
     Release(usize),
     Flush,
     Compact(Bound<Vec<u8>>, Bound<Vec<u8>>),
-    MultiRange(Vec<(Bound<Vec<u8>>, Bound<Vec<u8>>)>),
+    MultiRange(Vec<Bounds>),
     CheckFilters,
     /// The filters of all tables become those of a row of [`FILTERS`], or again those with which they were written.
     RebuildFilters(Option<&'static str>),

@@ -187,7 +187,7 @@ fn a_sample_finds_a_cold_value_among_many_within_a_circle() {
     const COUNT: u64 = 1_000;
     let pinned_cache = pinned_cache(10 * COUNT);
     let values: Vec<_> = (0..COUNT).map(|_| pinned(&pinned_cache, 10)).collect();
-    let (cold, hot) = values.split_first().unwrap();
+    let (cold, hot) = values.split_first().expect("there are values");
     hot.iter().for_each(|value| access(value, 100));
     assert!(is_cached(cold) && pinned_cache.used_bytes() == 10 * COUNT);
 

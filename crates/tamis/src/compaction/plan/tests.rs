@@ -93,9 +93,9 @@ fn carried_keys_are_found_in_any_order_of_their_spans() {
     let carried = InProgress::default().with_carried(spans.to_vec());
     for lower in b'a'..=b'z' {
         for upper in (lower + 1..=b'z').map(Some).chain([None]) {
-            let expected = spans
-                .iter()
-                .any(|(first, last)| last[0] >= lower && upper.is_none_or(|upper| first[0] < upper));
+            let expected = spans.iter().any(|(first, last)| {
+                last.first() >= Some(&lower) && upper.is_none_or(|upper| first.first() < Some(&upper))
+            });
             let upper_key = upper.map(|upper| [upper]);
             let found = carried.has_carried(&[lower], upper_key.as_ref().map(|upper| &upper[..]));
             assert_eq!(found, expected, "{} {upper:?}", char::from(lower));
