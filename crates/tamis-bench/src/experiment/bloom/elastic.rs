@@ -61,7 +61,7 @@ fn points(size: Size) -> Vec<Point> {
                     .with("unit_bits", unit_bits)
                     .with("units", units)
                     .with("keys_per_table", size.pick(4_000_u64, 10_000, 20_000))
-                    .with("lookups", size.pick(400_000_u64, 2_000_000, 10_000_000)),
+                    .with("lookups", size.pick(100_000_u64, 2_000_000, 10_000_000)),
             );
         }
     }

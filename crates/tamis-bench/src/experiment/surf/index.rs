@@ -17,7 +17,7 @@ use tamis_workload::{KeySet, PUBLIC_KEY_SEED, SplitMix64, TextSet};
 use crate::experiment::words::{MISSING, words};
 use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
-/// Number of searches per timed pass.
+/// Number of searches per timed pass, at most four per key.
 const SEARCH_COUNT: usize = 300_000;
 /// Keys per batch search, if an index supports it.
 const BATCH_KEYS: usize = 64;
@@ -83,7 +83,7 @@ impl Searches {
     /// Draws keys from a list.
     fn draw(random: &mut SplitMix64, list: &[&Vec<u8>]) -> Self {
         let mut searches = Self::default();
-        for _ in 0..SEARCH_COUNT {
+        for _ in 0..SEARCH_COUNT.min(4 * list.len()) {
             let Some(key) = list.get(random.below(list.len().max(1) as u64) as usize) else { break };
             searches.bytes.extend_from_slice(key);
             searches.ends.push(searches.bytes.len());
