@@ -59,14 +59,16 @@ fn job_to_json(event: &Event) -> Value {
             "bytes_expected": bytes_expected,
             "bytes": bytes,
         }),
-        Event::EntriesCarried { keyspace, partition_count, entry_count, bytes, bytes_saved_expected } => json!({
-            "kind": "entries_carried",
-            "keyspace": keyspace,
-            "partition_count": partition_count,
-            "entry_count": entry_count,
-            "bytes": bytes,
-            "bytes_saved_expected": bytes_saved_expected,
-        }),
+        Event::EntriesCarried { keyspace, partition_count, entry_count, bytes, bytes_saved_expected } => {
+            json!({
+                "kind": "entries_carried",
+                "keyspace": keyspace,
+                "partition_count": partition_count,
+                "entry_count": entry_count,
+                "bytes": bytes,
+                "bytes_saved_expected": bytes_saved_expected,
+            })
+        }
         Event::Compacted {
             keyspace,
             reason,
