@@ -66,8 +66,8 @@ fn keep_leaves_a_valid_store() {
     ] {
         let step = step(name);
         let blocks = step["blocks_read"].as_u64().unwrap() + step["blocks_from_memory"].as_u64().unwrap();
-        // 0.00 when it is rounded.
-        assert!((blocks as f64) < 0.005 * step["operations"].as_f64().unwrap(), "{step}");
+        // Without filters each reads a block. A hundred queries may have a few false positives.
+        assert!((blocks as f64) < 0.05 * step["operations"].as_f64().unwrap(), "{step}");
     }
     for name in ["paths", "events"] {
         let all = report["filters"].as_array().unwrap();
