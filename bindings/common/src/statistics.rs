@@ -150,6 +150,13 @@ fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
             "table": design.table_number,
             "design": design.design,
         })).collect::<Vec<_>>(),
+        "filters": keyspace.filters.iter().map(|of_level| json!({
+            "level": of_level.level,
+            "filters": of_level.filters,
+            "table_count": of_level.table_count,
+            "entry_count": of_level.entry_count,
+            "bytes": of_level.bytes,
+        })).collect::<Vec<_>>(),
         "table_filters": keyspace.table_filters.iter().map(|table| json!({
             "level": table.level,
             "table": table.table_number,

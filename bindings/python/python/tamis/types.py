@@ -12,6 +12,7 @@ __all__ = [
     "IngestReport",
     "KeyCodec",
     "KeyspaceStatistics",
+    "LevelFilters",
     "LevelStatistics",
     "LostRange",
     "OpenReport",
@@ -225,6 +226,16 @@ class SampleStatistics(TypedDict):
     too_long: int
 
 
+class LevelFilters(TypedDict):
+    """The tables of a level that have the same filters."""
+
+    level: int
+    filters: str
+    table_count: int
+    entry_count: int
+    bytes: int
+
+
 class KeyspaceStatistics(TypedDict):
     """The state of a keyspace."""
 
@@ -237,6 +248,7 @@ class KeyspaceStatistics(TypedDict):
     partition_count: int
     views: ViewStatistics
     filter_designs: list[TableFilterDesign]
+    filters: list[LevelFilters]
     table_filters: list[TableFilterStatistics]
     sample: SampleStatistics
 
