@@ -126,21 +126,24 @@ fn of_views(version: &KeyspaceVersion) -> ViewStatistics {
     sum
 }
 
-fn filter_designs(version: &KeyspaceVersion) -> Vec<FilterDesign> {
+/// All tables with their levels, newest first in each partition.
+fn tables_by_level(version: &KeyspaceVersion) -> impl Iterator<Item = (usize, &Arc<Table>)> {
     let runs = version.partitions.iter().flat_map(|partition| partition.runs());
-    let tables = runs.flat_map(|(level, run)| run.tables().iter().map(move |table| (level, table)));
+    runs.flat_map(|(level, run)| run.tables().iter().map(move |table| (level, table)))
+}
+
+fn filter_designs(version: &KeyspaceVersion) -> Vec<FilterDesign> {
     let designs = |(level, table): (usize, &Arc<Table>)| {
         let designs = table.slot().get().map(|reader| reader.filter_designs()).unwrap_or_default();
         let table_number = table.number();
         designs.into_iter().map(move |design| FilterDesign { level, table_number, design })
     };
-    tables.flat_map(designs).collect()
+    tables_by_level(version).flat_map(designs).collect()
 }
 
 fn level_filters(version: &KeyspaceVersion) -> Vec<LevelFilters> {
     let mut found: BTreeMap<(usize, String), LevelFilters> = BTreeMap::new();
-    let runs = version.partitions.iter().flat_map(|partition| partition.runs());
-    for (level, table) in runs.flat_map(|(level, run)| run.tables().iter().map(move |table| (level, table))) {
+    for (level, table) in tables_by_level(version) {
         let Some(reader) = table.slot().get() else { continue };
         // The size and the rate differ between tables.
         let designs = reader.filter_designs();
@@ -163,8 +166,6 @@ fn level_filters(version: &KeyspaceVersion) -> Vec<LevelFilters> {
 }
 
 fn table_filters(version: &KeyspaceVersion) -> Vec<TableFilterStatistics> {
-    let runs = version.partitions.iter().flat_map(|partition| partition.runs());
-    let tables = runs.flat_map(|(level, run)| run.tables().iter().map(move |table| (level, table)));
     let of_table = |(level, table): (usize, &Arc<Table>)| {
         let tally = table.filter_tally();
         let (points, ranges, seeks) = (tally.points.get(), tally.ranges.get(), tally.seeks.get());
@@ -173,7 +174,7 @@ fn table_filters(version: &KeyspaceVersion) -> Vec<TableFilterStatistics> {
     let was_asked = |table: &TableFilterStatistics| {
         [table.points, table.ranges, table.seeks].iter().any(|answers| answers.asked > 0)
     };
-    tables.map(of_table).filter(was_asked).collect()
+    tables_by_level(version).map(of_table).filter(was_asked).collect()
 }
 
 fn of_sample(sample: &QuerySample, metrics: &Metrics) -> SampleStatistics {
