@@ -174,12 +174,12 @@ pub(crate) const fn read_nanoseconds(options: &Options) -> f64 {
     }
 }
 
-/// The prices of filters that the store chooses for a level.
-pub(crate) fn current_prices(context: &StoreContext, level: usize) -> Prices {
-    let StoreContext { options, metrics, filter_price, probe_times, .. } = context;
+/// The prices of filters that the store chooses for a level, with this price of memory.
+pub(crate) fn current_prices(context: &StoreContext, level: usize, bit_ns: f64) -> Prices {
+    let StoreContext { options, metrics, probe_times, .. } = context;
     Prices {
         read_ns: metrics.read_times.price(level, read_nanoseconds(options)),
-        bit_ns: filter_price.get(),
+        bit_ns,
         probe: probe_times.get(),
     }
 }
@@ -229,7 +229,7 @@ impl JobContexts {
             sampled_queries,
             sample_age,
             last_choices: Some(&self.context.last_choices),
-            prices: &|level| Prices { bit_ns, ..current_prices(&self.context, level) },
+            prices: &|level| current_prices(&self.context, level, bit_ns),
             memory,
             is_cancelled: self.scheduler.is_stopping(),
             between_tables: &|| ControlFlow::Continue(()),

@@ -419,9 +419,13 @@ impl Db {
         keyspace.check()?;
         let version = Arc::clone(&keyspace.state.read_state.load().version);
         let tables = &self.engine.filter_rebuilder.tables;
-        let mut failures: Vec<Error> =
-            version.tables().filter_map(|table| tables.reader(table).err()).collect();
-        if failures.is_empty() { Ok(()) } else { Err(failures.swap_remove(0)) }
+        let mut first_error = None;
+        for table in version.tables() {
+            if let Err(error) = tables.reader(table) {
+                first_error.get_or_insert(error);
+            }
+        }
+        first_error.map_or(Ok(()), Err)
     }
 
     /// The sampled queries of a keyspace, from which its filters are chosen. Costs a copy of each, of which there are at most 20,000.
@@ -444,7 +448,8 @@ impl Db {
         keyspace.check()?;
         let version = Arc::clone(&keyspace.state.read_state.load().version);
         let level_count = version.partitions.iter().map(|partition| partition.levels().len()).max();
-        Ok(current_prices(&self.engine.context, level_count.unwrap_or_default().saturating_sub(1)))
+        let (context, level) = (&self.engine.context, level_count.unwrap_or_default().saturating_sub(1));
+        Ok(current_prices(context, level, context.filter_price.get()))
     }
 
     /// Waits until no flush or compaction is due or running.
