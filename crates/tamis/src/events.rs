@@ -10,7 +10,7 @@ pub enum Event {
     Flushed {
         /// The keyspace's name.
         keyspace: String,
-        /// The bytes that it was expected to write at most: those of the memtable, with entries that it carried. Each table has up to a few KiB more.
+        /// The bytes of the memtable, with entries that were carried into it. Each table has up to a few KiB more.
         bytes_expected: u64,
         /// Bytes of the tables.
         bytes: u64,
@@ -39,7 +39,7 @@ pub enum Event {
         level: usize,
         /// Level of the outputs.
         output_level: usize,
-        /// The bytes that it was expected to write at most: those of its inputs.
+        /// About the most bytes that it was expected to write: those of its inputs.
         bytes_expected: u64,
         /// Bytes read.
         bytes_read: u64,

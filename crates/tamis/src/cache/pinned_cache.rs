@@ -42,10 +42,10 @@ const RETRY_INTERVAL: u64 = 32;
 /// A value evicts others only if its benefit per byte is this many times theirs.
 const HYSTERESIS: f64 = 1.5;
 
-/// Cached values that are compared with a value that needs room. More are only if all of these are evicted.
+/// Cached values that are compared with a value that needs room. More are compared only if all of these are evicted.
 const SAMPLE_LENGTH: usize = 64;
 
-/// Cached values that are examined for each one that is added, so that few of them were dropped.
+/// Cached values that are examined for each one that is added, so that few dropped values stay in the list.
 const EXAMINED_PER_ADDITION: usize = 2;
 
 /// See the head of this file.

@@ -25,7 +25,7 @@ use tamis_filter::{
 use crate::query_sample::SampleAge;
 
 /// Filters that cost at most this multiple of the cost when they were found are used again: less than the multiple at which a check replaces
-/// them.
+/// filters that were searched thoroughly.
 const COST_GROWTH_MAX: f64 = 1.25;
 /// Prices and numbers of keys are alike within this factor, budgets within the next one.
 const LIKE: f64 = 2.0;

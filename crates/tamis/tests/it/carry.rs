@@ -335,7 +335,7 @@ impl World {
         self.db.as_ref().unwrap()
     }
 
-    /// Writes several edits as one batch, or one alone.
+    /// Writes several edits in a batch, or a single edit.
     fn write(&mut self, edits: Vec<Edit>) {
         let keyspace = self.db().default_keyspace();
         let mut batch = WriteBatch::new();
