@@ -84,7 +84,7 @@ impl Searches {
     fn draw(random: &mut SplitMix64, list: &[&Vec<u8>]) -> Self {
         let mut searches = Self::default();
         for _ in 0..SEARCH_COUNT.min(4 * list.len()) {
-            let Some(key) = list.get(random.below(list.len().max(1) as u64) as usize) else { break };
+            let Some(key) = list.get(random.below(list.len() as u64) as usize) else { break };
             searches.bytes.extend_from_slice(key);
             searches.ends.push(searches.bytes.len());
         }
