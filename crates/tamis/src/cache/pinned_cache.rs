@@ -42,7 +42,8 @@ const RETRY_INTERVAL: u64 = 32;
 /// A value evicts others only if its benefit per byte is this many times theirs.
 const HYSTERESIS: f64 = 1.5;
 
-/// Cached values that are compared with a value that needs room. More are compared only if all of these are evicted.
+/// Cached values that are compared at once with a value that needs room. If those with less benefit are too small, the next ones are compared,
+/// until none of a sample has less.
 const SAMPLE_LENGTH: usize = 64;
 
 /// Cached values that are examined for each one that is added, so that few dropped values stay in the list.
@@ -89,8 +90,8 @@ impl CachedValues {
         self.0.extend(members.into_iter().map(|member| Arc::downgrade(&member)));
     }
 
-    /// Takes the values with the least benefit per byte that have `missing` bytes together, of a sample of those with less than
-    /// `offered`; `None` if the sample has too few.
+    /// Takes values with less benefit per byte than `offered` that have `missing` bytes together: those with the least of each sample. `None` if a
+    /// sample has no such value, or all together have too few bytes.
     fn take_victims(&mut self, offered: f64, mut missing: u64) -> Option<Vec<Arc<dyn Member>>> {
         let mut unexamined = self.0.len();
         let mut victims = Vec::new();
@@ -102,17 +103,16 @@ impl CachedValues {
                 .map(|member| (per_byte(member.benefit(), member.bytes()), member))
                 .collect();
             sample.sort_by(|(left, _), (right, _)| left.total_cmp(right));
-            let mut is_wholly_taken = sample_length > 0;
+            let count_before = victims.len();
             for (benefit, member) in sample {
                 if missing > 0 && benefit < offered {
                     missing = missing.saturating_sub(member.bytes());
                     victims.push(member);
                 } else {
-                    is_wholly_taken = false;
                     self.put_back([member]);
                 }
             }
-            if missing > 0 && !is_wholly_taken {
+            if missing > 0 && victims.len() == count_before {
                 self.put_back(victims);
                 return None;
             }

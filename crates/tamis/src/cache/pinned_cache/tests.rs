@@ -220,3 +220,23 @@ fn dropped_values_are_forgotten_while_others_are_added() {
     assert!(pinned_cache.cached.lock().0.len() < 30, "about half of them");
     assert!(kept.iter().all(is_cached) && pinned_cache.used_bytes() == 100);
 }
+
+#[test]
+fn a_large_value_evicts_many_small_ones_between_hot_ones() {
+    const COUNT: usize = 1000;
+    let pinned_cache = pinned_cache(COUNT as u64 * 10);
+    let small: Vec<Pinned<u64>> = (0..COUNT).map(|_| pinned(&pinned_cache, 10)).collect();
+    let is_hot = |index: &usize| index.is_multiple_of(10);
+    for (_, hot) in small.iter().enumerate().filter(|(index, _)| is_hot(index)) {
+        for _ in 0..1000 {
+            assert!(hot.get(|| Err(Error::Closed)).is_ok());
+        }
+    }
+    // More bytes than the small values of several samples have together.
+    let large = pinned(&pinned_cache, 4000);
+    for _ in 0..5000 {
+        assert!(large.get(|| Ok(4000)).is_ok());
+    }
+    assert!(is_cached(&large) && pinned_cache.used_bytes() <= COUNT as u64 * 10);
+    assert!(small.iter().enumerate().filter(|(index, _)| is_hot(index)).all(|(_, hot)| is_cached(hot)));
+}
