@@ -17,8 +17,8 @@ const FALSE_POSITIVES: f64 = 0.01;
 const TIERED_RUNS: f64 = 4.0;
 /// Merges and splits of an entry of a partitioned store, for inserts at random (`docs/design/0014-partitioned-layout.md`).
 const PARTITIONED_REWRITES: f64 = 2.7;
-/// Runs of a partition on average, which has 2 to 16 tables.
-const PARTITIONED_RUNS: f64 = 9.0;
+/// Runs of a partition on average, which has 2 to 10 tables.
+const PARTITIONED_RUNS: f64 = 6.0;
 
 /// The counts of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -36,7 +36,7 @@ pub enum Layout {
     /// Writes cost the least where they are concentrated on parts of the key space, and a load in key order is never rewritten. Use
     /// small tables: [`crate::KeyspaceOptions::memtable_bytes`] / 64 to / 16.
     Partitioned {
-        /// The maximum number of tables of a partition (4 to 48). More are compacted. Default: 16.
+        /// The maximum number of tables of a partition (4 to 48). More are compacted. Default: 10.
         tables_per_partition: u32,
         /// Number of tables in each partition that a split creates (1 to half of `tables_per_partition`). Default: 2.
         tables_after_split: u32,
@@ -58,7 +58,7 @@ impl Layout {
     /// The partitioned layout with its default parameters.
     #[must_use]
     pub const fn partitioned() -> Self {
-        Self::Partitioned { tables_per_partition: 16, tables_after_split: 2 }
+        Self::Partitioned { tables_per_partition: 10, tables_after_split: 2 }
     }
 
     pub(crate) const fn is_partitioned(&self) -> bool {
