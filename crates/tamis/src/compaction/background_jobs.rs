@@ -619,7 +619,7 @@ impl BackgroundJobs {
         if let Some(plan) = pick(version, in_progress, &read_points) {
             return Picked::Plan(Box::new(plan));
         }
-        let newest = version.tables().map(|table| table.summary().largest_sequence).max();
+        let newest = version.partitions.iter().map(|partition| partition.totals().largest_sequence).max();
         let is_kept = |newest: &Sequence| read_points.first().is_some_and(|oldest| oldest < newest);
         Picked::Nothing { again_at: bulk_load_end, newest_kept: newest.filter(is_kept) }
     }

@@ -93,6 +93,9 @@ pub(crate) fn pick(
     bytes_max: u64,
 ) -> Option<ViewPlan> {
     let views = options.views;
+    if views == Views::Auto && partition.runs().all(|(_, run)| run.merged_seeks() == 0) {
+        return None;
+    }
     let old = OldView::of(partition);
     if views == Views::Off || partition.view.is_some() && old.is_none() {
         return None;

@@ -26,6 +26,7 @@ pub(crate) mod prefix;
 mod search_order;
 pub(crate) mod set;
 mod tagged_record;
+mod totals;
 #[expect(clippy::module_inception, reason = "the folder's main noun")]
 pub(crate) mod version;
 mod view_slot;

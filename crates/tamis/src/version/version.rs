@@ -13,6 +13,7 @@ use super::{
     level::{Level, Run},
     named_view::NamedView,
     search_order::SearchOrder,
+    totals::Totals,
 };
 use crate::{key::Sequence, options::KeyspaceOptions};
 
@@ -40,6 +41,8 @@ pub(crate) struct Partition {
     levels: Vec<Level>,
     /// Made by the first read, dropped by every change of a level.
     search_order: OnceLock<SearchOrder>,
+    /// Made by the first search for compactions, dropped by every change of a level.
+    totals: OnceLock<Totals>,
     /// A filter over all tables of the partition.
     pub(crate) filter: Option<Arc<FileHandle>>,
     /// A sorted view over some of the runs.
@@ -118,6 +121,7 @@ impl Partition {
             flushed_sequence,
             levels: Vec::new(),
             search_order: OnceLock::new(),
+            totals: OnceLock::new(),
             filter: None,
             view: None,
         }
@@ -129,7 +133,7 @@ impl Partition {
     }
 
     fn levels_mut(&mut self) -> &mut Vec<Level> {
-        self.search_order = OnceLock::new();
+        (self.search_order, self.totals) = (OnceLock::new(), OnceLock::new());
         &mut self.levels
     }
 
@@ -178,6 +182,11 @@ impl Partition {
         self.search_order.get_or_init(|| SearchOrder::new(&self.levels))
     }
 
+    /// Sums over all tables.
+    pub(crate) fn totals(&self) -> &Totals {
+        self.totals.get_or_init(|| Totals::of(&self.levels))
+    }
+
     pub(super) fn runs_mut(&mut self) -> impl Iterator<Item = &mut Arc<Run>> {
         self.levels_mut().iter_mut().flat_map(Level::runs_mut)
     }
@@ -199,7 +208,8 @@ impl Partition {
 
     /// The tables whose range tombstones were not loaded yet ([`Table::range_tombstones`]).
     pub(crate) fn tables_to_load(&self) -> impl Iterator<Item = &Arc<Table>> {
-        let runs = self.runs().filter(|(_, run)| run.has_range_tombstones());
+        let runs = self.has_range_tombstones().then(|| self.runs()).into_iter().flatten();
+        let runs = runs.filter(|(_, run)| run.has_range_tombstones());
         runs.flat_map(|(_, run)| run.tables()).filter(|table| table.needs_range_tombstones())
     }
 

@@ -106,7 +106,7 @@ impl<'a> Partitioned<'a> {
     }
 
     fn table_count(&self) -> usize {
-        self.partition.runs().map(|(_, run)| run.tables().len()).sum()
+        self.partition.totals().table_count
     }
 
     fn score(&self) -> f64 {
@@ -170,14 +170,11 @@ impl Strategy for Partitioned<'_> {
     }
 
     fn pick_garbage(&self, garbage: &Garbage<'_>) -> Option<Plan> {
-        let has_garbage =
-            |table: &Arc<Table>| table.summary().has_deletes() || table.summary().obsolete_count > 0;
-        if self.is_busy || !self.partition.tables().any(has_garbage) {
+        if self.is_busy || !self.partition.totals().has_garbage {
             return None;
         }
         let runs: Vec<&[Arc<Table>]> = self.partition.runs().map(|(_, run)| run.tables()).collect();
-        let bytes = self.partition.runs().map(|(_, run)| run.bytes()).sum();
-        let score = due_share(garbage.reclaimed_bytes(&runs, true), bytes)?;
+        let score = due_share(garbage.reclaimed_bytes(&runs, true), self.partition.totals().bytes)?;
         self.merge_all(Reason::Garbage, score)
     }
 
@@ -221,6 +218,6 @@ impl Strategy for Partitioned<'_> {
         if self.table_count() <= self.tables_max {
             return 0;
         }
-        self.partition.runs().map(|(_, run)| run.bytes()).sum()
+        self.partition.totals().bytes
     }
 }

@@ -65,8 +65,8 @@ struct Group {
 impl Group {
     /// Adds the next partition, if it can be united with those before it.
     fn take(&mut self, partition: &Partition, config: &PickerConfig) -> bool {
-        self.table_count += partition.tables().count();
-        self.bytes += partition.tables().map(|table| table.file_bytes()).sum::<u64>();
+        self.table_count += partition.totals().table_count;
+        self.bytes += partition.totals().bytes;
         let level0 = partition.level(0).map_or(&[][..], |level| level.runs());
         self.level0.extend(level0.iter().map(|run| run.age()));
         self.count += 1;
