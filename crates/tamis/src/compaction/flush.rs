@@ -5,13 +5,14 @@
 //! ([`super::carry`]): memtables are flushed oldest first. Replay then skips these entries. The log has none of the other partitions, up
 //! to this number, that are not in tables.
 
-use std::sync::Arc;
+use std::{cell::RefCell, sync::Arc};
 
 use super::{
     drop_rules::DropRules,
     flush_split::{LowerOverlap, upper_split_key},
     job_context::JobContext,
     merge::hull_within,
+    publisher::Publisher,
     table_sink::{SplitPoint, TableSink},
 };
 use crate::{
@@ -68,6 +69,8 @@ fn write_tables(
     edit: &mut VersionEdit,
 ) -> Result<()> {
     let Some((_, newest)) = memtable.sequence_range() else { return Ok(()) };
+    let publisher = RefCell::new(Publisher::new(context));
+    let publish = |number, table| publisher.borrow_mut().add(number, table);
     let mut cursor = memtable.cursor();
     cursor.seek_first()?;
     let middle = memtable.middle_key();
@@ -101,6 +104,7 @@ fn write_tables(
         let kept = rules.kept_range_tombstones(|lower, upper| hull_within(partition.tables(), lower, upper));
         let mut sink = TableSink::new(context, &origin, (0, memtable.entry_count()), &[], rules);
         sink.take_range_tombstones(kept);
+        sink.publish_with(&publish);
         let lower = match &layout.lower_overlap {
             LowerOverlap::Small(key) => key.clone(),
             LowerOverlap::None | LowerOverlap::Large => Vec::new(),
@@ -117,6 +121,7 @@ fn write_tables(
         }
         edit.push(flushed);
     }
+    publisher.into_inner().finish()?;
     edit.push(Change::AdvanceCounters(Counters { last_sequence: newest, ..Counters::default() }));
     Ok(())
 }

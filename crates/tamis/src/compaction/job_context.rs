@@ -24,6 +24,7 @@ use crate::{
     options::{Compression, KeyspaceOptions, Options, Policy, TableFilter, per_level},
     query_sample::{SampleAge, SampledQuery},
     read::snapshot::Snapshots,
+    runtime::Spawner,
     table::{
         filter_plan::{ChoiceInput, FilterPlan, GivenFilters},
         lazy_reader::NamedTable,
@@ -58,6 +59,8 @@ pub(crate) struct JobContext<'a> {
     /// The memory of the filters of all tables, if filters are chosen automatically.
     pub(crate) memory: Option<FilterMemory>,
     pub(crate) is_cancelled: &'a AtomicBool,
+    /// Starts threads that help the job; `None`: it has its own thread only.
+    pub(crate) spawner: Option<&'a dyn Spawner>,
     /// Called before each table; a break cancels the job.
     pub(crate) between_tables: &'a dyn Fn() -> ControlFlow<()>,
 }
@@ -232,6 +235,7 @@ impl JobContexts {
             prices: &|level| current_prices(&self.context, level, bit_ns),
             memory,
             is_cancelled: self.scheduler.is_stopping(),
+            spawner: (self.context.options.workers > 0).then_some(&*self.context.runtime.spawner),
             between_tables: &|| ControlFlow::Continue(()),
         })
     }

@@ -18,6 +18,7 @@ pub(crate) mod manual;
 pub(crate) mod merge;
 pub(crate) mod plan;
 mod probe_calibration;
+mod publisher;
 mod read_request;
 pub(crate) mod refilter;
 pub(crate) mod repartition;

@@ -18,6 +18,7 @@ use crate::{
     range_tombstone::Fragment,
     table::{
         properties::{TableOrigin, TableSummary},
+        unpublished::UnpublishedTable,
         writer::{TableOptions, TableWriter},
     },
     version::handle::Table,
@@ -48,6 +49,9 @@ pub(crate) struct SplitPoint {
     pub(crate) is_direct: bool,
 }
 
+/// Publishes the finished table with this number.
+pub(crate) type Publish<'a> = &'a dyn Fn(u64, UnpublishedTable) -> Result<()>;
+
 /// See the head of this file.
 pub(crate) struct TableSink<'a> {
     context: &'a JobContext<'a>,
@@ -66,6 +70,7 @@ pub(crate) struct TableSink<'a> {
     last_key: Vec<u8>,
     current: Option<TableWriter>,
     finished: Vec<TableSummary>,
+    publish: Publish<'a>,
 }
 
 impl<'a> TableSink<'a> {
@@ -90,7 +95,13 @@ impl<'a> TableSink<'a> {
             last_key: Vec::new(),
             current: None,
             finished: Vec::new(),
+            publish: &|_, table| table.publish(),
         }
+    }
+
+    /// Publishes the tables with `publish`, instead of each when it is finished.
+    pub(crate) fn publish_with(&mut self, publish: Publish<'a>) {
+        self.publish = publish;
     }
 
     /// Adds split points; their keys ascend, also from call to call.
@@ -223,7 +234,9 @@ impl<'a> TableSink<'a> {
     fn finish_table(&mut self) -> Result<()> {
         self.overlapped_bytes = 0;
         if let Some(table) = self.current.take() {
-            self.finished.push(table.finish_without_folder_sync()?);
+            let (summary, table) = table.finish_unpublished()?;
+            (self.publish)(summary.number, table)?;
+            self.finished.push(summary);
         }
         Ok(())
     }

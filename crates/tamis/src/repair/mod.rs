@@ -98,6 +98,7 @@ impl Repair {
             prices: &|_| Prices::default(),
             memory: None,
             is_cancelled: &self.is_cancelled,
+            spawner: None,
             between_tables: &|| ControlFlow::Continue(()),
             listener: None,
         })

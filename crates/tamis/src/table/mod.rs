@@ -32,6 +32,7 @@ pub(crate) mod refilter;
 mod salvage;
 mod scavenge;
 pub(crate) mod section;
+pub(crate) mod unpublished;
 mod verify;
 pub(crate) mod writer;
 

@@ -31,6 +31,7 @@ use super::{
     range_tombstones,
     refilter::refused,
     section::{SectionRecord, put_directory_and_footer, put_section},
+    unpublished::UnpublishedTable,
 };
 use crate::{
     coding::{checksum, length_u32},
@@ -365,23 +366,30 @@ impl TableWriter {
 
     /// Finishes the table: all sections, sync, rename, sync of the folder. Refuses a table without entries.
     pub(crate) fn finish(self) -> Result<TableSummary> {
-        self.finish_with(true)
+        let (summary, table) = self.finish_unpublished()?;
+        table.publish()?;
+        let folder = folder_of(&table.target);
+        let synced = table.vfs.sync_dir(folder).map_err(|source| Error::io("sync", folder, source));
+        synced.inspect_err(|_| table.discard())?;
+        Ok(summary)
     }
 
-    /// As [`Self::finish`], without the sync of the folder: the caller syncs it once for many tables before it needs their names.
-    pub(crate) fn finish_without_folder_sync(self) -> Result<TableSummary> {
-        self.finish_with(false)
+    /// As [`Self::finish`], without the syncs and the rename: the caller publishes the table, and syncs the folder once for many tables, before
+    /// it needs them.
+    pub(crate) fn finish_unpublished(mut self) -> Result<(TableSummary, UnpublishedTable)> {
+        let finished = self.try_finish();
+        let Self { vfs, file, temporary, target, .. } = self;
+        let table = UnpublishedTable { vfs, file, temporary, target };
+        match finished {
+            Ok(summary) => Ok((summary, table)),
+            Err(error) => {
+                table.discard();
+                Err(error)
+            }
+        }
     }
 
-    fn finish_with(mut self, syncs_folder: bool) -> Result<TableSummary> {
-        self.try_finish(syncs_folder).inspect_err(|_| {
-            // A file that can't be removed is deleted at the next open.
-            let _ = self.vfs.remove(&self.temporary);
-            let _ = self.vfs.remove(&self.target);
-        })
-    }
-
-    fn try_finish(&mut self, syncs_folder: bool) -> Result<TableSummary> {
+    fn try_finish(&mut self) -> Result<TableSummary> {
         let Some((largest_key, _)) = self.last.clone() else {
             return Err(Error::InvalidArgument {
                 what: "table",
@@ -427,7 +435,6 @@ impl TableWriter {
         let offset = self.position();
         put_directory_and_footer(&mut self.buffer, offset, TABLE_MAGIC, version, &records);
         self.write_out(self.buffer.len())?;
-        self.publish(syncs_folder)?;
         self.report_unbuilt_filters(refusals);
         Ok(TableSummary { file_bytes: self.written, ..properties.summary })
     }
@@ -438,18 +445,6 @@ impl TableWriter {
         for reason in refusals {
             listener.on_event(&Event::FilterBuildFailed { file: self.target.clone(), reason });
         }
-    }
-
-    fn publish(&self, syncs_folder: bool) -> Result<()> {
-        self.file.sync().map_err(|source| Error::io("sync", &self.temporary, source))?;
-        self.vfs
-            .rename(&self.temporary, &self.target)
-            .map_err(|source| Error::io("rename", &self.temporary, source))?;
-        if !syncs_folder {
-            return Ok(());
-        }
-        let folder = folder_of(&self.target);
-        self.vfs.sync_dir(folder).map_err(|source| Error::io("sync", folder, source))
     }
 
     /// Removes the temporary file.

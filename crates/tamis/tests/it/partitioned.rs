@@ -507,6 +507,56 @@ fn no_failure_of_a_job_loses_entries_or_revives_deleted_ones() {
     }
 }
 
+/// A flush with workers syncs its tables by several threads. Each of these syncs fails once, or panics.
+#[test]
+fn a_failed_sync_of_one_table_of_a_flush_loses_nothing() {
+    let memory = MemVfs::new();
+    let db = open_in_memory(&memory, options()).unwrap();
+    let (mut model, mut random) = (Model::new(), Random(16));
+    write(&db, &mut model, &mut random, 0..6_000, 1_200);
+    db.flush().unwrap();
+    let partition_count = of_default(&db.statistics()).partition_count as u64;
+    assert!(partition_count > 8, "{partition_count}");
+    db.close().unwrap();
+    for nth in (0..partition_count).step_by(if is_deep() { 1 } else { 3 }) {
+        for panics in [false, true] {
+            let files = memory.crash_clone(0);
+            let faults = FaultVfs::new(Arc::new(files.clone()));
+            let workers = Options { workers: 2, ..inline_options() };
+            let vfs: Arc<dyn Vfs> = Arc::new(faults.clone());
+            let db = Db::open_on(vfs, FOLDER, workers, Runtime::deterministic(7)).unwrap();
+            let mut model = model.clone();
+            for number in (0..6_000_u64).step_by(50) {
+                put(&db, &mut model, number, vec![nth as u8; 40]);
+            }
+            let rule = if panics {
+                Rule::slow(|_| panic!("a file system that panics")).times(1)
+            } else {
+                Rule::error(std::io::ErrorKind::Other)
+            };
+            let rule = faults.add_rule(rule.on(&[OperationKind::Sync]).path(".tmp").nth(nth + 1));
+            let flushed = db.flush();
+            assert_eq!(faults.hit_count(rule), 1, "sync {nth}");
+            if panics {
+                assert!(
+                    flushed.is_err() && db.put(b"key", b"value").is_err(),
+                    "sync {nth}: writes are refused"
+                );
+            } else {
+                db.flush().unwrap();
+                check_entries(&db, &model);
+            }
+            drop(db);
+            let db = open_in_memory(&files, inline_options()).unwrap();
+            check_entries(&db, &model);
+            let names = files.list(Path::new(FOLDER)).unwrap();
+            assert!(names.iter().all(|entry| !entry.name.ends_with(".tmp")), "sync {nth}: {names:?}");
+            let report = db.verify().unwrap();
+            assert!(report.is_sound(), "sync {nth}: {:?}", report.faults);
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct EventLog(Mutex<Vec<Event>>);
 
