@@ -58,6 +58,9 @@ impl Compactor {
                 let Self { context, tables, installer, job_contexts, .. } = self;
                 let work = Repartitioner { context, tables, installer, job_contexts };
                 if let Some(done) = work.run(keyspace, plan, between_tables)? {
+                    if plan.action == Action::Split {
+                        self.back_pressure.note_merge(plan.bytes_of(0), clock.now().saturating_sub(start));
+                    }
                     self.note_repartitioned(keyspace, plan, &done);
                 }
                 return Ok(());
