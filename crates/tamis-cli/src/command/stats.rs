@@ -24,7 +24,8 @@ Examples:
 ///
 /// The number of entries includes obsolete versions and tombstones (records of deletes) that compactions have not yet
 /// dropped. The sampled queries are those from which filters are chosen, with the mean number of tables whose filters rejected them, that
-/// had a key, and that were read because of a false positive. `stats` in `tamis shell` also prints the reads by level.
+/// had a key, and that were read because of a false positive. `stats` in `tamis shell` also prints the reads by level and
+/// the changes of partitions, which a process counts from its open on.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatsArgs {
@@ -53,7 +54,6 @@ impl StatsArgs {
                 "pinned_bytes": statistics.cache_pinned_bytes,
                 "open_files_max": statistics.open_files_max,
                 "pins": pins_json(&statistics),
-                "partition_jobs": partition_jobs_json(&statistics),
                 "files": files_json(&files),
             });
             return Ok(writeln!(output, "{line}")?);
@@ -61,7 +61,6 @@ impl StatsArgs {
         writeln!(output, "{}", keyspaces_table(&statistics.keyspaces))?;
         if let Some(table) = partitions_table(&statistics.keyspaces) {
             writeln!(output, "{table}")?;
-            writeln!(output, "{}", partition_jobs_text(&statistics))?;
         }
         writeln!(output, "{}", filters_text(&statistics.keyspaces))?;
         for error in unreadable {
@@ -170,19 +169,6 @@ pub(super) fn partition_jobs_text(statistics: &Statistics) -> String {
         terminal::count(statistics.partitions_carried),
         terminal::bytes(statistics.carried_bytes),
     )
-}
-
-fn partition_jobs_json(statistics: &Statistics) -> Value {
-    json!({
-        "splits": statistics.partition_splits,
-        "divisions": statistics.partition_divisions,
-        "unions": statistics.partition_unions,
-        "bytes_expected": statistics.partition_bytes_expected,
-        "bytes_written": statistics.partition_bytes_written,
-        "partitions_carried": statistics.partitions_carried,
-        "carried_entries": statistics.carried_entries,
-        "carried_bytes": statistics.carried_bytes,
-    })
 }
 
 /// A bar for the share of `part` in `whole`, of at least one character for a part that is not empty.
