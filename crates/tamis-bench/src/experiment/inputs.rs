@@ -13,6 +13,7 @@
 //! | `span_P` | spans of events, of which P percent are empty |
 //! | `padded` | from an absent text to the same text, padded with zeros to 253 bytes, plus up to 2^30 |
 //! | `directories` | prefixes: directories without a file |
+//! | `between` | ranges from one file path to the next one, without both |
 
 use std::{collections::BTreeSet, str::FromStr as _};
 
@@ -372,7 +373,7 @@ fn path_queries(
     count: usize,
     seed: u64,
 ) -> Result<Vec<OwnedQuery>, BenchError> {
-    if !["points", "ranges", "directories"].contains(&kind) {
+    if !["points", "ranges", "between", "directories"].contains(&kind) {
         return Err(BenchError::other(format!("unknown queries: {kind}")));
     }
     let mut random = SplitMix64::new(seed);
@@ -385,8 +386,16 @@ fn path_queries(
             let next = keys.range(prefix.clone()..).next();
             return next.is_none_or(|next| !next.starts_with(&prefix)).then(|| OwnedQuery::prefix(prefix));
         }
-        let lower = format!("{directory}{}.rs", name(&mut random, 60)).into_bytes();
+        let mut lower = format!("{directory}{}.rs", name(&mut random, 60)).into_bytes();
         let mut upper = lower.clone();
+        if kind == "between" {
+            let mut next = keys.range(lower.clone()..);
+            (lower, upper) = (next.next()?.clone(), next.next()?.clone());
+            // The first text after the one, and one before the other.
+            lower.push(0);
+            let last = upper.pop()?;
+            upper.extend([last.checked_sub(1)?, u8::MAX]);
+        }
         if kind == "ranges" {
             // To the same name with a further character.
             upper.push(b'~');

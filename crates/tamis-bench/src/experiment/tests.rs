@@ -181,6 +181,8 @@ fn stores_of_the_papers_and_chosen_filters_are_measured() {
     let folder = tempfile::tempdir().unwrap();
     for (name, only, metric) in [
         ("auto-accuracy", vec![("keys", "tenants")], "ratio"),
+        ("auto-strings", vec![("filters", "grafite")], "bits_per_key"),
+        ("store-automatic", vec![("part", "gap cache")], "blocks_without"),
         ("surf-figure-5", vec![("filters", "auto")], "ns_per_query"),
         ("surf-figure-6", vec![("filters", "auto"), ("queries", "span_99")], "speed_up_over_none"),
         ("rosetta-figure-5", vec![("filters", "auto"), ("queries", "next_8")], "speed_up_over_surf"),

@@ -101,13 +101,13 @@ fn points(size: Size) -> Vec<Point> {
 }
 
 /// Keys in both forms.
-struct Input {
+pub(super) struct Input {
     keys: Keys,
-    set: Arc<KeySet>,
+    pub(super) set: Arc<KeySet>,
 }
 
 impl Input {
-    fn generate(name: &str, count: usize, seed: u64) -> Result<Self, BenchError> {
+    pub(super) fn generate(name: &str, count: usize, seed: u64) -> Result<Self, BenchError> {
         let keys = Keys::generate(name, Form::Bytes, count, seed)?;
         let mut set = KeySet::new();
         for key in keys.encoded() {
@@ -138,7 +138,7 @@ impl Input {
     }
 
     /// Queries of a kind; of the mix as many of each kind, alternating.
-    fn queries(
+    pub(super) fn queries(
         &self,
         (name, kind): (&str, &str),
         count: usize,

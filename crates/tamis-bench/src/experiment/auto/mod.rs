@@ -2,8 +2,9 @@
 
 mod accuracy;
 mod measured;
+mod strings;
 
 use crate::Definition;
 
 /// The experiments of the group.
-pub(super) const EXPERIMENTS: &[&Definition] = &[&accuracy::ACCURACY];
+pub(super) const EXPERIMENTS: &[&Definition] = &[&accuracy::ACCURACY, &strings::STRINGS];

@@ -3,6 +3,7 @@
 mod filters;
 mod harness;
 mod load;
+mod pairs;
 mod workloads;
 
 use crate::Definition;
@@ -14,5 +15,6 @@ pub(super) const EXPERIMENTS: &[&Definition] = &[
     &workloads::EMPTY_RANGES,
     &workloads::SHIFTING,
     &filters::FILTERS_AT_WORK,
+    &pairs::AUTOMATIC_PARTS,
     &harness::HARNESS,
 ];
