@@ -6,7 +6,7 @@
 //!
 //! `cargo run --release -p tamis-bench --bin layout-figures` takes 50 million entries with a memtable of 64 MiB and needs a quiet machine
 //! and 40 GB of disk; `-- --quick` takes a twentieth, `-- --entries N` another number. Memtable and tables are scaled with the
-//! entries; `-- --table-bytes N` sets the size of tables; `-- --only seeks`, `ycsb`, `composite` or `open` measures one part, after the fill
+//! entries; `-- --table-bytes N` sets the size of tables, `-- --partitions N` the partitions of the store whose open is timed; `-- --only seeks`, `ycsb`, `composite` or `open` measures one part, after the fill
 //! that it needs. Stores are created in the temporary folder (`TMPDIR`). Exit codes: 0 all limits
 //! are met; 1 a limit is missed; 2 the measurement failed or an argument is unknown.
 
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some((sizes, only)) = parse(&arguments) else {
         eprintln!(
-            "usage: layout-figures [--quick | --entries N] [--table-bytes N] [--only seeks|ycsb|composite|open]"
+            "usage: layout-figures [--quick | --entries N] [--table-bytes N] [--partitions N] [--only seeks|ycsb|composite|open]"
         );
         return ExitCode::from(2);
     };
@@ -64,6 +64,8 @@ struct Sizes {
     entries: u64,
     memtable_bytes: u64,
     table_bytes: u64,
+    /// Of the store whose open is timed.
+    partitions: usize,
 }
 
 /// A part of the measurements that can be selected.
@@ -90,17 +92,19 @@ impl Part {
 /// The sizes, and the only part to measure.
 fn parse(arguments: &[String]) -> Option<(Sizes, Option<Part>)> {
     let (mut entries, mut table_bytes, mut only) = (ENTRIES_FULL, None, None);
+    let mut partitions = PARTITIONS;
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         match argument.as_str() {
             "--quick" => entries = ENTRIES_QUICK,
             "--entries" => entries = rest.next()?.parse().ok().filter(|&entries| entries > 0)?,
             "--table-bytes" => table_bytes = Some(rest.next()?.parse().ok()?),
+            "--partitions" => partitions = rest.next()?.parse().ok()?,
             "--only" => only = Some(Part::parse(rest.next()?)?),
             _ => return None,
         }
     }
-    Some((Sizes::new(entries, table_bytes)?, only))
+    Some((Sizes { partitions, ..Sizes::new(entries, table_bytes)? }, only))
 }
 
 impl Sizes {
@@ -108,7 +112,7 @@ impl Sizes {
         let memtable = u128::from(MEMTABLE_BYTES_FULL) * u128::from(entries) / u128::from(ENTRIES_FULL);
         let memtable_bytes = u64::try_from(memtable).ok()?.max(BYTES_MIN);
         let table_bytes = table_bytes.unwrap_or(memtable_bytes / TABLES_PER_MEMTABLE).max(BYTES_MIN);
-        Some(Self { entries, memtable_bytes, table_bytes })
+        Some(Self { entries, memtable_bytes, table_bytes, partitions: PARTITIONS })
     }
 
     fn keyspace(&self, layout: Layout) -> KeyspaceOptions {
@@ -435,7 +439,7 @@ impl Figures {
         Ok(())
     }
 
-    /// Opens a store of [`PARTITIONS`] partitions that were split by random writes.
+    /// Opens a store of many partitions that were split by random writes.
     fn open_time(&mut self) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let options = KeyspaceOptions {
@@ -447,7 +451,7 @@ impl Figures {
         };
         let store = Store::open(folder.path(), &options)?;
         let mut written = 0;
-        while store.statistics().map_or(0, |statistics| statistics.partition_count) < PARTITIONS {
+        while store.statistics().map_or(0, |statistics| statistics.partition_count) < self.sizes.partitions {
             store.run(1, 100_000, |number, _| store.put(mix64(written + number), 0))?;
             store.settle()?;
             written += 100_000;
@@ -461,7 +465,8 @@ impl Figures {
             seconds.push((clock.now() - start).as_secs_f64());
             db.close()?;
         }
-        self.limits.at_most("opening a store of 1,000 partitions, seconds", 0.1, limits::median(seconds));
+        let name = format!("opening a store of {} partitions, seconds", self.sizes.partitions);
+        self.limits.at_most(&name, 0.1, limits::median(seconds));
         Ok(())
     }
 }
