@@ -3,12 +3,17 @@
 //! Gets, closed ranges and YCSB mixes are streams of `tamis-workload`, distributed to the threads; iterators seek to random
 //! keys.
 
-use tamis_workload::{OperationKind, SplitMix64, Workload, operations::Stream};
+use tamis_workload::{
+    OperationKind, ScrambledZipfian, SplitMix64, Workload, ZipfianComposite, operations::Stream,
+};
 
 use crate::{
-    data::{KEY_FORM, Key, key_of_number},
-    workload::Action,
+    data::{KEY_FORM, Key, key_of_number, number_of},
+    workload::{Action, Pattern},
 };
+
+/// Neighbouring keys that are equally popular in [`Pattern::ZipfianComposite`].
+const COMPOSITE_KEYS: u64 = 1024;
 
 #[cfg(test)]
 mod tests;
@@ -83,6 +88,8 @@ pub fn draw(action: Action, count: usize, draw: Draw) -> Vec<Operation> {
         Action::Empty { is_near: true } => dealt("empty-near", draw.entry_count, count, draw),
         Action::Empty { is_near: false } => dealt("empty-far", draw.entry_count, count, draw),
         Action::Ycsb(mix) => dealt(mix, draw.present_count, count, draw),
+        Action::SeekBy(pattern) => visits(pattern, Verb::Scan, count, draw),
+        Action::Update(pattern) => visits(pattern, Verb::Put, count, draw),
         Action::Fill { .. } | Action::Scan | Action::Open => Vec::new(),
     }
 }
@@ -93,6 +100,31 @@ fn points(verb: Verb, length: usize, count: usize, draw: Draw) -> Vec<Operation>
     let mut point =
         || Operation { key: key_of_number(random.next_u64()), verb, length: length as u8, end: 0 };
     (0..count).map(|_| point()).collect()
+}
+
+/// Operations on the keys of the fill, in the order of a pattern.
+fn visits(pattern: Pattern, verb: Verb, count: usize, draw: Draw) -> Vec<Operation> {
+    let mut random = SplitMix64::new(draw.seed.wrapping_mul(0x9E37_79B9).wrapping_add(draw.thread));
+    let mut numbers: Vec<u64> = (0..draw.entry_count).map(number_of).collect();
+    if pattern != Pattern::Zipfian {
+        numbers.sort_unstable();
+    }
+    let first = random.below(draw.entry_count.max(1));
+    let zipfian = ScrambledZipfian::new(draw.entry_count);
+    let composite = ZipfianComposite::new((draw.entry_count / COMPOSITE_KEYS).max(1));
+    let mut place = |turn: u64| match pattern {
+        Pattern::Sequential => first + turn,
+        Pattern::Zipfian => zipfian.draw(&mut random),
+        Pattern::ZipfianComposite => {
+            let drawn = composite.draw(&mut random);
+            (drawn >> 16) * COMPOSITE_KEYS + drawn % COMPOSITE_KEYS
+        }
+    };
+    let mut visit = |turn| {
+        let number = numbers.get((place(turn) % draw.entry_count.max(1)) as usize).copied();
+        Operation { key: key_of_number(number.unwrap_or_default()), verb, length: 1, end: 0 }
+    };
+    (0..count as u64).map(&mut visit).collect()
 }
 
 /// The share of a thread of the stream of a workload.

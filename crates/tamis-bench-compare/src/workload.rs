@@ -38,6 +38,10 @@ pub enum Action {
         /// Directly after a key; otherwise anywhere.
         is_near: bool,
     },
+    /// Seeks to the keys of a pattern and reads one value each.
+    SeekBy(Pattern),
+    /// Overwrites the keys of a pattern.
+    Update(Pattern),
     /// Reads all entries.
     Scan,
     /// A YCSB mix, by its name in `tamis-workload`.
@@ -46,13 +50,24 @@ pub enum Action {
     Open,
 }
 
+/// The order in which a workload visits the keys of the fill (REMIX, Sections 5.1 and 5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pattern {
+    /// In key order, from a random key on.
+    Sequential,
+    /// A few keys, scattered over the key space, most often.
+    Zipfian,
+    /// A few ranges of 1,024 neighbouring keys most often, uniform within them.
+    ZipfianComposite,
+}
+
 /// The read-only mix.
 const YCSB_C: &str = "ycsb-c";
 
 impl Action {
     /// Whether it modifies the store.
     pub fn is_writing(self) -> bool {
-        matches!(self, Self::Ycsb(mix) if mix != YCSB_C)
+        matches!(self, Self::Update(_)) || matches!(self, Self::Ycsb(mix) if mix != YCSB_C)
     }
 }
 
@@ -104,6 +119,10 @@ const fn mix(name: &'static str, title: &'static str, target: f64) -> Workload {
     }
 }
 
+const fn untargeted(name: &'static str, title: &'static str, action: Action) -> Workload {
+    Workload { name, title, action, states: MIXED, target: None, unmerged_target: None, is_read: false }
+}
+
 const fn seek(count: usize, is_fresh: bool) -> Action {
     Action::Seek { count, is_fresh }
 }
@@ -128,21 +147,19 @@ pub const WORKLOADS: &[Workload] = &[
     read("empty-near", "closed empty range after a key", Action::Empty { is_near: true }, 4.0, None),
     read("empty-far", "closed empty range anywhere", Action::Empty { is_near: false }, 4.0, None),
     read("scan", "full scan", Action::Scan, 2.5, None),
-    Workload {
-        name: "open",
-        title: "close and open",
-        action: Action::Open,
-        states: MIXED,
-        target: None,
-        unmerged_target: None,
-        is_read: false,
-    },
+    untargeted("seek-sequential", "seek, in key order", Action::SeekBy(Pattern::Sequential)),
+    untargeted("seek-zipf", "seek, Zipfian", Action::SeekBy(Pattern::Zipfian)),
+    untargeted("seek-200", "seek + 200 next", seek(200, false)),
+    untargeted("open", "close and open", Action::Open),
     mix(YCSB_C, "YCSB C", 2.0),
     mix("ycsb-b", "YCSB B", 2.0),
     mix("ycsb-d", "YCSB D", 2.0),
     mix("ycsb-e", "YCSB E", 2.5),
     mix("ycsb-f", "YCSB F", 2.0),
     mix("ycsb-a", "YCSB A", 2.0),
+    untargeted("update-sequential", "update, in key order", Action::Update(Pattern::Sequential)),
+    untargeted("update-zipf", "update, Zipfian", Action::Update(Pattern::Zipfian)),
+    untargeted("update-composite", "update, Zipfian-composite", Action::Update(Pattern::ZipfianComposite)),
 ];
 
 /// Returns the workload with this name.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::{data::number_of, workload::WORKLOADS};
+use crate::workload::WORKLOADS;
 
 const DRAW: Draw = Draw { entry_count: 1000, present_count: 1000, seed: 3, thread: 0, thread_count: 2 };
 
@@ -68,4 +68,21 @@ fn empty_ranges_are_empty() {
             assert!(present.range(operation.key..=operation.last()).next().is_none());
         }
     }
+}
+
+#[test]
+fn patterns_visit_present_keys_in_their_order() {
+    let present = filled();
+    let keys = |pattern| -> Vec<Key> {
+        draw(Action::Update(pattern), 10_000, DRAW).iter().map(|operation| operation.key).collect()
+    };
+    for pattern in [Pattern::Sequential, Pattern::Zipfian, Pattern::ZipfianComposite] {
+        assert!(keys(pattern).iter().all(|key| present.contains(key)), "{pattern:?}");
+    }
+    let sequential = keys(Pattern::Sequential);
+    let descents = sequential.windows(2).filter(|pair| pair[1] <= pair[0]).count();
+    assert_eq!(descents, 10, "one for each time that the last key is passed");
+    let mut counts = std::collections::BTreeMap::new();
+    keys(Pattern::Zipfian).into_iter().for_each(|key| *counts.entry(key).or_insert(0) += 1);
+    assert!(counts.values().max() > Some(&300), "a popular key");
 }
