@@ -73,8 +73,8 @@ impl Sample {
     }
 }
 
-/// Tables of three keyspaces (plain; compressed with key columns and filter files), a log of three segments, a manifest with an
-/// edit after its first records.
+/// Tables of three keyspaces (plain; compressed with key columns and filter files), views of two keyspaces, of which one was rebuilt, a
+/// log of three segments, a manifest with an edit after its first records.
 fn sample(is_closed: bool) -> Sample {
     let memory = MemVfs::new();
     let mut random = Random(11);
@@ -86,7 +86,7 @@ fn sample(is_closed: bool) -> Sample {
         db.create_keyspace(name, options).unwrap();
         state.insert(name.to_owned(), Entries::new());
     }
-    for round in 0..5 {
+    for round in 0..6 {
         for _ in 0..6 {
             let mut entry = |keyspace: &str| {
                 let keyspace = keyspace.to_owned();
@@ -99,16 +99,22 @@ fn sample(is_closed: bool) -> Sample {
                 };
                 Entry { keyspace, key, edit }
             };
-            let names: &[&str] = if round < 2 { &["a", "b"] } else { &["a", "default"] };
+            let names: &[&str] = match round {
+                0 | 1 => &["a", "b"],
+                2 => &["a"],
+                _ => &["a", "default"],
+            };
             let entries: Vec<_> = names.iter().map(|name| entry(name)).collect();
             write(&db, &entries, Durability::Synced).unwrap();
             write_to(&mut state, &entries);
             history.push(state.clone());
         }
         match round {
-            0 | 1 => db.flush().unwrap(),
-            2 | 3 => {
-                if round == 2 {
+            0..3 => db.flush().unwrap(),
+            3 | 4 => {
+                if round == 3 {
+                    let statistics = db.statistics();
+                    assert_eq!((statistics.views_built, statistics.views_rebuilt), (2, 1));
                     db.rebuild_filters(&db.keyspace("b").unwrap(), &[TableFilter::bits(12.0)]).unwrap();
                 }
                 db.close().unwrap();
@@ -128,8 +134,8 @@ fn sample(is_closed: bool) -> Sample {
     let mut files = files_of(&memory);
     files.remove("LOCK");
     let count = |suffix: &str| files.keys().filter(|name| name.ends_with(suffix)).count();
-    let counts = (count(".table"), count(".filter"), count(".log"), count(".manifest"));
-    assert_eq!(counts, (4, 2, 3, 1), "{:?}", files.keys());
+    let counts = [".table", ".filter", ".view", ".log", ".manifest"].map(count);
+    assert_eq!(counts, [5, 2, 2, 3, 1], "{:?}", files.keys());
     Sample { files, history }
 }
 
@@ -144,6 +150,8 @@ enum Outcome {
     Verified,
     /// A torn tail was dropped and reported; the rest is correct.
     Truncated,
+    /// A view was dropped and built again, and everything is correct.
+    Rebuilt,
     /// No report, and everything is correct.
     Right,
 }
@@ -240,6 +248,7 @@ fn check(files: &Files, states: &[State], name: &str, access: Access) -> Outcome
         (true, ..) => Outcome::Unreadable,
         (_, false, _) => Outcome::Verified,
         (_, _, true) => Outcome::Truncated,
+        _ if db.statistics().views_built > 0 => Outcome::Rebuilt,
         _ => Outcome::Right,
     }
 }
@@ -343,6 +352,24 @@ fn a_flipped_byte_of_a_filter_file_costs_no_answer() {
             let may_be_padding = outcome == Outcome::Right && sample.files[name][offset] == 0;
             assert!(outcome == Outcome::Verified || may_be_padding, "{name} byte {offset}: {outcome:?}");
         }
+    }
+}
+
+/// A view is derived data, too: the open drops a damaged one and builds it again.
+#[test]
+fn a_flipped_byte_of_a_view_costs_no_answer() {
+    let sample = sample(true);
+    let last = sample.history.len() - 1;
+    for access in [Access::Mapped, Access::Buffered] {
+        let mut rebuilt_count = 0;
+        for name in sample.names(".view") {
+            for (offset, outcome) in flip(&sample, name, access, 3, one_bit, &|_| last) {
+                let may_be_padding = outcome == Outcome::Right && sample.files[name][offset] == 0;
+                assert!(outcome == Outcome::Rebuilt || may_be_padding, "{name} byte {offset}: {outcome:?}");
+                rebuilt_count += usize::from(outcome == Outcome::Rebuilt);
+            }
+        }
+        assert!(rebuilt_count > 200, "{rebuilt_count} views were damaged and built again");
     }
 }
 
@@ -488,8 +515,7 @@ fn a_file_that_was_cut_is_an_error_or_a_shorter_history() {
             } else if name.ends_with(".filter") {
                 assert_eq!(outcome, Outcome::Verified);
             } else if name.ends_with(".view") {
-                // The open replaces it.
-                assert_eq!(outcome, Outcome::Right);
+                assert_eq!(outcome, Outcome::Rebuilt);
             } else {
                 assert_eq!(outcome, Outcome::Refused);
             }
@@ -512,8 +538,7 @@ fn bytes_after_the_end_of_a_file_are_an_error_or_ignored() {
                 }
                 // Zero bytes are space that a killed writer had preallocated; otherwise the next segment contains the end of this one.
                 Some((_, "log")) => Outcome::Right,
-                // The open replaces it.
-                Some((_, "view")) => Outcome::Right,
+                Some((_, "view")) => Outcome::Rebuilt,
                 Some((_, "manifest")) => Outcome::Truncated,
                 Some((_, "filter")) => Outcome::Verified,
                 _ => Outcome::Refused,
@@ -541,8 +566,11 @@ fn a_missing_file_is_an_error_that_names_it() {
                 continue;
             }
             let outcome = check(&files, &states, name, Access::Mapped);
-            let is_replaceable = name == sample.last_log() || name.ends_with(".view");
-            let expected = if is_replaceable { Outcome::Right } else { Outcome::Refused };
+            let expected = match name {
+                _ if name.ends_with(".view") => Outcome::Rebuilt,
+                _ if name == sample.last_log() => Outcome::Right,
+                _ => Outcome::Refused,
+            };
             assert_eq!(outcome, expected);
         }
     }

@@ -16,7 +16,7 @@ use std::{
     },
 };
 
-use tamis::{Db, Durability, Options, Runtime, WriteBatch};
+use tamis::{Db, Durability, KeyspaceOptions, Options, Runtime, Views, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, Rule, Vfs};
 
 use crate::{
@@ -216,6 +216,8 @@ struct Work {
     verifications: usize,
     kills: usize,
     filters_replaced: u64,
+    views_built: u64,
+    views_rebuilt: u64,
 }
 
 impl Work {
@@ -225,6 +227,8 @@ impl Work {
         self.flushes += statistics.flushes;
         self.compactions += statistics.compactions + statistics.trivial_moves;
         self.filters_replaced += statistics.filters_replaced;
+        self.views_built += statistics.views_built;
+        self.views_rebuilt += statistics.views_rebuilt;
     }
 }
 
@@ -320,6 +324,7 @@ fn no_crash_loses_synced_writes_or_leaves_half_a_batch() {
             work.flushes > 8 && work.compactions > 4 && work.verifications > 0 && work.kills > 0,
             "{work:?}"
         );
+        assert!(work.views_built > 1 && work.views_rebuilt > 0, "{work:?}");
     }
 }
 
@@ -406,6 +411,44 @@ fn crashes_in(memory: &MemVfs, faults: &FaultVfs, seeds: u64, work: impl FnOnce(
     let found = std::mem::take(&mut *found.lock().unwrap());
     assert!(!found.is_empty());
     found
+}
+
+/// Four runs get a view, and a fifth is added to it: a crash at each operation of the rebuild loses no answer, and the next open has a
+/// view again.
+#[test]
+fn no_crash_in_a_rebuild_of_a_view_changes_an_answer() {
+    let options = KeyspaceOptions { level0_runs: 64, views: Views::On, ..small_keyspace() };
+    let memory = MemVfs::new();
+    let faults = FaultVfs::new(Arc::new(memory.clone()));
+    let db = open(Arc::new(faults.clone()));
+    let keyspace = db.create_keyspace("k", options).unwrap();
+    let key = |number: u64| format!("key{number:04}");
+    let fill = |run: u64| {
+        (run..400).step_by(4).for_each(|number| keyspace.put(key(number), key(run * number)).unwrap());
+        keyspace.delete(key(3 * run)).unwrap();
+    };
+    let rebuilt = || db.statistics().views_rebuilt;
+    for run in 0..4 {
+        fill(run);
+        db.flush().unwrap();
+    }
+    fill(5);
+    db.persist(Durability::Synced).unwrap();
+    let (expected, before) = (read_all(&db, &State::new()).unwrap(), rebuilt());
+    let crashes = crashes_in(&memory, &faults, 8, || db.flush().unwrap());
+    assert_eq!((before, rebuilt()), (2, 3));
+    let mut opened = [0; 2];
+    for crashed in crashes {
+        let db = open(Arc::new(crashed));
+        check_one_of(&db, std::slice::from_ref(&expected));
+        let statistics = db.statistics();
+        let views = statistics.keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap().views;
+        // Four, if the log has the entries of the fifth.
+        assert!(views.open_count == 1 && views.run_count >= 4, "{views:?}");
+        opened[usize::from(statistics.views_rebuilt > 0)] += 1;
+    }
+    println!("{opened:?} stores without and with a rebuild after the crash");
+    assert!(opened.into_iter().all(|count| count > 0), "{opened:?}");
 }
 
 /// The header of the first segment had not reached the disk, so the whole log was dropped. The recovery removed both segments before

@@ -24,7 +24,7 @@ use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 use crate::{
     scenario::{
         Context, Edit, Entry, Plan, State, Step, apply, difference, new_state, read_all, run, script,
-        with_filter_steps,
+        with_filter_steps, with_view_steps,
     },
     support::{FOLDER, Random, inline_options, small_keyspace},
 };
@@ -56,11 +56,14 @@ impl Clock for PatientClock {
 #[derive(Debug, Default)]
 struct Listener {
     failures: Mutex<Vec<String>>,
+    view_failure_count: AtomicU64,
 }
 
 impl EventListener for Listener {
     fn on_event(&self, event: &Event) {
         let mut failures = self.failures.lock().unwrap();
+        let is_view_failure = matches!(event, Event::ViewFailed { .. });
+        self.view_failure_count.fetch_add(u64::from(is_view_failure), Ordering::Relaxed);
         match event {
             Event::JobFailed { job, error } => failures.push(format!("{job}: {error}")),
             Event::FilterCorrupt { reason, .. } | Event::ViewFailed { reason, .. } => {
@@ -97,6 +100,14 @@ struct World {
     error_count: usize,
     /// A sync failed.
     is_refused: bool,
+    /// Views that the closed handles have built and rebuilt.
+    views: [u64; 2],
+}
+
+/// The views that a handle has built and rebuilt.
+fn views_of(db: &Db) -> [u64; 2] {
+    let statistics = db.statistics();
+    [statistics.views_built, statistics.views_rebuilt]
 }
 
 /// The acknowledged writes that may be lost.
@@ -144,6 +155,7 @@ impl World {
             mark_count: 0,
             error_count: 0,
             is_refused: false,
+            views: [0; 2],
         }
     }
 
@@ -235,6 +247,7 @@ impl World {
 
     /// Closes the store, and checks the state that the next process will find.
     fn close(&mut self) {
+        self.views = self.all_views();
         let Some(db) = self.db.take() else { return };
         let loss = match db.close() {
             Ok(()) => {
@@ -264,6 +277,12 @@ impl World {
             }
         }
         (self.records, self.durable) = (kept, durable);
+    }
+
+    /// Views that all handles have built and rebuilt.
+    fn all_views(&self) -> [u64; 2] {
+        let open = self.db.as_ref().map_or([0; 2], views_of);
+        [self.views[0] + open[0], self.views[1] + open[1]]
     }
 
     /// The content of a store in `memory`, and the records that produce it.
@@ -408,8 +427,13 @@ const PLAN: Plan = Plan {
     has_ingests: false,
 };
 
-/// Runs the scenario with a fault at the `nth` operation; returns whether the operation occurred.
-fn run_with(make_rule: &dyn Fn(u64) -> Rule, steps: &[Step], nth: u64) -> bool {
+/// The scenario without faults has built and rebuilt views: a sweep has reached the operations of both.
+fn check_views(views: [u64; 2]) {
+    assert!(views[0] > 0 && views[1] > 0, "{views:?} views were built and rebuilt");
+}
+
+/// Runs the scenario with a fault at the `nth` operation. If there are fewer, returns the views that were built and rebuilt without a fault.
+fn run_with(make_rule: &dyn Fn(u64) -> Rule, steps: &[Step], nth: u64) -> Option<[u64; 2]> {
     let mut world = World::new();
     let rule = world.faults.add_rule(make_rule(nth));
     let _context = Context(format!("fault {:?}", make_rule(nth)));
@@ -417,27 +441,32 @@ fn run_with(make_rule: &dyn Fn(u64) -> Rule, steps: &[Step], nth: u64) -> bool {
         world.step(step);
     }
     let hit_count = world.faults.hit_count(rule);
+    let views = world.all_views();
     world.check_end(&mut Random(nth));
-    hit_count > 0
+    (hit_count == 0).then_some(views)
 }
 
 /// Each operation, or each `stride`-th, until no fault occurs.
 fn sweep(stride: u64, make_rule: &dyn Fn(u64) -> Rule) {
-    sweep_of(PLAN, stride, make_rule);
+    let (_, views) = sweep_steps(&with_view_steps(script(PLAN)), stride, make_rule);
+    check_views(views);
 }
 
 fn sweep_of(plan: Plan, stride: u64, make_rule: &dyn Fn(u64) -> Rule) {
     sweep_steps(&script(plan), stride, make_rule);
 }
 
-/// Returns the number of runs with a fault.
-fn sweep_steps(steps: &[Step], stride: u64, make_rule: &dyn Fn(u64) -> Rule) -> u64 {
+/// Returns the number of runs with a fault, and the views that were built and rebuilt without one.
+fn sweep_steps(steps: &[Step], stride: u64, make_rule: &dyn Fn(u64) -> Rule) -> (u64, [u64; 2]) {
     let mut nth = 1;
-    while run_with(make_rule, steps, nth) {
-        nth += stride;
-    }
-    println!("{} runs up to {:?}", nth / stride, make_rule(nth));
-    nth / stride
+    let views = loop {
+        match run_with(make_rule, steps, nth) {
+            Some(views) => break views,
+            None => nth += stride,
+        }
+    };
+    println!("{} runs up to {:?}, views built and rebuilt: {views:?}", nth / stride, make_rule(nth));
+    (nth / stride, views)
 }
 
 /// Whether the state on disk is unknown after a failure of this operation.
@@ -468,8 +497,9 @@ fn may_be_silent(operation: &Operation) -> bool {
 
 #[test]
 fn each_operation_fails_once() {
-    let steps = script(PLAN);
+    let steps = with_view_steps(script(PLAN));
     let mut seen = BTreeMap::<_, usize>::new();
+    let mut view_failure_count = 0;
     for nth in 1.. {
         let mut world = World::new();
         let met = Arc::new(Mutex::new(None));
@@ -483,7 +513,11 @@ fn each_operation_fails_once() {
             world.step(step);
             is_refused |= world.is_refused;
         }
-        let Some(operation) = met.lock().unwrap().take() else { break };
+        let Some(operation) = met.lock().unwrap().take() else {
+            check_views(world.all_views());
+            break;
+        };
+        view_failure_count += world.listener.view_failure_count.load(Ordering::Relaxed);
         let _context = Context(format!("failed: {operation:?}"));
         assert!(!is_refused || is_final(&operation), "writes are refused, and no sync failed");
         let is_reported = world.error_count > 0 || !world.listener.failures.lock().unwrap().is_empty();
@@ -491,7 +525,8 @@ fn each_operation_fails_once() {
         *seen.entry(operation.kind).or_default() += 1;
         world.check_end(&mut Random(nth));
     }
-    println!("failed: {seen:?}");
+    println!("failed: {seen:?}, views: {view_failure_count}");
+    assert!(view_failure_count > 20, "{view_failure_count} builds of views have failed");
 }
 
 #[test]
@@ -684,7 +719,7 @@ fn a_fault_at_any_operation_of_a_filter_replacement_loses_nothing() {
     }
     assert!(replaced > 1, "{replaced} filters replaced");
     let of_filters = |rule: Rule| rule.path(".filter");
-    let count = sweep_steps(&steps, 1, &|nth| of_filters(Rule::error(ErrorKind::Other)).nth(nth));
+    let (count, _) = sweep_steps(&steps, 1, &|nth| of_filters(Rule::error(ErrorKind::Other)).nth(nth));
     assert!(count > 10, "{count} operations on filter files");
     sweep_steps(&steps, 1, &|nth| of_filters(Rule::error_after(ErrorKind::Other)).nth(nth));
     sweep_steps(&steps, 1, &|nth| of_filters(Rule::error(ErrorKind::StorageFull)).nth(nth).forever());

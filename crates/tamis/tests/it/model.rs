@@ -125,6 +125,10 @@ struct World {
     models: Vec<Model>,
     snapshots: Vec<(Snapshot, Vec<Model>)>,
     table_count: u64,
+    /// Of the keyspaces, when they are created.
+    views: Views,
+    /// Views that the closed handles have built and rebuilt.
+    views_made: [u64; 2],
 }
 
 impl World {
@@ -134,7 +138,8 @@ impl World {
 
     fn keyspace(&self, index: usize) -> Keyspace {
         let layout = [PARTITIONED, TIERED][index];
-        let options = KeyspaceOptions { filters: self.filters.clone(), layout, ..small_keyspace() };
+        let (filters, views) = (self.filters.clone(), self.views);
+        let options = KeyspaceOptions { filters, layout, views, ..small_keyspace() };
         self.db().get_or_create_keyspace(&format!("k{index}"), options).unwrap()
     }
 
@@ -305,10 +310,17 @@ impl World {
         self.db().ingest(&keyspace, &tables).unwrap();
     }
 
+    fn note_views(&mut self) {
+        let statistics = self.db().statistics();
+        self.views_made[0] += statistics.views_built;
+        self.views_made[1] += statistics.views_rebuilt;
+    }
+
     /// Closes and opens the store, sometimes with another layout.
     fn reopen(&mut self, random: Option<&mut Random>) {
         self.snapshots.clear();
         let names = self.db().keyspace_names();
+        self.note_views();
         self.db.take().unwrap().close().unwrap();
         let mut options = inline_options();
         if let Some(random) = random.filter(|random| random.0 % 3 == 0) {
@@ -322,7 +334,8 @@ impl World {
     }
 }
 
-fn run(seed: u64, step_count: usize) {
+/// Returns the number of views that were built and rebuilt.
+fn run(seed: u64, step_count: usize) -> [u64; 2] {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, inline_options()).unwrap();
     // Every fourth seed; the other ones use all rows in turn.
@@ -330,9 +343,19 @@ fn run(seed: u64, step_count: usize) {
         0 => Filters::auto([16.0, 0.5, 4.0][seed as usize / 4 % 3]),
         _ => filters(FILTERS[(seed - seed / 4 - 1) as usize % FILTERS.len()]),
     };
-    println!("filters {filters:?}");
+    let views = if seed.is_multiple_of(3) { Views::On } else { Views::Auto };
+    println!("filters {filters:?}, views {views}");
     let models = vec![Model::new(), Model::new()];
-    let mut world = World { filters, vfs, db: Some(db), models, snapshots: Vec::new(), table_count: 0 };
+    let mut world = World {
+        filters,
+        vfs,
+        db: Some(db),
+        models,
+        snapshots: Vec::new(),
+        table_count: 0,
+        views,
+        views_made: [0; 2],
+    };
     let mut random = Random(seed);
     for _ in 0..step_count {
         world.step(&mut random);
@@ -342,12 +365,15 @@ fn run(seed: u64, step_count: usize) {
         let all = (Bound::Unbounded, Bound::Unbounded);
         check_scan(world.keyspace(index).range(all.clone()), &world.models[index], &all, &mut random);
     }
+    println!("views built and rebuilt: {:?}", world.views_made);
+    world.views_made
 }
 
 #[test]
 fn random_operations_agree_with_a_map() {
     for seed in 0..30 {
         println!("seed {seed}");
-        run(seed, 3_000);
+        let [built, rebuilt] = run(seed, 3_000);
+        assert!(!seed.is_multiple_of(3) || built > 0 && rebuilt > 0, "{built} built, {rebuilt} rebuilt");
     }
 }

@@ -96,13 +96,16 @@ pub(crate) fn keyspace_options(name: &str) -> KeyspaceOptions {
         "c" => Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 },
         _ => Layout::Leveled,
     };
+    // So that flushes add runs to its view.
+    let level0_runs = if name == "viewed" { 8 } else { small_keyspace().level0_runs };
     let filters = match name {
         "b" => Filters::none(),
         "c" => Filters::bits(2.0),
         _ => Filters::default(),
     };
     let views = Views::On;
-    KeyspaceOptions { compression, filters, key_column: name == "b", layout, views, ..small_keyspace() }
+    let key_column = name == "b";
+    KeyspaceOptions { compression, filters, key_column, layout, level0_runs, views, ..small_keyspace() }
 }
 
 /// A value that no other write has.
@@ -213,6 +216,23 @@ pub(crate) fn with_filter_steps(steps: Vec<Step>) -> Vec<Step> {
         }
     }
     with_filters
+}
+
+/// Adds steps that build a view of two runs and add a third one to it.
+pub(crate) fn with_view_steps(mut steps: Vec<Step>) -> Vec<Step> {
+    let keyspace = || "viewed".to_owned();
+    let mut added = vec![Step::Create(keyspace())];
+    for run in 0..3_u8 {
+        let entry = |number: u8| {
+            let edit = Edit::put_or_delete((number != run).then(|| Arc::from([run; 100])));
+            Entry { keyspace: keyspace(), key: format!("key{number:03}").into_bytes(), edit }
+        };
+        let entries = (run..12).step_by(2).map(entry).collect();
+        added.extend([Step::Write(entries, Durability::Buffered), Step::Flush]);
+    }
+    let middle = steps.len() / 2;
+    steps.splice(middle..middle, added);
+    steps
 }
 
 /// Applies a write to a state. Dropped keyspaces are ignored.
