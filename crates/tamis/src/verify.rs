@@ -157,7 +157,8 @@ impl VerifyReport {
             self.file_count += 1;
             let owner = ViewOwner { database_id, keyspace_id: version.id, number };
             // Opens the file again: an open view may have bytes that were read before.
-            let view = match open_view(tables.environment(), owner, named.runs()) {
+            let runs = partition.runs_of_view(named.runs()).unwrap_or_default();
+            let view = match open_view(tables.environment(), owner, &runs) {
                 Ok(view) => view,
                 Err(error) => {
                     self.note(path, &error);

@@ -62,7 +62,7 @@ use crate::{
         filter_spool::FilterSpool,
         reader::View,
         rebuild::rebuild_view_with_filters,
-        writer::{ViewOptions, ViewOwner},
+        writer::{RunSummary, ViewOptions, ViewOwner},
     },
 };
 
@@ -178,7 +178,7 @@ impl ViewBuilder {
         let done = match &claim.step {
             ViewStep::Remove(view) => self.remove(keyspace, partition, view),
             ViewStep::Open(view) => {
-                self.open(keyspace, view);
+                self.open(keyspace, partition, view);
                 Ok(())
             }
             ViewStep::Build(plan) => self.build(keyspace, plan, between_pages),
@@ -199,9 +199,13 @@ impl ViewBuilder {
     }
 
     /// A view that can't be opened is never used; the next job removes it.
-    fn open(&self, keyspace: &KeyspaceState, view: &NamedView) {
+    fn open(&self, keyspace: &KeyspaceState, partition: u64, view: &NamedView) {
         let environment = self.tables.environment();
-        if let Err(error) = view.open(environment, self.owner(keyspace, view.number())) {
+        let runs =
+            current_partition(keyspace, partition).and_then(|partition| partition.runs_of_view(view.runs()));
+        // Otherwise a job has replaced some of its runs, and no version names it any more.
+        let Some(runs) = runs else { return };
+        if let Err(error) = view.open(environment, self.owner(keyspace, view.number()), &runs) {
             view.fail(environment, &error);
         }
     }
@@ -266,9 +270,10 @@ impl ViewBuilder {
         };
         let renamed = vfs.rename(&temporary, &target).map_err(|error| Error::io("rename", &temporary, error));
         renamed.inspect_err(|_| discard(&temporary))?;
-        let run_ids: Vec<u64> = plan.all_runs().map(|run| run.id()).collect();
+        let runs: Vec<RunSummary> = plan.all_runs().map(|run| run.summarize()).collect();
+        let run_ids = runs.iter().map(|run| run.id).collect();
         let synced = vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error));
-        let opened = synced.and_then(|()| open_view(self.tables.environment(), owner, &run_ids));
+        let opened = synced.and_then(|()| open_view(self.tables.environment(), owner, &runs));
         let view = opened.and_then(|view| check().map(|()| view)).inspect_err(|_| discard(&target))?;
         let mut edit = VersionEdit::default();
         edit.push(Change::SetView {

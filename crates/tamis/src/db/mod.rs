@@ -409,7 +409,8 @@ impl Db {
     }
 
     /// Opens all tables of a keyspace, which are otherwise opened by their first read, and loads their indexes and filters into the
-    /// cache. [`Db::statistics`] describes the filters of open tables only.
+    /// cache. [`Db::statistics`] describes the filters of open tables only. In a store that was opened read-only, also opens its sorted
+    /// views; otherwise they are opened in the background.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`]; the first one of reads: all other tables
@@ -425,6 +426,7 @@ impl Db {
                 first_error.get_or_insert(error);
             }
         }
+        self.engine.read_path.open_views(&version);
         first_error.map_or(Ok(()), Err)
     }
 

@@ -2,14 +2,21 @@
 //!
 //! Opening a view reads all of it. A store that is opened read-only has no thread for this, and one read is not worth an open. Each read
 //! that could have used the view adds its lost time to a sum. The read that raises the sum to the cost of opening opens the view. So a
-//! program that reads a few entries opens none.
+//! program that reads a few entries opens none. [`ReadPath::open_views`] opens them at once.
 
 use std::sync::Arc;
 
+use super::ReadPath;
 use crate::{
     table::environment::TableEnvironment,
-    version::{named_view::NamedView, version::Partition},
-    view::{reader::View, writer::ViewOwner},
+    version::{
+        named_view::NamedView,
+        version::{KeyspaceVersion, Partition},
+    },
+    view::{
+        reader::View,
+        writer::{RunSummary, ViewOwner},
+    },
 };
 
 /// The time that a read loses for each run that a view would save.
@@ -48,24 +55,49 @@ impl ViewOpener {
     }
 }
 
+impl ReadPath {
+    /// In a store whose reads open views, opens all views of a version. A damaged one is reported.
+    pub(crate) fn open_views(&self, version: &KeyspaceVersion) {
+        let Some(database_id) = self.views.database_id else { return };
+        for partition in &version.partitions {
+            if let Some(named) = partition.view.as_ref().filter(|named| named.needs_open())
+                && let Some(runs) = partition.runs_of_view(named.runs())
+            {
+                open(named, &runs, self.tables.environment(), (database_id, version.id));
+            }
+        }
+    }
+}
+
 fn open_if_paid<'a>(
     named: &'a NamedView,
     partition: &Partition,
     environment: &TableEnvironment,
-    (database_id, keyspace_id): (u64, u64),
+    ids: (u64, u64),
 ) -> Option<&'a Arc<View>> {
     if named.is_failed() {
         return None;
     }
-    let runs = || named.runs().iter().filter_map(|&id| partition.run_with_id(id));
-    let entry_count: u64 = runs().map(|run| run.entry_count()).sum();
-    let lost = (named.count_missed_read() * READ_NANOSECONDS).saturating_mul(runs().count() as u64);
-    if lost < entry_count * OPEN_NANOSECONDS || !named.claim_open() {
-        return None;
-    }
-    let owner = ViewOwner { database_id, keyspace_id, number: named.number() };
-    if let Err(error) = named.open(environment, owner) {
-        named.fail(environment, &error);
+    let runs = partition.runs_of_view(named.runs())?;
+    let entry_count: u64 = runs.iter().map(|run| run.entry_count).sum();
+    let lost = (named.count_missed_read() * READ_NANOSECONDS).saturating_mul(runs.len() as u64);
+    if lost >= entry_count * OPEN_NANOSECONDS {
+        open(named, &runs, environment, ids);
     }
     named.reader()
+}
+
+/// Opens a view, unless another thread does.
+fn open(
+    named: &NamedView,
+    runs: &[RunSummary],
+    environment: &TableEnvironment,
+    (database_id, keyspace_id): (u64, u64),
+) {
+    if named.claim_open() {
+        let owner = ViewOwner { database_id, keyspace_id, number: named.number() };
+        if let Err(error) = named.open(environment, owner, runs) {
+            named.fail(environment, &error);
+        }
+    }
 }

@@ -237,7 +237,7 @@ impl<'a> StateRebuilder<'a> {
                     }
                 }
                 target.prune_empty();
-                self.check_view(&version, &mut target)?;
+                self.check_view(version.id, partition, &mut target)?;
                 if let Some(slot) = rebuilt.partitions.get_mut(index) {
                     *slot = Arc::new(target);
                 }
@@ -247,17 +247,17 @@ impl<'a> StateRebuilder<'a> {
         Ok(())
     }
 
-    /// Drops a view that can't be used.
-    fn check_view(&mut self, version: &KeyspaceVersion, partition: &mut Partition) -> Result<()> {
+    /// Drops the view of a partition if it can't be used.
+    fn check_view(&mut self, keyspace_id: u64, partition: &Partition, rebuilt: &mut Partition) -> Result<()> {
         let Some(view) = &partition.view else { return Ok(()) };
-        let owner =
-            ViewOwner { database_id: self.repair.database.0, keyspace_id: version.id, number: view.number() };
-        if let Err(error) = view.open(self.repair.tables.environment(), owner) {
+        let owner = ViewOwner { database_id: self.repair.database.0, keyspace_id, number: view.number() };
+        let runs = partition.runs_of_view(view.runs()).unwrap_or_default();
+        if let Err(error) = view.open(self.repair.tables.environment(), owner, &runs) {
             check_is_loss(&error)?;
             let name = FileName::View(view.number());
             self.note_fault(name, &error);
             self.reasons.insert(name.name(), format!("it can't be used: {}", error.cause()));
-            partition.view = None;
+            rebuilt.view = None;
         }
         Ok(())
     }

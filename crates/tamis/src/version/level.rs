@@ -27,7 +27,7 @@ use super::{
     handle::Table,
     key_bounds::{KeyBounds, compare_ends},
 };
-use crate::key::Sequence;
+use crate::{key::Sequence, view::writer::RunSummary};
 
 /// The age of the one run of each level below L0 in the leveled layout. In other layouts, no run of the level is older.
 pub(crate) const LEVELED_RUN_AGE: u64 = 0;
@@ -242,6 +242,12 @@ impl Run {
 
     pub(crate) fn entry_count(&self) -> u64 {
         self.entries_before().last().copied().unwrap_or_default()
+    }
+
+    /// The run as a view names it.
+    pub(crate) fn summarize(&self) -> RunSummary {
+        let (_, largest_sequence) = self.sequences;
+        RunSummary { id: self.id, largest_sequence, entry_count: self.entry_count() }
     }
 
     /// About how many seeks have merged this run with others since its set of tables changed, or since a view with it was built.

@@ -17,7 +17,10 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     table::environment::TableEnvironment,
-    view::{reader::View, writer::ViewOwner},
+    view::{
+        reader::View,
+        writer::{RunSummary, ViewOwner},
+    },
 };
 
 /// See the head of this file.
@@ -127,13 +130,18 @@ impl NamedView {
         self.has_tried_filters.store(true, Ordering::Relaxed);
     }
 
-    /// Opens the file. Cost: reads all of it.
+    /// Opens the file of a view of these runs. Cost: reads all of it.
     ///
     /// # Errors
     /// Those of the file system, and of a file that is damaged or another view.
-    pub(crate) fn open(&self, environment: &TableEnvironment, owner: ViewOwner) -> Result<()> {
+    pub(crate) fn open(
+        &self,
+        environment: &TableEnvironment,
+        owner: ViewOwner,
+        runs: &[RunSummary],
+    ) -> Result<()> {
         let owner = ViewOwner { number: self.number, ..owner };
-        self.set_reader(open_view(environment, owner, &self.runs)?);
+        self.set_reader(open_view(environment, owner, runs)?);
         Ok(())
     }
 
@@ -143,17 +151,21 @@ impl NamedView {
     }
 }
 
-/// Opens the view of `owner` over the runs with these ids.
+/// Opens the view of `owner` over these runs. A file that an older copy of the store had under this name may have the ids of the runs:
+/// they are compared with their numbers of entries and sequence numbers.
 ///
 /// # Errors
 /// As [`NamedView::open`].
-pub(crate) fn open_view(environment: &TableEnvironment, owner: ViewOwner, runs: &[u64]) -> Result<Arc<View>> {
+pub(crate) fn open_view(
+    environment: &TableEnvironment,
+    owner: ViewOwner,
+    runs: &[RunSummary],
+) -> Result<Arc<View>> {
     let view = View::open(environment, owner.number)?;
-    let found: Vec<u64> = view.runs().iter().map(|run| run.id).collect();
-    if view.options().owner == owner && found == runs {
+    if view.options().owner == owner && view.runs() == runs {
         return Ok(view);
     }
-    let expected = format!("{owner:?} over runs {runs:?}");
-    let got = format!("{:?} over runs {found:?}", view.options().owner);
+    let expected = format!("{owner:?} over {runs:?}");
+    let got = format!("{:?} over {:?}", view.options().owner, view.runs());
     Err(Error::corruption(view.path(), 0, "view header", expected, got))
 }

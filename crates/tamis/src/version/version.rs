@@ -15,7 +15,7 @@ use super::{
     search_order::SearchOrder,
     totals::Totals,
 };
-use crate::{key::Sequence, options::KeyspaceOptions};
+use crate::{key::Sequence, options::KeyspaceOptions, view::writer::RunSummary};
 
 /// A keyspace: a named, ordered map.
 #[derive(Debug, Clone)]
@@ -194,6 +194,11 @@ impl Partition {
     /// The run with this id.
     pub(crate) fn run_with_id(&self, id: u64) -> Option<&Arc<Run>> {
         self.runs().map(|(_, run)| run).find(|run| run.id() == id)
+    }
+
+    /// The runs with these ids as their view names them; `None` if one is missing.
+    pub(crate) fn runs_of_view(&self, ids: &[u64]) -> Option<Vec<RunSummary>> {
+        ids.iter().map(|&id| self.run_with_id(id).map(|run| run.summarize())).collect()
     }
 
     /// Whether some table has range tombstones.

@@ -16,9 +16,9 @@ use crate::support::{FOLDER, Random, inline_options, small_keyspace};
 
 /// Counts the events of views.
 #[derive(Debug, Default)]
-struct Listener {
-    built: Mutex<Vec<(usize, bool)>>,
-    failed: Mutex<Vec<String>>,
+pub(crate) struct Listener {
+    pub(crate) built: Mutex<Vec<(usize, bool)>>,
+    pub(crate) failed: Mutex<Vec<String>>,
 }
 
 impl EventListener for Listener {
@@ -34,15 +34,15 @@ impl EventListener for Listener {
 }
 
 /// A store in memory with one keyspace whose runs are merged by calls only.
-struct Store {
-    vfs: Arc<dyn Vfs>,
-    options: Options,
-    keyspace: KeyspaceOptions,
-    listener: Arc<Listener>,
+pub(crate) struct Store {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) options: Options,
+    pub(crate) keyspace: KeyspaceOptions,
+    pub(crate) listener: Arc<Listener>,
 }
 
 impl Store {
-    fn new(views: Views) -> Self {
+    pub(crate) fn new(views: Views) -> Self {
         let keyspace = KeyspaceOptions {
             memtable_bytes: 64 << 20,
             level0_runs: 64,
@@ -60,7 +60,7 @@ impl Store {
         Self { vfs: Arc::new(MemVfs::new()), options, keyspace, listener }
     }
 
-    fn open(&self) -> (Db, Keyspace) {
+    pub(crate) fn open(&self) -> (Db, Keyspace) {
         let runtime = Runtime::deterministic(7);
         let db = Db::open_on(Arc::clone(&self.vfs), FOLDER, self.options.clone(), runtime).unwrap();
         let keyspace = db.get_or_create_keyspace("k", self.keyspace.clone()).unwrap();
@@ -68,16 +68,16 @@ impl Store {
     }
 }
 
-fn key(number: u64) -> Vec<u8> {
+pub(crate) fn key(number: u64) -> Vec<u8> {
     format!("key/{number:08}").into_bytes()
 }
 
-fn value(number: u64, version: u64) -> Vec<u8> {
+pub(crate) fn value(number: u64, version: u64) -> Vec<u8> {
     format!("{number}/{version}/{}", "x".repeat(60)).into_bytes()
 }
 
 /// Keys `0, 2, 4, ...` in `run_count` runs that all span the whole range.
-fn fill(db: &Db, keyspace: &Keyspace, count: u64, run_count: u64) {
+pub(crate) fn fill(db: &Db, keyspace: &Keyspace, count: u64, run_count: u64) {
     for run in 0..run_count {
         for number in (run..count).step_by(run_count as usize) {
             keyspace.put(key(2 * number), value(2 * number, 0)).unwrap();
@@ -86,21 +86,21 @@ fn fill(db: &Db, keyspace: &Keyspace, count: u64, run_count: u64) {
     }
 }
 
-fn views_of(db: &Db) -> ViewStatistics {
+pub(crate) fn views_of(db: &Db) -> ViewStatistics {
     db.statistics().keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap().views
 }
 
-fn blocks_touched(db: &Db) -> u64 {
+pub(crate) fn blocks_touched(db: &Db) -> u64 {
     let statistics = db.statistics();
     statistics.blocks_read + statistics.cache_hits
 }
 
-fn all(keyspace: &Keyspace) -> Vec<(Vec<u8>, Vec<u8>)> {
+pub(crate) fn all(keyspace: &Keyspace) -> Vec<(Vec<u8>, Vec<u8>)> {
     let entries = keyspace.range::<&[u8]>(..).map(|entry| entry.unwrap());
     entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
-fn all_backward(keyspace: &Keyspace) -> Vec<(Vec<u8>, Vec<u8>)> {
+pub(crate) fn all_backward(keyspace: &Keyspace) -> Vec<(Vec<u8>, Vec<u8>)> {
     let entries = keyspace.range::<&[u8]>(..).rev().map(|entry| entry.unwrap());
     let mut found: Vec<_> = entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
     found.reverse();
@@ -546,7 +546,7 @@ fn compactions_make_a_view_obsolete_and_its_file_is_deleted() {
     assert_eq!(view_files(&*store.vfs), [] as [String; 0]);
 }
 
-fn view_files(vfs: &dyn Vfs) -> Vec<String> {
+pub(crate) fn view_files(vfs: &dyn Vfs) -> Vec<String> {
     let entries = vfs.list(Path::new(FOLDER)).unwrap();
     entries.into_iter().map(|entry| entry.name).filter(|name| name.ends_with(".view")).collect()
 }
