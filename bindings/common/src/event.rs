@@ -26,15 +26,6 @@ pub fn to_json(event: &Event) -> Value {
             "before": before,
             "after": after,
         }),
-        Event::ViewBuilt { keyspace, file, run_count, entry_count, bytes, is_rebuilt } => json!({
-            "kind": "view_built",
-            "keyspace": keyspace,
-            "file": path(file),
-            "run_count": run_count,
-            "entry_count": entry_count,
-            "bytes": bytes,
-            "is_rebuilt": is_rebuilt,
-        }),
         Event::CacheTooSmall { file, bytes } => {
             json!({ "kind": "cache_too_small", "file": path(file), "bytes": bytes })
         }
@@ -104,6 +95,35 @@ fn job_to_json(event: &Event) -> Value {
             "bytes_expected": bytes_expected,
             "bytes_read": bytes_read,
             "bytes_written": bytes_written,
+        }),
+        other => view_to_json(other),
+    }
+}
+
+/// The event of a build of a sorted view.
+fn view_to_json(event: &Event) -> Value {
+    match event {
+        Event::ViewBuilt {
+            keyspace,
+            file,
+            run_count,
+            entry_count,
+            bytes_expected,
+            bytes,
+            microseconds_expected,
+            microseconds,
+            is_rebuilt,
+        } => json!({
+            "kind": "view_built",
+            "keyspace": keyspace,
+            "file": path(file),
+            "run_count": run_count,
+            "entry_count": entry_count,
+            "bytes_expected": bytes_expected,
+            "bytes": bytes,
+            "microseconds_expected": microseconds_expected,
+            "microseconds": microseconds,
+            "is_rebuilt": is_rebuilt,
         }),
         other => json!({ "kind": "other", "text": format!("{other:?}") }),
     }

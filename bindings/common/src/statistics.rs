@@ -74,6 +74,7 @@ fn writes(statistics: &Statistics) -> Vec<(&'static str, u64)> {
         ("views_built", statistics.views_built),
         ("views_rebuilt", statistics.views_rebuilt),
         ("views_discarded", statistics.views_discarded),
+        ("view_bytes_expected", statistics.view_bytes_expected),
         ("view_bytes_written", statistics.view_bytes_written),
         ("jobs_failed", statistics.jobs_failed),
         ("throttled_writes", statistics.throttled_writes),
@@ -144,6 +145,7 @@ fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
             "run_count": keyspace.views.run_count,
             "entry_count": keyspace.views.entry_count,
             "bytes": keyspace.views.bytes,
+            "filter_bytes": keyspace.views.filter_bytes,
         },
         "filter_designs": keyspace.filter_designs.iter().map(|design| json!({
             "level": design.level,

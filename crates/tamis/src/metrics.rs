@@ -225,6 +225,7 @@ pub(crate) struct Metrics {
     pub(crate) views_built: Counter,
     pub(crate) views_rebuilt: Counter,
     pub(crate) views_discarded: Counter,
+    pub(crate) view_bytes_expected: Counter,
     pub(crate) view_bytes_written: Counter,
     pub(crate) jobs_failed: Counter,
     pub(crate) throttled_writes: Counter,
@@ -367,6 +368,8 @@ pub struct ViewStatistics {
     pub entry_count: u64,
     /// Bytes of their files.
     pub bytes: u64,
+    /// Bytes of their filters, which are part of `bytes`.
+    pub filter_bytes: u64,
 }
 
 /// The current filter of one table.
@@ -578,6 +581,8 @@ pub struct Statistics {
     pub views_rebuilt: u64,
     /// Sorted views that were discarded: damaged ones, failed builds, and those whose runs were replaced while they were built.
     pub views_discarded: u64,
+    /// The expected bytes of the sorted views that were built. [`crate::Event::ViewBuilt`] has those of each view.
+    pub view_bytes_expected: u64,
     /// Bytes of sorted views written.
     pub view_bytes_written: u64,
     /// Tables moved to a deeper level without being rewritten.
@@ -729,6 +734,7 @@ impl Metrics {
             views_built: self.views_built.get(),
             views_rebuilt: self.views_rebuilt.get(),
             views_discarded: self.views_discarded.get(),
+            view_bytes_expected: self.view_bytes_expected.get(),
             view_bytes_written: self.view_bytes_written.get(),
             jobs_failed: self.jobs_failed.get(),
             throttled_writes: self.throttled_writes.get(),

@@ -121,6 +121,7 @@ fn of_views(version: &KeyspaceVersion) -> ViewStatistics {
             sum.run_count += view.runs().len();
             sum.entry_count += view.entry_count();
             sum.bytes += view.file_bytes();
+            sum.filter_bytes += view.filter_bytes();
         }
     }
     sum

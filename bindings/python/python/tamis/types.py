@@ -202,6 +202,7 @@ class ViewStatistics(TypedDict):
     run_count: int
     entry_count: int
     bytes: int
+    filter_bytes: int
 
 
 class QuerySampleStatistics(TypedDict):
@@ -306,6 +307,7 @@ class Statistics(TypedDict):
     views_built: int
     views_rebuilt: int
     views_discarded: int
+    view_bytes_expected: int
     view_bytes_written: int
     write_amplification: float
     jobs_failed: int

@@ -15,7 +15,7 @@ use clap::{Args, Parser, Subcommand};
 use rustyline::{DefaultEditor, error::ReadlineError};
 use tamis::{Db, Durability, Keyspace, KeyspaceOptions};
 
-use super::stats::{filters_text, keyspaces_table, partition_jobs_text, pins_text, reads_table};
+use super::stats::{filters_text, keyspaces_table, partition_jobs_text, pins_text, reads_table, views_text};
 use crate::{
     bytes::Formats,
     failure::{Failure, usage_text},
@@ -264,7 +264,8 @@ impl Shell {
             Command::Stats => {
                 let statistics = self.db.statistics();
                 writeln!(output, "{}", keyspaces_table(&statistics.keyspaces))?;
-                write!(output, "{}", filters_text(&statistics.keyspaces))?;
+                let views = views_text(&statistics.keyspaces);
+                write!(output, "{}{views}", filters_text(&statistics.keyspaces))?;
                 if let Some(table) = reads_table(&statistics.filters) {
                     writeln!(output, "{table}")?;
                 }

@@ -1,4 +1,4 @@
-//! `tamis stats`: prints the keyspaces, levels, tables, filters and files of a store.
+//! `tamis stats`: prints the keyspaces, levels, tables, filters, sorted views and files of a store.
 
 use std::{io::Write, path::PathBuf};
 
@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tamis::{
     FilterStatistics, KeyspaceStatistics, LevelFilters, LevelStatistics, PartitionStatistics,
-    QuerySampleStatistics, ReadStatistics, SampleStatistics, Statistics,
+    QuerySampleStatistics, ReadStatistics, SampleStatistics, Statistics, ViewStatistics,
 };
 
 use crate::{
@@ -20,7 +20,7 @@ Examples:
   tamis stats store
   tamis stats store --json";
 
-/// Print the keyspaces, levels, tables, filters and files of a store
+/// Print the keyspaces, levels, tables, filters, sorted views and files of a store
 ///
 /// The number of entries includes obsolete versions and tombstones (records of deletes) that compactions have not yet
 /// dropped. The sampled queries are those from which filters are chosen, with the mean number of tables whose filters rejected them, that
@@ -62,7 +62,7 @@ impl StatsArgs {
         if let Some(table) = partitions_table(&statistics.keyspaces) {
             writeln!(output, "{table}")?;
         }
-        writeln!(output, "{}", filters_text(&statistics.keyspaces))?;
+        writeln!(output, "{}{}", filters_text(&statistics.keyspaces), views_text(&statistics.keyspaces))?;
         for error in unreadable {
             writeln!(output, "The filters of a table are not known: {error}")?;
         }
@@ -95,7 +95,7 @@ fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {
         "layout": keyspace.layout.to_string(),
         "memtable_bytes": keyspace.memtable_bytes,
         "immutable_memtables": keyspace.immutable_memtable_count,
-        "views": keyspace.views.count,
+        "views": views_json(&keyspace.views),
         "levels": keyspace.levels.iter().enumerate().map(level).collect::<Vec<_>>(),
         "partition_count": keyspace.partition_count,
         "partitions": keyspace.partitions.iter().map(partition_json).collect::<Vec<_>>(),
@@ -248,6 +248,42 @@ pub(super) fn filters_json(keyspace: &KeyspaceStatistics) -> Value {
         })
     };
     keyspace.filters.iter().map(of_level).collect()
+}
+
+/// Describes the sorted views: a line for each keyspace that has some.
+pub(super) fn views_text(keyspaces: &[KeyspaceStatistics]) -> String {
+    let mut text = String::new();
+    for keyspace in keyspaces.iter().filter(|keyspace| keyspace.views.count > 0) {
+        let ViewStatistics { count, open_count, run_count, entry_count, bytes, filter_bytes, .. } =
+            keyspace.views;
+        let per_entry = |bytes: u64| bytes as f64 / entry_count.max(1) as f64;
+        let filters = match filter_bytes {
+            0 => "no filters".to_owned(),
+            _ => format!(
+                "filters of {} ({:.1} bits per entry)",
+                terminal::bytes(filter_bytes),
+                8.0 * per_entry(filter_bytes)
+            ),
+        };
+        let views = terminal::amount(count as u64, "sorted view", "sorted views");
+        let state = if open_count == count { "" } else { &format!(", {open_count} of them open") };
+        text.push_str(&format!(
+            "{views} of {}{state}: {}, {}, {} ({:.2} bytes per entry), {filters}\n",
+            keyspace.name,
+            terminal::amount(run_count as u64, "run", "runs"),
+            terminal::amount(entry_count, "entry", "entries"),
+            terminal::bytes(bytes),
+            per_entry(bytes - filter_bytes),
+        ));
+    }
+    text
+}
+
+fn views_json(views: &ViewStatistics) -> Value {
+    json!({
+        "count": views.count, "open": views.open_count, "runs": views.run_count, "entries": views.entry_count,
+        "bytes": views.bytes, "filter_bytes": views.filter_bytes,
+    })
 }
 
 /// Describes the handles of this process that keep versions and files.

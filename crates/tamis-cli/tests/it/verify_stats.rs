@@ -63,8 +63,46 @@ fn stats_list_levels_and_files() {
     folder.ok(&["compact", "store"]);
     let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
     assert!(report["keyspaces"][0]["levels"][0]["range_tombstones"].is_u64(), "{report}");
-    assert_eq!(report["keyspaces"][0]["views"], 0);
+    assert_eq!(report["keyspaces"][0]["views"]["count"], 0);
     assert!(report["files"].as_array().unwrap().iter().any(|file| file["kind"] == "CURRENT"));
+}
+
+#[test]
+fn stats_list_the_sorted_views_of_each_keyspace() {
+    let folder = Folder::new();
+    // Without workers, a flush builds the view.
+    let options = tamis::Options { workers: 0, ..tamis::Options::default() };
+    let db = tamis::Db::open_with(folder.path("store"), options).unwrap();
+    let options = tamis::KeyspaceOptions {
+        level0_runs: 64,
+        views: tamis::Views::On,
+        filters: tamis::Filters::none(),
+        ..tamis::KeyspaceOptions::default()
+    };
+    let keyspace = db.create_keyspace("viewed", options).unwrap();
+    let fill = |from: u64| {
+        for number in (from..40_000_u64).step_by(4) {
+            let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
+            keyspace.put(key, number.to_be_bytes()).unwrap();
+        }
+        db.flush().unwrap();
+    };
+    (0..4).for_each(fill);
+    drop(keyspace);
+    db.close().unwrap();
+    let text = folder.ok(&["stats", "store"]);
+    let line = text.lines().find(|line| line.contains("sorted view")).unwrap_or_default();
+    assert!(line.starts_with("1 sorted view of viewed: 4 runs, 40,000 entries, "), "{text}");
+    assert!(line.contains(" bytes per entry), no filters"), "{line}");
+    let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
+    let keyspaces = report["keyspaces"].as_array().unwrap();
+    let views = &keyspaces.iter().find(|keyspace| keyspace["name"] == "viewed").unwrap()["views"];
+    assert_eq!((views["count"].as_u64(), views["open"].as_u64()), (Some(1), Some(1)), "{report}");
+    assert_eq!((views["runs"].as_u64(), views["entries"].as_u64()), (Some(4), Some(40_000)), "{report}");
+    let bytes = views["bytes"].as_u64().unwrap();
+    assert!((100_000..160_000).contains(&bytes) && views["filter_bytes"] == 0, "{report}");
+    let run = folder.tamis_with(&["shell", "store"], b"stats\nquit\n");
+    assert!(run.stdout.contains("of viewed"), "{}", run.stdout);
 }
 
 #[test]

@@ -223,6 +223,7 @@ impl ViewBuilder {
     }
 
     fn build(&self, keyspace: &KeyspaceState, plan: &ViewPlan, between_pages: &dyn Fn()) -> Result<()> {
+        let begun = self.context.runtime.clock.now();
         let number = self.installer.versions.new_file_number();
         let is_stale = Cell::new(false);
         let check = || {
@@ -238,7 +239,11 @@ impl ViewBuilder {
                 });
                 return Ok(());
             }
-            self.write_and_install(keyspace, plan, filters.as_ref(), number, &check)
+            let built = self.write_and_install(keyspace, plan, filters.as_ref(), number, &check)?;
+            if let Some(view) = built {
+                self.record(keyspace, plan, &view, self.context.runtime.clock.now().saturating_sub(begun));
+            }
+            Ok(())
         });
         if let Err(error) = &built
             && !is_stale.get()
@@ -251,6 +256,7 @@ impl ViewBuilder {
         Ok(())
     }
 
+    /// `None` if the keyspace was dropped meanwhile.
     fn write_and_install(
         &self,
         keyspace: &KeyspaceState,
@@ -258,8 +264,8 @@ impl ViewBuilder {
         filters: Option<&FilterPlan>,
         number: u64,
         check: &dyn Fn() -> Result<()>,
-    ) -> Result<()> {
-        let StoreContext { vfs, folder, metrics, .. } = &*self.context;
+    ) -> Result<Option<Arc<View>>> {
+        let StoreContext { vfs, folder, .. } = &*self.context;
         let (temporary, target) =
             (FileName::Temporary(number).path(folder), FileName::View(number).path(folder));
         let owner = self.owner(keyspace, number);
@@ -287,18 +293,10 @@ impl ViewBuilder {
             check()?;
         }
         if !installed? {
-            return Ok(());
+            return Ok(None);
         }
-        let bytes = view.file_bytes();
-        metrics.view_bytes_written.add(bytes);
-        if plan.old.is_some() {
-            metrics.views_rebuilt.add(1)
-        } else {
-            metrics.views_built.add(1)
-        }
-        self.report(keyspace, plan, &view, bytes);
-        self.begin_use(keyspace, plan, number, view);
-        Ok(())
+        self.begin_use(keyspace, plan, number, Arc::clone(&view));
+        Ok(Some(view))
     }
 
     /// Writes the view to a file, and syncs it.
@@ -387,14 +385,24 @@ impl ViewBuilder {
         plan.runs.iter().for_each(|run| run.reset_merged_seeks());
     }
 
-    fn report(&self, keyspace: &KeyspaceState, plan: &ViewPlan, view: &View, bytes: u64) {
+    /// Counts and reports a view that was installed.
+    fn record(&self, keyspace: &KeyspaceState, plan: &ViewPlan, view: &View, time: Duration) {
+        let metrics = &self.context.metrics;
+        let (bytes, is_rebuilt) = (view.file_bytes(), plan.old.is_some());
+        metrics.view_bytes_written.add(bytes);
+        metrics.view_bytes_expected.add(plan.bytes);
+        let count = if is_rebuilt { &metrics.views_rebuilt } else { &metrics.views_built };
+        count.add(1);
         self.context.report(&Event::ViewBuilt {
             keyspace: keyspace.name.clone(),
             file: view.path().to_path_buf(),
             run_count: view.runs().len(),
             entry_count: view.entry_count(),
+            bytes_expected: plan.bytes,
             bytes,
-            is_rebuilt: plan.old.is_some(),
+            microseconds_expected: (plan.nanoseconds / 1e3) as u64,
+            microseconds: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
+            is_rebuilt,
         });
     }
 }

@@ -77,7 +77,7 @@ impl View {
         if damaged_bytes > 0 {
             sizes.push(("damaged pages", damaged_bytes));
         }
-        let filter_bytes: u64 = self.filters.encoded().map(|bytes| bytes.len() as u64).sum();
+        let filter_bytes = self.filter_bytes();
         if filter_bytes > 0 {
             sizes.push(("filters", filter_bytes));
         }

@@ -304,6 +304,11 @@ impl View {
         !self.filters.is_empty()
     }
 
+    /// Bytes of the filters.
+    pub(crate) fn filter_bytes(&self) -> u64 {
+        self.filters.encoded().map(|filter| filter.len() as u64).sum()
+    }
+
     /// Whether a run may have a key from `lower` to `upper`, both included, by the filters alone; `false` is certain.
     pub(super) fn filters_admit_range(&self, lower: &[u8], upper: &[u8]) -> bool {
         self.filters.may_contain_range(lower, upper, &self.digester)
