@@ -35,7 +35,7 @@ use super::{
     job_context::JobContexts,
     plan::InProgress,
     scheduler::Scheduler,
-    view_plan::{ViewPlan, filter_bits_of, pick, pick_with_filters},
+    view_plan::{ViewPlan, ViewSizes, filter_bits_of, pick, pick_with_filters},
 };
 use crate::{
     cache::table::TableCache,
@@ -52,6 +52,7 @@ use crate::{
     table::filter_plan::{ChoiceInput, FilterPlan, GivenFilters},
     version::{
         edit::{Change, VersionEdit},
+        level::Run,
         named_view::{NamedView, open_view},
         version::Partition,
     },
@@ -60,6 +61,7 @@ use crate::{
         build::build_view_with_filters,
         filter_builder::FilterJob,
         filter_spool::FilterSpool,
+        key_sample::KeySample,
         reader::View,
         rebuild::rebuild_view_with_filters,
         writer::{RunSummary, ViewOptions, ViewOwner},
@@ -74,6 +76,8 @@ const RETRY: Duration = Duration::from_millis(500);
 const RETRY_DOUBLINGS_MAX: u32 = 13;
 /// The number of sampled closed ranges, not rejected by the view, from which filters are chosen.
 const SAMPLE_MIN: usize = 32;
+/// Keys of a run from which the size of a view is estimated.
+const SAMPLED_KEYS: usize = 512;
 /// Of tables that are not mapped, views are in memory: at most this share of the cache in addition to it.
 const MEMORY_SHARE: u64 = 4;
 
@@ -158,18 +162,34 @@ impl ViewBuilder {
             Access::Mapped => u64::MAX,
             Access::Buffered | Access::Direct => self.context.options.cache_bytes / MEMORY_SHARE,
         };
+        let sizes = ViewSizes { bytes_max, sample: &|runs| self.sample_keys(runs) };
         version.partitions.iter().find_map(|partition| {
             let step = match &partition.view {
                 Some(view) if view.is_failed() || views == Views::Off => ViewStep::Remove(Arc::clone(view)),
                 Some(view) if view.needs_open() => ViewStep::Open(Arc::clone(view)),
                 _ => ViewStep::Build(
-                    pick_with_filters(partition, &version.options, bytes_max)
-                        .or_else(|| pick(partition, &version.options, in_progress, bytes_max))?,
+                    pick_with_filters(partition, &version.options, sizes)
+                        .or_else(|| pick(partition, &version.options, in_progress, sizes))?,
                 ),
             };
             let failure = self.schedule.lock().failures.get(&partition.id).copied();
             failure.is_none_or(|(_, at)| at <= now).then_some((partition.id, step))
         })
+    }
+
+    /// A sample of the keys of runs, from the indexes of their tables. Runs whose indexes can't be read are left out.
+    fn sample_keys(&self, runs: &[Arc<Run>]) -> KeySample {
+        let sample = |run: &Run| {
+            let mut keys = Vec::new();
+            for table in run.tables() {
+                let share = table.summary().entry_count as f64 / run.entry_count().max(1) as f64;
+                let count = (share * SAMPLED_KEYS as f64).ceil() as usize;
+                keys.extend(self.tables.reader(table).and_then(|table| table.sample_keys(count)).ok()?);
+            }
+            Some(keys)
+        };
+        let samples = runs.iter().map(|run| (run.entry_count(), run.key_sample(|| sample(run))));
+        KeySample::merge(&samples.collect::<Vec<_>>())
     }
 
     /// Runs a job; `between_pages` is called every few milliseconds. A failure is reported.

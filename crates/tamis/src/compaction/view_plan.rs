@@ -17,6 +17,7 @@ use crate::{
     options::{Filters, KeyspaceOptions, Policy, Views},
     version::{level::Run, version::Partition},
     view::{
+        key_sample::KeySample,
         reader::View,
         size::{ViewCounts, ViewEstimate},
         writer::ViewOptions,
@@ -42,6 +43,8 @@ const COPY_NANOSECONDS: f64 = 5.0;
 const RANGE_NANOSECONDS: f64 = 2_000.0;
 /// The bits per key of the filters of a view, if the options have no budget for chosen filters.
 const FILTER_BITS_PER_KEY: f32 = 10.0;
+/// The bits per key of the filter that a rebuild adds for the keys of the new runs.
+const ADDED_FILTER_BITS_PER_KEY: f64 = 20.0;
 /// The number of closed ranges from which a filter can be chosen at all.
 const RANGE_COUNT_MIN: u64 = 64;
 
@@ -61,6 +64,8 @@ pub(crate) struct ViewPlan {
     pub(crate) nanoseconds: f64,
     /// The expected size of the file.
     pub(crate) bytes: u64,
+    /// The expected bits of filters for each key of the new runs.
+    filter_bits_per_key: f64,
 }
 
 /// An open view with its runs, in its order.
@@ -83,14 +88,54 @@ impl ViewPlan {
     pub(crate) fn all_runs(&self) -> impl Iterator<Item = &Arc<Run>> {
         self.old.iter().flat_map(|old| &old.runs).chain(&self.runs)
     }
+
+    /// The expected size of the file, with a sample of the keys of a view that is built from scratch.
+    fn expected_bytes(&self, keys: &KeySample) -> u64 {
+        let old = self.old.as_ref().map(|old| old.view.counts());
+        let options = self.old.as_ref().map_or_else(ViewOptions::default, |old| *old.view.options());
+        let summaries = || self.runs.iter().flat_map(|run| run.tables()).map(|table| table.summary());
+        let new_count: u64 = self.runs.iter().map(|run| run.entry_count()).sum();
+        let counts = ViewCounts::expected(&ViewEstimate {
+            run_count: self.all_runs().count() as u64,
+            entry_count: self.all_runs().map(|run| run.entry_count()).sum(),
+            tombstone_count: summaries().map(|summary| summary.tombstone_count).sum(),
+            mean_key_bytes: summaries().map(|summary| summary.key_bytes).sum::<u64>() / new_count.max(1),
+            segment_size: options.segment_size,
+            tag_bytes: self.tag_bytes,
+            keys,
+            old,
+        });
+        let has_filters = self.filter_bits_per_key > 0.0;
+        let counts =
+            if has_filters { counts.with_filter(new_count, self.filter_bits_per_key) } else { counts };
+        counts.file_bytes()
+    }
 }
 
-/// The view of a partition that is due. `bytes_max` bounds its size.
+/// What a decision knows of the sizes of views.
+#[derive(Clone, Copy)]
+pub(crate) struct ViewSizes<'a> {
+    /// The largest view that may be built.
+    pub(crate) bytes_max: u64,
+    /// Returns a sample of the keys of runs.
+    pub(crate) sample: &'a dyn Fn(&[Arc<Run>]) -> KeySample,
+}
+
+impl ViewSizes<'_> {
+    /// The plan with its expected size, unless that is too large.
+    fn fit(self, plan: ViewPlan) -> Option<ViewPlan> {
+        let keys = if plan.old.is_some() { KeySample::default() } else { (self.sample)(&plan.runs) };
+        let bytes = plan.expected_bytes(&keys);
+        (bytes <= self.bytes_max).then_some(ViewPlan { bytes, ..plan })
+    }
+}
+
+/// The view of a partition that is due.
 pub(crate) fn pick(
     partition: &Partition,
     options: &KeyspaceOptions,
     in_progress: &InProgress,
-    bytes_max: u64,
+    sizes: ViewSizes<'_>,
 ) -> Option<ViewPlan> {
     let views = options.views;
     if views == Views::Auto && partition.runs().all(|(_, run)| run.merged_seeks() == 0) {
@@ -121,36 +166,38 @@ pub(crate) fn pick(
         _ => count_min..=new.len(),
     };
     let candidate = |count: usize| {
-        let chosen = new.get(..count)?;
-        let has_filters = old.as_ref().is_some_and(|old| old.view.has_filter());
-        let plan = plan_of(partition, old.clone(), chosen, &options.filters, has_filters)?;
+        let plan = plan_of(partition, old.clone(), new.get(..count)?, &options.filters)?;
         // The first view costs as much as some of its runs; each further run is saved as a whole.
         let saved_runs = count as f64 - if old.is_some() { 0.0 } else { RUNS_OF_A_VIEW };
-        let seeks = chosen.last().map_or(0, |run| run.merged_seeks());
+        let seeks = new.get(count - 1).map_or(0, |run| run.merged_seeks());
         let saved = seeks as f64 * saved_runs * SEEK_NANOSECONDS;
         let is_due = views == Views::On || saved >= plan.nanoseconds;
-        (is_due && plan.bytes <= bytes_max).then_some((saved - plan.nanoseconds, plan))
+        is_due.then_some((saved - plan.nanoseconds, plan))
     };
-    let best = counts.filter_map(candidate).max_by(|(left, _), (right, _)| left.total_cmp(right));
-    best.map(|(_, plan)| plan)
+    let mut due: Vec<_> = counts.filter_map(candidate).collect();
+    due.sort_by(|(left, _), (right, _)| right.total_cmp(left));
+    due.into_iter().find_map(|(_, plan)| sizes.fit(plan))
 }
 
 /// The view of a partition, to be built again with filters, if that is due.
 pub(crate) fn pick_with_filters(
     partition: &Partition,
     options: &KeyspaceOptions,
-    bytes_max: u64,
+    sizes: ViewSizes<'_>,
 ) -> Option<ViewPlan> {
     let named = partition.view.as_ref().filter(|named| !named.has_tried_filters())?;
     let admitted_count = named.admitted_ranges();
     let old =
         OldView::of(partition).filter(|old| admitted_count >= RANGE_COUNT_MIN && !old.view.has_filter())?;
     let runs: Vec<&Arc<Run>> = old.runs.iter().collect();
-    let plan = plan_of(partition, None, &runs, &options.filters, true)?;
+    let plan = plan_of(partition, None, &runs, &options.filters)?;
     let saved = admitted_count as f64 * RANGE_NANOSECONDS;
     let is_due = options.views == Views::On || saved >= plan.nanoseconds;
-    (is_due && plan.bytes <= bytes_max)
-        .then(|| ViewPlan { without_filters: Some(Arc::clone(&old.view)), ..plan })
+    let filter_bits_per_key = filter_bits_of(&options.filters).into();
+    let without_filters = Some(Arc::clone(&old.view));
+    is_due
+        .then_some(ViewPlan { without_filters, filter_bits_per_key, ..plan })
+        .and_then(|plan| sizes.fit(plan))
 }
 
 /// The bits per key that the filters of a view may take.
@@ -175,7 +222,6 @@ fn plan_of(
     old: Option<OldView>,
     chosen: &[&Arc<Run>],
     filters: &Filters,
-    has_filters: bool,
 ) -> Option<ViewPlan> {
     let in_order = partition.runs().map(|(_, run)| run);
     let runs: Vec<_> =
@@ -183,29 +229,17 @@ fn plan_of(
     let old_view = old.as_ref().map(|old| &old.view);
     let old_count = old_view.map_or(0, |view| view.entry_count());
     let new_count: u64 = runs.iter().map(|run| run.entry_count()).sum();
-    let summaries = || runs.iter().flat_map(|run| run.tables()).map(|table| table.summary());
-    let tag_bytes = tag_bytes_of(partition, chosen, filters);
-    let new_options = || ViewOptions { tag_bytes, ..ViewOptions::default() };
-    let options = old_view.map_or_else(new_options, |view| *view.options());
-    let estimate = ViewEstimate {
-        run_count: (runs.len() + old.as_ref().map_or(0, |old| old.runs.len())) as u64,
-        entry_count: old_count + new_count,
-        has_tombstones: summaries().any(|summary| summary.tombstone_count > 0),
-        mean_key_bytes: summaries().map(|summary| summary.key_bytes).sum::<u64>() / new_count.max(1),
-        segment_size: options.segment_size,
-        tag_bytes: options.tag_bytes,
-    };
-    let mut counts = ViewCounts::expected(&estimate);
-    if has_filters {
-        counts = counts.with_filter(old_count + new_count, filter_bits_of(filters).into());
-    }
+    let tag_bytes =
+        old_view.map_or_else(|| tag_bytes_of(partition, chosen, filters), |view| view.options().tag_bytes);
+    let has_filters = old_view.is_some_and(|view| view.has_filter());
     let per_entry = if old.is_some() { ADD_NANOSECONDS } else { BUILD_NANOSECONDS };
     (!runs.is_empty()).then(|| ViewPlan {
         partition: partition.id,
         old,
         nanoseconds: FILE_NANOSECONDS + new_count as f64 * per_entry + old_count as f64 * COPY_NANOSECONDS,
-        bytes: counts.file_bytes(),
-        tag_bytes: options.tag_bytes,
+        bytes: 0,
+        tag_bytes,
+        filter_bits_per_key: if has_filters { ADDED_FILTER_BITS_PER_KEY } else { 0.0 },
         without_filters: None,
         runs,
     })

@@ -182,6 +182,11 @@ impl ViewFilters {
         self.filters().map(|(_, filter)| filter.bytes.as_ref())
     }
 
+    /// Bytes of the section that names the parts.
+    pub(super) fn parts_bytes(&self) -> u64 {
+        self.parts().map(|(_, part)| 16 + part.first_key.len() as u64).sum()
+    }
+
     /// Descriptions, each with the numbers of the runs.
     pub(super) fn designs(&self) -> Vec<(Range<u32>, String)> {
         self.filters().map(|(runs, filter)| (runs.clone(), filter.filter.design())).collect()

@@ -27,6 +27,7 @@ mod format;
 mod index;
 pub(crate) mod inspect;
 mod key_bits;
+pub(crate) mod key_sample;
 pub(crate) mod lookup;
 #[cfg(any(test, feature = "fuzz-internals"))]
 pub(crate) mod memory_run;

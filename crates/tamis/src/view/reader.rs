@@ -10,8 +10,9 @@ use tamis_filter::{Digester, Probe};
 use super::{
     filters::ViewFilters,
     format::{HEADER_RUN_LENGTH, SEGMENT_SIZES, VIEW_MAGIC},
-    index::{PageIndex, PageRecord},
+    index::{PageIndex, PageRecord, index_bytes},
     page::{Page, PageLayout},
+    size::ViewCounts,
     writer::{RunSummary, ViewOptions, ViewOwner},
 };
 use crate::{
@@ -302,6 +303,26 @@ impl View {
     /// Whether the view has filters that can be used.
     pub(crate) const fn has_filter(&self) -> bool {
         !self.filters.is_empty()
+    }
+
+    /// The counts that determine its size.
+    pub(crate) fn counts(&self) -> ViewCounts {
+        let (page_count, run_count) = (self.page_count() as u64, self.header.runs.len() as u64);
+        let (counts, positions, separators) = self.index.part_bytes();
+        let mut sizes = ViewCounts {
+            run_count,
+            entry_count: self.header.entry_count,
+            page_count,
+            separator_bytes: (counts + positions + separators)
+                .saturating_sub(index_bytes(page_count, run_count, 0)),
+            page_bytes: self.page_count().checked_sub(1).map_or(0, |last| self.index.extent(last).1),
+            ..ViewCounts::default()
+        };
+        self.filters.encoded().for_each(|filter| sizes.add_filter_section(filter.len() as u64));
+        if self.has_filter() {
+            sizes.add_filter_section(self.filters.parts_bytes());
+        }
+        sizes
     }
 
     /// Bytes of the filters.

@@ -1,13 +1,15 @@
 //! The size of a view, from counts alone: one function for the decision to build a view and for the builder.
 //!
-//! The builder counts exactly. A decision has entries, runs and the mean length of keys; [`ViewCounts::expected`] fills in the rest,
-//! within 5 % for keys that share no more than their neighbors' prefixes.
+//! The builder counts exactly. A decision has the numbers of entries, tombstones and runs, and a sample of the keys or the counts of the view
+//! to which runs are added; [`ViewCounts::expected`] fills in the rest. It is within 5 % unless keys have many versions: those of a
+//! key are in one segment, which leaves the segment before it shorter.
 
 use super::{
     format::{
         ESCAPE_LENGTH, HEADER_LENGTH, HEADER_RUN_LENGTH, PAGE_HEADER_LENGTH, segments_per_page, selector_bits,
     },
     index::index_bytes,
+    key_sample::{KeySample, SharedBytes},
     page_builder::{PageCost, PageFormat},
 };
 use crate::table::format::{
@@ -30,13 +32,19 @@ pub(crate) struct ViewCounts {
 
 /// The input of [`ViewCounts::expected`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ViewEstimate {
+pub(crate) struct ViewEstimate<'a> {
+    /// The runs and the entries of the whole view.
     pub(crate) run_count: u64,
     pub(crate) entry_count: u64,
-    pub(crate) has_tombstones: bool,
+    /// The tombstones of new runs.
+    pub(crate) tombstone_count: u64,
     pub(crate) mean_key_bytes: u64,
     pub(crate) segment_size: usize,
     pub(crate) tag_bytes: u8,
+    /// Of the new runs.
+    pub(crate) keys: &'a KeySample,
+    /// The view to which the new runs are added.
+    pub(crate) old: Option<ViewCounts>,
 }
 
 /// Bytes of a page with this many entries and segments.
@@ -49,36 +57,105 @@ pub(super) fn page_bytes(format: PageFormat, entry_count: u64, segment_count: u6
         + (ESCAPE_LENGTH * cost.escape_count + cost.prefix_length + cost.anchor_bytes) as u64
 }
 
-impl ViewCounts {
-    /// The counts of a view that is not built yet: full segments, keys whose bytes are evenly distributed.
-    pub(crate) fn expected(estimate: &ViewEstimate) -> Self {
-        let run_count = usize::try_from(estimate.run_count).unwrap_or(usize::MAX);
-        let format = PageFormat {
-            segment_size: estimate.segment_size,
+/// The share of pages with one of these entries, which are distributed at random.
+fn share_of_pages(entry_count: u64, page_count: f64) -> f64 {
+    1.0 - (-(entry_count as f64) / page_count.max(1.0)).exp()
+}
+
+impl ViewEstimate<'_> {
+    fn format(&self, run_count: u64) -> PageFormat {
+        let run_count = usize::try_from(run_count).unwrap_or(usize::MAX);
+        PageFormat {
+            segment_size: self.segment_size,
             selector_bits: selector_bits(run_count),
-            tag_bytes: estimate.tag_bytes,
-        };
-        let segment_count = estimate.entry_count.div_ceil(estimate.segment_size as u64);
-        let page_count = segment_count.div_ceil(segments_per_page(run_count) as u64);
-        // Neighbors share the bytes that number them; an anchor has one byte more at most.
-        let bytes_for = |count: u64| (count.max(1).ilog2() as u64).div_ceil(8).min(estimate.mean_key_bytes);
-        let prefix_length = bytes_for(page_count).saturating_sub(1) as usize;
-        let anchor_length = bytes_for(estimate.entry_count).saturating_sub(prefix_length as u64);
+            tag_bytes: self.tag_bytes,
+        }
+    }
+
+    /// The number of full segments of all entries, and of the full pages of these.
+    fn segments_and_pages(&self) -> (u64, u64) {
+        let segment_count = self.entry_count.div_ceil(self.segment_size as u64);
+        let run_count = usize::try_from(self.run_count).unwrap_or(usize::MAX);
+        (segment_count, segment_count.div_ceil(segments_per_page(run_count) as u64))
+    }
+
+    /// Without a sample: neighbors share the bytes that number them.
+    fn shared_by_numbers(&self, page_count: u64) -> SharedBytes {
+        let bytes_for = |count: u64| (count.max(1).ilog2() as u64).div_ceil(8).min(self.mean_key_bytes);
+        SharedBytes {
+            by_all: 0.0,
+            by_page: bytes_for(page_count).saturating_sub(1) as f64,
+            by_neighbors: bytes_for(self.entry_count).saturating_sub(1) as f64,
+            escape_share: 0.0,
+        }
+    }
+
+    /// The counts of a view that is built from scratch: full segments.
+    fn from_scratch(&self) -> ViewCounts {
+        let (segment_count, page_count) = self.segments_and_pages();
+        let page_entries = self.entry_count.div_ceil(page_count.max(1));
+        let shared = self.keys.shared_bytes(self.entry_count, page_entries);
+        let shared = shared.unwrap_or_else(|| self.shared_by_numbers(page_count));
+        let anchor = (shared.by_neighbors - shared.by_page).max(0.0) + 1.0;
+        let anchors = segment_count.saturating_sub(page_count) as f64;
         let cost = PageCost {
-            kind_bits: u8::from(estimate.has_tombstones),
+            kind_bits: 0,
             is_wide: false,
-            prefix_length: prefix_length * page_count as usize,
-            escape_count: 0,
-            anchor_bytes: (segment_count * anchor_length) as usize,
+            prefix_length: (shared.by_page * page_count as f64) as usize,
+            escape_count: (shared.escape_share * self.entry_count as f64) as usize,
+            anchor_bytes: (anchors * anchor) as usize,
         };
         let headers = page_count.saturating_sub(1) * PAGE_HEADER_LENGTH as u64;
-        Self {
-            run_count: estimate.run_count,
-            entry_count: estimate.entry_count,
+        let separator = (shared.by_neighbors + 1.0 - shared.by_all).max(0.0);
+        ViewCounts {
+            run_count: self.run_count,
+            entry_count: self.entry_count,
             page_count,
-            separator_bytes: page_count * (bytes_for(page_count) + 1),
-            page_bytes: headers + page_bytes(format, estimate.entry_count, segment_count, cost),
-            ..Self::default()
+            separator_bytes: (page_count as f64 * separator + shared.by_all) as u64,
+            page_bytes: headers
+                + page_bytes(self.format(self.run_count), self.entry_count, segment_count, cost)
+                + self.kind_plane_bytes(segment_count, page_count as f64),
+            ..ViewCounts::default()
+        }
+    }
+
+    /// Bytes of the kinds in pages that have a new tombstone.
+    fn kind_plane_bytes(&self, segment_count: u64, page_count: f64) -> u64 {
+        let planes = segment_count as f64 * (self.segment_size / 8) as f64;
+        (planes * share_of_pages(self.tombstone_count, page_count)) as u64
+    }
+
+    /// The counts of a view that is built from an old one: entries take as many bytes as there. Pages that get new entries are written
+    /// again, with selectors for all runs.
+    fn from_old(&self, old: ViewCounts) -> ViewCounts {
+        let growth = self.entry_count as f64 / old.entry_count.max(1) as f64;
+        let (segment_count, full_page_count) = self.segments_and_pages();
+        let new_count = self.entry_count.saturating_sub(old.entry_count);
+        let written_share = share_of_pages(new_count, old.page_count as f64);
+        let page_count = old.page_count as f64 * growth;
+        let page_count = page_count + (full_page_count as f64 - page_count) * written_share;
+        let more_bits = self.format(self.run_count).selector_bits - self.format(old.run_count).selector_bits;
+        let selectors = segment_count as f64 * f64::from(more_bits) * (self.segment_size / 8) as f64;
+        let headers = (page_count - old.page_count as f64 * growth) * PAGE_HEADER_LENGTH as f64;
+        let page_bytes = old.page_bytes as f64 * growth + selectors * written_share + headers;
+        let separator = old.separator_bytes as f64 / old.page_count.max(1) as f64;
+        ViewCounts {
+            run_count: self.run_count,
+            entry_count: self.entry_count,
+            page_count: page_count.ceil() as u64,
+            separator_bytes: (page_count * separator) as u64,
+            page_bytes: page_bytes as u64,
+            ..old
+        }
+    }
+}
+
+impl ViewCounts {
+    /// The counts of a view that is not built yet.
+    pub(crate) fn expected(estimate: &ViewEstimate<'_>) -> Self {
+        match estimate.old {
+            Some(old) if old.entry_count > 0 => estimate.from_old(old),
+            _ => estimate.from_scratch(),
         }
     }
 

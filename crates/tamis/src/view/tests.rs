@@ -15,7 +15,7 @@ use super::{
     reader::View,
     rebuild::{Rebuilt, rebuild_view},
     scan::ViewScan,
-    size::{ViewCounts, ViewEstimate},
+    size::ViewCounts,
     writer::{ViewOptions, ViewOwner},
 };
 use crate::{
@@ -38,6 +38,7 @@ mod model;
 mod reads;
 mod rebuild;
 mod scan;
+mod size;
 mod tables;
 
 /// A generator with a seed.

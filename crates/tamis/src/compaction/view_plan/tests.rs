@@ -27,8 +27,13 @@ fn options(views: Views) -> KeyspaceOptions {
     KeyspaceOptions { views, ..KeyspaceOptions::default() }
 }
 
+/// Without samples of keys.
+fn sizes(bytes_max: u64) -> ViewSizes<'static> {
+    ViewSizes { bytes_max, sample: &|_| KeySample::default() }
+}
+
 fn pick_in(partition: &Partition, views: Views) -> Option<Vec<u64>> {
-    let plan = pick(partition, &options(views), &InProgress::default(), u64::MAX)?;
+    let plan = pick(partition, &options(views), &InProgress::default(), sizes(u64::MAX))?;
     Some(plan.runs.iter().map(|run| run.id()).collect())
 }
 
@@ -81,7 +86,7 @@ fn runs_that_overlap_no_other_get_no_view() {
 #[test]
 fn a_view_that_is_larger_than_its_memory_is_not_built() {
     let (_, partition) = partition_of(&[100_000, 100_000]);
-    let pick = |bytes_max| pick(&partition, &options(Views::On), &InProgress::default(), bytes_max);
+    let pick = |bytes_max| pick(&partition, &options(Views::On), &InProgress::default(), sizes(bytes_max));
     let bytes = pick(u64::MAX).unwrap().bytes;
     assert!((400_000..800_000).contains(&bytes), "{bytes} bytes");
     assert!(pick(bytes).is_some() && pick(bytes - 1).is_none());

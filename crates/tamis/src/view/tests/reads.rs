@@ -100,34 +100,3 @@ fn an_entry_takes_at_most_3_25_bytes() {
     let bytes = sample.counts.file_bytes() as f64 / COUNT as f64;
     assert!(bytes <= 3.0, "{bytes} bytes an entry");
 }
-
-#[test]
-fn the_size_is_estimated_within_5_percent() {
-    for (run_count, segment_size, tombstones) in
-        [(1, 32, false), (8, 32, true), (8, 16, false), (16, 64, true), (63, 32, false)]
-    {
-        for key_bytes in [8_u64, 16, 40] {
-            let mut random = Random(key_bytes);
-            let mut runs = vec![Vec::new(); run_count];
-            for number in 0..30_000 {
-                let mut key = even_keys(&mut random, 1).remove(0);
-                key.resize(key_bytes as usize, 7);
-                let kind = if tombstones && number % 5 == 0 { Kind::Tombstone } else { Kind::Put };
-                runs[random.below(run_count)].push((key, number + 1, kind, Vec::new()));
-            }
-            let options = with_segments(segment_size);
-            let sample = Sample::new(options, runs);
-            let expected = ViewCounts::expected(&ViewEstimate {
-                run_count: run_count as u64,
-                entry_count: 30_000,
-                has_tombstones: tombstones,
-                mean_key_bytes: key_bytes,
-                segment_size,
-                tag_bytes: options.tag_bytes,
-            });
-            let (expected, found) = (expected.file_bytes(), sample.counts.file_bytes());
-            let error = expected.abs_diff(found) as f64 / found as f64;
-            assert!(error <= 0.05, "{expected} {found} {run_count} {segment_size} {key_bytes}");
-        }
-    }
-}
