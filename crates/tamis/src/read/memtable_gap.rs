@@ -98,6 +98,11 @@ impl MemtableGap {
         if matches!(self.lower, End::Unknown) { self.find_lower(Some((key, false))) } else { Ok(()) }
     }
 
+    /// The next key of a memtable in a forward movement, after [`MemtableGap::continue_forward`].
+    pub(super) fn upper(&self) -> Option<&[u8]> {
+        self.upper.key()
+    }
+
     /// The key of a memtable that a forward movement to `reached`, or to the end, has met.
     #[inline]
     pub(super) fn met_forward(&self, reached: Option<&[u8]>) -> Option<&[u8]> {

@@ -61,6 +61,11 @@ impl RangeCursor {
         either!(self, One | Several, cursor => cursor.seek_for_prev(key))
     }
 
+    /// As [`ScanCursor::skip`], within the current partition.
+    pub(super) fn skip(&mut self, count: u64) -> Result<u64> {
+        either!(self, One | Several, cursor => cursor.skip(count))
+    }
+
     /// The merge, if it made the last movement.
     #[inline]
     pub(super) fn merge(&self) -> Option<&Visible> {
@@ -121,6 +126,10 @@ impl PartitionWalk {
     fn seek_for_prev(&mut self, key: &[u8]) -> Result<()> {
         self.enter(self.position_of(key)).seek_for_prev(key)?;
         self.leave_backward()
+    }
+
+    fn skip(&mut self, count: u64) -> Result<u64> {
+        self.current.as_mut().map_or(Ok(0), |current| current.cursor.skip(count))
     }
 
     #[inline]

@@ -29,7 +29,8 @@ use crate::{
 ///
 /// Cost: the first step reads one block of each run that overlaps the range (two if the range begins between blocks), and none
 /// of a run whose filter rejects the range. After that each block is read once. In the partitioned layout these are the runs of
-/// one partition; the next partition is read when the scan reaches it.
+/// one partition; the next partition is read when the scan reaches it. [`Iterator::nth`], and so the adapters `skip` and `step_by`, read none
+/// of the blocks between if a sorted view covers all runs.
 ///
 /// ```
 /// # fn main() -> tamis::Result<()> {
@@ -55,6 +56,9 @@ pub struct Scan {
     /// The two ends have met, or an error ended the scan.
     is_ended: bool,
 }
+
+/// The number of entries from which a view is searched for the entry behind them, and of steps after a search.
+const SKIP_MIN: u64 = 16;
 
 /// The position of a cursor relative to the entries that the scan has returned and will return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +137,26 @@ impl Side {
         let is_valid = cursor.is_valid();
         self.position = if is_valid { Position::On } else { Position::Start };
         Ok(is_valid)
+    }
+
+    /// Moves to the entry behind the next `count` ones; returns `false` if there is none.
+    fn move_nth(&mut self, source: &Arc<ScanSource>, count: u64) -> Result<bool> {
+        if !self.move_next(source)? {
+            return Ok(false);
+        }
+        let mut rest = count;
+        while rest > 0 {
+            if rest >= SKIP_MIN {
+                rest -= self.cursor(source).skip(rest)?;
+            }
+            for _ in 0..rest.min(SKIP_MIN) {
+                if !self.move_next(source)? {
+                    return Ok(false);
+                }
+                rest -= 1;
+            }
+        }
+        Ok(true)
     }
 
     /// The entry that was returned last.
@@ -301,15 +325,28 @@ impl Scan {
     }
 }
 
-impl Iterator for Scan {
-    type Item = Result<(Slice, Slice)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.step(Side::move_next, true) {
+impl Scan {
+    fn next_by(
+        &mut self,
+        go: impl FnOnce(&mut Side, &Arc<ScanSource>) -> Result<bool>,
+    ) -> Option<<Self as Iterator>::Item> {
+        match self.step(go, true) {
             Ok(true) => Self::entry_of(&self.front).map(Ok),
             Ok(false) => None,
             Err(error) => Some(Err(error)),
         }
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<(Slice, Slice)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_by(Side::move_next)
+    }
+
+    fn nth(&mut self, count: usize) -> Option<Self::Item> {
+        self.next_by(|side, source| side.move_nth(source, count as u64))
     }
 }
 

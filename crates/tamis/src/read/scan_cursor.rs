@@ -51,6 +51,15 @@ impl ScanCursor {
         either!(self, Merge | View, cursor => cursor.seek_for_prev(key, true))
     }
 
+    /// Moves forward by up to `count` entries without reading those between, and returns by how many: 0 unless a view alone has these
+    /// entries. Only at an entry, and at one afterwards unless it fails.
+    pub(super) fn skip(&mut self, count: u64) -> Result<u64> {
+        match self {
+            Self::Merge(_) => Ok(0),
+            Self::View(cursor) => cursor.skip(count),
+        }
+    }
+
     /// The merge, if it made the last movement.
     #[inline]
     pub(super) fn merge(&self) -> Option<&Visible> {
@@ -332,6 +341,34 @@ impl ScanOfView {
             Ok(()) if self.is_in_gap_backward() => Ok(()),
             Ok(()) => self.settle_step(false),
             Err(error) => self.repeat_in_merge(error, false),
+        }
+    }
+
+    /// See [`ScanCursor::skip`]. Ends before the next key of a memtable, and at the last entry of the range.
+    fn skip(&mut self, count: u64) -> Result<u64> {
+        if self.mode != Mode::View {
+            return Ok(0);
+        }
+        let last = self.view.entry().position();
+        self.is_valid = false;
+        self.gap.continue_forward(self.view.entry().key())?;
+        let range = self.source.range.upper.as_ref().map(Vec::as_slice);
+        let upper = match (self.gap.upper(), range) {
+            (Some(key), Bound::Included(upper) | Bound::Excluded(upper)) if upper < key => range,
+            (Some(key), _) => Bound::Excluded(key),
+            (None, _) => range,
+        };
+        match self.view.skip_within(count, upper) {
+            Ok(skipped) => {
+                self.is_valid = true;
+                Ok(skipped)
+            }
+            Err(error) => {
+                self.leave_damaged(error)?;
+                let (key, _) = self.view.entry_at(last)?;
+                self.merge().seek(&key)?;
+                Ok(0)
+            }
         }
     }
 

@@ -526,16 +526,6 @@ impl<S: RunSet> ViewCursor<S> {
         self.step_back()
     }
 
-    /// Moves forward by `count` entries without reading those between.
-    pub(crate) fn skip(&mut self, count: u64) -> Result<()> {
-        self.is_valid = false;
-        if self.is_at_entry() {
-            let place = self.view.place_of(self.view.number_of(&self.place).saturating_add(count))?;
-            self.move_to(place);
-        }
-        self.load()
-    }
-
     /// The run of the current entry and its ordinal there. Only while valid.
     #[inline]
     pub(crate) const fn position(&self) -> (usize, u64) {

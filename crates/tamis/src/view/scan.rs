@@ -21,7 +21,7 @@ use crate::{
     table::reader::Found,
 };
 
-/// See the head of this file. As with cursors, `next`, `prev` and `skip` may be called only while it is valid.
+/// See the head of this file. As with cursors, `next`, `prev` and `skip_within` may be called only while it is valid.
 pub(crate) struct ViewScan<S: RunSet> {
     cursor: ViewCursor<S>,
     snapshot: Sequence,
@@ -177,20 +177,33 @@ impl<S: RunSet> ViewScan<S> {
         if self.cursor.step_back()? { self.settle_backward() } else { Ok(()) }
     }
 
-    /// Moves forward by `count` keys. A snapshot that sees the newest entries reads only the last one.
-    pub(crate) fn skip(&mut self, count: u64) -> Result<()> {
-        if self.sees_newest() {
-            let number = self.view().live_before(self.cursor.place()).saturating_add(count);
-            self.cursor.move_to(self.view().live_place(number)?);
-            return self.settle_forward();
+    /// Moves forward by up to `count` keys, at most to the last one within an upper bound; returns by how many. Of the keys between, none
+    /// is read. Only for a snapshot that sees the newest entries, without tombstones.
+    pub(crate) fn skip_within(&mut self, count: u64, upper: Bound<&[u8]>) -> Result<u64> {
+        debug_assert!(self.sees_newest() && !self.shows_tombstones, "keys are counted by their newest puts");
+        let view = Arc::clone(self.view());
+        let here = view.live_before(self.cursor.place());
+        let last = view.live_count().saturating_sub(1);
+        let target = here.saturating_add(count).min(last);
+        self.move_to_live(target)?;
+        let is_within = match upper {
+            Bound::Unbounded => true,
+            Bound::Included(upper) => self.cursor.key() <= upper,
+            Bound::Excluded(upper) => self.cursor.key() < upper,
+        };
+        if is_within {
+            return Ok(target - here);
         }
-        for _ in 0..count {
-            if !self.is_valid() {
-                break;
-            }
-            self.next()?;
-        }
-        Ok(())
+        let end = self.place_of_bound(upper, false)?;
+        let target = view.live_before(&end).saturating_sub(1).max(here);
+        self.move_to_live(target)?;
+        Ok(target - here)
+    }
+
+    /// Moves to the n-th key whose newest entry is a put, and reads this entry.
+    fn move_to_live(&mut self, number: u64) -> Result<()> {
+        self.cursor.move_to(self.view().live_place(number)?);
+        self.cursor.load()
     }
 
     /// The visible version of a key, tombstones included. The scan is not valid afterwards. An absent key is usually rejected without a

@@ -61,7 +61,10 @@ fn check_scan(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut Rando
     while !expected.is_empty() {
         let is_front = style == 0 || style == 2 && random.below(2) == 0;
         let (step, want) = if is_front {
-            (scan.next(), expected.remove(0))
+            let most = if random.below(4) == 0 { expected.len().min(60) } else { 1 };
+            let skipped = random.below(most as u64) as usize;
+            expected.drain(..skipped);
+            (scan.nth(skipped), expected.remove(0))
         } else {
             (scan.next_back(), expected.pop().unwrap())
         };

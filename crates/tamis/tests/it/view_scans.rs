@@ -116,8 +116,13 @@ impl Model<'_> {
                 }
                 _ => {}
             }
-            let is_valid = if is_forward { scan.move_next() } else { scan.move_prev() }.unwrap();
+            let skipped = if is_forward && random.below(4) == 0 { random.below(400) as usize } else { 0 };
+            let is_valid = match skipped {
+                0 => if is_forward { scan.move_next() } else { scan.move_prev() }.unwrap(),
+                _ => scan.nth(skipped).transpose().unwrap().is_some(),
+            };
             let found = is_valid.then(|| (scan.key().to_vec(), scan.value().to_vec()));
+            (0..skipped).for_each(|_| _ = self.step(true));
             let expected = self.step(is_forward).and_then(|number| self.entries.get(number));
             assert_eq!(found, expected.map(|(key, value)| ((*key).clone(), (*value).clone())));
             if let Some((key, _)) = &found {

@@ -188,6 +188,47 @@ fn entries_of_memtables_cost_a_scan_of_a_view_no_block() {
     assert!(with <= without + without / 20, "{with} blocks with entries in memtables, {without} without");
 }
 
+/// `nth`, `skip` and `step_by` of a scan read the entries that they return, and none between.
+#[test]
+fn entries_that_an_iterator_skips_cost_no_block() {
+    let run = |views| {
+        let store = Store::new(views);
+        let (db, keyspace) = store.open();
+        fill(&db, &keyspace, 16_000, 8);
+        let blocks_of = |read: &mut dyn FnMut()| {
+            let before = blocks_touched(&db);
+            read();
+            blocks_touched(&db) - before
+        };
+        let key_at = |number: usize| keyspace.range::<&[u8]>(..).nth(number).unwrap().unwrap().0.to_vec();
+        let of_nth = blocks_of(&mut || {
+            for number in [100, 5_000, 15_999] {
+                assert_eq!(key_at(number), key(2 * number as u64));
+            }
+            assert!(keyspace.range::<&[u8]>(..).nth(16_000).is_none());
+        });
+        let of_step_by = blocks_of(&mut || {
+            let found: Vec<_> =
+                keyspace.range(key(1)..key(30_000)).step_by(1_000).map(Result::unwrap).collect();
+            let expected: Vec<_> = (0..15).map(|number| key(2 + 2_000 * number)).collect();
+            assert_eq!(found.iter().map(|(key, _)| key.to_vec()).collect::<Vec<_>>(), expected);
+        });
+        // Entries of memtables count, and hide those of the view.
+        for number in [10_001, 20_001] {
+            keyspace.put(key(number), value(number, 1)).unwrap();
+        }
+        keyspace.delete(key(4)).unwrap();
+        let with_memtable = blocks_of(&mut || {
+            assert_eq!((key_at(1_000), key_at(9_000)), (key(2_002), key(2 * 9_000)));
+            assert_eq!((key_at(5_000), key_at(15_000)), (key(10_001), key(2 * 14_999)));
+        });
+        [of_nth, of_step_by, with_memtable]
+    };
+    let (with, without) = (run(Views::On), run(Views::Off));
+    assert!(with[0] <= 12 && with[1] <= 36 && with[2] <= 30, "{with:?} blocks");
+    assert!(without.iter().all(|blocks| *blocks > 250), "{without:?} blocks without a view");
+}
+
 /// Random keys of eight bytes in eight runs.
 fn fill_at_random(db: &Db, keyspace: &Keyspace, random: &mut Random) {
     for _ in 0..8 {

@@ -14,14 +14,21 @@ fn versions(entries: &[Entry], snapshot: Sequence) -> Vec<Entry> {
     found
 }
 
-fn check_moves(scan: &mut ViewScan<Arc<[MemoryRun]>>, visible: &[Entry], number: usize, random: &mut Random) {
+fn check_moves(
+    scan: &mut ViewScan<Arc<[MemoryRun]>>,
+    snapshot: Sequence,
+    visible: &[Entry],
+    number: usize,
+    random: &mut Random,
+) {
     let mut number = number;
     for _ in 0..4 {
         assert_eq!(at(scan.entry()).as_ref(), visible.get(number));
         if !scan.is_valid() {
             return;
         }
-        match random.below(3) {
+        let sees_newest = scan.entry().view().shows_newest_at(snapshot);
+        match random.below(if sees_newest { 3 } else { 2 }) {
             0 => {
                 scan.next().unwrap();
                 number += 1;
@@ -32,8 +39,15 @@ fn check_moves(scan: &mut ViewScan<Arc<[MemoryRun]>>, visible: &[Entry], number:
             }
             _ => {
                 let count = random.below(60);
-                scan.skip(count as u64).unwrap();
-                number += count;
+                let upper = visible[(number + random.below(90)).min(visible.len() - 1)].0.as_slice();
+                let (bound, end) = match random.below(3) {
+                    0 => (Bound::Unbounded, visible.len()),
+                    1 => (Bound::Included(upper), count_before(visible, upper, true)),
+                    _ => (Bound::Excluded(upper), count_before(visible, upper, false)),
+                };
+                let expected = count.min(end.saturating_sub(number + 1));
+                assert_eq!(scan.skip_within(count as u64, bound).unwrap(), expected as u64);
+                number += expected;
             }
         }
     }
@@ -44,17 +58,17 @@ fn check(sample: &Sample, snapshot: Sequence, random: &mut Random) {
     let visible: Vec<Entry> = versions.iter().filter(|entry| entry.2 == Kind::Put).cloned().collect();
     let mut scan = sample.scan(snapshot);
     scan.seek_first().unwrap();
-    check_moves(&mut scan, &visible, 0, random);
+    check_moves(&mut scan, snapshot, &visible, 0, random);
     scan.seek_last().unwrap();
-    check_moves(&mut scan, &visible, visible.len().wrapping_sub(1), random);
+    check_moves(&mut scan, snapshot, &visible, visible.len().wrapping_sub(1), random);
     for _ in 0..60 {
         let (lower, _) = target(sample, random);
         scan.seek(&lower).unwrap();
-        check_moves(&mut scan, &visible, count_before(&visible, &lower, false), random);
+        check_moves(&mut scan, snapshot, &visible, count_before(&visible, &lower, false), random);
         for is_inclusive in [false, true] {
             scan.seek_for_prev(&lower, is_inclusive).unwrap();
             let last = count_before(&visible, &lower, is_inclusive).wrapping_sub(1);
-            check_moves(&mut scan, &visible, last, random);
+            check_moves(&mut scan, snapshot, &visible, last, random);
         }
         let found = scan.get(&lower).unwrap();
         let found = found.map(|found| (lower.clone(), found.sequence, found.kind, found.value.to_vec()));
