@@ -45,6 +45,13 @@ impl IndexBuilder {
         self.separators.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let pages = self.pages.capacity() * size_of::<PageRecord>();
+        let numbers = (self.positions.capacity() + self.separator_ends.capacity()) * size_of::<u32>();
+        (pages + numbers + self.separators.capacity()) as u64
+    }
+
     /// Adds a page; the separator is `None` for a page without a head segment.
     pub(super) fn add(&mut self, page: PageRecord, positions: &[u32], separator: Option<&[u8]>) {
         self.pages.push(page);

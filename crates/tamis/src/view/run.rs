@@ -64,9 +64,9 @@ pub(crate) trait OrdinalRun: Clone + Send + Sync {
 }
 
 /// Memory for the key columns that a builder reads at the same time.
-const KEY_COLUMN_MEMORY: u64 = 48 << 20;
+pub(super) const KEY_COLUMN_MEMORY: u64 = 48 << 20;
 /// The same for a builder of filters, which keeps keys.
-const KEY_COLUMN_MEMORY_WITH_FILTERS: u64 = 16 << 20;
+pub(super) const KEY_COLUMN_MEMORY_WITH_FILTERS: u64 = 16 << 20;
 
 /// Whether the sequence numbers of all runs with entries are above `floor` and do not overlap.
 pub(super) fn are_sequences_disjoint<'a, R: OrdinalRun + 'a>(

@@ -163,6 +163,16 @@ impl<'a> ViewWriter<'a> {
         })
     }
 
+    /// Bytes that it has collected and not written, and those of the page index.
+    #[cfg(test)]
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let slots = |slots: &Vec<Slot>| slots.capacity() * size_of::<Slot>();
+        let segment = |segment: &Segment| slots(&segment.slots) + segment.key.capacity();
+        let segments = self.segments.iter().chain([&self.segment]).map(segment).sum::<usize>();
+        let current = slots(&self.current.slots) + self.current.key.capacity();
+        (segments + current + self.buffer.capacity()) as u64 + self.index.memory_bytes()
+    }
+
     /// Whether a key with this many versions begins a segment, if it is the next one. The key before it is complete.
     pub(super) fn needs_key(&self, version_count: usize) -> bool {
         self.segment.slots.is_empty() || self.segment.slots.len() + version_count > self.options.segment_size

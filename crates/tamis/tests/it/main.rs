@@ -45,6 +45,7 @@ mod read_statistics;
 mod refilter;
 mod repair;
 mod same_result;
+mod view_costs;
 mod view_files;
 mod view_scans;
 mod views;

@@ -13,6 +13,9 @@ use crate::{
         check::check_view,
         checksums::{directory_of, records_of},
         format::{VERSION, VIEW_MAGIC},
+        key_bits::{difference, infix},
+        run::{KEY_COLUMN_MEMORY, KEY_COLUMN_MEMORY_WITH_FILTERS},
+        writer::{KeyHead, RunSummary, ViewWriter},
     },
 };
 
@@ -72,6 +75,38 @@ fn one_key_may_have_a_million_versions() {
     assert_eq!(at(&cursor).unwrap().1, 3);
     (0..3).for_each(|_| cursor.next().unwrap());
     assert_eq!(cursor.key(), b"z");
+}
+
+/// Short keys; keys of 64 KiB that share all but the last bytes, of many runs, whose pages have the most segments.
+#[test]
+fn a_builder_takes_at_most_64_mib() {
+    const LIMIT: u64 = 64 << 20;
+    for (run_count, key_bytes, key_count) in [(9, 16, 200_000_u64), (64, 64 << 10, 3_000)] {
+        let summary = |id| RunSummary { id, largest_sequence: 1, entry_count: key_count };
+        let mut written = 0;
+        let mut sink = |part: &[u8]| {
+            written += part.len();
+            Ok(())
+        };
+        let mut writer =
+            ViewWriter::new(options(), (0..run_count).map(summary).collect(), &mut sink).unwrap();
+        let (mut last, mut peak) = (Vec::new(), 0);
+        for number in 0..key_count {
+            let mut key = vec![b'k'; key_bytes - 8];
+            key.extend_from_slice(&number.to_be_bytes());
+            let difference = difference(&last, &key).unwrap_or_default();
+            let head = KeyHead { difference, infix: infix(&key, difference), tag: 0 };
+            writer.begin_key(head, Some(&key)).unwrap();
+            writer.add_newest((number % run_count) as usize, Kind::Put);
+            peak = peak.max(writer.memory_bytes());
+            last = key;
+        }
+        drop(writer);
+        println!("keys of {key_bytes} bytes in {run_count} runs: {peak} bytes, {written} written");
+        // The key columns of all runs; or fewer of them, the keys of a part of the filters, and finished filters.
+        let with_filters = KEY_COLUMN_MEMORY_WITH_FILTERS + (16 << 20) + (8 << 20);
+        assert!(peak + KEY_COLUMN_MEMORY.max(with_filters) <= LIMIT, "{peak} bytes");
+    }
 }
 
 #[test]
