@@ -1,5 +1,5 @@
 //! Compares operations on a store with ordered maps of the standard library: writes of every durability, batches over two
-//! keyspaces, reads in both directions, snapshots, flushes, compactions, reopening, and power failures.
+//! keyspaces, reads in both directions, snapshots, flushes, compactions, reopening with other layouts and views, and power failures.
 //!
 //! After a power failure the state of the store equals its state after some write that is not older than the last synced one:
 //! no synced write is lost, and batches are atomic.
@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use arbitrary::{Arbitrary, Unstructured};
 use tamis::{
-    Compression, Db, Durability, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Scan, Snapshot,
-    WriteBatch,
+    Compression, Db, Durability, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, Layout, Options,
+    Runtime, Scan, Snapshot, Views, WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs};
 
@@ -25,12 +25,16 @@ enum Operation {
     Batch { writes: Vec<Write>, durability: u8 },
     Get { is_second: bool, key: u8 },
     Scan { is_second: bool, lower: u8, upper: u8, steps: Vec<bool> },
+    Skip { is_second: bool, counts: Vec<u8> },
+    Count { is_second: bool },
     TakeSnapshot,
     ReadSnapshot { is_second: bool },
     Persist,
     Flush,
     Compact { is_second: bool, lower: u8, upper: u8 },
     Reopen,
+    Change { is_second: bool, layout: u8, views: u8 },
+    Verify,
     LosePower { seed: u64 },
 }
 
@@ -48,6 +52,11 @@ struct Setup {
     access: u8,
     compression: u8,
     has_filter: bool,
+    /// Of the second keyspace.
+    layout: u8,
+    /// Of both keyspaces.
+    views: u8,
+    level0_runs: u8,
 }
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -87,6 +96,21 @@ fn value(number: u16) -> Vec<u8> {
     number.to_le_bytes().into_iter().cycle().take(length).collect()
 }
 
+fn layout(number: u8) -> Layout {
+    match number % 3 {
+        0 => Layout::Leveled,
+        1 => Layout::Tiered {
+            runs_per_level: 2 + usize::from(number / 3 % 4),
+            space_amplification_percent: 150,
+        },
+        _ => Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 },
+    }
+}
+
+fn views(number: u8) -> Views {
+    [Views::On, Views::Auto, Views::Off][usize::from(number % 3)]
+}
+
 fn durability(number: u8) -> Durability {
     match number % 3 {
         0 => Durability::Deferred,
@@ -114,10 +138,19 @@ impl Run {
             table_bytes: 64 << 10,
             compression: vec![compression[usize::from(setup.compression % 3)]],
             filters: Filters::bits(if setup.has_filter { 10.0 } else { 0.0 }),
+            layout: layout(setup.layout),
+            views: views(setup.views),
+            level0_runs: 2 + usize::from(setup.level0_runs % 30),
             ..KeyspaceOptions::default()
         };
-        let options =
-            Options { workers: 0, table_access: access, cache_bytes: 1 << 20, ..Options::default() };
+        let default_keyspace = KeyspaceOptions { layout: Layout::Leveled, ..keyspace_options.clone() };
+        let options = Options {
+            workers: 0,
+            table_access: access,
+            cache_bytes: 1 << 20,
+            default_keyspace,
+            ..Options::default()
+        };
         let vfs = MemVfs::new();
         let db = open(&vfs, &options);
         db.create_keyspace(SECOND, keyspace_options).expect("a new name");
@@ -148,6 +181,22 @@ impl Run {
                 let expected = self.now()[index].iter().filter(|(key, _)| (&lower..&upper).contains(key));
                 check_scan(scan, expected.collect(), steps);
             }
+            Operation::Skip { is_second, counts } => {
+                let index = usize::from(*is_second);
+                let mut scan = self.keyspaces[index].range::<&[u8]>(..);
+                let mut expected = self.now()[index].iter();
+                for count in counts {
+                    let found = scan.nth(usize::from(*count)).transpose().expect("no corruption");
+                    let wanted = expected.nth(usize::from(*count));
+                    let found = found.map(|(key, value)| (key.to_vec(), value.to_vec()));
+                    assert_eq!(found, wanted.map(|(key, value)| (key.clone(), value.clone())));
+                }
+            }
+            Operation::Count { is_second } => {
+                // Not exact without a view: only that it returns.
+                let keyspace = &self.keyspaces[usize::from(*is_second)];
+                keyspace.approximate_count::<&[u8]>(..).expect("no corruption");
+            }
             Operation::TakeSnapshot => self.snapshots.push((self.db.snapshot(), self.now().clone())),
             Operation::ReadSnapshot { is_second } => {
                 let Some((snapshot, maps)) = self.snapshots.first() else { return };
@@ -166,6 +215,20 @@ impl Run {
                 self.db.compact_range(keyspace, range).expect("no corruption");
             }
             Operation::Reopen => self.reopen(),
+            Operation::Change { is_second, layout: layout_number, views: views_number } => {
+                let name = if *is_second { SECOND } else { "default" };
+                let change = match layout_number / 3 % 2 {
+                    0 => KeyspaceChange::Views(views(*views_number)),
+                    _ => KeyspaceChange::Layout(layout(*layout_number)),
+                };
+                self.options.change_keyspaces = vec![(name.to_owned(), change)];
+                self.reopen();
+                self.options.change_keyspaces.clear();
+            }
+            Operation::Verify => {
+                let report = self.db.verify().expect("files in memory can be read");
+                assert!(report.is_sound(), "{:?}", report.faults);
+            }
             Operation::LosePower { seed } => self.lose_power(*seed),
         }
     }
@@ -207,7 +270,8 @@ impl Run {
 
     /// Closes the old handle before opening the new one, because both need the lock of the folder.
     fn replace(&mut self, vfs: MemVfs) {
-        let elsewhere = open(&MemVfs::new(), &self.options);
+        let options = Options { change_keyspaces: Vec::new(), ..self.options.clone() };
+        let elsewhere = open(&MemVfs::new(), &options);
         elsewhere.create_keyspace(SECOND, KeyspaceOptions::default()).expect("a new name");
         self.keyspaces = keyspaces(&elsewhere);
         self.db = elsewhere;
@@ -264,6 +328,43 @@ fn check_scan(mut scan: Scan, expected: Vec<(&Vec<u8>, &Vec<u8>)>, steps: &[bool
         assert_eq!(found, wanted.map(|(key, value)| (key.clone(), value.clone())));
         if is_end {
             return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(key: u8) -> Operation {
+        let write = Write { is_second: true, key, value: u16::from(key) + 1 };
+        Operation::Put { write, durability: 2 }
+    }
+
+    /// Each layout, with views that are built, rebuilt, removed by an open, and built again.
+    #[test]
+    fn operations_build_views_in_each_layout() {
+        for layout in [0, 1, 2] {
+            let setup =
+                Setup { access: 1, compression: 0, has_filter: false, layout, views: 0, level0_runs: 8 };
+            let mut run = Run::new(&setup);
+            let built = |run: &Run| {
+                let statistics = run.db.statistics();
+                statistics.views_built + statistics.views_rebuilt
+            };
+            for round in 0..3 {
+                (0..30).filter(|key| key % 3 >= round).for_each(|key| run.apply(&put(key)));
+                run.apply(&Operation::Flush);
+                run.apply(&Operation::Skip { is_second: true, counts: vec![0, 3, 17, 2, 9] });
+                run.apply(&Operation::Verify);
+            }
+            assert!(built(&run) > 0, "layout {layout}");
+            run.apply(&Operation::Change { is_second: true, layout: 0, views: 2 });
+            assert_eq!(built(&run), 0);
+            run.apply(&Operation::Change { is_second: true, layout: 0, views: 0 });
+            run.apply(&Operation::LosePower { seed: 3 });
+            run.apply(&Operation::Change { is_second: true, layout: 3 + (layout + 1) % 3, views: 0 });
+            run.check_all();
         }
     }
 }
