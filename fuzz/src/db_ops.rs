@@ -100,7 +100,7 @@ fn layout(number: u8) -> Layout {
     match number % 3 {
         0 => Layout::Leveled,
         1 => Layout::Tiered {
-            runs_per_level: 2 + usize::from(number / 3 % 4),
+            runs_per_level: 2 + u32::from(number / 3 % 4),
             space_amplification_percent: 150,
         },
         _ => Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 },
@@ -140,7 +140,7 @@ impl Run {
             filters: Filters::bits(if setup.has_filter { 10.0 } else { 0.0 }),
             layout: layout(setup.layout),
             views: views(setup.views),
-            level0_runs: 2 + usize::from(setup.level0_runs % 30),
+            level0_runs: 2 + u32::from(setup.level0_runs % 30),
             ..KeyspaceOptions::default()
         };
         let default_keyspace = KeyspaceOptions { layout: Layout::Leveled, ..keyspace_options.clone() };

@@ -6,9 +6,10 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use tamis::{Db, Filters, KeyspaceOptions, Options, TableFilter, WriteBatch};
+use tamis::{Db, Filters, KeyspaceOptions, Options, TableFilter, Views, WriteBatch};
 use tamis_vfs::{MemVfs, OsVfs, Vfs};
 
 use crate::support::{FOLDER, inline_options, open_in_memory};
@@ -120,6 +121,10 @@ fn copy(source: &Path) -> MemVfs {
 
 fn check(db: &Db, models: &Models) {
     assert_eq!(db.keyspace_names(), ["default", "events", "users"]);
+    check_contents(db, models);
+}
+
+fn check_contents(db: &Db, models: &Models) {
     for (name, model) in models {
         let keyspace = db.keyspace(name).unwrap();
         let own = |entry: tamis::Result<(tamis::Slice, tamis::Slice)>| {
@@ -148,25 +153,89 @@ const NEWEST: &str = "v4";
 fn a_database_is_written_as_the_frozen_one() {
     let vfs = MemVfs::new();
     let models = write_all(&vfs);
-    let written = files(&vfs, Path::new(FOLDER));
-    let folder = golden(NEWEST);
+    compare_with_frozen(&vfs, &golden(NEWEST));
+    assert!(models["events"].len() > 200 && models["users"].len() > 80);
+}
+
+/// The files of a database are the frozen ones.
+fn compare_with_frozen(vfs: &MemVfs, folder: &Path) {
+    let written = files(vfs, Path::new(FOLDER));
     if std::env::var_os("TAMIS_REWRITE").is_some() {
-        OsVfs.create_dir_all(&folder).unwrap();
-        for name in files(&OsVfs, &folder).keys() {
+        OsVfs.create_dir_all(folder).unwrap();
+        for name in files(&OsVfs, folder).keys() {
             OsVfs.remove(&folder.join(name)).unwrap();
         }
         for (name, bytes) in &written {
             OsVfs.create(&folder.join(name)).unwrap().append(bytes).unwrap();
         }
     }
-    let frozen = files(&OsVfs, &folder);
+    let frozen = files(&OsVfs, folder);
     let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&written), names(&frozen));
     for (name, bytes) in &frozen {
         let first = bytes.iter().zip(&written[name]).position(|(frozen, written)| frozen != written);
         assert!(*bytes == written[name], "{name} is not written as it was: first other byte {first:?}");
     }
-    assert!(models["events"].len() > 200 && models["users"].len() > 80);
+}
+
+/// Creates a database with a view that was rebuilt: four runs with old versions, tombstones and tags.
+fn write_with_view(vfs: &MemVfs) -> Models {
+    let db = open_in_memory(vfs, frozen_options()).unwrap();
+    let options = KeyspaceOptions {
+        filters: Filters::none(),
+        level0_runs: 64,
+        views: Views::On,
+        ..KeyspaceOptions::default()
+    };
+    db.create_keyspace("viewed", options).unwrap();
+    let mut program = Program { db, models: Models::new() };
+    for (round, numbers) in [(0, 0..300), (1, 100..220), (2, 50..330), (0, 330..360)] {
+        program.round("viewed", round, numbers);
+        program.db.flush().unwrap();
+    }
+    let statistics = program.db.statistics();
+    assert_eq!((statistics.views_built, statistics.views_rebuilt), (1, 2));
+    let Program { db, models } = program;
+    db.close().unwrap();
+    models
+}
+
+fn golden_with_view() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(NEWEST).join("db_with_view")
+}
+
+#[test]
+fn a_database_with_a_view_is_written_as_the_frozen_one() {
+    let vfs = MemVfs::new();
+    write_with_view(&vfs);
+    compare_with_frozen(&vfs, &golden_with_view());
+}
+
+#[test]
+fn the_view_of_a_frozen_database_is_used_and_rebuilt() {
+    let models = write_with_view(&MemVfs::new());
+    let vfs = copy(&golden_with_view());
+    let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
+    assert!(Db::verify_folder_on(shared, FOLDER).unwrap().is_sound());
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let views = |db: &Db| {
+        let keyspaces = db.statistics().keyspaces;
+        keyspaces.iter().find(|keyspace| keyspace.name == "viewed").unwrap().views
+    };
+    let statistics = db.statistics();
+    assert_eq!((statistics.views_built, statistics.views_rebuilt), (0, 0));
+    assert_eq!((views(&db).open_count, views(&db).run_count), (1, 4));
+    check_contents(&db, &models);
+    let keyspace = db.keyspace("viewed").unwrap();
+    let mut models = models;
+    for number in 340..400 {
+        let key = format!("viewed/{number:05}").into_bytes();
+        keyspace.put(&key, "later").unwrap();
+        models.get_mut("viewed").unwrap().insert(key, b"later".to_vec());
+    }
+    db.flush().unwrap();
+    assert_eq!((db.statistics().views_rebuilt, views(&db).run_count), (1, 5));
+    check_contents(&db, &models);
 }
 
 #[test]
