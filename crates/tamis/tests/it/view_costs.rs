@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use tamis::{Db, Event, EventListener, Keyspace, KeyspaceChange, Options, Runtime, Views};
+use tamis::{Db, Event, EventListener, Filters, Keyspace, KeyspaceChange, Options, Runtime, Views};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 
 use crate::{
@@ -97,6 +97,63 @@ fn runs_join_a_view_of_63_and_of_255_runs() {
         println!("{after} runs: {blocks} blocks per seek");
         assert!(blocks <= BLOCKS_PER_SEEK, "{blocks} blocks per seek in {after} runs");
         assert!(db.verify().unwrap().is_sound());
+    }
+}
+
+/// Makes the key of a number.
+type KeyOf = fn(u64) -> Vec<u8>;
+
+/// Keys of several forms in an order in which all runs span the whole range.
+const FORMS: [(&str, KeyOf); 3] = [
+    ("numbers", |number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes().to_vec()),
+    ("records", |number| {
+        let user = number.wrapping_mul(7_919) % 4_001;
+        format!("user/{user:06}/order/{:05}", number.wrapping_mul(104_729) % 99_991).into_bytes()
+    }),
+    ("addresses", |number| {
+        let (host, page) = (number.wrapping_mul(7_919) % 61, number.wrapping_mul(104_729) % 99_991);
+        format!("https://host-{host}.example.com/articles/of-the-year-{}/page-{page}", 1990 + page % 30)
+            .into_bytes()
+    }),
+];
+
+/// Tables with and without filters for points: without them, entries have tags. Closed ranges without keys give the view filters.
+#[test]
+fn the_expected_bytes_of_views_are_within_5_percent() {
+    for (form, key_of) in FORMS {
+        for has_filters in [false, true] {
+            let mut store = Store::new(Views::Off);
+            store.keyspace.filters = if has_filters { Filters::bits(10.0) } else { Filters::none() };
+            let (db, keyspace) = store.open();
+            let fill = |keyspace: &Keyspace, numbers: std::ops::Range<u64>| {
+                numbers.for_each(|number| keyspace.put(key_of(number), number.to_be_bytes()).unwrap());
+            };
+            for run in 0..4 {
+                fill(&keyspace, run * 10_000..(run + 1) * 10_000);
+                db.flush().unwrap();
+            }
+            drop(keyspace);
+            db.close().unwrap();
+            store.options.change_keyspaces = vec![("k".to_owned(), KeyspaceChange::Views(Views::On))];
+            let (db, keyspace) = store.open();
+            for run in 0..3 {
+                for number in 0..300 {
+                    let lower = key_of(1_000_000 + number);
+                    let upper = [lower.as_slice(), &[1]].concat();
+                    assert_eq!(keyspace.range(lower..upper).count(), 0);
+                }
+                fill(&keyspace, 40_000 + run * 2_000..42_000 + run * 2_000);
+                db.flush().unwrap();
+            }
+            let sizes = store.listener.sizes.lock().unwrap().clone();
+            let filter_bytes = views_of(&db).filter_bytes;
+            println!("{form}, filters of tables {has_filters}: {sizes:?}, {filter_bytes} bytes of filters");
+            assert!(sizes.len() >= 4, "{sizes:?}");
+            for (expected, bytes) in sizes {
+                let error = expected as f64 / bytes as f64 - 1.0;
+                assert!(error.abs() <= 0.05, "{form}: {expected} expected, {bytes} bytes");
+            }
+        }
     }
 }
 

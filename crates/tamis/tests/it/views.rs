@@ -19,13 +19,19 @@ use crate::support::{FOLDER, Random, inline_options, small_keyspace};
 pub(crate) struct Listener {
     pub(crate) built: Mutex<Vec<(usize, bool)>>,
     pub(crate) failed: Mutex<Vec<String>>,
+    /// The expected and the actual bytes of each view.
+    pub(crate) sizes: Mutex<Vec<(u64, u64)>>,
 }
 
 impl EventListener for Listener {
     fn on_event(&self, event: &Event) {
         match event {
-            Event::ViewBuilt { run_count, is_rebuilt, .. } => {
+            Event::ViewBuilt {
+                run_count, is_rebuilt, bytes_expected, bytes, microseconds_expected, ..
+            } => {
                 self.built.lock().unwrap().push((*run_count, *is_rebuilt));
+                self.sizes.lock().unwrap().push((*bytes_expected, *bytes));
+                assert!(*microseconds_expected >= 10_000, "a file costs at least {microseconds_expected} us");
             }
             Event::ViewFailed { reason, .. } => self.failed.lock().unwrap().push(reason.clone()),
             _ => {}
