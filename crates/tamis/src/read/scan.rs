@@ -57,7 +57,7 @@ pub struct Scan {
     is_ended: bool,
 }
 
-/// The number of entries from which a view is searched for the entry behind them, and of steps after a search.
+/// The number of entries from which a view is searched for the entry behind them: as many steps cost as much as the search.
 const SKIP_MIN: u64 = 16;
 
 /// The position of a cursor relative to the entries that the scan has returned and will return.
@@ -144,12 +144,13 @@ impl Side {
         if !self.move_next(source)? {
             return Ok(false);
         }
-        let mut rest = count;
+        let (mut rest, mut steps) = (count, 1);
         while rest > 0 {
-            if rest >= SKIP_MIN {
-                rest -= self.cursor(source).skip(rest)?;
-            }
-            for _ in 0..rest.min(SKIP_MIN) {
+            let skipped = if rest >= SKIP_MIN { self.cursor(source).skip(rest)? } else { 0 };
+            rest -= skipped;
+            // A view is left for the entries of memtables: if they are dense, few of the steps pay for a search.
+            steps = if skipped >= SKIP_MIN { 2 } else { SKIP_MIN.min(2 * steps) };
+            for _ in 0..rest.min(steps) {
                 if !self.move_next(source)? {
                     return Ok(false);
                 }
