@@ -189,7 +189,7 @@ fn write_with_view(vfs: &MemVfs) -> Models {
     };
     db.create_keyspace("viewed", options).unwrap();
     let mut program = Program { db, models: Models::new() };
-    for (round, numbers) in [(0, 0..300), (1, 100..220), (2, 50..330), (0, 330..360)] {
+    for (round, numbers) in [(0, 0..300), (1, 100..220), (2, 50..330), (0, 320..360)] {
         program.round("viewed", round, numbers);
         program.db.flush().unwrap();
     }
