@@ -16,6 +16,10 @@
 //! Points and ranges are served together: the candidates are no filter, one filter, and pairs of a filter for points and
 //! one for ranges, at several budgets up to the maximum. Points probe only the point filter, if there is one: present
 //! keys would pay for the others. All range filters of a table are probed, so their rates multiply.
+//!
+//! A block in memory costs little, so filters with many false positives may be the cheapest. But a read shall touch only the data that it
+//! returns, also if it asks many tables: filters that keep the targets ([`meets_targets`]) are chosen, if there are such within the maximum
+//! that cost little more ([`target_cost_max`]).
 
 mod calibration;
 mod candidates;
@@ -38,6 +42,15 @@ pub const SAMPLE_MIN: usize = 100;
 
 /// A new choice replaces the current one if it costs at most this share of it.
 const HYSTERESIS: f64 = 0.9;
+
+/// The expected false positives of an empty closed range, in all tables that it asks together.
+const RANGES_TARGET: f64 = 0.02;
+/// Those of an open seek: blocks that it reads besides the one that it returns.
+const SEEKS_TARGET: f64 = 0.1;
+/// New filters shall have this share of the targets: predictions differ from what queries will see.
+const TARGET_SHARE: f64 = 0.75;
+/// Filters that meet the targets may cost so much more than the cheapest ones, for each table that a query asks.
+const TARGET_COST_SHARE: f64 = 0.1;
 
 /// Number of [`Choice::runners_up`].
 const RUNNERS_UP: usize = 2;
@@ -131,6 +144,8 @@ pub struct Request<'a> {
     pub prices: Prices,
     /// The maximum of all filters of the table together.
     pub bits_per_key_max: f64,
+    /// The tables with overlapping keys that a query asks, this one included; at least 1. Their false positives add up.
+    pub overlapping_tables: u32,
     /// The filters of the tables that this one replaces. They are kept unless others are at least 10 % cheaper.
     pub current: Option<&'a [Part]>,
     /// Whether the table is in the deepest level, where static filters pay.
@@ -150,6 +165,24 @@ pub struct FalsePositiveRates {
     pub range: Option<f64>,
     /// Of seeks: reads that a candidate would have saved.
     pub seek: Option<f64>,
+}
+
+/// Whether filters with these rates keep a read from touching data that it does not return: at most 0.02 false positives of an empty closed
+/// range, and 0.1 of an open seek, in all of so many tables that it asks. A rate that is not known is no obstacle, nor are points: their rates
+/// follow from the prices alone.
+pub fn meets_targets(rates: &FalsePositiveRates, overlapping_tables: u32) -> bool {
+    target_use(rates, overlapping_tables) <= 1.0
+}
+
+/// The false positives of a query as a share of the target.
+fn target_use(rates: &FalsePositiveRates, overlapping_tables: u32) -> f64 {
+    let shares = [rates.range.map(|rate| rate / RANGES_TARGET), rates.seek.map(|rate| rate / SEEKS_TARGET)];
+    f64::from(overlapping_tables.max(1)) * shares.into_iter().flatten().fold(0.0, f64::max)
+}
+
+/// The cost up to which filters that meet the targets replace cheaper ones, as a multiple of the least cost.
+fn target_cost_max(overlapping_tables: u32) -> f64 {
+    TARGET_COST_SHARE.mul_add(f64::from(overlapping_tables.max(1)), 1.0)
 }
 
 /// Filters and their predicted cost.
@@ -191,7 +224,10 @@ pub fn choose(keys: &Arc<KeySet>, request: &Request<'_>) -> Choice {
         let mut ranked = if is_kept { Vec::new() } else { problem.ranked() };
         if request.current.is_some() {
             let fits = current.bits_per_key <= request.bits_per_key_max;
-            let is_good = ranked.first().is_none_or(|best| best.cost_ns > current.cost_ns * HYSTERESIS);
+            let is_good = ranked.first().is_none_or(|best| {
+                best.cost_ns > current.cost_ns * HYSTERESIS
+                    && (!problem.meets_targets(best, 1.0) || problem.meets_targets(&current, 1.0))
+            });
             if is_kept || (is_good && fits) {
                 ranked.retain(|scored| scored.parts != current.parts);
                 ranked.insert(0, current.clone());

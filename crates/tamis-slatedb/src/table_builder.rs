@@ -42,6 +42,7 @@ impl TableFilterBuilder {
                     workload: Workload { queries: &queries },
                     prices: self.shared.prices,
                     bits_per_key_max: *bits_per_key_max,
+                    overlapping_tables: 1,
                     current: None,
                     is_deepest: true,
                     effort: Effort::Write,

@@ -118,6 +118,7 @@ fn filter_plan(options: &KeyspaceOptions, seed: u64) -> FilterPlan {
             prices: Prices::default(),
             queries: Arc::default(),
             current: None,
+            other_runs: Arc::default(),
             seed,
             last: None,
             always_searches: true,

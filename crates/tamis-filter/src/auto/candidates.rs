@@ -6,6 +6,7 @@
 //!    priced. Points probe only the point filter if there is one, and all other queries to the range filters in order
 //!    until one rejects them: for each query the probabilities multiply.
 //! 3. The cheapest combination wins; of those that cost at most 3 % more, the one that is best for synthetic queries.
+//!    If it has too many false positives for the tables that a query asks, the cheapest that has few enough wins.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::cases::Cases;
 use super::key_counts::KeyCounts;
 use super::probe_times::CANDIDATE_RANGES;
 use super::work::Work;
-use super::{FalsePositiveRates, Part, Request, Scored};
+use super::{FalsePositiveRates, Part, Request, Scored, TARGET_SHARE, target_cost_max, target_use};
 use crate::KeySet;
 
 /// Combinations that cost at most this multiple of the best are equally good for the sample.
@@ -95,6 +96,8 @@ struct Combination {
     synthetic_ns: f64,
     /// The cost of synthetic points and those that find their key, without the price of memory.
     points_ns: f64,
+    /// The false positives as a share of the targets; 0 without a sample.
+    target_use: f64,
 }
 
 impl Combination {
@@ -139,6 +142,7 @@ impl<'a> Problem<'a> {
         if let Some(good) = combinations.get_mut(..good) {
             good.sort_by(|left, right| left.robust_ns().total_cmp(&right.robust_ns()));
         }
+        self.prefer_few_false_positives(&mut combinations);
         let mut ranked: Vec<Scored> = Vec::new();
         for combination in combinations {
             let parts: Vec<&Predicted> =
@@ -155,6 +159,24 @@ impl<'a> Problem<'a> {
             }
         }
         ranked
+    }
+
+    /// Moves the cheapest combination that meets the targets to the front, unless it costs too much.
+    fn prefer_few_false_positives(&self, combinations: &mut [Combination]) {
+        let Some(best) = combinations.first().filter(|best| best.target_use > 1.0) else { return };
+        let limit = best.cost_ns * target_cost_max(self.request.overlapping_tables);
+        let meets =
+            |share: f64| combinations.iter().position(|one| one.target_use <= share && one.cost_ns <= limit);
+        let first = meets(TARGET_SHARE).or_else(|| meets(1.0));
+        if let Some(front) = first.and_then(|place| combinations.get_mut(..=place)) {
+            front.rotate_right(1);
+        }
+    }
+
+    /// Whether filters have at most this share of the false positives of the targets.
+    pub(super) fn meets_targets(&self, scored: &Scored, share: f64) -> bool {
+        self.cases.is_assumed
+            || target_use(&scored.false_positive_rates, self.request.overlapping_tables) <= share
     }
 
     /// Leaves out combinations that make points slower, unless a sample shows the queries.
@@ -215,6 +237,7 @@ impl<'a> Problem<'a> {
         let family = |index: &usize| predicted.get(*index).map(|one| one.part.spec.family());
         let bits = |index: &usize| predicted.get(*index).map_or(0.0, |one| one.bits);
         let limit = found.first().map_or(0.0, |best| best.cost_ns * ANOTHER_FILTER);
+        let misses_targets = found.first().is_some_and(|best| best.target_use > 1.0);
         for (number, first) in best.iter().take(COMBINED_MAX).enumerate() {
             for second in best.iter().skip(number + 1) {
                 if family(first) != family(second)
@@ -223,7 +246,10 @@ impl<'a> Problem<'a> {
                 {
                     let group = self.range_filters(predicted, &[*first, *second]);
                     let pairs = self.with_point_filters(predicted, &group, &points);
-                    found.extend(pairs.into_iter().filter(|pair| pair.cost_ns <= limit));
+                    let is_useful = |pair: &Combination| {
+                        pair.cost_ns <= limit || (misses_targets && pair.target_use <= 1.0)
+                    };
+                    found.extend(pairs.into_iter().filter(is_useful));
                 }
             }
         }
@@ -242,15 +268,26 @@ impl<'a> Problem<'a> {
         };
         let alone = std::iter::once(None).filter(|_| group.bits <= self.bits_max());
         let options = alone.chain(points.iter().filter(fits).map(|point| Some(*point)));
+        // Filters for points pass all ranges.
+        let target_use = self.target_use(group);
         options
             .map(|point| {
                 let filter = point.and_then(|point| predicted.get(point));
                 let (cost_ns, synthetic_ns) = self.cost(predicted, group, filter);
                 let parts = point.into_iter().chain(group.parts.iter().copied()).collect();
                 let points_ns = self.points_ns(group, filter);
-                Combination { parts, cost_ns, synthetic_ns, points_ns }
+                Combination { parts, cost_ns, synthetic_ns, points_ns, target_use }
             })
             .collect()
+    }
+
+    fn target_use(&self, group: &RangeFilters) -> f64 {
+        if self.cases.is_assumed {
+            return 0.0;
+        }
+        let [_, range, seek] = rates_of(group, 0);
+        let rates = FalsePositiveRates { point: None, range, seek };
+        target_use(&rates, self.request.overlapping_tables)
     }
 
     /// The sums of range filters over all queries.
@@ -351,14 +388,19 @@ impl<'a> Problem<'a> {
         let group = self.range_filters(&predicted, &others);
         let (cost_ns, _) = self.cost(&predicted, &group, for_points);
         let of = usize::from(self.cases.sampled == 0);
-        let [point, range, seek] = group.kinds.map(|sums| {
-            let (weight, passed) = (sums.weight.get(of).copied()?, sums.passed.get(of).copied()?);
-            (weight > 0.0).then(|| passed / weight)
-        });
+        let [point, range, seek] = rates_of(&group, of);
         let point = point.map(|rate| for_points.map_or(rate, |filter| self.point_rate(filter)));
         let false_positive_rates = FalsePositiveRates { point, range, seek };
         let parts = parts.iter().map(|one| one.part.clone()).collect();
         let bits_per_key = group.bits + for_points.map_or(0.0, |one| one.bits);
         Scored { parts, cost_ns, bits_per_key, false_positive_rates }
     }
+}
+
+/// The rates of range filters for points, for ranges and for seeks of the sample (0) or of synthetic queries (1).
+fn rates_of(group: &RangeFilters, of: usize) -> [Option<f64>; 3] {
+    group.kinds.map(|sums| {
+        let (weight, passed) = (sums.weight.get(of).copied()?, sums.passed.get(of).copied()?);
+        (weight > 0.0).then(|| passed / weight)
+    })
 }

@@ -18,6 +18,7 @@ fn request<'a>(queries: &'a [Query<'a>]) -> Request<'a> {
         workload: Workload { queries },
         prices: Prices::default(),
         bits_per_key_max: 16.0,
+        overlapping_tables: 1,
         current: None,
         is_deepest: false,
         effort: Effort::Write,

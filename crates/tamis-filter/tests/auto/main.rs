@@ -18,6 +18,7 @@ fn request<'a>(queries: &'a [Query<'a>]) -> Request<'a> {
         workload: Workload { queries },
         prices: Prices::default(),
         bits_per_key_max: BITS_PER_KEY_MAX,
+        overlapping_tables: 1,
         current: None,
         is_deepest: true,
         effort: Effort::Write,

@@ -4,7 +4,8 @@
 //! a range filter counts ranges as admitted, so it is due soon after ranges begin; one that was chosen without open seeks is due
 //! when enough of them have read it for nothing (`read/seek_answers.rs`). The check reads the keys of the table and computes the expected cost of its filters, and that of
 //! the best ones, for today's sample. The filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best, those of a
-//! quick search, which are provisional, if they cost more than [`QUICK_COST_RATIO_MAX`] times as much.
+//! quick search, which are provisional, if they cost more than [`QUICK_COST_RATIO_MAX`] times as much; and whatever they cost if they let too
+//! many ranges and seeks read the tables that overlap.
 //! The new filters are written to a filter file; the table stays.
 //!
 //! If a table has more false positives than expected, the queries may have changed, and most of the sample may be older. So the sample
@@ -230,8 +231,14 @@ fn is_provisional(table: &Table, choice: &FilterChoice) -> bool {
 
 /// Whether the chosen filters replace the current ones.
 fn is_better(comparison: &Comparison<'_>, cost_ratio_max: f64) -> bool {
-    let (current, chosen) = (&comparison.current, &comparison.choice.chosen);
-    current.filters != chosen.filters && current.nanoseconds > cost_ratio_max * chosen.nanoseconds
+    let Comparison { current, choice, overlapping_tables, .. } = comparison;
+    let chosen = &choice.chosen;
+    let is_sampled = choice.empty_query_count >= EMPTY_QUERY_COUNT_MIN;
+    let reads_less = is_sampled
+        && !current.meets_targets(*overlapping_tables)
+        && chosen.meets_targets(*overlapping_tables);
+    current.filters != chosen.filters
+        && (reads_less || current.nanoseconds > cost_ratio_max * chosen.nanoseconds)
 }
 
 /// Which tables are checked.
@@ -415,7 +422,9 @@ impl FilterChecker {
             let effort = if is_small(&table) { Effort::Write } else { Effort::Background };
             let input = context.choice_input(budget, key_count, &[number], level, effort);
             let bits_per_key = input.bits_per_key.max(current_bits);
-            ChoiceInput { current, bits_per_key, always_searches: search == Search::Always, ..input }
+            let other_runs = context.other_runs(&context.origin(place.partition, place, vec![number]));
+            let always_searches = search == Search::Always;
+            ChoiceInput { current, bits_per_key, other_runs, always_searches, ..input }
         });
         self.context.metrics.filters_checked.add(1);
         let mut comparison = Comparison::of(&reader, &input)?;

@@ -2,6 +2,7 @@
 //!
 //! All filters of a keyspace together have a budget, in bits per key. A table may use more than the mean while other tables use less,
 //! so that small and often queried tables get more bits; the sum keeps the budget, except that a table may always use half of the mean. The
+//! tables of a level may use equally many: otherwise the first ones that are checked would use the bits of the others. The
 //! price of a bit, which the choice adds to the cost of a query, is one number for the whole store: it rises slowly while the budget is
 //! nearly used up, and falls while memory is left, so that memory goes where it saves most.
 //!
@@ -17,7 +18,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::table::last_choice::LastChoice;
+use crate::{metrics::LEVEL_COUNT_MAX, table::last_choice::LastChoice};
 
 /// A table may use this many times the mean.
 const SHARE_MAX: f64 = 1.5;
@@ -41,24 +42,43 @@ const CHOICE_COUNT_MAX: usize = 4_096;
 /// Keys and filter bits of the tables that stay.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct FilterMemory {
+    levels: [LevelMemory; LEVEL_COUNT_MAX],
+}
+
+/// Those of the tables of one level.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct LevelMemory {
     keys: u64,
     bits: f64,
     tables: u64,
 }
 
 impl FilterMemory {
-    /// Adds a table. `filter_bytes`: `None` if they are not known; it then counts with its share of the budget.
-    pub(crate) fn add(&mut self, keys: u64, filter_bytes: Option<u64>, budget: f64) {
-        self.keys += keys;
-        self.tables += 1;
-        self.bits += filter_bytes.map_or(budget * keys as f64, |bytes| 8.0 * bytes as f64);
+    /// Adds a table of a level. `filter_bytes`: `None` if they are not known; it then counts with its share of the budget.
+    pub(crate) fn add(&mut self, level: usize, keys: u64, filter_bytes: Option<u64>, budget: f64) {
+        let Some(memory) = self.levels.get_mut(level) else { return };
+        memory.keys += keys;
+        memory.tables += 1;
+        memory.bits += filter_bytes.map_or(budget * keys as f64, |bytes| 8.0 * bytes as f64);
     }
 
-    /// The bits per key that `keys` new keys may use, with a budget of `budget` bits for each key.
-    pub(crate) fn bits_for(self, keys: u64, budget: f64) -> f64 {
+    fn sum(self) -> LevelMemory {
+        self.levels.into_iter().fold(LevelMemory::default(), |sum, level| LevelMemory {
+            keys: sum.keys + level.keys,
+            bits: sum.bits + level.bits,
+            tables: sum.tables + level.tables,
+        })
+    }
+
+    /// The bits per key that `keys` new keys of a level may use, with a budget of `budget` bits for each key.
+    pub(crate) fn bits_for(self, level: usize, keys: u64, budget: f64) -> f64 {
         let keys = keys.max(1) as f64;
-        let left = budget * (self.keys as f64 + keys) - self.bits;
-        (left / keys).clamp(0.5 * budget, (SHARE_MAX * budget).min(BITS_PER_KEY_MAX))
+        let (all, own) = (self.sum(), self.levels.get(level).copied().unwrap_or_default());
+        // The tables of a level mostly need the same filters. The first ones that are checked leave the others as much.
+        let level_keys = own.keys as f64 + keys;
+        let share = (budget * (all.keys as f64 + keys) - (all.bits - own.bits)) / level_keys;
+        let left = (budget * (all.keys as f64 + keys) - all.bits) / keys;
+        left.min(share).clamp(0.5 * budget, (SHARE_MAX * budget).min(BITS_PER_KEY_MAX))
     }
 }
 
@@ -101,6 +121,7 @@ impl LastChoices {
 }
 
 fn next_price(price: f64, memory: FilterMemory, budget: f64) -> f64 {
+    let memory = memory.sum();
     if memory.keys == 0 {
         return price;
     }

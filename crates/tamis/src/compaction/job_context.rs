@@ -26,12 +26,12 @@ use crate::{
     read::snapshot::Snapshots,
     runtime::Spawner,
     table::{
-        filter_plan::{ChoiceInput, FilterPlan, GivenFilters},
+        filter_plan::{ChoiceInput, FilterPlan, GivenFilters, KeySpan},
         lazy_reader::NamedTable,
         properties::TableOrigin,
         writer::TableOptions,
     },
-    version::{edit::RunPlace, set::VersionSet, version::KeyspaceVersion},
+    version::{edit::RunPlace, level::Run, set::VersionSet, version::KeyspaceVersion},
 };
 
 /// See the head of this file.
@@ -80,13 +80,10 @@ impl JobContext<'_> {
                 });
                 FilterPlan::given(if bits == 0.0 { Vec::new() } else { vec![TableFilter::bits(bits)] })
             }
-            Some(Policy::Automatic(budget)) => FilterPlan::Chosen(Box::new(self.choice_input(
-                budget,
-                key_count,
-                &origin.replaced,
-                level,
-                Effort::Quick,
-            ))),
+            Some(Policy::Automatic(budget)) => FilterPlan::Chosen(Box::new(ChoiceInput {
+                other_runs: self.other_runs(origin),
+                ..self.choice_input(budget, key_count, &origin.replaced, level, Effort::Quick)
+            })),
             None => FilterPlan::Given(GivenFilters {
                 filters: options.filters.of_level(depth, is_deepest).to_vec(),
                 queries: Arc::clone(&self.sampled_queries),
@@ -123,16 +120,33 @@ impl JobContext<'_> {
         let whole = self.memory.filter(|_| replaced.is_empty());
         let memory = whole.unwrap_or_else(|| filter_memory(self.version, budget, replaced));
         ChoiceInput {
-            bits_per_key: memory.bits_for(key_count, f64::from(budget)) as f32,
+            bits_per_key: memory.bits_for(level, key_count, f64::from(budget)) as f32,
             is_deepest: level == LEVEL_COUNT_MAX - 1,
             effort,
             prices: (self.prices)(level),
             queries: Arc::clone(&self.sampled_queries),
             current: None,
+            other_runs: Arc::default(),
             seed: self.filter_seed,
             last: self.last_choices.map(|choices| (choices.of(self.version.id, level), self.sample_age)),
             always_searches: false,
         }
+    }
+
+    /// The keys of the other runs of the partition, without the tables that are replaced.
+    pub(crate) fn other_runs(&self, origin: &TableOrigin) -> Arc<[KeySpan]> {
+        let Some(partition) = self.version.partition_of(&origin.partition_lower) else {
+            return Arc::default();
+        };
+        let own = (usize::from(origin.level), origin.run_age);
+        let others = partition.runs().filter(|(level, run)| (*level, run.age()) != own);
+        let span = |run: &Run| {
+            let mut stays = run.tables().iter().filter(|table| !origin.replaced.contains(&table.number()));
+            let first = stays.next()?;
+            let last = stays.next_back().unwrap_or(first);
+            Some(KeySpan { first: first.smallest_key().to_vec(), last: last.largest_key().to_vec() })
+        };
+        others.filter_map(|(_, run)| span(run)).collect()
     }
 
     /// The origin that the tables of a run record in their properties.
@@ -161,9 +175,13 @@ impl JobContext<'_> {
 /// share of the budget.
 fn filter_memory(version: &KeyspaceVersion, budget: f32, replaced: &[u64]) -> FilterMemory {
     let mut memory = FilterMemory::default();
-    for table in version.tables().filter(|table| !replaced.contains(&table.number())) {
-        let bytes = table.slot().get().map(|reader| reader.filter_bytes());
-        memory.add(table.summary().entry_count, bytes, f64::from(budget));
+    let levels = version.partitions.iter().flat_map(|partition| partition.levels().iter().enumerate());
+    for (level, table) in levels.flat_map(|(number, level)| level.tables().map(move |table| (number, table)))
+    {
+        if !replaced.contains(&table.number()) {
+            let bytes = table.slot().get().map(|reader| reader.filter_bytes());
+            memory.add(level, table.summary().entry_count, bytes, f64::from(budget));
+        }
     }
     memory
 }

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use tamis_filter::auto::{self, FalsePositiveRates};
+
 use crate::{
     coding::{Decoder, put_bytes, put_u64, put_varint},
     options::TableFilter,
@@ -19,6 +21,14 @@ pub(crate) struct ExpectedCost {
     pub(crate) nanoseconds: f64,
     /// Expected false-positive rates of points, closed ranges and open seeks; NaN without such queries in the sample.
     pub(crate) rates: [f64; 3],
+}
+
+impl ExpectedCost {
+    /// Whether ranges and open seeks read few blocks for nothing, if they ask so many tables.
+    pub(crate) fn meets_targets(&self, overlapping_tables: u32) -> bool {
+        let [point, range, seek] = self.rates.map(|rate| Some(rate).filter(|rate| !rate.is_nan()));
+        auto::meets_targets(&FalsePositiveRates { point, range, seek }, overlapping_tables)
+    }
 }
 
 /// See the head of this file.

@@ -37,6 +37,13 @@ impl FilterPlan {
     }
 }
 
+/// The first and the last key of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct KeySpan {
+    pub(crate) first: Vec<u8>,
+    pub(crate) last: Vec<u8>,
+}
+
 /// The input of a choice, without the keys.
 #[derive(Debug, Clone)]
 pub(crate) struct ChoiceInput {
@@ -50,6 +57,8 @@ pub(crate) struct ChoiceInput {
     pub(crate) queries: Arc<[SampledQuery]>,
     /// The filters that the table has, or that its predecessors had.
     pub(crate) current: Option<Vec<TableFilter>>,
+    /// The keys of the other runs that a query may ask, too.
+    pub(crate) other_runs: Arc<[KeySpan]>,
     pub(crate) seed: u64,
     /// The last choice for tables of this level, and the state of the sample; `None`: this one is not shared.
     pub(crate) last: Option<(Arc<LastChoice>, SampleAge)>,
@@ -70,7 +79,12 @@ impl ChoiceInput {
     /// filters. Costs no I/O; time is bounded by the number of keys.
     pub(super) fn choose(&self, keys: &Arc<KeySet>, queries: &[Query<'_>]) -> Chosen {
         let current = self.current.as_ref().map(|filters| parts_of(filters));
-        let request = self.request(queries, current.as_deref(), keys.len());
+        let span =
+            (keys.get(0).unwrap_or_default(), keys.get(keys.len().saturating_sub(1)).unwrap_or_default());
+        let request = Request {
+            overlapping_tables: self.overlapping_tables(span),
+            ..self.request(queries, current.as_deref(), keys.len())
+        };
         let (choice, is_used_again) = match &self.last {
             Some((last, sample)) if self.always_searches => (last.search(keys, &request, *sample), false),
             Some((last, sample)) => last.choose(keys, &request, *sample),
@@ -86,6 +100,12 @@ impl ChoiceInput {
         last.for_small(key_count, &request, *sample).map(|choice| choice_of(&choice))
     }
 
+    /// The tables that a query in a table with these keys asks, this one included.
+    pub(super) fn overlapping_tables(&self, (first, last): (&[u8], &[u8])) -> u32 {
+        let overlaps = |run: &&KeySpan| run.first.as_slice() <= last && first <= run.last.as_slice();
+        1 + self.other_runs.iter().filter(overlaps).count() as u32
+    }
+
     fn request<'a>(
         &self,
         queries: &'a [Query<'a>],
@@ -98,6 +118,7 @@ impl ChoiceInput {
             workload: Workload { queries },
             prices: self.prices,
             bits_per_key_max: f64::from(self.bits_per_key),
+            overlapping_tables: 1,
             current,
             is_deepest: self.is_deepest,
             effort: if is_small { Effort::Write } else { self.effort },

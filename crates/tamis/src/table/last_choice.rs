@@ -19,7 +19,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tamis_filter::{
     KeySet,
-    auto::{self, Choice, Effort, Part, Request},
+    auto::{self, Choice, Effort, Part, Request, Scored},
 };
 
 use crate::query_sample::SampleAge;
@@ -48,6 +48,7 @@ struct Circumstances {
     bits_per_key_max: f64,
     read_ns: f64,
     bit_ns: f64,
+    overlapping_tables: u32,
     sample: SampleAge,
 }
 
@@ -58,6 +59,7 @@ impl Circumstances {
             bits_per_key_max: request.bits_per_key_max,
             read_ns: request.prices.read_ns,
             bit_ns: request.prices.bit_ns,
+            overlapping_tables: request.overlapping_tables,
             sample,
         }
     }
@@ -66,6 +68,7 @@ impl Circumstances {
         self.have_like_prices(found)
             && self.is_within(found, |one| one.key_count, LIKE)
             && self.is_within(found, |one| one.bits_per_key_max, LIKE_BITS)
+            && self.is_within(found, |one| one.overlapping_tables.into(), LIKE)
     }
 
     /// Whether prices and queries have not changed much.
@@ -204,7 +207,7 @@ impl LastChoice {
             // The search for a small table was a short one.
             && (last.circumstances.key_count >= SMALL_KEYS as f64 || keys.len() < SMALL_KEYS)
             && circumstances.are_like(&last.circumstances);
-        let choice = is_like.then(|| again(keys, request, last.choice)).flatten()?;
+        let choice = is_like.then(|| again(keys, request, last)).flatten()?;
         if let Some(last) = &mut *self.0.lock() {
             last.use_count += 1;
         }
@@ -212,13 +215,21 @@ impl LastChoice {
     }
 }
 
-/// The choice of filters that were found for other keys, if they cost about as much for these.
-fn again(keys: &Arc<KeySet>, request: &Request<'_>, found: Choice) -> Option<Choice> {
+/// The choice of filters that were found for other keys, if they cost about as much for these, and have few enough false positives.
+fn again(keys: &Arc<KeySet>, request: &Request<'_>, last: Found) -> Option<Choice> {
+    let Found { choice: found, circumstances, .. } = last;
     let parts: &[Part] = &found.chosen.parts;
     let (chosen, empty_queries) = auto::price(keys, request, parts);
+    let is_sampled = empty_queries >= auto::SAMPLE_MIN;
+    let meets_targets = |scored: &Scored, overlapping_tables: u32| {
+        !is_sampled || auto::meets_targets(&scored.false_positive_rates, overlapping_tables)
+    };
     let is_like = chosen.cost_ns <= found.chosen.cost_ns * COST_GROWTH_MAX
         && chosen.bits_per_key <= request.bits_per_key_max
-        && (empty_queries < auto::SAMPLE_MIN) == (found.empty_queries < auto::SAMPLE_MIN);
+        && is_sampled == (found.empty_queries >= auto::SAMPLE_MIN)
+        // The search found none that do, or none that cost little.
+        && (meets_targets(&chosen, request.overlapping_tables)
+            || !meets_targets(&found.chosen, circumstances.overlapping_tables));
     is_like.then(|| {
         let current =
             request.current.map_or_else(|| chosen.clone(), |parts| auto::price(keys, request, parts).0);

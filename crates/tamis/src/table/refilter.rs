@@ -67,6 +67,8 @@ pub(crate) struct Comparison<'a> {
     pub(crate) choice: FilterChoice,
     /// The choice is that of the last search, for another table.
     pub(crate) is_used_again: bool,
+    /// The tables that a query of this one asks, this one included.
+    pub(crate) overlapping_tables: u32,
     keys: Arc<KeySet>,
     queries: Vec<Query<'a>>,
     seed: u64,
@@ -82,7 +84,9 @@ impl<'a> Comparison<'a> {
         let keys = Arc::new(keys);
         let queries = queries_within(&input.queries, span_of(table));
         let Chosen { choice, current, is_used_again } = input.choose(&keys, &queries);
-        Ok(Self { current, choice, is_used_again, keys, queries, seed: input.seed })
+        let overlapping_tables = input.overlapping_tables(span_of(table));
+        let seed = input.seed;
+        Ok(Self { current, choice, is_used_again, overlapping_tables, keys, queries, seed })
     }
 
     /// Replaces the choice by that of other input for the same table, whose keys are not read again.

@@ -246,6 +246,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         workload: Workload { queries: &sampled },
         prices,
         bits_per_key_max: BITS,
+        overlapping_tables: 1,
         current: None,
         is_deepest: true,
         effort: if sample == "yes" { Effort::Background } else { Effort::Write },

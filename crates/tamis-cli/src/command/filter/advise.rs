@@ -180,6 +180,7 @@ impl AdviseArgs {
             workload: Workload { queries: &queries },
             prices: input.prices,
             bits_per_key_max: self.bits_per_key,
+            overlapping_tables: 1,
             current: None,
             is_deepest: true,
             effort: Effort::Background,

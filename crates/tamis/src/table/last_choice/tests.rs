@@ -64,6 +64,7 @@ fn request<'a>(queries: &'a [Query<'a>], current: Option<&'a [Part]>, effort: Ef
         workload: Workload { queries },
         prices: Prices::default(),
         bits_per_key_max: 14.0,
+        overlapping_tables: 1,
         current,
         is_deepest: false,
         effort,

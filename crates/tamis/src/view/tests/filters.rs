@@ -151,6 +151,7 @@ fn the_store_chooses_the_filters_of_a_view() {
         prices: tamis_filter::auto::Prices::default(),
         queries: Arc::default(),
         current: None,
+        other_runs: Arc::default(),
         seed: 0,
         last: None,
     };
