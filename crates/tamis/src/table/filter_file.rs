@@ -94,7 +94,7 @@ fn write_whole(vfs: &dyn Vfs, folder: &Path, temporary: &Path, target: &Path, by
     vfs.sync_dir(folder).map_err(|source| Error::io("sync", folder, source))
 }
 
-/// Opens a filter file that belongs to `owner`, and lists its filters and the choice of them.
+/// Opens a filter file that belongs to `owner`, and lists its filters (none, if the store chose none) and the choice of them.
 pub(super) fn open_filter_file(
     environment: &Arc<TableEnvironment>,
     number: u64,
@@ -111,7 +111,8 @@ pub(super) fn open_filter_file(
     if found != Some(owner) {
         return Err(source.damaged(owner_record.offset, "owner", format!("{owner:?}"), format!("{found:?}")));
     }
-    if !records.iter().any(|record| record.kind == KIND_FILTER) {
+    // Without filters only if the store chose none.
+    if !records.iter().any(|record| [KIND_FILTER, KIND_FILTER_CHOICE].contains(&record.kind)) {
         return Err(missing(KIND_FILTER));
     }
     records.retain(|record| [KIND_FILTER, KIND_FILTER_CHOICE].contains(&record.kind));

@@ -195,7 +195,8 @@ impl FilterSet {
             match open_filter_file(environment, number, owner) {
                 Ok((source, records)) => {
                     let set = Self::of_file(environment, &source, &records, Place::File(number), hotness);
-                    if !set.is_empty() {
+                    let chose_none = records.iter().all(|record| record.kind != KIND_FILTER);
+                    if chose_none || !set.is_empty() {
                         return set;
                     }
                 }

@@ -95,10 +95,10 @@ impl<'a> Comparison<'a> {
         (self.choice, self.current, self.is_used_again) = (choice, current, is_used_again);
     }
 
-    /// Builds the chosen filters; `None` if one of them can't be built, or if none is worth its memory.
+    /// Builds the chosen filters; `None` if one of them can't be built. If none is worth its memory the list is empty.
     pub(crate) fn build(&self) -> Option<BuiltFilters> {
         let built = build_choice(&self.keys, self.seed, &self.queries, self.choice.clone());
-        (built.refusals.is_empty() && !built.filters.is_empty()).then_some(built)
+        built.refusals.is_empty().then_some(built)
     }
 }
 

@@ -355,6 +355,48 @@ fn budgets_below_any_filter_and_tiny_tables_give_right_answers() {
     }
 }
 
+/// Almost all queries find a key, and no filter can save their reads.
+#[test]
+fn a_check_removes_filters_that_are_not_worth_their_memory() {
+    let vfs = MemVfs::new();
+    let (db, keyspace) = filled(&vfs);
+    let mut sorted: Vec<[u8; 8]> = (0..KEY_COUNT).map(key).collect();
+    sorted.sort_unstable();
+    let mut random = SplitMix64::new(3);
+    for _ in 0..40_000 {
+        let found = sorted[random.below(KEY_COUNT) as usize];
+        assert_eq!(keyspace.range(found..=found).count(), 1);
+    }
+    // As many queries without a key as a choice needs.
+    for number in 0..150_u64 {
+        let prefix = key(KEY_COUNT + number);
+        assert_eq!(keyspace.prefix(&prefix[..7]).count(), 0);
+    }
+    let before = design(&db);
+    assert!(!before.is_empty());
+    assert_eq!(db.check_filters(&keyspace).unwrap(), 1);
+    check_answers(&db, &keyspace, KEY_COUNT);
+    let of_keyspace = |db: &Db| {
+        let found = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k").unwrap();
+        (found.filter_designs.len(), found.filters.iter().map(|filters| filters.bytes).sum::<u64>())
+    };
+    assert_eq!(of_keyspace(&db), (0, 0), "{before}");
+    assert_eq!(db.check_filters(&keyspace).unwrap(), 0, "none are needed now either");
+    // Also after an open.
+    drop(keyspace);
+    db.close().unwrap();
+    let db = open_in_memory(&vfs, Options { workers: 0, ..Options::default() }).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    check_answers(&db, &keyspace, KEY_COUNT);
+    assert_eq!(of_keyspace(&db), (0, 0));
+    // Other queries bring filters back.
+    close_ranges(&keyspace, 100_000);
+    assert_eq!(db.check_filters(&keyspace).unwrap(), 1);
+    let read = blocks(&db, || close_ranges(&keyspace, 2_000));
+    assert!(read < 200, "{read} blocks for 2,000 ranges without a key: {}", design(&db));
+    assert_eq!(db.statistics().corrupt_filters, 0);
+}
+
 /// Background checks wait for the clock; all else does not depend on it.
 #[test]
 fn a_stopped_clock_delays_only_background_checks() {
