@@ -119,7 +119,7 @@ pub fn durability(value: &str) -> Result<Durability, Failure> {
 
 /// Parses filters by level: `FILTER+FILTER/...`, L0 first; the last level applies to all deeper levels. `none` is a level without
 /// filters, a number is a Bloom filter with this number of bits per key. `auto@BITS`: the store chooses, with at most this many bits per
-/// key; `optimal@BITS`: Bloom filters whose bits are distributed over the levels.
+/// key on average; `auto:bytes=BYTES`: with at most this many bytes; `optimal@BITS`: Bloom filters whose bits are distributed over the levels.
 ///
 /// # Errors
 /// [`crate::Code::InvalidArgument`]; the message contains the invalid part.
@@ -129,6 +129,9 @@ pub fn filters(value: &str) -> Result<Filters, Failure> {
     }
     if let Some(bits) = value.strip_prefix("auto@") {
         return Ok(Filters::auto(number("filters", bits)?));
+    }
+    if let Some(budget) = value.strip_prefix("auto:bytes=") {
+        return Ok(Filters::auto_bytes(bytes("filters", budget)?));
     }
     let levels: Vec<_> = list(value, '/').map(table_filters).collect::<Result<_, _>>()?;
     Ok(Filters::per_level(levels))

@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub use change::KeyspaceChange;
-pub(crate) use filters::Policy;
+pub(crate) use filters::{FilterBudget, Policy};
 pub use filters::{Filters, TableFilter};
 pub use layout::Layout;
 pub use views::Views;

@@ -111,8 +111,8 @@ impl fmt::Debug for TableWriter {
 fn filter_plan(options: &KeyspaceOptions, seed: u64) -> FilterPlan {
     match options.filters.policy() {
         Some(Policy::Optimal(bits)) => FilterPlan::given(vec![TableFilter::bits(bits)]),
-        Some(Policy::Automatic(bits_per_key)) => FilterPlan::Chosen(Box::new(ChoiceInput {
-            bits_per_key,
+        Some(Policy::Automatic(budget)) => FilterPlan::Chosen(Box::new(ChoiceInput {
+            bits_per_key: budget.of_single_table(),
             is_deepest: true,
             effort: Effort::Write,
             prices: Prices::default(),

@@ -63,6 +63,8 @@ fn invalid_values_are_rejected_with_advice() {
         ("compression", "brotli", "zstd"),
         ("filters", "cuckoo@3", "there are"),
         ("filters", "optimal@x", "number"),
+        ("filters", "auto:bytes=", "bytes"),
+        ("filters", "auto:bytes=7MB", "bytes"),
         ("layout", "lazy", "tiered"),
         ("change_layout", "tiered", "KEYSPACE=LAYOUT"),
         ("change_layout", "events=tiered:runs_per_level=1", "2 to 64"),
@@ -80,6 +82,17 @@ fn invalid_values_are_rejected_with_advice() {
     assert!(failure.message.contains("memtable_bytes"), "{}", failure.message);
     assert!(durability("sync").unwrap_err().message.contains("synced"));
     assert_eq!(durability("synced").unwrap(), Durability::Synced);
+}
+
+#[test]
+fn the_store_chooses_filters_with_a_budget_in_bits_or_bytes() {
+    assert_eq!(filters("auto@12.5").unwrap(), Filters::auto(12.5));
+    assert_eq!(filters("auto:bytes=256MiB").unwrap(), Filters::auto_bytes(256 << 20));
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = Options::default();
+    set_database(&mut options, "filters", "auto:bytes=0").unwrap();
+    let refused = Db::open_with(folder.path().join("store"), options);
+    assert!(matches!(refused, Err(Error::InvalidArgument { what: "filters", .. })));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The memory of filters that the store chooses: how many bits per key a new table may use, and the price of a bit.
 //!
-//! All filters of a keyspace together have a budget, in bits per key. A table may use more than the mean while other tables use less,
+//! All filters of a keyspace together have a budget, in bits per key or in bytes. A table may use more than the mean while other tables use less,
 //! so that small and often queried tables get more bits; the sum keeps the budget, except that a table may always use half of the mean. The
 //! tables of a level may use equally many: otherwise the first ones that are checked would use the bits of the others. The
 //! price of a bit, which the choice adds to the cost of a query, is one number for the whole store: it rises slowly while the budget is
@@ -18,7 +18,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::{metrics::LEVEL_COUNT_MAX, table::last_choice::LastChoice};
+use crate::{metrics::LEVEL_COUNT_MAX, options::FilterBudget, table::last_choice::LastChoice};
 
 /// A table may use this many times the mean.
 const SHARE_MAX: f64 = 1.5;
@@ -49,36 +49,50 @@ pub(crate) struct FilterMemory {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct LevelMemory {
     keys: u64,
+    /// Bits of the filters of open tables.
     bits: f64,
+    /// Keys of the other tables: their filters count with their share of the budget.
+    unknown_keys: u64,
     tables: u64,
 }
 
+impl LevelMemory {
+    fn bits(self, bits_per_key: f64) -> f64 {
+        bits_per_key.mul_add(self.unknown_keys as f64, self.bits)
+    }
+}
+
 impl FilterMemory {
-    /// Adds a table of a level. `filter_bytes`: `None` if they are not known; it then counts with its share of the budget.
-    pub(crate) fn add(&mut self, level: usize, keys: u64, filter_bytes: Option<u64>, budget: f64) {
+    /// Adds a table of a level. `filter_bytes`: `None` if they are not known.
+    pub(crate) fn add(&mut self, level: usize, keys: u64, filter_bytes: Option<u64>) {
         let Some(memory) = self.levels.get_mut(level) else { return };
         memory.keys += keys;
         memory.tables += 1;
-        memory.bits += filter_bytes.map_or(budget * keys as f64, |bytes| 8.0 * bytes as f64);
+        match filter_bytes {
+            Some(bytes) => memory.bits += 8.0 * bytes as f64,
+            None => memory.unknown_keys += keys,
+        }
     }
 
     fn sum(self) -> LevelMemory {
         self.levels.into_iter().fold(LevelMemory::default(), |sum, level| LevelMemory {
             keys: sum.keys + level.keys,
             bits: sum.bits + level.bits,
+            unknown_keys: sum.unknown_keys + level.unknown_keys,
             tables: sum.tables + level.tables,
         })
     }
 
-    /// The bits per key that `keys` new keys of a level may use, with a budget of `budget` bits for each key.
-    pub(crate) fn bits_for(self, level: usize, keys: u64, budget: f64) -> f64 {
-        let keys = keys.max(1) as f64;
+    /// The bits per key that `keys` new keys of a level may use.
+    pub(crate) fn bits_for(self, level: usize, keys: u64, budget: FilterBudget) -> f64 {
         let (all, own) = (self.sum(), self.levels.get(level).copied().unwrap_or_default());
+        let mean = f64::from(budget.bits_per_key(all.keys + keys));
+        let keys = keys.max(1) as f64;
+        let total = mean * (all.keys as f64 + keys);
         // The tables of a level mostly need the same filters. The first ones that are checked leave the others as much.
-        let level_keys = own.keys as f64 + keys;
-        let share = (budget * (all.keys as f64 + keys) - (all.bits - own.bits)) / level_keys;
-        let left = (budget * (all.keys as f64 + keys) - all.bits) / keys;
-        left.min(share).clamp(0.5 * budget, (SHARE_MAX * budget).min(BITS_PER_KEY_MAX))
+        let share = (total - (all.bits(mean) - own.bits(mean))) / (own.keys as f64 + keys);
+        let left = (total - all.bits(mean)) / keys;
+        left.min(share).clamp(0.5 * mean, (SHARE_MAX * mean).min(BITS_PER_KEY_MAX))
     }
 }
 
@@ -98,8 +112,8 @@ impl FilterPrice {
         f64::from_bits(self.0.load(Ordering::Relaxed))
     }
 
-    /// Moves the price: the tables of a keyspace use `memory` of a budget of `budget` bits per key.
-    pub(crate) fn update(&self, memory: FilterMemory, budget: f64) {
+    /// Moves the price: the tables of a keyspace use `memory` of a budget.
+    pub(crate) fn update(&self, memory: FilterMemory, budget: FilterBudget) {
         self.0.store(next_price(self.get(), memory, budget).to_bits(), Ordering::Relaxed);
     }
 }
@@ -120,12 +134,13 @@ impl LastChoices {
     }
 }
 
-fn next_price(price: f64, memory: FilterMemory, budget: f64) -> f64 {
+fn next_price(price: f64, memory: FilterMemory, budget: FilterBudget) -> f64 {
     let memory = memory.sum();
     if memory.keys == 0 {
         return price;
     }
-    let share = memory.bits / (budget * memory.keys as f64);
+    let mean = f64::from(budget.bits_per_key(memory.keys));
+    let share = memory.bits(mean) / (mean * memory.keys as f64);
     let step = (share / TARGET).clamp(1.0 / STEP_MAX, STEP_MAX);
     let part = (STEPS_PER_TURNOVER / memory.tables.max(1) as f64).min(1.0);
     (price * step.powf(part)).clamp(PRICE_MIN, PRICE_MAX)

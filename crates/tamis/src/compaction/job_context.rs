@@ -21,7 +21,7 @@ use crate::{
     key::Sequence,
     keyspace_state::KeyspaceRegistry,
     metrics::LEVEL_COUNT_MAX,
-    options::{Compression, KeyspaceOptions, Options, Policy, TableFilter, per_level},
+    options::{Compression, FilterBudget, KeyspaceOptions, Options, Policy, TableFilter, per_level},
     query_sample::{SampleAge, SampledQuery},
     read::snapshot::Snapshots,
     runtime::Spawner,
@@ -106,11 +106,11 @@ impl JobContext<'_> {
         self.vfs.sync_dir(self.folder).map_err(|source| Error::io("sync", self.folder, source))
     }
 
-    /// The input of the choice of filters for `key_count` keys in a level, if all filters have a budget of `budget` bits per key and those of the
-    /// files `replaced` are removed.
+    /// The input of the choice of filters for `key_count` keys in a level, if all filters have this budget and those of the files `replaced` are
+    /// removed.
     pub(crate) fn choice_input(
         &self,
-        budget: f32,
+        budget: FilterBudget,
         key_count: u64,
         replaced: &[u64],
         level: usize,
@@ -118,9 +118,9 @@ impl JobContext<'_> {
     ) -> ChoiceInput {
         // A flush of many partitions needs one for each of them.
         let whole = self.memory.filter(|_| replaced.is_empty());
-        let memory = whole.unwrap_or_else(|| filter_memory(self.version, budget, replaced));
+        let memory = whole.unwrap_or_else(|| filter_memory(self.version, replaced));
         ChoiceInput {
-            bits_per_key: memory.bits_for(level, key_count, f64::from(budget)) as f32,
+            bits_per_key: memory.bits_for(level, key_count, budget) as f32,
             is_deepest: level == LEVEL_COUNT_MAX - 1,
             effort,
             prices: (self.prices)(level),
@@ -171,16 +171,15 @@ impl JobContext<'_> {
     }
 }
 
-/// The memory of the filters of all tables but those of the files `replaced`. Filters of tables that are not open count with their
-/// share of the budget.
-fn filter_memory(version: &KeyspaceVersion, budget: f32, replaced: &[u64]) -> FilterMemory {
+/// The memory of the filters of all tables but those of the files `replaced`.
+fn filter_memory(version: &KeyspaceVersion, replaced: &[u64]) -> FilterMemory {
     let mut memory = FilterMemory::default();
     let levels = version.partitions.iter().flat_map(|partition| partition.levels().iter().enumerate());
     for (level, table) in levels.flat_map(|(number, level)| level.tables().map(move |table| (number, table)))
     {
         if !replaced.contains(&table.number()) {
             let bytes = table.slot().get().map(|reader| reader.filter_bytes());
-            memory.add(level, table.summary().entry_count, bytes, f64::from(budget));
+            memory.add(level, table.summary().entry_count, bytes);
         }
     }
     memory
@@ -223,8 +222,8 @@ impl JobContexts {
         let mut memory = None;
         if let Some(Policy::Automatic(budget)) = version.options.filters.policy() {
             let price = &self.context.filter_price;
-            let all = filter_memory(version, budget, &[]);
-            price.update(all, f64::from(budget));
+            let all = filter_memory(version, &[]);
+            price.update(all, budget);
             bit_ns = price.get();
             memory = Some(all);
         }

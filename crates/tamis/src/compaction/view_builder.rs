@@ -35,7 +35,7 @@ use super::{
     job_context::JobContexts,
     plan::InProgress,
     scheduler::Scheduler,
-    view_plan::{ViewPlan, ViewSizes, filter_bits_of, pick, pick_with_filters},
+    view_plan::{ViewPlan, ViewSizes, filter_budget_of, pick, pick_with_filters},
 };
 use crate::{
     cache::table::TableCache,
@@ -374,7 +374,7 @@ impl ViewBuilder {
             let filters = vec![TableFilter::for_ranges()];
             return Ok(Some(FilterPlan::Given(GivenFilters { filters, queries })));
         }
-        let budget = filter_bits_of(&version.options.filters);
+        let budget = filter_budget_of(&version.options.filters);
         let input = self.job_contexts.with(version, |context| ChoiceInput {
             queries,
             last: None,

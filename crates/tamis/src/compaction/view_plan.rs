@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::plan::InProgress;
 use crate::{
     metrics::LEVEL_COUNT_MAX,
-    options::{Filters, KeyspaceOptions, Policy, Views},
+    options::{FilterBudget, Filters, KeyspaceOptions, Policy, Views},
     version::{level::Run, version::Partition},
     view::{
         key_sample::KeySample,
@@ -41,8 +41,8 @@ const ADD_NANOSECONDS: f64 = 500.0;
 const COPY_NANOSECONDS: f64 = 5.0;
 /// The time that a filter saves for a closed range that the view does not reject: two blocks are searched.
 const RANGE_NANOSECONDS: f64 = 2_000.0;
-/// The bits per key of the filters of a view, if the options have no budget for chosen filters.
-const FILTER_BITS_PER_KEY: f32 = 10.0;
+/// The budget of the filters of a view, if the options have no budget for chosen filters.
+const FILTER_BUDGET: FilterBudget = FilterBudget::BitsPerKey(10.0);
 /// The bits per key of the filter that a rebuild adds for the keys of the new runs.
 const ADDED_FILTER_BITS_PER_KEY: f64 = 20.0;
 /// The number of closed ranges from which a filter can be chosen at all.
@@ -193,18 +193,19 @@ pub(crate) fn pick_with_filters(
     let plan = plan_of(partition, None, &runs, &options.filters)?;
     let saved = admitted_count as f64 * RANGE_NANOSECONDS;
     let is_due = options.views == Views::On || saved >= plan.nanoseconds;
-    let filter_bits_per_key = filter_bits_of(&options.filters).into();
+    let key_count = runs.iter().map(|run| run.entry_count()).sum();
+    let filter_bits_per_key = filter_budget_of(&options.filters).bits_per_key(key_count).into();
     let without_filters = Some(Arc::clone(&old.view));
     is_due
         .then_some(ViewPlan { without_filters, filter_bits_per_key, ..plan })
         .and_then(|plan| sizes.fit(plan))
 }
 
-/// The bits per key that the filters of a view may take.
-pub(super) fn filter_bits_of(filters: &Filters) -> f32 {
+/// The budget of the filters of a view.
+pub(super) fn filter_budget_of(filters: &Filters) -> FilterBudget {
     match filters.policy() {
         Some(Policy::Automatic(budget)) => budget,
-        _ => FILTER_BITS_PER_KEY,
+        _ => FILTER_BUDGET,
     }
 }
 

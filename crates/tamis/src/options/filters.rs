@@ -8,8 +8,10 @@ use crate::error::{Error, Result};
 
 /// The maximum bits per key of one filter.
 const BITS_PER_KEY_MAX: f32 = 64.0;
-/// The default maximum bits per key of all filters of a table.
+/// The default bits per key of all filters of a keyspace.
 const AUTOMATIC_BITS_PER_KEY: f32 = 16.0;
+/// A budget in bytes gives no table more than this: with few keys, more would save nothing, and new keys would soon exceed the budget.
+const BITS_PER_KEY_OF_BYTES_MAX: f32 = 24.0;
 
 /// One filter of a table: its family with parameters, and its budget. As text: `NAME[:param=value,...][@BITS]`.
 ///
@@ -122,6 +124,8 @@ impl FromStr for TableFilter {
 ///
 /// // The store chooses, with at most 12 bits per key.
 /// let chosen = KeyspaceOptions { filters: Filters::auto(12.0), ..KeyspaceOptions::default() };
+/// // The store chooses, with at most 256 MiB for the keyspace.
+/// let chosen = KeyspaceOptions { filters: Filters::auto_bytes(256 << 20), ..KeyspaceOptions::default() };
 /// // One filter for point reads and ranges, and a smaller one for point reads of the deepest level.
 /// let filters = Filters::each(["surf@16".parse()?]).with_deepest(["binary-fuse:bits=8".parse()?]);
 /// let given = KeyspaceOptions { filters, ..KeyspaceOptions::default() };
@@ -142,14 +146,35 @@ pub struct Filters {
 pub(crate) enum Policy {
     /// Blocked Bloom filters: the mean bits per key, distributed over the levels.
     Optimal(f32),
-    /// The store chooses: the maximum bits per key of all filters of a table.
-    Automatic(f32),
+    /// The store chooses.
+    Automatic(FilterBudget),
 }
 
-impl Policy {
-    const fn bits_per_key(self) -> f32 {
+/// The memory of all filters of a keyspace that the store chooses.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum FilterBudget {
+    /// On average.
+    BitsPerKey(f32),
+    Bytes(u64),
+}
+
+impl FilterBudget {
+    /// The mean for so many keys in all.
+    pub(crate) fn bits_per_key(self, key_count: u64) -> f32 {
         match self {
-            Self::Optimal(bits) | Self::Automatic(bits) => bits,
+            Self::BitsPerKey(bits) => bits,
+            Self::Bytes(bytes) => {
+                let bits = 8.0 * bytes as f64 / key_count.max(1) as f64;
+                bits.min(BITS_PER_KEY_OF_BYTES_MAX.into()) as f32
+            }
+        }
+    }
+
+    /// The bits per key of a table outside of a store, whose keys are not counted yet.
+    pub(crate) const fn of_single_table(self) -> f32 {
+        match self {
+            Self::BitsPerKey(bits) => bits,
+            Self::Bytes(_) => AUTOMATIC_BITS_PER_KEY,
         }
     }
 }
@@ -162,12 +187,23 @@ impl Default for Filters {
 }
 
 impl Filters {
-    /// The store chooses the filters of each table, with at most `bits_per_key` in all (above 0, up to 64): those of least expected
-    /// cost for the queries that it samples. It replaces filters whose false-positive rate is not the expected one. Without a
+    /// The store chooses the filters of each table, with at most `bits_per_key` on average over all tables (above 0, up to 64): those of least
+    /// expected cost for the queries that it samples. It replaces filters whose false-positive rate is not the expected one. Without a
     /// sample it chooses filters for points and ranges that suit most queries. The deepest level is included, so it can't be
     /// combined with [`Filters::with_deepest`].
     pub const fn auto(bits_per_key: f32) -> Self {
-        Self { levels: Vec::new(), deepest: None, policy: Some(Policy::Automatic(bits_per_key)) }
+        Self::chosen(FilterBudget::BitsPerKey(bits_per_key))
+    }
+
+    /// As [`Filters::auto`], with a budget in bytes (above 0) for the filters of all tables of the keyspace: the more keys, the fewer
+    /// bits each of them gets, and no filters if that is too little. While the keyspace grows, older tables have more bits than their share until
+    /// they are compacted, and newer ones at least half of theirs.
+    pub const fn auto_bytes(bytes: u64) -> Self {
+        Self::chosen(FilterBudget::Bytes(bytes))
+    }
+
+    const fn chosen(budget: FilterBudget) -> Self {
+        Self { levels: Vec::new(), deepest: None, policy: Some(Policy::Automatic(budget)) }
     }
 
     /// No filters.
@@ -259,7 +295,15 @@ impl Filters {
             let got = format!("{policy:?} for all levels, and others for the deepest level");
             return Err(refused(got, "use one of the two: the policy includes the deepest level"));
         }
-        self.policy.map_or(Ok(()), |policy| TableFilter::bits(policy.bits_per_key()).check())?;
+        match self.policy {
+            Some(Policy::Optimal(bits) | Policy::Automatic(FilterBudget::BitsPerKey(bits))) => {
+                TableFilter::bits(bits).check()?;
+            }
+            Some(Policy::Automatic(FilterBudget::Bytes(0))) => {
+                return Err(refused("0 bytes for all filters", "use at least one byte, or no filters"));
+            }
+            Some(Policy::Automatic(FilterBudget::Bytes(_))) | None => {}
+        }
         self.levels.iter().chain(&self.deepest).flatten().try_for_each(TableFilter::check)
     }
 }

@@ -6,7 +6,7 @@
 use super::tagged_record::{put_tagged, take_tagged};
 use crate::{
     coding::{Decoder, put_bytes, put_u32, put_varint},
-    options::{Compression, Filters, KeyspaceOptions, Layout, Policy, TableFilter, Views},
+    options::{Compression, FilterBudget, Filters, KeyspaceOptions, Layout, Policy, TableFilter, Views},
 };
 
 const MEMTABLE_BYTES: u64 = 1;
@@ -20,6 +20,7 @@ const LEVEL0_RUNS: u64 = 8;
 const FILTERS: u64 = 9;
 const LAYOUT: u64 = 10;
 const VIEWS: u64 = 11;
+const FILTER_BYTES: u64 = 12;
 
 /// Flag of an option that a program which does not know it may ignore.
 const MAY_BE_IGNORED: u8 = 1;
@@ -70,6 +71,11 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
             put_tagged(&mut list, FILTERS, 0, &body);
         }
     }
+    if let Some(Policy::Automatic(FilterBudget::Bytes(bytes))) = options.filters.policy() {
+        body.clear();
+        put_varint(&mut body, bytes);
+        put_tagged(&mut list, FILTER_BYTES, MAY_BE_IGNORED, &body);
+    }
     let layout = match options.layout {
         Layout::Leveled => None,
         Layout::Tiered { runs_per_level, space_amplification_percent } => {
@@ -109,7 +115,9 @@ fn put_filters(body: &mut Vec<u8>, filters: &Filters) {
     if let Some(policy) = filters.policy() {
         let (kind, bits) = match policy {
             Policy::Optimal(bits) => (OPTIMAL, bits),
-            Policy::Automatic(bits) => (AUTOMATIC, bits),
+            Policy::Automatic(FilterBudget::BitsPerKey(bits)) => (AUTOMATIC, bits),
+            // For programs that ignore the budget in bytes.
+            Policy::Automatic(budget @ FilterBudget::Bytes(_)) => (AUTOMATIC, budget.of_single_table()),
         };
         body.push(kind);
         return put_u32(body, bits.to_bits());
@@ -139,6 +147,11 @@ pub(super) fn decode(source: &mut Decoder<'_>) -> Option<KeyspaceOptions> {
             SIZE_RATIO => options.size_ratio = u32::try_from(body.take_varint()?).ok()?,
             LAYOUT => options.layout = take_layout(&mut body)?,
             VIEWS => options.views = take_views(&mut body)?,
+            FILTER_BYTES => {
+                // The filters have a smaller tag.
+                let Some(Policy::Automatic(_)) = options.filters.policy() else { return None };
+                options.filters = Filters::auto_bytes(body.take_varint()?);
+            }
             LEVEL0_RUNS => options.level0_runs = u32::try_from(body.take_varint()?).ok()?,
             _ if flags & 1 != 0 => continue,
             _ => return None,
@@ -155,7 +168,7 @@ pub(super) fn unknown_tag(source: &mut Decoder<'_>) -> Option<u64> {
     let mut list = Decoder::new(source.take_bytes()?);
     while !list.is_empty() {
         let (tag, flags, _) = take_tagged(&mut list)?;
-        if !(MEMTABLE_BYTES..=VIEWS).contains(&tag) && flags & 1 == 0 {
+        if !(MEMTABLE_BYTES..=FILTER_BYTES).contains(&tag) && flags & 1 == 0 {
             return Some(tag);
         }
     }

@@ -335,11 +335,14 @@ fn check_answers(db: &Db, keyspace: &Keyspace, count: u64) {
 
 #[test]
 fn budgets_below_any_filter_and_tiny_tables_give_right_answers() {
-    for (bits, count) in
-        [(0.01, 3_000), (0.5, 3_000), (1.5, 3_000), (16.0, 1), (16.0, 2), (0.01, 1), (64.0, 1)]
-    {
+    let per_key = [(0.01, 3_000), (0.5, 3_000), (1.5, 3_000), (16.0, 1), (16.0, 2), (0.01, 1), (64.0, 1)];
+    let per_key = per_key.map(|(bits, count)| (Filters::auto(bits), f64::from(bits), count));
+    let in_all = [(1, 3_000), (500, 3_000), (1, 1), (u64::MAX, 1)];
+    let in_all =
+        in_all.map(|(bytes, count)| (Filters::auto_bytes(bytes), bytes as f64 / count as f64, count));
+    for (filters, bits, count) in per_key.into_iter().chain(in_all) {
         let db = open_in_memory(&MemVfs::new(), Options { workers: 0, ..Options::default() }).unwrap();
-        let options = KeyspaceOptions { filters: Filters::auto(bits), ..KeyspaceOptions::default() };
+        let options = KeyspaceOptions { filters, ..KeyspaceOptions::default() };
         let keyspace = db.create_keyspace("k", options).unwrap();
         for number in 0..count {
             keyspace.put(key(number), b"value").unwrap();
@@ -395,6 +398,41 @@ fn a_check_removes_filters_that_are_not_worth_their_memory() {
     let read = blocks(&db, || close_ranges(&keyspace, 2_000));
     assert!(read < 200, "{read} blocks for 2,000 ranges without a key: {}", design(&db));
     assert_eq!(db.statistics().corrupt_filters, 0);
+}
+
+#[test]
+fn a_budget_in_bytes_is_kept_and_stored_with_the_keyspace() {
+    const BYTES: u64 = 20_000;
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, Options { workers: 0, ..Options::default() }).unwrap();
+    let refused = KeyspaceOptions { filters: Filters::auto_bytes(0), ..KeyspaceOptions::default() };
+    let error = db.create_keyspace("refused", refused).unwrap_err();
+    assert!(matches!(error, tamis::Error::InvalidArgument { what: "filters", .. }), "{error:?}");
+    let options = KeyspaceOptions { filters: Filters::auto_bytes(BYTES), ..KeyspaceOptions::default() };
+    let keyspace = db.create_keyspace("k", options).unwrap();
+    let flush = |db: &Db, keyspace: &Keyspace, numbers: std::ops::Range<u64>| {
+        numbers.for_each(|number| keyspace.put(key(number), b"value").unwrap());
+        db.flush().unwrap();
+    };
+    let bytes = |db: &Db, keyspace: &Keyspace| -> u64 {
+        db.open_tables(keyspace).unwrap();
+        let found = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k").unwrap();
+        found.filters.iter().map(|filters| filters.bytes).sum()
+    };
+    flush(&db, &keyspace, 0..10_000);
+    let of_first = bytes(&db, &keyspace);
+    assert!((12_000..=BYTES + 500).contains(&of_first), "{of_first}");
+    drop(keyspace);
+    db.close().unwrap();
+    let db = open_in_memory(&vfs, Options { workers: 0, ..Options::default() }).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    assert_eq!(bytes(&db, &keyspace), of_first);
+    // Three times the keys: a third of the bits for each, once the first table is written again.
+    flush(&db, &keyspace, 10_000..30_000);
+    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    let of_all = bytes(&db, &keyspace);
+    assert!(of_all <= BYTES + 500, "{of_all} bytes");
+    check_answers(&db, &keyspace, 30_000);
 }
 
 /// Background checks wait for the clock; all else does not depend on it.

@@ -1,17 +1,19 @@
 //! New tables use what other tables leave of the budget; the price follows it.
 use super::*;
 
+const MEAN: FilterBudget = FilterBudget::BitsPerKey(16.0);
+
 #[test]
 fn new_tables_use_what_the_others_leave_and_never_more() {
     let mut memory = FilterMemory::default();
-    assert!((memory.bits_for(0, 1_000, 16.0) - 16.0).abs() < 1e-9);
-    memory.add(4, 1_000_000, Some(1_000_000), 16.0);
-    assert!((memory.bits_for(0, 1_000, 16.0) - 24.0).abs() < 1e-9, "half of the budget is left");
-    memory.add(4, 1_000_000, None, 16.0);
-    let bits = memory.bits_for(0, 16_000_000, 16.0);
+    assert!((memory.bits_for(0, 1_000, MEAN) - 16.0).abs() < 1e-9);
+    memory.add(4, 1_000_000, Some(1_000_000));
+    assert!((memory.bits_for(0, 1_000, MEAN) - 24.0).abs() < 1e-9, "half of the budget is left");
+    memory.add(4, 1_000_000, None);
+    let bits = memory.bits_for(0, 16_000_000, MEAN);
     assert!((bits - 16.5).abs() < 1e-9, "{bits}");
-    memory.add(4, 0, Some(7_000_000), 16.0);
-    assert!((memory.bits_for(0, 1_000, 16.0) - 8.0).abs() < 1e-9, "a budget that was lowered");
+    memory.add(4, 0, Some(7_000_000));
+    assert!((memory.bits_for(0, 1_000, MEAN) - 8.0).abs() < 1e-9, "a budget that was lowered");
 }
 
 /// Symptom: of ten tables the first ones that were checked got 24 bits per key, and the last ones 8. All needed 15.
@@ -19,17 +21,17 @@ fn new_tables_use_what_the_others_leave_and_never_more() {
 fn the_tables_of_a_level_may_use_equally_many_bits() {
     let mut memory = FilterMemory::default();
     for _ in 0..9 {
-        memory.add(0, 1_000, Some(1_500), 16.0);
+        memory.add(0, 1_000, Some(1_500));
     }
-    assert!((memory.bits_for(0, 1_000, 16.0) - 16.0).abs() < 1e-9, "the others use 12 bits, but may use 16");
-    assert!((memory.bits_for(1, 1_000, 16.0) - 24.0).abs() < 1e-9, "a table of another level");
-    memory.add(1, 10_000, Some(15_000), 16.0);
-    let bits = memory.bits_for(0, 1_000, 16.0);
+    assert!((memory.bits_for(0, 1_000, MEAN) - 16.0).abs() < 1e-9, "the others use 12 bits, but may use 16");
+    assert!((memory.bits_for(1, 1_000, MEAN) - 24.0).abs() < 1e-9, "a table of another level");
+    memory.add(1, 10_000, Some(15_000));
+    let bits = memory.bits_for(0, 1_000, MEAN);
     assert!((bits - 20.0).abs() < 1e-9, "{bits}: other levels leave four");
-    memory.add(0, 0, Some(9_000), 16.0);
-    assert!((memory.bits_for(0, 1_000, 16.0) - 20.0).abs() < 1e-9);
-    memory.add(0, 0, Some(6_000), 16.0);
-    let bits = memory.bits_for(0, 1_000, 16.0);
+    memory.add(0, 0, Some(9_000));
+    assert!((memory.bits_for(0, 1_000, MEAN) - 20.0).abs() < 1e-9);
+    memory.add(0, 0, Some(6_000));
+    let bits = memory.bits_for(0, 1_000, MEAN);
     assert!((bits - 8.0).abs() < 1e-9, "{bits}: others have used them");
 }
 
@@ -38,19 +40,19 @@ fn the_price_of_memory_rises_above_the_budget_and_falls_below_it() {
     let price = FilterPrice::default();
     let used = |bits_per_key: u64| {
         let mut memory = FilterMemory::default();
-        memory.add(1, 1_000, Some(125 * bits_per_key), 16.0);
+        memory.add(1, 1_000, Some(125 * bits_per_key));
         memory
     };
-    price.update(FilterMemory::default(), 16.0);
+    price.update(FilterMemory::default(), MEAN);
     assert!((price.get() - PRICE_AT_START).abs() < 1e-9);
-    price.update(used(16), 16.0);
+    price.update(used(16), MEAN);
     assert!((1.05..1.2).contains(&(price.get() / PRICE_AT_START)));
     for _ in 0..1_000 {
-        price.update(used(16), 16.0);
+        price.update(used(16), MEAN);
     }
     assert!((price.get() - PRICE_MAX).abs() < 1e-9);
     for _ in 0..1_000 {
-        price.update(used(2), 16.0);
+        price.update(used(2), MEAN);
     }
     assert!((price.get() - PRICE_MIN).abs() < 1e-9);
 }
@@ -60,9 +62,24 @@ fn the_price_of_memory_rises_above_the_budget_and_falls_below_it() {
 fn the_price_moves_little_while_one_of_many_tables_is_written() {
     let price = FilterPrice::default();
     let mut memory = FilterMemory::default();
-    (0..100).for_each(|_| memory.add(1, 1_000, Some(2_000), 16.0));
+    (0..100).for_each(|_| memory.add(1, 1_000, Some(2_000)));
     for _ in 0..100 {
-        price.update(memory, 16.0);
+        price.update(memory, MEAN);
     }
     assert!((1.2..2.0).contains(&(price.get() / PRICE_AT_START)), "{}", price.get());
+}
+
+#[test]
+fn a_budget_in_bytes_is_shared_by_all_keys() {
+    let budget = FilterBudget::Bytes(2_000_000);
+    let mut memory = FilterMemory::default();
+    assert!((memory.bits_for(4, 1_000_000, budget) - 16.0).abs() < 1e-6);
+    memory.add(4, 1_000_000, Some(2_000_000));
+    let bits = memory.bits_for(4, 1_000_000, budget);
+    assert!((bits - 4.0).abs() < 1e-6, "{bits}: half of the share of a store with twice the keys");
+    let price = FilterPrice::default();
+    price.update(memory, budget);
+    assert!(price.get() > PRICE_AT_START, "the budget is used up");
+    memory.add(4, 1_000_000_000, None);
+    assert!(memory.bits_for(4, 1_000_000, budget) < 0.02);
 }

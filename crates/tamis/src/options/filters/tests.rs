@@ -66,7 +66,7 @@ fn the_last_level_counts_for_deeper_ones_and_the_deepest_has_its_own() {
     assert_eq!(filters.as_bits_per_level(), None);
     assert!(Filters::none().of_level(0, true).is_empty());
     assert_eq!(bits(&Filters::bits(10.0), 3, true), Some(10.0));
-    assert_eq!(Filters::default().policy(), Some(Policy::Automatic(16.0)));
+    assert_eq!(Filters::default().policy(), Some(Policy::Automatic(FilterBudget::BitsPerKey(16.0))));
 }
 
 #[test]
@@ -79,5 +79,19 @@ fn policies_refuse_other_filters_at_the_deepest_level() {
         let error = policy(8.0).with_deepest([TableFilter::bits(3.0)]).check().unwrap_err();
         assert!(matches!(&error, Error::InvalidArgument { what: "filters", .. }), "{error:?}");
         assert!(error.to_string().contains("use one of the two"), "{error}");
+    }
+}
+
+#[test]
+fn a_budget_in_bytes_gives_each_key_its_share() {
+    let budget = FilterBudget::Bytes(1_000_000);
+    let bits = [1, 1_000_000, 8_000_000, u64::MAX].map(|keys| budget.bits_per_key(keys));
+    assert_eq!(bits[..3], [24.0, 8.0, 1.0]);
+    assert!(bits[3] > 0.0 && bits[3] < 1e-9);
+    assert_eq!(budget.of_single_table(), 16.0);
+    Filters::auto_bytes(1).check().unwrap();
+    for refused in [Filters::auto_bytes(0), Filters::auto_bytes(9).with_deepest([TableFilter::bits(3.0)])] {
+        let error = refused.check().unwrap_err();
+        assert!(matches!(&error, Error::InvalidArgument { what: "filters", .. }), "{error:?}");
     }
 }

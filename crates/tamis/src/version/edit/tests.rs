@@ -179,6 +179,39 @@ fn options_outside_their_bounds_are_refused() {
     }
 }
 
+/// A program that does not know the budget in bytes reads the keyspace with the default budget.
+#[test]
+fn a_budget_in_bytes_is_an_option_that_older_programs_ignore() {
+    let options = KeyspaceOptions { filters: Filters::auto_bytes(3 << 30), ..options() };
+    let edit = VersionEdit { changes: vec![Change::SetOptions { keyspace: 1, options: options.clone() }] };
+    assert_eq!(decode(&edit.encode()).unwrap(), edit);
+    let list = |options: &KeyspaceOptions| {
+        let mut bytes = Vec::new();
+        options_format::encode(options, &mut bytes);
+        Decoder::new(&bytes).take_bytes().unwrap().to_vec()
+    };
+    let (with_bytes, default) =
+        (list(&options), list(&KeyspaceOptions { filters: Filters::default(), ..options }));
+    let mut budget = Vec::new();
+    put_tagged(&mut budget, 12, IGNORABLE, &[0x80, 0x80, 0x80, 0x80, 0x0C]);
+    let place = with_bytes.windows(budget.len()).position(|bytes| bytes == budget).unwrap();
+    let (before, rest) = with_bytes.split_at(place);
+    assert_eq!([before, rest.get(budget.len()..).unwrap()].concat(), default);
+    // Without chosen filters it has no meaning.
+    let mut options = Vec::new();
+    put_bytes(&mut options, &budget);
+    assert_eq!(
+        options_format::decode(&mut Decoder::new(&options)).map(|options| options.filters),
+        Some(Filters::auto_bytes(3 << 30)),
+        "the store chooses by default"
+    );
+    let mut given = list(&KeyspaceOptions { filters: Filters::bits(9.0), ..KeyspaceOptions::default() });
+    given.extend(&budget);
+    let mut options = Vec::new();
+    put_bytes(&mut options, &given);
+    assert_eq!(options_format::decode(&mut Decoder::new(&options)), None);
+}
+
 /// Version 2 does not say whether a table was ingested: its readers guess it from equal sequence numbers.
 #[test]
 fn edits_of_version_2_are_read_with_the_guess_of_version_2() {
