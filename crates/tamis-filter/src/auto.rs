@@ -203,7 +203,7 @@ pub struct Scored {
 pub struct Choice {
     /// The filters to build, with the same sample.
     pub chosen: Scored,
-    /// The next best ones of other families, at most two.
+    /// The next best ones of other families, at most two. The first one costs less if the chosen ones are chosen for the targets.
     pub runners_up: Vec<Scored>,
     /// The current filters of the request (none: no filters), with what they would cost: by it a store decides whether to rebuild the
     /// filters of a table.

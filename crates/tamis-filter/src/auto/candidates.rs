@@ -131,7 +131,8 @@ impl<'a> Problem<'a> {
         self.request.bits_per_key_max
     }
 
-    /// The ranking of all combinations of families, the best first.
+    /// The ranking of all combinations of families, the best first. If it costs more than the cheapest one because it meets the targets, that one is
+    /// the second, of whatever families.
     pub(super) fn ranked(&self) -> Vec<Scored> {
         let predicted = self.predicted();
         let mut combinations = self.combinations(&predicted);
@@ -142,7 +143,7 @@ impl<'a> Problem<'a> {
         if let Some(good) = combinations.get_mut(..good) {
             good.sort_by(|left, right| left.robust_ns().total_cmp(&right.robust_ns()));
         }
-        self.prefer_few_false_positives(&mut combinations);
+        let is_cheapest_second = self.prefer_few_false_positives(&mut combinations);
         let mut ranked: Vec<Scored> = Vec::new();
         for combination in combinations {
             let parts: Vec<&Predicted> =
@@ -154,23 +155,23 @@ impl<'a> Problem<'a> {
                     .map(|part| part.spec.family())
                     .eq(parts.iter().map(|predicted| predicted.part.spec.family()))
             };
-            if ranked.iter().all(is_new) {
+            if ranked.iter().all(is_new) || (is_cheapest_second && ranked.len() == 1) {
                 ranked.push(self.scored(&parts));
             }
         }
         ranked
     }
 
-    /// Moves the cheapest combination that meets the targets to the front, unless it costs too much.
-    fn prefer_few_false_positives(&self, combinations: &mut [Combination]) {
-        let Some(best) = combinations.first().filter(|best| best.target_use > 1.0) else { return };
+    /// Moves the cheapest combination that meets the targets to the front, unless it costs too much. Returns whether a cheaper one follows.
+    fn prefer_few_false_positives(&self, combinations: &mut [Combination]) -> bool {
+        let Some(best) = combinations.first().filter(|best| best.target_use > 1.0) else { return false };
         let limit = best.cost_ns * target_cost_max(self.request.overlapping_tables);
         let meets =
             |share: f64| combinations.iter().position(|one| one.target_use <= share && one.cost_ns <= limit);
         let first = meets(TARGET_SHARE).or_else(|| meets(1.0));
-        if let Some(front) = first.and_then(|place| combinations.get_mut(..=place)) {
-            front.rotate_right(1);
-        }
+        let Some(front) = first.and_then(|place| combinations.get_mut(..=place)) else { return false };
+        front.rotate_right(1);
+        true
     }
 
     /// Whether filters have at most this share of the false positives of the targets.

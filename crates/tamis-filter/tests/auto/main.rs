@@ -86,6 +86,32 @@ fn the_cost_of_given_filters_is_that_of_the_choice() {
     }
 }
 
+/// Reads of memory are cheap, so the cheapest filters have many false positives. In ten tables these add up.
+#[test]
+fn queries_that_ask_many_tables_get_filters_with_fewer_false_positives() {
+    let all = workloads::all(KEY_COUNT);
+    let of = |name: &str| all.iter().find(|workload| workload.name == name).unwrap();
+    let prices = Prices { read_ns: 300.0, ..Prices::default() };
+    for name in ["uniform, ranges of 2^20", "correlated, ranges of 32"] {
+        let workload = of(name);
+        let sample = workload.queries(SAMPLE_COUNT, 1);
+        let queries: Vec<Query<'_>> = sample.iter().map(OwnedQuery::query).collect();
+        let with = |overlapping_tables: u32| Request { prices, overlapping_tables, ..request(&queries) };
+        let rate = |scored: &Scored| scored.false_positive_rates.range.unwrap();
+        let (one, ten) = (choose(&workload.keys, &with(1)), choose(&workload.keys, &with(10)));
+        assert!(10.0 * rate(&one.chosen) > 0.02, "{name}: {one:?}");
+        assert!(10.0 * rate(&ten.chosen) <= 0.02, "{name}: {ten:?}");
+        assert!(ten.runners_up[0].cost_ns < ten.chosen.cost_ns, "the cheapest filters are shown: {ten:?}");
+        // Those of one table do not stay although they are cheaper.
+        let current = Some(one.chosen.parts.as_slice());
+        let again = choose(&workload.keys, &Request { current, ..with(10) });
+        assert_eq!(again.chosen.parts, ten.chosen.parts, "{name}");
+        // A target that no filter reaches changes nothing.
+        let many = choose(&workload.keys, &with(u32::MAX));
+        assert!(many.chosen.cost_ns <= 1.1 * one.chosen.cost_ns, "{name}: {many:?}");
+    }
+}
+
 /// Keys as a table of integers or names has them.
 fn key_set(keys: impl IntoIterator<Item = Vec<u8>>) -> Arc<KeySet> {
     let sorted: std::collections::BTreeSet<Vec<u8>> = keys.into_iter().collect();

@@ -6,6 +6,9 @@
 //! price of a bit, which the choice adds to the cost of a query, is one number for the whole store: it rises slowly while the budget is
 //! nearly used up, and falls while memory is left, so that memory goes where it saves most.
 //!
+//! Filters that are not the cheapest, because those have too many false positives (`tamis_filter::auto::meets_targets`), may take all of their
+//! share without an effect on the price: it would rise for ever, since they do not depend on it.
+//!
 //! The last choices of each level are here, too: the next table mostly gets the same filters (`table/last_choice.rs`).
 
 use std::{
@@ -53,6 +56,8 @@ struct LevelMemory {
     bits: f64,
     /// Keys of the other tables: their filters count with their share of the budget.
     unknown_keys: u64,
+    /// Keys and bits of the tables whose filters are not the cheapest ([`FilterChoice::is_for_targets`]).
+    for_targets: (u64, f64),
     tables: u64,
 }
 
@@ -60,27 +65,47 @@ impl LevelMemory {
     fn bits(self, bits_per_key: f64) -> f64 {
         bits_per_key.mul_add(self.unknown_keys as f64, self.bits)
     }
+
+    /// The bits by which the price moves.
+    fn priced_bits(self, bits_per_key: f64) -> f64 {
+        let (keys, bits) = self.for_targets;
+        self.bits(bits_per_key) - (bits - TARGET * bits_per_key * keys as f64).max(0.0)
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            keys: self.keys + other.keys,
+            bits: self.bits + other.bits,
+            unknown_keys: self.unknown_keys + other.unknown_keys,
+            for_targets: (self.for_targets.0 + other.for_targets.0, self.for_targets.1 + other.for_targets.1),
+            tables: self.tables + other.tables,
+        }
+    }
 }
 
 impl FilterMemory {
     /// Adds a table of a level. `filter_bytes`: `None` if they are not known.
     pub(crate) fn add(&mut self, level: usize, keys: u64, filter_bytes: Option<u64>) {
-        let Some(memory) = self.levels.get_mut(level) else { return };
-        memory.keys += keys;
-        memory.tables += 1;
-        match filter_bytes {
-            Some(bytes) => memory.bits += 8.0 * bytes as f64,
-            None => memory.unknown_keys += keys,
+        let bits = filter_bytes.map_or(0.0, |bytes| 8.0 * bytes as f64);
+        let unknown_keys = if filter_bytes.is_some() { 0 } else { keys };
+        self.add_memory(level, LevelMemory { keys, bits, unknown_keys, for_targets: (0, 0.0), tables: 1 });
+    }
+
+    /// Adds a table whose filters are not the cheapest, because those have too many false positives.
+    pub(crate) fn add_for_targets(&mut self, level: usize, keys: u64, filter_bytes: u64) {
+        let bits = 8.0 * filter_bytes as f64;
+        let for_targets = (keys, bits);
+        self.add_memory(level, LevelMemory { keys, bits, unknown_keys: 0, for_targets, tables: 1 });
+    }
+
+    fn add_memory(&mut self, level: usize, memory: LevelMemory) {
+        if let Some(sum) = self.levels.get_mut(level) {
+            *sum = sum.plus(memory);
         }
     }
 
     fn sum(self) -> LevelMemory {
-        self.levels.into_iter().fold(LevelMemory::default(), |sum, level| LevelMemory {
-            keys: sum.keys + level.keys,
-            bits: sum.bits + level.bits,
-            unknown_keys: sum.unknown_keys + level.unknown_keys,
-            tables: sum.tables + level.tables,
-        })
+        self.levels.into_iter().fold(LevelMemory::default(), LevelMemory::plus)
     }
 
     /// The bits per key that `keys` new keys of a level may use.
@@ -140,7 +165,7 @@ fn next_price(price: f64, memory: FilterMemory, budget: FilterBudget) -> f64 {
         return price;
     }
     let mean = f64::from(budget.bits_per_key(memory.keys));
-    let share = memory.bits(mean) / (mean * memory.keys as f64);
+    let share = memory.priced_bits(mean) / (mean * memory.keys as f64);
     let step = (share / TARGET).clamp(1.0 / STEP_MAX, STEP_MAX);
     let part = (STEPS_PER_TURNOVER / memory.tables.max(1) as f64).min(1.0);
     (price * step.powf(part)).clamp(PRICE_MIN, PRICE_MAX)

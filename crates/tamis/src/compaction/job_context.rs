@@ -26,6 +26,7 @@ use crate::{
     read::snapshot::Snapshots,
     runtime::Spawner,
     table::{
+        filter_choice::FilterChoice,
         filter_plan::{ChoiceInput, FilterPlan, GivenFilters, KeySpan},
         lazy_reader::NamedTable,
         properties::TableOrigin,
@@ -178,8 +179,13 @@ fn filter_memory(version: &KeyspaceVersion, replaced: &[u64]) -> FilterMemory {
     for (level, table) in levels.flat_map(|(number, level)| level.tables().map(move |table| (number, table)))
     {
         if !replaced.contains(&table.number()) {
-            let bytes = table.slot().get().map(|reader| reader.filter_bytes());
-            memory.add(level, table.summary().entry_count, bytes);
+            let keys = table.summary().entry_count;
+            match table.slot().get() {
+                Some(reader) if reader.filter_choice().is_some_and(FilterChoice::is_for_targets) => {
+                    memory.add_for_targets(level, keys, reader.filter_bytes());
+                }
+                reader => memory.add(level, keys, reader.map(|reader| reader.filter_bytes())),
+            }
         }
     }
     memory

@@ -43,7 +43,16 @@ pub(crate) struct FilterChoice {
     pub(crate) was_cut: bool,
 }
 
+/// A chosen filter may cost so many times as much as the next one because it is also good for other queries, or because a table has it.
+const COST_RATIO_MAX: f64 = 1.12;
+
 impl FilterChoice {
+    /// Whether cheaper filters have too many false positives.
+    pub(crate) fn is_for_targets(&self) -> bool {
+        let is_cheaper = |other: &ExpectedCost| self.chosen.nanoseconds > COST_RATIO_MAX * other.nanoseconds;
+        self.runners_up.iter().any(is_cheaper)
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut target = Vec::new();
         put_varint(&mut target, self.empty_query_count);

@@ -83,3 +83,18 @@ fn a_budget_in_bytes_is_shared_by_all_keys() {
     memory.add(4, 1_000_000_000, None);
     assert!(memory.bits_for(4, 1_000_000, budget) < 0.02);
 }
+
+/// Symptom: tables that need all of their bits for few false positives raised the price of memory with every job, until no filter was worth it.
+#[test]
+fn filters_with_few_false_positives_use_their_share_at_the_same_price() {
+    let price = FilterPrice::default();
+    let mut memory = FilterMemory::default();
+    (0..10).for_each(|_| memory.add_for_targets(0, 1_000, 2_020));
+    (0..1_000).for_each(|_| price.update(memory, MEAN));
+    assert!((price.get() - PRICE_AT_START).abs() < 1e-6, "{}", price.get());
+    // Those of other tables count.
+    memory.add(1, 10_000, Some(25_000));
+    price.update(memory, MEAN);
+    assert!(price.get() > PRICE_AT_START);
+    assert!((memory.bits_for(0, 1_000, MEAN) - 8.0).abs() < 1e-6, "the budget is kept");
+}

@@ -153,6 +153,33 @@ fn the_filters_of_a_table_are_priced_when_those_of_the_last_search_are_used_agai
     assert!(again.current.cost_ns > 10.0 * again.chosen.cost_ns, "{again:?}");
 }
 
+/// The false positives of overlapping tables add up.
+#[test]
+fn the_filters_of_a_table_alone_are_not_used_for_one_of_eight() {
+    let last = LastChoice::default();
+    let uniform = bounds(&keys(1, false), false);
+    let queries = queries_of(&uniform);
+    let sample = SampleAge { sampled_count: 5_000, refills: 0 };
+    let prices = Prices { read_ns: 300.0, ..Prices::default() };
+    let with = |overlapping_tables| Request {
+        prices,
+        overlapping_tables,
+        ..request(&queries, None, Effort::Background)
+    };
+    let meets = |choice: &Choice| auto::meets_targets(&choice.chosen.false_positive_rates, 8);
+    let alone = last.search(&most_keys(1), &with(1), sample);
+    assert!(!meets(&alone), "{alone:?}");
+    let (of_eight, is_used_again) = last.choose(&most_keys(2), &with(8), sample);
+    assert!(!is_used_again && meets(&of_eight), "{of_eight:?}");
+    let (again, is_used_again) = last.choose(&most_keys(3), &with(8), sample);
+    assert!(is_used_again && meets(&again), "{again:?}");
+    // Few tables more, for which they let too many queries pass.
+    let mut found = last.0.lock().clone().expect("the choice was kept");
+    found.choice.chosen = alone.chosen;
+    (found.circumstances.overlapping_tables, found.use_count) = (1, 0);
+    assert!(super::again(&most_keys(2), &with(8), found).is_none());
+}
+
 #[test]
 fn kept_filters_of_a_table_that_no_query_reaches_are_not_shared() {
     let last = LastChoice::default();
