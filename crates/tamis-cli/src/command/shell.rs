@@ -15,7 +15,9 @@ use clap::{Args, Parser, Subcommand};
 use rustyline::{DefaultEditor, error::ReadlineError};
 use tamis::{Db, Durability, Keyspace, KeyspaceOptions};
 
-use super::stats::{filters_text, keyspaces_table, partition_jobs_text, pins_text, reads_table, views_text};
+use super::stats::{
+    answers_table, filters_text, keyspaces_table, partition_jobs_text, pins_text, reads_table, views_text,
+};
 use crate::{
     bytes::Formats,
     failure::{Failure, usage_text},
@@ -267,6 +269,9 @@ impl Shell {
                 let views = views_text(&statistics.keyspaces);
                 write!(output, "{}{views}", filters_text(&statistics.keyspaces))?;
                 if let Some(table) = reads_table(&statistics.filters) {
+                    writeln!(output, "{table}")?;
+                }
+                if let Some(table) = answers_table(&statistics.keyspaces) {
                     writeln!(output, "{table}")?;
                 }
                 if statistics

@@ -5,8 +5,9 @@ use std::{io::Write, path::PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use tamis::{
-    FilterStatistics, KeyspaceStatistics, LevelFilters, LevelStatistics, PartitionStatistics,
-    QuerySampleStatistics, ReadStatistics, SampleStatistics, Statistics, ViewStatistics,
+    FilterAnswers, FilterStatistics, KeyspaceStatistics, LevelFilters, LevelStatistics, PartitionStatistics,
+    QuerySampleStatistics, ReadStatistics, SampleStatistics, Statistics, TableFilterStatistics,
+    ViewStatistics,
 };
 
 use crate::{
@@ -284,6 +285,31 @@ fn views_json(views: &ViewStatistics) -> Value {
         "count": views.count, "open": views.open_count, "runs": views.run_count, "entries": views.entry_count,
         "bytes": views.bytes, "filter_bytes": views.filter_bytes,
     })
+}
+
+/// The rows of [`answers_table`].
+const ANSWER_ROWS_MAX: usize = 10;
+
+/// Returns a table with a row per table and kind of sampled queries that its filters answered in this process, those with the most false positives
+/// first; `None` without any.
+pub(super) fn answers_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Table> {
+    let mut found = Vec::new();
+    for keyspace in keyspaces {
+        for table in &keyspace.table_filters {
+            let kinds = [("points", table.points), ("ranges", table.ranges), ("open seeks", table.seeks)];
+            let asked = kinds.into_iter().filter(|(_, answers)| answers.asked > 0);
+            found.extend(asked.map(|(kind, answers)| (keyspace.name.as_str(), table, kind, answers)));
+        }
+    }
+    found.sort_by_key(|(.., answers)| std::cmp::Reverse((answers.wrong, answers.asked)));
+    let row = |(name, table, kind, answers): &(&str, &TableFilterStatistics, &str, FilterAnswers)| {
+        let names = [(*name).to_owned(), format!("L{}", table.level), table.table_number.to_string()];
+        let counts = [answers.denied, answers.right, answers.wrong].map(terminal::count);
+        names.into_iter().chain([(*kind).to_owned()]).chain(counts).collect()
+    };
+    let rows: Vec<Vec<String>> = found.iter().take(ANSWER_ROWS_MAX).map(row).collect();
+    let header = ["keyspace", "level", "table", "queries about", "denied", "with a key", "false positives"];
+    (!rows.is_empty()).then(|| terminal::table(4, &header, rows))
 }
 
 /// Describes the handles of this process that keep versions and files.

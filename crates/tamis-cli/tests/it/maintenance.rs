@@ -351,13 +351,14 @@ fn the_shell_runs_lines_from_a_pipe() {
     let folder = Folder::new();
     let script = "# fruit\nput apple red\nput 'the pear' \"green and round\"\n\nget apple\nscan\ncount --prefix the\n\
         delete apple\nscan --reverse --limit 1\nkeyspace events --create\nput e 1\nkeyspace\nkeyspace default\n\
-        flush\ncompact\nsync\nstats\nquit\nget never\n";
+        flush\ncompact\nsync\nscan --prefix the --limit 1\nstats\nquit\nget never\n";
     let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
     let expected =
         "red\napple\tred\nthe pear\tgreen and round\n1\nthe pear\tgreen and round\ndefault\nevents\n";
     assert!(run.stdout.starts_with(expected), "{}", run.stdout);
     assert!(run.stdout.contains("L0") || run.stdout.contains("memory"), "{}", run.stdout);
+    assert!(run.stdout.contains("with a key"), "answers of the filters by table: {}", run.stdout);
     assert_eq!(folder.ok(&["scan", "store", "--keyspace", "events"]), "e\t1\n");
 
     for (script, code, text) in [
