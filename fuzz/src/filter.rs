@@ -5,7 +5,7 @@ use std::ops::Bound;
 use arbitrary::{Arbitrary, Unstructured};
 use tamis_filter::{
     AnyFilter, Budget, Candidate, Digester, Direction, Family, Filter, FilterSpec, KeyRange, Probe,
-    RangeProbe, Samples, Upper,
+    RangeProbe, Samples,
     envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES},
 };
 
@@ -93,7 +93,7 @@ fn check_no_false_negatives(bytes: &[u8], seed: u64, keys: &[Vec<u8>]) {
             assert!(opened.may_contain_range(&probe), "false negative of a range: {key:?}");
             for direction in [Direction::Forward, Direction::Backward] {
                 assert_ne!(
-                    opened.tighten(&probe, direction),
+                    opened.candidate(&probe, direction),
                     Candidate::Absent,
                     "false negative of a range: {key:?}"
                 );
@@ -112,10 +112,12 @@ fn ask(bytes: &[u8], seed: u64, queries: &[Vec<u8>]) {
         opened.may_contain(&Probe::new(lower, &digester));
         let probe = RangeProbe::new(KeyRange::new(Bound::Included(lower), Bound::Excluded(upper)), &digester);
         opened.may_contain_range(&probe);
-        opened.tighten(&probe, Direction::Forward);
+        opened.candidate(&probe, Direction::Forward);
         opened.count(&probe);
-        opened.least_candidate(Bound::Excluded(lower));
-        opened.greatest_candidate(Upper::Included(upper));
+        let above = KeyRange::new(Bound::Excluded(lower), Bound::Unbounded);
+        opened.candidate(&RangeProbe::new(above, &digester), Direction::Forward);
+        let below = KeyRange::new(Bound::Unbounded, Bound::Included(upper));
+        opened.candidate(&RangeProbe::new(below, &digester), Direction::Backward);
     }
     let probes: Vec<Probe<'_>> = queries.iter().map(|key| Probe::new(key, &digester)).collect();
     opened.may_contain_many(&probes, &mut vec![true; probes.len()]);

@@ -153,7 +153,11 @@ impl<D: AsRef<[u8]>> OpenFilter<D> {
             crate::scan::Direction::Forward => Direction::Forward,
             crate::scan::Direction::Backward => Direction::Backward,
         };
-        self.filter.tighten(&RangeProbe::new(range, &self.digester), direction)
+        let probe = RangeProbe::new(range, &self.digester);
+        match self.filter.may_contain_range(&probe) {
+            true => self.filter.candidate(&probe, direction),
+            false => Candidate::Absent,
+        }
     }
 
     /// Estimates the number of keys in the range, if the family supports it.

@@ -142,9 +142,14 @@ impl Family {
         !matches!(self, Self::BlockedBloom | Self::Standard | Self::Elastic | Self::Fuse)
     }
 
-    /// Whether filters of the family can name the first key at or after a bound ([`crate::Filter::least_candidate`]).
-    pub const fn names_candidates(self) -> bool {
-        matches!(self, Self::Surf | Self::SurfBase | Self::SurfHash | Self::SurfReal | Self::SurfMixed)
+    /// Whether filters of the family can name the first key of a range ([`crate::Filter::candidate`]): of any one, or of one with two
+    /// bounds.
+    pub const fn names_candidates(self, has_two_bounds: bool) -> bool {
+        match self {
+            Self::Surf | Self::SurfBase | Self::SurfHash | Self::SurfReal | Self::SurfMixed => true,
+            Self::Rosetta => has_two_bounds,
+            _ => false,
+        }
     }
 }
 

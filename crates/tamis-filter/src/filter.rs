@@ -1,8 +1,9 @@
 //! The contract of all filters.
 
 use std::fmt;
+use std::ops::Bound;
 
-use crate::{Digester, KeyRange, Probe, RangeProbe};
+use crate::{Digester, KeyRange, Probe, RangeProbe, Upper};
 
 /// Number of keys that are prefetched before the first of them is queried.
 pub(crate) const BATCH_KEYS: usize = 64;
@@ -23,9 +24,29 @@ pub enum Candidate {
     Unknown,
     /// There is certainly no such key.
     Absent,
-    /// Forward: no key of the filter that meets the bound is smaller than these bytes. Backward: every key that meets the
-    /// bound is smaller than these bytes or begins with them.
+    /// Forward: no key of the range is smaller than these bytes. Backward: every key of the range is smaller than these bytes
+    /// or begins with them.
     Bytes(Vec<u8>),
+}
+
+impl Candidate {
+    /// The candidate of a range from that of its lower bound, or backward from that of its upper bound: there is no key if the
+    /// candidate is beyond the other end.
+    pub(crate) fn within(self, range: &KeyRange<'_>, direction: Direction) -> Self {
+        let Self::Bytes(bytes) = &self else { return self };
+        let is_beyond = match (direction, range.lower, range.upper) {
+            (Direction::Forward, _, Upper::Open) | (Direction::Backward, Bound::Unbounded, _) => false,
+            (Direction::Forward, _, Upper::Included(upper)) => bytes.as_slice() > upper,
+            (Direction::Forward, _, Upper::Excluded(upper)) => bytes.as_slice() >= upper,
+            (Direction::Forward, _, Upper::Prefix(prefix)) => {
+                bytes.as_slice() > prefix && !bytes.starts_with(prefix)
+            }
+            (Direction::Backward, Bound::Included(lower) | Bound::Excluded(lower), _) => {
+                bytes.as_slice() < lower && !lower.starts_with(bytes)
+            }
+        };
+        if is_beyond { Self::Absent } else { self }
+    }
 }
 
 /// An estimate of the number of keys in a range.
@@ -105,21 +126,10 @@ pub trait Filter {
         let _ = probe;
     }
 
-    /// Information about the first key of a scan of the range.
-    fn tighten(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
-        let _ = direction;
-        if self.may_contain_range(probe) { Candidate::Unknown } else { Candidate::Absent }
-    }
-
-    /// Information about the least key that is not below `lower` (above it, if excluded).
-    fn least_candidate(&self, lower: std::ops::Bound<&[u8]>) -> Candidate {
-        let _ = lower;
-        Candidate::Unknown
-    }
-
-    /// Information about the greatest key that is not above `upper`.
-    fn greatest_candidate(&self, upper: crate::Upper<'_>) -> Candidate {
-        let _ = upper;
+    /// Information about the first key of the range in a direction, for a range that [`Filter::may_contain_range`] admits: a
+    /// scan may begin there. The range may be open at either end.
+    fn candidate(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
+        let _ = (probe, direction);
         Candidate::Unknown
     }
 

@@ -243,16 +243,8 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
         }
     }
 
-    fn tighten(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
-        each!(self, filter => filter.tighten(probe, direction))
-    }
-
-    fn least_candidate(&self, lower: Bound<&[u8]>) -> Candidate {
-        each!(self, filter => filter.least_candidate(lower))
-    }
-
-    fn greatest_candidate(&self, upper: Upper<'_>) -> Candidate {
-        each!(self, filter => filter.greatest_candidate(upper))
+    fn candidate(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
+        each!(self, filter => filter.candidate(probe, direction))
     }
 
     fn count(&self, probe: &RangeProbe<'_>) -> Option<Count> {

@@ -5,6 +5,7 @@
 //! have no use for it.
 
 use std::{
+    ops::Bound,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -15,7 +16,7 @@ use tamis_vfs::{Access, OsVfs, Vfs};
 use crate::{
     cache::{block::BlockCache, pinned_cache::PinnedCache},
     compaction::{filter_memory::FilterPrice, job_context::read_nanoseconds},
-    cursor::{Cursor, merge::MergeCursor},
+    cursor::{Cursor, bounded::KeyRange, merge::MergeCursor},
     error::{Error, Result},
     file_name::FileName,
     key::{Kind, SEQUENCE_MAX},
@@ -184,7 +185,9 @@ impl TableSet {
 
     /// A cursor that merges all tables.
     pub fn merge(&self) -> Reader {
-        Reader(Source::Merge(MergeCursor::new(self.tables.iter().map(TableReader::cursor).collect())))
+        let merge = MergeCursor::new(self.tables.iter().map(TableReader::cursor).collect());
+        let all = KeyRange { lower: Bound::Unbounded, upper: Bound::Unbounded };
+        Reader(Source::Merge(merge.within(Arc::new(all), &self.digester)))
     }
 
     /// The value of a key. The tables are searched one after the other, with or without their filters.

@@ -60,7 +60,9 @@ impl Predicted {
     fn time_ns(&self, is_point: bool, is_seek: bool) -> f64 {
         match (is_point, is_seek) {
             (true, _) => self.point_ns,
-            (false, true) if self.part.spec.family().names_candidates() => CANDIDATE_RANGES * self.range_ns,
+            (false, true) if self.part.spec.family().names_candidates(false) => {
+                CANDIDATE_RANGES * self.range_ns
+            }
             (false, true) => 0.0,
             (false, false) => self.range_ns,
         }

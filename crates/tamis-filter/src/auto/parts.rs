@@ -75,7 +75,7 @@ impl Problem<'_> {
         rate: impl Fn(&Case<'_>) -> f64,
     ) -> Predicted {
         let time = self.request.prices.probe.get(spec.family());
-        let names_candidates = spec.family().names_candidates();
+        let names_candidates = spec.family().names_candidates(false);
         let rate = |case: &Case<'_>| match (case.kind.is_seek(), case.is_closed()) {
             (true, _) if !names_candidates => 1.0,
             // An open seek with a candidate reads the table only when the scan reaches it.

@@ -1,10 +1,9 @@
 //! The default methods of a reader.
 
 use std::fmt;
-use std::ops::Bound;
 
 use super::{Candidate, Count, Direction, Filter};
-use crate::{DecodeError, Digester, KeyRange, Probe, RangeProbe, Upper};
+use crate::{DecodeError, Digester, KeyRange, Probe, RangeProbe};
 
 /// A reader with nothing but the required methods.
 struct Silent;
@@ -44,12 +43,10 @@ fn every_method_abstains_by_default() {
         assert!(Silent.may_contain_range(&probe), "{range:?}");
         assert!(Silent.may_contain_key_in(&digester, range), "{range:?}");
         for direction in [Direction::Forward, Direction::Backward] {
-            assert_eq!(Silent.tighten(&probe, direction), Candidate::Unknown, "{range:?}");
+            assert_eq!(Silent.candidate(&probe, direction), Candidate::Unknown, "{range:?}");
         }
         assert_eq!(Silent.count(&probe), None);
     }
-    assert_eq!(Silent.least_candidate(Bound::Excluded(b"b")), Candidate::Unknown);
-    assert_eq!(Silent.greatest_candidate(Upper::Prefix(b"b")), Candidate::Unknown);
     // A rejected key stays rejected.
     let mut answers = [true, false];
     Silent.may_contain_many(&[probe.clone(), Probe::new(b"c", &digester)], &mut answers);
@@ -65,6 +62,5 @@ fn every_family_rejects_a_range_without_any_byte_string() {
     let probe = RangeProbe::new(KeyRange::closed(b"c", b"a"), &digester);
     assert!(!Silent.may_contain_range(&probe));
     assert!(!Silent.may_contain_key_in(&digester, *probe.range()));
-    assert_eq!(Silent.tighten(&probe, Direction::Forward), Candidate::Absent);
     assert_eq!(Silent.count(&probe), Some(Count { keys: 0, error_max: 0 }));
 }

@@ -189,7 +189,7 @@ impl<D: AsRef<[u8]>> Filter for RosettaFilter<D> {
         }
     }
 
-    fn tighten(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
+    fn candidate(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
         if let Some(point) = probe.point() {
             return if self.may_contain(point) { Candidate::Unknown } else { Candidate::Absent };
         }

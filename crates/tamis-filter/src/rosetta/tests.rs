@@ -168,7 +168,7 @@ pub(super) fn check_bytes(candidate: &Candidate, key: &[u8], direction: Directio
     assert!(is_right, "{candidate:x?} skips {key:x?} {direction:?}: {what}");
 }
 
-fn check_tightened(candidate: &Candidate, truth: Option<u64>, is_forward: bool, what: &str) {
+fn check_candidate(candidate: &Candidate, truth: Option<u64>, is_forward: bool, what: &str) {
     let Some(key) = truth.map(u64::to_be_bytes) else { return };
     let direction = if is_forward { Direction::Forward } else { Direction::Backward };
     check_bytes(candidate, &key, direction, what);
@@ -198,14 +198,14 @@ fn no_range_of_integers_has_a_false_negative() {
                     let probe = RangeProbe::new(range, &digester);
                     let what = format!("{set:?} {strategy:?} {range:?}");
                     assert!(filter.may_contain_range(&probe) || inside().next().is_none(), "{what}");
-                    check_tightened(
-                        &filter.tighten(&probe, Direction::Forward),
+                    check_candidate(
+                        &filter.candidate(&probe, Direction::Forward),
                         inside().next(),
                         true,
                         &what,
                     );
-                    check_tightened(
-                        &filter.tighten(&probe, Direction::Backward),
+                    check_candidate(
+                        &filter.candidate(&probe, Direction::Backward),
                         inside().next_back(),
                         false,
                         &what,
@@ -253,7 +253,7 @@ fn a_range_never_exceeds_the_probe_limit() {
                 assert!(probe.probe_count() <= probe_cap, "{strategy:?} {width}");
                 for direction in [Direction::Forward, Direction::Backward] {
                     let probe = RangeProbe::new(KeyRange::closed(&lower, &upper), &digester);
-                    filter.tighten(&probe, direction);
+                    filter.candidate(&probe, direction);
                     assert!(probe.probe_count() <= probe_cap, "{strategy:?} {width} {direction:?}");
                 }
             }
@@ -268,7 +268,7 @@ fn a_range_never_exceeds_the_probe_limit() {
 }
 
 #[test]
-fn tightening_skips_rejected_nodes() {
+fn candidates_skip_rejected_nodes() {
     let keys: Vec<u64> = (0..500).map(|number| number << 16).collect();
     let digester = Digester::new(SEED);
     let filter = build(&keys, Strategy::Single, Prices::default(), 40.0, &[]);
@@ -276,9 +276,9 @@ fn tightening_skips_rejected_nodes() {
     let (lower, upper) = ((key - 300).to_be_bytes(), (key + 300).to_be_bytes());
     let probe = RangeProbe::new(KeyRange::closed(&lower, &upper), &digester);
     let exact = Candidate::Bytes(key.to_be_bytes().to_vec());
-    assert_eq!(filter.tighten(&probe, Direction::Backward), exact);
+    assert_eq!(filter.candidate(&probe, Direction::Backward), exact);
     assert_eq!(
-        filter.tighten(&probe, Direction::Forward),
+        filter.candidate(&probe, Direction::Forward),
         Candidate::Bytes(key.to_be_bytes().to_vec().into_iter().take(6).collect()),
         "zeros at the end are left out"
     );

@@ -1,7 +1,6 @@
 //! Reads SuRF filters in place.
 
 use std::fmt;
-use std::ops::Bound;
 
 use tamis_bits::kernel::{self, Steps};
 use tamis_bits::packed;
@@ -13,7 +12,7 @@ use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
 use crate::filter::ranges_one_by_one;
 use crate::trie::{Layout, TRAILER_BYTES, Trie};
 use crate::{
-    Candidate, Count, DecodeError, Digester, Direction, Family, Filter, KeyRange, Probe, RangeProbe, Upper,
+    Candidate, Count, DecodeError, Digester, Direction, Family, Filter, KeyRange, Probe, RangeProbe,
 };
 
 /// Bytes from which walks of a batch are interleaved. Smaller filters are usually in a core's own cache, where
@@ -208,22 +207,13 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
         ranges_one_by_one(self, digester, ranges, answers);
     }
 
-    fn tighten(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
-        if !self.may_contain_range(probe) {
-            return Candidate::Absent;
-        }
-        match direction {
-            Direction::Forward => self.least_candidate(probe.range().lower),
-            Direction::Backward => self.greatest_candidate(probe.range().upper),
-        }
-    }
-
-    fn least_candidate(&self, lower: Bound<&[u8]>) -> Candidate {
-        self.view().map_or(Candidate::Absent, |view| view.least_candidate(lower))
-    }
-
-    fn greatest_candidate(&self, upper: Upper<'_>) -> Candidate {
-        self.view().map_or(Candidate::Absent, |view| view.greatest_candidate(upper))
+    fn candidate(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
+        let (Some(view), range) = (self.view(), probe.range()) else { return Candidate::Absent };
+        let candidate = match direction {
+            Direction::Forward => view.least_candidate(range.lower),
+            Direction::Backward => view.greatest_candidate(range.upper),
+        };
+        candidate.within(range, direction)
     }
 
     fn count(&self, probe: &RangeProbe<'_>) -> Option<Count> {

@@ -102,23 +102,37 @@ fn check_range<D: AsRef<[u8]>>(
     );
     let what = format!("{range:?}");
     check_candidate(
-        &filter.tighten(&probe, Direction::Forward),
+        &filter.candidate(&probe, Direction::Forward),
         inside.first().copied(),
         Direction::Forward,
         &what,
     );
     check_candidate(
-        &filter.tighten(&probe, Direction::Backward),
+        &filter.candidate(&probe, Direction::Backward),
         inside.last().copied(),
         Direction::Backward,
         &what,
     );
     let above = KeyRange { lower: range.lower, upper: Upper::Open };
     let least = keys.iter().find(|key| above.contains(key));
-    check_candidate(&filter.least_candidate(range.lower), least, Direction::Forward, &what);
+    check_candidate(&least_candidate(filter, range.lower), least, Direction::Forward, &what);
     let below = KeyRange { lower: Bound::Unbounded, upper: range.upper };
     let greatest = keys.iter().rfind(|key| below.contains(key));
-    check_candidate(&filter.greatest_candidate(range.upper), greatest, Direction::Backward, &what);
+    check_candidate(&greatest_candidate(filter, range.upper), greatest, Direction::Backward, &what);
+}
+
+/// The candidate of a range without an upper bound.
+fn least_candidate<D: AsRef<[u8]>>(filter: &SurfFilter<D>, lower: Bound<&[u8]>) -> Candidate {
+    let digester = Digester::new(SEED);
+    let range = KeyRange { lower, upper: Upper::Open };
+    filter.candidate(&RangeProbe::new(range, &digester), Direction::Forward)
+}
+
+/// The candidate of a range without a lower bound.
+fn greatest_candidate<D: AsRef<[u8]>>(filter: &SurfFilter<D>, upper: Upper<'_>) -> Candidate {
+    let digester = Digester::new(SEED);
+    let range = KeyRange { lower: Bound::Unbounded, upper };
+    filter.candidate(&RangeProbe::new(range, &digester), Direction::Backward)
 }
 
 fn lowers(bytes: &[u8]) -> [Bound<&[u8]>; 3] {
@@ -435,13 +449,13 @@ fn damaged_payloads_do_not_panic() {
             for bound in bounds(&keys, 2, &mut state) {
                 let _ = filter.may_contain(&Probe::new(&bound, &digester));
                 filter.may_contain_interleaved(&[Probe::new(&bound, &digester)], &mut [true]);
-                let _ = filter.least_candidate(Bound::Excluded(&bound));
+                let _ = least_candidate(&filter, Bound::Excluded(&bound));
                 for upper in uppers(&keys[0]).into_iter().chain(uppers(&keys[keys.len() - 1])) {
                     let probe =
                         RangeProbe::new(KeyRange { lower: Bound::Included(&bound), upper }, &digester);
                     let _ = filter.may_contain_range(&probe);
                     let _ = filter.count(&probe);
-                    let _ = filter.greatest_candidate(upper);
+                    let _ = greatest_candidate(&filter, upper);
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! Damaged and arbitrary bytes: an error at open, or answers; never a panic, a long loop or a large allocation.
 
+use std::ops::Bound;
+
 use tamis_filter::envelope::{ENVELOPE_BYTES, Envelope};
 use tamis_filter::{AnyFilter, DecodeError, Digester, Direction, Filter, KeyRange, Probe, RangeProbe, Upper};
 
@@ -33,12 +35,14 @@ fn exercise_with(bytes: &[u8], keys: &[&[u8]]) {
                 &[range, KeyRange::closed(b"12345678", b"12345679")],
                 &mut answers,
             );
-            let _ = filter.tighten(&probe, Direction::Forward);
-            let _ = filter.tighten(&probe, Direction::Backward);
+            let _ = filter.candidate(&probe, Direction::Forward);
+            let _ = filter.candidate(&probe, Direction::Backward);
             let _ = filter.count(&probe);
         }
-        let _ = filter.least_candidate(std::ops::Bound::Excluded(key));
-        let _ = filter.greatest_candidate(Upper::Prefix(key));
+        let above = KeyRange { lower: Bound::Excluded(key), upper: Upper::Open };
+        let _ = filter.candidate(&RangeProbe::new(above, &digester), Direction::Forward);
+        let below = KeyRange { lower: Bound::Unbounded, upper: Upper::Prefix(key) };
+        let _ = filter.candidate(&RangeProbe::new(below, &digester), Direction::Backward);
     }
 }
 

@@ -87,18 +87,19 @@ pub(crate) fn check_range(
     if let Some(count) = filter.count(&probe) {
         assert!(count.keys.abs_diff(inside.len() as u64) <= count.error_max, "{name} {range:?} {count:?}");
     }
-    check_candidate(&filter.tighten(&probe, Direction::Forward), inside.first().copied(), true, name);
-    check_candidate(&filter.tighten(&probe, Direction::Backward), inside.last().copied(), false, name);
+    check_candidate(&filter.candidate(&probe, Direction::Forward), inside.first().copied(), true, name);
+    check_candidate(&filter.candidate(&probe, Direction::Backward), inside.last().copied(), false, name);
     let above = KeyRange { lower: range.lower, upper: Upper::Open };
     let below = KeyRange { lower: Bound::Unbounded, upper: range.upper };
     check_candidate(
-        &filter.least_candidate(range.lower),
+        &filter.candidate(&RangeProbe::new(above, digester), Direction::Forward),
         keys.iter().find(|key| above.contains(key)),
         true,
         name,
     );
     let greatest = keys.iter().rfind(|key| below.contains(key));
-    check_candidate(&filter.greatest_candidate(range.upper), greatest, false, name);
+    let candidate = filter.candidate(&RangeProbe::new(below, digester), Direction::Backward);
+    check_candidate(&candidate, greatest, false, name);
 }
 
 fn check_candidate(candidate: &Candidate, truth: Option<&Vec<u8>>, is_forward: bool, name: &str) {

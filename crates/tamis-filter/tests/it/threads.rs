@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use tamis_filter::surf::SurfFilter;
 use tamis_filter::trie::{TrieCursor, TrieIndex, TrieIndexBuilder};
 use tamis_filter::{
-    AlignedBytes, AnyFilter, Candidate, Count, Digester, Filter, KeyRange, Probe, RangeProbe, Upper,
+    AlignedBytes, AnyFilter, Candidate, Count, Digester, Direction, Filter, KeyRange, Probe, RangeProbe,
 };
 
 use crate::sets::{SEED, build, next};
@@ -82,8 +82,8 @@ fn threads_that_share_a_surf_get_the_answers_of_one_thread() {
                 filter.may_contain(&Probe::new(lower, &digester)),
                 filter.may_contain_range(&probe),
                 filter.count(&probe),
-                filter.least_candidate(Bound::Excluded(lower)),
-                filter.greatest_candidate(Upper::Prefix(upper)),
+                filter.candidate(&probe, Direction::Forward),
+                filter.candidate(&probe, Direction::Backward),
             )
         });
     }

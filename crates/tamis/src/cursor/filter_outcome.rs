@@ -1,18 +1,23 @@
 //! Records whether a filter that admitted a range was right: a true positive or a false positive.
 //!
 //! The first seek of the scan shows it. If the cursor is at a key of the range, the filter was right. If a seek from an end
-//! of the range leaves it, there is no such key. A seek to a key within the range that finds nothing decides nothing.
+//! of the range leaves it, there is no such key. A seek to a key within the range that finds nothing decides nothing, unless the key is
+//! the candidate with which the filter replaced that end. A table that the scan does not reach stays undecided: its filter cost no read.
 
 use std::{fmt, ops::Bound, sync::Arc};
 
-use super::{bounded::KeyRange, run_tables::ScanContext};
+use tamis_filter::Direction;
+
+use super::{SeekHint, bounded::KeyRange, run_tables::ScanContext};
 
 /// See the head of this file.
 pub(crate) struct FilterOutcome {
-    pub(crate) scan: Arc<dyn ScanContext>,
+    scan: Arc<dyn ScanContext>,
     /// The run of the table whose filter was checked.
-    pub(crate) run_index: usize,
-    pub(crate) range: Arc<KeyRange>,
+    run_index: usize,
+    range: Arc<KeyRange>,
+    /// No key of the range is before this place in the direction.
+    candidate: Option<(Direction, Vec<u8>)>,
 }
 
 impl fmt::Debug for FilterOutcome {
@@ -22,20 +27,55 @@ impl fmt::Debug for FilterOutcome {
 }
 
 impl FilterOutcome {
-    /// Records a forward seek to `sought` that found `found`; returns whether the outcome is decided.
-    pub(super) fn record_seek(&self, sought: &[u8], found: Option<&[u8]>) -> bool {
-        let is_whole = match &self.range.lower {
+    pub(crate) const fn new(scan: Arc<dyn ScanContext>, run_index: usize, range: Arc<KeyRange>) -> Self {
+        Self { scan, run_index, range, candidate: None }
+    }
+
+    /// Takes the hint for a seek from one end of `needed`.
+    pub(super) fn note_hint(
+        &mut self,
+        needed: &tamis_filter::KeyRange<'_>,
+        direction: Direction,
+        (hint, bound): (SeekHint, &[u8]),
+    ) {
+        let is_whole = match direction {
+            Direction::Forward => self.is_at_or_before_lower(needed.lower_bytes()),
+            Direction::Backward => {
+                needed.upper_bytes().is_some_and(|upper| self.is_at_or_behind_upper(upper))
+            }
+        };
+        let is_candidate = is_whole && matches!(hint, SeekHint::Bound | SeekHint::Below);
+        self.candidate = is_candidate.then(|| (direction, bound.to_vec()));
+    }
+
+    fn is_at_or_before_lower(&self, sought: &[u8]) -> bool {
+        match &self.range.lower {
             Bound::Unbounded => false,
             Bound::Included(lower) | Bound::Excluded(lower) => sought <= lower.as_slice(),
+        }
+    }
+
+    fn is_at_or_behind_upper(&self, sought: &[u8]) -> bool {
+        match &self.range.upper {
+            Bound::Unbounded => false,
+            Bound::Included(upper) | Bound::Excluded(upper) => sought >= upper.as_slice(),
+        }
+    }
+
+    /// Records a forward seek to `sought` that found `found`; returns whether the outcome is decided.
+    pub(super) fn record_seek(&self, sought: &[u8], found: Option<&[u8]>) -> bool {
+        let is_whole = match &self.candidate {
+            Some((Direction::Forward, candidate)) => sought <= candidate.as_slice(),
+            _ => self.is_at_or_before_lower(sought),
         };
         self.record(is_whole, found)
     }
 
     /// Records a backward seek to `sought` that found `found`; returns whether the outcome is decided.
     pub(super) fn record_seek_for_prev(&self, sought: &[u8], found: Option<&[u8]>) -> bool {
-        let is_whole = match &self.range.upper {
-            Bound::Unbounded => false,
-            Bound::Included(upper) | Bound::Excluded(upper) => sought >= upper.as_slice(),
+        let is_whole = match &self.candidate {
+            Some((Direction::Backward, candidate)) => sought >= candidate.as_slice(),
+            _ => self.is_at_or_behind_upper(sought),
         };
         self.record(is_whole, found)
     }

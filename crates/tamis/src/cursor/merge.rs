@@ -34,9 +34,10 @@
 //! No two entries have equal keys and sequence numbers; if there were any, lanes would be ordered by their numbers, in both
 //! directions.
 
-use std::sync::Arc;
+use std::{ops::Bound, sync::Arc};
 
 use tamis_bits::key_head;
+use tamis_filter::{Digester, RangeProbe};
 
 use super::{Cursor, SeekHint, SkipTarget, bounded::KeyRange, coverage::CoveredSpan};
 use crate::{
@@ -96,14 +97,14 @@ impl<C: Cursor> Lane<C> {
     }
 
     /// Makes the lane pending as a hint says, or ends it; without a hint the cursor must seek.
-    fn defer(&mut self, hint: SeekHint, bound: Vec<u8>, sought: Option<(&[u8], Sequence)>, is_forward: bool) {
+    fn defer(&mut self, hint: SeekHint, bound: Vec<u8>, target: SeekTarget<'_>) {
         self.is_cut = false;
-        let sequence = match (hint, sought) {
+        let sequence = match (hint, target) {
             (SeekHint::Unknown, _) => return,
             (SeekHint::End, _) => return self.cut(),
             // Of the sought key itself, newer entries than those that were sought are before the place.
-            (SeekHint::Bound, Some((key, sequence))) if is_forward && key == bound => sequence,
-            (SeekHint::Bound, _) if !is_forward => 0,
+            (SeekHint::Bound, SeekTarget::From(key, sequence)) if key == bound => sequence,
+            (SeekHint::Bound, SeekTarget::Last | SeekTarget::UpTo(..)) => 0,
             (SeekHint::Bound | SeekHint::Below, _) => SEQUENCE_MAX,
         };
         self.set_pending(bound, sequence);
@@ -250,8 +251,73 @@ pub(crate) struct MergeCursor<C> {
     is_valid: bool,
     /// The lane that had the least entry after the last seek.
     found: Option<usize>,
-    /// The keys that are needed: a pending lane outside of them is not read.
-    range: Option<Arc<KeyRange>>,
+    needed: Option<Needed>,
+}
+
+/// The keys that the reader of a merge needs: a pending lane outside of them is not read.
+struct Needed {
+    range: Arc<KeyRange>,
+    /// For the filters of tables.
+    digester: Digester,
+}
+
+impl Needed {
+    /// The needed keys from the sought one on, in the direction of a seek to a key.
+    fn probe<'a>(&'a self, target: SeekTarget<'a>) -> Option<RangeProbe<'a>> {
+        let (lower, upper) = (as_slice(&self.range.lower), as_slice(&self.range.upper));
+        let range = match target {
+            SeekTarget::First | SeekTarget::Last => return None,
+            SeekTarget::From(key, _) => tamis_filter::KeyRange::new(Bound::Included(key), upper),
+            SeekTarget::UpTo(key, true) => tamis_filter::KeyRange::new(lower, Bound::Included(key)),
+            SeekTarget::UpTo(key, false) => tamis_filter::KeyRange::new(lower, Bound::Excluded(key)),
+        };
+        Some(RangeProbe::new(range, &self.digester))
+    }
+}
+
+fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
+}
+
+/// A seek of all lanes.
+#[derive(Clone, Copy)]
+enum SeekTarget<'a> {
+    First,
+    Last,
+    /// [`Cursor::seek`].
+    From(&'a [u8], Sequence),
+    /// [`Cursor::seek_for_prev`].
+    UpTo(&'a [u8], bool),
+}
+
+impl SeekTarget<'_> {
+    const fn is_forward(self) -> bool {
+        matches!(self, Self::First | Self::From(..))
+    }
+
+    fn prepare(
+        self,
+        cursor: &mut impl Cursor,
+        needed: Option<&RangeProbe<'_>>,
+        bound: &mut Vec<u8>,
+    ) -> Result<SeekHint> {
+        match (self, needed) {
+            (Self::First, _) => Ok(cursor.prepare_seek_first(bound)),
+            (Self::Last, _) => Ok(cursor.prepare_seek_last(bound)),
+            (_, None) => Ok(SeekHint::Unknown),
+            (Self::From(_, sequence), Some(needed)) => cursor.prepare_seek(needed, sequence, bound),
+            (Self::UpTo(..), Some(needed)) => cursor.prepare_seek_for_prev(needed, bound),
+        }
+    }
+
+    fn seek(self, cursor: &mut impl Cursor) -> Result<()> {
+        match self {
+            Self::First => cursor.seek_first(),
+            Self::Last => cursor.seek_last(),
+            Self::From(key, sequence) => cursor.seek(key, sequence),
+            Self::UpTo(key, is_inclusive) => cursor.seek_for_prev(key, is_inclusive),
+        }
+    }
 }
 
 impl<C: Cursor> MergeCursor<C> {
@@ -277,7 +343,7 @@ impl<C: Cursor> MergeCursor<C> {
             is_forward: true,
             is_valid: false,
             found: None,
-            range: None,
+            needed: None,
         }
     }
 
@@ -298,8 +364,8 @@ impl<C: Cursor> MergeCursor<C> {
     }
 
     /// Ends where the remaining keys are outside of a range, if that is known without a read.
-    pub(crate) fn within(mut self, range: Arc<KeyRange>) -> Self {
-        self.range = Some(range);
+    pub(crate) fn within(mut self, range: Arc<KeyRange>, digester: &Digester) -> Self {
+        self.needed = Some(Needed { range, digester: digester.clone() });
         self
     }
 
@@ -338,28 +404,28 @@ impl<C: Cursor> MergeCursor<C> {
         order.then(left.cmp(&right)).is_lt() == self.is_forward
     }
 
-    /// Seeks in all lanes. Of several lanes, those for which `prepare` returns a hint are pending.
-    fn seek_lanes(
-        &mut self,
-        is_forward: bool,
-        sought: Option<(&[u8], Sequence)>,
-        mut prepare: impl FnMut(&mut C, &mut Vec<u8>) -> Result<SeekHint>,
-        mut seek: impl FnMut(&mut C) -> Result<()>,
-    ) -> Result<()> {
+    /// Seeks in all lanes. Of several lanes, those whose cursors return a hint are pending. A single lane reads its block: a candidate
+    /// would save nothing.
+    fn seek_lanes(&mut self, target: SeekTarget<'_>) -> Result<()> {
         self.is_valid = false;
         let is_alone = self.lanes.len() == 1;
+        let needed = self.needed.as_ref().filter(|_| !is_alone).and_then(|needed| needed.probe(target));
         for lane in &mut self.lanes {
             let mut bound = lane.pending.take().map_or_else(Vec::new, |(key, _)| key);
             bound.clear();
             // All lanes are prepared before the first one seeks: their cache misses overlap.
-            let hint = if is_alone { SeekHint::Unknown } else { prepare(&mut lane.cursor, &mut bound)? };
-            lane.defer(hint, bound, sought, is_forward);
+            let hint = match is_alone {
+                true => SeekHint::Unknown,
+                false => target.prepare(&mut lane.cursor, needed.as_ref(), &mut bound)?,
+            };
+            lane.defer(hint, bound, target);
         }
+        drop(needed);
         for lane in self.lanes.iter_mut().filter(|lane| lane.pending.is_none() && !lane.is_cut) {
-            seek(&mut lane.cursor)?;
+            target.seek(&mut lane.cursor)?;
             lane.refresh();
         }
-        self.is_forward = is_forward;
+        self.is_forward = target.is_forward();
         self.build();
         self.settle()?;
         self.found = self.is_valid.then_some(self.least);
@@ -384,7 +450,7 @@ impl<C: Cursor> MergeCursor<C> {
     /// Whether the keys of the least lane, which is pending, are outside of the range.
     fn is_least_out_of_range(&self) -> bool {
         let (key, sequence) = self.lane(self.least).place();
-        self.range.as_ref().is_some_and(|range| match (self.is_forward, sequence) {
+        self.needed.as_ref().is_some_and(|Needed { range, .. }| match (self.is_forward, sequence) {
             (true, _) => range.is_above(key),
             (false, 0) => range.is_below(key),
             (false, _) => range.begins_at_or_behind(key),
@@ -493,29 +559,19 @@ impl<C: Cursor> MergeCursor<C> {
 
 impl<C: Cursor> Cursor for MergeCursor<C> {
     fn seek_first(&mut self) -> Result<()> {
-        self.seek_lanes(true, None, |cursor, bound| Ok(cursor.prepare_seek_first(bound)), C::seek_first)
+        self.seek_lanes(SeekTarget::First)
     }
 
     fn seek_last(&mut self) -> Result<()> {
-        self.seek_lanes(false, None, |cursor, bound| Ok(cursor.prepare_seek_last(bound)), C::seek_last)
+        self.seek_lanes(SeekTarget::Last)
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
-        self.seek_lanes(
-            true,
-            Some((key, sequence)),
-            |cursor, bound| cursor.prepare_seek(key, sequence, bound),
-            |cursor| cursor.seek(key, sequence),
-        )
+        self.seek_lanes(SeekTarget::From(key, sequence))
     }
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        self.seek_lanes(
-            false,
-            None,
-            |cursor, bound| cursor.prepare_seek_for_prev(key, is_inclusive, bound),
-            |cursor| cursor.seek_for_prev(key, is_inclusive),
-        )
+        self.seek_lanes(SeekTarget::UpTo(key, is_inclusive))
     }
 
     fn skip_covered(&mut self, span: &CoveredSpan, target: SkipTarget) -> Result<bool> {

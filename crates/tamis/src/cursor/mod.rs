@@ -24,6 +24,8 @@ pub(crate) mod view_runs;
 pub(crate) mod view_source;
 pub(crate) mod visible;
 
+use tamis_filter::RangeProbe;
+
 use self::coverage::CoveredSpan;
 use crate::{
     error::Result,
@@ -42,7 +44,7 @@ pub(crate) struct SkipTarget {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SeekHint {
     Unknown,
-    /// There is no entry.
+    /// There is no entry that the reader needs.
     End,
     /// Forward: the entry's key is the bound or above it. Backward: it is the bound or below it.
     Bound,
@@ -57,22 +59,23 @@ pub(crate) trait Cursor: Send {
     /// Moves to the first entry at or after (`key`, `sequence`): with [`crate::key::SEQUENCE_MAX`], the newest version of
     /// the first key at or after `key`.
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()>;
-    /// Announces a `seek` with the same arguments. If a bound of the entry is known without a read, stores this key in `bound`;
-    /// otherwise prefetches the bytes that the seek will read. The cursor is not valid afterwards.
-    fn prepare_seek(&mut self, _key: &[u8], _sequence: Sequence, _bound: &mut Vec<u8>) -> Result<SeekHint> {
+    /// Announces a `seek` to the lower bound of `needed`, which is a key: the reader needs no entry outside of this range. If a bound
+    /// of the entry is known without a read, stores this key in `bound`; otherwise prefetches the bytes that the seek will read.
+    /// The cursor is not valid afterwards.
+    fn prepare_seek(
+        &mut self,
+        _needed: &RangeProbe<'_>,
+        _sequence: Sequence,
+        _bound: &mut Vec<u8>,
+    ) -> Result<SeekHint> {
         Ok(SeekHint::Unknown)
     }
     /// As [`Cursor::prepare_seek`], for `seek_first`.
     fn prepare_seek_first(&mut self, _bound: &mut Vec<u8>) -> SeekHint {
         SeekHint::Unknown
     }
-    /// As [`Cursor::prepare_seek`], for `seek_for_prev`.
-    fn prepare_seek_for_prev(
-        &mut self,
-        _key: &[u8],
-        _is_inclusive: bool,
-        _bound: &mut Vec<u8>,
-    ) -> Result<SeekHint> {
+    /// As [`Cursor::prepare_seek`], for `seek_for_prev` to the upper bound of `needed`, which is a key.
+    fn prepare_seek_for_prev(&mut self, _needed: &RangeProbe<'_>, _bound: &mut Vec<u8>) -> Result<SeekHint> {
         Ok(SeekHint::Unknown)
     }
     /// As [`Cursor::prepare_seek`], for `seek_last`.

@@ -6,6 +6,8 @@
 //! The versions of a key may be in neighbouring tables: if a table has no entry at or after the target, the seek continues
 //! in the next one.
 
+use tamis_filter::{RangeProbe, Upper};
+
 use super::{Cursor, SeekHint};
 use crate::{
     error::Result,
@@ -169,12 +171,18 @@ impl<S: RunSource> Cursor for RunCursor<S> {
         self.hint_before(self.source.table_count(), bound)
     }
 
-    fn prepare_seek(&mut self, key: &[u8], sequence: Sequence, bound: &mut Vec<u8>) -> Result<SeekHint> {
+    fn prepare_seek(
+        &mut self,
+        needed: &RangeProbe<'_>,
+        sequence: Sequence,
+        bound: &mut Vec<u8>,
+    ) -> Result<SeekHint> {
+        let key = needed.range().lower_bytes();
         let table_index = self.source.position(key);
         if table_index == self.source.table_count() || self.source.smallest_key(table_index) > key {
             return Ok(self.hint_at(table_index, bound));
         }
-        let hint = self.open(table_index)?.prepare_seek(key, sequence, bound)?;
+        let hint = self.open(table_index)?.prepare_seek(needed, sequence, bound)?;
         let is_behind = hint == SeekHint::Bound && bound.as_slice() > self.source.largest_key(table_index);
         if hint != SeekHint::End && !is_behind {
             return Ok(hint);
@@ -183,18 +191,16 @@ impl<S: RunSource> Cursor for RunCursor<S> {
         Ok(self.hint_at(table_index + 1, bound))
     }
 
-    fn prepare_seek_for_prev(
-        &mut self,
-        key: &[u8],
-        is_inclusive: bool,
-        bound: &mut Vec<u8>,
-    ) -> Result<SeekHint> {
+    fn prepare_seek_for_prev(&mut self, needed: &RangeProbe<'_>, bound: &mut Vec<u8>) -> Result<SeekHint> {
+        let upper = needed.range().upper;
+        let (key, is_inclusive) =
+            (needed.range().upper_bytes().unwrap_or_default(), matches!(upper, Upper::Included(_)));
         let table_count = self.tables_begun_at(key, is_inclusive);
         let Some(table_index) = table_count.checked_sub(1) else { return Ok(SeekHint::End) };
         if self.source.largest_key(table_index) < key {
             return Ok(self.hint_before(table_count, bound));
         }
-        let hint = self.open(table_index)?.prepare_seek_for_prev(key, is_inclusive, bound)?;
+        let hint = self.open(table_index)?.prepare_seek_for_prev(needed, bound)?;
         let is_before = hint == SeekHint::Below && bound.as_slice() <= self.source.smallest_key(table_index);
         if hint != SeekHint::End && !is_before {
             return Ok(hint);

@@ -1,5 +1,7 @@
 //! The sources of a scan as one type, so that the merge calls them without dynamic dispatch.
 
+use tamis_filter::{Direction, KeyRange, RangeProbe};
+
 use super::{
     Cursor, SeekHint, filter_outcome::FilterOutcome, run::RunCursor, run_tables::RunTables,
     view_source::ViewSource,
@@ -31,11 +33,10 @@ impl Source {
         }
     }
 
-    /// The outcome of a filter is known only after a seek: a checked run is not deferred.
-    const fn unless_checked(&self, hint: SeekHint) -> SeekHint {
-        match self {
-            Self::FilterChecked(_, Some(_)) => SeekHint::Unknown,
-            _ => hint,
+    /// Lets the outcome of a filter know the hint for a seek, which may begin at a candidate of the filter.
+    fn note_hint(&mut self, needed: &KeyRange<'_>, direction: Direction, (hint, bound): (SeekHint, &[u8])) {
+        if let Self::FilterChecked(_, Some(outcome)) = self {
+            outcome.note_hint(needed, direction, (hint, bound));
         }
     }
 
@@ -80,29 +81,29 @@ impl Cursor for Source {
         Ok(())
     }
 
-    fn prepare_seek(&mut self, key: &[u8], sequence: Sequence, bound: &mut Vec<u8>) -> Result<SeekHint> {
-        let hint = either!(self, cursor => cursor.prepare_seek(key, sequence, bound))?;
-        Ok(self.unless_checked(hint))
+    fn prepare_seek(
+        &mut self,
+        needed: &RangeProbe<'_>,
+        sequence: Sequence,
+        bound: &mut Vec<u8>,
+    ) -> Result<SeekHint> {
+        let hint = either!(self, cursor => cursor.prepare_seek(needed, sequence, bound))?;
+        self.note_hint(needed.range(), Direction::Forward, (hint, bound));
+        Ok(hint)
     }
 
     fn prepare_seek_first(&mut self, bound: &mut Vec<u8>) -> SeekHint {
-        let hint = either!(self, cursor => cursor.prepare_seek_first(bound));
-        self.unless_checked(hint)
+        either!(self, cursor => cursor.prepare_seek_first(bound))
     }
 
-    fn prepare_seek_for_prev(
-        &mut self,
-        key: &[u8],
-        is_inclusive: bool,
-        bound: &mut Vec<u8>,
-    ) -> Result<SeekHint> {
-        let hint = either!(self, cursor => cursor.prepare_seek_for_prev(key, is_inclusive, bound))?;
-        Ok(self.unless_checked(hint))
+    fn prepare_seek_for_prev(&mut self, needed: &RangeProbe<'_>, bound: &mut Vec<u8>) -> Result<SeekHint> {
+        let hint = either!(self, cursor => cursor.prepare_seek_for_prev(needed, bound))?;
+        self.note_hint(needed.range(), Direction::Backward, (hint, bound));
+        Ok(hint)
     }
 
     fn prepare_seek_last(&mut self, bound: &mut Vec<u8>) -> SeekHint {
-        let hint = either!(self, cursor => cursor.prepare_seek_last(bound));
-        self.unless_checked(hint)
+        either!(self, cursor => cursor.prepare_seek_last(bound))
     }
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {

@@ -19,6 +19,8 @@ use std::{
     },
 };
 
+use tamis_filter::Digester;
+
 use super::{DeletedRanges, scan_source::coverage_of, snapshot::Snapshots};
 use crate::{
     cache::table::TableCache,
@@ -141,7 +143,8 @@ impl BackgroundDeletedRanges {
             let run = RunTables::counted_once(run.tables_within(bounds), &self.tables, &budget.blocks);
             sources.push((memtable_count + rank, Source::Run(RunCursor::new(run))));
         }
-        let merge = MergeCursor::ranked(sources).within(Arc::clone(range));
+        let (_, seed) = self.deleted_ranges.versions.database();
+        let merge = MergeCursor::ranked(sources).within(Arc::clone(range), &Digester::new(seed));
         let runs = partition.runs().map(|(_, run)| run);
         let coverage = coverage_of(read_state, runs, &self.tables, sequence);
         VisibleCursor::new(merge, sequence, Arc::clone(range)).with_coverage(coverage)

@@ -227,7 +227,8 @@ impl ScanSource {
         let selection = self.selection();
         let memtable_count = self.read_state().memtables().count();
         let count = memtable_count + selection.runs.len() + selection.views.len();
-        let mut merge = MergeCursor::with_capacity(count).within(Arc::clone(&self.range));
+        let range = Arc::clone(&self.range);
+        let mut merge = MergeCursor::with_capacity(count).within(range, &self.shared().digester);
         for (rank, memtable) in self.read_state().memtables().enumerate() {
             if memtable.memtable.entry_count() > 0 {
                 merge.push(rank, Source::Memtable(memtable.memtable.cursor()));
@@ -239,7 +240,7 @@ impl ScanSource {
             let cursor = RunCursor::new(RunTables::of_scan(base, run_index, run.tables.clone()));
             let source = if (run.is_checked || run.lacks_filter) && !has_counted_outcomes {
                 let (scan, range) = (Arc::<Self>::clone(self), Arc::clone(&self.range));
-                Source::FilterChecked(cursor, Some(Box::new(FilterOutcome { scan, run_index, range })))
+                Source::FilterChecked(cursor, Some(Box::new(FilterOutcome::new(scan, run_index, range))))
             } else {
                 Source::Run(cursor)
             };

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use tamis_filter::{Candidate, Upper};
+use tamis_filter::{Candidate, Direction, RangeProbe};
 
 use super::{
     block::{Block, Layout},
@@ -450,9 +450,15 @@ impl Cursor for TableCursor {
         Ok(())
     }
 
-    fn prepare_seek(&mut self, key: &[u8], sequence: Sequence, bound: &mut Vec<u8>) -> Result<SeekHint> {
+    fn prepare_seek(
+        &mut self,
+        needed: &RangeProbe<'_>,
+        sequence: Sequence,
+        bound: &mut Vec<u8>,
+    ) -> Result<SeekHint> {
         self.is_valid = false;
-        match self.table.least_candidate(key) {
+        let key = needed.range().lower_bytes();
+        match self.table.candidate(needed, Direction::Forward) {
             Candidate::Absent => {
                 self.count_candidate(None);
                 return Ok(SeekHint::End);
@@ -480,15 +486,10 @@ impl Cursor for TableCursor {
         Ok(SeekHint::Unknown)
     }
 
-    fn prepare_seek_for_prev(
-        &mut self,
-        key: &[u8],
-        is_inclusive: bool,
-        bound: &mut Vec<u8>,
-    ) -> Result<SeekHint> {
+    fn prepare_seek_for_prev(&mut self, needed: &RangeProbe<'_>, bound: &mut Vec<u8>) -> Result<SeekHint> {
         self.is_valid = false;
-        let upper = if is_inclusive { Upper::Included(key) } else { Upper::Excluded(key) };
-        let below = match self.table.greatest_candidate(upper) {
+        let key = needed.range().upper_bytes().unwrap_or_default();
+        let below = match self.table.candidate(needed, Direction::Backward) {
             Candidate::Absent => {
                 self.count_candidate(None);
                 return Ok(SeekHint::End);

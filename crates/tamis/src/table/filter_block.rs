@@ -8,11 +8,11 @@
 //! A filter is derived data. One that can't be built is left out and reported; one that is damaged or of an unknown family
 //! is reported and not used. Results stay the same.
 
-use std::{fmt, ops::Bound, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use tamis_filter::{
-    AnyFilter, Budget, BuildError, Candidate, Filter, FilterBuilder, KeyRange, KeySet, Probe, RangeProbe,
-    Samples, Upper, auto::Query,
+    AnyFilter, Budget, BuildError, Candidate, Direction, Family, Filter, FilterBuilder, KeyRange, KeySet,
+    Probe, RangeProbe, Samples, auto::Query,
 };
 
 use super::{
@@ -240,11 +240,6 @@ impl FilterBlock {
         self.filter.encoded_bytes()
     }
 
-    /// Whether it can reject ranges of more than one key.
-    pub(super) fn answers_ranges(&self) -> bool {
-        self.filter.family().answers_ranges()
-    }
-
     /// Whether the key may be in the table; `false` is certain.
     #[inline]
     pub(crate) fn may_contain(&self, probe: &Probe<'_>) -> bool {
@@ -256,19 +251,14 @@ impl FilterBlock {
         self.filter.may_contain_range(probe)
     }
 
-    /// Whether it may know the first key of an open range.
-    pub(super) fn names_candidates(&self) -> bool {
-        self.filter.family().names_candidates()
+    /// Its family.
+    pub(super) fn family(&self) -> Family {
+        self.filter.family()
     }
 
-    /// The least key at or above `lower`, as far as it knows.
-    pub(super) fn least_candidate(&self, lower: Bound<&[u8]>) -> Candidate {
-        self.filter.least_candidate(lower)
-    }
-
-    /// The greatest key within `upper`, as far as it knows.
-    pub(super) fn greatest_candidate(&self, upper: Upper<'_>) -> Candidate {
-        self.filter.greatest_candidate(upper)
+    /// The first key of a range in a direction, as far as it knows.
+    pub(super) fn candidate(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
+        self.filter.candidate(probe, direction)
     }
 
     /// Whether it admits a key of its table, as a point and as ranges that contain it.
@@ -276,7 +266,8 @@ impl FilterBlock {
         let key = probe.key();
         let ranges = [KeyRange::point(key), KeyRange::prefix(key)];
         let admits_range = |range| self.filter.may_contain_range(&RangeProbe::new(range, digester));
-        self.filter.may_contain(probe) && (!self.answers_ranges() || ranges.into_iter().all(admits_range))
+        self.filter.may_contain(probe)
+            && (!self.filter.family().answers_ranges() || ranges.into_iter().all(admits_range))
     }
 
     /// Prefetches the cache lines that [`FilterBlock::may_contain`] reads.

@@ -5,11 +5,12 @@
 //! is opened or when the filter is loaded again. If a filter file has no usable filter, the table's own filters are used.
 
 use std::{
+    ops::Bound,
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
-use tamis_filter::{Candidate, Direction, Probe, RangeProbe};
+use tamis_filter::{Candidate, Direction, Family, KeyRange, Probe, RangeProbe, Upper};
 
 use super::{
     elastic_units::{ElasticUnits, FRONT_BYTES, elastic_header},
@@ -54,8 +55,7 @@ enum Place {
 struct OpenFilter {
     place: Place,
     record: SectionRecord,
-    answers_ranges: bool,
-    names_candidates: bool,
+    family: Family,
     loaded: Loaded,
 }
 
@@ -171,7 +171,7 @@ impl OpenFilter {
         probe: &RangeProbe<'_>,
     ) -> bool {
         match &self.loaded {
-            Loaded::Whole(..) if !self.answers_ranges && probe.point().is_none() => true,
+            Loaded::Whole(..) if !self.family.answers_ranges() && probe.point().is_none() => true,
             Loaded::Whole(..) => {
                 self.get_if_cached(environment, table).is_none_or(|filter| filter.may_contain_range(probe))
             }
@@ -250,7 +250,7 @@ impl FilterSet {
 
     /// Whether one of them can reject ranges of more than one key.
     pub(super) fn answers_ranges(&self) -> bool {
-        self.filters.iter().any(|filter| filter.answers_ranges)
+        self.filters.iter().any(|filter| filter.family.answers_ranges())
     }
 
     /// Whether all filters that points probe admit the key.
@@ -280,13 +280,15 @@ impl FilterSet {
         &self,
         environment: &TableEnvironment,
         table: &Source,
+        probe: &RangeProbe<'_>,
         direction: Direction,
-        ask: impl Fn(&FilterBlock) -> Candidate,
     ) -> Candidate {
+        let KeyRange { lower, upper } = probe.range();
+        let has_two_bounds = *lower != Bound::Unbounded && *upper != Upper::Open;
         let mut best = Candidate::Unknown;
-        for filter in self.filters.iter().filter(|filter| filter.names_candidates) {
+        for filter in self.filters.iter().filter(|filter| filter.family.names_candidates(has_two_bounds)) {
             let Some(filter) = filter.get_if_cached(environment, table) else { continue };
-            let candidate = ask(&filter);
+            let candidate = filter.candidate(probe, direction);
             match (&best, &candidate) {
                 (_, Candidate::Absent) => return candidate,
                 (_, Candidate::Unknown) => {}
@@ -354,7 +356,7 @@ impl FilterSet {
 /// Number of filters, from the first, that points probe. If the store chose a filter for points, it is the first, and points probe it
 /// alone: present keys would pay for the others. Given filters are all probed.
 fn asked_for_points(filters: &[OpenFilter], is_chosen: bool) -> usize {
-    let has_first = filters.first().is_some_and(|first| !first.answers_ranges);
+    let has_first = filters.first().is_some_and(|first| !first.family.answers_ranges());
     if is_chosen && has_first { 1 } else { filters.len() }
 }
 
@@ -371,19 +373,12 @@ fn usable(
         if let Some(header) = elastic_header(&front, record) {
             let units = ElasticUnits::new(environment, source, record, header, hotness);
             let loaded = Loaded::Units(units, matches!(place, Place::File(_)).then(|| source.clone()));
-            return Ok(OpenFilter {
-                place,
-                record: *record,
-                answers_ranges: false,
-                names_candidates: false,
-                loaded,
-            });
+            return Ok(OpenFilter { place, record: *record, family: Family::Elastic, loaded });
         }
         let filter = open_with_front(source, record, &front)?;
-        let (answers_ranges, names_candidates) = (filter.answers_ranges(), filter.names_candidates());
-        let bytes = filter.memory_bytes();
+        let (family, bytes) = (filter.family(), filter.memory_bytes());
         let loaded = Loaded::Whole(environment.pin(source, filter, bytes), FilterFault::default());
-        Ok(OpenFilter { place, record: *record, answers_ranges, names_candidates, loaded })
+        Ok(OpenFilter { place, record: *record, family, loaded })
     };
     let usable = |record| {
         open(record).inspect_err(|error| environment.report_filter(&source.path, error.to_string())).ok()

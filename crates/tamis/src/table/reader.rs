@@ -4,9 +4,9 @@
 //! point read uses the index and one block (two if the versions of a key continue in the next block) and copies only short
 //! values.
 
-use std::{ops::Bound, sync::Arc};
+use std::sync::Arc;
 
-use tamis_filter::{Candidate, Direction, Probe, RangeProbe, Upper};
+use tamis_filter::{Candidate, Direction, Probe, RangeProbe};
 
 use super::{
     block::{Layout, RawEntry},
@@ -276,18 +276,9 @@ impl TableReader {
         self.filters.may_contain_range(&self.environment, &self.data.source, probe)
     }
 
-    /// The least key of the table that is `lower` or above it, as far as its filters know.
-    pub(crate) fn least_candidate(&self, lower: &[u8]) -> Candidate {
-        self.filters.candidate(&self.environment, &self.data.source, Direction::Forward, |filter| {
-            filter.least_candidate(Bound::Included(lower))
-        })
-    }
-
-    /// The greatest key of the table that is within `upper`, as far as its filters know.
-    pub(crate) fn greatest_candidate(&self, upper: Upper<'_>) -> Candidate {
-        self.filters.candidate(&self.environment, &self.data.source, Direction::Backward, |filter| {
-            filter.greatest_candidate(upper)
-        })
+    /// The first key of a range in a direction, as far as the table's filters know.
+    pub(crate) fn candidate(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
+        self.filters.candidate(&self.environment, &self.data.source, probe, direction)
     }
 
     pub(super) fn extent(&self, index: &Index, block: usize) -> Result<(u64, u64)> {

@@ -17,6 +17,7 @@ mod deleted_ranges;
 mod elastic;
 mod fault;
 mod filter_damage;
+mod filtered_scans;
 mod fixed_bugs;
 mod gap_cache;
 mod garbage;

@@ -12,8 +12,13 @@ use crate::support::{FOLDER, Random};
 const TABLE_COUNT: u64 = 10;
 const KEYS_PER_TABLE: u64 = 3_000;
 
-/// Ten tables with random keys over one range, in L0.
+/// Ten tables with random keys of 56 bits, in L0.
 fn overlapping(filters: Filters) -> (Db, Vec<u64>) {
+    overlapping_below(filters, 1 << 56)
+}
+
+/// Ten tables with random keys below a limit, in L0.
+fn overlapping_below(filters: Filters, limit: u64) -> (Db, Vec<u64>) {
     let vfs = MemVfs::new();
     let options = Options {
         workers: 0,
@@ -25,7 +30,7 @@ fn overlapping(filters: Filters) -> (Db, Vec<u64>) {
     let mut keys = Vec::new();
     for _ in 0..TABLE_COUNT {
         for _ in 0..KEYS_PER_TABLE {
-            let key = random.next() >> 8;
+            let key = random.below(limit);
             keys.push(key);
             db.put(key.to_be_bytes(), [1; 100]).unwrap();
         }
@@ -179,6 +184,48 @@ fn uniform_ranges_and_ranges_next_to_keys_share_the_memory() {
         let (blocks, text) = blocks_with_chosen_filters(&store, [uniform_range, range_next_to_a_key]);
         println!("both kinds of ranges, {bits} bits: {text}");
         assert!(blocks[0] <= max[0] && blocks[1] <= max[1], "{text}");
+    }
+}
+
+fn bytes_of(key: Option<&u64>) -> Option<[u8; 8]> {
+    key.map(|key| key.to_be_bytes())
+}
+
+/// Each range has keys of about ten tables. The merge enters each table at its candidate.
+#[test]
+fn closed_ranges_and_prefixes_read_the_block_of_their_first_entry() {
+    const LIMIT: u64 = 1 << 20;
+    for filter in ["surf-real@24", "rosetta@24"] {
+        let (db, keys) = overlapping_below(Filters::each([filter.parse().unwrap()]), LIMIT);
+        let mut random = Random(5);
+        let mut blocks = |is_backward: bool, is_prefix: bool| {
+            blocks_per_call(&db, 500, |_| {
+                let lower = if is_prefix { random.below(LIMIT) >> 8 << 8 } else { random.below(LIMIT - 600) };
+                let end = lower + if is_prefix { 256 } else { 600 };
+                let within = &keys[keys.partition_point(|&key| key < lower)..];
+                let within = &within[..within.partition_point(|&key| key < end)];
+                let mut scan = match is_prefix {
+                    true => db.prefix(&lower.to_be_bytes()[..7]),
+                    false => db.range(lower.to_be_bytes()..end.to_be_bytes()),
+                };
+                let (found, expected) = match is_backward {
+                    true => (scan.next_back(), within.last()),
+                    false => (scan.next(), within.first()),
+                };
+                let found = found.map(|entry| entry.unwrap().0);
+                assert_eq!(found.as_deref(), bytes_of(expected).as_ref().map(<[u8; 8]>::as_slice));
+            })
+        };
+        for is_prefix in [false, true] {
+            let (forward, backward) = (blocks(false, is_prefix), blocks(true, is_prefix));
+            assert!(forward <= 1.1 && backward <= 1.5, "{filter}: {forward} and {backward}, {is_prefix}");
+        }
+        // A table that is not reached is neither right nor wrong.
+        let tables = db.statistics().keyspaces.swap_remove(0).table_filters;
+        let ranges = || tables.iter().map(|table| &table.ranges);
+        let admitted: u64 = ranges().map(|ranges| ranges.asked - ranges.denied).sum();
+        let decided: u64 = ranges().map(|ranges| ranges.right + ranges.wrong).sum();
+        assert!(decided > 0 && decided * 3 < admitted, "{filter}: {decided} of {admitted}");
     }
 }
 

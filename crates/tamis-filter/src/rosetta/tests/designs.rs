@@ -145,7 +145,7 @@ fn check_range(filter: &RosettaFilter<Vec<u8>>, digester: &Digester, keys: &[Vec
     let answer = filter.may_contain_range(&RangeProbe::new(range, digester));
     assert!(answer || first.is_none(), "a range with a key is rejected: {what}");
     for (direction, key) in [(Direction::Forward, first), (Direction::Backward, last)] {
-        let candidate = filter.tighten(&RangeProbe::new(range, digester), direction);
+        let candidate = filter.candidate(&RangeProbe::new(range, digester), direction);
         if let Some(key) = key {
             check_bytes(&candidate, key, direction, what);
         } else {
@@ -199,7 +199,7 @@ fn the_backward_candidate_of_all_keys_is_not_below_a_key_of_ten_bytes() {
     builder.add(b"zzzzzzzzzz").unwrap();
     let filter = open(builder.finish(Budget::bits_per_key(100.0).unwrap(), Samples::NONE).unwrap());
     let digester = Digester::new(SEED);
-    let candidate = filter.tighten(&RangeProbe::new(KeyRange::ALL, &digester), Direction::Backward);
+    let candidate = filter.candidate(&RangeProbe::new(KeyRange::ALL, &digester), Direction::Backward);
     // A level of 80 bits has no window for bounds that differ in the first byte.
     assert_eq!(candidate, Candidate::Unknown);
 }

@@ -5,7 +5,10 @@ use std::ops::Bound;
 
 use tamis_bits::{elias_fano, packed};
 
-use super::{SEED, Shape, bounds, encode, hostile_sets, lowers, next, open, sorted, uppers};
+use super::{
+    SEED, Shape, bounds, encode, greatest_candidate, hostile_sets, least_candidate, lowers, next, open,
+    sorted, uppers,
+};
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
 use crate::surf::{SuffixBits, SurfFilter};
 use crate::trie::{Layout, TRAILER_BYTES};
@@ -98,15 +101,15 @@ fn ask(filter: &SurfFilter<&[u8]>, strings: &[Vec<u8>]) {
             ranges.extend(uppers(other).map(|upper| KeyRange { lower, upper }));
         }
         ranges.extend([KeyRange::point(string), KeyRange::prefix(string)]);
-        lowers(string).into_iter().for_each(|lower| drop(filter.least_candidate(lower)));
-        uppers(string).into_iter().for_each(|upper| drop(filter.greatest_candidate(upper)));
+        lowers(string).into_iter().for_each(|lower| drop(least_candidate(filter, lower)));
+        uppers(string).into_iter().for_each(|upper| drop(greatest_candidate(filter, upper)));
     }
     filter.may_contain_ranges(&digester, &ranges, &mut vec![true; ranges.len()]);
     for range in &ranges {
         let probe = RangeProbe::new(*range, &digester);
         let _ = filter.count(&probe);
-        let _ = filter.tighten(&probe, Direction::Forward);
-        let _ = filter.tighten(&probe, Direction::Backward);
+        let _ = filter.candidate(&probe, Direction::Forward);
+        let _ = filter.candidate(&probe, Direction::Backward);
     }
     let _ = filter.design(&mut String::new());
 }
@@ -176,8 +179,8 @@ fn candidate_searches_in_damaged_filters_are_bounded() {
     let [below, above] = [0, 0xff].map(|last| [&[b'a'; 12][..], &[last]].concat());
     let candidates = |bytes: &[u8]| {
         let filter = open(bytes);
-        let least = filter.least_candidate(Bound::Included(&above));
-        (least, filter.greatest_candidate(Upper::Included(&below)))
+        let least = least_candidate(&filter, Bound::Included(&above));
+        (least, greatest_candidate(&filter, Upper::Included(&below)))
     };
     assert_eq!(candidates(&bytes), (Candidate::Bytes(b"aaaaaaaaaaab\x80".to_vec()), Candidate::Absent));
     let counts = Layout::read(envelope::payload(&bytes), true).unwrap().counts;

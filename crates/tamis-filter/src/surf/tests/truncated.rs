@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::ops::Bound;
 
 use super::{
-    SEED, Shape, all_ranges, bounds, encode, hostile_sets, lowers, open, pairs, sorted, universe, uppers,
+    SEED, Shape, all_ranges, bounds, encode, greatest_candidate, hostile_sets, least_candidate, lowers, open,
+    pairs, sorted, universe, uppers,
 };
 use crate::surf::{SuffixBits, SurfFilter};
 use crate::trie::Layout;
@@ -165,10 +166,14 @@ fn base_accepts_exactly_the_ranges_of_many_truncated_keys() {
 fn check_candidates(filter: &SurfFilter<Vec<u8>>, prefixes: &[Prefix], bounds: &[Vec<u8>]) {
     for bound in bounds {
         for lower in lowers(bound) {
-            assert_eq!(filter.least_candidate(lower), least(prefixes, lower), "{lower:?} {prefixes:?}");
+            assert_eq!(least_candidate(filter, lower), least(prefixes, lower), "{lower:?} {prefixes:?}");
         }
         for upper in uppers(bound) {
-            assert_eq!(filter.greatest_candidate(upper), greatest(prefixes, upper), "{upper:?} {prefixes:?}");
+            assert_eq!(
+                greatest_candidate(filter, upper),
+                greatest(prefixes, upper),
+                "{upper:?} {prefixes:?}"
+            );
         }
     }
 }
@@ -196,7 +201,7 @@ fn candidates_of_base_are_the_nearest_truncated_keys() {
 fn candidates_are_absent_outside_of_the_stored_keys() {
     let absent = [Candidate::Absent, Candidate::Absent];
     let ends = |filter: &SurfFilter<Vec<u8>>, lower, upper| {
-        [filter.least_candidate(lower), filter.greatest_candidate(upper)]
+        [least_candidate(filter, lower), greatest_candidate(filter, upper)]
     };
     let builder = super::builder(&[], BASE);
     let empty = open(

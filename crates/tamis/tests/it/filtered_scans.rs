@@ -1,0 +1,149 @@
+//! Scans of closed ranges and prefixes whose tables enter the merge at the candidates of their filters: all movements agree with the
+//! entries.
+
+use std::ops::Bound;
+
+use tamis::{Db, KeyspaceOptions, Options, Scan};
+use tamis_vfs::MemVfs;
+
+use crate::support::{Model, Random, filters, inline_options, open_in_memory};
+
+const BYTES: [u8; 5] = [0, 1, b'a', 0xfe, 0xff];
+
+/// Short keys of few bytes: most are prefixes of others, or begin or end with the least and the greatest bytes.
+fn key(random: &mut Random) -> Vec<u8> {
+    (0..1 + random.below(4)).map(|_| BYTES[random.below(BYTES.len() as u64) as usize]).collect()
+}
+
+fn bound(random: &mut Random) -> Bound<Vec<u8>> {
+    let key = key(random);
+    if random.below(2) == 0 { Bound::Included(key) } else { Bound::Excluded(key) }
+}
+
+/// Eight overlapping tables and a memtable, with deleted keys and deleted ranges.
+fn filled(row: &str, seed: u64) -> (Db, Model) {
+    let default_keyspace =
+        KeyspaceOptions { filters: filters(row), level0_runs: 64, ..KeyspaceOptions::default() };
+    let options = Options { default_keyspace, ..inline_options() };
+    let db = open_in_memory(&MemVfs::new(), options).unwrap();
+    let (mut model, mut random) = (Model::new(), Random(seed));
+    for run in 0..9_u8 {
+        // The least and the greatest key of each table are outside of most ranges.
+        for key in [vec![0], vec![0xff; 6]] {
+            db.put(&key, [run]).unwrap();
+            model.insert(key, vec![run]);
+        }
+        for _ in 0..40 {
+            let key = key(&mut random);
+            match random.below(12) {
+                0..=1 => {
+                    db.delete(&key).unwrap();
+                    model.remove(&key);
+                }
+                2 if run % 3 == 1 => {
+                    let upper = [&key[..], &[1]].concat();
+                    db.delete_range::<&Vec<u8>>(&key..&upper).unwrap();
+                    model.retain(|other, _| !(&key..&upper).contains(&other));
+                }
+                _ => {
+                    db.put(&key, [run]).unwrap();
+                    model.insert(key, vec![run]);
+                }
+            }
+        }
+        if run < 8 {
+            db.flush().unwrap();
+        }
+    }
+    (db, model)
+}
+
+/// The place of a scan: between two entries, or on one.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Before(usize),
+    On(usize),
+}
+
+/// Moves a scan at random, and compares each entry with the expected ones of its range.
+fn check_movements(scan: &mut Scan, expected: &[(Vec<u8>, Vec<u8>)], random: &mut Random, what: &str) {
+    let mut place = Place::Before(0);
+    for _ in 0..12 {
+        let sought = key(random);
+        let found = match random.below(6) {
+            0 => {
+                scan.seek(&sought).unwrap();
+                place = Place::Before(expected.partition_point(|(key, _)| *key < sought));
+                continue;
+            }
+            1 => {
+                scan.seek_for_prev(&sought).unwrap();
+                place = Place::Before(expected.partition_point(|(key, _)| *key <= sought));
+                continue;
+            }
+            2 | 3 => {
+                let next = match place {
+                    Place::Before(next) => next,
+                    Place::On(current) => current + 1,
+                };
+                place = if next < expected.len() { Place::On(next) } else { Place::Before(next) };
+                scan.move_next().unwrap()
+            }
+            _ => {
+                let (Place::Before(current) | Place::On(current)) = place;
+                place = current.checked_sub(1).map_or(Place::Before(0), Place::On);
+                scan.move_prev().unwrap()
+            }
+        };
+        match place {
+            Place::Before(_) => assert!(!found, "{what}: {:?} instead of none", scan.key()),
+            Place::On(current) => {
+                let (key, value) = &expected[current];
+                assert!(found, "{what}: none instead of {key:?}");
+                assert_eq!((scan.key(), scan.value()), (key.as_slice(), value.as_slice()), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn movements_in_closed_ranges_agree_with_the_entries() {
+    for row in
+        ["surf-base", "surf-real@24", "surf-mixed:hash=2,real=4", "rosetta@12", "rosetta@30", "grafite@12"]
+    {
+        for seed in 0..4 {
+            let (db, model) = filled(row, seed);
+            let mut random = Random(100 + seed);
+            for _ in 0..250 {
+                let (lower, upper, prefix) = (bound(&mut random), bound(&mut random), key(&mut random));
+                let is_prefix = random.below(4) == 0;
+                let is_within = |key: &[u8]| match is_prefix {
+                    true => key.starts_with(&prefix),
+                    false => {
+                        let bounds = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
+                        std::ops::RangeBounds::<[u8]>::contains(&bounds, key)
+                    }
+                };
+                let expected: Vec<_> = model
+                    .iter()
+                    .filter(|(key, _)| is_within(key))
+                    .map(|(key, value)| (key.clone(), value.clone()))
+                    .collect();
+                let scan = || match is_prefix {
+                    true => db.prefix(&prefix),
+                    false => db.range((lower.clone(), upper.clone())),
+                };
+                let what =
+                    format!("{row}, seed {seed}, {lower:?} to {upper:?} or prefix {is_prefix} {prefix:?}");
+                let entries = |found: tamis::Result<(tamis::Slice, tamis::Slice)>| {
+                    found.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()
+                };
+                assert_eq!(scan().map(entries).collect::<Vec<_>>(), expected, "{what}");
+                let mut backward: Vec<_> = scan().rev().map(entries).collect();
+                backward.reverse();
+                assert_eq!(backward, expected, "{what}");
+                check_movements(&mut scan(), &expected, &mut random, &what);
+            }
+        }
+    }
+}
