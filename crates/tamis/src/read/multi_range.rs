@@ -3,13 +3,18 @@
 //! The filters are probed before the first block is read: run by run, and in each run in the order of the ranges, so that a filter is
 //! in the CPU cache for all ranges of its table. The runs of a range share the digests of its probe. A range that all filters
 //! reject reads nothing later.
+//!
+//! After the filters, the blocks that the ranges may read are known. Blocks that several ranges need are read once, and adjacent blocks
+//! together ([`crate::table::planned_reads`]), when a scan first needs one of them.
 
 use std::{ops::Bound, sync::Arc};
 
 use tamis_filter::RangeProbe;
 
 use super::{ReadPath, scan::Scan, scan_source::ScanSource, select_runs::SelectedRun};
-use crate::{cursor::bounded::Bounds, key::Sequence, keyspace_state::KeyspaceState};
+use crate::{
+    cursor::bounded::Bounds, key::Sequence, keyspace_state::KeyspaceState, table::planned_reads::ReadPlanner,
+};
 
 impl ReadPath {
     /// A scan for each of `ranges`, in their order, at `snapshot`, or now.
@@ -47,6 +52,13 @@ impl ReadPath {
         for ((source, probe), selected) in order.iter().zip(&probes).zip(selected) {
             self.metrics.digests.add(u64::from(probe.digest_count()));
             source.set_runs(selected);
+        }
+        if order.len() > 1 {
+            let mut planner = ReadPlanner::default();
+            order.iter().enumerate().for_each(|(number, source)| source.add_reads(number, &mut planner));
+            for (source, reads) in order.iter().zip(planner.finish(order.len())) {
+                source.set_planned_reads(reads);
+            }
         }
     }
 }

@@ -44,9 +44,14 @@ use crate::{
     keyspace_state::ReadState,
     metrics::ReadPlace,
     steps::{self, Step},
-    table::read_ahead::Limits,
+    table::{
+        lazy_reader::NamedTable as _, long_read::PlannedRead, planned_reads::ReadPlanner, read_ahead::Limits,
+    },
     version::level::Run,
 };
+
+/// A range of more tables of a run is not planned together with other ranges.
+const TABLES_PLANNED_MAX: usize = 2;
 
 /// The inputs of the cursors.
 pub(crate) struct ScanSource {
@@ -57,6 +62,8 @@ pub(crate) struct ScanSource {
     positions: Range<usize>,
     /// The runs and views to read, once the filters were checked.
     selection: OnceLock<Selection>,
+    /// The reads that it shares with other ranges.
+    planned_reads: OnceLock<Vec<Arc<PlannedRead>>>,
     /// Only the first cursor counts false positives of the filters.
     has_counted_outcomes: AtomicBool,
     /// The next two are in reach of each step.
@@ -109,6 +116,10 @@ impl Limits for ScanSource {
 
     fn upper(&self) -> Option<&[u8]> {
         Limits::upper(&*self.range)
+    }
+
+    fn planned_read(&self, file_number: u64, block: usize) -> Option<&Arc<PlannedRead>> {
+        self.planned_reads.get()?.iter().find(|read| read.has(file_number, block))
     }
 }
 
@@ -172,6 +183,7 @@ impl ScanSource {
             is_prefix: false,
             positions: position..position + 1,
             selection: OnceLock::new(),
+            planned_reads: OnceLock::new(),
             has_counted_outcomes: AtomicBool::new(false),
             sequence: scan.sequence,
             deleted_ranges: Arc::clone(&scan.deleted_ranges),
@@ -406,6 +418,21 @@ impl ScanSource {
         let _ = self.selection.set(self.selection_of_closed(runs, self.open_views()));
     }
 
+    /// Adds the blocks of open tables that the scan may read, if they are few. A sorted view knows only when it is read which blocks it
+    /// needs.
+    pub(super) fn add_reads<'a>(&'a self, range_number: usize, planner: &mut ReadPlanner<'a>) {
+        let few = self.selection().runs.iter().filter(|selected| selected.tables.len() <= TABLES_PLANNED_MAX);
+        let tables = few.filter_map(|selected| selected.run.tables().get(selected.tables.clone())).flatten();
+        for table in tables.filter_map(|table| table.slot().get()) {
+            planner.add(table, range_number, self);
+        }
+    }
+
+    pub(super) fn set_planned_reads(&self, reads: Vec<Arc<PlannedRead>>) {
+        // Set once, before a cursor exists.
+        let _ = self.planned_reads.set(reads);
+    }
+
     /// A probe for the filters of all runs.
     pub(super) fn range_probe(&self) -> RangeProbe<'_> {
         RangeProbe::new(self.filter_range(), &self.shared().digester)
@@ -468,6 +495,7 @@ impl ReadPath {
             range: Arc::new(KeyRange { lower: bounds.0, upper: bounds.1 }),
             is_prefix,
             selection: OnceLock::new(),
+            planned_reads: OnceLock::new(),
             has_counted_outcomes: AtomicBool::new(false),
             sequence,
             deleted_ranges: Arc::clone(&self.deleted_ranges),

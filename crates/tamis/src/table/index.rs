@@ -336,6 +336,12 @@ impl Index {
         self.first_continued(block, sequence)
     }
 
+    /// The blocks that may have keys from `lower` to `upper`.
+    pub(super) fn blocks_within(&self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Range<usize> {
+        let first = lower.map_or(0, |key| self.block_of(key, Sequence::MAX));
+        first..upper.map_or(self.block_count, |key| self.block_of(key, 0) + 1)
+    }
+
     /// `block` is the last one of the blocks that continue the key of its separator. Of these blocks, the last one that
     /// does not begin below `sequence`.
     fn first_continued(&self, block: usize, sequence: Sequence) -> usize {

@@ -27,13 +27,18 @@ use std::{
     fmt::Debug,
     ops::Range,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError, Weak,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use super::{environment::ReadCost, format::FILE_ALIGNMENT, index::Index, section::Source};
-use crate::key::Sequence;
+use super::{
+    environment::ReadCost,
+    format::FILE_ALIGNMENT,
+    index::Index,
+    long_read::{LongRead, PlannedRead},
+    section::Source,
+};
 
 /// Bytes that a job reads at once.
 pub(super) const JOB_BYTES: u64 = 512 << 10;
@@ -49,21 +54,9 @@ pub(crate) trait Limits: Debug + Send + Sync {
     fn lower(&self) -> Option<&[u8]>;
     /// The greatest key, if there is a bound.
     fn upper(&self) -> Option<&[u8]>;
-}
-
-/// A read of adjacent blocks: planned, in progress, or done.
-#[derive(Debug)]
-struct LongRead {
-    blocks: Range<usize>,
-    /// The range of the blocks in the file.
-    bytes: Range<u64>,
-    /// The bytes and the offset of the blocks in them; `None` if the read failed. Others wait while it is in progress.
-    content: OnceLock<Option<(Arc<[u8]>, usize)>>,
-}
-
-impl LongRead {
-    const fn covers(&self, extent: (u64, u64)) -> bool {
-        self.bytes.start <= extent.0 && extent.1 <= self.bytes.end
+    /// The read that was planned for a block of a table, together with other ranges.
+    fn planned_read(&self, _file_number: u64, _block: usize) -> Option<&Arc<PlannedRead>> {
+        None
     }
 }
 
@@ -313,9 +306,13 @@ impl ReadAhead {
         }
         let (lower, upper) =
             self.limits.as_ref().map_or((None, None), |limits| (limits.lower(), limits.upper()));
-        let first = lower.map_or(0, |key| index.block_of(key, Sequence::MAX));
-        let end = upper.map_or(index.block_count(), |key| index.block_of(key, 0) + 1);
-        self.within.insert(first..end).clone()
+        let within = index.blocks_within(lower, upper);
+        self.within.insert(within).clone()
+    }
+
+    /// The read that was planned for a block.
+    pub(super) fn planned_read(&self, file_number: u64, block: usize) -> Option<Arc<PlannedRead>> {
+        self.limits.as_ref().and_then(|limits| limits.planned_read(file_number, block)).map(Arc::clone)
     }
 
     /// Makes a long read of these blocks.
@@ -330,7 +327,7 @@ impl ReadAhead {
         if end > source.length {
             return None;
         }
-        let read = LongRead { blocks, bytes: start..end, content: OnceLock::new() };
+        let read = LongRead::new(blocks, start..end);
         let read = if self.is_job { Arc::new(read) } else { shared.find_or_add(read) };
         self.finish(&read, source, cost);
         Some(read)
@@ -340,22 +337,14 @@ impl ReadAhead {
     fn finish(&mut self, read: &LongRead, source: &Source, cost: &mut ReadCost) {
         let is_job = self.is_job;
         let reusable = &mut self.reusable;
-        let content = read.content.get_or_init(|| {
-            let length = usize::try_from(read.bytes.end - read.bytes.start).ok()?;
-            let needed = length + 3 * FILE_ALIGNMENT;
+        let content = read.load(source, cost, |needed| {
             // Not if the buffer is too short, or if a part of it is shared.
             let can_reuse = |buffer: &mut Arc<[u8]>| buffer.len() >= needed && Arc::get_mut(buffer).is_some();
             let reused = reusable.take().and_then(|mut buffer| can_reuse(&mut buffer).then_some(buffer));
-            let mut buffer = reused.unwrap_or_else(|| {
+            reused.unwrap_or_else(|| {
                 let whole = if is_job { JOB_BYTES as usize + 3 * FILE_ALIGNMENT } else { needed };
                 std::iter::repeat_n(0, whole).collect()
-            });
-            let bytes = Arc::get_mut(&mut buffer)?;
-            let aligned = bytes.as_ptr().align_offset(FILE_ALIGNMENT).min(FILE_ALIGNMENT);
-            let target = bytes.get_mut(aligned..)?;
-            let (skipped, bytes_read) = source.read_aligned(read.bytes.start, length, target).ok()?;
-            cost.bytes_read += bytes_read as u64;
-            Some((buffer, aligned + skipped))
+            })
         });
         if content.is_none() {
             self.failed = read.blocks.clone();

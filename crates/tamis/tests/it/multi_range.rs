@@ -1,12 +1,12 @@
 //! Several ranges at once return the same entries as each range alone, at one point in time.
 
-use std::{collections::BTreeMap, ops::Bound};
+use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
-use tamis::{Db, Filters, KeyspaceOptions, Options, Scan};
-use tamis_vfs::MemVfs;
+use tamis::{Compression, Db, Filters, KeyspaceOptions, Options, Runtime, Scan};
+use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
 use tamis_workload::SplitMix64;
 
-use crate::support::open_in_memory;
+use crate::support::{FOLDER, filters, open_in_memory};
 
 type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
@@ -116,4 +116,117 @@ fn all_ranges_see_the_same_point_in_time_and_empty_ones_read_no_block() {
     }
     let read = touched() - before;
     assert!(read < 200, "{read} blocks for 1,750 empty ranges");
+}
+
+const KEY_COUNT: u64 = 4_000;
+const KEY_DISTANCE: u64 = 10;
+
+/// One settled table whose blocks have about 35 entries, opened again: nothing is cached.
+fn settled(vfs: Arc<dyn Vfs>, access: Access, cache_bytes: u64, compression: Compression) -> Db {
+    let default_keyspace = KeyspaceOptions {
+        filters: filters("surf-real@20"),
+        compression: vec![compression],
+        ..KeyspaceOptions::default()
+    };
+    let open = || {
+        let options = Options {
+            workers: 0,
+            table_access: access,
+            cache_bytes,
+            default_keyspace: default_keyspace.clone(),
+            ..Options::default()
+        };
+        Db::open_on(Arc::clone(&vfs), FOLDER, options, Runtime::deterministic(7)).unwrap()
+    };
+    let db = open();
+    let mut random = SplitMix64::new(3);
+    for number in 0..KEY_COUNT {
+        // Values that can't be compressed.
+        let value: Vec<u8> = (0..100).map(|_| random.below(256) as u8).collect();
+        db.put((number * KEY_DISTANCE).to_be_bytes(), value).unwrap();
+    }
+    db.flush().unwrap();
+    db.close().unwrap();
+    let db = open();
+    // The table is open.
+    assert_eq!(db.range(1_u64.to_be_bytes()..2_u64.to_be_bytes()).count(), 0);
+    db
+}
+
+/// A hundred short ranges in about ten adjacent blocks, with two keys each.
+fn short_ranges() -> Vec<std::ops::Range<[u8; 8]>> {
+    let range = |number: u64| {
+        let first = (1_000 + 3 * number) * KEY_DISTANCE;
+        first.to_be_bytes()..(first + 2 * KEY_DISTANCE).to_be_bytes()
+    };
+    (0..100).map(range).collect()
+}
+
+/// The lengths of the reads of blocks. Without a cache the index, which is behind them, is read again, too.
+fn block_reads(record: &RecordVfs) -> Vec<u64> {
+    let reads = record.operations().into_iter().filter(|operation| operation.kind == OperationKind::Read);
+    reads.filter(|read| read.offset < KEY_COUNT * 100).map(|read| read.length_bytes).collect()
+}
+
+fn count_all(scans: Vec<Scan>) {
+    for scan in scans {
+        assert_eq!(scan.map(Result::unwrap).count(), 2);
+    }
+}
+
+#[test]
+fn ranges_in_the_same_blocks_read_each_block_once_and_adjacent_ones_together() {
+    for (access, cache_bytes, compression) in [
+        (Access::Buffered, 0, Compression::None),
+        (Access::Direct, 0, Compression::None),
+        (Access::Direct, 0, Compression::Lz4),
+        (Access::Direct, 8 << 20, Compression::None),
+    ] {
+        let record = RecordVfs::new(Arc::new(MemVfs::new()));
+        let db = settled(Arc::new(record.clone()), access, cache_bytes, compression);
+        let cost = |work: &dyn Fn()| {
+            let blocks = db.statistics().blocks_read;
+            record.reset();
+            work();
+            let lengths = block_reads(&record);
+            (db.statistics().blocks_read - blocks, lengths.len(), lengths.iter().sum::<u64>())
+        };
+        let together = cost(&|| count_all(db.multi_range(short_ranges())));
+        let again = cost(&|| count_all(db.multi_range(short_ranges())));
+        let alone = cost(&|| count_all(short_ranges().into_iter().map(|range| db.range(range)).collect()));
+        let what = format!("{access:?} {cache_bytes} {compression:?}: {together:?} {again:?} {alone:?}");
+        println!("{what}");
+        assert!(together.0 <= 12 && together.1 == 1 && together.2 <= 12 * 4_096, "{what}");
+        if cache_bytes == 0 {
+            assert_eq!(again, together, "{what}");
+            assert!(alone.0 >= 100 && alone.1 >= 100, "{what}");
+        } else {
+            assert_eq!((again.1, alone.1), (0, 0), "{what}");
+        }
+    }
+}
+
+#[test]
+fn blocks_of_one_range_far_from_others_and_long_ranges_are_read_as_alone() {
+    let record = RecordVfs::new(Arc::new(MemVfs::new()));
+    let db = settled(Arc::new(record.clone()), Access::Direct, 0, Compression::None);
+    record.reset();
+    let far = [10_u64, 10_000, 20_000].map(|first| first.to_be_bytes()..(first + 15).to_be_bytes());
+    let whole = std::iter::once(0_u64.to_be_bytes()..(KEY_COUNT * KEY_DISTANCE).to_be_bytes());
+    let scans = db.multi_range(far.into_iter().chain(whole));
+    assert_eq!(block_reads(&record).len(), 0, "nothing is read before the first step");
+    for mut scan in scans {
+        assert!(scan.move_next().unwrap());
+    }
+    assert_eq!(block_reads(&record), [4_096; 4]);
+}
+
+#[test]
+fn a_failed_read_of_many_blocks_is_repeated_block_by_block() {
+    let fault = FaultVfs::new(Arc::new(MemVfs::new()));
+    let db = settled(Arc::new(fault.clone()), Access::Direct, 0, Compression::None);
+    let rule = Rule::error(std::io::ErrorKind::Other).on(&[OperationKind::Read]).path(".table").times(1);
+    let id = fault.add_rule(rule);
+    count_all(db.multi_range(short_ranges()));
+    assert_eq!(fault.hit_count(id), 1);
 }
