@@ -188,6 +188,29 @@ pub(crate) fn is_due(expected: Option<Expected>, answers: Answers) -> bool {
         || expected.is_wrong(&answers)
 }
 
+/// Whether the filters of a sorted view are due for a check, by the same rules. `rate`: the expected rate of false positives of closed ranges;
+/// NaN if it is not known. `kept_count`: checks that kept the filters.
+pub(super) fn is_view_due(rate: f64, answers: EmptyAnswers, kept_count: u32) -> bool {
+    let expected = Expected {
+        empty_query_count: EMPTY_QUERY_COUNT_MIN,
+        rates: [f64::NAN, rate, f64::NAN],
+        was_cut: false,
+        kept_count,
+        kept_rates: [f64::NAN; 3],
+    };
+    is_due(Some(expected), [EmptyAnswers::default(), answers, EmptyAnswers::default()])
+}
+
+/// Whether filters for closed ranges must wait for a sample of today's queries, which then begins.
+pub(super) fn awaits_refill(sample: &QuerySample) -> bool {
+    let seen = [QueryKind::Range, QueryKind::Prefix].map(|kind| sample.seen(kind));
+    let interval = interval_at(seen.into_iter().max().unwrap_or(0));
+    if !sample.is_refilling() && interval > REFILL_INTERVAL_MIN && !sample.is_fresh(REFILL_FRESH) {
+        sample.begin_refill(REFILL_COUNT_MIN as u32);
+    }
+    sample.is_refilling()
+}
+
 /// Whether the answers show that the queries have changed, and those of the sample may be older.
 fn needs_refill(expected: &Expected, answers: Answers, intervals: [u32; 3]) -> bool {
     expected.empty_query_count >= EMPTY_QUERY_COUNT_MIN

@@ -9,7 +9,8 @@
 //!
 //! The filters of a view are chosen from its keys and the sampled closed ranges that the view itself does not reject, like those of
 //! tables (`table/filter_plan.rs`), if the tables have no range filters. If the view has some, a rebuild adds one for the keys of the
-//! new runs.
+//! new runs. If its filters have more false positives than expected, the sample is refilled if it is old, and the view is built again with
+//! filters that are chosen from it.
 //!
 //! A keyspace is checked when its version has changed, and once per [`CHECK_INTERVAL`] for the seeks that its runs have counted.
 //!
@@ -32,6 +33,7 @@ use tamis_filter::{
 use tamis_vfs::Access;
 
 use super::{
+    filter_check::awaits_refill,
     job_context::JobContexts,
     plan::InProgress,
     scheduler::Scheduler,
@@ -64,6 +66,7 @@ use crate::{
         key_sample::KeySample,
         reader::View,
         rebuild::rebuild_view_with_filters,
+        scan::RangeAnswer,
         writer::{RunSummary, ViewOptions, ViewOwner},
     },
 };
@@ -169,6 +172,7 @@ impl ViewBuilder {
                 Some(view) if view.needs_open() => ViewStep::Open(Arc::clone(view)),
                 _ => ViewStep::Build(
                     pick_with_filters(partition, &version.options, sizes)
+                        .filter(|plan| !self.awaits_sample(keyspace, plan))
                         .or_else(|| pick(partition, &version.options, in_progress, sizes))?,
                 ),
             };
@@ -190,6 +194,14 @@ impl ViewBuilder {
         };
         let samples = runs.iter().map(|run| (run.entry_count(), run.key_sample(|| sample(run))));
         KeySample::merge(&samples.collect::<Vec<_>>())
+    }
+
+    /// Whether the filters of a view are wrong because the queries have changed, and the sample has older ones.
+    fn awaits_sample(&self, keyspace: &KeyspaceState, plan: &ViewPlan) -> bool {
+        let has_filter = plan.refiltered.as_ref().is_some_and(|refiltered| refiltered.view.has_filter());
+        has_filter
+            && self.context.options.sample_queries
+            && awaits_refill(&keyspace.read_state.load().query_sample)
     }
 
     /// Runs a job; `between_pages` is called every few milliseconds. A failure is reported.
@@ -252,11 +264,10 @@ impl ViewBuilder {
             if is_stale.get() { Err(Error::Closed) } else { Ok(()) }
         };
         let built = self.filters(keyspace, plan).and_then(|filters| {
-            if plan.without_filters.is_some() && filters.is_none() {
+            if plan.refiltered.is_some() && filters.is_none() {
                 let partition = current_partition(keyspace, plan.partition);
-                partition.iter().filter_map(|partition| partition.view.as_ref()).for_each(|named| {
-                    named.set_tried_filters();
-                });
+                let named = partition.iter().filter_map(|partition| partition.view.as_ref());
+                named.for_each(|named| named.keep_filters());
                 return Ok(());
             }
             let built = self.write_and_install(keyspace, plan, filters.as_ref(), number, &check)?;
@@ -356,7 +367,8 @@ impl ViewBuilder {
     /// The filters for the keys of the new runs; `None` for a view without filters.
     fn filters(&self, keyspace: &KeyspaceState, plan: &ViewPlan) -> Result<Option<FilterPlan>> {
         let with_filters = plan.old.as_ref().map(|old| &old.view).filter(|view| view.has_filter());
-        let Some(view) = plan.without_filters.as_ref().or(with_filters) else { return Ok(None) };
+        let refiltered = plan.refiltered.as_ref().map(|refiltered| &refiltered.view);
+        let Some(view) = refiltered.or(with_filters) else { return Ok(None) };
         let read_state = keyspace.read_state.load_full();
         // The filters are probed only for ranges that the view itself cannot reject: near keys, where filters have the most false
         // positives, too. Those that the view has reject most of these ranges.
@@ -397,8 +409,8 @@ impl ViewBuilder {
     fn begin_use(&self, keyspace: &KeyspaceState, plan: &ViewPlan, number: u64, view: Arc<View>) {
         let Some(partition) = current_partition(keyspace, plan.partition) else { return };
         if let Some(named) = partition.view.as_ref().filter(|named| named.number() == number) {
-            if plan.without_filters.is_some() {
-                named.set_tried_filters();
+            if let Some(refiltered) = &plan.refiltered {
+                named.set_filter_checks(refiltered.checks_of(&view));
             }
             named.set_reader(view);
         }
@@ -431,12 +443,12 @@ fn is_closed(query: &SampledQuery) -> bool {
     matches!(query.kind, QueryKind::Range | QueryKind::Prefix)
 }
 
-/// Whether a view rejects a range between two keys. It is not checked for prefixes.
+/// Whether a view knows without its filters that it has no key of a range between two keys. It is not checked for prefixes.
 fn is_denied(view: &View, query: &SampledQuery) -> bool {
     let range = query.range();
     let (Bound::Included(lower) | Bound::Excluded(lower)) = range.lower else { return false };
     let (Upper::Included(upper) | Upper::Excluded(upper)) = range.upper else { return false };
-    view.denies_range(lower, upper, false).unwrap_or(false)
+    view.range_answer(lower, upper, false).is_ok_and(|answer| answer == RangeAnswer::Empty)
 }
 
 fn current_partition(keyspace: &KeyspaceState, id: u64) -> Option<Arc<Partition>> {

@@ -8,14 +8,19 @@
 //!
 //! A view has tags if some of its runs have no filters by the options of the keyspace: point reads then search the view. It gets filters by
 //! the same rule as the view itself: once the closed ranges that it could not reject have cost as much as building it again with filters.
+//! Filters that it has are chosen again if they have three times the expected false positives of 1,000 answers, by the same rules as those of
+//! tables ([`super::filter_check`]).
 
 use std::sync::Arc;
 
-use super::plan::InProgress;
+use super::{
+    filter_check::{EmptyAnswers, is_view_due},
+    plan::InProgress,
+};
 use crate::{
-    metrics::LEVEL_COUNT_MAX,
+    metrics::{FilterAnswers, LEVEL_COUNT_MAX},
     options::{FilterBudget, Filters, KeyspaceOptions, Policy, Views},
-    version::{level::Run, version::Partition},
+    version::{level::Run, named_view::FilterChecks, version::Partition},
     view::{
         key_sample::KeySample,
         reader::View,
@@ -58,14 +63,36 @@ pub(crate) struct ViewPlan {
     pub(crate) runs: Vec<Arc<Run>>,
     /// Bytes of the tag of each entry.
     pub(crate) tag_bytes: u8,
-    /// The view that is built again, only to get filters.
-    pub(crate) without_filters: Option<Arc<View>>,
+    /// The view that is built again, only to get other filters.
+    pub(crate) refiltered: Option<Refiltered>,
     /// The expected time of building it.
     pub(crate) nanoseconds: f64,
     /// The expected size of the file.
     pub(crate) bytes: u64,
     /// The expected bits of filters for each key of the new runs.
     filter_bits_per_key: f64,
+}
+
+/// A view whose filters no longer suit the queries, or that has none.
+#[derive(Debug)]
+pub(crate) struct Refiltered {
+    pub(crate) view: Arc<View>,
+    pub(crate) checks: FilterChecks,
+    /// Closed ranges that were admitted.
+    pub(crate) admitted_count: u64,
+}
+
+impl Refiltered {
+    /// The state of the checks of the view that replaces this one. If it has filters of the same families, they are as good as filters can be
+    /// for these queries, or the prediction is wrong: the next check needs twice as many answers.
+    pub(crate) fn checks_of(&self, view: &View) -> FilterChecks {
+        let is_same = view.filter_families() == self.view.filter_families();
+        FilterChecks {
+            kept_count: if is_same { self.checks.kept_count + 1 } else { 0 },
+            before: FilterAnswers::default(),
+            due_at: 2 * self.admitted_count,
+        }
+    }
 }
 
 /// An open view with its runs, in its order.
@@ -179,26 +206,34 @@ pub(crate) fn pick(
     due.into_iter().find_map(|(_, plan)| sizes.fit(plan))
 }
 
-/// The view of a partition, to be built again with filters, if that is due.
+/// The view of a partition, to be built again with other filters, if that is due: once the ranges that it admitted for nothing have cost as
+/// much, and for filters that it has if they are due for a check like those of tables.
 pub(crate) fn pick_with_filters(
     partition: &Partition,
     options: &KeyspaceOptions,
     sizes: ViewSizes<'_>,
 ) -> Option<ViewPlan> {
-    let named = partition.view.as_ref().filter(|named| !named.has_tried_filters())?;
-    let admitted_count = named.admitted_ranges();
-    let old =
-        OldView::of(partition).filter(|old| admitted_count >= RANGE_COUNT_MIN && !old.view.has_filter())?;
+    let named = partition.view.as_ref()?;
+    let (checks, admitted_count) = (named.filter_checks(), named.admitted_ranges());
+    let old = OldView::of(partition)?;
+    let lost_count = if old.view.has_filter() {
+        let (answers, before) = (named.filter_answers().get(), checks.before);
+        let since = EmptyAnswers {
+            denied: answers.denied.saturating_sub(before.denied),
+            admitted: answers.wrong.saturating_sub(before.wrong),
+        };
+        is_view_due(old.view.expected_range_rate(), since, checks.kept_count).then_some(since.admitted)?
+    } else {
+        (admitted_count >= RANGE_COUNT_MIN.max(checks.due_at)).then_some(admitted_count)?
+    };
     let runs: Vec<&Arc<Run>> = old.runs.iter().collect();
     let plan = plan_of(partition, None, &runs, &options.filters)?;
-    let saved = admitted_count as f64 * RANGE_NANOSECONDS;
+    let saved = lost_count as f64 * RANGE_NANOSECONDS;
     let is_due = options.views == Views::On || saved >= plan.nanoseconds;
     let key_count = runs.iter().map(|run| run.entry_count()).sum();
     let filter_bits_per_key = filter_budget_of(&options.filters).bits_per_key(key_count).into();
-    let without_filters = Some(Arc::clone(&old.view));
-    is_due
-        .then_some(ViewPlan { without_filters, filter_bits_per_key, ..plan })
-        .and_then(|plan| sizes.fit(plan))
+    let refiltered = Some(Refiltered { view: Arc::clone(&old.view), checks, admitted_count });
+    is_due.then_some(ViewPlan { refiltered, filter_bits_per_key, ..plan }).and_then(|plan| sizes.fit(plan))
 }
 
 /// The budget of the filters of a view.
@@ -241,7 +276,7 @@ fn plan_of(
         bytes: 0,
         tag_bytes,
         filter_bits_per_key: if has_filters { ADDED_FILTER_BITS_PER_KEY } else { 0.0 },
-        without_filters: None,
+        refiltered: None,
         runs,
     })
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::{
     Cursor,
+    filter_outcome::FilterOutcome,
     merge::MergeCursor,
     run::RunCursor,
     run_tables::{RunTables, ScanContext},
@@ -36,6 +37,8 @@ pub(crate) struct ViewInput {
 /// See the head of this file, and [`super`] for the contract.
 pub(crate) struct ViewSource {
     input: ViewInput,
+    /// Until it is known whether the view was right to admit the scan's range.
+    outcome: Option<Box<FilterOutcome>>,
     reads: Reads,
 }
 
@@ -46,12 +49,21 @@ enum Reads {
 }
 
 impl ViewSource {
-    pub(crate) fn new(input: ViewInput) -> Self {
+    pub(crate) fn new(input: ViewInput, outcome: Option<Box<FilterOutcome>>) -> Self {
         let runs = ViewRuns::new(Arc::clone(&input.scan), input.first_run, input.view.runs().len());
         let cursor = ViewCursor::over_named(&input.view, runs);
         let scan = ViewScan::new(cursor, input.snapshot);
         let reads = Reads::View(if input.hides_tombstones { scan } else { scan.with_tombstones() });
-        Self { input, reads }
+        Self { input, outcome, reads }
+    }
+
+    /// Records the outcome, if a seek decides it.
+    fn record_outcome(&mut self, is_decided: impl FnOnce(&FilterOutcome, Option<&[u8]>) -> bool) {
+        if let (Some(outcome), Reads::View(scan)) = (&self.outcome, &self.reads)
+            && is_decided(outcome, scan.is_valid().then(|| scan.entry().key()))
+        {
+            self.outcome = None;
+        }
     }
 
     /// Seeks in the view, or in the merge if the view is damaged.
@@ -131,11 +143,15 @@ macro_rules! either {
 
 impl Cursor for ViewSource {
     fn seek_first(&mut self) -> Result<()> {
-        self.seek_with(ViewScan::seek_first, Cursor::seek_first)
+        self.seek_with(ViewScan::seek_first, Cursor::seek_first)?;
+        self.record_outcome(|outcome, found| outcome.record(true, found));
+        Ok(())
     }
 
     fn seek_last(&mut self) -> Result<()> {
-        self.seek_with(ViewScan::seek_last, Cursor::seek_last)
+        self.seek_with(ViewScan::seek_last, Cursor::seek_last)?;
+        self.record_outcome(|outcome, found| outcome.record(true, found));
+        Ok(())
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
@@ -144,14 +160,18 @@ impl Cursor for ViewSource {
             let is_newer = scan.is_valid() && scan.entry().sequence() > sequence && scan.entry().key() == key;
             if is_newer { scan.next() } else { Ok(()) }
         };
-        self.seek_with(in_view, |merge| merge.seek(key, sequence))
+        self.seek_with(in_view, |merge| merge.seek(key, sequence))?;
+        self.record_outcome(|outcome, found| outcome.record_seek(key, found));
+        Ok(())
     }
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         self.seek_with(
             |scan| scan.seek_for_prev(key, is_inclusive),
             |merge| merge.seek_for_prev(key, is_inclusive),
-        )
+        )?;
+        self.record_outcome(|outcome, found| outcome.record_seek_for_prev(key, found));
+        Ok(())
     }
 
     fn next(&mut self) -> Result<()> {

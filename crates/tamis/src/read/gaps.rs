@@ -1,10 +1,18 @@
-//! Records the gap of a table in which a false positive of its filters was found ([`crate::table::gap_cache`]).
+//! Records the gap of a table, or of a sorted view, in which a false positive of its filters was found ([`crate::table::gap_cache`]).
 
 use std::{ops::Bound, sync::Arc};
 
 use crate::{
-    cache::table::TableCache, cursor::Cursor, error::Result, table::reader::TableReader,
-    version::handle::Table,
+    cache::table::TableCache,
+    cursor::{
+        Cursor, bounded,
+        run_tables::ScanContext,
+        view_runs::{ViewLane, ViewRuns},
+    },
+    error::Result,
+    table::reader::TableReader,
+    version::{bound_view::BoundView, handle::Table},
+    view::cursor::ViewCursor,
 };
 
 /// Records the gap that begins before `lower`, or at it if it is excluded, after a query from there on that found nothing. Of a
@@ -23,6 +31,53 @@ pub(super) fn record_gap(table: &Table, tables: &TableCache, lower: Bound<&[u8]>
             table.gaps().expect_points();
         }
     }
+}
+
+/// Records the gap of a view that begins before the lower bound of a range, or at it if it is excluded, after the view showed no key of the
+/// range. Returns whether the view has one nevertheless: a deleted key, or one that is newer than the snapshot. `scan`: with the number of
+/// the view's first run.
+///
+/// An error is ignored: the gap is only not known then.
+#[cold]
+pub(super) fn record_gap_of_view(
+    bound: &BoundView,
+    (scan, first_run): (Arc<dyn ScanContext>, usize),
+    range: &bounded::KeyRange,
+) -> bool {
+    let (budget, gaps) = (Arc::clone(scan.tables().gap_budget()), bound.named.gaps());
+    if !gaps.should_record(&budget) {
+        return false;
+    }
+    let runs = ViewRuns::new(scan, first_run, bound.view.runs().len());
+    let mut cursor = ViewCursor::over_named(&bound.view, runs);
+    let neighbours = neighbours(&mut cursor, range);
+    cursor.lanes_mut().for_each(ViewLane::discard_hits);
+    let Ok((predecessor, successor)) = neighbours else { return false };
+    if successor.as_ref().is_some_and(|key| !range.is_above(key)) {
+        return true;
+    }
+    if let Some((predecessor, successor)) = predecessor.zip(successor) {
+        gaps.record(&budget, &predecessor, &successor);
+    }
+    false
+}
+
+/// The last key before a range, and the first one in or after it.
+type Neighbours = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+fn neighbours(cursor: &mut impl Cursor, range: &bounded::KeyRange) -> Result<Neighbours> {
+    match &range.lower {
+        Bound::Unbounded => return Ok((None, None)),
+        Bound::Included(lower) => cursor.seek_for_prev(lower, false)?,
+        Bound::Excluded(lower) => cursor.seek_for_prev(lower, true)?,
+    }
+    let predecessor = cursor.is_valid().then(|| cursor.key().to_vec());
+    if cursor.is_valid() {
+        cursor.next()?
+    } else {
+        cursor.seek_first()?
+    }
+    Ok((predecessor, cursor.is_valid().then(|| cursor.key().to_vec())))
 }
 
 /// The keys of the entries before and after a bound, of any version; `None` if one of them does not exist, or is the bound.

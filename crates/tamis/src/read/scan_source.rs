@@ -19,11 +19,11 @@ use tamis_filter::{Digester, RangeProbe, Upper, auto::QueryKind};
 
 use super::{
     DeletedRanges, ReadPath,
-    gaps::record_gap,
+    gaps::{record_gap, record_gap_of_view},
     scan_query::ScanQuery,
     seek_answers::{Visible, count_seek},
     select_runs::{RunSelector, SelectedRun},
-    select_views::{SelectedView, Selection, ViewContext, is_covered, open_views},
+    select_views::{ClosedScan, SelectedView, Selection, ViewContext, is_covered, open_views},
     view_opener::ViewOpener,
 };
 use crate::{
@@ -34,7 +34,7 @@ use crate::{
         filter_outcome::FilterOutcome,
         merge::MergeCursor,
         run::RunCursor,
-        run_tables::{RunTables, ScanContext},
+        run_tables::{CheckedFilters, RunTables, ScanContext},
         source::Source,
         view_source::{ViewInput, ViewSource},
         visible::VisibleCursor,
@@ -142,7 +142,11 @@ impl ScanContext for ScanSource {
         }
     }
 
-    fn record_filter_outcome(&self, run_index: usize, is_there: bool) {
+    fn record_filter_outcome(self: Arc<Self>, checked: CheckedFilters, is_there: bool) {
+        let run_index = match checked {
+            CheckedFilters::Run(run_index) => run_index,
+            CheckedFilters::View(view_index) => return self.record_view_outcome(view_index, is_there),
+        };
         let Some(run) = self.selection().runs.get(run_index) else { return };
         let Some(table) = run.run.tables().get(run.tables.start) else { return };
         if run.is_checked {
@@ -252,14 +256,18 @@ impl ScanSource {
             let cursor = RunCursor::new(RunTables::of_scan(base, run_index, run.tables.clone()));
             let source = if (run.is_checked || run.lacks_filter) && !has_counted_outcomes {
                 let (scan, range) = (Arc::<Self>::clone(self), Arc::clone(&self.range));
-                Source::FilterChecked(cursor, Some(Box::new(FilterOutcome::new(scan, run_index, range))))
+                Source::FilterChecked(
+                    cursor,
+                    Some(Box::new(FilterOutcome::new(scan, CheckedFilters::Run(run_index), range))),
+                )
             } else {
                 Source::Run(cursor)
             };
             merge.push(memtable_count + run.rank, source);
         }
         for (index, view) in selection.views.iter().enumerate() {
-            merge.push(memtable_count + view.rank(), self.view_source(index, view));
+            let outcome = if has_counted_outcomes { None } else { self.view_outcome(index, view) };
+            merge.push(memtable_count + view.rank(), self.view_source(index, view, outcome));
         }
         if !selection.views.is_empty() {
             merge.sort();
@@ -268,15 +276,52 @@ impl ScanSource {
         VisibleCursor::new(merge, self.sequence, Arc::clone(&self.range)).with_coverage(self.coverage())
     }
 
-    fn view_source(self: &Arc<Self>, view_index: usize, selected: &SelectedView) -> Source {
-        Source::View(Box::new(ViewSource::new(ViewInput {
+    fn view_source(
+        self: &Arc<Self>,
+        view_index: usize,
+        selected: &SelectedView,
+        outcome: Option<Box<FilterOutcome>>,
+    ) -> Source {
+        let input = ViewInput {
             scan: Arc::<Self>::clone(self),
             view: Arc::clone(&selected.bound.view),
             view_index,
             first_run: selected.first_run,
             hides_tombstones: selected.bound.hides_tombstones,
             snapshot: self.sequence,
-        })))
+        };
+        Source::View(Box::new(ViewSource::new(input, outcome)))
+    }
+
+    /// The outcome of a view that admitted the range; `None` if it is not recorded.
+    fn view_outcome(
+        self: &Arc<Self>,
+        view_index: usize,
+        selected: &SelectedView,
+    ) -> Option<Box<FilterOutcome>> {
+        let is_closed = self.query().kind().is_some();
+        let (scan, range) = (Arc::<Self>::clone(self), Arc::clone(&self.range));
+        (is_closed && selected.is_undecided)
+            .then(|| Box::new(FilterOutcome::new(scan, CheckedFilters::View(view_index), range)))
+    }
+
+    /// The outcome of the only view of the scan, for its first cursor.
+    pub(super) fn only_view_outcome(self: &Arc<Self>, selected: &SelectedView) -> Option<Box<FilterOutcome>> {
+        let has_counted_outcomes = self.has_counted_outcomes.swap(true, Ordering::Relaxed);
+        if has_counted_outcomes { None } else { self.view_outcome(0, selected) }
+    }
+
+    /// `is_there`: a visible key of the range was found.
+    fn record_view_outcome(self: Arc<Self>, view_index: usize, is_there: bool) {
+        let Some(selected) = self.selection().views.get(view_index) else { return };
+        let weight = self.query().tally_weight();
+        let has_keys = is_there || {
+            let scan: Arc<dyn ScanContext> = Arc::<Self>::clone(&self);
+            record_gap_of_view(&selected.bound, (scan, selected.first_run), &self.range)
+        };
+        if weight > 0 {
+            selected.bound.named.filter_answers().add_outcome(has_keys, weight);
+        }
     }
 
     fn report_damaged_view(&self, selected: &SelectedView, error: &Error) {
@@ -393,7 +438,14 @@ impl ScanSource {
 
     fn selection_of_closed(&self, runs: Vec<SelectedRun>, views: Vec<SelectedView>) -> Selection {
         let report = |view: &SelectedView, error: &Error| self.report_damaged_view(view, error);
-        Selection::of_closed(runs, views, &self.range, self.sequence, report)
+        let scan = ClosedScan {
+            range: &self.range,
+            keys: self.filter_range(),
+            snapshot: self.sequence,
+            tally_weight: if self.query().kind().is_some() { self.query().tally_weight() } else { 0 },
+            gap_hits: &self.shared().tables.metrics().gap_hits,
+        };
+        Selection::of_closed(runs, views, &scan, report)
     }
 
     fn select(

@@ -2,7 +2,7 @@
 //!
 //! A view replaces all runs that it covers, if the scan would merge at least two of them. An open scan checks no filter, so it does not
 //! select the covered runs at all. The filters are probed for a closed range first, as without a view; if they leave covered runs, the
-//! view itself may reject the range, without a read.
+//! view itself may reject the range, without a read, or a known gap of its keys ([`crate::table::gap_cache`]).
 //!
 //! Runs that the view does not cover are merged with it. A view that is not open, or damaged, or whose runs are not all in the version, is
 //! ignored.
@@ -18,8 +18,10 @@ use crate::{
     error::{Error, Result},
     key::Sequence,
     keyspace_state::ReadState,
+    metrics::Counter,
     table::environment::TableEnvironment,
     version::{bound_view::BoundView, level::Run},
+    view::scan::RangeAnswer,
 };
 
 /// A view that a scan reads.
@@ -29,6 +31,8 @@ pub(crate) struct SelectedView {
     first_rank: usize,
     /// The number of its first run in [`Selection::run`].
     pub(super) first_run: usize,
+    /// Only a key can decide whether the view has one of the scan's range: the scan records whether it has.
+    pub(super) is_undecided: bool,
 }
 
 impl SelectedView {
@@ -47,18 +51,61 @@ impl SelectedView {
         bound.is_complete && !bound.has_range_tombstones && bound.view.shows_newest_at(snapshot)
     }
 
-    /// Whether it is certain that no covered run has a visible key in a closed range.
-    fn denies(&self, range: &KeyRange, snapshot: Sequence) -> Result<bool> {
+    /// The knowledge of the view about visible keys of a range in the covered runs.
+    fn answer(&self, range: &KeyRange, snapshot: Sequence) -> Result<RangeAnswer> {
         let (
             Bound::Included(lower) | Bound::Excluded(lower),
             Bound::Included(upper) | Bound::Excluded(upper),
         ) = (&range.lower, &range.upper)
         else {
-            return Ok(false);
+            return Ok(RangeAnswer::HasKeys);
         };
         let BoundView { view, hides_tombstones, .. } = &*self.bound;
-        view.denies_range(lower, upper, *hides_tombstones && view.shows_newest_at(snapshot))
+        view.range_answer(lower, upper, *hides_tombstones && view.shows_newest_at(snapshot))
     }
+
+    /// Whether the view rejects a range of which `covered_count` selected runs are covered.
+    fn rejects(&mut self, scan: &ClosedScan<'_>, covered_count: usize) -> Result<bool> {
+        let answer = self.answer(scan.range, scan.snapshot)?;
+        let named = &self.bound.named;
+        let is_rejected = match answer {
+            RangeAnswer::Empty => return Ok(true),
+            RangeAnswer::HasKeys => false,
+            RangeAnswer::Rejected => true,
+            RangeAnswer::Admitted => named.gaps().rejects(&scan.keys),
+        };
+        let is_gap = is_rejected && answer == RangeAnswer::Admitted;
+        if is_gap {
+            scan.gap_hits.add(1);
+        }
+        // A single covered run is read without the view, and it is not known whether the view was right.
+        if scan.tally_weight > 0 && covered_count > 1 && answer != RangeAnswer::HasKeys {
+            let answers = named.filter_answers();
+            match answer {
+                RangeAnswer::Rejected => answers.add_denied(scan.tally_weight),
+                _ => answers.add_admitted(scan.tally_weight),
+            }
+            if is_gap {
+                answers.add_outcome(false, scan.tally_weight);
+            }
+        }
+        if !is_rejected {
+            named.add_admitted_range();
+            self.is_undecided = answer == RangeAnswer::Admitted;
+        }
+        Ok(is_rejected)
+    }
+}
+
+/// A scan of a range that a view may reject.
+pub(super) struct ClosedScan<'a> {
+    pub(super) range: &'a KeyRange,
+    /// The same as filters take it.
+    pub(super) keys: tamis_filter::KeyRange<'a>,
+    pub(super) snapshot: Sequence,
+    /// The number of scans that this one represents in the counters of the view; 0: it is not counted.
+    pub(super) tally_weight: u32,
+    pub(super) gap_hits: &'a Counter,
 }
 
 /// The store and the keyspace of views.
@@ -86,7 +133,12 @@ pub(super) fn open_views(
             context.views.reader(named, partition, context.environment, context.keyspace_id)
         });
         let bound = view.and_then(|view| read_state.views.get(&read_state.version, index, view));
-        views.extend(bound.map(|bound| SelectedView { bound: Arc::clone(bound), first_rank, first_run: 0 }));
+        views.extend(bound.map(|bound| SelectedView {
+            bound: Arc::clone(bound),
+            first_rank,
+            first_run: 0,
+            is_undecided: false,
+        }));
         if partitions.len() > 1 {
             first_rank += partition.runs().count();
         }
@@ -132,19 +184,15 @@ impl Selection {
     pub(super) fn of_closed(
         mut runs: Vec<SelectedRun>,
         mut views: Vec<SelectedView>,
-        range: &KeyRange,
-        snapshot: Sequence,
+        scan: &ClosedScan<'_>,
         report: impl Fn(&SelectedView, &Error),
     ) -> Self {
-        views.retain(|view| {
+        views.retain_mut(|view| {
             let count = runs.iter().filter(|run| view.covers(run.rank)).count();
-            let denies = if count == 0 { Ok(false) } else { view.denies(range, snapshot) };
-            let Ok(is_denied) = denies.inspect_err(|error| report(view, error)) else { return false };
-            if count > 0 && !is_denied {
-                view.bound.named.add_admitted_range();
-            }
-            let is_used = count > 1 && !is_denied;
-            if is_used || is_denied {
+            let rejects = if count == 0 { Ok(false) } else { view.rejects(scan, count) };
+            let Ok(is_rejected) = rejects.inspect_err(|error| report(view, error)) else { return false };
+            let is_used = count > 1 && !is_rejected;
+            if is_used || is_rejected {
                 runs.retain(|run| !view.covers(run.rank));
             }
             is_used

@@ -1,7 +1,7 @@
-//! Known gaps of one table: pairs of neighbouring keys that have no key between them.
+//! Known gaps of one table, or of the runs of a sorted view: pairs of neighbouring keys that have no key between them.
 //!
-//! A range that a filter admitted and that has no key in the table is in such a gap. A table never changes, so the gap is valid as long as
-//! its file exists, and later ranges and points within it are rejected before a block is read. So no filter repeats a false
+//! A range that a filter admitted and that has no key in the table is in such a gap. A table or a view never changes, so the gap is valid as
+//! long as its file exists, and later ranges and points within it are rejected before a block is read. So no filter repeats a false
 //! positive ([`crate::Options::gap_cache`]).
 //!
 //! 1. A gap is read from the table itself: its ends are keys of adjacent entries, of all versions. It never depends on a snapshot.

@@ -9,14 +9,18 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use parking_lot::Mutex;
+
 use super::{
+    filter_tally::Answers,
     handle::{FileHandle, ObsoleteFiles},
     view_slot::ViewSlot,
 };
 use crate::{
     error::{Error, Result},
     file_name::FileName,
-    table::environment::TableEnvironment,
+    metrics::FilterAnswers,
+    table::{environment::TableEnvironment, gap_cache::GapCache},
     view::{
         reader::View,
         writer::{RunSummary, ViewOwner},
@@ -37,8 +41,22 @@ pub(crate) struct NamedView {
     missed_reads: AtomicU64,
     /// See [`NamedView::admitted_ranges`].
     admitted_ranges: AtomicU64,
-    /// See [`NamedView::has_tried_filters`].
-    has_tried_filters: AtomicBool,
+    /// Known gaps between the keys of all its runs.
+    gaps: Arc<GapCache>,
+    /// The answers of its filters to closed ranges that only a key could decide.
+    filter_answers: Answers,
+    filter_checks: Mutex<FilterChecks>,
+}
+
+/// The checks of the filters of a view.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FilterChecks {
+    /// Checks that kept the filters, one after the other.
+    pub(crate) kept_count: u32,
+    /// The answers of the filters at the last one.
+    pub(crate) before: FilterAnswers,
+    /// For a view without filters: the number of admitted ranges from which on the next check is worth its time.
+    pub(crate) due_at: u64,
 }
 
 impl NamedView {
@@ -52,7 +70,9 @@ impl NamedView {
             is_searched_first: AtomicBool::new(false),
             missed_reads: AtomicU64::new(0),
             admitted_ranges: AtomicU64::new(0),
-            has_tried_filters: AtomicBool::new(false),
+            gaps: Arc::default(),
+            filter_answers: Answers::default(),
+            filter_checks: Mutex::default(),
         }
     }
 
@@ -112,6 +132,16 @@ impl NamedView {
         self.slot.claim_open()
     }
 
+    /// Known gaps between the keys of all its runs.
+    pub(crate) const fn gaps(&self) -> &Arc<GapCache> {
+        &self.gaps
+    }
+
+    /// The answers of its filters to closed ranges that only a key could decide.
+    pub(crate) const fn filter_answers(&self) -> &Answers {
+        &self.filter_answers
+    }
+
     /// Closed ranges that the filters of tables and the view admitted.
     pub(crate) fn admitted_ranges(&self) -> u64 {
         self.admitted_ranges.load(Ordering::Relaxed)
@@ -121,13 +151,20 @@ impl NamedView {
         self.admitted_ranges.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether a job has tried to build filters for it. If it still has none, no filter is worth its memory.
-    pub(crate) fn has_tried_filters(&self) -> bool {
-        self.has_tried_filters.load(Ordering::Relaxed)
+    pub(crate) fn filter_checks(&self) -> FilterChecks {
+        *self.filter_checks.lock()
     }
 
-    pub(crate) fn set_tried_filters(&self) {
-        self.has_tried_filters.store(true, Ordering::Relaxed);
+    pub(crate) fn set_filter_checks(&self, checks: FilterChecks) {
+        *self.filter_checks.lock() = checks;
+    }
+
+    /// Records that a check kept the filters, or built none: the next one needs twice as many answers.
+    pub(crate) fn keep_filters(&self) {
+        let mut checks = self.filter_checks.lock();
+        checks.kept_count += 1;
+        checks.before = self.filter_answers.get();
+        checks.due_at = 2 * self.admitted_ranges();
     }
 
     /// Opens the file of a view of these runs. Cost: reads all of it.

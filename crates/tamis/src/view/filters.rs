@@ -63,6 +63,15 @@ impl Group {
         part.is_some_and(|part| part.filters.iter().all(|filter| admits(&filter.filter)))
     }
 
+    /// The false positives of ranges within one part that the filters expect; a part without filters for ranges admits all.
+    fn expected_range_rate(&self) -> f64 {
+        let of_part = |part: &OpenPart| {
+            let rates = part.filters.iter().filter_map(|filter| filter.filter.expected_range_rate());
+            rates.reduce(f64::min).unwrap_or(1.0)
+        };
+        self.parts.iter().map(of_part).sum::<f64>() / self.parts.len() as f64
+    }
+
     fn may_contain_range(&self, (lower, upper): (&[u8], &[u8]), probe: &RangeProbe<'_>) -> bool {
         let part_count = self.parts_up_to(lower);
         let has_first_key = self.parts.get(part_count).is_some_and(|next| next.first_key.as_slice() <= upper);
@@ -153,6 +162,16 @@ impl ViewFilters {
         }
         let probe = RangeProbe::new(KeyRange::closed(lower, upper), digester);
         self.0.iter().any(|group| group.may_contain_range((lower, upper), &probe))
+    }
+
+    /// The false positives of closed ranges that the filters expect; NaN if that is not known.
+    pub(super) fn expected_range_rate(&self) -> f64 {
+        1.0 - self.0.iter().map(|group| 1.0 - group.expected_range_rate()).product::<f64>()
+    }
+
+    /// The names of the families of all filters.
+    pub(super) fn families(&self) -> impl Iterator<Item = &'static str> {
+        self.filters().map(|(_, filter)| filter.filter.family().name())
     }
 
     /// Whether they admit a key of the view, as a point and as ranges that contain it.

@@ -3,7 +3,7 @@
 //! Opening reads every byte and compares all checksums, so that later reads check bounds only. It does not read the runs: the
 //! caller compares the ids of the runs with those of the header.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use tamis_filter::{Digester, Probe};
 
@@ -328,6 +328,16 @@ impl View {
     /// Bytes of the filters.
     pub(crate) fn filter_bytes(&self) -> u64 {
         self.filters.encoded().map(|filter| filter.len() as u64).sum()
+    }
+
+    /// The false positives of closed ranges that its filters expect; NaN if that is not known.
+    pub(crate) fn expected_range_rate(&self) -> f64 {
+        self.filters.expected_range_rate()
+    }
+
+    /// The names of the families of its filters.
+    pub(crate) fn filter_families(&self) -> BTreeSet<&'static str> {
+        self.filters.families().collect()
     }
 
     /// Whether a run may have a key from `lower` to `upper`, both included, by the filters alone; `false` is certain.

@@ -30,21 +30,34 @@ pub(crate) struct ViewScan<S: RunSet> {
     has_short_steps: bool,
 }
 
+/// The answer of a view to a range, without a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RangeAnswer {
+    /// It has no key of the range.
+    Empty,
+    /// It has keys of the range, perhaps only deleted ones.
+    HasKeys,
+    /// Only a key could decide, but the filters reject the range.
+    Rejected,
+    /// Only a key could decide, and the filters admit the range, if the view has some.
+    Admitted,
+}
+
 impl View {
-    /// Whether it is certain that there is no key from `lower` to `upper`, both included; if `is_live`, no key whose newest entry is a
-    /// put. Reads nothing; `false` also if only a key could decide.
-    pub(crate) fn denies_range(&self, lower: &[u8], upper: &[u8], is_live: bool) -> Result<bool> {
+    /// The answer for the keys from `lower` to `upper`, both included; if `is_live`, for the keys whose newest entry is a put.
+    pub(crate) fn range_answer(&self, lower: &[u8], upper: &[u8], is_live: bool) -> Result<RangeAnswer> {
         if lower > upper {
-            return Ok(true);
+            return Ok(RangeAnswer::Empty);
         }
         if let Located::Above(first) = self.locate(0, lower)?
             && let Located::Above(end) = self.locate(first.page, upper)?
         {
-            let is_empty = self.number_of(&first) == self.number_of(&end);
-            return Ok(is_empty || is_live && self.live_before(&first) == self.live_before(&end));
+            let is_empty = self.number_of(&first) == self.number_of(&end)
+                || is_live && self.live_before(&first) == self.live_before(&end);
+            return Ok(if is_empty { RangeAnswer::Empty } else { RangeAnswer::HasKeys });
         }
-        // The end of the range is a candidate: only a key could decide, or a filter.
-        Ok(!self.filters_admit_range(lower, upper))
+        let is_admitted = self.filters_admit_range(lower, upper);
+        Ok(if is_admitted { RangeAnswer::Admitted } else { RangeAnswer::Rejected })
     }
 }
 
@@ -239,7 +252,9 @@ impl<S: RunSet> ViewScan<S> {
     /// Whether it is certain that no key from `lower` to `upper`, both included, is visible. Reads nothing; `false` also if only a
     /// key could decide.
     pub(crate) fn denies_range(&self, lower: &[u8], upper: &[u8]) -> Result<bool> {
-        self.view().denies_range(lower, upper, self.sees_newest() && !self.shows_tombstones)
+        let is_live = self.sees_newest() && !self.shows_tombstones;
+        let answer = self.view().range_answer(lower, upper, is_live)?;
+        Ok(matches!(answer, RangeAnswer::Empty | RangeAnswer::Rejected))
     }
 
     /// The place of the first key within a lower bound, or behind an upper bound.

@@ -48,6 +48,7 @@ mod repair;
 mod same_result;
 mod view_costs;
 mod view_files;
+mod view_filters;
 mod view_scans;
 mod views;
 mod write_statistics;
