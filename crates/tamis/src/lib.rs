@@ -53,10 +53,6 @@ mod test_script;
 mod verify;
 mod version;
 mod version_installer;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "point reads, counts and view filters are not used by stores yet")
-)]
 mod view;
 mod wal;
 mod write;

@@ -91,7 +91,7 @@ impl ViewEstimate<'_> {
     }
 
     /// The counts of a view that is built from scratch: full segments.
-    fn from_scratch(&self) -> ViewCounts {
+    fn for_new_view(&self) -> ViewCounts {
         let (segment_count, page_count) = self.segments_and_pages();
         let page_entries = self.entry_count.div_ceil(page_count.max(1));
         let shared = self.keys.shared_bytes(self.entry_count, page_entries);
@@ -127,7 +127,7 @@ impl ViewEstimate<'_> {
 
     /// The counts of a view that is built from an old one: entries take as many bytes as there. Pages that get new entries are written
     /// again, with selectors for all runs.
-    fn from_old(&self, old: ViewCounts) -> ViewCounts {
+    fn for_rebuild(&self, old: ViewCounts) -> ViewCounts {
         let growth = self.entry_count as f64 / old.entry_count.max(1) as f64;
         let (segment_count, full_page_count) = self.segments_and_pages();
         let new_count = self.entry_count.saturating_sub(old.entry_count);
@@ -154,8 +154,8 @@ impl ViewCounts {
     /// The counts of a view that is not built yet.
     pub(crate) fn expected(estimate: &ViewEstimate<'_>) -> Self {
         match estimate.old {
-            Some(old) if old.entry_count > 0 => estimate.from_old(old),
-            _ => estimate.from_scratch(),
+            Some(old) if old.entry_count > 0 => estimate.for_rebuild(old),
+            _ => estimate.for_new_view(),
         }
     }
 
