@@ -140,10 +140,10 @@ fn stats_list_partitions_with_their_shares_and_advise_names_a_layout() {
     // The same counts from the statistics of a program.
     let statistics = "{\"user_bytes_written\": 1000, \"point_reads\": 0, \"range_scans\": 400000, \
         \"prefix_scans\": 300000, \"forward_seeks\": 200000, \"backward_seeks\": 100000, \"keyspaces\": []}";
-    folder.write("statistics.json", statistics.to_owned());
+    folder.write("statistics.json", statistics);
     let of_file = ["advise", "store", "--statistics", "statistics.json", "--json"];
     assert_eq!(serde_json::from_str::<serde_json::Value>(&folder.ok(&of_file)).unwrap(), advice);
-    folder.write("statistics.json", "{\"point_reads\": 1}".to_owned());
+    folder.write("statistics.json", "{\"point_reads\": 1}");
     let refusal = folder.fails(4, &of_file);
     assert!(refusal.contains("statistics.json") && refusal.contains("no count `"), "{refusal}");
     assert!(folder.fails(2, &["advise", "store"]).contains("--written"));
