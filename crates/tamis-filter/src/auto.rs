@@ -19,7 +19,7 @@
 //!
 //! A block in memory costs little, so filters with many false positives may be the cheapest. But a read shall touch only the data that it
 //! returns, also if it asks many tables: filters that keep the targets ([`meets_targets`]) are chosen, if there are such within the maximum
-//! that cost little more ([`target_cost_max`]).
+//! that cost little more.
 
 mod calibration;
 mod candidates;

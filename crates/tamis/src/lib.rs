@@ -53,6 +53,10 @@ mod test_script;
 mod verify;
 mod version;
 mod version_installer;
+#[cfg_attr(
+    not(any(test, feature = "fuzz-internals")),
+    expect(dead_code, reason = "tests read whole views by functions that stores do not need")
+)]
 mod view;
 mod wal;
 mod write;
