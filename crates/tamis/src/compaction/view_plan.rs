@@ -139,7 +139,7 @@ impl ViewPlan {
     }
 }
 
-/// What a decision knows of the sizes of views.
+/// The limit of the sizes of views, and the samples from which they are estimated.
 #[derive(Clone, Copy)]
 pub(crate) struct ViewSizes<'a> {
     /// The largest view that may be built.

@@ -1,4 +1,4 @@
-//! What neighboring keys of a view share, estimated from a sample of its keys.
+//! The bytes that neighboring keys of a view share, estimated from a sample of its keys.
 //!
 //! The size of a view depends on three numbers of bytes: those that all keys of a page share, those of an anchor, and those of the
 //! differences that do not fit a byte. All follow from the **difference** of keys at a distance: the position of the first bit in which they
@@ -17,9 +17,6 @@ const KEY_COUNT_MIN: usize = 16;
 const KEY_COUNT_MAX: usize = 1 << 14;
 /// The distances from which the growth of the difference is measured: one key and this many.
 const FAR: usize = 8;
-/// The growth between keys that are nearer than those of the sample, in relation to the growth in the sample: in groups of keys, it
-/// decreases.
-const NEAR_GROWTH: f64 = 0.75;
 
 /// Keys of some runs, in order and evenly distributed among their entries.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +36,7 @@ pub(super) struct SharedBytes {
 }
 
 impl KeySample {
-    /// The sample of runs with samples of their own, each with its number of entries and with keys in order. Runs of which more keys are
+    /// The sample of several runs from that of each run: its number of entries, and keys in order. Runs of which more keys are
     /// known than of others give fewer of them.
     pub(crate) fn merge(runs: &[(u64, &[Vec<u8>])]) -> Self {
         let distance = |(entry_count, keys): &(u64, &[Vec<u8>])| *entry_count as f64 / keys.len() as f64;
@@ -66,13 +63,13 @@ impl KeySample {
         }
         let growth = ((mean(&near)? - far) / (FAR as f64).log2()).max(0.0);
         let distance = (entry_count as f64 / self.0.len() as f64).max(1.0);
-        let nearer = NEAR_GROWTH * growth * distance.log2();
+        let nearer = growth * distance.log2();
         let by_all = self.0.first().zip(self.0.last()).and_then(|(first, last)| difference(first, last))?;
         let page_step = page_entry_count as f64 / distance;
         let in_page = |step: f64| match step {
             step if step as usize + 1 >= self.0.len() => Some(f64::from(by_all)),
             step if step >= 1.0 => mean(&self.differences(step.round() as usize)),
-            step => Some(mean(&near)? - NEAR_GROWTH * growth * step.log2()),
+            step => Some(mean(&near)? - growth * step.log2()),
         };
         let by_page = bytes_of(in_page(page_step)?);
         let base = by_page * f64::from(BITS_PER_BYTE);
