@@ -99,10 +99,9 @@ fn value(number: u16) -> Vec<u8> {
 fn layout(number: u8) -> Layout {
     match number % 3 {
         0 => Layout::Leveled,
-        1 => Layout::Tiered {
-            runs_per_level: 2 + u32::from(number / 3 % 4),
-            space_amplification_percent: 150,
-        },
+        1 => {
+            Layout::Tiered { runs_per_level: 2 + u32::from(number / 3 % 4), space_amplification_percent: 150 }
+        }
         _ => Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 },
     }
 }
@@ -333,38 +332,4 @@ fn check_scan(mut scan: Scan, expected: Vec<(&Vec<u8>, &Vec<u8>)>, steps: &[bool
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn put(key: u8) -> Operation {
-        let write = Write { is_second: true, key, value: u16::from(key) + 1 };
-        Operation::Put { write, durability: 2 }
-    }
-
-    /// Each layout, with views that are built, rebuilt, removed by an open, and built again.
-    #[test]
-    fn operations_build_views_in_each_layout() {
-        for layout in [0, 1, 2] {
-            let setup =
-                Setup { access: 1, compression: 0, has_filter: false, layout, views: 0, level0_runs: 8 };
-            let mut run = Run::new(&setup);
-            let built = |run: &Run| {
-                let statistics = run.db.statistics();
-                statistics.views_built + statistics.views_rebuilt
-            };
-            for round in 0..3 {
-                (0..30).filter(|key| key % 3 >= round).for_each(|key| run.apply(&put(key)));
-                run.apply(&Operation::Flush);
-                run.apply(&Operation::Skip { is_second: true, counts: vec![0, 3, 17, 2, 9] });
-                run.apply(&Operation::Verify);
-            }
-            assert!(built(&run) > 0, "layout {layout}");
-            run.apply(&Operation::Change { is_second: true, layout: 0, views: 2 });
-            assert_eq!(built(&run), 0);
-            run.apply(&Operation::Change { is_second: true, layout: 0, views: 0 });
-            run.apply(&Operation::LosePower { seed: 3 });
-            run.apply(&Operation::Change { is_second: true, layout: 3 + (layout + 1) % 3, views: 0 });
-            run.check_all();
-        }
-    }
-}
+mod tests;
