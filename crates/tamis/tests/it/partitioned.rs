@@ -513,10 +513,10 @@ fn a_failed_sync_of_one_table_of_a_flush_loses_nothing() {
     let memory = MemVfs::new();
     let db = open_in_memory(&memory, options()).unwrap();
     let (mut model, mut random) = (Model::new(), Random(16));
-    write(&db, &mut model, &mut random, 0..6_000, 1_200);
+    write(&db, &mut model, &mut random, 0..6_000, 3_000);
     db.flush().unwrap();
     let partition_count = of_default(&db.statistics()).partition_count as u64;
-    assert!(partition_count > 8, "{partition_count}");
+    assert!(partition_count > 6, "{partition_count}");
     db.close().unwrap();
     for nth in (0..partition_count).step_by(if is_deep() { 1 } else { 3 }) {
         for panics in [false, true] {
