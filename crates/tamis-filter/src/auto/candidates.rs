@@ -134,7 +134,7 @@ impl<'a> Problem<'a> {
     }
 
     /// The ranking of all combinations of families, the best first. If it costs more than the cheapest one because it meets the targets, that one is
-    /// the second, of whatever families.
+    /// the second, of any families.
     pub(super) fn ranked(&self) -> Vec<Scored> {
         let predicted = self.predicted();
         let mut combinations = self.combinations(&predicted);

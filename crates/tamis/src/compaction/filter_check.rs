@@ -4,7 +4,7 @@
 //! a range filter counts ranges as admitted, so it is due soon after ranges begin; one that was chosen without open seeks is due
 //! when enough of them have read it for nothing (`read/seek_answers.rs`). The check reads the keys of the table and computes the expected cost of its filters, and that of
 //! the best ones, for today's sample. The filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best, those of a
-//! quick search, which are provisional, if they cost more than [`QUICK_COST_RATIO_MAX`] times as much; and whatever they cost if they let too
+//! quick search, which are provisional, if they cost more than [`QUICK_COST_RATIO_MAX`] times as much; and at any cost if they let too
 //! many ranges and seeks read the tables that overlap.
 //! The new filters are written to a filter file; the table stays.
 //!

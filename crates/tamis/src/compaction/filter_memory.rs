@@ -7,7 +7,7 @@
 //! nearly used up, and falls while memory is left, so that memory goes where it saves most.
 //!
 //! Filters that are not the cheapest, because those have too many false positives (`tamis_filter::auto::meets_targets`), may take all of their
-//! share without an effect on the price: it would rise for ever, since they do not depend on it.
+//! share without an effect on the price: it would rise forever, since they do not depend on it.
 //!
 //! The last choices of each level are here, too: the next table mostly gets the same filters (`table/last_choice.rs`).
 

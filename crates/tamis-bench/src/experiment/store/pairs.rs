@@ -1,4 +1,4 @@
-//! What the automatic parts of the store cost and save: the same queries in two stores, one with the part and one without, in alternation.
+//! Costs and savings of the automatic parts of the store: the same queries in two stores, one with the part and one without, in alternation.
 //!
 //! | part | with | without |
 //! |---|---|---|
@@ -38,7 +38,7 @@ const POINTS: [(&str, &[&str]); 3] = [
 /// The experiment.
 pub(super) const AUTOMATIC_PARTS: Definition = Definition {
     name: "store-automatic",
-    title: "What chosen filters, the gap cache and the sample of queries cost and save",
+    title: "Costs and savings of chosen filters, the gap cache and the sample of queries",
     source: "",
     about: "Time and blocks of queries in two stores in alternation: with chosen filters and with Bloom filters of 10 bits, with the gap cache and without, with the sample of queries and without. The ratio is that of the times: above 1 the part saves time.",
     points,
@@ -173,7 +173,7 @@ impl Side {
         let entries = point.integer("entries")?;
         let is_bloom = part == FILTERS && !is_with;
         let filters = if is_bloom { Filters::bits(10.0) } else { Filters::auto(16.0) };
-        // The stores of a pair have folders of their own.
+        // The stores of a pair have separate folders.
         let label = format!("store of {entries}, {filters:?}, {}", part != FILTERS && !is_with);
         let loaded: Arc<Loaded> = context.input(&label, |context| load(entries, &filters, context))?;
         let db = Db::open_with(loaded.folder.path(), options(part, is_with))?;
