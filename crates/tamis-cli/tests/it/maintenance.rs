@@ -351,7 +351,7 @@ fn the_shell_runs_lines_from_a_pipe() {
     let folder = Folder::new();
     let script = "# fruit\nput apple red\nput 'the pear' \"green and round\"\n\nget apple\nscan\ncount --prefix the\n\
         delete apple\nscan --reverse --limit 1\nkeyspace events --create\nput e 1\nkeyspace\nkeyspace default\n\
-        flush\ncompact\nsync\nscan --prefix the --limit 1\nstats\nquit\nget never\n";
+        flush\ncompact\nsync\nstats\nquit\nget never\n";
     let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
     let expected =
@@ -375,6 +375,17 @@ fn the_shell_runs_lines_from_a_pipe() {
     assert_eq!(folder.ok(&["get", "store", "a"]), "1\n", "lines before a failed one take effect");
     let run = folder.tamis_with(&["shell", "store"], b"help\n");
     assert!(run.code == 0 && run.stdout.contains("Count the entries"), "{}{}", run.stdout, run.stderr);
+}
+
+/// A table of a few keys has no filters.
+#[test]
+fn the_shell_shows_the_answers_of_filters_by_table() {
+    let folder = Folder::new();
+    let puts: String = (0..3_000).map(|number| format!("put key{} 1\n", number * 7_919 % 100_003)).collect();
+    let script = format!("{puts}flush\nstats\nget key7919\nstats\n");
+    let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert_eq!(run.stdout.matches("queries about").count(), 1, "none before the first read: {}", run.stdout);
 }
 
 #[test]
