@@ -49,26 +49,7 @@ pub(super) fn flush(
     layout: &Layout<'_>,
 ) -> Result<VersionEdit> {
     let mut edit = VersionEdit::default();
-    let written = write_tables(context, memtable, layout, &mut edit);
-    let tables = edit.new_tables();
-    let result = if tables.is_empty() { written } else { written.and_then(|()| context.sync_folder()) };
-    match result {
-        Ok(()) => Ok(edit),
-        Err(error) => {
-            // One that can't be removed is deleted at the next open.
-            tables.iter().for_each(|table| drop(context.vfs.remove(&table.path(context.folder))));
-            Err(error)
-        }
-    }
-}
-
-fn write_tables(
-    context: &JobContext<'_>,
-    memtable: &Arc<Memtable>,
-    layout: &Layout<'_>,
-    edit: &mut VersionEdit,
-) -> Result<()> {
-    let Some((_, newest)) = memtable.sequence_range() else { return Ok(()) };
+    let Some((_, newest)) = memtable.sequence_range() else { return Ok(edit) };
     let publisher = RefCell::new(Publisher::new(context));
     let publish = |number, table| publisher.borrow_mut().add(number, table);
     let mut cursor = memtable.cursor();
@@ -123,7 +104,7 @@ fn write_tables(
     }
     publisher.into_inner().finish()?;
     edit.push(Change::AdvanceCounters(Counters { last_sequence: newest, ..Counters::default() }));
-    Ok(())
+    Ok(edit)
 }
 
 /// Whether no table of the partition can hold the key.

@@ -79,7 +79,7 @@ impl<'a> Publisher<'a> {
         }
     }
 
-    /// Waits until all tables are published; the names are durable after a sync of the folder.
+    /// Waits until all tables are published, and syncs the folder once for their names.
     ///
     /// # Errors
     /// Those of the file system; no table is left then.
@@ -90,6 +90,9 @@ impl<'a> Publisher<'a> {
             resume_unwind(panic);
         }
         error.map_or(Ok(()), Err)?;
+        if !self.numbers.is_empty() {
+            self.context.sync_folder()?;
+        }
         self.numbers.clear();
         Ok(())
     }
