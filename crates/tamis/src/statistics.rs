@@ -64,7 +64,7 @@ pub(crate) fn collect(parts: &Parts<'_>) -> Statistics {
 
 fn of_dropped(keyspace: &KeyspaceState) -> DroppedKeyspace {
     let read_state = keyspace.read_state.load();
-    let bytes = read_state.version.tables().map(|table| table.file_bytes()).sum();
+    let bytes = read_state.version.partitions.iter().map(|partition| partition.totals().bytes).sum();
     DroppedKeyspace { name: keyspace.name.clone(), bytes }
 }
 
