@@ -21,6 +21,11 @@ pub(crate) fn range_bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bound
     (own(range.start_bound()), own(range.end_bound()))
 }
 
+/// A bound, borrowed.
+pub(crate) fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
+}
+
 /// See the head of this file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyRange {

@@ -39,7 +39,11 @@ use std::{ops::Bound, sync::Arc};
 use tamis_bits::key_head;
 use tamis_filter::{Digester, RangeProbe};
 
-use super::{Cursor, SeekHint, SkipTarget, bounded::KeyRange, coverage::CoveredSpan};
+use super::{
+    Cursor, SeekHint, SkipTarget,
+    bounded::{KeyRange, as_slice},
+    coverage::CoveredSpan,
+};
 use crate::{
     error::Result,
     key::{Kind, SEQUENCE_MAX, Sequence, compare_entries},
@@ -273,10 +277,6 @@ impl Needed {
         };
         Some(RangeProbe::new(range, &self.digester))
     }
-}
-
-fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
-    bound.as_ref().map(Vec::as_slice)
 }
 
 /// A seek of all lanes.

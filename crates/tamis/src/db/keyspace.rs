@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     batch::{WriteBatch, foreign_keyspace},
-    cursor::bounded::{Bounds, prefix_bounds, range_bounds},
+    cursor::bounded::{Bounds, as_slice, prefix_bounds, range_bounds},
     engine::Engine,
     error::Result,
     keyspace_state::KeyspaceState,
@@ -327,7 +327,7 @@ impl WriteBatch {
 
 /// Adds nothing if no key is between the bounds.
 fn add_delete_range(batch: &mut WriteBatch, keyspace: u32, bounds: &Bounds) -> Result<()> {
-    let (lower, upper) = (bounds.0.as_ref().map(Vec::as_slice), bounds.1.as_ref().map(Vec::as_slice));
+    let (lower, upper) = (as_slice(&bounds.0), as_slice(&bounds.1));
     match half_open(lower, upper) {
         Some((lower, upper)) => batch.delete_range_in(keyspace, &lower, &upper),
         None => Ok(()),

@@ -26,8 +26,13 @@ use crate::{
     cache::table::TableCache,
     compaction::deleted_range_jobs::{RecordDeletedRanges, dense_tables},
     cursor::{
-        Cursor as _, bounded::KeyRange, merge::MergeCursor, run::RunCursor, run_tables::RunTables,
-        source::Source, visible::VisibleCursor,
+        Cursor as _,
+        bounded::{KeyRange, as_slice},
+        merge::MergeCursor,
+        run::RunCursor,
+        run_tables::RunTables,
+        source::Source,
+        visible::VisibleCursor,
     },
     error::Result,
     key::{Kind, Sequence},
@@ -133,7 +138,7 @@ impl BackgroundDeletedRanges {
         sequence: Sequence,
         budget: &Budget<'_>,
     ) -> VisibleCursor<MergeCursor<Source>> {
-        let bounds = (range.lower.as_ref().map(Vec::as_slice), range.upper.as_ref().map(Vec::as_slice));
+        let bounds = (as_slice(&range.lower), as_slice(&range.upper));
         let memtables = read_state.memtables().enumerate();
         let memtable_count = read_state.memtables().count();
         let filled = memtables.filter(|(_, memtable)| memtable.memtable.entry_count() > 0);

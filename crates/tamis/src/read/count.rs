@@ -12,7 +12,7 @@ use std::{ops::Bound, sync::Arc};
 
 use super::{ReadPath, counting_view::CountingView};
 use crate::{
-    cursor::bounded::{Bounds, KeyRange},
+    cursor::bounded::{Bounds, KeyRange, as_slice},
     error::Result,
     key::{Kind, SEQUENCE_MAX},
     keyspace_state::KeyspaceState,
@@ -31,7 +31,7 @@ impl ReadPath {
     pub(crate) fn approximate_count(&self, keyspace: &KeyspaceState, bounds: &Bounds) -> Result<u64> {
         self.context.check_open()?;
         keyspace.check()?;
-        let (lower, upper) = (bounds.0.as_ref().map(Vec::as_slice), bounds.1.as_ref().map(Vec::as_slice));
+        let (lower, upper) = (as_slice(&bounds.0), as_slice(&bounds.1));
         if (KeyRange { lower: bounds.0.clone(), upper: bounds.1.clone() }).is_empty() {
             return Ok(0);
         }

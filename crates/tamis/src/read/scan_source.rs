@@ -29,7 +29,7 @@ use super::{
 use crate::{
     cache::table::TableCache,
     cursor::{
-        bounded::{Bounds, KeyRange},
+        bounded::{Bounds, KeyRange, as_slice},
         coverage::{CoverSource, Coverage},
         filter_outcome::FilterOutcome,
         merge::MergeCursor,
@@ -526,10 +526,6 @@ fn count_merged(selection: &Selection, key: Option<&[u8]>, weight: u32) {
     if weight > 0 && count + selection.views.len() > 1 {
         selection.merged_runs(key).for_each(|run| run.add_merged_seeks(weight.into()));
     }
-}
-
-fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
-    bound.as_ref().map(Vec::as_slice)
 }
 
 impl ReadPath {
