@@ -10,11 +10,11 @@ use std::sync::Arc;
 use tamis::{Access, Options, bench_internals::filter_prices};
 use tamis_filter::{
     KeySet,
-    auto::{Effort, Query, Request, Workload, choose, score},
+    auto::{Effort, Request, Workload, choose, score},
 };
 use tamis_workload::{KeySet as Integers, QuerySet};
 
-use super::measured::{Measured, measure as measure_filters, parts, text_of};
+use super::measured::{Measured, measure as measure_filters, parts, sampled, text_of};
 use crate::{
     Axis, BenchError, Context, Definition, Needs, Plot, Point, Row, Size,
     experiment::inputs::{Form, Keys, OwnedQuery},
@@ -237,11 +237,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let label = format!("families {name} {kind} {entries} {}", if sample == "no" { "no" } else { "yes" });
     let families: Arc<Families> = context.input(&label, |context| families(point, &input, context))?;
     let prices = prices(point)?;
-    let sampled: Vec<Query<'_>> = families
-        .sample
-        .iter()
-        .map(|query| Query { kind: query.kind, range: query.range(), weight: 1.0 })
-        .collect();
+    let sampled = sampled(&families.sample);
     let request = Request {
         workload: Workload { queries: &sampled },
         prices,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tamis_filter::{
     AnyFilter, Budget, Digester, Filter as _, KeyRange, KeySet, Probe, RangeProbe, Samples,
-    auto::{Part, Prices, QueryKind},
+    auto::{Part, Prices, Query, QueryKind},
 };
 
 use crate::{BenchError, experiment::inputs::OwnedQuery};
@@ -45,6 +45,11 @@ pub(super) fn text_of(parts: &[Part]) -> String {
         format!("{}{bits}", part.spec)
     };
     if parts.is_empty() { "none".to_owned() } else { parts.iter().map(one).collect::<Vec<_>>().join(" + ") }
+}
+
+/// The sample as a choice takes it; every query counts alike.
+pub(super) fn sampled(queries: &[OwnedQuery]) -> Vec<Query<'_>> {
+    queries.iter().map(|query| Query { kind: query.kind, range: query.range(), weight: 1.0 }).collect()
 }
 
 /// Builds filters with a sample and probes them with empty queries.

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use tamis_filter::auto::{Effort, Prices, Query, Request, Workload, choose};
+use tamis_filter::auto::{Effort, Prices, Request, Workload, choose};
 
 use super::{
     accuracy::Input,
-    measured::{measure as measure_filters, parts, text_of},
+    measured::{measure as measure_filters, parts, sampled, text_of},
 };
 use crate::{Axis, BenchError, Context, Definition, Needs, Plot, Point, Row, Size};
 
@@ -73,10 +73,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let queries = input.queries((KEYS, kind), count, context.seed() + 2)?;
     let prices = Prices::default();
     let chosen = if filters == AUTO {
-        let sampled: Vec<Query<'_>> = sample
-            .iter()
-            .map(|query| Query { kind: query.kind, range: query.range(), weight: 1.0 })
-            .collect();
+        let sampled = sampled(&sample);
         let request = Request {
             workload: Workload { queries: &sampled },
             prices,

@@ -10,7 +10,7 @@ use tamis::{Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Options, TableFi
 use tamis_filter::auto::QueryKind;
 use tamis_workload::SplitMix64;
 
-use super::load::VALUE_BYTES;
+use super::load::{VALUE_BYTES, blocks_of};
 use crate::{
     Axis, BenchError, Context, Definition, Needs, Plot, Point, Row, Size,
     experiment::inputs::{Form, Keys, OwnedQuery},
@@ -207,14 +207,13 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         return Err(BenchError::Other(format!("{found} entries found, expected none")));
     }
     let queries = queries.len().max(1) as f64;
-    let touched = |statistics: &tamis::Statistics| statistics.blocks_read + statistics.cache_hits;
     let designs = after.keyspaces.iter().find(|keyspace| keyspace.name == KEYSPACE);
     let design =
         designs.and_then(|keyspace| keyspace.filter_designs.last()).map(|design| design.design.clone());
     drop(keyspace);
     db.close()?;
     Ok(Row::new()
-        .with("blocks_per_query", (touched(&after) - touched(&before.0)) as f64 / queries)
+        .with("blocks_per_query", (blocks_of(&after) - blocks_of(&before.0)) as f64 / queries)
         .with("ns_per_query", nanoseconds / queries)
         .with("build_seconds", build_seconds)
         .with("design", design.unwrap_or_default()))

@@ -1,6 +1,6 @@
 //! Stores of experiments: sizes, loading, and options.
 
-use tamis::{KeyspaceOptions, Layout, Options};
+use tamis::{KeyspaceOptions, Layout, Options, Statistics};
 use tamis_workload::{KeyForm, Workload};
 
 use crate::{
@@ -93,6 +93,11 @@ pub(super) fn loaded(
     context.part(0.0..FILL_SHARE, |context| drive(&store, &fill(&script, &values), context))?;
     context.part(FILL_SHARE..1.0, |context| settle(&store, context))?;
     Ok(store)
+}
+
+/// Blocks that reads touched, from the file or in memory.
+pub(super) fn blocks_of(statistics: &Statistics) -> u64 {
+    statistics.blocks_read + statistics.cache_hits
 }
 
 /// Adds the current and the peak memory of the store, without the memory before it was opened.

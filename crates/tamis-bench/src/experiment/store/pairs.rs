@@ -10,10 +10,10 @@
 
 use std::{hint::black_box, sync::Arc};
 
-use tamis::{Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Options, Statistics, WriteBatch};
+use tamis::{Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Options, WriteBatch};
 use tamis_workload::{KeyForm, Permutation, ScrambledZipfian, SplitMix64, mix64};
 
-use super::load::VALUE_BYTES;
+use super::load::{VALUE_BYTES, blocks_of};
 use crate::{Axis, BenchError, Context, Definition, Needs, Plot, Point, Row, Size, limits::median};
 
 /// Size of a write batch, in entries.
@@ -161,10 +161,6 @@ struct Side {
     blocks: u64,
     found: u64,
     load_seconds: f64,
-}
-
-fn blocks_of(statistics: &Statistics) -> u64 {
-    statistics.blocks_read + statistics.cache_hits
 }
 
 impl Side {
