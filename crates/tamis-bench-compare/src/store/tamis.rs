@@ -48,13 +48,16 @@ pub const BLOOM: Kind = Kind {
     ..KIND
 };
 
+/// The least size of tables that the store takes.
+const TABLE_BYTES_MIN: u64 = 64 << 10;
+
 /// Tamis with the partitioned layout.
 pub const PARTITIONED: Kind = Kind {
     name: "tamis-partitioned",
     title: "Tamis, partitioned",
     about: "the defaults, with the partitioned layout and tables of a sixteenth of the memtable",
     open: |folder, settings| {
-        let table_bytes = settings.memtable_bytes / 16;
+        let table_bytes = (settings.memtable_bytes / 16).max(TABLE_BYTES_MIN);
         let layout = Layout::partitioned();
         let options = KeyspaceOptions { layout, table_bytes, ..KeyspaceOptions::default() };
         open(folder, settings, Access::Mapped, options)
