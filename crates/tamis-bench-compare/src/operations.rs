@@ -74,6 +74,13 @@ pub struct Draw {
     pub thread_count: u64,
 }
 
+impl Draw {
+    /// The random numbers of the thread.
+    fn random(self) -> SplitMix64 {
+        SplitMix64::new(self.seed.wrapping_mul(0x9E37_79B9).wrapping_add(self.thread))
+    }
+}
+
 /// Generates `count` operations of an action for a thread.
 pub fn draw(action: Action, count: usize, draw: Draw) -> Vec<Operation> {
     match action {
@@ -96,7 +103,7 @@ pub fn draw(action: Action, count: usize, draw: Draw) -> Vec<Operation> {
 
 /// Scans from random positions between the keys.
 fn points(verb: Verb, length: usize, count: usize, draw: Draw) -> Vec<Operation> {
-    let mut random = SplitMix64::new(draw.seed.wrapping_mul(0x9E37_79B9).wrapping_add(draw.thread));
+    let mut random = draw.random();
     let mut point =
         || Operation { key: key_of_number(random.next_u64()), verb, length: length as u8, end: 0 };
     (0..count).map(|_| point()).collect()
@@ -104,27 +111,34 @@ fn points(verb: Verb, length: usize, count: usize, draw: Draw) -> Vec<Operation>
 
 /// Operations on the keys of the fill, in the order of a pattern.
 fn visits(pattern: Pattern, verb: Verb, count: usize, draw: Draw) -> Vec<Operation> {
-    let mut random = SplitMix64::new(draw.seed.wrapping_mul(0x9E37_79B9).wrapping_add(draw.thread));
-    let mut numbers: Vec<u64> = (0..draw.entry_count).map(number_of).collect();
-    if pattern != Pattern::Zipfian {
+    let mut random = draw.random();
+    let entry_count = draw.entry_count.max(1);
+    let in_key_order = || {
+        let mut numbers: Vec<u64> = (0..entry_count).map(number_of).collect();
         numbers.sort_unstable();
-    }
-    let first = random.below(draw.entry_count.max(1));
-    let zipfian = ScrambledZipfian::new(draw.entry_count);
-    let composite = ZipfianComposite::new((draw.entry_count / COMPOSITE_KEYS).max(1));
-    let mut place = |turn: u64| match pattern {
-        Pattern::Sequential => first + turn,
-        Pattern::Zipfian => zipfian.draw(&mut random),
+        move |place: u64| numbers.get((place % entry_count) as usize).copied().unwrap_or_default()
+    };
+    let numbers: Vec<u64> = match pattern {
+        Pattern::Sequential => {
+            let (first, number_at) = (random.below(entry_count), in_key_order());
+            (0..count as u64).map(|turn| number_at(first + turn)).collect()
+        }
+        Pattern::Zipfian => {
+            let zipfian = ScrambledZipfian::new(entry_count);
+            (0..count).map(|_| number_of(zipfian.draw(&mut random))).collect()
+        }
         Pattern::ZipfianComposite => {
-            let drawn = composite.draw(&mut random);
-            (drawn >> 16) * COMPOSITE_KEYS + drawn % COMPOSITE_KEYS
+            let composite = ZipfianComposite::new((entry_count / COMPOSITE_KEYS).max(1));
+            let number_at = in_key_order();
+            let mut place = || {
+                let drawn = composite.draw(&mut random);
+                (drawn >> 16) * COMPOSITE_KEYS + drawn % COMPOSITE_KEYS
+            };
+            (0..count).map(|_| number_at(place())).collect()
         }
     };
-    let mut visit = |turn| {
-        let number = numbers.get((place(turn) % draw.entry_count.max(1)) as usize).copied();
-        Operation { key: key_of_number(number.unwrap_or_default()), verb, length: 1, end: 0 }
-    };
-    (0..count as u64).map(&mut visit).collect()
+    let visit = |number: u64| Operation { key: key_of_number(number), verb, length: 1, end: 0 };
+    numbers.into_iter().map(visit).collect()
 }
 
 /// The share of a thread of the stream of a workload.
