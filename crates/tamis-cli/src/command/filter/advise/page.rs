@@ -17,8 +17,9 @@ const BAR_HEIGHT: f64 = 22.0;
 /// Distinguishable in print and for most colour-blind readers.
 const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 
-const STYLE: &str = "body{font:16px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}table{border-collapse:collapse}\
-td,th{padding:.2em .8em;border-bottom:1px solid #ccc;text-align:right}td{white-space:nowrap}td:first-child{white-space:normal}td:first-child,th:first-child{text-align:left}";
+const STYLE: &str = "body{font:16px sans-serif;max-width:60em;margin:2em auto;padding:0 1em;overflow-wrap:anywhere}\
+svg{max-width:100%}table{border-collapse:collapse;width:100%}td,th{padding:.2em .8em;border-bottom:1px solid #ccc;text-align:right}\
+td{white-space:nowrap}td:first-child,th:first-child{text-align:left}td:first-child{white-space:normal}";
 
 /// The rate of one kind of queries.
 type Rate = fn(&Scored) -> Option<f64>;
