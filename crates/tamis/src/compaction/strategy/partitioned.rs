@@ -2,8 +2,8 @@
 //!
 //! 1. A flush adds a run to L0 of each partition that it touches, and rewrites nothing ("minor compaction").
 //! 2. A partition with more than `tables_per_partition` tables is compacted. If few bytes have to be rewritten for it, it is divided
-//!    (`partitioned/cuts.rs`): tables move to new partitions. Else its newest runs are merged, or it is split
-//!    (`partitioned/decision.rs`).
+//!    (`partitioned/cuts.rs`): tables move to new partitions. Else its newest runs are merged, or it is split, as
+//!    `partitioned/decision.rs` decides.
 //! 3. Merged runs are in L1, with the age of their newest input. If older runs stay in L0, the output stays there, too.
 //! 4. One job at a time works in a partition, and jobs of different partitions run concurrently.
 //! 5. Adjacent partitions that together have at most one table's bytes are united ([`super::unite`]).
@@ -52,7 +52,7 @@ pub(super) struct Partitioned<'a> {
     keyspace: u64,
     partition: &'a Partition,
     config: &'a PickerConfig,
-    tables_max: usize,
+    limits: Limits,
     /// The least bytes of a partition that a division creates.
     division_bytes_min: u64,
     is_busy: bool,
@@ -61,11 +61,14 @@ pub(super) struct Partitioned<'a> {
 /// The partitions whose new entries a flush leaves in memory; none in other layouts. `new_bytes` are the new bytes of each partition, 0 for
 /// one that must be flushed, and `memtable_bytes` those of all.
 pub(crate) fn pick_carried(version: &KeyspaceVersion, new_bytes: &[u64], memtable_bytes: u64) -> CarryPlan {
-    let Layout::Partitioned { tables_per_partition, .. } = version.options.layout else {
+    let Layout::Partitioned { tables_per_partition, tables_after_split } = version.options.layout else {
         return CarryPlan::default();
     };
-    let limits =
-        Limits { table_bytes: version.options.table_bytes, tables_max: tables_per_partition as usize };
+    let limits = Limits {
+        table_bytes: version.options.table_bytes,
+        tables_max: tables_per_partition as usize,
+        tables_after_split: tables_after_split as usize,
+    };
     let touched = version.partitions.iter().zip(new_bytes).enumerate().filter(|(_, (_, bytes))| **bytes > 0);
     let load = |(index, (partition, bytes)): (usize, (&Arc<Partition>, &u64))| Load {
         partition: index,
@@ -93,7 +96,11 @@ impl<'a> Partitioned<'a> {
             keyspace,
             partition,
             config,
-            tables_max: tables_per_partition as usize,
+            limits: Limits {
+                table_bytes: config.table_bytes,
+                tables_max: tables_per_partition as usize,
+                tables_after_split: tables_after_split as usize,
+            },
             // Tables are rarely full: three quarters of the bytes of a split.
             division_bytes_min: config.table_bytes.saturating_mul(u64::from(tables_after_split) * 3) / 4,
             is_busy: in_progress.is_busy(partition.id),
@@ -110,12 +117,12 @@ impl<'a> Partitioned<'a> {
     }
 
     fn score(&self) -> f64 {
-        self.table_count() as f64 / self.tables_max as f64
+        self.table_count() as f64 / self.limits.tables_max as f64
     }
 
     /// The next job of the partition, if it has too many tables. Running jobs are not considered.
     fn pick(&self, reason: Reason, score: f64) -> Option<Plan> {
-        if self.table_count() <= self.tables_max {
+        if self.table_count() <= self.limits.tables_max {
             return None;
         }
         let Division { keys, cut_bytes } = divide(self.partition.tables(), self.division_bytes_min);
@@ -125,10 +132,9 @@ impl<'a> Partitioned<'a> {
         }
         let runs = self.runs();
         let sizes: Vec<RunSize> = runs.iter().map(|(_, run)| size_of(run)).collect();
-        let limits = Limits { table_bytes: self.config.table_bytes, tables_max: self.tables_max };
-        match decide(&sizes, limits) {
+        match decide(&sizes, self.limits) {
             Decision::Keep => None,
-            Decision::Major { run_count, .. } => {
+            Decision::Major { run_count } => {
                 let newest = runs.get(..run_count).unwrap_or_default();
                 self.plan(newest, Action::Merge, reason, score)
             }
@@ -161,7 +167,7 @@ impl<'a> Partitioned<'a> {
 
 impl Strategy for Partitioned<'_> {
     fn due(&self) -> Vec<Due> {
-        let is_due = !self.is_busy && self.table_count() > self.tables_max;
+        let is_due = !self.is_busy && self.table_count() > self.limits.tables_max;
         is_due.then(|| Due { score: self.score(), level: 0, reason: Reason::Size }).into_iter().collect()
     }
 
@@ -215,7 +221,7 @@ impl Strategy for Partitioned<'_> {
     }
 
     fn pending_bytes(&self) -> u64 {
-        if self.table_count() <= self.tables_max {
+        if self.table_count() <= self.limits.tables_max {
             return 0;
         }
         self.partition.totals().bytes

@@ -86,7 +86,7 @@ fn saved_bytes(load: &Load, limits: Limits) -> u64 {
     let runs: Vec<RunSize> = new.chain(load.runs.iter().copied()).collect();
     let run_count = match decide(&runs, limits) {
         Decision::Keep => 0,
-        Decision::Major { run_count, .. } => run_count,
+        Decision::Major { run_count } => run_count,
         Decision::Split => runs.len(),
     };
     let rewritten: u64 = runs.iter().take(run_count).skip(free).map(|run| run.bytes).sum();

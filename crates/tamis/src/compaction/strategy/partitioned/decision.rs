@@ -1,15 +1,25 @@
 //! Decides how a partition with too many tables is compacted: a pure function of the counts and sizes of its runs.
 //!
-//! - **Major**: the newest runs are merged, as many as free the most tables for each byte that is rewritten. So small runs are merged with
-//!   each other several times before a half-filled table is rewritten with them. Older runs, which are larger, are not rewritten.
-//! - **Split**: if no merge halves the number of its tables or leaves room for the next flush, all runs are merged, and each new
-//!   partition gets few of the outputs.
+//! - **Major**: the newest runs are merged.
+//! - **Split**: all runs are merged, and each new partition gets few of the outputs.
+//!
+//! Candidates are all majors that leave room for the next flush, and the split. The best one causes the fewest bytes written per flush from now
+//! on, if all flushes are as large as the newest run. A job that rewrites `S` bytes and leaves `f` free places is not needed again for `n`
+//! flushes. In that time, each flushed byte is merged `c` times with other small runs. The best schedule of such merges (Mathieu, Staelin and
+//! Young, "Bigtable Merge Compaction", 2014) reaches
+//!
+//! ```text
+//! n = C(f + c, c)        bytes per flush = S / n + c * (bytes of a flush)
+//! ```
+//!
+//! A small `S` alone is no good choice: merges of the smallest runs leave few places, and so the same entries are merged again after the next flush.
+//! A split leaves more places than a merge of all runs, because the base run of each new partition has few tables.
 //!
 //! The number of output tables is estimated from bytes. A wrong estimate costs a job that reclaims less: each major leaves fewer runs
 //! than before, so that eventually a split follows.
 
-/// A major must have at least this many times as many inputs as outputs.
-const MAJOR_RATIO_MIN: f64 = 2.0;
+/// The maximum number of merges of an entry with other small runs that the estimate considers.
+const SMALL_MERGES_MAX: usize = 6;
 
 /// The bytes of a table besides its entries: its block, index, filters, properties and footer take at least a page of the file system.
 pub(crate) const TABLE_BYTES_FIXED: u64 = 4096;
@@ -27,6 +37,8 @@ pub(crate) struct Limits {
     pub(crate) table_bytes: u64,
     /// The maximum number of tables of a partition.
     pub(crate) tables_max: usize,
+    /// The number of tables of each partition that a split creates.
+    pub(crate) tables_after_split: usize,
 }
 
 /// See the head of this file.
@@ -37,7 +49,6 @@ pub(crate) enum Decision {
     /// Merge this many of the newest runs.
     Major {
         run_count: usize,
-        ratio: f64,
     },
     Split,
 }
@@ -48,22 +59,45 @@ pub(crate) fn decide(runs: &[RunSize], limits: Limits) -> Decision {
     if table_count <= limits.tables_max {
         return Decision::Keep;
     }
+    let Some(newest) = runs.first() else { return Decision::Keep };
     let (mut inputs, mut bytes) = (0, 0);
-    let mut best: Option<(usize, f64, f64)> = None;
+    let mut best: Option<(usize, f64)> = None;
     for (index, run) in runs.iter().enumerate() {
         inputs += run.table_count;
         bytes += run.bytes;
-        let outputs = output_count(bytes, limits);
-        let ratio = inputs as f64 / outputs as f64;
-        let has_room = (table_count + outputs).saturating_sub(inputs) < limits.tables_max;
-        // A table costs its fixed bytes, too.
-        let freed_per_byte = inputs.saturating_sub(outputs) as f64 / (bytes + TABLE_BYTES_FIXED) as f64;
-        let is_better = best.is_none_or(|(.., best)| freed_per_byte > best);
-        if index > 0 && ratio >= MAJOR_RATIO_MIN && has_room && is_better {
-            best = Some((index + 1, ratio, freed_per_byte));
+        let tables_after = (table_count + output_count(bytes, limits)).saturating_sub(inputs);
+        let has_room = tables_after < limits.tables_max;
+        if index == 0 || !has_room {
+            continue;
+        }
+        let cost = bytes_per_flush(bytes, limits.tables_max - tables_after, *newest);
+        if best.is_none_or(|(_, least)| cost < least) {
+            best = Some((index + 1, cost));
         }
     }
-    best.map_or(Decision::Split, |(run_count, ratio, _)| Decision::Major { run_count, ratio })
+    let Some((run_count, cost)) = best else { return Decision::Split };
+    let divides = output_count(bytes, limits) > limits.tables_after_split;
+    let free_after_split = limits.tables_max.saturating_sub(limits.tables_after_split);
+    if divides && bytes_per_flush(bytes, free_after_split, *newest) < cost {
+        Decision::Split
+    } else {
+        Decision::Major { run_count }
+    }
+}
+
+/// The bytes written per flush of runs like `flushed`, after a job that rewrites `bytes` and leaves room for `free_tables`.
+fn bytes_per_flush(bytes: u64, free_tables: usize, flushed: RunSize) -> f64 {
+    let rewritten = (bytes + TABLE_BYTES_FIXED) as f64;
+    let flushed_bytes = (flushed.bytes + TABLE_BYTES_FIXED) as f64;
+    let free = free_tables / flushed.table_count.max(1);
+    let mut flush_count = 1.0;
+    let mut least = f64::INFINITY;
+    for merges in 1..=SMALL_MERGES_MAX {
+        // C(f + c, c) from C(f + c - 1, c - 1).
+        flush_count *= (free + merges) as f64 / merges as f64;
+        least = least.min(rewritten / flush_count + merges as f64 * flushed_bytes);
+    }
+    least
 }
 
 /// The expected number of tables for these bytes.

@@ -1,6 +1,6 @@
 use super::*;
 
-const LIMITS: Limits = Limits { table_bytes: 64 << 10, tables_max: 10 };
+const LIMITS: Limits = Limits { table_bytes: 64 << 10, tables_max: 10, tables_after_split: 2 };
 const MEMTABLE: u64 = 4 << 20;
 
 fn run(table_count: usize, bytes: u64) -> RunSize {

@@ -1,6 +1,6 @@
 use super::*;
 
-const LIMITS: Limits = Limits { table_bytes: 1000, tables_max: 10 };
+const LIMITS: Limits = Limits { table_bytes: 1000, tables_max: 10, tables_after_split: 2 };
 
 /// Decides for runs `(tables, bytes)`, newest first.
 fn of(runs: &[(usize, u64)]) -> Decision {
@@ -22,17 +22,26 @@ fn a_partition_of_few_tables_is_not_compacted() {
 
 #[test]
 fn small_new_runs_are_merged_and_large_old_ones_stay() {
-    let of_small = of(&repeated(9, (1, 60), &[(2, 2000)]));
-    assert_eq!(of_small, Decision::Major { run_count: 9, ratio: 9.0 });
+    let kib = |runs: Vec<(usize, u64)>| -> Decision {
+        let size = |(table_count, bytes): (usize, u64)| RunSize { table_count, bytes: bytes << 10 };
+        decide(&runs.into_iter().map(size).collect::<Vec<_>>(), Limits { table_bytes: 64 << 20, ..LIMITS })
+    };
+    assert_eq!(kib(repeated(9, (1, 3_000), &[(2, 120_000)])), Decision::Major { run_count: 9 });
     // All runs fit into one table.
-    assert_eq!(of(&repeated(11, (1, 60), &[])), Decision::Major { run_count: 11, ratio: 11.0 });
-    // A half-filled table is not rewritten to free one table more.
-    let limits = Limits { table_bytes: 100_000, tables_max: 10 };
-    let with_half: Vec<RunSize> = repeated(8, (1, 6_000), &[(1, 50_000), (2, 200_000)])
-        .into_iter()
-        .map(|(table_count, bytes)| RunSize { table_count, bytes })
-        .collect();
-    assert_eq!(decide(&with_half, limits), Decision::Major { run_count: 8, ratio: 8.0 });
+    assert_eq!(kib(repeated(11, (1, 3_000), &[])), Decision::Major { run_count: 11 });
+    // A run of older merges is not rewritten to free one place more.
+    assert_eq!(kib(repeated(8, (1, 3_000), &[(1, 40_000), (2, 120_000)])), Decision::Major { run_count: 8 });
+}
+
+#[test]
+fn all_runs_of_older_merges_are_merged_once_they_take_most_places() {
+    // Merges of the two newest runs would be cheaper now, and due again after each flush.
+    let middle = repeated(7, (1, 60_000), &[(2, 1_900_000)]);
+    let runs: Vec<_> = repeated(2, (1, 60_000), &middle);
+    let limits = Limits { table_bytes: 1 << 20, ..LIMITS };
+    let sizes: Vec<RunSize> =
+        runs.iter().map(|&(table_count, bytes)| RunSize { table_count, bytes }).collect();
+    assert_eq!(decide(&sizes, limits), Decision::Major { run_count: 9 });
 }
 
 #[test]
@@ -41,6 +50,26 @@ fn a_partition_of_large_tables_is_split() {
     assert_eq!(of(&repeated(1, (11, 11_000), &[])), Decision::Split);
     // Ten inputs for nine outputs.
     assert_eq!(of(&repeated(2, (1, 500), &[(9, 9000)])), Decision::Split);
+    // A large base run leaves few places, so that small runs would be merged again and again.
+    let limits = Limits { table_bytes: 1 << 20, ..LIMITS };
+    let mut sizes = vec![RunSize { table_count: 1, bytes: 60_000 }; 3];
+    sizes.push(RunSize { table_count: 8, bytes: 8 << 20 });
+    sizes.insert(3, RunSize { table_count: 1, bytes: 900_000 });
+    assert_eq!(decide(&sizes, limits), Decision::Split);
+}
+
+/// The cost of a job falls with the places that it leaves and grows with the bytes that it rewrites.
+#[test]
+fn jobs_that_leave_more_places_cost_less_per_flush() {
+    let flushed = RunSize { table_count: 1, bytes: 1 << 20 };
+    let costs: Vec<f64> = (0..10).map(|free| bytes_per_flush(100 << 20, free, flushed)).collect();
+    assert!(costs.windows(2).all(|pair| pair.first() > pair.last()), "{costs:?}");
+    assert!(bytes_per_flush(200 << 20, 5, flushed) > bytes_per_flush(100 << 20, 5, flushed));
+    // Flushes of five tables fill ten places twice as fast as one place each fills two.
+    let large = RunSize { table_count: 5, bytes: 1 << 20 };
+    let (of_large, of_small) =
+        (bytes_per_flush(100 << 20, 10, large), bytes_per_flush(100 << 20, 2, flushed));
+    assert!((of_large - of_small).abs() < 1e-6, "{of_large} {of_small}");
 }
 
 /// However wrong the estimates are, jobs end: a major leaves fewer runs.
@@ -57,4 +86,47 @@ fn major_compactions_that_reclaim_nothing_end_in_a_split() {
         assert!(count < 40);
     }
     assert_eq!(of(&runs), Decision::Split);
+}
+
+/// Updates of a full partition: the bytes that compactions write per flushed byte. A merge of all runs has the bytes of distinct keys.
+/// Merging the runs that free most tables per byte wrote about ten bytes.
+#[test]
+fn long_updates_of_a_full_partition_write_few_bytes_per_flushed_byte() {
+    const DISTINCT: u64 = 290 << 20;
+    const PARTITION_COUNT: u64 = 20;
+    const FLUSH_COUNT: u64 = 400;
+    let limits = Limits { table_bytes: 64 << 20, ..LIMITS };
+    let run = |bytes: u64| RunSize { table_count: output_count(bytes, limits), bytes };
+    // One of as many equal partitions.
+    let mut partition_count = PARTITION_COUNT;
+    let mut runs: Vec<RunSize> = [10, 40, 40, 40, 40, 160].iter().map(|mib| run(mib << 20)).collect();
+    let (mut flushed, mut compacted) = (0, 0);
+    for _ in 0..FLUSH_COUNT {
+        let bytes = (27 << 20) / partition_count;
+        flushed += bytes * partition_count;
+        runs.insert(0, run(bytes));
+        loop {
+            let merged_bytes = |count: usize| {
+                let bytes: u64 = runs.iter().take(count).map(|run| run.bytes).sum();
+                bytes.min(DISTINCT * PARTITION_COUNT / partition_count)
+            };
+            match decide(&runs, limits) {
+                Decision::Keep => break,
+                Decision::Major { run_count } => {
+                    let bytes = merged_bytes(run_count);
+                    compacted += bytes * partition_count;
+                    runs.splice(..run_count, [run(bytes)]);
+                }
+                Decision::Split => {
+                    let bytes = merged_bytes(runs.len());
+                    compacted += bytes * partition_count;
+                    let parts = (output_count(bytes, limits) / limits.tables_after_split).max(1) as u64;
+                    partition_count *= parts;
+                    runs = vec![run(bytes / parts)];
+                }
+            }
+        }
+    }
+    let ratio = compacted as f64 / flushed as f64;
+    assert!(ratio < 4.5, "{ratio:.2} bytes per flushed byte");
 }
