@@ -7,10 +7,15 @@
 //!   its transaction and iterator as long as the store allows.
 //! - Every value read is passed to the [`Sink`], and keys too if the sink is strict.
 
+#[cfg(feature = "fjall")]
 mod fjall;
+#[cfg(feature = "leveldb")]
 mod leveldb;
+#[cfg(feature = "lmdb")]
 mod lmdb;
+#[cfg(feature = "redb")]
 mod redb;
+#[cfg(feature = "rocksdb")]
 mod rocksdb;
 mod tamis;
 #[cfg(test)]
@@ -67,17 +72,23 @@ pub struct Kind {
     pub is_default: bool,
 }
 
-/// All stores in table order.
+/// All stores of this build, in table order.
 pub const KINDS: &[Kind] = &[
     tamis::KIND,
     tamis::BUFFERED,
     tamis::BLOOM,
     tamis::PARTITIONED,
+    #[cfg(feature = "rocksdb")]
     rocksdb::KIND,
+    #[cfg(feature = "rocksdb")]
     rocksdb::TUNED,
+    #[cfg(feature = "leveldb")]
     leveldb::KIND,
+    #[cfg(feature = "lmdb")]
     lmdb::KIND,
+    #[cfg(feature = "fjall")]
     fjall::KIND,
+    #[cfg(feature = "redb")]
     redb::KIND,
 ];
 

@@ -143,5 +143,5 @@ fn threads_unmerged_runs_and_buffered_logs_do_not_change_results() {
 #[test]
 fn an_unknown_store_is_rejected_with_the_known_ones() {
     let failure = kind_named("oracle").err().expect("no such store");
-    assert!(failure.0.contains("oracle") && failure.0.contains("rocksdb-tuned"), "{failure}");
+    assert!(failure.0.contains("oracle") && failure.0.contains("tamis-bloom"), "{failure}");
 }
