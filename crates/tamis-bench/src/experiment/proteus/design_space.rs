@@ -56,8 +56,8 @@ pub(super) const FIGURE_5: Definition = Definition {
 
 fn counts(size: Size) -> Point {
     Point::new()
-        .with("keys", size.pick(3_000_u64, 100_000, 10_000_000))
-        .with("queries", size.pick(1_000_u64, 50_000, 1_000_000))
+        .with("keys", size.pick(2_000_u64, 100_000, 10_000_000))
+        .with("queries", size.pick(500_u64, 50_000, 1_000_000))
 }
 
 /// The families that exist in this build.
