@@ -3,42 +3,92 @@
 //!
 //! A flush writes a table for each partition of a version. A job that replaced one of them before the flush installs its edit would leave
 //! the table without a place. So each of them holds the slot from the read of the version until its edit is installed.
+//!
+//! Under a steady load a flush follows on another. A job that needs a pause requests it, and no new flush takes the slot until the job has had it.
 
-use self::sync::{AtomicBool, Ordering};
+use self::sync::{AtomicU32, Ordering};
 
 /// The atomics: the standard ones, or those of loom that test every interleaving
 /// (`RUSTFLAGS="--cfg loom" cargo test -p tamis --lib flush_slot::loom`).
 mod sync {
     #[cfg(loom)]
-    pub(super) use loom::sync::atomic::{AtomicBool, Ordering};
+    pub(super) use loom::sync::atomic::{AtomicU32, Ordering};
     #[cfg(not(loom))]
-    pub(super) use std::sync::atomic::{AtomicBool, Ordering};
+    pub(super) use std::sync::atomic::{AtomicU32, Ordering};
 }
+
+/// The slot is taken.
+const TAKEN: u32 = 1;
+/// A job requests a pause of flushes; the upper bits count these jobs.
+const REQUEST: u32 = 2;
 
 /// See the head of this file.
 #[derive(Debug)]
-pub(crate) struct FlushSlot(AtomicBool);
+pub(crate) struct FlushSlot(AtomicU32);
 
 impl FlushSlot {
     pub(crate) fn new() -> Self {
-        Self(AtomicBool::new(false))
+        Self(AtomicU32::new(0))
     }
 
-    /// Takes the slot; `false` if another job has it.
-    pub(crate) fn try_take(&self) -> bool {
-        self.0.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    /// Takes the slot for a flush; `false` if another job has it or requests a pause.
+    pub(crate) fn try_take_for_flush(&self) -> bool {
+        self.0.compare_exchange(0, TAKEN, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Takes the slot for a job that needs a pause of flushes; `false` if another job has it.
+    pub(crate) fn try_take_for_pause(&self) -> bool {
+        self.0.fetch_or(TAKEN, Ordering::SeqCst) & TAKEN == 0
     }
 
     /// Gives the slot back. Only the job that has it calls this.
     pub(crate) fn give_back(&self) {
-        self.0.store(false, Ordering::SeqCst);
+        self.0.fetch_and(!TAKEN, Ordering::SeqCst);
     }
 
     /// Whether a job has the slot.
     pub(crate) fn is_taken(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.load(Ordering::SeqCst) & TAKEN != 0
+    }
+
+    /// No flush takes the slot from now on, until the request is dropped.
+    pub(crate) fn request_pause(&self) -> PauseRequest<'_> {
+        self.0.fetch_add(REQUEST, Ordering::SeqCst);
+        PauseRequest(self)
+    }
+}
+
+/// A request of [`FlushSlot::request_pause`].
+pub(crate) struct PauseRequest<'a>(&'a FlushSlot);
+
+impl Drop for PauseRequest<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(REQUEST, Ordering::SeqCst);
     }
 }
 
 #[cfg(all(test, loom))]
 mod loom;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::FlushSlot;
+
+    /// Flushes that follow on one another would take the slot at each end of another, and the job would never have it.
+    #[test]
+    fn flushes_wait_for_a_job_that_requests_a_pause() {
+        let slot = FlushSlot::new();
+        assert!(slot.try_take_for_flush());
+        let (request, other) = (slot.request_pause(), slot.request_pause());
+        assert!(!slot.try_take_for_pause(), "a flush is running");
+        slot.give_back();
+        assert!(!slot.try_take_for_flush());
+        assert!(slot.try_take_for_pause());
+        drop(request);
+        assert!(slot.is_taken() && !slot.try_take_for_pause());
+        slot.give_back();
+        assert!(!slot.try_take_for_flush(), "another job requests a pause");
+        drop(other);
+        assert!(slot.try_take_for_flush());
+    }
+}

@@ -695,7 +695,7 @@ impl BackgroundJobs {
             let bytes = group_bytes + oldest.memtable.bytes();
             if !claimed.is_empty() && bytes > FLUSH_GROUP_BYTES_MAX {
                 too_large_count += 1;
-            } else if keyspace.flush_slot.try_take() {
+            } else if keyspace.flush_slot.try_take_for_flush() {
                 claimed.push(Arc::clone(keyspace));
                 group_bytes = bytes;
             }

@@ -52,7 +52,7 @@ impl<'a> FlushPause<'a> {
     /// `None` if a flush is running.
     pub(crate) fn begin(keyspace: &'a KeyspaceState) -> Option<Self> {
         // Not `then_some`: dropping a pause ends it.
-        keyspace.flush_slot.try_take().then(|| Self(keyspace))
+        keyspace.flush_slot.try_take_for_pause().then(|| Self(keyspace))
     }
 }
 
@@ -178,12 +178,13 @@ impl Repartitioner<'_> {
         self.installer.install(edit).map(|_| true)
     }
 
-    /// Waits until no flush of the keyspace runs.
+    /// Waits until no flush of the keyspace runs. New ones do not begin meanwhile.
     ///
     /// # Errors
     /// [`Error::Closed`] if the store is closing.
     fn pause_flushes<'k>(&self, keyspace: &'k KeyspaceState) -> Result<FlushPause<'k>> {
         let scheduler = &self.job_contexts.scheduler;
+        let _request = keyspace.flush_slot.request_pause();
         loop {
             if let Some(pause) = FlushPause::begin(keyspace) {
                 return Ok(pause);

@@ -20,7 +20,7 @@ const LOG_BYTES_MAX: u64 = 1 << 20;
 fn set_flushing(db: &Db, is_flushing: bool) {
     for keyspace in db.engine.keyspaces.load().values() {
         if is_flushing {
-            assert!(keyspace.flush_slot.try_take());
+            assert!(keyspace.flush_slot.try_take_for_flush());
         } else {
             keyspace.flush_slot.give_back();
         }

@@ -27,15 +27,15 @@ impl Keyspace {
         self.version.lock().expect("no owner panics").clone()
     }
 
-    fn take_slot(&self) {
-        while !self.slot.try_take() {
+    fn take_slot(&self, try_take: impl Fn(&FlushSlot) -> bool) {
+        while !try_take(&self.slot) {
             thread::yield_now();
         }
     }
 
     /// Writes the keys 1 and 11 by the partitions of a version, and installs them.
     fn flush(&self) {
-        self.take_slot();
+        self.take_slot(FlushSlot::try_take_for_flush);
         let version = self.version();
         let upper = |index: usize| version.get(index + 1).map_or(u32::MAX, |_| 10);
         let mut keys = [1, 11].into_iter().peekable();
@@ -58,7 +58,9 @@ impl Keyspace {
     fn split(&self) {
         let merged = self.version();
         let (_, inputs) = merged.first().expect("a partition").clone();
-        self.take_slot();
+        let request = self.slot.request_pause();
+        self.take_slot(FlushSlot::try_take_for_pause);
+        drop(request);
         let mut current = self.version.lock().expect("no owner panics");
         let (_, all) = current.pop().expect("a partition");
         // Keys that were flushed meanwhile are cut.
@@ -94,18 +96,21 @@ fn two_jobs_never_have_the_slot_at_once() {
     loom::model(|| {
         let slot = Arc::new(FlushSlot::new());
         let count = Arc::new(Mutex::new(0));
-        let work = |slot: &FlushSlot, count: &Mutex<u32>| {
-            if slot.try_take() {
+        let work = |slot: &FlushSlot, count: &Mutex<u32>, is_flush: bool| {
+            let request = (!is_flush).then(|| slot.request_pause());
+            let is_taken = if is_flush { slot.try_take_for_flush() } else { slot.try_take_for_pause() };
+            if is_taken {
                 *count.lock().expect("no owner panics") += 1;
                 assert_eq!(*count.lock().expect("no owner panics"), 1);
                 *count.lock().expect("no owner panics") -= 1;
                 slot.give_back();
             }
+            drop(request);
         };
         let (others_slot, others_count) = (Arc::clone(&slot), Arc::clone(&count));
-        let other = thread::spawn(move || work(&others_slot, &others_count));
-        work(&slot, &count);
+        let other = thread::spawn(move || work(&others_slot, &others_count, true));
+        work(&slot, &count, false);
         other.join().expect("job");
-        assert!(!slot.is_taken());
+        assert!(slot.try_take_for_flush(), "the slot is free and nothing is requested");
     });
 }
