@@ -10,6 +10,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -48,8 +49,8 @@ pub(crate) type KeyHull = (Vec<u8>, Vec<u8>);
 struct Carried {
     /// Of those that the memtable has received, by the number at which they were logged.
     received: BTreeMap<Sequence, KeyHull>,
-    /// Of those that a newer memtable has received from it: the keys of one partition each.
-    given: Vec<KeyHull>,
+    /// Of those that a newer memtable has received from it, the last key of each partition by the first one.
+    given: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The log refused a record for them, which a replay may nevertheless find.
     has_failed: bool,
 }
@@ -80,14 +81,15 @@ impl LoggedMemtable {
     }
 
     /// Records that a newer memtable has received all entries between these keys.
-    pub(crate) fn note_given(&self, hull: KeyHull) {
-        self.carried.lock().given.push(hull);
+    pub(crate) fn note_given(&self, (first, last): KeyHull) {
+        self.carried.lock().given.insert(first, last);
     }
 
     /// Whether a newer memtable has received the entries of this key.
     pub(crate) fn has_given(&self, key: &[u8]) -> bool {
-        let is_within = |(first, last): &KeyHull| first.as_slice() <= key && key <= last.as_slice();
-        self.carried.lock().given.iter().any(is_within)
+        let carried = self.carried.lock();
+        let before = carried.given.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back();
+        before.is_some_and(|(_, last)| key <= last.as_slice())
     }
 
     /// Records whether the log may have a record of carried entries that was refused.

@@ -89,14 +89,20 @@ impl Carrier<'_> {
         let plan = plan(version, source);
         let read_points = self.snapshots.read_points();
         let (mut bytes, mut entry_count, mut partition_count) = (0, 0, 0);
+        let mut result = Ok(());
         for index in plan.partitions {
             let bytes_left = plan.bytes_max.saturating_sub(bytes);
             let found = entries_of(keyspace.id, source, (version, index), &read_points, bytes_left)?;
             let Some(PartitionEntries { batch, hull, bytes: batch_bytes }) = found else { continue };
             let count = batch.len() as u64;
-            let is_carried = self.carry_batch(keyspace, source, batch, hull);
-            if !is_carried.inspect_err(|_| source.set_carry_failed(true))? {
-                break;
+            match self.carry_batch(keyspace, source, batch, hull) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    source.set_carry_failed(true);
+                    result = Err(error);
+                    break;
+                }
             }
             bytes += batch_bytes;
             entry_count += count;
@@ -115,7 +121,7 @@ impl Carrier<'_> {
                 bytes_saved_expected: plan.saved_bytes,
             });
         }
-        Ok(())
+        result
     }
 
     /// After a failed append the next one begins a segment, whose header contains the end of the previous segment.
