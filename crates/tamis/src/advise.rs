@@ -1,8 +1,9 @@
 //! Recommends a layout for a workload: a pure function of counts.
 //!
 //! For each layout the bytes written per byte, and the runs that a read searches, follow from the sizes ([`LayoutEstimate`]). Both are
-//! converted to one unit, the time of a random read of a block, and the layout of least cost is recommended. The result is an estimate for
-//! inserts and updates at random; writes in key order, or to parts of the key space, favour the partitioned layout further.
+//! converted to one unit, the time of a random read of a block, and the layout of least cost is recommended. A flush of the partitioned layout
+//! creates a file for each partition, which has its own cost. The result is an estimate for inserts and updates at random; writes in key order,
+//! or to parts of the key space, favour the partitioned layout further.
 
 use crate::{
     metrics::{KeyspaceStatistics, Statistics},
@@ -16,7 +17,11 @@ const FALSE_POSITIVES: f64 = 0.01;
 /// Levels of a tiered store have up to this many runs.
 const TIERED_RUNS: f64 = 4.0;
 /// Merges and splits of an entry of a partitioned store, for inserts at random (`docs/design/0014-partitioned-layout.md`).
-const PARTITIONED_REWRITES: f64 = 2.7;
+const PARTITIONED_REWRITES: f64 = 2.1;
+/// Full tables that a partition has on average.
+const PARTITION_TABLES: f64 = 4.0;
+/// Random reads in the time in which a flush creates and syncs a small table.
+const READS_PER_TABLE: f64 = 2.0;
 /// Runs of a partition on average, which has 2 to 10 tables.
 const PARTITIONED_RUNS: f64 = 6.0;
 
@@ -72,6 +77,9 @@ pub fn advise_layout(workload: &Workload, options: &KeyspaceOptions) -> Vec<Layo
     let tiers = memtables.log(TIERED_RUNS).ceil().max(1.0);
     // The log and the flush.
     let least = 2.0;
+    let partitions =
+        (workload.data_bytes as f64 / (options.table_bytes.max(1) as f64 * PARTITION_TABLES)).max(1.0);
+    let flushes = workload.user_bytes_written as f64 / options.memtable_bytes.max(1) as f64;
     let estimates = [
         (Layout::Leveled, least + levels * ratio / 2.0, level0_runs / 2.0 + levels),
         (Layout::tiered(), least + tiers, tiers * (TIERED_RUNS - 1.0) / 2.0),
@@ -81,7 +89,8 @@ pub fn advise_layout(workload: &Workload, options: &KeyspaceOptions) -> Vec<Layo
         let written = workload.user_bytes_written as f64 * write_amplification / BYTES_PER_READ;
         let points = workload.point_reads as f64 * (1.0 + FALSE_POSITIVES * runs_per_read);
         let scans = workload.scans as f64 * runs_per_read;
-        let relative_cost = written + points + scans;
+        let small_tables = if layout.is_partitioned() { flushes * partitions * READS_PER_TABLE } else { 0.0 };
+        let relative_cost = written + small_tables + points + scans;
         LayoutEstimate { layout, write_amplification, runs_per_read, relative_cost }
     });
     let mut sorted = costs.to_vec();
