@@ -11,7 +11,7 @@
 //! Two jobs never share a table, and never write to overlapping ranges of one level. No job begins in a partition that another job
 //! replaces.
 //!
-//! Cost: O(tables x log tables) per call.
+//! Cost: O(partitions) per call, and O(tables x log tables) of the partition that is compacted; the leveled and tiered layouts have one partition.
 
 mod garbage;
 mod leveled;

@@ -15,7 +15,7 @@
 //! divided where its large runs have gaps between tables, and split when it is small enough.
 //!
 //! Cost: with T tables per partition, an entry is written by its flush, by one or two merges with other small runs, and by one split each
-//! time the partition has grown T-fold.
+//! time the partition has grown by at most T / M.
 
 mod abort;
 mod cuts;

@@ -3,10 +3,10 @@
 //! - **Major**: the newest runs are merged.
 //! - **Split**: all runs are merged, and each new partition gets few of the outputs.
 //!
-//! Candidates are all majors that leave room for the next flush, and the split. The best one causes the fewest bytes written per flush from now
+//! Candidates are all majors that leave room for a table, and the split. The best one causes the fewest bytes written per flush from now
 //! on, if all flushes are as large as the newest run. A job that rewrites `S` bytes and leaves `f` free places is not needed again for `n`
-//! flushes. In that time, each flushed byte is merged `c` times with other small runs. The best schedule of such merges (Mathieu, Staelin and
-//! Young, "Bigtable Merge Compaction", 2014) reaches
+//! flushes. In that time, each byte is written `c` times: by its flush, and by merges with other small runs. The best schedule of such merges
+//! (Mathieu, Staelin and Young, "Bigtable Merge Compaction", 2014) reaches
 //!
 //! ```text
 //! n = C(f + c, c)        bytes per flush = S / n + c * (bytes of a flush)
@@ -18,8 +18,11 @@
 //! The number of output tables is estimated from bytes. A wrong estimate costs a job that reclaims less: each major leaves fewer runs
 //! than before, so that eventually a split follows.
 
-/// The maximum number of merges of an entry with other small runs that the estimate considers.
-const SMALL_MERGES_MAX: usize = 6;
+/// The maximum number of writes of a byte, by its flush and by merges of small runs, that the estimate considers.
+const WRITES_MAX: usize = 6;
+
+/// A table is full soon after it has reached its size: this share of more bytes needs no further table.
+const OVERSHOOT_DIVISOR: u64 = 32;
 
 /// The bytes of a table besides its entries: its block, index, filters, properties and footer take at least a page of the file system.
 pub(crate) const TABLE_BYTES_FIXED: u64 = 4096;
@@ -92,17 +95,18 @@ fn bytes_per_flush(bytes: u64, free_tables: usize, flushed: RunSize) -> f64 {
     let free = free_tables / flushed.table_count.max(1);
     let mut flush_count = 1.0;
     let mut least = f64::INFINITY;
-    for merges in 1..=SMALL_MERGES_MAX {
+    for writes in 1..=WRITES_MAX {
         // C(f + c, c) from C(f + c - 1, c - 1).
-        flush_count *= (free + merges) as f64 / merges as f64;
-        least = least.min(rewritten / flush_count + merges as f64 * flushed_bytes);
+        flush_count *= (free + writes) as f64 / writes as f64;
+        least = least.min(rewritten / flush_count + writes as f64 * flushed_bytes);
     }
     least
 }
 
 /// The expected number of tables for these bytes.
 fn output_count(bytes: u64, limits: Limits) -> usize {
-    bytes.div_ceil(limits.table_bytes.max(1)).max(1) as usize
+    let least_bytes = bytes - bytes / OVERSHOOT_DIVISOR;
+    least_bytes.div_ceil(limits.table_bytes.max(1)).max(1) as usize
 }
 
 #[cfg(test)]

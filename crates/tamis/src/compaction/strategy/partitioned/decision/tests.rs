@@ -58,6 +58,36 @@ fn a_partition_of_large_tables_is_split() {
     assert_eq!(decide(&sizes, limits), Decision::Split);
 }
 
+/// The least and the greatest numbers of tables that the options allow, and flushes of several tables.
+#[test]
+fn every_partition_with_too_many_tables_has_a_job() {
+    for (tables_max, tables_after_split) in [(4, 1), (4, 2), (48, 2), (48, 24)] {
+        let limits = Limits { table_bytes: 1000, tables_max, tables_after_split };
+        for flushed in [RunSize { table_count: 1, bytes: 10 }, RunSize { table_count: 5, bytes: 5_000 }] {
+            for base in [RunSize { table_count: 1, bytes: 900 }, RunSize { table_count: 40, bytes: 41_000 }] {
+                let count = tables_max / flushed.table_count + 1;
+                let mut runs = vec![flushed; count];
+                runs.push(base);
+                let decision = decide(&runs, limits);
+                assert_ne!(decision, Decision::Keep, "{limits:?} {runs:?}");
+                if let Decision::Major { run_count } = decision {
+                    let rest: usize = runs.iter().skip(run_count).map(|run| run.table_count).sum();
+                    assert!(run_count >= 2 && rest < tables_max, "{limits:?} {runs:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Files of full tables are a little larger than the limit.
+#[test]
+fn full_tables_are_expected_to_stay_as_many() {
+    assert_eq!(output_count(1000, LIMITS), 1);
+    assert_eq!(output_count(3 * 1020, LIMITS), 3);
+    assert_eq!(output_count(3 * 1020 + 500, LIMITS), 4);
+    assert_eq!(output_count(0, LIMITS), 1);
+}
+
 /// The cost of a job falls with the places that it leaves and grows with the bytes that it rewrites.
 #[test]
 fn jobs_that_leave_more_places_cost_less_per_flush() {
