@@ -194,6 +194,7 @@ fn no_failure_within_a_change_of_layout_loses_entries() {
         (Layout::Leveled, PARTITIONED),
         (PARTITIONED, Layout::Leveled),
         (PARTITIONED, TIERED),
+        (TIERED, PARTITIONED),
     ] {
         let memory = MemVfs::new();
         let db = open_in_memory(&memory, options(from)).unwrap();

@@ -4,7 +4,7 @@
 //! Each scenario is small, so that all of its operations are tried:
 //!
 //! - After a power failure a store has a prefix of all writes, with all that were synced: none lost, none doubled, no delete revived.
-//! - After an error the store accepts writes again once no operation fails, unless a sync has failed.
+//! - After an error, also of a read, the store accepts writes again once no operation fails, unless a sync has failed.
 //! - Afterwards it can be flushed and compacted, and is sound.
 //!
 //! `TAMIS_DEEP=1` tries more parts of unsynced bytes, each failure once and permanently, and more sizes of a full disk.
@@ -17,7 +17,7 @@ use std::{
 };
 
 use tamis::{Db, Durability, Event, EventListener, KeyspaceChange, Layout, Options, Runtime, Statistics};
-use tamis_vfs::{FaultVfs, MemVfs, Rule, Vfs};
+use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
     carry,
@@ -193,20 +193,21 @@ impl Scenario {
         println!("{}: {} operations", self.name, count.lock().unwrap());
     }
 
-    /// Each operation fails, once or from then on.
-    fn fail_operations(&self) {
+    /// Each of these operations fails, once or from then on; about `most` of them, evenly spread, if there are more.
+    fn fail_operations(&self, kinds: &'static [OperationKind], most: u64) {
         let counting = FaultVfs::new(Arc::new(self.image.crash_clone(0)));
-        let rule = counting.add_rule(Rule::slow(|_| {}).on(CHANGING_FILES));
+        let rule = counting.add_rule(Rule::slow(|_| {}).on(kinds));
         self.run(Arc::new(counting.clone()), &Mutex::new(History::new(&self.model))).unwrap();
         let count = counting.hit_count(rule);
-        assert!(count > 20, "{}: {count} operations", self.name);
+        assert!(count > 5, "{}: {count} operations", self.name);
         let attempts = if is_deep() { 2 } else { 1 };
-        for (nth, attempt) in (0..count).flat_map(|nth| (0..attempts).map(move |attempt| (nth, attempt))) {
+        let tried = (0..count).step_by((count / most).max(1) as usize);
+        for (nth, attempt) in tried.flat_map(|nth| (0..attempts).map(move |attempt| (nth, attempt))) {
             let is_forever = (nth + attempt) % 2 == 0;
             let _context = Context(format!("{}: operation {nth}, forever: {is_forever}", self.name));
             let memory = self.image.crash_clone(0);
             let faults = FaultVfs::new(Arc::new(memory.clone()));
-            let rule = Rule::error(ErrorKind::Other).on(CHANGING_FILES).nth(nth);
+            let rule = Rule::error(ErrorKind::Other).on(kinds).nth(nth);
             faults.add_rule(if is_forever { rule.forever() } else { rule });
             let history = Mutex::new(History::new(&self.model));
             let result = self.run(Arc::new(faults), &history);
@@ -365,7 +366,13 @@ fn scenarios() -> Vec<Scenario> {
             statistics.partition_splits + statistics.partition_divisions > 0
         })
     };
-    vec![abort, minor, major, split, divide, unite, leveled, partitioned]
+    let from_tiered = Scenario {
+        layout: Some(carry::LAYOUT),
+        ..changed_from(Layout::tiered(), "tiered to partitioned", |statistics| {
+            statistics.partition_splits + statistics.partition_divisions > 0
+        })
+    };
+    vec![abort, minor, major, split, divide, unite, leveled, partitioned, from_tiered]
 }
 
 #[test]
@@ -378,7 +385,15 @@ fn no_power_failure_in_a_job_loses_synced_writes_or_revives_deleted_ones() {
 #[test]
 fn no_failed_operation_of_a_job_loses_writes() {
     for scenario in scenarios() {
-        scenario.fail_operations();
+        scenario.fail_operations(CHANGING_FILES, u64::MAX);
+    }
+}
+
+#[test]
+fn no_failed_read_of_a_job_loses_writes() {
+    let most = if is_deep() { u64::MAX } else { 40 };
+    for scenario in scenarios() {
+        scenario.fail_operations(&[OperationKind::Open, OperationKind::Read], most);
     }
 }
 
