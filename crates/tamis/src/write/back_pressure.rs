@@ -6,8 +6,9 @@
 //! quarter of it towards the second thresholds. A bulk load thus settles at the rate that the disk can sustain. Writers stop
 //! ([`IMMUTABLE_COUNT_MAX`], [`Pressure::stops`]) only if nothing makes progress: on a full, failing or hanging disk.
 //!
-//! Writers share the rate: each write advances the time at which all writes so far are paid for, and its writer waits until then.
-//! Time that passes in the meantime counts as waiting.
+//! Writers share the rate: each write advances the time at which all writes so far are paid for, and its writer waits until then, but at
+//! most [`WAIT_MAX`]. The next writes wait for the rest of its debt. Time that passes in the meantime counts as waiting. A debt ends with the
+//! lag for which it was charged.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -29,8 +30,10 @@ const RATE_FIRST: u64 = 64 << 20;
 const RATE_MIN: u64 = 64 << 10;
 /// Shorter delays are accumulated.
 const WAIT_MIN: Duration = Duration::from_millis(1);
-/// No write is delayed longer: a larger debt is forgiven.
+/// No write is delayed longer.
 const WAIT_MAX: Duration = Duration::from_millis(250);
+/// A larger debt is forgiven: a measured rate may be wrong.
+const DEBT_MAX: Duration = Duration::from_secs(30);
 
 /// How far flushes and compactions of a keyspace lag behind its writers.
 #[derive(Debug, Clone, Copy)]
@@ -124,12 +127,15 @@ impl BackPressure {
         self.is_throttling.load(Ordering::Relaxed)
     }
 
-    /// The new delay in microseconds per MiB if delays begin, 0 if they end, `None` if neither changes.
+    /// The new delay in microseconds per MiB if delays begin, 0 if they end, `None` if neither changes. A debt ends with the delays.
     pub(crate) fn changed_delay(&self, rate: Option<u64>) -> Option<u64> {
         if self.is_throttling.load(Ordering::Relaxed) == rate.is_some() {
             return None;
         }
         let was_throttling = self.is_throttling.swap(rate.is_some(), Ordering::Relaxed);
+        if rate.is_none() {
+            self.paid_until.store(0, Ordering::Relaxed);
+        }
         (was_throttling != rate.is_some()).then(|| rate.map_or(0, |rate| (1 << 20) * 1_000_000 / rate.max(1)))
     }
 
@@ -138,14 +144,14 @@ impl BackPressure {
         let delay = Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / rate.max(1));
         let pay = |paid: u64| {
             let until = Duration::from_nanos(paid).max(now) + delay;
-            u64::try_from(until.min(now + WAIT_MAX).as_nanos()).ok()
+            u64::try_from(until.min(now + DEBT_MAX).as_nanos()).ok()
         };
         let before = self
             .paid_until
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay)
             .unwrap_or_else(|paid| paid);
         let until = Duration::from_nanos(pay(before).unwrap_or(before));
-        (until >= now + WAIT_MIN).then_some(until)
+        (until >= now + WAIT_MIN).then(|| until.min(now + WAIT_MAX))
     }
 
     /// Records that a flush drained `bytes` in `duration`.

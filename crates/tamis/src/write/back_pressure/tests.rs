@@ -42,6 +42,36 @@ fn small_delays_add_up_and_waits_are_bounded() {
     assert_eq!(back_pressure.charge(1 << 20, 1 << 30, now), Some(now + WAIT_MAX));
 }
 
+/// Otherwise large batches are written faster than the rate.
+#[test]
+fn the_next_writes_wait_for_the_rest_of_a_debt() {
+    let back_pressure = BackPressure::default();
+    let mut now = Duration::from_secs(5);
+    // A second of bytes, then almost none.
+    let mut until = back_pressure.charge(1 << 20, 1 << 20, now);
+    for _ in 0..4 {
+        assert_eq!(until, Some(now + WAIT_MAX));
+        now += WAIT_MAX;
+        until = back_pressure.charge(1 << 20, 1, now);
+    }
+    assert_eq!(until, None, "the debt is paid");
+    // However many bytes are written, the debt stays below the limit.
+    (0..100).for_each(|_| _ = back_pressure.charge(RATE_MIN, 1 << 20, now));
+    assert!(back_pressure.charge(RATE_MIN, 1, now + DEBT_MAX - WAIT_MAX).is_some());
+    assert_eq!(back_pressure.charge(RATE_MIN, 1, now + DEBT_MAX), None);
+}
+
+#[test]
+fn a_debt_ends_with_the_delays() {
+    let back_pressure = BackPressure::default();
+    let now = Duration::from_secs(5);
+    back_pressure.changed_delay(Some(1 << 20));
+    assert!(back_pressure.charge(1 << 20, 10 << 20, now).is_some());
+    back_pressure.changed_delay(None);
+    back_pressure.changed_delay(Some(1 << 20));
+    assert_eq!(back_pressure.charge(1 << 20, 1, now), None);
+}
+
 #[test]
 fn writers_share_the_rate() {
     let back_pressure = BackPressure::default();
