@@ -7,7 +7,6 @@
 
 use std::{
     any::Any,
-    mem,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
         Arc,
@@ -30,19 +29,22 @@ const THREAD_COUNT: usize = 3;
 /// Finished tables that wait for a sync; each has an open file.
 const WAITING_MAX: usize = 32;
 
-/// See the head of this file. If it is dropped before [`Publisher::finish`], the tables that were added are removed.
+/// A table that was added, and its number.
+type Added = (u64, UnpublishedTable);
+
+/// See the head of this file. It owns the tables that were added: if it is dropped before [`Publisher::finish`], they are removed.
 pub(crate) struct Publisher<'a> {
     context: &'a JobContext<'a>,
-    /// The files that were added.
-    numbers: Vec<u64>,
-    sender: Option<SyncSender<UnpublishedTable>>,
+    added_count: usize,
+    sender: Option<SyncSender<Added>>,
     outcome: Arc<Mutex<Outcome>>,
     threads: Vec<Box<dyn JoinHandle>>,
 }
 
-/// The first failure.
+/// The published tables, and the first failure.
 #[derive(Default)]
 struct Outcome {
+    published: Vec<u64>,
     error: Option<Error>,
     panic: Option<Box<dyn Any + Send>>,
 }
@@ -55,28 +57,26 @@ impl Outcome {
 
 impl<'a> Publisher<'a> {
     pub(crate) fn new(context: &'a JobContext<'a>) -> Self {
-        Self { context, numbers: Vec::new(), sender: None, outcome: Arc::default(), threads: Vec::new() }
+        Self { context, added_count: 0, sender: None, outcome: Arc::default(), threads: Vec::new() }
     }
 
     /// Publishes table `number`, now or until [`Self::finish`].
     ///
     /// # Errors
-    /// Those of the file system, also for earlier tables. The table is discarded then.
+    /// Those of the file system, also for earlier tables. The table is removed then.
     pub(crate) fn add(&mut self, number: u64, table: UnpublishedTable) -> Result<()> {
-        self.numbers.push(number);
-        if self.numbers.len() == 2 {
+        self.added_count += 1;
+        if self.added_count == 2 {
             self.start_threads();
         }
         let failure = self.outcome.lock().error.take();
-        if let Some(error) = failure {
-            table.discard();
-            return Err(error);
-        }
-        match &self.sender {
-            None => table.publish(),
-            // The threads have panicked.
-            Some(sender) => sender.send(table).or_else(|unsent| unsent.0.publish()),
-        }
+        failure.map_or(Ok(()), Err)?;
+        let unsent = match &self.sender {
+            None => Some((number, table)),
+            // Not sent if the threads have panicked.
+            Some(sender) => sender.send((number, table)).err().map(|unsent| unsent.0),
+        };
+        unsent.map_or(Ok(()), |added| publish(added, &self.outcome))
     }
 
     /// Waits until all tables are published, and syncs the folder once for their names.
@@ -85,15 +85,18 @@ impl<'a> Publisher<'a> {
     /// Those of the file system; no table is left then.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.join();
-        let Outcome { error, panic } = mem::take(&mut *self.outcome.lock());
+        let (error, panic) = {
+            let mut outcome = self.outcome.lock();
+            (outcome.error.take(), outcome.panic.take())
+        };
         if let Some(panic) = panic {
             resume_unwind(panic);
         }
         error.map_or(Ok(()), Err)?;
-        if !self.numbers.is_empty() {
+        if self.added_count > 0 {
             self.context.sync_folder()?;
         }
-        self.numbers.clear();
+        self.outcome.lock().published.clear();
         Ok(())
     }
 
@@ -120,22 +123,27 @@ impl Drop for Publisher<'_> {
     fn drop(&mut self) {
         self.join();
         // One that can't be removed is deleted at the next open.
-        for &number in &self.numbers {
+        for &number in &self.outcome.lock().published {
             let _ = self.context.vfs.remove(&FileName::Table(number).path(self.context.folder));
         }
     }
 }
 
-fn publish_all(receiver: &Mutex<Receiver<UnpublishedTable>>, outcome: &Mutex<Outcome>) {
+fn publish((number, table): Added, outcome: &Mutex<Outcome>) -> Result<()> {
+    table.publish()?;
+    outcome.lock().published.push(number);
+    Ok(())
+}
+
+fn publish_all(receiver: &Mutex<Receiver<Added>>, outcome: &Mutex<Outcome>) {
     loop {
         // The thread with the lock waits for the next table, the others for the lock.
         let received = receiver.lock().recv();
-        let Ok(table) = received else { return };
+        let Ok(added) = received else { return };
         if outcome.lock().has_failed() {
-            table.discard();
             continue;
         }
-        match catch_unwind(AssertUnwindSafe(|| table.publish())) {
+        match catch_unwind(AssertUnwindSafe(|| publish(added, outcome))) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => outcome.lock().error = Some(error),
             Err(panic) => outcome.lock().panic = Some(panic),

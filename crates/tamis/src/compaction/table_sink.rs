@@ -70,7 +70,8 @@ pub(crate) struct TableSink<'a> {
     last_key: Vec<u8>,
     current: Option<TableWriter>,
     finished: Vec<TableSummary>,
-    publish: Publish<'a>,
+    /// The owner of the finished tables; `None`: this sink, until it is finished.
+    publish: Option<Publish<'a>>,
 }
 
 impl<'a> TableSink<'a> {
@@ -95,13 +96,13 @@ impl<'a> TableSink<'a> {
             last_key: Vec::new(),
             current: None,
             finished: Vec::new(),
-            publish: &|_, table| table.publish(),
+            publish: None,
         }
     }
 
-    /// Publishes the tables with `publish`, instead of each when it is finished.
+    /// Publishes the tables with `publish`, which owns them then: it removes them after an error.
     pub(crate) fn publish_with(&mut self, publish: Publish<'a>) {
-        self.publish = publish;
+        self.publish = Some(publish);
     }
 
     /// Adds split points; their keys ascend, also from call to call.
@@ -235,7 +236,10 @@ impl<'a> TableSink<'a> {
         self.overlapped_bytes = 0;
         if let Some(table) = self.current.take() {
             let (summary, table) = table.finish_unpublished()?;
-            (self.publish)(summary.number, table)?;
+            match self.publish {
+                Some(publish) => publish(summary.number, table)?,
+                None => table.publish()?,
+            }
             self.finished.push(summary);
         }
         Ok(())
@@ -271,7 +275,8 @@ impl Drop for TableSink<'_> {
         if let Some(table) = self.current.take() {
             let _ = table.abandon();
         }
-        for summary in &self.finished {
+        let owned = if self.publish.is_none() { self.finished.as_slice() } else { &[] };
+        for summary in owned {
             let _ = self.context.vfs.remove(&FileName::Table(summary.number).path(self.context.folder));
         }
     }

@@ -4,35 +4,64 @@ use std::{path::PathBuf, sync::Arc};
 
 use tamis_vfs::{File, Vfs};
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    link::folder_of,
+};
 
-/// See the head of this file. It must be published or discarded.
+/// See the head of this file. If it is dropped before it is published, the file is removed.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct UnpublishedTable {
-    pub(super) vfs: Arc<dyn Vfs>,
-    pub(super) file: Arc<dyn File>,
-    pub(super) temporary: PathBuf,
-    pub(super) target: PathBuf,
+    vfs: Arc<dyn Vfs>,
+    file: Arc<dyn File>,
+    temporary: PathBuf,
+    target: PathBuf,
+    is_published: bool,
 }
 
 impl UnpublishedTable {
+    pub(super) const fn new(
+        vfs: Arc<dyn Vfs>,
+        file: Arc<dyn File>,
+        temporary: PathBuf,
+        target: PathBuf,
+    ) -> Self {
+        Self { vfs, file, temporary, target, is_published: false }
+    }
+
     /// Syncs the file and gives it its name. The name is durable after a sync of the folder.
     ///
     /// # Errors
-    /// Those of the file system; the file is discarded then.
-    pub(crate) fn publish(&self) -> Result<()> {
-        let synced = self.file.sync().map_err(|source| Error::io("sync", &self.temporary, source));
-        let renamed = synced.and_then(|()| {
-            let renamed = self.vfs.rename(&self.temporary, &self.target);
-            renamed.map_err(|source| Error::io("rename", &self.temporary, source))
-        });
-        renamed.inspect_err(|_| self.discard())
+    /// Those of the file system; the file is removed then.
+    pub(crate) fn publish(mut self) -> Result<()> {
+        self.sync_and_rename()?;
+        self.is_published = true;
+        Ok(())
     }
 
-    /// Removes the file, under either name. One that can't be removed is deleted at the next open.
-    pub(crate) fn discard(&self) {
-        let _ = self.vfs.remove(&self.temporary);
-        let _ = self.vfs.remove(&self.target);
+    /// As [`Self::publish`], with the sync of the folder.
+    pub(super) fn publish_durably(mut self) -> Result<()> {
+        self.sync_and_rename()?;
+        let folder = folder_of(&self.target);
+        self.vfs.sync_dir(folder).map_err(|source| Error::io("sync", folder, source))?;
+        self.is_published = true;
+        Ok(())
+    }
+
+    fn sync_and_rename(&self) -> Result<()> {
+        self.file.sync().map_err(|source| Error::io("sync", &self.temporary, source))?;
+        let renamed = self.vfs.rename(&self.temporary, &self.target);
+        renamed.map_err(|source| Error::io("rename", &self.temporary, source))
+    }
+}
+
+impl Drop for UnpublishedTable {
+    fn drop(&mut self) {
+        if !self.is_published {
+            // After a failed rename it may have either name. One that can't be removed is deleted at the next open.
+            let _ = self.vfs.remove(&self.temporary);
+            let _ = self.vfs.remove(&self.target);
+        }
     }
 }

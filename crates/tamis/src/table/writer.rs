@@ -39,7 +39,6 @@ use crate::{
     events::{Event, EventListener},
     file_name::FileName,
     key::{Kind, Sequence, check_key, check_value},
-    link::folder_of,
     options::Compression,
     range_tombstone::Fragment,
 };
@@ -367,10 +366,7 @@ impl TableWriter {
     /// Finishes the table: all sections, sync, rename, sync of the folder. Refuses a table without entries.
     pub(crate) fn finish(self) -> Result<TableSummary> {
         let (summary, table) = self.finish_unpublished()?;
-        table.publish()?;
-        let folder = folder_of(&table.target);
-        let synced = table.vfs.sync_dir(folder).map_err(|source| Error::io("sync", folder, source));
-        synced.inspect_err(|_| table.discard())?;
+        table.publish_durably()?;
         Ok(summary)
     }
 
@@ -379,14 +375,8 @@ impl TableWriter {
     pub(crate) fn finish_unpublished(mut self) -> Result<(TableSummary, UnpublishedTable)> {
         let finished = self.try_finish();
         let Self { vfs, file, temporary, target, .. } = self;
-        let table = UnpublishedTable { vfs, file, temporary, target };
-        match finished {
-            Ok(summary) => Ok((summary, table)),
-            Err(error) => {
-                table.discard();
-                Err(error)
-            }
-        }
+        let table = UnpublishedTable::new(vfs, file, temporary, target);
+        finished.map(|summary| (summary, table))
     }
 
     fn try_finish(&mut self) -> Result<TableSummary> {
