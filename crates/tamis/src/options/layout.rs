@@ -123,7 +123,7 @@ impl FromStr for Layout {
     /// # Errors
     /// [`Error::InvalidArgument`] for an unknown name and for values outside their bounds.
     fn from_str(text: &str) -> Result<Self> {
-        let expected = "`leveled`, `tiered`, `partitioned`, `tiered:runs_per_level=N,space_amplification_percent=N`, or \
+        let expected = "use `leveled`, `tiered`, `partitioned`, `tiered:runs_per_level=N,space_amplification_percent=N`, or \
             `partitioned:tables_per_partition=N,tables_after_split=N`";
         let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
         let mut layout = match name.trim() {

@@ -137,8 +137,10 @@ impl TableReader {
         let summary = &properties.summary;
         let counted = (index.block_count() as u64, index.entries_before(index.block_count()));
         if summary.number != number || counted != (summary.block_count, summary.entry_count) {
-            let expected = format!("table {number} of {counted:?} blocks and entries");
-            let got = format!("{} of {:?}", summary.number, (summary.block_count, summary.entry_count));
+            let (blocks, entries) = counted;
+            let expected = format!("table {number} of {blocks} blocks and {entries} entries");
+            let TableSummary { number, block_count, entry_count, .. } = summary;
+            let got = format!("table {number} of {block_count} blocks and {entry_count} entries");
             return Err(source.damaged(properties_record.offset, "properties", expected, got));
         }
         let range_tombstones = read_range_tombstones(&source, &records, &properties, sequence_shift)?;

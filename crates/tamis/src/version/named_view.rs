@@ -202,7 +202,25 @@ pub(crate) fn open_view(
     if view.options().owner == owner && view.runs() == runs {
         return Ok(view);
     }
-    let expected = format!("{owner:?} over {runs:?}");
-    let got = format!("{:?} over {:?}", view.options().owner, view.runs());
+    let (expected, got) = if view.options().owner == owner {
+        let is_other = |place: &usize| runs.get(*place) != view.runs().get(*place);
+        let place = (0..runs.len().max(view.runs().len())).find(is_other).unwrap_or_default();
+        (describe_run(runs.get(place)), describe_run(view.runs().get(place)))
+    } else {
+        (describe_owner(owner), describe_owner(view.options().owner))
+    };
     Err(Error::corruption(view.path(), 0, "view header", expected, got))
+}
+
+fn describe_owner(owner: ViewOwner) -> String {
+    let ViewOwner { database_id, keyspace_id, number } = owner;
+    format!("view {number} of keyspace {keyspace_id} of database {database_id:016x}")
+}
+
+fn describe_run(run: Option<&RunSummary>) -> String {
+    let describe = |run: &RunSummary| {
+        let RunSummary { id, largest_sequence, entry_count } = run;
+        format!("run {id} with {entry_count} entries up to sequence number {largest_sequence}")
+    };
+    run.map_or_else(|| "no more runs".to_owned(), describe)
 }

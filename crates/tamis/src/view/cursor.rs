@@ -87,16 +87,11 @@ impl<R: OrdinalRun> ViewCursor<Arc<[R]>> {
     /// A cursor that is not valid. Refuses runs that are not those of the view. Nothing is read.
     pub(crate) fn new(view: &Arc<View>, runs: &Arc<[R]>) -> Result<Self> {
         let counts = runs.iter().map(OrdinalRun::entry_count);
-        if !counts.clone().eq(view.runs().iter().map(|run| run.entry_count)) {
-            let counts: Vec<_> = counts.collect();
-            let expected = format!("runs with {:?}", view.runs());
-            return Err(Error::corruption(
-                view.path(),
-                0,
-                "view header",
-                expected,
-                format!("{counts:?} entries"),
-            ));
+        let named = view.runs().iter().map(|run| run.entry_count);
+        if !counts.clone().eq(named.clone()) {
+            let describe = |counts: Vec<u64>| format!("runs of {counts:?} entries");
+            let (expected, got) = (describe(counts.collect()), describe(named.collect()));
+            return Err(Error::corruption(view.path(), 0, "view header", expected, got));
         }
         Ok(Self::over_named(view, Arc::clone(runs)))
     }

@@ -166,6 +166,8 @@ fn check_error(error: &Error, name: &str) {
         _ => false,
     };
     assert!(is_right, "another error: {error:?}");
+    let text = error.to_string();
+    assert!(!text.contains("Some(") && !text.contains(" { "), "not a message for users: {text}");
 }
 
 /// Reads all entries forward, backward and by key: each answer is correct or an error about the file. Returns whether there was

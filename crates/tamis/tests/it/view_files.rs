@@ -88,7 +88,7 @@ fn the_view_of_another_store_is_replaced() {
     let path = path_of_view(&memory);
     assert_eq!(path, path_of_view(&other));
     replace(&memory, &path, &other.read(&path).unwrap());
-    check_is_replaced(&memory, "database_id");
+    check_is_replaced(&memory, "of database");
 }
 
 /// The view of the same store before a run was added to it.
@@ -152,7 +152,7 @@ fn a_view_of_a_copy_of_the_store_is_replaced() {
     let path = path_of_view(&memory);
     assert_eq!(path, path_of_view(&backup));
     replace(&memory, &path, &backup.read(&path).unwrap());
-    check_is_replaced(&memory, "entry_count");
+    check_is_replaced(&memory, "entries up to sequence number");
 }
 
 /// A store that is opened read-only merges the runs.

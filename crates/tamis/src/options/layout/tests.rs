@@ -25,7 +25,7 @@ fn a_layout_is_parsed_from_its_text() {
 fn a_bad_layout_is_refused_with_advice() {
     for (text, advice) in [
         ("", "`tiered`"),
-        ("lazy", "`leveled`"),
+        ("lazy", "use `leveled`"),
         ("leveled:runs_per_level=2", "`leveled`"),
         ("tiered:runs_per_level", "runs_per_level=N"),
         ("tiered:runs_per_level=x", "runs_per_level=N"),
