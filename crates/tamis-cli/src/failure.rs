@@ -164,6 +164,10 @@ fn with_advice(message: String) -> String {
         code.and_then(|(_, code)| code.parse().ok()).map(|code| io::Error::from_raw_os_error(code).kind());
     let advice = match kind {
         None => return message,
+        // Its kind has no name.
+        Some(_) if message.contains("Too many open files") => {
+            "close other programs, or raise the limit (`ulimit -n`)"
+        }
         Some(io::ErrorKind::NotFound) => "check that the path exists",
         Some(io::ErrorKind::PermissionDenied) => "check the permissions of the file and its folder",
         Some(io::ErrorKind::AlreadyExists) => "name another path",
@@ -171,6 +175,7 @@ fn with_advice(message: String) -> String {
         Some(io::ErrorKind::IsADirectory) => "the path is a folder; name a file",
         Some(io::ErrorKind::ReadOnlyFilesystem) => "name a path on a file system that can be written",
         Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => "free some space and try again",
+        Some(io::ErrorKind::FileTooLarge) => "raise the limit of file sizes (`ulimit -f`)",
         Some(_) => "check the path and the disk",
     };
     format!("{message}; {advice}")

@@ -26,3 +26,11 @@ fn errors_of_the_target_are_no_errors_of_the_store() {
     let failure = Failure::of_target(io_error("store/000001.table", io::ErrorKind::NotFound), target);
     assert!(matches!(failure, Failure::Store(_)));
 }
+
+#[cfg(unix)]
+#[test]
+fn limits_of_the_system_are_named() {
+    let advice = |code: i32| super::with_advice(format!("create a: {}", io::Error::from_raw_os_error(code)));
+    assert!(advice(24).ends_with("`ulimit -n`)"), "{}", advice(24));
+    assert!(advice(27).ends_with("`ulimit -f`)"), "{}", advice(27));
+}
