@@ -63,10 +63,11 @@ use crate::{
         build::build_view_with_filters,
         filter_builder::FilterJob,
         filter_spool::FilterSpool,
-        key_sample::KeySample,
+        page_sample::{sample_pages, window_starts},
         reader::View,
         rebuild::rebuild_view_with_filters,
         scan::RangeAnswer,
+        size::ViewCounts,
         writer::{RunSummary, ViewOptions, ViewOwner},
     },
 };
@@ -101,6 +102,8 @@ pub(super) struct Schedule {
     next_check: Duration,
     /// By partition: the number of consecutive failures, and when the next job may begin.
     failures: BTreeMap<u64, (u32, Duration)>,
+    /// By partition: the runs of the view that is due, and the counts of some of its pages.
+    samples: BTreeMap<u64, (Vec<u64>, ViewCounts)>,
 }
 
 /// A job. No other job of views runs until it is dropped.
@@ -165,7 +168,7 @@ impl ViewBuilder {
             Access::Mapped => u64::MAX,
             Access::Buffered | Access::Direct => self.context.options.cache_bytes / MEMORY_SHARE,
         };
-        let sizes = ViewSizes { bytes_max, sample: &|runs| self.sample_keys(runs) };
+        let sizes = ViewSizes { bytes_max, sample: &|plan| self.sample_pages(plan) };
         version.partitions.iter().find_map(|partition| {
             let step = match &partition.view {
                 Some(view) if view.is_failed() || views == Views::Off => ViewStep::Remove(Arc::clone(view)),
@@ -181,19 +184,34 @@ impl ViewBuilder {
         })
     }
 
-    /// A sample of the keys of runs, from the indexes of their tables. Runs whose indexes can't be read are left out.
-    fn sample_keys(&self, runs: &[Arc<Run>]) -> KeySample {
-        let sample = |run: &Run| {
-            let mut keys = Vec::new();
-            for table in run.tables() {
-                let share = table.summary().entry_count as f64 / run.entry_count().max(1) as f64;
-                let count = (share * SAMPLED_KEYS as f64).ceil() as usize;
-                keys.extend(self.tables.reader(table).and_then(|table| table.sample_keys(count)).ok()?);
-            }
-            Some(keys)
-        };
-        let samples = runs.iter().map(|run| (run.entry_count(), run.key_sample(|| sample(run))));
-        KeySample::merge(&samples.collect::<Vec<_>>())
+    /// The counts of some pages of a view. They are computed once for each set of runs. `None` if a run can't be read: the build will
+    /// report it.
+    fn sample_pages(&self, plan: &ViewPlan) -> Option<ViewCounts> {
+        let ids: Vec<u64> = plan.all_runs().map(|run| run.id()).collect();
+        let known = self.schedule.lock().samples.get(&plan.partition).cloned();
+        if let Some((_, counts)) = known.filter(|(runs, _)| *runs == ids) {
+            return Some(counts);
+        }
+        let options = ViewOptions { tag_bytes: plan.tag_bytes, ..ViewOptions::default() };
+        let keys = plan.all_runs().map(|run| self.sample_keys(run).map(|keys| (run.entry_count(), keys)));
+        let keys = keys.collect::<Result<Vec<_>>>().ok()?;
+        let keys: Vec<_> = keys.iter().map(|(entry_count, keys)| (*entry_count, keys.as_slice())).collect();
+        let runs = plan.all_runs().map(|run| open_run(run, &self.tables));
+        let runs = runs.collect::<Result<Vec<_>>>().ok()?;
+        let counts = sample_pages(options, &runs, &window_starts(options.segment_size, &keys)).ok()?;
+        self.schedule.lock().samples.insert(plan.partition, (ids, counts));
+        Some(counts)
+    }
+
+    /// Some keys of a run in order, from the indexes of its tables.
+    fn sample_keys(&self, run: &Run) -> Result<Vec<Vec<u8>>> {
+        let mut keys = Vec::new();
+        for table in run.tables() {
+            let share = table.summary().entry_count as f64 / run.entry_count().max(1) as f64;
+            let count = (share * SAMPLED_KEYS as f64).ceil() as usize;
+            keys.extend(self.tables.reader(table)?.sample_keys(count)?);
+        }
+        Ok(keys)
     }
 
     /// Whether the filters of a view are wrong because the queries have changed, and the sample has older ones.
@@ -217,6 +235,7 @@ impl ViewBuilder {
         };
         let now = self.context.runtime.clock.now();
         let mut schedule = self.schedule.lock();
+        schedule.samples.remove(&partition);
         let failure = schedule.failures.remove(&partition);
         if done.is_err() {
             let count = failure.map_or(0, |(count, _)| count);

@@ -22,7 +22,6 @@ use crate::{
     options::{FilterBudget, Filters, KeyspaceOptions, Policy, Views},
     version::{level::Run, named_view::FilterChecks, version::Partition},
     view::{
-        key_sample::KeySample,
         reader::View,
         size::{ViewCounts, ViewEstimate},
         writer::ViewOptions,
@@ -116,8 +115,8 @@ impl ViewPlan {
         self.old.iter().flat_map(|old| &old.runs).chain(&self.runs)
     }
 
-    /// The expected size of the file, with a sample of the keys of a view that is built from scratch.
-    fn expected_bytes(&self, keys: &KeySample) -> u64 {
+    /// The expected size of the file, with the counts of some pages of a view that is unlike the old one.
+    fn expected_bytes(&self, sample: Option<ViewCounts>) -> u64 {
         let old = self.old.as_ref().map(|old| old.view.counts());
         let options = self.old.as_ref().map_or_else(ViewOptions::default, |old| *old.view.options());
         let summaries = || self.runs.iter().flat_map(|run| run.tables()).map(|table| table.summary());
@@ -129,7 +128,7 @@ impl ViewPlan {
             mean_key_bytes: summaries().map(|summary| summary.key_bytes).sum::<u64>() / new_count.max(1),
             segment_size: options.segment_size,
             tag_bytes: self.tag_bytes,
-            keys,
+            sample,
             old,
         });
         let has_filters = self.filter_bits_per_key > 0.0;
@@ -139,20 +138,22 @@ impl ViewPlan {
     }
 }
 
-/// The limit of the sizes of views, and the samples from which they are estimated.
+/// The limit of the sizes of views, and the sample pages from which they are estimated.
 #[derive(Clone, Copy)]
 pub(crate) struct ViewSizes<'a> {
     /// The largest view that may be built.
     pub(crate) bytes_max: u64,
-    /// Returns a sample of the keys of runs.
-    pub(crate) sample: &'a dyn Fn(&[Arc<Run>]) -> KeySample,
+    /// Returns the counts of some pages of a view.
+    pub(crate) sample: &'a dyn Fn(&ViewPlan) -> Option<ViewCounts>,
 }
 
 impl ViewSizes<'_> {
     /// The plan with its expected size, unless that is too large.
     fn fit(self, plan: ViewPlan) -> Option<ViewPlan> {
-        let keys = if plan.old.is_some() { KeySample::default() } else { (self.sample)(&plan.runs) };
-        let bytes = plan.expected_bytes(&keys);
+        let new_count = plan.runs.iter().map(|run| run.entry_count()).sum();
+        let is_like_old = plan.old.as_ref().is_some_and(|old| old.view.counts().is_like(new_count));
+        let sample = if is_like_old { None } else { (self.sample)(&plan) };
+        let bytes = plan.expected_bytes(sample);
         (bytes <= self.bytes_max).then_some(ViewPlan { bytes, ..plan })
     }
 }

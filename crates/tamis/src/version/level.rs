@@ -52,8 +52,6 @@ pub(crate) struct Run {
     range_deleting_count: usize,
     /// See [`Run::entries_before`].
     entries_before: OnceLock<Arc<[u64]>>,
-    /// See [`Run::key_sample`].
-    key_sample: OnceLock<Vec<Vec<u8>>>,
     /// See [`Run::merged_seeks`]. Shared by all versions with the same tables.
     merged_seeks: Arc<AtomicU64>,
 }
@@ -227,7 +225,6 @@ impl Run {
     fn change_tables(&mut self) {
         self.id = NO_RUN_ID;
         self.entries_before = OnceLock::new();
-        self.key_sample = OnceLock::new();
         self.merged_seeks = Arc::default();
     }
 
@@ -251,17 +248,6 @@ impl Run {
     pub(crate) fn summarize(&self) -> RunSummary {
         let (_, largest_sequence) = self.sequences;
         RunSummary { id: self.id, largest_sequence, entry_count: self.entry_count() }
-    }
-
-    /// Some of the keys in order, for estimates. `sample` returns them; it is called once, if it succeeds.
-    pub(crate) fn key_sample(&self, sample: impl FnOnce() -> Option<Vec<Vec<u8>>>) -> &[Vec<u8>] {
-        if self.key_sample.get().is_none()
-            && let Some(keys) = sample()
-        {
-            // Another thread may have taken the same sample meanwhile.
-            let _ = self.key_sample.set(keys);
-        }
-        self.key_sample.get().map_or(&[], Vec::as_slice)
     }
 
     /// About how many seeks have merged this run with others since its set of tables changed, or since a view with it was built.

@@ -41,6 +41,10 @@ impl IndexBuilder {
         self.pages.len()
     }
 
+    pub(super) fn entry_count(&self) -> u64 {
+        self.pages.iter().map(|page| page.entry_count).sum()
+    }
+
     pub(super) fn separator_bytes(&self) -> usize {
         self.separators.len()
     }

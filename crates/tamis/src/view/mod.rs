@@ -27,12 +27,12 @@ mod format;
 mod index;
 pub(crate) mod inspect;
 mod key_bits;
-pub(crate) mod key_sample;
 pub(crate) mod lookup;
 #[cfg(any(test, feature = "fuzz-internals"))]
 pub(crate) mod memory_run;
 mod page;
 mod page_builder;
+pub(crate) mod page_sample;
 pub(crate) mod reader;
 pub(crate) mod rebuild;
 pub(crate) mod run;

@@ -1,20 +1,21 @@
 //! The size of a view, from counts alone: one function for the decision to build a view and for the builder.
 //!
-//! The builder counts exactly. A decision has the numbers of entries, tombstones and runs, and a sample of the keys or the counts of the view
-//! to which runs are added; [`ViewCounts::expected`] fills in the rest. It is within 5 % unless keys have many versions: those of a
-//! key are in one segment, which leaves the segment before it shorter.
+//! The builder counts exactly. A decision has the numbers of entries, tombstones and runs, and the counts of some encoded pages, or of the view
+//! to which runs are added; [`ViewCounts::expected`] fills in the rest. It is within 5 %.
 
 use super::{
     format::{
         ESCAPE_LENGTH, HEADER_LENGTH, HEADER_RUN_LENGTH, PAGE_HEADER_LENGTH, segments_per_page, selector_bits,
     },
     index::index_bytes,
-    key_sample::{KeySample, SharedBytes},
     page_builder::{PageCost, PageFormat},
 };
 use crate::table::format::{
     DIRECTORY_RECORD_LENGTH, FILE_ALIGNMENT, FOOTER_LENGTH, SECTION_ALIGNMENT, SECTION_HEADER_LENGTH,
 };
+
+/// A view that grows by more than one of so many entries has more neighbors than before, which share more bytes.
+const SAMPLED_GROWTH: u64 = 8;
 
 /// The counts that determine the size of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,7 +33,7 @@ pub(crate) struct ViewCounts {
 
 /// The input of [`ViewCounts::expected`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ViewEstimate<'a> {
+pub(crate) struct ViewEstimate {
     /// The runs and the entries of the whole view.
     pub(crate) run_count: u64,
     pub(crate) entry_count: u64,
@@ -41,8 +42,8 @@ pub(crate) struct ViewEstimate<'a> {
     pub(crate) mean_key_bytes: u64,
     pub(crate) segment_size: usize,
     pub(crate) tag_bytes: u8,
-    /// Of the new runs.
-    pub(crate) keys: &'a KeySample,
+    /// The counts of some pages of the view ([`super::page_sample`]).
+    pub(crate) sample: Option<ViewCounts>,
     /// The view to which the new runs are added.
     pub(crate) old: Option<ViewCounts>,
 }
@@ -62,7 +63,7 @@ fn share_of_pages(entry_count: u64, page_count: f64) -> f64 {
     1.0 - (-(entry_count as f64) / page_count.max(1.0)).exp()
 }
 
-impl ViewEstimate<'_> {
+impl ViewEstimate {
     fn format(&self, run_count: u64) -> PageFormat {
         let run_count = usize::try_from(run_count).unwrap_or(usize::MAX);
         PageFormat {
@@ -79,39 +80,41 @@ impl ViewEstimate<'_> {
         (segment_count, segment_count.div_ceil(segments_per_page(run_count) as u64))
     }
 
-    /// Without a sample: neighbors share the bytes that number them.
-    fn shared_by_numbers(&self, page_count: u64) -> SharedBytes {
-        let bytes_for = |count: u64| (count.max(1).ilog2() as u64).div_ceil(8).min(self.mean_key_bytes);
-        SharedBytes {
-            by_all: 0.0,
-            by_page: bytes_for(page_count).saturating_sub(1) as f64,
-            by_neighbors: bytes_for(self.entry_count).saturating_sub(1) as f64,
-            escape_share: 0.0,
+    /// The counts of a view that is built from scratch: as many bytes for each entry as in the sample.
+    fn for_new_view(&self, sample: ViewCounts) -> ViewCounts {
+        let growth = self.entry_count as f64 / sample.entry_count.max(1) as f64;
+        let page_count = (sample.page_count as f64 * growth).ceil();
+        // The first page has none.
+        let separators = |page_count: f64| (page_count - 1.0).max(1.0);
+        let separator = sample.separator_bytes as f64 / separators(sample.page_count as f64);
+        ViewCounts {
+            run_count: self.run_count,
+            entry_count: self.entry_count,
+            page_count: page_count as u64,
+            separator_bytes: (separator * separators(page_count)) as u64,
+            page_bytes: (sample.page_bytes as f64 * growth) as u64,
+            ..ViewCounts::default()
         }
     }
 
-    /// The counts of a view that is built from scratch: full segments.
-    fn for_new_view(&self) -> ViewCounts {
+    /// The counts of a view of full segments, whose neighbors share the bytes that number them.
+    fn without_sample(&self) -> ViewCounts {
         let (segment_count, page_count) = self.segments_and_pages();
-        let page_entries = self.entry_count.div_ceil(page_count.max(1));
-        let shared = self.keys.shared_bytes(self.entry_count, page_entries);
-        let shared = shared.unwrap_or_else(|| self.shared_by_numbers(page_count));
-        let anchor = (shared.by_neighbors - shared.by_page).max(0.0) + 1.0;
-        let anchors = segment_count.saturating_sub(page_count) as f64;
+        let bytes_for = |count: u64| (count.max(1).ilog2() as u64).div_ceil(8).min(self.mean_key_bytes);
+        let by_page = bytes_for(page_count).saturating_sub(1);
+        let by_neighbors = bytes_for(self.entry_count).saturating_sub(1);
+        let anchor = by_neighbors.saturating_sub(by_page) + 1;
         let cost = PageCost {
-            kind_bits: 0,
-            is_wide: false,
-            prefix_length: (shared.by_page * page_count as f64) as usize,
-            escape_count: (shared.escape_share * self.entry_count as f64) as usize,
-            anchor_bytes: (anchors * anchor) as usize,
+            prefix_length: (by_page * page_count) as usize,
+            anchor_bytes: (segment_count.saturating_sub(page_count) * anchor) as usize,
+            ..PageCost::default()
         };
         let headers = page_count.saturating_sub(1) * PAGE_HEADER_LENGTH as u64;
-        let separator = (shared.by_neighbors + 1.0 - shared.by_all).max(0.0);
         ViewCounts {
             run_count: self.run_count,
             entry_count: self.entry_count,
             page_count,
-            separator_bytes: (page_count as f64 * separator + shared.by_all) as u64,
+            separator_bytes: page_count * (by_neighbors + 1),
             page_bytes: headers
                 + page_bytes(self.format(self.run_count), self.entry_count, segment_count, cost)
                 + self.kind_plane_bytes(segment_count, page_count as f64),
@@ -125,8 +128,8 @@ impl ViewEstimate<'_> {
         (planes * share_of_pages(self.tombstone_count, page_count)) as u64
     }
 
-    /// The counts of a view that is built from an old one: entries take as many bytes as there. Pages that get new entries are written
-    /// again, with selectors for all runs.
+    /// The counts of a view that is built from an old one. Pages without new entries are those of the old view. Other pages are written
+    /// again, with selectors for all runs, and take as many bytes for each entry as in the sample, or else as in the old view.
     fn for_rebuild(&self, old: ViewCounts) -> ViewCounts {
         let growth = self.entry_count as f64 / old.entry_count.max(1) as f64;
         let (segment_count, full_page_count) = self.segments_and_pages();
@@ -134,17 +137,26 @@ impl ViewEstimate<'_> {
         let written_share = share_of_pages(new_count, old.page_count as f64);
         let page_count = old.page_count as f64 * growth;
         let page_count = page_count + (full_page_count as f64 - page_count) * written_share;
-        let more_bits = self.format(self.run_count).selector_bits - self.format(old.run_count).selector_bits;
-        let selectors = segment_count as f64 * f64::from(more_bits) * (self.segment_size / 8) as f64;
-        let headers = (page_count - old.page_count as f64 * growth) * PAGE_HEADER_LENGTH as f64;
-        let page_bytes = old.page_bytes as f64 * growth + selectors * written_share + headers;
+        let written_bytes = match self.sample {
+            Some(sample) if sample.entry_count > 0 => {
+                let copied = old.entry_count as f64 * (1.0 - written_share);
+                sample.page_bytes as f64 * (self.entry_count as f64 - copied) / sample.entry_count as f64
+            }
+            _ => {
+                let more_bits =
+                    self.format(self.run_count).selector_bits - self.format(old.run_count).selector_bits;
+                let selectors = segment_count as f64 * f64::from(more_bits) * (self.segment_size / 8) as f64;
+                let headers = (page_count - old.page_count as f64 * growth) * PAGE_HEADER_LENGTH as f64;
+                old.page_bytes as f64 * (growth - 1.0 + written_share) + selectors * written_share + headers
+            }
+        };
         let separator = old.separator_bytes as f64 / old.page_count.max(1) as f64;
         ViewCounts {
             run_count: self.run_count,
             entry_count: self.entry_count,
             page_count: page_count.ceil() as u64,
             separator_bytes: (page_count * separator) as u64,
-            page_bytes: page_bytes as u64,
+            page_bytes: (old.page_bytes as f64 * (1.0 - written_share) + written_bytes) as u64,
             ..old
         }
     }
@@ -152,11 +164,19 @@ impl ViewEstimate<'_> {
 
 impl ViewCounts {
     /// The counts of a view that is not built yet.
-    pub(crate) fn expected(estimate: &ViewEstimate<'_>) -> Self {
+    pub(crate) fn expected(estimate: &ViewEstimate) -> Self {
         match estimate.old {
             Some(old) if old.entry_count > 0 => estimate.for_rebuild(old),
-            _ => estimate.for_new_view(),
+            _ => match estimate.sample {
+                Some(sample) if sample.page_count > 0 => estimate.for_new_view(sample),
+                _ => estimate.without_sample(),
+            },
         }
+    }
+
+    /// Whether a view to which so many entries are added takes about as many bytes for each entry as before, so that no sample is needed.
+    pub(crate) const fn is_like(&self, new_count: u64) -> bool {
+        new_count <= self.entry_count / SAMPLED_GROWTH
     }
 
     /// Adds filters with this many bits for each key of a view that is not built yet.

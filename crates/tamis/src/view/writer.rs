@@ -16,7 +16,7 @@ use super::{
         HEADER_LENGTH, HEADER_RUN_LENGTH, RUN_COUNT_MAX, SAME_KEY, SEGMENT_SIZES, VERSION, VIEW_MAGIC,
         kind_number, segments_per_page, selector_bits,
     },
-    index::{IndexBuilder, PageRecord},
+    index::{IndexBuilder, PageRecord, index_bytes},
     page_builder::{PageFormat, Segment, Slot, encode_page},
     size::{ViewCounts, page_bytes},
 };
@@ -271,6 +271,22 @@ impl<'a> ViewWriter<'a> {
         if self.segments.is_empty() { Ok(()) } else { self.write_page(self.segments.len()) }
     }
 
+    /// Writes a page, if there are enough segments for a full one.
+    pub(super) fn end_full_page(&mut self) -> Result<bool> {
+        let is_full = self.segments.len() >= self.segments_per_page;
+        if is_full {
+            self.write_page(self.segments_per_page)?;
+        }
+        Ok(is_full)
+    }
+
+    /// Discards all entries that are not in a page yet.
+    pub(super) fn discard_segments(&mut self) {
+        self.segments.clear();
+        self.segment = Segment::default();
+        self.current = CurrentKey::default();
+    }
+
     fn write_page(&mut self, segment_count: usize) -> Result<()> {
         let rest = self.segments.split_off(segment_count);
         let segments = std::mem::replace(&mut self.segments, rest);
@@ -385,6 +401,35 @@ impl<'a> ViewWriter<'a> {
         put(KIND_VIEW_FILTER_PARTS, &filters.encode_parts())
     }
 
+    /// The body of the page index, and the pages that are searched.
+    fn index_section(&self) -> Result<(Vec<u8>, u32)> {
+        self.index.finish().ok_or_else(|| Error::InvalidArgument {
+            what: "runs of a sorted view",
+            got: format!("{} bytes of separators", self.index.separator_bytes()),
+            expected: "use runs whose keys share fewer bytes, or fewer entries".to_owned(),
+        })
+    }
+
+    /// The counts of all pages, whose index has this length.
+    fn counts(&self, index_length: u64) -> ViewCounts {
+        let (page_count, run_count) = (self.index.page_count() as u64, self.runs.len() as u64);
+        ViewCounts {
+            run_count,
+            entry_count: self.index.entry_count(),
+            page_count,
+            separator_bytes: index_length - index_bytes(page_count, run_count, 0),
+            page_bytes: self.page_bytes,
+            ..ViewCounts::default()
+        }
+    }
+
+    /// The counts of the pages so far and of the rest, which have not all entries of the runs.
+    pub(super) fn finish_sample(mut self) -> Result<ViewCounts> {
+        self.write_rest()?;
+        let (index, _) = self.index_section()?;
+        Ok(self.counts(index.len() as u64))
+    }
+
     /// Writes the rest of the view. Refuses runs that did not have the entries that their summaries say.
     pub(super) fn finish(mut self, filters: &WrittenFilters<'_>) -> Result<ViewCounts> {
         self.write_rest()?;
@@ -399,19 +444,8 @@ impl<'a> ViewWriter<'a> {
                 return Err(refused(got, &format!("it has {} entries", run.entry_count)));
             }
         }
-        let (index, searched) = self.index.finish().ok_or_else(|| {
-            let got = format!("{} bytes of separators", self.index.separator_bytes());
-            refused(got, "use runs whose keys share fewer bytes, or fewer entries")
-        })?;
-        let mut counts = ViewCounts {
-            run_count: self.runs.len() as u64,
-            entry_count: self.runs.iter().map(|run| run.entry_count).sum(),
-            page_count: self.index.page_count() as u64,
-            separator_bytes: index.len() as u64
-                - super::index::index_bytes(self.index.page_count() as u64, self.runs.len() as u64, 0),
-            page_bytes: self.page_bytes,
-            ..ViewCounts::default()
-        };
+        let (index, searched) = self.index_section()?;
+        let mut counts = self.counts(index.len() as u64);
         let header = self.header(searched);
         let mut records = Vec::new();
         for (kind, body) in [(KIND_VIEW, header), (KIND_PAGE_INDEX, index)] {

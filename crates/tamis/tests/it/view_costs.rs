@@ -143,13 +143,8 @@ fn the_expected_bytes_of_views_are_near_their_bytes() {
             println!("{form}, filters of tables {has_filters}: {sizes:?}, {filter_bytes} bytes of filters");
             assert!(sizes.len() >= 4, "{sizes:?}");
             for (expected, bytes) in sizes {
-                let tolerance = match form {
-                    // A sample of distant keys can't show how much near ones share.
-                    "addresses" | "words" => 0.4,
-                    // The filters of a view are chosen when it has all keys.
-                    _ if filter_bytes > 0 => 0.15,
-                    _ => 0.05,
-                };
+                // The filters of a view are chosen when it has all keys.
+                let tolerance = if filter_bytes > 0 { 0.15 } else { 0.05 };
                 let error = expected as f64 / bytes as f64 - 1.0;
                 assert!(error.abs() <= tolerance, "{form}: {expected} expected, {bytes} bytes");
             }

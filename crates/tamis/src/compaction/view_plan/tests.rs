@@ -29,7 +29,7 @@ fn options(views: Views) -> KeyspaceOptions {
 
 /// Without samples of keys.
 fn sizes(bytes_max: u64) -> ViewSizes<'static> {
-    ViewSizes { bytes_max, sample: &|_| KeySample::default() }
+    ViewSizes { bytes_max, sample: &|_| None }
 }
 
 fn pick_in(partition: &Partition, views: Views) -> Option<Vec<u64>> {
