@@ -289,9 +289,16 @@ impl ViewBuilder {
                 named.for_each(|named| named.keep_filters());
                 return Ok(());
             }
+            // The decision knows the mean of all filters of the keyspace only.
+            let filter_bits_per_key = match &filters {
+                Some(FilterPlan::Chosen(input)) => Some(input.bits_per_key.into()),
+                _ => None,
+            };
+            let bytes_expected = plan.bytes(filter_bits_per_key);
             let built = self.write_and_install(keyspace, plan, filters.as_ref(), number, &check)?;
             if let Some(view) = built {
-                self.record(keyspace, plan, &view, self.context.runtime.clock.now().saturating_sub(begun));
+                let time = self.context.runtime.clock.now().saturating_sub(begun);
+                self.record(keyspace, plan, &view, bytes_expected, time);
             }
             Ok(())
         });
@@ -437,11 +444,18 @@ impl ViewBuilder {
     }
 
     /// Counts and reports a view that was installed.
-    fn record(&self, keyspace: &KeyspaceState, plan: &ViewPlan, view: &View, time: Duration) {
+    fn record(
+        &self,
+        keyspace: &KeyspaceState,
+        plan: &ViewPlan,
+        view: &View,
+        bytes_expected: u64,
+        time: Duration,
+    ) {
         let metrics = &self.context.metrics;
         let (bytes, is_rebuilt) = (view.file_bytes(), plan.old.is_some());
         metrics.view_bytes_written.add(bytes);
-        metrics.view_bytes_expected.add(plan.bytes);
+        metrics.view_bytes_expected.add(bytes_expected);
         let count = if is_rebuilt { &metrics.views_rebuilt } else { &metrics.views_built };
         count.add(1);
         self.context.report(&Event::ViewBuilt {
@@ -449,7 +463,7 @@ impl ViewBuilder {
             file: view.path().to_path_buf(),
             run_count: view.runs().len(),
             entry_count: view.entry_count(),
-            bytes_expected: plan.bytes,
+            bytes_expected,
             bytes,
             microseconds_expected: (plan.nanoseconds / 1e3) as u64,
             microseconds: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),

@@ -66,8 +66,8 @@ pub(crate) struct ViewPlan {
     pub(crate) refiltered: Option<Refiltered>,
     /// The expected time of building it.
     pub(crate) nanoseconds: f64,
-    /// The expected size of the file.
-    pub(crate) bytes: u64,
+    /// The expected size without filters.
+    counts: ViewCounts,
     /// The expected bits of filters for each key of the new runs.
     filter_bits_per_key: f64,
 }
@@ -115,13 +115,25 @@ impl ViewPlan {
         self.old.iter().flat_map(|old| &old.runs).chain(&self.runs)
     }
 
-    /// The expected size of the file, with the counts of some pages of a view that is unlike the old one.
-    fn expected_bytes(&self, sample: Option<ViewCounts>) -> u64 {
+    fn new_entry_count(&self) -> u64 {
+        self.runs.iter().map(|run| run.entry_count()).sum()
+    }
+
+    /// The expected size of the file. `filter_bits_per_key`: of the filters of the new runs, once these are known.
+    pub(crate) fn bytes(&self, filter_bits_per_key: Option<f64>) -> u64 {
+        let bits_per_key = filter_bits_per_key.unwrap_or(self.filter_bits_per_key);
+        let has_filters = bits_per_key > 0.0;
+        let with_filter = |counts: ViewCounts| counts.with_filter(self.new_entry_count(), bits_per_key);
+        (if has_filters { with_filter(self.counts) } else { self.counts }).file_bytes()
+    }
+
+    /// The expected size without filters, with the counts of some pages of a view that is unlike the old one.
+    fn expected_counts(&self, sample: Option<ViewCounts>) -> ViewCounts {
         let old = self.old.as_ref().map(|old| old.view.counts());
         let options = self.old.as_ref().map_or_else(ViewOptions::default, |old| *old.view.options());
         let summaries = || self.runs.iter().flat_map(|run| run.tables()).map(|table| table.summary());
-        let new_count: u64 = self.runs.iter().map(|run| run.entry_count()).sum();
-        let counts = ViewCounts::expected(&ViewEstimate {
+        let new_count = self.new_entry_count();
+        ViewCounts::expected(&ViewEstimate {
             run_count: self.all_runs().count() as u64,
             entry_count: self.all_runs().map(|run| run.entry_count()).sum(),
             tombstone_count: summaries().map(|summary| summary.tombstone_count).sum(),
@@ -130,11 +142,7 @@ impl ViewPlan {
             tag_bytes: self.tag_bytes,
             sample,
             old,
-        });
-        let has_filters = self.filter_bits_per_key > 0.0;
-        let counts =
-            if has_filters { counts.with_filter(new_count, self.filter_bits_per_key) } else { counts };
-        counts.file_bytes()
+        })
     }
 }
 
@@ -150,11 +158,11 @@ pub(crate) struct ViewSizes<'a> {
 impl ViewSizes<'_> {
     /// The plan with its expected size, unless that is too large.
     fn fit(self, plan: ViewPlan) -> Option<ViewPlan> {
-        let new_count = plan.runs.iter().map(|run| run.entry_count()).sum();
+        let new_count = plan.new_entry_count();
         let is_like_old = plan.old.as_ref().is_some_and(|old| old.view.counts().is_like(new_count));
         let sample = if is_like_old { None } else { (self.sample)(&plan) };
-        let bytes = plan.expected_bytes(sample);
-        (bytes <= self.bytes_max).then_some(ViewPlan { bytes, ..plan })
+        let plan = ViewPlan { counts: plan.expected_counts(sample), ..plan };
+        (plan.bytes(None) <= self.bytes_max).then_some(plan)
     }
 }
 
@@ -274,7 +282,7 @@ fn plan_of(
         partition: partition.id,
         old,
         nanoseconds: FILE_NANOSECONDS + new_count as f64 * per_entry + old_count as f64 * COPY_NANOSECONDS,
-        bytes: 0,
+        counts: ViewCounts::default(),
         tag_bytes,
         filter_bits_per_key: if has_filters { ADDED_FILTER_BITS_PER_KEY } else { 0.0 },
         refiltered: None,

@@ -87,7 +87,7 @@ fn runs_that_overlap_no_other_get_no_view() {
 fn a_view_that_is_larger_than_its_memory_is_not_built() {
     let (_, partition) = partition_of(&[100_000, 100_000]);
     let pick = |bytes_max| pick(&partition, &options(Views::On), &InProgress::default(), sizes(bytes_max));
-    let bytes = pick(u64::MAX).unwrap().bytes;
+    let bytes = pick(u64::MAX).unwrap().bytes(None);
     assert!((400_000..800_000).contains(&bytes), "{bytes} bytes");
     assert!(pick(bytes).is_some() && pick(bytes - 1).is_none());
 }
