@@ -82,6 +82,8 @@ const RETRY_DOUBLINGS_MAX: u32 = 13;
 const SAMPLE_MIN: usize = 32;
 /// Keys of a run from which the size of a view is estimated.
 const SAMPLED_KEYS: usize = 512;
+/// Samples of pages that are kept, so that a view that is too large is not sampled at each check.
+const SAMPLE_COUNT_MAX: usize = 64;
 /// Of tables that are not mapped, views are in memory: at most this share of the cache in addition to it.
 const MEMORY_SHARE: u64 = 4;
 
@@ -102,8 +104,8 @@ pub(super) struct Schedule {
     next_check: Duration,
     /// By partition: the number of consecutive failures, and when the next job may begin.
     failures: BTreeMap<u64, (u32, Duration)>,
-    /// By partition: the runs of the view that is due, and the counts of some of its pages.
-    samples: BTreeMap<u64, (Vec<u64>, ViewCounts)>,
+    /// By the ids of runs: the counts of some pages of their view; `None` if they can't be read.
+    samples: BTreeMap<Vec<u64>, Option<ViewCounts>>,
 }
 
 /// A job. No other job of views runs until it is dropped.
@@ -184,23 +186,28 @@ impl ViewBuilder {
         })
     }
 
-    /// The counts of some pages of a view. They are computed once for each set of runs. `None` if a run can't be read: the build will
-    /// report it.
+    /// The counts of some pages of a view. `None` if a run can't be read: the build will report it.
     fn sample_pages(&self, plan: &ViewPlan) -> Option<ViewCounts> {
         let ids: Vec<u64> = plan.all_runs().map(|run| run.id()).collect();
-        let known = self.schedule.lock().samples.get(&plan.partition).cloned();
-        if let Some((_, counts)) = known.filter(|(runs, _)| *runs == ids) {
-            return Some(counts);
-        }
+        let known = self.schedule.lock().samples.get(&ids).copied();
+        known.unwrap_or_else(|| {
+            let counts = self.encode_sample(plan).ok();
+            let samples = &mut self.schedule.lock().samples;
+            if samples.len() >= SAMPLE_COUNT_MAX {
+                samples.clear();
+            }
+            samples.insert(ids, counts);
+            counts
+        })
+    }
+
+    fn encode_sample(&self, plan: &ViewPlan) -> Result<ViewCounts> {
         let options = ViewOptions { tag_bytes: plan.tag_bytes, ..ViewOptions::default() };
         let keys = plan.all_runs().map(|run| self.sample_keys(run).map(|keys| (run.entry_count(), keys)));
-        let keys = keys.collect::<Result<Vec<_>>>().ok()?;
+        let keys = keys.collect::<Result<Vec<_>>>()?;
         let keys: Vec<_> = keys.iter().map(|(entry_count, keys)| (*entry_count, keys.as_slice())).collect();
-        let runs = plan.all_runs().map(|run| open_run(run, &self.tables));
-        let runs = runs.collect::<Result<Vec<_>>>().ok()?;
-        let counts = sample_pages(options, &runs, &window_starts(options.segment_size, &keys)).ok()?;
-        self.schedule.lock().samples.insert(plan.partition, (ids, counts));
-        Some(counts)
+        let runs = plan.all_runs().map(|run| open_run(run, &self.tables)).collect::<Result<Vec<_>>>()?;
+        sample_pages(options, &runs, &window_starts(options.segment_size, &keys))
     }
 
     /// Some keys of a run in order, from the indexes of its tables.
@@ -235,7 +242,6 @@ impl ViewBuilder {
         };
         let now = self.context.runtime.clock.now();
         let mut schedule = self.schedule.lock();
-        schedule.samples.remove(&partition);
         let failure = schedule.failures.remove(&partition);
         if done.is_err() {
             let count = failure.map_or(0, |(count, _)| count);
