@@ -37,7 +37,10 @@ use super::{
     job_context::JobContexts,
     plan::InProgress,
     scheduler::Scheduler,
-    view_plan::{ViewPlan, ViewSizes, filter_budget_of, pick, pick_with_filters},
+    view_plan::{
+        SEEK_NANOSECONDS, SEEK_NANOSECONDS_MAX, ViewPlan, ViewSizes, filter_budget_of, pick,
+        pick_with_filters,
+    },
 };
 use crate::{
     cache::table::TableCache,
@@ -170,6 +173,8 @@ impl ViewBuilder {
             Access::Mapped => u64::MAX,
             Access::Buffered | Access::Direct => self.context.options.cache_bytes / MEMORY_SHARE,
         };
+        let measured = |level| self.context.metrics.read_times.nanoseconds(level) as f64;
+        let run_nanoseconds = |level| measured(level).clamp(SEEK_NANOSECONDS, SEEK_NANOSECONDS_MAX);
         let sizes = ViewSizes { bytes_max, sample: &|plan| self.sample_pages(plan) };
         version.partitions.iter().find_map(|partition| {
             let step = match &partition.view {
@@ -178,7 +183,9 @@ impl ViewBuilder {
                 _ => ViewStep::Build(
                     pick_with_filters(partition, &version.options, sizes)
                         .filter(|plan| !self.awaits_sample(keyspace, plan))
-                        .or_else(|| pick(partition, &version.options, in_progress, sizes))?,
+                        .or_else(|| {
+                            pick(partition, &version.options, in_progress, sizes, &run_nanoseconds)
+                        })?,
                 ),
             };
             let failure = self.schedule.lock().failures.get(&partition.id).copied();

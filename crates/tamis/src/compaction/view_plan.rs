@@ -4,7 +4,8 @@
 //! never much more than the time that they could have saved: runs that are replaced soon, or that are not
 //! scanned, get no view. A merge of few runs is faster than a view. Runs count their seeks from the time when their tables changed last, or a view with them was built.
 //!
-//! Runs that no view covers are added to an existing view, which costs less than a new one. A view whose runs were replaced is discarded.
+//! Runs that no view covers are added to an existing view. If they are large next to it, a view of all runs is built from scratch instead, which
+//! costs less. A view whose runs were replaced is discarded. The time that a run costs a seek is the measured time of a read of its level.
 //!
 //! A view has tags if some of its runs have no filters by the options of the keyspace: point reads then search the view. It gets filters by
 //! the same rule as the view itself: once the closed ranges that it could not reject have cost as much as building it again with filters.
@@ -28,8 +29,11 @@ use crate::{
     },
 };
 
-/// The time that a seek saves for each run that it does not merge: a search in the run's index and filter, a block, and comparisons.
-const SEEK_NANOSECONDS: f64 = 200.0;
+/// The time that a seek saves for each run that it does not merge: a search in the run's index and filter, a block, and comparisons. Of a
+/// run whose reads were not measured ([`crate::read_times`]), and the least of any run: its blocks are in the processor's caches.
+pub(crate) const SEEK_NANOSECONDS: f64 = 200.0;
+/// The most: where reads wait for a device, building waits for it, too.
+pub(crate) const SEEK_NANOSECONDS_MAX: f64 = 2_000.0;
 /// A seek in a view costs as much as a seek that merges this many runs. Measured with `remix-figure-11`: it has 0.64 times the speed of a
 /// merge of two runs, 2.1 times that of four, and 3.8 times that of eight.
 const RUNS_OF_A_VIEW: f64 = 2.5;
@@ -172,6 +176,7 @@ pub(crate) fn pick(
     options: &KeyspaceOptions,
     in_progress: &InProgress,
     sizes: ViewSizes<'_>,
+    seek_nanoseconds: &dyn Fn(usize) -> f64,
 ) -> Option<ViewPlan> {
     let views = options.views;
     if views == Views::Auto && partition.runs().all(|(_, run)| run.merged_seeks() == 0) {
@@ -201,12 +206,15 @@ pub(crate) fn pick(
         Views::On => new.len().max(count_min)..=new.len(),
         _ => count_min..=new.len(),
     };
+    let levels = partition.runs().filter(|(_, run)| new.iter().any(|other| other.id() == run.id()));
+    let times: Vec<f64> = levels.map(|(level, _)| seek_nanoseconds(level)).collect();
+    let run_nanoseconds = times.iter().sum::<f64>() / times.len().max(1) as f64;
     let candidate = |count: usize| {
         let plan = plan_of(partition, old.clone(), new.get(..count)?, &options.filters)?;
         // The first view costs as much as some of its runs; each further run is saved as a whole.
         let saved_runs = count as f64 - if old.is_some() { 0.0 } else { RUNS_OF_A_VIEW };
         let seeks = new.get(count - 1).map_or(0, |run| run.merged_seeks());
-        let saved = seeks as f64 * saved_runs * SEEK_NANOSECONDS;
+        let saved = seeks as f64 * saved_runs * run_nanoseconds;
         let is_due = views == Views::On || saved >= plan.nanoseconds;
         is_due.then_some((saved - plan.nanoseconds, plan))
     };
@@ -268,26 +276,48 @@ fn plan_of(
     chosen: &[&Arc<Run>],
     filters: &Filters,
 ) -> Option<ViewPlan> {
+    let new_count: u64 = chosen.iter().map(|run| run.entry_count()).sum();
+    if let Some(old) = &old
+        && !old.view.has_filter()
+        && is_cheaper_from_scratch(old.view.entry_count(), new_count)
+    {
+        let all: Vec<&Arc<Run>> = old.runs.iter().chain(chosen.iter().copied()).collect();
+        return plan_of(partition, None, &all, filters);
+    }
     let in_order = partition.runs().map(|(_, run)| run);
     let runs: Vec<_> =
         in_order.filter(|run| chosen.iter().any(|other| other.id() == run.id())).map(Arc::clone).collect();
     let old_view = old.as_ref().map(|old| &old.view);
     let old_count = old_view.map_or(0, |view| view.entry_count());
-    let new_count: u64 = runs.iter().map(|run| run.entry_count()).sum();
     let tag_bytes =
         old_view.map_or_else(|| tag_bytes_of(partition, chosen, filters), |view| view.options().tag_bytes);
     let has_filters = old_view.is_some_and(|view| view.has_filter());
-    let per_entry = if old.is_some() { ADD_NANOSECONDS } else { BUILD_NANOSECONDS };
+    let entries_nanoseconds = match &old {
+        Some(_) => adding_nanoseconds(old_count, new_count),
+        None => building_nanoseconds(new_count),
+    };
     (!runs.is_empty()).then(|| ViewPlan {
         partition: partition.id,
         old,
-        nanoseconds: FILE_NANOSECONDS + new_count as f64 * per_entry + old_count as f64 * COPY_NANOSECONDS,
+        nanoseconds: FILE_NANOSECONDS + entries_nanoseconds,
         counts: ViewCounts::default(),
         tag_bytes,
         filter_bits_per_key: if has_filters { ADDED_FILTER_BITS_PER_KEY } else { 0.0 },
         refiltered: None,
         runs,
     })
+}
+
+fn building_nanoseconds(entry_count: u64) -> f64 {
+    entry_count as f64 * BUILD_NANOSECONDS
+}
+
+fn adding_nanoseconds(old_count: u64, new_count: u64) -> f64 {
+    new_count as f64 * ADD_NANOSECONDS + old_count as f64 * COPY_NANOSECONDS
+}
+
+fn is_cheaper_from_scratch(old_count: u64, new_count: u64) -> bool {
+    building_nanoseconds(old_count + new_count) < adding_nanoseconds(old_count, new_count)
 }
 
 /// Whether the key ranges of two runs overlap. A run between the tables of another one counts, too.

@@ -32,8 +32,13 @@ fn sizes(bytes_max: u64) -> ViewSizes<'static> {
     ViewSizes { bytes_max, sample: &|_| None }
 }
 
+/// Picks with runs that each cost a seek this time.
+fn pick_with(partition: &Partition, views: Views, bytes_max: u64, nanoseconds: f64) -> Option<ViewPlan> {
+    pick(partition, &options(views), &InProgress::default(), sizes(bytes_max), &|_| nanoseconds)
+}
+
 fn pick_in(partition: &Partition, views: Views) -> Option<Vec<u64>> {
-    let plan = pick(partition, &options(views), &InProgress::default(), sizes(u64::MAX))?;
+    let plan = pick_with(partition, views, u64::MAX, SEEK_NANOSECONDS)?;
     Some(plan.runs.iter().map(|run| run.id()).collect())
 }
 
@@ -49,6 +54,22 @@ fn an_automatic_view_is_due_when_seeks_have_cost_as_much_as_building_it() {
     runs(&partition).iter().for_each(|run| run.add_merged_seeks(2));
     assert_eq!(pick_in(&partition, Views::Auto).map(|runs| runs.len()), Some(5));
     assert_eq!(pick_in(&partition, Views::Off), None);
+}
+
+/// In a store that is larger than the processor's caches a run costs a seek a microsecond and more.
+#[test]
+fn views_of_runs_that_are_slow_to_read_are_due_earlier() {
+    let (_, partition) = partition_of(&[100_000; 5]);
+    runs(&partition).iter().for_each(|run| run.add_merged_seeks(40_000));
+    let picked = |nanoseconds| pick_with(&partition, Views::Auto, u64::MAX, nanoseconds).is_some();
+    assert!(!picked(SEEK_NANOSECONDS) && picked(5.0 * SEEK_NANOSECONDS));
+}
+
+#[test]
+fn large_new_runs_are_built_into_a_view_from_scratch() {
+    assert!(is_cheaper_from_scratch(500_000, 800_000));
+    assert!(!is_cheaper_from_scratch(700_000, 100_000));
+    assert!(!is_cheaper_from_scratch(0, 0));
 }
 
 #[test]
@@ -86,7 +107,7 @@ fn runs_that_overlap_no_other_get_no_view() {
 #[test]
 fn a_view_that_is_larger_than_its_memory_is_not_built() {
     let (_, partition) = partition_of(&[100_000, 100_000]);
-    let pick = |bytes_max| pick(&partition, &options(Views::On), &InProgress::default(), sizes(bytes_max));
+    let pick = |bytes_max| pick_with(&partition, Views::On, bytes_max, SEEK_NANOSECONDS);
     let bytes = pick(u64::MAX).unwrap().bytes(None);
     assert!((400_000..800_000).contains(&bytes), "{bytes} bytes");
     assert!(pick(bytes).is_some() && pick(bytes - 1).is_none());
