@@ -207,6 +207,20 @@ fn ranges_in_the_same_blocks_read_each_block_once_and_adjacent_ones_together() {
 }
 
 #[test]
+fn cached_blocks_are_not_read_again_with_their_neighbors() {
+    let bytes_read = |cached: &[std::ops::Range<[u8; 8]>]| {
+        let record = RecordVfs::new(Arc::new(MemVfs::new()));
+        let db = settled(Arc::new(record.clone()), Access::Direct, 8 << 20, Compression::None);
+        count_all(cached.iter().cloned().map(|range| db.range(range)).collect());
+        record.reset();
+        count_all(db.multi_range(short_ranges()));
+        block_reads(&record).iter().sum::<u64>()
+    };
+    let (all, rest) = (bytes_read(&[]), bytes_read(&short_ranges()[50..51]));
+    assert!(rest + 4_096 <= all, "{rest} bytes besides the cached block, {all} bytes without it");
+}
+
+#[test]
 fn blocks_of_one_range_far_from_others_and_long_ranges_are_read_as_alone() {
     let record = RecordVfs::new(Arc::new(MemVfs::new()));
     let db = settled(Arc::new(record.clone()), Access::Direct, 0, Compression::None);

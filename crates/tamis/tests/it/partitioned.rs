@@ -544,7 +544,14 @@ fn a_failed_sync_of_one_table_of_a_flush_loses_nothing() {
                 );
             } else {
                 db.flush().unwrap();
+                db.wait_for_compactions().unwrap();
                 check_entries(&db, &model);
+                let names = files.list(Path::new(FOLDER)).unwrap().into_iter().map(|entry| entry.name);
+                let tables: Vec<_> =
+                    names.filter(|name| name.ends_with(".table") || name.ends_with(".tmp")).collect();
+                let levels = of_default(&db.statistics()).levels;
+                let named: usize = levels.iter().map(|level| level.table_count).sum();
+                assert_eq!(tables.len(), named, "sync {nth}: the flush left {tables:?}");
             }
             drop(db);
             let db = open_in_memory(&files, inline_options()).unwrap();
