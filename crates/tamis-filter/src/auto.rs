@@ -212,6 +212,8 @@ pub struct Choice {
     pub empty_queries: usize,
     /// Whether the limit on the work left out queries or designs.
     pub was_cut: bool,
+    /// Whether cheaper filters have too many false positives ([`meets_targets`]).
+    pub is_for_targets: bool,
 }
 
 /// Chooses the filters of a table. With fewer than [`SAMPLE_MIN`] empty queries in the sample, these are weighed against an assumed
@@ -221,7 +223,8 @@ pub fn choose(keys: &Arc<KeySet>, request: &Request<'_>) -> Choice {
         let current = problem.score(request.current.unwrap_or_default());
         let empty_queries = problem.cases.sampled;
         let is_kept = request.current.is_some() && empty_queries == 0;
-        let mut ranked = if is_kept { Vec::new() } else { problem.ranked() };
+        let (mut ranked, is_cheapest_second) = if is_kept { Default::default() } else { problem.ranked() };
+        let cheapest_ns = ranked.get(usize::from(is_cheapest_second)).map(|cheapest| cheapest.cost_ns);
         if request.current.is_some() {
             let fits = current.bits_per_key <= request.bits_per_key_max;
             let is_good = ranked.first().is_none_or(|best| {
@@ -236,13 +239,18 @@ pub fn choose(keys: &Arc<KeySet>, request: &Request<'_>) -> Choice {
         let mut ranked = ranked.into_iter();
         let chosen = ranked.next().unwrap_or_else(|| problem.score(&[]));
         let was_cut = problem.cases.was_cut || problem.work.was_cut();
-        Choice { chosen, runners_up: ranked.take(RUNNERS_UP).collect(), current, empty_queries, was_cut }
+        // The current filters may be chosen for the targets, too.
+        let is_for_targets = is_cheapest_second
+            && problem.meets_targets(&chosen, 1.0)
+            && cheapest_ns.is_some_and(|cheapest_ns| chosen.cost_ns > cheapest_ns);
+        let runners_up = ranked.take(RUNNERS_UP).collect();
+        Choice { chosen, runners_up, current, empty_queries, was_cut, is_for_targets }
     })
 }
 
 /// All combinations of families that [`choose`] would consider, each at its best sizes, the cheapest first.
 pub fn rank(keys: &Arc<KeySet>, request: &Request<'_>) -> Vec<Scored> {
-    with_problem(keys, request, |problem| problem.ranked())
+    with_problem(keys, request, |problem| problem.ranked().0)
 }
 
 /// The expected cost of each of several filters, or groups of filters, however long that takes. Rosetta filters of another strategy than `least-cost`

@@ -133,9 +133,9 @@ impl<'a> Problem<'a> {
         self.request.bits_per_key_max
     }
 
-    /// The ranking of all combinations of families, the best first. If it costs more than the cheapest one because it meets the targets, that one is
-    /// the second, of any families.
-    pub(super) fn ranked(&self) -> Vec<Scored> {
+    /// The ranking of all combinations of families, the best first. Also returns whether it costs more than the cheapest one because it meets the
+    /// targets; then that one is the second, of any families.
+    pub(super) fn ranked(&self) -> (Vec<Scored>, bool) {
         let predicted = self.predicted();
         let mut combinations = self.combinations(&predicted);
         self.leave_out_slow_points(&mut combinations);
@@ -161,7 +161,7 @@ impl<'a> Problem<'a> {
                 ranked.push(self.scored(&parts));
             }
         }
-        ranked
+        (ranked, is_cheapest_second)
     }
 
     /// Moves the cheapest combination that meets the targets to the front, unless it costs too much. Returns whether a cheaper one follows.

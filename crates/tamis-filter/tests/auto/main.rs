@@ -102,13 +102,19 @@ fn queries_that_ask_many_tables_get_filters_with_fewer_false_positives() {
         assert!(10.0 * rate(&one.chosen) > 0.02, "{name}: {one:?}");
         assert!(10.0 * rate(&ten.chosen) <= 0.02, "{name}: {ten:?}");
         assert!(ten.runners_up[0].cost_ns < ten.chosen.cost_ns, "the cheapest filters are shown: {ten:?}");
+        assert!(!one.is_for_targets && ten.is_for_targets, "{name}");
         // Those of one table do not stay although they are cheaper.
         let current = Some(one.chosen.parts.as_slice());
         let again = choose(&workload.keys, &Request { current, ..with(10) });
         assert_eq!(again.chosen.parts, ten.chosen.parts, "{name}");
+        // Those that were chosen for ten tables stay for the same reason.
+        let current = Some(ten.chosen.parts.as_slice());
+        let again = choose(&workload.keys, &Request { current, ..with(10) });
+        assert!(again.chosen.parts == ten.chosen.parts && again.is_for_targets, "{name}");
         // A target that no filter reaches changes nothing.
         let many = choose(&workload.keys, &with(u32::MAX));
         assert!(many.chosen.cost_ns <= 1.1 * one.chosen.cost_ns, "{name}: {many:?}");
+        assert!(!many.is_for_targets, "{name}");
     }
 }
 

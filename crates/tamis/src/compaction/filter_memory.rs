@@ -56,7 +56,7 @@ struct LevelMemory {
     bits: f64,
     /// Keys of the other tables: their filters count with their share of the budget.
     unknown_keys: u64,
-    /// Keys and bits of the tables whose filters are not the cheapest ([`crate::table::filter_choice::FilterChoice::is_for_targets`]).
+    /// Keys and bits of the tables whose filters are not the cheapest ([`crate::table::filter_choice::FilterChoice`]).
     for_targets: (u64, f64),
     tables: u64,
 }

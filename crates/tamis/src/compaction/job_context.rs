@@ -26,7 +26,6 @@ use crate::{
     read::snapshot::Snapshots,
     runtime::Spawner,
     table::{
-        filter_choice::FilterChoice,
         filter_plan::{ChoiceInput, FilterPlan, GivenFilters, KeySpan},
         lazy_reader::NamedTable,
         properties::TableOrigin,
@@ -181,7 +180,7 @@ fn filter_memory(version: &KeyspaceVersion, replaced: &[u64]) -> FilterMemory {
         if !replaced.contains(&table.number()) {
             let keys = table.summary().entry_count;
             match table.slot().get() {
-                Some(reader) if reader.filter_choice().is_some_and(FilterChoice::is_for_targets) => {
+                Some(reader) if reader.filter_choice().is_some_and(|choice| choice.is_for_targets) => {
                     memory.add_for_targets(level, keys, reader.filter_bytes());
                 }
                 reader => memory.add(level, keys, reader.map(|reader| reader.filter_bytes())),

@@ -41,22 +41,20 @@ pub(crate) struct FilterChoice {
     pub(crate) empty_query_count: u64,
     /// Some designs were not scored: the choice was quick, or its work was limited.
     pub(crate) was_cut: bool,
+    /// Cheaper filters have too many false positives in all tables that overlap. Choices of earlier versions do not say it: `false`.
+    pub(crate) is_for_targets: bool,
 }
 
-/// A chosen filter may cost so many times as much as the next one because it is also good for other queries, or because a table has it.
-const COST_RATIO_MAX: f64 = 1.12;
+/// Flags of the encoded choice.
+const WAS_CUT: u8 = 1;
+const IS_FOR_TARGETS: u8 = 2;
 
 impl FilterChoice {
-    /// Whether cheaper filters have too many false positives.
-    pub(crate) fn is_for_targets(&self) -> bool {
-        let is_cheaper = |other: &ExpectedCost| self.chosen.nanoseconds > COST_RATIO_MAX * other.nanoseconds;
-        self.runners_up.iter().any(is_cheaper)
-    }
-
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut target = Vec::new();
         put_varint(&mut target, self.empty_query_count);
-        target.push(u8::from(self.was_cut));
+        let is_for_targets = if self.is_for_targets { IS_FOR_TARGETS } else { 0 };
+        target.push(u8::from(self.was_cut) * WAS_CUT | is_for_targets);
         for cost in std::iter::once(&self.chosen).chain(&self.runners_up) {
             put_varint(&mut target, cost.filters.len() as u64);
             cost.filters.iter().for_each(|filter| put_bytes(&mut target, filter.to_string().as_bytes()));
@@ -70,17 +68,14 @@ impl FilterChoice {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut source = Decoder::new(bytes);
         let empty_query_count = source.take_varint()?;
-        let was_cut = match source.take_u8()? {
-            0 => false,
-            1 => true,
-            _ => return None,
-        };
+        let flags = source.take_u8()?;
+        let (was_cut, is_for_targets) = (flags & WAS_CUT != 0, flags & IS_FOR_TARGETS != 0);
         let chosen = take_cost(&mut source)?;
         let mut runners_up = Vec::new();
         while !source.is_empty() {
             runners_up.push(take_cost(&mut source)?);
         }
-        Some(Self { chosen, runners_up, empty_query_count, was_cut })
+        Some(Self { chosen, runners_up, empty_query_count, was_cut, is_for_targets })
     }
 }
 
@@ -120,6 +115,9 @@ impl fmt::Display for FilterChoice {
         write!(formatter, "chosen for {} empty sampled queries", self.empty_query_count)?;
         if self.was_cut {
             formatter.write_str(" (not all designs were scored: the time of a choice is bounded)")?;
+        }
+        if self.is_for_targets {
+            formatter.write_str(", so that all tables that overlap have few false positives together")?;
         }
         write!(formatter, ": {}", self.chosen)?;
         self.runners_up.iter().try_for_each(|other| write!(formatter, "; next: {other}"))

@@ -149,6 +149,7 @@ fn choice_of(choice: &Choice) -> FilterChoice {
         runners_up: choice.runners_up.iter().map(cost_of).collect(),
         empty_query_count: choice.empty_queries as u64,
         was_cut: choice.was_cut,
+        is_for_targets: choice.is_for_targets,
     }
 }
 

@@ -14,6 +14,7 @@ fn choice() -> FilterChoice {
         runners_up: vec![cost(&[], [1.0; 3]), cost(&["bloom@12"], [0.5, 0.5, 0.5])],
         empty_query_count: 1234,
         was_cut: true,
+        is_for_targets: true,
     }
 }
 
@@ -28,6 +29,18 @@ fn a_choice_is_decoded_as_it_was_encoded_and_never_from_a_part() {
 }
 
 #[test]
+fn each_flag_is_kept_and_unknown_flags_are_ignored() {
+    for (was_cut, is_for_targets) in [(false, false), (false, true), (true, false), (true, true)] {
+        let choice = FilterChoice { was_cut, is_for_targets, ..choice() };
+        let mut bytes = choice.encode();
+        assert_eq!(FilterChoice::decode(&bytes), Some(choice.clone()));
+        // The byte after a varint of two bytes.
+        *bytes.get_mut(2).unwrap() |= 0x40;
+        assert_eq!(FilterChoice::decode(&bytes), Some(choice));
+    }
+}
+
+#[test]
 fn the_text_names_filters_rates_and_runners_up() {
     let text = choice().to_string();
     for part in [
@@ -36,6 +49,7 @@ fn the_text_names_filters_rates_and_runners_up() {
         "12.50 % false positives of ranges",
         "no filters",
         "not all",
+        "few false positives together",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
