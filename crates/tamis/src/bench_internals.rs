@@ -15,7 +15,7 @@ use tamis_vfs::{Access, OsVfs, Vfs};
 
 use crate::{
     cache::{block::BlockCache, pinned_cache::PinnedCache},
-    compaction::{filter_memory::FilterPrice, job_context::read_nanoseconds},
+    compaction::{filter_price::FilterPrice, job_context::read_nanoseconds},
     cursor::{Cursor, bounded::KeyRange, merge::MergeCursor},
     error::{Error, Result},
     file_name::FileName,

@@ -15,7 +15,7 @@ use tamis_vfs::Vfs;
 
 use crate::{
     background_error::BackgroundError,
-    compaction::filter_memory::{FilterPrice, LastChoices},
+    compaction::filter_price::{FilterPrice, LastChoices},
     error::{Error, Result},
     events::Event,
     metrics::Metrics,

@@ -5,7 +5,8 @@
 //! when enough of them have read it for nothing (`read/seek_answers.rs`). The check reads the keys of the table and computes the expected cost of its filters, and that of
 //! the best ones, for today's sample. The filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best, those of a
 //! quick search, which are provisional, if they cost more than [`QUICK_COST_RATIO_MAX`] times as much; and at any cost if they let too
-//! many ranges and seeks read the tables that overlap.
+//! many ranges and seeks read the tables that overlap. Tables that overlap so many others, since their filters were chosen, that they now let too
+//! many through together are due, too.
 //! The new filters are written to a filter file; the table stays.
 //!
 //! If a table has more false positives than expected, the queries may have changed, and most of the sample may be older. So the sample
@@ -24,7 +25,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tamis_filter::auto::{Effort, QueryKind};
 
-use super::job_context::{JobContexts, read_nanoseconds};
+use super::job_context::{JobContexts, read_nanoseconds, span_of};
 use crate::{
     cache::table::TableCache,
     context::StoreContext,
@@ -35,7 +36,7 @@ use crate::{
     options::{Policy, TableFilter},
     query_sample::{QUERIES_MAX, QuerySample, interval_at},
     table::{
-        filter_choice::FilterChoice,
+        filter_choice::{FilterChoice, meets_targets},
         filter_plan::{ChoiceInput, GivenFilters},
         last_choice::SMALL_KEYS,
         lazy_reader::NamedTable,
@@ -44,7 +45,7 @@ use crate::{
     version::{
         edit::{Change, RunPlace, VersionEdit},
         handle::Table,
-        version::KeyspaceVersion,
+        version::{KeyspaceVersion, Partition},
     },
     version_installer::VersionInstaller,
 };
@@ -80,6 +81,8 @@ const REFILL_FRESH_CHECKED: u64 = 500;
 const REFILL_INTERVAL_MIN: u32 = 8;
 /// The time of a check of a small table. It is due once its false positives have cost as much.
 const SMALL_CHECK_NANOSECONDS: f64 = 6_000_000.0;
+/// Filters that were not good enough for the tables that overlapped are checked again when there are so many times as many.
+const OVERLAP_GROWTH: u32 = 2;
 /// Checks that keep the filters double the number of answers at most this many times.
 const KEPT_COUNT_MAX: u32 = 8;
 
@@ -125,6 +128,8 @@ pub(crate) struct Expected {
     pub(crate) kept_count: u32,
     /// The greatest observed rates at these checks; NaN for those that were not observed.
     pub(crate) kept_rates: Rates,
+    /// The tables that a query of this one asks, when the filters were chosen or checked, and today.
+    pub(crate) overlapping_tables: (u32, u32),
 }
 
 impl Expected {
@@ -136,6 +141,16 @@ impl Expected {
     /// Whether designs were left out, and no check has searched them since.
     const fn awaits_search(&self) -> bool {
         self.was_cut && self.kept_count == 0
+    }
+
+    /// Whether the filters are to read few blocks in more tables than before, and do not.
+    fn has_new_target(&self) -> bool {
+        let (before, today) = self.overlapping_tables;
+        today > before
+            && self.empty_query_count >= EMPTY_QUERY_COUNT_MIN
+            && !meets_targets(self.rates, today)
+            // If they missed the target before, more tables allow dearer filters.
+            && (meets_targets(self.rates, before) || today >= OVERLAP_GROWTH * before)
     }
 
     /// Whether the answers have a wrong rate. Checks that kept the filters need more answers, unless the rate is wrong in comparison with
@@ -182,7 +197,10 @@ pub(crate) fn is_due(expected: Option<Expected>, answers: Answers) -> bool {
     if is_preliminary && count >= needed(ANSWER_COUNT_MIN) {
         return true;
     }
-    let ([.., seeks], [.., seek_rate]) = (answers, expected.rates);
+    let ([_, ranges, seeks], [.., seek_rate]) = (answers, expected.rates);
+    if ranges.count() + seeks.count() >= ANSWER_COUNT_MIN && expected.has_new_target() {
+        return true;
+    }
     count >= needed(ANSWER_COUNT_MAX)
         || (seek_rate.is_nan() && seeks.count() >= needed(ANSWER_COUNT_MIN))
         || expected.is_wrong(&answers)
@@ -197,6 +215,7 @@ pub(super) fn is_view_due(rate: f64, answers: EmptyAnswers, kept_count: u32) -> 
         was_cut: false,
         kept_count,
         kept_rates: [f64::NAN; 3],
+        overlapping_tables: (1, 1),
     };
     is_due(Some(expected), [EmptyAnswers::default(), answers, EmptyAnswers::default()])
 }
@@ -313,6 +332,8 @@ struct LastCheck {
     seen: Option<Rates>,
     /// The refills of the sample at this check, or when the table was new.
     refills: u32,
+    /// The tables that a query of this one asked at this check; 0 when the table was new.
+    overlapping_tables: u32,
 }
 
 impl LastCheck {
@@ -377,14 +398,20 @@ impl FilterChecker {
             if !matches!(version.options.filters.policy(), Some(Policy::Automatic(_))) {
                 continue;
             }
-            for table in version.tables() {
+            let partitions = version.partitions.iter();
+            let tables =
+                partitions.flat_map(|partition| partition.tables().map(move |table| (partition, table)));
+            for (partition, table) in tables {
                 let answers = answers_of(table);
                 let known = schedule.last_checks.get(&table.number()).copied();
                 let last = known.unwrap_or(LastCheck { refills: sample.refills(), ..LastCheck::default() });
                 last_checks.insert(table.number(), last);
                 answer_count += count_of(&answers);
-                let check =
-                    if sample.is_refilling() { None } else { due_check(table, &last, answers, read_ns) };
+                let check = if sample.is_refilling() {
+                    None
+                } else {
+                    due_check((partition, table), &last, answers, read_ns)
+                };
                 let Some(check) = check else { continue };
                 if self.context.options.sample_queries && is_outdated(&sample, &last, &check) {
                     let count = REFILL_COUNT_PER_TABLE * version.tables().count() as u64;
@@ -394,7 +421,9 @@ impl FilterChecker {
                 {
                     let seen = greater_rates(rates_of(&check.answers), last.seen_rates());
                     let seen = Some(seen);
-                    let checked = LastCheck { before: answers, refills: sample.refills(), seen, ..last };
+                    let overlapping_tables = check.overlapping_tables;
+                    let refills = sample.refills();
+                    let checked = LastCheck { before: answers, refills, seen, overlapping_tables, ..last };
                     due = Some(Due { keyspace: Arc::clone(keyspace), table: table.number(), check, checked });
                 }
             }
@@ -441,11 +470,11 @@ impl FilterChecker {
         let current_bits = (reader.filter_bytes() * 8) as f32 / table.summary().entry_count.max(1) as f32;
         let input = self.job_contexts.with(&version, |context| {
             let key_count = table.summary().entry_count;
-            let level = place.level.into();
+            let origin = context.origin(place.partition, place, vec![number]);
             let effort = if is_small(&table) { Effort::Write } else { Effort::Background };
-            let input = context.choice_input(budget, key_count, &[number], level, effort);
+            let input = context.choice_input(budget, key_count, &origin, effort);
             let bits_per_key = input.bits_per_key.max(current_bits);
-            let other_runs = context.other_runs(&context.origin(place.partition, place, vec![number]));
+            let other_runs = context.other_runs(&origin);
             let always_searches = search == Search::Always;
             ChoiceInput { current, bits_per_key, other_runs, always_searches, ..input }
         });
@@ -528,6 +557,8 @@ struct DueCheck {
     answers: Answers,
     /// Because of a wrong rate.
     is_urgent: bool,
+    /// The tables that a query of this one asks today.
+    overlapping_tables: u32,
 }
 
 impl DueCheck {
@@ -540,7 +571,7 @@ impl DueCheck {
     fn search(&self) -> Search {
         match self.expected {
             _ if self.is_urgent => Search::IfNoneIsBetter,
-            Some(expected) if expected.awaits_search() => Search::IfNoneIsAlike,
+            Some(expected) if expected.awaits_search() || expected.has_new_target() => Search::IfNoneIsAlike,
             _ => Search::Always,
         }
     }
@@ -556,7 +587,12 @@ fn is_small(table: &Table) -> bool {
     table.summary().entry_count < SMALL_KEYS as u64
 }
 
-fn due_check(table: &Table, last: &LastCheck, answers: Answers, read_ns: f64) -> Option<DueCheck> {
+fn due_check(
+    (partition, table): (&Partition, &Table),
+    last: &LastCheck,
+    answers: Answers,
+    read_ns: f64,
+) -> Option<DueCheck> {
     let mut since = answers;
     since.iter_mut().zip(last.before).for_each(|(kind, before)| *kind = kind.since(before));
     // The choice of a table that was not read is not worth a read.
@@ -564,15 +600,24 @@ fn due_check(table: &Table, last: &LastCheck, answers: Answers, read_ns: f64) ->
         return None;
     }
     let reader = table.slot().get()?;
+    let overlapping_tables = overlapping_tables(partition, table);
     let expected = reader.filter_choice().map(|choice| Expected {
         empty_query_count: choice.empty_query_count,
         rates: last.kept.map_or(choice.chosen.rates, |(rates, _)| rates),
         was_cut: is_provisional(table, choice),
         kept_count: last.kept.map_or(0, |(_, count)| count),
         kept_rates: last.seen_rates(),
+        overlapping_tables: (choice.overlapping_tables.max(last.overlapping_tables), overlapping_tables),
     });
     let is_urgent = expected.as_ref().is_some_and(|expected| expected.is_wrong(&since));
-    is_due(expected, since).then_some(DueCheck { expected, answers: since, is_urgent })
+    is_due(expected, since).then_some(DueCheck { expected, answers: since, is_urgent, overlapping_tables })
+}
+
+/// The tables that a query of a table asks, this one included: one of each run whose keys overlap.
+fn overlapping_tables(partition: &Partition, table: &Table) -> u32 {
+    let span = (table.smallest_key(), table.largest_key());
+    let spans = partition.runs().filter_map(|(_, run)| span_of(run.tables().iter()));
+    spans.filter(|run| run.overlaps(span)).count() as u32
 }
 
 /// Finds a table of a version and its place by its number.

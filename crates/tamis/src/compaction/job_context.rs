@@ -9,11 +9,7 @@ use std::{
 use tamis_filter::auto::{Effort, Prices};
 use tamis_vfs::{Access, Vfs};
 
-use super::{
-    filter_memory::{FilterMemory, LastChoices},
-    level_filter_bits::bits_of_level,
-    scheduler::Scheduler,
-};
+use super::{filter_price::LastChoices, level_filter_bits::bits_of_level, scheduler::Scheduler};
 use crate::{
     context::StoreContext,
     error::{Error, Result},
@@ -27,11 +23,13 @@ use crate::{
     runtime::Spawner,
     table::{
         filter_plan::{ChoiceInput, FilterPlan, GivenFilters, KeySpan},
-        lazy_reader::NamedTable,
         properties::TableOrigin,
         writer::TableOptions,
     },
-    version::{edit::RunPlace, level::Run, set::VersionSet, version::KeyspaceVersion},
+    version::{
+        edit::RunPlace, filter_memory::FilterMemory, handle::Table, level::Run, set::VersionSet,
+        version::KeyspaceVersion,
+    },
 };
 
 /// See the head of this file.
@@ -82,7 +80,7 @@ impl JobContext<'_> {
             }
             Some(Policy::Automatic(budget)) => FilterPlan::Chosen(Box::new(ChoiceInput {
                 other_runs: self.other_runs(origin),
-                ..self.choice_input(budget, key_count, &origin.replaced, level, Effort::Quick)
+                ..self.choice_input(budget, key_count, origin, Effort::Quick)
             })),
             None => FilterPlan::Given(GivenFilters {
                 filters: options.filters.of_level(depth, is_deepest).to_vec(),
@@ -106,19 +104,21 @@ impl JobContext<'_> {
         self.vfs.sync_dir(self.folder).map_err(|source| Error::io("sync", self.folder, source))
     }
 
-    /// The input of the choice of filters for `key_count` keys in a level, if all filters have this budget and those of the files `replaced` are
-    /// removed.
+    /// The input of the choice of filters for `key_count` keys of this origin, if all filters have this budget and those of the replaced files
+    /// are removed.
     pub(crate) fn choice_input(
         &self,
         budget: FilterBudget,
         key_count: u64,
-        replaced: &[u64],
-        level: usize,
+        origin: &TableOrigin,
         effort: Effort,
     ) -> ChoiceInput {
-        // A flush of many partitions needs one for each of them.
-        let whole = self.memory.filter(|_| replaced.is_empty());
-        let memory = whole.unwrap_or_else(|| filter_memory(self.version, replaced));
+        let mut memory = self.memory.unwrap_or_else(|| self.version.filter_memory());
+        if !origin.replaced.is_empty() {
+            let replaced = self.version.filter_memory_of(&origin.replaced, &origin.partition_lower);
+            memory = memory.minus(&replaced);
+        }
+        let level = usize::from(origin.level);
         ChoiceInput {
             bits_per_key: memory.bits_for(level, key_count, budget) as f32,
             is_deepest: level == LEVEL_COUNT_MAX - 1,
@@ -140,12 +140,8 @@ impl JobContext<'_> {
         };
         let own = (usize::from(origin.level), origin.run_age);
         let others = partition.runs().filter(|(level, run)| (*level, run.age()) != own);
-        let span = |run: &Run| {
-            let mut stays = run.tables().iter().filter(|table| !origin.replaced.contains(&table.number()));
-            let first = stays.next()?;
-            let last = stays.next_back().unwrap_or(first);
-            Some(KeySpan { first: first.smallest_key().to_vec(), last: last.largest_key().to_vec() })
-        };
+        let stays = |table: &&Arc<Table>| !origin.replaced.contains(&table.number());
+        let span = |run: &Run| span_of(run.tables().iter().filter(stays));
         others.filter_map(|(_, run)| span(run)).collect()
     }
 
@@ -171,23 +167,11 @@ impl JobContext<'_> {
     }
 }
 
-/// The memory of the filters of all tables but those of the files `replaced`.
-fn filter_memory(version: &KeyspaceVersion, replaced: &[u64]) -> FilterMemory {
-    let mut memory = FilterMemory::default();
-    let levels = version.partitions.iter().flat_map(|partition| partition.levels().iter().enumerate());
-    for (level, table) in levels.flat_map(|(number, level)| level.tables().map(move |table| (number, table)))
-    {
-        if !replaced.contains(&table.number()) {
-            let keys = table.summary().entry_count;
-            match table.slot().get() {
-                Some(reader) if reader.filter_choice().is_some_and(|choice| choice.is_for_targets) => {
-                    memory.add_for_targets(level, keys, reader.filter_bytes());
-                }
-                reader => memory.add(level, keys, reader.map(|reader| reader.filter_bytes())),
-            }
-        }
-    }
-    memory
+/// The keys of tables of a run, which are in order; `None` without a table.
+pub(super) fn span_of<'t>(mut tables: impl DoubleEndedIterator<Item = &'t Arc<Table>>) -> Option<KeySpan> {
+    let first = tables.next()?;
+    let last = tables.next_back().unwrap_or(first);
+    Some(KeySpan::new(first.shared_summary(), last.shared_summary()))
 }
 
 /// The expected time of a read of a block, which a false positive costs, before reads were measured (`read_times.rs`).
@@ -227,7 +211,7 @@ impl JobContexts {
         let mut memory = None;
         if let Some(Policy::Automatic(budget)) = version.options.filters.policy() {
             let price = &self.context.filter_price;
-            let all = filter_memory(version, &[]);
+            let all = version.filter_memory();
             price.update(all, budget);
             bit_ns = price.get();
             memory = Some(all);

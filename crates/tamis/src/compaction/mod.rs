@@ -8,7 +8,7 @@ mod direct_flush;
 pub(crate) mod drop_rules;
 mod due_jobs;
 pub(crate) mod filter_check;
-pub(crate) mod filter_memory;
+pub(crate) mod filter_price;
 pub(crate) mod flush;
 mod flush_split;
 mod flusher;

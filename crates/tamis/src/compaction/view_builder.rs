@@ -54,7 +54,10 @@ use crate::{
     metrics::LEVEL_COUNT_MAX,
     options::{TableFilter, Views},
     query_sample::SampledQuery,
-    table::filter_plan::{ChoiceInput, FilterPlan, GivenFilters},
+    table::{
+        filter_plan::{ChoiceInput, FilterPlan, GivenFilters},
+        properties::TableOrigin,
+    },
     version::{
         edit::{Change, VersionEdit},
         level::Run,
@@ -426,10 +429,11 @@ impl ViewBuilder {
             return Ok(Some(FilterPlan::Given(GivenFilters { filters, queries })));
         }
         let budget = filter_budget_of(&version.options.filters);
+        let origin = TableOrigin { level: LEVEL_COUNT_MAX as u8 - 1, ..TableOrigin::default() };
         let input = self.job_contexts.with(version, |context| ChoiceInput {
             queries,
             last: None,
-            ..context.choice_input(budget, key_count, &[], LEVEL_COUNT_MAX - 1, Effort::Write)
+            ..context.choice_input(budget, key_count, &origin, Effort::Write)
         });
         Ok(Some(FilterPlan::Chosen(Box::new(input))))
     }

@@ -133,7 +133,7 @@ impl FiltersBuilder {
             Self::Given(given) => given.finish(span),
             Self::Chosen(keys, input) => {
                 let keys = Arc::new(keys);
-                let last = input.last_for_small(keys.len());
+                let last = input.last_for_small(keys.len(), span);
                 let designs_itself = |filter: &TableFilter| filter.spec().family().answers_ranges();
                 let needs_queries =
                     last.as_ref().is_none_or(|last| last.chosen.filters.iter().any(designs_itself));

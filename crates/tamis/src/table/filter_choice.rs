@@ -24,15 +24,20 @@ pub(crate) struct ExpectedCost {
 }
 
 impl ExpectedCost {
-    /// Whether ranges and open seeks read few blocks for nothing, if they ask so many tables.
+    /// See [`meets_targets`].
     pub(crate) fn meets_targets(&self, overlapping_tables: u32) -> bool {
-        let [point, range, seek] = self.rates.map(|rate| Some(rate).filter(|rate| !rate.is_nan()));
-        auto::meets_targets(&FalsePositiveRates { point, range, seek }, overlapping_tables)
+        meets_targets(self.rates, overlapping_tables)
     }
 }
 
+/// Whether ranges and open seeks read few blocks for nothing, if they ask so many tables whose filters have these rates ([`ExpectedCost::rates`]).
+pub(crate) fn meets_targets(rates: [f64; 3], overlapping_tables: u32) -> bool {
+    let [point, range, seek] = rates.map(|rate| Some(rate).filter(|rate| !rate.is_nan()));
+    auto::meets_targets(&FalsePositiveRates { point, range, seek }, overlapping_tables)
+}
+
 /// See the head of this file.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FilterChoice {
     pub(crate) chosen: ExpectedCost,
     /// The next best, in order.
@@ -43,18 +48,26 @@ pub(crate) struct FilterChoice {
     pub(crate) was_cut: bool,
     /// Cheaper filters have too many false positives in all tables that overlap. Choices of earlier versions do not say it: `false`.
     pub(crate) is_for_targets: bool,
+    /// The tables that a query of this one asked, this one included. Choices of earlier versions do not say it: 1.
+    pub(crate) overlapping_tables: u32,
 }
 
 /// Flags of the encoded choice.
 const WAS_CUT: u8 = 1;
 const IS_FOR_TARGETS: u8 = 2;
+const HAS_OVERLAP: u8 = 4;
 
 impl FilterChoice {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut target = Vec::new();
         put_varint(&mut target, self.empty_query_count);
-        let is_for_targets = if self.is_for_targets { IS_FOR_TARGETS } else { 0 };
-        target.push(u8::from(self.was_cut) * WAS_CUT | is_for_targets);
+        let has_overlap = self.overlapping_tables > 1;
+        let flags =
+            [(self.was_cut, WAS_CUT), (self.is_for_targets, IS_FOR_TARGETS), (has_overlap, HAS_OVERLAP)];
+        target.push(flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum());
+        if has_overlap {
+            put_varint(&mut target, self.overlapping_tables.into());
+        }
         for cost in std::iter::once(&self.chosen).chain(&self.runners_up) {
             put_varint(&mut target, cost.filters.len() as u64);
             cost.filters.iter().for_each(|filter| put_bytes(&mut target, filter.to_string().as_bytes()));
@@ -70,12 +83,16 @@ impl FilterChoice {
         let empty_query_count = source.take_varint()?;
         let flags = source.take_u8()?;
         let (was_cut, is_for_targets) = (flags & WAS_CUT != 0, flags & IS_FOR_TARGETS != 0);
+        let overlapping_tables = match flags & HAS_OVERLAP {
+            0 => 1,
+            _ => u32::try_from(source.take_varint()?).ok().filter(|&count| count > 1)?,
+        };
         let chosen = take_cost(&mut source)?;
         let mut runners_up = Vec::new();
         while !source.is_empty() {
             runners_up.push(take_cost(&mut source)?);
         }
-        Some(Self { chosen, runners_up, empty_query_count, was_cut, is_for_targets })
+        Some(Self { chosen, runners_up, empty_query_count, was_cut, is_for_targets, overlapping_tables })
     }
 }
 

@@ -10,6 +10,7 @@ use tamis_filter::{
 use super::{
     filter_choice::{ExpectedCost, FilterChoice},
     last_choice::{LastChoice, SMALL_KEYS},
+    properties::TableSummary,
 };
 use crate::{
     options::TableFilter,
@@ -37,11 +38,22 @@ impl FilterPlan {
     }
 }
 
-/// The first and the last key of a run.
+/// The keys of a run, from its first to its last table.
 #[derive(Debug, Clone)]
 pub(crate) struct KeySpan {
-    pub(crate) first: Vec<u8>,
-    pub(crate) last: Vec<u8>,
+    first: Arc<TableSummary>,
+    last: Arc<TableSummary>,
+}
+
+impl KeySpan {
+    pub(crate) const fn new(first: Arc<TableSummary>, last: Arc<TableSummary>) -> Self {
+        Self { first, last }
+    }
+
+    /// Whether the keys from `first` to `last` overlap those of the run.
+    pub(crate) fn overlaps(&self, (first, last): (&[u8], &[u8])) -> bool {
+        self.first.smallest_key.as_slice() <= last && first <= self.last.largest_key.as_slice()
+    }
 }
 
 /// The input of a choice, without the keys.
@@ -90,20 +102,23 @@ impl ChoiceInput {
             Some((last, sample)) => last.choose(keys, &request, *sample),
             None => (auto::choose(keys, &request), false),
         };
+        let choice_of = |choice| choice_of(choice, request.overlapping_tables);
         Chosen { choice: choice_of(&choice), current: cost_of(&choice.current), is_used_again }
     }
 
     /// The filters of the last search, if a table of so few keys takes them without a computation and without queries.
-    pub(super) fn last_for_small(&self, key_count: usize) -> Option<FilterChoice> {
-        let (last, sample) = self.last.as_ref()?;
-        let request = self.request(&[], None, key_count);
-        last.for_small(key_count, &request, *sample).map(|choice| choice_of(&choice))
+    /// `span`: the first and the last key.
+    pub(super) fn last_for_small(&self, key_count: usize, span: (&[u8], &[u8])) -> Option<FilterChoice> {
+        let (last, sample) = self.last.as_ref().filter(|_| key_count < SMALL_KEYS)?;
+        let overlapping_tables = self.overlapping_tables(span);
+        let request = Request { overlapping_tables, ..self.request(&[], None, key_count) };
+        let choice = last.for_small(key_count, &request, *sample)?;
+        Some(choice_of(&choice, overlapping_tables))
     }
 
     /// The tables that a query in a table with these keys asks, this one included.
-    pub(super) fn overlapping_tables(&self, (first, last): (&[u8], &[u8])) -> u32 {
-        let overlaps = |run: &&KeySpan| run.first.as_slice() <= last && first <= run.last.as_slice();
-        1 + self.other_runs.iter().filter(overlaps).count() as u32
+    pub(super) fn overlapping_tables(&self, span: (&[u8], &[u8])) -> u32 {
+        1 + self.other_runs.iter().filter(|run| run.overlaps(span)).count() as u32
     }
 
     fn request<'a>(
@@ -143,13 +158,14 @@ fn parts_of(filters: &[TableFilter]) -> Vec<Part> {
     filters.iter().map(part).collect()
 }
 
-fn choice_of(choice: &Choice) -> FilterChoice {
+fn choice_of(choice: &Choice, overlapping_tables: u32) -> FilterChoice {
     FilterChoice {
         chosen: cost_of(&choice.chosen),
         runners_up: choice.runners_up.iter().map(cost_of).collect(),
         empty_query_count: choice.empty_queries as u64,
         was_cut: choice.was_cut,
         is_for_targets: choice.is_for_targets,
+        overlapping_tables,
     }
 }
 

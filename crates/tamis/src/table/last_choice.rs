@@ -12,7 +12,8 @@
 //!
 //! For a small table even the computation of the rates takes as long as writing it, and few of the sampled queries reach it, so that a search
 //! would mostly see the assumed workload. A flush of the partitioned layout writes many such tables. Small tables take the choice and the rates
-//! of the last search, which is repeated once for so many of their keys that it takes about a tenth of the time in which they are written.
+//! of the last search, which is repeated once for so many of their keys that it takes about a tenth of the time in which they are written, and
+//! for a table that overlaps so many others that its filters would have too many false positives.
 
 use std::sync::Arc;
 
@@ -105,6 +106,17 @@ impl Found {
             && circumstances.key_count <= SERVED_GROWTH_MAX * self.circumstances.key_count
             && circumstances.have_like_prices(&self.circumstances)
             && self.choice.chosen.bits_per_key <= circumstances.bits_per_key_max
+            && self.serves_overlap(circumstances.overlapping_tables)
+    }
+
+    /// Whether its filters have few enough false positives in so many tables, or a search found none that have. A search for more tables serves fewer
+    /// ones, so that tables with different numbers do not repeat it in turn.
+    fn serves_overlap(&self, overlapping_tables: u32) -> bool {
+        let own = self.circumstances.overlapping_tables;
+        let meets_targets = |count| auto::meets_targets(&self.choice.chosen.false_positive_rates, count);
+        self.choice.empty_queries < auto::SAMPLE_MIN
+            || meets_targets(overlapping_tables)
+            || !meets_targets(own) && f64::from(overlapping_tables) <= LIKE * f64::from(own)
     }
 }
 

@@ -178,6 +178,11 @@ impl Table {
         &self.summary
     }
 
+    /// The same, for others that keep it.
+    pub(crate) fn shared_summary(&self) -> Arc<TableSummary> {
+        Arc::clone(&self.summary)
+    }
+
     pub(crate) fn number(&self) -> u64 {
         self.summary.number
     }

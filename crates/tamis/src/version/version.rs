@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::{
+    filter_memory::{FilterMemory, FilterSums},
     handle::{FileHandle, Table},
     key_bounds::KeyBounds,
     level::{Level, Run},
@@ -43,6 +44,8 @@ pub(crate) struct Partition {
     search_order: OnceLock<SearchOrder>,
     /// Made by the first search for compactions, dropped by every change of a level.
     totals: OnceLock<Totals>,
+    /// The same for their filters.
+    filter_sums: Arc<FilterSums>,
     /// A filter over all tables of the partition.
     pub(crate) filter: Option<Arc<FileHandle>>,
     /// A sorted view over some of the runs.
@@ -107,6 +110,30 @@ impl KeyspaceVersion {
         self.partitions.iter().flat_map(|partition| partition.tables())
     }
 
+    /// Keys and filter bits of all tables.
+    pub(crate) fn filter_memory(&self) -> FilterMemory {
+        let sums = self.partitions.iter().map(|partition| partition.filter_memory());
+        sums.fold(FilterMemory::default(), |all, sum| all.plus(&sum))
+    }
+
+    /// Those of the tables with these file numbers. They are searched from the partition of `near` on.
+    pub(crate) fn filter_memory_of(&self, numbers: &[u64], near: &[u8]) -> FilterMemory {
+        let mut found = FilterMemory::default();
+        let mut missing = numbers.len();
+        let first = self.partition_index(near);
+        let partitions = self.partitions.iter().skip(first).chain(self.partitions.iter().take(first));
+        for (level, table) in partitions.flat_map(|partition| partition.tables_with_levels()) {
+            if missing == 0 {
+                break;
+            }
+            if numbers.contains(&table.number()) {
+                found.add_table(level, table);
+                missing -= 1;
+            }
+        }
+        found
+    }
+
     /// The files of the version: tables, filters, views.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<FileHandle>> {
         self.partitions.iter().flat_map(|partition| partition.files())
@@ -114,7 +141,7 @@ impl KeyspaceVersion {
 }
 
 impl Partition {
-    pub(crate) const fn new(id: u64, lower: Vec<u8>, flushed_sequence: Sequence) -> Self {
+    pub(crate) fn new(id: u64, lower: Vec<u8>, flushed_sequence: Sequence) -> Self {
         Self {
             id,
             lower,
@@ -122,6 +149,7 @@ impl Partition {
             levels: Vec::new(),
             search_order: OnceLock::new(),
             totals: OnceLock::new(),
+            filter_sums: Arc::default(),
             filter: None,
             view: None,
         }
@@ -134,6 +162,7 @@ impl Partition {
 
     fn levels_mut(&mut self) -> &mut Vec<Level> {
         (self.search_order, self.totals) = (OnceLock::new(), OnceLock::new());
+        self.filter_sums = Arc::default();
         &mut self.levels
     }
 
@@ -165,6 +194,11 @@ impl Partition {
         }
     }
 
+    fn tables_with_levels(&self) -> impl Iterator<Item = (usize, &Arc<Table>)> {
+        let levels = self.levels.iter().enumerate();
+        levels.flat_map(|(number, level)| level.tables().map(move |table| (number, table)))
+    }
+
     /// All runs with their levels, newest entries first: the order of point reads.
     #[inline]
     pub(crate) fn runs(&self) -> impl Iterator<Item = (usize, &Arc<Run>)> {
@@ -185,6 +219,11 @@ impl Partition {
     /// Sums over all tables.
     pub(crate) fn totals(&self) -> &Totals {
         self.totals.get_or_init(|| Totals::of(&self.levels))
+    }
+
+    /// Keys and filter bits of all tables.
+    pub(crate) fn filter_memory(&self) -> FilterMemory {
+        self.filter_sums.get(&self.levels)
     }
 
     pub(super) fn runs_mut(&mut self) -> impl Iterator<Item = &mut Arc<Run>> {

@@ -12,6 +12,7 @@ fn chosen(empty_query_count: u64, range_rate: f64) -> Option<Expected> {
         was_cut: false,
         kept_count: 0,
         kept_rates: [f64::NAN; 3],
+        overlapping_tables: (1, 1),
     })
 }
 
@@ -104,6 +105,22 @@ fn filters_that_were_chosen_without_open_seeks_are_due_after_some_that_read_them
     assert!(is_due(with(0.01), seeks(900, 100)), "the filters name wrong keys");
 }
 
+/// Symptom: filters that were chosen for one run stayed when eight others overlapped, and empty ranges read blocks of them.
+#[test]
+fn filters_are_due_when_more_tables_overlap_than_they_suit() {
+    let overlapping = |rate: f64, overlapping_tables| {
+        chosen(5_000, rate).map(|expected| Expected { overlapping_tables, ..expected })
+    };
+    let is_due_with = |rate, overlap| is_due(overlapping(rate, overlap), ranges(995, 5));
+    assert!(!is_due_with(0.01, (1, 1)) && is_due_with(0.01, (1, 9)));
+    assert!(!is_due_with(0.01, (9, 9)), "chosen or checked for as many");
+    assert!(!is_due_with(0.01, (9, 1)) && !is_due_with(0.001, (1, 9)), "they suit");
+    assert!(!is_due(overlapping(0.01, (1, 9)), ranges(900, 5)), "few answers");
+    assert!(!is_due_with(0.1, (5, 9)) && is_due_with(0.1, (5, 10)), "no filter was good enough for five");
+    let unsampled = overlapping(0.01, (1, 9)).map(|expected| Expected { empty_query_count: 0, ..expected });
+    assert!(!is_due(unsampled.map(|expected| Expected { kept_count: 1, ..expected }), ranges(1_000, 0)));
+}
+
 /// Symptom: after a shift all tables kept filters of the old queries. An earlier refill counted for every table that was not checked
 /// since, however long ago it was.
 #[test]
@@ -119,7 +136,12 @@ fn a_refill_long_before_a_shift_serves_no_table() {
         sample.begin_refill(2_000);
         record(2_000);
     };
-    let wrong = DueCheck { expected: chosen(1_000, 0.01), answers: ranges(500, 500), is_urgent: true };
+    let wrong = DueCheck {
+        expected: chosen(1_000, 0.01),
+        answers: ranges(500, 500),
+        is_urgent: true,
+        overlapping_tables: 1,
+    };
     let is_outdated = |refills| is_outdated(&sample, &LastCheck { refills, ..LastCheck::default() }, &wrong);
     record(2_000);
     assert!(is_outdated(0));

@@ -15,6 +15,7 @@ fn choice() -> FilterChoice {
         empty_query_count: 1234,
         was_cut: true,
         is_for_targets: true,
+        overlapping_tables: 300,
     }
 }
 
@@ -31,12 +32,14 @@ fn a_choice_is_decoded_as_it_was_encoded_and_never_from_a_part() {
 #[test]
 fn each_flag_is_kept_and_unknown_flags_are_ignored() {
     for (was_cut, is_for_targets) in [(false, false), (false, true), (true, false), (true, true)] {
-        let choice = FilterChoice { was_cut, is_for_targets, ..choice() };
-        let mut bytes = choice.encode();
-        assert_eq!(FilterChoice::decode(&bytes), Some(choice.clone()));
-        // The byte after a varint of two bytes.
-        *bytes.get_mut(2).unwrap() |= 0x40;
-        assert_eq!(FilterChoice::decode(&bytes), Some(choice));
+        for overlapping_tables in [1, 2, 500] {
+            let choice = FilterChoice { was_cut, is_for_targets, overlapping_tables, ..choice() };
+            let mut bytes = choice.encode();
+            assert_eq!(FilterChoice::decode(&bytes), Some(choice.clone()));
+            // The byte after a varint of two bytes.
+            *bytes.get_mut(2).unwrap() |= 0x40;
+            assert_eq!(FilterChoice::decode(&bytes), Some(choice));
+        }
     }
 }
 

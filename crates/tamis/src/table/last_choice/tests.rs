@@ -284,3 +284,26 @@ fn a_choice_that_says_little_about_other_tables_is_not_shared() {
     assert_eq!(found(&last).expect("it stays").chosen.parts, by_queries.chosen.parts);
     assert_ne!(of_assumed.chosen.parts, by_queries.chosen.parts, "the test compares different choices");
 }
+
+/// Symptom: the filters that a search found for one run were used for small tables that overlap eight.
+#[test]
+fn small_tables_that_overlap_many_others_get_their_own_search() {
+    let last = LastChoice::default();
+    let keys = small_keys(1);
+    let bounds = bounds(&small_keys(1), false);
+    let queries = queries_of(&bounds);
+    let sample = SampleAge { sampled_count: 5_000, refills: 0 };
+    let prices = Prices { read_ns: 300.0, ..Prices::default() };
+    let with =
+        |overlapping_tables| Request { prices, overlapping_tables, ..request(&queries, None, Effort::Write) };
+    let serves = |count| last.for_small(keys.len(), &with(count), sample).is_some();
+    let one = last.choose(&keys, &with(1), sample).0;
+    assert!(!auto::meets_targets(&one.chosen.false_positive_rates, 8), "{one:?}");
+    assert!(serves(1) && !serves(8));
+    let eight = last.choose(&keys, &with(8), sample).0;
+    assert!(auto::meets_targets(&eight.chosen.false_positive_rates, 8), "{eight:?}");
+    assert!(serves(8) && serves(1), "few false positives suit fewer tables, too");
+    let _ = last.choose(&keys, &with(100_000), sample);
+    assert!(serves(100_000) && serves(1), "no filter suits so many");
+    assert!(!serves(1_000_000));
+}

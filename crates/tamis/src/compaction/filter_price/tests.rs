@@ -1,39 +1,7 @@
-//! New tables use what other tables leave of the budget; the price follows it.
+//! The price of memory follows what tables use of the budget.
 use super::*;
 
 const MEAN: FilterBudget = FilterBudget::BitsPerKey(16.0);
-
-#[test]
-fn new_tables_use_what_the_others_leave_and_never_more() {
-    let mut memory = FilterMemory::default();
-    assert!((memory.bits_for(0, 1_000, MEAN) - 16.0).abs() < 1e-9);
-    memory.add(4, 1_000_000, Some(1_000_000));
-    assert!((memory.bits_for(0, 1_000, MEAN) - 24.0).abs() < 1e-9, "half of the budget is left");
-    memory.add(4, 1_000_000, None);
-    let bits = memory.bits_for(0, 16_000_000, MEAN);
-    assert!((bits - 16.5).abs() < 1e-9, "{bits}");
-    memory.add(4, 0, Some(7_000_000));
-    assert!((memory.bits_for(0, 1_000, MEAN) - 8.0).abs() < 1e-9, "a budget that was lowered");
-}
-
-/// Symptom: of ten tables the first ones that were checked got 24 bits per key, and the last ones 8. All needed 15.
-#[test]
-fn the_tables_of_a_level_may_use_equally_many_bits() {
-    let mut memory = FilterMemory::default();
-    for _ in 0..9 {
-        memory.add(0, 1_000, Some(1_500));
-    }
-    assert!((memory.bits_for(0, 1_000, MEAN) - 16.0).abs() < 1e-9, "the others use 12 bits, but may use 16");
-    assert!((memory.bits_for(1, 1_000, MEAN) - 24.0).abs() < 1e-9, "a table of another level");
-    memory.add(1, 10_000, Some(15_000));
-    let bits = memory.bits_for(0, 1_000, MEAN);
-    assert!((bits - 20.0).abs() < 1e-9, "{bits}: other levels leave four");
-    memory.add(0, 0, Some(9_000));
-    assert!((memory.bits_for(0, 1_000, MEAN) - 20.0).abs() < 1e-9);
-    memory.add(0, 0, Some(6_000));
-    let bits = memory.bits_for(0, 1_000, MEAN);
-    assert!((bits - 8.0).abs() < 1e-9, "{bits}: others have used them");
-}
 
 #[test]
 fn the_price_of_memory_rises_above_the_budget_and_falls_below_it() {
