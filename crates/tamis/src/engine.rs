@@ -237,6 +237,7 @@ impl Drop for Engine {
 fn restore_times(context: &StoreContext, times: StoredTimes) {
     let times = times.valid_for(tamis_bits::processor_model(), context.options.table_access);
     context.metrics.read_times.restore(&times.reads);
+    times.memory_price.iter().for_each(|price| context.filter_price.restore(*price));
     if let Some(probes) = times.probes.filter(|_| context.runtime.clock.is_real_time()) {
         context.probe_times.set(probes);
     }

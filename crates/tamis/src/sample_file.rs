@@ -163,12 +163,13 @@ impl SampleFile {
             .map(|keyspace| keyspace.read_state.load().query_sample.stored(keyspace.id))
             .filter(|sample| !sample.queries.is_empty())
             .collect();
-        let StoreContext { options, metrics, probe_times, .. } = &*self.context;
+        let StoreContext { options, metrics, probe_times, filter_price, .. } = &*self.context;
         let times = StoredTimes {
             processor: tamis_bits::processor_model(),
             access: options.table_access,
             probes: probe_times.measured(),
             reads: metrics.read_times.stored(),
+            memory_price: filter_price.moved(),
         };
         let bytes = encode(self.versions.database().0, &StoredFile { times, samples });
         let temporary = FileName::Temporary(self.versions.new_file_number()).path(folder);

@@ -12,7 +12,9 @@ use crate::coding::{Decoder, checksum, put_bytes, put_u32, put_u64, put_varint};
 
 /// The first bytes: "TMsm".
 const MAGIC: u32 = u32::from_le_bytes(*b"TMsm");
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+/// The version without the price of memory.
+const WITHOUT_MEMORY_PRICE: u32 = 2;
 /// The version without times.
 const WITHOUT_TIMES: u32 = 1;
 /// Bytes of the checksum at the end.
@@ -92,8 +94,8 @@ pub(crate) fn decode(database_id: u64, bytes: &[u8]) -> Result<StoredFile, Strin
     let (covered, sum) = bytes.split_at_checked(covered_length).ok_or("it is too short")?;
     let mut header = Decoder::new(covered);
     let version = match (header.take_u32(), header.take_u32(), header.take_u64()) {
-        (Some(MAGIC), Some(version @ (VERSION | WITHOUT_TIMES)), Some(id)) if id == database_id => version,
-        (Some(MAGIC), Some(VERSION | WITHOUT_TIMES), Some(_)) => {
+        (Some(MAGIC), Some(version @ WITHOUT_TIMES..=VERSION), Some(id)) if id == database_id => version,
+        (Some(MAGIC), Some(WITHOUT_TIMES..=VERSION), Some(_)) => {
             return Err("it is of another store".to_owned());
         }
         (Some(MAGIC), Some(version), _) => {
@@ -109,7 +111,10 @@ pub(crate) fn decode(database_id: u64, bytes: &[u8]) -> Result<StoredFile, Strin
 }
 
 fn content(source: &mut Decoder<'_>, version: u32) -> Option<StoredFile> {
-    let times = if version == WITHOUT_TIMES { StoredTimes::default() } else { take_times(source)? };
+    let times = match version {
+        WITHOUT_TIMES => StoredTimes::default(),
+        _ => take_times(source, version > WITHOUT_MEMORY_PRICE)?,
+    };
     Some(StoredFile { times, samples: samples(source)? })
 }
 

@@ -37,7 +37,13 @@ fn times() -> StoredTimes {
         StoredReadTime { count: 0, nanoseconds: 0 },
         StoredReadTime { count: 3, nanoseconds: 1_000_000_000 },
     ];
-    StoredTimes { processor: 0x1122_3344_5566_7788, access: Access::Direct, probes: Some(probes), reads }
+    StoredTimes {
+        processor: 0x1122_3344_5566_7788,
+        access: Access::Direct,
+        probes: Some(probes),
+        reads,
+        memory_price: Some(31.25),
+    }
 }
 
 fn file() -> StoredFile {
@@ -56,7 +62,7 @@ fn times_of_another_processor_or_kind_of_reads_are_not_used() {
     assert_eq!((buffered.probes, buffered.reads), (times.probes, Vec::new()));
     for (stored, current) in [(times.processor, 5), (0, 5), (times.processor, 0)] {
         let other = StoredTimes { processor: stored, ..times.clone() }.valid_for(current, Access::Direct);
-        assert_eq!((other.probes, other.reads), (None, Vec::new()));
+        assert_eq!((other.probes, other.reads, other.memory_price), (None, Vec::new(), None));
     }
     // Its reads may well be those of this machine, its probes must be exact.
     let unknown = StoredTimes { processor: 0, ..times.clone() }.valid_for(0, Access::Direct);
@@ -72,6 +78,9 @@ fn bytes_are_frozen_and_return_the_sample() {
     }
     assert_eq!(bytes, std::fs::read(golden).unwrap());
     assert_eq!(decode(ID, &bytes), Ok(file()));
+    let times_only = StoredTimes { memory_price: None, ..times() };
+    let older = std::fs::read(golden_of(WITHOUT_MEMORY_PRICE)).unwrap();
+    assert_eq!(decode(ID, &older), Ok(StoredFile { times: times_only, samples: samples() }));
     let older = std::fs::read(golden_of(1)).unwrap();
     assert_eq!(decode(ID, &older), Ok(StoredFile { times: StoredTimes::default(), samples: samples() }));
 }

@@ -15,6 +15,9 @@ use crate::{
 const PROBE_PICOSECONDS_MAX: u64 = 1_000_000_000;
 const READ_NANOSECONDS_MAX: u64 = 1_000_000_000;
 const PICOSECONDS: f64 = 1_000.0;
+/// The greatest price of memory, in femtoseconds.
+const MEMORY_FEMTOSECONDS_MAX: u64 = 1_000_000_000_000;
+const FEMTOSECONDS: f64 = 1_000_000.0;
 /// The least bytes of the times of a family, and of those of a level.
 const PROBE_BYTES_MIN: usize = 4;
 const READ_BYTES_MIN: usize = 2;
@@ -30,12 +33,14 @@ pub(crate) struct StoredTimes {
     pub(crate) probes: Option<ProbeTimes>,
     /// Of all levels together, then of each level from L0 on.
     pub(crate) reads: Vec<StoredReadTime>,
+    /// The price of memory, in nanoseconds of a query for a bit per key; `None`: not known.
+    pub(crate) memory_price: Option<f64>,
 }
 
 impl Default for StoredTimes {
     /// No times.
     fn default() -> Self {
-        Self { processor: 0, access: Access::Mapped, probes: None, reads: Vec::new() }
+        Self { processor: 0, access: Access::Mapped, probes: None, reads: Vec::new(), memory_price: None }
     }
 }
 
@@ -49,6 +54,8 @@ impl StoredTimes {
         }
         if !is_same || self.access != access {
             self.reads.clear();
+            // It weighs memory against reads.
+            self.memory_price = None;
         }
         Self { processor, access, ..self }
     }
@@ -79,9 +86,11 @@ pub(super) fn put_times(bytes: &mut Vec<u8>, times: &StoredTimes) {
         put_varint(bytes, read.count);
         put_varint(bytes, read.nanoseconds.min(READ_NANOSECONDS_MAX));
     }
+    let price = times.memory_price.map_or(0, |price| (price * FEMTOSECONDS) as u64);
+    put_varint(bytes, price.min(MEMORY_FEMTOSECONDS_MAX));
 }
 
-pub(super) fn take_times(source: &mut Decoder<'_>) -> Option<StoredTimes> {
+pub(super) fn take_times(source: &mut Decoder<'_>, has_memory_price: bool) -> Option<StoredTimes> {
     let processor = source.take_u64()?;
     let access = source.take_u8()?;
     let known = [Access::Mapped, Access::Buffered, Access::Direct];
@@ -107,5 +116,13 @@ pub(super) fn take_times(source: &mut Decoder<'_>) -> Option<StoredTimes> {
         let nanoseconds = source.take_varint().filter(|time| *time <= READ_NANOSECONDS_MAX)?;
         reads.push(StoredReadTime { count, nanoseconds });
     }
-    Some(StoredTimes { processor, access, probes, reads })
+    let price = if has_memory_price { source.take_varint()? } else { 0 };
+    let memory_price = (price > 0).then_some(price as f64 / FEMTOSECONDS);
+    (price <= MEMORY_FEMTOSECONDS_MAX).then_some(StoredTimes {
+        processor,
+        access,
+        probes,
+        reads,
+        memory_price,
+    })
 }
