@@ -146,6 +146,7 @@ fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
             "entry_count": keyspace.views.entry_count,
             "bytes": keyspace.views.bytes,
             "filter_bytes": keyspace.views.filter_bytes,
+            "filter_answers": answers(&keyspace.views.filter_answers),
         },
         "filter_designs": keyspace.filter_designs.iter().map(|design| json!({
             "level": design.level,
@@ -177,7 +178,7 @@ fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
     })
 }
 
-/// The answers of the filters of one table to one kind of queries.
+/// The answers of filters to one kind of queries.
 fn answers(kind: &FilterAnswers) -> Value {
     json!({"asked": kind.asked, "denied": kind.denied, "right": kind.right, "wrong": kind.wrong})
 }

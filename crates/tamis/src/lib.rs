@@ -65,7 +65,7 @@ pub use advise::{LayoutEstimate, Workload, advise_layout};
 pub use batch::WriteBatch;
 pub use checkpoint::CheckpointReport;
 pub use compaction::manual::CompactProgress;
-pub use db::{Db, Keyspace, Snapshot};
+pub use db::{Db, Keyspace, Snapshot, UnreadableTable};
 pub use error::{Corruption, Error, Result};
 pub use events::{CompactionReason, Event, EventListener, PartitionChange};
 pub use ingest::IngestReport;

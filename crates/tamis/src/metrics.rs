@@ -5,6 +5,7 @@
 //! state of each level.
 
 use std::{
+    ops::AddAssign,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -315,6 +316,15 @@ pub struct FilterAnswers {
     pub wrong: u64,
 }
 
+impl AddAssign for FilterAnswers {
+    fn add_assign(&mut self, other: Self) {
+        self.asked += other.asked;
+        self.denied += other.denied;
+        self.right += other.right;
+        self.wrong += other.wrong;
+    }
+}
+
 impl FilterAnswers {
     /// The share of queries without a key in the table that the filters admitted; `None` before the first such query.
     pub fn false_positive_rate(&self) -> Option<f64> {
@@ -370,6 +380,9 @@ pub struct ViewStatistics {
     pub bytes: u64,
     /// Bytes of their filters, which are part of `bytes`.
     pub filter_bytes: u64,
+    /// How their filters answered the closed ranges and prefixes that only a key could decide, since the views of today were built, or the
+    /// store was opened.
+    pub filter_answers: FilterAnswers,
 }
 
 /// The current filter of one table.
@@ -390,13 +403,13 @@ pub struct FilterDesign {
 pub struct LevelFilters {
     /// The level.
     pub level: usize,
-    /// The designs of the filters, joined by ` + `; empty for no filters.
+    /// The designs of the filters in memory, joined by ` + `; empty for no filters.
     pub filters: String,
     /// Tables with these filters.
     pub table_count: usize,
     /// Entries of these tables.
     pub entry_count: u64,
-    /// Bytes of their filters.
+    /// Bytes of these filters in memory: evicted ones, and evicted parts of elastic ones, are left out.
     pub bytes: u64,
 }
 

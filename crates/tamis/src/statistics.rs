@@ -123,6 +123,7 @@ fn of_views(version: &KeyspaceVersion) -> ViewStatistics {
             sum.bytes += view.file_bytes();
             sum.filter_bytes += view.filter_bytes();
         }
+        sum.filter_answers += named.filter_answers().get();
     }
     sum
 }
@@ -137,7 +138,7 @@ fn filter_designs(version: &KeyspaceVersion) -> Vec<FilterDesign> {
     let designs = |(level, table): (usize, &Arc<Table>)| {
         let designs = table.slot().get().map(|reader| reader.filter_designs()).unwrap_or_default();
         let table_number = table.number();
-        designs.into_iter().map(move |design| FilterDesign { level, table_number, design })
+        designs.into_iter().map(move |(design, _)| FilterDesign { level, table_number, design })
     };
     tables_by_level(version).flat_map(designs).collect()
 }
@@ -148,7 +149,7 @@ fn level_filters(version: &KeyspaceVersion) -> Vec<LevelFilters> {
         let Some(reader) = table.slot().get() else { continue };
         // The size and the rate differ between tables.
         let designs = reader.filter_designs();
-        let families: Vec<&str> = designs.iter().filter_map(|design| design.split(';').next()).collect();
+        let families: Vec<&str> = designs.iter().filter_map(|(design, _)| design.split(';').next()).collect();
         let are_evicted = families.is_empty() && reader.has_filter();
         if are_evicted {
             continue;
@@ -161,7 +162,7 @@ fn level_filters(version: &KeyspaceVersion) -> Vec<LevelFilters> {
         });
         sum.table_count += 1;
         sum.entry_count += table.summary().entry_count;
-        sum.bytes += reader.filter_bytes();
+        sum.bytes += designs.iter().map(|(_, bytes)| bytes).sum::<u64>();
     }
     found.into_values().collect()
 }

@@ -203,6 +203,7 @@ class ViewStatistics(TypedDict):
     entry_count: int
     bytes: int
     filter_bytes: int
+    filter_answers: FilterAnswers
 
 
 class QuerySampleStatistics(TypedDict):

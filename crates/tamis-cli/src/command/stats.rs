@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tamis::{
     FilterAnswers, FilterStatistics, KeyspaceStatistics, LevelFilters, LevelStatistics, PartitionStatistics,
     QuerySampleStatistics, ReadStatistics, SampleStatistics, Statistics, TableFilterStatistics,
-    ViewStatistics,
+    UnreadableTable, ViewStatistics,
 };
 
 use crate::{
@@ -43,7 +43,8 @@ impl StatsArgs {
         let db = store::open_to_read(&self.dir)?;
         let mut unreadable = Vec::new();
         for name in db.keyspace_names() {
-            unreadable.extend(db.open_tables(&db.keyspace(&name)?).err());
+            let of_keyspace = db.unreadable_tables(&db.keyspace(&name)?)?;
+            unreadable.extend(of_keyspace.into_iter().map(|table| (name.clone(), table)));
         }
         let statistics = db.statistics();
         let files = store::files(&self.dir)?;
@@ -55,6 +56,7 @@ impl StatsArgs {
                 "pinned_bytes": statistics.cache_pinned_bytes,
                 "open_files_max": statistics.open_files_max,
                 "pins": pins_json(&statistics),
+                "unreadable_tables": unreadable.iter().map(unreadable_json).collect::<Vec<_>>(),
                 "files": files_json(&files),
             });
             return Ok(writeln!(output, "{line}")?);
@@ -64,8 +66,8 @@ impl StatsArgs {
             writeln!(output, "{table}")?;
         }
         writeln!(output, "{}{}", filters_text(&statistics.keyspaces), views_text(&statistics.keyspaces))?;
-        for error in unreadable {
-            writeln!(output, "The filters of a table are not known: {error}")?;
+        for (name, UnreadableTable { table_number, error, .. }) in unreadable {
+            writeln!(output, "The filters of table {table_number} of {name} are not known: {error}")?;
         }
         if let Some(table) = samples_table(&statistics.keyspaces) {
             writeln!(output, "{table}")?;
@@ -111,6 +113,10 @@ fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {
             })
             .collect::<Vec<_>>(),
     })
+}
+
+fn unreadable_json((keyspace, table): &(String, UnreadableTable)) -> Value {
+    json!({ "keyspace": keyspace, "table": table.table_number, "error": table.error.to_string() })
 }
 
 fn partition_json(partition: &PartitionStatistics) -> Value {
@@ -255,8 +261,16 @@ pub(super) fn filters_json(keyspace: &KeyspaceStatistics) -> Value {
 pub(super) fn views_text(keyspaces: &[KeyspaceStatistics]) -> String {
     let mut text = String::new();
     for keyspace in keyspaces.iter().filter(|keyspace| keyspace.views.count > 0) {
-        let ViewStatistics { count, open_count, run_count, entry_count, bytes, filter_bytes, .. } =
-            keyspace.views;
+        let ViewStatistics {
+            count,
+            open_count,
+            run_count,
+            entry_count,
+            bytes,
+            filter_bytes,
+            filter_answers,
+            ..
+        } = keyspace.views;
         let per_entry = |bytes: u64| bytes as f64 / entry_count.max(1) as f64;
         let filters = match filter_bytes {
             0 => "no filters".to_owned(),
@@ -276,14 +290,27 @@ pub(super) fn views_text(keyspaces: &[KeyspaceStatistics]) -> String {
             terminal::bytes(bytes),
             per_entry(bytes - filter_bytes),
         ));
+        if filter_bytes > 0 && filter_answers.asked > 0 {
+            text.push_str(&format!(
+                "Ranges that the filters of the views of {} answered: {} denied, {} with a key, {} false positives\n",
+                keyspace.name,
+                terminal::count(filter_answers.denied),
+                terminal::count(filter_answers.right),
+                terminal::count(filter_answers.wrong),
+            ));
+        }
     }
     text
 }
 
 fn views_json(views: &ViewStatistics) -> Value {
+    let answers = &views.filter_answers;
     json!({
         "count": views.count, "open": views.open_count, "runs": views.run_count, "entries": views.entry_count,
         "bytes": views.bytes, "filter_bytes": views.filter_bytes,
+        "filter_answers": {
+            "asked": answers.asked, "denied": answers.denied, "right": answers.right, "wrong": answers.wrong,
+        },
     })
 }
 

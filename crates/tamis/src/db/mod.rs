@@ -32,8 +32,20 @@ use crate::{
     repair::{self, RepairReport},
     runtime::Runtime,
     slice::Slice,
+    table::lazy_reader::NamedTable as _,
     verify::{self, VerifyReport},
+    version::handle::Table,
 };
+
+/// A table that can't be opened ([`Db::unreadable_tables`]).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct UnreadableTable {
+    /// The number of the table's file.
+    pub table_number: u64,
+    /// Why it can't be opened.
+    pub error: Error,
+}
 
 /// An open store: cheap to clone, usable from any thread. It is closed when the last clone, [`Keyspace`] and [`Snapshot`] is
 /// dropped.
@@ -416,18 +428,28 @@ impl Db {
     /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`]; the first one of reads: all other tables
     /// are open then.
     pub fn open_tables(&self, keyspace: &Keyspace) -> Result<()> {
+        match self.unreadable_tables(keyspace)?.into_iter().next() {
+            Some(table) => Err(table.error),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`Db::open_tables`], but returns all tables that can't be opened.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`].
+    pub fn unreadable_tables(&self, keyspace: &Keyspace) -> Result<Vec<UnreadableTable>> {
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
         let version = Arc::clone(&keyspace.state.read_state.load().version);
         let tables = &self.engine.filter_rebuilder.tables;
-        let mut first_error = None;
-        for table in version.tables() {
-            if let Err(error) = tables.reader(table) {
-                first_error.get_or_insert(error);
-            }
-        }
+        let unreadable = |table: &Arc<Table>| {
+            let error = tables.reader(table).err()?;
+            Some(UnreadableTable { table_number: table.number(), error })
+        };
+        let found = version.tables().filter_map(unreadable).collect();
         self.engine.read_path.open_views(&version);
-        first_error.map_or(Ok(()), Err)
+        Ok(found)
     }
 
     /// The sampled queries of a keyspace, from which its filters are chosen. Costs a copy of each, of which there are at most 20,000.

@@ -133,9 +133,18 @@ impl ElasticUnits {
         self.hotness.record_access(environment.pinned_cache.epoch());
     }
 
+    fn loaded_count(&self) -> u32 {
+        self.units.iter().filter(|unit| unit.pinned.is_cached()).count() as u32
+    }
+
+    /// Bytes of the units in memory.
+    pub(super) fn loaded_bytes(&self) -> u64 {
+        u64::from(self.loaded_count()) * self.header.unit_bytes()
+    }
+
     /// A description of the units in memory.
     pub(super) fn design(&self) -> String {
-        let loaded_count = self.units.iter().filter(|unit| unit.pinned.is_cached()).count() as u32;
+        let loaded_count = self.loaded_count();
         let mut text = "elastic: ".to_owned();
         // Writing to a string can't fail.
         let _ = self.header.design(&mut text, loaded_count);

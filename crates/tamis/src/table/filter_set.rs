@@ -320,10 +320,13 @@ impl FilterSet {
     }
 
     /// Descriptions of the filters; those that are not in memory at all are left out.
-    pub(super) fn designs(&self) -> Vec<String> {
+    /// Each with its bytes in memory.
+    pub(super) fn designs(&self) -> Vec<(String, u64)> {
         let design = |filter: &OpenFilter| match &filter.loaded {
-            Loaded::Whole(pinned, _) => pinned.get_if_cached().map(|filter| filter.design()),
-            Loaded::Units(units, _) => Some(units.design()),
+            Loaded::Whole(pinned, _) => {
+                pinned.get_if_cached().map(|loaded| (loaded.design(), filter.record.length))
+            }
+            Loaded::Units(units, _) => Some((units.design(), units.loaded_bytes())),
         };
         self.filters.iter().filter_map(design).collect()
     }

@@ -234,8 +234,8 @@ impl TableReader {
         self.filters.answers_ranges()
     }
 
-    /// Descriptions of the filters in use; those that are not in memory are left out.
-    pub(crate) fn filter_designs(&self) -> Vec<String> {
+    /// Descriptions of the filters in use, and their bytes in memory; those that are not in memory are left out.
+    pub(crate) fn filter_designs(&self) -> Vec<(String, u64)> {
         self.filters.designs()
     }
 
