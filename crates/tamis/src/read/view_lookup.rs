@@ -10,6 +10,9 @@
 //! absent. A snapshot that is older than the runs may need an older version: it uses the second answer only. If the first rule applied
 //! to the last read, the next one searches the view first and skips the other runs.
 //!
+//! A key that the view may have is searched for in the known gaps of the view (`table/gap_cache.rs`), which ranges record, while points recently found
+//! gaps there or were read for nothing.
+//!
 //! Views have no range tombstones: those of covered runs are checked as without a view. A view that is damaged is reported and not
 //! used; then all runs are searched.
 
@@ -103,12 +106,23 @@ impl<'a> ViewLookup<'a> {
         self.answer = Some(self.find().unwrap_or(Answer::Unknown));
     }
 
+    /// Whether the key is in a known gap, so that no covered run has a version of it.
+    fn is_in_gap(&self) -> bool {
+        let gaps = self.named.gaps();
+        let is_in_gap = gaps.may_reject_points() && gaps.rejects_point(self.probe.key());
+        if is_in_gap {
+            self.read_path.metrics.gap_hits.add(1);
+        }
+        is_in_gap
+    }
+
     fn find(&self) -> Option<Answer> {
         let named = self.named;
         let environment = self.read_path.tables.environment();
         let view = self.read_path.views.reader(named, self.partition, environment, self.keyspace_id)?;
         match view.runs_of(self.probe) {
             Ok(KeyRuns::None) => Some(Answer::Absent),
+            Ok(KeyRuns::NewestIn(_)) if self.is_in_gap() => Some(Answer::Absent),
             Ok(KeyRuns::NewestIn(_)) if !view.shows_newest_at(self.sequence) => None,
             Ok(KeyRuns::NewestIn(number)) => named.runs().get(number).map(|&run| Answer::In(run)),
             Err(error) => {
@@ -144,6 +158,10 @@ impl RunChoice for ViewLookup<'_> {
 
     #[inline]
     fn after_miss(&mut self) {
+        if let Some(Answer::In(_)) = self.answer {
+            // A false positive of the view: the next points may be in a gap that ranges have recorded.
+            self.named.gaps().expect_points();
+        }
         if self.has_missed && self.answer.is_none() {
             self.ask();
         }
