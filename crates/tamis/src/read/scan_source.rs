@@ -48,6 +48,7 @@ use crate::{
         lazy_reader::NamedTable as _, long_read::PlannedRead, planned_reads::ReadPlanner, read_ahead::Limits,
     },
     version::level::Run,
+    view::run::entry_at,
 };
 
 /// A range of more tables of a run is not planned together with other ranges.
@@ -470,13 +471,49 @@ impl ScanSource {
         let _ = self.selection.set(self.selection_of_closed(runs, self.open_views()));
     }
 
-    /// Adds the blocks of open tables that the scan may read, if they are few. A sorted view knows only when it is read which blocks it
-    /// needs.
+    /// Adds the blocks of open tables that the scan may read, if they are few.
     pub(super) fn add_reads<'a>(&'a self, range_number: usize, planner: &mut ReadPlanner<'a>) {
         let few = self.selection().runs.iter().filter(|selected| selected.tables.len() <= TABLES_PLANNED_MAX);
         let tables = few.filter_map(|selected| selected.run.tables().get(selected.tables.clone())).flatten();
         for table in tables.filter_map(|table| table.slot().get()) {
             planner.add(table, range_number, self);
+        }
+        for selected in &self.selection().views {
+            self.add_reads_of_view(selected, range_number, planner);
+        }
+    }
+
+    /// Those of the runs that a sorted view covers: the view knows which entries are in the range. A view that can't be searched reports
+    /// its error to the scan.
+    fn add_reads_of_view<'a>(
+        &'a self,
+        selected: &'a SelectedView,
+        range_number: usize,
+        planner: &mut ReadPlanner<'a>,
+    ) {
+        let (
+            Bound::Included(lower) | Bound::Excluded(lower),
+            Bound::Included(upper) | Bound::Excluded(upper),
+        ) = (&self.range.lower, &self.range.upper)
+        else {
+            return;
+        };
+        let Ok(all) = selected.bound.view.ordinals_within(lower, upper) else { return };
+        for ((_, run), ordinals) in selected.bound.runs.iter().zip(all).filter(|(_, all)| !all.is_empty()) {
+            let before = run.entries_before();
+            let tables = entry_at(before, ordinals.start).0..=entry_at(before, ordinals.end - 1).0;
+            if tables.clone().count() > TABLES_PLANNED_MAX {
+                continue;
+            }
+            for index in tables {
+                let Some(&[start, end]) = before.get(index..).and_then(<[u64]>::first_chunk) else {
+                    continue;
+                };
+                let numbers = ordinals.start.max(start) - start..ordinals.end.min(end) - start;
+                if let Some(table) = run.tables().get(index).and_then(|table| table.slot().get()) {
+                    planner.add_numbered(table, range_number, numbers);
+                }
+            }
         }
     }
 

@@ -12,7 +12,7 @@
 //! Memory: at most [`PLAN_BYTES_MAX`] for all ranges of a call, twice that while blocks are compressed. A planned read is dropped with the last
 //! scan that needs it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use super::{
     index::Index,
@@ -26,10 +26,35 @@ const RANGE_BLOCKS_MAX: usize = 4;
 /// Bytes of all planned reads of a call; further ranges are read as if each was alone.
 const PLAN_BYTES_MAX: u64 = 16 << 20;
 
-/// A table with the numbers and the bounds of ranges that may read it.
+/// The entries of a table that the scan of a range may read.
+#[derive(Clone)]
+enum Needed<'a> {
+    /// Those within its bounds.
+    Within(&'a dyn Limits),
+    /// Those with these numbers: a sorted view knows them.
+    Numbered(Range<u64>),
+}
+
+impl Needed<'_> {
+    fn blocks(&self, index: &Index) -> Range<usize> {
+        match self {
+            Self::Within(limits) => index.blocks_within(limits.lower(), limits.upper()),
+            Self::Numbered(numbers) => {
+                let block = |number| index.block_of_entry(number).map(|(block, _)| block);
+                let last = numbers.end.checked_sub(1).and_then(block);
+                match (block(numbers.start), last) {
+                    (Some(first), Some(last)) => first..last + 1,
+                    _ => 0..0,
+                }
+            }
+        }
+    }
+}
+
+/// A table with the numbers of the ranges that may read it, and what each of them needs.
 struct SharedTable<'a> {
     table: &'a Arc<TableReader>,
-    ranges: Vec<(usize, &'a dyn Limits)>,
+    ranges: Vec<(usize, Needed<'a>)>,
 }
 
 impl SharedTable<'_> {
@@ -39,8 +64,8 @@ impl SharedTable<'_> {
         let is_cached =
             |&block: &usize| index.extent(block).is_none_or(|(start, _)| cache.contains(file_number, start));
         let mut needed = Vec::new();
-        for &(range_number, limits) in &self.ranges {
-            let blocks = index.blocks_within(limits.lower(), limits.upper());
+        for (range_number, entries) in &self.ranges {
+            let (range_number, blocks) = (*range_number, entries.blocks(index));
             if blocks.len() <= RANGE_BLOCKS_MAX {
                 needed.extend(blocks.filter(|block| !is_cached(block)).map(|block| (block, range_number)));
             }
@@ -60,10 +85,24 @@ pub(crate) struct ReadPlanner<'a> {
 impl<'a> ReadPlanner<'a> {
     /// Adds a table that the scan of a range may read.
     pub(crate) fn add(&mut self, table: &'a Arc<TableReader>, range_number: usize, limits: &'a dyn Limits) {
+        self.add_entries(table, range_number, Needed::Within(limits));
+    }
+
+    /// As [`ReadPlanner::add`], for a table of which the scan may read the entries with these numbers.
+    pub(crate) fn add_numbered(
+        &mut self,
+        table: &'a Arc<TableReader>,
+        range_number: usize,
+        numbers: Range<u64>,
+    ) {
+        self.add_entries(table, range_number, Needed::Numbered(numbers));
+    }
+
+    fn add_entries(&mut self, table: &'a Arc<TableReader>, range_number: usize, entries: Needed<'a>) {
         if !table.is_mapped() {
             let new = || SharedTable { table, ranges: Vec::new() };
             let shared = self.tables.entry(table.data().file_number).or_insert_with(new);
-            shared.ranges.push((range_number, limits));
+            shared.ranges.push((range_number, entries));
         }
     }
 

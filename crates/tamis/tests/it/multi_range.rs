@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
-use tamis::{Compression, Db, Filters, KeyspaceOptions, Options, Runtime, Scan};
+use tamis::{Compression, Db, Filters, KeyspaceOptions, Options, Runtime, Scan, Views};
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
 use tamis_workload::SplitMix64;
 
-use crate::support::{FOLDER, filters, open_in_memory};
+use crate::support::{FOLDER, filters, inline_options, open_in_memory};
 
 type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
@@ -243,4 +243,74 @@ fn a_failed_read_of_many_blocks_is_repeated_block_by_block() {
     let id = fault.add_rule(rule);
     count_all(db.multi_range(short_ranges()));
     assert_eq!(fault.hit_count(id), 1);
+}
+
+/// Two runs with every second key each, and a view of both.
+fn viewed(vfs: Arc<dyn Vfs>) -> Db {
+    let default_keyspace = KeyspaceOptions {
+        filters: Filters::none(),
+        views: Views::On,
+        level0_runs: 64,
+        memtable_bytes: 64 << 20,
+        compression: vec![Compression::None],
+        ..KeyspaceOptions::default()
+    };
+    let options = Options {
+        table_access: Access::Direct,
+        // A view may have a quarter of the cache; the blocks that flushes leave there are evicted by those of the second run.
+        cache_bytes: 96 << 10,
+        gap_cache: false,
+        default_keyspace,
+        ..inline_options()
+    };
+    let db = Db::open_on(vfs, FOLDER, options, Runtime::deterministic(7)).unwrap();
+    for run in 0..2 {
+        for number in (run..KEY_COUNT).step_by(2) {
+            db.put((number * KEY_DISTANCE).to_be_bytes(), [7; 100]).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    assert_eq!(db.statistics().keyspaces[0].views.open_count, 1);
+    db
+}
+
+/// Symptom: ranges that were read through a sorted view read each block alone, and once for each range.
+#[test]
+fn ranges_that_a_view_serves_share_reads() {
+    let cost = |work: &dyn Fn(&Db)| {
+        let record = RecordVfs::new(Arc::new(MemVfs::new()));
+        let db = viewed(Arc::new(record.clone()));
+        let blocks = db.statistics().blocks_read;
+        record.reset();
+        work(&db);
+        let reads = record.operations().into_iter().filter(|operation| operation.kind == OperationKind::Read);
+        // Without those of the indexes, which are behind the blocks.
+        let of_blocks = reads.filter(|read| read.offset < KEY_COUNT / 2 * 100).count();
+        (db.statistics().blocks_read - blocks, of_blocks)
+    };
+    let together = cost(&|db| count_all(db.multi_range(short_ranges())));
+    let alone = cost(&|db| count_all(short_ranges().into_iter().map(|range| db.range(range)).collect()));
+    println!("{together:?}, alone {alone:?}");
+    // About five blocks of each of two tables.
+    assert!(together.0 <= 14 && together.1 == 2, "{together:?}, alone {alone:?}");
+    assert!(alone.0 >= 10 && alone.1 >= 10, "{alone:?}");
+}
+
+#[test]
+fn ranges_that_a_view_serves_return_what_each_returns_alone() {
+    let db = viewed(Arc::new(MemVfs::new()));
+    let mut random = SplitMix64::new(13);
+    for _ in 0..30 {
+        let first = random.below(KEY_COUNT * KEY_DISTANCE);
+        let ranges: Vec<Range> = (0..20)
+            .map(|_| {
+                let lower = first + random.below(300);
+                let upper = lower + random.below(60);
+                (Bound::Included(lower.to_be_bytes().to_vec()), Bound::Excluded(upper.to_be_bytes().to_vec()))
+            })
+            .collect();
+        let together: Vec<_> = db.multi_range(ranges.clone()).into_iter().map(entries).collect();
+        let alone: Vec<_> = ranges.into_iter().map(|range| entries(db.range(range))).collect();
+        assert_eq!(together, alone);
+    }
 }
