@@ -2,7 +2,9 @@
 //!
 //! Sources have ranks, the newest first: of two sources with entries of a key, all entries and range tombstones of the one
 //! with the lower rank are newer. So the covering source of the lowest rank has the newest tombstone, and all entries of
-//! sources of higher rank within its span are deleted: a scan jumps over them without reading.
+//! sources of higher rank within its span are deleted: a scan jumps over them without reading. A sorted view is a source of several runs. It
+//! has the rank of its newest run in the merge, and the range tombstones of each run have the rank of this run: the view skips the entries
+//! of older runs itself (`view_source.rs`).
 //!
 //! A lookup is cached with the keys for which it is valid, so that a scan searches once per span and not once per entry. Only
 //! the tables at the scan's position are opened.

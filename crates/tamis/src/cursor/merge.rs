@@ -34,7 +34,7 @@
 //! No two entries have equal keys and sequence numbers; if there were any, lanes would be ordered by their numbers, in both
 //! directions.
 
-use std::{ops::Bound, sync::Arc};
+use std::{cmp::Ordering, ops::Bound, sync::Arc};
 
 use tamis_bits::key_head;
 use tamis_filter::{Digester, RangeProbe};
@@ -153,7 +153,7 @@ impl<C: Cursor> Lane<C> {
 
     /// Moves past the entries of a span that a range tombstone deletes; `false` if the lane did not move.
     fn skip(&mut self, span: &CoveredSpan, target: SkipTarget) -> Result<bool> {
-        if !self.is_valid || self.rank < span.rank {
+        if !self.is_valid {
             return Ok(false);
         }
         let (key, _) = self.place();
@@ -176,7 +176,7 @@ impl<C: Cursor> Lane<C> {
             return Ok(true);
         }
         match place {
-            Place::Unknown => return Ok(false),
+            Place::Unknown => return self.skip_in_cursor(span, target),
             Place::End => {
                 self.cut();
                 return Ok(true);
@@ -189,6 +189,17 @@ impl<C: Cursor> Lane<C> {
         Ok(true)
     }
 
+    /// Lets a cursor over several ranks skip the entries of the older ones.
+    fn skip_in_cursor(&mut self, span: &CoveredSpan, target: SkipTarget) -> Result<bool> {
+        if self.pending.is_some() || !self.cursor.skip_covered(span, target)? {
+            return Ok(false);
+        }
+        self.refresh();
+        // It may have entries behind the span.
+        self.is_cut = !self.is_valid;
+        Ok(true)
+    }
+
     /// The key up to which all entries of this lane are deleted.
     fn place_behind<'s>(&self, span: &'s CoveredSpan, target: SkipTarget) -> Place<'s> {
         let end = match (target.is_forward, span.upper.as_slice(), span.lower.as_slice()) {
@@ -197,8 +208,10 @@ impl<C: Cursor> Lane<C> {
             (true, upper, _) => Place::From(upper),
             (false, _, lower) => Place::Before(lower),
         };
-        if self.rank > span.rank {
-            return end;
+        match self.rank.cmp(&span.rank) {
+            Ordering::Greater => return end,
+            Ordering::Less => return Place::Unknown,
+            Ordering::Equal => {}
         }
         let (key, _) = self.place();
         match &span.newer {

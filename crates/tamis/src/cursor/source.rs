@@ -3,8 +3,8 @@
 use tamis_filter::{Direction, KeyRange, RangeProbe};
 
 use super::{
-    Cursor, SeekHint, filter_outcome::FilterOutcome, run::RunCursor, run_tables::RunTables,
-    view_source::ViewSource,
+    Cursor, SeekHint, SkipTarget, coverage::CoveredSpan, filter_outcome::FilterOutcome, run::RunCursor,
+    run_tables::RunTables, view_source::ViewSource,
 };
 use crate::{
     error::Result,
@@ -110,6 +110,13 @@ impl Cursor for Source {
         either!(self, cursor => cursor.seek_for_prev(key, is_inclusive))?;
         self.record_outcome(|outcome, found| outcome.record_seek_for_prev(key, found));
         Ok(())
+    }
+
+    fn skip_covered(&mut self, span: &CoveredSpan, target: SkipTarget) -> Result<bool> {
+        match self {
+            Self::View(view) => view.skip_covered(span, target),
+            Self::Memtable(_) | Self::Run(_) | Self::FilterChecked(..) => Ok(false),
+        }
     }
 
     fn next(&mut self) -> Result<()> {

@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use super::{
-    Cursor,
+    Cursor, SkipTarget,
+    coverage::CoveredSpan,
     filter_outcome::FilterOutcome,
     merge::MergeCursor,
     run::RunCursor,
@@ -19,18 +20,20 @@ use crate::{
     error::{Error, Result},
     key::{Kind, Sequence},
     slice::Slice,
-    view::{cursor::ViewCursor, reader::View, scan::ViewScan},
+    version::bound_view::BoundView,
+    view::{cursor::ViewCursor, scan::ViewScan},
 };
 
 /// The view that a source reads.
 pub(crate) struct ViewInput {
     pub(crate) scan: Arc<dyn ScanContext>,
-    pub(crate) view: Arc<View>,
+    pub(crate) bound: Arc<BoundView>,
     /// Its number among the views of the scan.
     pub(crate) view_index: usize,
     /// The number of its first run in the scan; the others follow in the order of the view.
     pub(crate) first_run: usize,
-    pub(crate) hides_tombstones: bool,
+    /// The rank of the newest run of its partition ([`super::coverage`]).
+    pub(crate) first_rank: usize,
     pub(crate) snapshot: Sequence,
 }
 
@@ -50,10 +53,11 @@ enum Reads {
 
 impl ViewSource {
     pub(crate) fn new(input: ViewInput, outcome: Option<Box<FilterOutcome>>) -> Self {
-        let runs = ViewRuns::new(Arc::clone(&input.scan), input.first_run, input.view.runs().len());
-        let cursor = ViewCursor::over_named(&input.view, runs);
+        let BoundView { view, hides_tombstones, .. } = &*input.bound;
+        let runs = ViewRuns::new(Arc::clone(&input.scan), input.first_run, view.runs().len());
+        let cursor = ViewCursor::over_named(view, runs);
         let scan = ViewScan::new(cursor, input.snapshot);
-        let reads = Reads::View(if input.hides_tombstones { scan } else { scan.with_tombstones() });
+        let reads = Reads::View(if *hides_tombstones { scan } else { scan.with_tombstones() });
         Self { input, outcome, reads }
     }
 
@@ -91,40 +95,46 @@ impl ViewSource {
         };
         let position = scan.entry().position();
         match if is_forward { scan.next() } else { scan.prev() } {
-            Err(error) if self.input.is_damage(&error) => {
-                let (key, sequence) = scan.entry_at(position)?;
-                self.reads = self.input.merge_instead(&error);
-                self.step_in_merge(&key, sequence, is_forward)
-            }
+            Err(error) if self.input.is_damage(&error) => self.step_in_merge(position, &error, is_forward),
             other => other,
         }
     }
 
-    /// Moves the merge, which was just created, to the entry next to this one.
-    fn step_in_merge(&mut self, key: &[u8], sequence: Sequence, is_forward: bool) -> Result<()> {
+    /// Continues as a merge of the runs, at the entry next to this position in the view, which is damaged.
+    fn step_in_merge(&mut self, position: (usize, u64), error: &Error, is_forward: bool) -> Result<()> {
+        let Reads::View(scan) = &mut self.reads else { return Ok(()) };
+        let (key, sequence) = scan.entry_at(position)?;
+        self.reads = self.input.merge_instead(error);
         let Reads::Merge(merge) = &mut self.reads else { return Ok(()) };
         if !is_forward {
-            return merge.seek_for_prev(key, false);
+            return merge.seek_for_prev(&key, false);
         }
-        merge.seek(key, sequence)?;
+        merge.seek(&key, sequence)?;
         let is_there = merge.is_valid() && merge.key() == key && merge.sequence() == sequence;
         if is_there { merge.next() } else { Ok(()) }
     }
 }
 
 impl ViewInput {
+    /// The ranks of the runs, in the order of the view.
+    fn ranks(&self) -> impl Iterator<Item = usize> {
+        self.bound.rank_of_run.iter().map(|rank| self.first_rank + rank)
+    }
+
     fn runs(&self) -> impl Iterator<Item = RunTables> {
-        let numbers = self.first_run..self.first_run + self.view.runs().len();
+        let numbers = self.first_run..self.first_run + self.bound.runs.len();
         numbers.map(|run| RunTables::whole_run_of_scan(Arc::clone(&self.scan), run))
     }
 
     fn is_damage(&self, error: &Error) -> bool {
-        matches!(error, Error::Corruption(found) if found.file == self.view.path())
+        matches!(error, Error::Corruption(found) if found.file == self.bound.view.path())
     }
 
     fn merge_instead(&self, error: &Error) -> Reads {
         self.scan.record_damaged_view(self.view_index, error);
-        Reads::Merge(MergeCursor::new(self.runs().map(RunCursor::new).collect()))
+        let mut merge = MergeCursor::ranked(self.ranks().zip(self.runs().map(RunCursor::new)));
+        merge.sort();
+        Reads::Merge(merge)
     }
 }
 
@@ -172,6 +182,29 @@ impl Cursor for ViewSource {
         )?;
         self.record_outcome(|outcome, found| outcome.record_seek_for_prev(key, found));
         Ok(())
+    }
+
+    /// Without steps: the entries of runs that are older than the tombstone.
+    fn skip_covered(&mut self, span: &CoveredSpan, target: SkipTarget) -> Result<bool> {
+        let scan = match &mut self.reads {
+            Reads::View(scan) => scan,
+            Reads::Merge(merge) => return merge.skip_covered(span, target),
+        };
+        if scan.entry().sequence() >= span.sequence {
+            return Ok(false);
+        }
+        let ranks = self.input.ranks().enumerate();
+        let newer: Vec<usize> = ranks.filter(|&(_, rank)| rank <= span.rank).map(|(run, _)| run).collect();
+        let end = if target.is_forward { &span.upper } else { &span.lower };
+        let end = Some(end.as_slice()).filter(|end| !target.is_last && !end.is_empty());
+        let position = scan.entry().position();
+        match scan.skip_older(&newer, end, target.is_forward) {
+            Err(error) if self.input.is_damage(&error) => {
+                self.step_in_merge(position, &error, target.is_forward)?
+            }
+            other => other?,
+        }
+        Ok(true)
     }
 
     fn next(&mut self) -> Result<()> {

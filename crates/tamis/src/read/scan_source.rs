@@ -285,10 +285,10 @@ impl ScanSource {
     ) -> Source {
         let input = ViewInput {
             scan: Arc::<Self>::clone(self),
-            view: Arc::clone(&selected.bound.view),
+            bound: Arc::clone(&selected.bound),
             view_index,
             first_run: selected.first_run,
-            hides_tombstones: selected.bound.hides_tombstones,
+            first_rank: self.read_state().memtables().count() + selected.first_rank(),
             snapshot: self.sequence,
         };
         Source::View(Box::new(ViewSource::new(input, outcome)))

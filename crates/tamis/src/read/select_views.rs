@@ -40,6 +40,11 @@ impl SelectedView {
         rank.checked_sub(self.first_rank).is_some_and(|rank| self.bound.ranks.contains(&rank))
     }
 
+    /// The rank of its partition's newest run among all runs that the scan's range touches.
+    pub(super) const fn first_rank(&self) -> usize {
+        self.first_rank
+    }
+
     /// The rank of its newest run: that of the view in a merge.
     pub(super) fn rank(&self) -> usize {
         self.first_rank + self.bound.ranks.first().copied().unwrap_or_default()

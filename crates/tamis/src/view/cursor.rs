@@ -526,6 +526,59 @@ impl<S: RunSet> ViewCursor<S> {
         self.step_back()
     }
 
+    /// Moves from the newest entry of a key to the next key whose entries are not all in a span of older ones, without reading it: forward
+    /// to the first one of `runs`, or the first one at or behind `end`, whichever is first. Without such a key, to the end.
+    pub(super) fn skip_older(&mut self, runs: &[usize], end: Option<&[u8]>) -> Result<()> {
+        self.step_key()?;
+        let view = Arc::clone(&self.view);
+        let from = self.place;
+        let found = view.first_of_runs(&from, runs)?;
+        let Some(end) = end else {
+            self.move_to(found.unwrap_or_else(|| view.end()));
+            return Ok(());
+        };
+        if let Some(found) = found {
+            // Near entries are read to find out whether they are in the span: the scan needs them if they are.
+            let is_near = found.page == from.page && found.segment == from.segment;
+            if is_near && self.key_at(&found)? < end {
+                self.move_to(found);
+                return Ok(());
+            }
+        }
+        let end = self.find(end)?.0;
+        let is_within = |found: &Place| view.number_of(found) < view.number_of(&end);
+        self.move_to(found.filter(is_within).unwrap_or(end));
+        Ok(())
+    }
+
+    /// As [`ViewCursor::skip_older`], backward: to the last entry of `runs`, or the last one below `start`; `false` if there is none.
+    pub(super) fn skip_older_backward(&mut self, runs: &[usize], start: Option<&[u8]>) -> Result<bool> {
+        self.step_to_newest()?;
+        if !self.step_back()? {
+            return Ok(false);
+        }
+        let view = Arc::clone(&self.view);
+        let from = self.place;
+        let found = view.last_of_runs(&from, runs)?;
+        if let (Some(found), Some(start)) = (found, start) {
+            let is_near = found.page == from.page && found.segment == from.segment;
+            if is_near && self.key_at(&found)? >= start {
+                self.move_to(found);
+                return Ok(true);
+            }
+        }
+        let has_start = match start {
+            Some(start) => self.seek_place_for_prev(start, false)?,
+            None => false,
+        };
+        let is_behind = |found: &Place| !has_start || view.number_of(found) > view.number_of(&self.place);
+        match found.filter(is_behind) {
+            Some(found) => self.move_to(found),
+            None => return Ok(has_start),
+        }
+        Ok(true)
+    }
+
     /// The run of the current entry and its ordinal there. Only while valid.
     #[inline]
     pub(crate) const fn position(&self) -> (usize, u64) {

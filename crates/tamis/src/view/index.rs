@@ -267,6 +267,11 @@ impl PageIndex {
         self.u32_at(self.positions_start + 4 * (page * self.run_count + run)).unwrap_or_default()
     }
 
+    /// The page that has the n-th entry of a run.
+    pub(super) fn page_of_ordinal(&self, run: usize, ordinal: u64) -> usize {
+        self.last_page_with(ordinal, |page| self.position(page, run).into())
+    }
+
     fn separator_end(&self, number: usize) -> Option<usize> {
         Some(self.u32_at(self.ends_start + 4 * number)? as usize)
     }

@@ -36,6 +36,7 @@ pub(crate) mod page_sample;
 pub(crate) mod reader;
 pub(crate) mod rebuild;
 pub(crate) mod run;
+mod run_entries;
 pub(crate) mod run_set;
 pub(crate) mod scan;
 mod search;

@@ -190,6 +190,16 @@ impl<S: RunSet> ViewScan<S> {
         if self.cursor.step_back()? { self.settle_backward() } else { Ok(()) }
     }
 
+    /// Moves past keys whose entries are all in other runs than `runs` and before `end`, which is a key that is excluded forward and
+    /// included backward; without it, to the next entry of `runs`. Only entries near the result are read.
+    pub(crate) fn skip_older(&mut self, runs: &[usize], end: Option<&[u8]>, is_forward: bool) -> Result<()> {
+        if is_forward {
+            self.cursor.skip_older(runs, end)?;
+            return self.settle_forward();
+        }
+        if self.cursor.skip_older_backward(runs, end)? { self.settle_backward() } else { Ok(()) }
+    }
+
     /// Moves forward by up to `count` keys, at most to the last one within an upper bound; returns by how many. Of the keys between, none
     /// is read. Only for a snapshot that sees the newest entries, without tombstones.
     pub(crate) fn skip_within(&mut self, count: u64, upper: Bound<&[u8]>) -> Result<u64> {
