@@ -30,6 +30,8 @@ const KIND_PUT: u8 = 0;
 pub(super) const KIND_TOMBSTONE: u8 = 1;
 /// Merge operands and range tombstones are reserved.
 pub(super) const KIND_BITS_MAX: u8 = 2;
+/// Bits of the kinds that this version knows.
+pub(super) const KNOWN_KIND_BITS: u8 = 1;
 pub(super) const SELECTOR_BITS_MAX: u8 = 16;
 
 /// The number of a kind in a view; range tombstones are never entries of a run.

@@ -9,8 +9,8 @@
 
 use super::{
     format::{
-        DIFFERENCE_ESCAPED, DIFFERENCE_SAME, ESCAPE_LENGTH, KIND_BITS_MAX, PAGE_HEADER_LENGTH, PAGE_WIDE,
-        SAME_KEY, SEGMENT_CONTINUED, SEGMENT_COUNT_MAX, SELECTOR_BITS_MAX,
+        DIFFERENCE_ESCAPED, DIFFERENCE_SAME, ESCAPE_LENGTH, KIND_BITS_MAX, KNOWN_KIND_BITS,
+        PAGE_HEADER_LENGTH, PAGE_WIDE, SAME_KEY, SEGMENT_CONTINUED, SEGMENT_COUNT_MAX, SELECTOR_BITS_MAX,
     },
     key_bits::BITS_PER_BYTE,
     segment::{Segment, ones, spread},
@@ -280,6 +280,36 @@ impl<'a> Page<'a> {
         };
         let first = self.byte(self.layout.differences_start as usize);
         matches!(first, 0 | DIFFERENCE_SAME) && (0..self.layout.segment_count()).all(is_clear)
+    }
+
+    /// The first segment with a selector that names none of so many runs.
+    pub(super) fn find_unknown_run(&self, run_count: usize) -> Option<usize> {
+        let bits = usize::from(self.layout.selector_bits);
+        let last = run_count.saturating_sub(1);
+        if last.checked_shr(bits as u32).unwrap_or_default() != 0 {
+            return None;
+        }
+        (0..self.layout.segment_count()).find(|&segment| {
+            // From the highest plane on: selectors that are equal to the last run so far, and those that are above it.
+            let (mut equal, mut above) = (self.all(segment), 0);
+            for plane in (0..bits).rev() {
+                let (word, limit) = (self.plane(segment, plane), spread(last >> plane));
+                above |= equal & word & !limit;
+                equal &= !(word ^ limit);
+            }
+            above != 0
+        })
+    }
+
+    /// The first kind of an entry that is reserved, if there is one.
+    pub(super) fn find_reserved_kind(&self) -> Option<u8> {
+        let first = usize::from(self.layout.selector_bits);
+        let reserved_planes = usize::from(KNOWN_KIND_BITS)..self.layout.kind_bits.into();
+        (0..self.layout.segment_count()).find_map(|segment| {
+            let planes = reserved_planes.clone().map(|plane| self.plane(segment, first + plane));
+            let reserved = self.all(segment) & planes.fold(0, |found, plane| found | plane);
+            (reserved != 0).then(|| self.kind(segment, reserved.trailing_zeros() as usize))
+        })
     }
 
     /// The entries of a segment that are puts, a bit each.

@@ -161,6 +161,15 @@ impl View {
         let layout =
             PageLayout::parse_and_check(self.page_bytes(number), options.segment_size, options.tag_bytes);
         let page = self.page(number, layout.ok_or_else(|| self.malformed(number))?);
+        let (offset, run_count) = (self.index.extent(number).0, self.header.runs.len());
+        if let Some(segment) = page.find_unknown_run(run_count) {
+            let (expected, got) =
+                (format!("runs below {run_count}"), format!("another one in segment {segment}"));
+            return Err(self.source.damaged(offset, "selector of a view page", expected, got));
+        }
+        if let Some(kind) = page.find_reserved_kind() {
+            return Err(Error::UnknownEntryKind { file: self.source.path.to_path_buf(), offset, kind });
+        }
         let entry_count = page.layout.entry_count();
         let counts = (entry_count as u64, page.live_before(entry_count) as u64);
         let record = self.record(number);

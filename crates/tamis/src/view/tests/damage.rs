@@ -6,6 +6,7 @@ use crate::{
     view::{
         check::check_view,
         checksums::{correct_checksums, page_count_of, sections},
+        format::PAGE_HEADER_LENGTH,
     },
 };
 
@@ -83,4 +84,57 @@ fn use_damaged(
     let _ = scan.count(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
     let new = [(900, MemoryRun::new(vec![(hostile_key(random), 9_999, Kind::Put, Vec::new())]))];
     let _ = rebuild_view(ViewOwner::default(), view, &sample.runs, &new, &mut |_| Ok(()));
+}
+
+/// Two runs with entries in the first page, and a third one with one key behind them; tombstones in the first page.
+fn three_runs() -> (Vec<u8>, Vec<MemoryRun>) {
+    let mut runs = vec![Vec::new(); 3];
+    for number in 0..700_u64 {
+        let kind = if number % 5 == 0 { Kind::Tombstone } else { Kind::Put };
+        runs[(number % 2) as usize].push((number.to_be_bytes().to_vec(), number + 1, kind, Vec::new()));
+    }
+    runs[2].push((b"z".to_vec(), 1_000, Kind::Put, Vec::new()));
+    let runs: Vec<_> = runs.into_iter().map(MemoryRun::new).collect();
+    let bytes = build(options(), &runs).unwrap().0;
+    assert!(page_count_of(&bytes) > 1 && open(&bytes).is_ok());
+    (bytes, runs)
+}
+
+/// Planes of a page's first segment begin here; each has this many bytes.
+fn first_plane(bytes: &[u8]) -> (usize, usize) {
+    (PAGE_HEADER_LENGTH + usize::from(bytes[2]), options().segment_size / 8)
+}
+
+#[test]
+fn a_selector_that_names_no_run_is_refused() {
+    let (mut bytes, _) = three_runs();
+    let (start, width) = first_plane(&bytes);
+    assert_eq!((bytes[3], bytes[4]), (2, 1), "bits of selectors and kinds");
+    // Run 3 of three.
+    bytes[start] |= 1;
+    bytes[start + width] |= 1;
+    let page_count = page_count_of(&bytes);
+    correct_checksums(&mut bytes, page_count, true);
+    let refused = open(&bytes).unwrap_err();
+    assert!(
+        matches!(&refused, Error::Corruption(found) if found.what == "selector of a view page"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_reserved_kind_is_refused() {
+    let (mut bytes, _) = three_runs();
+    let (start, width) = first_plane(&bytes);
+    let planes = &bytes[start + width..start + 2 * width];
+    assert!(
+        (bytes[3], bytes[4]) == (2, 1) && planes.iter().all(|&byte| byte == 0),
+        "no entry of the last run"
+    );
+    // The second plane of the selectors becomes the first one of the kinds: tombstones become kind 2.
+    (bytes[3], bytes[4]) = (1, 2);
+    let page_count = page_count_of(&bytes);
+    correct_checksums(&mut bytes, page_count, true);
+    let refused = open(&bytes).unwrap_err();
+    assert!(matches!(refused, Error::UnknownEntryKind { kind: 2, offset: 0, .. }), "{refused}");
 }
