@@ -26,7 +26,7 @@ pub(super) struct PageRecord {
 }
 
 /// Collects one record per page.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct IndexBuilder {
     pages: Vec<PageRecord>,
     positions: Vec<u32>,
@@ -34,9 +34,31 @@ pub(super) struct IndexBuilder {
     separator_ends: Vec<u32>,
     /// Pages at the end that have no head segment: they get the separator of the next page that has one.
     pending: usize,
+    /// Bytes of all separators; more give no index.
+    separator_bytes_max: usize,
+    is_too_large: bool,
+}
+
+impl Default for IndexBuilder {
+    fn default() -> Self {
+        Self::with_limit(u32::MAX as usize)
+    }
 }
 
 impl IndexBuilder {
+    /// As the default, which limits separators by the width of their ends, with a smaller limit.
+    pub(super) const fn with_limit(separator_bytes_max: usize) -> Self {
+        Self {
+            pages: Vec::new(),
+            positions: Vec::new(),
+            separators: Vec::new(),
+            separator_ends: Vec::new(),
+            pending: 0,
+            separator_bytes_max,
+            is_too_large: false,
+        }
+    }
+
     pub(super) fn page_count(&self) -> usize {
         self.pages.len()
     }
@@ -65,16 +87,20 @@ impl IndexBuilder {
             for _ in 0..std::mem::take(&mut self.pending) {
                 // All but the first page: the empty key is not below the first separator.
                 if !self.separator_ends.is_empty() {
-                    self.separators.extend_from_slice(separator);
+                    self.is_too_large |= self.separators.len() + separator.len() > self.separator_bytes_max;
+                    let added = if self.is_too_large { &[][..] } else { separator };
+                    self.separators.extend_from_slice(added);
                 }
                 self.separator_ends.push(length_u32(self.separators.len()));
             }
         }
     }
 
-    /// The section's body, and the pages that are searched. `None` if the separators do not fit 32 bits.
+    /// The section's body, and the pages that are searched. `None` if the separators are above the limit.
     pub(super) fn finish(&self) -> Option<(Vec<u8>, u32)> {
-        u32::try_from(self.separators.len()).ok()?;
+        if self.is_too_large {
+            return None;
+        }
         let mut bounds = vec![0];
         bounds.extend(&self.separator_ends);
         bounds.resize(self.pages.len() + 1, length_u32(self.separators.len()));

@@ -1,4 +1,4 @@
-//! Views at their limits: sections that a reader does not know, one key with a million versions, large values.
+//! Views at their limits: sections that a reader does not know, one key with a million versions, long keys, many runs, a full page index.
 
 use super::{
     model::{check, with_segments},
@@ -13,6 +13,7 @@ use crate::{
         check::check_view,
         checksums::{directory_of, records_of},
         format::{VERSION, VIEW_MAGIC},
+        index::{IndexBuilder, PageRecord},
         key_bits::{difference, infix},
         run::{KEY_COLUMN_MEMORY, KEY_COLUMN_MEMORY_WITH_FILTERS},
         writer::{KeyHead, RunSummary, ViewWriter},
@@ -129,4 +130,19 @@ fn pages_are_found_among_separators_with_equal_first_bytes() {
     let sample = Sample::new(with_segments(16), distribute(&mut random, 3, keys));
     assert!(sample.view.page_count() > 30, "{} pages", sample.view.page_count());
     check(&sample, &mut random, 300);
+}
+
+/// Separators above the limit of their ends give a refusal, and take no memory.
+#[test]
+fn a_page_index_of_too_long_separators_is_refused() {
+    let page = PageRecord { checksum: 0, length: 1, entry_count: 1, live_count: 1 };
+    for (limit, is_refused) in [(299, true), (300, false)] {
+        let mut index = IndexBuilder::with_limit(limit);
+        for number in 0..4_u8 {
+            // The first page has an empty separator.
+            index.add(page, &[0], Some(&[number; 100]));
+        }
+        assert_eq!(index.finish().is_none(), is_refused);
+        assert!(index.separator_bytes() <= limit);
+    }
 }
