@@ -277,6 +277,16 @@ impl ViewBuilder {
         }
     }
 
+    /// No read uses the open view of a partition from now on; the next job removes it.
+    fn fail_view(&self, keyspace: &KeyspaceState, partition: u64, view: &Arc<View>, error: &Error) {
+        let partition = current_partition(keyspace, partition);
+        let named = partition.as_ref().and_then(|partition| partition.view.as_ref());
+        if let Some(named) = named.filter(|named| named.reader().is_some_and(|open| Arc::ptr_eq(open, view)))
+        {
+            named.fail(self.tables.environment(), error);
+        }
+    }
+
     fn remove(&self, keyspace: &KeyspaceState, partition: u64, view: &NamedView) -> Result<()> {
         let is_there = |partition: &Arc<Partition>| {
             partition.view.as_ref().is_some_and(|current| current.number() == view.number())
@@ -318,6 +328,14 @@ impl ViewBuilder {
             }
             Ok(())
         });
+        if let (Err(error), Some(old)) = (&built, &plan.old)
+            && !is_stale.get()
+            && matches!(error, Error::Corruption(found) if found.file == old.view.path())
+        {
+            // The old view was damaged since it was opened. It is removed, and the next one is built from scratch.
+            self.fail_view(keyspace, plan.partition, &old.view, error);
+            return Ok(());
+        }
         if let Err(error) = &built
             && !is_stale.get()
         {

@@ -122,7 +122,7 @@ impl PageLayout {
             differences: entry_count + u64::from(self.ends_start - self.escapes_start),
             infixes: entry_count,
             tags: entry_count * u64::from(self.tag_bytes),
-            anchors: length - u64::from(self.ends_start),
+            anchors: length.saturating_sub(self.ends_start.into()),
         }
     }
 

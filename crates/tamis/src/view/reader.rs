@@ -81,6 +81,7 @@ pub(crate) struct View {
     source: Source,
     header: Header,
     pub(super) index: PageIndex,
+    index_record: SectionRecord,
     pages: SectionBytes,
     digester: Digester,
     largest_sequence: Sequence,
@@ -147,16 +148,37 @@ impl View {
             Ok(filters) => (filters, None),
             Err(error) => (ViewFilters::default(), Some(error)),
         };
-        Ok(Self { source, header, index, pages, digester, largest_sequence, filters, filter_fault })
+        Ok(Self {
+            source,
+            header,
+            index,
+            index_record,
+            pages,
+            digester,
+            largest_sequence,
+            filters,
+            filter_fault,
+        })
     }
 
-    /// Compares the checksum of a page and its counts with the page index, and returns the keys that begin in it.
-    pub(super) fn check_page(&self, number: usize) -> Result<u64> {
+    /// Compares the checksum of a page with the page index.
+    pub(super) fn compare_checksum(&self, number: usize) -> Result<()> {
         let (stored, computed) = (self.index.checksum(number), checksum(0, self.page_bytes(number)));
         if stored != computed {
             let (expected, got) = (format!("checksum {stored:#018x}"), format!("{computed:#018x}"));
             return Err(self.source.damaged(self.index.extent(number).0, "page", expected, got));
         }
+        Ok(())
+    }
+
+    /// Compares the checksum of the page index, which a mapping may have changed since it was opened.
+    pub(super) fn compare_index_checksum(&self) -> Result<()> {
+        self.source.section(&self.index_record).map(drop)
+    }
+
+    /// Checks a page and compares its checksum and its counts with the page index. Returns the keys that begin in it.
+    pub(super) fn check_page(&self, number: usize) -> Result<u64> {
+        self.compare_checksum(number)?;
         let options = &self.header.options;
         let layout =
             PageLayout::parse_and_check(self.page_bytes(number), options.segment_size, options.tag_bytes);
@@ -238,13 +260,13 @@ impl View {
         self.header.page_count
     }
 
-    /// The record of a page in the page index.
+    /// The record of a page in the page index. Numbers that change in a mapping give 0.
     pub(super) fn record(&self, page: usize) -> PageRecord {
         let (start, end) = self.index.extent(page);
-        let difference = |before: &dyn Fn(usize) -> u64| before(page + 1) - before(page);
+        let difference = |before: &dyn Fn(usize) -> u64| before(page + 1).saturating_sub(before(page));
         PageRecord {
             checksum: self.index.checksum(page),
-            length: end - start,
+            length: end.saturating_sub(start),
             entry_count: difference(&|page| self.index.entries_before(page)),
             live_count: difference(&|page| self.index.live_before(page)),
         }

@@ -54,6 +54,8 @@ struct Rebuild<'a, R: OrdinalRun> {
     /// The last page was copied, and nothing was written since.
     is_after_copy: bool,
     copied_pages: u64,
+    /// Pages of the old view whose checksums were compared.
+    compared_pages: usize,
     /// The filters of the new keys.
     group: GroupBuilder<'a>,
 }
@@ -78,7 +80,7 @@ pub(crate) fn rebuild_view<R: OrdinalRun>(
 /// old view without filters gives one without filters: there are none for its keys. Also returns why filters were not built.
 ///
 /// # Errors
-/// As [`super::build::build_view_with_filters`]; runs that are not those of the old view.
+/// As [`super::build::build_view_with_filters`]; runs that are not those of the old view; an old view whose bytes were changed in a mapping.
 pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
     owner: ViewOwner,
     old: &Arc<View>,
@@ -87,6 +89,7 @@ pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
     filters: Option<FilterJob<'_>>,
     sink: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<(Rebuilt, Vec<String>)> {
+    old.compare_index_checksum()?;
     let options = ViewOptions { owner, ..*old.options() };
     let filters = filters.filter(|_| !old.filters.is_empty());
     let has_filters = filters.is_some();
@@ -108,6 +111,7 @@ pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
         gap_difference: None,
         is_after_copy: true,
         copied_pages: 0,
+        compared_pages: 0,
         group: GroupBuilder::new(filters, options.digest_seed),
     };
     rebuild.old.move_to(old.start_of(0)?);
@@ -148,8 +152,13 @@ impl<R: OrdinalRun> Rebuild<'_, R> {
         }
     }
 
-    /// Writes the old entries before a place.
+    /// Writes the old entries before a place. The checksums of all pages up to the place are compared: a mapping may have changed since the
+    /// old view was opened, and the new one gets other checksums.
     fn copy_until(&mut self, end: &Place) -> Result<()> {
+        while self.compared_pages < self.view.page_count() && self.compared_pages <= end.page {
+            self.view.compare_checksum(self.compared_pages)?;
+            self.compared_pages += 1;
+        }
         while self.old.place().page < end.page {
             let page = self.old.place().page;
             let continues_key = self.old.is_old_version() && !self.is_after_copy;

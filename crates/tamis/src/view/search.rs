@@ -187,14 +187,19 @@ impl View {
         }
         let page = self.index.page_of_entry(entry);
         let layout = self.parse(page)?;
-        let within = (entry - self.index.entries_before(page)) as usize;
+        // Numbers in a mapping may have changed since they were compared.
+        let within =
+            entry.checked_sub(self.index.entries_before(page)).ok_or_else(|| self.malformed(page))? as usize;
         let (segment, start) = self.page(page, layout).segment_of(within);
-        Ok(Place { page, layout, segment, start, slot: within - start })
+        if segment == layout.segment_count() {
+            return Err(self.malformed(page));
+        }
+        Ok(Place { page, layout, segment, start, slot: within.saturating_sub(start) })
     }
 
     /// The number of an entry in the view.
     pub(super) fn number_of(&self, place: &Place) -> u64 {
-        self.index.entries_before(place.page) + place.entry() as u64
+        self.index.entries_before(place.page).saturating_add(place.entry() as u64)
     }
 
     /// The ordinal of a run's first entry at or behind the start of the segment of a place.
@@ -209,7 +214,7 @@ impl View {
             true => self.page(place.page, place.layout).live_before(place.entry()),
             false => 0,
         };
-        self.index.live_before(place.page) + within as u64
+        self.index.live_before(place.page).saturating_add(within as u64)
     }
 
     /// The newest entry of the n-th key whose newest entry is a put; behind the last entry if there is none.
@@ -218,10 +223,11 @@ impl View {
             return Ok(self.end());
         }
         let page = self.index.page_of_live(number);
-        let within = (number - self.index.live_before(page)) as usize;
+        let within =
+            number.checked_sub(self.index.live_before(page)).ok_or_else(|| self.malformed(page))? as usize;
         let entry =
             self.page(page, self.parse(page)?).live_entry(within).ok_or_else(|| self.malformed(page))?;
-        self.place_of(self.index.entries_before(page) + entry as u64)
+        self.place_of(self.index.entries_before(page).saturating_add(entry as u64))
     }
 
     /// The first entry of the first head segment at or after a segment.

@@ -49,6 +49,7 @@ mod same_result;
 mod view_costs;
 mod view_files;
 mod view_filters;
+mod view_mapped;
 mod view_ranges;
 mod view_scans;
 mod views;

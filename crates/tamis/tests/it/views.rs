@@ -771,33 +771,6 @@ fn scans_are_right_while_views_are_built() {
     assert!(db.verify().unwrap().is_sound());
 }
 
-/// The bytes of a mapped view that is open are zeroed: each read continues with a merge.
-#[test]
-fn a_mapped_view_that_is_overwritten_is_replaced_by_a_merge() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::new(Views::On);
-    let options = Options { table_access: Access::Mapped, ..store.options.clone() };
-    let db = Db::open_with(folder.path(), options).unwrap();
-    let keyspace = db.get_or_create_keyspace("k", store.keyspace.clone()).unwrap();
-    fill(&db, &keyspace, 4_000, 4);
-    assert_eq!(views_of(&db).open_count, 1);
-    let expected = all(&keyspace);
-    let paths = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
-    let path = paths.into_iter().find(|path| path.extension().is_some_and(|name| name == "view")).unwrap();
-    let length = std::fs::metadata(&path).unwrap().len() as usize;
-    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, &vec![0; length], 0).unwrap();
-    let mut scan = keyspace.range::<&[u8]>(..);
-    scan.seek(key(4_001)).unwrap();
-    assert!(scan.move_next().unwrap() && scan.key() == key(4_002));
-    assert!(scan.move_prev().unwrap() && scan.key() == key(4_000));
-    assert_eq!(store.listener.failed.lock().unwrap().len(), 1);
-    assert_eq!((all(&keyspace), all_backward(&keyspace)), (expected.clone(), expected.clone()));
-    keyspace.put(key(0), value(0, 0)).unwrap();
-    db.flush().unwrap();
-    assert_eq!((views_of(&db).open_count, all(&keyspace)), (1, expected), "another view was built");
-}
-
 #[test]
 fn verify_finds_a_damaged_view_and_repair_drops_it() {
     let memory = MemVfs::new();
