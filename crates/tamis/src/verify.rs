@@ -38,10 +38,15 @@ use crate::{
         reader::TableReader,
     },
     version::{
-        catalog::Catalog, folder, handle::Table, named_view::open_view, prefix::read_longest,
-        set::VersionSet, version::KeyspaceVersion,
+        catalog::Catalog,
+        folder,
+        handle::Table,
+        named_view::open_view,
+        prefix::read_longest,
+        set::VersionSet,
+        version::{KeyspaceVersion, Partition},
     },
-    view::{check::check_view, writer::ViewOwner},
+    view::{check::check_view, reader::View, writer::ViewOwner},
     wal::{
         format::database_id_of,
         reader::{LogFiles, salvage},
@@ -166,11 +171,10 @@ impl VerifyReport {
                 }
             };
             self.bytes += view.file_bytes();
-            let open = |&id: &u64| partition.run_with_id(id).and_then(|run| open_run(run, tables).ok());
-            let runs: Option<Vec<_>> = named.runs().iter().map(open).collect();
-            // Faults of tables were recorded with the tables.
-            let faults = runs.and_then(|runs| check_view(&view, &runs).ok()).unwrap_or_default();
-            faults.iter().for_each(|error| self.note(path.clone(), error));
+            match compare_view(&view, partition, tables) {
+                Ok(faults) => faults.iter().for_each(|error| self.note(path.clone(), error)),
+                Err(error) => self.note_unless_known(fault_of(path, &error)),
+            }
         }
     }
 
@@ -214,9 +218,30 @@ impl VerifyReport {
         faults.iter().for_each(|error| self.note(FileName::Filter(number).path(folder), error));
     }
 
+    /// Records why a view was not compared, unless a fault of the same file was recorded: those of tables were, with the tables.
+    fn note_unless_known(&mut self, fault: Fault) {
+        if !self.faults.iter().any(|known| known.file == fault.file) {
+            self.faults.push(fault);
+        }
+    }
+
     fn note(&mut self, file: PathBuf, error: &Error) {
         self.faults.push(fault_of(file, error));
     }
+}
+
+/// The faults of an open view of a partition, which is compared with a merge of its runs.
+///
+/// # Errors
+/// Those of a run: the view was not compared to its end.
+pub(crate) fn compare_view(
+    view: &Arc<View>,
+    partition: &Partition,
+    tables: &TableCache,
+) -> Result<Vec<Error>> {
+    let runs = view.runs().iter().filter_map(|run| partition.run_with_id(run.id));
+    let runs: Vec<_> = runs.map(|run| open_run(run, tables)).collect::<Result<_>>()?;
+    check_view(view, &runs)
 }
 
 /// A fault as text; `file` is used if the error contains no file.

@@ -27,12 +27,13 @@ use crate::{
     options::{DEFAULT_KEYSPACE, KeyspaceOptions, Layout},
     orphans::LogSpan,
     table::{properties::TableSummary, writer::TableWriter},
-    verify::fault_of,
+    verify::{compare_view, fault_of},
     version::{
         catalog::Catalog,
         edit::RunPlace,
         handle::Table,
         level::LEVELED_RUN_AGE,
+        named_view::NamedView,
         version::{KeyspaceVersion, Partition},
     },
     view::writer::ViewOwner,
@@ -252,7 +253,8 @@ impl<'a> StateRebuilder<'a> {
         let Some(view) = &partition.view else { return Ok(()) };
         let owner = ViewOwner { database_id: self.repair.database.0, keyspace_id, number: view.number() };
         let runs = partition.runs_of_view(view.runs()).unwrap_or_default();
-        if let Err(error) = view.open(self.repair.tables.environment(), owner, &runs) {
+        let opened = view.open(self.repair.tables.environment(), owner, &runs);
+        if let Err(error) = opened.and_then(|()| self.compare_view(view, rebuilt)) {
             check_is_loss(&error)?;
             let name = FileName::View(view.number());
             self.note_fault(name, &error);
@@ -260,6 +262,14 @@ impl<'a> StateRebuilder<'a> {
             rebuilt.view = None;
         }
         Ok(())
+    }
+
+    /// Compares a view with a merge of its runs, unless the repair changes some of them: then no version has the view.
+    fn compare_view(&self, view: &NamedView, rebuilt: &Partition) -> Result<()> {
+        let has_runs = rebuilt.runs_of_view(view.runs()).is_some();
+        let Some(reader) = view.reader().filter(|_| has_runs) else { return Ok(()) };
+        let faults = compare_view(reader, rebuilt, &self.repair.tables)?;
+        faults.into_iter().next().map_or(Ok(()), Err)
     }
 
     /// The table itself if it is intact; otherwise a table of its readable entries, or `None` if there are none.

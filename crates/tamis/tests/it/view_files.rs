@@ -2,12 +2,13 @@
 //! no read uses it.
 
 use std::{
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use tamis::{Db, Keyspace, Runtime, Views};
-use tamis_vfs::{MemVfs, Vfs};
+use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
     support::FOLDER,
@@ -133,8 +134,12 @@ fn the_view_of_another_keyspace_is_replaced() {
 
 /// Writes to a copy of a store after it was copied: the next runs have the ids, and the next view the number, of those of the original.
 fn grow(memory: &MemVfs, count: u64) {
+    grow_from(memory, 0, count);
+}
+
+fn grow_from(memory: &MemVfs, first: u64, count: u64) {
     let (db, keyspace): (Db, Keyspace) = store_in(memory).open();
-    for number in 0..count {
+    for number in first..first + count {
         keyspace.put(key(2 * number + 1), value(number, count)).unwrap();
     }
     db.flush().unwrap();
@@ -176,4 +181,48 @@ fn a_read_only_store_does_not_use_the_view_of_a_copy() {
         assert!(scan.move_next().unwrap() && scan.key() == key(expected), "{number}");
     }
     assert_eq!((views_of(&db).open_count, store.listener.failed.lock().unwrap().len()), (0, 1));
+}
+
+/// The view of a copy that has as many other keys: only a comparison with the runs shows that its order is wrong.
+#[test]
+fn repair_drops_a_view_of_other_keys() {
+    let memory = filled(7);
+    let backup = copy(&memory);
+    grow_from(&memory, 0, 20);
+    grow_from(&backup, 100, 20);
+    let path = path_of_view(&memory);
+    replace(&memory, &path, &backup.read(&path).unwrap());
+    let vfs: Arc<dyn Vfs> = Arc::new(memory.clone());
+    let faults = Db::verify_folder_on(Arc::clone(&vfs), FOLDER).unwrap().faults;
+    assert!(!faults.is_empty() && faults.iter().all(|fault| fault.file == path), "{faults:?}");
+    let report = Db::repair_on(Arc::clone(&vfs), FOLDER, &Runtime::deterministic(9)).unwrap();
+    assert!(report.faults.len() == 1 && report.lost_ranges.is_empty(), "{report:?}");
+    assert!(Db::verify_folder_on(Arc::clone(&vfs), FOLDER).unwrap().is_sound());
+    let (db, keyspace) = store_in(&memory).open();
+    assert_eq!((views_of(&db).open_count, all(&keyspace).len() as u64), (1, KEYS + 20));
+}
+
+/// The reads of tables fail from any of them on.
+#[test]
+fn verify_reports_a_view_that_it_could_not_compare() {
+    let faults = FaultVfs::new(Arc::new(filled(7)));
+    let store = Store { vfs: Arc::new(faults.clone()), ..Store::new(Views::On) };
+    let (db, _keyspace) = store.open();
+    for number in 1.. {
+        let rule = Rule::error(ErrorKind::Other)
+            .on(&[OperationKind::Read])
+            .path(".table")
+            .nth(number)
+            .times(u64::MAX);
+        let rule = faults.add_rule(rule);
+        let report = db.verify();
+        let is_hit = faults.hit_count(rule) > 0;
+        faults.clear_rules();
+        let is_sound = report.is_ok_and(|report| report.is_sound());
+        assert_eq!(is_sound, !is_hit, "read {number}");
+        if !is_hit {
+            assert!(number > RUNS, "{number} reads");
+            return;
+        }
+    }
 }
