@@ -347,7 +347,7 @@ impl ViewBuilder {
         Ok(())
     }
 
-    /// `None` if the keyspace was dropped meanwhile.
+    /// `None` if the keyspace was dropped meanwhile, or the view has no use any more.
     fn write_and_install(
         &self,
         keyspace: &KeyspaceState,
@@ -386,7 +386,11 @@ impl ViewBuilder {
         if !installed? {
             return Ok(None);
         }
-        self.begin_use(keyspace, plan, number, Arc::clone(&view));
+        if !self.begin_use(keyspace, plan, number, Arc::clone(&view)) {
+            // A job has replaced some of its runs since the last check: the version dropped the view with the edit, or since.
+            check()?;
+            return Ok(None);
+        }
         Ok(Some(view))
     }
 
@@ -466,16 +470,17 @@ impl ViewBuilder {
         Ok(true)
     }
 
-    /// Lets reads use an installed view. The seeks of its runs count from now on again.
-    fn begin_use(&self, keyspace: &KeyspaceState, plan: &ViewPlan, number: u64, view: Arc<View>) {
-        let Some(partition) = current_partition(keyspace, plan.partition) else { return };
-        if let Some(named) = partition.view.as_ref().filter(|named| named.number() == number) {
-            if let Some(refiltered) = &plan.refiltered {
-                named.set_filter_checks(refiltered.checks_of(&view));
-            }
-            named.set_reader(view);
+    /// Lets reads use an installed view. The seeks of its runs count from now on again. `false` if the version has no such view.
+    fn begin_use(&self, keyspace: &KeyspaceState, plan: &ViewPlan, number: u64, view: Arc<View>) -> bool {
+        let partition = current_partition(keyspace, plan.partition);
+        let named = partition.as_ref().and_then(|partition| partition.view.as_ref());
+        let Some(named) = named.filter(|named| named.number() == number) else { return false };
+        if let Some(refiltered) = &plan.refiltered {
+            named.set_filter_checks(refiltered.checks_of(&view));
         }
+        named.set_reader(view);
         plan.runs.iter().for_each(|run| run.reset_merged_seeks());
+        true
     }
 
     /// Counts and reports a view that was installed.
