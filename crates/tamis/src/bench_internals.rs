@@ -126,6 +126,7 @@ impl TableSetWriter {
             cache: Arc::new(BlockCache::new(cache_bytes)),
             pinned_cache: PinnedCache::new(u64::MAX, &metrics, None),
             gap_budget: Arc::default(),
+            view_budget: Arc::default(),
             metrics,
             listener: None,
         });

@@ -5,7 +5,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis_vfs::Vfs;
+use tamis_vfs::{Access, Vfs};
 
 use super::{block::BlockCache, pinned_cache::PinnedCache};
 use crate::{
@@ -14,12 +14,14 @@ use crate::{
     options::Options,
     table::{
         environment::TableEnvironment, gap_cache::GapBudget, lazy_reader::NamedTable, open_files::OpenFiles,
-        reader::TableReader,
+        reader::TableReader, view_budget::ViewBudget,
     },
 };
 
 /// The share of the cache that known gaps may use in addition to it.
 const GAP_SHARE: u64 = 32;
+/// The share of the cache that all sorted views together may use in addition to it, if they are not mapped.
+const VIEW_SHARE: u64 = 4;
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -49,6 +51,7 @@ impl TableCache {
             } else {
                 0
             })),
+            view_budget: Arc::new(view_budget_of(options)),
             metrics: Arc::clone(metrics),
             listener: options.listener.clone(),
         };
@@ -97,3 +100,11 @@ impl TableCache {
 
 #[cfg(test)]
 mod tests;
+
+/// Views that are used in a mapping take none of our memory.
+fn view_budget_of(options: &Options) -> ViewBudget {
+    if options.table_access == Access::Mapped && !options.paranoid_reads {
+        return ViewBudget::default();
+    }
+    ViewBudget::new(options.cache_bytes / VIEW_SHARE)
+}

@@ -30,7 +30,6 @@ use tamis_filter::{
     Upper,
     auto::{Effort, QueryKind},
 };
-use tamis_vfs::Access;
 
 use super::{
     filter_check::awaits_refill,
@@ -90,8 +89,6 @@ const SAMPLE_MIN: usize = 32;
 const SAMPLED_KEYS: usize = 512;
 /// Samples of pages that are kept, so that a view that is too large is not sampled at each check.
 const SAMPLE_COUNT_MAX: usize = 64;
-/// Of tables that are not mapped, views are in memory: at most this share of the cache in addition to it.
-const MEMORY_SHARE: u64 = 4;
 
 /// See the head of this file.
 pub(super) struct ViewBuilder {
@@ -172,16 +169,18 @@ impl ViewBuilder {
         let version = Arc::clone(&keyspace.read_state.load().version);
         let views = version.options.views;
         let now = self.context.runtime.clock.now();
-        let bytes_max = match self.context.options.table_access {
-            Access::Mapped => u64::MAX,
-            Access::Buffered | Access::Direct => self.context.options.cache_bytes / MEMORY_SHARE,
-        };
+        let environment = self.tables.environment();
         let measured = |level| self.context.metrics.read_times.nanoseconds(level) as f64;
         let run_nanoseconds = |level| measured(level).clamp(SEEK_NANOSECONDS, SEEK_NANOSECONDS_MAX);
-        let sizes = ViewSizes { bytes_max, sample: &|plan| self.sample_pages(plan) };
         version.partitions.iter().find_map(|partition| {
+            // The view that is replaced frees its memory.
+            let replaced = partition.view.as_ref().and_then(|named| named.reader());
+            let replaced_bytes = replaced.map_or(0, |view| view.memory_bytes());
+            let bytes_max = environment.view_budget.left_bytes().saturating_add(replaced_bytes);
+            let sizes = ViewSizes { bytes_max, sample: &|plan| self.sample_pages(plan) };
             let step = match &partition.view {
                 Some(view) if view.is_failed() || views == Views::Off => ViewStep::Remove(Arc::clone(view)),
+                Some(view) if view.needs_open() && !view.fits(environment) => return None,
                 Some(view) if view.needs_open() => ViewStep::Open(Arc::clone(view)),
                 _ => ViewStep::Build(
                     pick_with_filters(partition, &version.options, sizes)

@@ -241,6 +241,7 @@ pub(super) fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment>
         open_files: OpenFiles::new(vfs),
         cache: Arc::new(BlockCache::new(1 << 20)),
         gap_budget: Arc::default(),
+        view_budget: Arc::default(),
         pinned_cache: PinnedCache::new(1 << 20, &metrics, None),
         metrics,
         listener: None,

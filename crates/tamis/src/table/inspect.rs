@@ -54,6 +54,7 @@ fn environment_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Arc<TableEnvironment> {
         cache: Arc::new(BlockCache::new(0)),
         pinned_cache: PinnedCache::new(u64::MAX, &Arc::default(), None),
         gap_budget: Arc::default(),
+        view_budget: Arc::default(),
         metrics: Arc::default(),
         listener: None,
     })

@@ -36,6 +36,7 @@ mod scavenge;
 pub(crate) mod section;
 pub(crate) mod unpublished;
 mod verify;
+pub(crate) mod view_budget;
 pub(crate) mod writer;
 
 #[cfg(test)]

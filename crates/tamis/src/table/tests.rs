@@ -97,6 +97,7 @@ pub(super) fn environment_with(
         cache: Arc::new(BlockCache::new(4 << 20)),
         pinned_cache: PinnedCache::new(pinned_bytes, &Arc::default(), None),
         gap_budget: Arc::default(),
+        view_budget: Arc::default(),
         metrics: Arc::new(Metrics::default()),
         listener: None,
     })

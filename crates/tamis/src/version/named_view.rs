@@ -5,7 +5,7 @@
 //! never used again: a view that is built later is another one.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
@@ -35,6 +35,8 @@ pub(crate) struct NamedView {
     /// In the order of the view's selectors.
     runs: Vec<u64>,
     slot: ViewSlot<View>,
+    /// The memory that it takes when it is open, once that is known.
+    memory_bytes: OnceLock<u64>,
     /// See [`NamedView::is_searched_first`].
     is_searched_first: AtomicBool,
     /// See [`NamedView::count_missed_read`].
@@ -67,6 +69,7 @@ impl NamedView {
             file,
             runs,
             slot: ViewSlot::new(),
+            memory_bytes: OnceLock::new(),
             is_searched_first: AtomicBool::new(false),
             missed_reads: AtomicU64::new(0),
             admitted_ranges: AtomicU64::new(0),
@@ -103,6 +106,19 @@ impl NamedView {
     /// Whether it has to be opened before reads can use it.
     pub(crate) fn needs_open(&self) -> bool {
         self.slot.needs_open()
+    }
+
+    /// Whether the memory that is left for views is enough to open it. Reads the length of the file the first time.
+    pub(crate) fn fits(&self, environment: &TableEnvironment) -> bool {
+        let bytes = match self.memory_bytes.get() {
+            Some(&bytes) => bytes,
+            None => match environment.open_file(self.file.name()) {
+                Ok(source) => *self.memory_bytes.get_or_init(|| source.memory_bytes()),
+                // The open reports the error.
+                Err(_) => 0,
+            },
+        };
+        bytes <= environment.view_budget.left_bytes()
     }
 
     /// No read uses it from now on, because of this error. The first call reports it.

@@ -24,6 +24,7 @@ use crate::{
         environment::TableEnvironment,
         format::{KIND_FILTER, KIND_PAGE_INDEX, KIND_VIEW, KIND_VIEW_FILTER_PARTS, SECTION_PASSABLE},
         section::{SectionBytes, SectionRecord, Source},
+        view_budget::ViewMemory,
     },
 };
 
@@ -88,12 +89,15 @@ pub(crate) struct View {
     pub(super) filters: ViewFilters,
     /// Why there are no filters, if there could be.
     filter_fault: Option<Error>,
+    /// Its share of the memory for views; `None` for a view that is only inspected.
+    memory: Option<ViewMemory>,
 }
 
 impl View {
     /// Opens view `number` of the environment's folder.
     pub(crate) fn open(environment: &TableEnvironment, number: u64) -> Result<Arc<Self>> {
-        let view = Self::open_source(environment.open_file(FileName::View(number))?)?;
+        let mut view = Self::open_source(environment.open_file(FileName::View(number))?)?;
+        view.memory = Some(environment.view_budget.take(view.source.memory_bytes()));
         if let Some(fault) = &view.filter_fault {
             environment.report_filter(view.path(), fault.to_string());
         }
@@ -158,6 +162,7 @@ impl View {
             largest_sequence,
             filters,
             filter_fault,
+            memory: None,
         })
     }
 
@@ -287,6 +292,11 @@ impl View {
     /// Bytes of the file.
     pub(crate) const fn file_bytes(&self) -> u64 {
         self.source.length
+    }
+
+    /// Bytes of memory; 0 if it is mapped.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.memory.as_ref().map_or(0, ViewMemory::bytes)
     }
 
     pub(crate) fn options(&self) -> &ViewOptions {

@@ -132,6 +132,7 @@ fn environment(vfs: Arc<dyn Vfs>, access: Access) -> TableEnvironment {
         cache: Arc::new(BlockCache::new(4 << 20)),
         pinned_cache: PinnedCache::new(1 << 20, &Arc::default(), None),
         gap_budget: Arc::default(),
+        view_budget: Arc::default(),
         metrics: Arc::new(Metrics::default()),
         listener: None,
         vfs,

@@ -12,7 +12,7 @@ use std::{
 };
 
 use tamis::{Db, Event, EventListener, Filters, Keyspace, KeyspaceChange, Options, Runtime, Views};
-use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
+use tamis_vfs::{Access, FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 
 use crate::{
     support::{FOLDER, Random},
@@ -269,4 +269,49 @@ fn a_compaction_during_a_build_waits_for_nothing_and_discards_the_view() {
     let names = build.memory.list(Path::new(FOLDER)).unwrap().into_iter().map(|entry| entry.name);
     assert!(view_files(&build.memory).is_empty() && names.into_iter().all(|name| !name.ends_with(".tmp")));
     assert!(db.verify().unwrap().is_sound());
+}
+
+/// Views that are not mapped share a quarter of the cache, at builds and at opens.
+#[test]
+fn the_memory_of_all_views_together_is_limited() {
+    const KEYSPACES: [&str; 3] = ["k", "l", "m"];
+    let mut store = Store::new(Views::On);
+    let mapped = Options { table_access: Access::Mapped, ..store.options.clone() };
+    let open_count = |db: &Db| -> usize {
+        db.statistics().keyspaces.iter().map(|keyspace| keyspace.views.open_count).sum()
+    };
+    let open = |store: &Store, options: &Options| {
+        Db::open_on(Arc::clone(&store.vfs), FOLDER, options.clone(), Runtime::deterministic(7)).unwrap()
+    };
+    let fill_all = |store: &Store, db: &Db| {
+        for name in KEYSPACES {
+            let keyspace = db.get_or_create_keyspace(name, store.keyspace.clone()).unwrap();
+            fill(db, &keyspace, 6_000, 3);
+        }
+    };
+    let db = open(&store, &mapped);
+    fill_all(&store, &db);
+    assert_eq!(open_count(&db), 3, "mapped views take no memory");
+    db.close().unwrap();
+    let sizes: Vec<_> = store.listener.sizes.lock().unwrap().iter().map(|&(_, bytes)| bytes).collect();
+    let bytes = *sizes.iter().max().unwrap();
+    // Two of three views, each of which alone is far below the limit.
+    store.options.cache_bytes = 4 * (bytes * 5 / 2);
+    for read_only in [false, true] {
+        let db = open(&store, &Options { read_only, ..store.options.clone() });
+        for name in KEYSPACES {
+            let keyspace = db.keyspace(name).unwrap();
+            for number in 0..300 {
+                keyspace.range::<&[u8]>(..).seek(key(37 * number % 12_000)).unwrap();
+            }
+            assert_eq!(all(&keyspace).len(), 6_000);
+        }
+        assert_eq!((open_count(&db), view_files(&*store.vfs).len()), (2, 3), "read-only: {read_only}");
+        db.close().unwrap();
+    }
+    // Another store, which builds its views under the limit: the two that fit, again after each flush.
+    let other = Store { vfs: Arc::new(MemVfs::new()), ..store };
+    let db = open(&other, &other.options);
+    fill_all(&other, &db);
+    assert_eq!((open_count(&db), view_files(&*other.vfs).len()), (2, 2));
 }
