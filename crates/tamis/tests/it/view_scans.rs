@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Runtime, Scan, Views};
 use tamis_vfs::MemVfs;
 
-use crate::support::{FOLDER, Random, inline_options};
+use crate::{
+    support::{FOLDER, Random, inline_options},
+    views::{self, Store, blocks_touched, views_of},
+};
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -202,4 +205,44 @@ fn a_scan_does_not_return_what_is_written_at_its_place() {
             _ => {}
         });
     }
+}
+
+/// Values of many blocks between small ones: a view leads to each of them, in both directions.
+#[test]
+fn a_view_leads_to_values_of_many_blocks() {
+    let store = Store::new(Views::On);
+    let (db, keyspace) = store.open();
+    let length = |number: u64| if number % 50 == 7 { 300_000 + 70_001 * (number / 50) as usize } else { 20 };
+    let value = |number: u64| vec![number as u8; length(number)];
+    for run in 0..4 {
+        for number in (run..400).step_by(4) {
+            keyspace.put(views::key(number), value(number)).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    assert!(views_of(&db).open_count == 1 && views_of(&db).run_count >= 4);
+    for is_backward in [false, true] {
+        let scan = keyspace.range::<&[u8]>(..);
+        let entries: Box<dyn Iterator<Item = _>> =
+            if is_backward { Box::new(scan.rev()) } else { Box::new(scan) };
+        let mut count = 0;
+        for (place, entry) in (0..).zip(entries) {
+            let number = if is_backward { 399 - place } else { place };
+            let (found, bytes) = entry.unwrap();
+            assert!(*found == *views::key(number) && *bytes == *value(number), "{number}");
+            count += 1;
+        }
+        assert_eq!(count, 400);
+    }
+    for number in (7..400).step_by(50) {
+        let before = blocks_touched(&db);
+        let mut scan = keyspace.range::<&[u8]>(..);
+        scan.seek(views::key(number)).unwrap();
+        assert!(scan.move_next().unwrap() && scan.value() == value(number));
+        assert!(scan.move_next().unwrap() && scan.value() == value(number + 1));
+        let blocks = blocks_touched(&db) - before;
+        assert!(blocks <= 3, "{blocks} blocks at {number}");
+        assert_eq!(keyspace.get(views::key(number)).unwrap().as_deref(), Some(value(number).as_slice()));
+    }
+    assert!(db.verify().unwrap().is_sound());
 }
