@@ -238,7 +238,7 @@ impl ViewBuilder {
             && awaits_refill(&keyspace.read_state.load().query_sample)
     }
 
-    /// Runs a job; `between_pages` is called every few milliseconds. A failure is reported.
+    /// Runs a job; `between_pages` is called every 256 KiB that a builder writes. A failure is reported.
     pub(super) fn run(&self, claim: &ViewClaim, between_pages: &dyn Fn()) {
         let (keyspace, partition) = (&*claim.keyspace, claim.partition);
         let done = match &claim.step {
