@@ -68,6 +68,7 @@ fn views_of_runs_that_are_slow_to_read_are_due_earlier() {
 #[test]
 fn large_new_runs_are_built_into_a_view_from_scratch() {
     assert!(is_cheaper_from_scratch(500_000, 800_000));
+    assert!(!is_cheaper_from_scratch(500_000, 500_000));
     assert!(!is_cheaper_from_scratch(700_000, 100_000));
     assert!(!is_cheaper_from_scratch(0, 0));
 }
