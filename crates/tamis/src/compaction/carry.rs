@@ -55,6 +55,15 @@ struct PartitionEntries {
     bytes: u64,
 }
 
+/// The entries that a flush has carried.
+#[derive(Default)]
+struct CarriedCounts {
+    /// Of keys and values.
+    bytes: u64,
+    entry_count: u64,
+    partition_count: u64,
+}
+
 /// See the head of this file.
 pub(super) struct Carrier<'a> {
     pub(super) context: &'a StoreContext,
@@ -87,27 +96,9 @@ impl Carrier<'_> {
             return Ok(());
         }
         let plan = plan(version, source);
-        let read_points = self.snapshots.read_points();
-        let (mut bytes, mut entry_count, mut partition_count) = (0, 0, 0);
-        let mut result = Ok(());
-        for index in plan.partitions {
-            let bytes_left = plan.bytes_max.saturating_sub(bytes);
-            let found = entries_of(keyspace.id, source, (version, index), &read_points, bytes_left)?;
-            let Some(PartitionEntries { batch, hull, bytes: batch_bytes }) = found else { continue };
-            let count = batch.len() as u64;
-            match self.carry_batch(keyspace, source, batch, hull) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(error) => {
-                    source.set_carry_failed(true);
-                    result = Err(error);
-                    break;
-                }
-            }
-            bytes += batch_bytes;
-            entry_count += count;
-            partition_count += 1;
-        }
+        let mut carried = CarriedCounts::default();
+        let result = self.carry_partitions(keyspace, source, (version, &plan), &mut carried);
+        let CarriedCounts { bytes, entry_count, partition_count } = carried;
         if partition_count > 0 {
             let metrics = &self.context.metrics;
             metrics.partitions_carried.add(partition_count);
@@ -122,6 +113,31 @@ impl Carrier<'_> {
             });
         }
         result
+    }
+
+    /// Carries the partitions of a plan, and counts those that are carried, also before an error.
+    fn carry_partitions(
+        &self,
+        keyspace: &KeyspaceState,
+        source: &Arc<LoggedMemtable>,
+        (version, plan): (&KeyspaceVersion, &CarryPlan),
+        carried: &mut CarriedCounts,
+    ) -> Result<()> {
+        let read_points = self.snapshots.read_points();
+        for &index in &plan.partitions {
+            let bytes_left = plan.bytes_max.saturating_sub(carried.bytes);
+            let found = entries_of(keyspace.id, source, (version, index), &read_points, bytes_left)?;
+            let Some(PartitionEntries { batch, hull, bytes }) = found else { continue };
+            let count = batch.len() as u64;
+            let is_carried = self.carry_batch(keyspace, source, batch, hull);
+            if !is_carried.inspect_err(|_| source.set_carry_failed(true))? {
+                break;
+            }
+            carried.bytes += bytes;
+            carried.entry_count += count;
+            carried.partition_count += 1;
+        }
+        Ok(())
     }
 
     /// After a failed append the next one begins a segment, whose header contains the end of the previous segment.
