@@ -118,7 +118,7 @@ impl ViewSource {
 impl ViewInput {
     /// The ranks of the runs, in the order of the view.
     fn ranks(&self) -> impl Iterator<Item = usize> {
-        self.bound.rank_of_run.iter().map(|rank| self.first_rank + rank)
+        self.bound.ranks.iter().map(|rank| self.first_rank + rank)
     }
 
     fn runs(&self) -> impl Iterator<Item = RunTables> {

@@ -47,7 +47,7 @@ impl SelectedView {
 
     /// The rank of its newest run: that of the view in a merge.
     pub(super) fn rank(&self) -> usize {
-        self.first_rank + self.bound.ranks.first().copied().unwrap_or_default()
+        self.first_rank + self.bound.ranks.iter().min().copied().unwrap_or_default()
     }
 
     /// Whether a reader needs nothing else of the view's partition, and sees each entry that the view shows.

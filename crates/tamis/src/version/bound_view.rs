@@ -19,10 +19,8 @@ pub(crate) struct BoundView {
     pub(crate) view: Arc<View>,
     /// With their levels, in the order of the view.
     pub(crate) runs: Vec<(usize, Arc<Run>)>,
-    /// The positions of the runs among all runs of the partition, ascending.
+    /// The positions of the runs among all runs of the partition, in the order of the view.
     pub(crate) ranks: Vec<usize>,
-    /// The position of each run in the order of the view among all runs of the partition.
-    pub(crate) rank_of_run: Vec<usize>,
     /// It covers all runs of the partition.
     pub(crate) is_complete: bool,
     /// No run of the partition is older than the covered ones, so that nothing is below their tombstones.
@@ -36,28 +34,25 @@ impl BoundView {
     fn new(partition: &Partition, named: &Arc<NamedView>, view: &Arc<View>) -> Option<Self> {
         let ids = named.runs();
         let mut runs = vec![None; ids.len()];
-        let mut ranks = Vec::with_capacity(ids.len());
-        let mut rank_of_run = vec![0; ids.len()];
+        let mut ranks = vec![0; ids.len()];
         let mut run_count = 0;
         for (level, run) in partition.runs() {
             let position = ids.iter().position(|&id| id == run.id());
             if let Some(position) = position
-                && let (Some(slot), Some(rank)) = (runs.get_mut(position), rank_of_run.get_mut(position))
+                && let (Some(slot), Some(rank)) = (runs.get_mut(position), ranks.get_mut(position))
             {
                 *slot = Some((level, Arc::clone(run)));
                 *rank = run_count;
-                ranks.push(run_count);
             }
             run_count += 1;
         }
-        let hides_tombstones = ranks.first().is_some_and(|first| first + ranks.len() == run_count);
+        let hides_tombstones = ranks.iter().min().is_some_and(|first| first + ranks.len() == run_count);
         Some(Self {
             named: Arc::clone(named),
             view: Arc::clone(view),
             runs: runs.into_iter().collect::<Option<_>>()?,
             is_complete: ranks.len() == run_count,
             ranks,
-            rank_of_run,
             hides_tombstones,
             has_range_tombstones: partition.has_range_tombstones(),
         })
