@@ -24,6 +24,25 @@ pub(super) fn head_of(options: &ViewOptions, digester: &Digester, last: &[u8], k
     KeyHead { difference, infix: infix(key, difference), tag: tag(digester, options.tag_bytes, key) }
 }
 
+/// Adds the entry of a run to a view, after the key `last`, which becomes its key. Returns whether it is the newest entry of the key.
+pub(super) fn add_entry<C: Cursor>(
+    writer: &mut ViewWriter<'_>,
+    (options, digester): (&ViewOptions, &Digester),
+    last: &mut Vec<u8>,
+    (run, cursor): (usize, &C),
+) -> Result<bool> {
+    let (key, kind) = (cursor.key(), cursor.kind());
+    if key == last.as_slice() && !last.is_empty() {
+        writer.add_old(run, kind)?;
+        return Ok(false);
+    }
+    writer.begin_key(head_of(options, digester, last, key), Some(key))?;
+    writer.add_newest(run, kind);
+    last.clear();
+    last.extend_from_slice(key);
+    Ok(true)
+}
+
 /// As [`build_view_with_filters`], without filters.
 ///
 /// # Errors
@@ -58,16 +77,9 @@ pub(crate) fn build_view_with_filters<R: OrdinalRun>(
     let sources = for_builder(&sources, runs.len(), are_disjoint, has_filters);
     let mut entries = EntryHeap::new(sources.iter().map(OrdinalRun::cursor_once).enumerate())?;
     let mut last = Vec::new();
-    while let Some((run, cursor)) = entries.peek() {
-        let (key, kind) = (cursor.key(), cursor.kind());
-        if key == last.as_slice() && !last.is_empty() {
-            writer.add_old(run, kind)?;
-        } else {
-            writer.begin_key(head_of(&options, &digester, &last, key), Some(key))?;
-            writer.add_newest(run, kind);
-            group.add(key)?;
-            last.clear();
-            last.extend_from_slice(key);
+    while let Some(entry) = entries.peek() {
+        if add_entry(&mut writer, (&options, &digester), &mut last, entry)? {
+            group.add(&last)?;
         }
         entries.advance()?;
     }

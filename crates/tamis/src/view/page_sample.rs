@@ -11,7 +11,7 @@
 use tamis_filter::Digester;
 
 use super::{
-    build::{head_of, summarize},
+    build::{add_entry, summarize},
     entry_heap::EntryHeap,
     format::segments_per_page,
     run::OrdinalRun,
@@ -118,16 +118,8 @@ impl<C: Cursor> Sampler<'_, C> {
 
     /// Adds the next entry; `false` if there is none.
     fn add_entry(&mut self) -> Result<bool> {
-        let Some((run, cursor)) = self.entries.peek() else { return Ok(false) };
-        let (key, kind) = (cursor.key(), cursor.kind());
-        if key == self.last.as_slice() && !self.last.is_empty() {
-            self.writer.add_old(run, kind)?;
-        } else {
-            self.writer.begin_key(head_of(&self.options, &self.digester, &self.last, key), Some(key))?;
-            self.writer.add_newest(run, kind);
-            self.last.clear();
-            self.last.extend_from_slice(key);
-        }
+        let Some(entry) = self.entries.peek() else { return Ok(false) };
+        add_entry(&mut self.writer, (&self.options, &self.digester), &mut self.last, entry)?;
         self.entries.advance()?;
         Ok(true)
     }
