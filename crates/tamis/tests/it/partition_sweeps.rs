@@ -267,13 +267,14 @@ fn write_hot_and_cold(writer: &Writer<'_>) -> tamis::Result<()> {
 }
 
 /// A store of another layout that becomes a partitioned one.
-fn changed_from(layout: Layout, name: &'static str, has_run: fn(&Statistics) -> bool) -> Scenario {
+fn changed_from(layout: Layout, name: &'static str) -> Scenario {
     let (image, model) = image(layout, 120, 4_000);
     let work = |writer: &Writer<'_>| {
         writer.put(3, 300)?;
         writer.db.wait_for_compactions()
     };
-    Scenario { name, image, model, layout: None, work, has_run }
+    let has_run = |statistics: &Statistics| statistics.partition_splits + statistics.partition_divisions > 0;
+    Scenario { name, image, model, layout: Some(carry::LAYOUT), work, has_run }
 }
 
 fn scenarios() -> Vec<Scenario> {
@@ -360,19 +361,9 @@ fn scenarios() -> Vec<Scenario> {
             |statistics| statistics.partition_unions > 0,
         )
     };
-    let partitioned = Scenario {
-        layout: Some(carry::LAYOUT),
-        ..changed_from(Layout::Leveled, "leveled to partitioned", |statistics| {
-            statistics.partition_splits + statistics.partition_divisions > 0
-        })
-    };
-    let from_tiered = Scenario {
-        layout: Some(carry::LAYOUT),
-        ..changed_from(Layout::tiered(), "tiered to partitioned", |statistics| {
-            statistics.partition_splits + statistics.partition_divisions > 0
-        })
-    };
-    vec![abort, minor, major, split, divide, unite, leveled, partitioned, from_tiered]
+    let from_leveled = changed_from(Layout::Leveled, "leveled to partitioned");
+    let from_tiered = changed_from(Layout::tiered(), "tiered to partitioned");
+    vec![abort, minor, major, split, divide, unite, leveled, from_leveled, from_tiered]
 }
 
 #[test]
