@@ -171,6 +171,17 @@ impl Stores {
         limits::seconds(&self.clock, threads, count, |_, random| operation(random))
     }
 
+    /// Blocks that one of `count` operations uses.
+    fn blocks_per_operation(
+        &self,
+        count: u64,
+        operation: impl Fn(&mut SplitMix64) -> Result<()> + Sync,
+    ) -> Result<f64> {
+        let before = self.blocks();
+        self.seconds(1, count, operation)?;
+        Ok((self.blocks() - before) as f64 / count as f64)
+    }
+
     /// Throughput of `operation` with the first keyspace divided by that with the second: the median of alternating rounds.
     fn ratio(
         &self,
@@ -223,9 +234,8 @@ impl Figures<'_> {
                         stores.ratio((&stores.viewed, &stores.single), (threads, count), operation)?;
                     let merged =
                         stores.ratio((&stores.viewed, &stores.merged), (threads, count), operation)?;
-                    let before = stores.blocks();
-                    stores.seconds(1, 10_000, |random| operation(&stores.viewed, random))?;
-                    let blocks = (stores.blocks() - before) as f64 / 1e4;
+                    let blocks =
+                        stores.blocks_per_operation(10_000, |random| operation(&stores.viewed, random))?;
                     self.limits.at_least(&format!("{name}: view / one run"), 0.6, single);
                     let merged_min = match (is_backward, steps) {
                         (true, _) => 1.0,
@@ -255,9 +265,7 @@ impl Figures<'_> {
         let pair = (&stores.viewed, &stores.merged);
         let (hit, miss) =
             (stores.ratio(pair, (1, 200_000), present)?, stores.ratio(pair, (1, 200_000), absent)?);
-        let before = stores.blocks();
-        stores.seconds(1, 100_000, |random| absent(&stores.viewed, random))?;
-        let blocks = (stores.blocks() - before) as f64 / 1e5;
+        let blocks = stores.blocks_per_operation(100_000, |random| absent(&stores.viewed, random))?;
         self.limits.at_most("get, absent: blocks", 0.02, blocks);
         self.limits.at_least("get, present: with a view / without", 0.9, hit);
         self.limits.at_least("get, absent: with a view / without", 0.9, miss);
@@ -293,9 +301,7 @@ impl Figures<'_> {
         let built_before = stores.db.statistics().views_built;
         stores.seconds(1, 100_000, |random| range(&stores.viewed, random))?;
         stores.wait_until("view with filters", || stores.db.statistics().views_built > built_before)?;
-        let before = stores.blocks();
-        stores.seconds(1, 100_000, |random| range(&stores.viewed, random))?;
-        let blocks = (stores.blocks() - before) as f64 / 1e5;
+        let blocks = stores.blocks_per_operation(100_000, |random| range(&stores.viewed, random))?;
         let ratio = stores.ratio((&stores.viewed, &stores.merged), (1, 100_000), range)?;
         self.limits.at_most("closed empty range: blocks", 0.02, blocks);
         self.limits.at_least("closed empty range: view / merge", 1.0, ratio);
