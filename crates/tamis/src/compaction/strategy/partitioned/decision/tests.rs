@@ -95,7 +95,7 @@ fn jobs_that_leave_more_places_cost_less_per_flush() {
     let costs: Vec<f64> = (0..10).map(|free| bytes_per_flush(100 << 20, free, flushed)).collect();
     assert!(costs.windows(2).all(|pair| pair.first() > pair.last()), "{costs:?}");
     assert!(bytes_per_flush(200 << 20, 5, flushed) > bytes_per_flush(100 << 20, 5, flushed));
-    // Flushes of five tables fill ten places twice as fast as one place each fills two.
+    // Ten places for flushes of five tables are worth two places for flushes of one table.
     let large = RunSize { table_count: 5, bytes: 1 << 20 };
     let (of_large, of_small) =
         (bytes_per_flush(100 << 20, 10, large), bytes_per_flush(100 << 20, 2, flushed));
