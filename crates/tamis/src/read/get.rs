@@ -271,13 +271,15 @@ impl ReadPath {
         if !choice.admits(run) {
             return Ok(None);
         }
-        if self.is_rejected(reader, (level, table), probe, read) {
+        if self.is_rejected(reader, (level, table), probe, read) || !choice.confirms(run) {
             return Ok(None);
         }
         let misses_before = read.miss_count;
         let found = self.read_table(reader, (level, table), probe, sequence, read);
         if read.miss_count > misses_before {
             choice.after_miss();
+        } else {
+            choice.after_found();
         }
         found
     }

@@ -4,7 +4,8 @@
 //! before a read that it may save:
 //!
 //! 1. of a covered run whose table has no filter,
-//! 2. after two runs were read that do not have the key. After one, the filters of the other runs reject most absent keys, and cost less.
+//! 2. after two runs were read that do not have the key. After one, the filters of the other runs reject most absent keys, and cost less,
+//! 3. if the last points have read runs for nothing only ([`NamedView::expects_absent`]): then most keys that filters admit are absent.
 //!
 //! The answer holds for all covered runs: at most the run with the newest version is read, and none if the view knows that the key is
 //! absent. A snapshot that is older than the runs may need an older version: it uses the second answer only. If the first rule applied
@@ -31,8 +32,12 @@ pub(super) trait RunChoice {
     fn admits(&self, run: &Run) -> bool;
     /// Called before a run is read. `has_filter`: the filters of its table are probed first.
     fn before_read(&mut self, run: &Run, has_filter: bool);
+    /// Called once the filters of a run have admitted the key: whether it is read.
+    fn confirms(&mut self, run: &Run) -> bool;
     /// Called after a run was read that does not have the key.
     fn after_miss(&mut self);
+    /// Called after a run was read that has the key.
+    fn after_found(&self);
 }
 
 /// Of a partition without a view.
@@ -46,7 +51,15 @@ impl RunChoice for () {
     fn before_read(&mut self, _: &Run, _: bool) {}
 
     #[inline]
+    fn confirms(&mut self, _: &Run) -> bool {
+        true
+    }
+
+    #[inline]
     fn after_miss(&mut self) {}
+
+    #[inline]
+    fn after_found(&self) {}
 }
 
 /// The answer of a view.
@@ -157,7 +170,21 @@ impl RunChoice for ViewLookup<'_> {
     }
 
     #[inline]
+    fn confirms(&mut self, run: &Run) -> bool {
+        if self.answer.is_none() && self.named.expects_absent() && self.named.runs().contains(&run.id()) {
+            self.ask();
+        }
+        self.admits(run)
+    }
+
+    #[inline]
+    fn after_found(&self) {
+        self.named.note_found();
+    }
+
+    #[inline]
     fn after_miss(&mut self) {
+        self.named.add_wasted_read();
         if let Some(Answer::In(_)) = self.answer {
             // A false positive of the view: the next points may be in a gap that ranges have recorded.
             self.named.gaps().expect_points();

@@ -6,7 +6,7 @@
 
 use std::sync::{
     Arc, OnceLock,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
 use parking_lot::Mutex;
@@ -27,6 +27,9 @@ use crate::{
     },
 };
 
+/// Consecutive reads for nothing after which points expect an absent key. If keys are present, filters let so many follow one another only rarely.
+const WASTED_READS_MIN: u32 = 8;
+
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct NamedView {
@@ -39,6 +42,8 @@ pub(crate) struct NamedView {
     memory_bytes: OnceLock<u64>,
     /// See [`NamedView::is_searched_first`].
     is_searched_first: AtomicBool,
+    /// See [`NamedView::expects_absent`].
+    wasted_reads: AtomicU32,
     /// See [`NamedView::count_missed_read`].
     missed_reads: AtomicU64,
     /// See [`NamedView::admitted_ranges`].
@@ -71,6 +76,7 @@ impl NamedView {
             slot: ViewSlot::new(),
             memory_bytes: OnceLock::new(),
             is_searched_first: AtomicBool::new(false),
+            wasted_reads: AtomicU32::new(0),
             missed_reads: AtomicU64::new(0),
             admitted_ranges: AtomicU64::new(0),
             gaps: Arc::default(),
@@ -136,6 +142,27 @@ impl NamedView {
 
     pub(crate) fn set_searched_first(&self, is_searched_first: bool) {
         self.is_searched_first.store(is_searched_first, Ordering::Relaxed);
+    }
+
+    /// Whether the last blocks that points have read for keys that filters admitted were all read for nothing: most keys are absent, and the view
+    /// is worth a search before each read.
+    #[inline]
+    pub(crate) fn expects_absent(&self) -> bool {
+        self.wasted_reads.load(Ordering::Relaxed) >= WASTED_READS_MIN
+    }
+
+    /// Counts a read of a point in a run that does not have the key.
+    pub(crate) fn add_wasted_read(&self) {
+        self.wasted_reads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records that a point read a run that has the key.
+    #[inline]
+    pub(crate) fn note_found(&self) {
+        // Mostly 0: a store would take the cache line from other processors.
+        if self.wasted_reads.load(Ordering::Relaxed) != 0 {
+            self.wasted_reads.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Counts a read that could have used the view if it were open; returns their number.

@@ -356,11 +356,37 @@ fn point_reads_use_the_view_of_tables_without_filters() {
     assert!(of_present == 1.0 && of_absent <= 0.01, "{of_present} blocks, {of_absent} of absent keys");
     let [of_present, of_absent] = blocks(Views::Off, Filters::none());
     assert!(of_present > 4.0 && of_absent > 7.0, "{of_present} blocks, {of_absent} of absent keys");
-    // With filters the view is searched only after a false positive.
+    // With filters the view is searched only after false positives.
     let (with, without) = (blocks(Views::On, Filters::bits(3.0)), blocks(Views::Off, Filters::bits(3.0)));
     assert!(with[0] < without[0] && with[1] < without[1], "{with:?} blocks with a view, {without:?} without");
     let [of_present, of_absent] = blocks(Views::On, Filters::bits(20.0));
     assert!(of_present <= 1.01 && of_absent <= 0.01, "{of_present} blocks, {of_absent} of absent keys");
+}
+
+/// Filters of 3 bits admit a quarter of the absent keys in each run.
+#[test]
+fn points_that_find_nothing_read_no_block_and_those_that_find_something_again_read_one() {
+    let mut store = Store::new(Views::On);
+    store.keyspace.filters = Filters::bits(3.0);
+    let (db, keyspace) = store.open();
+    let key_of = |number: u64| Random(1 << 40 | number).next().to_be_bytes().to_vec();
+    for run in 0..8 {
+        for number in (run..16_000).step_by(8) {
+            keyspace.put(key_of(number), value(number, 0)).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    let absent = |random: u64| (random.to_be_bytes().to_vec(), false);
+    let present = |random: u64| (key_of(random % 16_000), true);
+    blocks_per_get(&db, &keyspace, 20, absent);
+    let of_absent = blocks_per_get(&db, &keyspace, 2_000, absent);
+    assert!(of_absent <= 0.03, "{of_absent} blocks of an absent key");
+    let without_view = blocks_per_get(&db, &keyspace, 2_000, present);
+    assert!((1.2..2.0).contains(&without_view), "{without_view} blocks of a present key");
+    // Keys of which one in a hundred is present.
+    let mixed = |random: u64| if random.is_multiple_of(100) { present(random) } else { absent(random) };
+    let of_mixed = blocks_per_get(&db, &keyspace, 4_000, mixed);
+    assert!(of_mixed <= 0.2, "{of_mixed} blocks of a key that is mostly absent");
 }
 
 /// Overwritten and deleted keys, range tombstones in a covered run and in the memtable, a run that is not covered: gets and counts at
