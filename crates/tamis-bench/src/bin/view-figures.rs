@@ -284,8 +284,9 @@ impl Figures<'_> {
                 seek(keyspace, random, steps, false)
             }
         })?;
-        self.limits.at_least("settled store: seek, with views / without", 1.5, seeks);
-        self.limits.at_least("settled store: YCSB E, with views / without", 1.5, scans);
+        let name = format!("settled store of {} runs", stores.run_count("settled without views"));
+        self.limits.at_least(&format!("{name}: seek, with views / without"), 1.5, seeks);
+        self.limits.at_least(&format!("{name}: YCSB E, with views / without"), 1.5, scans);
         Ok(())
     }
 
