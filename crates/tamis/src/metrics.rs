@@ -584,7 +584,7 @@ pub struct Statistics {
     pub carried_entries: u64,
     /// Bytes of their keys and values.
     pub carried_bytes: u64,
-    /// Tables whose filters the store chose again, for today's queries.
+    /// Tables and sorted views for which the store chose filters again, for today's queries.
     pub filters_checked: u64,
     /// Checked tables whose filters were replaced.
     pub filters_replaced: u64,

@@ -51,7 +51,7 @@ use crate::{
 };
 
 /// Filters are replaced if the best ones cost less than the current ones by this factor.
-const COST_RATIO_MAX: f64 = 1.3;
+pub(super) const COST_RATIO_MAX: f64 = 1.3;
 /// Those that a quick search chose, by this factor.
 const QUICK_COST_RATIO_MAX: f64 = 1.1;
 /// A filter is wrong if it has this many times the expected false positives.
@@ -272,7 +272,7 @@ fn is_provisional(table: &Table, choice: &FilterChoice) -> bool {
 }
 
 /// Whether the chosen filters replace the current ones.
-fn is_better(comparison: &Comparison<'_>, cost_ratio_max: f64) -> bool {
+pub(super) fn is_better(comparison: &Comparison<'_>, cost_ratio_max: f64) -> bool {
     let Comparison { current, choice, overlapping_tables, .. } = comparison;
     let chosen = &choice.chosen;
     let is_sampled = choice.empty_query_count >= EMPTY_QUERY_COUNT_MIN;

@@ -9,8 +9,8 @@
 //!
 //! The filters of a view are chosen from its keys and the sampled closed ranges that the view itself does not reject, like those of
 //! tables (`table/filter_plan.rs`), if the tables have no range filters. If the view has some, a rebuild adds one for the keys of the
-//! new runs. If its filters have more false positives than expected, the sample is refilled if it is old, and the view is built again with
-//! filters that are chosen from it.
+//! new runs. If its filters are due for a check, the sample is refilled if it is old, and the view is built again if the filters that are chosen
+//! from it are better by the rule of tables ([`super::filter_check`]).
 //!
 //! A keyspace is checked when its version has changed, and once per [`CHECK_INTERVAL`] for the seeks that its runs have counted.
 //!
@@ -32,7 +32,7 @@ use tamis_filter::{
 };
 
 use super::{
-    filter_check::awaits_refill,
+    filter_check::{COST_RATIO_MAX, awaits_refill, is_better},
     job_context::JobContexts,
     plan::InProgress,
     scheduler::Scheduler,
@@ -56,6 +56,7 @@ use crate::{
     table::{
         filter_plan::{ChoiceInput, FilterPlan, GivenFilters},
         properties::TableOrigin,
+        refilter::Comparison,
     },
     version::{
         edit::{Change, VersionEdit},
@@ -69,6 +70,7 @@ use crate::{
         filter_builder::FilterJob,
         filter_spool::FilterSpool,
         page_sample::{sample_pages, window_starts},
+        part_keys::keys_of,
         reader::View,
         rebuild::rebuild_view_with_filters,
         scan::RangeAnswer,
@@ -456,7 +458,23 @@ impl ViewBuilder {
             last: None,
             ..context.choice_input(budget, key_count, &origin, Effort::Write)
         });
-        Ok(Some(FilterPlan::Chosen(Box::new(input))))
+        let is_better = self.has_better_filters(plan, view, &input)?;
+        Ok(is_better.then(|| FilterPlan::Chosen(Box::new(input))))
+    }
+
+    /// Whether other filters than those of a view are so much better for today's queries that it is built again, by the rule of tables. They are
+    /// compared for the keys of the part that most of the queries reach. `true` for a view whose filters the store did not choose.
+    fn has_better_filters(&self, plan: &ViewPlan, view: &Arc<View>, input: &ChoiceInput) -> Result<bool> {
+        let Some(part) = view.most_asked_part(&input.queries) else { return Ok(true) };
+        let runs = view.runs().iter().filter_map(|named| plan.runs.iter().find(|run| run.id() == named.id));
+        let runs = runs.map(|run| open_run(run, &self.tables)).collect::<Result<Vec<_>>>()?.into();
+        self.context.metrics.filters_checked.add(1);
+        let keys = keys_of(view, &runs, &part)?;
+        // Other filters may take the memory of the current ones.
+        let current_bits = (part.filter_bytes * 8) as f32 / keys.len().max(1) as f32;
+        let bits_per_key = input.bits_per_key.max(current_bits);
+        let input = ChoiceInput { current: Some(part.choice.chosen.filters), bits_per_key, ..input.clone() };
+        Ok(is_better(&Comparison::of_keys(keys, &input), COST_RATIO_MAX))
     }
 
     /// Whether each table of a view has a range filter.

@@ -49,7 +49,7 @@ pub(crate) struct GivenBuilders {
 pub(crate) struct BuiltFilters {
     pub(crate) filters: Vec<Vec<u8>>,
     /// Why they were chosen, if the store chose them.
-    pub(super) choice: Option<FilterChoice>,
+    pub(crate) choice: Option<FilterChoice>,
     /// Why others were not built.
     pub(crate) refusals: Vec<String>,
 }

@@ -61,7 +61,7 @@ fn span_of(table: &TableReader) -> (&[u8], &[u8]) {
     (&summary.smallest_key, &summary.largest_key)
 }
 
-/// The filters of `table` today and those that would be chosen today, from its keys.
+/// The filters of a table today and those that would be chosen today, from its keys.
 pub(crate) struct Comparison<'a> {
     pub(crate) current: ExpectedCost,
     pub(crate) choice: FilterChoice,
@@ -81,12 +81,19 @@ impl<'a> Comparison<'a> {
         let mut is_sorted = true;
         for_each_key(table, |key| is_sorted &= keys.push(key).is_ok())?;
         debug_assert!(is_sorted, "cursors return keys in order");
+        Ok(Self::of_keys(keys, input))
+    }
+
+    /// For keys that are no table.
+    pub(crate) fn of_keys(keys: KeySet, input: &'a ChoiceInput) -> Self {
         let keys = Arc::new(keys);
-        let queries = queries_within(&input.queries, span_of(table));
+        let last = keys.len().saturating_sub(1);
+        let span = (keys.get(0).unwrap_or_default(), keys.get(last).unwrap_or_default());
+        let queries = queries_within(&input.queries, span);
         let Chosen { choice, current, is_used_again } = input.choose(&keys, &queries);
-        let overlapping_tables = input.overlapping_tables(span_of(table));
+        let overlapping_tables = input.overlapping_tables(span);
         let seed = input.seed;
-        Ok(Self { current, choice, is_used_again, overlapping_tables, keys, queries, seed })
+        Self { current, choice, is_used_again, overlapping_tables, keys, queries, seed }
     }
 
     /// Replaces the choice by that of other input for the same table, whose keys are not read again.

@@ -116,12 +116,13 @@ impl<'a> GroupBuilder<'a> {
 
     fn end_part(&mut self) -> Result<()> {
         let (Some(part), Some(job)) = (self.part.take(), &mut self.job) else { return Ok(()) };
-        let BuiltFilters { filters, refusals, .. } = part.filters.finish((&part.first, &part.last));
+        let BuiltFilters { filters, choice, refusals } = part.filters.finish((&part.first, &part.last));
         let filter_count = length_u32(filters.len());
         for filter in filters {
             job.spool.push(filter)?;
         }
-        self.built.parts.push(FilterPart { first_key: part.first, filter_count });
+        let choice = choice.map(|choice| choice.encode());
+        self.built.parts.push(FilterPart { first_key: part.first, filter_count, choice });
         let known = &mut self.built.refusals;
         refusals.into_iter().for_each(|refusal| {
             if !known.contains(&refusal) {
@@ -151,12 +152,15 @@ impl WrittenFilters<'_> {
         self.new.is_empty()
     }
 
+    fn parts(&self) -> impl Iterator<Item = (Range<u32>, FilterPart)> {
+        let old = self.old.into_iter().flat_map(ViewFilters::parts);
+        old.chain(self.new.parts.iter().map(|part| (self.new_runs.clone(), part.clone())))
+    }
+
     /// The body of the section that says which keys each filter has.
     pub(super) fn encode_parts(&self) -> Vec<u8> {
         let mut body = Vec::new();
-        let old = self.old.into_iter().flat_map(ViewFilters::parts);
-        let new = self.new.parts.iter().map(|part| (self.new_runs.clone(), part.clone()));
-        for (runs, part) in old.chain(new) {
+        for (runs, part) in self.parts() {
             put_u32(&mut body, runs.start);
             put_u32(&mut body, runs.end);
             put_u32(&mut body, part.filter_count);
@@ -164,6 +168,19 @@ impl WrittenFilters<'_> {
             body.extend_from_slice(&part.first_key);
         }
         body
+    }
+
+    /// The body of the section that says why filters were chosen; `None` if all were given.
+    pub(super) fn encode_choices(&self) -> Option<Vec<u8>> {
+        let mut body = Vec::new();
+        for (number, (_, part)) in self.parts().enumerate() {
+            if let Some(choice) = part.choice {
+                put_u32(&mut body, length_u32(number));
+                put_u32(&mut body, length_u32(choice.len()));
+                body.extend_from_slice(&choice);
+            }
+        }
+        (!body.is_empty()).then_some(body)
     }
 
     /// Calls `put` for each filter, in the order of the parts.

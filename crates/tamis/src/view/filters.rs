@@ -9,16 +9,18 @@
 //!
 //! Filters are derived data: if one cannot be used, none is used, and answers stay the same.
 
-use std::ops::Range;
+use std::ops::{Bound, Range};
 
 use tamis_filter::{Digester, KeyRange, Probe, RangeProbe};
 
 use crate::{
     coding::{Decoder, length_u32},
     error::Result,
+    query_sample::SampledQuery,
     table::{
         filter_block::FilterBlock,
-        format::{KIND_FILTER, KIND_VIEW_FILTER_PARTS},
+        filter_choice::FilterChoice,
+        format::{KIND_FILTER, KIND_VIEW_FILTER_CHOICES, KIND_VIEW_FILTER_PARTS},
         section::{SectionBytes, SectionRecord, Source},
     },
 };
@@ -29,6 +31,20 @@ pub(super) struct FilterPart {
     pub(super) first_key: Vec<u8>,
     /// The number of its filters. Without filters, it admits all keys from its first key on.
     pub(super) filter_count: u32,
+    /// Why the filters were chosen ([`FilterChoice::encode`]); `None` if they were given.
+    pub(super) choice: Option<Vec<u8>>,
+}
+
+/// A part whose filters the store chose.
+#[derive(Debug)]
+pub(crate) struct ChosenPart {
+    /// The numbers of the runs whose keys it has, in the order of the view.
+    pub(super) runs: Range<u32>,
+    pub(super) first_key: Vec<u8>,
+    /// The first key of the next part.
+    pub(super) end: Option<Vec<u8>>,
+    pub(crate) choice: FilterChoice,
+    pub(crate) filter_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -42,6 +58,8 @@ struct OpenPart {
     first_key: Vec<u8>,
     /// All of them have all keys of the part.
     filters: Vec<OpenFilter>,
+    /// See [`FilterPart::choice`].
+    choice: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -84,7 +102,14 @@ fn take_part(source: &mut Decoder<'_>) -> Option<(Range<u32>, FilterPart)> {
     let runs = source.take_u32()?..source.take_u32()?;
     let filter_count = source.take_u32()?;
     let length = source.take_u32()? as usize;
-    Some((runs, FilterPart { first_key: source.take(length)?.to_vec(), filter_count }))
+    Some((runs, FilterPart { first_key: source.take(length)?.to_vec(), filter_count, choice: None }))
+}
+
+/// Takes the next choice of the section that has them: the number of a part, and its encoded choice.
+fn take_choice(source: &mut Decoder<'_>) -> Option<(u32, Vec<u8>)> {
+    let (part, length) = (source.take_u32()?, source.take_u32()? as usize);
+    let choice = source.take(length)?;
+    FilterChoice::decode(choice).map(|_| (part, choice.to_vec()))
 }
 
 /// See the head of this file. Groups follow each other.
@@ -97,6 +122,7 @@ impl ViewFilters {
         let Some(parts_record) = records.iter().find(|record| record.kind == KIND_VIEW_FILTER_PARTS) else {
             return Ok(Self::default());
         };
+        let all_records = records;
         let body = source.section(parts_record)?;
         let mut rest = Decoder::new(body.as_ref());
         let mut records = records.iter().filter(|record| record.kind == KIND_FILTER);
@@ -116,17 +142,38 @@ impl ViewFilters {
             if filters.len() != part.filter_count as usize {
                 return Err(damaged(format!("{} filters of a part", filters.len())));
             }
-            let part = OpenPart { first_key: part.first_key, filters };
+            let part = OpenPart { first_key: part.first_key, filters, choice: None };
             match groups.last_mut().filter(|group| group.runs == runs) {
                 Some(group) => group.parts.push(part),
                 None => groups.push(Group { runs, parts: vec![part] }),
             }
         }
-        let filters = Self(groups);
+        let mut filters = Self(groups);
+        filters.add_choices(source, all_records)?;
         if records.next().is_none() && filters.have_all_runs(run_count) {
             return Ok(filters);
         }
         Err(damaged(format!("{:?}", filters.0.iter().map(|group| &group.runs).collect::<Vec<_>>())))
+    }
+
+    /// Reads why the filters were chosen.
+    fn add_choices(&mut self, source: &Source, records: &[SectionRecord]) -> Result<()> {
+        let Some(record) = records.iter().find(|record| record.kind == KIND_VIEW_FILTER_CHOICES) else {
+            return Ok(());
+        };
+        let body = source.section(record)?;
+        let mut rest = Decoder::new(body.as_ref());
+        while !rest.is_empty() {
+            let taken = take_choice(&mut rest);
+            let mut parts = self.0.iter_mut().flat_map(|group| &mut group.parts);
+            let part = taken.and_then(|(part, choice)| Some((parts.nth(part as usize)?, choice)));
+            let (part, choice) = part.ok_or_else(|| {
+                let expected = "choices of parts".to_owned();
+                source.damaged(record.offset, "filter choices", expected, "others".to_owned())
+            })?;
+            part.choice = Some(choice);
+        }
+        Ok(())
     }
 
     fn have_all_runs(&self, run_count: usize) -> bool {
@@ -185,7 +232,8 @@ impl ViewFilters {
         self.0.iter().flat_map(|group| {
             group.parts.iter().map(|part| {
                 let filter_count = length_u32(part.filters.len());
-                (group.runs.clone(), FilterPart { first_key: part.first_key.clone(), filter_count })
+                let (first_key, choice) = (part.first_key.clone(), part.choice.clone());
+                (group.runs.clone(), FilterPart { first_key, filter_count, choice })
             })
         })
     }
@@ -204,6 +252,48 @@ impl ViewFilters {
     /// Bytes of the section that names the parts.
     pub(super) fn parts_bytes(&self) -> u64 {
         self.parts().map(|(_, part)| 16 + part.first_key.len() as u64).sum()
+    }
+
+    /// Bytes of the section that says why filters were chosen; `None` without one.
+    pub(super) fn choices_bytes(&self) -> Option<u64> {
+        let bytes = |part: &OpenPart| part.choice.as_ref().map(|choice| 8 + choice.len() as u64);
+        let parts = self.0.iter().flat_map(|group| &group.parts);
+        parts.filter_map(bytes).reduce(|sum, bytes| sum + bytes)
+    }
+
+    /// Why the filters of parts were chosen, each with the numbers of the runs.
+    pub(super) fn choices(&self) -> Vec<(Range<u32>, FilterChoice)> {
+        let chosen =
+            |(runs, part): (Range<u32>, FilterPart)| Some((runs, FilterChoice::decode(&part.choice?)?));
+        self.parts().filter_map(chosen).collect()
+    }
+
+    /// Of the parts whose filters were chosen, the one in which most of the queries begin.
+    pub(super) fn most_asked_part(&self, queries: &[SampledQuery]) -> Option<ChosenPart> {
+        let chosen = self.0.iter().flat_map(|group| {
+            let mut counts = vec![0_usize; group.parts.len()];
+            for query in queries {
+                let before = match query.range().lower {
+                    Bound::Included(key) | Bound::Excluded(key) => group.parts_up_to(key),
+                    Bound::Unbounded => 0,
+                };
+                if let Some(count) = counts.get_mut(before.saturating_sub(1)) {
+                    *count += 1;
+                }
+            }
+            let numbered = group.parts.iter().zip(counts).enumerate();
+            numbered
+                .filter(|(_, (part, _))| part.choice.is_some())
+                .map(move |(number, (part, count))| (count, group, number, part))
+        });
+        let (_, group, number, part) = chosen.max_by_key(|(count, ..)| *count)?;
+        Some(ChosenPart {
+            runs: group.runs.clone(),
+            first_key: part.first_key.clone(),
+            end: group.parts.get(number + 1).map(|next| next.first_key.clone()),
+            choice: FilterChoice::decode(part.choice.as_deref()?)?,
+            filter_bytes: part.filters.iter().map(|filter| filter.bytes.as_ref().len() as u64).sum(),
+        })
     }
 
     /// Descriptions, each with the numbers of the runs.

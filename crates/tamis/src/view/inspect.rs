@@ -7,7 +7,7 @@ use tamis_vfs::Vfs;
 use super::{page::PartBytes, reader::View};
 use crate::{
     error::{Error, Result},
-    table::inspect::open_anywhere,
+    table::{filter_choice::FilterChoice, inspect::open_anywhere},
 };
 
 /// A page.
@@ -29,6 +29,8 @@ pub(crate) struct ViewContent {
     pub(crate) sizes: Vec<(&'static str, u64)>,
     /// Descriptions of the filters, with the numbers of the runs whose keys they have.
     pub(crate) filters: Vec<(Range<u32>, String)>,
+    /// Why filters were chosen, one for each part of the keys of these runs.
+    pub(crate) choices: Vec<(Range<u32>, FilterChoice)>,
     /// Pages that are damaged, which `sizes` counts as "damaged pages", and filters.
     pub(crate) faults: Vec<Error>,
 }
@@ -84,6 +86,7 @@ impl View {
         let counted: u64 = sizes.iter().map(|(_, bytes)| bytes).sum();
         sizes.push(("header, directory, padding", self.file_bytes() - counted));
         faults.extend(self.filter_fault().cloned());
-        ViewContent { pages, sizes, filters: self.filters.designs(), faults }
+        let (filters, choices) = (self.filters.designs(), self.filters.choices());
+        ViewContent { pages, sizes, filters, choices, faults }
     }
 }

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 use tamis_filter::{Digester, Probe};
 
 use super::{
-    filters::ViewFilters,
+    filters::{ChosenPart, ViewFilters},
     format::{HEADER_RUN_LENGTH, SEGMENT_SIZES, VIEW_MAGIC},
     index::{PageIndex, PageRecord, index_bytes},
     page::{Page, PageLayout},
@@ -20,18 +20,23 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     key::Sequence,
+    query_sample::SampledQuery,
     table::{
         environment::TableEnvironment,
-        format::{KIND_FILTER, KIND_PAGE_INDEX, KIND_VIEW, KIND_VIEW_FILTER_PARTS, SECTION_PASSABLE},
+        format::{
+            KIND_FILTER, KIND_PAGE_INDEX, KIND_VIEW, KIND_VIEW_FILTER_CHOICES, KIND_VIEW_FILTER_PARTS,
+            SECTION_PASSABLE,
+        },
         section::{SectionBytes, SectionRecord, Source},
         view_budget::ViewMemory,
     },
 };
 
 /// The greatest kind of section that this version knows.
-const KIND_LAST: u32 = KIND_VIEW_FILTER_PARTS;
+const KIND_LAST: u32 = KIND_VIEW_FILTER_CHOICES;
 /// The kinds of sections that views have.
-const KINDS: [u32; 4] = [KIND_FILTER, KIND_VIEW, KIND_PAGE_INDEX, KIND_VIEW_FILTER_PARTS];
+const KINDS: [u32; 5] =
+    [KIND_FILTER, KIND_VIEW, KIND_PAGE_INDEX, KIND_VIEW_FILTER_PARTS, KIND_VIEW_FILTER_CHOICES];
 
 /// Bytes of a cache line.
 const CACHE_LINE: usize = 64;
@@ -363,6 +368,7 @@ impl View {
         if self.has_filter() {
             sizes.add_filter_section(self.filters.parts_bytes());
         }
+        self.filters.choices_bytes().into_iter().for_each(|bytes| sizes.add_filter_section(bytes));
         sizes
     }
 
@@ -374,6 +380,11 @@ impl View {
     /// The false positives of closed ranges that its filters expect; NaN if that is not known.
     pub(crate) fn expected_range_rate(&self) -> f64 {
         self.filters.expected_range_rate()
+    }
+
+    /// Of the parts whose filters the store chose, the one in which most of the queries begin.
+    pub(crate) fn most_asked_part(&self, queries: &[SampledQuery]) -> Option<ChosenPart> {
+        self.filters.most_asked_part(queries)
     }
 
     /// The names of the families of its filters.

@@ -26,8 +26,8 @@ use crate::{
     key::{Kind, Sequence},
     table::{
         format::{
-            KIND_FILTER, KIND_PAGE_INDEX, KIND_VIEW, KIND_VIEW_FILTER_PARTS, SECTION_ALIGNMENT,
-            SECTION_PASSABLE,
+            KIND_FILTER, KIND_PAGE_INDEX, KIND_VIEW, KIND_VIEW_FILTER_CHOICES, KIND_VIEW_FILTER_PARTS,
+            SECTION_ALIGNMENT, SECTION_PASSABLE,
         },
         section::{SectionRecord, put_directory_and_footer, put_section},
     },
@@ -398,7 +398,8 @@ impl<'a> ViewWriter<'a> {
             self.flush_buffer()
         };
         filters.for_each(&mut |filter| put(KIND_FILTER, filter))?;
-        put(KIND_VIEW_FILTER_PARTS, &filters.encode_parts())
+        put(KIND_VIEW_FILTER_PARTS, &filters.encode_parts())?;
+        filters.encode_choices().map_or(Ok(()), |choices| put(KIND_VIEW_FILTER_CHOICES, &choices))
     }
 
     /// The body of the page index, and the pages that are searched.

@@ -196,6 +196,43 @@ fn designs(vfs: &Arc<dyn Vfs>) -> String {
     }
 }
 
+/// Filters are checked after many answers, but not replaced if they are still the best.
+#[test]
+fn a_view_whose_filters_suit_the_queries_is_not_built_again() {
+    let vfs = new_vfs();
+    let (db, keyspace) = open(&vfs, Views::On, false);
+    let mut random = Random(2);
+    let mut keys = Vec::new();
+    for _ in 0..4 {
+        for _ in 0..1_000 {
+            keys.push(random.next());
+            keyspace.put(keys[keys.len() - 1].to_be_bytes(), [7; 50]).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    let read = |count: u64, random: &mut Random| {
+        for _ in 0..count {
+            let lower = keys[random.below(keys.len() as u64) as usize].wrapping_add(1);
+            keyspace
+                .range(lower.to_be_bytes()..=lower.saturating_add(15).to_be_bytes())
+                .next()
+                .transpose()
+                .unwrap();
+        }
+        keyspace.put([0; 8], "value").unwrap();
+        db.flush().unwrap();
+    };
+    // The first ranges give the view its filters.
+    (0..3).for_each(|_| read(2_000, &mut random));
+    assert!(!designs(&vfs).is_empty());
+    let built = db.statistics().views_built;
+    (0..6).for_each(|_| read(4_000, &mut random));
+    let statistics = db.statistics();
+    // The tables have no filters.
+    assert!(statistics.filters_checked >= 1, "{} checks", statistics.filters_checked);
+    assert_eq!(statistics.views_built, built);
+}
+
 /// The filters are chosen for wide ranges far from keys. Then all ranges are short and next to keys: the filters have many false positives.
 #[test]
 fn a_shift_of_the_queries_changes_the_filters_of_a_view() {

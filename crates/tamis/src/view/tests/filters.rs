@@ -1,15 +1,21 @@
 //! Filters of views: absent keys and empty ranges are rejected without a read, and no answer changes.
 
+use tamis_filter::{
+    KeyRange,
+    auto::{Effort, Prices, QueryKind},
+};
+
 use super::{
     model::{check, hostile_target, with_segments},
     *,
 };
 use crate::{
     options::TableFilter,
+    query_sample::{QueryOutcome, SampledQuery},
     table::filter_plan::{ChoiceInput, FilterPlan},
     view::{
         build::build_view_with_filters, check::check_view, checksums::section_of, filter_builder::FilterJob,
-        filter_spool::FilterSpool, rebuild::rebuild_view_with_filters,
+        filter_spool::FilterSpool, part_keys::keys_of, rebuild::rebuild_view_with_filters,
     },
 };
 
@@ -140,22 +146,25 @@ fn each_family_rejects_absent_keys_near_present_ones_without_a_read() {
     }
 }
 
-#[test]
-fn the_store_chooses_the_filters_of_a_view() {
-    let mut random = Random(32);
-    let input = ChoiceInput {
+fn choice_input(queries: Vec<SampledQuery>) -> ChoiceInput {
+    ChoiceInput {
         bits_per_key: 12.0,
         is_deepest: false,
-        effort: tamis_filter::auto::Effort::Write,
+        effort: Effort::Write,
         always_searches: true,
-        prices: tamis_filter::auto::Prices::default(),
-        queries: Arc::default(),
+        prices: Prices::default(),
+        queries: queries.into(),
         current: None,
         other_runs: Arc::default(),
         seed: 0,
         last: None,
-    };
-    let plan = FilterPlan::Chosen(Box::new(input));
+    }
+}
+
+#[test]
+fn the_store_chooses_the_filters_of_a_view() {
+    let mut random = Random(32);
+    let plan = FilterPlan::Chosen(Box::new(choice_input(Vec::new())));
     let (sample, bytes) = filtered(options(), even_runs(&mut random, 8_000), &plan);
     assert!(sample.view.has_filter());
     assert_sound(&sample);
@@ -163,6 +172,49 @@ fn the_store_chooses_the_filters_of_a_view() {
     // The store may choose filters with fewer bits.
     let (expected_max, written) = (plain.with_filter(8_000, 12.0).file_bytes(), bytes.len() as u64);
     assert!(plain.file_bytes() < written && written <= expected_max, "{written} of {expected_max} bytes");
+}
+
+/// A choice is that of one part, for the queries that begin there; a rebuild keeps it with its keys.
+#[test]
+fn a_view_knows_why_filters_were_chosen_and_for_which_keys() {
+    let mut random = Random(35);
+    let runs = even_runs(&mut random, 8_000);
+    let mut keys: Vec<Vec<u8>> = runs.iter().flatten().map(|entry| entry.0.clone()).collect();
+    keys.sort();
+    let asked = [vec![keys[5_000].clone(); 40], vec![keys[100].clone(); 39]].concat();
+    let range = |key: &Vec<u8>| {
+        SampledQuery::new(QueryKind::Range, &KeyRange::closed(key, key), 1, QueryOutcome::default())
+    };
+    let queries: Vec<_> = asked.iter().filter_map(range).collect();
+    let plan = FilterPlan::Chosen(Box::new(choice_input(queries.clone())));
+    let filtering = Filtering { key_memory: 50_000, ..Filtering::new(&plan) };
+    let (sample, bytes) = filtered_by(options(), runs, &filtering);
+    let part = sample.view.most_asked_part(&queries).unwrap();
+    let found = keys_of(&sample.view, &sample.runs, &part).unwrap();
+    let all = (0..found.len()).map(|number| found.get(number).unwrap().to_vec()).collect::<Vec<_>>();
+    let first = keys.partition_point(|key| *key < part.first_key);
+    assert_eq!(all, keys[first..first + all.len()]);
+    assert!((first..first + all.len()).contains(&5_000), "{first} to {}", first + all.len());
+    assert!(first > 0 && first + all.len() < keys.len(), "it is one of several parts");
+    let more = rebuilt(&sample, even_runs(&mut random, 400), Some(&Filtering::new(&given(&["surf@64"]))));
+    let kept = more.view.most_asked_part(&queries).unwrap();
+    // Encoded: rates of kinds without queries are NaN.
+    assert_eq!((&kept.first_key, kept.choice.encode()), (&part.first_key, part.choice.encode()));
+    let same = keys_of(&more.view, &more.runs, &kept).unwrap();
+    assert!((0..all.len().max(same.len())).all(|number| same.get(number) == found.get(number)));
+    // Given filters have no choice, and a view without one is as before.
+    assert!(
+        filtered(options(), even_runs(&mut random, 400), &given(&["surf@64"]))
+            .0
+            .view
+            .most_asked_part(&queries)
+            .is_none()
+    );
+    // A damaged choice: no filter is used.
+    let (offset, _) = section_of(&bytes, 13).unwrap();
+    let mut damaged = bytes;
+    damaged[offset + 3] ^= 1;
+    assert!(!open(&damaged).unwrap().has_filter());
 }
 
 fn rebuilt(sample: &Sample, new: Vec<Vec<Entry>>, filtering: Option<&Filtering<'_>>) -> Sample {

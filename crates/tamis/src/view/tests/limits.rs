@@ -39,7 +39,7 @@ fn an_unknown_section_is_refused_unless_it_may_be_ignored() {
     let sample = Sample::new(options(), runs);
     let (bytes, _) = build(options(), &sample.runs).unwrap();
     // 2 is a kind of tables, and no kind of views.
-    for kind in [2, 13, 400] {
+    for kind in [2, 14, 400] {
         let view = open(&with_section(&bytes, kind, SECTION_PASSABLE)).unwrap();
         assert!(check_view(&view, &sample.runs).unwrap().is_empty());
         let refused = open(&with_section(&bytes, kind, 0)).unwrap_err();
