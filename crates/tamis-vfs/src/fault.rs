@@ -8,6 +8,7 @@
 //!    contract, point 4). With [`crate::MemVfs`] a simulated crash then exposes code that trusts the second
 //!    sync.
 //! 3. Reads through a mapping and querying the length of a file never fail.
+//! 4. A file has a descriptor until its last handle is dropped. A mapped file needs one only while it is opened.
 
 use std::{
     io::{self, ErrorKind},
@@ -105,6 +106,18 @@ struct State {
     rule_count: u64,
     operation_count: u64,
     fault_count: u64,
+    descriptor_count: u64,
+    descriptor_count_max: Option<u64>,
+}
+
+/// The descriptor of an open file.
+#[derive(Debug)]
+struct Descriptor(Arc<Shared>);
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        self.0.state.lock().descriptor_count -= 1;
+    }
 }
 
 #[derive(Debug)]
@@ -156,18 +169,56 @@ impl FaultVfs {
         self.shared.state.lock().fault_count
     }
 
-    fn wrap(&self, path: &Path, inner: Arc<dyn File>) -> Arc<dyn File> {
-        let shared = Arc::clone(&self.shared);
-        Arc::new(FaultFile {
-            shared,
-            inner,
-            path: path.to_path_buf(),
-            has_failed_sync: AtomicBool::new(false),
-        })
+    /// From now on at most this many files may have a descriptor at the same time, files that are open already included: to open or create
+    /// another one fails, as in a process with this limit.
+    pub fn limit_open_files(&self, count_max: u64) {
+        self.shared.state.lock().descriptor_count_max = Some(count_max);
+    }
+
+    /// Opens a file, with a descriptor.
+    fn open_by(
+        &self,
+        (kind, path): (OperationKind, &Path),
+        open: impl FnOnce(&dyn Vfs) -> io::Result<Option<Arc<dyn File>>>,
+    ) -> io::Result<Option<Arc<dyn File>>> {
+        let shared = &self.shared;
+        let opened = shared.run(Operation::new(kind, path), || {
+            let descriptor = shared.take_descriptor()?;
+            Ok(open(&*shared.inner)?.map(|inner| (inner, descriptor)))
+        })?;
+        Ok(opened.map(|(inner, descriptor)| {
+            let file: Arc<dyn File> = Arc::new(FaultFile {
+                shared: Arc::clone(shared),
+                _descriptor: inner.mapping().is_none().then_some(descriptor),
+                inner,
+                path: path.to_path_buf(),
+                has_failed_sync: AtomicBool::new(false),
+            });
+            file
+        }))
+    }
+
+    /// Creates or opens a file that must be there.
+    fn open_one(
+        &self,
+        (kind, path): (OperationKind, &Path),
+        open: impl FnOnce(&dyn Vfs) -> io::Result<Arc<dyn File>>,
+    ) -> io::Result<Arc<dyn File>> {
+        let file = self.open_by((kind, path), |inner| open(inner).map(Some))?;
+        file.ok_or_else(|| ErrorKind::NotFound.into())
     }
 }
 
 impl Shared {
+    fn take_descriptor(self: &Arc<Self>) -> io::Result<Descriptor> {
+        let mut state = self.state.lock();
+        if state.descriptor_count_max.is_some_and(|count_max| state.descriptor_count >= count_max) {
+            return Err(io::Error::other("too many open files"));
+        }
+        state.descriptor_count += 1;
+        Ok(Descriptor(Arc::clone(self)))
+    }
+
     /// Counts the operation and evaluates all rules.
     fn decide(&self, operation: &Operation) -> Decision {
         let mut hooks = Vec::new();
@@ -216,34 +267,27 @@ fn injected(error: ErrorKind, operation: &Operation) -> io::Error {
 
 impl Vfs for FaultVfs {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let operation = Operation::new(OperationKind::Create, path);
-        Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.create(path))?))
+        self.open_one((OperationKind::Create, path), |inner| inner.create(path))
     }
 
     fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let operation = Operation::new(OperationKind::Create, path);
-        Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.create_log(path))?))
+        self.open_one((OperationKind::Create, path), |inner| inner.create_log(path))
     }
 
     fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let operation = Operation::new(OperationKind::Create, path);
-        Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.create_direct(path))?))
+        self.open_one((OperationKind::Create, path), |inner| inner.create_direct(path))
     }
 
     fn create_exclusive(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let operation = Operation::new(OperationKind::Create, path);
-        Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.create_exclusive(path))?))
+        self.open_one((OperationKind::Create, path), |inner| inner.create_exclusive(path))
     }
 
     fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
-        let operation = Operation::new(OperationKind::Reuse, path);
-        let file = self.shared.run(operation, || self.shared.inner.reuse_log(path))?;
-        Ok(file.map(|file| self.wrap(path, file)))
+        self.open_by((OperationKind::Reuse, path), |inner| inner.reuse_log(path))
     }
 
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
-        let operation = Operation::new(OperationKind::Open, path);
-        Ok(self.wrap(path, self.shared.run(operation, || self.shared.inner.open(path, access))?))
+        self.open_one((OperationKind::Open, path), |inner| inner.open(path, access))
     }
 
     fn rename(&self, source: &Path, target: &Path) -> io::Result<()> {
@@ -297,7 +341,8 @@ impl Vfs for FaultVfs {
     }
 
     fn open_files_max(&self) -> Option<u64> {
-        self.shared.inner.open_files_max()
+        let limit = self.shared.state.lock().descriptor_count_max;
+        self.shared.inner.open_files_max().into_iter().chain(limit).min()
     }
 }
 
@@ -305,6 +350,8 @@ impl Vfs for FaultVfs {
 struct FaultFile {
     shared: Arc<Shared>,
     inner: Arc<dyn File>,
+    /// `None` for a mapped file.
+    _descriptor: Option<Descriptor>,
     path: PathBuf,
     has_failed_sync: AtomicBool,
 }

@@ -183,3 +183,24 @@ fn a_sweep_fails_every_operation_once() {
     messages.dedup();
     assert_eq!(messages.len(), 5);
 }
+
+#[test]
+fn a_limit_of_open_files_counts_files_that_are_open_and_not_mapped() {
+    let (_, vfs) = vfs();
+    let first = vfs.create(path("/first")).unwrap();
+    first.append(b"1").unwrap();
+    assert_eq!(vfs.open_files_max(), None);
+    vfs.limit_open_files(2);
+    assert_eq!(vfs.open_files_max(), Some(2));
+    let second = vfs.create(path("/second")).unwrap();
+    assert!(vfs.create(path("/third")).is_err() && !vfs.exists(path("/third")).unwrap());
+    assert!(vfs.open(path("/first"), Access::Buffered).is_err());
+    drop(second);
+    // A mapped file needs a descriptor only while it is opened.
+    let mapped: Vec<_> = (0..3).map(|_| vfs.open(path("/first"), Access::Mapped).unwrap()).collect();
+    let reader = vfs.open(path("/first"), Access::Buffered).unwrap();
+    assert!(vfs.open(path("/first"), Access::Mapped).is_err());
+    drop((first, reader));
+    assert_eq!(vfs.read(path("/first")).unwrap(), b"1");
+    assert_eq!(mapped[0].mapping(), Some(&b"1"[..]));
+}

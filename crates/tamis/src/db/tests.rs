@@ -13,6 +13,8 @@ use crate::{
     steps::{self, Step},
 };
 
+mod many_partitions;
+
 const KEYSPACES: usize = 1_000;
 const LOG_BYTES_MAX: u64 = 1 << 20;
 
