@@ -268,32 +268,6 @@ fn skewed_updates_write_less_than_in_the_leveled_layout() {
     assert!(partitioned < 0.75 * leveled, "{partitioned:.2} {leveled:.2}");
 }
 
-#[test]
-fn a_key_with_many_versions_takes_one_partition() {
-    let vfs = MemVfs::new();
-    let db = open_in_memory(&vfs, options()).unwrap();
-    let mut snapshots = Vec::new();
-    for round in 0..100_000_u64 {
-        db.put(b"key", round.to_be_bytes()).unwrap();
-        if round % 20_000 == 0 {
-            snapshots.push((round, db.snapshot()));
-        }
-    }
-    for (round, snapshot) in &snapshots {
-        let found = snapshot.get(&db.default_keyspace(), b"key").unwrap();
-        assert_eq!(found.as_deref(), Some(&round.to_be_bytes()[..]));
-    }
-    drop(snapshots);
-    db.flush().unwrap();
-    db.wait_for_compactions().unwrap();
-    let statistics = db.statistics();
-    let keyspace = statistics.keyspaces.iter().find(|keyspace| keyspace.name == "default").unwrap();
-    assert_eq!(keyspace.partition_count, 1);
-    let table_count: usize = keyspace.levels.iter().map(|level| level.table_count).sum();
-    assert!(table_count <= 4, "{table_count}");
-    check_entries(&db, &Model::from([(b"key".to_vec(), 99_999_u64.to_be_bytes().to_vec())]));
-}
-
 enum Edit {
     Put(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),

@@ -13,7 +13,7 @@ use std::{
 
 use tamis::{
     Db, Event, EventListener, KeyspaceOptions, KeyspaceStatistics, Layout, Options, PartitionChange,
-    PartitionStatistics, Runtime, Scan, Statistics, Views,
+    PartitionStatistics, Runtime, Scan, Snapshot, Statistics, Views,
 };
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
 
@@ -715,4 +715,73 @@ fn a_partition_of_one_key_keeps_the_versions_of_snapshots() {
     db.close().unwrap();
     let db = open_in_memory(&vfs, inline_options()).unwrap();
     assert_eq!(db.get("key").unwrap().as_deref(), Some(newest.as_slice()));
+}
+
+/// A million versions of one key, each of which a snapshot needs: jobs end, and a read searches a few blocks.
+#[test]
+fn a_partition_of_one_key_takes_a_million_versions() {
+    const COUNT: u64 = 1_000_000;
+    let vfs = MemVfs::new();
+    // Few flushes: each job reads the numbers of all snapshots.
+    let keyspace = KeyspaceOptions { layout: LAYOUT, memtable_bytes: 4 << 20, ..small_keyspace() };
+    let options = Options { default_keyspace: keyspace, log_bytes_max: 64 << 20, ..inline_options() };
+    let db = open_in_memory(&vfs, options).unwrap();
+    let keyspace = db.default_keyspace();
+    let mut snapshots = Vec::new();
+    for number in 0..COUNT {
+        db.put("key", number.to_be_bytes()).unwrap();
+        snapshots.push((db.snapshot(), number));
+    }
+    let check = |db: &Db, snapshots: &[(Snapshot, u64)], version_count: u64| {
+        db.flush().unwrap();
+        db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+        db.wait_for_compactions().unwrap();
+        let partitions = of_default(&db.statistics()).partitions;
+        let sizes: Vec<_> = partitions.iter().map(|partition| &partition.size).collect();
+        let counts: Vec<_> = sizes.iter().map(|size| (size.table_count, size.entry_count)).collect();
+        assert_eq!(counts, [(1, version_count)]);
+        check_versions(db, snapshots);
+    };
+    check_versions(&db, &snapshots);
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    check_versions(&db, &snapshots);
+    let statistics = db.statistics();
+    // One job for several flushes, also if all of its outputs are one table.
+    let jobs = statistics.compactions + statistics.partition_splits + statistics.partition_divisions;
+    assert!(jobs > 1 && 3 * jobs <= statistics.flushes, "{jobs} jobs, {} flushes", statistics.flushes);
+    let size = of_default(&statistics).partitions.remove(0).size;
+    assert!(size.entry_count == COUNT && (2..=4).contains(&size.run_count), "{size:?}");
+    check(&db, &snapshots, COUNT);
+    // A merge with newer entries keeps the newest version, and those of the other snapshots.
+    snapshots.retain(|(_, number)| number % (COUNT / 10) == 0);
+    db.put("key", COUNT.to_be_bytes()).unwrap();
+    check(&db, &snapshots, 11);
+    let last = snapshots.pop().unwrap();
+    drop((last, snapshots));
+    check(&db, &[], 1);
+    assert_eq!(db.get("key").unwrap().as_deref(), Some(&COUNT.to_be_bytes()[..]));
+    assert!(db.verify().unwrap().is_sound());
+}
+
+/// Snapshots read their versions of the only key, by gets and by scans in both directions, in a few blocks.
+fn check_versions(db: &Db, snapshots: &[(Snapshot, u64)]) {
+    let keyspace = db.default_keyspace();
+    let before = db.statistics();
+    let mut read_count = 0;
+    for (snapshot, number) in snapshots.iter().step_by(snapshots.len() / 100 + 1) {
+        let value = number.to_be_bytes();
+        assert_eq!(snapshot.get(&keyspace, "key").unwrap().as_deref(), Some(&value[..]));
+        for is_forward in [true, false] {
+            let mut scan = snapshot.range::<&[u8]>(&keyspace, ..);
+            let mut next = || if is_forward { scan.next() } else { scan.next_back() };
+            let (key, found) = next().unwrap().unwrap();
+            assert!(*key == *b"key" && *found == value && next().is_none());
+        }
+        read_count += 3;
+    }
+    let after = db.statistics();
+    let requests = |statistics: &Statistics| statistics.blocks_read + statistics.cache_hits;
+    let blocks = requests(&after) - requests(&before);
+    assert!(blocks <= 16 * read_count, "{blocks} blocks for {read_count} reads");
 }
