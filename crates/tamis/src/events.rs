@@ -10,7 +10,8 @@ pub enum Event {
     Flushed {
         /// The keyspace's name.
         keyspace: String,
-        /// The bytes of the memtable, with entries that were carried into it. Each table has up to a few KiB more.
+        /// The memory of the entries that it was expected to write: those of the memtable, without entries that were carried into the next
+        /// one. Each table has up to a few KiB more.
         bytes_expected: u64,
         /// Bytes of the tables.
         bytes: u64,

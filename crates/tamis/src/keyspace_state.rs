@@ -51,6 +51,8 @@ struct Carried {
     received: BTreeMap<Sequence, KeyHull>,
     /// Of those that a newer memtable has received from it, the last key of each partition by the first one.
     given: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The approximate memory of those.
+    given_bytes: u64,
     /// The log refused a record for them, which a replay may nevertheless find.
     has_failed: bool,
 }
@@ -83,6 +85,16 @@ impl LoggedMemtable {
     /// Records that a newer memtable has received all entries between these keys.
     pub(crate) fn note_given(&self, (first, last): KeyHull) {
         self.carried.lock().given.insert(first, last);
+    }
+
+    /// Records the approximate memory of entries that a newer memtable has received.
+    pub(crate) fn note_given_bytes(&self, bytes: u64) {
+        self.carried.lock().given_bytes += bytes;
+    }
+
+    /// The approximate memory of the entries that a flush writes: without those that a newer memtable has received.
+    pub(crate) fn bytes_to_flush(&self) -> u64 {
+        (self.memtable.bytes() as u64).saturating_sub(self.carried.lock().given_bytes)
     }
 
     /// Whether a newer memtable has received the entries of this key.

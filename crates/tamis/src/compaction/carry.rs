@@ -42,6 +42,7 @@ use crate::{
     events::Event,
     key::{SEQUENCE_MAX, Sequence},
     keyspace_state::{KeyHull, KeyspaceRegistry, KeyspaceState, LoggedMemtable, ReadState},
+    memtable::{EntrySizes, Memtable},
     options::Durability,
     read::snapshot::Snapshots,
     version::version::KeyspaceVersion,
@@ -95,9 +96,9 @@ impl Carrier<'_> {
         if !self.may_carry(&keyspace.read_state.load(), source) {
             return Ok(());
         }
-        let plan = plan(version, source);
+        let (plan, memory) = plan(version, source);
         let mut carried = CarriedCounts::default();
-        let result = self.carry_partitions(keyspace, source, (version, &plan), &mut carried);
+        let result = self.carry_partitions(keyspace, source, (version, &plan, &memory), &mut carried);
         let CarriedCounts { bytes, entry_count, partition_count } = carried;
         if partition_count > 0 {
             let metrics = &self.context.metrics;
@@ -120,7 +121,7 @@ impl Carrier<'_> {
         &self,
         keyspace: &KeyspaceState,
         source: &Arc<LoggedMemtable>,
-        (version, plan): (&KeyspaceVersion, &CarryPlan),
+        (version, plan, memory): (&KeyspaceVersion, &CarryPlan, &[u64]),
         carried: &mut CarriedCounts,
     ) -> Result<()> {
         let read_points = self.snapshots.read_points();
@@ -133,6 +134,7 @@ impl Carrier<'_> {
             if !is_carried.inspect_err(|_| source.set_carry_failed(true))? {
                 break;
             }
+            source.note_given_bytes(memory.get(index).copied().unwrap_or(0));
             carried.bytes += bytes;
             carried.entry_count += count;
             carried.partition_count += 1;
@@ -190,7 +192,8 @@ impl Carrier<'_> {
     }
 }
 
-fn plan(version: &KeyspaceVersion, source: &LoggedMemtable) -> CarryPlan {
+/// The partitions to carry, and the memory of the entries of each partition.
+fn plan(version: &KeyspaceVersion, source: &LoggedMemtable) -> (CarryPlan, Vec<u64>) {
     let memtable = &source.memtable;
     let uppers = (0..version.partitions.len()).filter_map(|index| version.upper_of(index));
     let sizes = memtable.sizes_between(uppers);
@@ -203,7 +206,17 @@ fn plan(version: &KeyspaceVersion, source: &LoggedMemtable) -> CarryPlan {
     };
     let bytes =
         sizes.iter().enumerate().map(|(index, size)| if is_deleted_in(index) { 0 } else { size.bytes });
-    strategy::pick_carried(version, &bytes.collect::<Vec<_>>(), memtable_bytes)
+    let plan = strategy::pick_carried(version, &bytes.collect::<Vec<_>>(), memtable_bytes);
+    (plan, memory_of(memtable, &sizes))
+}
+
+/// The approximate memory of the entries of these sizes, which are all of the memtable: each entry takes some bytes in addition to its key
+/// and value.
+fn memory_of(memtable: &Memtable, sizes: &[EntrySizes]) -> Vec<u64> {
+    let count: u64 = sizes.iter().map(|size| size.count).sum();
+    let bytes: u64 = sizes.iter().map(|size| size.bytes).sum();
+    let others = (memtable.bytes() as u64).saturating_sub(bytes);
+    sizes.iter().map(|size| size.bytes + others * size.count / count.max(1)).collect()
 }
 
 /// The entries of a partition that a reader can see; `None` if there are none, or more than `bytes_max`.

@@ -147,7 +147,7 @@ impl Flusher {
             metrics.flush_bytes_written.add(written.bytes);
             metrics.flush_blocks_written.add(written.blocks);
             let keyspace = flush.keyspace.name.clone();
-            let bytes_expected = flush.memtable.memtable.bytes() as u64;
+            let bytes_expected = flush.memtable.bytes_to_flush();
             self.context.report(&Event::Flushed { keyspace, bytes_expected, bytes: written.bytes });
         }
     }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use tamis::{
-    Db, Durability, KeyspaceChange, KeyspaceOptions, Layout, Options, Runtime, Snapshot, Statistics,
-    WriteBatch,
+    Db, Durability, Event, EventListener, KeyspaceChange, KeyspaceOptions, Layout, Options, Runtime,
+    Snapshot, Statistics, WriteBatch,
 };
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 use tamis_workload::{SplitMix64, ZipfianComposite};
 
 use crate::{
+    partitioned::EventLog,
     scenario::Context,
     support::{
         FOLDER, Model, Random, check_entries, inline_options, is_deep, open_in_memory, small_keyspace,
@@ -130,6 +131,41 @@ fn carried_entries_save_more_bytes_than_they_take() {
     let ((carrying, count), (flushing, none)) = (written(false), written(true));
     assert!(count > 0 && none == 0);
     assert!(carrying * 10 < flushing * 9, "{carrying} bytes written, {flushing} by whole flushes");
+}
+
+/// The expected bytes of a flush are those of the entries that it writes.
+#[test]
+fn flushes_do_not_expect_to_write_the_entries_that_they_carry() {
+    let vfs = MemVfs::new();
+    let (db, mut model) = prepare(&vfs);
+    db.close().unwrap();
+    let log = Arc::new(EventLog::default());
+    let listener: Arc<dyn EventListener> = Arc::<EventLog>::clone(&log);
+    let db = open_in_memory(&vfs, Options { listener: Some(listener), ..options() }).unwrap();
+    let mut random = Random(4);
+    for round in 0..1_500 {
+        let (number, length) = match round % 7 {
+            0 => (HOT_COUNT + random.below(KEY_COUNT - HOT_COUNT), 300),
+            _ => (random.below(HOT_COUNT), 500),
+        };
+        put(&db, &mut model, number, vec![round as u8; length]);
+    }
+    let (mut carried, mut many_carried) = (0, 0);
+    for event in log.0.lock().unwrap().iter() {
+        match event {
+            Event::EntriesCarried { bytes, .. } => carried = *bytes,
+            Event::Flushed { bytes_expected, .. } => {
+                // The memtable is flushed as soon as it has its full size.
+                let most = small_keyspace().memtable_bytes + 1_000;
+                assert!(bytes_expected + carried <= most, "{bytes_expected} expected, {carried} carried");
+                many_carried += u64::from(carried > 1_000);
+                carried = 0;
+            }
+            _ => {}
+        }
+    }
+    assert!(many_carried > 2, "{many_carried} flushes carried more than the last entry of a memtable");
+    check_entries(&db, &model);
 }
 
 /// A change of the layout, an ingest, a checkpoint and a killed process find carried entries in memory or in the log.

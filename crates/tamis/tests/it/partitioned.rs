@@ -565,7 +565,7 @@ fn a_failed_sync_of_one_table_of_a_flush_loses_nothing() {
 }
 
 #[derive(Debug, Default)]
-struct EventLog(Mutex<Vec<Event>>);
+pub(crate) struct EventLog(pub(crate) Mutex<Vec<Event>>);
 
 impl EventListener for EventLog {
     fn on_event(&self, event: &Event) {
