@@ -77,10 +77,8 @@ impl<'a> Garbage<'a> {
     pub(super) fn reclaimed_bytes(&self, runs: &[&[Arc<Table>]], is_lowest: bool) -> f64 {
         let mut reclaimed = 0.0;
         for (index, run) in runs.iter().enumerate() {
+            reclaimed += self.obsolete_bytes(run);
             for summary in run.iter().map(|table| table.summary()) {
-                if self.has_obsolete(summary) {
-                    reclaimed += summary.obsolete_count as f64 * entry_bytes(summary);
-                }
                 if is_lowest && self.has_tombstones(summary) {
                     reclaimed += tombstone_bytes(summary);
                 }
@@ -89,6 +87,12 @@ impl<'a> Garbage<'a> {
             reclaimed += self.deleted_bytes(run, older);
         }
         reclaimed
+    }
+
+    /// The bytes of the obsolete entries of a run, which each rewrite of it reclaims.
+    pub(super) fn obsolete_bytes(&self, run: &[Arc<Table>]) -> f64 {
+        let summaries = run.iter().map(|table| table.summary()).filter(|summary| self.has_obsolete(summary));
+        summaries.map(|summary| summary.obsolete_count as f64 * entry_bytes(summary)).sum()
     }
 
     /// The bytes of the older runs that the tombstones of a run reclaim.

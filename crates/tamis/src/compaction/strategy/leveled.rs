@@ -365,7 +365,7 @@ impl Strategy for Leveled<'_> {
         due.chain(conversion).collect()
     }
 
-    fn pick_due(&self, due: &Due) -> Option<Plan> {
+    fn pick_due(&self, due: &Due, _: &Garbage<'_>) -> Option<Plan> {
         match due.reason {
             Reason::Level0 => self.pick_level0(Reason::Level0, due.score, None),
             Reason::Layout => self.pick_conversion(due.level, Reason::Layout, due.score),

@@ -45,7 +45,7 @@ trait Strategy {
     fn due(&self) -> Vec<Due>;
 
     /// The plan of a due compaction; `None` if running jobs prevent it.
-    fn pick_due(&self, due: &Due) -> Option<Plan>;
+    fn pick_due(&self, due: &Due, garbage: &Garbage<'_>) -> Option<Plan>;
 
     /// The plan that reclaims the greatest share of the bytes that it rewrites, if it is due. Its score is that share.
     fn pick_garbage(&self, garbage: &Garbage<'_>) -> Option<Plan>;
@@ -151,7 +151,7 @@ fn pick_by(
     due.sort_by(|(left, _), (right, _)| {
         right.score.total_cmp(&left.score).then(left.level.cmp(&right.level))
     });
-    let plan = due.into_iter().find_map(|(due, strategy)| strategy.pick_due(&due));
+    let plan = due.into_iter().find_map(|(due, strategy)| strategy.pick_due(&due, &garbage));
     let plan = plan.or_else(|| is_partitioned.then(union).flatten());
     plan.or_else(|| {
         let plans = strategies.iter().filter_map(|strategy| strategy.pick_garbage(&garbage));

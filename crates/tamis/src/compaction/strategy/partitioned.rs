@@ -82,6 +82,14 @@ fn size_of(run: &Run) -> RunSize {
     RunSize { table_count: run.tables().len(), bytes: run.bytes() }
 }
 
+/// The next job of a partition that has too many tables.
+enum Job {
+    Divide(Division),
+    /// Merge this many of the newest runs.
+    Merge(usize),
+    Split,
+}
+
 /// A run with its level.
 type LeveledRun<'a> = (usize, &'a Arc<Run>);
 
@@ -120,25 +128,39 @@ impl<'a> Partitioned<'a> {
         self.table_count() as f64 / self.limits.tables_max as f64
     }
 
-    /// The next job of the partition, if it has too many tables. Running jobs are not considered.
-    fn pick(&self, reason: Reason, score: f64) -> Option<Plan> {
+    /// The next job for these runs, which are all, if the partition has too many tables. Running jobs are not considered.
+    fn next_job(&self, runs: &[LeveledRun<'_>], garbage: &Garbage<'_>) -> Option<Job> {
         if self.table_count() <= self.limits.tables_max {
             return None;
         }
-        let Division { keys, cut_bytes } = divide(self.partition.tables(), self.division_bytes_min);
-        if !keys.is_empty() {
-            let plan = self.plan(&self.runs(), Action::Divide, reason, score)?;
-            return Some(Plan { split_keys: keys, bytes_read: cut_bytes, bytes_written: cut_bytes, ..plan });
+        let division = divide(self.partition.tables(), self.division_bytes_min);
+        if !division.keys.is_empty() {
+            return Some(Job::Divide(division));
         }
-        let runs = self.runs();
-        let sizes: Vec<RunSize> = runs.iter().map(|(_, run)| size_of(run)).collect();
-        match decide(&sizes, self.limits) {
+        let size = |(_, run): &LeveledRun<'_>| {
+            let RunSize { table_count, bytes } = size_of(run);
+            RunSize { table_count, bytes: bytes.saturating_sub(garbage.obsolete_bytes(run.tables()) as u64) }
+        };
+        match decide(&runs.iter().map(size).collect::<Vec<_>>(), self.limits) {
             Decision::Keep => None,
-            Decision::Major { run_count } => {
+            Decision::Major { run_count } => Some(Job::Merge(run_count)),
+            Decision::Split => Some(Job::Split),
+        }
+    }
+
+    /// The plan of the next job.
+    fn pick(&self, reason: Reason, score: f64, garbage: &Garbage<'_>) -> Option<Plan> {
+        let runs = self.runs();
+        match self.next_job(&runs, garbage)? {
+            Job::Divide(Division { keys, cut_bytes }) => {
+                let plan = self.plan(&runs, Action::Divide, reason, score)?;
+                Some(Plan { split_keys: keys, bytes_read: cut_bytes, bytes_written: cut_bytes, ..plan })
+            }
+            Job::Merge(run_count) => {
                 let newest = runs.get(..run_count).unwrap_or_default();
                 self.plan(newest, Action::Merge, reason, score)
             }
-            Decision::Split => self.plan(&runs, Action::Split, reason, score),
+            Job::Split => self.plan(&runs, Action::Split, reason, score),
         }
     }
 
@@ -171,8 +193,8 @@ impl Strategy for Partitioned<'_> {
         is_due.then(|| Due { score: self.score(), level: 0, reason: Reason::Size }).into_iter().collect()
     }
 
-    fn pick_due(&self, due: &Due) -> Option<Plan> {
-        self.pick(due.reason, due.score)
+    fn pick_due(&self, due: &Due, garbage: &Garbage<'_>) -> Option<Plan> {
+        self.pick(due.reason, due.score, garbage)
     }
 
     fn pick_garbage(&self, garbage: &Garbage<'_>) -> Option<Plan> {
@@ -207,7 +229,7 @@ impl Strategy for Partitioned<'_> {
             return RangePick::Blocked;
         }
         // A large partition is divided or split first.
-        let plan = self.pick(request.reason, 1.0).or_else(|| self.merge_all(request.reason, 1.0));
+        let plan = self.pick(request.reason, 1.0, &garbage).or_else(|| self.merge_all(request.reason, 1.0));
         match plan {
             // A scan must not cause the rewrite of a large partition.
             Some(plan)

@@ -293,7 +293,7 @@ impl Strategy for Tiered<'_> {
         due.chain(is_space_due.then_some(Due { score: space, level: 1, reason: Reason::Space })).collect()
     }
 
-    fn pick_due(&self, due: &Due) -> Option<Plan> {
+    fn pick_due(&self, due: &Due, _: &Garbage<'_>) -> Option<Plan> {
         match due.reason {
             Reason::Space => self.pick_all_from(due.level, due.reason, due.score),
             _ => self.pick_level(due.level, due.reason, due.score),

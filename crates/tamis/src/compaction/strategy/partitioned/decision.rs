@@ -15,7 +15,7 @@
 //! A small `S` alone is no good choice: merges of the smallest runs leave few places, and so the same entries are merged again after the next flush.
 //! A split leaves more places than a merge of all runs, because the base run of each new partition has few tables.
 //!
-//! The number of output tables is estimated from bytes. A wrong estimate costs a job that reclaims less: each major leaves fewer runs
+//! The number of output tables is estimated from bytes, without those of entries that are known to be obsolete. A wrong estimate costs a job that reclaims less: each major leaves fewer runs
 //! than before, so that eventually a split follows.
 
 /// The maximum number of writes of a byte, by its flush and by merges of small runs, that the estimate considers.
@@ -27,7 +27,7 @@ const OVERSHOOT_DIVISOR: u64 = 32;
 /// The bytes of a table besides its entries: its block, index, filters, properties and footer take at least a page of the file system.
 pub(crate) const TABLE_BYTES_FIXED: u64 = 4096;
 
-/// The size of a run.
+/// The size of a run, as a job writes it: without the bytes of entries that are known to be obsolete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunSize {
     pub(crate) table_count: usize,
