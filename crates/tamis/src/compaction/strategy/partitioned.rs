@@ -243,9 +243,14 @@ impl Strategy for Partitioned<'_> {
     }
 
     fn pending_bytes(&self) -> u64 {
-        if self.table_count() <= self.limits.tables_max {
-            return 0;
+        let runs = self.runs();
+        let bytes = |runs: &[LeveledRun<'_>]| runs.iter().map(|(_, run)| run.bytes()).sum();
+        // Without read points no entry counts as obsolete.
+        match self.next_job(&runs, &Garbage::new(&[])) {
+            None => 0,
+            Some(Job::Divide(division)) => division.cut_bytes,
+            Some(Job::Merge(run_count)) => bytes(runs.get(..run_count).unwrap_or_default()),
+            Some(Job::Split) => bytes(&runs),
         }
-        self.partition.totals().bytes
     }
 }
