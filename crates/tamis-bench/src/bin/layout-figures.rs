@@ -6,8 +6,9 @@
 //!
 //! `cargo run --release -p tamis-bench --bin layout-figures` takes 50 million entries with a memtable of 64 MiB and needs a quiet machine
 //! and 40 GB of disk; `-- --quick` takes a twentieth, `-- --entries N` another number. Memtable and tables are scaled with the
-//! entries; `-- --table-bytes N` sets the size of tables, `-- --partitions N` the partitions of the store whose open is timed; `-- --only seeks`, `ycsb`, `composite` or `open` measures one part, after the fill
-//! that it needs. Stores are created in the temporary folder (`TMPDIR`). Exit codes: 0 all limits
+//! entries; `-- --table-bytes N` sets the size of tables, `-- --partitions N` the partitions of the store whose open is timed. That store is
+//! then read completely; `ulimit -n` can set a limit of open files. `-- --only seeks`, `ycsb`, `composite` or `open` measures one part, after
+//! the fill that it needs. Stores are created in the temporary folder (`TMPDIR`). Exit codes: 0 all limits
 //! are met; 1 a limit is missed; 2 the measurement failed or an argument is unknown.
 
 use std::{
@@ -435,7 +436,7 @@ impl Figures {
         Ok(())
     }
 
-    /// Opens a store of many partitions that were split by random writes.
+    /// Opens a store of many partitions that were split by random writes, and reads all of it.
     fn open_time(&mut self) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let options = KeyspaceOptions {
@@ -463,6 +464,14 @@ impl Figures {
         }
         let name = format!("opening a store of {} partitions, seconds", self.sizes.partitions);
         self.limits.at_most(&name, 0.1, limits::median(seconds));
+        let store = Store::open(folder.path(), &options)?;
+        let found = store.keyspace.range::<&[u8]>(..).count() as u64;
+        let report = store.db.verify()?;
+        if found != written || !report.is_sound() {
+            return Err(format!("{found} entries of {written}; {:?}", report.faults).into());
+        }
+        let statistics = store.db.statistics();
+        println!("  {} of at most {} open files", statistics.open_files, statistics.open_files_max);
         Ok(())
     }
 }
