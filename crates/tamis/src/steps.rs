@@ -21,10 +21,12 @@ pub(crate) enum Step {
     MergedSource,
     /// A key of carried entries that a search for partitions to unite compares.
     ComparedCarried,
+    /// A range tombstone that a search for those of a partition reads.
+    FoundTombstone,
 }
 
 #[cfg(test)]
-const KINDS: usize = 8;
+const KINDS: usize = 9;
 
 #[cfg(test)]
 thread_local! {

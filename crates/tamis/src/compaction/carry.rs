@@ -30,7 +30,6 @@ use std::sync::Arc;
 
 use super::{
     drop_rules::DropRules,
-    flush::range_tombstones_within,
     strategy::{self, CarryPlan},
 };
 use crate::{
@@ -198,11 +197,11 @@ fn plan(version: &KeyspaceVersion, source: &LoggedMemtable) -> (CarryPlan, Vec<u
     let uppers = (0..version.partitions.len()).filter_map(|index| version.upper_of(index));
     let sizes = memtable.sizes_between(uppers);
     let memtable_bytes = sizes.iter().map(|size| size.bytes).sum();
-    let has_tombstones = !memtable.range_tombstones().is_empty();
+    let deleted = memtable.range_tombstones().spans_at(SEQUENCE_MAX);
     let is_deleted_in = |index: usize| {
         let lower = version.partitions.get(index).map_or(&[][..], |partition| &partition.lower);
         let upper = version.upper_of(index).unwrap_or_default();
-        has_tombstones && !range_tombstones_within(memtable, lower, upper).is_empty()
+        deleted.overlap(lower, upper)
     };
     let bytes =
         sizes.iter().enumerate().map(|(index, size)| if is_deleted_in(index) { 0 } else { size.bytes });

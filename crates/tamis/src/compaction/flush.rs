@@ -18,9 +18,10 @@ use super::{
 use crate::{
     cursor::Cursor,
     error::Result,
-    key::SEQUENCE_MAX,
+    key::{SEQUENCE_MAX, Sequence},
     memtable::Memtable,
-    range_tombstone::{RangeTombstone, is_below_upper, least_upper},
+    range_tombstone::{Fragment, Fragments, RangeTombstone, fragment, is_below_upper, least_upper},
+    steps::{self, Step},
     version::{
         catalog::Counters,
         edit::{Change, RunPlace, VersionEdit},
@@ -55,7 +56,7 @@ pub(super) fn flush(
     let mut cursor = memtable.cursor();
     cursor.seek_first()?;
     let middle = memtable.middle_key();
-    let all_tombstones = memtable.range_tombstones().all();
+    let all_tombstones = TombstonesByKey::new(memtable, &context.read_points);
     for (index, partition) in context.version.partitions.iter().enumerate() {
         let upper = context.version.upper_of(index);
         let flushed = Change::SetFlushedSequence {
@@ -63,7 +64,7 @@ pub(super) fn flush(
             partition: partition.id,
             sequence: newest,
         };
-        let tombstones = truncated(&all_tombstones, &partition.lower, upper.unwrap_or_default());
+        let tombstones = all_tombstones.within(&partition.lower, upper.unwrap_or_default());
         let has_entries = cursor.is_valid() && upper.is_none_or(|upper| cursor.key() < upper);
         if !has_entries && tombstones.is_empty() {
             continue;
@@ -112,23 +113,30 @@ fn is_absent(partition: &Partition, key: &[u8]) -> bool {
     partition.runs().all(|(_, run)| run.table_of(key).is_none())
 }
 
-/// The range tombstones of a memtable, truncated at the bounds of a partition (an empty upper bound is no bound).
-pub(crate) fn range_tombstones_within(
-    memtable: &Memtable,
-    lower: &[u8],
-    upper: &[u8],
-) -> Vec<RangeTombstone> {
-    truncated(&memtable.range_tombstones().all(), lower, upper)
-}
+/// The range tombstones of a memtable in key order, so that a partition finds its own by binary search.
+pub(crate) struct TombstonesByKey(Fragments);
 
-fn truncated(tombstones: &[RangeTombstone], lower: &[u8], upper: &[u8]) -> Vec<RangeTombstone> {
-    let within = tombstones.iter().filter(|tombstone| {
-        is_below_upper(&tombstone.lower, upper) && is_below_upper(lower, &tombstone.upper)
-    });
-    let cut = |tombstone: &RangeTombstone| RangeTombstone {
-        lower: tombstone.lower.clone().max(lower.to_vec()),
-        upper: least_upper(&tombstone.upper, upper).to_vec(),
-        ..tombstone.clone()
-    };
-    within.map(cut).collect()
+impl TombstonesByKey {
+    /// Without tombstones that no reader at the read points can distinguish.
+    pub(crate) fn new(memtable: &Memtable, read_points: &[Sequence]) -> Self {
+        Self(fragment(memtable.range_tombstones().all(), read_points))
+    }
+
+    /// The tombstones of a partition, truncated at its bounds (an empty upper bound is no bound).
+    pub(crate) fn within(&self, lower: &[u8], upper: &[u8]) -> Vec<RangeTombstone> {
+        let list = self.0.list();
+        let ended = list.partition_point(|fragment| {
+            steps::count(Step::FoundTombstone, 1);
+            !is_below_upper(lower, &fragment.upper)
+        });
+        let rest = list.get(ended..).unwrap_or_default().iter();
+        let within = rest.take_while(|fragment| is_below_upper(&fragment.lower, upper));
+        let within = within.inspect(|_| steps::count(Step::FoundTombstone, 1));
+        let truncate = |tombstone: RangeTombstone| RangeTombstone {
+            upper: least_upper(&tombstone.upper, upper).to_vec(),
+            lower: tombstone.lower.max(lower.to_vec()),
+            ..tombstone
+        };
+        within.flat_map(Fragment::tombstones).map(truncate).collect()
+    }
 }

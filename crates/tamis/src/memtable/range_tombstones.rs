@@ -22,6 +22,7 @@ use super::sync::{AtomicU64, Ordering};
 use crate::{
     key::Sequence,
     range_tombstone::{Cover, RangeTombstone, compare_uppers, is_below_upper},
+    steps::{self, Step},
 };
 
 /// Bytes of a tombstone in addition to its bounds, which are in the list and in the map.
@@ -101,6 +102,15 @@ impl Spans {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Span> {
         self.0.iter()
+    }
+
+    /// Whether a span has keys between these bounds (included, excluded; empty: no end).
+    pub(crate) fn overlap(&self, lower: &[u8], upper: &[u8]) -> bool {
+        let ended = self.0.partition_point(|span| {
+            steps::count(Step::FoundTombstone, 1);
+            !is_below_upper(lower, &span.upper)
+        });
+        self.0.get(ended).is_some_and(|span| is_below_upper(&span.lower, upper))
     }
 
     /// The span of `key`.

@@ -16,8 +16,7 @@ use super::{
 use crate::{
     batch::BatchEntry,
     compaction::{
-        drop_rules::DropRules, flush::range_tombstones_within, merge::range_tombstones_of,
-        table_sink::TableSink,
+        drop_rules::DropRules, flush::TombstonesByKey, merge::range_tombstones_of, table_sink::TableSink,
     },
     cursor::{Cursor, merge::MergeCursor, run::RunCursor, run_tables::RunTables},
     error::{Error, Result},
@@ -416,12 +415,14 @@ impl<'a> StateRebuilder<'a> {
         let mut written = Vec::new();
         let mut cursor = memtable.cursor();
         cursor.seek_first()?;
+        let all_tombstones =
+            self.repair.with_context(version, |context| TombstonesByKey::new(memtable, &context.read_points));
         for (index, partition) in version.partitions.iter().enumerate() {
             let place = RunPlace { keyspace: version.id, partition: partition.id, level: 0, run_age: newest };
             let summaries = self.repair.with_context(version, |context| {
                 let origin = context.origin(partition.id, place, Vec::new());
                 let upper = version.upper_of(index).unwrap_or_default();
-                let tombstones = range_tombstones_within(memtable, &partition.lower, upper);
+                let tombstones = all_tombstones.within(&partition.lower, upper);
                 let rules = DropRules::new(context.read_points.clone(), tombstones);
                 let kept = rules.kept_range_tombstones(whole_span);
                 let mut sink = TableSink::new(context, &origin, (0, memtable.entry_count()), &[], rules);

@@ -12,6 +12,7 @@ use crate::{
     options::{KeyspaceOptions, Layout, Options},
     runtime::Runtime,
     slice::Slice,
+    steps::{self, Step},
     version::edit::{Change, VersionEdit},
 };
 
@@ -141,6 +142,16 @@ fn a_store_of_10000_partitions_uses_the_tables_that_it_needs() {
         assert_eq!(store.db.get(key).unwrap().as_deref(), Some(value.as_slice()));
     }
     assert!(store.opened_tables() <= TABLES_PER_PARTITION * some.len() as u64);
+
+    // A flush finds the deleted ranges of each partition by binary search.
+    steps::take(Step::FoundTombstone);
+    for partition in (7..PARTITIONS).step_by(20) {
+        store.db.delete_range(key(partition, 3)..key(partition + 1, 0)).unwrap();
+    }
+    store.db.flush().unwrap();
+    let found = steps::take(Step::FoundTombstone) as u64;
+    assert!(found <= 2 * PARTITIONS * 10 + PARTITIONS, "{found} range tombstones read");
+    assert_eq!(store.created_tables(), 0, "there is nothing to delete");
 
     check_scans(&store.db, &model);
     let statistics = store.db.statistics();
