@@ -13,7 +13,8 @@
 //! ```
 //!
 //! A small `S` alone is no good choice: merges of the smallest runs leave few places, and so the same entries are merged again after the next flush.
-//! A split leaves more places than a merge of all runs, because the base run of each new partition has few tables.
+//! A split leaves more places than a merge of all runs, because the base run of each new partition has few tables. But each flush then writes a table to each
+//! new partition, with its fixed bytes: where flushes write little to a partition, partitions stay larger.
 //!
 //! The number of output tables is estimated from bytes, without those of entries that are known to be obsolete. A wrong estimate costs a job that reclaims less: each major leaves fewer runs
 //! than before, so that eventually a split follows.
@@ -73,25 +74,28 @@ pub(crate) fn decide(runs: &[RunSize], limits: Limits) -> Decision {
         if index == 0 || !has_room {
             continue;
         }
-        let cost = bytes_per_flush(bytes, limits.tables_max - tables_after, *newest);
+        let cost = bytes_per_flush(bytes, limits.tables_max - tables_after, *newest, 1);
         if best.is_none_or(|(_, least)| cost < least) {
             best = Some((index + 1, cost));
         }
     }
     let Some((run_count, cost)) = best else { return Decision::Split };
-    let divides = output_count(bytes, limits) > limits.tables_after_split;
+    let outputs = output_count(bytes, limits);
+    let divides = outputs > limits.tables_after_split;
     let free_after_split = limits.tables_max.saturating_sub(limits.tables_after_split);
-    if divides && bytes_per_flush(bytes, free_after_split, *newest) < cost {
+    let partition_count = outputs.div_ceil(limits.tables_after_split.max(1));
+    if divides && bytes_per_flush(bytes, free_after_split, *newest, partition_count) < cost {
         Decision::Split
     } else {
         Decision::Major { run_count }
     }
 }
 
-/// The bytes written per flush of runs like `flushed`, after a job that rewrites `bytes` and leaves room for `free_tables`.
-fn bytes_per_flush(bytes: u64, free_tables: usize, flushed: RunSize) -> f64 {
-    let rewritten = (bytes + TABLE_BYTES_FIXED) as f64;
-    let flushed_bytes = (flushed.bytes + TABLE_BYTES_FIXED) as f64;
+/// The bytes written per flush of runs like `flushed`, after a job that rewrites `bytes`, leaves room for `free_tables` and makes so many partitions.
+fn bytes_per_flush(bytes: u64, free_tables: usize, flushed: RunSize, partition_count: usize) -> f64 {
+    let fixed = TABLE_BYTES_FIXED * partition_count as u64;
+    let rewritten = (bytes + fixed) as f64;
+    let flushed_bytes = (flushed.bytes + fixed) as f64;
     let free = free_tables / flushed.table_count.max(1);
     let mut flush_count = 1.0;
     let mut least = f64::INFINITY;

@@ -58,6 +58,18 @@ fn a_partition_of_large_tables_is_split() {
     assert_eq!(decide(&sizes, limits), Decision::Split);
 }
 
+/// A flush writes a table to each new partition. If it has few bytes for each, most of them are the fixed bytes of tables.
+#[test]
+fn a_partition_that_gets_few_bytes_from_each_flush_is_split_later() {
+    let decide_with = |unit: u64| {
+        let kilobytes = [(1, 8), (1, 8), (1, 40), (1, 60), (1, 60), (1, 60), (1, 60), (1, 60), (3, 190)];
+        let sizes = kilobytes.map(|(table_count, bytes)| RunSize { table_count, bytes: bytes * unit });
+        decide(&sizes, Limits { table_bytes: 65_536 * unit / 1_000, ..LIMITS })
+    };
+    assert_eq!(decide_with(1_000), Decision::Major { run_count: 3 });
+    assert_eq!(decide_with(64_000), Decision::Split);
+}
+
 /// The least and the greatest numbers of tables that the options allow, and flushes of several tables.
 #[test]
 fn every_partition_with_too_many_tables_has_a_job() {
@@ -92,13 +104,13 @@ fn full_tables_are_expected_to_stay_as_many() {
 #[test]
 fn jobs_that_leave_more_places_cost_less_per_flush() {
     let flushed = RunSize { table_count: 1, bytes: 1 << 20 };
-    let costs: Vec<f64> = (0..10).map(|free| bytes_per_flush(100 << 20, free, flushed)).collect();
+    let costs: Vec<f64> = (0..10).map(|free| bytes_per_flush(100 << 20, free, flushed, 1)).collect();
     assert!(costs.windows(2).all(|pair| pair.first() > pair.last()), "{costs:?}");
-    assert!(bytes_per_flush(200 << 20, 5, flushed) > bytes_per_flush(100 << 20, 5, flushed));
+    assert!(bytes_per_flush(200 << 20, 5, flushed, 1) > bytes_per_flush(100 << 20, 5, flushed, 1));
     // Ten places for flushes of five tables are worth two places for flushes of one table.
     let large = RunSize { table_count: 5, bytes: 1 << 20 };
     let (of_large, of_small) =
-        (bytes_per_flush(100 << 20, 10, large), bytes_per_flush(100 << 20, 2, flushed));
+        (bytes_per_flush(100 << 20, 10, large, 1), bytes_per_flush(100 << 20, 2, flushed, 1));
     assert!((of_large - of_small).abs() < 1e-6, "{of_large} {of_small}");
 }
 
