@@ -2,7 +2,8 @@
 //!
 //! A table is due for a check when readers have counted enough answers of its filters that found nothing ([`is_due`]). A table without
 //! a range filter counts ranges as admitted, so it is due soon after ranges begin; one that was chosen without open seeks is due
-//! when enough of them have read it for nothing (`read/seek_answers.rs`). The check reads the keys of the table and computes the expected cost of its filters, and that of
+//! when enough of them have read it for nothing (`read/seek_answers.rs`), and any table after many more questions, because present keys pay for filters, too.
+//! The check reads the keys of the table and computes the expected cost of its filters, and that of
 //! the best ones, for today's sample. The filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best, those of a
 //! quick search, which are provisional, if they cost more than [`QUICK_COST_RATIO_MAX`] times as much; and at any cost if they let too
 //! many ranges and seeks read the tables that overlap. Tables that overlap so many others, since their filters were chosen, that they now let too
@@ -71,6 +72,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const CHECK_INTERVAL_BUSY: Duration = Duration::from_millis(100);
 /// Other choices are checked after this many answers, because the queries may have changed.
 const ANSWER_COUNT_MAX: u64 = 200_000;
+/// So are choices of tables whose filters were asked so often, regardless of the answers. A check takes less time than so many questions.
+const ASKED_COUNT_MAX: u64 = 1_000_000;
 /// A refill of the sample has at least this many queries, and this many for each table.
 const REFILL_COUNT_MIN: u64 = 2_000;
 const REFILL_COUNT_PER_TABLE: u64 = 200;
@@ -186,6 +189,17 @@ fn answers_of(table: &Table) -> Answers {
         let answers = answers.get();
         EmptyAnswers { denied: answers.denied, admitted: answers.wrong }
     })
+}
+
+/// Questions to the filters of a table, of any kind.
+fn asked_of(table: &Table) -> u64 {
+    let tally = table.filter_tally();
+    [&tally.points, &tally.ranges, &tally.seeks].into_iter().map(|answers| answers.get().asked).sum()
+}
+
+/// Whether the filters that the store chose were asked so often since the last check that they are due for another one.
+fn is_aged(expected: Option<Expected>, asked: u64) -> bool {
+    expected.is_some_and(|expected| asked >= expected.needed(ASKED_COUNT_MAX))
 }
 
 /// Whether filters are due for a check. `expected`: `None` for filters that the store did not choose.
@@ -326,6 +340,8 @@ pub(super) struct Schedule {
 struct LastCheck {
     /// The counts when it began.
     before: Answers,
+    /// See [`asked_of`].
+    asked_before: u64,
     /// The rates of the filters that it kept, and the number of checks that kept them.
     kept: Option<(Rates, u32)>,
     /// The greatest observed rates at the checks that kept its filters, and at this one.
@@ -423,7 +439,15 @@ impl FilterChecker {
                     let seen = Some(seen);
                     let overlapping_tables = check.overlapping_tables;
                     let refills = sample.refills();
-                    let checked = LastCheck { before: answers, refills, seen, overlapping_tables, ..last };
+                    let asked_before = asked_of(table);
+                    let checked = LastCheck {
+                        before: answers,
+                        asked_before,
+                        refills,
+                        seen,
+                        overlapping_tables,
+                        ..last
+                    };
                     due = Some(Due { keyspace: Arc::clone(keyspace), table: table.number(), check, checked });
                 }
             }
@@ -449,7 +473,7 @@ impl FilterChecker {
     /// Records that a table has other filters, whose answers are counted from 0.
     fn note_replaced(&self, number: u64) {
         if let Some(last) = self.schedule.lock().last_checks.get_mut(&number) {
-            (last.before, last.kept, last.seen) = (Answers::default(), None, None);
+            (last.before, last.asked_before, last.kept, last.seen) = (Answers::default(), 0, None, None);
         }
     }
 
@@ -595,8 +619,10 @@ fn due_check(
 ) -> Option<DueCheck> {
     let mut since = answers;
     since.iter_mut().zip(last.before).for_each(|(kind, before)| *kind = kind.since(before));
+    let asked = asked_of(table).saturating_sub(last.asked_before);
     // The choice of a table that was not read is not worth a read.
-    if count_of(&since) < EARLY_COUNT_MIN || !is_worth_a_check(table, since, read_ns) {
+    let is_worthwhile = count_of(&since) >= EARLY_COUNT_MIN && is_worth_a_check(table, since, read_ns);
+    if !is_worthwhile && (asked < ASKED_COUNT_MAX || is_small(table)) {
         return None;
     }
     let reader = table.slot().get()?;
@@ -610,7 +636,8 @@ fn due_check(
         overlapping_tables: (choice.overlapping_tables.max(last.overlapping_tables), overlapping_tables),
     });
     let is_urgent = expected.as_ref().is_some_and(|expected| expected.is_wrong(&since));
-    is_due(expected, since).then_some(DueCheck { expected, answers: since, is_urgent, overlapping_tables })
+    let is_due = is_due(expected, since) || is_aged(expected, asked);
+    is_due.then_some(DueCheck { expected, answers: since, is_urgent, overlapping_tables })
 }
 
 /// The tables that a query of a table asks, this one included: one of each run whose keys overlap.

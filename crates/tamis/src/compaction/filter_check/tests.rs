@@ -47,6 +47,14 @@ fn filters_with_the_expected_rate_are_not_due() {
     assert!(!is_due(chosen(5_000, 0.01), ranges(520, 80)), "600 answers do not determine a rate");
 }
 
+/// Keys that are there tell nothing about a rate, but pay for the filters.
+#[test]
+fn filters_that_are_asked_often_are_due_regardless_of_the_answers() {
+    assert!(!is_aged(chosen(5_000, 0.01), 999_999) && is_aged(chosen(5_000, 0.01), 1_000_000));
+    assert!(!is_aged(kept(1), 1_999_999) && is_aged(kept(1), 2_000_000));
+    assert!(!is_aged(None, u64::MAX), "given filters stay");
+}
+
 #[test]
 fn filters_far_from_the_expected_rate_are_due_early() {
     assert!(!is_due(chosen(5_000, 0.01), ranges(149, 50)));
