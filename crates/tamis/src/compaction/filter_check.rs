@@ -46,6 +46,7 @@ use crate::{
     version::{
         edit::{Change, RunPlace, VersionEdit},
         handle::Table,
+        named_view::FilterChecks,
         version::{KeyspaceVersion, Partition},
     },
     version_installer::VersionInstaller,
@@ -100,6 +101,11 @@ pub(crate) struct EmptyAnswers {
 impl EmptyAnswers {
     const fn count(self) -> u64 {
         self.denied + self.admitted
+    }
+
+    /// The rate of false positives; NaN for too few answers.
+    pub(super) fn rate(self) -> f64 {
+        if self.count() < EARLY_COUNT_MIN { f64::NAN } else { self.admitted as f64 / self.count() as f64 }
     }
 
     const fn since(self, before: Self) -> Self {
@@ -173,10 +179,7 @@ fn greater_rates(mut rates: Rates, others: Rates) -> Rates {
 
 /// The rates that answers show; NaN for too few of a kind.
 fn rates_of(answers: &Answers) -> Rates {
-    answers.map(|answers| {
-        let rate = answers.admitted as f64 / answers.count() as f64;
-        if answers.count() < EARLY_COUNT_MIN { f64::NAN } else { rate }
-    })
+    answers.map(EmptyAnswers::rate)
 }
 
 fn count_of(answers: &Answers) -> u64 {
@@ -221,14 +224,14 @@ pub(crate) fn is_due(expected: Option<Expected>, answers: Answers) -> bool {
 }
 
 /// Whether the filters of a sorted view are due for a check, by the same rules. `rate`: the expected rate of false positives of closed ranges;
-/// NaN if it is not known. `kept_count`: checks that kept the filters.
-pub(super) fn is_view_due(rate: f64, answers: EmptyAnswers, kept_count: u32) -> bool {
+/// NaN if it is not known. `checks`: those that kept the filters.
+pub(super) fn is_view_due(rate: f64, answers: EmptyAnswers, checks: &FilterChecks) -> bool {
     let expected = Expected {
         empty_query_count: EMPTY_QUERY_COUNT_MIN,
         rates: [f64::NAN, rate, f64::NAN],
         was_cut: false,
-        kept_count,
-        kept_rates: [f64::NAN; 3],
+        kept_count: checks.kept_count,
+        kept_rates: [f64::NAN, checks.seen_rate, f64::NAN],
         overlapping_tables: (1, 1),
     };
     is_due(Some(expected), [EmptyAnswers::default(), answers, EmptyAnswers::default()])

@@ -130,7 +130,7 @@ impl Drop for ViewClaim {
 enum ViewStep {
     Remove(Arc<NamedView>),
     Open(Arc<NamedView>),
-    Build(ViewPlan),
+    Build(Box<ViewPlan>),
 }
 
 impl ViewBuilder {
@@ -184,13 +184,13 @@ impl ViewBuilder {
                 Some(view) if view.is_failed() || views == Views::Off => ViewStep::Remove(Arc::clone(view)),
                 Some(view) if view.needs_open() && !view.fits(environment) => return None,
                 Some(view) if view.needs_open() => ViewStep::Open(Arc::clone(view)),
-                _ => ViewStep::Build(
+                _ => ViewStep::Build(Box::new(
                     pick_with_filters(partition, &version.options, sizes)
                         .filter(|plan| !self.awaits_sample(keyspace, plan))
                         .or_else(|| {
                             pick(partition, &version.options, in_progress, sizes, &run_nanoseconds)
                         })?,
-                ),
+                )),
             };
             let failure = self.schedule.lock().failures.get(&partition.id).copied();
             failure.is_none_or(|(_, at)| at <= now).then_some((partition.id, step))
@@ -310,10 +310,10 @@ impl ViewBuilder {
             if is_stale.get() { Err(Error::Closed) } else { Ok(()) }
         };
         let built = self.filters(keyspace, plan).and_then(|filters| {
-            if plan.refiltered.is_some() && filters.is_none() {
+            if let (Some(refiltered), None) = (&plan.refiltered, &filters) {
                 let partition = current_partition(keyspace, plan.partition);
                 let named = partition.iter().filter_map(|partition| partition.view.as_ref());
-                named.for_each(|named| named.keep_filters());
+                named.for_each(|named| named.keep_filters(refiltered.checks.seen_rate));
                 return Ok(());
             }
             // The decision knows the mean of all filters of the keyspace only.

@@ -80,6 +80,7 @@ pub(crate) struct ViewPlan {
 #[derive(Debug)]
 pub(crate) struct Refiltered {
     pub(crate) view: Arc<View>,
+    /// Those before, with the rate at this one.
     pub(crate) checks: FilterChecks,
     /// Closed ranges that were admitted.
     pub(crate) admitted_count: u64,
@@ -92,6 +93,7 @@ impl Refiltered {
         let is_same = view.filter_families() == self.view.filter_families();
         FilterChecks {
             kept_count: if is_same { self.checks.kept_count + 1 } else { 0 },
+            seen_rate: if is_same { self.checks.seen_rate } else { 0.0 },
             before: FilterAnswers::default(),
             due_at: 2 * self.admitted_count,
         }
@@ -231,7 +233,7 @@ pub(crate) fn pick_with_filters(
     sizes: ViewSizes<'_>,
 ) -> Option<ViewPlan> {
     let named = partition.view.as_ref()?;
-    let (checks, admitted_count) = (named.filter_checks(), named.admitted_ranges());
+    let (mut checks, admitted_count) = (named.filter_checks(), named.admitted_ranges());
     let old = OldView::of(partition)?;
     let lost_count = if old.view.has_filter() {
         let (answers, before) = (named.filter_answers().get(), checks.before);
@@ -239,7 +241,11 @@ pub(crate) fn pick_with_filters(
             denied: answers.denied.saturating_sub(before.denied),
             admitted: answers.wrong.saturating_sub(before.wrong),
         };
-        is_view_due(old.view.expected_range_rate(), since, checks.kept_count).then_some(since.admitted)?
+        if !is_view_due(old.view.expected_range_rate(), since, &checks) {
+            return None;
+        }
+        checks.seen_rate = checks.seen_rate.max(since.rate());
+        since.admitted
     } else {
         (admitted_count >= RANGE_COUNT_MIN.max(checks.due_at)).then_some(admitted_count)?
     };

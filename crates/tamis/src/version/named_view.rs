@@ -60,6 +60,8 @@ pub(crate) struct NamedView {
 pub(crate) struct FilterChecks {
     /// Checks that kept the filters, one after the other.
     pub(crate) kept_count: u32,
+    /// The greatest rate of false positives at these checks; 0 without any.
+    pub(crate) seen_rate: f64,
     /// The answers of the filters at the last one.
     pub(crate) before: FilterAnswers,
     /// For a view without filters: the number of admitted ranges from which on the next check is worth its time.
@@ -202,10 +204,12 @@ impl NamedView {
         *self.filter_checks.lock() = checks;
     }
 
-    /// Records that a check kept the filters, or built none: the next one needs twice as many answers.
-    pub(crate) fn keep_filters(&self) {
+    /// Records that a check kept the filters, or built none: the next one needs twice as many answers. `seen_rate`: see
+    /// [`FilterChecks`], with the rate at this check.
+    pub(crate) fn keep_filters(&self, seen_rate: f64) {
         let mut checks = self.filter_checks.lock();
         checks.kept_count += 1;
+        checks.seen_rate = seen_rate;
         checks.before = self.filter_answers.get();
         checks.due_at = 2 * self.admitted_ranges();
     }

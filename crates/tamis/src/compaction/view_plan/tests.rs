@@ -1,10 +1,26 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
+use std::path::Path;
+
+use tamis_vfs::{Access, MemVfs, Vfs};
+
 use super::*;
-use crate::version::{
-    catalog::Catalog,
-    edit::{Change, VersionEdit},
-    test_support::{add, catalog_of, place, summary},
+use crate::{
+    cache::{block::BlockCache, pinned_cache::PinnedCache},
+    key::Kind,
+    metrics::Metrics,
+    options::TableFilter,
+    table::{environment::TableEnvironment, filter_plan::FilterPlan, open_files::OpenFiles},
+    version::{
+        catalog::Catalog,
+        edit::{Change, VersionEdit},
+        named_view::NamedView,
+        test_support::{add, catalog_of, place, summary},
+    },
+    view::{
+        build::build_view_with_filters, filter_builder::FilterJob, filter_spool::FilterSpool,
+        memory_run::MemoryRun, writer::ViewOwner,
+    },
 };
 
 /// Runs of L0 with these numbers of entries, the newest first, which overlap.
@@ -117,12 +133,129 @@ fn a_view_that_is_larger_than_its_memory_is_not_built() {
 /// A plan that ignored the view would build a second one.
 #[test]
 fn nothing_is_built_while_the_view_of_a_partition_is_not_open() {
+    let (_catalog, partition) = partition_with_view();
+    assert!(partition.view.is_some());
+    assert_eq!(pick_in(&partition, Views::On), None);
+}
+
+const VIEW_NUMBER: u64 = 9;
+
+/// Two runs with a view, which is not open.
+fn partition_with_view() -> (Catalog, Arc<Partition>) {
     let (catalog, partition) = partition_of(&[1_000, 1_000]);
     let ids = runs(&partition).iter().map(|run| run.id()).collect();
-    let set = Change::SetView { keyspace: 1, partition: 1, view: Some((9, ids)) };
+    let set = Change::SetView { keyspace: 1, partition: 1, view: Some((VIEW_NUMBER, ids)) };
     let edit = VersionEdit { changes: vec![set] };
     let catalog = catalog.apply(&edit, &Arc::default()).unwrap().catalog;
-    let partition = &catalog.keyspaces[&1].partitions[0];
-    assert!(partition.view.is_some());
-    assert_eq!(pick_in(partition, Views::On), None);
+    let partition = Arc::clone(&catalog.keyspaces[&1].partitions[0]);
+    (catalog, partition)
+}
+
+fn environment(vfs: &Arc<dyn Vfs>, folder: &Path) -> TableEnvironment {
+    TableEnvironment {
+        vfs: Arc::clone(vfs),
+        folder: folder.to_path_buf(),
+        access: Access::Mapped,
+        is_paranoid: false,
+        open_files: OpenFiles::new(&**vfs),
+        cache: Arc::new(BlockCache::new(1 << 20)),
+        pinned_cache: PinnedCache::new(1 << 20, &Arc::default(), None),
+        gap_budget: Arc::default(),
+        view_budget: Arc::default(),
+        metrics: Arc::new(Metrics::default()),
+        listener: None,
+    }
+}
+
+/// An open view of other runs with this filter, if it is not empty.
+fn open_view(filter: &str) -> Arc<View> {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let folder = Path::new("/db");
+    vfs.create_dir_all(folder).unwrap();
+    let entry = |number: u64| ((number << 20).to_be_bytes().to_vec(), number + 1, Kind::Put, Vec::new());
+    let run = MemoryRun::new((0..200).map(entry).collect());
+    let plan = FilterPlan::given(filter.parse::<TableFilter>().into_iter().collect());
+    let job =
+        (!filter.is_empty()).then(|| FilterJob::new(&plan, FilterSpool::new(&vfs, folder.join("spool"))));
+    let owner = ViewOwner { number: VIEW_NUMBER, ..ViewOwner::default() };
+    let mut file = Vec::new();
+    let options = ViewOptions { owner, ..ViewOptions::default() };
+    build_view_with_filters(options, &[(1, run)], job, &mut |part| {
+        file.extend_from_slice(part);
+        Ok(())
+    })
+    .unwrap();
+    vfs.create(&folder.join("000009.view")).unwrap().append(&file).unwrap();
+    View::open(&environment(&vfs, folder), VIEW_NUMBER).unwrap()
+}
+
+/// The plan for filters of a view after these checks and this work.
+fn pick_after(view: &Arc<View>, checks: FilterChecks, work: impl FnOnce(&NamedView)) -> Option<ViewPlan> {
+    let (_catalog, partition) = partition_with_view();
+    let named = partition.view.as_ref().unwrap();
+    named.set_reader(Arc::clone(view));
+    named.set_filter_checks(checks);
+    work(named);
+    pick_with_filters(&partition, &options(Views::On), sizes(u64::MAX))
+}
+
+/// Counts answers, of which one of `wrong_of` is a false positive.
+fn answer(named: &NamedView, count: u32, wrong_of: u32) {
+    let (answers, wrong) = (named.filter_answers(), count / wrong_of);
+    answers.add_denied(count - wrong);
+    answers.add_admitted(wrong);
+    answers.add_outcome(false, wrong);
+}
+
+/// Symptom: a view whose filters have more false positives than they predict, but as few as any for the queries, was checked or built again
+/// after every 1,000 ranges.
+#[test]
+fn each_check_that_keeps_the_filters_of_a_view_doubles_the_answers_until_the_next_one() {
+    let (view, other) = (open_view("grafite@14"), open_view("rosetta@16"));
+    assert!(view.has_filter() && view.filter_families() != other.filter_families());
+    let after = |checks, count| pick_after(&view, checks, |named| answer(named, count, 20));
+    let checks_of = |plan: Option<ViewPlan>, view: &View| plan.unwrap().refiltered.unwrap().checks_of(view);
+    let mut checks = FilterChecks::default();
+    for needed in [1_000, 2_000, 4_000, 8_000] {
+        assert!(after(checks, needed - 20).is_none(), "{needed}");
+        assert_eq!(checks_of(after(checks, needed), &other).kept_count, 0, "other families are new filters");
+        checks = checks_of(after(checks, needed), &view);
+    }
+    // A rate that is far above that at the checks shows that the queries have changed since.
+    assert!(pick_after(&view, checks, |named| answer(named, 1_000, 4)).is_some());
+}
+
+/// The view stays, and its answers are counted on.
+#[test]
+fn a_check_that_builds_no_view_doubles_the_answers_until_the_next_one() {
+    let view = open_view("grafite@14");
+    let after_check = |count| {
+        pick_after(&view, FilterChecks::default(), |named| {
+            answer(named, 1_000, 20);
+            named.keep_filters(0.05);
+            answer(named, count, 20);
+        })
+    };
+    assert!(after_check(1_980).is_none() && after_check(2_000).is_some());
+}
+
+/// Filters that are not worth their memory are not built. The view without them would be built again after every 64 ranges.
+#[test]
+fn a_view_without_filters_tries_again_after_twice_as_many_admitted_ranges() {
+    let view = open_view("");
+    assert!(!view.has_filter());
+    let after = |checks, count| {
+        pick_after(&view, checks, |named| (0..count).for_each(|_| named.add_admitted_range()))
+    };
+    let mut checks = FilterChecks::default();
+    for needed in [64, 128, 256] {
+        assert!(after(checks, needed - 1).is_none(), "{needed}");
+        checks = after(checks, needed).unwrap().refiltered.unwrap().checks_of(&view);
+    }
+    let kept = pick_after(&view, FilterChecks::default(), |named| {
+        (0..64).for_each(|_| named.add_admitted_range());
+        named.keep_filters(0.0);
+        (0..63).for_each(|_| named.add_admitted_range());
+    });
+    assert!(kept.is_none(), "64 before the check, and 63 since");
 }
