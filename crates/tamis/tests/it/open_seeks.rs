@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tamis::{Db, Filters, KeyspaceOptions, Options, Runtime, TableFilter};
+use tamis::{Db, Filters, KeyspaceOptions, Options, Runtime, TableFilter, Views};
 use tamis_vfs::MemVfs;
 
 use crate::support::{FOLDER, Random};
@@ -80,6 +80,43 @@ fn each_table_counts_the_open_seeks_that_its_filters_saved_it() {
         assert_eq!(asked, denied + right + wrong);
         assert!(wrong <= wrong_max, "{wrong} false-positive reads, {filter}");
         assert!(wrong_max < u64::MAX || denied == 0, "these filters save no read");
+    }
+}
+
+/// The smallest and the largest key of a table show without a filter that a seek needs nothing of it. Such answers would hide wrong ones.
+#[test]
+fn seeks_beside_a_table_do_not_count_for_its_filters() {
+    let options = Options {
+        workers: 0,
+        default_keyspace: KeyspaceOptions {
+            level0_runs: 64,
+            views: Views::Off,
+            ..KeyspaceOptions::default()
+        },
+        ..Options::default()
+    };
+    let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, options, Runtime::deterministic(1)).unwrap();
+    let key = |table: u64, number: u64| ((table << 32) | (number << 10)).to_be_bytes();
+    for table in 0..2 {
+        (0..1_000).for_each(|number| db.put(key(table, number), [1; 50]).unwrap());
+        db.flush().unwrap();
+    }
+    // Both tables stay open in a scan that is kept.
+    let mut scan = db.range::<&[u8]>(..);
+    for number in 0..200 {
+        for table in 0..2 {
+            scan.seek(key(table, number)).unwrap();
+            assert!(scan.move_next().unwrap());
+            assert_eq!(scan.key(), key(table, number));
+            scan.seek_for_prev(key(table, number)).unwrap();
+            assert!(scan.move_prev().unwrap());
+        }
+    }
+    let tables = db.statistics().keyspaces.swap_remove(0).table_filters;
+    assert_eq!(tables.len(), 2);
+    for table in tables {
+        let seeks = table.seeks;
+        assert_eq!((seeks.asked, seeks.denied, seeks.right, seeks.wrong), (400, 0, 400, 0), "{table:?}");
     }
 }
 

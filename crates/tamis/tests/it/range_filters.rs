@@ -141,6 +141,74 @@ fn ranges_that_contain_a_key_are_true_positives() {
     }
 }
 
+/// A store of one table with the given keys, each with a value.
+fn one_table(row: &str, keys: impl Iterator<Item = u64>) -> (Db, Keyspace) {
+    let options = Options { gap_cache: false, ..inline_options() };
+    let db = open_in_memory(&MemVfs::new(), options).unwrap();
+    let options = KeyspaceOptions {
+        memtable_bytes: 64 << 20,
+        table_bytes: 64 << 20,
+        filters: filters(row),
+        ..KeyspaceOptions::default()
+    };
+    let keyspace = db.create_keyspace("k", options).unwrap();
+    let mut batch = WriteBatch::new();
+    keys.for_each(|key| batch.put(&keyspace, key.to_be_bytes(), [7; 20]).unwrap());
+    db.write(batch).unwrap();
+    db.flush().unwrap();
+    (db, keyspace)
+}
+
+/// A seek within the range that finds no key says nothing about the keys before it. Otherwise filters that are right count as wrong, and
+/// the store replaces them.
+#[test]
+fn a_seek_within_the_range_that_finds_nothing_is_no_false_positive() {
+    // The filter knows the upper five bytes of each key.
+    let key = |number: u64| (number << 24) | 0x80_0000;
+    let (db, keyspace) = one_table("prefix-bloom:bits=40@16", (0..1_000).map(key));
+    for number in 1..500 {
+        let (key, is_backward) = (key(number), number % 2 == 0);
+        let mut scan = keyspace.range((key - 100).to_be_bytes()..=(key + 100).to_be_bytes());
+        let mut seek = |distance: u64| match is_backward {
+            true => {
+                scan.seek_for_prev((key - distance).to_be_bytes()).unwrap();
+                scan.move_prev().unwrap()
+            }
+            false => {
+                scan.seek((key + distance).to_be_bytes()).unwrap();
+                scan.move_next().unwrap()
+            }
+        };
+        let undecided = counted(&db, || assert!(!seek(10)));
+        assert_eq!((undecided.asked, undecided.useful, undecided.useless), (1, 0, 0), "{number}");
+        let decided = counted(&db, || assert!(seek(0)));
+        assert_eq!((decided.useful, decided.useless), (1, 0), "{number}");
+    }
+    let tables = db.statistics().keyspaces.swap_remove(1).table_filters;
+    assert_eq!(tables.iter().map(|table| table.ranges.wrong).sum::<u64>(), 0);
+}
+
+/// A scan begins at the candidate that a filter names instead of the end of its range. If there is no key of the range from there on, the
+/// filter was wrong. Otherwise the store never replaces filters that name candidates.
+#[test]
+fn a_candidate_without_a_key_of_the_range_is_a_false_positive() {
+    // SuRF knows the upper five bytes of each key: they tell it from its neighbours.
+    let key = |number: u64| (number << 25) | 0x80_0000;
+    let (db, keyspace) = one_table("surf-base", (0..1_000).map(key));
+    for number in 1..500 {
+        let (before, after) = ((2 * number - 1) << 24, (2 * number + 1) << 24);
+        for (style, bounds) in [(0, before..=key(number) - 1), (1, key(number) + 1..=after)] {
+            let [lower, upper] = [bounds.start(), bounds.end()].map(|bound| bound.to_be_bytes().to_vec());
+            let cost = counted(&db, || {
+                assert_eq!(walk(&keyspace, Bound::Included(lower), Bound::Included(upper), style), 0);
+            });
+            assert_eq!((cost.asked, cost.denied, cost.useless), (1, 0, 1), "{number} {cost:?}");
+        }
+    }
+    let tables = db.statistics().keyspaces.swap_remove(1).table_filters;
+    assert_eq!(tables.iter().map(|table| table.ranges.wrong).sum::<u64>(), 2 * 499);
+}
+
 #[test]
 fn filters_are_not_probed_where_they_cannot_reject() {
     for row in FILTERS {

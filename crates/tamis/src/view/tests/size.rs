@@ -153,6 +153,22 @@ fn the_size_of_a_view_of_many_pages_is_estimated_within_5_percent() {
     }
 }
 
+/// The first key of a window follows a key that is in no page of the sample. The separator of its page has as many bytes as others.
+#[test]
+fn separators_are_estimated_from_sampled_windows() {
+    // The keys of each half share 200 bytes. The second half begins with a page.
+    const HALF: u64 = 29 * 16 * 32;
+    let key_of: KeyOf = |number| {
+        let half = if number < HALF { 'a' } else { 'b' };
+        format!("{half}{:x<200}{number:08}", "").into_bytes()
+    };
+    let sample = Sample::new(with_segments(32), runs_of(&mut Random(4), key_of, 0..ENTRIES, 2, 0));
+    let starts: Vec<_> = (0..20).map(|window| key_of(window * ENTRIES / 20 + 7)).collect();
+    let pages = sample_pages(*sample.view.options(), &sample.runs, &starts).unwrap();
+    assert_eq!(pages.page_count, 20);
+    check(&estimate(&sample, Some(pages), None), &sample, "long keys", "a page of each window");
+}
+
 /// Without a sample, keys are taken for evenly distributed ones.
 #[test]
 fn the_size_is_estimated_without_a_sample() {
