@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Effort, Prices, Query, QueryKind, Request, Workload, choose};
+use super::{Effort, Prices, Query, QueryKind, Request, Workload, choose, work::Work};
 use crate::{KeyRange, KeySet};
 
 fn key_set(count: u64) -> Arc<KeySet> {
@@ -63,4 +63,38 @@ fn small_tables_and_samples_without_use_give_a_choice() {
         let query = Query { kind: QueryKind::Range, range: KeyRange::prefix(&long), weight: 1.0 };
         choose(&keys, &request(&[query; 300]));
     }
+}
+
+/// Writing a key and its value takes about a microsecond, and a step about a nanosecond. No clock is read, so the limit is one of steps.
+#[test]
+fn a_choice_takes_at_most_a_tenth_of_the_time_in_which_its_table_is_written() {
+    const KEYS: usize = 1_000_000;
+    let steps_per_key = |effort| {
+        let work = Work::for_keys(KEYS, effort);
+        let taken = (0..).take_while(|_| !work.was_cut() && work.take(KEYS)).count();
+        assert!(work.was_cut(), "the choice says that it left designs out");
+        taken
+    };
+    let efforts = [Effort::Quick, Effort::Write, Effort::Background];
+    assert_eq!(efforts.map(steps_per_key), [50, 100, 1_000]);
+    // A design that takes too long leaves its steps to the others.
+    let work = Work::for_keys(KEYS, Effort::Write);
+    assert!(work.take(KEYS) && !work.take(100 * KEYS) && work.take(99 * KEYS) && !work.take(1));
+}
+
+#[test]
+fn a_choice_says_whether_it_left_out_queries_or_designs() {
+    let keys = key_set(5_000);
+    let bounds: Vec<[u8; 8]> =
+        (0..5_000_u64).map(|number| crate::mix64(number + 9_000, 1).to_be_bytes()).collect();
+    let point =
+        |key: &'static [u8; 8]| Query { kind: QueryKind::Point, range: KeyRange::point(key), weight: 1.0 };
+    let points: Vec<Query<'_>> = bounds.leak().iter().map(point).collect();
+    let was_cut = |count, effort| {
+        let queries = points.get(..count).expect("fewer than all");
+        choose(&keys, &Request { effort, ..request(queries) }).was_cut
+    };
+    assert!(!was_cut(300, Effort::Background), "all queries and designs");
+    assert!(was_cut(5_000, Effort::Background), "not all queries");
+    assert!(was_cut(300, Effort::Quick), "no designs that need a search");
 }

@@ -13,7 +13,7 @@ use crate::support::{FOLDER, open_in_memory, table_filters};
 
 const KEY_COUNT: u64 = 20_000;
 
-fn key(number: u64) -> [u8; 8] {
+pub(crate) fn key(number: u64) -> [u8; 8] {
     mix64(number).to_be_bytes()
 }
 
@@ -32,7 +32,7 @@ fn filled(vfs: &MemVfs) -> (Db, Keyspace) {
 }
 
 /// Ranges directly above keys.
-fn close_ranges(keyspace: &Keyspace, count: u64) {
+pub(crate) fn close_ranges(keyspace: &Keyspace, count: u64) {
     let mut random = SplitMix64::new(3);
     for _ in 0..count {
         let lower = u64::from_be_bytes(key(random.below(KEY_COUNT))).saturating_add(1 + random.below(1_000));
@@ -47,13 +47,13 @@ fn absent_points(keyspace: &Keyspace, count: u64) {
     }
 }
 
-fn design(db: &Db) -> String {
+pub(crate) fn design(db: &Db) -> String {
     let keyspace = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k").unwrap();
     keyspace.filter_designs.into_iter().map(|design| design.design).collect::<Vec<_>>().join(" + ")
 }
 
 /// Blocks that `work` reads or finds in the cache.
-fn blocks(db: &Db, work: impl FnOnce()) -> u64 {
+pub(crate) fn blocks(db: &Db, work: impl FnOnce()) -> u64 {
     let touched = || db.statistics().blocks_read + db.statistics().cache_hits;
     let before = touched();
     work();
@@ -82,7 +82,7 @@ fn a_shift_of_the_queries_changes_the_filters() {
 }
 
 /// Ranges anywhere.
-fn uniform_ranges(keyspace: &Keyspace, count: u64, seed: u64) {
+pub(crate) fn uniform_ranges(keyspace: &Keyspace, count: u64, seed: u64) {
     let mut random = SplitMix64::new(seed);
     for _ in 0..count {
         let lower = random.next_u64() >> 1;
@@ -92,7 +92,7 @@ fn uniform_ranges(keyspace: &Keyspace, count: u64, seed: u64) {
 }
 
 /// A store whose clock is moved by the test.
-fn filled_with_clock() -> (Db, Keyspace, Arc<ManualClock>) {
+pub(crate) fn filled_with_clock() -> (Db, Keyspace, Arc<ManualClock>) {
     filled_with(KeyspaceOptions::default())
 }
 
@@ -141,7 +141,7 @@ fn a_shift_of_the_queries_is_over_after_a_tenth_of_them() {
 }
 
 /// Lets the background jobs of a store without workers run.
-fn run_background_jobs(db: &Db, clock: &ManualClock) {
+pub(crate) fn run_background_jobs(db: &Db, clock: &ManualClock) {
     clock.advance(Duration::from_secs(2));
     db.put("unrelated", "value").unwrap();
 }
