@@ -119,3 +119,64 @@ fn queries_with_long_bounds_are_counted_and_left_out() {
     assert_eq!(sample.snapshot().len(), 1);
     assert_eq!((sample.too_long(), sample.seen(QueryKind::Point)), (3, 2));
 }
+
+/// While a refill lasts, no filters are checked.
+#[test]
+fn a_refill_ends_also_if_bounds_are_too_long() {
+    let sample = QuerySample::default();
+    let long = vec![7; BOUND_BYTES_MAX + 1];
+    let point = |number: u64| record(&sample, QueryKind::Point, KeyRange::point(&number.to_be_bytes()));
+    let long_point = |_| record(&sample, QueryKind::Point, KeyRange::point(&long));
+    (0..10).for_each(point);
+    sample.begin_refill(5);
+    (0..3).for_each(long_point);
+    (100..102).for_each(point);
+    assert!(!sample.is_refilling() && sample.refills() == 1);
+    let kept: Vec<_> = sample.snapshot();
+    let kept: Vec<_> = kept.iter().map(SampledQuery::range).collect();
+    assert_eq!(kept, [100_u64, 101].map(u64::to_be_bytes).each_ref().map(|key| KeyRange::point(key)));
+    sample.begin_refill(3);
+    (0..3).for_each(long_point);
+    assert!(!sample.is_refilling() && sample.refills() == 2);
+    assert!(sample.snapshot().is_empty(), "the queries before the refill are dropped");
+}
+
+#[test]
+fn stored_queries_are_older_than_those_since_and_give_way_to_them() {
+    let older = QuerySample::default();
+    let point = |sample: &QuerySample, number: u64| {
+        record(sample, QueryKind::Point, KeyRange::point(&number.to_be_bytes()));
+    };
+    (0..3).for_each(|number| point(&older, number));
+    let numbers = |since: u64| {
+        let sample = QuerySample::default();
+        (3..3 + since).for_each(|number| point(&sample, number));
+        sample.restore(older.stored(1));
+        assert_eq!(sample.seen(QueryKind::Point), 3 + since);
+        let lower = |query: SampledQuery| query.range().lower_bytes().try_into().map(u64::from_be_bytes);
+        sample.snapshot().into_iter().map(|query| lower(query).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(2), [0, 1, 2, 3, 4]);
+    let full = numbers(QUERIES_MAX as u64 - 2);
+    assert_eq!((full.len(), full.first_chunk()), (QUERIES_MAX, Some(&[1, 2, 3])));
+    assert_eq!(numbers(QUERIES_MAX as u64).first(), Some(&3));
+}
+
+#[test]
+fn queries_that_end_at_a_key_of_the_table_reach_it() {
+    let sample = QuerySample::default();
+    let reaches = |range: KeyRange<'_>| {
+        let query = SampledQuery::new(QueryKind::Range, &range, 1, QueryOutcome::default()).unwrap();
+        query.reaches(b"c", b"e")
+    };
+    let excluded = |lower, upper| KeyRange { lower: Bound::Excluded(lower), upper: Upper::Excluded(upper) };
+    for key in [b"c", b"d", b"e"] {
+        assert!(reaches(KeyRange::point(key)) && reaches(KeyRange::prefix(key)));
+    }
+    assert!(reaches(KeyRange::closed(b"a", b"c")) && reaches(KeyRange::closed(b"e", b"f")));
+    assert!(!reaches(KeyRange::closed(b"a", b"b")) && !reaches(KeyRange::closed(b"e\0", b"f")));
+    assert!(!reaches(excluded(b"a", b"c")) && !reaches(excluded(b"e", b"f")));
+    assert!(reaches(excluded(b"a", b"c\0")) && reaches(excluded(b"d", b"f")));
+    record(&sample, QueryKind::Range, KeyRange::closed(b"a", b"c"));
+    assert_eq!(within(&sample, b"c", b"c").len(), 1, "a table of one key");
+}

@@ -92,3 +92,54 @@ fn false_positives_are_recorded_rarely_if_gaps_are_not_hit() {
     let recorded = (0..100_000).filter(|_| cache.should_record(&budget)).count();
     assert!((6_000..9_000).contains(&recorded), "{recorded}");
 }
+
+/// A gap may reject a range only if no key is in it. All gaps of the keys are known, so each range between two keys is rejected.
+#[test]
+fn exactly_the_ranges_without_a_key_are_rejected_also_among_prefixes_of_keys() {
+    const BYTES: [u8; 4] = [0, 1, b'a', 0xff];
+    let mut bounds: Vec<Vec<u8>> = vec![Vec::new()];
+    for length in 1..4 {
+        let shorter: Vec<_> = bounds.iter().filter(|bound| bound.len() + 1 == length).cloned().collect();
+        bounds
+            .extend(shorter.iter().flat_map(|bound| BYTES.map(|byte| [bound.as_slice(), &[byte]].concat())));
+    }
+    bounds.sort();
+    let keys: Vec<&[u8]> = bounds.iter().map(Vec::as_slice).skip(3).step_by(5).collect();
+    let budget = Arc::new(GapBudget::new(1 << 20));
+    let gaps: Vec<_> = keys.iter().zip(keys.iter().skip(1)).map(|(left, right)| (*left, *right)).collect();
+    let cache = cache(&budget, &gaps);
+    let (first, last) = (*keys.first().expect("keys"), *keys.last().expect("keys"));
+    let mut counts = [0, 0];
+    for lower in &bounds {
+        for upper in &bounds {
+            for range in [
+                KeyRange::closed(lower, upper),
+                KeyRange { lower: Bound::Excluded(lower), upper: Upper::Included(upper) },
+                KeyRange { lower: Bound::Included(lower), upper: Upper::Excluded(upper) },
+                KeyRange { lower: Bound::Excluded(lower), upper: Upper::Excluded(upper) },
+                KeyRange::prefix(lower),
+            ] {
+                let is_between = first <= lower.as_slice() && last > lower.max(upper).as_slice();
+                if range.is_empty() || !is_between {
+                    continue;
+                }
+                let found = keys.iter().find(|key| range.contains(key));
+                assert_eq!(cache.rejects(&range), found.is_none(), "{range:?} has {found:?}");
+                if let Some(count) = counts.get_mut(usize::from(found.is_some())) {
+                    *count += 1;
+                }
+            }
+        }
+    }
+    assert!(counts.iter().all(|count| *count > 500), "{counts:?}");
+}
+
+#[test]
+fn false_positives_are_all_recorded_while_gaps_are_hit() {
+    let budget = budget(10);
+    let cache = cache(&budget, &[(b"a", b"c")]);
+    for number in 0..4 * ALL_RECORDED {
+        assert!(number % 4 != 0 || cache.rejects(&KeyRange::point(b"b")));
+        assert!(cache.should_record(&budget), "{number}");
+    }
+}

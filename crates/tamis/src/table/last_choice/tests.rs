@@ -307,3 +307,42 @@ fn small_tables_that_overlap_many_others_get_their_own_search() {
     assert!(serves(100_000) && serves(1), "no filter suits so many");
     assert!(!serves(1_000_000));
 }
+
+/// Filters that were found when reads and memory cost more are dearer than necessary, and still about as good as they were.
+#[test]
+fn a_search_is_repeated_when_reads_or_memory_become_cheaper() {
+    let uniform = bounds(&keys(1, false), false);
+    let queries = queries_of(&uniform);
+    let sample = SampleAge { sampled_count: 5_000, refills: 0 };
+    let request = request(&queries, None, Effort::Write);
+    let Prices { read_ns, bit_ns, .. } = request.prices;
+    let is_used_again = |prices: Prices| {
+        let last = LastChoice::default();
+        let _ = last.choose(&most_keys(1), &request, sample);
+        last.choose(&most_keys(2), &Request { prices, ..request }, sample).1
+    };
+    assert!(is_used_again(Prices { read_ns: read_ns / 1.5, bit_ns: bit_ns / 1.5, ..request.prices }));
+    assert!(!is_used_again(Prices { read_ns: read_ns / 3.0, ..request.prices }));
+    assert!(!is_used_again(Prices { bit_ns: bit_ns / 3.0, ..request.prices }));
+}
+
+#[test]
+fn filters_above_a_budget_that_became_smaller_are_not_used_again() {
+    let last = LastChoice::default();
+    let uniform = bounds(&keys(1, false), false);
+    let queries = queries_of(&uniform);
+    let sample = SampleAge { sampled_count: 5_000, refills: 0 };
+    let request = request(&queries, None, Effort::Write);
+    let bits = last.choose(&most_keys(1), &request, sample).0.chosen.bits_per_key;
+    let with = |bits_per_key_max| Request { bits_per_key_max, ..request };
+    assert!(last.choose(&most_keys(2), &with(1.01 * bits), sample).1, "they fit");
+    let less = 0.98 * bits;
+    assert!(LIKE_BITS * less > request.bits_per_key_max, "budgets are alike");
+    let (choice, is_used_again) = last.choose(&most_keys(3), &with(less), sample);
+    assert!(!is_used_again && choice.chosen.bits_per_key <= less, "{choice:?}");
+    // Small tables take the filters of the last search without a computation.
+    let small = LastChoice::default();
+    let bits = small.choose(&small_keys(1), &request, sample).0.chosen.bits_per_key;
+    assert!(small.for_small(500, &with(bits), sample).is_some());
+    assert!(bits > 0.0 && small.for_small(500, &with(0.98 * bits), sample).is_none());
+}
