@@ -1,4 +1,4 @@
-//! Checks of filters in the background: each shift of the queries is noticed, however small the table is and whatever happened before.
+//! Checks of filters in the background: each shift of the queries is noticed, also of small tables and after other shifts.
 
 use std::{ops::Range, sync::Arc};
 

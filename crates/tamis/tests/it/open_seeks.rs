@@ -85,7 +85,7 @@ fn each_table_counts_the_open_seeks_that_its_filters_saved_it() {
 
 /// The smallest and the largest key of a table show without a filter that a seek needs nothing of it. Such answers would hide wrong ones.
 #[test]
-fn seeks_beside_a_table_do_not_count_for_its_filters() {
+fn seeks_outside_of_a_table_do_not_count_for_its_filters() {
     let options = Options {
         workers: 0,
         default_keyspace: KeyspaceOptions {
