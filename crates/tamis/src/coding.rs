@@ -3,12 +3,29 @@
 //! Readers use a [`Decoder`] over a byte slice: every `take_*` returns `None` past the end, so that no decoder indexes
 //! bytes from disk.
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 /// The checksum of all files: XXH3, 64 bits. The seed is the offset of the covered bytes (or 0 if it is not fixed), so that
 /// bytes that were read from the wrong place are detected.
 pub(crate) fn checksum(seed: u64, bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(bytes, seed)
+}
+
+/// Computes the [`checksum`] of bytes that come in parts.
+pub(crate) struct StreamedChecksum(Xxh3);
+
+impl StreamedChecksum {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Xxh3::with_seed(seed))
+    }
+
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    pub(crate) fn finish(&self) -> u64 {
+        self.0.digest()
+    }
 }
 
 pub(crate) fn put_u16(target: &mut Vec<u8>, value: u16) {

@@ -68,13 +68,13 @@ use crate::{
     view::{
         build::build_view_with_filters,
         filter_builder::FilterJob,
-        filter_spool::FilterSpool,
         page_sample::{sample_pages, window_starts},
         part_keys::keys_of,
         reader::View,
         rebuild::rebuild_view_with_filters,
         scan::RangeAnswer,
         size::ViewCounts,
+        spool::Spool,
         writer::{RunSummary, ViewOptions, ViewOwner},
     },
 };
@@ -409,17 +409,23 @@ impl ViewBuilder {
         let runs = runs.collect::<Result<Vec<_>>>()?;
         let old_runs = plan.old.iter().flat_map(|old| &old.runs);
         let old_runs = old_runs.map(|run| open_run(run, &self.tables)).collect::<Result<Vec<_>>>()?.into();
-        let StoreContext { vfs, folder, .. } = &*self.context;
-        let spool = || FileName::Temporary(self.installer.versions.new_file_number()).path(folder);
-        let filters = filters.map(|plan| FilterJob::new(plan, FilterSpool::new(vfs, spool())));
+        let vfs = &self.context.vfs;
+        let new_spool = || {
+            let (context, installer) = (Arc::clone(&self.context), Arc::clone(&self.installer));
+            let new_number = move || installer.versions.new_file_number();
+            Spool::new(vfs, move || FileName::Temporary(new_number()).path(&context.folder))
+        };
+        let (spool, filters) = (new_spool(), filters.map(|plan| FilterJob::new(plan, new_spool())));
         let mut refusals = Vec::new();
         write_new(&**vfs, path, |append| {
             let sink = &mut |bytes: &[u8]| check().and_then(|()| append(bytes));
             let tag_bytes = plan.tag_bytes;
             let options = ViewOptions { digest_seed, owner, tag_bytes, ..ViewOptions::default() };
             refusals = match &plan.old {
-                Some(old) => rebuild_view_with_filters(owner, &old.view, &old_runs, &runs, filters, sink)?.1,
-                None => build_view_with_filters(options, &runs, filters, sink)?.1,
+                Some(old) => {
+                    rebuild_view_with_filters(owner, &old.view, &old_runs, &runs, filters, spool, sink)?.1
+                }
+                None => build_view_with_filters(options, &runs, filters, spool, sink)?.1,
             };
             Ok(())
         })?;

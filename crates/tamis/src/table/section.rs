@@ -17,7 +17,7 @@ use super::{
     open_files::{CountedMapping, OpenFile},
 };
 use crate::{
-    coding::{Decoder, checksum, put_u32, put_u64},
+    coding::{Decoder, StreamedChecksum, checksum, put_u32, put_u64},
     error::{Error, Result},
     key::Kind,
 };
@@ -281,6 +281,41 @@ pub(crate) struct Directory {
     pub(crate) records: Vec<SectionRecord>,
 }
 
+/// Receives the bytes of a file, part by part.
+pub(crate) type Sink<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
+
+/// Appends the header of a section, whose checksum is still 0.
+fn put_header(target: &mut Vec<u8>, kind: u32, flags: u32, body_length: u64) {
+    let start = target.len();
+    put_u64(target, 0);
+    put_u64(target, body_length);
+    put_u32(target, kind);
+    put_u32(target, flags);
+    target.resize(start + SECTION_HEADER_LENGTH, 0);
+}
+
+/// Passes a section to `sink`. Its body is what `body` passes to its sink. The checksum of the body precedes it, so `body` is called
+/// twice, and passes the same bytes.
+pub(crate) fn stream_section(
+    record: &SectionRecord,
+    body: &dyn Fn(&mut Sink<'_>) -> Result<()>,
+    sink: &mut Sink<'_>,
+) -> Result<()> {
+    let mut header = Vec::new();
+    put_header(&mut header, record.kind, record.flags, record.body_length());
+    if let Some((stored, covered)) = header.split_first_chunk_mut::<8>() {
+        let mut sum = StreamedChecksum::new(record.offset);
+        sum.update(covered);
+        body(&mut |part| {
+            sum.update(part);
+            Ok(())
+        })?;
+        *stored = sum.finish().to_le_bytes();
+    }
+    sink(&header)?;
+    body(sink)
+}
+
 /// Appends a section at `offset` of the file (a multiple of 64) to `target`.
 pub(crate) fn put_section(
     target: &mut Vec<u8>,
@@ -290,11 +325,7 @@ pub(crate) fn put_section(
     body: &[u8],
 ) -> SectionRecord {
     let start = target.len();
-    put_u64(target, 0);
-    put_u64(target, body.len() as u64);
-    put_u32(target, kind);
-    put_u32(target, flags);
-    target.resize(start + SECTION_HEADER_LENGTH, 0);
+    put_header(target, kind, flags, body.len() as u64);
     target.extend_from_slice(body);
     if let Some((stored, covered)) =
         target.get_mut(start..).and_then(|section| section.split_first_chunk_mut::<8>())

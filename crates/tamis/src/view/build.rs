@@ -9,6 +9,7 @@ use super::{
     reader::tag,
     run::{OrdinalRun, are_sequences_disjoint, for_builder},
     size::ViewCounts,
+    spool::Spool,
     writer::{KeyHead, RunSummary, ViewOptions, ViewWriter},
 };
 use crate::{coding::length_u32, cursor::Cursor, error::Result};
@@ -53,22 +54,23 @@ pub(crate) fn build_view<R: OrdinalRun>(
     runs: &[(u64, R)],
     sink: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<ViewCounts> {
-    build_view_with_filters(options, runs, None, sink).map(|(counts, _)| counts)
+    build_view_with_filters(options, runs, None, Spool::in_memory(), sink).map(|(counts, _)| counts)
 }
 
-/// Writes the view of runs with these ids to `sink`, part by part, with the filters of a job over all keys. Also returns why filters
-/// were not built; the view has those that were.
+/// Writes the view of runs with these ids to `sink`, part by part, with the filters of a job over all keys. The page index waits in
+/// `spool`. Also returns why filters were not built; the view has those that were.
 ///
 /// # Errors
-/// A limit of views that the runs exceed, an error of a run, or of the sink.
+/// A limit of views that the runs exceed, an error of a run, of a spool, or of the sink.
 pub(crate) fn build_view_with_filters<R: OrdinalRun>(
     options: ViewOptions,
     runs: &[(u64, R)],
     filters: Option<FilterJob<'_>>,
+    spool: Spool,
     sink: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<(ViewCounts, Vec<String>)> {
     let summaries = runs.iter().map(|(id, run)| summarize(*id, run)).collect();
-    let mut writer = ViewWriter::new(options, summaries, sink)?;
+    let mut writer = ViewWriter::new(options, summaries, Some(spool), sink)?;
     let digester = Digester::new(options.digest_seed);
     let has_filters = filters.is_some();
     let mut group = GroupBuilder::new(filters, options.digest_seed);

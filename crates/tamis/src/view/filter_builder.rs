@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use super::{
-    filter_spool::FilterSpool,
     filters::{FilterPart, ViewFilters},
+    spool::Spool,
 };
 use crate::{
     coding::{length_u32, put_u32},
@@ -26,12 +26,12 @@ const KEY_OVERHEAD: u64 = 8;
 /// The filters to build for a view.
 pub(crate) struct FilterJob<'a> {
     pub(crate) plan: &'a FilterPlan,
-    pub(crate) spool: FilterSpool,
+    pub(crate) spool: Spool,
     key_memory: u64,
 }
 
 impl<'a> FilterJob<'a> {
-    pub(crate) const fn new(plan: &'a FilterPlan, spool: FilterSpool) -> Self {
+    pub(crate) const fn new(plan: &'a FilterPlan, spool: Spool) -> Self {
         Self { plan, spool, key_memory: KEY_MEMORY }
     }
 
@@ -46,7 +46,7 @@ impl<'a> FilterJob<'a> {
 #[derive(Default)]
 pub(super) struct BuiltGroup {
     parts: Vec<FilterPart>,
-    spool: Option<FilterSpool>,
+    spool: Option<Spool>,
     /// Why others were not built.
     pub(super) refusals: Vec<String>,
 }
@@ -186,6 +186,6 @@ impl WrittenFilters<'_> {
     /// Calls `put` for each filter, in the order of the parts.
     pub(super) fn for_each(&self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.old.into_iter().flat_map(ViewFilters::encoded).try_for_each(&mut *put)?;
-        self.new.spool.as_ref().map_or(Ok(()), |spool| spool.for_each(put))
+        self.new.spool.iter().flat_map(Spool::parts).try_for_each(|filter| put(&filter?))
     }
 }

@@ -1,15 +1,11 @@
 //! The page index of a sorted view: where each page is, what is before it, and its separator (`docs/format/view.md`).
 //!
-//! Written at the end of a view. Its memory while a view is built is all that grows with the view: 40 bytes, one separator and
-//! 4 bytes per run for each page.
+//! `index_builder.rs` writes it, at the end of a view.
 
 use tamis_bits::key_head;
 
 use super::format::INDEX_HEADER_LENGTH;
-use crate::{
-    coding::{Decoder, length_u32, put_u32, put_u64},
-    table::section::SectionBytes,
-};
+use crate::{coding::Decoder, table::section::SectionBytes};
 
 /// The separator of one page in this many is searched first, by its first eight bytes.
 const SAMPLE_INTERVAL: usize = 8;
@@ -23,129 +19,6 @@ pub(super) struct PageRecord {
     pub(super) length: u64,
     pub(super) entry_count: u64,
     pub(super) live_count: u64,
-}
-
-/// Collects one record per page.
-#[derive(Debug)]
-pub(super) struct IndexBuilder {
-    pages: Vec<PageRecord>,
-    positions: Vec<u32>,
-    separators: Vec<u8>,
-    separator_ends: Vec<u32>,
-    /// Pages at the end that have no head segment: they get the separator of the next page that has one.
-    pending: usize,
-    /// Bytes of all separators; more give no index.
-    separator_bytes_max: usize,
-    is_too_large: bool,
-}
-
-impl Default for IndexBuilder {
-    fn default() -> Self {
-        Self::with_limit(u32::MAX as usize)
-    }
-}
-
-impl IndexBuilder {
-    /// As the default, which limits separators by the width of their ends, with a smaller limit.
-    pub(super) const fn with_limit(separator_bytes_max: usize) -> Self {
-        Self {
-            pages: Vec::new(),
-            positions: Vec::new(),
-            separators: Vec::new(),
-            separator_ends: Vec::new(),
-            pending: 0,
-            separator_bytes_max,
-            is_too_large: false,
-        }
-    }
-
-    pub(super) fn page_count(&self) -> usize {
-        self.pages.len()
-    }
-
-    pub(super) fn entry_count(&self) -> u64 {
-        self.pages.iter().map(|page| page.entry_count).sum()
-    }
-
-    pub(super) fn separator_bytes(&self) -> usize {
-        self.separators.len()
-    }
-
-    #[cfg(test)]
-    pub(super) fn memory_bytes(&self) -> u64 {
-        let pages = self.pages.capacity() * size_of::<PageRecord>();
-        let numbers = (self.positions.capacity() + self.separator_ends.capacity()) * size_of::<u32>();
-        (pages + numbers + self.separators.capacity()) as u64
-    }
-
-    /// Adds a page; the separator is `None` for a page without a head segment.
-    pub(super) fn add(&mut self, page: PageRecord, positions: &[u32], separator: Option<&[u8]>) {
-        self.pages.push(page);
-        self.positions.extend_from_slice(positions);
-        self.pending += 1;
-        if let Some(separator) = separator {
-            for _ in 0..std::mem::take(&mut self.pending) {
-                // All but the first page: the empty key is not below the first separator.
-                if !self.separator_ends.is_empty() {
-                    self.is_too_large |= self.separators.len() + separator.len() > self.separator_bytes_max;
-                    let added = if self.is_too_large { &[][..] } else { separator };
-                    self.separators.extend_from_slice(added);
-                }
-                self.separator_ends.push(length_u32(self.separators.len()));
-            }
-        }
-    }
-
-    /// The section's body, and the pages that are searched. `None` if the separators are above the limit.
-    pub(super) fn finish(&self) -> Option<(Vec<u8>, u32)> {
-        if self.is_too_large {
-            return None;
-        }
-        let mut bounds = vec![0];
-        bounds.extend(&self.separator_ends);
-        bounds.resize(self.pages.len() + 1, length_u32(self.separators.len()));
-        let searched = self.separator_ends.len();
-        let separator = |page: usize| {
-            let range = bounds.get(page).zip(bounds.get(page + 1));
-            let range = range.map(|(&start, &end)| start as usize..end as usize);
-            range.and_then(|range| self.separators.get(range)).unwrap_or_default()
-        };
-        let (first, last) = (separator(1), separator(searched.saturating_sub(1)));
-        let prefix_length = if searched > 1 {
-            first.iter().zip(last).take_while(|(left, right)| left == right).count()
-        } else {
-            0
-        };
-        let mut body = Vec::new();
-        put_u32(&mut body, prefix_length as u32);
-        put_u32(&mut body, 0);
-        put_sums(&mut body, self.pages.iter().map(|page| page.length));
-        self.pages.iter().for_each(|page| put_u64(&mut body, page.checksum));
-        put_sums(&mut body, self.pages.iter().map(|page| page.entry_count));
-        put_sums(&mut body, self.pages.iter().map(|page| page.live_count));
-        self.positions.iter().for_each(|&position| put_u32(&mut body, position));
-        let suffix = |page: usize| separator(page).get(prefix_length..).unwrap_or_default();
-        let ends = (0..self.pages.len()).map(|page| suffix(page).len() as u64);
-        let mut end = 0;
-        put_u32(&mut body, 0);
-        ends.for_each(|length| {
-            end += length;
-            put_u32(&mut body, end as u32);
-        });
-        body.extend_from_slice(first.get(..prefix_length).unwrap_or_default());
-        (0..self.pages.len()).for_each(|page| body.extend_from_slice(suffix(page)));
-        Some((body, searched as u32))
-    }
-}
-
-/// The sums of the first 0, 1, 2, ... numbers.
-fn put_sums(target: &mut Vec<u8>, numbers: impl Iterator<Item = u64>) {
-    let mut sum = 0;
-    put_u64(target, sum);
-    numbers.for_each(|number| {
-        sum += number;
-        put_u64(target, sum);
-    });
 }
 
 /// Bytes of the section's body.

@@ -21,15 +21,16 @@ pub(crate) mod checksums;
 pub(crate) mod cursor;
 mod entry_heap;
 pub(crate) mod filter_builder;
-pub(crate) mod filter_spool;
 pub(crate) mod filters;
 mod format;
 mod index;
+mod index_builder;
 pub(crate) mod inspect;
 mod key_bits;
 pub(crate) mod lookup;
 #[cfg(any(test, feature = "fuzz-internals"))]
 pub(crate) mod memory_run;
+mod output;
 mod page;
 mod page_builder;
 pub(crate) mod page_sample;
@@ -43,6 +44,7 @@ pub(crate) mod scan;
 mod search;
 mod segment;
 pub(crate) mod size;
+pub(crate) mod spool;
 pub(crate) mod writer;
 
 #[cfg(test)]

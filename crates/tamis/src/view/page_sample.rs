@@ -67,7 +67,7 @@ pub(crate) fn sample_pages<R: OrdinalRun>(
     let mut discard = |_: &[u8]| Ok(());
     let mut sampler = Sampler {
         digester: Digester::new(options.digest_seed),
-        writer: ViewWriter::new(options, summaries, &mut discard)?,
+        writer: ViewWriter::new(options, summaries, None, &mut discard)?,
         options,
         entries: EntryHeap::new(runs.iter().map(OrdinalRun::cursor).enumerate())?,
         last: Vec::new(),

@@ -29,6 +29,7 @@ use super::{
     run::{OrdinalRun, are_sequences_disjoint, for_builder},
     search::{Located, Place},
     size::ViewCounts,
+    spool::Spool,
     writer::{KeyHead, ViewOptions, ViewOwner, ViewWriter},
 };
 use crate::{coding::length_u32, cursor::Cursor, error::Result, key::Kind};
@@ -72,7 +73,8 @@ pub(crate) fn rebuild_view<R: OrdinalRun>(
     new_runs: &[(u64, R)],
     sink: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<Rebuilt> {
-    rebuild_view_with_filters(owner, old, old_runs, new_runs, None, sink).map(|(rebuilt, _)| rebuilt)
+    rebuild_view_with_filters(owner, old, old_runs, new_runs, None, Spool::in_memory(), sink)
+        .map(|(rebuilt, _)| rebuilt)
 }
 
 /// Writes the view of the runs of `old`, with the numbers that they have there, and of new runs with these ids. The parameters are those
@@ -87,6 +89,7 @@ pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
     old_runs: &Arc<[R]>,
     new_runs: &[(u64, R)],
     filters: Option<FilterJob<'_>>,
+    spool: Spool,
     sink: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<(Rebuilt, Vec<String>)> {
     old.compare_index_checksum()?;
@@ -105,7 +108,7 @@ pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
     let mut rebuild = Rebuild {
         view: Arc::clone(old),
         digester: Digester::new(options.digest_seed),
-        writer: ViewWriter::new(options, summaries, sink)?,
+        writer: ViewWriter::new(options, summaries, Some(spool), sink)?,
         old: ViewCursor::new(old, &old_sources)?,
         last_new: None,
         gap_difference: None,

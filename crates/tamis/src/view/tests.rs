@@ -39,6 +39,7 @@ mod reads;
 mod rebuild;
 mod scan;
 mod size;
+mod spool;
 mod tables;
 
 /// A generator with a seed.

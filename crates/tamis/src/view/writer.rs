@@ -8,17 +8,20 @@
 //!    split evenly, so that repeated rebuilds do not leave tiny pages.
 //! 4. `copy_page` writes a page of an old view as it is.
 //!
-//! Memory: two pages of segments with their first keys, and the page index.
+//! Memory: two pages of segments with their first keys, and at most 6 MiB for the page index, in a view of any size.
 
 use super::{
     filter_builder::WrittenFilters,
     format::{
-        HEADER_LENGTH, HEADER_RUN_LENGTH, RUN_COUNT_MAX, SAME_KEY, SEGMENT_SIZES, VERSION, VIEW_MAGIC,
-        kind_number, segments_per_page, selector_bits,
+        HEADER_LENGTH, HEADER_RUN_LENGTH, RUN_COUNT_MAX, SAME_KEY, SEGMENT_SIZES, kind_number,
+        segments_per_page, selector_bits,
     },
-    index::{IndexBuilder, PageRecord, index_bytes},
+    index::{PageRecord, index_bytes},
+    index_builder::IndexBuilder,
+    output::Output,
     page_builder::{PageFormat, Segment, Slot, encode_page},
     size::{ViewCounts, page_bytes},
+    spool::Spool,
 };
 use crate::{
     coding::{checksum, length_u32, put_u16, put_u32, put_u64},
@@ -27,14 +30,11 @@ use crate::{
     table::{
         format::{
             KIND_FILTER, KIND_PAGE_INDEX, KIND_VIEW, KIND_VIEW_FILTER_CHOICES, KIND_VIEW_FILTER_PARTS,
-            SECTION_ALIGNMENT, SECTION_PASSABLE,
+            SECTION_PASSABLE,
         },
-        section::{SectionRecord, put_directory_and_footer, put_section},
+        section::Sink,
     },
 };
-
-/// Bytes that are collected before they are written.
-const BUFFER_BYTES: usize = 256 << 10;
 
 /// The file that a view is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -96,10 +96,7 @@ pub(super) struct ViewWriter<'a> {
     format: PageFormat,
     segments_per_page: usize,
     runs: Vec<RunSummary>,
-    sink: &'a mut dyn FnMut(&[u8]) -> Result<()>,
-    buffer: Vec<u8>,
-    /// Bytes before the buffer.
-    written: u64,
+    output: Output<'a>,
     current: CurrentKey,
     segment: Segment,
     segments: Vec<Segment>,
@@ -107,8 +104,6 @@ pub(super) struct ViewWriter<'a> {
     /// Entries of each run in the pages that were written.
     positions: Vec<u32>,
     key_count: u64,
-    live_count: u64,
-    page_bytes: u64,
 }
 
 /// Checks the limits of a view (`docs/format/view.md`, "Limits").
@@ -133,10 +128,12 @@ fn check_limits(options: &ViewOptions, runs: &[RunSummary]) -> Result<()> {
 }
 
 impl<'a> ViewWriter<'a> {
+    /// A writer whose page index waits in `spool`; without it, one for a sample, which writes no view.
     pub(super) fn new(
         options: ViewOptions,
         runs: Vec<RunSummary>,
-        sink: &'a mut dyn FnMut(&[u8]) -> Result<()>,
+        spool: Option<Spool>,
+        sink: &'a mut Sink<'a>,
     ) -> Result<Self> {
         check_limits(&options, &runs)?;
         let format = PageFormat {
@@ -150,27 +147,23 @@ impl<'a> ViewWriter<'a> {
             segments_per_page: segments_per_page(runs.len()),
             positions: vec![0; runs.len()],
             runs,
-            sink,
-            buffer: Vec::new(),
-            written: 0,
+            output: Output::new(sink),
             current: CurrentKey::default(),
             segment: Segment::default(),
             segments: Vec::new(),
-            index: IndexBuilder::default(),
+            index: IndexBuilder::new(spool),
             key_count: 0,
-            live_count: 0,
-            page_bytes: 0,
         })
     }
 
-    /// Bytes that it has collected and not written, and those of the page index.
+    /// Bytes that it has collected and not written, without those of the page index.
     #[cfg(test)]
     pub(super) fn memory_bytes(&self) -> u64 {
         let slots = |slots: &Vec<Slot>| slots.capacity() * size_of::<Slot>();
         let segment = |segment: &Segment| slots(&segment.slots) + segment.key.capacity();
         let segments = self.segments.iter().chain([&self.segment]).map(segment).sum::<usize>();
         let current = slots(&self.current.slots) + self.current.key.capacity();
-        (segments + current + self.buffer.capacity()) as u64 + self.index.memory_bytes()
+        (segments + current + self.output.memory_bytes()) as u64
     }
 
     /// Whether a key with this many versions begins a segment, if it is the next one. The key before it is complete.
@@ -222,7 +215,6 @@ impl<'a> ViewWriter<'a> {
     pub(super) fn add_newest(&mut self, run: usize, kind: Kind) {
         if let Some(slot) = self.current.slots.last_mut() {
             (slot.run, slot.kind) = (run as u16, kind_number(kind));
-            self.live_count += u64::from(kind == Kind::Put);
         }
     }
 
@@ -306,13 +298,13 @@ impl<'a> ViewWriter<'a> {
             live_count: slots().filter(is_live).count() as u64,
         };
         let head = segments.iter().find(|segment| !segment.is_continuation);
-        self.index.add(record, &self.positions, head.map(Segment::anchor));
+        self.index.add(record, &self.positions, head.map(Segment::anchor))?;
         for slot in slots() {
             if let Some(position) = self.positions.get_mut(usize::from(slot.run)) {
                 *position = position.saturating_add(1);
             }
         }
-        self.put(&page)
+        self.output.put(&page)
     }
 
     /// Writes a page of another view. `run_counts` are its entries by run.
@@ -325,36 +317,14 @@ impl<'a> ViewWriter<'a> {
         separator: Option<&[u8]>,
     ) -> Result<()> {
         self.write_rest()?;
-        self.index.add(record, &self.positions, separator);
+        self.index.add(record, &self.positions, separator)?;
         let positions = self.positions.iter_mut().zip(run_counts);
         positions.for_each(|(position, count)| *position = position.saturating_add(count));
         self.key_count += key_count;
-        self.live_count += record.live_count;
-        self.put(page)
+        self.output.put(page)
     }
 
-    fn put(&mut self, page: &[u8]) -> Result<()> {
-        self.page_bytes += page.len() as u64;
-        self.buffer.extend_from_slice(page);
-        if self.buffer.len() >= BUFFER_BYTES { self.flush_buffer() } else { Ok(()) }
-    }
-
-    fn flush_buffer(&mut self) -> Result<()> {
-        (self.sink)(&self.buffer)?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(())
-    }
-
-    /// Fills the buffer up to the start of a section, and returns its offset.
-    fn align(&mut self) -> u64 {
-        let end = self.written + self.buffer.len() as u64;
-        let start = end.next_multiple_of(SECTION_ALIGNMENT as u64);
-        self.buffer.resize(self.buffer.len() + (start - end) as usize, 0);
-        start
-    }
-
-    fn header(&self, searched: u32) -> Vec<u8> {
+    fn header(&self) -> Vec<u8> {
         let owner = &self.options.owner;
         let entry_count = self.runs.iter().map(|run| run.entry_count).sum();
         let mut body = Vec::with_capacity(HEADER_LENGTH + HEADER_RUN_LENGTH * self.runs.len());
@@ -365,12 +335,12 @@ impl<'a> ViewWriter<'a> {
             self.options.digest_seed,
             entry_count,
             self.key_count,
-            self.live_count,
+            self.index.live_count(),
         ];
         numbers.into_iter().for_each(|number| put_u64(&mut body, number));
         put_u32(&mut body, length_u32(self.runs.len()));
         put_u32(&mut body, self.index.page_count() as u32);
-        put_u32(&mut body, searched);
+        put_u32(&mut body, self.index.searched() as u32);
         body.extend_from_slice(&[self.options.segment_size as u8, self.options.tag_bytes]);
         put_u16(&mut body, 0);
         body.resize(HEADER_LENGTH, 0);
@@ -382,44 +352,27 @@ impl<'a> ViewWriter<'a> {
         body
     }
 
-    fn put_filters(
-        &mut self,
-        filters: &WrittenFilters<'_>,
-        records: &mut Vec<SectionRecord>,
-        counts: &mut ViewCounts,
-    ) -> Result<()> {
+    fn put_filters(&mut self, filters: &WrittenFilters<'_>, counts: &mut ViewCounts) -> Result<()> {
         if filters.is_empty() {
             return Ok(());
         }
         let mut put = |kind: u32, body: &[u8]| {
-            let offset = self.align();
-            records.push(put_section(&mut self.buffer, offset, kind, SECTION_PASSABLE, body));
             counts.add_filter_section(body.len() as u64);
-            self.flush_buffer()
+            self.output.put_section((kind, SECTION_PASSABLE), body)
         };
         filters.for_each(&mut |filter| put(KIND_FILTER, filter))?;
         put(KIND_VIEW_FILTER_PARTS, &filters.encode_parts())?;
         filters.encode_choices().map_or(Ok(()), |choices| put(KIND_VIEW_FILTER_CHOICES, &choices))
     }
 
-    /// The body of the page index, and the pages that are searched.
-    fn index_section(&self) -> Result<(Vec<u8>, u32)> {
-        self.index.finish().ok_or_else(|| Error::InvalidArgument {
-            what: "runs of a sorted view",
-            got: format!("{} bytes of separators", self.index.separator_bytes()),
-            expected: "use runs whose keys share fewer bytes, or fewer entries".to_owned(),
-        })
-    }
-
-    /// The counts of all pages, whose index has this length.
-    fn counts(&self, index_length: u64) -> ViewCounts {
-        let (page_count, run_count) = (self.index.page_count() as u64, self.runs.len() as u64);
+    /// The counts of all pages.
+    fn counts(&self) -> ViewCounts {
         ViewCounts {
-            run_count,
+            run_count: self.runs.len() as u64,
             entry_count: self.index.entry_count(),
-            page_count,
-            separator_bytes: index_length - index_bytes(page_count, run_count, 0),
-            page_bytes: self.page_bytes,
+            page_count: self.index.page_count(),
+            separator_bytes: self.index.separator_bytes(),
+            page_bytes: self.index.page_bytes(),
             ..ViewCounts::default()
         }
     }
@@ -427,38 +380,29 @@ impl<'a> ViewWriter<'a> {
     /// The counts of the pages so far and of the rest, which have not all entries of the runs.
     pub(super) fn finish_sample(mut self) -> Result<ViewCounts> {
         self.write_rest()?;
-        let (index, _) = self.index_section()?;
-        Ok(self.counts(index.len() as u64))
+        Ok(self.counts())
     }
 
     /// Writes the rest of the view. Refuses runs that did not have the entries that their summaries say.
     pub(super) fn finish(mut self, filters: &WrittenFilters<'_>) -> Result<ViewCounts> {
         self.write_rest()?;
-        let refused = |got: String, expected: &str| Error::InvalidArgument {
-            what: "runs of a sorted view",
-            got,
-            expected: expected.to_owned(),
-        };
         for (run, &found) in self.runs.iter().zip(&self.positions) {
             if run.entry_count != u64::from(found) {
-                let got = format!("{found} entries in run {}", run.id);
-                return Err(refused(got, &format!("it has {} entries", run.entry_count)));
+                return Err(Error::InvalidArgument {
+                    what: "runs of a sorted view",
+                    got: format!("{found} entries in run {}", run.id),
+                    expected: format!("it has {} entries", run.entry_count),
+                });
             }
         }
-        let (index, searched) = self.index_section()?;
-        let mut counts = self.counts(index.len() as u64);
-        let header = self.header(searched);
-        let mut records = Vec::new();
-        for (kind, body) in [(KIND_VIEW, header), (KIND_PAGE_INDEX, index)] {
-            let offset = self.align();
-            records.push(put_section(&mut self.buffer, offset, kind, 0, &body));
-        }
-        self.put_filters(filters, &mut records, &mut counts)?;
-        let offset = self.align();
-        put_directory_and_footer(&mut self.buffer, offset, VIEW_MAGIC, VERSION, &records);
-        let length = self.written + self.buffer.len() as u64;
+        self.index.finish()?;
+        let mut counts = self.counts();
+        self.output.put_section((KIND_VIEW, 0), &self.header())?;
+        let index_length = index_bytes(counts.page_count, counts.run_count, counts.separator_bytes);
+        self.output.stream_section((KIND_PAGE_INDEX, 0), index_length, &|sink| self.index.write(sink))?;
+        self.put_filters(filters, &mut counts)?;
+        let length = self.output.finish()?;
         debug_assert_eq!(length, counts.file_bytes(), "the size function counts all parts of a view");
-        self.flush_buffer()?;
         Ok(counts)
     }
 }

@@ -18,8 +18,8 @@ use crate::{
         test_support::{add, catalog_of, place, summary},
     },
     view::{
-        build::build_view_with_filters, filter_builder::FilterJob, filter_spool::FilterSpool,
-        memory_run::MemoryRun, writer::ViewOwner,
+        build::build_view_with_filters, filter_builder::FilterJob, memory_run::MemoryRun, spool::Spool,
+        writer::ViewOwner,
     },
 };
 
@@ -175,12 +175,11 @@ fn open_view(filter: &str) -> Arc<View> {
     let entry = |number: u64| ((number << 20).to_be_bytes().to_vec(), number + 1, Kind::Put, Vec::new());
     let run = MemoryRun::new((0..200).map(entry).collect());
     let plan = FilterPlan::given(filter.parse::<TableFilter>().into_iter().collect());
-    let job =
-        (!filter.is_empty()).then(|| FilterJob::new(&plan, FilterSpool::new(&vfs, folder.join("spool"))));
+    let job = (!filter.is_empty()).then(|| FilterJob::new(&plan, Spool::in_memory()));
     let owner = ViewOwner { number: VIEW_NUMBER, ..ViewOwner::default() };
     let mut file = Vec::new();
     let options = ViewOptions { owner, ..ViewOptions::default() };
-    build_view_with_filters(options, &[(1, run)], job, &mut |part| {
+    build_view_with_filters(options, &[(1, run)], job, Spool::in_memory(), &mut |part| {
         file.extend_from_slice(part);
         Ok(())
     })

@@ -15,7 +15,7 @@ use crate::{
     table::filter_plan::{ChoiceInput, FilterPlan},
     view::{
         build::build_view_with_filters, check::check_view, checksums::section_of, filter_builder::FilterJob,
-        filter_spool::FilterSpool, part_keys::keys_of, rebuild::rebuild_view_with_filters,
+        part_keys::keys_of, rebuild::rebuild_view_with_filters, spool::Spool,
     },
 };
 
@@ -37,11 +37,11 @@ struct Filtering<'a> {
 
 impl<'a> Filtering<'a> {
     fn new(plan: &'a FilterPlan) -> Self {
-        Self { plan, key_memory: 16 << 20, spool_memory: 8 << 20, vfs: Arc::new(MemVfs::new()) }
+        Self { plan, key_memory: 16 << 20, spool_memory: 4 << 20, vfs: Arc::new(MemVfs::new()) }
     }
 
     fn job(&self) -> FilterJob<'a> {
-        let spool = FilterSpool::new(&self.vfs, "/spool".into()).with_memory(self.spool_memory);
+        let spool = Spool::new(&self.vfs, || "/spool".into()).with_memory(self.spool_memory);
         FilterJob::new(self.plan, spool).with_key_memory(self.key_memory)
     }
 }
@@ -55,11 +55,12 @@ fn filtered_by(options: ViewOptions, runs: Vec<Vec<Entry>>, filtering: &Filterin
     let runs: Vec<MemoryRun> = runs.into_iter().map(MemoryRun::new).collect();
     let named: Vec<_> = (100..).zip(runs.iter().cloned()).collect();
     let mut bytes = Vec::new();
-    let (counts, refusals) = build_view_with_filters(options, &named, Some(filtering.job()), &mut |part| {
+    let job = Some(filtering.job());
+    let built = build_view_with_filters(options, &named, job, Spool::in_memory(), &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
-    })
-    .unwrap();
+    });
+    let (counts, refusals) = built.unwrap();
     assert_eq!(refusals, Vec::<String>::new());
     (Sample::of(runs, &bytes, counts), bytes)
 }
@@ -223,7 +224,8 @@ fn rebuilt(sample: &Sample, new: Vec<Vec<Entry>>, filtering: Option<&Filtering<'
     let mut bytes = Vec::new();
     let owner = sample.view.options().owner;
     let job = filtering.map(Filtering::job);
-    let built = rebuild_view_with_filters(owner, &sample.view, &sample.runs, &named, job, &mut |part| {
+    let (view, runs, spool) = (&sample.view, &sample.runs, Spool::in_memory());
+    let built = rebuild_view_with_filters(owner, view, runs, &named, job, spool, &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     });

@@ -13,9 +13,11 @@ use crate::{
         check::check_view,
         checksums::{directory_of, records_of},
         format::{VERSION, VIEW_MAGIC},
-        index::{IndexBuilder, PageRecord},
+        index::{PageRecord, index_bytes},
+        index_builder::IndexBuilder,
         key_bits::{difference, infix},
         run::{KEY_COLUMN_MEMORY, KEY_COLUMN_MEMORY_WITH_FILTERS},
+        spool::Spool,
         writer::{KeyHead, RunSummary, ViewWriter},
     },
 };
@@ -78,19 +80,47 @@ fn one_key_may_have_a_million_versions() {
     assert_eq!(cursor.key(), b"z");
 }
 
-/// Short keys; keys of 64 KiB that share all but the last bytes, of many runs, whose pages have the most segments.
+/// The most memory of a page index, from its first page until it is written.
+fn peak_of_index(run_count: usize, separator_length: usize, page_count: u64) -> u64 {
+    let page = PageRecord { checksum: 1, length: 8_000, entry_count: 2_048, live_count: 2_000 };
+    let mut index = IndexBuilder::new(Some(Spool::in_memory()));
+    let (positions, mut separator) = (vec![0; run_count], vec![b'k'; separator_length]);
+    let mut peak = 0;
+    for number in 0..page_count {
+        separator[separator_length - 8..].copy_from_slice(&number.to_be_bytes());
+        index.add(page, &positions, Some(&separator)).unwrap();
+        peak = peak.max(index.memory_bytes());
+    }
+    index.finish().unwrap();
+    let (mut passed, mut written) = (0, 0);
+    index
+        .write(&mut |part| {
+            passed = passed.max(part.len() as u64);
+            written += part.len() as u64;
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(written, index_bytes(page_count, run_count as u64, index.separator_bytes()));
+    // Two parts are read at the same time, and what is passed on is made of them, and waits for the sink.
+    peak.max(index.memory_bytes() + 2 * index.part_bytes_max() + 2 * passed)
+}
+
+/// Short keys; keys of 64 KiB that share all but the last bytes, of many runs, whose pages have the most segments. The page indexes
+/// are those of many more pages.
 #[test]
 fn a_builder_takes_at_most_64_mib() {
     const LIMIT: u64 = 64 << 20;
-    for (run_count, key_bytes, key_count) in [(9, 16, 200_000_u64), (64, 64 << 10, 3_000)] {
+    for (run_count, key_bytes, key_count, page_count) in
+        [(9, 16, 200_000_u64, 400_000), (64, 64 << 10, 3_000, 600)]
+    {
         let summary = |id| RunSummary { id, largest_sequence: 1, entry_count: key_count };
         let mut written = 0;
         let mut sink = |part: &[u8]| {
             written += part.len();
             Ok(())
         };
-        let mut writer =
-            ViewWriter::new(options(), (0..run_count).map(summary).collect(), &mut sink).unwrap();
+        let (summaries, spool) = ((0..run_count).map(summary).collect(), Spool::in_memory());
+        let mut writer = ViewWriter::new(options(), summaries, Some(spool), &mut sink).unwrap();
         let (mut last, mut peak) = (Vec::new(), 0);
         for number in 0..key_count {
             let mut key = vec![b'k'; key_bytes - 8];
@@ -103,10 +133,14 @@ fn a_builder_takes_at_most_64_mib() {
             last = key;
         }
         drop(writer);
-        println!("keys of {key_bytes} bytes in {run_count} runs: {peak} bytes, {written} written");
+        let index_peak = peak_of_index(run_count as usize, key_bytes, page_count);
+        println!(
+            "keys of {key_bytes} bytes in {run_count} runs: {peak} bytes, index {index_peak}, {written} written"
+        );
         // The key columns of all runs; or fewer of them, the keys of a part of the filters, and finished filters.
-        let with_filters = KEY_COLUMN_MEMORY_WITH_FILTERS + (16 << 20) + (8 << 20);
-        assert!(peak + KEY_COLUMN_MEMORY.max(with_filters) <= LIMIT, "{peak} bytes");
+        let with_filters = KEY_COLUMN_MEMORY_WITH_FILTERS + (16 << 20) + (4 << 20);
+        let all = peak + index_peak + KEY_COLUMN_MEMORY.max(with_filters);
+        assert!(all <= LIMIT, "{all} bytes");
     }
 }
 
@@ -132,17 +166,14 @@ fn pages_are_found_among_separators_with_equal_first_bytes() {
     check(&sample, &mut random, 300);
 }
 
-/// Separators above the limit of their ends give a refusal, and take no memory.
+/// Separators above the limit of their ends are refused when they are added.
 #[test]
 fn a_page_index_of_too_long_separators_is_refused() {
     let page = PageRecord { checksum: 0, length: 1, entry_count: 1, live_count: 1 };
     for (limit, is_refused) in [(299, true), (300, false)] {
-        let mut index = IndexBuilder::with_limit(limit);
-        for number in 0..4_u8 {
-            // The first page has an empty separator.
-            index.add(page, &[0], Some(&[number; 100]));
-        }
-        assert_eq!(index.finish().is_none(), is_refused);
-        assert!(index.separator_bytes() <= limit);
+        let mut index = IndexBuilder::new(Some(Spool::in_memory())).with_separator_bytes_max(limit);
+        // The first page has an empty separator.
+        let added = (0..4_u8).try_for_each(|number| index.add(page, &[0], Some(&[number; 100])));
+        assert_eq!(added.is_err(), is_refused);
     }
 }

@@ -1,0 +1,85 @@
+//! Passes the bytes of a view to its sink: pages, aligned sections, and the directory of the sections.
+
+use super::format::{VERSION, VIEW_MAGIC};
+use crate::{
+    error::Result,
+    table::{
+        format::{SECTION_ALIGNMENT, SECTION_HEADER_LENGTH},
+        section::{SectionRecord, Sink, put_directory_and_footer, stream_section},
+    },
+};
+
+/// Bytes that are collected before they are written.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// See the head of this file.
+pub(super) struct Output<'a> {
+    sink: &'a mut Sink<'a>,
+    buffer: Vec<u8>,
+    /// Bytes before the buffer.
+    written: u64,
+    records: Vec<SectionRecord>,
+}
+
+impl<'a> Output<'a> {
+    pub(super) const fn new(sink: &'a mut Sink<'a>) -> Self {
+        Self { sink, buffer: Vec::new(), written: 0, records: Vec::new() }
+    }
+
+    #[cfg(test)]
+    pub(super) const fn memory_bytes(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// Bytes so far.
+    const fn length(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        (self.sink)(&self.buffer)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Fills the buffer up to the start of a section, and returns its offset.
+    fn align(&mut self) -> u64 {
+        let end = self.length();
+        let start = end.next_multiple_of(SECTION_ALIGNMENT as u64);
+        self.buffer.resize(self.buffer.len() + (start - end) as usize, 0);
+        start
+    }
+
+    pub(super) fn put_section(&mut self, kind_and_flags: (u32, u32), body: &[u8]) -> Result<()> {
+        self.stream_section(kind_and_flags, body.len() as u64, &|sink| sink(body))
+    }
+
+    /// Adds a section, whose body is what `body` passes to its sink.
+    pub(super) fn stream_section(
+        &mut self,
+        (kind, flags): (u32, u32),
+        body_length: u64,
+        body: &dyn Fn(&mut Sink<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let length = SECTION_HEADER_LENGTH as u64 + body_length;
+        let record = SectionRecord { kind, flags, offset: self.align(), length };
+        stream_section(&record, body, &mut |bytes| self.put(bytes))?;
+        debug_assert_eq!(self.length(), record.offset + length, "the length of a body is known before");
+        self.records.push(record);
+        Ok(())
+    }
+
+    /// Writes the directory and the footer. Returns the length of the file.
+    pub(super) fn finish(mut self) -> Result<u64> {
+        let offset = self.align();
+        put_directory_and_footer(&mut self.buffer, offset, VIEW_MAGIC, VERSION, &self.records);
+        self.flush()?;
+        Ok(self.written)
+    }
+}
