@@ -48,7 +48,7 @@ pub(super) fn add_entry<C: Cursor>(
 ///
 /// # Errors
 /// As there.
-#[cfg(any(test, feature = "bench-internals", feature = "fuzz-internals"))]
+#[cfg(any(test, feature = "bench-internals"))]
 pub(crate) fn build_view<R: OrdinalRun>(
     options: ViewOptions,
     runs: &[(u64, R)],

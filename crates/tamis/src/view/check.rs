@@ -210,7 +210,7 @@ impl<R: OrdinalRun> Check<'_, R> {
         });
         if !is_old_version {
             found = found.or_else(|| {
-                let is_admitted = self.view.filters.admit_key(key, self.view.digester());
+                let is_admitted = self.view.filters_admit_key(key);
                 let got = || format!("{} is denied", key.escape_ascii());
                 let expected = "the keys of all entries".to_owned();
                 (!is_admitted).then(|| Mismatch { what: "filters of a view", expected, got: got() })

@@ -58,18 +58,19 @@ pub(crate) fn page_count_of(bytes: &[u8]) -> usize {
     count.unwrap_or_default() as usize
 }
 
-/// Corrects the checksums of pages, header and page index. Those of pages are corrected only if the page index is as it was
-/// written.
+/// Corrects the checksums of pages and sections; the directory is intact. Those of pages are corrected only if the page index is as
+/// it was written.
 pub(crate) fn correct_checksums(bytes: &mut [u8], page_count: usize, is_index_intact: bool) {
-    let [header, index] = sections(bytes);
+    let [_, index] = sections(bytes);
     let body = index.0 + SECTION_HEADER_LENGTH;
     for page in (0..page_count).filter(|_| is_index_intact) {
         let (start, end) = (u64_at(bytes, body + 8 + 8 * page), u64_at(bytes, body + 16 + 8 * page));
         let sum = checksum(0, bytes.get(start..end).unwrap_or_default());
         put_u64_at(bytes, body + 8 + 8 * (page_count + 1 + page), sum);
     }
-    for (offset, length) in [header, index] {
-        let sum = checksum(offset as u64, bytes.get(offset + 8..offset + length).unwrap_or_default());
-        put_u64_at(bytes, offset, sum);
+    for SectionRecord { offset, length, .. } in records_of(bytes) {
+        let (start, end) = (offset as usize, (offset + length) as usize);
+        let sum = checksum(offset, bytes.get(start + 8..end).unwrap_or_default());
+        put_u64_at(bytes, start, sum);
     }
 }

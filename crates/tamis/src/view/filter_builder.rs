@@ -35,7 +35,7 @@ impl<'a> FilterJob<'a> {
         Self { plan, spool, key_memory: KEY_MEMORY }
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzz-internals"))]
     pub(crate) const fn with_key_memory(mut self, bytes: u64) -> Self {
         self.key_memory = bytes;
         self

@@ -397,6 +397,11 @@ impl View {
         self.filters.may_contain_range(lower, upper, &self.digester)
     }
 
+    /// Whether the filters admit a key of the view, as a point and as ranges that contain it.
+    pub(crate) fn filters_admit_key(&self, key: &[u8]) -> bool {
+        self.filters.admit_key(key, &self.digester)
+    }
+
     /// Whether the tag of an entry and the filters admit a key.
     pub(super) fn admits(&self, tag: u16, probe: &Probe<'_>) -> bool {
         let tag_bytes = self.header.options.tag_bytes;

@@ -65,7 +65,7 @@ struct Rebuild<'a, R: OrdinalRun> {
 ///
 /// # Errors
 /// As there.
-#[cfg(any(test, feature = "fuzz-internals"))]
+#[cfg(test)]
 pub(crate) fn rebuild_view<R: OrdinalRun>(
     owner: ViewOwner,
     old: &Arc<View>,

@@ -46,7 +46,7 @@ impl Spool {
         Self::new(&vfs, || "/spool".into())
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzz-internals"))]
     pub(crate) const fn with_memory(mut self, bytes: usize) -> Self {
         self.memory_max = bytes;
         self
