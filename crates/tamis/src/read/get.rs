@@ -278,7 +278,7 @@ impl ReadPath {
         let found = self.read_table(reader, (level, table), probe, sequence, read);
         if read.miss_count > misses_before {
             choice.after_miss();
-        } else {
+        } else if let Ok(Some(_)) = found {
             choice.after_found();
         }
         found
