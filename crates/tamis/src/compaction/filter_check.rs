@@ -2,9 +2,9 @@
 //!
 //! A table is due for a check when readers have counted enough answers of its filters that found nothing ([`is_due`]). A table without
 //! a range filter counts ranges as admitted, so it is due soon after ranges begin; one that was chosen without open seeks is due
-//! when enough of them have read it for nothing (`read/seek_answers.rs`), and any table after many more questions, because present keys pay for filters, too.
-//! The check reads the keys of the table and computes the expected cost of its filters, and that of
-//! the best ones, for today's sample. The filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best, those of a
+//! when enough of them have read it for nothing (`read/seek_answers.rs`), and any table after many more questions, because present keys
+//! pay for filters, too. The check reads the keys of the table and computes the expected cost of its filters, and that of the best ones,
+//! for today's sample. The filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best, those of a
 //! quick search, which are provisional, if they cost more than [`QUICK_COST_RATIO_MAX`] times as much; and at any cost if they let too
 //! many ranges and seeks read the tables that overlap. Tables that overlap so many others, since their filters were chosen, that they now let too
 //! many through together are due, too.
@@ -17,9 +17,10 @@
 //! Checks run in the background when nothing else is due, one table at a time, the one with the most false positives first. Those that
 //! are due because of a wrong rate follow one another, and run between the tables of a compaction, too; others take at most half of the
 //! time. After a shift of the queries many tables of a level mostly need the same filters. So urgent checks use the filters of the last search
-//! again (`table/last_choice.rs`), which takes a fraction of the time of a search; only if these are not better the check searches. After a check that kept the filters, the
-//! rates that it computed are the expected ones, and the next check needs twice as many answers, unless the rates become worse than those that the check saw. A check of a small table takes longer than
-//! a thousand false positives: it is due once they have cost as much as the check.
+//! again (`table/last_choice.rs`), which takes a fraction of the time of a search; only if these are not better the check searches. After a
+//! check that kept the filters, the rates that it computed are the expected ones, and the next check needs twice as many answers, unless
+//! the rates become worse than those that the check saw. A check of a small table takes longer than a thousand false positives: it is due
+//! once they have cost as much as the check.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -186,18 +187,29 @@ fn count_of(answers: &Answers) -> u64 {
     answers.iter().map(|answers| answers.count()).sum()
 }
 
-fn answers_of(table: &Table) -> Answers {
-    let tally = table.filter_tally();
-    [&tally.points, &tally.ranges, &tally.seeks].map(|answers| {
-        let answers = answers.get();
-        EmptyAnswers { denied: answers.denied, admitted: answers.wrong }
-    })
+/// The counters of the filters of a table, as read once.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counted {
+    answers: Answers,
+    /// Questions of any kind.
+    asked: u64,
 }
 
-/// Questions to the filters of a table, of any kind.
-fn asked_of(table: &Table) -> u64 {
-    let tally = table.filter_tally();
-    [&tally.points, &tally.ranges, &tally.seeks].into_iter().map(|answers| answers.get().asked).sum()
+impl Counted {
+    fn of(table: &Table) -> Self {
+        let tally = table.filter_tally();
+        let counts = [&tally.points, &tally.ranges, &tally.seeks].map(|answers| answers.get());
+        Self {
+            answers: counts.map(|counts| EmptyAnswers { denied: counts.denied, admitted: counts.wrong }),
+            asked: counts.iter().map(|counts| counts.asked).sum(),
+        }
+    }
+
+    fn since(self, before: Self) -> Self {
+        let mut answers = self.answers;
+        answers.iter_mut().zip(before.answers).for_each(|(kind, before)| *kind = kind.since(before));
+        Self { answers, asked: self.asked.saturating_sub(before.asked) }
+    }
 }
 
 /// Whether the filters that the store chose were asked so often since the last check that they are due for another one.
@@ -341,10 +353,8 @@ pub(super) struct Schedule {
 /// The last check of a table.
 #[derive(Debug, Clone, Copy, Default)]
 struct LastCheck {
-    /// The counts when it began.
-    before: Answers,
-    /// See [`asked_of`].
-    asked_before: u64,
+    /// The counters when it began.
+    before: Counted,
     /// The rates of the filters that it kept, and the number of checks that kept them.
     kept: Option<(Rates, u32)>,
     /// The greatest observed rates at the checks that kept its filters, and at this one.
@@ -421,15 +431,15 @@ impl FilterChecker {
             let tables =
                 partitions.flat_map(|partition| partition.tables().map(move |table| (partition, table)));
             for (partition, table) in tables {
-                let answers = answers_of(table);
+                let counted = Counted::of(table);
                 let known = schedule.last_checks.get(&table.number()).copied();
                 let last = known.unwrap_or(LastCheck { refills: sample.refills(), ..LastCheck::default() });
                 last_checks.insert(table.number(), last);
-                answer_count += count_of(&answers);
+                answer_count += count_of(&counted.answers);
                 let check = if sample.is_refilling() {
                     None
                 } else {
-                    due_check((partition, table), &last, answers, read_ns)
+                    due_check((partition, table), &last, counted, read_ns)
                 };
                 let Some(check) = check else { continue };
                 if self.context.options.sample_queries && is_outdated(&sample, &last, &check) {
@@ -442,15 +452,7 @@ impl FilterChecker {
                     let seen = Some(seen);
                     let overlapping_tables = check.overlapping_tables;
                     let refills = sample.refills();
-                    let asked_before = asked_of(table);
-                    let checked = LastCheck {
-                        before: answers,
-                        asked_before,
-                        refills,
-                        seen,
-                        overlapping_tables,
-                        ..last
-                    };
+                    let checked = LastCheck { before: counted, refills, seen, overlapping_tables, ..last };
                     due = Some(Due { keyspace: Arc::clone(keyspace), table: table.number(), check, checked });
                 }
             }
@@ -476,7 +478,7 @@ impl FilterChecker {
     /// Records that a table has other filters, whose answers are counted from 0.
     fn note_replaced(&self, number: u64) {
         if let Some(last) = self.schedule.lock().last_checks.get_mut(&number) {
-            (last.before, last.asked_before, last.kept, last.seen) = (Answers::default(), 0, None, None);
+            (last.before, last.kept, last.seen) = (Counted::default(), None, None);
         }
     }
 
@@ -493,17 +495,14 @@ impl FilterChecker {
         let current = reader.filter_choice().map(|choice| choice.chosen.filters.clone());
         let is_quick = reader.filter_choice().is_some_and(|choice| is_provisional(&table, choice));
         let cost_ratio_max = if is_quick { QUICK_COST_RATIO_MAX } else { COST_RATIO_MAX };
-        // Other filters may take the memory of the current ones, also if tables get less by now.
-        let current_bits = (reader.filter_bytes() * 8) as f32 / table.summary().entry_count.max(1) as f32;
         let input = self.job_contexts.with(&version, |context| {
             let key_count = table.summary().entry_count;
             let origin = context.origin(place.partition, place, vec![number]);
             let effort = if is_small(&table) { Effort::Write } else { Effort::Background };
             let input = context.choice_input(budget, key_count, &origin, effort);
-            let bits_per_key = input.bits_per_key.max(current_bits);
-            let other_runs = context.other_runs(&origin);
-            let always_searches = search == Search::Always;
-            ChoiceInput { current, bits_per_key, other_runs, always_searches, ..input }
+            let input = input.replacing(current, (reader.filter_bytes(), key_count));
+            let (other_runs, always_searches) = (context.other_runs(&origin), search == Search::Always);
+            ChoiceInput { other_runs, always_searches, ..input }
         });
         self.context.metrics.filters_checked.add(1);
         let mut comparison = Comparison::of(&reader, &input)?;
@@ -617,12 +616,10 @@ fn is_small(table: &Table) -> bool {
 fn due_check(
     (partition, table): (&Partition, &Table),
     last: &LastCheck,
-    answers: Answers,
+    counted: Counted,
     read_ns: f64,
 ) -> Option<DueCheck> {
-    let mut since = answers;
-    since.iter_mut().zip(last.before).for_each(|(kind, before)| *kind = kind.since(before));
-    let asked = asked_of(table).saturating_sub(last.asked_before);
+    let Counted { answers: since, asked } = counted.since(last.before);
     // The choice of a table that was not read is not worth a read.
     let is_worthwhile = count_of(&since) >= EARLY_COUNT_MIN && is_worth_a_check(table, since, read_ns);
     if !is_worthwhile && (asked < ASKED_COUNT_MAX || is_small(table)) {

@@ -476,10 +476,8 @@ impl ViewBuilder {
         let runs = runs.map(|run| open_run(run, &self.tables)).collect::<Result<Vec<_>>>()?.into();
         self.context.metrics.filters_checked.add(1);
         let keys = keys_of(view, &runs, &part)?;
-        // Other filters may take the memory of the current ones.
-        let current_bits = (part.filter_bytes * 8) as f32 / keys.len().max(1) as f32;
-        let bits_per_key = input.bits_per_key.max(current_bits);
-        let input = ChoiceInput { current: Some(part.choice.chosen.filters), bits_per_key, ..input.clone() };
+        let size = (part.filter_bytes, keys.len() as u64);
+        let input = input.clone().replacing(Some(part.choice.chosen.filters), size);
         Ok(is_better(&Comparison::of_keys(keys, &input), COST_RATIO_MAX))
     }
 

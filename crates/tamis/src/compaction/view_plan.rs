@@ -1,11 +1,12 @@
 //! Decides which sorted view of a partition to build next, and records what it is expected to cost. Pure.
 //!
 //! With [`Views::Auto`] a view is built once the seeks that merged its runs have cost as much as building it would. So the cost of views is
-//! never much more than the time that they could have saved: runs that are replaced soon, or that are not
-//! scanned, get no view. A merge of few runs is faster than a view. Runs count their seeks from the time when their tables changed last, or a view with them was built.
+//! never much more than the time that they could have saved: runs that are replaced soon, or that are not scanned, get no view. A merge of
+//! few runs is faster than a view. Runs count their seeks from the time when their tables changed last, or a view with them was built.
 //!
-//! Runs that no view covers are added to an existing view. If they are large next to it, a view of all runs is built from scratch instead, which
-//! takes less than half of the time. A view whose runs were replaced is discarded. The time that a run costs a seek is the measured time of a read of its level.
+//! Runs that no view covers are added to an existing view. If they are large next to it, a view of all runs is built from scratch instead,
+//! which takes less than half of the time. A view whose runs were replaced is discarded. The time that a run costs a seek is the measured
+//! time of a read of its level.
 //!
 //! A view has tags if some of its runs have no filters by the options of the keyspace: point reads then search the view. It gets filters by
 //! the same rule as the view itself: once the closed ranges that it could not reject have cost as much as building it again with filters.

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::{
-    filters::{FilterPart, ViewFilters},
+    filters::{FilterPart, PartOfRuns, ViewFilters, chosen},
     spool::Spool,
 };
 use crate::{
@@ -152,9 +152,9 @@ impl WrittenFilters<'_> {
         self.new.is_empty()
     }
 
-    fn parts(&self) -> impl Iterator<Item = (Range<u32>, FilterPart)> {
+    fn parts(&self) -> impl Iterator<Item = PartOfRuns<'_>> {
         let old = self.old.into_iter().flat_map(ViewFilters::parts);
-        old.chain(self.new.parts.iter().map(|part| (self.new_runs.clone(), part.clone())))
+        old.chain(self.new.parts.iter().map(|part| (&self.new_runs, part)))
     }
 
     /// The body of the section that says which keys each filter has.
@@ -173,12 +173,10 @@ impl WrittenFilters<'_> {
     /// The body of the section that says why filters were chosen; `None` if all were given.
     pub(super) fn encode_choices(&self) -> Option<Vec<u8>> {
         let mut body = Vec::new();
-        for (number, (_, part)) in self.parts().enumerate() {
-            if let Some(choice) = part.choice {
-                put_u32(&mut body, length_u32(number));
-                put_u32(&mut body, length_u32(choice.len()));
-                body.extend_from_slice(&choice);
-            }
+        for (number, _, choice) in chosen(self.parts()) {
+            put_u32(&mut body, length_u32(number));
+            put_u32(&mut body, length_u32(choice.len()));
+            body.extend_from_slice(choice);
         }
         (!body.is_empty()).then_some(body)
     }

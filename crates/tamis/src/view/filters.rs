@@ -14,7 +14,7 @@ use std::ops::{Bound, Range};
 use tamis_filter::{Digester, KeyRange, Probe, RangeProbe};
 
 use crate::{
-    coding::{Decoder, length_u32},
+    coding::Decoder,
     error::Result,
     query_sample::SampledQuery,
     table::{
@@ -33,6 +33,18 @@ pub(super) struct FilterPart {
     pub(super) filter_count: u32,
     /// Why the filters were chosen ([`FilterChoice::encode`]); `None` if they were given.
     pub(super) choice: Option<Vec<u8>>,
+}
+
+/// A part, with the numbers of the runs whose keys it has.
+pub(super) type PartOfRuns<'a> = (&'a Range<u32>, &'a FilterPart);
+
+/// The parts whose filters the store chose, with their numbers and encoded choices.
+pub(super) fn chosen<'a>(
+    parts: impl Iterator<Item = PartOfRuns<'a>>,
+) -> impl Iterator<Item = (usize, &'a Range<u32>, &'a [u8])> {
+    parts
+        .enumerate()
+        .filter_map(|(number, (runs, part))| part.choice.as_deref().map(|choice| (number, runs, choice)))
 }
 
 /// A part whose filters the store chose.
@@ -55,11 +67,9 @@ struct OpenFilter {
 
 #[derive(Debug)]
 struct OpenPart {
-    first_key: Vec<u8>,
+    part: FilterPart,
     /// All of them have all keys of the part.
     filters: Vec<OpenFilter>,
-    /// See [`FilterPart::choice`].
-    choice: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -72,7 +82,7 @@ struct Group {
 impl Group {
     /// The number of parts that begin at or before a key: the last of them has the key.
     fn parts_up_to(&self, key: &[u8]) -> usize {
-        self.parts.partition_point(|part| part.first_key.as_slice() <= key)
+        self.parts.partition_point(|open| open.part.first_key.as_slice() <= key)
     }
 
     /// Whether the filters of the last of these parts admit something. Without a part, no key is there.
@@ -92,7 +102,8 @@ impl Group {
 
     fn may_contain_range(&self, (lower, upper): (&[u8], &[u8]), probe: &RangeProbe<'_>) -> bool {
         let part_count = self.parts_up_to(lower);
-        let has_first_key = self.parts.get(part_count).is_some_and(|next| next.first_key.as_slice() <= upper);
+        let next = self.parts.get(part_count);
+        let has_first_key = next.is_some_and(|next| next.part.first_key.as_slice() <= upper);
         has_first_key || self.admits(part_count, |filter| filter.may_contain_range(probe))
     }
 }
@@ -122,10 +133,9 @@ impl ViewFilters {
         let Some(parts_record) = records.iter().find(|record| record.kind == KIND_VIEW_FILTER_PARTS) else {
             return Ok(Self::default());
         };
-        let all_records = records;
         let body = source.section(parts_record)?;
         let mut rest = Decoder::new(body.as_ref());
-        let mut records = records.iter().filter(|record| record.kind == KIND_FILTER);
+        let mut filter_records = records.iter().filter(|record| record.kind == KIND_FILTER);
         let mut groups: Vec<Group> = Vec::new();
         let damaged = |got: String| {
             source.damaged(parts_record.offset, "filter parts", format!("all of {run_count} runs"), got)
@@ -133,7 +143,7 @@ impl ViewFilters {
         while !rest.rest().is_empty() {
             let (runs, part) = take_part(&mut rest).ok_or_else(|| damaged("half a part".to_owned()))?;
             let mut filters = Vec::new();
-            for record in records.by_ref().take(part.filter_count as usize) {
+            for record in filter_records.by_ref().take(part.filter_count as usize) {
                 let bytes = source.section(record)?;
                 let filter = FilterBlock::open(bytes.clone())
                     .map_err(|reason| source.damaged(record.offset, "filter", "a known family", reason))?;
@@ -142,15 +152,15 @@ impl ViewFilters {
             if filters.len() != part.filter_count as usize {
                 return Err(damaged(format!("{} filters of a part", filters.len())));
             }
-            let part = OpenPart { first_key: part.first_key, filters, choice: None };
+            let part = OpenPart { part, filters };
             match groups.last_mut().filter(|group| group.runs == runs) {
                 Some(group) => group.parts.push(part),
                 None => groups.push(Group { runs, parts: vec![part] }),
             }
         }
         let mut filters = Self(groups);
-        filters.add_choices(source, all_records)?;
-        if records.next().is_none() && filters.have_all_runs(run_count) {
+        filters.add_choices(source, records)?;
+        if filter_records.next().is_none() && filters.have_all_runs(run_count) {
             return Ok(filters);
         }
         Err(damaged(format!("{:?}", filters.0.iter().map(|group| &group.runs).collect::<Vec<_>>())))
@@ -163,15 +173,14 @@ impl ViewFilters {
         };
         let body = source.section(record)?;
         let mut rest = Decoder::new(body.as_ref());
+        let mut parts: Vec<_> = self.0.iter_mut().flat_map(|group| &mut group.parts).collect();
         while !rest.is_empty() {
             let taken = take_choice(&mut rest);
-            let mut parts = self.0.iter_mut().flat_map(|group| &mut group.parts);
-            let part = taken.and_then(|(part, choice)| Some((parts.nth(part as usize)?, choice)));
-            let (part, choice) = part.ok_or_else(|| {
-                let expected = "choices of parts".to_owned();
-                source.damaged(record.offset, "filter choices", expected, "others".to_owned())
+            let part = taken.and_then(|(number, choice)| Some((parts.get_mut(number as usize)?, choice)));
+            let (open, choice) = part.ok_or_else(|| {
+                source.damaged(record.offset, "filter choices", "choices of parts", "others")
             })?;
-            part.choice = Some(choice);
+            open.part.choice = Some(choice);
         }
         Ok(())
     }
@@ -179,7 +188,8 @@ impl ViewFilters {
     fn have_all_runs(&self, run_count: usize) -> bool {
         let mut end = 0;
         for group in &self.0 {
-            let is_in_order = group.parts.is_sorted_by(|before, after| before.first_key < after.first_key);
+            let is_in_order =
+                group.parts.is_sorted_by(|before, after| before.part.first_key < after.part.first_key);
             if group.runs.start != end || group.runs.is_empty() || !is_in_order {
                 return false;
             }
@@ -228,19 +238,13 @@ impl ViewFilters {
     }
 
     /// The parts of all groups, with the numbers of the runs whose keys they have.
-    pub(super) fn parts(&self) -> impl Iterator<Item = (Range<u32>, FilterPart)> {
-        self.0.iter().flat_map(|group| {
-            group.parts.iter().map(|part| {
-                let filter_count = length_u32(part.filters.len());
-                let (first_key, choice) = (part.first_key.clone(), part.choice.clone());
-                (group.runs.clone(), FilterPart { first_key, filter_count, choice })
-            })
-        })
+    pub(super) fn parts(&self) -> impl Iterator<Item = PartOfRuns<'_>> {
+        self.0.iter().flat_map(|group| group.parts.iter().map(|open| (&group.runs, &open.part)))
     }
 
     fn filters(&self) -> impl Iterator<Item = (&Range<u32>, &OpenFilter)> {
         self.0.iter().flat_map(|group| {
-            group.parts.iter().flat_map(|part| &part.filters).map(|filter| (&group.runs, filter))
+            group.parts.iter().flat_map(|open| &open.filters).map(|filter| (&group.runs, filter))
         })
     }
 
@@ -256,16 +260,15 @@ impl ViewFilters {
 
     /// Bytes of the section that says why filters were chosen; `None` without one.
     pub(super) fn choices_bytes(&self) -> Option<u64> {
-        let bytes = |part: &OpenPart| part.choice.as_ref().map(|choice| 8 + choice.len() as u64);
-        let parts = self.0.iter().flat_map(|group| &group.parts);
-        parts.filter_map(bytes).reduce(|sum, bytes| sum + bytes)
+        chosen(self.parts()).map(|(.., choice)| 8 + choice.len() as u64).reduce(|sum, bytes| sum + bytes)
     }
 
     /// Why the filters of parts were chosen, each with the numbers of the runs.
     pub(super) fn choices(&self) -> Vec<(Range<u32>, FilterChoice)> {
-        let chosen =
-            |(runs, part): (Range<u32>, FilterPart)| Some((runs, FilterChoice::decode(&part.choice?)?));
-        self.parts().filter_map(chosen).collect()
+        let decoded = |(_, runs, choice): (usize, &Range<u32>, &[u8])| {
+            FilterChoice::decode(choice).map(|choice| (runs.clone(), choice))
+        };
+        chosen(self.parts()).filter_map(decoded).collect()
     }
 
     /// Of the parts whose filters were chosen, the one in which most of the queries begin.
@@ -283,16 +286,16 @@ impl ViewFilters {
             }
             let numbered = group.parts.iter().zip(counts).enumerate();
             numbered
-                .filter(|(_, (part, _))| part.choice.is_some())
-                .map(move |(number, (part, count))| (count, group, number, part))
+                .filter(|(_, (open, _))| open.part.choice.is_some())
+                .map(move |(number, (open, count))| (count, group, number, open))
         });
-        let (_, group, number, part) = chosen.max_by_key(|(count, ..)| *count)?;
+        let (_, group, number, OpenPart { part, filters }) = chosen.max_by_key(|(count, ..)| *count)?;
         Some(ChosenPart {
             runs: group.runs.clone(),
             first_key: part.first_key.clone(),
-            end: group.parts.get(number + 1).map(|next| next.first_key.clone()),
+            end: group.parts.get(number + 1).map(|next| next.part.first_key.clone()),
             choice: FilterChoice::decode(part.choice.as_deref()?)?,
-            filter_bytes: part.filters.iter().map(|filter| filter.bytes.as_ref().len() as u64).sum(),
+            filter_bytes: filters.iter().map(|filter| filter.bytes.as_ref().len() as u64).sum(),
         })
     }
 

@@ -124,13 +124,17 @@ impl<'a> Partitioned<'a> {
         self.partition.totals().table_count
     }
 
+    fn is_too_large(&self) -> bool {
+        self.table_count() > self.limits.tables_max
+    }
+
     fn score(&self) -> f64 {
         self.table_count() as f64 / self.limits.tables_max as f64
     }
 
     /// The next job for these runs, which are all, if the partition has too many tables. Running jobs are not considered.
     fn next_job(&self, runs: &[LeveledRun<'_>], garbage: &Garbage<'_>) -> Option<Job> {
-        if self.table_count() <= self.limits.tables_max {
+        if !self.is_too_large() {
             return None;
         }
         let division = divide(self.partition.tables(), self.division_bytes_min);
@@ -189,7 +193,7 @@ impl<'a> Partitioned<'a> {
 
 impl Strategy for Partitioned<'_> {
     fn due(&self) -> Vec<Due> {
-        let is_due = !self.is_busy && self.table_count() > self.limits.tables_max;
+        let is_due = !self.is_busy && self.is_too_large();
         is_due.then(|| Due { score: self.score(), level: 0, reason: Reason::Size }).into_iter().collect()
     }
 
@@ -243,6 +247,9 @@ impl Strategy for Partitioned<'_> {
     }
 
     fn pending_bytes(&self) -> u64 {
+        if !self.is_too_large() {
+            return 0;
+        }
         let runs = self.runs();
         let bytes = |runs: &[LeveledRun<'_>]| runs.iter().map(|(_, run)| run.bytes()).sum();
         // Without read points no entry counts as obsolete.

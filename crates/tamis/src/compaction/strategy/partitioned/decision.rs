@@ -13,11 +13,11 @@
 //! ```
 //!
 //! A small `S` alone is no good choice: merges of the smallest runs leave few places, and so the same entries are merged again after the next flush.
-//! A split leaves more places than a merge of all runs, because the base run of each new partition has few tables. But each flush then writes a table to each
-//! new partition, with its fixed bytes: where flushes write little to a partition, partitions stay larger.
+//! A split leaves more places than a merge of all runs, because the base run of each new partition has few tables. But each flush then
+//! writes a table to each new partition, with its fixed bytes: where flushes write little to a partition, partitions stay larger.
 //!
-//! The number of output tables is estimated from bytes, without those of entries that are known to be obsolete. A wrong estimate costs a job that reclaims less: each major leaves fewer runs
-//! than before, so that eventually a split follows.
+//! The number of output tables is estimated from bytes, without those of entries that are known to be obsolete. A wrong estimate costs a
+//! job that reclaims less: each major leaves fewer runs than before, so that eventually a split follows.
 
 /// The maximum number of writes of a byte, by its flush and by merges of small runs, that the estimate considers.
 const WRITES_MAX: usize = 6;
