@@ -2,13 +2,14 @@
 //!
 //! A table is due for a check when readers have counted enough answers of its filters that found nothing ([`is_due`]). A table without
 //! a range filter counts ranges as admitted, so it is due soon after ranges begin; one that was chosen without open seeks is due
-//! when enough of them have read it for nothing (`read/seek_answers.rs`), and any table after many more questions, because present keys
-//! pay for filters, too. The check reads the keys of the table and computes the expected cost of its filters, and that of the best ones,
-//! for today's sample. The filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best, those of a
-//! quick search, which are provisional, if they cost more than [`QUICK_COST_RATIO_MAX`] times as much; and at any cost if they let too
-//! many ranges and seeks read the tables that overlap. Tables that overlap so many others, since their filters were chosen, that they now let too
-//! many through together are due, too.
-//! The new filters are written to a filter file; the table stays.
+//! when enough of them were false positives (`read/seek_answers.rs`), and a table that is not small after a question per key, because
+//! present keys pay for filters, too. Tables that overlap so many others, since their filters were chosen, that they now let too many ranges
+//! and seeks through together are due, too.
+//!
+//! The check reads the keys of the table and computes the expected cost of its filters, and that of the best ones, for today's sample. The
+//! filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best, those of a quick search, which are provisional,
+//! if they cost more than [`QUICK_COST_RATIO_MAX`] times as much; and at any cost if they let too many ranges and seeks read the tables that
+//! overlap. The new filters are written to a filter file; the table stays.
 //!
 //! If a table has more false positives than expected, the queries may have changed, and most of the sample may be older. So the sample
 //! is refilled first, unless it has most of the queries anyway, and the table is checked then. A refill serves all tables that were not
@@ -74,8 +75,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const CHECK_INTERVAL_BUSY: Duration = Duration::from_millis(100);
 /// Other choices are checked after this many answers, because the queries may have changed.
 const ANSWER_COUNT_MAX: u64 = 200_000;
-/// So are choices of tables whose filters were asked so often, regardless of the answers. A check takes less time than so many questions.
-const ASKED_COUNT_MAX: u64 = 1_000_000;
+/// So are choices of tables whose filters were asked so often and once per key, regardless of the answers: a check reads each key.
+const ASKED_COUNT_MIN: u64 = 200_000;
 /// A refill of the sample has at least this many queries, and this many for each table.
 const REFILL_COUNT_MIN: u64 = 2_000;
 const REFILL_COUNT_PER_TABLE: u64 = 200;
@@ -212,9 +213,14 @@ impl Counted {
     }
 }
 
-/// Whether the filters that the store chose were asked so often since the last check that they are due for another one.
-fn is_aged(expected: Option<Expected>, asked: u64) -> bool {
-    expected.is_some_and(|expected| asked >= expected.needed(ASKED_COUNT_MAX))
+/// The questions after which the filters of so many keys are due for a check.
+fn asked_count_max(key_count: u64) -> u64 {
+    key_count.max(ASKED_COUNT_MIN)
+}
+
+/// Whether the filters of so many keys, if the store chose them, were asked so often since the last check that they are due for another one.
+fn is_due_by_questions(expected: Option<Expected>, asked: u64, key_count: u64) -> bool {
+    expected.is_some_and(|expected| asked >= expected.needed(asked_count_max(key_count)))
 }
 
 /// Whether filters are due for a check. `expected`: `None` for filters that the store did not choose.
@@ -622,7 +628,8 @@ fn due_check(
     let Counted { answers: since, asked } = counted.since(last.before);
     // The choice of a table that was not read is not worth a read.
     let is_worthwhile = count_of(&since) >= EARLY_COUNT_MIN && is_worth_a_check(table, since, read_ns);
-    if !is_worthwhile && (asked < ASKED_COUNT_MAX || is_small(table)) {
+    let key_count = table.summary().entry_count;
+    if !is_worthwhile && (asked < asked_count_max(key_count) || is_small(table)) {
         return None;
     }
     let reader = table.slot().get()?;
@@ -636,7 +643,7 @@ fn due_check(
         overlapping_tables: (choice.overlapping_tables.max(last.overlapping_tables), overlapping_tables),
     });
     let is_urgent = expected.as_ref().is_some_and(|expected| expected.is_wrong(&since));
-    let is_due = is_due(expected, since) || is_aged(expected, asked);
+    let is_due = is_due(expected, since) || is_due_by_questions(expected, asked, key_count);
     is_due.then_some(DueCheck { expected, answers: since, is_urgent, overlapping_tables })
 }
 
