@@ -17,11 +17,14 @@
 
 mod fragmenter;
 
-use std::{borrow::Cow, cmp::Ordering, ops::Bound};
+use std::{borrow::Cow, cmp::Ordering, iter::Peekable, mem, ops::Bound, vec};
 
 pub(crate) use fragmenter::fragment;
 
-use crate::key::{KEY_LENGTH_MAX, Sequence, prefix_successor};
+use crate::{
+    key::{KEY_LENGTH_MAX, Sequence, prefix_successor},
+    steps::{self, Step},
+};
 
 /// See the head of this file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,6 +156,11 @@ impl Fragments {
         &self.list
     }
 
+    /// Divides the fragments among parts of the key space, in key order.
+    pub(crate) fn into_parts(self) -> FragmentParts {
+        FragmentParts { rest: self.list.into_iter().peekable() }
+    }
+
     /// How many fragments begin at or below `key`.
     fn count_begun(&self, key: &[u8]) -> usize {
         self.list.partition_point(|fragment| fragment.lower.as_slice() <= key)
@@ -204,6 +212,33 @@ impl Fragments {
             }
             reached = cover.upper;
         }
+    }
+}
+
+/// Fragments that have not been given to a part of the key space yet.
+#[derive(Debug)]
+pub(crate) struct FragmentParts {
+    rest: Peekable<vec::IntoIter<Fragment>>,
+}
+
+impl FragmentParts {
+    /// Takes the rest of the fragments below `upper` (empty: all). One that extends beyond it is cut there.
+    ///
+    /// Cost: in proportion to the fragments that are taken, whose sequence numbers are moved, not copied.
+    pub(crate) fn next_below(&mut self, upper: &[u8]) -> Fragments {
+        let mut list = Vec::new();
+        let ends_below = |fragment: &Fragment| {
+            steps::count(Step::ComparedTombstone, 1);
+            compare_uppers(&fragment.upper, upper).is_le()
+        };
+        list.extend(std::iter::from_fn(|| self.rest.next_if(ends_below)));
+        if let Some(next) = self.rest.peek_mut()
+            && is_below_upper(&next.lower, upper)
+        {
+            let lower = mem::replace(&mut next.lower, upper.to_vec());
+            list.push(Fragment { lower, upper: upper.to_vec(), sequences: next.sequences.clone() });
+        }
+        Fragments { list }
     }
 }
 

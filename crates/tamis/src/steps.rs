@@ -21,12 +21,14 @@ pub(crate) enum Step {
     MergedSource,
     /// A key of carried entries that a search for partitions to unite compares.
     ComparedCarried,
-    /// A range tombstone that a search for those of a partition reads.
-    FoundTombstone,
+    /// A comparison of a range tombstone with the bounds of a partition.
+    ComparedTombstone,
+    /// A range tombstone that is cut into fragments.
+    FragmentedTombstone,
 }
 
 #[cfg(test)]
-const KINDS: usize = 9;
+const KINDS: usize = 10;
 
 #[cfg(test)]
 thread_local! {

@@ -37,6 +37,11 @@ impl DropRules {
         range_tombstones: impl IntoIterator<Item = RangeTombstone>,
     ) -> Self {
         let range_tombstones = fragment(range_tombstones, &read_points);
+        Self::of_fragments(read_points, range_tombstones)
+    }
+
+    /// The rules of a job whose range tombstones are already fragmented, for the same read points.
+    pub(crate) const fn of_fragments(read_points: Vec<Sequence>, range_tombstones: Fragments) -> Self {
         Self { read_points, key: Vec::new(), stratum: None, range_tombstones, fragment_index: 0 }
     }
 

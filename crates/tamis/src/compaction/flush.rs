@@ -18,10 +18,9 @@ use super::{
 use crate::{
     cursor::Cursor,
     error::Result,
-    key::{SEQUENCE_MAX, Sequence},
+    key::SEQUENCE_MAX,
     memtable::Memtable,
-    range_tombstone::{Fragment, Fragments, RangeTombstone, fragment, is_below_upper, least_upper},
-    steps::{self, Step},
+    range_tombstone::fragment,
     version::{
         catalog::Counters,
         edit::{Change, RunPlace, VersionEdit},
@@ -56,7 +55,7 @@ pub(super) fn flush(
     let mut cursor = memtable.cursor();
     cursor.seek_first()?;
     let middle = memtable.middle_key();
-    let all_tombstones = TombstonesByKey::new(memtable, &context.read_points);
+    let mut tombstones_left = fragment(memtable.range_tombstones().all(), &context.read_points).into_parts();
     for (index, partition) in context.version.partitions.iter().enumerate() {
         let upper = context.version.upper_of(index);
         let flushed = Change::SetFlushedSequence {
@@ -64,7 +63,7 @@ pub(super) fn flush(
             partition: partition.id,
             sequence: newest,
         };
-        let tombstones = all_tombstones.within(&partition.lower, upper.unwrap_or_default());
+        let tombstones = tombstones_left.next_below(upper.unwrap_or_default());
         let has_entries = cursor.is_valid() && upper.is_none_or(|upper| cursor.key() < upper);
         if !has_entries && tombstones.is_empty() {
             continue;
@@ -82,7 +81,7 @@ pub(super) fn flush(
         let place =
             RunPlace { keyspace: context.version.id, partition: partition.id, level: 0, run_age: newest };
         let origin = context.origin_at(index, place, Vec::new());
-        let rules = DropRules::new(context.read_points.clone(), tombstones);
+        let rules = DropRules::of_fragments(context.read_points.clone(), tombstones);
         let kept = rules.kept_range_tombstones(|lower, upper| hull_within(partition.tables(), lower, upper));
         let mut sink = TableSink::new(context, &origin, (0, memtable.entry_count()), &[], rules);
         sink.take_range_tombstones(kept);
@@ -111,32 +110,4 @@ pub(super) fn flush(
 /// Whether no table of the partition can hold the key.
 fn is_absent(partition: &Partition, key: &[u8]) -> bool {
     partition.runs().all(|(_, run)| run.table_of(key).is_none())
-}
-
-/// The range tombstones of a memtable in key order, so that a partition finds its own by binary search.
-pub(crate) struct TombstonesByKey(Fragments);
-
-impl TombstonesByKey {
-    /// Without tombstones that no reader at the read points can distinguish.
-    pub(crate) fn new(memtable: &Memtable, read_points: &[Sequence]) -> Self {
-        Self(fragment(memtable.range_tombstones().all(), read_points))
-    }
-
-    /// The tombstones of a partition, truncated at its bounds (an empty upper bound is no bound).
-    pub(crate) fn within(&self, lower: &[u8], upper: &[u8]) -> Vec<RangeTombstone> {
-        let list = self.0.list();
-        let ended = list.partition_point(|fragment| {
-            steps::count(Step::FoundTombstone, 1);
-            !is_below_upper(lower, &fragment.upper)
-        });
-        let rest = list.get(ended..).unwrap_or_default().iter();
-        let within = rest.take_while(|fragment| is_below_upper(&fragment.lower, upper));
-        let within = within.inspect(|_| steps::count(Step::FoundTombstone, 1));
-        let truncate = |tombstone: RangeTombstone| RangeTombstone {
-            upper: least_upper(&tombstone.upper, upper).to_vec(),
-            lower: tombstone.lower.max(lower.to_vec()),
-            ..tombstone
-        };
-        within.flat_map(Fragment::tombstones).map(truncate).collect()
-    }
 }

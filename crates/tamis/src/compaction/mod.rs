@@ -9,7 +9,7 @@ pub(crate) mod drop_rules;
 mod due_jobs;
 pub(crate) mod filter_check;
 pub(crate) mod filter_price;
-pub(crate) mod flush;
+mod flush;
 mod flush_split;
 mod flusher;
 pub(crate) mod job_context;

@@ -153,6 +153,36 @@ fn a_memtable_with_many_range_tombstones_is_flushed() {
     assert_eq!(read_state.memtable.memtable.range_tombstones().count(), 1);
 }
 
+/// Every snapshot sees other tombstones, so that the fragments have a number of sequence numbers in proportion to the square of the
+/// number of tombstones.
+#[test]
+fn a_flush_fragments_each_range_tombstone_once() {
+    const COUNT: u64 = 200;
+    let options = Options { workers: 0, ..Options::default() };
+    let db = Db::open_on(Arc::new(MemVfs::new()), "/db", options, Runtime::deterministic(7)).unwrap();
+    let keyspace = db.default_keyspace();
+    (0..2 * COUNT).for_each(|number| keyspace.put(number.to_be_bytes(), "old").unwrap());
+    let mut snapshots = Vec::new();
+    for half in 1..=COUNT {
+        keyspace.delete_range((COUNT - half).to_be_bytes()..(COUNT + half).to_be_bytes()).unwrap();
+        snapshots.push((half, db.snapshot()));
+    }
+    let check = || {
+        for (half, snapshot) in &snapshots {
+            let left = snapshot.range::<&[u8]>(&keyspace, ..).map(|entry| entry.unwrap().0.to_vec());
+            let below = 0..COUNT - half;
+            let expected = below.chain(COUNT + half..2 * COUNT).map(|number| number.to_be_bytes().to_vec());
+            assert!(left.eq(expected), "within {half} of the middle");
+            assert!(snapshot.get(&keyspace, (COUNT - half).to_be_bytes()).unwrap().is_none());
+        }
+    };
+    check();
+    steps::take(Step::FragmentedTombstone);
+    db.flush().unwrap();
+    assert_eq!(steps::take(Step::FragmentedTombstone) as u64, COUNT);
+    check();
+}
+
 #[test]
 fn range_tombstones_are_counted_per_level() {
     let options = Options { workers: 0, ..Options::default() };

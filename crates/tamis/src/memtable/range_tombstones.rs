@@ -107,7 +107,7 @@ impl Spans {
     /// Whether a span has keys between these bounds (included, excluded; empty: no end).
     pub(crate) fn overlap(&self, lower: &[u8], upper: &[u8]) -> bool {
         let ended = self.0.partition_point(|span| {
-            steps::count(Step::FoundTombstone, 1);
+            steps::count(Step::ComparedTombstone, 1);
             !is_below_upper(lower, &span.upper)
         });
         self.0.get(ended).is_some_and(|span| is_below_upper(&span.lower, upper))

@@ -5,7 +5,10 @@
 use std::collections::BTreeSet;
 
 use super::{Fragment, Fragments, RangeTombstone, compare_uppers};
-use crate::key::Sequence;
+use crate::{
+    key::Sequence,
+    steps::{self, Step},
+};
 
 /// The fragments of some tombstones. Of the tombstones that cover a span, the newest of each stratum between two `read_points`
 /// (ascending) is kept, and all above the last point.
@@ -14,6 +17,7 @@ pub(crate) fn fragment(
     read_points: &[Sequence],
 ) -> Fragments {
     let mut starting: Vec<RangeTombstone> = tombstones.into_iter().collect();
+    steps::count(Step::FragmentedTombstone, starting.len());
     starting.sort_unstable_by(|left, right| left.lower.cmp(&right.lower));
     let mut ending: Vec<(Vec<u8>, Sequence)> =
         starting.iter().map(|tombstone| (tombstone.upper.clone(), tombstone.sequence)).collect();

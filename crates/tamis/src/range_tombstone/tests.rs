@@ -4,7 +4,9 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 
-use super::{Fragments, RangeTombstone, compare_uppers, fragment, half_open, is_below_upper, key_after};
+use super::{
+    Fragments, RangeTombstone, compare_uppers, fragment, half_open, is_below_upper, key_after, least_upper,
+};
 use crate::key::{KEY_LENGTH_MAX, SEQUENCE_MAX, Sequence};
 
 fn tombstone(lower: &str, upper: &str, sequence: Sequence) -> RangeTombstone {
@@ -120,11 +122,53 @@ fn decoded_fragments_must_be_ascending_and_disjoint() {
     assert!(Fragments::new(ascending).is_none());
 }
 
+#[test]
+fn parts_of_fragments_are_cut_at_the_bounds() {
+    let whole = fragment([tombstone("b", "h", 7), tombstone("d", "f", 9), tombstone("p", "", 8)], &[]);
+    let mut parts = whole.into_parts();
+    let shown: Vec<String> = ["a", "b", "c", "e", "o", "q", ""]
+        .iter()
+        .map(|upper| shown(&parts.next_below(upper.as_bytes())))
+        .collect();
+    assert_eq!(
+        shown,
+        ["", "", "[b,c)@[7]", "[c,d)@[7] [d,e)@[9, 7]", "[e,f)@[9, 7] [f,h)@[7]", "[p,q)@[8]", "[q,)@[8]"]
+    );
+}
+
 fn keys() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop::sample::select(vec![0_u8, 1, 0xFE, 0xFF]), 0..4)
 }
 
+/// The part of a tombstone between two bounds.
+fn part_of(tombstone: &RangeTombstone, lower: &[u8], upper: &[u8]) -> Option<RangeTombstone> {
+    let lower = tombstone.lower.as_slice().max(lower).to_vec();
+    let upper = least_upper(&tombstone.upper, upper).to_vec();
+    is_below_upper(&lower, &upper).then_some(RangeTombstone { lower, upper, sequence: tombstone.sequence })
+}
+
 proptest! {
+    #[test]
+    fn parts_of_fragments_are_the_fragments_of_parts(
+        bounds in prop::collection::vec((keys(), keys(), 1..30_u64), 0..20),
+        points in prop::collection::btree_set(1..30_u64, 0..4),
+        cuts in prop::collection::btree_set(keys(), 0..6),
+    ) {
+        let tombstones: Vec<RangeTombstone> = bounds
+            .into_iter()
+            .filter(|(lower, upper, _)| is_below_upper(lower, upper))
+            .map(|(lower, upper, sequence)| RangeTombstone { lower, upper, sequence })
+            .collect();
+        let points: Vec<Sequence> = points.into_iter().collect();
+        let mut parts = fragment(tombstones.clone(), &points).into_parts();
+        let mut lower = Vec::new();
+        for upper in cuts.into_iter().filter(|cut| !cut.is_empty()).chain([Vec::new()]) {
+            let within = tombstones.iter().filter_map(|tombstone| part_of(tombstone, &lower, &upper));
+            prop_assert_eq!(parts.next_below(&upper), fragment(within, &points));
+            lower = upper;
+        }
+    }
+
     #[test]
     fn fragments_answer_as_the_tombstones_do(
         bounds in prop::collection::vec((keys(), keys(), 1..30_u64), 0..20),

@@ -15,9 +15,7 @@ use super::{
 };
 use crate::{
     batch::BatchEntry,
-    compaction::{
-        drop_rules::DropRules, flush::TombstonesByKey, merge::range_tombstones_of, table_sink::TableSink,
-    },
+    compaction::{drop_rules::DropRules, merge::range_tombstones_of, table_sink::TableSink},
     cursor::{Cursor, merge::MergeCursor, run::RunCursor, run_tables::RunTables},
     error::{Error, Result},
     file_name::FileName,
@@ -25,6 +23,7 @@ use crate::{
     metrics::LEVEL_COUNT_MAX,
     options::{DEFAULT_KEYSPACE, KeyspaceOptions, Layout},
     orphans::LogSpan,
+    range_tombstone::fragment,
     table::{properties::TableSummary, writer::TableWriter},
     verify::{compare_view, fault_of},
     version::{
@@ -415,15 +414,15 @@ impl<'a> StateRebuilder<'a> {
         let mut written = Vec::new();
         let mut cursor = memtable.cursor();
         cursor.seek_first()?;
-        let all_tombstones =
-            self.repair.with_context(version, |context| TombstonesByKey::new(memtable, &context.read_points));
+        let mut tombstones_left = self.repair.with_context(version, |context| {
+            fragment(memtable.range_tombstones().all(), &context.read_points).into_parts()
+        });
         for (index, partition) in version.partitions.iter().enumerate() {
             let place = RunPlace { keyspace: version.id, partition: partition.id, level: 0, run_age: newest };
             let summaries = self.repair.with_context(version, |context| {
                 let origin = context.origin(partition.id, place, Vec::new());
-                let upper = version.upper_of(index).unwrap_or_default();
-                let tombstones = all_tombstones.within(&partition.lower, upper);
-                let rules = DropRules::new(context.read_points.clone(), tombstones);
+                let tombstones = tombstones_left.next_below(version.upper_of(index).unwrap_or_default());
+                let rules = DropRules::of_fragments(context.read_points.clone(), tombstones);
                 let kept = rules.kept_range_tombstones(whole_span);
                 let mut sink = TableSink::new(context, &origin, (0, memtable.entry_count()), &[], rules);
                 sink.take_range_tombstones(kept);
