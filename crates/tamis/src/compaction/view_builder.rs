@@ -469,15 +469,15 @@ impl ViewBuilder {
     }
 
     /// Whether other filters than those of a view are so much better for today's queries that it is built again, by the rule of tables. They are
-    /// compared for the keys of the part that most of the queries reach. `true` for a view whose filters the store did not choose.
+    /// compared for the keys of the part that most of the queries reach, within the budget with which they are built. `true` for a view whose
+    /// filters the store did not choose.
     fn has_better_filters(&self, plan: &ViewPlan, view: &Arc<View>, input: &ChoiceInput) -> Result<bool> {
         let Some(part) = view.most_asked_part(&input.queries) else { return Ok(true) };
         let runs = view.runs().iter().filter_map(|named| plan.runs.iter().find(|run| run.id() == named.id));
         let runs = runs.map(|run| open_run(run, &self.tables)).collect::<Result<Vec<_>>>()?.into();
         self.context.metrics.filters_checked.add(1);
         let keys = keys_of(view, &runs, &part)?;
-        let size = (part.filter_bytes, keys.len() as u64);
-        let input = input.clone().replacing(Some(part.choice.chosen.filters), size);
+        let input = ChoiceInput { current: Some(part.choice.chosen.filters), ..input.clone() };
         Ok(is_better(&Comparison::of_keys(keys, &input), COST_RATIO_MAX))
     }
 

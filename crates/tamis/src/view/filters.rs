@@ -56,7 +56,6 @@ pub(crate) struct ChosenPart {
     /// The first key of the next part.
     pub(super) end: Option<Vec<u8>>,
     pub(crate) choice: FilterChoice,
-    pub(crate) filter_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -289,13 +288,12 @@ impl ViewFilters {
                 .filter(|(_, (open, _))| open.part.choice.is_some())
                 .map(move |(number, (open, count))| (count, group, number, open))
         });
-        let (_, group, number, OpenPart { part, filters }) = chosen.max_by_key(|(count, ..)| *count)?;
+        let (_, group, number, OpenPart { part, .. }) = chosen.max_by_key(|(count, ..)| *count)?;
         Some(ChosenPart {
             runs: group.runs.clone(),
             first_key: part.first_key.clone(),
             end: group.parts.get(number + 1).map(|next| next.part.first_key.clone()),
             choice: FilterChoice::decode(part.choice.as_deref()?)?,
-            filter_bytes: filters.iter().map(|filter| filter.bytes.as_ref().len() as u64).sum(),
         })
     }
 
