@@ -9,8 +9,9 @@
 //!
 //! The filters of a view are chosen from its keys and the sampled closed ranges that the view itself does not reject, like those of
 //! tables (`table/filter_plan.rs`), if the tables have no range filters. If the view has some, a rebuild adds one for the keys of the
-//! new runs. If its filters are due for a check, the sample is refilled if it is old, and the view is built again if the filters that are chosen
-//! from it are better by the rule of tables ([`super::filter_check`]).
+//! new runs, which is not chosen. If its filters are due for a check, the sample is refilled if it is old, and the view is built again if the
+//! filters that are chosen from it are better by the rule of tables ([`super::filter_check`]): better than the chosen ones, or than those that
+//! rebuilds added.
 //!
 //! A keyspace is checked when its version has changed, and once per [`CHECK_INTERVAL`] for the seeks that its runs have counted.
 //!
@@ -469,16 +470,26 @@ impl ViewBuilder {
     }
 
     /// Whether other filters than those of a view are so much better for today's queries that it is built again, by the rule of tables. They are
-    /// compared for the keys of the part that most of the queries reach, within the budget with which they are built. `true` for a view whose
-    /// filters the store did not choose.
+    /// compared within the budget with which they are built, for the keys of two parts: those that admit the most queries of the parts whose
+    /// filters the store chose, and of those that rebuilds added. `true` without filters, and for those whose specification is not known.
     fn has_better_filters(&self, plan: &ViewPlan, view: &Arc<View>, input: &ChoiceInput) -> Result<bool> {
-        let Some(part) = view.most_asked_part(&input.queries) else { return Ok(true) };
+        if !view.has_filter() {
+            return Ok(true);
+        }
         let runs = view.runs().iter().filter_map(|named| plan.runs.iter().find(|run| run.id() == named.id));
         let runs = runs.map(|run| open_run(run, &self.tables)).collect::<Result<Vec<_>>>()?.into();
         self.context.metrics.filters_checked.add(1);
-        let keys = keys_of(view, &runs, &part)?;
-        let input = ChoiceInput { current: Some(part.choice.chosen.filters), ..input.clone() };
-        Ok(is_better(&Comparison::of_keys(keys, &input), COST_RATIO_MAX))
+        for part in view.most_asked_parts(&input.queries) {
+            if part.filters.is_none() {
+                return Ok(true);
+            }
+            let keys = keys_of(view, &runs, &part)?;
+            let input = ChoiceInput { current: part.filters, ..input.clone() };
+            if is_better(&Comparison::of_keys(keys, &input), COST_RATIO_MAX) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether each table of a view has a range filter.

@@ -16,6 +16,7 @@ use tamis_filter::{Digester, KeyRange, Probe, RangeProbe};
 use crate::{
     coding::Decoder,
     error::Result,
+    options::TableFilter,
     query_sample::SampledQuery,
     table::{
         filter_block::FilterBlock,
@@ -47,15 +48,16 @@ pub(super) fn chosen<'a>(
         .filter_map(|(number, (runs, part))| part.choice.as_deref().map(|choice| (number, runs, choice)))
 }
 
-/// A part whose filters the store chose.
+/// A part that admits many of the sampled queries.
 #[derive(Debug)]
-pub(crate) struct ChosenPart {
+pub(crate) struct AskedPart {
     /// The numbers of the runs whose keys it has, in the order of the view.
     pub(super) runs: Range<u32>,
     pub(super) first_key: Vec<u8>,
     /// The first key of the next part.
     pub(super) end: Option<Vec<u8>>,
-    pub(crate) choice: FilterChoice,
+    /// The specifications of its filters; `None` if they are not known.
+    pub(crate) filters: Option<Vec<TableFilter>>,
 }
 
 #[derive(Debug)]
@@ -76,6 +78,18 @@ struct Group {
     runs: Range<u32>,
     /// In key order.
     parts: Vec<OpenPart>,
+}
+
+impl OpenPart {
+    /// The specifications of its filters, if they were chosen, or are those that a rebuild adds.
+    fn specifications(&self) -> Option<Vec<TableFilter>> {
+        if let Some(choice) = self.part.choice.as_deref().and_then(FilterChoice::decode) {
+            return Some(choice.chosen.filters);
+        }
+        let given = TableFilter::for_ranges();
+        let is_given = |filter: &OpenFilter| filter.filter.family() == given.spec().family();
+        self.filters.iter().all(is_given).then(|| self.filters.iter().map(|_| given.clone()).collect())
+    }
 }
 
 impl Group {
@@ -104,6 +118,31 @@ impl Group {
         let next = self.parts.get(part_count);
         let has_first_key = next.is_some_and(|next| next.part.first_key.as_slice() <= upper);
         has_first_key || self.admits(part_count, |filter| filter.may_contain_range(probe))
+    }
+
+    /// The number of the part whose filters admit a query; `None` without one, and for a query that contains the first key of a part.
+    fn admitting_part(&self, query: &SampledQuery, digester: &Digester) -> Option<usize> {
+        let range = query.range();
+        let (Bound::Included(lower) | Bound::Excluded(lower)) = range.lower else { return None };
+        let part_count = self.parts_up_to(lower);
+        let next = self.parts.get(part_count).map(|next| &next.part.first_key);
+        if next.is_some_and(|first_key| query.reaches(first_key, first_key)) {
+            return None;
+        }
+        let probe = RangeProbe::new(range, digester);
+        self.admits(part_count, |filter| filter.may_contain_range(&probe)).then(|| part_count - 1)
+    }
+
+    /// For each part, the queries that its filters admit.
+    fn admitted_counts(&self, queries: &[SampledQuery], digester: &Digester) -> Vec<u64> {
+        let mut counts = vec![0; self.parts.len()];
+        for query in queries {
+            let part = self.admitting_part(query, digester);
+            if let Some(count) = part.and_then(|part| counts.get_mut(part)) {
+                *count += u64::from(query.weight);
+            }
+        }
+        counts
     }
 }
 
@@ -270,31 +309,28 @@ impl ViewFilters {
         chosen(self.parts()).filter_map(decoded).collect()
     }
 
-    /// Of the parts whose filters were chosen, the one in which most of the queries begin.
-    pub(super) fn most_asked_part(&self, queries: &[SampledQuery]) -> Option<ChosenPart> {
-        let chosen = self.0.iter().flat_map(|group| {
-            let mut counts = vec![0_usize; group.parts.len()];
-            for query in queries {
-                let before = match query.range().lower {
-                    Bound::Included(key) | Bound::Excluded(key) => group.parts_up_to(key),
-                    Bound::Unbounded => 0,
-                };
-                if let Some(count) = counts.get_mut(before.saturating_sub(1)) {
-                    *count += 1;
-                }
-            }
-            let numbered = group.parts.iter().zip(counts).enumerate();
-            numbered
-                .filter(|(_, (open, _))| open.part.choice.is_some())
-                .map(move |(number, (open, count))| (count, group, number, open))
+    /// The parts that admit the most queries: one of those whose filters were chosen, and one of the others. A part that admits none is left
+    /// out.
+    pub(super) fn most_asked_parts(&self, queries: &[SampledQuery], digester: &Digester) -> Vec<AskedPart> {
+        let counted = self.0.iter().flat_map(|group| {
+            let counts = group.admitted_counts(queries, digester);
+            counts.into_iter().enumerate().map(move |(number, count)| (count, group, number))
         });
-        let (_, group, number, OpenPart { part, .. }) = chosen.max_by_key(|(count, ..)| *count)?;
-        Some(ChosenPart {
-            runs: group.runs.clone(),
-            first_key: part.first_key.clone(),
-            end: group.parts.get(number + 1).map(|next| next.part.first_key.clone()),
-            choice: FilterChoice::decode(part.choice.as_deref()?)?,
-        })
+        let counted: Vec<_> = counted.filter(|(count, ..)| *count > 0).collect();
+        let most_asked = |is_chosen: bool| {
+            let parts = counted.iter().filter_map(|(count, group, number)| {
+                let open = group.parts.get(*number)?;
+                (open.part.choice.is_some() == is_chosen).then_some((*count, *group, *number, open))
+            });
+            let (_, group, number, open) = parts.max_by_key(|(count, ..)| *count)?;
+            Some(AskedPart {
+                runs: group.runs.clone(),
+                first_key: open.part.first_key.clone(),
+                end: group.parts.get(number + 1).map(|next| next.part.first_key.clone()),
+                filters: open.specifications(),
+            })
+        };
+        [true, false].into_iter().filter_map(most_asked).collect()
     }
 
     /// Descriptions, each with the numbers of the runs.

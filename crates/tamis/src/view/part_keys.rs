@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tamis_filter::KeySet;
 
-use super::{cursor::ViewCursor, filters::ChosenPart, reader::View, run::OrdinalRun};
+use super::{cursor::ViewCursor, filters::AskedPart, reader::View, run::OrdinalRun};
 use crate::{cursor::Cursor, error::Result, key::SEQUENCE_MAX};
 
 /// See the head of this file. `runs`: all of the view, in its order.
-pub(crate) fn keys_of<R: OrdinalRun>(view: &Arc<View>, runs: &Arc<[R]>, part: &ChosenPart) -> Result<KeySet> {
+pub(crate) fn keys_of<R: OrdinalRun>(view: &Arc<View>, runs: &Arc<[R]>, part: &AskedPart) -> Result<KeySet> {
     let mut keys = KeySet::new();
     let mut cursor = ViewCursor::new(view, runs)?;
     cursor.seek(&part.first_key, SEQUENCE_MAX)?;

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 use tamis_filter::{Digester, Probe};
 
 use super::{
-    filters::{ChosenPart, ViewFilters},
+    filters::{AskedPart, ViewFilters},
     format::{HEADER_RUN_LENGTH, SEGMENT_SIZES, VIEW_MAGIC},
     index::{PageIndex, PageRecord, index_bytes},
     page::{Page, PageLayout},
@@ -382,9 +382,9 @@ impl View {
         self.filters.expected_range_rate()
     }
 
-    /// Of the parts whose filters the store chose, the one in which most of the queries begin.
-    pub(crate) fn most_asked_part(&self, queries: &[SampledQuery]) -> Option<ChosenPart> {
-        self.filters.most_asked_part(queries)
+    /// The parts of its filters that admit the most queries: one of those that the store chose, and one of the others.
+    pub(crate) fn most_asked_parts(&self, queries: &[SampledQuery]) -> Vec<AskedPart> {
+        self.filters.most_asked_parts(queries, &self.digester)
     }
 
     /// The names of the families of its filters.

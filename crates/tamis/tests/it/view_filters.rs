@@ -290,3 +290,52 @@ fn a_shift_of_the_queries_changes_the_filters_of_a_view() {
     assert!(after * 3 <= shifted, "{after} blocks instead of {shifted}: {first}, then {second}");
     assert!((1..=3).contains(&built), "{built} views for one shift");
 }
+
+/// The filters that rebuilds add for the keys of new runs are not chosen: they admit ranges next to these keys. The chosen filters of the
+/// other keys are still the best ones.
+#[test]
+fn filters_that_rebuilds_added_to_a_view_are_replaced_by_chosen_ones() {
+    let (db, keyspace) = open(&new_vfs(), Views::On, false);
+    let mut random = Random(2);
+    let mut keys = Vec::new();
+    let add_run = |random: &mut Random, keys: &mut Vec<u64>| {
+        for _ in 0..2_000 {
+            keys.push(random.next());
+            keyspace.put(keys[keys.len() - 1].to_be_bytes(), [7; 50]).unwrap();
+        }
+        db.flush().unwrap();
+    };
+    let blocks = |random: &mut Random, keys: &[u64]| {
+        let before = used_blocks(&db);
+        for _ in 0..2_500 {
+            let lower = keys[random.below(keys.len() as u64) as usize].wrapping_add(1);
+            let upper = lower.saturating_add(15);
+            keyspace.range(lower.to_be_bytes()..=upper.to_be_bytes()).next().transpose().unwrap();
+        }
+        used_blocks(&db) - before
+    };
+    let next_flush = || {
+        keyspace.put([0; 8], "value").unwrap();
+        db.flush().unwrap();
+    };
+    (0..4).for_each(|_| add_run(&mut random, &mut keys));
+    for _ in 0..3 {
+        blocks(&mut random, &keys);
+        next_flush();
+    }
+    let chosen = blocks(&mut random, &keys);
+    (0..2).for_each(|_| add_run(&mut random, &mut keys));
+    let before = db.statistics();
+    let added = blocks(&mut random, &keys);
+    for _ in 0..2 {
+        next_flush();
+        blocks(&mut random, &keys);
+    }
+    next_flush();
+    let (after, statistics) = (blocks(&mut random, &keys), db.statistics());
+    println!("{chosen} blocks, {added} with added filters, {after} afterwards");
+    assert!(added >= 4 * chosen, "{added} blocks with added filters, {chosen} without");
+    assert!(after * 4 <= added, "{after} blocks instead of {added}");
+    assert!(statistics.filters_checked > before.filters_checked);
+    assert!((1..=2).contains(&(statistics.views_built - before.views_built)));
+}

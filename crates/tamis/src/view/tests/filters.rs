@@ -15,7 +15,7 @@ use crate::{
     table::filter_plan::{ChoiceInput, FilterPlan},
     view::{
         build::build_view_with_filters, check::check_view, checksums::section_of, filter_builder::FilterJob,
-        part_keys::keys_of, rebuild::rebuild_view_with_filters, spool::Spool,
+        filters::AskedPart, part_keys::keys_of, rebuild::rebuild_view_with_filters, spool::Spool,
     },
 };
 
@@ -175,42 +175,56 @@ fn the_store_chooses_the_filters_of_a_view() {
     assert!(plain.file_bytes() < written && written <= expected_max, "{written} of {expected_max} bytes");
 }
 
-/// A choice is that of one part, for the queries that begin there; a rebuild keeps it with its keys.
+/// The keys of a part.
+fn keys_of_part(sample: &Sample, part: &AskedPart) -> Vec<Vec<u8>> {
+    let found = keys_of(&sample.view, &sample.runs, part).unwrap();
+    (0..found.len()).map(|number| found.get(number).unwrap().to_vec()).collect()
+}
+
+/// A range of one key.
+fn sampled(key: &[u8]) -> SampledQuery {
+    let range = KeyRange::closed(key, key);
+    SampledQuery::new(QueryKind::Range, &range, 1, QueryOutcome::default()).unwrap()
+}
+
+/// A choice is that of one part, which admits the queries; a rebuild keeps it with its keys.
 #[test]
 fn a_view_knows_why_filters_were_chosen_and_for_which_keys() {
     let mut random = Random(35);
     let runs = even_runs(&mut random, 8_000);
     let mut keys: Vec<Vec<u8>> = runs.iter().flatten().map(|entry| entry.0.clone()).collect();
     keys.sort();
-    let asked = [vec![keys[5_000].clone(); 40], vec![keys[100].clone(); 39]].concat();
-    let range = |key: &Vec<u8>| {
-        SampledQuery::new(QueryKind::Range, &KeyRange::closed(key, key), 1, QueryOutcome::default())
-    };
-    let queries: Vec<_> = asked.iter().filter_map(range).collect();
+    let asked = [vec![&keys[5_000]; 40], vec![&keys[100]; 39]].concat();
+    let queries: Vec<_> = asked.into_iter().map(|key| sampled(key)).collect();
     let plan = FilterPlan::Chosen(Box::new(choice_input(queries.clone())));
     let filtering = Filtering { key_memory: 50_000, ..Filtering::new(&plan) };
     let (sample, bytes) = filtered_by(options(), runs, &filtering);
-    let part = sample.view.most_asked_part(&queries).unwrap();
-    let found = keys_of(&sample.view, &sample.runs, &part).unwrap();
-    let all = (0..found.len()).map(|number| found.get(number).unwrap().to_vec()).collect::<Vec<_>>();
+    let [part]: [AskedPart; 1] = sample.view.most_asked_parts(&queries).try_into().unwrap();
+    let all = keys_of_part(&sample, &part);
     let first = keys.partition_point(|key| *key < part.first_key);
     assert_eq!(all, keys[first..first + all.len()]);
     assert!((first..first + all.len()).contains(&5_000), "{first} to {}", first + all.len());
     assert!(first > 0 && first + all.len() < keys.len(), "it is one of several parts");
-    let more = rebuilt(&sample, even_runs(&mut random, 400), Some(&Filtering::new(&given(&["surf@64"]))));
-    let kept = more.view.most_asked_part(&queries).unwrap();
-    // Encoded: rates of kinds without queries are NaN.
-    assert_eq!((&kept.first_key, kept.choice.encode()), (&part.first_key, part.choice.encode()));
-    let same = keys_of(&more.view, &more.runs, &kept).unwrap();
-    assert!((0..all.len().max(same.len())).all(|number| same.get(number) == found.get(number)));
-    // Given filters have no choice, and a view without one is as before.
-    assert!(
-        filtered(options(), even_runs(&mut random, 400), &given(&["surf@64"]))
-            .0
-            .view
-            .most_asked_part(&queries)
-            .is_none()
-    );
+    let chosen = sample.view.filters.choices().swap_remove(0).1.chosen.filters;
+    assert_eq!(part.filters.as_ref(), Some(&chosen));
+    // Filters that a rebuild adds are not chosen, and admit their keys.
+    let new = even_runs(&mut random, 400);
+    let mut new_keys: Vec<Vec<u8>> = new.iter().flatten().map(|entry| entry.0.clone()).collect();
+    new_keys.sort();
+    let added = FilterPlan::given(vec![TableFilter::for_ranges()]);
+    let more = rebuilt(&sample, new, Some(&Filtering::new(&added)));
+    let queries = [queries, vec![sampled(&new_keys[7])]].concat();
+    let [kept, added]: [AskedPart; 2] = more.view.most_asked_parts(&queries).try_into().unwrap();
+    assert_eq!((&kept.first_key, &kept.filters), (&part.first_key, &part.filters));
+    assert_eq!(keys_of_part(&more, &kept), all);
+    assert_eq!(added.filters, Some(vec![TableFilter::for_ranges()]));
+    assert_eq!(keys_of_part(&more, &added), new_keys);
+    // The specification of other filters is not known without a choice.
+    let (other, _) = filtered(options(), even_runs(&mut random, 400), &given(&["proteus@14"]));
+    let queries = [sampled(&other.entries[5].0)];
+    assert!(other.view.most_asked_parts(&queries).iter().all(|part| part.filters.is_none()));
+    assert_eq!(other.view.most_asked_parts(&queries).len(), 1);
+    assert!(other.view.most_asked_parts(&[sampled(b"")]).is_empty(), "no part admits it");
     // A damaged choice: no filter is used.
     let (offset, _) = section_of(&bytes, 13).unwrap();
     let mut damaged = bytes;
