@@ -241,7 +241,8 @@ impl ViewBuilder {
             && awaits_refill(&keyspace.read_state.load().query_sample)
     }
 
-    /// Runs a job; `between_pages` is called every 256 KiB that a builder writes. A failure is reported.
+    /// Runs a job; `between_pages` is called every 256 KiB that a builder writes, and every few thousand keys that a check reads. A failure is
+    /// reported.
     pub(super) fn run(&self, claim: &ViewClaim, between_pages: &dyn Fn()) {
         let (keyspace, partition) = (&*claim.keyspace, claim.partition);
         let done = match &claim.step {
@@ -310,7 +311,7 @@ impl ViewBuilder {
             is_stale.set(!has_runs(keyspace, plan) || self.scheduler.is_stopping().load(Ordering::SeqCst));
             if is_stale.get() { Err(Error::Closed) } else { Ok(()) }
         };
-        let built = self.filters(keyspace, plan).and_then(|filters| {
+        let built = self.filters(keyspace, plan, &check).and_then(|filters| {
             if let (Some(refiltered), None) = (&plan.refiltered, &filters) {
                 let partition = current_partition(keyspace, plan.partition);
                 let named = partition.iter().filter_map(|partition| partition.view.as_ref());
@@ -437,7 +438,12 @@ impl ViewBuilder {
     }
 
     /// The filters for the keys of the new runs; `None` for a view without filters.
-    fn filters(&self, keyspace: &KeyspaceState, plan: &ViewPlan) -> Result<Option<FilterPlan>> {
+    fn filters(
+        &self,
+        keyspace: &KeyspaceState,
+        plan: &ViewPlan,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<Option<FilterPlan>> {
         let with_filters = plan.old.as_ref().map(|old| &old.view).filter(|view| view.has_filter());
         let refiltered = plan.refiltered.as_ref().map(|refiltered| &refiltered.view);
         let Some(view) = refiltered.or(with_filters) else { return Ok(None) };
@@ -465,14 +471,20 @@ impl ViewBuilder {
             last: None,
             ..context.choice_input(budget, key_count, &origin, Effort::Write)
         });
-        let is_better = self.has_better_filters(plan, view, &input)?;
+        let is_better = self.has_better_filters(plan, view, &input, check)?;
         Ok(is_better.then(|| FilterPlan::Chosen(Box::new(input))))
     }
 
     /// Whether other filters than those of a view are so much better for today's queries that it is built again, by the rule of tables. They are
     /// compared within the budget with which they are built, for the keys of two parts: those that admit the most queries of the parts whose
     /// filters the store chose, and of those that rebuilds added. `true` without filters, and for those whose specification is not known.
-    fn has_better_filters(&self, plan: &ViewPlan, view: &Arc<View>, input: &ChoiceInput) -> Result<bool> {
+    fn has_better_filters(
+        &self,
+        plan: &ViewPlan,
+        view: &Arc<View>,
+        input: &ChoiceInput,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<bool> {
         if !view.has_filter() {
             return Ok(true);
         }
@@ -483,7 +495,7 @@ impl ViewBuilder {
             if part.filters.is_none() {
                 return Ok(true);
             }
-            let keys = keys_of(view, &runs, &part)?;
+            let keys = keys_of(view, &runs, &part, check)?;
             let input = ChoiceInput { current: part.filters, ..input.clone() };
             if is_better(&Comparison::of_keys(keys, &input), COST_RATIO_MAX) {
                 return Ok(true);

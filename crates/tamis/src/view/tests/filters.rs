@@ -1,5 +1,7 @@
 //! Filters of views: absent keys and empty ranges are rejected without a read, and no answer changes.
 
+use std::cell::Cell;
+
 use tamis_filter::{
     KeyRange,
     auto::{Effort, Prices, QueryKind},
@@ -177,7 +179,7 @@ fn the_store_chooses_the_filters_of_a_view() {
 
 /// The keys of a part.
 fn keys_of_part(sample: &Sample, part: &AskedPart) -> Vec<Vec<u8>> {
-    let found = keys_of(&sample.view, &sample.runs, part).unwrap();
+    let found = keys_of(&sample.view, &sample.runs, part, &|| Ok(())).unwrap();
     (0..found.len()).map(|number| found.get(number).unwrap().to_vec()).collect()
 }
 
@@ -230,6 +232,28 @@ fn a_view_knows_why_filters_were_chosen_and_for_which_keys() {
     let mut damaged = bytes;
     damaged[offset + 3] ^= 1;
     assert!(!open(&damaged).unwrap().has_filter());
+}
+
+#[test]
+fn reading_the_keys_of_a_part_can_be_stopped() {
+    let mut random = Random(36);
+    let (sample, _) = filtered(options(), even_runs(&mut random, 20_000), &given(&["surf-real:bits=8"]));
+    let queries = [sampled(&sample.entries[5].0)];
+    let [part]: [AskedPart; 1] = sample.view.most_asked_parts(&queries).try_into().unwrap();
+    let call_count = Cell::new(0);
+    let stop_after = |calls: u32| {
+        call_count.set(0);
+        let check = || {
+            call_count.set(call_count.get() + 1);
+            if call_count.get() > calls { Err(Error::Closed) } else { Ok(()) }
+        };
+        keys_of(&sample.view, &sample.runs, &part, &check).map(|keys| keys.len())
+    };
+    assert_eq!(stop_after(u32::MAX).unwrap(), 20_000);
+    assert!((4..=20).contains(&call_count.get()), "{} calls for 20,000 entries", call_count.get());
+    sample.take_read_count();
+    assert!(matches!(stop_after(2), Err(Error::Closed)));
+    assert!(sample.take_read_count() < 10_000, "it read on after the stop");
 }
 
 fn rebuilt(sample: &Sample, new: Vec<Vec<Entry>>, filtering: Option<&Filtering<'_>>) -> Sample {
