@@ -155,10 +155,9 @@ fn take_part(source: &mut Decoder<'_>) -> Option<(Range<u32>, FilterPart)> {
 }
 
 /// Takes the next choice of the section that has them: the number of a part, and its encoded choice.
-fn take_choice(source: &mut Decoder<'_>) -> Option<(u32, Vec<u8>)> {
+fn take_choice<'a>(source: &mut Decoder<'a>) -> Option<(u32, &'a [u8])> {
     let (part, length) = (source.take_u32()?, source.take_u32()? as usize);
-    let choice = source.take(length)?;
-    FilterChoice::decode(choice).map(|_| (part, choice.to_vec()))
+    Some((part, source.take(length)?))
 }
 
 /// See the head of this file. Groups follow each other.
@@ -204,21 +203,24 @@ impl ViewFilters {
         Err(damaged(format!("{:?}", filters.0.iter().map(|group| &group.runs).collect::<Vec<_>>())))
     }
 
-    /// Reads why the filters were chosen.
+    /// Reads why the filters were chosen. A choice that can't be decoded is ignored: later versions may write others.
     fn add_choices(&mut self, source: &Source, records: &[SectionRecord]) -> Result<()> {
         let Some(record) = records.iter().find(|record| record.kind == KIND_VIEW_FILTER_CHOICES) else {
             return Ok(());
         };
         let body = source.section(record)?;
         let mut rest = Decoder::new(body.as_ref());
-        let mut parts: Vec<_> = self.0.iter_mut().flat_map(|group| &mut group.parts).collect();
+        // Parts that have no choice yet, with their numbers: those of the choices ascend.
+        let mut parts = (0_u32..).zip(self.0.iter_mut().flat_map(|group| &mut group.parts));
         while !rest.is_empty() {
-            let taken = take_choice(&mut rest);
-            let part = taken.and_then(|(number, choice)| Some((parts.get_mut(number as usize)?, choice)));
-            let (open, choice) = part.ok_or_else(|| {
-                source.damaged(record.offset, "filter choices", "choices of parts", "others")
+            let taken = take_choice(&mut rest).and_then(|(part, choice)| {
+                parts.find(|(number, _)| *number == part).map(|(_, open)| (open, choice))
+            });
+            let (open, choice) = taken.ok_or_else(|| {
+                let expected = "choices of parts, in their order";
+                source.damaged(record.offset, "filter choices", expected, "others")
             })?;
-            open.part.choice = Some(choice);
+            open.part.choice = FilterChoice::decode(choice).map(|_| choice.to_vec());
         }
         Ok(())
     }

@@ -12,12 +12,22 @@ use super::{
     *,
 };
 use crate::{
+    coding::put_u32,
     options::TableFilter,
     query_sample::{QueryOutcome, SampledQuery},
-    table::filter_plan::{ChoiceInput, FilterPlan},
+    table::{
+        filter_plan::{ChoiceInput, FilterPlan},
+        format::SECTION_HEADER_LENGTH,
+    },
     view::{
-        build::build_view_with_filters, check::check_view, checksums::section_of, filter_builder::FilterJob,
-        filters::AskedPart, part_keys::keys_of, rebuild::rebuild_view_with_filters, spool::Spool,
+        build::build_view_with_filters,
+        check::check_view,
+        checksums::{correct_checksums, section_of},
+        filter_builder::FilterJob,
+        filters::AskedPart,
+        part_keys::keys_of,
+        rebuild::rebuild_view_with_filters,
+        spool::Spool,
     },
 };
 
@@ -227,11 +237,62 @@ fn a_view_knows_why_filters_were_chosen_and_for_which_keys() {
     assert!(other.view.most_asked_parts(&queries).iter().all(|part| part.filters.is_none()));
     assert_eq!(other.view.most_asked_parts(&queries).len(), 1);
     assert!(other.view.most_asked_parts(&[sampled(b"")]).is_empty(), "no part admits it");
-    // A damaged choice: no filter is used.
+    // A damaged section: no filter is used.
     let (offset, _) = section_of(&bytes, 13).unwrap();
     let mut damaged = bytes;
     damaged[offset + 3] ^= 1;
     assert!(!open(&damaged).unwrap().has_filter());
+}
+
+/// The body of the section that says why filters were chosen.
+fn choices(parts: &[(u32, &[u8])]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (part, choice) in parts {
+        put_u32(&mut body, *part);
+        put_u32(&mut body, choice.len() as u32);
+        body.extend_from_slice(choice);
+    }
+    body
+}
+
+/// Parts ascend, each once. A choice of a later version does not prevent the use of the filters.
+#[test]
+fn a_choice_that_cannot_be_decoded_is_ignored_and_a_damaged_list_is_refused() {
+    let mut random = Random(37);
+    let plan = FilterPlan::Chosen(Box::new(choice_input(Vec::new())));
+    let filtering = Filtering { key_memory: 20_000, ..Filtering::new(&plan) };
+    let (sample, bytes) = filtered_by(options(), even_runs(&mut random, 3_000), &filtering);
+    let chosen = sample.view.filters.choices();
+    assert!(chosen.len() >= 3);
+    let choice = chosen[0].1.encode();
+    let (offset, length) = section_of(&bytes, 13).unwrap();
+    let (offset, length) = (offset + SECTION_HEADER_LENGTH, length - SECTION_HEADER_LENGTH);
+    // Behind the list, a choice that can't be decoded fills the section.
+    let with_choices = |parts: &[(u32, &[u8])], filler: Option<u32>| {
+        let mut body = choices(parts);
+        let unknown = vec![0xFF; length - body.len() - 8];
+        match filler {
+            Some(part) => body.extend(choices(&[(part, &unknown)])),
+            None => body.resize(length, 0xFF),
+        }
+        assert_eq!(body.len(), length);
+        let mut changed = bytes.clone();
+        changed[offset..offset + length].copy_from_slice(&body);
+        correct_checksums(&mut changed, 0, true);
+        let view = open(&changed).unwrap();
+        (view.has_filter(), view.filters.choices().len())
+    };
+    let choice = choice.as_slice();
+    assert_eq!(with_choices(&[(0, choice)], Some(1)), (true, 1));
+    assert_eq!(with_choices(&[(0, &[][..]), (1, choice)], Some(2)), (true, 1));
+    for (parts, filler) in [
+        (&[(0, choice)][..], Some(0)),
+        (&[(1, choice)], Some(0)),
+        (&[(0, choice)], Some(1_000)),
+        (&[(0, choice)], None),
+    ] {
+        assert_eq!(with_choices(parts, filler), (false, 0), "{filler:?}");
+    }
 }
 
 #[test]
