@@ -271,7 +271,11 @@ impl ReadPath {
         if !choice.admits(run) {
             return Ok(None);
         }
-        if self.is_rejected(reader, (level, table), probe, read) || !choice.confirms(run) {
+        if self.is_rejected(reader, (level, table), probe, read) {
+            return Ok(None);
+        }
+        if !choice.confirms(run) {
+            self.add_overruled(reader, (level, table), read);
             return Ok(None);
         }
         let misses_before = read.miss_count;
@@ -303,6 +307,22 @@ impl ReadPath {
             table.filter_tally().points.add_denied(weight);
         }
         true
+    }
+
+    /// Counts a key that the filters of a table admit, and of which the view knows that the table does not have it.
+    #[inline(never)]
+    fn add_overruled(&self, reader: &TableReader, (level, table): (usize, &Table), read: &mut PointRead) {
+        if !reader.has_filter() {
+            return;
+        }
+        self.metrics.reads(ReadPlace::new(level, ReadKind::Point)).inspect(|reads| reads.admitted.add(1));
+        reader.record_false_positive();
+        read.outcome.add_nothing_there();
+        let weight = read.sampling.tally_weight;
+        if weight > 0 {
+            table.filter_tally().points.add_admitted(weight);
+            table.filter_tally().points.add_outcome(false, weight);
+        }
     }
 
     /// Reads a table that its filters do not reject. Not inlined, so that most tables of an absent key do not move a result.

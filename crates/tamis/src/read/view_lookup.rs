@@ -32,7 +32,8 @@ pub(super) trait RunChoice {
     fn admits(&self, run: &Run) -> bool;
     /// Called before a run is read. `has_filter`: the filters of its table are probed first.
     fn before_read(&mut self, run: &Run, has_filter: bool);
-    /// Called once the filters of a run have admitted the key: whether it is read.
+    /// Called once the filters of a run have admitted the key: whether it is read. `false` is certain: the run does not have the key. If
+    /// another covered run has its newest version, that run is older, or its filters have rejected the key.
     fn confirms(&mut self, run: &Run) -> bool;
     /// Called after a run was read that does not have the key.
     fn after_miss(&mut self);

@@ -389,6 +389,45 @@ fn points_that_find_nothing_read_no_block_and_those_that_find_something_again_re
     assert!(of_mixed <= 0.2, "{of_mixed} blocks of a key that is mostly absent");
 }
 
+/// Filters of 3 bits admit a quarter of the absent keys in each run. The view saves the reads; they are false positives nevertheless.
+#[test]
+fn false_positives_that_a_view_recognizes_are_counted() {
+    let mut store = Store::new(Views::On);
+    store.keyspace.filters = Filters::bits(3.0);
+    let (db, keyspace) = store.open();
+    let mut random = Random(13);
+    fill_at_random(&db, &keyspace, &mut random);
+    assert_eq!(views_of(&db).open_count, 1);
+    let absent = |random: u64| (random.to_be_bytes().to_vec(), false);
+    blocks_per_get(&db, &keyspace, 20, absent);
+    // Of levels, of tables, and false positives in the sample.
+    let points = || {
+        let statistics = db.statistics();
+        let keyspace = statistics.keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap();
+        let (mut levels, mut tables) = ([0; 3], [0; 3]);
+        for level in &statistics.filters {
+            let counts = [level.points.asked, level.points.denied, level.points.wrong];
+            levels = [0, 1, 2].map(|index| levels[index] + counts[index]);
+        }
+        for table in &keyspace.table_filters {
+            let counts = [table.points.asked, table.points.denied, table.points.wrong];
+            tables = [0, 1, 2].map(|index| tables[index] + counts[index]);
+        }
+        (levels, tables, keyspace.sample.points.tables_wrong)
+    };
+    let before = points();
+    let of_absent = blocks_per_get(&db, &keyspace, 1_000, absent);
+    assert!(of_absent <= 0.03, "{of_absent} blocks of an absent key");
+    let after = points();
+    let since = |after: [u64; 3], before: [u64; 3]| [0, 1, 2].map(|index| after[index] - before[index]);
+    // The first filter that admits a key is the last one that is probed.
+    for [asked, denied, wrong] in [since(after.0, before.0), since(after.1, before.1)] {
+        assert!((700..=1_000).contains(&wrong), "{wrong} false positives of 1,000 keys");
+        assert_eq!(asked, denied + wrong);
+    }
+    assert!((700..=1_000).contains(&(after.2 - before.2)), "{} in the sample", after.2 - before.2);
+}
+
 /// Overwritten and deleted keys, range tombstones in a covered run and in the memtable, a run that is not covered: gets and counts at
 /// several snapshots.
 #[test]
