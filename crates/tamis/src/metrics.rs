@@ -586,7 +586,7 @@ pub struct Statistics {
     pub carried_bytes: u64,
     /// Tables and sorted views for which the store chose filters again, for today's queries.
     pub filters_checked: u64,
-    /// Checked tables whose filters were replaced.
+    /// Checked tables and sorted views whose filters were replaced.
     pub filters_replaced: u64,
     /// Sorted views built from all entries of their runs.
     pub views_built: u64,

@@ -9,9 +9,9 @@
 //!
 //! The filters of a view are chosen from its keys and the sampled closed ranges that the view itself does not reject, like those of
 //! tables (`table/filter_plan.rs`), if the tables have no range filters. If the view has some, a rebuild adds one for the keys of the
-//! new runs, which is not chosen. If its filters are due for a check, the sample is refilled if it is old, and the view is built again if the
-//! filters that are chosen from it are better by the rule of tables ([`super::filter_check`]): better than the chosen ones, or than those that
-//! rebuilds added.
+//! new runs, which is not chosen. If its filters are due for a check, the sample is refilled if it is old, and the view is built again if
+//! the filters that are chosen from it are better by the rule of tables ([`super::filter_check`]): better than the chosen ones, or than
+//! those that rebuilds added.
 //!
 //! A keyspace is checked when its version has changed, and once per [`CHECK_INTERVAL`] for the seeks that its runs have counted.
 //!
@@ -241,8 +241,8 @@ impl ViewBuilder {
             && awaits_refill(&keyspace.read_state.load().query_sample)
     }
 
-    /// Runs a job; `between_pages` is called every 256 KiB that a builder writes, and every few thousand keys that a check reads. A failure is
-    /// reported.
+    /// Runs a job; `between_pages` is called every 256 KiB that a builder writes, and every few thousand entries that a check reads. A
+    /// failure is reported.
     pub(super) fn run(&self, claim: &ViewClaim, between_pages: &dyn Fn()) {
         let (keyspace, partition) = (&*claim.keyspace, claim.partition);
         let done = match &claim.step {
@@ -475,9 +475,10 @@ impl ViewBuilder {
         Ok(is_better.then(|| FilterPlan::Chosen(Box::new(input))))
     }
 
-    /// Whether other filters than those of a view are so much better for today's queries that it is built again, by the rule of tables. They are
-    /// compared within the budget with which they are built, for the keys of two parts: those that admit the most queries of the parts whose
-    /// filters the store chose, and of those that rebuilds added. `true` without filters, and for those whose specification is not known.
+    /// Whether other filters than those of a view are so much better for today's queries that it is built again, by the rule of tables.
+    /// They are compared within the budget with which they are built, for the keys of two parts: those that admit the most queries of the
+    /// parts whose filters the store chose, and of those that rebuilds added. `true` without filters, and for those whose specification is
+    /// not known.
     fn has_better_filters(
         &self,
         plan: &ViewPlan,
@@ -542,6 +543,8 @@ impl ViewBuilder {
         metrics.view_bytes_expected.add(bytes_expected);
         let count = if is_rebuilt { &metrics.views_rebuilt } else { &metrics.views_built };
         count.add(1);
+        let has_replaced = plan.refiltered.as_ref().is_some_and(|refiltered| refiltered.view.has_filter());
+        metrics.filters_replaced.add(u64::from(has_replaced));
         self.context.report(&Event::ViewBuilt {
             keyspace: keyspace.name.clone(),
             file: view.path().to_path_buf(),

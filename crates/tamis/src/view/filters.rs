@@ -311,8 +311,8 @@ impl ViewFilters {
         chosen(self.parts()).filter_map(decoded).collect()
     }
 
-    /// The parts that admit the most queries: one of those whose filters were chosen, and one of the others. A part that admits none is left
-    /// out.
+    /// The parts that admit the most queries: one of those whose filters were chosen, and one of the others. A part that admits none is
+    /// left out.
     pub(super) fn most_asked_parts(&self, queries: &[SampledQuery], digester: &Digester) -> Vec<AskedPart> {
         let counted = self.0.iter().flat_map(|group| {
             let counts = group.admitted_counts(queries, digester);
