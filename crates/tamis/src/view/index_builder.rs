@@ -6,7 +6,8 @@
 //!
 //! Separators are stored without the prefix that all of them begin with. It is known at the end only, and removed then.
 //!
-//! Memory: that of the spool and one part of it.
+//! Memory: that of the spool, and two parts: the lists while they grow, later a part that is read from the spool's file, and the bytes
+//! built from it.
 
 use std::borrow::Cow;
 
@@ -200,8 +201,9 @@ impl IndexBuilder {
         let mut end = 0_u32;
         sink(&end.to_le_bytes())?;
         for lengths in self.parts(SEPARATOR_LENGTHS) {
-            let mut ends = Vec::new();
-            for length in numbers(&lengths?) {
+            let lengths = lengths?;
+            let mut ends = Vec::with_capacity(lengths.len());
+            for length in numbers(&lengths) {
                 end += length.saturating_sub(prefix_length);
                 put_u32(&mut ends, end);
             }
@@ -210,7 +212,8 @@ impl IndexBuilder {
         sink(&self.prefix)?;
         for (lengths, separators) in self.parts(SEPARATOR_LENGTHS).zip(self.parts(SEPARATORS)) {
             let (lengths, separators) = (lengths?, separators?);
-            let (mut separators, mut suffixes) = (Decoder::new(&separators), Vec::new());
+            let mut suffixes = Vec::with_capacity(separators.len());
+            let mut separators = Decoder::new(&separators);
             for length in numbers(&lengths) {
                 let separator = separators.take(length as usize).unwrap_or_default();
                 suffixes.extend_from_slice(separator.get(self.prefix.len()..).unwrap_or_default());

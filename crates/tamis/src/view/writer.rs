@@ -4,8 +4,8 @@
 //!    not be known: its difference and infix suffice ([`ViewWriter::needs_key`]).
 //! 2. A complete key joins the current segment, or begins the next one if it does not fit. A key with more versions than a
 //!    segment holds gets segments for itself, which are written while versions arrive.
-//! 3. Twice a page of segments is collected; then the first page is written. The segments that remain before a copied page, or at the end, are
-//!    split evenly, so that repeated rebuilds do not leave tiny pages.
+//! 3. Twice a page of segments is collected; then the first page is written. The segments that remain before a copied page, or at the end,
+//!    are split evenly, so that repeated rebuilds do not leave tiny pages.
 //! 4. `copy_page` writes a page of an old view as it is.
 //!
 //! Memory: two pages of segments with their first keys, and at most 6 MiB for the page index, in a view of any size.
