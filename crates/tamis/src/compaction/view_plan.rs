@@ -226,8 +226,8 @@ pub(crate) fn pick(
     due.into_iter().find_map(|(_, plan)| sizes.fit(plan))
 }
 
-/// The view of a partition, to be built again with other filters, if that is due: once the ranges that it admitted for nothing have cost as
-/// much, and for filters that it has if they are due for a check like those of tables.
+/// The view of a partition, to be built again with other filters, if that is due: once its false positives of ranges have cost as much, and
+/// for filters that it has if they are due for a check like those of tables.
 pub(crate) fn pick_with_filters(
     partition: &Partition,
     options: &KeyspaceOptions,

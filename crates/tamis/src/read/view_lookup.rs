@@ -3,16 +3,16 @@
 //! A filter costs less than a search in a view, and with filters in all tables a present key costs one block. So the view is searched only
 //! before a read that it may save:
 //!
-//! 1. of a covered run whose table has no filter,
-//! 2. after two runs were read that do not have the key. After one, the filters of the other runs reject most absent keys, and cost less,
-//! 3. if the last points have read runs for nothing only ([`NamedView::expects_absent`]): then most keys that filters admit are absent.
+//! 1. Of a covered run whose table has no filter.
+//! 2. After two runs were read that do not have the key. After one, the filters of the other runs reject most absent keys, and cost less.
+//! 3. If the last reads were consecutive false positives ([`NamedView::expects_absent`]): then most keys that filters admit are absent.
 //!
 //! The answer holds for all covered runs: at most the run with the newest version is read, and none if the view knows that the key is
 //! absent. A snapshot that is older than the runs may need an older version: it uses the second answer only. If the first rule applied
 //! to the last read, the next one searches the view first and skips the other runs.
 //!
-//! A key that the view may have is searched for in the known gaps of the view (`table/gap_cache.rs`), which ranges record, while points recently found
-//! gaps there or were read for nothing.
+//! A key that the view may have is searched for in the known gaps of the view (`table/gap_cache.rs`), which ranges record, while points
+//! recently found gaps there or were false positives of the view.
 //!
 //! Views have no range tombstones: those of covered runs are checked as without a view. A view that is damaged is reported and not
 //! used; then all runs are searched.
@@ -185,7 +185,7 @@ impl RunChoice for ViewLookup<'_> {
 
     #[inline]
     fn after_miss(&mut self) {
-        self.named.add_wasted_read();
+        self.named.add_false_positive();
         if let Some(Answer::In(_)) = self.answer {
             // A false positive of the view: the next points may be in a gap that ranges have recorded.
             self.named.gaps().expect_points();

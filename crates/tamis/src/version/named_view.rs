@@ -1,8 +1,8 @@
 //! A sorted view as versions name it: a file and the ids of the runs that it covers.
 //!
 //! Reads use a view only while it is open, and merge the runs otherwise. It is opened in the background, because opening reads the
-//! whole file; a store without background jobs opens it once that saves time (`read/view_opener.rs`). Once its file is found to be damaged it is
-//! never used again: a view that is built later is another one.
+//! whole file; a store without background jobs opens it once that saves time (`read/view_opener.rs`). Once its file is found to be damaged
+//! it is never used again: a view that is built later is another one.
 
 use std::sync::{
     Arc, OnceLock,
@@ -27,8 +27,9 @@ use crate::{
     },
 };
 
-/// Consecutive reads for nothing after which points expect an absent key. If keys are present, filters let so many follow one another only rarely.
-const WASTED_READS_MIN: u32 = 8;
+/// Consecutive false positives after which points expect an absent key. If keys are present, filters let so many follow one another only
+/// rarely.
+const FALSE_POSITIVES_MIN: u32 = 8;
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ pub(crate) struct NamedView {
     /// See [`NamedView::is_searched_first`].
     is_searched_first: AtomicBool,
     /// See [`NamedView::expects_absent`].
-    wasted_reads: AtomicU32,
+    false_positives: AtomicU32,
     /// See [`NamedView::count_missed_read`].
     missed_reads: AtomicU64,
     /// See [`NamedView::admitted_ranges`].
@@ -78,7 +79,7 @@ impl NamedView {
             slot: ViewSlot::new(),
             memory_bytes: OnceLock::new(),
             is_searched_first: AtomicBool::new(false),
-            wasted_reads: AtomicU32::new(0),
+            false_positives: AtomicU32::new(0),
             missed_reads: AtomicU64::new(0),
             admitted_ranges: AtomicU64::new(0),
             gaps: Arc::default(),
@@ -146,24 +147,24 @@ impl NamedView {
         self.is_searched_first.store(is_searched_first, Ordering::Relaxed);
     }
 
-    /// Whether the last blocks that points have read for keys that filters admitted were all read for nothing: most keys are absent, and the view
-    /// is worth a search before each read.
+    /// Whether the last reads of runs by points were all false positives: most keys are absent, and the view is worth a search before each
+    /// read.
     #[inline]
     pub(crate) fn expects_absent(&self) -> bool {
-        self.wasted_reads.load(Ordering::Relaxed) >= WASTED_READS_MIN
+        self.false_positives.load(Ordering::Relaxed) >= FALSE_POSITIVES_MIN
     }
 
     /// Counts a read of a point in a run that does not have the key.
-    pub(crate) fn add_wasted_read(&self) {
-        self.wasted_reads.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn add_false_positive(&self) {
+        self.false_positives.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Records that a point read a run that has the key.
     #[inline]
     pub(crate) fn note_found(&self) {
         // Mostly 0: a store would take the cache line from other processors.
-        if self.wasted_reads.load(Ordering::Relaxed) != 0 {
-            self.wasted_reads.store(0, Ordering::Relaxed);
+        if self.false_positives.load(Ordering::Relaxed) != 0 {
+            self.false_positives.store(0, Ordering::Relaxed);
         }
     }
 
