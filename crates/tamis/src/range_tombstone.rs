@@ -108,15 +108,6 @@ impl Fragment {
     pub(crate) fn oldest_above(&self, sequence: Sequence) -> Option<Sequence> {
         self.sequences.iter().copied().take_while(|&newer| newer > sequence).last()
     }
-
-    /// The tombstones that this fragment represents.
-    pub(crate) fn tombstones(&self) -> impl Iterator<Item = RangeTombstone> {
-        self.sequences.iter().map(|&sequence| RangeTombstone {
-            lower: self.lower.clone(),
-            upper: self.upper.clone(),
-            sequence,
-        })
-    }
 }
 
 /// The cover of a key: the newest sequence number (0 for none), and the keys for which it is the same.
@@ -154,6 +145,31 @@ impl Fragments {
     /// In key order.
     pub(crate) fn list(&self) -> &[Fragment] {
         &self.list
+    }
+
+    /// The tombstones that the fragments represent. Adjacent fragments with a sequence number in common give one tombstone.
+    ///
+    /// Cost: in proportion to the sequence numbers of all fragments.
+    pub(crate) fn tombstones(&self) -> Vec<RangeTombstone> {
+        let mut tombstones = Vec::new();
+        // The tombstones that the last fragment ends, newest first, with their lower bounds.
+        let mut open: Vec<(Sequence, &[u8])> = Vec::new();
+        let mut upper: &[u8] = &[];
+        for fragment in &self.list {
+            let is_adjacent = upper == fragment.lower;
+            let mut previous = mem::take(&mut open).into_iter().peekable();
+            for &sequence in &fragment.sequences {
+                let ended =
+                    std::iter::from_fn(|| previous.next_if(|(newer, _)| *newer > sequence || !is_adjacent));
+                tombstones.extend(ended.map(|(sequence, lower)| ended_at(upper, lower, sequence)));
+                let continued = previous.next_if(|(other, _)| *other == sequence);
+                open.push((sequence, continued.map_or(fragment.lower.as_slice(), |(_, lower)| lower)));
+            }
+            tombstones.extend(previous.map(|(sequence, lower)| ended_at(upper, lower, sequence)));
+            upper = &fragment.upper;
+        }
+        tombstones.extend(open.into_iter().map(|(sequence, lower)| ended_at(upper, lower, sequence)));
+        tombstones
     }
 
     /// Divides the fragments among parts of the key space, in key order.
@@ -213,6 +229,10 @@ impl Fragments {
             reached = cover.upper;
         }
     }
+}
+
+fn ended_at(upper: &[u8], lower: &[u8], sequence: Sequence) -> RangeTombstone {
+    RangeTombstone { lower: lower.to_vec(), upper: upper.to_vec(), sequence }
 }
 
 /// Fragments that have not been given to a part of the key space yet.

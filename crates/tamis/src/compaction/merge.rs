@@ -105,8 +105,7 @@ pub(crate) fn range_tombstones_of<'a>(
     let mut tombstones = Vec::new();
     for table in merged.filter(|table| table.has_range_tombstones()) {
         let reader = tables.reader(table)?;
-        let fragments = reader.range_tombstones().into_iter().flat_map(|fragments| fragments.list());
-        tombstones.extend(fragments.flat_map(|fragment| fragment.tombstones()));
+        tombstones.extend(reader.range_tombstones().into_iter().flat_map(|fragments| fragments.tombstones()));
     }
     Ok(tombstones)
 }

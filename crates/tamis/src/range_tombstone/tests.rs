@@ -123,6 +123,18 @@ fn decoded_fragments_must_be_ascending_and_disjoint() {
 }
 
 #[test]
+fn adjacent_fragments_give_one_tombstone() {
+    let sorted = |mut tombstones: Vec<RangeTombstone>| {
+        tombstones.sort_unstable_by_key(|tombstone| tombstone.sequence);
+        tombstones
+    };
+    let nested = vec![tombstone("a", "z", 3), tombstone("b", "y", 5), tombstone("c", "x", 8)];
+    assert_eq!(sorted(fragment(nested.clone(), &[]).tombstones()), nested);
+    let apart = vec![tombstone("a", "c", 3), tombstone("b", "f", 5), tombstone("g", "", 6)];
+    assert_eq!(sorted(fragment(apart.clone(), &[]).tombstones()), apart);
+}
+
+#[test]
 fn parts_of_fragments_are_cut_at_the_bounds() {
     let whole = fragment([tombstone("b", "h", 7), tombstone("d", "f", 9), tombstone("p", "", 8)], &[]);
     let mut parts = whole.into_parts();
@@ -167,6 +179,20 @@ proptest! {
             prop_assert_eq!(parts.next_below(&upper), fragment(within, &points));
             lower = upper;
         }
+    }
+
+    #[test]
+    fn fragments_give_the_tombstones_that_made_them(
+        bounds in prop::collection::vec((keys(), keys(), 1..30_u64), 0..20),
+        points in prop::collection::btree_set(1..30_u64, 0..4),
+    ) {
+        let tombstones = bounds
+            .into_iter()
+            .filter(|(lower, upper, _)| is_below_upper(lower, upper))
+            .map(|(lower, upper, sequence)| RangeTombstone { lower, upper, sequence });
+        let points: Vec<Sequence> = points.into_iter().collect();
+        let fragments = fragment(tombstones, &points);
+        prop_assert_eq!(fragment(fragments.tombstones(), &points), fragments);
     }
 
     #[test]
