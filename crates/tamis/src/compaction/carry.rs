@@ -95,9 +95,11 @@ impl Carrier<'_> {
         if !self.may_carry(&keyspace.read_state.load(), source) {
             return Ok(());
         }
-        let (plan, memory) = plan(version, source);
+        let read_points = self.snapshots.read_points();
+        let (plan, memory) = plan(version, source, &read_points);
         let mut carried = CarriedCounts::default();
-        let result = self.carry_partitions(keyspace, source, (version, &plan, &memory), &mut carried);
+        let result =
+            self.carry_partitions(keyspace, source, (version, &plan, &memory), &read_points, &mut carried);
         let CarriedCounts { bytes, entry_count, partition_count } = carried;
         if partition_count > 0 {
             let metrics = &self.context.metrics;
@@ -121,12 +123,12 @@ impl Carrier<'_> {
         keyspace: &KeyspaceState,
         source: &Arc<LoggedMemtable>,
         (version, plan, memory): (&KeyspaceVersion, &CarryPlan, &[u64]),
+        read_points: &[Sequence],
         carried: &mut CarriedCounts,
     ) -> Result<()> {
-        let read_points = self.snapshots.read_points();
         for &index in &plan.partitions {
             let bytes_left = plan.bytes_max.saturating_sub(carried.bytes);
-            let found = entries_of(keyspace.id, source, (version, index), &read_points, bytes_left)?;
+            let found = entries_of(keyspace.id, source, (version, index), read_points, bytes_left)?;
             let Some(PartitionEntries { batch, hull, bytes }) = found else { continue };
             let count = batch.len() as u64;
             let is_carried = self.carry_batch(keyspace, source, batch, hull);
@@ -192,7 +194,11 @@ impl Carrier<'_> {
 }
 
 /// The partitions to carry, and the memory of the entries of each partition.
-fn plan(version: &KeyspaceVersion, source: &LoggedMemtable) -> (CarryPlan, Vec<u64>) {
+fn plan(
+    version: &KeyspaceVersion,
+    source: &LoggedMemtable,
+    read_points: &[Sequence],
+) -> (CarryPlan, Vec<u64>) {
     let memtable = &source.memtable;
     let uppers = (0..version.partitions.len()).filter_map(|index| version.upper_of(index));
     let sizes = memtable.sizes_between(uppers);
@@ -205,7 +211,8 @@ fn plan(version: &KeyspaceVersion, source: &LoggedMemtable) -> (CarryPlan, Vec<u
     };
     let bytes =
         sizes.iter().enumerate().map(|(index, size)| if is_deleted_in(index) { 0 } else { size.bytes });
-    let plan = strategy::pick_carried(version, &bytes.collect::<Vec<_>>(), memtable_bytes);
+    let plan =
+        strategy::pick_carried(version, (&bytes.collect::<Vec<_>>(), memtable_bytes), read_points);
     (plan, memory_of(memtable, &sizes))
 }
 

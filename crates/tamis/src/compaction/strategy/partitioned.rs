@@ -39,6 +39,7 @@ use crate::{
         plan::{Action, InProgress, Plan, PlanSpec, RangeRequest, Reason},
         targets::PickerConfig,
     },
+    key::Sequence,
     options::Layout,
     version::{
         handle::Table,
@@ -59,8 +60,12 @@ pub(super) struct Partitioned<'a> {
 }
 
 /// The partitions whose new entries a flush leaves in memory; none in other layouts. `new_bytes` are the new bytes of each partition, 0 for
-/// one that must be flushed, and `memtable_bytes` those of all.
-pub(crate) fn pick_carried(version: &KeyspaceVersion, new_bytes: &[u64], memtable_bytes: u64) -> CarryPlan {
+/// one that must be flushed, and `memtable_bytes` those of all. `read_points` are ascending; the last one is the visible sequence number.
+pub(crate) fn pick_carried(
+    version: &KeyspaceVersion,
+    (new_bytes, memtable_bytes): (&[u64], u64),
+    read_points: &[Sequence],
+) -> CarryPlan {
     let Layout::Partitioned { tables_per_partition, tables_after_split } = version.options.layout else {
         return CarryPlan::default();
     };
@@ -69,17 +74,19 @@ pub(crate) fn pick_carried(version: &KeyspaceVersion, new_bytes: &[u64], memtabl
         tables_max: tables_per_partition as usize,
         tables_after_split: tables_after_split as usize,
     };
+    let garbage = Garbage::new(read_points);
     let touched = version.partitions.iter().zip(new_bytes).enumerate().filter(|(_, (_, bytes))| **bytes > 0);
     let load = |(index, (partition, bytes)): (usize, (&Arc<Partition>, &u64))| Load {
         partition: index,
         new_bytes: *bytes,
-        runs: partition.runs().map(|(_, run)| size_of(run)).collect(),
+        runs: partition.runs().map(|(_, run)| size_of(run, &garbage)).collect(),
     };
     abort::choose(&touched.map(load).collect::<Vec<_>>(), memtable_bytes, limits)
 }
 
-fn size_of(run: &Run) -> RunSize {
-    RunSize { table_count: run.tables().len(), bytes: run.bytes() }
+fn size_of(run: &Run, garbage: &Garbage<'_>) -> RunSize {
+    let obsolete = garbage.obsolete_bytes(run.tables()) as u64;
+    RunSize { table_count: run.tables().len(), bytes: run.bytes().saturating_sub(obsolete) }
 }
 
 /// The next job of a partition that has too many tables.
@@ -141,11 +148,8 @@ impl<'a> Partitioned<'a> {
         if !division.keys.is_empty() {
             return Some(Job::Divide(division));
         }
-        let size = |(_, run): &LeveledRun<'_>| {
-            let RunSize { table_count, bytes } = size_of(run);
-            RunSize { table_count, bytes: bytes.saturating_sub(garbage.obsolete_bytes(run.tables()) as u64) }
-        };
-        match decide(&runs.iter().map(size).collect::<Vec<_>>(), self.limits) {
+        let sizes: Vec<RunSize> = runs.iter().map(|(_, run)| size_of(run, garbage)).collect();
+        match decide(&sizes, self.limits) {
             Decision::Keep => None,
             Decision::Major { run_count } => Some(Job::Merge(run_count)),
             Decision::Split => Some(Job::Split),

@@ -150,7 +150,7 @@ impl Store {
         }
         parts.reverse();
         let sizes: Vec<u64> = parts.iter().map(|part| part.len() as u64 * ENTRY_BYTES).collect();
-        let plan = pick_carried(&version, &sizes, sizes.iter().sum());
+        let plan = pick_carried(&version, (&sizes, sizes.iter().sum()), &[self.sequence]);
         for index in plan.partitions {
             let part = parts.get_mut(index).map(std::mem::take).unwrap_or_default();
             let ends = part.first_key_value().zip(part.last_key_value());

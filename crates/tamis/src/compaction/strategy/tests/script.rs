@@ -116,7 +116,7 @@ impl Scene {
             "flush" => {
                 let sizes: Vec<u64> =
                     words.iter().map(|word| word.parse::<u64>().expect("KIB") << 10).collect();
-                let plan = pick_carried(self.version(), &sizes, sizes.iter().sum());
+                let plan = pick_carried(self.version(), (&sizes, sizes.iter().sum()), &self.read_points());
                 let (saved, most) = (plan.saved_bytes >> 10, plan.bytes_max >> 10);
                 format!("carry {:?}, at most {most} KiB, saves {saved} KiB\n", plan.partitions)
             }
