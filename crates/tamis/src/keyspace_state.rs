@@ -49,10 +49,10 @@ pub(crate) type KeyHull = (Vec<u8>, Vec<u8>);
 struct Carried {
     /// Of those that the memtable has received, by the number at which they were logged.
     received: BTreeMap<Sequence, KeyHull>,
-    /// Of those that a newer memtable has received from it, the last key of each partition by the first one.
-    given: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Of those that were carried from it into a newer memtable, the last key of each partition by the first one.
+    spans: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The approximate memory of those.
-    given_bytes: u64,
+    carried_bytes: u64,
     /// The log refused a record for them, which a replay may nevertheless find.
     has_failed: bool,
 }
@@ -82,25 +82,25 @@ impl LoggedMemtable {
         }
     }
 
-    /// Records that a newer memtable has received all entries between these keys.
-    pub(crate) fn note_given(&self, (first, last): KeyHull) {
-        self.carried.lock().given.insert(first, last);
+    /// Records that all entries between these keys were carried into a newer memtable.
+    pub(crate) fn note_carried(&self, (first, last): KeyHull) {
+        self.carried.lock().spans.insert(first, last);
     }
 
-    /// Records the approximate memory of entries that a newer memtable has received.
-    pub(crate) fn note_given_bytes(&self, bytes: u64) {
-        self.carried.lock().given_bytes += bytes;
+    /// Records the approximate memory of entries that were carried into a newer memtable.
+    pub(crate) fn note_carried_bytes(&self, bytes: u64) {
+        self.carried.lock().carried_bytes += bytes;
     }
 
-    /// The approximate memory of the entries that a flush writes: without those that a newer memtable has received.
+    /// The approximate memory of the entries that a flush writes: without those that were carried.
     pub(crate) fn bytes_to_flush(&self) -> u64 {
-        (self.memtable.bytes() as u64).saturating_sub(self.carried.lock().given_bytes)
+        (self.memtable.bytes() as u64).saturating_sub(self.carried.lock().carried_bytes)
     }
 
-    /// Whether a newer memtable has received the entries of this key.
-    pub(crate) fn has_given(&self, key: &[u8]) -> bool {
+    /// Whether the entries of this key were carried into a newer memtable.
+    pub(crate) fn has_carried(&self, key: &[u8]) -> bool {
         let carried = self.carried.lock();
-        let before = carried.given.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back();
+        let before = carried.spans.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back();
         before.is_some_and(|(_, last)| key <= last.as_slice())
     }
 
@@ -113,9 +113,9 @@ impl LoggedMemtable {
         self.carried.lock().has_failed
     }
 
-    /// Whether a newer memtable has received entries.
-    pub(crate) fn has_given_any(&self) -> bool {
-        !self.carried.lock().given.is_empty()
+    /// Whether entries were carried into a newer memtable.
+    pub(crate) fn has_carried_any(&self) -> bool {
+        !self.carried.lock().spans.is_empty()
     }
 
     /// The keys of the entries that it has received.

@@ -239,8 +239,8 @@ pub(crate) struct Metrics {
     pub(crate) read_times: ReadTimes<LEVEL_COUNT_MAX>,
 }
 
-/// Reads of the tables of one level, and the results of their filters. The filters of a table count as a single filter, which rejects a key if
-/// one of them does. The fields that begin with `range` include prefixes.
+/// Reads of the tables of one level, and the results of their filters. The filters of a table count as a single filter, which rejects a key
+/// if one of them does. The fields that begin with `range` include prefixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct FilterStatistics {
@@ -475,7 +475,8 @@ pub struct KeyspaceStatistics {
     pub layout: Layout,
     /// Bytes of the memtable that takes writes.
     pub memtable_bytes: u64,
-    /// Approximate bytes that due compactions will read and write.
+    /// Approximate bytes that due compactions will read and write; in the leveled layout with the compactions that follow from them. In the
+    /// partitioned layout only the next job of each partition counts, and a division of a partition that cuts no table counts as 0 bytes.
     pub pending_compaction_bytes: u64,
     /// Immutable memtables that wait for their flush.
     pub immutable_memtable_count: usize,

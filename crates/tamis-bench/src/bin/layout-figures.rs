@@ -6,9 +6,9 @@
 //!
 //! `cargo run --release -p tamis-bench --bin layout-figures` takes 50 million entries with a memtable of 64 MiB and needs a quiet machine
 //! and 40 GB of disk; `-- --quick` takes a twentieth, `-- --entries N` another number. Memtable and tables are scaled with the
-//! entries; `-- --table-bytes N` sets the size of tables, `-- --partitions N` the partitions of the store whose open is timed. That store is
-//! then read completely; `ulimit -n` can set a limit of open files. `-- --only seeks`, `ycsb`, `composite` or `open` measures one part, after
-//! the fill that it needs. Stores are created in the temporary folder (`TMPDIR`). Exit codes: 0 all limits
+//! entries; `-- --table-bytes N` sets the size of tables, `-- --partitions N` the partitions of the store whose open is timed. That store
+//! is then read completely; `ulimit -n` can set a limit of open files. `-- --only seeks`, `ycsb`, `composite` or `open` measures one part,
+//! after the fill that it needs. Stores are created in the temporary folder (`TMPDIR`). Exit codes: 0 all limits
 //! are met; 1 a limit is missed; 2 the measurement failed or an argument is unknown.
 
 use std::{

@@ -15,13 +15,14 @@
 //!    the two, and all entries of a partition are carried, or none. So all tables of the partition are older.
 //! 2. *All entries of older sources are below the least sequence number of a memtable* ([`crate::read::DeletedRanges`]). Carried entries do
 //!    not count for that number; the number of their record does.
-//! 3. *No deleted key comes back.* All versions that a reader can see are carried. Partitions that a range tombstone of the memtable touches
-//!    are flushed.
+//! 3. *No deleted key comes back.* All versions that a reader can see are carried. Partitions that a range tombstone of the memtable
+//!    touches are flushed.
 //! 4. *A newer run of L0 has newer entries.* Partitions with carried entries are not united with others ([`super::strategy`]).
-//! 5. *After a flush that a caller requests, all entries are in tables.* Nothing is carried during [`KeyspaceRegistry::begin_whole_flushes`].
+//! 5. *After a flush that a caller requests, all entries are in tables.* Nothing is carried during
+//!    [`KeyspaceRegistry::begin_whole_flushes`].
 //!
-//! A failed flush does not carry the entries again: the memtable records which ones were carried. If the log refuses a record, an empty record
-//! is synced before the entries are flushed: the segment ends before the refused record then, and no replay finds it. See
+//! A failed flush does not carry the entries again: the memtable records which ones were carried. If the log refuses a record, an empty
+//! record is synced before the entries are flushed: the segment ends before the refused record then, and no replay finds it. See
 //! `docs/design/0014-partitioned-layout.md`.
 //!
 //! Cost: a search in the memtable per partition, one append each, and one sync of the log.
@@ -88,7 +89,9 @@ impl Carrier<'_> {
             self.end_segment_before_refused()?;
             source.set_carry_failed(false);
         }
-        if !version.options.layout.is_partitioned() || version.partitions.len() < 2 || source.has_given_any()
+        if !version.options.layout.is_partitioned()
+            || version.partitions.len() < 2
+            || source.has_carried_any()
         {
             return Ok(());
         }
@@ -135,7 +138,7 @@ impl Carrier<'_> {
             if !is_carried.inspect_err(|_| source.set_carry_failed(true))? {
                 break;
             }
-            source.note_given_bytes(memory.get(index).copied().unwrap_or(0));
+            source.note_carried_bytes(memory.get(index).copied().unwrap_or(0));
             carried.bytes += bytes;
             carried.entry_count += count;
             carried.partition_count += 1;
@@ -185,7 +188,7 @@ impl Carrier<'_> {
             target.memtable.insert_carried(entry.key, entry.sequence, entry.kind, entry.value);
         }
         target.memtable.note_sequence(number);
-        source.note_given(hull);
+        source.note_carried(hull);
         state.last_sequence = number;
         self.snapshots.publish(number);
         self.context.metrics.log_bytes_written.add_exclusive(log_bytes);
@@ -211,8 +214,7 @@ fn plan(
     };
     let bytes =
         sizes.iter().enumerate().map(|(index, size)| if is_deleted_in(index) { 0 } else { size.bytes });
-    let plan =
-        strategy::pick_carried(version, (&bytes.collect::<Vec<_>>(), memtable_bytes), read_points);
+    let plan = strategy::pick_carried(version, (&bytes.collect::<Vec<_>>(), memtable_bytes), read_points);
     (plan, memory_of(memtable, &sizes))
 }
 

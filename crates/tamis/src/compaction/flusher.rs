@@ -112,7 +112,7 @@ impl Flusher {
             let others = read_state.memtables().map(|other| &other.memtable);
             others.filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect()
         };
-        let is_carried = |key: &[u8]| oldest.has_given(key);
+        let is_carried = |key: &[u8]| oldest.has_carried(key);
         let layout = Layout { lower_overlap, is_direct, is_carried: &is_carried, newer: &newer };
         let edit =
             self.job_contexts.with(&read_state.version, |context| flush(context, memtable, &layout))?;
@@ -183,7 +183,7 @@ impl Flusher {
                 None => !read_state.has_empty_memtables(),
             }
         };
-        let has_carried = finished.iter().any(|flush| flush.memtable.has_given_any());
+        let has_carried = finished.iter().any(|flush| flush.memtable.has_carried_any());
         if !has_carried && !self.keyspaces.load().values().any(holds_entries) {
             return Ok(());
         }

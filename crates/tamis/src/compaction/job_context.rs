@@ -104,8 +104,8 @@ impl JobContext<'_> {
         self.vfs.sync_dir(self.folder).map_err(|source| Error::io("sync", self.folder, source))
     }
 
-    /// The input of the choice of filters for `key_count` keys of this origin, if all filters have this budget and those of the replaced files
-    /// are removed.
+    /// The input of the choice of filters for `key_count` keys of this origin, if all filters have this budget and those of the replaced
+    /// files are removed.
     pub(crate) fn choice_input(
         &self,
         budget: FilterBudget,

@@ -31,8 +31,8 @@ pub struct CompactProgress {
 impl BackgroundJobs {
     /// Called by an open before it starts the workers: if the log has more than [`REPLAYED_SEGMENTS_MAX`] segments, flushes the
     /// replayed memtables and removes all segments but the new one. Every open begins a segment, and a process that ends soon
-    /// leaves the flush to the next one: segments would accumulate. The same after a change of the layout, if memtables have carried entries:
-    /// the partitions can't be united before. A failure is reported; the workers try again.
+    /// leaves the flush to the next one: segments would accumulate. The same after a change of the layout, if memtables have carried
+    /// entries: the partitions can't be united before. A failure is reported; the workers try again.
     pub(crate) fn bound_replayed_log(&self) {
         let mut log = self.log.lock();
         let Some(state) = log.as_mut() else { return };

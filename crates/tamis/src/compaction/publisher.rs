@@ -1,9 +1,9 @@
 //! Publishes the tables of a job: syncs each file and gives it its name.
 //!
-//! A flush of the partitioned layout writes a small table for each of hundreds of partitions, and would mostly wait for their syncs. So from its
-//! second table on, other threads sync the finished tables while the next ones are written. They live as long as the job. Without
-//! workers ([`crate::Options::workers`]) each table is synced at once on the thread of the job, so that the same operations access the same files in the
-//! same order.
+//! A flush of the partitioned layout writes a small table for each of hundreds of partitions, and would mostly wait for their syncs. So
+//! from its second table on, other threads sync the finished tables while the next ones are written. They live as long as the job. Without
+//! workers ([`crate::Options::workers`]) each table is synced at once on the thread of the job, so that the same operations access the same
+//! files in the same order.
 
 use std::{
     any::Any,

@@ -221,8 +221,8 @@ impl Keyspace {
     /// versions and deletes that are not merged yet make it less exact. Within the runs of a sorted view it is exact, unless they have
     /// range tombstones.
     ///
-    /// Cost: lookups in the indexes of the tables at both ends, no block reads; at most two blocks for each sorted view. In each memtable at most some
-    /// hundreds of entries are visited; a count of more is an estimate, off by 6 % on average.
+    /// Cost: lookups in the indexes of the tables at both ends, no block reads; at most two blocks for each sorted view. In each memtable
+    /// at most some hundreds of entries are visited; a count of more is an estimate, off by 6 % on average.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {

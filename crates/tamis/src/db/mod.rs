@@ -462,8 +462,8 @@ impl Db {
         Ok(keyspace.state.read_state.load().query_sample.for_programs())
     }
 
-    /// The prices by which filters of the deepest level of a keyspace are chosen. The times of probes and reads are measured by this process
-    /// or by an earlier one, which read tables in the same way; before that they are expected ones.
+    /// The prices by which filters of the deepest level of a keyspace are chosen. The times of probes and reads are measured by this
+    /// process or by an earlier one, which read tables in the same way; before that they are expected ones.
     ///
     /// # Errors
     /// As [`Db::sampled_queries`].

@@ -11,7 +11,8 @@
 //! Two jobs never share a table, and never write to overlapping ranges of one level. No job begins in a partition that another job
 //! replaces.
 //!
-//! Cost: O(partitions) per call, and O(tables x log tables) of the partition that is compacted; the leveled and tiered layouts have one partition.
+//! Cost: O(partitions) per call, and O(tables x log tables) of the partition that is compacted; the leveled and tiered layouts have one
+//! partition.
 
 mod garbage;
 mod leveled;
@@ -53,7 +54,7 @@ trait Strategy {
     /// The next step of the compaction of a range.
     fn pick_range(&self, request: &RangeRequest) -> RangePick;
 
-    /// Approximate bytes that the due compactions, and those that follow from them, read and write.
+    /// Approximate bytes that the due compactions read and write. Whether those that follow from them are included depends on the layout.
     fn pending_bytes(&self) -> u64;
 }
 

@@ -250,6 +250,7 @@ impl Strategy for Partitioned<'_> {
         }
     }
 
+    /// Of the next job only. A division that cuts no table reads and writes nothing.
     fn pending_bytes(&self) -> u64 {
         if !self.is_too_large() {
             return 0;

@@ -16,8 +16,8 @@
 //!    A scan requests at most the input of one job. The outputs have entries that are newer than others of newer runs, but not of
 //!    their keys: below L0, summaries of tables do not show the order of runs.
 //!
-//! With T runs per level, n flushes of m bytes and no overwrites there are about log(n) / log(T) levels with at most T - 1 runs each, and each
-//! entry is written once by its flush and once per level below.
+//! With T runs per level, n flushes of m bytes and no overwrites there are about log(n) / log(T) levels with at most T - 1 runs each, and
+//! each entry is written once by its flush and once per level below.
 //!
 //! **Change of layout.** A run of the leveled layout is the oldest of its level: nothing has to be converted. It is merged when the
 //! space rule or its level requires it.

@@ -5,16 +5,17 @@
 //!
 //! Candidates are all majors that leave room for a table, and the split. The best one causes the fewest bytes written per flush from now
 //! on, if all flushes are as large as the newest run. A job that rewrites `S` bytes and leaves `f` free places is not needed again for `n`
-//! flushes. In that time, each byte is written `c` times: by its flush, and by merges with other small runs. The best schedule of such merges
-//! (Mathieu, Staelin and Young, "Bigtable Merge Compaction", 2014) reaches
+//! flushes. In that time, each byte is written `c` times: by its flush, and by merges with other small runs. The best schedule of such
+//! merges (Mathieu, Staelin and Young, "Bigtable Merge Compaction", 2014) reaches
 //!
 //! ```text
 //! n = C(f + c, c)        bytes per flush = S / n + c * (bytes of a flush)
 //! ```
 //!
-//! A small `S` alone is no good choice: merges of the smallest runs leave few places, and so the same entries are merged again after the next flush.
-//! A split leaves more places than a merge of all runs, because the base run of each new partition has few tables. But each flush then
-//! writes a table to each new partition, with its fixed bytes: where flushes write little to a partition, partitions stay larger.
+//! A small `S` alone is no good choice: merges of the smallest runs leave few places, and so the same entries are merged again after the
+//! next flush. A split leaves more places than a merge of all runs, because the base run of each new partition has few tables. But each
+//! flush then writes a table to each new partition, with its fixed bytes: where flushes write little to a partition, partitions stay
+//! larger.
 //!
 //! The number of output tables is estimated from bytes, without those of entries that are known to be obsolete. A wrong estimate costs a
 //! job that reclaims less: each major leaves fewer runs than before, so that eventually a split follows.
@@ -91,7 +92,8 @@ pub(crate) fn decide(runs: &[RunSize], limits: Limits) -> Decision {
     }
 }
 
-/// The bytes written per flush of runs like `flushed`, after a job that rewrites `bytes`, leaves room for `free_tables` and makes so many partitions.
+/// The bytes written per flush of runs like `flushed`, after a job that rewrites `bytes`, leaves room for `free_tables` and makes so many
+/// partitions.
 fn bytes_per_flush(bytes: u64, free_tables: usize, flushed: RunSize, partition_count: usize) -> f64 {
     let fixed = TABLE_BYTES_FIXED * partition_count as u64;
     let rewritten = (bytes + fixed) as f64;
