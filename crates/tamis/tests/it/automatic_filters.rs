@@ -7,15 +7,16 @@ use tamis::{
     Clock, Db, Filters, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime, Views, WriteBatch,
 };
 use tamis_vfs::MemVfs;
-use tamis_workload::{SplitMix64, mix64};
+use tamis_workload::SplitMix64;
 
-use crate::support::{FOLDER, open_in_memory, table_filters};
-
-const KEY_COUNT: u64 = 20_000;
-
-pub(crate) fn key(number: u64) -> [u8; 8] {
-    mix64(number).to_be_bytes()
-}
+use crate::support::{
+    FOLDER,
+    filter_store::{
+        KEY_COUNT, blocks, close_ranges, design, filled_with, filled_with_clock, key, run_background_jobs,
+        uniform_ranges,
+    },
+    open_in_memory, table_filters,
+};
 
 /// A store of random numbers in one table, whose filters may have 16 bits per key.
 fn filled(vfs: &MemVfs) -> (Db, Keyspace) {
@@ -31,33 +32,10 @@ fn filled(vfs: &MemVfs) -> (Db, Keyspace) {
     (db, keyspace)
 }
 
-/// Ranges directly above keys.
-pub(crate) fn close_ranges(keyspace: &Keyspace, count: u64) {
-    let mut random = SplitMix64::new(3);
-    for _ in 0..count {
-        let lower = u64::from_be_bytes(key(random.below(KEY_COUNT))).saturating_add(1 + random.below(1_000));
-        let upper = lower.saturating_add(16);
-        assert!(keyspace.range(lower.to_be_bytes()..=upper.to_be_bytes()).count() < 2);
-    }
-}
-
 fn absent_points(keyspace: &Keyspace, count: u64) {
     for number in 0..count {
         assert!(keyspace.get(key(KEY_COUNT + number)).unwrap().is_none());
     }
-}
-
-pub(crate) fn design(db: &Db) -> String {
-    let keyspace = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k").unwrap();
-    keyspace.filter_designs.into_iter().map(|design| design.design).collect::<Vec<_>>().join(" + ")
-}
-
-/// Blocks that `work` reads or finds in the cache.
-pub(crate) fn blocks(db: &Db, work: impl FnOnce()) -> u64 {
-    let touched = || db.statistics().blocks_read + db.statistics().cache_hits;
-    let before = touched();
-    work();
-    touched() - before
 }
 
 #[test]
@@ -79,38 +57,6 @@ fn a_shift_of_the_queries_changes_the_filters() {
     assert!(read < 100, "{read} blocks for 2,000 ranges without a key: {of_ranges}");
     assert_eq!(db.check_filters(&keyspace).unwrap(), 0, "the filters suit the queries");
     assert!(db.verify().unwrap().is_sound());
-}
-
-/// Ranges anywhere.
-pub(crate) fn uniform_ranges(keyspace: &Keyspace, count: u64, seed: u64) {
-    let mut random = SplitMix64::new(seed);
-    for _ in 0..count {
-        let lower = random.next_u64() >> 1;
-        let upper = lower + (32 << random.below(16));
-        assert!(keyspace.range(lower.to_be_bytes()..=upper.to_be_bytes()).count() < 2);
-    }
-}
-
-/// A store whose clock is moved by the test.
-pub(crate) fn filled_with_clock() -> (Db, Keyspace, Arc<ManualClock>) {
-    filled_with(KeyspaceOptions::default())
-}
-
-fn filled_with(options: KeyspaceOptions) -> (Db, Keyspace, Arc<ManualClock>) {
-    let clock = Arc::new(ManualClock::default());
-    let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
-    let of_store = Options { workers: 0, ..Options::default() };
-    let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, of_store, runtime).unwrap();
-    let keyspace = db.create_keyspace("k", options).unwrap();
-    for numbers in (0..KEY_COUNT).step_by(1_000) {
-        let mut batch = WriteBatch::new();
-        for number in numbers..numbers + 1_000 {
-            batch.put(&keyspace, key(number), [7; 60]).unwrap();
-        }
-        db.write(batch).unwrap();
-    }
-    db.flush().unwrap();
-    (db, keyspace, clock)
 }
 
 /// Far more queries of the first kind are sampled than of the second when the background reads the counters. After a tenth of the
@@ -138,12 +84,6 @@ fn a_shift_of_the_queries_is_over_after_a_tenth_of_them() {
         read as f64 <= 1.2 * best as f64 + 4.0,
         "{read} blocks, {best} later: {of_uniform}, then {of_close}"
     );
-}
-
-/// Lets the background jobs of a store without workers run.
-pub(crate) fn run_background_jobs(db: &Db, clock: &ManualClock) {
-    clock.advance(Duration::from_secs(2));
-    db.put("unrelated", "value").unwrap();
 }
 
 #[test]

@@ -10,10 +10,10 @@ use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 use tamis_workload::{SplitMix64, ZipfianComposite};
 
 use crate::{
-    partitioned::EventLog,
     scenario::Context,
     support::{
-        FOLDER, Model, Random, check_entries, inline_options, is_deep, open_in_memory, small_keyspace,
+        EventLog, FOLDER, Model, Random, check_entries, inline_options, is_deep, open_in_memory,
+        small_keyspace,
     },
 };
 
@@ -151,7 +151,7 @@ fn flushes_do_not_expect_to_write_the_entries_that_they_carry() {
         put(&db, &mut model, number, vec![round as u8; length]);
     }
     let (mut carried, mut many_carried) = (0, 0);
-    for event in log.0.lock().unwrap().iter() {
+    for event in log.0.lock().iter() {
         match event {
             Event::EntriesCarried { bytes, .. } => carried = *bytes,
             Event::Flushed { bytes_expected, .. } => {

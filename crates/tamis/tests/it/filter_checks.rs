@@ -6,11 +6,12 @@ use parking_lot::Mutex;
 use tamis::{Db, Event, EventListener, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime};
 use tamis_vfs::{Access, MemVfs};
 
-use crate::{
-    automatic_filters::{
+use crate::support::{
+    FOLDER,
+    filter_store::{
         blocks, close_ranges, design, filled_with_clock, key, run_background_jobs, uniform_ranges,
     },
-    support::{FOLDER, table_filters},
+    table_filters,
 };
 
 /// Filters whose answers are counted from 0 again after each replacement.

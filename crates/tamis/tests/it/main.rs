@@ -1,10 +1,10 @@
 //! The integration tests of the engine: one binary, one module per capability.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
-mod automatic_filters;
 mod scenario;
 mod support;
 
+mod automatic_filters;
 mod bad_input;
 mod carry;
 mod changed_files;

@@ -9,14 +9,13 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::Mutex;
 use tamis::{
     Compression, Db, Durability, Error, Event, EventListener, Filters, JoinHandle, Keyspace, KeyspaceOptions,
     KeyspaceStatistics, ManualClock, Options, Runtime, Spawner, Statistics, SystemSpawner, WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
 
-use crate::support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace};
+use crate::support::{EventLog, FOLDER, Random, inline_options, open_in_memory, small_keyspace};
 
 #[test]
 fn a_missing_database_is_created_only_on_request() {
@@ -284,15 +283,6 @@ fn log_bytes_max_bounds_the_log() {
     let (bounded, free) = (log_bytes(1 << 20), log_bytes(1 << 30));
     assert!(bounded < (1 << 20) + 4_096, "{bounded} bytes");
     assert!(free > 5_000_000, "{free} bytes");
-}
-
-#[derive(Debug, Default)]
-struct EventLog(Mutex<Vec<Event>>);
-
-impl EventListener for EventLog {
-    fn on_event(&self, event: &Event) {
-        self.0.lock().push(event.clone());
-    }
 }
 
 #[test]

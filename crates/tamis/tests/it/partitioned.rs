@@ -5,7 +5,7 @@ use std::{
     ops::Bound,
     path::Path,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -18,7 +18,7 @@ use tamis::{
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
 
 use crate::support::{
-    FOLDER, Model, Random, check_entries, inline_options, is_deep, open_in_memory, small_keyspace,
+    EventLog, FOLDER, Model, Random, check_entries, inline_options, is_deep, open_in_memory, small_keyspace,
 };
 
 const LAYOUT: Layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
@@ -564,15 +564,6 @@ fn a_failed_sync_of_one_table_of_a_flush_loses_nothing() {
     }
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct EventLog(pub(crate) Mutex<Vec<Event>>);
-
-impl EventListener for EventLog {
-    fn on_event(&self, event: &Event) {
-        self.0.lock().unwrap().push(event.clone());
-    }
-}
-
 /// Each decision reports the expected and the actual bytes to the listener and to the statistics.
 #[test]
 fn decisions_report_expected_and_actual_bytes() {
@@ -602,7 +593,7 @@ fn decisions_report_expected_and_actual_bytes() {
     check_entries(&db, &model);
 
     let statistics = db.statistics();
-    let events = log.0.lock().unwrap();
+    let events = log.0.lock();
     let (mut changes, mut expected, mut written) = ([0; 3], 0, 0);
     let (mut flushes, mut majors, mut carried) = (0, 0, 0);
     for event in events.iter() {

@@ -1,8 +1,13 @@
 //! Shared by the modules: small options, a database in memory, random numbers from a seed.
 
+pub(crate) mod filter_store;
+
 use std::{collections::BTreeMap, sync::Arc};
 
-use tamis::{Db, Error, Filters, Keyspace, KeyspaceOptions, Options, Runtime, TableFilter};
+use parking_lot::Mutex;
+use tamis::{
+    Db, Error, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Options, Runtime, TableFilter,
+};
 use tamis_vfs::{MemVfs, OperationKind, Vfs};
 
 /// The folder of every database in memory.
@@ -121,6 +126,16 @@ pub(crate) fn small_keyspace() -> KeyspaceOptions {
 pub(crate) fn open_in_memory(vfs: &MemVfs, options: Options) -> tamis::Result<Db> {
     let vfs: Arc<dyn Vfs> = Arc::new(vfs.clone());
     Db::open_on(vfs, FOLDER, options, Runtime::deterministic(7))
+}
+
+/// All events, in the order in which they were reported.
+#[derive(Debug, Default)]
+pub(crate) struct EventLog(pub(crate) Mutex<Vec<Event>>);
+
+impl EventListener for EventLog {
+    fn on_event(&self, event: &Event) {
+        self.0.lock().push(event.clone());
+    }
 }
 
 /// The entries that a keyspace should have.

@@ -1,0 +1,78 @@
+//! A store of random keys whose filters are chosen from its queries, and these queries.
+
+use std::{sync::Arc, time::Duration};
+
+use tamis::{Db, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime, WriteBatch};
+use tamis_vfs::MemVfs;
+use tamis_workload::{SplitMix64, mix64};
+
+use super::FOLDER;
+
+/// Keys of a store.
+pub(crate) const KEY_COUNT: u64 = 20_000;
+
+pub(crate) fn key(number: u64) -> [u8; 8] {
+    mix64(number).to_be_bytes()
+}
+
+/// Ranges anywhere.
+pub(crate) fn uniform_ranges(keyspace: &Keyspace, count: u64, seed: u64) {
+    let mut random = SplitMix64::new(seed);
+    for _ in 0..count {
+        let lower = random.next_u64() >> 1;
+        let upper = lower + (32 << random.below(16));
+        assert!(keyspace.range(lower.to_be_bytes()..=upper.to_be_bytes()).count() < 2);
+    }
+}
+
+/// A store whose clock is moved by the test.
+pub(crate) fn filled_with_clock() -> (Db, Keyspace, Arc<ManualClock>) {
+    filled_with(KeyspaceOptions::default())
+}
+
+/// As [`filled_with_clock`], with these options of the keyspace.
+pub(crate) fn filled_with(options: KeyspaceOptions) -> (Db, Keyspace, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::default());
+    let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
+    let of_store = Options { workers: 0, ..Options::default() };
+    let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, of_store, runtime).unwrap();
+    let keyspace = db.create_keyspace("k", options).unwrap();
+    for numbers in (0..KEY_COUNT).step_by(1_000) {
+        let mut batch = WriteBatch::new();
+        for number in numbers..numbers + 1_000 {
+            batch.put(&keyspace, key(number), [7; 60]).unwrap();
+        }
+        db.write(batch).unwrap();
+    }
+    db.flush().unwrap();
+    (db, keyspace, clock)
+}
+
+/// Ranges directly above keys.
+pub(crate) fn close_ranges(keyspace: &Keyspace, count: u64) {
+    let mut random = SplitMix64::new(3);
+    for _ in 0..count {
+        let lower = u64::from_be_bytes(key(random.below(KEY_COUNT))).saturating_add(1 + random.below(1_000));
+        let upper = lower.saturating_add(16);
+        assert!(keyspace.range(lower.to_be_bytes()..=upper.to_be_bytes()).count() < 2);
+    }
+}
+
+pub(crate) fn design(db: &Db) -> String {
+    let keyspace = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k").unwrap();
+    keyspace.filter_designs.into_iter().map(|design| design.design).collect::<Vec<_>>().join(" + ")
+}
+
+/// Blocks that `work` reads or finds in the cache.
+pub(crate) fn blocks(db: &Db, work: impl FnOnce()) -> u64 {
+    let touched = || db.statistics().blocks_read + db.statistics().cache_hits;
+    let before = touched();
+    work();
+    touched() - before
+}
+
+/// Lets the background jobs of a store without workers run.
+pub(crate) fn run_background_jobs(db: &Db, clock: &ManualClock) {
+    clock.advance(Duration::from_secs(2));
+    db.put("unrelated", "value").unwrap();
+}
