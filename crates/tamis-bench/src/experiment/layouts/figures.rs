@@ -13,7 +13,7 @@ const VALUE_BYTES: u64 = 120;
 /// Entries of the largest store.
 const SMALL: u64 = 10_000;
 const MEDIUM: u64 = 500_000;
-const FULL: u64 = 20_000_000;
+const FULL: u64 = 4_000_000;
 /// Minimum number of keys with the same prefix. They have the same share of a memtable as in the paper.
 const PREFIX_KEYS_MIN: u64 = 4;
 const PREFIXES_PER_MEMTABLE: u64 = 460;
