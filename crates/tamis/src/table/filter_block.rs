@@ -137,7 +137,7 @@ impl FiltersBuilder {
                 let designs_itself = |filter: &TableFilter| filter.spec().family().answers_ranges();
                 let needs_queries =
                     last.as_ref().is_none_or(|last| last.chosen.filters.iter().any(designs_itself));
-                // A small table must not compare its bounds with all of the sample for nothing.
+                // A small table does not compare its bounds with all of the sample.
                 let mut queries =
                     if needs_queries { queries_within(&input.queries, span) } else { Vec::new() };
                 if let Some(choice) = last {

@@ -30,7 +30,8 @@ impl ExpectedCost {
     }
 }
 
-/// Whether ranges and open seeks read few blocks for nothing, if they ask so many tables whose filters have these rates ([`ExpectedCost::rates`]).
+/// Whether ranges and open seeks have few false-positive reads, if they ask so many tables whose filters have these rates
+/// ([`ExpectedCost::rates`]).
 pub(crate) fn meets_targets(rates: [f64; 3], overlapping_tables: u32) -> bool {
     let [point, range, seek] = rates.map(|rate| Some(rate).filter(|rate| !rate.is_nan()));
     auto::meets_targets(&FalsePositiveRates { point, range, seek }, overlapping_tables)

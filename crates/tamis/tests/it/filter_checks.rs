@@ -77,7 +77,7 @@ impl SmallTables {
     }
 
     /// Ranges without a key, one after each key with one of these numbers.
-    fn read_for_nothing(&self, keyspace: usize, numbers: Range<u64>) {
+    fn read_empty_ranges(&self, keyspace: usize, numbers: Range<u64>) {
         for number in numbers {
             let lower = u64::from_be_bytes(key(number)).saturating_add(1).to_be_bytes();
             let upper = [lower.as_slice(), &[0]].concat();
@@ -96,12 +96,12 @@ impl SmallTables {
 fn a_small_table_is_checked_once_false_positives_have_cost_as_much() {
     let store = SmallTables::new(&["k"], Access::Mapped);
     let before = store.checked();
-    store.read_for_nothing(0, 0..2_500);
+    store.read_empty_ranges(0, 0..2_500);
     assert_eq!(store.checked(), before, "too few");
-    store.read_for_nothing(0, 2_500..3_500);
+    store.read_empty_ranges(0, 2_500..3_500);
     assert_eq!(store.checked(), before + 1);
     assert_eq!(*store.replaced.0.lock(), ["k"]);
-    let read = blocks(&store.db, || store.read_for_nothing(0, 3_500..SMALL_COUNT));
+    let read = blocks(&store.db, || store.read_empty_ranges(0, 3_500..SMALL_COUNT));
     assert!(read < 50, "{read} blocks for 500 ranges without a key: {}", design(&store.db));
 }
 
@@ -109,7 +109,7 @@ fn a_small_table_is_checked_once_false_positives_have_cost_as_much() {
 fn the_table_with_the_most_false_positives_is_checked_first() {
     for (counts, order) in [([4_000, 1_500], ["a", "b"]), ([1_500, 4_000], ["b", "a"])] {
         let store = SmallTables::new(&["a", "b"], Access::Buffered);
-        (0..2).for_each(|keyspace| store.read_for_nothing(keyspace, 0..counts[keyspace]));
+        (0..2).for_each(|keyspace| store.read_empty_ranges(keyspace, 0..counts[keyspace]));
         store.checked();
         assert_eq!(*store.replaced.0.lock(), order);
     }
