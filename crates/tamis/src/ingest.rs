@@ -246,18 +246,14 @@ impl Ingester {
 /// The edit that adds the tables.
 fn edit_of(version: &KeyspaceVersion, summaries: &[TableSummary], sequence: Sequence) -> VersionEdit {
     let mut edit = VersionEdit::default();
-    for (index, partition) in version.partitions.iter().enumerate() {
-        let upper = version.upper_of(index);
+    for summary in summaries {
+        let Some(partition) = version.partition_of(&summary.smallest_key) else { continue };
         let place = RunPlace { keyspace: version.id, partition: partition.id, level: 0, run_age: sequence };
-        let begins_here = |summary: &&TableSummary| {
-            summary.smallest_key >= partition.lower
-                && upper.is_none_or(|upper| *summary.smallest_key < *upper)
-        };
-        for summary in summaries.iter().filter(begins_here) {
-            let summary =
-                TableSummary { smallest_sequence: sequence, largest_sequence: sequence, ..summary.clone() };
-            edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: true });
-        }
+        let summary =
+            TableSummary { smallest_sequence: sequence, largest_sequence: sequence, ..summary.clone() };
+        edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: true });
+    }
+    for partition in &version.partitions {
         edit.push(Change::SetFlushedSequence { keyspace: version.id, partition: partition.id, sequence });
     }
     edit.push(Change::AdvanceCounters(Counters { last_sequence: sequence, ..Counters::default() }));

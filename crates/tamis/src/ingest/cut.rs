@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     key::Kind,
     options::KeyspaceOptions,
-    range_tombstone::{is_below_upper, least_upper},
+    range_tombstone::is_below_upper,
     table::{properties::TableSummary, reader::TableReader},
     table_writer::TableWriter,
     version::version::KeyspaceVersion,
@@ -40,18 +40,17 @@ pub(super) fn cut(
     target: &Target<'_>,
     new_number: &mut dyn FnMut() -> u64,
 ) -> Result<()> {
-    let fragments = table.range_tombstones().map(|fragments| fragments.list().to_vec()).unwrap_or_default();
+    let fragments = table.range_tombstones().map(|fragments| (**fragments).clone());
+    let mut fragments_left = fragments.unwrap_or_default().into_parts();
     let mut cursor = table.cursor_once();
     cursor.seek_first()?;
     let summary = &table.properties().summary;
     let first = version.partition_index(&summary.smallest_key);
-    for (index, partition) in version.partitions.iter().enumerate().skip(first) {
+    for index in first..version.partitions.len() {
         let upper = version.upper_of(index).unwrap_or_default();
-        let is_within =
-            |lower: &[u8], end: &[u8]| is_below_upper(lower, upper) && is_below_upper(&partition.lower, end);
         let has_entries = cursor.is_valid() && is_below_upper(cursor.key(), upper);
-        let mut fragments = fragments.iter().filter(|found| is_within(&found.lower, &found.upper)).peekable();
-        if has_entries || fragments.peek().is_some() {
+        let fragments = fragments_left.next_below(upper);
+        if has_entries || !fragments.is_empty() {
             let number = new_number();
             let mut part = TableWriter::in_store(
                 target.vfs,
@@ -59,9 +58,8 @@ pub(super) fn cut(
                 number,
                 (target.options, target.filter_seed),
             )?;
-            for fragment in fragments {
-                let lower = fragment.lower.as_slice().max(&partition.lower);
-                part.delete_half_open(lower, least_upper(&fragment.upper, upper));
+            for fragment in fragments.list() {
+                part.delete_half_open(&fragment.lower, &fragment.upper);
             }
             while cursor.is_valid() && is_below_upper(cursor.key(), upper) {
                 match cursor.kind() {
