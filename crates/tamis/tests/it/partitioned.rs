@@ -774,5 +774,5 @@ fn check_versions(db: &Db, snapshots: &[(Snapshot, u64)]) {
     let after = db.statistics();
     let requests = |statistics: &Statistics| statistics.blocks_read + statistics.cache_hits;
     let blocks = requests(&after) - requests(&before);
-    assert!(blocks <= 16 * read_count, "{blocks} blocks for {read_count} reads");
+    assert!(blocks <= 8 * read_count, "{blocks} blocks for {read_count} reads");
 }
