@@ -152,6 +152,21 @@ fn keys() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop::sample::select(vec![0_u8, 1, 0xFE, 0xFF]), 0..4)
 }
 
+fn tombstones() -> impl Strategy<Value = Vec<RangeTombstone>> {
+    prop::collection::vec((keys(), keys(), 1..30_u64), 0..20).prop_map(|bounds| {
+        bounds
+            .into_iter()
+            .filter(|(lower, upper, _)| is_below_upper(lower, upper))
+            .map(|(lower, upper, sequence)| RangeTombstone { lower, upper, sequence })
+            .collect()
+    })
+}
+
+/// Ascending.
+fn read_points() -> impl Strategy<Value = Vec<Sequence>> {
+    prop::collection::btree_set(1..30_u64, 0..4).prop_map(|points| points.into_iter().collect())
+}
+
 /// The part of a tombstone between two bounds.
 fn part_of(tombstone: &RangeTombstone, lower: &[u8], upper: &[u8]) -> Option<RangeTombstone> {
     let lower = tombstone.lower.as_slice().max(lower).to_vec();
@@ -162,16 +177,10 @@ fn part_of(tombstone: &RangeTombstone, lower: &[u8], upper: &[u8]) -> Option<Ran
 proptest! {
     #[test]
     fn parts_of_fragments_are_the_fragments_of_parts(
-        bounds in prop::collection::vec((keys(), keys(), 1..30_u64), 0..20),
-        points in prop::collection::btree_set(1..30_u64, 0..4),
+        tombstones in tombstones(),
+        points in read_points(),
         cuts in prop::collection::btree_set(keys(), 0..6),
     ) {
-        let tombstones: Vec<RangeTombstone> = bounds
-            .into_iter()
-            .filter(|(lower, upper, _)| is_below_upper(lower, upper))
-            .map(|(lower, upper, sequence)| RangeTombstone { lower, upper, sequence })
-            .collect();
-        let points: Vec<Sequence> = points.into_iter().collect();
         let mut parts = fragment(tombstones.clone(), &points).into_parts();
         let mut lower = Vec::new();
         for upper in cuts.into_iter().filter(|cut| !cut.is_empty()).chain([Vec::new()]) {
@@ -183,30 +192,19 @@ proptest! {
 
     #[test]
     fn fragments_give_the_tombstones_that_made_them(
-        bounds in prop::collection::vec((keys(), keys(), 1..30_u64), 0..20),
-        points in prop::collection::btree_set(1..30_u64, 0..4),
+        tombstones in tombstones(),
+        points in read_points(),
     ) {
-        let tombstones = bounds
-            .into_iter()
-            .filter(|(lower, upper, _)| is_below_upper(lower, upper))
-            .map(|(lower, upper, sequence)| RangeTombstone { lower, upper, sequence });
-        let points: Vec<Sequence> = points.into_iter().collect();
         let fragments = fragment(tombstones, &points);
         prop_assert_eq!(fragment(fragments.tombstones(), &points), fragments);
     }
 
     #[test]
     fn fragments_answer_as_the_tombstones_do(
-        bounds in prop::collection::vec((keys(), keys(), 1..30_u64), 0..20),
-        points in prop::collection::btree_set(1..30_u64, 0..4),
+        tombstones in tombstones(),
+        points in read_points(),
         asked in prop::collection::vec(keys(), 1..30),
     ) {
-        let tombstones: Vec<RangeTombstone> = bounds
-            .into_iter()
-            .filter(|(lower, upper, _)| is_below_upper(lower, upper))
-            .map(|(lower, upper, sequence)| RangeTombstone { lower, upper, sequence })
-            .collect();
-        let points: Vec<Sequence> = points.into_iter().collect();
         let fragments = fragment(tombstones.clone(), &points);
         prop_assert!(Fragments::new(fragments.list().to_vec()).is_some());
         let snapshots = points.iter().copied().chain([SEQUENCE_MAX]);
