@@ -25,10 +25,12 @@ pub(crate) enum Step {
     ComparedTombstone,
     /// A range tombstone that is cut into fragments.
     FragmentedTombstone,
+    /// A partition whose L0 runs are counted to delay writers.
+    CountedLevel0,
 }
 
 #[cfg(test)]
-const KINDS: usize = 10;
+const KINDS: usize = 11;
 
 #[cfg(test)]
 thread_local! {

@@ -11,9 +11,11 @@ use crate::{
     options::{Filters, KeyspaceOptions, Layout, Options, Views},
     runtime::Runtime,
     steps::{self, Step},
+    version::edit::{Change, VersionEdit},
 };
 
 mod many_partitions;
+mod throttled_writes;
 
 const KEYSPACES: usize = 1_000;
 const LOG_BYTES_MAX: u64 = 1 << 20;
@@ -27,6 +29,24 @@ fn set_flushing(db: &Db, is_flushing: bool) {
             keyspace.flush_slot.give_back();
         }
     }
+}
+
+/// Replaces the only partition of the default keyspace by empty ones with these lower bounds.
+fn partition_at(db: &Db, lowers: impl IntoIterator<Item = Vec<u8>>) {
+    let version = Arc::clone(&db.default_keyspace().state.read_state.load().version);
+    let installer = &db.engine.ingester.installer;
+    let keyspace = version.id;
+    let removals = version
+        .partitions
+        .iter()
+        .map(|partition| Change::RemovePartition { keyspace, partition: partition.id });
+    let additions = lowers.into_iter().map(|lower| Change::AddPartition {
+        keyspace,
+        partition: installer.versions.new_partition_id(),
+        lower,
+        flushed_sequence: 0,
+    });
+    installer.install(VersionEdit { changes: removals.chain(additions).collect() }).unwrap();
 }
 
 #[test]

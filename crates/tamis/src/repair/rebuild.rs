@@ -237,7 +237,7 @@ impl<'a> StateRebuilder<'a> {
                 }
                 target.prune_empty();
                 self.check_view(version.id, partition, &mut target)?;
-                if let Some(slot) = rebuilt.partitions.get_mut(index) {
+                if let Some(slot) = rebuilt.partitions.list_mut().get_mut(index) {
                     *slot = Arc::new(target);
                 }
             }
@@ -444,7 +444,7 @@ impl<'a> StateRebuilder<'a> {
             let mut rebuilt = KeyspaceVersion::clone(&version);
             for memtable in &memtables {
                 for (index, age, table) in self.write_memtable(&version, memtable)? {
-                    if let Some(partition) = rebuilt.partitions.get_mut(index) {
+                    if let Some(partition) = rebuilt.partitions.list_mut().get_mut(index) {
                         Arc::make_mut(partition).level_or_new(0).run_or_new(age).insert(table);
                     }
                 }
@@ -459,7 +459,7 @@ impl<'a> StateRebuilder<'a> {
     fn end_log(&mut self, log: &LogFiles) {
         let sequence = self.state.counters.last_sequence;
         for version in self.state.keyspaces.values_mut() {
-            for partition in &mut Arc::make_mut(version).partitions {
+            for partition in Arc::make_mut(version).partitions.list_mut() {
                 let partition = Arc::make_mut(partition);
                 partition.flushed_sequence = partition.flushed_sequence.max(sequence);
             }
@@ -588,7 +588,12 @@ impl<'a> StateRebuilder<'a> {
         let name = if is_taken { format!("{name}-{id}") } else { name };
         let options = known.map_or_else(Arc::default, |version| Arc::clone(&version.options));
         let partition = Partition::new(self.repair.new_number(), Vec::new(), 0);
-        KeyspaceVersion { id, name: name.into(), options, partitions: vec![Arc::new(partition)] }
+        KeyspaceVersion {
+            id,
+            name: name.into(),
+            options,
+            partitions: [Arc::new(partition)].into_iter().collect(),
+        }
     }
 
     /// Puts all tables and logged entries of a keyspace into one run for each partition. The partitions are those that the tables propose.

@@ -21,6 +21,7 @@ use super::{
     level::{NO_RUN_ID, Run},
     named_view::NamedView,
     partition_finder::PartitionFinder,
+    partitions::Partitions,
     version::{KeyspaceVersion, Partition},
 };
 use crate::{file_name::FileName, metrics::LEVEL_COUNT_MAX, table::properties::TableSummary};
@@ -119,7 +120,7 @@ impl Catalog {
     pub(crate) fn assign_run_ids(&mut self) {
         let next = &mut self.counters.next_run_id;
         for version in self.keyspaces.values_mut() {
-            for partition in &mut Arc::make_mut(version).partitions {
+            for partition in Arc::make_mut(version).partitions.list_mut() {
                 for run in Arc::make_mut(partition).runs_mut().filter(|run| run.id() == NO_RUN_ID) {
                     Arc::make_mut(run).set_id(new_run_id(next));
                 }
@@ -140,7 +141,7 @@ impl Catalog {
             if !version.partitions.iter().any(|partition| is_stale(partition)) {
                 continue;
             }
-            let partitions = Arc::make_mut(version).partitions.iter_mut();
+            let partitions = Arc::make_mut(version).partitions.list_mut().iter_mut();
             for partition in partitions.filter(|partition| is_stale(partition)) {
                 stale.extend(Arc::make_mut(partition).view.take());
             }
@@ -285,7 +286,7 @@ impl Work<'_> {
                     id: *keyspace,
                     name: name.as_str().into(),
                     options: Arc::new(options.clone()),
-                    partitions: Vec::new(),
+                    partitions: Partitions::default(),
                 };
                 self.catalog.keyspaces.insert(*keyspace, Arc::new(version));
                 self.changed.push(*keyspace);
@@ -330,13 +331,13 @@ impl Work<'_> {
                     return Err(format!("partition {partition} or its lower bound exists already"));
                 }
                 let new = Partition::new(*partition, lower.clone(), *flushed_sequence);
-                version.partitions.insert(position, Arc::new(new));
+                version.partitions.list_mut().insert(position, Arc::new(new));
                 self.finder.note_change(position);
                 self.places.add_partition(*keyspace, *partition);
             }
             Change::RemovePartition { keyspace, partition } => {
                 let position = self.position_of(*keyspace, *partition)?;
-                let gone = self.keyspace(*keyspace)?.partitions.remove(position);
+                let gone = self.keyspace(*keyspace)?.partitions.list_mut().remove(position);
                 self.finder.note_change(position);
                 if let Some((_, known)) = self.known_partitions.as_mut().filter(|(id, _)| id == keyspace) {
                     known.remove(partition);
@@ -451,7 +452,7 @@ impl Work<'_> {
 
     fn partition(&mut self, keyspace: u64, id: u64) -> Result<&mut Partition, String> {
         let position = self.position_of(keyspace, id)?;
-        let partition = self.keyspace(keyspace)?.partitions.get_mut(position);
+        let partition = self.keyspace(keyspace)?.partitions.list_mut().get_mut(position);
         partition.map(Arc::make_mut).ok_or_else(|| format!("no partition {id} in keyspace {keyspace}"))
     }
 

@@ -23,6 +23,7 @@ pub(crate) mod manifest;
 pub(crate) mod named_view;
 mod options_format;
 mod partition_finder;
+pub(crate) mod partitions;
 pub(crate) mod prefix;
 mod search_order;
 pub(crate) mod set;

@@ -13,6 +13,7 @@ use super::{
     key_bounds::KeyBounds,
     level::{Level, Run},
     named_view::NamedView,
+    partitions::Partitions,
     search_order::SearchOrder,
     totals::Totals,
 };
@@ -26,7 +27,7 @@ pub(crate) struct KeyspaceVersion {
     pub(crate) name: Arc<str>,
     pub(crate) options: Arc<KeyspaceOptions>,
     /// In order of lower bounds.
-    pub(crate) partitions: Vec<Arc<Partition>>,
+    pub(crate) partitions: Partitions,
 }
 
 /// A range of keys and its tables.
@@ -100,10 +101,10 @@ impl KeyspaceVersion {
         self.partitions.iter().map(|partition| partition.flushed_sequence).min().unwrap_or(0)
     }
 
-    /// The number of L0 runs of the partition that has the most.
+    /// The number of L0 runs of the partition that has the most. Computed once for a version.
+    #[inline]
     pub(crate) fn level0_run_count(&self) -> usize {
-        let count = |partition: &Arc<Partition>| partition.level(0).map_or(0, |level| level.runs().len());
-        self.partitions.iter().map(count).max().unwrap_or(0)
+        self.partitions.level0_run_count()
     }
 
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
@@ -168,6 +169,10 @@ impl Partition {
 
     pub(crate) fn level(&self, index: usize) -> Option<&Level> {
         self.levels.get(index)
+    }
+
+    pub(crate) fn level0_run_count(&self) -> usize {
+        self.level(0).map_or(0, |level| level.runs().len())
     }
 
     /// The level; created if it is missing.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, RecordVfs, Vfs};
 
-use super::set_flushing;
+use super::{partition_at, set_flushing};
 use crate::{
     db::Db,
     error::Result,
@@ -13,7 +13,6 @@ use crate::{
     runtime::Runtime,
     slice::Slice,
     steps::{self, Step},
-    version::edit::{Change, VersionEdit},
 };
 
 const PARTITIONS: u64 = 10_000;
@@ -82,20 +81,7 @@ fn create(memory: &MemVfs) -> Model {
         let _log = store.db.engine.log.lock();
         assert!(state.rotate_memtable());
     }
-    let version = Arc::clone(&state.read_state.load().version);
-    let installer = &store.db.engine.ingester.installer;
-    let keyspace = version.id;
-    let removals = version
-        .partitions
-        .iter()
-        .map(|partition| Change::RemovePartition { keyspace, partition: partition.id });
-    let additions = (0..PARTITIONS).map(|index| Change::AddPartition {
-        keyspace,
-        partition: installer.versions.new_partition_id(),
-        lower: if index == 0 { Vec::new() } else { key(index, 0) },
-        flushed_sequence: 0,
-    });
-    installer.install(VersionEdit { changes: removals.chain(additions).collect() }).unwrap();
+    partition_at(&store.db, (0..PARTITIONS).map(|index| if index == 0 { Vec::new() } else { key(index, 0) }));
     set_flushing(&store.db, false);
     store.db.flush().unwrap();
     store.db.wait_for_compactions().unwrap();

@@ -72,7 +72,7 @@ fn each_violation_is_named() {
     let outside = version_of(vec![partition_at(2, "h"), add(place(3, 0), summary(1, ("g", "h"), 9, (1, 1)))]);
     assert!(check_invariants(&outside).unwrap().contains("outside"));
     let mut uncovered = outside;
-    uncovered.partitions.remove(0);
+    uncovered.partitions.list_mut().remove(0);
     assert!(check_invariants(&uncovered).unwrap().contains("cover"));
 }
 

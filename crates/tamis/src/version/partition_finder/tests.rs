@@ -29,7 +29,7 @@ fn every_partition_is_found_in_any_order_of_lookups() {
         assert_eq!(finder.find(&version, 501), None);
     }
     // After a removal the positions of the others change.
-    let gone = version.partitions.remove(100);
+    let gone = version.partitions.list_mut().remove(100);
     finder.note_change(100);
     assert_eq!(finder.find(&version, gone.id), None);
     for (position, partition) in version.partitions.iter().enumerate().rev() {
