@@ -27,10 +27,12 @@ pub(crate) enum Step {
     FragmentedTombstone,
     /// A partition whose L0 runs are counted to delay writers.
     CountedLevel0,
+    /// A run that a search by id reads.
+    SearchedRun,
 }
 
 #[cfg(test)]
-const KINDS: usize = 11;
+const KINDS: usize = 12;
 
 #[cfg(test)]
 thread_local! {

@@ -130,8 +130,7 @@ pub(crate) fn repair(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Re
     }
     let manifest = repair.new_number();
     state.counters.next_file_number = state.counters.next_file_number.max(manifest + 1);
-    let keyspaces: Vec<u64> = state.keyspaces.keys().copied().collect();
-    state.drop_stale_views(&keyspaces);
+    state.drop_stale_views();
     state.assign_run_ids();
     if let Some(rule) = state.check_invariants() {
         return Err(Error::corruption(folder, 0, "repaired state", "one that keeps all rules", rule));

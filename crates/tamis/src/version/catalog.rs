@@ -3,6 +3,7 @@
 //! Pure: no files. Applying an edit copies the keyspace, partition, levels and runs that it changes, and shares the rest with the previous
 //! catalog. It is atomic: an edit that does not fit leaves the catalog unchanged and returns the reason. The caller
 //! checks the invariants ([`Applied::check_invariants`], [`Catalog::check_invariants`]) before it installs the result.
+//! A replay ([`Replay`]) changes one catalog in place.
 //!
 //! A run whose set of tables changed gets an id that was never used: the edit has it if it was read from a manifest of version 4
 //! or later; else it is assigned here, in the order of places. Of a catalog in several records, that is after the last one.
@@ -71,14 +72,15 @@ impl Catalog {
         edit: &VersionEdit,
         obsolete_files: &Arc<ObsoleteFiles>,
     ) -> Result<Applied, String> {
-        self.clone().apply_owned(edit, obsolete_files)
+        self.clone().apply_owned(edit, obsolete_files, &mut PartitionFinder::default())
     }
 
     /// As [`Catalog::apply`], but changes in place what no other catalog shares.
-    pub(crate) fn apply_owned(
+    fn apply_owned(
         self,
         edit: &VersionEdit,
         obsolete_files: &Arc<ObsoleteFiles>,
+        finder: &mut PartitionFinder,
     ) -> Result<Applied, String> {
         let (places, has_begun) = (ChangedPlaces::new(self.counters.next_run_id), self.is_complete());
         let mut work = Work {
@@ -89,8 +91,8 @@ impl Catalog {
             obsolete: Vec::new(),
             places,
             thinned: BTreeSet::new(),
-            finder: PartitionFinder::default(),
-            known_partitions: None,
+            viewed: Vec::new(),
+            finder,
             obsolete_files,
         };
         for change in &edit.changes {
@@ -128,21 +130,16 @@ impl Catalog {
         }
     }
 
-    /// Removes the views of runs that no longer exist, in these keyspaces; returns their files. No change of an edit says so: every
-    /// reader of the manifest finds the same.
-    pub(crate) fn drop_stale_views(&mut self, keyspaces: &[u64]) -> Vec<Arc<FileHandle>> {
-        let is_stale = |partition: &Partition| {
-            let mut ids = partition.view.iter().flat_map(|view| view.runs());
-            ids.any(|&id| partition.run_with_id(id).is_none())
-        };
+    /// Removes the views of runs that no longer exist; returns their files. Cost: O(runs of views). An edit checks only the partitions
+    /// that it changes.
+    pub(crate) fn drop_stale_views(&mut self) -> Vec<Arc<FileHandle>> {
         let mut stale = Vec::new();
-        for id in keyspaces {
-            let Some(version) = self.keyspaces.get_mut(id) else { continue };
-            if !version.partitions.iter().any(|partition| is_stale(partition)) {
+        for version in self.keyspaces.values_mut() {
+            if !version.partitions.iter().any(|partition| partition.has_stale_view()) {
                 continue;
             }
             let partitions = Arc::make_mut(version).partitions.list_mut().iter_mut();
-            for partition in partitions.filter(|partition| is_stale(partition)) {
+            for partition in partitions.filter(|partition| partition.has_stale_view()) {
                 stale.extend(Arc::make_mut(partition).view.take());
             }
         }
@@ -163,6 +160,36 @@ impl Catalog {
         let place = if changes.len() < changes_max { place } else { changes.len() };
         changes.insert(place, Change::AdvanceCounters(self.counters));
         changes.chunks(changes_max.max(1)).map(|chunk| VersionEdit { changes: chunk.to_vec() }).collect()
+    }
+}
+
+/// Applies the edits of a manifest, one after the other, to one catalog that it changes in place.
+pub(crate) struct Replay<'a> {
+    catalog: Catalog,
+    finder: PartitionFinder,
+    obsolete_files: &'a Arc<ObsoleteFiles>,
+}
+
+impl<'a> Replay<'a> {
+    /// From an empty catalog.
+    pub(crate) fn new(obsolete_files: &'a Arc<ObsoleteFiles>) -> Self {
+        Self { catalog: Catalog::default(), finder: PartitionFinder::default(), obsolete_files }
+    }
+
+    /// Applies the next edit.
+    ///
+    /// # Errors
+    /// The reason why the edit does not fit. The catalog is lost then.
+    pub(crate) fn apply(&mut self, edit: &VersionEdit) -> Result<(), String> {
+        let catalog = std::mem::take(&mut self.catalog);
+        let applied = catalog.apply_owned(edit, self.obsolete_files, &mut self.finder)?;
+        self.catalog = applied.catalog;
+        Ok(())
+    }
+
+    /// The catalog after all edits.
+    pub(crate) fn finish(self) -> Catalog {
+        self.catalog
     }
 }
 
@@ -214,9 +241,9 @@ struct Work<'a> {
     places: ChangedPlaces,
     /// Keyspaces and partitions from which tables were removed: they may have empty runs and levels until the end.
     thinned: BTreeSet<(u64, u64)>,
-    finder: PartitionFinder,
-    /// The ids of the partitions of the keyspace to which partitions are added.
-    known_partitions: Option<(u64, BTreeSet<u64>)>,
+    /// Keyspaces and partitions that got another view.
+    viewed: Vec<(u64, u64)>,
+    finder: &'a mut PartitionFinder,
     obsolete_files: &'a Arc<ObsoleteFiles>,
 }
 
@@ -235,8 +262,10 @@ impl Work<'_> {
         } else if self.catalog.is_complete() {
             self.catalog.assign_run_ids();
         }
-        if self.catalog.is_complete() {
-            self.obsolete.extend(self.catalog.drop_stale_views(&self.changed));
+        if has_begun {
+            self.drop_stale_views();
+        } else if self.catalog.is_complete() {
+            self.obsolete.extend(self.catalog.drop_stale_views());
         }
         transfer_hotness(&self.added, self.removed.values());
         for table in self.removed.values() {
@@ -247,6 +276,27 @@ impl Work<'_> {
         self.changed.dedup();
         let Self { catalog, changed, obsolete, places, .. } = self;
         Applied { catalog, changed, obsolete, run_ids, places }
+    }
+
+    /// Removes the views of runs that no longer exist. No change of an edit says so: every reader of the manifest finds the same. Only
+    /// a partition whose runs or view the edit changed can have such a view.
+    fn drop_stale_views(&mut self) {
+        let runs = self.places.runs();
+        let mut partitions: Vec<_> = runs.iter().map(|place| (place.keyspace, place.partition)).collect();
+        partitions.append(&mut self.viewed);
+        partitions.sort_unstable();
+        partitions.dedup();
+        for (keyspace, id) in partitions {
+            // Dropped or removed since, if it is not found.
+            let Ok(position) = self.position_of(keyspace, id) else { continue };
+            let version = self.catalog.keyspaces.get(&keyspace);
+            let partition = version.and_then(|version| version.partitions.get(position));
+            if !partition.is_some_and(|partition| partition.has_stale_view()) {
+                continue;
+            }
+            let stale = self.partition(keyspace, id).ok().and_then(|partition| partition.view.take());
+            self.obsolete.extend(stale.map(|view| Arc::clone(view.file())));
+        }
     }
 
     /// Gives an id to each changed run that has none.
@@ -300,6 +350,7 @@ impl Work<'_> {
                 let version = self.catalog.keyspaces.remove(keyspace);
                 let version = version.ok_or_else(|| format!("no keyspace {keyspace}"))?;
                 self.obsolete.extend(version.files().map(Arc::clone));
+                self.finder.note_dropped(*keyspace);
                 self.changed.push(*keyspace);
                 Ok(())
             }
@@ -324,7 +375,7 @@ impl Work<'_> {
     fn change_partition(&mut self, change: &Change) -> Result<(), String> {
         match change {
             Change::AddPartition { keyspace, partition, lower, flushed_sequence } => {
-                let is_new = self.known_partitions(*keyspace)?.insert(*partition);
+                let is_new = self.position_of(*keyspace, *partition).is_err();
                 let version = self.keyspace(*keyspace)?;
                 let position = version.partitions.partition_point(|other| other.lower < *lower);
                 if !is_new || version.partitions.get(position).is_some_and(|other| other.lower == *lower) {
@@ -332,16 +383,13 @@ impl Work<'_> {
                 }
                 let new = Partition::new(*partition, lower.clone(), *flushed_sequence);
                 version.partitions.list_mut().insert(position, Arc::new(new));
-                self.finder.note_change(position);
+                self.finder.note_added(*keyspace, *partition, position);
                 self.places.add_partition(*keyspace, *partition);
             }
             Change::RemovePartition { keyspace, partition } => {
                 let position = self.position_of(*keyspace, *partition)?;
                 let gone = self.keyspace(*keyspace)?.partitions.list_mut().remove(position);
-                self.finder.note_change(position);
-                if let Some((_, known)) = self.known_partitions.as_mut().filter(|(id, _)| id == keyspace) {
-                    known.remove(partition);
-                }
+                self.finder.note_removed(*keyspace, *partition, position);
                 self.obsolete.extend(gone.filter.iter().map(Arc::clone));
                 self.obsolete.extend(gone.view.iter().map(|view| Arc::clone(view.file())));
                 for table in gone.tables() {
@@ -361,6 +409,7 @@ impl Work<'_> {
                 });
                 let old = std::mem::replace(&mut self.partition(*keyspace, *partition)?.view, view);
                 self.obsolete.extend(old.map(|view| Arc::clone(view.file())));
+                self.viewed.push((*keyspace, *partition));
             }
             Change::SetFlushedSequence { keyspace, partition, sequence } => {
                 let flushed = &mut self.partition(*keyspace, *partition)?.flushed_sequence;
@@ -461,17 +510,6 @@ impl Work<'_> {
             self.catalog.keyspaces.get(&keyspace).ok_or_else(|| format!("no keyspace {keyspace}"))?;
         let position = self.finder.find(version, id);
         position.ok_or_else(|| format!("no partition {id} in keyspace {keyspace}"))
-    }
-
-    /// The ids of the partitions of a keyspace, as the edit has changed them so far.
-    fn known_partitions(&mut self, keyspace: u64) -> Result<&mut BTreeSet<u64>, String> {
-        if self.known_partitions.as_ref().is_none_or(|(id, _)| *id != keyspace) {
-            let version = self.keyspace(keyspace)?;
-            let ids = version.partitions.iter().map(|partition| partition.id).collect();
-            self.known_partitions = Some((keyspace, ids));
-        }
-        let known = self.known_partitions.as_mut().map(|(_, ids)| ids);
-        known.ok_or_else(|| format!("no keyspace {keyspace}"))
     }
 }
 

@@ -17,7 +17,12 @@ use super::{
     search_order::SearchOrder,
     totals::Totals,
 };
-use crate::{key::Sequence, options::KeyspaceOptions, view::writer::RunSummary};
+use crate::{
+    key::Sequence,
+    options::KeyspaceOptions,
+    steps::{self, Step},
+    view::writer::RunSummary,
+};
 
 /// A keyspace: a named, ordered map.
 #[derive(Debug, Clone)]
@@ -235,9 +240,16 @@ impl Partition {
         self.levels_mut().iter_mut().flat_map(Level::runs_mut)
     }
 
-    /// The run with this id.
+    /// The run with this id. Cost: O(runs).
     pub(crate) fn run_with_id(&self, id: u64) -> Option<&Arc<Run>> {
-        self.runs().map(|(_, run)| run).find(|run| run.id() == id)
+        let runs = self.levels.iter().flat_map(Level::runs);
+        runs.inspect(|_| steps::count(Step::SearchedRun, 1)).find(|run| run.id() == id)
+    }
+
+    /// Whether the view covers a run that no longer exists.
+    pub(super) fn has_stale_view(&self) -> bool {
+        let mut ids = self.view.iter().flat_map(|view| view.runs());
+        ids.any(|&id| self.run_with_id(id).is_none())
     }
 
     /// The runs with these ids as their view names them; `None` if one is missing.

@@ -20,7 +20,7 @@ fn version(counts: [u64; 3]) -> Arc<KeyspaceVersion> {
         let of_level = summary(number, ("a", "z"), count * 100, (100 - number, 100 - number));
         edit.push(add(place(level, if level == 0 { 99 } else { 0 }), of_level));
     }
-    let state = Catalog::default().apply_owned(&edit, &Arc::default()).expect("a possible edit").catalog;
+    let state = Catalog::default().apply(&edit, &Arc::default()).expect("a possible edit").catalog;
     Arc::clone(state.keyspaces.get(&1).expect("keyspace 1"))
 }
 

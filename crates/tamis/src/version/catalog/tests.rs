@@ -210,13 +210,12 @@ fn many_partitions_are_found_in_linear_steps() {
     let catalog = Catalog::default().apply(&first, &obsolete_files).unwrap().catalog;
     let edits = catalog.snapshot(1000);
     steps::take(Step::FoundPartition);
-    let mut read = Catalog::default();
-    for edit in &edits {
-        read = read.apply_owned(edit, &obsolete_files).unwrap().catalog;
-    }
+    let mut replay = Replay::new(&obsolete_files);
+    edits.iter().for_each(|edit| replay.apply(edit).unwrap());
+    let read = replay.finish();
     assert_eq!(read.check_invariants(), None);
     let steps = steps::take(Step::FoundPartition);
-    assert!(steps <= 6 * edits.len() * COUNT as usize, "{steps} steps to read the manifest");
+    assert!(steps <= 8 * COUNT as usize, "{steps} steps to read the manifest");
     // As a flush into every partition.
     let partitions = &read.keyspaces.get(&1).unwrap().partitions;
     let flush = (0..).zip(partitions).map(|(index, partition)| {
@@ -227,7 +226,7 @@ fn many_partitions_are_found_in_linear_steps() {
     let applied = read.apply(&VersionEdit { changes: flush.collect() }, &obsolete_files).unwrap();
     assert_eq!(applied.check_invariants(), None);
     let steps = steps::take(Step::FoundPartition);
-    assert!(steps <= 12 * COUNT as usize, "{steps} steps to apply a flush");
+    assert!(steps <= 16 * COUNT as usize, "{steps} steps to apply a flush");
 }
 
 #[test]
@@ -247,4 +246,66 @@ fn a_view_is_removed_with_the_first_of_its_runs() {
     };
     assert_eq!(view_after(3), (true, vec!["000003.table".to_owned()]), "the view does not cover this run");
     assert_eq!(view_after(2), (false, vec!["000009.view".to_owned(), "000002.table".to_owned()]));
+}
+
+/// Each edit compared the views of all partitions with their runs, and searched all partitions for its own.
+#[test]
+fn a_replay_reads_only_the_partitions_that_its_edits_change() {
+    const COUNT: u64 = 500;
+    const RUNS: u64 = 7;
+    const EDITS: u64 = 4_000;
+    let obsolete_files = Arc::default();
+    let mut replay = Replay::new(&obsolete_files);
+    let lower = |index: u64| if index == 0 { String::new() } else { format!("{index:08}") };
+    let key = |index: u64| format!("{index:08}");
+    let add_partition = |partition, index| Change::AddPartition {
+        keyspace: 1,
+        partition,
+        lower: lower(index).into_bytes(),
+        flushed_sequence: 0,
+    };
+    let add_run = |partition, index, number: u64| {
+        let place = RunPlace { keyspace: 1, partition, level: 0, run_age: number };
+        add(place, summary(number, (&key(index), &key(index)), 1000, (number, number)))
+    };
+    // Ids are not in the order of keys.
+    let mut ids: Vec<u64> = (0..COUNT).map(|index| index * 7919 % COUNT + 1).collect();
+    let mut first = first_edit(KeyspaceOptions::default());
+    first.changes.retain(|change| !matches!(change, Change::AddPartition { .. }));
+    for (index, &id) in (0..).zip(&ids) {
+        first.changes.push(add_partition(id, index));
+        first.changes.extend((1..=RUNS).map(|run| add_run(id, index, index * RUNS + run)));
+    }
+    replay.apply(&first).unwrap();
+    let set_view = |(number, partition): (u64, &Arc<Partition>)| {
+        let runs = partition.runs().map(|(_, run)| run.id()).collect();
+        Change::SetView { keyspace: 1, partition: partition.id, view: Some((number, runs)) }
+    };
+    let views = (COUNT * RUNS + 1..).zip(&replay.catalog.keyspaces[&1].partitions).map(set_view).collect();
+    replay.apply(&edit(views)).unwrap();
+    let numbers = COUNT * (RUNS + 1) + 1;
+    let edits: Vec<_> = (0..EDITS)
+        .map(|number| {
+            let index = number * 7919 % COUNT;
+            let id = &mut ids[index as usize];
+            if number % 20 < 19 {
+                return edit(vec![add_run(*id, index, numbers + number)]);
+            }
+            let old = std::mem::replace(id, COUNT + number);
+            edit(vec![Change::RemovePartition { keyspace: 1, partition: old }, add_partition(*id, index)])
+        })
+        .collect();
+    steps::take(Step::FoundPartition);
+    steps::take(Step::SearchedRun);
+    edits.iter().for_each(|edit| replay.apply(edit).unwrap());
+    let (found, searched) = (steps::take(Step::FoundPartition), steps::take(Step::SearchedRun));
+    assert!(found as u64 <= 8 * COUNT + 4 * EDITS, "{found} partitions read to find those of {EDITS} edits");
+    let runs_max = RUNS + EDITS / COUNT;
+    assert!(searched as u64 <= EDITS * RUNS * runs_max, "{searched} runs read in {EDITS} edits");
+    let catalog = replay.finish();
+    assert_eq!(catalog.check_invariants(), None);
+    let partitions = &catalog.keyspaces[&1].partitions;
+    assert!(partitions.iter().map(|partition| partition.id).eq(ids));
+    let with_view = partitions.iter().filter(|partition| partition.view.is_some()).count();
+    assert!(with_view > 0 && with_view < partitions.len());
 }

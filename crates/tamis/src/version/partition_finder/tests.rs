@@ -28,11 +28,22 @@ fn every_partition_is_found_in_any_order_of_lookups() {
         }
         assert_eq!(finder.find(&version, 501), None);
     }
-    // After a removal the positions of the others change.
+    // After a change the positions of the others change.
     let gone = version.partitions.list_mut().remove(100);
-    finder.note_change(100);
+    finder.note_removed(version.id, gone.id, 100);
     assert_eq!(finder.find(&version, gone.id), None);
+    let added = Partition::new(501, gone.lower.clone(), 0);
+    for (position, new) in [(100, added), (300, Partition::new(250_000, vec![7], 0))] {
+        finder.note_added(version.id, new.id, position);
+        version.partitions.list_mut().insert(position, Arc::new(new));
+    }
     for (position, partition) in version.partitions.iter().enumerate().rev() {
         assert_eq!(finder.find(&version, partition.id), Some(position));
     }
+    steps::take(Step::FoundPartition);
+    for (position, partition) in version.partitions.iter().enumerate().step_by(3) {
+        assert_eq!(finder.find(&version, partition.id), Some(position));
+    }
+    let steps = steps::take(Step::FoundPartition);
+    assert!(steps <= version.partitions.len(), "{steps} steps: the list was made again");
 }
