@@ -33,7 +33,10 @@ use crate::{
     range_tombstone::RangeTombstone,
     read::snapshot::Snapshots,
     steps::{self, Step},
-    version::{bound_view::BoundViews, version::KeyspaceVersion},
+    version::{
+        bound_view::BoundViews,
+        version::{KeyspaceVersion, Partition},
+    },
     write::back_pressure::Pressure,
 };
 
@@ -247,6 +250,15 @@ impl KeyspaceState {
             level0_run_count: read_state.version.level0_run_count(),
             level0_runs_trigger: self.options.layout.level0_trigger(self.options.level0_runs),
         }
+    }
+
+    /// The partitions that stop writers ([`Pressure::stops`]). Cost: O(partitions).
+    pub(crate) fn stopping_partitions(&self, read_state: &ReadState) -> BTreeSet<u64> {
+        let all = self.pressure(read_state);
+        let stops = |partition: &&Arc<Partition>| {
+            Pressure { level0_run_count: partition.level0_run_count(), ..all }.stops()
+        };
+        read_state.version.partitions.iter().filter(stops).map(|partition| partition.id).collect()
     }
 
     /// Updates the flag that writers check first. Every caller loads the read state again after its store, so that the last

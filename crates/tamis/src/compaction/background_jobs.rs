@@ -7,8 +7,8 @@
 //! kept free for flushes. With no workers the writing thread runs all due jobs itself ([`BackgroundJobs::run_inline`]), in the
 //! same order.
 //!
-//! A failed flush or compaction has changed nothing. It is tried again after [`RETRY`], or as soon as a writer waits for it. A job
-//! that panics releases its claims by their guards and leaves a background error: no further jobs run, and writes are refused.
+//! A failed flush or compaction has changed nothing. It is tried again after [`RETRY`], or as soon as a writer waits for it; partitions
+//! whose compactions fail wait longer each time (`back_off.rs`), and others are compacted meanwhile. A job that panics releases its claims by their guards and leaves a background error: no further jobs run, and writes are refused.
 
 use std::{
     ops::ControlFlow,
@@ -22,6 +22,7 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
+    back_off::{RETRY, WaitingPartitions},
     compactor::Compactor,
     deleted_range_jobs::{DeletedRangesClaim, RecordDeletedRanges},
     direct_flush::CachedPace,
@@ -52,10 +53,6 @@ use crate::{
 
 /// The longest time that deferred log bytes stay in the process.
 pub(crate) const DEFERRED_TIME_MAX: Duration = Duration::from_millis(100);
-/// The wait before a failed job is tried again.
-const RETRY: Duration = Duration::from_millis(500);
-/// The wait doubles with each consecutive failed compaction of a keyspace, up to about a minute.
-const RETRY_DOUBLINGS_MAX: u32 = 7;
 /// A keyspace counts as bulk loading for this time after its memtable was full.
 const BULK_LOAD_IDLE_MAX: Duration = Duration::from_secs(3);
 /// Memtables of different keyspaces are flushed as a group up to this size. A larger memtable is flushed alone: its table costs
@@ -302,10 +299,10 @@ impl BackgroundJobs {
         let deferred =
             deferred.map(|since| (since + DEFERRED_TIME_MAX).max(state.deferred_at.unwrap_or_default()));
         let deletion = state.deletion_at.filter(|_| self.versions.has_obsolete_files());
-        let compactions = state.compact_at.values().map(|(_, at)| *at);
+        let compactions = [state.due.next_retry(), state.back_off.next_at(self.context.runtime.clock.now())];
         let deleted_ranges = self.scheduler.dense_tables.next_at();
         let times = [deferred, state.flush_at, deletion, state.due.bulk_load_end(), deleted_ranges];
-        times.into_iter().flatten().chain(compactions).min()
+        times.into_iter().chain(compactions).flatten().min()
     }
 
     /// How long a worker may sleep when no job is due.
@@ -385,7 +382,7 @@ impl BackgroundJobs {
                 let between_tables = || self.work_between_tables();
                 let result = self.compactor.compact(&keyspace, &claim.plan, &between_tables);
                 // Before the claim is released: until then no other thread picks these tables again.
-                self.note_compaction(keyspace.id, result.as_ref().err());
+                self.note_compaction(keyspace.id, &claim.plan, result.as_ref().err());
                 drop(claim);
                 self.sample_file.save_if_due();
                 self.end_job(COMPACT, result);
@@ -459,17 +456,12 @@ impl BackgroundJobs {
         state.flush_at = result.is_err().then(|| self.context.runtime.clock.now() + RETRY);
     }
 
-    /// A keyspace whose compactions fail waits longer each time; other keyspaces are not affected.
-    fn note_compaction(&self, keyspace: u32, error: Option<&Error>) {
+    fn note_compaction(&self, keyspace: u32, plan: &Plan, error: Option<&Error>) {
+        let now = self.context.runtime.clock.now();
         let mut state = self.scheduler.state();
-        let failure_count = state.compact_at.remove(&keyspace).map_or(0, |(count, _)| count);
-        state.compaction_failures.remove(&keyspace);
-        if let Some(error) = error {
-            state.compaction_failure_count += 1;
-            let number = state.compaction_failure_count;
-            state.compaction_failures.insert(keyspace, (number, error.clone()));
-            let wait = RETRY * (1 << failure_count.min(RETRY_DOUBLINGS_MAX));
-            state.compact_at.insert(keyspace, (failure_count + 1, self.context.runtime.clock.now() + wait));
+        match error {
+            Some(error) => state.back_off.note_failure(keyspace, plan.partitions(), error, now),
+            None => state.back_off.note_success(keyspace, &plan.partitions()),
         }
     }
 
@@ -584,29 +576,35 @@ impl BackgroundJobs {
         let clock = &self.context.runtime.clock;
         let is_waited_for = self.scheduler.waiting_count.load(Ordering::SeqCst) > 0;
         let mut state = self.scheduler.state();
-        let State { due, compact_at, in_progress, .. } = &mut *state;
+        let State { due, back_off, in_progress, .. } = &mut *state;
         let now = clock.now();
-        let may_pick = |id| compact_at.get(&id).is_none_or(|(_, at)| *at <= now);
-        let ids = due.begin_picks(now, is_waited_for, may_pick);
+        let ids = due.begin_picks(now, is_waited_for, |id| back_off.may_begin(id, now));
+        let waiting: Vec<_> = ids.iter().map(|&id| back_off.waiting(id, now)).collect();
         let in_progress = Arc::clone(in_progress);
         drop(state);
         let mut picks = Picks { scheduler: &self.scheduler, keyspaces: ids.clone() };
-        for id in ids {
+        for (id, waiting) in ids.into_iter().zip(waiting) {
             let keyspace = self.keyspaces.load().get(&id).cloned();
             match keyspace.filter(|keyspace| keyspace.check().is_ok()) {
                 Some(keyspace) => {
-                    let picked = self.pick_in(&keyspace, &in_progress, now);
+                    let picked = self.pick_in(&keyspace, &in_progress, &waiting, now);
                     picks.end_pick(id, Some(picked));
                 }
                 None => {
                     picks.end_pick(id, None);
-                    self.scheduler.state().due.forget(id);
+                    self.scheduler.state().forget(id);
                 }
             }
         }
     }
 
-    fn pick_in(&self, keyspace: &KeyspaceState, in_progress: &InProgress, now: Duration) -> Picked {
+    fn pick_in(
+        &self,
+        keyspace: &KeyspaceState,
+        in_progress: &InProgress,
+        waiting: &WaitingPartitions,
+        now: Duration,
+    ) -> Picked {
         let read_state = keyspace.read_state.load_full();
         let version = &read_state.version;
         self.load_range_tombstones(version);
@@ -616,12 +614,20 @@ impl BackgroundJobs {
         let read_points = self.snapshots.read_points();
         let bulk_load_end = self.bulk_load_end(keyspace, now);
         let pick = if bulk_load_end.is_some() { strategy::pick_during_bulk_load } else { strategy::pick };
-        if let Some(plan) = pick(version, in_progress, &read_points) {
+        let pick_outside = |partitions: &[u64]| {
+            let excluding = (!partitions.is_empty()).then(|| in_progress.excluding(partitions));
+            pick(version, excluding.as_ref().unwrap_or(in_progress), &read_points)
+        };
+        let WaitingPartitions { held, requested, retry_at } = waiting;
+        let plan = pick_outside(&[held.as_slice(), requested.as_slice()].concat());
+        let plan = plan.or_else(|| if requested.is_empty() { None } else { pick_outside(held) });
+        if let Some(plan) = plan {
             return Picked::Plan(Box::new(plan));
         }
         let newest = version.partitions.iter().map(|partition| partition.totals().largest_sequence).max();
         let is_kept = |newest: &Sequence| read_points.first().is_some_and(|oldest| oldest < newest);
-        Picked::Nothing { again_at: bulk_load_end, newest_kept: newest.filter(is_kept) }
+        let newest_kept = newest.filter(is_kept);
+        Picked::Nothing { again_at: bulk_load_end, newest_kept, retry_at: *retry_at }
     }
 
     /// Claims the most urgent plan.
@@ -637,7 +643,7 @@ impl BackgroundJobs {
                 let claim = CompactionClaim::new(&self.scheduler, &mut state, plan);
                 return Some(Job::Compact(keyspace, claim));
             }
-            state.due.forget(id);
+            state.forget(id);
         }
     }
 
@@ -651,9 +657,9 @@ impl BackgroundJobs {
             return None;
         };
         let state = self.scheduler.state();
-        let may_begin = state.compact_at.get(&id).is_none_or(|(_, at)| *at <= now);
+        let waiting = state.back_off.may_begin(id, now).then(|| state.back_off.waiting(id, now));
         drop(state);
-        match may_begin.then(|| self.claim_range(&keyspace, &request))? {
+        match self.claim_range(&keyspace, &request, &waiting?.held) {
             RangeStep::Compact(claim) => Some(Job::Compact(keyspace, claim)),
             RangeStep::Blocked => None,
             RangeStep::Done => {
@@ -739,12 +745,19 @@ impl BackgroundJobs {
         }
     }
 
-    /// Claims the next step of a requested compaction of a range.
-    pub(super) fn claim_range(&self, keyspace: &KeyspaceState, request: &RangeRequest) -> RangeStep {
+    /// Claims the next step of a requested compaction of a range, outside of the partitions `excluded`.
+    pub(super) fn claim_range(
+        &self,
+        keyspace: &KeyspaceState,
+        request: &RangeRequest,
+        excluded: &[u64],
+    ) -> RangeStep {
         loop {
             let in_progress = Arc::clone(&self.scheduler.state().in_progress);
             let version = Arc::clone(&keyspace.read_state.load().version);
-            let plan = match strategy::pick_range(&version, &in_progress, request) {
+            let excluding = (!excluded.is_empty()).then(|| in_progress.excluding(excluded));
+            let blocking = excluding.as_ref().unwrap_or(&in_progress);
+            let plan = match strategy::pick_range(&version, blocking, request) {
                 RangePick::Done => return RangeStep::Done,
                 RangePick::Blocked => return RangeStep::Blocked,
                 RangePick::Plan(plan) => plan,

@@ -5,7 +5,7 @@
 //!
 //! - *unpicked*: something changed since the last pick: a version was installed, a job began or ended, a snapshot was released;
 //! - *picking*: a thread picks for it. If the keyspace changes meanwhile, it is unpicked, too, and the result is discarded;
-//! - *picked*: with a plan, or with the knowledge that no compaction is due.
+//! - *picked*: with a plan, or with the knowledge that no compaction is due, except those that failed and wait (`back_off.rs`).
 //!
 //! So each change causes one pick of one keyspace, and a store in which nothing changes picks nothing. A plan is used as long as
 //! its keyspace does not change.
@@ -31,6 +31,8 @@ pub(super) enum Picked {
         again_at: Option<Duration>,
         /// The newest entry of its tables, if it is above a snapshot: more may be due when that snapshot is released.
         newest_kept: Option<Sequence>,
+        /// When failed compactions of the keyspace may be tried again.
+        retry_at: Option<Duration>,
     },
 }
 
@@ -49,6 +51,8 @@ pub(super) struct DueJobs {
     bulk_loading: BTreeSet<(Duration, u32)>,
     /// See [`Picked::Nothing`].
     kept_by_snapshots: BTreeMap<u32, Sequence>,
+    /// Keyspaces of which nothing is due but compactions that failed, and when these may be tried again.
+    retries: BTreeMap<u32, Duration>,
     /// Keyspaces whose versions have changed since they were last checked for sorted views.
     pub(super) unviewed: BTreeSet<u32>,
 }
@@ -66,6 +70,7 @@ impl DueJobs {
     pub(super) fn unpick(&mut self, keyspace: u32) {
         self.remove_plan(keyspace);
         self.kept_by_snapshots.remove(&keyspace);
+        self.retries.remove(&keyspace);
         self.unpicked.insert(keyspace);
     }
 
@@ -92,6 +97,9 @@ impl DueJobs {
             self.bulk_loading.pop_first();
             self.unpick(id);
         }
+        let retried: Vec<u32> =
+            self.retries.iter().filter(|(_, at)| **at <= now).map(|(id, _)| *id).collect();
+        retried.iter().for_each(|&id| self.unpick(id));
         let picking = &mut self.picking;
         let begun = self.unpicked.extract_if(.., |&id| may_pick(id) && picking.insert(id));
         begun.collect()
@@ -109,7 +117,8 @@ impl DueJobs {
                 self.by_score.insert(rank(keyspace, &plan));
                 self.plans.insert(keyspace, plan);
             }
-            Some(Picked::Nothing { again_at, newest_kept }) => {
+            Some(Picked::Nothing { again_at, newest_kept, retry_at }) => {
+                self.retries.extend(retry_at.map(|at| (keyspace, at)));
                 self.bulk_loading.extend(again_at.map(|at| (at, keyspace)));
                 self.kept_by_snapshots.extend(newest_kept.map(|sequence| (keyspace, sequence)));
             }
@@ -142,6 +151,12 @@ impl DueJobs {
             && self.picking.is_empty()
             && self.plans.is_empty()
             && self.bulk_loading.is_empty()
+            && self.retries.is_empty()
+    }
+
+    /// The earliest time at which failed compactions may be tried again.
+    pub(super) fn next_retry(&self) -> Option<Duration> {
+        self.retries.values().min().copied()
     }
 
     /// The earliest time at which a keyspace no longer is bulk loading.

@@ -163,7 +163,7 @@ impl BackgroundJobs {
                 return Ok(false);
             }
             let job = self.context.begin_write_job()?;
-            match self.claim_range(keyspace, &request) {
+            match self.claim_range(keyspace, &request, &[]) {
                 RangeStep::Done => return Ok(true),
                 RangeStep::Blocked => {
                     drop(job);

@@ -1,5 +1,6 @@
 //! Flushes and compactions: [`strategy`] decides which tables to compact, [`background_jobs`] runs the jobs.
 
+mod back_off;
 pub(crate) mod background_jobs;
 pub(crate) mod carry;
 mod compactor;

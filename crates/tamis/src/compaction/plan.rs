@@ -211,6 +211,11 @@ impl Plan {
         })
     }
 
+    /// The partitions in which the job works.
+    pub(super) fn partitions(&self) -> BTreeSet<u64> {
+        self.replaced_partitions.iter().copied().chain([self.partition]).collect()
+    }
+
     /// All tables that are removed from their places.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.inputs().flat_map(|input| &input.tables)
@@ -393,6 +398,13 @@ impl InProgress {
     /// The same jobs, while memtables carry entries between these keys.
     pub(crate) fn with_carried(&self, carried: Vec<(Vec<u8>, Vec<u8>)>) -> Self {
         Self { carried: CarriedKeys::new(carried), ..self.clone() }
+    }
+
+    /// The same jobs, as if one replaced these partitions: no other job may begin in them.
+    pub(super) fn excluding(&self, partitions: &[u64]) -> Self {
+        let mut excluding = self.clone();
+        excluding.replaced_partitions.extend(partitions);
+        excluding
     }
 
     /// Whether memtables carry entries of a partition with these bounds (included, excluded).

@@ -3,7 +3,7 @@
 //! It does not know the store: [`super::background_jobs`] picks and runs the jobs.
 
 use std::{
-    collections::BTreeMap,
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -14,6 +14,7 @@ use std::{
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::{
+    back_off::BackOff,
     deleted_range_jobs::DenseTables,
     due_jobs::DueJobs,
     plan::{InProgress, Plan},
@@ -33,12 +34,8 @@ pub(super) struct State {
     pub(super) last_failure: Option<Error>,
     /// After a failed flush: when the next one may begin.
     pub(super) flush_at: Option<Duration>,
-    /// Keyspaces (by id) whose last compaction failed: the number of consecutive failures, and when the next one may begin.
-    pub(super) compact_at: BTreeMap<u32, (u32, Duration)>,
-    /// Keyspaces (by id) whose last compaction failed: the number of the failure, and its error.
-    pub(super) compaction_failures: BTreeMap<u32, (u64, Error)>,
-    /// Failed compactions.
-    pub(super) compaction_failure_count: u64,
+    /// Failed compactions, and when they are tried again.
+    pub(super) back_off: BackOff,
     /// Flushes that have begun, and the number of the last one that failed.
     pub(super) flush_count: u64,
     pub(super) failed_flush: u64,
@@ -62,6 +59,12 @@ impl State {
         Arc::make_mut(&mut self.in_progress).end(plan);
         self.compaction_count -= 1;
         self.unpick(plan);
+    }
+
+    /// Removes a dropped keyspace.
+    pub(super) fn forget(&mut self, keyspace: u32) {
+        self.due.forget(keyspace);
+        self.back_off.forget(keyspace);
     }
 
     fn unpick(&mut self, plan: &Plan) {
@@ -196,11 +199,18 @@ impl Scheduler {
         (state.failed_flush, state.flush_failure.clone())
     }
 
-    /// The number of the last failed compaction of a keyspace and its error, if its last compaction failed.
-    pub(super) fn compaction_failures(&self, keyspace: u32) -> (u64, Option<Error>) {
-        let state = self.state();
-        let failure = state.compaction_failures.get(&keyspace);
-        failure.map_or((0, None), |(number, error)| (*number, Some(error.clone())))
+    /// The number of failed compactions.
+    pub(super) fn compaction_failure_count(&self) -> u64 {
+        self.state().back_off.failure_count()
+    }
+
+    /// Of those of these partitions of a keyspace whose last compaction failed: the greatest number of such a failure, and its error.
+    pub(super) fn compaction_failures(
+        &self,
+        keyspace: u32,
+        partitions: &BTreeSet<u64>,
+    ) -> (u64, Option<Error>) {
+        self.state().back_off.last_failure(keyspace, |partition| partitions.contains(&partition))
     }
 
     /// The number of failed jobs, and the error of the last one.
@@ -219,7 +229,9 @@ impl Scheduler {
     pub(crate) fn retry_now(&self) {
         let mut state = self.state();
         (state.flush_at, state.deletion_at) = (None, None);
-        state.compact_at.clear();
+        for keyspace in state.back_off.retry_now() {
+            state.due.unpick(keyspace);
+        }
         drop(state);
         self.wake();
     }

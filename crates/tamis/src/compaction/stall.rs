@@ -22,15 +22,19 @@ impl BackgroundJobs {
     /// Waits until a keyspace has fewer runs at L0 than the maximum.
     ///
     /// # Errors
-    /// The error of a compaction of the keyspace; as [`crate::context::StoreContext::check_writable`].
+    /// The error of a compaction of a partition with the maximum number of runs; as [`crate::context::StoreContext::check_writable`].
     pub(crate) fn wait_for_level0(&self, keyspace: &KeyspaceState) -> Result<()> {
         let is_blocked = || keyspace.pressure(&keyspace.read_state.load()).stops();
         if !is_blocked() {
             return Ok(());
         }
         let _waiting = self.scheduler.begin_waiting();
-        let failures = |scheduler: &Scheduler| scheduler.compaction_failures(keyspace.id);
-        let (failed_before, _) = failures(&self.scheduler);
+        // A failure elsewhere does not end the wait: compactions of these partitions do.
+        let failures = |scheduler: &Scheduler| {
+            let stopping = keyspace.stopping_partitions(&keyspace.read_state.load());
+            scheduler.compaction_failures(keyspace.id, &stopping)
+        };
+        let failed_before = self.scheduler.compaction_failure_count();
         self.stop_writer(keyspace, is_blocked, failed_before, failures)
     }
 

@@ -7,12 +7,15 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
-use tamis::{Access, Db, Durability, Error, KeyspaceOptions, Options, Runtime, WriteBatch};
+use tamis::{
+    Access, Db, Durability, Error, KeyspaceOptions, Layout, ManualClock, Options, Runtime, WriteBatch,
+};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
-use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
+use crate::support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace};
 
 fn open_on(vfs: &FaultVfs, options: Options) -> Db {
     Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(2)).unwrap()
@@ -142,6 +145,81 @@ fn a_damaged_table_does_not_block_other_keyspaces() {
     assert!(runs("damaged", &db) >= 12, "its own compaction can't be done");
     assert!(db.statistics().jobs_failed > 0);
     db.compact_range::<&[u8]>(&sound, ..).unwrap();
+}
+
+/// As above, within a keyspace: the partition with the damaged table was the most urgent one each time, and no other was compacted.
+#[test]
+fn a_damaged_table_does_not_block_other_partitions() {
+    const PARTITIONS: u32 = 10;
+    const TABLES_MAX: u32 = 4;
+    let memory = MemVfs::new();
+    let fault = FaultVfs::new(Arc::new(memory.clone()));
+    let layout = Layout::Partitioned { tables_per_partition: TABLES_MAX, tables_after_split: 1 };
+    let default_keyspace = KeyspaceOptions { layout, ..small_keyspace() };
+    let (table_access, cache_bytes) = (Access::Buffered, 0);
+    let options = Options { table_access, cache_bytes, default_keyspace, ..inline_options() };
+    let clock = Arc::new(ManualClock::default());
+    let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(2) };
+    let db = Db::open_on(Arc::new(fault.clone()), FOLDER, options, runtime).unwrap();
+    let partitions = || db.statistics().keyspaces[0].partitions.clone();
+    let mut random = Random(5);
+    while partitions().len() < PARTITIONS as usize {
+        for _ in 0..100 {
+            let value: Vec<u8> = (0..100).flat_map(|_| random.next().to_be_bytes()).collect();
+            db.put(random.next().to_be_bytes(), value).unwrap();
+        }
+    }
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    let lowers: Vec<Vec<u8>> = partitions().into_iter().map(|partition| partition.lower).collect();
+    let damaged = lowers[3].clone();
+    let keys: Vec<Vec<u8>> = lowers.into_iter().map(|lower| [&*lower, &[0]].concat()).collect();
+    let before = files_with(&memory, ".table");
+    db.put(&keys[3], "damaged").unwrap();
+    db.flush().unwrap();
+    let mut new = files_with(&memory, ".table");
+    new.retain(|name| !before.contains(name));
+    let [table] = &new[..] else { panic!("one new table: {new:?}") };
+    let reads = [OperationKind::Read, OperationKind::Open];
+    let rule = fault.add_rule(Rule::error(ErrorKind::Other).on(&reads).path(table).forever());
+
+    let runs = |is_sound: bool| -> Vec<usize> {
+        let wanted = partitions().into_iter().filter(|partition| (partition.lower != damaged) == is_sound);
+        wanted.map(|partition| partition.size.run_count).collect()
+    };
+    // Each flush has failed compactions tried again at once.
+    for round in 0..12_u32 {
+        for key in &keys {
+            db.put(key, round.to_be_bytes()).unwrap();
+        }
+        db.flush().unwrap();
+        let runs = runs(true);
+        assert!(runs.iter().all(|&runs| runs <= TABLES_MAX as usize), "round {round}: {runs:?}");
+    }
+    assert!(runs(false)[0] >= 12, "its own compaction can't be done");
+    // The damaged partition waits, and is tried again when its time has come.
+    let fill_memtable = || {
+        for key in &keys {
+            db.put(key, [7; 8 << 10]).unwrap();
+        }
+    };
+    let failed = db.statistics().jobs_failed;
+    (0..12).for_each(|_| fill_memtable());
+    assert_eq!(db.statistics().jobs_failed, failed);
+    assert!(runs(true).iter().all(|&runs| runs <= TABLES_MAX as usize), "{:?}", runs(true));
+    clock.advance(Duration::from_secs(1));
+    fill_memtable();
+    assert_eq!(db.statistics().jobs_failed, failed + 1);
+
+    // Writes go on until the damaged partition has the maximum number of runs.
+    let write = || keys.iter().try_for_each(|key| db.put(key, "value")).and_then(|()| db.flush());
+    let error = (0..1_000).find_map(|_| write().err()).unwrap();
+    assert!(matches!(error, Error::Io { .. }), "{error}");
+    assert!(runs(false)[0] >= 16 * TABLES_MAX as usize, "{:?}", runs(false));
+    fault.remove_rule(rule);
+    write().unwrap();
+    db.wait_for_compactions().unwrap();
+    assert!(runs(false)[0] <= TABLES_MAX as usize);
 }
 
 /// A batch identified its store by an address. A store that was opened after the first one was closed could have the same address, and

@@ -1,0 +1,170 @@
+//! When compactions that failed are tried again.
+//!
+//! - A partition whose compaction failed waits: [`RETRY`] at first, twice as long after each further failure, up to about a minute. The
+//!   other partitions are compacted meanwhile, so that a damaged table delays only its own partition.
+//! - A cause such as a full disk concerns all partitions. If compactions of different partitions of a keyspace fail one after the
+//!   other, the whole keyspace waits [`RETRY`] after each failure, so that it does not try a thousand partitions at once.
+//! - A thread that waits for compactions has them tried again at once ([`BackOff::retry_now`]), but after all others that are due: else
+//!   a thread that does so often would let the damaged partitions take all the time.
+//!
+//! A compaction that succeeds ends the wait of its partitions. Bookkeeping only, under the scheduler's lock.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use crate::error::Error;
+
+/// The wait before a failed job is tried again.
+pub(super) const RETRY: Duration = Duration::from_millis(500);
+/// The wait doubles with each consecutive failed compaction of a partition, up to about a minute.
+const RETRY_DOUBLINGS_MAX: u32 = 7;
+
+/// See the head of this file.
+#[derive(Debug, Default)]
+pub(super) struct BackOff {
+    /// By keyspace and partition. A partition that no longer exists may remain.
+    partitions: BTreeMap<(u32, u64), FailedPartition>,
+    /// Keyspaces whose last compaction failed.
+    keyspaces: BTreeMap<u32, FailedKeyspace>,
+    /// All failed compactions.
+    failure_count: u64,
+}
+
+/// A partition whose last compaction failed.
+#[derive(Debug)]
+struct FailedPartition {
+    consecutive_count: u32,
+    retry_at: Duration,
+    /// A thread waits for compactions: it need not wait until then.
+    is_requested: bool,
+    /// The number of the failure, and its error.
+    number: u64,
+    error: Error,
+}
+
+#[derive(Debug)]
+struct FailedKeyspace {
+    /// The partitions of the last compaction.
+    partitions: BTreeSet<u64>,
+    /// When the next one may begin; `None` if at once.
+    retry_at: Option<Duration>,
+}
+
+/// The partitions of a keyspace whose compactions wait.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct WaitingPartitions {
+    /// No job begins in them.
+    pub(super) held: Vec<u64>,
+    /// Their compactions may begin when no other is due.
+    pub(super) requested: Vec<u64>,
+    /// When the first of `held` no longer waits.
+    pub(super) retry_at: Option<Duration>,
+}
+
+impl BackOff {
+    /// Records that a compaction of these partitions was done.
+    pub(super) fn note_success(&mut self, keyspace: u32, partitions: &BTreeSet<u64>) {
+        self.keyspaces.remove(&keyspace);
+        for &partition in partitions {
+            self.partitions.remove(&(keyspace, partition));
+        }
+    }
+
+    /// Records that a compaction of these partitions failed at `now`.
+    pub(super) fn note_failure(
+        &mut self,
+        keyspace: u32,
+        partitions: BTreeSet<u64>,
+        error: &Error,
+        now: Duration,
+    ) {
+        self.failure_count += 1;
+        let number = self.failure_count;
+        for &partition in &partitions {
+            let before = self.partitions.get(&(keyspace, partition)).map_or(0, |old| old.consecutive_count);
+            let retry_at = now + RETRY * (1 << before.min(RETRY_DOUBLINGS_MAX));
+            let failed = FailedPartition {
+                consecutive_count: before + 1,
+                retry_at,
+                is_requested: false,
+                number,
+                error: error.clone(),
+            };
+            self.partitions.insert((keyspace, partition), failed);
+        }
+        let before = self.keyspaces.get(&keyspace);
+        let others = before.filter(|before| before.partitions.is_disjoint(&partitions));
+        let retry_at = others.map(|_| now + RETRY);
+        self.keyspaces.insert(keyspace, FailedKeyspace { partitions, retry_at });
+    }
+
+    /// Whether compactions of the keyspace may begin.
+    pub(super) fn may_begin(&self, keyspace: u32, now: Duration) -> bool {
+        let retry_at = self.keyspaces.get(&keyspace).and_then(|failed| failed.retry_at);
+        retry_at.is_none_or(|at| at <= now)
+    }
+
+    /// The partitions of a keyspace whose compactions wait.
+    pub(super) fn waiting(&self, keyspace: u32, now: Duration) -> WaitingPartitions {
+        let mut waiting = WaitingPartitions::default();
+        for (&(_, partition), failed) in self.partitions.range((keyspace, 0)..=(keyspace, u64::MAX)) {
+            if failed.retry_at <= now {
+                continue;
+            }
+            if failed.is_requested {
+                waiting.requested.push(partition);
+            } else {
+                waiting.held.push(partition);
+                let earliest = waiting.retry_at.map_or(failed.retry_at, |at| at.min(failed.retry_at));
+                waiting.retry_at = Some(earliest);
+            }
+        }
+        waiting
+    }
+
+    /// Lets all compactions be tried again at once; returns the keyspaces with such ones.
+    pub(super) fn retry_now(&mut self) -> Vec<u32> {
+        for failed in self.partitions.values_mut() {
+            failed.is_requested = true;
+            failed.consecutive_count = 0;
+        }
+        self.keyspaces.clear();
+        let mut keyspaces: Vec<u32> = self.partitions.keys().map(|(keyspace, _)| *keyspace).collect();
+        keyspaces.dedup();
+        keyspaces
+    }
+
+    /// When the first of the keyspaces of which no compaction may begin no longer waits.
+    pub(super) fn next_at(&self, now: Duration) -> Option<Duration> {
+        self.keyspaces.values().filter_map(|failed| failed.retry_at).filter(|&at| at > now).min()
+    }
+
+    /// The number of failed compactions.
+    pub(super) const fn failure_count(&self) -> u64 {
+        self.failure_count
+    }
+
+    /// Of the partitions of a keyspace that `is_wanted` accepts and whose last compaction failed: the greatest number of such a failure,
+    /// and its error.
+    pub(super) fn last_failure(
+        &self,
+        keyspace: u32,
+        is_wanted: impl Fn(u64) -> bool,
+    ) -> (u64, Option<Error>) {
+        let failed = self.partitions.range((keyspace, 0)..=(keyspace, u64::MAX));
+        let wanted = failed.filter(|((_, partition), _)| is_wanted(*partition)).map(|(_, failed)| failed);
+        let last = wanted.max_by_key(|failed| failed.number);
+        last.map_or((0, None), |failed| (failed.number, Some(failed.error.clone())))
+    }
+
+    /// Removes a dropped keyspace.
+    pub(super) fn forget(&mut self, keyspace: u32) {
+        self.keyspaces.remove(&keyspace);
+        self.partitions.retain(|(other, _), _| *other != keyspace);
+    }
+}
+
+#[cfg(test)]
+mod tests;
