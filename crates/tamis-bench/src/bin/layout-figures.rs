@@ -40,8 +40,10 @@ const VALUE_BYTES: usize = 100;
 const ENTRIES_PER_PREFIX: u64 = 1024;
 /// Client threads of the YCSB workloads.
 const THREADS: u64 = 2;
-/// Measured times of opening a store.
+/// Measured times of opening a store, each of another copy.
 const OPENS: usize = 5;
+/// Every so many-th entry of the store whose open is timed is updated after its views are built.
+const ENTRIES_PER_LATE_UPDATE: u64 = 10;
 /// The interval between two reads of the memory counters.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);
 const PARTITIONS: usize = 1_000;
@@ -446,25 +448,34 @@ impl Figures {
             layout: Layout::partitioned(),
             ..KeyspaceOptions::default()
         };
-        let store = Store::open(folder.path(), &options)?;
+        let mut store = Store::open(folder.path(), &options)?;
         let mut written = 0;
         while store.statistics().map_or(0, |statistics| statistics.partition_count) < self.sizes.partitions {
             store.run(1, 100_000, |number, _| store.put(mix64(written + number), 0))?;
             store.settle()?;
             written += 100_000;
         }
-        let Store { db, clock, .. } = store;
-        db.close()?;
+        // Seeks pay for views, and later edits change partitions that have one.
+        store.run(1, written / 2, |_, random| seek(&store, random.next_u64(), 0))?;
+        store.db.wait_for_compactions()?;
+        store.run(1, written / ENTRIES_PER_LATE_UPDATE, |number, _| {
+            store.put(mix64(number * ENTRIES_PER_LATE_UPDATE), 1)
+        })?;
+        store.settle()?;
+        print_views(&store);
+        store.db.close()?;
+        // Each open for writing begins a new manifest: only the first open of a folder replays the edits.
         let mut seconds = Vec::new();
         for _ in 0..OPENS {
-            let start = clock.now();
-            let db = Db::open(folder.path())?;
-            seconds.push((clock.now() - start).as_secs_f64());
+            let copy = copy_of(folder.path())?;
+            let start = store.clock.now();
+            let db = Db::open(copy.path())?;
+            seconds.push((store.clock.now() - start).as_secs_f64());
             db.close()?;
         }
         let name = format!("opening a store of {} partitions, seconds", self.sizes.partitions);
         self.limits.at_most(&name, 0.1, limits::median(seconds));
-        let store = Store::open(folder.path(), &options)?;
+        store = Store::open(folder.path(), &options)?;
         let found = store.keyspace.range::<&[u8]>(..).count() as u64;
         let report = store.db.verify()?;
         if found != written || !report.is_sound() {
@@ -473,6 +484,31 @@ impl Figures {
         let statistics = store.db.statistics();
         println!("  {} of at most {} open files", statistics.open_files, statistics.open_files_max);
         Ok(())
+    }
+}
+
+/// A copy of a closed store. Files that never change are linked.
+fn copy_of(store: &Path) -> Result<tempfile::TempDir> {
+    let copy = tempfile::tempdir()?;
+    let mut manifest_bytes = 0;
+    for entry in std::fs::read_dir(store)? {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
+        let target = copy.path().join(&name);
+        if path.extension().is_some_and(|end| end == "table" || end == "view") {
+            std::fs::hard_link(&path, &target)?;
+        } else if path.is_file() {
+            let bytes = std::fs::copy(&path, &target)?;
+            manifest_bytes += if path.extension().is_some_and(|end| end == "manifest") { bytes } else { 0 };
+        }
+    }
+    println!("  a manifest of {manifest_bytes} bytes is replayed");
+    Ok(copy)
+}
+
+/// Prints how many partitions have views.
+fn print_views(store: &Store) {
+    if let Some(keyspace) = store.statistics() {
+        println!("  {} views of {} partitions", keyspace.views.count, keyspace.partition_count);
     }
 }
 
