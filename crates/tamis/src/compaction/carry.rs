@@ -17,7 +17,8 @@
 //!    not count for that number; the number of their record does.
 //! 3. *No deleted key comes back.* All versions that a reader can see are carried. Partitions that a range tombstone of the memtable
 //!    touches are flushed.
-//! 4. *A newer run of L0 has newer entries.* Partitions with carried entries are not united with others ([`super::strategy`]).
+//! 4. *A newer run of L0 has newer entries.* While a memtable has carried entries of a partition, it is not united with others. Once they
+//!    are in tables, it may be: a merge then takes all runs of which that is not so ([`super::strategy`]).
 //! 5. *After a flush that a caller requests, all entries are in tables.* Nothing is carried during
 //!    [`KeyspaceRegistry::begin_whole_flushes`].
 //!

@@ -4,7 +4,9 @@
 //! 2. A partition with more than `tables_per_partition` tables is compacted. If few bytes have to be rewritten for it, it is divided
 //!    (`partitioned/cuts.rs`): tables move to new partitions. Else its newest runs are merged, or it is split, as
 //!    `partitioned/decision.rs` decides.
-//! 3. Merged runs are in L1, with the age of their newest input. If older runs stay in L0, the output stays there, too.
+//! 3. Merged runs are in L1, with the age of their newest input. If older runs stay in L0, the output stays there, too. So a merge takes
+//!    further runs until all of its entries are newer than those of the runs that stay in L0: the union of partitions makes one run of
+//!    tables with different sequence numbers, and of two such runs each may have newer entries than the other.
 //! 4. One job at a time works in a partition, and jobs of different partitions run concurrently.
 //! 5. Adjacent partitions that together have at most one table's bytes are united ([`super::unite`]).
 //! 6. Garbage: all runs of a partition are merged if that reclaims a quarter of its bytes. A requested range is merged into one run
@@ -151,7 +153,7 @@ impl<'a> Partitioned<'a> {
         let sizes: Vec<RunSize> = runs.iter().map(|(_, run)| size_of(run, garbage)).collect();
         match decide(&sizes, self.limits) {
             Decision::Keep => None,
-            Decision::Major { run_count } => Some(Job::Merge(run_count)),
+            Decision::Major { run_count } => Some(Job::Merge(mergeable_count(runs, run_count))),
             Decision::Split => Some(Job::Split),
         }
     }
@@ -193,6 +195,22 @@ impl<'a> Partitioned<'a> {
     fn merge_all(&self, reason: Reason, score: f64) -> Option<Plan> {
         self.plan(&self.runs(), Action::Merge, reason, score)
     }
+}
+
+/// At least `run_count` of the newest runs, so that the runs of L0 that stay have only older entries than these.
+fn mergeable_count(runs: &[LeveledRun<'_>], run_count: usize) -> usize {
+    let level0_count = runs.iter().take_while(|(level, _)| *level == 0).count();
+    let sequences = |runs: &[LeveledRun<'_>]| {
+        let ranges = runs.iter().map(|(_, run)| run.sequence_range());
+        ranges.fold((Sequence::MAX, 0), |all, (oldest, newest)| (all.0.min(oldest), all.1.max(newest)))
+    };
+    let is_newer = |count: &usize| {
+        let (taken, rest) = (runs.get(..*count), runs.get(*count..level0_count));
+        let (oldest_taken, _) = sequences(taken.unwrap_or_default());
+        let (_, newest_of_rest) = sequences(rest.unwrap_or_default());
+        oldest_taken > newest_of_rest
+    };
+    (run_count..level0_count).find(is_newer).unwrap_or(level0_count.max(run_count))
 }
 
 impl Strategy for Partitioned<'_> {

@@ -1,7 +1,9 @@
 //! Unites adjacent partitions: one edit moves their tables, and nothing is rewritten.
 //!
 //! Runs of one level and age become one run: their tables are in different partitions, so that they are disjoint. For each key the order
-//! of runs stays as it was.
+//! of runs stays as it was. The sequence numbers of whole runs may interleave afterwards: a merge in one of the old partitions, or entries
+//! that were carried before a flush wrote them, put older entries into a newer run. Jobs that leave runs in L0 consider that
+//! ([`super::partitioned`]).
 //!
 //! - *Partitioned layout*: partitions that have shrunk, so that together they have at most one table's bytes.
 //! - *Other layouts*: a keyspace has one partition. After a change of layout all are united, some at a time, so that L0 does not get too
@@ -21,8 +23,9 @@ use crate::{
     },
 };
 
-/// The first partitions that are to be united; `None` if there are none that no running job uses. A partition with carried entries is not
-/// united: they are older than entries in the tables of other partitions.
+/// The first partitions that are to be united; `None` if there are none that no running job uses. A partition is not united while a
+/// memtable has carried entries of it: they are older than entries in the tables of other partitions, and their flush would write them
+/// into a newer run.
 pub(super) fn pick_union(
     version: &KeyspaceVersion,
     in_progress: &InProgress,
