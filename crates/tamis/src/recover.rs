@@ -3,8 +3,9 @@
 //! 1. Inspect the folder: a store, an empty folder, or something else.
 //! 2. Lock it, so that no second process or handle uses it. Then list it once: all later steps use this list, because a list takes
 //!    a system call for each file, and a store may have many.
-//! 3. Read the manifest: the current tables, and up to which sequence number all entries of each partition are in tables.
-//! 4. Replay the log into memtables; entries that are in tables and entries of dropped keyspaces are skipped. Full memtables are
+//! 3. Read the manifest: the current tables, and up to which sequence number all entries of each partition are in tables, or in the log
+//!    under a greater number.
+//! 4. Replay the log into memtables; records up to these numbers and entries of dropped keyspaces are skipped. Full memtables are
 //!    rotated between two segments only: each segment holds complete batches. Carried entries ([`crate::compaction::carry`]) come
 //!    into one memtable with all entries that were logged before them, so that one flush writes both and passes their number.
 //! 5. Begin a new manifest, quarantine tables that a lost edit may have named (`orphans.rs`), delete files that interrupted jobs

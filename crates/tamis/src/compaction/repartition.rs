@@ -292,7 +292,8 @@ fn edit_of(
     };
     let output = plan.output_place();
     tables.outputs.iter().for_each(|summary| add((output.level, output.run_age), summary, (None, false)));
-    // All entries of the keyspace up to the greatest of these numbers are in tables: memtables are flushed as a whole.
+    // All entries of the keyspace that were logged up to the greatest of these numbers are in tables, or in the log under a greater number:
+    // memtables are flushed as a whole.
     let mut flushed_sequence: Sequence = 0;
     for (_, partition) in partitions_of(version, plan) {
         flushed_sequence = flushed_sequence.max(partition.flushed_sequence);

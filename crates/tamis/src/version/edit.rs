@@ -86,7 +86,7 @@ pub(crate) enum Change {
         partition: u64,
         view: Option<(u64, Vec<u64>)>,
     },
-    /// Every entry of the partition up to this sequence number is in tables.
+    /// Every entry of the partition that was logged up to this sequence number is in tables, or in the log under a greater number.
     SetFlushedSequence {
         keyspace: u64,
         partition: u64,

@@ -42,7 +42,7 @@ pub(crate) struct Partition {
     pub(crate) id: u64,
     /// Inclusive; the upper bound is the lower bound of the next partition.
     pub(crate) lower: Vec<u8>,
-    /// Every entry of this range up to this sequence number is in tables.
+    /// Every entry of this range that was logged up to this sequence number is in tables, or in the log under a greater number.
     pub(crate) flushed_sequence: Sequence,
     /// L0 first. There are no empty levels at the end.
     levels: Vec<Level>,

@@ -11,7 +11,8 @@
 //! Two jobs never share a table, and never write to overlapping ranges of one level. No job begins in a partition that another job
 //! replaces.
 //!
-//! Cost: O(partitions) per call, and O(tables x log tables) of the partition that is compacted; the leveled and tiered layouts have one
+//! Cost per call: O(partitions); the tables of each partition with range tombstones; if nothing else is due, those of each partition with
+//! deleted or obsolete entries; O(tables x log tables) of the partition that is compacted. The leveled and tiered layouts have one
 //! partition.
 
 mod garbage;
