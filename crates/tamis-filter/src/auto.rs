@@ -26,6 +26,7 @@ mod candidates;
 mod cases;
 mod key_counts;
 mod parts;
+mod pause;
 mod probe_times;
 mod work;
 
@@ -35,6 +36,7 @@ use crate::{FilterSpec, KeyRange, KeySet};
 
 use candidates::Problem;
 use cases::Cases;
+pub use pause::Pause;
 pub use probe_times::{ProbeTime, ProbeTimes};
 
 /// A sample with fewer empty queries in the reach of the keys is weighed against the assumed workload.
@@ -154,6 +156,8 @@ pub struct Request<'a> {
     pub effort: Effort,
     /// The seed of the synthetic queries.
     pub seed: u64,
+    /// Called between the designs.
+    pub pause: Pause<'a>,
 }
 
 /// Predicted rates of false positives, by kind of query; `None` for a kind that the sample does not have.

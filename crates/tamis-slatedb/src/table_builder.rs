@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use log::warn;
 use slatedb::{Filter, FilterBuilder, RowEntry};
-use tamis_filter::auto::{Effort, Part, Query, QueryKind, Request, Workload};
+use tamis_filter::auto::{Effort, Part, Pause, Query, QueryKind, Request, Workload};
 use tamis_filter::{BuildError, KeyRange, KeySet, Samples};
 
 use crate::counters::count;
@@ -47,6 +47,7 @@ impl TableFilterBuilder {
                     is_deepest: true,
                     effort: Effort::Write,
                     seed: self.shared.seed,
+                    pause: Pause::default(),
                 };
                 let (parts, is_new) = self.shared.last_choice.parts(keys, &request, taken);
                 self.shared.counters.searches.fetch_add(u64::from(is_new), Relaxed);

@@ -115,12 +115,12 @@ pub(super) struct Problem<'a> {
     pub(super) counts: KeyCounts<'a>,
     pub(super) cases: &'a Cases<'a>,
     pub(super) request: &'a Request<'a>,
-    pub(super) work: Work,
+    pub(super) work: Work<'a>,
 }
 
 impl<'a> Problem<'a> {
     pub(super) fn new(keys: &'a Arc<KeySet>, cases: &'a Cases<'a>, request: &'a Request<'a>) -> Self {
-        let work = Work::for_keys(keys.len(), request.effort);
+        let work = Work::for_keys(keys.len(), request.effort).with_pause(request.pause);
         Self { keys, counts: KeyCounts::new(keys), cases, request, work }
     }
 

@@ -1,8 +1,8 @@
 //! The chosen filters fit the workload.
 
-use std::sync::Arc;
+use std::{cell::Cell, ops::ControlFlow, sync::Arc};
 
-use super::{Effort, Prices, Query, QueryKind, Request, Workload, choose, work::Work};
+use super::{Effort, Pause, Prices, Query, QueryKind, Request, Workload, choose, work::Work};
 use crate::{KeyRange, KeySet};
 
 fn key_set(count: u64) -> Arc<KeySet> {
@@ -23,6 +23,7 @@ fn request<'a>(queries: &'a [Query<'a>]) -> Request<'a> {
         is_deepest: false,
         effort: Effort::Write,
         seed: 1,
+        pause: Pause::default(),
     }
 }
 
@@ -97,4 +98,27 @@ fn a_choice_says_whether_it_left_out_queries_or_designs() {
     assert!(!was_cut(300, Effort::Background), "all queries and designs");
     assert!(was_cut(5_000, Effort::Background), "not all queries");
     assert!(was_cut(300, Effort::Quick), "no designs that need a search");
+}
+
+#[test]
+fn a_choice_pauses_between_the_designs_and_can_be_stopped() {
+    let keys = key_set(20_000);
+    let bounds: Vec<[u8; 8]> =
+        (0..500_u64).map(|number| crate::mix64(number + 90_000, 1).to_be_bytes()).collect();
+    let range = |lower| Query { kind: QueryKind::Range, range: KeyRange::prefix(lower), weight: 1.0 };
+    let queries: Vec<Query<'_>> = bounds.iter().map(|lower| range(lower)).collect();
+    let pauses_with_break_at = |last: u32| {
+        let count = Cell::new(0);
+        let pause = || {
+            count.set(count.get() + 1);
+            if count.get() == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let choice = choose(&keys, &Request { pause: Pause::with(&pause), ..request(&queries) });
+        (count.get(), choice)
+    };
+    let (count, paused) = pauses_with_break_at(u32::MAX);
+    assert!(count > 20, "{count} pauses");
+    assert_eq!(paused, choose(&keys, &request(&queries)));
+    let (count, stopped) = pauses_with_break_at(5);
+    assert!(count == 5 && stopped.was_cut, "{count} pauses");
 }

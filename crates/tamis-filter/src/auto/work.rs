@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 
-use super::Effort;
+use super::{Effort, Pause};
 
 /// Steps per key while a table is written: writing a key and its value takes about a microsecond, and the choice a tenth of it.
 const STEPS_PER_KEY: usize = 100;
@@ -21,26 +21,41 @@ const BACKGROUND_FACTOR: usize = 10;
 
 /// The steps of a choice.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(super) struct Work<'a> {
     rest: Cell<usize>,
     was_cut: Cell<bool>,
+    pause: Pause<'a>,
+    is_stopped: Cell<bool>,
 }
 
-impl Work {
+impl<'a> Work<'a> {
     pub(super) fn for_keys(key_count: usize, effort: Effort) -> Self {
         let per_key = if effort == Effort::Quick { STEPS_PER_KEY / QUICK_DIVISOR } else { STEPS_PER_KEY };
         let factor = if effort == Effort::Background { BACKGROUND_FACTOR } else { 1 };
         let steps = key_count.saturating_mul(per_key).max(STEPS_MIN).saturating_mul(factor);
-        Self { rest: Cell::new(steps), was_cut: Cell::new(false) }
+        Self { rest: Cell::new(steps), ..Self::unlimited() }
     }
 
     pub(super) const fn unlimited() -> Self {
-        Self { rest: Cell::new(usize::MAX), was_cut: Cell::new(false) }
+        Self {
+            rest: Cell::new(usize::MAX),
+            was_cut: Cell::new(false),
+            pause: Pause::NONE,
+            is_stopped: Cell::new(false),
+        }
+    }
+
+    /// Before each design `pause` is called; after a break all are left out.
+    pub(super) fn with_pause(self, pause: Pause<'a>) -> Self {
+        Self { pause, ..self }
     }
 
     /// Takes steps; `false` if too few are left.
     pub(super) fn take(&self, steps: usize) -> bool {
-        let rest = self.rest.get().checked_sub(steps);
+        if !self.is_stopped.get() && self.pause.is_break() {
+            self.is_stopped.set(true);
+        }
+        let rest = self.rest.get().checked_sub(steps).filter(|_| !self.is_stopped.get());
         match rest {
             Some(rest) => self.rest.set(rest),
             None => self.was_cut.set(true),

@@ -5,7 +5,9 @@ mod workloads;
 
 use std::sync::Arc;
 
-use tamis_filter::auto::{Choice, Effort, Part, Prices, Query, QueryKind, Request, Scored, Workload, choose};
+use tamis_filter::auto::{
+    Choice, Effort, Part, Pause, Prices, Query, QueryKind, Request, Scored, Workload, choose,
+};
 use tamis_filter::{KeyRange, KeySet};
 use workloads::OwnedQuery;
 
@@ -23,6 +25,7 @@ fn request<'a>(queries: &'a [Query<'a>]) -> Request<'a> {
         is_deepest: true,
         effort: Effort::Write,
         seed: 5,
+        pause: Pause::default(),
     }
 }
 

@@ -401,9 +401,14 @@ impl BackgroundJobs {
     }
 
     fn check_filters(&self, claim: CheckClaim) {
-        let result = self.filter_checker.check(&claim.keyspace, claim.table, claim.search());
+        let between = || self.yield_to_others();
+        let result = self.filter_checker.check(&claim.keyspace, claim.table, claim.search(), &between);
         drop(claim);
-        self.end_job(CHECK_FILTERS, result.map(drop));
+        let result = match result {
+            Err(Error::Closed | Error::KeyspaceDropped) => Ok(()),
+            result => result.map(drop),
+        };
+        self.end_job(CHECK_FILTERS, result);
     }
 
     fn flush_deferred(&self) {

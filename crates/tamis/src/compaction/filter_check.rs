@@ -6,6 +6,8 @@
 //! present keys pay for filters, too. Tables that overlap so many others, since their filters were chosen, that they now let too many ranges
 //! and seeks through together are due, too.
 //!
+//! A check lets flushes run while it works, and ends soon after the store is closed or the keyspace is dropped.
+//!
 //! The check reads the keys of the table and computes the expected cost of its filters, and that of the best ones, for today's sample. The
 //! filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best, those of a quick search, which are provisional,
 //! if they cost more than [`QUICK_COST_RATIO_MAX`] times as much; and at any cost if they let too many ranges and seeks read the tables that
@@ -489,11 +491,24 @@ impl FilterChecker {
     }
 
     /// Checks the filters of table `number`; returns whether they were replaced. A table that a compaction moves in the meantime is
-    /// looked up again; one that is removed needs no filter.
+    /// looked up again; one that is removed needs no filter. `between` is called every few thousand keys, and between the designs that
+    /// the search evaluates.
     ///
     /// # Errors
-    /// Those of the file system and of a damaged table: its filters stay.
-    pub(crate) fn check(&self, keyspace: &KeyspaceState, number: u64, search: Search) -> Result<bool> {
+    /// Those of the file system and of a damaged table; [`crate::Error::Closed`] and [`crate::Error::KeyspaceDropped`] soon after a close
+    /// or a drop. The filters stay.
+    pub(crate) fn check(
+        &self,
+        keyspace: &KeyspaceState,
+        number: u64,
+        search: Search,
+        between: &dyn Fn(),
+    ) -> Result<bool> {
+        let check = || {
+            between();
+            self.context.check_open()?;
+            keyspace.check()
+        };
         let version = Arc::clone(&keyspace.read_state.load().version);
         let Some(Policy::Automatic(budget)) = version.options.filters.policy() else { return Ok(false) };
         let Some((place, table)) = find(&version, number) else { return Ok(false) };
@@ -511,21 +526,23 @@ impl FilterChecker {
             ChoiceInput { other_runs, always_searches, ..input }
         });
         self.context.metrics.filters_checked.add(1);
-        let mut comparison = Comparison::of(&reader, &input)?;
+        let mut comparison = Comparison::of(&reader, &input, &check)?;
         if comparison.is_used_again
             && search == Search::IfNoneIsBetter
             && !is_better(&comparison, cost_ratio_max)
         {
-            comparison.choose_again(&ChoiceInput { always_searches: true, ..input.clone() });
+            comparison.choose_again(&ChoiceInput { always_searches: true, ..input.clone() }, &check)?;
         }
         if input.current.is_some() && !is_better(&comparison, cost_ratio_max) {
             self.note_kept(number, comparison.current.rates);
             return Ok(false);
         }
+        check()?;
         let Some(built) = comparison.build() else {
             self.note_kept(number, comparison.current.rates);
             return Ok(false);
         };
+        check()?;
         let file = self.installer.versions.new_file_number();
         write_built(&reader, file, &built)?;
         if !self.install(keyspace, number, Some(file))? {

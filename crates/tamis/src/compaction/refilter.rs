@@ -50,11 +50,11 @@ impl FilterRebuilder {
     /// See [`crate::Db::check_filters`].
     pub(crate) fn check(&self, keyspace: &KeyspaceState) -> Result<u64> {
         let job = self.context.begin_write_job()?;
+        let checker = &self.background.filter_checker;
         let mut replaced_count = 0;
         for number in numbers_of(keyspace) {
             keyspace.check()?;
-            replaced_count +=
-                u64::from(self.background.filter_checker.check(keyspace, number, Search::Always)?);
+            replaced_count += u64::from(checker.check(keyspace, number, Search::Always, &|| {})?);
         }
         drop(job);
         self.background.run_due();
@@ -72,7 +72,8 @@ impl FilterRebuilder {
         if let Some(file) = filter_file {
             let (_, seed) = versions.database();
             let reader = Arc::clone(self.tables.reader(table)?);
-            write_filters_of(&reader, file, filters, seed)?;
+            let check = || self.context.check_open().and_then(|()| keyspace.check());
+            write_filters_of(&reader, file, filters, seed, &check)?;
         }
         self.background.filter_checker.install(keyspace, table.number(), filter_file)?;
         Ok(())

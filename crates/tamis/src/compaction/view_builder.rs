@@ -498,7 +498,7 @@ impl ViewBuilder {
             }
             let keys = keys_of(view, &runs, &part, check)?;
             let input = ChoiceInput { current: part.filters, ..input.clone() };
-            if is_better(&Comparison::of_keys(keys, &input), COST_RATIO_MAX) {
+            if is_better(&Comparison::of_keys(keys, &input, check)?, COST_RATIO_MAX) {
                 return Ok(true);
             }
         }

@@ -12,7 +12,8 @@ use std::{fmt, sync::Arc};
 
 use tamis_filter::{
     AnyFilter, Budget, BuildError, Candidate, Direction, Family, Filter, FilterBuilder, KeyRange, KeySet,
-    Probe, RangeProbe, Samples, auto::Query,
+    Probe, RangeProbe, Samples,
+    auto::{Pause, Query},
 };
 
 use super::{
@@ -147,7 +148,7 @@ impl FiltersBuilder {
                     }
                     queries = queries_within(&input.queries, span);
                 }
-                let choice = input.choose(&keys, &queries).choice;
+                let choice = input.choose(&keys, &queries, Pause::default()).choice;
                 build_choice(&keys, input.seed, &queries, choice)
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tamis_filter::{
     KeySet,
-    auto::{self, Choice, Effort, Part, Prices, Query, Request, Scored, Workload},
+    auto::{self, Choice, Effort, Part, Pause, Prices, Query, Request, Scored, Workload},
 };
 
 use super::{
@@ -88,13 +88,14 @@ pub(super) struct Chosen {
 
 impl ChoiceInput {
     /// The filters of least expected cost for these keys and the queries that reach them, and the expected cost of the current
-    /// filters. Costs no I/O; time is bounded by the number of keys.
-    pub(super) fn choose(&self, keys: &Arc<KeySet>, queries: &[Query<'_>]) -> Chosen {
+    /// filters. Costs no I/O; time is bounded by the number of keys. After a break of `pause` the result is of no use.
+    pub(super) fn choose(&self, keys: &Arc<KeySet>, queries: &[Query<'_>], pause: Pause<'_>) -> Chosen {
         let current = self.current.as_ref().map(|filters| parts_of(filters));
         let span =
             (keys.get(0).unwrap_or_default(), keys.get(keys.len().saturating_sub(1)).unwrap_or_default());
         let request = Request {
             overlapping_tables: self.overlapping_tables(span),
+            pause,
             ..self.request(queries, current.as_deref(), keys.len())
         };
         let (choice, is_used_again) = match &self.last {
@@ -149,6 +150,7 @@ impl ChoiceInput {
             is_deepest: self.is_deepest,
             effort: if is_small { Effort::Write } else { self.effort },
             seed: self.seed,
+            pause: Pause::default(),
         }
     }
 }

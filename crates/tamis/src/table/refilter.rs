@@ -3,9 +3,12 @@
 //! Cost: reads the key column if there is one, otherwise every data block. The table's file is not changed: the new filters
 //! are written to their own filter file, which a version edit installs.
 
-use std::{path::Path, sync::Arc};
+use std::{cell::Cell, ops::ControlFlow, path::Path, sync::Arc};
 
-use tamis_filter::{KeySet, auto::Query};
+use tamis_filter::{
+    KeySet,
+    auto::{Pause, Query},
+};
 
 use super::{
     filter_block::{BuiltFilters, FiltersBuilder, build_choice},
@@ -19,6 +22,9 @@ use crate::{
     error::{Error, Result},
 };
 
+/// Keys between two calls of the check.
+const CHECKED_KEYS: usize = 4_096;
+
 /// A build error as an error of the program: only the requested filters can be wrong.
 pub(super) fn refused(error: impl ToString) -> Error {
     Error::InvalidArgument {
@@ -28,18 +34,20 @@ pub(super) fn refused(error: impl ToString) -> Error {
     }
 }
 
-/// Writes filters over all keys of `table`, tombstones included, as filter file `number`; no file if there are no filters.
+/// Writes filters over all keys of `table`, tombstones included, as filter file `number`; no file if there are no filters. `check` is
+/// called every few thousand keys, and its error ends the work.
 pub(crate) fn write_filters_of(
     table: &Arc<TableReader>,
     number: u64,
     filters: &GivenFilters,
     seed: u64,
+    check: &dyn Fn() -> Result<()>,
 ) -> Result<()> {
     if filters.filters.is_empty() {
         return Ok(());
     }
     let mut builder = FiltersBuilder::new(&FilterPlan::Given(filters.clone()), seed).map_err(refused)?;
-    for_each_key(table, |key| builder.add(key))?;
+    for_each_key(table, check, |key| builder.add(key))?;
     let built = builder.finish(span_of(table));
     if let Some(reason) = built.refusals.first() {
         return Err(refused(reason));
@@ -75,31 +83,41 @@ pub(crate) struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// Reads all keys of the table. `input` has the table's filters.
-    pub(crate) fn of(table: &Arc<TableReader>, input: &'a ChoiceInput) -> Result<Self> {
+    /// Reads all keys of the table. `input` has the table's filters. `check` is called every few thousand keys and between the designs,
+    /// and its error ends the work.
+    pub(crate) fn of(
+        table: &Arc<TableReader>,
+        input: &'a ChoiceInput,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<Self> {
         let mut keys = KeySet::new();
         let mut is_sorted = true;
-        for_each_key(table, |key| is_sorted &= keys.push(key).is_ok())?;
+        for_each_key(table, check, |key| is_sorted &= keys.push(key).is_ok())?;
         debug_assert!(is_sorted, "cursors return keys in order");
-        Ok(Self::of_keys(keys, input))
+        Self::of_keys(keys, input, check)
     }
 
     /// For keys that are no table.
-    pub(crate) fn of_keys(keys: KeySet, input: &'a ChoiceInput) -> Self {
+    pub(crate) fn of_keys(
+        keys: KeySet,
+        input: &'a ChoiceInput,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<Self> {
         let keys = Arc::new(keys);
         let last = keys.len().saturating_sub(1);
         let span = (keys.get(0).unwrap_or_default(), keys.get(last).unwrap_or_default());
         let queries = queries_within(&input.queries, span);
-        let Chosen { choice, current, is_used_again } = input.choose(&keys, &queries);
+        let Chosen { choice, current, is_used_again } = choose(input, &keys, &queries, check)?;
         let overlapping_tables = input.overlapping_tables(span);
         let seed = input.seed;
-        Self { current, choice, is_used_again, overlapping_tables, keys, queries, seed }
+        Ok(Self { current, choice, is_used_again, overlapping_tables, keys, queries, seed })
     }
 
     /// Replaces the choice by that of other input for the same table, whose keys are not read again.
-    pub(crate) fn choose_again(&mut self, input: &ChoiceInput) {
-        let Chosen { choice, current, is_used_again } = input.choose(&self.keys, &self.queries);
+    pub(crate) fn choose_again(&mut self, input: &ChoiceInput, check: &dyn Fn() -> Result<()>) -> Result<()> {
+        let Chosen { choice, current, is_used_again } = choose(input, &self.keys, &self.queries, check)?;
         (self.choice, self.current, self.is_used_again) = (choice, current, is_used_again);
+        Ok(())
     }
 
     /// Builds the chosen filters; `None` if one of them can't be built. If none is worth its memory the list is empty.
@@ -109,19 +127,53 @@ impl<'a> Comparison<'a> {
     }
 }
 
-fn for_each_key(table: &Arc<TableReader>, mut work: impl FnMut(&[u8])) -> Result<()> {
+/// Chooses filters. `check` is called between the designs; after its error no further one is evaluated.
+fn choose(
+    input: &ChoiceInput,
+    keys: &Arc<KeySet>,
+    queries: &[Query<'_>],
+    check: &dyn Fn() -> Result<()>,
+) -> Result<Chosen> {
+    check()?;
+    let stopped = Cell::new(None);
+    let pause = || match check() {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            stopped.set(Some(error));
+            ControlFlow::Break(())
+        }
+    };
+    let chosen = input.choose(keys, queries, Pause::with(&pause));
+    stopped.into_inner().map_or(Ok(chosen), Err)
+}
+
+/// Calls `work` with each key, and `check` every few thousand keys.
+fn for_each_key(
+    table: &Arc<TableReader>,
+    check: &dyn Fn() -> Result<()>,
+    mut work: impl FnMut(&[u8]),
+) -> Result<()> {
+    let mut key_count = 0_usize;
+    let mut work = |key: &[u8]| {
+        if key_count.is_multiple_of(CHECKED_KEYS) {
+            check()?;
+        }
+        key_count += 1;
+        work(key);
+        Ok(())
+    };
     if let Some(column) = table.key_column()? {
         let mut keys = column.keys_from(0);
         while let Some(key) = keys.advance() {
             let (key, _) = key.ok_or_else(|| table.key_column_error())?;
-            work(key);
+            work(key)?;
         }
         return Ok(());
     }
     let mut cursor = table.cursor_once();
     cursor.seek_first()?;
     while cursor.is_valid() {
-        work(cursor.key());
+        work(cursor.key())?;
         cursor.next()?;
     }
     Ok(())

@@ -1,17 +1,24 @@
 //! Checks of filters in the background: each shift of the queries is noticed, also of small tables and after other shifts.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, Sender, channel},
+    },
+};
 
 use parking_lot::Mutex;
-use tamis::{Db, Event, EventListener, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime};
-use tamis_vfs::{Access, MemVfs};
+use tamis::{Db, Error, Event, EventListener, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime};
+use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule};
 
 use crate::support::{
-    FOLDER,
+    EventLog, FOLDER,
     filter_store::{
-        blocks, close_ranges, design, filled_with_clock, key, run_background_jobs, uniform_ranges,
+        KEY_COUNT, blocks, close_ranges, design, filled_with_clock, key, run_background_jobs, uniform_ranges,
     },
-    table_filters,
+    small_keyspace, table_filters,
 };
 
 /// Filters whose answers are counted from 0 again after each replacement.
@@ -113,4 +120,112 @@ fn the_table_with_the_most_false_positives_is_checked_first() {
         store.checked();
         assert_eq!(*store.replaced.0.lock(), order);
     }
+}
+
+const VALUE_BYTES: usize = 600;
+
+/// A store whose only worker is in a check of filters: it is held at its first read of the table.
+struct HeldCheck {
+    db: Db,
+    keyspace: Keyspace,
+    events: Arc<EventLog>,
+    release: Sender<()>,
+    /// Bytes of the table that the worker has read.
+    read_bytes: Arc<AtomicU64>,
+}
+
+/// The ends of two channels: the hook reports that the worker reads the table, and waits for its release.
+type Hold = Mutex<Option<(Sender<()>, Receiver<()>)>>;
+
+impl HeldCheck {
+    fn new() -> Self {
+        let (vfs, events) = (FaultVfs::new(Arc::new(MemVfs::new())), Arc::new(EventLog::default()));
+        let options = Options {
+            workers: 1,
+            table_access: Access::Buffered,
+            cache_bytes: 1 << 20,
+            listener: Some(Arc::<EventLog>::clone(&events)),
+            ..Options::default()
+        };
+        let runtime = Runtime::deterministic(1);
+        let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, runtime).unwrap();
+        let keyspace = db.create_keyspace("k", KeyspaceOptions::default()).unwrap();
+        (0..KEY_COUNT).for_each(|number| keyspace.put(key(number), [7; VALUE_BYTES]).unwrap());
+        db.flush().unwrap();
+        db.rebuild_filters(&keyspace, &table_filters("blocked-bloom@10")).unwrap();
+
+        let ((send_reached, reached), (release, released)) = (channel(), channel());
+        let hold: Hold = Mutex::new(Some((send_reached, released)));
+        let read_bytes = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&read_bytes);
+        let hook = Rule::slow(move |operation| {
+            let is_worker =
+                std::thread::current().name().is_some_and(|name| name.starts_with("tamis-worker"));
+            if !is_worker {
+                return;
+            }
+            let first = hold.lock().take();
+            if let Some((reached, released)) = first {
+                reached.send(()).unwrap();
+                released.recv().unwrap();
+            }
+            counted.fetch_add(operation.length_bytes, Ordering::SeqCst);
+        });
+        vfs.add_rule(hook.on(&[OperationKind::Read]).path(".table"));
+        close_ranges(&keyspace, 4_000);
+        reached.recv().unwrap();
+        Self { db, keyspace, events, release, read_bytes }
+    }
+
+    /// Asserts that the check has ended long before it has read the table.
+    fn assert_stopped(read_bytes: &AtomicU64, events: &EventLog) {
+        let (read, all) = (read_bytes.load(Ordering::SeqCst), KEY_COUNT * VALUE_BYTES as u64);
+        assert!(read < all / 2, "{read} bytes read of a table of {all} bytes");
+        let events = events.0.lock();
+        let is_unexpected =
+            |event: &&Event| matches!(event, Event::FiltersReplaced { .. } | Event::JobFailed { .. });
+        assert!(!events.iter().any(|event| is_unexpected(&event)), "{events:?}");
+    }
+}
+
+/// A check reads a table of any size, and chooses for as long as it was written: writers would wait for it.
+#[test]
+fn a_flush_that_falls_due_during_a_check_does_not_wait_for_it() {
+    let held = HeldCheck::new();
+    let other = held.db.create_keyspace("other", small_keyspace()).unwrap();
+    (0..1_500_u32).for_each(|number| other.put(number.to_be_bytes(), [7; 60]).unwrap());
+    held.release.send(()).unwrap();
+    while held.db.statistics().filters_replaced == 0 {
+        std::thread::yield_now();
+    }
+    held.db.close().unwrap();
+    let events = held.events.0.lock();
+    let place = |wanted: fn(&Event) -> bool| events.iter().position(wanted);
+    let flushed = place(|event| matches!(event, Event::Flushed { keyspace, .. } if keyspace == "other"));
+    let replaced = place(|event| matches!(event, Event::FiltersReplaced { .. }));
+    assert!(flushed.is_some() && flushed < replaced, "{events:?}");
+}
+
+#[test]
+fn closing_the_store_stops_a_check() {
+    let HeldCheck { db, keyspace, events, release, read_bytes } = HeldCheck::new();
+    std::thread::scope(|scope| {
+        let closed = scope.spawn(|| db.close());
+        while !matches!(keyspace.get(key(0)), Err(Error::Closed)) {
+            std::thread::yield_now();
+        }
+        release.send(()).unwrap();
+        closed.join().unwrap().unwrap();
+    });
+    HeldCheck::assert_stopped(&read_bytes, &events);
+}
+
+#[test]
+fn dropping_a_keyspace_stops_the_check_of_its_table() {
+    let HeldCheck { db, events, release, read_bytes, .. } = HeldCheck::new();
+    db.drop_keyspace("k").unwrap();
+    release.send(()).unwrap();
+    // It waits for the worker.
+    db.close().unwrap();
+    HeldCheck::assert_stopped(&read_bytes, &events);
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tamis::{Access, Options, bench_internals::filter_prices};
 use tamis_filter::{
     KeySet,
-    auto::{Effort, Request, Workload, choose, score},
+    auto::{Effort, Pause, Request, Workload, choose, score},
 };
 use tamis_workload::{KeySet as Integers, QuerySet};
 
@@ -247,6 +247,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         is_deepest: true,
         effort: if sample == "yes" { Effort::Background } else { Effort::Write },
         seed: 5,
+        pause: Pause::default(),
     };
     let choice = choose(&input.set, &request);
     let chosen =

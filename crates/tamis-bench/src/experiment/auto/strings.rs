@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use tamis_filter::auto::{Effort, Prices, Request, Workload, choose};
+use tamis_filter::auto::{Effort, Pause, Prices, Request, Workload, choose};
 
 use super::{
     accuracy::Input,
@@ -83,6 +83,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
             overlapping_tables: 1,
             effort: Effort::Background,
             seed: 5,
+            pause: Pause::default(),
         };
         choose(&input.set, &request).chosen.parts
     } else {

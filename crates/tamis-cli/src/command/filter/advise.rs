@@ -17,7 +17,7 @@ use tamis::SampledQueries;
 use tamis_bench::filter::Ranges;
 use tamis_filter::{
     KeyRange, KeySet,
-    auto::{self, Choice, Effort, Part, Prices, Query, QueryKind, Request, Scored, Workload},
+    auto::{self, Choice, Effort, Part, Pause, Prices, Query, QueryKind, Request, Scored, Workload},
 };
 
 use super::input;
@@ -185,6 +185,7 @@ impl AdviseArgs {
             is_deepest: true,
             effort: Effort::Background,
             seed: 1,
+            pause: Pause::default(),
         };
         let choice = auto::choose(&input.keys, &request);
         let ranked = auto::rank(&input.keys, &request);

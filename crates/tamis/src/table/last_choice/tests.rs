@@ -2,7 +2,7 @@
 
 use tamis_filter::{
     Family, FilterSpec, KeyRange,
-    auto::{Effort, Prices, Query, QueryKind, Workload},
+    auto::{Effort, Pause, Prices, Query, QueryKind, Workload},
 };
 use tamis_workload::mix64;
 
@@ -69,6 +69,7 @@ fn request<'a>(queries: &'a [Query<'a>], current: Option<&'a [Part]>, effort: Ef
         is_deepest: false,
         effort,
         seed: 1,
+        pause: Pause::default(),
     }
 }
 
