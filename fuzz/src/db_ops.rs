@@ -1,5 +1,5 @@
 //! Compares operations on a store with ordered maps of the standard library: writes of every durability, batches over two
-//! keyspaces, reads in both directions, snapshots, flushes, compactions, reopening with other layouts and views, and power failures.
+//! keyspaces, reads in both directions, snapshots, flushes, compactions, reopening with other layouts, views and filters, and power failures.
 //!
 //! After a power failure the state of the store equals its state after some write that is not older than the last synced one:
 //! no synced write is lost, and batches are atomic.
@@ -33,7 +33,7 @@ enum Operation {
     Flush,
     Compact { is_second: bool, lower: u8, upper: u8 },
     Reopen,
-    Change { is_second: bool, layout: u8, views: u8 },
+    Change { is_second: bool, layout: u8, views: u8, filters: u8 },
     Verify,
     LosePower { seed: u64 },
 }
@@ -108,6 +108,14 @@ fn layout(number: u8) -> Layout {
 
 fn views(number: u8) -> Views {
     [Views::On, Views::Auto, Views::Off][usize::from(number % 3)]
+}
+
+fn filters(number: u8) -> Filters {
+    match number % 3 {
+        0 => Filters::none(),
+        1 => Filters::auto(f32::from(number / 3 % 64 + 1)),
+        _ => Filters::bits(10.0),
+    }
 }
 
 fn durability(number: u8) -> Durability {
@@ -214,11 +222,12 @@ impl Run {
                 self.db.compact_range(keyspace, range).expect("no corruption");
             }
             Operation::Reopen => self.reopen(),
-            Operation::Change { is_second, layout: layout_number, views: views_number } => {
+            Operation::Change { is_second, layout: layout_number, views: views_number, filters: number } => {
                 let name = if *is_second { SECOND } else { "default" };
-                let change = match layout_number / 3 % 2 {
+                let change = match layout_number / 3 % 3 {
                     0 => KeyspaceChange::Views(views(*views_number)),
-                    _ => KeyspaceChange::Layout(layout(*layout_number)),
+                    1 => KeyspaceChange::Layout(layout(*layout_number)),
+                    _ => KeyspaceChange::Filters(filters(*number)),
                 };
                 self.options.change_keyspaces = vec![(name.to_owned(), change)];
                 self.reopen();

@@ -24,6 +24,7 @@ pub const DATABASE_NAMES: &[&str] = &[
     "deferred_bytes_max",
     "change_layout",
     "change_views",
+    "change_filters",
 ];
 
 /// Names of options of a keyspace.
@@ -63,6 +64,10 @@ pub fn set_database(options: &mut Options, name: &str, value: &str) -> Result<()
         "change_views" => {
             let (keyspace, views) = change(name, value, "VIEWS", "on")?;
             options.change_keyspaces.push((keyspace, KeyspaceChange::Views(views.parse()?)));
+        }
+        "change_filters" => {
+            let (keyspace, value) = change(name, value, "FILTERS", "auto@16")?;
+            options.change_keyspaces.push((keyspace, KeyspaceChange::Filters(filters(value)?)));
         }
         name if KEYSPACE_NAMES.contains(&name) => {
             return set_keyspace(&mut options.default_keyspace, name, value);

@@ -93,8 +93,8 @@ pub struct Options {
     /// Options of the default keyspace of a new database; an existing database keeps its options. Default: the defaults of
     /// [`KeyspaceOptions`].
     pub default_keyspace: KeyspaceOptions,
-    /// Options of existing keyspaces that this open changes, by the name of the keyspace. Reads and writes continue while the background
-    /// adapts the tables and views. Default: none; every keyspace keeps its options.
+    /// Options of existing keyspaces that this open changes, by the name of the keyspace: layout, views and filters. Reads and writes
+    /// continue while the background adapts the tables and views. Default: none; every keyspace keeps its options.
     pub change_keyspaces: Vec<(String, KeyspaceChange)>,
     /// Receives events: flushes, compactions, write stalls, truncated logs, damaged filters. Default: none.
     pub listener: Option<Arc<dyn EventListener>>,

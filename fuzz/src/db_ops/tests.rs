@@ -24,11 +24,11 @@ fn operations_build_views_in_each_layout() {
             run.apply(&Operation::Verify);
         }
         assert!(built(&run) > 0, "layout {layout}");
-        run.apply(&Operation::Change { is_second: true, layout: 0, views: 2 });
+        run.apply(&Operation::Change { is_second: true, layout: 0, views: 2, filters: 0 });
         assert_eq!(built(&run), 0);
-        run.apply(&Operation::Change { is_second: true, layout: 0, views: 0 });
+        run.apply(&Operation::Change { is_second: true, layout: 0, views: 0, filters: 0 });
         run.apply(&Operation::LosePower { seed: 3 });
-        run.apply(&Operation::Change { is_second: true, layout: 3 + (layout + 1) % 3, views: 0 });
+        run.apply(&Operation::Change { is_second: true, layout: 3 + (layout + 1) % 3, views: 0, filters: 0 });
         run.check_all();
     }
 }

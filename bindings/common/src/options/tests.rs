@@ -19,6 +19,7 @@ fn every_name_sets_an_option() {
         ("deferred_bytes_max", "64KiB"),
         ("change_layout", "events=tiered:space_amplification_percent=50"),
         ("change_views", "events=off"),
+        ("change_filters", "events=none/surf:truncate=yes@14"),
         ("memtable_bytes", "1MiB"),
         ("block_bytes", "8KiB"),
         ("table_bytes", "2MiB"),
@@ -42,7 +43,12 @@ fn every_name_sets_an_option() {
     let keyspace = &options.default_keyspace;
     assert_eq!(options.cache_bytes, 8 << 20);
     let changed = Layout::Tiered { runs_per_level: 4, space_amplification_percent: 50 };
-    let changes = [KeyspaceChange::Layout(changed), KeyspaceChange::Views(Views::Off)];
+    let filters = Filters::per_level([Vec::new(), vec!["surf:truncate=yes@14".parse().unwrap()]]);
+    let changes = [
+        KeyspaceChange::Layout(changed),
+        KeyspaceChange::Views(Views::Off),
+        KeyspaceChange::Filters(filters),
+    ];
     assert_eq!(options.change_keyspaces, changes.map(|change| ("events".to_owned(), change)));
     assert_eq!(keyspace.layout, Layout::Tiered { runs_per_level: 6, space_amplification_percent: 300 });
     assert_eq!(keyspace.compression, [Compression::None, Compression::Lz4, Compression::Zstd(7)]);
@@ -70,6 +76,8 @@ fn invalid_values_are_rejected_with_advice() {
         ("change_layout", "events=tiered:runs_per_level=1", "2 to 64"),
         ("change_views", "on", "KEYSPACE=VIEWS"),
         ("change_views", "events=yes", "`auto`, `on` or `off`"),
+        ("change_filters", "auto@16", "KEYSPACE=FILTERS"),
+        ("change_filters", "events=cuckoo@3", "there are"),
         ("views", "true", "`auto`, `on` or `off`"),
         ("cache", "1", "cache_bytes"),
     ];

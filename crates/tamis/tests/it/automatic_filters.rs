@@ -12,8 +12,8 @@ use tamis_workload::SplitMix64;
 use crate::support::{
     FOLDER,
     filter_store::{
-        KEY_COUNT, blocks, close_ranges, design, filled_with, filled_with_clock, key, run_background_jobs,
-        uniform_ranges,
+        KEY_COUNT, absent_points, blocks, close_ranges, design, filled_on, filled_with, filled_with_clock,
+        key, open_with_filters, run_background_jobs, uniform_ranges,
     },
     open_in_memory, table_filters,
 };
@@ -32,19 +32,13 @@ fn filled(vfs: &MemVfs) -> (Db, Keyspace) {
     (db, keyspace)
 }
 
-fn absent_points(keyspace: &Keyspace, count: u64) {
-    for number in 0..count {
-        assert!(keyspace.get(key(KEY_COUNT + number)).unwrap().is_none());
-    }
-}
-
 #[test]
 fn a_shift_of_the_queries_changes_the_filters() {
     let vfs = MemVfs::new();
     let (db, keyspace) = filled(&vfs);
-    absent_points(&keyspace, 2_000);
+    absent_points(&keyspace, 0..2_000);
     db.check_filters(&keyspace).unwrap();
-    let read = blocks(&db, || absent_points(&keyspace, 2_000));
+    let read = blocks(&db, || absent_points(&keyspace, 0..2_000));
     let of_points = design(&db);
     assert!(read < 40, "{read} blocks for 2,000 absent keys: {of_points}");
 
@@ -89,7 +83,7 @@ fn a_shift_of_the_queries_is_over_after_a_tenth_of_them() {
 #[test]
 fn tables_with_filters_for_points_get_range_filters_soon_after_ranges_begin() {
     let (db, keyspace, clock) = filled_with_clock();
-    absent_points(&keyspace, 5_000);
+    absent_points(&keyspace, 0..5_000);
     db.check_filters(&keyspace).unwrap();
     let of_points = design(&db);
     let read = blocks(&db, || uniform_ranges(&keyspace, 1_000, 5));
@@ -123,13 +117,13 @@ fn a_few_sampled_queries_choose_the_filters_of_a_small_store() {
 fn open_seeks_without_effect_make_filters_that_were_chosen_without_them_due() {
     let without_views = KeyspaceOptions { views: Views::Off, ..KeyspaceOptions::default() };
     let (db, keyspace, clock) = filled_with(without_views);
-    absent_points(&keyspace, 5_000);
+    absent_points(&keyspace, 0..5_000);
     // Another run over the same range.
     for number in 2 * KEY_COUNT..3 * KEY_COUNT {
         keyspace.put(key(number), [7; 60]).unwrap();
     }
     db.flush().unwrap();
-    absent_points(&keyspace, 5_000);
+    absent_points(&keyspace, 0..5_000);
     db.check_filters(&keyspace).unwrap();
     run_background_jobs(&db, &clock);
     let seek = |count: u64| {
@@ -289,7 +283,7 @@ fn budgets_below_any_filter_and_tiny_tables_give_right_answers() {
         }
         db.flush().unwrap();
         check_answers(&db, &keyspace, count);
-        absent_points(&keyspace, 2_000);
+        absent_points(&keyspace, 0..2_000);
         close_ranges(&keyspace, 0);
         db.check_filters(&keyspace).unwrap();
         check_answers(&db, &keyspace, count);
@@ -392,16 +386,37 @@ fn a_stopped_clock_delays_only_background_checks() {
     check_answers(&db, &keyspace, KEY_COUNT);
 }
 
-/// Filters that hardly reject anything are as good as none. Checks continue under them, in the same process and after an open that keeps
-/// no filter in memory and samples nothing.
+/// Disabled and enabled again at opens, and replaced by filters that hardly reject anything.
 #[test]
 fn filters_that_are_disabled_later_change_no_answer() {
-    let (db, keyspace, clock) = filled_with_clock();
+    let vfs = MemVfs::new();
+    let (db, keyspace, clock) = filled_on(&vfs, KeyspaceOptions::default());
     let before = blocks(&db, || close_ranges(&keyspace, 5_000));
+    let mut open = Some((db, keyspace, clock));
+    for filters in [Filters::none(), Filters::default(), Filters::none(), Filters::default()] {
+        let (db, keyspace, _) = open.take().unwrap();
+        drop(keyspace);
+        db.close().unwrap();
+        let (db, keyspace, clock) = open_with_filters(&vfs, filters.clone());
+        for is_rewritten in [false, true] {
+            if is_rewritten {
+                keyspace.delete(key(KEY_COUNT)).unwrap();
+                db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+                check_answers(&db, &keyspace, KEY_COUNT);
+                assert_eq!(design(&db).is_empty(), filters == Filters::none(), "{}", design(&db));
+            }
+            close_ranges(&keyspace, 5_000);
+            absent_points(&keyspace, 0..2_000);
+            run_background_jobs(&db, &clock);
+            check_answers(&db, &keyspace, KEY_COUNT);
+        }
+        open = Some((db, keyspace, clock));
+    }
+    let (db, keyspace, clock) = open.take().unwrap();
     for row in ["blocked-bloom@0.1", "surf-base", "blocked-bloom@0.1"] {
         db.rebuild_filters(&keyspace, &table_filters(row)).unwrap();
         close_ranges(&keyspace, 5_000);
-        absent_points(&keyspace, 2_000);
+        absent_points(&keyspace, 0..2_000);
         run_background_jobs(&db, &clock);
         check_answers(&db, &keyspace, KEY_COUNT);
     }

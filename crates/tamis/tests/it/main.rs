@@ -16,6 +16,7 @@ mod crash;
 mod deleted_ranges;
 mod elastic;
 mod fault;
+mod filter_changes;
 mod filter_checks;
 mod filter_damage;
 mod filtered_scans;

@@ -290,6 +290,31 @@ fn a_view_gets_filters_for_closed_ranges() {
     }
 }
 
+/// The view has filters within the budget of automatic filters, if the filters of the keyspace are automatic now.
+#[test]
+fn the_budget_of_the_filters_of_a_view_follows_a_change_of_filters() {
+    let bits_per_key = |filters: Filters| {
+        let mut store = Store::new(Views::On);
+        store.keyspace.filters = Filters::none();
+        let (db, keyspace) = store.open();
+        let mut random = Random(2);
+        fill_at_random(&db, &keyspace, &mut random);
+        drop(keyspace);
+        db.close().unwrap();
+        store.options.change_keyspaces = vec![("k".to_owned(), KeyspaceChange::Filters(filters))];
+        let (db, keyspace) = store.open();
+        for _ in 0..3 {
+            blocks_of_empty_ranges(&db, &keyspace, &mut random);
+            keyspace.put([0; 8], "value").unwrap();
+            db.flush().unwrap();
+        }
+        let views = views_of(&db);
+        8.0 * views.filter_bytes as f64 / views.entry_count as f64
+    };
+    let (given, small) = (bits_per_key(Filters::bits(2.0)), bits_per_key(Filters::auto(3.0)));
+    assert!(given > 10.0 && small > 1.0 && small < 6.0, "{given} and {small} bits per key");
+}
+
 /// The keys take more memory than a builder of filters may use: the filters are built part by part, and a rebuild keeps them.
 #[test]
 fn a_view_of_any_size_gets_filters() {

@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tamis::{Db, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime, WriteBatch};
+use tamis::{
+    Db, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, ManualClock, Options, Runtime, WriteBatch,
+};
 use tamis_vfs::MemVfs;
 use tamis_workload::{SplitMix64, mix64};
 
@@ -32,10 +34,12 @@ pub(crate) fn filled_with_clock() -> (Db, Keyspace, Arc<ManualClock>) {
 
 /// As [`filled_with_clock`], with these options of the keyspace.
 pub(crate) fn filled_with(options: KeyspaceOptions) -> (Db, Keyspace, Arc<ManualClock>) {
-    let clock = Arc::new(ManualClock::default());
-    let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
-    let of_store = Options { workers: 0, ..Options::default() };
-    let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, of_store, runtime).unwrap();
+    filled_on(&MemVfs::new(), options)
+}
+
+/// As [`filled_with`], in these files.
+pub(crate) fn filled_on(vfs: &MemVfs, options: KeyspaceOptions) -> (Db, Keyspace, Arc<ManualClock>) {
+    let (db, clock) = open_with_clock(vfs, Options::default());
     let keyspace = db.create_keyspace("k", options).unwrap();
     for numbers in (0..KEY_COUNT).step_by(1_000) {
         let mut batch = WriteBatch::new();
@@ -46,6 +50,28 @@ pub(crate) fn filled_with(options: KeyspaceOptions) -> (Db, Keyspace, Arc<Manual
     }
     db.flush().unwrap();
     (db, keyspace, clock)
+}
+
+/// Opens a store of [`filled_on`], and changes the filters of its keyspace.
+pub(crate) fn open_with_filters(vfs: &MemVfs, filters: Filters) -> (Db, Keyspace, Arc<ManualClock>) {
+    let change_keyspaces = vec![("k".to_owned(), KeyspaceChange::Filters(filters))];
+    let (db, clock) = open_with_clock(vfs, Options { change_keyspaces, ..Options::default() });
+    let keyspace = db.keyspace("k").unwrap();
+    (db, keyspace, clock)
+}
+
+fn open_with_clock(vfs: &MemVfs, options: Options) -> (Db, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::default());
+    let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
+    let options = Options { workers: 0, ..options };
+    (Db::open_on(Arc::new(vfs.clone()), FOLDER, options, runtime).unwrap(), clock)
+}
+
+/// Gets of absent keys, each one once.
+pub(crate) fn absent_points(keyspace: &Keyspace, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        assert!(keyspace.get(key(KEY_COUNT + number)).unwrap().is_none());
+    }
 }
 
 /// Ranges directly above keys.
