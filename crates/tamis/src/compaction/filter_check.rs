@@ -1,10 +1,10 @@
 //! Checks the filters that the store chose, and replaces those that no longer suit the queries.
 //!
 //! A table is due for a check when readers have counted enough answers of its filters that found nothing ([`is_due`]). A table without
-//! a range filter counts ranges as admitted, so it is due soon after ranges begin; one that was chosen without open seeks is due
-//! when enough of them were false positives (`read/seek_answers.rs`), and a table that is not small after a question per key, because
-//! present keys pay for filters, too. Tables that overlap so many others, since their filters were chosen, that they now let too many ranges
-//! and seeks through together are due, too.
+//! a range filter counts ranges as admitted, and one without filters points, too, so it is due soon after they begin. One that was chosen
+//! without open seeks is due when enough of them were false positives (`read/seek_answers.rs`), and a table that is not small after a
+//! question per key, because present keys pay for filters, too. Tables that overlap so many others, since their filters were chosen, that
+//! they now let too many ranges and seeks through together are due, too.
 //!
 //! A check lets flushes run while it works, and ends soon after the store is closed or the keyspace is dropped.
 //!

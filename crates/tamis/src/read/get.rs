@@ -320,8 +320,7 @@ impl ReadPath {
         read.outcome.add_nothing_there();
         let weight = read.sampling.tally_weight;
         if weight > 0 {
-            table.filter_tally().points.add_admitted(weight);
-            table.filter_tally().points.add_outcome(false, weight);
+            add_admitted(table, weight, false);
         }
     }
 
@@ -346,10 +345,14 @@ impl ReadPath {
             read.miss_count += u32::from(matches!(found, Ok(None)));
             found
         };
-        if !reader.has_filter() {
-            return get(read);
-        }
         let weight = read.sampling.tally_weight;
+        if !reader.has_filter() {
+            let found = get(read)?;
+            if weight > 0 {
+                add_admitted(table, weight, found.is_some());
+            }
+            return Ok(found);
+        }
         counters.inspect(|reads| reads.admitted.add(1));
         let is_in_gap = table.gaps().may_reject_points() && table.gaps().rejects_point(probe.key());
         let found = match is_in_gap {
@@ -369,9 +372,14 @@ impl ReadPath {
             }
         }
         if weight > 0 {
-            table.filter_tally().points.add_admitted(weight);
-            table.filter_tally().points.add_outcome(found.is_some(), weight);
+            add_admitted(table, weight, found.is_some());
         }
         Ok(found)
     }
+}
+
+/// Counts a key that the filters of a table admit; so do tables without filters, which are due for a check, too.
+fn add_admitted(table: &Table, weight: u32, is_there: bool) {
+    table.filter_tally().points.add_admitted(weight);
+    table.filter_tally().points.add_outcome(is_there, weight);
 }

@@ -63,6 +63,17 @@ fn tables_with_bloom_filters_get_automatic_filters_by_checks() {
     }
 }
 
+#[test]
+fn tables_without_filters_get_automatic_filters_after_absent_points() {
+    let vfs = stored(Filters::none());
+    let (db, keyspace, clock) = open_with_filters(&vfs, AUTOMATIC);
+    let read = blocks(&db, || absent_points(&keyspace, 0..3_000));
+    assert!(read > 2_700, "{read} blocks for 3,000 absent keys: the table has no filter");
+    run_background_jobs(&db, &clock);
+    let read = blocks(&db, || absent_points(&keyspace, 3_000..5_000));
+    assert!(read <= 40, "{read} blocks for 2,000 absent keys: {}", design(&db));
+}
+
 /// Reads after which automatic filters are checked.
 #[test]
 fn filters_are_checked_only_while_they_are_automatic() {
