@@ -20,17 +20,13 @@
 use std::{
     cell::Cell,
     collections::BTreeMap,
-    ops::Bound,
     path::Path,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use parking_lot::Mutex;
-use tamis_filter::{
-    Upper,
-    auto::{Effort, QueryKind},
-};
+use tamis_filter::auto::{Effort, QueryKind};
 
 use super::{
     filter_check::{COST_RATIO_MAX, awaits_refill, is_better},
@@ -563,12 +559,9 @@ fn is_closed(query: &SampledQuery) -> bool {
     matches!(query.kind, QueryKind::Range | QueryKind::Prefix)
 }
 
-/// Whether a view knows without its filters that it has no key of a range between two keys. It is not checked for prefixes.
+/// Whether a view knows without its filters that it has no key of a range.
 fn is_denied(view: &View, query: &SampledQuery) -> bool {
-    let range = query.range();
-    let (Bound::Included(lower) | Bound::Excluded(lower)) = range.lower else { return false };
-    let (Upper::Included(upper) | Upper::Excluded(upper)) = range.upper else { return false };
-    view.range_answer(lower, upper, false).is_ok_and(|answer| answer == RangeAnswer::Empty)
+    view.answer_of(&query.range(), false).is_ok_and(|answer| answer == RangeAnswer::Empty)
 }
 
 fn current_partition(keyspace: &KeyspaceState, id: u64) -> Option<Arc<Partition>> {

@@ -3,6 +3,7 @@
 
 use std::{ops::Bound, sync::Arc};
 
+use tamis_filter::KeyRange;
 use tamis_vfs::Access;
 
 use super::{files, pieces, table::environment};
@@ -246,8 +247,9 @@ fn use_damaged(view: &Arc<View>, runs: &[MemoryRun]) -> Result<()> {
         }
         let mut scan = ViewScan::new(cursor, 50);
         let _ = scan.get(key);
-        let _ = scan.denies_range(key, key);
-        let _ = scan.denies_range(key, &[0xFF; 20]);
+        let _ = scan.denies_range(&KeyRange::point(key));
+        let _ = scan.denies_range(&KeyRange::closed(key, &[0xFF; 20]));
+        let _ = scan.denies_range(&KeyRange::prefix(key));
         let _ = scan.count(Bound::Included(key), Bound::Unbounded);
     }
     Ok(())

@@ -1,16 +1,13 @@
 //! Selects the sorted views that a scan reads instead of runs.
 //!
-//! A view replaces all runs that it covers, if the scan would merge at least two of them. An open scan checks no filter, so it does not
-//! select the covered runs at all. The filters are probed for a closed range first, as without a view; if they leave covered runs, the
-//! view itself may reject the range, without a read, or a known gap of its keys ([`crate::table::gap_cache`]).
+//! A view replaces all runs that it covers, if the scan would merge at least two of them. No filter can reject an open range, so an open
+//! scan does not select the covered runs at all. The filters are probed for a closed range first, as without a view; if they leave covered
+//! runs, the view itself may reject the range, without a read, or a known gap of its keys ([`crate::table::gap_cache`]).
 //!
-//! Runs that the view does not cover are merged with it. A view that is not open, or damaged, or whose runs are not all in the version, is
-//! ignored.
+//! Runs that the view does not cover are merged with it, at the candidates of their filters, in open scans, too. A view that is not open,
+//! or damaged, or whose runs are not all in the version, is ignored.
 
-use std::{
-    ops::{Bound, Range},
-    sync::Arc,
-};
+use std::{ops::Range, sync::Arc};
 
 use super::{select_runs::SelectedRun, view_opener::ViewOpener};
 use crate::{
@@ -19,7 +16,7 @@ use crate::{
     key::Sequence,
     keyspace_state::ReadState,
     metrics::Counter,
-    table::environment::TableEnvironment,
+    table::{environment::TableEnvironment, read_ahead::Limits},
     version::{bound_view::BoundView, level::Run},
     view::scan::RangeAnswer,
 };
@@ -56,22 +53,17 @@ impl SelectedView {
         bound.is_complete && !bound.has_range_tombstones && bound.view.shows_newest_at(snapshot)
     }
 
-    /// The knowledge of the view about visible keys of a range in the covered runs.
-    fn answer(&self, range: &KeyRange, snapshot: Sequence) -> Result<RangeAnswer> {
-        let (
-            Bound::Included(lower) | Bound::Excluded(lower),
-            Bound::Included(upper) | Bound::Excluded(upper),
-        ) = (&range.lower, &range.upper)
-        else {
-            return Ok(RangeAnswer::HasKeys);
-        };
+    /// The knowledge of the view about visible keys of a scan's range in the covered runs. Of a prefix without an upper bound, the largest
+    /// key of a covered run is one.
+    fn answer(&self, scan: &ClosedScan<'_>) -> Result<RangeAnswer> {
         let BoundView { view, hides_tombstones, .. } = &*self.bound;
-        view.range_answer(lower, upper, *hides_tombstones && view.shows_newest_at(snapshot))
+        let is_live = *hides_tombstones && view.shows_newest_at(scan.snapshot);
+        view.range_answer(&scan.keys, Limits::upper(scan.range), is_live)
     }
 
     /// Whether the view rejects a range of which `covered_count` selected runs are covered.
     fn rejects(&mut self, scan: &ClosedScan<'_>, covered_count: usize) -> Result<bool> {
-        let answer = self.answer(scan.range, scan.snapshot)?;
+        let answer = self.answer(scan)?;
         let named = &self.bound.named;
         let is_rejected = match answer {
             RangeAnswer::Empty => return Ok(true),
@@ -105,7 +97,7 @@ impl SelectedView {
 /// A scan of a range that a view may reject.
 pub(super) struct ClosedScan<'a> {
     pub(super) range: &'a KeyRange,
-    /// The same as filters take it.
+    /// The same as filters take it: a prefix, or the two bounds as they are.
     pub(super) keys: tamis_filter::KeyRange<'a>,
     pub(super) snapshot: Sequence,
     /// The number of scans that this one represents in the counters of the view; 0: it is not counted.

@@ -113,22 +113,22 @@ impl Group {
         self.parts.iter().map(of_part).sum::<f64>() / self.parts.len() as f64
     }
 
-    fn may_contain_range(&self, (lower, upper): (&[u8], &[u8]), probe: &RangeProbe<'_>) -> bool {
-        let part_count = self.parts_up_to(lower);
+    /// The number of parts of which the last has all keys of a range; `None` for a range that contains the first key of a part.
+    fn parts_before(&self, range: &KeyRange<'_>) -> Option<usize> {
+        let part_count = self.parts_up_to(range.lower_bytes());
         let next = self.parts.get(part_count);
-        let has_first_key = next.is_some_and(|next| next.part.first_key.as_slice() <= upper);
-        has_first_key || self.admits(part_count, |filter| filter.may_contain_range(probe))
+        (!next.is_some_and(|next| range.contains(&next.part.first_key))).then_some(part_count)
+    }
+
+    fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
+        let part_count = self.parts_before(probe.range());
+        part_count.is_none_or(|count| self.admits(count, |filter| filter.may_contain_range(probe)))
     }
 
     /// The number of the part whose filters admit a query; `None` without one, and for a query that contains the first key of a part.
     fn admitting_part(&self, query: &SampledQuery, digester: &Digester) -> Option<usize> {
         let range = query.range();
-        let (Bound::Included(lower) | Bound::Excluded(lower)) = range.lower else { return None };
-        let part_count = self.parts_up_to(lower);
-        let next = self.parts.get(part_count).map(|next| &next.part.first_key);
-        if next.is_some_and(|first_key| query.reaches(first_key, first_key)) {
-            return None;
-        }
+        let part_count = self.parts_before(&range).filter(|_| range.lower != Bound::Unbounded)?;
         let probe = RangeProbe::new(range, digester);
         self.admits(part_count, |filter| filter.may_contain_range(&probe)).then(|| part_count - 1)
     }
@@ -252,13 +252,13 @@ impl ViewFilters {
         self.admit_in_part(probe.key(), |filter| filter.may_contain(probe))
     }
 
-    /// Whether a run may have a key from `lower` to `upper`, both included; `false` is certain. `true` without filters.
-    pub(super) fn may_contain_range(&self, lower: &[u8], upper: &[u8], digester: &Digester) -> bool {
+    /// Whether a run may have a key of a range with a lower bound; `false` is certain. `true` without filters.
+    pub(super) fn may_contain_range(&self, range: &KeyRange<'_>, digester: &Digester) -> bool {
         if self.is_empty() {
             return true;
         }
-        let probe = RangeProbe::new(KeyRange::closed(lower, upper), digester);
-        self.0.iter().any(|group| group.may_contain_range((lower, upper), &probe))
+        let probe = RangeProbe::new(*range, digester);
+        self.0.iter().any(|group| group.may_contain_range(&probe))
     }
 
     /// The false positives of closed ranges that the filters expect; NaN if that is not known.

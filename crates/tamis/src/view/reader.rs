@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
-use tamis_filter::{Digester, Probe};
+use tamis_filter::{Digester, KeyRange, Probe};
 
 use super::{
     filters::{AskedPart, ViewFilters},
@@ -392,9 +392,9 @@ impl View {
         self.filters.families().collect()
     }
 
-    /// Whether a run may have a key from `lower` to `upper`, both included, by the filters alone; `false` is certain.
-    pub(super) fn filters_admit_range(&self, lower: &[u8], upper: &[u8]) -> bool {
-        self.filters.may_contain_range(lower, upper, &self.digester)
+    /// Whether a run may have a key of a range with a lower bound, by the filters alone; `false` is certain.
+    pub(super) fn filters_admit_range(&self, range: &KeyRange<'_>) -> bool {
+        self.filters.may_contain_range(range, &self.digester)
     }
 
     /// Whether the filters admit a key of the view, as a point and as ranges that contain it.

@@ -6,7 +6,7 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use tamis_filter::Probe;
+use tamis_filter::{KeyRange, Probe, Upper};
 
 use super::{
     cursor::ViewCursor,
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     cursor::Cursor,
     error::Result,
-    key::{Kind, Sequence},
+    key::{Kind, Sequence, prefix_successor},
     table::reader::Found,
 };
 
@@ -44,20 +44,39 @@ pub(crate) enum RangeAnswer {
 }
 
 impl View {
-    /// The answer for the keys from `lower` to `upper`, both included; if `is_live`, for the keys whose newest entry is a put.
-    pub(crate) fn range_answer(&self, lower: &[u8], upper: &[u8], is_live: bool) -> Result<RangeAnswer> {
-        if lower > upper {
+    /// The answer for a range, which is assumed to have keys if it is open; if `is_live`, for the keys whose newest entry is a put. `end`:
+    /// the bytes of its upper bound; for a prefix, the least bytes above all keys with it. The view locates only bytes, so that it finds a
+    /// key also at an excluded bound. The filters take the range as it is.
+    pub(crate) fn range_answer(
+        &self,
+        range: &KeyRange<'_>,
+        end: Option<&[u8]>,
+        is_live: bool,
+    ) -> Result<RangeAnswer> {
+        let (Bound::Included(lower) | Bound::Excluded(lower), Some(end)) = (range.lower, end) else {
+            return Ok(RangeAnswer::HasKeys);
+        };
+        if range.is_empty() {
             return Ok(RangeAnswer::Empty);
         }
         if let Located::Above(first) = self.locate(0, lower)?
-            && let Located::Above(end) = self.locate(first.page, upper)?
+            && let Located::Above(end) = self.locate(first.page, end)?
         {
             let is_empty = self.number_of(&first) == self.number_of(&end)
                 || is_live && self.live_before(&first) == self.live_before(&end);
             return Ok(if is_empty { RangeAnswer::Empty } else { RangeAnswer::HasKeys });
         }
-        let is_admitted = self.filters_admit_range(lower, upper);
+        let is_admitted = self.filters_admit_range(range);
         Ok(if is_admitted { RangeAnswer::Admitted } else { RangeAnswer::Rejected })
+    }
+
+    /// As [`View::range_answer`], with an allocation for the end of a prefix.
+    pub(crate) fn answer_of(&self, range: &KeyRange<'_>, is_live: bool) -> Result<RangeAnswer> {
+        match range.upper {
+            Upper::Included(end) | Upper::Excluded(end) => self.range_answer(range, Some(end), is_live),
+            Upper::Prefix(prefix) => self.range_answer(range, prefix_successor(prefix).as_deref(), is_live),
+            Upper::Open => self.range_answer(range, None, is_live),
+        }
     }
 }
 
@@ -259,11 +278,10 @@ impl<S: RunSet> ViewScan<S> {
         Ok(found)
     }
 
-    /// Whether it is certain that no key from `lower` to `upper`, both included, is visible. Reads nothing; `false` also if only a
-    /// key could decide.
-    pub(crate) fn denies_range(&self, lower: &[u8], upper: &[u8]) -> Result<bool> {
+    /// Whether it is certain that no key of a range is visible. Reads nothing; `false` also if only a key could decide.
+    pub(crate) fn denies_range(&self, range: &KeyRange<'_>) -> Result<bool> {
         let is_live = self.sees_newest() && !self.shows_tombstones;
-        let answer = self.view().range_answer(lower, upper, is_live)?;
+        let answer = self.view().answer_of(range, is_live)?;
         Ok(matches!(answer, RangeAnswer::Empty | RangeAnswer::Rejected))
     }
 

@@ -2,6 +2,8 @@
 
 use std::ops::Bound;
 
+use tamis_filter::KeyRange;
+
 use super::*;
 
 const COUNT: usize = 40_000;
@@ -52,13 +54,14 @@ fn absent_keys_and_empty_ranges_are_rejected_without_reading_keys() {
         let sample = even_sample(tag_bytes);
         let mut scan = sample.scan(SEQUENCE_MAX);
         sample.take_read_count();
-        let mut rejected = 0;
+        let (mut rejected, mut rejected_prefixes) = (0, 0);
         for key in even_keys(&mut random, 4_000) {
             let mut upper = key.clone();
             upper[9] |= 0x0F;
             rejected += u32::from(
-                scan.denies_range(&key.clone().min(upper.clone()), &key.clone().max(upper)).unwrap(),
+                scan.denies_range(&KeyRange::closed((&key).min(&upper), (&key).max(&upper))).unwrap(),
             );
+            rejected_prefixes += u32::from(scan.denies_range(&KeyRange::prefix(&key[..10])).unwrap());
             assert!(scan.get(&key).unwrap().is_none());
         }
         let read_count = sample.take_read_count();
@@ -67,7 +70,9 @@ fn absent_keys_and_empty_ranges_are_rejected_without_reading_keys() {
             read_count <= limit,
             "{read_count} of 4,000 absent keys were read with {tag_bytes} bytes of tags"
         );
-        assert!(rejected >= 3_600, "{rejected} of 4,000 empty ranges were rejected");
+        for rejected in [rejected, rejected_prefixes] {
+            assert!(rejected >= 3_600, "{rejected} of 4,000 empty ranges were rejected");
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::ops::Bound;
 
+use tamis_filter::KeyRange;
+
 use super::{
     model::{target, with_segments},
     *,
@@ -81,10 +83,20 @@ fn check_range(scan: &mut ViewScan<Arc<[MemoryRun]>>, visible: &[Entry], one: &[
     let (lower, upper) = (one.min(other), one.max(other));
     let between = |from: usize, to: usize| to.saturating_sub(from) as u64;
     let (first, end) = (count_before(visible, lower, false), count_before(visible, upper, true));
-    if scan.denies_range(lower, upper).unwrap() {
-        assert_eq!(first, end, "{lower:?} to {upper:?}");
+    let excluded = Bound::Excluded(lower);
+    for range in [
+        KeyRange::closed(lower, upper),
+        KeyRange::new(Bound::Included(lower), Bound::Excluded(upper)),
+        KeyRange::new(excluded, Bound::Included(upper)),
+        KeyRange::new(excluded, Bound::Excluded(upper)),
+        KeyRange::prefix(lower),
+        KeyRange::prefix(upper),
+        KeyRange::new(excluded, Bound::Unbounded),
+    ] {
+        let is_there = visible.iter().any(|entry| range.contains(&entry.0));
+        assert!(!is_there || !scan.denies_range(&range).unwrap(), "{range:?}");
     }
-    assert!(scan.denies_range(b"b", b"a").unwrap(), "reversed bounds are an empty range");
+    assert!(scan.denies_range(&KeyRange::closed(b"b", b"a")).unwrap(), "reversed bounds are an empty range");
     let mut count = |lower, upper| scan.count(lower, upper).unwrap();
     assert_eq!(count(Bound::Included(lower), Bound::Included(upper)), between(first, end));
     let (first, end) = (count_before(visible, lower, true), count_before(visible, upper, false));
