@@ -2,7 +2,7 @@
 //!
 //! A range with two bounds and a prefix are one query each, recorded when the scan ends. In a scan without a bound, each first
 //! step from an end is an open seek; in every scan, each seek to a key is one. A seek is recorded at once, with the key that it
-//! found.
+//! found and its own outcome ([`super::seek_answers`]).
 
 use std::sync::{
     Arc,
@@ -96,22 +96,23 @@ impl ScanQuery {
         }
     }
 
-    /// Counts an open seek, and records it; `range` returns the keys from the sought one to the one that was found. Returns how it is
-    /// sampled.
+    /// Counts an open seek, and records it; `sampled` returns the keys from the sought one to the one that was found, and how the filters
+    /// answered. Returns how it is sampled.
     #[inline]
     pub(super) fn record_seek<'a>(
         &self,
         kind: QueryKind,
         metrics: &Metrics,
         sample: &Arc<QuerySample>,
-        range: impl FnOnce() -> KeyRange<'a>,
+        sampled: impl FnOnce() -> (KeyRange<'a>, QueryOutcome),
     ) -> Sampling {
         let is_forward = kind == QueryKind::SeekForward;
         let counter = if is_forward { &metrics.forward_seeks } else { &metrics.backward_seeks };
         let sampling = Sampling::of(counter.number());
         let weight = sample.weight(sampling);
         if self.samples_queries && weight > 0 {
-            sample.record(kind, &range(), weight, self.outcome());
+            let (range, outcome) = sampled();
+            sample.record(kind, &range, weight, outcome);
         }
         sampling
     }

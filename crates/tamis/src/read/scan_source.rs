@@ -15,13 +15,13 @@ use std::{
     },
 };
 
-use tamis_filter::{Digester, RangeProbe, Upper, auto::QueryKind};
+use tamis_filter::{Digester, RangeProbe, auto::QueryKind};
 
 use super::{
     DeletedRanges, ReadPath,
     gaps::{record_gap, record_gap_of_view},
     scan_query::ScanQuery,
-    seek_answers::{Visible, count_seek},
+    seek_answers::{Visible, count_seek, outcome_of_seek},
     select_runs::{RunSelector, SelectedRun},
     select_views::{ClosedScan, SelectedView, Selection, ViewContext, is_covered, open_views},
     view_opener::ViewOpener,
@@ -353,25 +353,46 @@ impl ScanSource {
     ) {
         let (metrics, sample) = (self.shared().tables.metrics(), &self.read_state().query_sample);
         let sampling = self.query().record_seek(kind, metrics, sample, || {
-            let range = self.filter_range();
-            let sought = sought.filter(|key| !self.range.is_below(key) && !self.range.is_above(key));
-            let (lower, upper) = match kind {
-                QueryKind::SeekForward => (sought, found),
-                _ => (found, sought),
-            };
-            tamis_filter::KeyRange {
-                lower: lower.map_or(range.lower, Bound::Included),
-                upper: upper.map_or(range.upper, Upper::Included),
-            }
+            let answered = self.start_of_seek(kind, sought).zip(merge);
+            let outcome = answered.map(|(start, merge)| outcome_of_seek(start, merge));
+            (self.range_of_seek(kind, sought, found), outcome.unwrap_or_default())
         });
         if let Some(selection) = partition.unwrap_or(self).selection.get().filter(|_| sampling.weight > 0) {
             count_merged(selection, found.or(sought), sampling.weight);
         }
         if sampling.tally_weight > 0
             && let Some(merge) = merge
-            && let Some(sought) = sought.or_else(|| self.end_of(kind))
+            && let Some(start) = self.start_of_seek(kind, sought)
         {
-            count_seek(kind, sought, merge, sampling.tally_weight);
+            count_seek(kind, start, merge, sampling.tally_weight);
+        }
+    }
+
+    /// The keys of the range from the sought one to the one that was found, or to its end.
+    fn range_of_seek<'a>(
+        &'a self,
+        kind: QueryKind,
+        sought: Option<&'a [u8]>,
+        found: Option<&'a [u8]>,
+    ) -> tamis_filter::KeyRange<'a> {
+        let sought = sought.filter(|key| !self.range.is_below(key) && !self.range.is_above(key));
+        let (lower, upper) = match kind {
+            QueryKind::SeekForward => (sought, found),
+            _ => (found, sought),
+        };
+        let lower = lower.map_or(as_slice(&self.range.lower), Bound::Included);
+        tamis_filter::KeyRange::new(lower, upper.map_or(as_slice(&self.range.upper), Bound::Included))
+    }
+
+    /// The key from which a seek to `sought`, or to an end of the range, searches; `None` for an end without a bound, and for a seek that
+    /// finds nothing because all keys of the range are behind it.
+    fn start_of_seek<'a>(&'a self, kind: QueryKind, sought: Option<&'a [u8]>) -> Option<&'a [u8]> {
+        let is_forward = kind == QueryKind::SeekForward;
+        match sought {
+            Some(key) if self.range.is_below(key) => self.end_of(kind).filter(|_| is_forward),
+            Some(key) if self.range.is_above(key) => self.end_of(kind).filter(|_| !is_forward),
+            Some(key) => Some(key),
+            None => self.end_of(kind),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Counts for each table how its filters answered an open seek.
+//! How the filters of the tables answered an open seek: for the counters of the tables, and for the sample of queries.
 //!
 //! A seek needs the table that has the key that it returns. The filters of another table answer rightly if they let the seek do without
 //! a read of it: they deny any key from the sought one on, or name a candidate that the merge does not reach. A table that was read and
@@ -12,24 +12,60 @@
 
 use tamis_filter::auto::QueryKind;
 
-use crate::cursor::{merge::MergeCursor, source::Source, visible::VisibleCursor};
+use crate::{
+    cursor::{merge::MergeCursor, source::Source, visible::VisibleCursor},
+    query_sample::QueryOutcome,
+    version::handle::Table,
+};
 
 /// The visible entries of a scan that merges its sources.
 pub(super) type Visible = VisibleCursor<MergeCursor<Source>>;
 
+/// The answer of the filters of one table to a seek.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SeekAnswer {
+    /// The table was not read.
+    Denied,
+    /// The table was read. `is_right`: it has the entry that was found.
+    Admitted { is_right: bool },
+}
+
+/// The answers to a seek to `sought`, which a merge has just executed.
+fn answers<'a>(sought: &'a [u8], merge: &'a Visible) -> impl Iterator<Item = (&'a Table, SeekAnswer)> {
+    merge.source().sought().filter_map(move |lane| {
+        let table = lane.cursor.open_table()?;
+        let is_counted = table.smallest_key() <= sought && sought <= table.largest_key();
+        let answer = match lane.is_read {
+            true => SeekAnswer::Admitted { is_right: lane.was_found },
+            false => SeekAnswer::Denied,
+        };
+        is_counted.then_some((table, answer))
+    })
+}
+
 /// Counts a seek to `sought`, which a merge has just executed, for `weight` seeks.
 pub(super) fn count_seek(kind: QueryKind, sought: &[u8], merge: &Visible, weight: u32) {
-    for lane in merge.source().sought() {
-        let Some(table) = lane.cursor.open_table() else { continue };
-        if sought < table.smallest_key() || table.largest_key() < sought {
-            continue;
-        }
-        let answers = table.filter_tally().of(kind);
-        if lane.is_read {
-            answers.add_admitted(weight);
-            answers.add_outcome(lane.was_found, weight);
-        } else {
-            answers.add_denied(weight);
+    for (table, answer) in answers(sought, merge) {
+        let counters = table.filter_tally().of(kind);
+        match answer {
+            SeekAnswer::Denied => counters.add_denied(weight),
+            SeekAnswer::Admitted { is_right } => {
+                counters.add_admitted(weight);
+                counters.add_outcome(is_right, weight);
+            }
         }
     }
+}
+
+/// The answers to a seek to `sought`, which a merge has just executed, as they are sampled.
+pub(super) fn outcome_of_seek(sought: &[u8], merge: &Visible) -> QueryOutcome {
+    let mut outcome = QueryOutcome::default();
+    for (_, answer) in answers(sought, merge) {
+        match answer {
+            SeekAnswer::Denied => outcome.add_denied(),
+            SeekAnswer::Admitted { is_right: true } => outcome.add_there(),
+            SeekAnswer::Admitted { is_right: false } => outcome.add_nothing_there(),
+        }
+    }
+    outcome
 }

@@ -6,10 +6,13 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tamis::{Db, Event, EventListener, Filters, KeyspaceOptions, Options, Runtime, SampleStatistics};
+use tamis::{
+    Db, Event, EventListener, Filters, KeyspaceOptions, Options, QuerySampleStatistics, Runtime,
+    SampleStatistics, Views,
+};
 use tamis_vfs::{MemVfs, Vfs};
 
-use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
+use crate::support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace};
 
 fn open(options: Options) -> Db {
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
@@ -66,6 +69,107 @@ fn outcomes_of_sampled_queries_are_counted() {
     let points = sample(&db).points;
     assert_eq!((points.tables_right, points.tables_denied + points.tables_wrong), (20, 20));
     assert!(points.tables_denied > 15, "{points:?}");
+}
+
+/// Three overlapping tables with random keys, whose filters name candidates.
+fn overlapping() -> (Db, Vec<u64>) {
+    let filters = Filters::each(["surf-real:bits=4".parse().unwrap()]);
+    let default_keyspace =
+        KeyspaceOptions { filters, level0_runs: 64, views: Views::Off, ..KeyspaceOptions::default() };
+    let options = Options { default_keyspace, gap_cache: false, ..inline_options() };
+    let db = open_in_memory(&MemVfs::new(), options).unwrap();
+    let mut random = Random(3);
+    let mut keys = Vec::new();
+    for _ in 0..3 {
+        // The ends are in reach of all tables.
+        let inner = (0..2_000).map(|_| random.next());
+        for key in inner.chain([keys.len() as u64, u64::MAX - keys.len() as u64]).collect::<Vec<_>>() {
+            db.put(key.to_be_bytes(), [7; 50]).unwrap();
+            keys.push(key);
+        }
+        db.flush().unwrap();
+    }
+    keys.sort_unstable();
+    (db, keys)
+}
+
+/// Queries of each kind: at keys, near them, and anywhere.
+#[test]
+fn outcomes_of_each_kind_of_query_are_counted() {
+    let (db, keys) = overlapping();
+    let mut random = Random(9);
+    for turn in 0..600 {
+        let key = keys[10 + random.below(keys.len() as u64 - 20) as usize];
+        let sought = match turn % 3 {
+            0 => key,
+            1 => key + 1,
+            _ => random.next(),
+        };
+        let bytes = sought.to_be_bytes();
+        db.get(bytes).unwrap();
+        db.range(bytes..=sought.saturating_add(10).to_be_bytes()).count();
+        // Near a key, also without its last byte.
+        let near = if turn % 3 == 1 { sought + 256 } else { sought };
+        db.prefix(&near.to_be_bytes()[..7]).count();
+        db.range(bytes..).next().unwrap().unwrap();
+        let mut scan = db.range::<&[u8]>(..);
+        scan.seek_for_prev(bytes).unwrap();
+        assert!(scan.move_prev().unwrap());
+    }
+    let sample = sample(&db);
+    let seeks = [sample.forward_seeks, sample.backward_seeks];
+    for kind in [sample.points, sample.ranges, sample.prefixes].into_iter().chain(seeks) {
+        assert_eq!(kind.kept, 600);
+        let outcomes = [kind.tables_denied, kind.tables_right, kind.tables_wrong];
+        assert!(outcomes.iter().all(|count| *count > 0), "{kind:?}");
+    }
+    // Each seek is in reach of three tables, and one of them has its entry.
+    for kind in seeks {
+        assert_eq!((kind.tables_right, kind.tables_denied + kind.tables_wrong), (600, 1_200), "{kind:?}");
+    }
+}
+
+/// A seek in a closed range has its own outcome, which is not that of the range.
+#[test]
+fn seeks_within_closed_ranges_have_their_own_outcome() {
+    let (db, keys) = overlapping();
+    let key = keys[keys.len() / 2];
+    let bounds = || (key - 1).to_be_bytes()..(key + 2).to_be_bytes();
+    let counts =
+        |kind: QuerySampleStatistics| (kind.kept, kind.tables_denied, kind.tables_right, kind.tables_wrong);
+    let mut scan = db.range(bounds());
+    assert_eq!(scan.next().map(|entry| *entry.unwrap().0 == key.to_be_bytes()), Some(true));
+    scan.seek(key.to_be_bytes()).unwrap();
+    assert!(scan.move_next().unwrap());
+    // The filters of two tables rejected the range, so the seek did not ask them.
+    assert_eq!(counts(sample(&db).forward_seeks), (1, 0, 1, 0));
+    // This seek is before the range, so that it begins at its lower bound. The next one is behind it, and reads nothing.
+    scan.seek(0_u64.to_be_bytes()).unwrap();
+    assert_eq!(counts(sample(&db).forward_seeks), (2, 0, 2, 0));
+    scan.seek((key + 2).to_be_bytes()).unwrap();
+    assert!(!scan.move_next().unwrap());
+    assert_eq!(counts(sample(&db).forward_seeks), (3, 0, 2, 0));
+    scan.seek_for_prev(u64::MAX.to_be_bytes()).unwrap();
+    assert_eq!(counts(sample(&db).backward_seeks), (1, 0, 1, 0));
+    scan.seek_for_prev((key - 2).to_be_bytes()).unwrap();
+    assert_eq!(counts(sample(&db).backward_seeks), (2, 0, 1, 0));
+    let tables = db.statistics().keyspaces.swap_remove(0).table_filters;
+    let seeks = tables.iter().map(|table| table.seeks);
+    assert_eq!(seeks.fold((0, 0), |sum, seeks| (sum.0 + seeks.asked, sum.1 + seeks.right)), (3, 3));
+    drop(scan);
+    assert_eq!(counts(sample(&db).ranges), (1, 2, 1, 0));
+}
+
+/// No filter takes a prefix whose first keys are left out.
+#[test]
+fn seeks_within_a_prefix_are_sampled_as_ranges() {
+    let db = open(inline_options());
+    let mut scan = db.prefix([0, 0, 1]);
+    scan.seek([0, 0, 1, 0xFF]).unwrap();
+    assert!(!scan.move_next().unwrap());
+    drop(scan);
+    let sample = sample(&db);
+    assert_eq!((sample.prefixes.kept, sample.forward_seeks.kept, sample.too_long), (1, 1, 0));
 }
 
 #[test]
