@@ -6,7 +6,7 @@
 //!
 //! If the range is strictly inside one table of a run, the table may still hold no key of it. The table's filter is checked then
 //! ([`super::select_runs`]); a table whose filter rejects the range gets no cursor. An empty range that all filters reject reads
-//! no block.
+//! no block. The other runs are read when the merge reaches their candidates or smallest keys ([`crate::cursor::merge`]).
 //!
 //! Of several partitions, only those that the scan reaches get cursors ([`super::partition_walk`]).
 //!
@@ -27,9 +27,11 @@ use crate::{
 /// [`Scan::key`] and [`Scan::value`]: they return the same entries without a copy. [`Scan::move_prev`] and the `seek` methods
 /// move in both directions.
 ///
-/// Cost: the first step reads one block of each run that overlaps the range (two if the range begins between blocks), and none
-/// of a run whose filter rejects the range. After that each block is read once. In the partitioned layout these are the runs of
-/// one partition; the next partition is read when the scan reaches it. [`Iterator::nth`], and so the adapters `skip` and `step_by`, read none
+/// Cost: a run whose filter rejects the range is not read. The others are read when the merge reaches them. Their smallest keys, and the
+/// candidates that SuRF filters name (of ranges with two bounds Rosetta filters, too), are known without a read: so if filters name
+/// candidates, the first step reads about one block. Of a run without a candidate it reads one block (two if the range begins between
+/// blocks). After that each block is read once. In the partitioned layout these are the runs of one partition; the next partition is
+/// read when the scan reaches it. [`Iterator::nth`], and so the adapters `skip` and `step_by`, read none
 /// of the blocks between if a sorted view covers all runs.
 ///
 /// ```
