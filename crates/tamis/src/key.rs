@@ -13,6 +13,9 @@ pub(crate) type Sequence = u64;
 /// Greater than all sequence numbers: reads the newest version.
 pub(crate) const SEQUENCE_MAX: Sequence = (1 << 56) - 1;
 
+/// Sequence numbers begin at 1: a seek to a key with this one passes all entries of the key.
+pub(crate) const AFTER_ALL: Sequence = 0;
+
 /// The longest key in bytes.
 pub const KEY_LENGTH_MAX: usize = 65_535;
 

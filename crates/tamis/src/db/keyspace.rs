@@ -162,7 +162,8 @@ impl Keyspace {
         self.engine.read_path.multi_get(&self.state, keys, None)
     }
 
-    /// The entries with keys in `range`, in key order, at the time of the call. Nothing is read before the first step.
+    /// The entries with keys in `range`, in key order, at the time of the call. No entry is read before the first step; the filters are
+    /// asked at once if the range has two bounds.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {

@@ -10,14 +10,11 @@
 use crate::{
     cursor::Cursor as _,
     error::Result,
-    key::{Kind, SEQUENCE_MAX, Sequence},
+    key::{AFTER_ALL, Kind, SEQUENCE_MAX, Sequence},
     keyspace_state::ReadState,
     memtable::MemtableCursor,
     slice::Slice,
 };
-
-/// Sequence numbers begin at 1: a seek to a key with this one passes all entries of the key.
-const AFTER_ALL: Sequence = 0;
 
 /// An end of the gap.
 enum End {

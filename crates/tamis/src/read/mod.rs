@@ -15,6 +15,7 @@ mod scan_cursor;
 mod scan_query;
 mod scan_source;
 mod seek_answers;
+mod select_range;
 mod select_runs;
 mod select_views;
 pub(crate) mod snapshot;

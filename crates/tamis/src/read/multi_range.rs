@@ -13,7 +13,10 @@ use tamis_filter::RangeProbe;
 
 use super::{ReadPath, scan::Scan, scan_source::ScanSource, select_runs::SelectedRun};
 use crate::{
-    cursor::bounded::Bounds, key::Sequence, keyspace_state::KeyspaceState, table::planned_reads::ReadPlanner,
+    cursor::bounded::{Bounds, KeyRange},
+    key::Sequence,
+    keyspace_state::KeyspaceState,
+    table::planned_reads::ReadPlanner,
 };
 
 impl ReadPath {
@@ -29,10 +32,14 @@ impl ReadPath {
         }
         let (read_state, visible) = keyspace.read_point(&self.snapshots);
         let sequence = snapshot.unwrap_or(visible);
-        let source = |bounds| Arc::new(self.scan_source(Arc::clone(&read_state), bounds, false, sequence));
+        let source = |(lower, upper)| {
+            let range = KeyRange { lower, upper };
+            let query = self.scan_query(&range, false);
+            Arc::new(self.scan_source(Arc::clone(&read_state), (range, false), sequence, query, None))
+        };
         let sources: Vec<Arc<ScanSource>> = ranges.into_iter().map(source).collect();
         self.select_runs_of(&sources);
-        sources.into_iter().map(|source| Scan::new(Ok(source))).collect()
+        sources.into_iter().map(|source| Scan::new(Ok(Some(source)))).collect()
     }
 
     fn select_runs_of(&self, sources: &[Arc<ScanSource>]) {
@@ -41,12 +48,13 @@ impl ReadPath {
             |source: &&Arc<ScanSource>| !source.is_empty() && source.several_partitions().is_none();
         let mut order: Vec<&Arc<ScanSource>> = sources.iter().filter(is_checked).collect();
         order.sort_by(|left, right| lower_of(left).cmp(&lower_of(right)));
-        let probes: Vec<RangeProbe<'_>> = order.iter().map(|source| source.range_probe()).collect();
-        let run_count = order.iter().map(|source| source.runs_within().count()).max().unwrap_or(0);
+        let probes: Vec<RangeProbe<'_>> =
+            order.iter().map(|source| source.selector().range_probe()).collect();
+        let run_count = order.iter().map(|source| source.selector().runs_within().count()).max().unwrap_or(0);
         let mut selected: Vec<Vec<SelectedRun>> = order.iter().map(|_| Vec::new()).collect();
         for rank in 0..run_count {
             for ((source, probe), selected) in order.iter().zip(&probes).zip(&mut selected) {
-                selected.extend(source.select_run(rank, probe));
+                selected.extend(source.selector().select_run(rank, probe));
             }
         }
         for ((source, probe), selected) in order.iter().zip(&probes).zip(selected) {

@@ -6,7 +6,8 @@
 //!
 //! If the range is strictly inside one table of a run, the table may still hold no key of it. The table's filter is checked then
 //! ([`super::select_runs`]); a table whose filter rejects the range gets no cursor. An empty range that all filters reject reads
-//! no block. The other runs are read when the merge reaches their candidates or smallest keys ([`crate::cursor::merge`]).
+//! no block. The other runs are read when the merge reaches their candidates or smallest keys ([`crate::cursor::merge`]). A range with two
+//! bounds in one partition is checked when the scan is created: a scan that can have no entry holds nothing.
 //!
 //! Of several partitions, only those that the scan reaches get cursors ([`super::partition_walk`]).
 //!
@@ -14,11 +15,22 @@
 
 use std::{fmt, iter::FusedIterator, sync::Arc};
 
+use arc_swap::Guard;
 use tamis_filter::auto::QueryKind;
 
-use super::{ReadPath, partition_walk::RangeCursor, scan_source::ScanSource};
+use super::{
+    ReadPath,
+    partition_walk::RangeCursor,
+    scan_query::ScanQuery,
+    scan_source::{ScanSource, positions_within},
+    select_range::RangeSelector,
+};
 use crate::{
-    cursor::bounded::Bounds, error::Result, key::Sequence, keyspace_state::KeyspaceState, slice::Slice,
+    cursor::bounded::{Bounds, KeyRange},
+    error::Result,
+    key::Sequence,
+    keyspace_state::{KeyspaceState, ReadState},
+    slice::Slice,
 };
 
 /// The entries of a key range at the time when the scan was created.
@@ -52,7 +64,8 @@ use crate::{
 /// # }
 /// ```
 pub struct Scan {
-    source: Result<Arc<ScanSource>>,
+    /// `None`: there is no entry.
+    source: Result<Option<Arc<ScanSource>>>,
     front: Side,
     back: Side,
     /// The two ends have met, or an error ended the scan.
@@ -171,7 +184,7 @@ impl Side {
 }
 
 impl Scan {
-    pub(crate) const fn new(source: Result<Arc<ScanSource>>) -> Self {
+    pub(crate) const fn new(source: Result<Option<Arc<ScanSource>>>) -> Self {
         Self { source, front: Side::new(Position::Start), back: Side::new(Position::End), is_ended: false }
     }
 
@@ -252,7 +265,8 @@ impl Scan {
         none: Position,
     ) -> Result<()> {
         let source = match &self.source {
-            Ok(source) => source,
+            Ok(Some(source)) => source,
+            Ok(None) => return Ok(()),
             Err(error) => return Err(error.clone()),
         };
         let cursor = self.front.cursor(source);
@@ -291,7 +305,8 @@ impl Scan {
             return Ok(false);
         }
         let source = match &self.source {
-            Ok(source) => source,
+            Ok(Some(source)) => source,
+            Ok(None) => return Ok(false),
             Err(error) => {
                 self.is_ended = true;
                 return Err(error.clone());
@@ -383,8 +398,56 @@ impl ReadPath {
         if let Err(error) = self.context.check_open().and_then(|()| keyspace.check()) {
             return Scan::new(Err(error));
         }
-        let (read_state, visible) = keyspace.read_point(&self.snapshots);
+        // A guard costs no reference count, on which threads with empty ranges would contend.
+        let (read_state, visible) = keyspace.read_point_now(&self.snapshots);
         let sequence = snapshot.unwrap_or(visible);
-        Scan::new(Ok(Arc::new(self.scan_source(read_state, bounds, is_prefix, sequence))))
+        let range = KeyRange { lower: bounds.0, upper: bounds.1 };
+        let query = self.scan_query(&range, is_prefix);
+        let mut selection = None;
+        if query.kind().is_some() {
+            let selector = self.selector(&read_state, (&range, is_prefix), sequence, &query);
+            if selector.positions.len() <= 1 {
+                let selected = selector.select();
+                if selected.is_empty() && matches!(selector.has_memtable_entries(), Ok(false)) {
+                    query.record(&read_state.query_sample, &selector.filter_range());
+                    self.metrics.scans_ended.add(1);
+                    return Scan::new(Ok(None));
+                }
+                selection = Some(selected);
+            }
+        }
+        let read_state = Guard::into_inner(read_state);
+        Scan::new(Ok(Some(Arc::new(self.scan_source(
+            read_state,
+            (range, is_prefix),
+            sequence,
+            query,
+            selection,
+        )))))
+    }
+
+    /// Counts a scan.
+    pub(super) fn scan_query(&self, range: &KeyRange, is_prefix: bool) -> ScanQuery {
+        ScanQuery::new(range, is_prefix, &self.metrics, self.samples_queries)
+    }
+
+    fn selector<'a>(
+        &'a self,
+        read_state: &'a ReadState,
+        (range, is_prefix): (&'a KeyRange, bool),
+        sequence: Sequence,
+        query: &'a ScanQuery,
+    ) -> RangeSelector<'a> {
+        RangeSelector {
+            range,
+            is_prefix,
+            positions: positions_within(read_state, range),
+            sequence,
+            read_state,
+            tables: &self.tables,
+            digester: &self.digester,
+            views: self.views,
+            query,
+        }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{
 use tamis_filter::{KeyRange, auto::QueryKind};
 
 use crate::{
-    cursor::bounded::Bounds,
+    cursor::bounded,
     metrics::{Metrics, ReadKind, ReadPlace},
     query_sample::{QueryOutcome, QuerySample, Sampling},
 };
@@ -32,9 +32,14 @@ pub(super) struct ScanQuery {
 
 impl ScanQuery {
     /// Counts a scan.
-    pub(super) fn new(bounds: &Bounds, is_prefix: bool, metrics: &Metrics, samples_queries: bool) -> Self {
+    pub(super) fn new(
+        range: &bounded::KeyRange,
+        is_prefix: bool,
+        metrics: &Metrics,
+        samples_queries: bool,
+    ) -> Self {
         use std::ops::Bound::Unbounded;
-        let (kind, counter) = match bounds {
+        let (kind, counter) = match (&range.lower, &range.upper) {
             _ if is_prefix => (Some(QueryKind::Prefix), &metrics.prefix_scans),
             (Unbounded, _) | (_, Unbounded) => (None, &metrics.open_range_scans),
             _ => (Some(QueryKind::Range), &metrics.range_scans),

@@ -1,6 +1,7 @@
 //! The inputs of a scan: the memtables and the version with which it began, and what it reads of them.
 //!
-//! Both ends of a scan share one. The filters are checked and the views are selected at the first movement. It also records the scan: its
+//! Both ends of a scan share one. The filters are checked and the views are selected when the scan is
+//! created, or at the first movement of an open scan. It also records the scan: its
 //! seeks as queries, the results of filters, and the deleted keys that it passes.
 //!
 //! A scan that touches several partitions has further ones, each for the part of the range in one partition
@@ -15,21 +16,22 @@ use std::{
     },
 };
 
-use tamis_filter::{Digester, RangeProbe, auto::QueryKind};
+use tamis_filter::{Digester, auto::QueryKind};
 
 use super::{
     DeletedRanges, ReadPath,
     gaps::{record_gap, record_gap_of_view},
     scan_query::ScanQuery,
     seek_answers::{Visible, count_seek, outcome_of_seek},
-    select_runs::{RunSelector, SelectedRun},
-    select_views::{ClosedScan, SelectedView, Selection, ViewContext, is_covered, open_views},
+    select_range::RangeSelector,
+    select_runs::SelectedRun,
+    select_views::{SelectedView, Selection},
     view_opener::ViewOpener,
 };
 use crate::{
     cache::table::TableCache,
     cursor::{
-        bounded::{Bounds, KeyRange, as_slice},
+        bounded::{KeyRange, as_slice},
         coverage::{CoverSource, Coverage},
         filter_outcome::FilterOutcome,
         merge::MergeCursor,
@@ -95,7 +97,7 @@ impl Drop for ScanSource {
         if let PartOf::Itself(shared) = &self.scan {
             shared.tables.metrics().scans_ended.add(1);
             if selection.is_some() {
-                shared.query.record(&shared.read_state.query_sample, &self.filter_range());
+                shared.query.record(&shared.read_state.query_sample, &self.selector().filter_range());
             }
         }
         if let Some(selection) = selection.filter(|_| self.query().kind().is_some()) {
@@ -139,7 +141,7 @@ impl ScanContext for ScanSource {
 
     fn record_damaged_view(&self, view_index: usize, error: &Error) {
         if let Some(view) = self.selection().views.get(view_index) {
-            self.report_damaged_view(view, error);
+            view.report_damage(self.shared().tables.environment(), error);
         }
     }
 
@@ -236,7 +238,7 @@ impl ScanSource {
     /// Reports that the only view of the scan is damaged.
     pub(super) fn report_damaged_only_view(&self, error: &Error) {
         if let Some(selected) = self.selection().only_view() {
-            self.report_damaged_view(selected, error);
+            selected.report_damage(self.shared().tables.environment(), error);
         }
     }
 
@@ -325,24 +327,6 @@ impl ScanSource {
         }
     }
 
-    fn report_damaged_view(&self, selected: &SelectedView, error: &Error) {
-        selected.bound.named.fail(self.shared().tables.environment(), error);
-    }
-
-    fn open_views(&self) -> Vec<SelectedView> {
-        let (environment, keyspace_id) = (self.shared().tables.environment(), self.read_state().version.id);
-        let context = ViewContext { views: self.shared().views, environment, keyspace_id };
-        open_views(self.read_state(), self.positions.clone(), &context)
-    }
-
-    /// The range as filters take it.
-    fn filter_range(&self) -> tamis_filter::KeyRange<'_> {
-        match as_slice(&self.range.lower) {
-            Bound::Included(prefix) if self.is_prefix => tamis_filter::KeyRange::prefix(prefix),
-            lower => tamis_filter::KeyRange::new(lower, as_slice(&self.range.upper)),
-        }
-    }
-
     /// Counts a seek to `sought`, or to an end of the range, that found this key of the range. `sources`: the partition where it was
     /// found, if they are several, and the merge that found it, if it was not a view.
     pub(super) fn record_seek(
@@ -427,69 +411,36 @@ impl ScanSource {
 
     /// The range tombstones of all sources, including those of runs whose filters reject the range.
     fn coverage(&self) -> Option<Coverage> {
-        let runs = self.runs_within().map(|(_, run)| run);
+        let selector = self.selector();
+        let runs = selector.runs_within().map(|(_, run)| run);
         coverage_of(self.read_state(), runs, &self.shared().tables, self.sequence)
     }
 
-    /// The runs of the partitions that the range touches, newest first in each.
-    pub(super) fn runs_within(&self) -> impl Iterator<Item = (usize, &Arc<Run>)> {
-        let partitions = self.read_state().version.partitions.get(self.positions.clone()).unwrap_or_default();
-        partitions.iter().flat_map(|partition| partition.runs())
+    /// What selects the runs and views to read.
+    pub(super) fn selector(&self) -> RangeSelector<'_> {
+        let Shared { read_state, tables, digester, views, query } = self.shared();
+        RangeSelector {
+            range: &self.range,
+            is_prefix: self.is_prefix,
+            positions: self.positions.clone(),
+            sequence: self.sequence,
+            read_state,
+            tables,
+            digester,
+            views: *views,
+            query,
+        }
     }
 
     /// The runs and views to read; the filters are checked once.
     pub(super) fn selection(&self) -> &Selection {
-        self.selection.get_or_init(|| self.select_in_range())
-    }
-
-    fn select_in_range(&self) -> Selection {
-        if self.range.is_empty() {
-            return Selection::default();
-        }
-        let views = self.open_views();
-        let is_open = self.query().kind().is_none();
-        if is_open && matches!(views.as_slice(), [view] if view.bound.is_complete) {
-            return Selection::of_open(Vec::new(), views);
-        }
-        let probe = self.range_probe();
-        let runs = self.runs_within().enumerate().filter(|(rank, _)| !is_open || !is_covered(&views, *rank));
-        let runs = runs.filter_map(|(rank, (level, run))| self.select(rank, (level, run), &probe)).collect();
-        self.shared().tables.metrics().digests.add(u64::from(probe.digest_count()));
-        if is_open { Selection::of_open(runs, views) } else { self.selection_of_closed(runs, views) }
-    }
-
-    fn selection_of_closed(&self, runs: Vec<SelectedRun>, views: Vec<SelectedView>) -> Selection {
-        let report = |view: &SelectedView, error: &Error| self.report_damaged_view(view, error);
-        let scan = ClosedScan {
-            range: &self.range,
-            keys: self.filter_range(),
-            snapshot: self.sequence,
-            tally_weight: if self.query().kind().is_some() { self.query().tally_weight() } else { 0 },
-            gap_hits: &self.shared().tables.metrics().gap_hits,
-        };
-        Selection::of_closed(runs, views, &scan, report)
-    }
-
-    fn select(
-        &self,
-        rank: usize,
-        (level, run): (usize, &Arc<Run>),
-        probe: &RangeProbe<'_>,
-    ) -> Option<SelectedRun> {
-        let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
-        let (tables, query) = (&*self.shared().tables, self.query());
-        RunSelector { tables, range: &self.range, probe, query }.select(rank, level, run, bounds)
-    }
-
-    /// The run at a position among those that the range touches, if it is read; its filter is checked now.
-    pub(super) fn select_run(&self, rank: usize, probe: &RangeProbe<'_>) -> Option<SelectedRun> {
-        self.runs_within().nth(rank).and_then(|run| self.select(rank, run, probe))
+        self.selection.get_or_init(|| self.selector().select())
     }
 
     /// Sets the runs to read, whose filters were checked. Views replace some of them.
     pub(super) fn set_runs(&self, runs: Vec<SelectedRun>) {
         // Only a cursor sets them too, and none exists yet.
-        let _ = self.selection.set(self.selection_of_closed(runs, self.open_views()));
+        let _ = self.selection.set(self.selector().with_views(runs));
     }
 
     /// Adds the blocks of open tables that the scan may read, if they are few.
@@ -543,11 +494,6 @@ impl ScanSource {
         let _ = self.planned_reads.set(reads);
     }
 
-    /// A probe for the filters of all runs.
-    pub(super) fn range_probe(&self) -> RangeProbe<'_> {
-        RangeProbe::new(self.filter_range(), &self.shared().digester)
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.range.is_empty()
     }
@@ -587,20 +533,20 @@ fn count_merged(selection: &Selection, key: Option<&[u8]>, weight: u32) {
 }
 
 impl ReadPath {
-    /// The inputs of a scan of these bounds.
+    /// The inputs of a scan of this range. `selection`: the runs and views to read, if they are known.
     pub(super) fn scan_source(
         &self,
         read_state: Arc<ReadState>,
-        bounds: Bounds,
-        is_prefix: bool,
+        (range, is_prefix): (KeyRange, bool),
         sequence: Sequence,
+        query: ScanQuery,
+        selection: Option<Selection>,
     ) -> ScanSource {
-        let query = ScanQuery::new(&bounds, is_prefix, &self.metrics, self.samples_queries);
         ScanSource {
-            positions: read_state.version.positions_within((as_slice(&bounds.0), as_slice(&bounds.1))),
-            range: Arc::new(KeyRange { lower: bounds.0, upper: bounds.1 }),
+            positions: positions_within(&read_state, &range),
+            range: Arc::new(range),
             is_prefix,
-            selection: OnceLock::new(),
+            selection: selection.map_or_else(OnceLock::new, OnceLock::from),
             planned_reads: OnceLock::new(),
             has_counted_outcomes: AtomicBool::new(false),
             sequence,
@@ -614,4 +560,9 @@ impl ReadPath {
             }),
         }
     }
+}
+
+/// The positions of the partitions that a range touches.
+pub(super) fn positions_within(read_state: &ReadState, range: &KeyRange) -> Range<usize> {
+    read_state.version.positions_within((as_slice(&range.lower), as_slice(&range.upper)))
 }

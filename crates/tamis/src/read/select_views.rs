@@ -33,6 +33,11 @@ pub(crate) struct SelectedView {
 }
 
 impl SelectedView {
+    /// No read uses the view from now on; the background removes it.
+    pub(super) fn report_damage(&self, environment: &TableEnvironment, error: &Error) {
+        self.bound.named.fail(environment, error);
+    }
+
     fn covers(&self, rank: usize) -> bool {
         rank.checked_sub(self.first_rank).is_some_and(|rank| self.bound.ranks.contains(&rank))
     }
@@ -159,6 +164,11 @@ impl Selection {
             first_run += view.bound.runs.len();
         }
         Self { runs, views }
+    }
+
+    /// Whether no table is read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.views.is_empty()
     }
 
     /// The view, if no other table is read.

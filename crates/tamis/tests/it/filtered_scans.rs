@@ -147,3 +147,36 @@ fn movements_in_closed_ranges_agree_with_the_entries() {
         }
     }
 }
+
+#[test]
+fn a_scan_that_can_have_no_entry_keeps_no_table_and_stays_empty() {
+    let default_keyspace = KeyspaceOptions { filters: filters("grafite@30"), ..KeyspaceOptions::default() };
+    let db = open_in_memory(&MemVfs::new(), Options { default_keyspace, ..inline_options() }).unwrap();
+    let key = |number: u64| number.to_be_bytes();
+    for number in 0..10_000 {
+        db.put(key(number << 40), [1; 20]).unwrap();
+    }
+    db.flush().unwrap();
+    // The memtable has the two keys that the range excludes.
+    let (lower, upper) = ((5_000 << 40) + 7, (5_000 << 40) + 900);
+    db.put(key(lower), [2]).unwrap();
+    db.put(key(upper), [2]).unwrap();
+    assert_eq!(db.range((Bound::Included(key(lower)), Bound::Excluded(key(upper)))).count(), 1);
+    assert_eq!(db.range((Bound::Excluded(key(lower)), Bound::Included(key(upper)))).count(), 1);
+    let between = || (Bound::Excluded(key(lower)), Bound::Excluded(key(upper)));
+    let (mut empty, other) = (db.range(between()), db.range(key(lower)..key(upper)));
+    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    assert!(db.statistics().held_bytes > 0, "the other scan keeps the tables");
+    drop(other);
+    assert_eq!(db.statistics().held_bytes, 0, "the empty scan keeps a table");
+
+    db.put(key(lower + 100), [3]).unwrap();
+    empty.seek(key(lower + 50)).unwrap();
+    assert!(!empty.move_next().unwrap() && !empty.move_prev().unwrap());
+    empty.seek_for_prev(key(lower + 200)).unwrap();
+    assert!(!empty.move_prev().unwrap() && !empty.move_next().unwrap());
+    empty.seek_to_last();
+    assert!(!empty.move_prev().unwrap() && empty.next_back().is_none() && empty.nth(3).is_none());
+    assert_eq!((empty.key(), empty.value()), (&[][..], &[][..]));
+    assert_eq!(db.range(between()).count(), 1);
+}
