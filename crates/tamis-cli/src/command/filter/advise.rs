@@ -7,13 +7,14 @@ mod page;
 use std::{
     fmt::Write as _,
     io::Write,
+    ops::Bound,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use clap::Args;
 use serde_json::{Value, json};
-use tamis::SampledQueries;
+use tamis::{Db, Keyspace, KeyspaceStatistics, SampledQueries};
 use tamis_bench::filter::Ranges;
 use tamis_filter::{
     KeyRange, KeySet,
@@ -36,7 +37,7 @@ const FAMILIES: [&str; 6] =
     ["blocked-bloom", "surf:truncate=yes", "1pbf", "proteus", "grafite", "blocked-bloom + grafite"];
 /// Rows of the ranking.
 const ROWS_MAX: usize = 12;
-/// Keys of a store that are read; more would not change the ranking.
+/// Keys of a store that are read: about as many as a large table has.
 const STORE_KEYS_MAX: usize = 1_000_000;
 
 /// Rank filters by their expected cost for your keys and queries
@@ -78,6 +79,8 @@ struct Input {
     keys: Arc<KeySet>,
     queries: Queries,
     prices: Prices,
+    /// The tables that a query asks.
+    overlapping_tables: u32,
     /// As text.
     origin: String,
 }
@@ -151,18 +154,13 @@ impl AdviseArgs {
                 Some(name) => store::keyspace(&db, name)?,
                 None => db.default_keyspace(),
             };
-            let mut keys = KeySet::new();
-            let mut scan = keyspace.range::<&[u8]>(..);
-            while keys.len() < STORE_KEYS_MAX && scan.move_next()? {
-                let is_pushed = keys.push(scan.key());
-                is_pushed.map_err(|error| Failure::Damage(error.to_string()))?;
-            }
-            let origin = format!("{} (sampled queries)", folder.display());
+            let sample = db.sampled_queries(&keyspace)?;
             return Ok(Input {
-                keys: keys.into(),
-                queries: Queries::Store(db.sampled_queries(&keyspace)?),
+                keys: keys_around(&keyspace, &sample.queries(), STORE_KEYS_MAX)?.into(),
+                queries: Queries::Store(sample),
                 prices: db.filter_prices(&keyspace)?,
-                origin,
+                overlapping_tables: overlapping_tables(&db, keyspace.name()),
+                origin: format!("{} (sampled queries)", folder.display()),
             });
         }
         let (Some(keys), Some(queries)) = (&self.keys, &self.queries) else {
@@ -171,7 +169,7 @@ impl AdviseArgs {
         let origin = format!("{} and {}", keys.display(), queries.display());
         let (keys, kind) = input::read_keys(keys)?;
         let queries = Queries::File(input::read_queries(queries, kind)?);
-        Ok(Input { keys: keys.into(), queries, prices: Prices::default(), origin })
+        Ok(Input { keys: keys.into(), queries, prices: Prices::default(), overlapping_tables: 1, origin })
     }
 
     fn advice(&self, input: &Input) -> Result<Advice, Failure> {
@@ -180,7 +178,7 @@ impl AdviseArgs {
             workload: Workload { queries: &queries },
             prices: input.prices,
             bits_per_key_max: self.bits_per_key,
-            overlapping_tables: 1,
+            overlapping_tables: input.overlapping_tables,
             current: None,
             is_deepest: true,
             effort: Effort::Background,
@@ -205,6 +203,52 @@ impl AdviseArgs {
             by_budget,
         })
     }
+}
+
+/// At most `count_max` consecutive keys of a store, around the middle one of its sampled queries: queries outside of them are not
+/// considered, as for a table with these keys.
+fn keys_around(keyspace: &Keyspace, queries: &[Query<'_>], count_max: usize) -> Result<KeySet, Failure> {
+    let mut starts: Vec<&[u8]> = queries.iter().filter_map(|query| start_of(&query.range)).collect();
+    starts.sort_unstable();
+    let middle = starts.get(starts.len() / 2).copied().unwrap_or_default();
+    let (mut before, mut behind) = (keyspace.range(..middle), keyspace.range(middle..));
+    let (mut keys_before, mut keys_behind) = (Vec::new(), Vec::new());
+    let mut has_before = true;
+    let mut has_behind = true;
+    while (has_before || has_behind) && keys_before.len() + keys_behind.len() < count_max {
+        has_before = has_before && before.move_prev()?;
+        if has_before {
+            keys_before.push(before.key().to_vec());
+        }
+        has_behind = has_behind && behind.move_next()?;
+        if has_behind {
+            keys_behind.push(behind.key().to_vec());
+        }
+    }
+    let mut keys = KeySet::new();
+    for key in keys_before.iter().rev().chain(&keys_behind) {
+        keys.push(key).map_err(|error| Failure::Damage(error.to_string()))?;
+    }
+    Ok(keys)
+}
+
+/// The key at which a range begins.
+const fn start_of<'a>(range: &KeyRange<'a>) -> Option<&'a [u8]> {
+    match range.lower {
+        Bound::Included(key) | Bound::Excluded(key) => Some(key),
+        Bound::Unbounded => None,
+    }
+}
+
+/// The runs of a partition of a keyspace, on average: a query asks a table of each.
+fn overlapping_tables(db: &Db, name: &str) -> u32 {
+    let statistics = db.statistics();
+    let keyspace = statistics.keyspaces.iter().find(|keyspace| keyspace.name == name);
+    let runs = |keyspace: &KeyspaceStatistics| {
+        let runs: usize = keyspace.levels.iter().map(|level| level.run_count).sum();
+        runs.div_ceil(keyspace.partition_count.max(1))
+    };
+    keyspace.map_or(1, |keyspace| u32::try_from(runs(keyspace)).unwrap_or(u32::MAX).max(1))
 }
 
 /// The filters of a name with a budget, in equal shares.
@@ -314,3 +358,6 @@ impl Advice {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
