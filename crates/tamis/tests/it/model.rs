@@ -116,12 +116,21 @@ fn check_walk(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut Rando
     }
 }
 
+/// As often none, automatic ones, and a row of [`FILTERS`].
+fn other_filters(random: &mut Random) -> Filters {
+    match random.below(3) {
+        0 => Filters::none(),
+        1 => Filters::auto([16.0, 0.5, 4.0][random.below(3) as usize]),
+        _ => filters(FILTERS[random.below(FILTERS.len() as u64) as usize]),
+    }
+}
+
 const TIERED: Layout = Layout::Tiered { runs_per_level: 2, space_amplification_percent: 150 };
 const PARTITIONED: Layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
 const LAYOUTS: [Layout; 3] = [Layout::Leveled, TIERED, PARTITIONED];
 
 struct World {
-    /// The filters of all tables: a row of [`FILTERS`], or automatic ones.
+    /// The filters of the first tables: a row of [`FILTERS`], or automatic ones.
     filters: Filters,
     vfs: MemVfs,
     db: Option<Db>,
@@ -319,7 +328,7 @@ impl World {
         self.views_made[1] += statistics.views_rebuilt;
     }
 
-    /// Closes and opens the store, sometimes with another layout.
+    /// Closes and opens the store, sometimes with other filters or another layout.
     fn reopen(&mut self, random: Option<&mut Random>) {
         self.snapshots.clear();
         let names = self.db().keyspace_names();
@@ -327,9 +336,10 @@ impl World {
         self.db.take().unwrap().close().unwrap();
         let mut options = inline_options();
         if let Some(random) = random.filter(|random| random.0 % 3 == 0) {
-            let change = |random: &mut Random| match random.below(4) {
+            let change = |random: &mut Random| match random.below(8) {
                 0 => KeyspaceChange::Views([Views::Auto, Views::On, Views::Off][random.below(3) as usize]),
-                layout => KeyspaceChange::Layout(LAYOUTS[layout as usize - 1]),
+                layout @ 1..4 => KeyspaceChange::Layout(LAYOUTS[layout as usize - 1]),
+                _ => KeyspaceChange::Filters(other_filters(random)),
             };
             options.change_keyspaces = names.into_iter().map(|name| (name, change(random))).collect();
         }

@@ -181,6 +181,8 @@ struct Setup {
     keyspace: KeyspaceOptions,
     /// The layouts to which the opens after the first one change the keyspace, in turn.
     layouts: Vec<Layout>,
+    /// As the layouts.
+    filters: Vec<Filters>,
     /// On the operating system's files, not in memory.
     is_on_disk: bool,
 }
@@ -201,13 +203,18 @@ impl World {
             _ => Runtime { seed: 3, ..Runtime::system() },
         };
         let mut options = self.setup.options.clone();
-        if let Some(turn) = self.open_count.checked_sub(1)
-            && !self.setup.layouts.is_empty()
-        {
-            let layout = self.setup.layouts[turn % self.setup.layouts.len()];
-            let views = [Views::On, Views::Off, Views::Auto][turn % 3];
-            let changes = [KeyspaceChange::Layout(layout), KeyspaceChange::Views(views)];
-            options.change_keyspaces = changes.map(|change| ("k".to_owned(), change)).into();
+        if let Some(turn) = self.open_count.checked_sub(1) {
+            let Setup { layouts, filters, .. } = &self.setup;
+            let mut changes = Vec::new();
+            if !layouts.is_empty() {
+                let views = [Views::On, Views::Off, Views::Auto][turn % 3];
+                changes.push(KeyspaceChange::Layout(layouts[turn % layouts.len()]));
+                changes.push(KeyspaceChange::Views(views));
+            }
+            if !filters.is_empty() {
+                changes.push(KeyspaceChange::Filters(filters[turn % filters.len()].clone()));
+            }
+            options.change_keyspaces = changes.into_iter().map(|change| ("k".to_owned(), change)).collect();
         }
         self.open_count += 1;
         let db = Db::open_on(Arc::clone(&self.vfs), &self.folder, options, runtime).unwrap();
@@ -347,6 +354,7 @@ fn base() -> Setup {
             ..KeyspaceOptions::default()
         },
         layouts: Vec::new(),
+        filters: Vec::new(),
         is_on_disk: false,
     }
 }
@@ -389,11 +397,13 @@ fn random_setup(random: &mut Random) -> Setup {
     keyspace.compression =
         (0..pick(&[0, 1, 3])).map(|_| compressions[pick(&[0, 1, 2, 3]) as usize]).collect();
     let rows: Vec<_> = (0..FILTERS.len() as u64).collect();
-    keyspace.filters = match pick(&[0, 1, 2]) {
+    let mut any_filters = || match pick(&[0, 1, 2]) {
         0 => Filters::auto([0.1, 1.0, 4.0, 16.0, 64.0][pick(&[0, 1, 2, 3, 4]) as usize]),
         1 => Filters::bits_per_level((0..pick(&[0, 1, 3])).map(|_| pick(&[0, 1, 4, 10, 30]) as f32)),
         _ => filters(FILTERS[pick(&rows) as usize]),
     };
+    keyspace.filters = any_filters();
+    setup.filters = (0..4).map(|_| any_filters()).collect();
     setup
 }
 
@@ -410,6 +420,13 @@ fn chosen_setups() -> Vec<Setup> {
     add(&|setup| setup.keyspace.filters = Filters::optimal_per_level(8.0));
     for bits in [0.1, 4.0] {
         add(&|setup| setup.keyspace.filters = Filters::auto(bits));
+    }
+    for views in [Views::Auto, Views::On] {
+        add(&|setup| {
+            (setup.keyspace.views, setup.keyspace.filters) = (views, Filters::bits(10.0));
+            setup.filters =
+                vec![Filters::default(), Filters::none(), Filters::auto_bytes(4_000), filters("surf@18")];
+        });
     }
     add(&|setup| setup.options.sample_queries = false);
     add(&|setup| setup.options.gap_cache = false);
