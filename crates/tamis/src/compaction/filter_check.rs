@@ -513,7 +513,7 @@ impl FilterChecker {
         let Some(Policy::Automatic(budget)) = version.options.filters.policy() else { return Ok(false) };
         let Some((place, table)) = find(&version, number) else { return Ok(false) };
         let reader = Arc::clone(self.tables.reader(&table)?);
-        let current = reader.filter_choice().map(|choice| choice.chosen.filters.clone());
+        let current = reader.chosen_filters().map(<[TableFilter]>::to_vec);
         let is_quick = reader.filter_choice().is_some_and(|choice| is_provisional(&table, choice));
         let cost_ratio_max = if is_quick { QUICK_COST_RATIO_MAX } else { COST_RATIO_MAX };
         let input = self.job_contexts.with(&version, |context| {

@@ -177,16 +177,18 @@ impl GivenBuilders {
     }
 }
 
-/// Builds the filters that were chosen for these keys and queries.
+/// Builds the filters that were chosen for these keys and queries. The stored choice has those that could be built, so that a check adds
+/// the others if they are still the best.
 pub(super) fn build_choice(
     keys: &Arc<KeySet>,
     seed: u64,
     queries: &[Query<'_>],
-    choice: FilterChoice,
+    mut choice: FilterChoice,
 ) -> BuiltFilters {
     let mut built = BuiltFilters::default();
     let ranges = ranges_of(queries);
-    for wanted in &choice.chosen.filters {
+    choice.chosen.filters.retain(|wanted| {
+        let built_count = built.filters.len();
         let pending = PendingFilter::new(wanted, seed).and_then(|mut pending| {
             pending.builder.add_all(keys)?;
             Ok(pending)
@@ -195,7 +197,8 @@ pub(super) fn build_choice(
             Ok(pending) => built.add(&pending, Samples { queries: &ranges }),
             Err(error) => built.refusals.push(refusal(wanted, &error)),
         }
-    }
+        built.filters.len() > built_count
+    });
     built.choice = Some(choice);
     built
 }
@@ -295,3 +298,6 @@ impl FilterBlock {
         text
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -243,6 +243,11 @@ impl FilterSet {
         self.filters.iter().map(|filter| filter.record.length).sum()
     }
 
+    /// Number of usable filters.
+    pub(super) const fn len(&self) -> usize {
+        self.filters.len()
+    }
+
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.filters.is_empty()

@@ -36,6 +36,7 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     key::{Kind, Sequence},
+    options::TableFilter,
     range_tombstone::Fragments,
     slice::Slice,
 };
@@ -248,6 +249,13 @@ impl TableReader {
     #[cfg(feature = "bench-internals")]
     pub(crate) const fn index_bytes(&self) -> u64 {
         self.index_record.length
+    }
+
+    /// The filters in use as the store chose them. `None` if it did not, or if some of them are not in use: they could not be built, or are
+    /// damaged.
+    pub(crate) fn chosen_filters(&self) -> Option<&[TableFilter]> {
+        let filters = &self.filter_choice()?.chosen.filters;
+        (filters.len() == self.filters.len()).then_some(filters)
     }
 
     /// Bytes of the filters in use.
