@@ -24,7 +24,7 @@ use crate::{
     version::{
         catalog::Counters,
         edit::{Change, RunPlace, VersionEdit},
-        version::Partition,
+        version::{KeyspaceVersion, Partition},
     },
 };
 
@@ -55,8 +55,9 @@ pub(super) fn flush(
     let mut cursor = memtable.cursor();
     cursor.seek_first()?;
     let middle = memtable.middle_key();
+    let entry_counts = entry_counts(context.version, memtable);
     let mut tombstones_left = fragment(memtable.range_tombstones().all(), &context.read_points).into_parts();
-    for (index, partition) in context.version.partitions.iter().enumerate() {
+    for ((index, partition), entry_count) in context.version.partitions.iter().enumerate().zip(entry_counts) {
         let upper = context.version.upper_of(index);
         let flushed = Change::SetFlushedSequence {
             keyspace: context.version.id,
@@ -83,7 +84,7 @@ pub(super) fn flush(
         let origin = context.origin_at(index, place, Vec::new());
         let rules = DropRules::of_fragments(context.read_points.clone(), tombstones);
         let kept = rules.kept_range_tombstones(|lower, upper| hull_within(partition.tables(), lower, upper));
-        let mut sink = TableSink::new(context, &origin, (0, memtable.entry_count()), &[], rules);
+        let mut sink = TableSink::new(context, &origin, (0, entry_count), &[], rules);
         sink.take_range_tombstones(kept);
         sink.publish_with(&publish);
         let lower = match &layout.lower_overlap {
@@ -105,6 +106,15 @@ pub(super) fn flush(
     publisher.into_inner().finish()?;
     edit.push(Change::AdvanceCounters(Counters { last_sequence: newest, ..Counters::default() }));
     Ok(edit)
+}
+
+/// The approximate number of a memtable's entries in each partition.
+fn entry_counts(version: &KeyspaceVersion, memtable: &Memtable) -> Vec<u64> {
+    if version.partitions.len() == 1 {
+        return vec![memtable.entry_count()];
+    }
+    let uppers = (0..version.partitions.len()).filter_map(|index| version.upper_of(index));
+    memtable.sizes_between(uppers).iter().map(|sizes| sizes.count).collect()
 }
 
 /// Whether no table of the partition can hold the key.
