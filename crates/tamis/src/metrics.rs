@@ -413,7 +413,8 @@ pub struct LevelFilters {
     pub bytes: u64,
 }
 
-/// How the filters of one table answered, since the table was installed or the filters were rebuilt.
+/// How the filters of one table answered, since the table was installed or the filters were rebuilt. Queries that an evicted filter
+/// admitted are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TableFilterStatistics {

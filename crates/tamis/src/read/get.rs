@@ -319,7 +319,7 @@ impl ReadPath {
         reader.record_false_positive();
         read.outcome.add_nothing_there();
         let weight = read.sampling.tally_weight;
-        if weight > 0 {
+        if weight > 0 && reader.are_filters_asked(QueryKind::Point, true) {
             add_admitted(table, weight, false);
         }
     }
@@ -371,7 +371,7 @@ impl ReadPath {
                 record_gap(table, &self.tables, Bound::Included(probe.key()), true);
             }
         }
-        if weight > 0 {
+        if weight > 0 && reader.are_filters_asked(QueryKind::Point, true) {
             add_admitted(table, weight, found.is_some());
         }
         Ok(found)

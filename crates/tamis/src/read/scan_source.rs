@@ -164,6 +164,7 @@ impl ScanContext for ScanSource {
         let weight = self.query().tally_weight();
         if let Some(kind) = self.query().kind()
             && weight > 0
+            && run.is_tallied
         {
             table.filter_tally().of(kind).add_outcome(is_there, weight);
         }

@@ -15,6 +15,7 @@ use tamis_filter::auto::QueryKind;
 use crate::{
     cursor::{merge::MergeCursor, source::Source, visible::VisibleCursor},
     query_sample::QueryOutcome,
+    table::lazy_reader::NamedTable,
     version::handle::Table,
 };
 
@@ -43,12 +44,19 @@ fn answers<'a>(sought: &'a [u8], merge: &'a Visible) -> impl Iterator<Item = (&'
     })
 }
 
+/// Whether a filter that would name a candidate for the seek is not in memory.
+fn has_evicted_filter(table: &Table, kind: QueryKind) -> bool {
+    table.slot().get().is_some_and(|reader| !reader.are_filters_asked(kind, false))
+}
+
 /// Counts a seek to `sought`, which a merge has just executed, for `weight` seeks.
 pub(super) fn count_seek(kind: QueryKind, sought: &[u8], merge: &Visible, weight: u32) {
     for (table, answer) in answers(sought, merge) {
         let counters = table.filter_tally().of(kind);
         match answer {
             SeekAnswer::Denied => counters.add_denied(weight),
+            // An evicted filter names no candidate.
+            SeekAnswer::Admitted { .. } if has_evicted_filter(table, kind) => {}
             SeekAnswer::Admitted { is_right } => {
                 counters.add_admitted(weight);
                 counters.add_outcome(is_right, weight);

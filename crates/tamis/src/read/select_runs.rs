@@ -8,7 +8,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use tamis_filter::RangeProbe;
+use tamis_filter::{RangeProbe, auto::QueryKind};
 
 use super::scan_query::ScanQuery;
 use crate::{
@@ -28,6 +28,8 @@ pub(crate) struct SelectedRun {
     pub(crate) level: usize,
     /// A filter was checked: the scan counts whether its answer was a false positive.
     pub(crate) is_checked: bool,
+    /// The answer counts for the rate of the table's filters: the scan adds whether it was right.
+    pub(crate) is_tallied: bool,
     /// No filter of the table can reject ranges. The scan counts for the table whether it has a key of the range, because range
     /// filters may be due.
     pub(crate) lacks_filter: bool,
@@ -50,7 +52,7 @@ impl RunSelector<'_, '_> {
         run: &Arc<Run>,
         bounds: KeyBounds<'_>,
     ) -> Option<SelectedRun> {
-        let (mut is_checked, mut lacks_filter) = (false, false);
+        let (mut is_checked, mut is_tallied, mut lacks_filter) = (false, false, false);
         let tables = run.range_within(bounds);
         match run.tables().get(tables.clone()).unwrap_or_default() {
             [] => return None,
@@ -60,22 +62,28 @@ impl RunSelector<'_, '_> {
                 if let Ok(reader) = &reader
                     && !self.has_usable_filter(reader)
                 {
-                    lacks_filter = self.query.kind().is_some() && self.query.tally_weight() > 0;
-                    self.tally(table, false);
+                    lacks_filter = self.tallied_kind().is_some();
+                    is_tallied = true;
+                    self.tally_admitted(table);
                 } else if let Ok(reader) = reader {
                     let counters = self.tables.metrics().reads(self.query.place(level));
                     if !reader.may_contain_range(self.probe) {
                         counters.inspect(|reads| reads.denied.add(1));
-                        self.tally(table, true);
+                        self.tally_denied(table);
                         return None;
                     }
                     counters.inspect(|reads| reads.admitted.add(1));
-                    self.tally(table, false);
+                    is_tallied = self.are_filters_asked(reader);
+                    if is_tallied {
+                        self.tally_admitted(table);
+                    }
                     if table.gaps().rejects(self.probe.range()) {
                         self.tables.metrics().gap_hits.add(1);
                         counters.inspect(|reads| reads.wrong.add(1));
                         self.query.add_outcome(false);
-                        self.tally_wrong(table);
+                        if is_tallied {
+                            self.tally_wrong(table);
+                        }
                         return None;
                     }
                     is_checked = true;
@@ -83,28 +91,37 @@ impl RunSelector<'_, '_> {
             }
             _ => {}
         }
-        Some(SelectedRun { run: Arc::clone(run), rank, tables, level, is_checked, lacks_filter })
+        Some(SelectedRun { run: Arc::clone(run), rank, tables, level, is_checked, is_tallied, lacks_filter })
+    }
+
+    /// The kind of the query, and the weight with which tables count it; `None` if they do not.
+    fn tallied_kind(&self) -> Option<(QueryKind, u32)> {
+        let weight = self.query.tally_weight();
+        self.query.kind().filter(|_| weight > 0).map(|kind| (kind, weight))
+    }
+
+    /// Whether tables count the answer of these filters: none of them is evicted.
+    fn are_filters_asked(&self, reader: &TableReader) -> bool {
+        self.tallied_kind()
+            .is_some_and(|(kind, _)| reader.are_filters_asked(kind, self.probe.point().is_some()))
+    }
+
+    fn tally_denied(&self, table: &Table) {
+        self.query.add_denied();
+        if let Some((kind, weight)) = self.tallied_kind() {
+            table.filter_tally().of(kind).add_denied(weight);
+        }
+    }
+
+    fn tally_admitted(&self, table: &Table) {
+        if let Some((kind, weight)) = self.tallied_kind() {
+            table.filter_tally().of(kind).add_admitted(weight);
+        }
     }
 
     fn tally_wrong(&self, table: &Table) {
-        let weight = self.query.tally_weight();
-        if let Some(kind) = self.query.kind().filter(|_| weight > 0) {
+        if let Some((kind, weight)) = self.tallied_kind() {
             table.filter_tally().of(kind).add_outcome(false, weight);
-        }
-    }
-
-    fn tally(&self, table: &Table, is_denied: bool) {
-        if is_denied {
-            self.query.add_denied();
-        }
-        let weight = self.query.tally_weight();
-        if let Some(kind) = self.query.kind().filter(|_| weight > 0) {
-            let answers = table.filter_tally().of(kind);
-            if is_denied {
-                answers.add_denied(weight);
-            } else {
-                answers.add_admitted(weight);
-            }
         }
     }
 

@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use tamis_filter::{Candidate, Direction, Family, KeyRange, Probe, RangeProbe, Upper};
+use tamis_filter::{Candidate, Direction, Family, KeyRange, Probe, RangeProbe, Upper, auto::QueryKind};
 
 use super::{
     elastic_units::{ElasticUnits, FRONT_BYTES, elastic_header},
@@ -38,6 +38,8 @@ pub(super) struct FilterSet {
     asked_for_points: usize,
     /// Every filter of the filter file is used.
     is_whole_file: bool,
+    /// Some filters are not in a mapped file.
+    is_evictable: bool,
     /// Why the store chose these filters, if it did.
     choice: Option<(Place, SectionRecord)>,
     /// The same, once it was read.
@@ -143,6 +145,14 @@ impl OpenFilter {
         }
     }
 
+    /// Whether a query asks it: an evicted filter is not asked, and admits everything. One that can't be read admits everything for good.
+    fn is_asked(&self) -> bool {
+        match &self.loaded {
+            Loaded::Whole(pinned, fault) => pinned.is_cached() || fault.is_known(),
+            Loaded::Units(units, _) => units.loaded_bytes() > 0,
+        }
+    }
+
     #[inline]
     fn prefetch(&self, probe: &Probe<'_>) {
         match self.fixed() {
@@ -220,8 +230,9 @@ impl FilterSet {
         let filters = usable(environment, source, &records, place, hotness);
         let choice = of_kind(KIND_FILTER_CHOICE).next().map(|record| (place, record));
         let is_whole_file = filters.len() == records.len();
+        let is_evictable = filters.iter().any(|filter| filter.fixed().is_none());
         let asked_for_points = asked_for_points(&filters, choice.is_some());
-        Self { is_whole_file, filters, asked_for_points, choice, read_choice: OnceLock::new() }
+        Self { is_whole_file, is_evictable, filters, asked_for_points, choice, read_choice: OnceLock::new() }
     }
 
     /// Why the store chose these filters; `None` if it did not, or if that can't be read. The first call reads it.
@@ -278,6 +289,24 @@ impl FilterSet {
         probe: &RangeProbe<'_>,
     ) -> bool {
         self.filters.iter().all(|filter| filter.may_contain_range(environment, table, probe))
+    }
+
+    /// Whether none of the filters that a query of this kind asks is evicted. `is_point`: the range is one key. The answer of the others
+    /// says nothing about the rate of all of them.
+    #[inline]
+    pub(super) fn are_all_asked(&self, kind: QueryKind, is_point: bool) -> bool {
+        !self.is_evictable || self.are_all_in_memory(kind, is_point)
+    }
+
+    #[inline(never)]
+    fn are_all_in_memory(&self, kind: QueryKind, is_point: bool) -> bool {
+        let point_count = if kind == QueryKind::Point { self.asked_for_points } else { usize::MAX };
+        let mut asked = self.filters.iter().take(point_count).filter(|filter| match kind {
+            QueryKind::Point => true,
+            QueryKind::Range | QueryKind::Prefix => is_point || filter.family.answers_ranges(),
+            QueryKind::SeekForward | QueryKind::SeekBackward => filter.family.names_candidates(false),
+        });
+        asked.all(OpenFilter::is_asked)
     }
 
     /// The best candidate of the filters: each one is a bound of the first key in the direction.

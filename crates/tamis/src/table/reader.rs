@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use tamis_filter::{Candidate, Direction, Probe, RangeProbe};
+use tamis_filter::{Candidate, Direction, Probe, RangeProbe, auto::QueryKind};
 
 use super::{
     block::{Layout, RawEntry},
@@ -284,6 +284,13 @@ impl TableReader {
     /// Whether the table may have a key of the range; `false` is certain. `true` without a filter.
     pub(crate) fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
         self.filters.may_contain_range(&self.environment, &self.data.source, probe)
+    }
+
+    /// Whether none of the filters that a query of this kind asks is evicted: only then its answer counts for their rate. `is_point`: the
+    /// range is one key. Asked after the query, because the query may load a filter.
+    #[inline]
+    pub(crate) fn are_filters_asked(&self, kind: QueryKind, is_point: bool) -> bool {
+        self.filters.are_all_asked(kind, is_point)
     }
 
     /// The first key of a range in a direction, as far as the table's filters know.

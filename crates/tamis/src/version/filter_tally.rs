@@ -2,7 +2,8 @@
 //!
 //! An atomic update for every table that a read probes would cost as much as its filters. So only some reads are counted, at
 //! most one of eight, and each with the number of reads that it represents ([`crate::query_sample::Sampling`]). The counts
-//! belong to the table's handle: they survive its reader, and begin at zero when the filters are replaced.
+//! belong to the table's handle: they survive its reader, and begin at zero when the filters are replaced. Queries that an evicted filter
+//! admitted are not counted: their rate is none of the filters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tamis::{Db, Keyspace, KeyspaceOptions, Options, Runtime};
+use tamis::{Db, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime};
 use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
 
-use crate::support::{FOLDER, Random, filters};
+use crate::support::{FOLDER, Random, filter_store::run_background_jobs, filters, table_filters};
 
 const KEY_COUNT: u64 = 100_000;
 const QUERY_COUNT: u64 = 5_000;
@@ -20,6 +20,10 @@ fn key(number: u64) -> Vec<u8> {
 
 /// The cache is all for indexes and filters: every use of a data block is a read.
 fn open(vfs: &RecordVfs, cache_bytes: u64) -> Db {
+    open_with_clock(vfs, cache_bytes, &Arc::default())
+}
+
+fn open_with_clock(vfs: &RecordVfs, cache_bytes: u64, clock: &Arc<ManualClock>) -> Db {
     let options = Options {
         workers: 0,
         table_access: Access::Buffered,
@@ -29,7 +33,8 @@ fn open(vfs: &RecordVfs, cache_bytes: u64) -> Db {
         ..Options::default()
     };
     let vfs: Arc<dyn Vfs> = Arc::new(vfs.clone());
-    Db::open_on(vfs, FOLDER, options, Runtime::deterministic(7)).unwrap()
+    let runtime = Runtime { clock: Arc::<ManualClock>::clone(clock), ..Runtime::deterministic(7) };
+    Db::open_on(vfs, FOLDER, options, runtime).unwrap()
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -125,5 +130,44 @@ fn a_present_key_costs_one_block_and_no_load_of_an_index() {
     for row in ["grafite@12", "blocked-bloom@10", "blocked-bloom@10 grafite@12"] {
         let cost = cost(row, Query::PresentKey);
         assert!(cost.blocks == QUERY_COUNT && cost.loads < 5, "{row}: {cost:?}");
+    }
+}
+
+/// Queries that an evicted filter admitted were counted as its false positives: each cold table was due for a check of filters that suit
+/// the queries, again and again.
+#[test]
+fn tables_whose_filters_were_evicted_are_not_checked() {
+    for query in [Query::AbsentKey, Query::EmptyRange] {
+        let vfs = RecordVfs::new(Arc::new(MemVfs::new()));
+        let db = open(&vfs, 64 << 20);
+        let options = KeyspaceOptions { table_bytes: 1 << 20, ..KeyspaceOptions::default() };
+        let keyspace = db.create_keyspace("k", options).unwrap();
+        (0..KEY_COUNT).for_each(|number| keyspace.put(key(2 * number), [7; 24]).unwrap());
+        db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+        db.rebuild_filters(&keyspace, &table_filters("blocked-bloom@10")).unwrap();
+        let mut random = Random(3);
+        let mut ask = |keyspace: &Keyspace, count: u64| {
+            (0..count).for_each(|_| query.run(keyspace, random.below(KEY_COUNT - 1)));
+        };
+        ask(&keyspace, 5_000);
+        let table_count = db.check_filters(&keyspace).unwrap();
+        assert!(table_count >= 4, "{table_count} tables have chosen filters");
+        ask(&keyspace, 100);
+        let all = db.statistics().cache_pinned_bytes;
+        drop(keyspace);
+        db.close().unwrap();
+
+        let clock = Arc::new(ManualClock::default());
+        let db = open_with_clock(&vfs, all * 6 / 10, &clock);
+        let keyspace = db.keyspace("k").unwrap();
+        for _ in 0..10 {
+            ask(&keyspace, 2_000);
+            run_background_jobs(&db, &clock);
+        }
+        let statistics = db.statistics();
+        let levels = statistics.filters.iter();
+        let admitted: u64 = levels.map(|level| level.points.wrong + level.ranges.wrong).sum();
+        assert!(admitted > 2_000, "{query:?}: {admitted} queries that evicted filters admitted");
+        assert_eq!(statistics.filters_checked, 0, "{query:?}");
     }
 }
