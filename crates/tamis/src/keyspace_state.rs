@@ -29,6 +29,7 @@ use crate::{
     key::{Kind, Sequence},
     memtable::{ChunkPool, Memtable},
     options::KeyspaceOptions,
+    pending_bounds::PendingBounds,
     query_sample::QuerySample,
     range_tombstone::RangeTombstone,
     read::snapshot::Snapshots,
@@ -186,6 +187,8 @@ pub(crate) struct KeyspaceState {
     pub(crate) is_dropped: AtomicBool,
     /// Taken by a running flush: flushes run one at a time, the oldest memtable first.
     pub(crate) flush_slot: FlushSlot,
+    /// Where flushes end their tables for the jobs that divide partitions.
+    pub(crate) pending_bounds: PendingBounds,
     /// When a memtable was last found full, in nanoseconds of the clock; 0 for never.
     filled_at: AtomicU64,
     /// Nanoseconds between the last two full memtables; `u64::MAX` if there were fewer than two.
@@ -215,6 +218,7 @@ impl KeyspaceState {
             }),
             is_dropped: AtomicBool::new(false),
             flush_slot: FlushSlot::new(),
+            pending_bounds: PendingBounds::default(),
             filled_at: AtomicU64::new(0),
             fill_time: AtomicU64::new(u64::MAX),
             ingest_count: AtomicUsize::new(0),

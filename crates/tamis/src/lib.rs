@@ -33,6 +33,7 @@ mod metrics;
 mod open_report;
 mod options;
 mod orphans;
+mod pending_bounds;
 mod probe_times;
 mod quarantine;
 mod query_sample;

@@ -1,5 +1,5 @@
 //! Writes an immutable memtable into tables at L0: one run per partition that it touches, split where it overlaps other
-//! tables ([`super::flush_split`]).
+//! tables ([`super::flush_split`]), and where a running job divides a partition ([`PendingBounds`]).
 //!
 //! The edit also records, for each partition that it touches, that all entries up to the memtable's last one are in tables, or were carried
 //! ([`super::carry`]): memtables are flushed oldest first. Replay then skips these entries. The log has none of the other partitions, up
@@ -20,6 +20,7 @@ use crate::{
     error::Result,
     key::SEQUENCE_MAX,
     memtable::Memtable,
+    pending_bounds::PendingBounds,
     range_tombstone::fragment,
     version::{
         catalog::Counters,
@@ -37,6 +38,7 @@ pub(super) struct Layout<'a> {
     pub(super) is_carried: &'a dyn Fn(&[u8]) -> bool,
     /// Returns the newer memtables. Called in the middle of the flush, when slower writers have filled them further.
     pub(super) newer: &'a dyn Fn() -> Vec<Arc<Memtable>>,
+    pub(super) pending_bounds: &'a PendingBounds,
 }
 
 /// Writes the tables of `memtable` and returns the edit that installs them. The folder is synced once for all tables.
@@ -91,7 +93,9 @@ pub(super) fn flush(
             LowerOverlap::Small(key) => key.clone(),
             LowerOverlap::None | LowerOverlap::Large => Vec::new(),
         };
-        sink.split_at([SplitPoint { key: lower, is_direct: layout.is_direct }]);
+        // Only the partitioned layout has pending bounds, and it has no other split points.
+        let points = [lower].into_iter().chain(layout.pending_bounds.of(partition.id));
+        sink.split_at(points.map(|key| SplitPoint { key, is_direct: layout.is_direct }));
         let is_lowest = |key: &[u8]| is_absent(partition, key);
         let first_half = [upper, middle.as_deref()].into_iter().flatten().min();
         sink.consume(&mut cursor, first_half, &is_lowest)?;

@@ -113,7 +113,9 @@ impl Flusher {
             others.filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect()
         };
         let is_carried = |key: &[u8]| oldest.has_carried(key);
-        let layout = Layout { lower_overlap, is_direct, is_carried: &is_carried, newer: &newer };
+        let pending_bounds = &keyspace.pending_bounds;
+        let layout =
+            Layout { lower_overlap, is_direct, is_carried: &is_carried, newer: &newer, pending_bounds };
         let edit =
             self.job_contexts.with(&read_state.version, |context| flush(context, memtable, &layout))?;
         Ok(Some(FinishedFlush {

@@ -3,8 +3,9 @@
 //! 1. A split merges all runs of the partition, and every few of the output tables become a partition. The bounds of the other two are
 //!    in the plan.
 //! 2. Tables of the old partitions that a new bound cuts through are rewritten, each alone and in its run.
-//! 3. Flushes of the keyspace are paused: they write by partition. The tables that were flushed since the job began are cut in the
-//!    same way. They are small, so the pause is short.
+//! 3. Flushes of the keyspace are paused: they write by partition. Tables that were flushed since the job began are cut in the same way. If
+//!    these are many bytes, flushes continue meanwhile, and are paused again afterwards. Flushes that begin once the new bounds are known
+//!    end their tables there ([`crate::pending_bounds`]), so that few bytes are left for the pause.
 //! 4. One edit removes the old partitions and adds the new ones, with moved, rewritten and merged tables. Readers have either all old
 //!    partitions or all new ones.
 //!
@@ -44,6 +45,12 @@ use crate::{
 
 /// The interval at which a job that waits for a flush checks whether it has ended.
 const WAIT: Duration = Duration::from_millis(20);
+
+/// Flushes are paused while tables are cut if these have at most this fraction of a memtable's bytes.
+const PAUSED_FRACTION: u64 = 8;
+
+/// The maximum number of passes over the tables without a pause of flushes. More than two are needed only if tables are ingested meanwhile.
+const PASSES_MAX: usize = 4;
 
 /// No flush of the keyspace runs while it exists.
 pub(crate) struct FlushPause<'a>(&'a KeyspaceState);
@@ -86,6 +93,22 @@ impl NewTables {
     fn cuts(&self, table: &Table) -> bool {
         let next = self.bounds.partition_point(|bound| bound.as_slice() <= table.smallest_key());
         self.bounds.get(next).is_some_and(|bound| !table.ends_before(bound))
+    }
+
+    /// The tables of the old partitions that are still to be cut, with their places.
+    fn uncut<'a>(
+        &self,
+        version: &'a KeyspaceVersion,
+        plan: &'a Plan,
+    ) -> impl Iterator<Item = (RunPlace, &'a Arc<Table>)> {
+        let runs = partitions_of(version, plan).flat_map(move |(_, partition)| {
+            partition.runs().map(move |(level, run)| (place_of(version, partition, (level, run.age())), run))
+        });
+        let tables = runs.flat_map(|(place, run)| run.tables().iter().map(move |table| (place, table)));
+        tables.filter(|(_, table)| {
+            let number = table.number();
+            !self.merged.contains(&number) && !self.parts.contains_key(&number) && self.cuts(table)
+        })
     }
 
     fn written(&self) -> impl Iterator<Item = &TableSummary> {
@@ -150,23 +173,11 @@ impl Repartitioner<'_> {
         between_tables: &dyn Fn() -> ControlFlow<()>,
         tables: &mut NewTables,
     ) -> Result<bool> {
-        // Flushes of the keyspace wait for the second pass, so nothing else is done in it.
-        let without_pause = || ControlFlow::Continue(());
-        let with = |tables: &mut NewTables, is_first: bool| {
-            let version = Arc::clone(&keyspace.read_state.load().version);
-            let between_tables = if is_first { between_tables } else { &without_pause };
-            self.job_contexts.with(&version, |context| {
-                let context = JobContext { between_tables, ..context.clone() };
-                if is_first {
-                    self.write_outputs(&context, plan, tables)?;
-                }
-                self.cut_tables(&context, plan, tables)?;
-                Ok::<_, Error>(Arc::clone(&version))
-            })
-        };
-        with(tables, true)?;
-        let _pause = self.pause_flushes(keyspace)?;
-        let version = with(tables, false)?;
+        self.with_version(keyspace, between_tables, |context| self.write_outputs(context, plan, tables))?;
+        let new_bounds = tables.bounds.get(1..).unwrap_or_default();
+        let _division = keyspace.pending_bounds.begin(plan.partition, new_bounds);
+        let _pause = self.cut_and_pause(keyspace, plan, between_tables, tables)?;
+        let version = Arc::clone(&keyspace.read_state.load().version);
         let carried = InProgress::default().with_carried(keyspace.carried());
         let has_carried = |(index, partition): (usize, &Arc<Partition>)| {
             carried.has_carried(&partition.lower, version.upper_of(index))
@@ -176,6 +187,44 @@ impl Repartitioner<'_> {
         }
         let edit = edit_of(&version, plan, tables, &|| self.installer.versions.new_partition_id());
         self.installer.install(edit).map(|_| true)
+    }
+
+    /// Steps 2 and 3: returns when flushes are paused and no table is left to cut.
+    fn cut_and_pause<'k>(
+        &self,
+        keyspace: &'k KeyspaceState,
+        plan: &Plan,
+        between_tables: &dyn Fn() -> ControlFlow<()>,
+        tables: &mut NewTables,
+    ) -> Result<FlushPause<'k>> {
+        let bytes_max = keyspace.options.memtable_bytes / PAUSED_FRACTION;
+        let mut pass_count = 0;
+        loop {
+            self.with_version(keyspace, between_tables, |context| self.cut_tables(context, plan, tables))?;
+            pass_count += 1;
+            let pause = self.pause_flushes(keyspace)?;
+            let version = Arc::clone(&keyspace.read_state.load().version);
+            let uncut_bytes: u64 = tables.uncut(&version, plan).map(|(_, table)| table.file_bytes()).sum();
+            if uncut_bytes <= bytes_max || pass_count == PASSES_MAX {
+                // Flushes wait, so nothing else is done between these tables.
+                let nothing = || ControlFlow::Continue(());
+                self.with_version(keyspace, &nothing, |context| self.cut_tables(context, plan, tables))?;
+                return Ok(pause);
+            }
+            drop(pause);
+            self.job_contexts.scheduler.wake();
+        }
+    }
+
+    /// Works with the context of a job that begins now, on the current version.
+    fn with_version(
+        &self,
+        keyspace: &KeyspaceState,
+        between_tables: &dyn Fn() -> ControlFlow<()>,
+        work: impl FnOnce(&JobContext<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let version = Arc::clone(&keyspace.read_state.load().version);
+        self.job_contexts.with(&version, |context| work(&JobContext { between_tables, ..context.clone() }))
     }
 
     /// Waits until no flush of the keyspace runs. New ones do not begin meanwhile.
@@ -217,24 +266,15 @@ impl Repartitioner<'_> {
         Ok(())
     }
 
-    /// Steps 2 and 3: cuts the tables of a version that were not cut before.
+    /// Cuts the tables of a version that were not cut before.
     fn cut_tables(&self, context: &JobContext<'_>, plan: &Plan, tables: &mut NewTables) -> Result<()> {
-        let count_before = tables.parts.len();
-        for (_, partition) in partitions_of(context.version, plan) {
-            for (level, run) in partition.runs() {
-                for table in run.tables() {
-                    let number = table.number();
-                    let is_done = tables.merged.contains(&number) || tables.parts.contains_key(&number);
-                    if !is_done && tables.cuts(table) {
-                        let place = place_of(context.version, partition, (level, run.age()));
-                        let parts = self.cut(context, (place, table), &tables.bounds)?;
-                        tables.bytes_read += table.file_bytes();
-                        tables.parts.insert(number, parts);
-                    }
-                }
-            }
+        let uncut: Vec<_> = tables.uncut(context.version, plan).collect();
+        for &(place, table) in &uncut {
+            let parts = self.cut(context, (place, table), &tables.bounds)?;
+            tables.bytes_read += table.file_bytes();
+            tables.parts.insert(table.number(), parts);
         }
-        if tables.parts.len() > count_before { context.sync_folder() } else { Ok(()) }
+        if uncut.is_empty() { Ok(()) } else { context.sync_folder() }
     }
 
     /// Rewrites a table in parts, none of which crosses a bound.

@@ -15,6 +15,7 @@ use crate::{
 };
 
 mod many_partitions;
+mod pauses;
 mod throttled_writes;
 
 const KEYSPACES: usize = 1_000;
