@@ -67,7 +67,7 @@ fn filter_file(data: &[u8]) {
         TableReader::open(&environment(&vfs, Access::Buffered), NUMBER, None).expect("the table is valid");
     let filters = vec![TableFilter::bits(10.0), surf()];
     let given = GivenFilters { filters, ..GivenFilters::default() };
-    write_filters_of(&reader, FILTER_NUMBER, &given, 1).expect("memory takes bytes");
+    write_filters_of(&reader, FILTER_NUMBER, &given, 1, &|| Ok(())).expect("memory takes bytes");
     let path = FileName::Filter(FILTER_NUMBER).path(Path::new(FOLDER));
     let mut changed = vfs.read(&path).expect("the filter file was published");
     change(&mut changed, data);
