@@ -212,6 +212,7 @@ fn keys_around(keyspace: &Keyspace, queries: &[Query<'_>], count_max: usize) -> 
     starts.sort_unstable();
     let middle = starts.get(starts.len() / 2).copied().unwrap_or_default();
     let (mut before, mut behind) = (keyspace.range(..middle), keyspace.range(middle..));
+    before.seek_to_last();
     let (mut keys_before, mut keys_behind) = (Vec::new(), Vec::new());
     let mut has_before = true;
     let mut has_behind = true;
