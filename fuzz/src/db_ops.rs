@@ -190,14 +190,7 @@ impl Run {
             }
             Operation::Skip { is_second, counts } => {
                 let index = usize::from(*is_second);
-                let mut scan = self.keyspaces[index].range::<&[u8]>(..);
-                let mut expected = self.now()[index].iter();
-                for count in counts {
-                    let found = scan.nth(usize::from(*count)).transpose().expect("no corruption");
-                    let wanted = expected.nth(usize::from(*count));
-                    let found = found.map(|(key, value)| (key.to_vec(), value.to_vec()));
-                    assert_eq!(found, wanted.map(|(key, value)| (key.clone(), value.clone())));
-                }
+                check_skips(self.keyspaces[index].range::<&[u8]>(..), &self.now()[index], counts);
             }
             Operation::Count { is_second } => {
                 // Not exact without a view: only that it returns.
@@ -319,6 +312,17 @@ fn keyspaces(db: &Db) -> [Keyspace; 2] {
 fn contents(keyspace: &Keyspace) -> Map {
     let entries = keyspace.range::<&[u8]>(..).map(|entry| entry.expect("no corruption"));
     entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+}
+
+/// Compares the entries after skipped ones with the model.
+fn check_skips(mut scan: Scan, model: &Map, counts: &[u8]) {
+    let mut expected = model.iter();
+    for count in counts {
+        let found = scan.nth(usize::from(*count)).transpose().expect("no corruption");
+        let wanted = expected.nth(usize::from(*count));
+        let found = found.map(|(key, value)| (key.to_vec(), value.to_vec()));
+        assert_eq!(found, wanted.map(|(key, value)| (key.clone(), value.clone())));
+    }
 }
 
 /// Reads a scan from both ends in the order of the steps (forward after them), and compares it with the expected entries.
