@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tamis::{Db, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Options, TableFilter};
+use tamis::{Db, Event, EventListener, Keyspace, KeyspaceOptions, Options, TableFilter};
 use tamis_vfs::Access;
 use tempfile::TempDir;
 
@@ -82,13 +82,9 @@ impl Store {
 
 /// Two adjacent tables with the even numbers of each half, and filter files for them if `rebuilt` is true.
 fn fill(filter: &str, rebuilt: Option<&str>) -> TempDir {
-    fill_with(filters(filter), rebuilt)
-}
-
-fn fill_with(filters: Filters, rebuilt: Option<&str>) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open_with(folder.path(), inline_options()).unwrap();
-    let options = KeyspaceOptions { level0_runs: 8, filters, ..KeyspaceOptions::default() };
+    let options = KeyspaceOptions { level0_runs: 8, filters: filters(filter), ..KeyspaceOptions::default() };
     let keyspace = db.create_keyspace("k", options).unwrap();
     for half in 0..2 {
         for number in half * KEY_COUNT / 2..(half + 1) * KEY_COUNT / 2 {
@@ -252,30 +248,5 @@ fn a_unit_that_was_dropped_and_then_damaged_is_reported_once() {
         assert!(store.ask(0, 2_000) > 0.7, "others came back");
         store.check_answers();
         assert_eq!(store.ignored().len(), 1, "it is not read again");
-    }
-}
-
-/// The choice that is stored with the filters says what they were before the damage: they were taken for the best ones.
-#[test]
-fn a_check_of_filters_replaces_a_damaged_one() {
-    for access in ACCESSES {
-        let folder = fill_with(Filters::auto(16.0), None);
-        let store = Store::open(folder.path(), access, 64 << 20);
-        (0..2).for_each(|half| assert!(store.ask(half, 2_000) > 0.95));
-        // The filters of the new table are chosen for these queries.
-        (0..KEY_COUNT).for_each(|number| store.keyspace.put(key(2 * number), b"value").unwrap());
-        store.db.flush().unwrap();
-        store.db.compact_range::<&[u8]>(&store.keyspace, ..).unwrap();
-        assert_eq!(store.db.check_filters(&store.keyspace).unwrap(), 0, "they are the best");
-        drop(store);
-        let places = encoded_filters(folder.path(), "table");
-        assert_eq!(places.len(), 1);
-        damage(&places[0], 500);
-        let store = Store::open(folder.path(), access, 64 << 20);
-        store.check_answers();
-        assert_eq!((store.ignored().len(), store.ask(0, 1_000)), (1, 0.0), "{access:?}");
-        assert_eq!(store.db.check_filters(&store.keyspace).unwrap(), 1, "{access:?}");
-        assert!(store.ask(0, 1_000) > 0.95, "{access:?}");
-        store.check_answers();
     }
 }
