@@ -417,7 +417,7 @@ impl ScanSource {
         coverage_of(self.read_state(), runs, &self.shared().tables, self.sequence)
     }
 
-    /// What selects the runs and views to read.
+    /// The selector of the runs and views to read.
     pub(super) fn selector(&self) -> RangeSelector<'_> {
         let Shared { read_state, tables, digester, views, query } = self.shared();
         RangeSelector {

@@ -1,4 +1,4 @@
-//! Selects what a scan reads of its range: asks the filters of the runs, then the sorted views.
+//! Selects the runs and views that a scan reads: probes the filters of the runs, then searches the sorted views.
 //!
 //! It needs no cursor. So a closed range for which nothing is selected, and in which the memtables have no entry, ends before a scan of it
 //! is created ([`super::scan`]).

@@ -145,7 +145,7 @@ impl OpenFilter {
         }
     }
 
-    /// Whether a query asks it: an evicted filter is not asked, and admits everything. One that can't be read admits everything for good.
+    /// Whether a query asks it: an evicted filter is not asked, and admits everything. One that can't be read admits everything from then on.
     fn is_asked(&self) -> bool {
         match &self.loaded {
             Loaded::Whole(pinned, fault) => pinned.is_cached() || fault.is_known(),

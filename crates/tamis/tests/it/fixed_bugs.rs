@@ -211,7 +211,7 @@ fn a_damaged_table_does_not_block_other_partitions() {
     fill_memtable();
     assert_eq!(db.statistics().jobs_failed, failed + 1);
 
-    // Writes go on until the damaged partition has the maximum number of runs.
+    // Writes continue until the damaged partition has the maximum number of runs.
     let write = || keys.iter().try_for_each(|key| db.put(key, "value")).and_then(|()| db.flush());
     let error = (0..1_000).find_map(|_| write().err()).unwrap();
     assert!(matches!(error, Error::Io { .. }), "{error}");

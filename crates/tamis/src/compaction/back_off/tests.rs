@@ -44,7 +44,7 @@ fn a_keyspace_waits_while_all_its_compactions_fail() {
     assert!(back_off.may_begin(KEYSPACE, at(510)));
     fail(&mut back_off, 3, at(510));
     assert!(!back_off.may_begin(KEYSPACE, at(600)));
-    assert_eq!(back_off.next_at(at(2_000)), None, "an end that has passed wakes nobody");
+    assert_eq!(back_off.next_at(at(2_000)), None, "an end that has passed wakes no thread");
     succeed(&mut back_off, 4);
     assert!(back_off.may_begin(KEYSPACE, at(600)));
     fail(&mut back_off, 5, at(600));

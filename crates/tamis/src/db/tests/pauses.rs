@@ -24,7 +24,7 @@ const PARTITIONED: Layout = Layout::Partitioned { tables_per_partition: 4, table
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What another thread does while the job runs, before each table of the job.
+/// The work of another thread while the job runs, before each table of the job.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
     /// Fills a memtable, which is flushed.
