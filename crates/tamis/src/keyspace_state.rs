@@ -34,10 +34,7 @@ use crate::{
     range_tombstone::RangeTombstone,
     read::snapshot::Snapshots,
     steps::{self, Step},
-    version::{
-        bound_view::BoundViews,
-        version::{KeyspaceVersion, Partition},
-    },
+    version::{bound_view::BoundViews, partition::Partition, version::KeyspaceVersion},
     write::back_pressure::Pressure,
 };
 

@@ -21,7 +21,8 @@ use crate::{
     version::{
         handle::{ObsoleteFiles, Table},
         level::Level,
-        version::{KeyspaceVersion, Partition},
+        partition::Partition,
+        version::KeyspaceVersion,
     },
 };
 

@@ -38,13 +38,8 @@ use crate::{
         reader::TableReader,
     },
     version::{
-        catalog::Catalog,
-        folder,
-        handle::Table,
-        named_view::open_view,
-        prefix::read_longest,
-        set::VersionSet,
-        version::{KeyspaceVersion, Partition},
+        catalog::Catalog, folder, handle::Table, named_view::open_view, partition::Partition,
+        prefix::read_longest, set::VersionSet, version::KeyspaceVersion,
     },
     view::{check::check_view, reader::View, writer::ViewOwner},
     wal::{

@@ -51,7 +51,8 @@ use crate::{
         edit::{Change, RunPlace, VersionEdit},
         handle::Table,
         named_view::FilterChecks,
-        version::{KeyspaceVersion, Partition},
+        partition::Partition,
+        version::KeyspaceVersion,
     },
     version_installer::VersionInstaller,
 };

@@ -25,7 +25,8 @@ use crate::{
     version::{
         catalog::Counters,
         edit::{Change, RunPlace, VersionEdit},
-        version::{KeyspaceVersion, Partition},
+        partition::Partition,
+        version::KeyspaceVersion,
     },
 };
 

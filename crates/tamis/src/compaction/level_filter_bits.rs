@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tamis_filter::level_filter_bits::{LevelLoad, allocate_bits};
 
-use crate::version::{handle::Table, level::Run, version::Partition};
+use crate::version::{handle::Table, level::Run, partition::Partition};
 
 /// A job with fewer keys uses the mean.
 const KEY_COUNT_MIN: u64 = 1000;

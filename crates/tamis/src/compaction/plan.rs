@@ -10,7 +10,7 @@ use crate::{
         handle::Table,
         key_bounds::{KeyBounds, KeySpan, overlap},
         level::LEVELED_RUN_AGE,
-        version::Partition,
+        partition::Partition,
     },
 };
 

@@ -38,7 +38,8 @@ use crate::{
     version::{
         edit::{Change, RunPlace, VersionEdit},
         handle::Table,
-        version::{KeyspaceVersion, Partition},
+        partition::Partition,
+        version::KeyspaceVersion,
     },
     version_installer::VersionInstaller,
 };
@@ -49,7 +50,7 @@ const WAIT: Duration = Duration::from_millis(20);
 /// Flushes are paused while tables are cut if these have at most this fraction of a memtable's bytes.
 const PAUSED_FRACTION: u64 = 8;
 
-/// The maximum number of passes over the tables without a pause of flushes. More than two are needed only if tables are ingested meanwhile.
+/// How often tables are cut without a pause of flushes, at most. More than two are needed only if tables are ingested meanwhile.
 const PASSES_MAX: usize = 4;
 
 /// No flush of the keyspace runs while it exists.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::{
     metrics::LEVEL_COUNT_MAX,
     options::{KeyspaceOptions, Layout, per_level},
-    version::{level::Level, version::Partition},
+    version::{level::Level, partition::Partition},
 };
 
 /// How many times larger L0 may get during a bulk load.

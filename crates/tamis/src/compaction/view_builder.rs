@@ -59,7 +59,7 @@ use crate::{
         edit::{Change, VersionEdit},
         level::Run,
         named_view::{NamedView, open_view},
-        version::Partition,
+        partition::Partition,
     },
     version_installer::VersionInstaller,
     view::{

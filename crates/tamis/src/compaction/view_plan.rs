@@ -22,7 +22,7 @@ use super::{
 use crate::{
     metrics::{FilterAnswers, LEVEL_COUNT_MAX},
     options::{FilterBudget, Filters, KeyspaceOptions, Policy, Views},
-    version::{level::Run, named_view::FilterChecks, version::Partition},
+    version::{level::Run, named_view::FilterChecks, partition::Partition},
     view::{
         reader::View,
         size::{ViewCounts, ViewEstimate},

@@ -38,7 +38,7 @@ use crate::{
     key::{Kind, Sequence},
     keyspace_state::{KeyspaceRegistry, KeyspaceState, ReadState},
     table::cursor::TableCursor,
-    version::{handle::Table, version::Partition},
+    version::{handle::Table, partition::Partition},
 };
 
 /// Blocks of one job.

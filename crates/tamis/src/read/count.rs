@@ -22,7 +22,8 @@ use crate::{
     version::{
         key_bounds::{KeyBounds, compare_ends, overlap},
         level::Run,
-        version::{KeyspaceVersion, Partition},
+        partition::Partition,
+        version::KeyspaceVersion,
     },
 };
 

@@ -10,7 +10,7 @@ use crate::{
     cache::table::TableCache,
     cursor::Cursor,
     error::{Error, Result},
-    version::{key_bounds::KeyBounds, level::Run, named_view::NamedView, version::Partition},
+    version::{key_bounds::KeyBounds, level::Run, named_view::NamedView, partition::Partition},
     view::{reader::View, run::entry_at},
 };
 

@@ -25,7 +25,7 @@ use crate::{
         lazy_reader::NamedTable,
         reader::{Found, TableReader},
     },
-    version::{handle::Table, level::Run, version::Partition},
+    version::{handle::Table, level::Run, partition::Partition},
 };
 
 /// Keys of a [`ReadPath::multi_get`] whose filters are prefetched together.

@@ -22,7 +22,7 @@ use tamis_filter::Probe;
 use super::ReadPath;
 use crate::{
     key::Sequence,
-    version::{level::Run, named_view::NamedView, version::Partition},
+    version::{level::Run, named_view::NamedView, partition::Partition},
     view::lookup::KeyRuns,
 };
 

@@ -9,10 +9,7 @@ use std::sync::Arc;
 use super::ReadPath;
 use crate::{
     table::environment::TableEnvironment,
-    version::{
-        named_view::NamedView,
-        version::{KeyspaceVersion, Partition},
-    },
+    version::{named_view::NamedView, partition::Partition, version::KeyspaceVersion},
     view::{
         reader::View,
         writer::{RunSummary, ViewOwner},

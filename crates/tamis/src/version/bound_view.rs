@@ -5,11 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{
-    level::Run,
-    named_view::NamedView,
-    version::{KeyspaceVersion, Partition},
-};
+use super::{level::Run, named_view::NamedView, partition::Partition, version::KeyspaceVersion};
 use crate::view::reader::View;
 
 /// See the head of this file.

@@ -21,9 +21,10 @@ use super::{
     invariants::{ChangedPlaces, check_invariants, check_run_ids},
     level::{NO_RUN_ID, Run},
     named_view::NamedView,
+    partition::Partition,
     partition_finder::PartitionFinder,
     partitions::Partitions,
-    version::{KeyspaceVersion, Partition},
+    version::KeyspaceVersion,
 };
 use crate::{file_name::FileName, metrics::LEVEL_COUNT_MAX, table::properties::TableSummary};
 

@@ -36,8 +36,9 @@ use super::{
     handle::Table,
     key_bounds::{EndEdge, end_edge},
     level::{LEVELED_RUN_AGE, Level, NO_RUN_ID, Run},
+    partition::Partition,
     partition_finder::PartitionFinder,
-    version::{KeyspaceVersion, Partition},
+    version::KeyspaceVersion,
 };
 use crate::{
     key::Sequence,

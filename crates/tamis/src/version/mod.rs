@@ -22,6 +22,7 @@ pub(crate) mod level;
 pub(crate) mod manifest;
 pub(crate) mod named_view;
 mod options_format;
+pub(crate) mod partition;
 mod partition_finder;
 pub(crate) mod partitions;
 pub(crate) mod prefix;

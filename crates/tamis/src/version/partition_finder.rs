@@ -4,7 +4,7 @@
 //! next one. The first few other lookups are linear; then a sorted list of ids is made, which changes of the partitions keep up to date.
 //!
 //! Cost for n partitions: an edit of one partition reads the ids of a few times n partitions, an edit of many takes O(n log n) in all.
-//! A replay has one finder for all of its edits: each lookup takes O(log n), and each added or removed partition one pass over the list.
+//! A replay has one finder for all of its edits: each lookup takes O(log n), and each added or removed partition one pass through the list.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::steps::{self, Step};
 /// Lookups that scan the partitions before the list is made.
 const LINEAR_COUNT_MAX: usize = 4;
 
-/// See the head of this file. All lookups are in versions of which each follows from the one before by the recorded changes.
+/// See the head of this file. All lookups are in versions of which each follows from the previous one by the recorded changes.
 #[derive(Debug, Default)]
 pub(super) struct PartitionFinder {
     keyspaces: BTreeMap<u64, KeyspaceFinder>,

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::version::Partition;
+use super::partition::Partition;
 use crate::steps::{self, Step};
 
 /// See the head of this file. Derefs to the partitions.

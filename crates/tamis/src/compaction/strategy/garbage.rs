@@ -22,7 +22,7 @@ use crate::{
     key::Sequence,
     range_tombstone::Fragments,
     table::properties::TableSummary,
-    version::{handle::Table, level::LEVELED_RUN_AGE, version::Partition},
+    version::{handle::Table, level::LEVELED_RUN_AGE, partition::Partition},
 };
 
 /// A plan is due if it reclaims this share of the bytes that it rewrites.

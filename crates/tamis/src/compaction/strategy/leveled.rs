@@ -31,7 +31,7 @@ use crate::{
         handle::Table,
         key_bounds::{KeyBounds, KeySpan},
         level::{LEVELED_RUN_AGE, Run},
-        version::Partition,
+        partition::Partition,
     },
 };
 

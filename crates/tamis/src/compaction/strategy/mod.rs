@@ -38,7 +38,7 @@ use crate::{
     key::Sequence,
     options::Layout,
     steps::{self, Step},
-    version::version::{KeyspaceVersion, Partition},
+    version::{partition::Partition, version::KeyspaceVersion},
 };
 
 /// The decisions for one partition. Every plan that a strategy returns can begin alongside the running jobs.

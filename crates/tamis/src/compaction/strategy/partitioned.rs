@@ -43,11 +43,7 @@ use crate::{
     },
     key::Sequence,
     options::Layout,
-    version::{
-        handle::Table,
-        level::Run,
-        version::{KeyspaceVersion, Partition},
-    },
+    version::{handle::Table, level::Run, partition::Partition, version::KeyspaceVersion},
 };
 
 /// See the head of this file.

@@ -34,7 +34,7 @@ use crate::{
         plan::{Action, InProgress, Plan, PlanInput, PlanSpec, RangeRequest, Reason},
         targets::PickerConfig,
     },
-    version::{handle::Table, key_bounds::KeySpan, level::Run, version::Partition},
+    version::{handle::Table, key_bounds::KeySpan, level::Run, partition::Partition},
 };
 
 /// A table that is smaller than this fraction of the table size is merged although it could be moved, so that it grows.

@@ -17,10 +17,7 @@ use crate::{
         targets::PickerConfig,
     },
     options::Layout,
-    version::{
-        level::LEVELED_RUN_AGE,
-        version::{KeyspaceVersion, Partition},
-    },
+    version::{level::LEVELED_RUN_AGE, partition::Partition, version::KeyspaceVersion},
 };
 
 /// The first partitions that are to be united; `None` if there are none that no running job uses. A partition is not united while a

@@ -1,8 +1,8 @@
 //! New tables use what other tables leave of the budget.
 use super::*;
 use crate::version::{
+    partition::Partition,
     test_support::{add, catalog_of, place, summary},
-    version::Partition,
 };
 
 const MEAN: FilterBudget = FilterBudget::BitsPerKey(16.0);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::{options::KeyspaceOptions, version::version::Partition};
+use crate::{options::KeyspaceOptions, version::partition::Partition};
 
 fn version(ids: &[u64]) -> KeyspaceVersion {
     let partition = |(index, id): (usize, &u64)| {

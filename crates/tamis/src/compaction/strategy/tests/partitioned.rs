@@ -16,8 +16,9 @@ use crate::{
         catalog::Catalog,
         edit::{Change, RunPlace, VersionEdit},
         handle::ObsoleteFiles,
+        partition::Partition,
         test_support::first_edit,
-        version::{KeyspaceVersion, Partition},
+        version::KeyspaceVersion,
     },
 };
 
