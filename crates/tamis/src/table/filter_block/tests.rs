@@ -1,4 +1,5 @@
 //! Filters that the store chose and that can't be built.
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use super::*;
 use crate::table::filter_choice::ExpectedCost;
