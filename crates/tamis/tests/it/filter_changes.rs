@@ -10,7 +10,7 @@ use crate::support::{
     filter_store::{
         absent_points, blocks, design, filled_on, key, open_with_filters, run_background_jobs, uniform_ranges,
     },
-    filters, inline_options, is_deep, open_in_memory, small_keyspace,
+    filters, inline_options, is_deep, open_in_memory, small_keyspace, write_at_random,
 };
 
 const AUTOMATIC: Filters = Filters::auto(16.0);
@@ -30,7 +30,7 @@ fn filter_bytes(db: &Db, keyspace: &Keyspace) -> u64 {
     found.filters.iter().map(|filters| filters.bytes).sum()
 }
 
-/// Writes all tables of the store again, as one.
+/// Rewrites all tables of the store as one.
 fn rewrite(db: &Db, keyspace: &Keyspace) {
     keyspace.put(key(0), "another").unwrap();
     db.compact_range::<&[u8]>(keyspace, ..).unwrap();
@@ -149,20 +149,7 @@ fn options(filters: Filters) -> Options {
 
 /// Overwrites, deletes and inserts at random; flushed four times.
 fn write(db: &Db, model: &mut Model, random: &mut Random) {
-    for round in 0..4_u64 {
-        for _ in 0..100 {
-            let key = random.below(1_500).to_be_bytes().to_vec();
-            if random.below(5) == 0 {
-                db.delete(&key).unwrap();
-                model.remove(&key);
-            } else {
-                let value = vec![round as u8; random.below(400) as usize];
-                db.put(&key, &value).unwrap();
-                model.insert(key, value);
-            }
-        }
-        db.flush().unwrap();
-    }
+    write_at_random(db, model, random, (4, 100));
 }
 
 /// Compares all entries, and ranges of a few keys, with the model.

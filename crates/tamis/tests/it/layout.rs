@@ -7,6 +7,7 @@ use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, RecordVfs, Rule, Vfs
 
 use crate::support::{
     FOLDER, Model, Random, check_entries, inline_options, is_deep, open_in_memory, small_keyspace,
+    write_at_random,
 };
 
 const TIERED: Layout = Layout::Tiered { runs_per_level: 3, space_amplification_percent: 400 };
@@ -25,20 +26,7 @@ fn with_layout(layout: Layout) -> Options {
 
 /// Overwrites, deletes and inserts at random; flushed eight times.
 fn write(db: &Db, model: &mut Model, random: &mut Random) {
-    for round in 0..8_u64 {
-        for _ in 0..60 {
-            let key = random.below(1_500).to_be_bytes().to_vec();
-            if random.below(5) == 0 {
-                db.delete(&key).unwrap();
-                model.remove(&key);
-            } else {
-                let value = vec![round as u8; random.below(400) as usize];
-                db.put(&key, &value).unwrap();
-                model.insert(key, value);
-            }
-        }
-        db.flush().unwrap();
-    }
+    write_at_random(db, model, random, (8, 60));
 }
 
 fn run_counts(db: &Db) -> Vec<usize> {

@@ -155,3 +155,26 @@ pub(crate) fn check_entries(db: &Db, model: &Model) {
     let report = db.verify().unwrap();
     assert!(report.is_sound(), "{:?}", report.faults);
 }
+
+/// Overwrites, deletes and inserts at random, and flushes `flush_count` times, each after `write_count` writes.
+pub(crate) fn write_at_random(
+    db: &Db,
+    model: &mut Model,
+    random: &mut Random,
+    (flush_count, write_count): (u64, u64),
+) {
+    for round in 0..flush_count {
+        for _ in 0..write_count {
+            let key = random.below(1_500).to_be_bytes().to_vec();
+            if random.below(5) == 0 {
+                db.delete(&key).unwrap();
+                model.remove(&key);
+            } else {
+                let value = vec![round as u8; random.below(400) as usize];
+                db.put(&key, &value).unwrap();
+                model.insert(key, value);
+            }
+        }
+        db.flush().unwrap();
+    }
+}
