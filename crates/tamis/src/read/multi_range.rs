@@ -11,7 +11,12 @@ use std::{ops::Bound, sync::Arc};
 
 use tamis_filter::RangeProbe;
 
-use super::{ReadPath, scan::Scan, scan_source::ScanSource, select_runs::SelectedRun};
+use super::{
+    ReadPath,
+    scan::Scan,
+    scan_source::{ScanSource, positions_within},
+    select_runs::SelectedRun,
+};
 use crate::{
     cursor::bounded::{Bounds, KeyRange},
     key::Sequence,
@@ -34,8 +39,15 @@ impl ReadPath {
         let sequence = snapshot.unwrap_or(visible);
         let source = |(lower, upper)| {
             let range = KeyRange { lower, upper };
+            let positions = positions_within(&read_state, &range);
             let query = self.scan_query(&range, false);
-            Arc::new(self.scan_source(Arc::clone(&read_state), (range, false), sequence, query, None))
+            Arc::new(self.scan_source(
+                Arc::clone(&read_state),
+                (range, false, positions),
+                sequence,
+                query,
+                None,
+            ))
         };
         let sources: Vec<Arc<ScanSource>> = ranges.into_iter().map(source).collect();
         self.select_runs_of(&sources);

@@ -13,7 +13,7 @@
 //!
 //! Steps from the front and from the back use one cursor each, created when first needed. The scan ends where they meet.
 
-use std::{fmt, iter::FusedIterator, sync::Arc};
+use std::{fmt, iter::FusedIterator, ops::Range, sync::Arc};
 
 use arc_swap::Guard;
 use tamis_filter::auto::QueryKind;
@@ -402,24 +402,24 @@ impl ReadPath {
         let (read_state, visible) = keyspace.read_point_now(&self.snapshots);
         let sequence = snapshot.unwrap_or(visible);
         let range = KeyRange { lower: bounds.0, upper: bounds.1 };
+        let positions = positions_within(&read_state, &range);
         let query = self.scan_query(&range, is_prefix);
         let mut selection = None;
-        if query.kind().is_some() {
-            let selector = self.selector(&read_state, (&range, is_prefix), sequence, &query);
-            if selector.positions.len() <= 1 {
-                let selected = selector.select();
-                if selected.is_empty() && matches!(selector.has_memtable_entries(), Ok(false)) {
-                    query.record(&read_state.query_sample, &selector.filter_range());
-                    self.metrics.scans_ended.add(1);
-                    return Scan::new(Ok(None));
-                }
-                selection = Some(selected);
+        if query.kind().is_some() && positions.len() <= 1 {
+            let ranges = (&range, is_prefix, positions.clone());
+            let selector = self.selector(&read_state, ranges, sequence, &query);
+            let selected = selector.select();
+            if selected.is_empty() && matches!(selector.has_memtable_entries(), Ok(false)) {
+                query.record(&read_state.query_sample, &selector.filter_range());
+                self.metrics.scans_ended.add(1);
+                return Scan::new(Ok(None));
             }
+            selection = Some(selected);
         }
         let read_state = Guard::into_inner(read_state);
         Scan::new(Ok(Some(Arc::new(self.scan_source(
             read_state,
-            (range, is_prefix),
+            (range, is_prefix, positions),
             sequence,
             query,
             selection,
@@ -434,14 +434,14 @@ impl ReadPath {
     fn selector<'a>(
         &'a self,
         read_state: &'a ReadState,
-        (range, is_prefix): (&'a KeyRange, bool),
+        (range, is_prefix, positions): (&'a KeyRange, bool, Range<usize>),
         sequence: Sequence,
         query: &'a ScanQuery,
     ) -> RangeSelector<'a> {
         RangeSelector {
             range,
             is_prefix,
-            positions: positions_within(read_state, range),
+            positions,
             sequence,
             read_state,
             tables: &self.tables,

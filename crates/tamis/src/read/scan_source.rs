@@ -538,13 +538,13 @@ impl ReadPath {
     pub(super) fn scan_source(
         &self,
         read_state: Arc<ReadState>,
-        (range, is_prefix): (KeyRange, bool),
+        (range, is_prefix, positions): (KeyRange, bool, Range<usize>),
         sequence: Sequence,
         query: ScanQuery,
         selection: Option<Selection>,
     ) -> ScanSource {
         ScanSource {
-            positions: positions_within(&read_state, &range),
+            positions,
             range: Arc::new(range),
             is_prefix,
             selection: selection.map_or_else(OnceLock::new, OnceLock::from),

@@ -3,7 +3,10 @@
 //! It needs no cursor. So a closed range for which nothing is selected, and in which the memtables have no entry, ends before a scan of it
 //! is created ([`super::scan`]).
 
-use std::{ops::Bound, ops::Range, sync::Arc};
+use std::{
+    ops::{Bound, Range},
+    sync::Arc,
+};
 
 use tamis_filter::{Digester, RangeProbe};
 
