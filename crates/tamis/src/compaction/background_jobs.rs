@@ -8,7 +8,8 @@
 //! same order.
 //!
 //! A failed flush or compaction has changed nothing. It is tried again after [`RETRY`], or as soon as a writer waits for it; partitions
-//! whose compactions fail wait longer each time (`back_off.rs`), and others are compacted meanwhile. A job that panics releases its claims by their guards and leaves a background error: no further jobs run, and writes are refused.
+//! whose compactions fail wait longer each time (`back_off.rs`), and others are compacted meanwhile. A job that panics releases
+//! its claims by their guards and leaves a background error: no further jobs run, and writes are refused.
 
 use std::{
     ops::ControlFlow,
