@@ -182,14 +182,14 @@ fn stores_of_the_papers_and_chosen_filters_are_measured() {
     for (name, only, metric) in [
         ("auto-accuracy", vec![("keys", "tenants")], "ratio"),
         ("auto-strings", vec![("filters", "grafite")], "bits_per_key"),
-        ("store-automatic", vec![("part", "gap cache")], "blocks_without"),
+        ("store-automatic", vec![("part", "gap cache")], "ns_without"),
         ("surf-figure-5", vec![("filters", "auto")], "ns_per_query"),
         ("surf-figure-6", vec![("filters", "auto"), ("queries", "span_99")], "speed_up_over_none"),
         ("rosetta-figure-5", vec![("filters", "auto"), ("queries", "next_8")], "speed_up_over_surf"),
         ("rosetta-figure-6", vec![("filters", "auto"), ("level0_runs", "3")], "fill_ns_per_entry"),
         ("rosetta-figure-9", vec![("filters", "auto"), ("access", "mapped")], "ns_per_query"),
         ("proteus-figure-6", vec![("filters", "auto"), ("keys", "gaps")], "speed_up_over_surf"),
-        ("proteus-figure-8", vec![("filters", "auto")], "new_blocks_per_query"),
+        ("proteus-figure-8", vec![("filters", "auto")], "ns_per_query"),
         ("proteus-figure-9e", vec![("filters", "auto")], "ns_per_query"),
     ] {
         let only = only.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
