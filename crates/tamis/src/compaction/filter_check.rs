@@ -17,13 +17,13 @@
 //! is refilled first, unless it has most of the queries anyway, and the table is checked then. A refill serves all tables that were not
 //! checked since, until 2,000 more queries were sampled: the queries may have changed after it.
 //!
-//! Checks run in the background when nothing else is due, one table at a time, the one with the most false positives first. Those that
-//! are due because of a wrong rate follow one another, and run between the tables of a compaction, too; others take at most half of the
+//! Checks run in the background when nothing else is due, one table at a time, the one with the most false positives first. Urgent ones, and those that
+//! are due because of a wrong rate, follow one another, and run between the tables of a compaction, too; others take at most half of the
 //! time. After a shift of the queries many tables of a level mostly need the same filters. So urgent checks use the filters of the last search
 //! again (`table/last_choice.rs`), which takes a fraction of the time of a search; only if these are not better the check searches. After a
 //! check that kept the filters, the rates that it computed are the expected ones, and the next check needs twice as many answers, unless
-//! the rates become worse than those that the check saw. A check of a small table takes longer than a thousand false positives: it is due
-//! once they have cost as much as the check.
+//! the rates become worse than those that the check saw. A table whose false positives have cost more time than a check takes is due at any rate,
+//! and urgent: other filters may save it. A check of a small table takes longer than a thousand false positives: it waits for that.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -88,8 +88,9 @@ const REFILL_FRESH: u64 = 2_000;
 const REFILL_FRESH_CHECKED: u64 = 500;
 /// A sample with one of more queries than this is refilled.
 const REFILL_INTERVAL_MIN: u32 = 8;
-/// The time of a check of a small table. It is due once its false positives have cost as much.
-const SMALL_CHECK_NANOSECONDS: f64 = 6_000_000.0;
+/// The time of a check for each key, and that of the smallest table. A table is urgent once its false positives have cost as much.
+const CHECK_NANOSECONDS_PER_KEY: f64 = 500.0;
+const CHECK_NANOSECONDS_MIN: f64 = 6_000_000.0;
 /// Filters that were not good enough for the tables that overlapped are checked again when there are so many times as many.
 const OVERLAP_GROWTH: u32 = 2;
 /// Checks that keep the filters double the number of answers at most this many times.
@@ -155,6 +156,11 @@ impl Expected {
     /// Whether designs were left out, and no check has searched them since.
     const fn awaits_search(&self) -> bool {
         self.was_cut && self.kept_count == 0
+    }
+
+    /// Whether few empty queries had been sampled when the filters were chosen, and no check has kept them since.
+    const fn is_unsampled(&self) -> bool {
+        self.empty_query_count < EMPTY_QUERY_COUNT_MIN && self.kept_count == 0
     }
 
     /// Whether the filters are to read few blocks in more tables than before, and do not.
@@ -325,7 +331,7 @@ pub(super) fn is_better(comparison: &Comparison<'_>, cost_ratio_max: f64) -> boo
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Urgency {
     Any,
-    /// Those with a wrong rate.
+    /// Those with a wrong rate, or whose false positives took more time than a check.
     Urgent,
 }
 
@@ -386,7 +392,6 @@ pub(super) struct CheckClaim {
     checker: Arc<FilterChecker>,
     pub(super) keyspace: Arc<KeyspaceState>,
     pub(super) table: u64,
-    /// Whether it has a wrong rate.
     is_urgent: bool,
     search: Search,
     began: Duration,
@@ -415,7 +420,7 @@ impl FilterChecker {
     }
 
     /// Claims a table that is due for a check. Reads the counters of all tables, once in [`CHECK_INTERVAL`], or more often while they change.
-    /// `urgency`: whether only tables with a wrong rate are checked.
+    /// `urgency`: which tables are checked.
     pub(super) fn claim(
         self: &Arc<Self>,
         keyspaces: &KeyspaceRegistry,
@@ -426,7 +431,10 @@ impl FilterChecker {
         if schedule.is_checking || now < schedule.next_check {
             return None;
         }
-        let read_ns = read_nanoseconds(&self.context.options);
+        let read_ns_of = |level| {
+            let StoreContext { options, metrics, .. } = &*self.context;
+            metrics.read_times.price(level, read_nanoseconds(options))
+        };
         let mut last_checks = BTreeMap::new();
         let mut answer_count = 0;
         let mut due: Option<Due> = None;
@@ -436,10 +444,13 @@ impl FilterChecker {
             if !matches!(version.options.filters.policy(), Some(Policy::Automatic(_))) {
                 continue;
             }
-            let partitions = version.partitions.iter();
-            let tables =
-                partitions.flat_map(|partition| partition.tables().map(move |table| (partition, table)));
-            for (partition, table) in tables {
+            let levels = version.partitions.iter().flat_map(|partition| {
+                partition.levels().iter().enumerate().map(move |(number, level)| (partition, number, level))
+            });
+            let tables = levels.flat_map(|(partition, number, level)| {
+                level.tables().map(move |table| (partition, number, table))
+            });
+            for (partition, level, table) in tables {
                 let counted = Counted::of(table);
                 let known = schedule.last_checks.get(&table.number()).copied();
                 let last = known.unwrap_or(LastCheck { refills: sample.refills(), ..LastCheck::default() });
@@ -448,7 +459,7 @@ impl FilterChecker {
                 let check = if sample.is_refilling() {
                     None
                 } else {
-                    due_check((partition, table), &last, counted, read_ns)
+                    due_check((partition, table), &last, counted, read_ns_of(level))
                 };
                 let Some(check) = check else { continue };
                 if self.context.options.sample_queries && is_outdated(&sample, &last, &check) {
@@ -605,7 +616,7 @@ struct Due {
 struct DueCheck {
     expected: Option<Expected>,
     answers: Answers,
-    /// Because of a wrong rate.
+    /// Because of a wrong rate, or because its false positives took more time than a check.
     is_urgent: bool,
     /// The tables that a query of this one asks today.
     overlapping_tables: u32,
@@ -621,16 +632,19 @@ impl DueCheck {
     fn search(&self) -> Search {
         match self.expected {
             _ if self.is_urgent => Search::IfNoneIsBetter,
+            // The last search may have seen the queries that the choice did not know.
+            Some(expected) if expected.is_unsampled() => Search::IfNoneIsBetter,
             Some(expected) if expected.awaits_search() || expected.has_new_target() => Search::IfNoneIsAlike,
             _ => Search::Always,
         }
     }
 }
 
-/// A store with many partitions has many small tables, which live for a few flushes and share a choice.
-fn is_worth_a_check(table: &Table, since: Answers, read_ns: f64) -> bool {
+/// Whether false positives of filters of so many keys have taken more time than a check, and `kept_count` checks did not prevent it.
+fn cost_a_check(key_count: u64, since: &Answers, read_ns: f64, kept_count: u32) -> bool {
     let admitted: u64 = since.iter().map(|answers| answers.admitted).sum();
-    !is_small(table) || admitted as f64 * read_ns >= SMALL_CHECK_NANOSECONDS
+    let check = (key_count as f64 * CHECK_NANOSECONDS_PER_KEY).max(CHECK_NANOSECONDS_MIN);
+    admitted as f64 * read_ns >= check * f64::from(1_u32 << kept_count.min(KEPT_COUNT_MAX))
 }
 
 fn is_small(table: &Table) -> bool {
@@ -644,9 +658,11 @@ fn due_check(
     read_ns: f64,
 ) -> Option<DueCheck> {
     let Counted { answers: since, asked } = counted.since(last.before);
-    // The choice of a table that was not read is not worth a read.
-    let is_worthwhile = count_of(&since) >= EARLY_COUNT_MIN && is_worth_a_check(table, since, read_ns);
     let key_count = table.summary().entry_count;
+    // The choice of a table that was not read is not worth a read. A store with many partitions has many small tables, which live for a few
+    // flushes and share a choice.
+    let is_worthwhile = count_of(&since) >= EARLY_COUNT_MIN
+        && (!is_small(table) || cost_a_check(key_count, &since, read_ns, 0));
     if !is_worthwhile && (asked < asked_count_max(key_count) || is_small(table)) {
         return None;
     }
@@ -660,8 +676,10 @@ fn due_check(
         kept_rates: last.seen_rates(),
         overlapping_tables: (choice.overlapping_tables.max(last.overlapping_tables), overlapping_tables),
     });
-    let is_urgent = expected.as_ref().is_some_and(|expected| expected.is_wrong(&since));
-    let is_due = is_due(expected, since) || is_due_by_questions(expected, asked, key_count);
+    let kept_count = expected.map_or(0, |expected| expected.kept_count);
+    let is_urgent = expected.is_some_and(|expected| expected.is_wrong(&since))
+        || cost_a_check(key_count, &since, read_ns, kept_count);
+    let is_due = is_urgent || is_due(expected, since) || is_due_by_questions(expected, asked, key_count);
     is_due.then_some(DueCheck { expected, answers: since, is_urgent, overlapping_tables })
 }
 

@@ -137,6 +137,20 @@ fn filters_are_due_when_more_tables_overlap_than_they_suit() {
 /// Symptom: after a shift all tables kept filters of the old queries. An earlier refill counted for every table that was not checked
 /// since, however long ago it was.
 #[test]
+fn filters_are_urgent_once_their_false_positives_took_as_much_time_as_a_check() {
+    let cost =
+        |admitted, read_ns, kept_count| cost_a_check(500_000, &ranges(0, admitted), read_ns, kept_count);
+    assert!(!cost(2_400, 100_000.0, 0) && cost(2_500, 100_000.0, 0), "reads of a device");
+    assert!(!cost(120_000, 2_000.0, 0) && cost(125_000, 2_000.0, 0), "reads of memory");
+    assert!(!cost(9_900, 100_000.0, 2) && cost(10_000, 100_000.0, 2), "two checks kept the filters");
+    assert_eq!(cost(700_000, 100_000.0, 8), cost(700_000, 100_000.0, 60), "checks never end");
+    let denied = ranges(1 << 40, 0);
+    assert!(!cost_a_check(500_000, &denied, 100_000.0, 0), "queries that the filters rejected cost no read");
+    assert!(!cost_a_check(10, &ranges(0, 59), 100_000.0, 0), "a small table");
+    assert!(cost_a_check(10, &ranges(0, 60), 100_000.0, 0), "a small table");
+}
+
+#[test]
 fn a_refill_long_before_a_shift_serves_no_table() {
     let sample = QuerySample::default();
     let record = |count: u32| {
