@@ -124,7 +124,7 @@ impl TableSetWriter {
             is_paranoid: false,
             open_files: OpenFiles::new(&OsVfs),
             cache: Arc::new(BlockCache::new(cache_bytes)),
-            pinned_cache: PinnedCache::new(u64::MAX, &metrics, None),
+            pinned_cache: PinnedCache::new(u64::MAX, None, &metrics, None),
             gap_budget: Arc::default(),
             view_budget: Arc::default(),
             metrics,

@@ -57,7 +57,7 @@ pub struct Options {
     pub read_only: bool,
     /// Size of the cache for blocks, filters and indexes. Unit: bytes. Default: 256 MiB.
     pub cache_bytes: u64,
-    /// The share of `cache_bytes` for filters and indexes, in percent (0 to 100). Default: 20.
+    /// The most that filters and indexes may use of `cache_bytes`, in percent (0 to 100); blocks use the rest. Default: 60.
     pub cache_pinned_percent: u8,
     /// How tables are read. With [`Access::Direct`] flushes and compactions use direct I/O too; otherwise only flushes do during a
     /// fast bulk load of ascending keys. Units of elastic filters are loaded and unloaded only with [`Access::Buffered`] and
@@ -106,7 +106,7 @@ impl Default for Options {
             create_if_missing: true,
             read_only: false,
             cache_bytes: 256 << 20,
-            cache_pinned_percent: 20,
+            cache_pinned_percent: 60,
             table_access: Access::Mapped,
             paranoid_reads: false,
             workers: 2,

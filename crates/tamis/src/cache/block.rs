@@ -67,6 +67,11 @@ impl BlockCache {
         Self { cache }
     }
 
+    /// Changes the capacity; evicts blocks that have no room now.
+    pub(crate) fn set_capacity(&self, capacity_bytes: u64) {
+        self.cache.set_capacity(capacity_bytes);
+    }
+
     pub(crate) fn get(&self, file_number: u64, offset: u64) -> Option<CachedBlock> {
         self.cache.get(&(file_number, offset))
     }

@@ -1,4 +1,4 @@
-//! The pinned cache: memory for indexes and filters, a share of the byte budget that blocks can't use.
+//! The pinned cache: memory for indexes and filters. Blocks use what it leaves of the byte budget.
 //!
 //! A [`Pinned`] value can be loaded again from its file. The [`PinnedCache`] decides which values stay in memory:
 //!
@@ -10,7 +10,8 @@
 //!    its accesses until it is admitted, and one that was popular is evicted as its hotness decays.
 //! 3. A part of a whole ([`Pinned::shared`]: a unit of an elastic filter) has a share of the benefit of the whole: of the
 //!    false positives that it saves.
-//! 4. Values in mapped files take none of our memory and take no part ([`Pinned::fixed`]).
+//! 4. The capacity of the block cache is the budget without the bytes of the cached values, rounded down to a 64th ([`SharedBudget`]).
+//! 5. Values in mapped files take none of our memory and take no part ([`Pinned::fixed`]).
 //!
 //! Cost: access to a cached value is one atomic load and a count without a locked instruction (a lost count is harmless).
 //! Admission compares a value with a sample of the cached ones ([`SAMPLE_LENGTH`]), the next ones in a circle: its cost does not
@@ -29,7 +30,10 @@ use std::{
 use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
-use super::hotness::{Epoch, Hotness};
+use super::{
+    block::BlockCache,
+    hotness::{Epoch, Hotness},
+};
 use crate::{
     error::Result,
     events::{Event, EventListener},
@@ -46,6 +50,9 @@ const HYSTERESIS: f64 = 1.5;
 /// until none of a sample has less.
 const SAMPLE_LENGTH: usize = 64;
 
+/// Steps of the capacity of the block cache.
+const CAPACITY_STEPS: u64 = 64;
+
 /// Cached values that are examined for each one that is added, so that few dropped values stay in the list.
 const EXAMINED_PER_ADDITION: usize = 2;
 
@@ -56,8 +63,37 @@ pub(crate) struct PinnedCache {
     epoch: Epoch,
     used_bytes: AtomicU64,
     cached: Mutex<CachedValues>,
+    shared: Option<SharedBudget>,
     metrics: Arc<Metrics>,
     listener: Option<Arc<dyn EventListener>>,
+}
+
+/// The budget of the pinned cache and the block cache together.
+#[derive(Debug)]
+pub(crate) struct SharedBudget {
+    total_bytes: u64,
+    blocks: Arc<BlockCache>,
+    /// The capacity of the block cache.
+    block_bytes: Mutex<u64>,
+}
+
+impl SharedBudget {
+    /// Blocks may use all of it while no value is pinned.
+    pub(crate) fn new(total_bytes: u64, blocks: Arc<BlockCache>) -> Self {
+        Self { total_bytes, blocks, block_bytes: Mutex::new(total_bytes) }
+    }
+
+    /// Gives blocks what pinned values of so many bytes leave. The capacity changes in few steps, because a change locks all shards.
+    fn adapt(&self, pinned_bytes: &AtomicU64) {
+        let step = (self.total_bytes / CAPACITY_STEPS).max(1);
+        let mut block_bytes = self.block_bytes.lock();
+        let left = self.total_bytes.saturating_sub(pinned_bytes.load(Ordering::Relaxed));
+        let rounded = if left == self.total_bytes { left } else { left / step * step };
+        if rounded != *block_bytes {
+            *block_bytes = rounded;
+            self.blocks.set_capacity(rounded);
+        }
+    }
 }
 
 /// A value that can be evicted.
@@ -128,12 +164,20 @@ fn per_byte(benefit: f64, bytes: u64) -> f64 {
 impl PinnedCache {
     pub(crate) fn new(
         capacity_bytes: u64,
+        shared: Option<SharedBudget>,
         metrics: &Arc<Metrics>,
         listener: Option<Arc<dyn EventListener>>,
     ) -> Arc<Self> {
         let (used_bytes, metrics) = (AtomicU64::new(0), Arc::clone(metrics));
         let (epoch, cached) = (Epoch::default(), Mutex::default());
-        Arc::new(Self { capacity_bytes, epoch, used_bytes, cached, metrics, listener })
+        Arc::new(Self { capacity_bytes, epoch, used_bytes, cached, shared, metrics, listener })
+    }
+
+    /// Called after the cached values changed.
+    fn adapt_blocks(&self) {
+        if let Some(shared) = &self.shared {
+            shared.adapt(&self.used_bytes);
+        }
     }
 
     /// Bytes of the cached values.
@@ -410,6 +454,8 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
             self.pinned_cache.used_bytes.fetch_add(bytes, Ordering::Relaxed);
             self.value.store(Some(Arc::clone(value)));
             cached.add(Weak::clone(&self.this) as Weak<dyn Member>);
+            drop(cached);
+            self.pinned_cache.adapt_blocks();
             return;
         }
         drop(cached);
@@ -447,6 +493,7 @@ impl<T> Drop for Counted<T> {
     fn drop(&mut self) {
         if self.value.swap(None).is_some() {
             self.pinned_cache.used_bytes.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+            self.pinned_cache.adapt_blocks();
         }
     }
 }

@@ -7,7 +7,10 @@ use std::{path::Path, sync::Arc};
 
 use tamis_vfs::{Access, Vfs};
 
-use super::{block::BlockCache, pinned_cache::PinnedCache};
+use super::{
+    block::BlockCache,
+    pinned_cache::{PinnedCache, SharedBudget},
+};
 use crate::{
     error::Result,
     metrics::Metrics,
@@ -38,14 +41,16 @@ impl TableCache {
         metrics: &Arc<Metrics>,
     ) -> Arc<Self> {
         let pinned_bytes = options.cache_bytes / 100 * u64::from(options.cache_pinned_percent);
+        let cache = Arc::new(BlockCache::new(options.cache_bytes));
+        let shared = SharedBudget::new(options.cache_bytes, Arc::clone(&cache));
         let environment = TableEnvironment {
             vfs: Arc::clone(vfs),
             folder: folder.to_path_buf(),
             access: options.table_access,
             is_paranoid: options.paranoid_reads,
             open_files: OpenFiles::new(&**vfs),
-            cache: Arc::new(BlockCache::new(options.cache_bytes - pinned_bytes)),
-            pinned_cache: PinnedCache::new(pinned_bytes, metrics, options.listener.clone()),
+            cache,
+            pinned_cache: PinnedCache::new(pinned_bytes, Some(shared), metrics, options.listener.clone()),
             gap_budget: Arc::new(GapBudget::new(if options.gap_cache {
                 options.cache_bytes / GAP_SHARE
             } else {

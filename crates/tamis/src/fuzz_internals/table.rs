@@ -242,7 +242,7 @@ pub(super) fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment>
         cache: Arc::new(BlockCache::new(1 << 20)),
         gap_budget: Arc::default(),
         view_budget: Arc::default(),
-        pinned_cache: PinnedCache::new(1 << 20, &metrics, None),
+        pinned_cache: PinnedCache::new(1 << 20, None, &metrics, None),
         metrics,
         listener: None,
     })

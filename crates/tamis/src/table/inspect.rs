@@ -52,7 +52,7 @@ fn environment_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Arc<TableEnvironment> {
         is_paranoid: false,
         open_files: OpenFiles::new(&**vfs),
         cache: Arc::new(BlockCache::new(0)),
-        pinned_cache: PinnedCache::new(u64::MAX, &Arc::default(), None),
+        pinned_cache: PinnedCache::new(u64::MAX, None, &Arc::default(), None),
         gap_budget: Arc::default(),
         view_budget: Arc::default(),
         metrics: Arc::default(),

@@ -95,7 +95,7 @@ pub(super) fn environment_with(
         is_paranoid: false,
         open_files: OpenFiles::new(&**vfs),
         cache: Arc::new(BlockCache::new(4 << 20)),
-        pinned_cache: PinnedCache::new(pinned_bytes, &Arc::default(), None),
+        pinned_cache: PinnedCache::new(pinned_bytes, None, &Arc::default(), None),
         gap_budget: Arc::default(),
         view_budget: Arc::default(),
         metrics: Arc::new(Metrics::default()),

@@ -131,7 +131,7 @@ fn environment(vfs: Arc<dyn Vfs>, access: Access) -> TableEnvironment {
         is_paranoid: false,
         open_files: OpenFiles::new(&*vfs),
         cache: Arc::new(BlockCache::new(4 << 20)),
-        pinned_cache: PinnedCache::new(1 << 20, &Arc::default(), None),
+        pinned_cache: PinnedCache::new(1 << 20, None, &Arc::default(), None),
         gap_budget: Arc::default(),
         view_budget: Arc::default(),
         metrics: Arc::new(Metrics::default()),

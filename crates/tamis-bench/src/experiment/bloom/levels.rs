@@ -334,7 +334,7 @@ pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
     let shape = Shape::from_point(point)?;
     let loaded: Arc<Loaded> = context.input(&shape.name(), |context| load(&shape, context))?;
     let is_direct = shape.device == "direct";
-    let cache_bytes = if is_direct { loaded.cache_bytes * 2 + CACHE_BYTES } else { CACHE_BYTES };
+    let cache_bytes = if is_direct { loaded.cache_bytes / 2 * 3 } else { CACHE_BYTES };
     let options = Options {
         workers: 0,
         table_access: if is_direct { Access::Direct } else { Access::Mapped },

@@ -159,7 +159,7 @@ fn environment(vfs: &Arc<dyn Vfs>, folder: &Path) -> TableEnvironment {
         is_paranoid: false,
         open_files: OpenFiles::new(&**vfs),
         cache: Arc::new(BlockCache::new(1 << 20)),
-        pinned_cache: PinnedCache::new(1 << 20, &Arc::default(), None),
+        pinned_cache: PinnedCache::new(1 << 20, None, &Arc::default(), None),
         gap_budget: Arc::default(),
         view_budget: Arc::default(),
         metrics: Arc::new(Metrics::default()),
