@@ -102,4 +102,6 @@ mod pages {
     mod getting_started {}
     #[doc = include_str!("../../../docs/guide/choosing-filters.md")]
     mod choosing_filters {}
+    #[doc = include_str!("../../../docs/guide/choosing-a-layout.md")]
+    mod choosing_a_layout {}
 }
