@@ -76,6 +76,8 @@ const EMPTY_QUERY_COUNT_MIN: u64 = 100;
 /// The time between two reads of the counters, and while the filters give many answers.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const CHECK_INTERVAL_BUSY: Duration = Duration::from_millis(100);
+/// Reading the counters takes at most one part of this many of the time of a worker.
+const READING_RATIO: u32 = 100;
 /// Other choices are checked after this many answers, because the queries may have changed.
 const ANSWER_COUNT_MAX: u64 = 200_000;
 /// So are choices of tables whose filters were asked so often and once per key, regardless of the answers: a check reads each key.
@@ -478,7 +480,10 @@ impl FilterChecker {
             }
         }
         let is_busy = answer_count.abs_diff(schedule.answer_count) >= EARLY_COUNT_MIN;
-        schedule.next_check = now + if is_busy { CHECK_INTERVAL_BUSY } else { CHECK_INTERVAL };
+        let interval = if is_busy { CHECK_INTERVAL_BUSY } else { CHECK_INTERVAL };
+        // The counters of many thousand tables take milliseconds.
+        let reading = self.context.runtime.clock.now().saturating_sub(now);
+        schedule.next_check = now + interval.max(reading * READING_RATIO);
         schedule.answer_count = answer_count;
         schedule.last_checks = last_checks;
         let Due { keyspace, table, check, checked } = due?;

@@ -342,14 +342,20 @@ impl ReadAhead {
             let can_reuse = |buffer: &mut Arc<[u8]>| buffer.len() >= needed && Arc::get_mut(buffer).is_some();
             let reused = reusable.take().and_then(|mut buffer| can_reuse(&mut buffer).then_some(buffer));
             reused.unwrap_or_else(|| {
-                let whole = if is_job { JOB_BYTES as usize + 3 * FILE_ALIGNMENT } else { needed };
-                std::iter::repeat_n(0, whole).collect()
+                let length = if is_job { job_buffer_bytes(needed) } else { needed };
+                std::iter::repeat_n(0, length).collect()
             })
         });
         if content.is_none() {
             self.failed = read.blocks.clone();
         }
     }
+}
+
+/// The length of a new buffer of a job for a read of `needed` bytes. Many tables are small, and filling a buffer takes longer than reading one;
+/// in one that is a bit longer the job can read the next ones, too.
+fn job_buffer_bytes(needed: usize) -> usize {
+    needed.next_power_of_two().min(JOB_BYTES as usize + 3 * FILE_ALIGNMENT).max(needed)
 }
 
 /// The blocks from `block` on, before `end`, that are within this many bytes; perhaps none.

@@ -5,7 +5,8 @@
 //! tables of a level may use equally many: otherwise the first ones that are checked would use the bits of the others.
 //!
 //! Sums are kept with each partition ([`FilterSums`]), so that a job does not read every table. The filters of a table are known once it is
-//! open, and then they never change: other filters make another [`Table`].
+//! open, and then they never change: other filters make another [`Table`]. In a keyspace of many partitions each job looks for newly opened
+//! tables in [`REFRESHED_PARTITIONS`] of them: the filters of the others may count as unknown for some jobs longer.
 
 use std::sync::Arc;
 
@@ -22,6 +23,9 @@ const SHARE_MAX: f64 = 1.5;
 const BITS_PER_KEY_MAX: f64 = 64.0;
 /// The share of the budget that the price aims at.
 pub(crate) const TARGET: f64 = 0.9;
+
+/// Partitions in which a job looks for tables that were opened.
+const REFRESHED_PARTITIONS: usize = 64;
 
 /// Keys and filter bits of the tables that stay.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -153,7 +157,7 @@ impl FilterMemory {
     }
 }
 
-/// The sum of the tables of a partition. Tables that were not open are checked again at the next call.
+/// The sum of the tables of a partition. Tables that were not open are checked again at a later call.
 #[derive(Debug, Default)]
 pub(super) struct FilterSums(Mutex<Option<Counted>>);
 
@@ -162,26 +166,36 @@ struct Counted {
     open: FilterMemory,
     /// With their levels.
     closed: Vec<(usize, Arc<Table>)>,
+    sum: FilterMemory,
+    /// Calls until the closed ones are checked again.
+    calls_left: usize,
 }
 
 impl FilterSums {
-    pub(super) fn get(&self, levels: &[Level]) -> FilterMemory {
+    /// The sum, as one of `partition_count` partitions.
+    pub(super) fn get(&self, levels: &[Level], partition_count: usize) -> FilterMemory {
         let mut counted = self.0.lock();
-        let Counted { open, closed } = counted.get_or_insert_with(|| {
+        let Counted { open, closed, sum, calls_left } = counted.get_or_insert_with(|| {
             let of_level = |(number, level): (usize, &Level)| {
                 level.tables().map(move |table| (number, Arc::clone(table))).collect::<Vec<_>>()
             };
             let closed = levels.iter().enumerate().flat_map(of_level).collect();
             Counted { closed, ..Counted::default() }
         });
-        let mut sum = FilterMemory::default();
+        if let Some(left) = calls_left.checked_sub(1) {
+            *calls_left = left;
+            return *sum;
+        }
+        *calls_left = partition_count.saturating_sub(1) / REFRESHED_PARTITIONS;
+        let mut unopened = FilterMemory::default();
         closed.retain(|(level, table)| {
             let is_open = table.slot().get().is_some();
-            let target = if is_open { &mut *open } else { &mut sum };
+            let target = if is_open { &mut *open } else { &mut unopened };
             target.add_table(*level, table);
             !is_open
         });
-        open.plus(&sum)
+        *sum = open.plus(&unopened);
+        *sum
     }
 }
 

@@ -124,9 +124,9 @@ impl Partition {
         self.totals.get_or_init(|| Totals::of(&self.levels))
     }
 
-    /// Keys and filter bits of all tables.
-    pub(crate) fn filter_memory(&self) -> FilterMemory {
-        self.filter_sums.get(&self.levels)
+    /// Keys and filter bits of all tables, as one of `partition_count` partitions.
+    pub(crate) fn filter_memory(&self, partition_count: usize) -> FilterMemory {
+        self.filter_sums.get(&self.levels, partition_count)
     }
 
     pub(super) fn runs_mut(&mut self) -> impl Iterator<Item = &mut Arc<Run>> {

@@ -87,7 +87,8 @@ impl KeyspaceVersion {
 
     /// Keys and filter bits of all tables.
     pub(crate) fn filter_memory(&self) -> FilterMemory {
-        let sums = self.partitions.iter().map(|partition| partition.filter_memory());
+        let count = self.partitions.len();
+        let sums = self.partitions.iter().map(|partition| partition.filter_memory(count));
         sums.fold(FilterMemory::default(), |all, sum| all.plus(&sum))
     }
 

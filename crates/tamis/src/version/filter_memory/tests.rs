@@ -63,14 +63,34 @@ fn walked(partition: &Partition) -> FilterMemory {
 #[test]
 fn the_sum_of_a_partition_follows_its_tables() {
     let mut partition = closed_partition();
-    assert_eq!(partition.filter_memory(), walked(&partition));
-    assert_eq!(partition.filter_memory().table_count(), 3);
+    assert_eq!(partition.filter_memory(1), walked(&partition));
+    assert_eq!(partition.filter_memory(1).table_count(), 3);
     let before = partition.clone();
     let run = partition.runs_mut().next().expect("a run");
     Arc::make_mut(run).remove(2).expect("the table of the newest run");
-    assert_eq!(partition.filter_memory().table_count(), 2);
-    assert_eq!(partition.filter_memory(), walked(&partition));
-    assert_eq!(before.filter_memory().table_count(), 3, "the earlier version keeps its sum");
+    assert_eq!(partition.filter_memory(1).table_count(), 2);
+    assert_eq!(partition.filter_memory(1), walked(&partition));
+    assert_eq!(before.filter_memory(1).table_count(), 3, "the earlier version keeps its sum");
+}
+
+/// With many partitions a job must not look at each closed table: a flush of the partitioned layout makes one in each of them.
+#[test]
+fn closed_tables_of_many_partitions_are_checked_in_turn() {
+    let partition = closed_partition();
+    let looks = |partition_count: usize, calls: usize| {
+        let sums = FilterSums::default();
+        let mut looks = 0;
+        for _ in 0..calls {
+            assert_eq!(sums.get(partition.levels(), partition_count), walked(&partition));
+            looks += usize::from(sums.0.lock().as_ref().is_some_and(|counted| {
+                counted.calls_left == partition_count.saturating_sub(1) / REFRESHED_PARTITIONS
+            }));
+        }
+        looks
+    };
+    assert_eq!(looks(1, 100), 100);
+    assert_eq!(looks(REFRESHED_PARTITIONS, 100), 100);
+    assert_eq!(looks(10 * REFRESHED_PARTITIONS, 100), 10);
 }
 
 #[test]
