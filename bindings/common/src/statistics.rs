@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use tamis::{
-    FilterAnswers, FilterStatistics, KeyspaceStatistics, LevelStatistics, QuerySampleStatistics,
-    ReadStatistics, Statistics,
+    ExpectedFilters, FilterAnswers, FilterChoiceStatistics, FilterStatistics, KeyspaceStatistics,
+    LevelStatistics, QuerySampleStatistics, ReadStatistics, Statistics,
 };
 
 /// Converts the statistics of a database to a JSON object with the names of [`Statistics`].
@@ -160,6 +160,7 @@ fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
             "entry_count": of_level.entry_count,
             "bytes": of_level.bytes,
         })).collect::<Vec<_>>(),
+        "filter_choices": keyspace.filter_choices.iter().map(choice).collect::<Vec<_>>(),
         "table_filters": keyspace.table_filters.iter().map(|table| json!({
             "level": table.level,
             "table": table.table_number,
@@ -175,6 +176,29 @@ fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
             "backward_seeks": sample(&keyspace.sample.backward_seeks),
             "too_long": keyspace.sample.too_long,
         },
+    })
+}
+
+/// The tables of a level for which the store chose the same filters.
+fn choice(choice: &FilterChoiceStatistics) -> Value {
+    json!({
+        "level": choice.level,
+        "table_count": choice.table_count,
+        "entry_count": choice.entry_count,
+        "empty_query_count": choice.empty_query_count,
+        "chosen": expected(&choice.chosen),
+        "runners_up": choice.runners_up.iter().map(expected).collect::<Vec<_>>(),
+    })
+}
+
+/// Filters with their expected costs.
+fn expected(filters: &ExpectedFilters) -> Value {
+    json!({
+        "filters": filters.filters,
+        "nanoseconds": filters.nanoseconds,
+        "point_rate": filters.point_rate,
+        "range_rate": filters.range_rate,
+        "seek_rate": filters.seek_rate,
     })
 }
 

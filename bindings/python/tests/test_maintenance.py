@@ -56,6 +56,8 @@ def test_statistics_have_the_declared_fields(db: Database) -> None:
         (types.ViewStatistics, keyspace["views"]),
         (types.SampleStatistics, keyspace["sample"]),
         (types.QuerySampleStatistics, keyspace["sample"]["points"]),
+        (types.FilterChoiceStatistics, keyspace["filter_choices"][0]),
+        (types.ExpectedFilters, keyspace["filter_choices"][0]["chosen"]),
         (types.TableFilterStatistics, keyspace["table_filters"][0]),
         (types.FilterAnswers, keyspace["table_filters"][0]["points"]),
         (types.FilterStatistics, level),

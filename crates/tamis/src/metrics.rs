@@ -413,6 +413,43 @@ pub struct LevelFilters {
     pub bytes: u64,
 }
 
+/// Filters that the store scored for the sampled queries, and what it expected of them: the mean of some tables.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct ExpectedFilters {
+    /// The filters with their bits per key, joined by ` + `; empty for no filters.
+    pub filters: String,
+    /// Nanoseconds per query, with the price of memory.
+    pub nanoseconds: f64,
+    /// The false-positive rate of points; `None` without sampled points.
+    pub point_rate: Option<f64>,
+    /// The same of closed ranges and prefixes.
+    pub range_rate: Option<f64>,
+    /// The same of open seeks.
+    pub seek_rate: Option<f64>,
+}
+
+/// The tables of one level for which the store chose the same filters.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct FilterChoiceStatistics {
+    /// The level.
+    pub level: usize,
+    /// Tables with these filters.
+    pub table_count: usize,
+    /// Entries of these tables.
+    pub entry_count: u64,
+    /// Sampled queries without a key in the table, from which the filters were chosen, summed over these tables.
+    pub empty_query_count: u64,
+    /// The filters.
+    pub chosen: ExpectedFilters,
+    /// The next best filters, at most [`RUNNERS_UP_MAX`]: those of the most tables, the cheapest first.
+    pub runners_up: Vec<ExpectedFilters>,
+}
+
+/// The maximum number of filters in [`FilterChoiceStatistics::runners_up`].
+pub const RUNNERS_UP_MAX: usize = 2;
+
 /// How the filters of one table answered, since the table was installed or the filters were rebuilt. Queries that an evicted filter
 /// admitted are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -467,7 +504,7 @@ pub struct SampleStatistics {
 }
 
 /// The state of one keyspace.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct KeyspaceStatistics {
     /// Its name.
@@ -493,6 +530,9 @@ pub struct KeyspaceStatistics {
     pub filter_designs: Vec<FilterDesign>,
     /// The current filters of the open tables, by level ([`crate::Db::open_tables`] opens all).
     pub filters: Vec<LevelFilters>,
+    /// Why the store chose the filters of the open tables, by level: their expected false positives and costs, and the next best ones. The
+    /// first statistics after a table was opened read this from its file. Given filters are left out.
+    pub filter_choices: Vec<FilterChoiceStatistics>,
     /// How the filters of each table answered, newest first. Tables whose filters were not probed are left out.
     pub table_filters: Vec<TableFilterStatistics>,
     /// Its sampled queries.
@@ -510,7 +550,7 @@ pub struct DroppedKeyspace {
 }
 
 /// Counters since the store was opened, and its current state.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Statistics {
     /// Data blocks that reads touched: loads from the file, and first touches of a mapped block.

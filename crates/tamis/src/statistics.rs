@@ -11,13 +11,13 @@ use crate::{
     context::StoreContext,
     keyspace_state::{KeyspaceRegistry, KeyspaceState},
     metrics::{
-        Counter, DroppedKeyspace, FilterDesign, KeyspaceStatistics, LevelFilters, LevelStatistics, Metrics,
-        PARTITIONS_MAX, PartitionStatistics, QuerySampleStatistics, SampleStatistics, Statistics,
-        TableFilterStatistics, ViewStatistics,
+        Counter, DroppedKeyspace, ExpectedFilters, FilterChoiceStatistics, FilterDesign, KeyspaceStatistics,
+        LevelFilters, LevelStatistics, Metrics, PARTITIONS_MAX, PartitionStatistics, QuerySampleStatistics,
+        RUNNERS_UP_MAX, SampleStatistics, Statistics, TableFilterStatistics, ViewStatistics,
     },
     query_sample::{QuerySample, interval_at, position_of},
     read::snapshot::Snapshots,
-    table::lazy_reader::NamedTable as _,
+    table::{filter_choice::ExpectedCost, lazy_reader::NamedTable as _},
     version::{
         handle::{ObsoleteFiles, Table},
         level::Level,
@@ -94,6 +94,7 @@ fn of_keyspace(keyspace: &KeyspaceState, metrics: &Metrics) -> KeyspaceStatistic
         views: of_views(&read_state.version),
         filter_designs: filter_designs(&read_state.version),
         filters: level_filters(&read_state.version),
+        filter_choices: filter_choices(&read_state.version),
         table_filters: table_filters(&read_state.version),
         sample: of_sample(&read_state.query_sample, metrics),
     }
@@ -166,6 +167,80 @@ fn level_filters(version: &KeyspaceVersion) -> Vec<LevelFilters> {
         sum.bytes += designs.iter().map(|(_, bytes)| bytes).sum::<u64>();
     }
     found.into_values().collect()
+}
+
+/// The sum of the expected costs of filters for some tables.
+#[derive(Debug, Default)]
+struct CostSum {
+    table_count: u64,
+    nanoseconds: f64,
+    /// The sum and the number of the rates of points, ranges and seeks.
+    rates: [(f64, u64); 3],
+}
+
+impl CostSum {
+    fn add(&mut self, cost: &ExpectedCost) {
+        self.table_count += 1;
+        self.nanoseconds += cost.nanoseconds;
+        for ((sum, count), rate) in self.rates.iter_mut().zip(cost.rates).filter(|(_, rate)| !rate.is_nan()) {
+            *sum += rate;
+            *count += 1;
+        }
+    }
+
+    fn mean(&self, filters: String) -> ExpectedFilters {
+        let mean = |(sum, count): (f64, u64)| (count > 0).then(|| sum / count as f64);
+        let [point_rate, range_rate, seek_rate] = self.rates.map(mean);
+        let nanoseconds = self.nanoseconds / self.table_count.max(1) as f64;
+        ExpectedFilters { filters, nanoseconds, point_rate, range_rate, seek_rate }
+    }
+}
+
+/// The sums of the tables with the same chosen filters.
+#[derive(Debug, Default)]
+struct ChoiceSum {
+    entry_count: u64,
+    empty_query_count: u64,
+    chosen: CostSum,
+    runners_up: BTreeMap<String, CostSum>,
+}
+
+impl ChoiceSum {
+    /// The runners-up of the most tables, the cheapest first.
+    fn best_runners_up(self) -> Vec<ExpectedFilters> {
+        let means = |(filters, sum): (String, CostSum)| (sum.table_count, sum.mean(filters));
+        let mut found: Vec<_> = self.runners_up.into_iter().map(means).collect();
+        found.sort_by(|left, right| left.1.nanoseconds.total_cmp(&right.1.nanoseconds));
+        // Stable: the cheapest first of those of equally many tables.
+        found.sort_by_key(|(table_count, _)| Reverse(*table_count));
+        found.truncate(RUNNERS_UP_MAX);
+        let mut means: Vec<_> = found.into_iter().map(|(_, mean)| mean).collect();
+        means.sort_by(|left, right| left.nanoseconds.total_cmp(&right.nanoseconds));
+        means
+    }
+}
+
+fn filter_choices(version: &KeyspaceVersion) -> Vec<FilterChoiceStatistics> {
+    let mut found: BTreeMap<(usize, String), ChoiceSum> = BTreeMap::new();
+    for (level, table) in tables_by_level(version) {
+        let Some(choice) = table.slot().get().and_then(|reader| reader.filter_choice()) else { continue };
+        let sum = found.entry((level, choice.chosen.names())).or_default();
+        sum.entry_count += table.summary().entry_count;
+        sum.empty_query_count += choice.empty_query_count;
+        sum.chosen.add(&choice.chosen);
+        for runner_up in &choice.runners_up {
+            sum.runners_up.entry(runner_up.names()).or_default().add(runner_up);
+        }
+    }
+    let of_level = |((level, filters), sum): ((usize, String), ChoiceSum)| FilterChoiceStatistics {
+        level,
+        table_count: sum.chosen.table_count as usize,
+        entry_count: sum.entry_count,
+        empty_query_count: sum.empty_query_count,
+        chosen: sum.chosen.mean(filters),
+        runners_up: sum.best_runners_up(),
+    };
+    found.into_iter().map(of_level).collect()
 }
 
 fn table_filters(version: &KeyspaceVersion) -> Vec<TableFilterStatistics> {

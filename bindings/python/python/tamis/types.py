@@ -7,7 +7,9 @@ from typing import Literal, TypedDict
 __all__ = [
     "CheckpointReport",
     "Durability",
+    "ExpectedFilters",
     "Fault",
+    "FilterChoiceStatistics",
     "FilterStatistics",
     "IngestReport",
     "KeyCodec",
@@ -238,6 +240,27 @@ class LevelFilters(TypedDict):
     bytes: int
 
 
+class ExpectedFilters(TypedDict):
+    """Filters that the store scored for the sampled queries, with their expected costs."""
+
+    filters: str
+    nanoseconds: float
+    point_rate: float | None
+    range_rate: float | None
+    seek_rate: float | None
+
+
+class FilterChoiceStatistics(TypedDict):
+    """The tables of a level for which the store chose the same filters."""
+
+    level: int
+    table_count: int
+    entry_count: int
+    empty_query_count: int
+    chosen: ExpectedFilters
+    runners_up: list[ExpectedFilters]
+
+
 class KeyspaceStatistics(TypedDict):
     """The state of a keyspace."""
 
@@ -251,6 +274,7 @@ class KeyspaceStatistics(TypedDict):
     views: ViewStatistics
     filter_designs: list[TableFilterDesign]
     filters: list[LevelFilters]
+    filter_choices: list[FilterChoiceStatistics]
     table_filters: list[TableFilterStatistics]
     sample: SampleStatistics
 

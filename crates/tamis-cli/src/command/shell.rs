@@ -16,7 +16,8 @@ use rustyline::{DefaultEditor, error::ReadlineError};
 use tamis::{Db, Durability, Keyspace, KeyspaceOptions};
 
 use super::stats::{
-    answers_table, filters_text, keyspaces_table, partition_jobs_text, pins_text, reads_table, views_text,
+    answers_table, choices_table, filters_text, keyspaces_table, partition_jobs_text, pins_text, reads_table,
+    samples_table, too_long_text, views_text,
 };
 use crate::{
     bytes::Formats,
@@ -263,26 +264,7 @@ impl Shell {
             Command::Compact => {
                 self.db.compact_range(&self.keyspace, (Bound::<Vec<u8>>::Unbounded, Bound::Unbounded))?;
             }
-            Command::Stats => {
-                let statistics = self.db.statistics();
-                writeln!(output, "{}", keyspaces_table(&statistics.keyspaces))?;
-                let views = views_text(&statistics.keyspaces);
-                write!(output, "{}{views}", filters_text(&statistics.keyspaces))?;
-                if let Some(table) = reads_table(&statistics.filters) {
-                    writeln!(output, "{table}")?;
-                }
-                if let Some(table) = answers_table(&statistics.keyspaces) {
-                    writeln!(output, "{table}")?;
-                }
-                if statistics
-                    .keyspaces
-                    .iter()
-                    .any(|keyspace| matches!(keyspace.layout, tamis::Layout::Partitioned { .. }))
-                {
-                    writeln!(output, "{}", partition_jobs_text(&statistics))?;
-                }
-                writeln!(output, "{}", pins_text(&statistics))?;
-            }
+            Command::Stats => write_statistics(&self.db, output)?,
             Command::Sync => self.db.persist(Durability::Synced)?,
             Command::Quit => return Ok(Flow::Quit),
         }
@@ -330,6 +312,33 @@ fn split_words(line: &str) -> Result<Vec<String>, String> {
     }
     words.extend(word);
     Ok(words)
+}
+
+/// Prints the levels, filters, reads and sampled queries of all keyspaces.
+fn write_statistics(db: &Db, output: &mut dyn Write) -> Result<(), Failure> {
+    let statistics = db.statistics();
+    writeln!(output, "{}", keyspaces_table(&statistics.keyspaces))?;
+    let views = views_text(&statistics.keyspaces);
+    write!(output, "{}{views}", filters_text(&statistics.keyspaces))?;
+    let tables = [
+        choices_table(&statistics.keyspaces),
+        reads_table(&statistics.filters),
+        answers_table(&statistics.keyspaces),
+        samples_table(&statistics.keyspaces),
+    ];
+    for table in tables.into_iter().flatten() {
+        writeln!(output, "{table}")?;
+    }
+    write!(output, "{}", too_long_text(&statistics.keyspaces))?;
+    if statistics
+        .keyspaces
+        .iter()
+        .any(|keyspace| matches!(keyspace.layout, tamis::Layout::Partitioned { .. }))
+    {
+        writeln!(output, "{}", partition_jobs_text(&statistics))?;
+    }
+    writeln!(output, "{}", pins_text(&statistics))?;
+    Ok(())
 }
 
 #[cfg(test)]

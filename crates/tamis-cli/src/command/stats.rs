@@ -5,9 +5,9 @@ use std::{io::Write, path::PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use tamis::{
-    FilterAnswers, FilterStatistics, KeyspaceStatistics, LevelFilters, LevelStatistics, PartitionStatistics,
-    QuerySampleStatistics, ReadStatistics, SampleStatistics, Statistics, TableFilterStatistics,
-    UnreadableTable, ViewStatistics,
+    ExpectedFilters, FilterAnswers, FilterChoiceStatistics, FilterStatistics, KeyspaceStatistics,
+    LevelFilters, LevelStatistics, PartitionStatistics, QuerySampleStatistics, ReadStatistics,
+    SampleStatistics, Statistics, TableFilterStatistics, UnreadableTable, ViewStatistics,
 };
 
 use crate::{
@@ -25,7 +25,8 @@ Examples:
 ///
 /// The number of entries includes obsolete versions and tombstones (records of deletes) that compactions have not yet
 /// dropped. The sampled queries are those from which filters are chosen, with the mean number of tables whose filters rejected them, that
-/// had a key, and that were read because of a false positive. `stats` in `tamis shell` also prints the reads by level and
+/// had a key, and that were read because of a false positive. One of so many queries is sampled now; a process begins with all of them. The
+/// filters that the store chose are listed with their expected cost and false positives, and with the next best ones. `stats` in `tamis shell` also prints the reads by level and
 /// the changes of partitions, which a process counts from its open on.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -66,12 +67,16 @@ impl StatsArgs {
             writeln!(output, "{table}")?;
         }
         writeln!(output, "{}{}", filters_text(&statistics.keyspaces), views_text(&statistics.keyspaces))?;
+        if let Some(table) = choices_table(&statistics.keyspaces) {
+            writeln!(output, "{table}")?;
+        }
         for (name, UnreadableTable { table_number, error, .. }) in unreadable {
             writeln!(output, "The filters of table {table_number} of {name} are not known: {error}")?;
         }
         if let Some(table) = samples_table(&statistics.keyspaces) {
             writeln!(output, "{table}")?;
         }
+        write!(output, "{}", too_long_text(&statistics.keyspaces))?;
         writeln!(output, "{}", files_table(&files))?;
         writeln!(
             output,
@@ -103,15 +108,17 @@ fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {
         "partition_count": keyspace.partition_count,
         "partitions": keyspace.partitions.iter().map(partition_json).collect::<Vec<_>>(),
         "filters": filters_json(keyspace),
+        "filter_choices": keyspace.filter_choices.iter().map(choice_json).collect::<Vec<_>>(),
         "sampled_queries": sampled_kinds(&keyspace.sample)
             .into_iter()
             .map(|(kind, sample)| {
                 json!({
-                    "kind": kind, "seen": sample.seen, "kept": sample.kept, "tables_denied": sample.tables_denied,
-                    "tables_right": sample.tables_right, "tables_wrong": sample.tables_wrong,
+                    "kind": kind, "seen": sample.seen, "kept": sample.kept, "interval": sample.interval,
+                    "tables_denied": sample.tables_denied, "tables_right": sample.tables_right, "tables_wrong": sample.tables_wrong,
                 })
             })
             .collect::<Vec<_>>(),
+        "queries_too_long": keyspace.sample.too_long,
     })
 }
 
@@ -257,6 +264,75 @@ pub(super) fn filters_json(keyspace: &KeyspaceStatistics) -> Value {
     keyspace.filters.iter().map(of_level).collect()
 }
 
+/// The choices in [`choices_table`].
+const CHOICES_MAX: usize = 20;
+
+/// Returns a table with the filters that the store chose for the open tables, those of the most tables first: their expected costs and false
+/// positives, each followed by the next best filters; `None` without any.
+pub(super) fn choices_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Table> {
+    let of_keyspace = |keyspace: &'_ KeyspaceStatistics| {
+        let name = keyspace.name.clone();
+        keyspace.filter_choices.clone().into_iter().map(move |choice| (name.clone(), choice))
+    };
+    let mut choices: Vec<(String, FilterChoiceStatistics)> = keyspaces.iter().flat_map(of_keyspace).collect();
+    choices.sort_by_key(|(_, choice)| std::cmp::Reverse(choice.table_count));
+    let others = choices.len().saturating_sub(CHOICES_MAX);
+    choices.truncate(CHOICES_MAX);
+    let mut rows = Vec::new();
+    for (name, choice) in choices {
+        let level = format!("L{}", choice.level);
+        let tables = terminal::count(choice.table_count as u64);
+        let queries = terminal::count(choice.empty_query_count);
+        rows.push(choice_row([name, level, "chosen".to_owned()], &choice.chosen, [tables, queries]));
+        for runner_up in &choice.runners_up {
+            let names = [String::new(), String::new(), "next".to_owned()];
+            rows.push(choice_row(names, runner_up, [String::new(), String::new()]));
+        }
+    }
+    if others > 0 {
+        let mut row =
+            vec![String::new(), String::new(), format!("{} others", terminal::count(others as u64))];
+        row.resize(10, String::new());
+        rows.push(row);
+    }
+    let header = [
+        "keyspace",
+        "level",
+        "choice",
+        "filters",
+        "tables",
+        "for empty queries",
+        "expected ns per query",
+        "false positives of points",
+        "of ranges",
+        "of open seeks",
+    ];
+    (!rows.is_empty()).then(|| terminal::table(4, &header, rows))
+}
+
+fn choice_row(names: [String; 3], expected: &ExpectedFilters, counts: [String; 2]) -> Vec<String> {
+    let ExpectedFilters { filters, nanoseconds, point_rate, range_rate, seek_rate, .. } = expected;
+    let filters = if filters.is_empty() { "none".to_owned() } else { filters.clone() };
+    let percent = |rate: &Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{:.2} %", 100.0 * rate));
+    let rates = [point_rate, range_rate, seek_rate].map(percent);
+    let cost = format!("{nanoseconds:.0}");
+    names.into_iter().chain([filters]).chain(counts).chain([cost]).chain(rates).collect()
+}
+
+fn choice_json(choice: &FilterChoiceStatistics) -> Value {
+    let expected = |expected: &ExpectedFilters| {
+        json!({
+            "filters": expected.filters, "nanoseconds": expected.nanoseconds, "point_rate": expected.point_rate,
+            "range_rate": expected.range_rate, "seek_rate": expected.seek_rate,
+        })
+    };
+    json!({
+        "level": choice.level, "tables": choice.table_count, "entries": choice.entry_count,
+        "empty_queries": choice.empty_query_count, "chosen": expected(&choice.chosen),
+        "runners_up": choice.runners_up.iter().map(expected).collect::<Vec<_>>(),
+    })
+}
+
 /// Describes the sorted views: a line for each keyspace that has some.
 pub(super) fn views_text(keyspaces: &[KeyspaceStatistics]) -> String {
     let mut text = String::new();
@@ -380,7 +456,7 @@ fn sampled_kinds(sample: &SampleStatistics) -> [(&'static str, QuerySampleStatis
 }
 
 /// Returns a table with a row per keyspace and kind of query that was sampled; `None` without any.
-fn samples_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Table> {
+pub(super) fn samples_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Table> {
     let mut rows = Vec::new();
     for keyspace in keyspaces {
         for (kind, sample) in
@@ -391,6 +467,7 @@ fn samples_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Table>
                 kind.to_owned(),
                 terminal::count(sample.seen),
                 terminal::count(sample.kept),
+                format!("1 of {}", terminal::count(sample.interval.into())),
                 per_query(sample.tables_denied, sample.kept),
                 per_query(sample.tables_right, sample.kept),
                 per_query(sample.tables_wrong, sample.kept),
@@ -402,11 +479,22 @@ fn samples_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Table>
         "queries",
         "seen about",
         "in the sample",
+        "sampled now",
         "tables denied",
         "tables with a key",
         "false positives",
     ];
     (!rows.is_empty()).then(|| terminal::table(2, &header, rows))
+}
+
+/// Names the keyspaces with queries that were too long for the sample: a line for each.
+pub(super) fn too_long_text(keyspaces: &[KeyspaceStatistics]) -> String {
+    let with_some = keyspaces.iter().filter(|keyspace| keyspace.sample.too_long > 0);
+    let line = |keyspace: &KeyspaceStatistics| {
+        let queries = terminal::amount(keyspace.sample.too_long, "query", "queries");
+        format!("Not in the sample of {}: {queries} with a bound of more than 256 bytes\n", keyspace.name)
+    };
+    with_some.map(line).collect()
 }
 
 fn per_query(count: u64, query_count: u64) -> String {

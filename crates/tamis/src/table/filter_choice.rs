@@ -24,6 +24,11 @@ pub(crate) struct ExpectedCost {
 }
 
 impl ExpectedCost {
+    /// The filters, joined by ` + `; empty for no filters.
+    pub(crate) fn names(&self) -> String {
+        self.filters.iter().map(TableFilter::to_string).collect::<Vec<_>>().join(" + ")
+    }
+
     /// See [`meets_targets`].
     pub(crate) fn meets_targets(&self, overlapping_tables: u32) -> bool {
         meets_targets(self.rates, overlapping_tables)
@@ -113,13 +118,8 @@ fn take_cost(source: &mut Decoder<'_>) -> Option<ExpectedCost> {
 /// For people.
 impl fmt::Display for ExpectedCost {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.filters.is_empty() {
-            formatter.write_str("no filters")?;
-        }
-        for (index, filter) in self.filters.iter().enumerate() {
-            write!(formatter, "{}{filter}", if index == 0 { "" } else { " + " })?;
-        }
-        write!(formatter, ": {:.0} ns per query", self.nanoseconds)?;
+        let filters = if self.filters.is_empty() { "no filters" } else { &self.names() };
+        write!(formatter, "{filters}: {:.0} ns per query", self.nanoseconds)?;
         let names = ["points", "ranges", "open seeks"];
         for (name, rate) in names.into_iter().zip(self.rates).filter(|(_, rate)| !rate.is_nan()) {
             write!(formatter, ", {:.2} % false positives of {name}", 100.0 * rate)?;
