@@ -108,6 +108,24 @@ impl<'a> KeyRange<'a> {
         }
     }
 
+    /// If all keys have this length, and the lower bound is not below the first of them that may be in the range: bytes that end with the
+    /// byte of that key that is one greater than theirs; after it the key has zeros. `None` also for 0, keys of several lengths: the key
+    /// after `a` is then `a` and a zero byte, which continues with the same bits as `a`.
+    #[inline]
+    pub(crate) fn lower_to_increment(&self, key_bytes: usize) -> Option<&'a [u8]> {
+        let (lower, is_above) = match self.lower {
+            Bound::Unbounded => return None,
+            Bound::Included(lower) => (lower, lower.len() > key_bytes),
+            Bound::Excluded(lower) => (lower, lower.len() >= key_bytes),
+        };
+        if key_bytes == 0 || !is_above {
+            return None;
+        }
+        let lower = lower.get(..key_bytes)?;
+        let last = lower.iter().rposition(|byte| *byte != 0xff)?;
+        lower.get(..=last)
+    }
+
     /// The bytes of the lower bound, empty if it is open.
     pub fn lower_bytes(&self) -> &'a [u8] {
         match self.lower {

@@ -94,7 +94,8 @@ impl<'a> Case<'a> {
             return has_key.then_some(case);
         }
         let (before, next) = (index.checked_sub(1)?, next?);
-        let (lower, upper) = (BitString::lower(&range), BitString::upper(&range));
+        let key_bytes = keys.common_length().unwrap_or(0);
+        let (lower, upper) = (BitString::lower(&range, key_bytes), BitString::upper(&range));
         let shared = |key: &[u8], end: &BitString<'_>| BitString::key(key).shared_bits(end, SHARED_BITS_MAX);
         case.shared_left = shared(keys.get(before)?, &lower);
         case.shared_right = shared(next, &upper);

@@ -1,10 +1,9 @@
 //! Keys and bounds as infinite strings of bits.
 //!
 //! A key continues with zeros, the upper end of a prefix with ones. An exclusive upper bound that ends with a nonzero byte becomes the
-//! greatest string below it: its last byte minus one, then ones. Nothing is copied: callers read some bits from a position. The first
+//! greatest string below it: its last byte minus one, then ones. If all keys have one length, an exclusive lower bound of that length becomes
+//! the key after it. Nothing is copied: callers read some bits from a position. The first
 //! bits, which most queries need, are kept in a `u128`.
-
-use std::ops::Bound;
 
 use tamis_bits::long_key_head;
 
@@ -19,8 +18,8 @@ pub(crate) struct BitString<'a> {
     /// The first bits.
     head: u128,
     bytes: &'a [u8],
-    /// The last byte, which is not zero, is read as its value minus one.
-    is_below: bool,
+    /// Added to the last byte without a carry: 0, 1 or -1.
+    step: i8,
     fill: u8,
 }
 
@@ -28,23 +27,44 @@ impl<'a> BitString<'a> {
     /// A key.
     #[inline(always)]
     pub(crate) fn key(bytes: &'a [u8]) -> Self {
-        Self { head: long_key_head(bytes), bytes, is_below: false, fill: 0 }
+        Self { head: long_key_head(bytes), bytes, step: 0, fill: 0 }
     }
 
     /// Bytes followed by ones.
     #[inline(always)]
     fn before_ones(bytes: &'a [u8]) -> Self {
         let ones = u128::MAX.checked_shr(8 * bytes.len().min(16) as u32).unwrap_or(0);
-        Self { head: long_key_head(bytes) | ones, bytes, is_below: false, fill: 0xff }
+        Self { head: long_key_head(bytes) | ones, bytes, step: 0, fill: 0xff }
     }
 
-    /// The least string of a range.
+    /// The least string of a range. `key_bytes` is the length of all keys, 0 for keys of several lengths.
     #[inline(always)]
-    pub(crate) fn lower(range: &KeyRange<'a>) -> Self {
-        Self::key(match range.lower {
-            Bound::Unbounded => b"",
-            Bound::Included(lower) | Bound::Excluded(lower) => lower,
-        })
+    pub(crate) fn lower(range: &KeyRange<'a>, key_bytes: usize) -> Self {
+        if key_bytes != 0
+            && let Some(bytes) = range.lower_to_increment(key_bytes)
+        {
+            return Self::incremented(bytes);
+        }
+        Self::key(range.lower_bytes())
+    }
+
+    #[inline(never)]
+    fn incremented(bytes: &'a [u8]) -> Self {
+        let string = Self::key(bytes);
+        Self { head: string.head.wrapping_add(last_unit(bytes)), step: 1, ..string }
+    }
+
+    /// Whether it is the least key in a range, above a lower bound.
+    #[inline(always)]
+    pub(super) const fn is_incremented(&self) -> bool {
+        self.step > 0
+    }
+
+    /// Whether it is greater than another string.
+    pub(super) fn is_above(&self, other: &Self) -> bool {
+        let length = self.bytes.len().max(other.bytes.len()) + 1;
+        let shared = self.shared_bits(other, length as u32 * 8);
+        self.bits(shared, 1) > other.bits(shared, 1)
     }
 
     /// The greatest string of a range, or a greater one.
@@ -56,9 +76,7 @@ impl<'a> BitString<'a> {
             Upper::Included(upper) => Self::key(upper),
             Upper::Excluded(upper) if upper.last().is_some_and(|last| *last != 0) => {
                 let string = Self::before_ones(upper);
-                let last = 1_u128.checked_shl(HEAD_BITS - 8 * upper.len().min(16) as u32);
-                let one_less = if upper.len() <= 16 { last.unwrap_or(0) } else { 0 };
-                Self { head: string.head.wrapping_sub(one_less), is_below: true, ..string }
+                Self { head: string.head.wrapping_sub(last_unit(upper)), step: -1, ..string }
             }
             Upper::Excluded(upper) => Self::key(upper),
         }
@@ -80,7 +98,7 @@ impl<'a> BitString<'a> {
             return (half >> (56 - 8 * (index % 8))) as u8;
         }
         match self.bytes.get(index) {
-            Some(byte) if self.is_below && index + 1 == self.bytes.len() => byte.wrapping_sub(1),
+            Some(byte) if index + 1 == self.bytes.len() => byte.wrapping_add_signed(self.step),
             Some(byte) => *byte,
             None => self.fill,
         }
@@ -95,8 +113,8 @@ impl<'a> BitString<'a> {
         let start = (from / 8) as usize;
         let shift = from % 8;
         let (head, next) = match self.bytes.get(start..).and_then(|rest| rest.first_chunk::<9>()) {
-            // The last byte of `is_below` is not one of those that are read.
-            Some(chunk) if !self.is_below || start + 9 < self.bytes.len() => {
+            // A last byte that differs from that of the string is not one of those that are read.
+            Some(chunk) if self.step == 0 || start + 9 < self.bytes.len() => {
                 let [head @ .., next] = *chunk;
                 (head, next)
             }
@@ -135,6 +153,15 @@ impl<'a> BitString<'a> {
         }
         mask_last(target, bit_count);
     }
+}
+
+/// One in the last byte of a string, if the head has it.
+#[inline(always)]
+fn last_unit(bytes: &[u8]) -> u128 {
+    if bytes.len() > 16 {
+        return 0;
+    }
+    1_u128.checked_shl(HEAD_BITS - 8 * bytes.len() as u32).unwrap_or(0)
 }
 
 /// Clears the bits of the last byte that are not part of a prefix of `bit_count` bits.

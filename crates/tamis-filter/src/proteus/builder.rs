@@ -356,6 +356,7 @@ impl ProteusBuilder {
         let mut fields = Fields {
             cap: self.prices.bloom_cap(has_set) as u32,
             key_bytes: if let Keys::Words(fixed, _) = &self.keys { fixed.byte_count } else { 0 },
+            string_bytes: self.keys.string_bytes(),
             predicted: predicted.map_or(NO_PREDICTION, |rate| rate as f32),
             ..Fields::default()
         };

@@ -285,7 +285,11 @@ fn string_query<'a>(set: &KeySet, range: &KeyRange<'a>, bit_count: u32) -> Optio
         return None;
     }
     let left = index.checked_sub(1).and_then(|index| set.get(index));
-    let (lower, upper) = (BitString::lower(range), BitString::upper(range));
+    let key_bytes = set.common_length().unwrap_or(0);
+    let (lower, upper) = (BitString::lower(range, key_bytes), BitString::upper(range));
+    if lower.is_incremented() && lower.is_above(&upper) {
+        return None;
+    }
     let shared = |key: Option<&[u8]>, end: &BitString<'_>| {
         key.map_or(0, |key| BitString::key(key).shared_bits(end, bit_count))
     };

@@ -44,6 +44,17 @@ impl Keys {
         }
     }
 
+    /// The length of all byte strings; 0 for several lengths, for lengths that the format cannot store, and for integers.
+    pub(super) fn string_bytes(&self) -> u16 {
+        match self {
+            Self::Words(..) => 0,
+            Self::Strings(keys, _) => {
+                let length = keys.common_length().filter(|length| *length > 8);
+                length.and_then(|length| u16::try_from(length).ok()).unwrap_or(0)
+            }
+        }
+    }
+
     #[inline]
     pub(super) fn push(&mut self, key: &[u8]) -> Result<(), BuildError> {
         if let Self::Words(fixed, words) = self {

@@ -82,6 +82,8 @@ pub(super) enum FirstPart {
 pub(super) struct Parts {
     /// Keys of one length of at most eight bytes.
     pub(super) fixed: Option<FixedKeys>,
+    /// The length of all other keys, 0 if lengths differ.
+    pub(super) string_bytes: u16,
     pub(super) first: FirstPart,
     pub(super) bloom: Option<BloomPart>,
     /// Most tests in Bloom filters per query.
@@ -98,6 +100,7 @@ pub(super) struct Fields {
     /// 0 none, the form of a set, or [`FIRST_BLOOM`].
     pub(super) first: u8,
     pub(super) key_bytes: u8,
+    pub(super) string_bytes: u16,
     pub(super) layout: u8,
     pub(super) probe_count: u8,
     pub(super) first_probe_count: u8,
@@ -116,6 +119,7 @@ impl Fields {
     pub(super) fn parameters(&self) -> [u8; PARAMETER_BYTES] {
         let mut parameters = [0; PARAMETER_BYTES];
         crate::envelope::set_parameter(&mut parameters, 0, [self.key_bytes]);
+        crate::envelope::set_parameter(&mut parameters, 1, self.string_bytes.to_le_bytes());
         crate::envelope::set_parameter(&mut parameters, 4, self.predicted.to_le_bytes());
         parameters
     }
@@ -147,7 +151,9 @@ impl Fields {
         let block = payload
             .first_chunk::<BLOCK_BYTES>()
             .ok_or(DecodeError::Field { field: "payload_bytes", got: length })?;
-        let [key_bytes, reserved @ ..] = crate::envelope::parameter::<4>(parameters, 0);
+        let [key_bytes] = crate::envelope::parameter(parameters, 0);
+        let string_bytes = u16::from_le_bytes(crate::envelope::parameter(parameters, 1));
+        let reserved = crate::envelope::parameter::<1>(parameters, 3);
         let predicted = f32::from_le_bytes(crate::envelope::parameter(parameters, 4));
         crate::envelope::check_reserved(parameters, 8)?;
         let (words, _) = block.as_chunks::<4>();
@@ -162,7 +168,7 @@ impl Fields {
             u64::from(a) | u64::from(b) << 32
         };
         let [bloom_bytes, first_bytes, count, least, last, rest] = std::array::from_fn(|_| large());
-        if reserved != [0; 3] || rest != 0 {
+        if reserved != [0] || rest != 0 {
             return Err(DecodeError::Field { field: "reserved", got: rest });
         }
         Ok(Self {
@@ -171,6 +177,7 @@ impl Fields {
             cap,
             first,
             key_bytes,
+            string_bytes,
             layout,
             probe_count,
             first_probe_count,
@@ -198,6 +205,10 @@ impl Parts {
         let fields = Fields::read(parameters, payload)?;
         if fields.key_bytes > 8 {
             return invalid("key_bytes", u64::from(fields.key_bytes));
+        }
+        let is_string = fields.key_bytes == 0 && fields.string_bytes > 8;
+        if fields.string_bytes != 0 && !is_string {
+            return invalid("string_bytes", u64::from(fields.string_bytes));
         }
         let fixed = (fields.key_bytes > 0).then(|| FixedKeys::new(fields.key_bytes));
         let bit_count = fixed.map_or(BIT_COUNT_MAX, FixedKeys::bit_count);
@@ -234,7 +245,14 @@ impl Parts {
             }
             _ => return invalid("first", u64::from(fields.first)),
         };
-        Ok(Self { fixed, first, bloom, cap: u64::from(fields.cap), predicted: fields.predicted })
+        let Fields { string_bytes, predicted, .. } = fields;
+        Ok(Self { fixed, string_bytes, first, bloom, cap: u64::from(fields.cap), predicted })
+    }
+
+    /// Whether a key of strings may have this length.
+    #[inline(always)]
+    pub(super) fn is_length(&self, length: usize) -> bool {
+        self.string_bytes == 0 || length == usize::from(self.string_bytes)
     }
 }
 

@@ -177,6 +177,7 @@ impl<S: Steps> Query<'_, S> {
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
         match self.parts.fixed {
             Some(fixed) => fixed.point(probe.key()).is_some_and(|word| self.has_point(probe, word)),
+            None if !self.parts.is_length(probe.key().len()) => false,
             None => self.has_point(probe, BitString::key(probe.key())),
         }
     }
@@ -211,8 +212,12 @@ impl<S: Steps> Query<'_, S> {
         let range = probe.range();
         let Some(fixed) = self.parts.fixed else {
             // The filter rejects most empty ranges before their bounds are compared.
-            return self.has_between(probe, BitString::lower(range), BitString::upper(range))
-                && !range.is_empty();
+            let lower = BitString::lower(range, usize::from(self.parts.string_bytes));
+            let upper = BitString::upper(range);
+            if lower.is_incremented() && lower.is_above(&upper) {
+                return false;
+            }
+            return self.has_between(probe, lower, upper) && !range.is_empty();
         };
         let Some((lower, upper)) = fixed.bounds(range) else { return false };
         if lower == upper
@@ -376,7 +381,9 @@ impl<'d, 'p> RunDigests<'d, 'p> {
         let Run { start, bits, skip, count } = run;
         let next = match start.as_string() {
             // Only a run from the lower end of the range begins with all bits of its first prefix.
-            Some(_) if part.prefix > 64 && count == 1 && bits == part.prefix => {
+            Some(start)
+                if part.prefix > 64 && count == 1 && bits == part.prefix && !start.is_incremented() =>
+            {
                 NextPrefix::Known(probe.lower_prefix_digest(seed, bits))
             }
             Some(start) if part.prefix > HEAD_BITS => NextPrefix::bytes(start, bits, skip, part.prefix),

@@ -14,43 +14,51 @@ use crate::{KeyRange, Upper};
 /// Keys of one length up to this are handled as integers, exactly.
 pub(super) const WORD_BYTES: u32 = 8;
 
-/// One end of a range as an infinite string: `bytes`, the last byte one smaller where `is_before`, then `fill` without
+/// One end of a range as an infinite string: `bytes`, `step` (0, 1 or -1) added to the last byte without a carry, then `fill` without
 /// end.
 #[derive(Debug, Clone, Copy)]
 struct Edge<'a> {
     bytes: &'a [u8],
-    is_before: bool,
+    step: i8,
     fill: u8,
 }
 
 impl<'a> Edge<'a> {
-    fn lower(range: &KeyRange<'a>) -> Self {
-        Self { bytes: range.lower_bytes(), is_before: false, fill: 0 }
+    /// If all keys have one length, an excluded bound of that length becomes the key after it.
+    fn lower(range: &KeyRange<'a>, key_bytes: usize) -> Self {
+        match range.lower_to_increment(key_bytes) {
+            Some(bytes) => Self { bytes, step: 1, fill: 0 },
+            None => Self { bytes: range.lower_bytes(), step: 0, fill: 0 },
+        }
     }
 
     fn upper(range: &KeyRange<'a>) -> Self {
         match range.upper {
-            Upper::Open => Self { bytes: b"", is_before: false, fill: 0xff },
-            Upper::Included(bytes) => Self { bytes, is_before: false, fill: 0 },
-            Upper::Prefix(bytes) => Self { bytes, is_before: false, fill: 0xff },
+            Upper::Open => Self { bytes: b"", step: 0, fill: 0xff },
+            Upper::Included(bytes) => Self { bytes, step: 0, fill: 0 },
+            Upper::Prefix(bytes) => Self { bytes, step: 0, fill: 0xff },
             // All keys smaller than "ab" are at most "aa" followed by 0xff without end. A last byte of zero cannot be
             // decremented: the bound itself is then included, which costs at most a false positive.
             Upper::Excluded(bytes) => {
                 let is_before = bytes.last().is_some_and(|last| *last != 0);
-                Self { bytes, is_before, fill: if is_before { 0xff } else { 0 } }
+                if is_before {
+                    Self { bytes, step: -1, fill: 0xff }
+                } else {
+                    Self { bytes, step: 0, fill: 0 }
+                }
             }
         }
     }
 
     fn byte(&self, index: usize) -> u8 {
         let is_last = index + 1 == self.bytes.len();
-        self.bytes.get(index).map_or(self.fill, |byte| byte.wrapping_sub(u8::from(is_last && self.is_before)))
+        let step = if is_last { self.step } else { 0 };
+        self.bytes.get(index).map_or(self.fill, |byte| byte.wrapping_add_signed(step))
     }
 
     /// The eight bytes that end before byte `end`, which is at least 8.
     fn window(&self, end: usize) -> u64 {
-        if let Some(bytes) =
-            self.bytes.get(end - 8..end).filter(|_| end < self.bytes.len() || !self.is_before)
+        if let Some(bytes) = self.bytes.get(end - 8..end).filter(|_| end < self.bytes.len() || self.step == 0)
         {
             return key_head(bytes);
         }
@@ -60,8 +68,9 @@ impl<'a> Edge<'a> {
     fn head(&self) -> u64 {
         let length = self.bytes.len();
         let filled = if length < 8 && self.fill != 0 { u64::MAX >> (8 * length) } else { 0 };
-        let taken = if self.is_before && (1..=8).contains(&length) { 1 << (64 - 8 * length) } else { 0 };
-        (key_head(self.bytes) | filled).wrapping_sub(taken)
+        let unit = if (1..=8).contains(&length) { 1 << (64 - 8 * length) } else { 0 };
+        let added = i64::from(self.step).wrapping_mul(unit);
+        (key_head(self.bytes) | filled).wrapping_add_signed(added)
     }
 
     /// The number of leading bits in common with a key, which is continued by zeros; `u32::MAX` if all are equal.
@@ -117,11 +126,14 @@ impl<'a> Bounds<'a> {
             let upper = greatest_word(range.upper, length)?;
             return (lower <= upper).then_some(Self::Words { lower, upper, bit_count });
         }
-        let (lower, upper) = (Edge::lower(range), Edge::upper(range));
+        let (lower, upper) = (Edge::lower(range, key_bytes as usize), Edge::upper(range));
         let length = lower.bytes.len().max(upper.bytes.len());
         // The byte after both ends is a fill byte: bounds with equal bytes may still differ there.
-        let shared_bytes =
-            (0..=length).find(|index| lower.byte(*index) != upper.byte(*index)).unwrap_or(usize::MAX);
+        let differing = (0..=length).find(|index| lower.byte(*index) != upper.byte(*index));
+        if lower.step > 0 && differing.is_some_and(|index| lower.byte(index) > upper.byte(index)) {
+            return None;
+        }
+        let shared_bytes = differing.unwrap_or(usize::MAX);
         let heads = (lower.head(), upper.head());
         Some(Self::Bytes(Ends { lower, upper, heads, shared_bytes }))
     }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod candidates;
+mod excluded_bounds;
 mod golden;
 mod hostile_bytes;
 mod hostile_keys;

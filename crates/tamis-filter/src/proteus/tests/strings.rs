@@ -1,5 +1,7 @@
 //! Strings of bits: their heads agree with their bytes.
 
+use std::ops::Bound;
+
 use super::super::bits::BitString;
 use super::{random, ranges};
 use crate::{KeyRange, Upper};
@@ -22,7 +24,7 @@ fn bytes(range: &KeyRange<'_>, index: usize) -> (u8, u8) {
 }
 
 fn check(range: &KeyRange<'_>) {
-    let ends = [BitString::lower(range), BitString::upper(range)];
+    let ends = [BitString::lower(range, 0), BitString::upper(range)];
     let whole: Vec<(u8, u8)> = (0..48).map(|index| bytes(range, index)).collect();
     let whole =
         [whole.iter().map(|pair| pair.0).collect::<Vec<_>>(), whole.iter().map(|pair| pair.1).collect()];
@@ -60,6 +62,34 @@ fn the_heads_of_bounds_of_all_kinds_and_lengths_agree_with_their_bytes() {
             }
             lower.iter_mut().next_back().into_iter().for_each(|byte| *byte = 0);
             ranges(&upper, &lower).iter().for_each(check);
+        }
+    }
+}
+
+#[test]
+fn the_least_string_of_keys_of_one_length_is_the_least_key_that_may_be_in_the_range() {
+    let mut state = 4;
+    for length in [9_usize, 15, 16, 17, 30] {
+        for zeros in [0, 1, 3] {
+            for ones in [0, 1, 2, 8] {
+                let mut bound: Vec<u8> = (0..length).map(|_| random(&mut state) as u8 & 0x7f).collect();
+                bound[length - ones..].fill(0xff);
+                bound.extend(vec![0; zeros]);
+                let mut next = bound[..length].to_vec();
+                next[length - ones..].fill(0);
+                next[length - ones - 1] += 1;
+                let next = BitString::key(&next);
+                for (lower, is_above) in
+                    [(Bound::Excluded(&bound[..]), true), (Bound::Included(&bound), zeros > 0)]
+                {
+                    let least = BitString::lower(&KeyRange { lower, upper: Upper::Open }, length);
+                    let expected = if is_above { next } else { BitString::key(&bound) };
+                    assert_eq!(least.head(), expected.head(), "{length} {zeros} {ones}");
+                    assert_eq!(least.shared_bits(&expected, 400), 400, "{length} {zeros} {ones}");
+                    assert!(!least.is_above(&expected) && !expected.is_above(&least));
+                    assert_eq!(least.is_above(&BitString::key(&bound)), is_above, "{length} {zeros} {ones}");
+                }
+            }
         }
     }
 }
