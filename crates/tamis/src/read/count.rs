@@ -61,7 +61,8 @@ impl ReadPath {
         deleted: &mut Fragments,
     ) -> Result<f64> {
         let mut view = partition.view.as_ref().and_then(|named| {
-            let view = self.views.reader(named, partition, self.tables.environment(), version.id)?;
+            let view =
+                self.tools.views.reader(named, partition, self.tools.tables.environment(), version.id)?;
             CountingView::new(partition, named, view)
         });
         let (mut count, mut in_view) = (0.0, None);
@@ -69,7 +70,7 @@ impl ReadPath {
             if let Some(counting) = view.as_ref().filter(|view| view.covers(run)) {
                 if in_view.is_none() {
                     let spans: Vec<_> = spans_within(deleted, bounds).collect();
-                    in_view = counting.count(&self.tables, bounds, &spans)?;
+                    in_view = counting.count(&self.tools.tables, bounds, &spans)?;
                 }
                 if in_view.is_some() {
                     continue;
@@ -88,7 +89,7 @@ impl ReadPath {
         for table in tables {
             let summary = table.summary();
             let share = 2.0 * summary.tombstone_count as f64 / summary.entry_count.max(1) as f64;
-            let reader = self.tables.reader(table)?;
+            let reader = self.tools.tables.reader(table)?;
             let mut entries = count_in_table(reader, bounds)?;
             let spans = spans_within(deleted, bounds);
             for span in spans.filter(|span| overlap(*span, table.bounds())) {
@@ -97,7 +98,7 @@ impl ReadPath {
             count += entries.max(0.0) * (1.0 - share);
         }
         for table in tables.iter().filter(|table| table.has_range_tombstones()) {
-            let reader = self.tables.reader(table)?;
+            let reader = self.tools.tables.reader(table)?;
             let fragments = reader.range_tombstones().into_iter().flat_map(|all| all.list());
             *deleted = with_spans(deleted, fragments.map(|span| (&*span.lower, &*span.upper)));
         }

@@ -120,7 +120,7 @@ impl ReadPath {
             return Ok(());
         }
         for (.., table) in partition.tables_of(probe.key()) {
-            self.tables.reader(table)?.prefetch(probe);
+            self.tools.tables.reader(table)?.prefetch(probe);
         }
         Ok(())
     }
@@ -207,7 +207,7 @@ impl ReadPath {
                 }
                 let reader = match open {
                     Some(reader) => reader,
-                    None => self.tables.reader(table)?,
+                    None => self.tools.tables.reader(table)?,
                 };
                 let place: (&Run, usize, &Table) = (run, level, table);
                 if let Some(found) = self.find_in_run(reader, place, probe, sequence, read, &mut choice)? {
@@ -234,7 +234,7 @@ impl ReadPath {
         for (level, run) in partition.runs() {
             let covered = match run.range_deleting_table_of(key) {
                 Some(table) => {
-                    let reader = self.tables.reader(table)?;
+                    let reader = self.tools.tables.reader(table)?;
                     reader.range_tombstones().map_or(0, |fragments| fragments.sequence_at(key, sequence))
                 }
                 None => 0,
@@ -242,7 +242,7 @@ impl ReadPath {
             let admitted = if choice.admits(run) { run.table_of(key) } else { None };
             let found = match admitted {
                 Some(table) => {
-                    let reader = self.tables.reader(table)?;
+                    let reader = self.tools.tables.reader(table)?;
                     self.find_in_run(reader, (run, level, table), probe, sequence, read, &mut choice)?
                 }
                 None => None,
@@ -368,7 +368,7 @@ impl ReadPath {
             if is_in_gap {
                 self.metrics.gap_hits.add(1);
             } else {
-                record_gap(table, &self.tables, Bound::Included(probe.key()), true);
+                record_gap(table, &self.tools.tables, Bound::Included(probe.key()), true);
             }
         }
         if weight > 0 && reader.are_filters_asked(QueryKind::Point, true) {

@@ -30,15 +30,21 @@ pub(crate) use self::{background_deleted_ranges::BackgroundDeletedRanges, delete
 use self::{snapshot::Snapshots, view_opener::ViewOpener};
 use crate::{cache::table::TableCache, context::StoreContext, metrics::Metrics};
 
+/// The parts of an open store that open tables and views, and probe filters. A scan has its own.
+#[derive(Clone)]
+struct ReadTools {
+    tables: Arc<TableCache>,
+    digester: Digester,
+    views: ViewOpener,
+}
+
 /// Point reads ([`get`]), scans ([`scan`]) and counts ([`count`]) of an open store.
 pub(crate) struct ReadPath {
     context: Arc<StoreContext>,
     metrics: Arc<Metrics>,
     snapshots: Arc<Snapshots>,
-    tables: Arc<TableCache>,
     deleted_ranges: Arc<DeletedRanges>,
-    digester: Digester,
-    views: ViewOpener,
+    tools: ReadTools,
     /// [`crate::Options::sample_queries`].
     samples_queries: bool,
 }
@@ -53,19 +59,21 @@ impl ReadPath {
     ) -> Self {
         let (database_id, _) = deleted_ranges.versions.database();
         Self {
-            views: ViewOpener::new(database_id, context.options.read_only),
+            tools: ReadTools {
+                tables: Arc::clone(tables),
+                digester,
+                views: ViewOpener::new(database_id, context.options.read_only),
+            },
             context: Arc::clone(context),
             metrics: Arc::clone(&context.metrics),
             snapshots: Arc::clone(snapshots),
-            tables: Arc::clone(tables),
             deleted_ranges: Arc::clone(deleted_ranges),
-            digester,
             samples_queries: context.options.sample_queries,
         }
     }
 
     /// A probe whose digest serves the filters of all levels.
     fn probe<'a>(&'a self, key: &'a [u8]) -> Probe<'a> {
-        Probe::new(key, &self.digester)
+        Probe::new(key, &self.tools.digester)
     }
 }

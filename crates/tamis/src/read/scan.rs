@@ -13,7 +13,7 @@
 //!
 //! Steps from the front and from the back use one cursor each, created when first needed. The scan ends where they meet.
 
-use std::{fmt, iter::FusedIterator, ops::Range, sync::Arc};
+use std::{fmt, iter::FusedIterator, sync::Arc};
 
 use arc_swap::Guard;
 use tamis_filter::auto::QueryKind;
@@ -23,13 +23,12 @@ use super::{
     partition_walk::RangeCursor,
     scan_query::ScanQuery,
     scan_source::{ScanSource, positions_within},
-    select_range::RangeSelector,
 };
 use crate::{
     cursor::bounded::{Bounds, KeyRange},
     error::Result,
     key::Sequence,
-    keyspace_state::{KeyspaceState, ReadState},
+    keyspace_state::KeyspaceState,
     slice::Slice,
 };
 
@@ -407,7 +406,7 @@ impl ReadPath {
         let mut selection = None;
         if query.kind().is_some() && positions.len() <= 1 {
             let ranges = (&range, is_prefix, positions.clone());
-            let selector = self.selector(&read_state, ranges, sequence, &query);
+            let selector = self.tools.selector(&read_state, ranges, sequence, &query);
             let selected = selector.select();
             if selected.is_empty() && matches!(selector.has_memtable_entries(), Ok(false)) {
                 query.record(&read_state.query_sample, &selector.filter_range());
@@ -429,25 +428,5 @@ impl ReadPath {
     /// Counts a scan.
     pub(super) fn scan_query(&self, range: &KeyRange, is_prefix: bool) -> ScanQuery {
         ScanQuery::new(range, is_prefix, &self.metrics, self.samples_queries)
-    }
-
-    fn selector<'a>(
-        &'a self,
-        read_state: &'a ReadState,
-        (range, is_prefix, positions): (&'a KeyRange, bool, Range<usize>),
-        sequence: Sequence,
-        query: &'a ScanQuery,
-    ) -> RangeSelector<'a> {
-        RangeSelector {
-            range,
-            is_prefix,
-            positions,
-            sequence,
-            read_state,
-            tables: &self.tables,
-            digester: &self.digester,
-            views: self.views,
-            query,
-        }
     }
 }

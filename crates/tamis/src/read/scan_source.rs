@@ -16,17 +16,16 @@ use std::{
     },
 };
 
-use tamis_filter::{Digester, auto::QueryKind};
+use tamis_filter::auto::QueryKind;
 
 use super::{
-    DeletedRanges, ReadPath,
+    DeletedRanges, ReadPath, ReadTools,
     gaps::{record_gap, record_gap_of_view},
     scan_query::ScanQuery,
     seek_answers::{Visible, count_seek, outcome_of_seek},
     select_range::RangeSelector,
     select_runs::SelectedRun,
     select_views::{SelectedView, Selection},
-    view_opener::ViewOpener,
 };
 use crate::{
     cache::table::TableCache,
@@ -78,9 +77,7 @@ pub(crate) struct ScanSource {
 /// The parts of a scan that all its partitions share.
 struct Shared {
     read_state: Arc<ReadState>,
-    tables: Arc<TableCache>,
-    digester: Digester,
-    views: ViewOpener,
+    tools: ReadTools,
     query: ScanQuery,
 }
 
@@ -95,7 +92,7 @@ impl Drop for ScanSource {
     fn drop(&mut self) {
         let selection = self.selection.get();
         if let PartOf::Itself(shared) = &self.scan {
-            shared.tables.metrics().scans_ended.add(1);
+            shared.tools.tables.metrics().scans_ended.add(1);
             if selection.is_some() {
                 shared.query.record(&shared.read_state.query_sample, &self.selector().filter_range());
             }
@@ -136,12 +133,12 @@ impl ScanContext for ScanSource {
     }
 
     fn tables(&self) -> &TableCache {
-        &self.shared().tables
+        &self.shared().tools.tables
     }
 
     fn record_damaged_view(&self, view_index: usize, error: &Error) {
         if let Some(view) = self.selection().views.get(view_index) {
-            view.report_damage(self.shared().tables.environment(), error);
+            view.report_damage(self.shared().tools.tables.environment(), error);
         }
     }
 
@@ -153,12 +150,12 @@ impl ScanContext for ScanSource {
         let Some(run) = self.selection().runs.get(run_index) else { return };
         let Some(table) = run.run.tables().get(run.tables.start) else { return };
         if run.is_checked {
-            if let Some(reads) = self.shared().tables.metrics().reads(self.query().place(run.level)) {
+            if let Some(reads) = self.shared().tools.tables.metrics().reads(self.query().place(run.level)) {
                 if is_there { &reads.right } else { &reads.wrong }.add(1);
             }
             self.query().add_outcome(is_there);
             if !is_there {
-                record_gap(table, &self.shared().tables, as_slice(&self.range.lower), false);
+                record_gap(table, &self.shared().tools.tables, as_slice(&self.range.lower), false);
             }
         }
         let weight = self.query().tally_weight();
@@ -239,7 +236,7 @@ impl ScanSource {
     /// Reports that the only view of the scan is damaged.
     pub(super) fn report_damaged_only_view(&self, error: &Error) {
         if let Some(selected) = self.selection().only_view() {
-            selected.report_damage(self.shared().tables.environment(), error);
+            selected.report_damage(self.shared().tools.tables.environment(), error);
         }
     }
 
@@ -248,7 +245,7 @@ impl ScanSource {
         let memtable_count = self.read_state().memtables().count();
         let count = memtable_count + selection.runs.len() + selection.views.len();
         let range = Arc::clone(&self.range);
-        let mut merge = MergeCursor::with_capacity(count).within(range, &self.shared().digester);
+        let mut merge = MergeCursor::with_capacity(count).within(range, &self.shared().tools.digester);
         for (rank, memtable) in self.read_state().memtables().enumerate() {
             if memtable.memtable.entry_count() > 0 {
                 merge.push(rank, Source::Memtable(memtable.memtable.cursor()));
@@ -336,7 +333,7 @@ impl ScanSource {
         (sought, found): (Option<&[u8]>, Option<&[u8]>),
         (partition, merge): (Option<&Self>, Option<&Visible>),
     ) {
-        let (metrics, sample) = (self.shared().tables.metrics(), &self.read_state().query_sample);
+        let (metrics, sample) = (self.shared().tools.tables.metrics(), &self.read_state().query_sample);
         let sampling = self.query().record_seek(kind, metrics, sample, || {
             let answered = self.start_of_seek(kind, sought).zip(merge);
             let outcome = answered.map(|(start, merge)| outcome_of_seek(start, merge));
@@ -414,23 +411,14 @@ impl ScanSource {
     fn coverage(&self) -> Option<Coverage> {
         let selector = self.selector();
         let runs = selector.runs_within().map(|(_, run)| run);
-        coverage_of(self.read_state(), runs, &self.shared().tables, self.sequence)
+        coverage_of(self.read_state(), runs, &self.shared().tools.tables, self.sequence)
     }
 
     /// The selector of the runs and views to read.
     pub(super) fn selector(&self) -> RangeSelector<'_> {
-        let Shared { read_state, tables, digester, views, query } = self.shared();
-        RangeSelector {
-            range: &self.range,
-            is_prefix: self.is_prefix,
-            positions: self.positions.clone(),
-            sequence: self.sequence,
-            read_state,
-            tables,
-            digester,
-            views: *views,
-            query,
-        }
+        let Shared { read_state, tools, query } = self.shared();
+        let ranges = (&*self.range, self.is_prefix, self.positions.clone());
+        tools.selector(read_state, ranges, self.sequence, query)
     }
 
     /// The runs and views to read; the filters are checked once.
@@ -552,13 +540,7 @@ impl ReadPath {
             has_counted_outcomes: AtomicBool::new(false),
             sequence,
             deleted_ranges: Arc::clone(&self.deleted_ranges),
-            scan: PartOf::Itself(Shared {
-                read_state,
-                tables: Arc::clone(&self.tables),
-                digester: self.digester.clone(),
-                views: self.views,
-                query,
-            }),
+            scan: PartOf::Itself(Shared { read_state, tools: self.tools.clone(), query }),
         }
     }
 }

@@ -11,6 +11,7 @@ use std::{
 use tamis_filter::{Digester, RangeProbe};
 
 use super::{
+    ReadTools,
     scan_query::ScanQuery,
     select_runs::{RunSelector, SelectedRun},
     select_views::{ClosedScan, SelectedView, Selection, ViewContext, is_covered, open_views},
@@ -41,6 +42,30 @@ pub(super) struct RangeSelector<'a> {
     pub(super) digester: &'a Digester,
     pub(super) views: ViewOpener,
     pub(super) query: &'a ScanQuery,
+}
+
+impl ReadTools {
+    /// The selector of a scan. `positions`: those of the partitions that the range touches.
+    pub(super) fn selector<'a>(
+        &'a self,
+        read_state: &'a ReadState,
+        (range, is_prefix, positions): (&'a KeyRange, bool, Range<usize>),
+        sequence: Sequence,
+        query: &'a ScanQuery,
+    ) -> RangeSelector<'a> {
+        let Self { tables, digester, views } = self;
+        RangeSelector {
+            range,
+            is_prefix,
+            positions,
+            sequence,
+            read_state,
+            tables,
+            digester,
+            views: *views,
+            query,
+        }
+    }
 }
 
 impl<'a> RangeSelector<'a> {

@@ -132,8 +132,8 @@ impl<'a> ViewLookup<'a> {
 
     fn find(&self) -> Option<Answer> {
         let named = self.named;
-        let environment = self.read_path.tables.environment();
-        let view = self.read_path.views.reader(named, self.partition, environment, self.keyspace_id)?;
+        let environment = self.read_path.tools.tables.environment();
+        let view = self.read_path.tools.views.reader(named, self.partition, environment, self.keyspace_id)?;
         match view.runs_of(self.probe) {
             Ok(KeyRuns::None) => Some(Answer::Absent),
             Ok(KeyRuns::NewestIn(_)) if self.is_in_gap() => Some(Answer::Absent),

@@ -55,12 +55,12 @@ impl ViewOpener {
 impl ReadPath {
     /// In a store whose reads open views, opens all views of a version. A damaged one is reported.
     pub(crate) fn open_views(&self, version: &KeyspaceVersion) {
-        let Some(database_id) = self.views.database_id else { return };
+        let Some(database_id) = self.tools.views.database_id else { return };
         for partition in &version.partitions {
             if let Some(named) = partition.view.as_ref().filter(|named| named.needs_open())
                 && let Some(runs) = partition.runs_of_view(named.runs())
             {
-                open(named, &runs, self.tables.environment(), (database_id, version.id));
+                open(named, &runs, self.tools.tables.environment(), (database_id, version.id));
             }
         }
     }
