@@ -241,6 +241,8 @@ pub(crate) struct Metrics {
 
 /// Reads of the tables of one level, and the results of their filters. The filters of a table count as a single filter, which rejects a key
 /// if one of them does. The fields that begin with `range` include prefixes.
+///
+/// Queries that an evicted filter admitted are not counted: it was not asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct FilterStatistics {

@@ -315,11 +315,14 @@ impl ReadPath {
         if !reader.has_filter() {
             return;
         }
-        self.metrics.reads(ReadPlace::new(level, ReadKind::Point)).inspect(|reads| reads.admitted.add(1));
         reader.record_false_positive();
         read.outcome.add_nothing_there();
+        if !reader.are_filters_asked(QueryKind::Point, true) {
+            return;
+        }
+        self.metrics.reads(ReadPlace::new(level, ReadKind::Point)).inspect(|reads| reads.admitted.add(1));
         let weight = read.sampling.tally_weight;
-        if weight > 0 && reader.are_filters_asked(QueryKind::Point, true) {
+        if weight > 0 {
             add_admitted(table, weight, false);
         }
     }
@@ -353,14 +356,20 @@ impl ReadPath {
             }
             return Ok(found);
         }
-        counters.inspect(|reads| reads.admitted.add(1));
+        // An evicted filter admits all keys: its answers are not counted.
+        let are_filters_asked = reader.are_filters_asked(QueryKind::Point, true);
+        if are_filters_asked {
+            counters.inspect(|reads| reads.admitted.add(1));
+        }
         let is_in_gap = table.gaps().may_reject_points() && table.gaps().rejects_point(probe.key());
         let found = match is_in_gap {
             true => None,
             false => get(read)?,
         };
         if found.is_some() {
-            counters.inspect(|reads| reads.right.add(1));
+            if are_filters_asked {
+                counters.inspect(|reads| reads.right.add(1));
+            }
             read.outcome.add_there();
         } else {
             reader.record_false_positive();
@@ -371,7 +380,7 @@ impl ReadPath {
                 record_gap(table, &self.tools.tables, Bound::Included(probe.key()), true);
             }
         }
-        if weight > 0 && reader.are_filters_asked(QueryKind::Point, true) {
+        if weight > 0 && are_filters_asked {
             add_admitted(table, weight, found.is_some());
         }
         Ok(found)

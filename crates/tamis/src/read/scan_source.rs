@@ -150,7 +150,9 @@ impl ScanContext for ScanSource {
         let Some(run) = self.selection().runs.get(run_index) else { return };
         let Some(table) = run.run.tables().get(run.tables.start) else { return };
         if run.is_checked {
-            if let Some(reads) = self.shared().tools.tables.metrics().reads(self.query().place(run.level)) {
+            if run.is_tallied
+                && let Some(reads) = self.shared().tools.tables.metrics().reads(self.query().place(run.level))
+            {
                 if is_there { &reads.right } else { &reads.wrong }.add(1);
             }
             self.query().add_outcome(is_there);

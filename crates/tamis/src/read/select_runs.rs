@@ -28,7 +28,7 @@ pub(crate) struct SelectedRun {
     pub(crate) level: usize,
     /// A filter was checked: the scan counts whether its answer was a false positive.
     pub(crate) is_checked: bool,
-    /// The answer counts for the rate of the table's filters: the scan adds whether it was right.
+    /// The answer counts for the rate of the table's filters, of which none is evicted: the scan adds whether it was right.
     pub(crate) is_tallied: bool,
     /// No filter of the table can reject ranges. The scan counts for the table whether it has a key of the range, because range
     /// filters may be due.
@@ -72,16 +72,16 @@ impl RunSelector<'_, '_> {
                         self.tally_denied(table);
                         return None;
                     }
-                    counters.inspect(|reads| reads.admitted.add(1));
                     is_tallied = self.are_filters_asked(reader);
                     if is_tallied {
+                        counters.inspect(|reads| reads.admitted.add(1));
                         self.tally_admitted(table);
                     }
                     if table.gaps().rejects(self.probe.range()) {
                         self.tables.metrics().gap_hits.add(1);
-                        counters.inspect(|reads| reads.wrong.add(1));
                         self.query.add_outcome(false);
                         if is_tallied {
+                            counters.inspect(|reads| reads.wrong.add(1));
                             self.tally_wrong(table);
                         }
                         return None;
@@ -100,10 +100,10 @@ impl RunSelector<'_, '_> {
         self.query.kind().filter(|_| weight > 0).map(|kind| (kind, weight))
     }
 
-    /// Whether tables count the answer of these filters: none of them is evicted.
+    /// Whether the answer of these filters counts: none of them is evicted.
     fn are_filters_asked(&self, reader: &TableReader) -> bool {
-        self.tallied_kind()
-            .is_some_and(|(kind, _)| reader.are_filters_asked(kind, self.probe.point().is_some()))
+        let kind = self.query.kind().unwrap_or(QueryKind::Range);
+        reader.are_filters_asked(kind, self.probe.point().is_some())
     }
 
     fn tally_denied(&self, table: &Table) {
