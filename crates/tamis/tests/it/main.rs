@@ -4,6 +4,7 @@
 mod scenario;
 mod support;
 
+mod all_statistics;
 mod automatic_filters;
 mod bad_input;
 mod carry;
