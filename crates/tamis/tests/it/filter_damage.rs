@@ -7,11 +7,15 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tamis::{Db, Event, EventListener, Keyspace, KeyspaceOptions, Options, TableFilter};
-use tamis_vfs::Access;
+use tamis::{Db, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Options, TableFilter};
+use tamis_vfs::{Access, MemVfs, Vfs as _};
 use tempfile::TempDir;
 
-use crate::support::{filters, inline_options};
+use crate::support::{
+    FOLDER,
+    filter_store::{absent_points, blocks, design, filled_on, open_with_filters},
+    filters, inline_options, table_filters,
+};
 
 const KEY_COUNT: u64 = 6_000;
 
@@ -248,5 +252,59 @@ fn a_unit_that_was_dropped_and_then_damaged_is_reported_once() {
         assert!(store.ask(0, 2_000) > 0.7, "others came back");
         store.check_answers();
         assert_eq!(store.ignored().len(), 1, "it is not read again");
+    }
+}
+
+/// Damages the header of each filter in the files of a store.
+fn damage_all(vfs: &MemVfs) -> u64 {
+    let mut count = 0;
+    for entry in vfs.list(Path::new(FOLDER)).unwrap() {
+        let path = Path::new(FOLDER).join(&entry.name);
+        if !entry.name.ends_with(".table") && !entry.name.ends_with(".filter") {
+            continue;
+        }
+        let mut bytes = vfs.read(&path).unwrap();
+        let filters = bytes.windows(4).enumerate().filter(|(_, window)| *window == b"TFLT");
+        let places: Vec<usize> = filters.map(|(at, _)| at).collect();
+        places.iter().for_each(|at| bytes[at + 9] ^= 1);
+        count += places.len() as u64;
+        vfs.remove(&path).unwrap();
+        vfs.create(&path).unwrap().append(&bytes).unwrap();
+    }
+    count
+}
+
+/// Independent of prices: the clock does not advance, so none is measured, and filters that can't be used are replaced at any price.
+#[test]
+fn a_check_replaces_damaged_filters_and_the_store_is_sound_again() {
+    for has_file in [false, true] {
+        let vfs = MemVfs::new();
+        let (db, keyspace, _) = filled_on(&vfs, KeyspaceOptions::default());
+        absent_points(&keyspace, 0..2_000);
+        if has_file {
+            db.rebuild_filters(&keyspace, &table_filters("surf-base")).unwrap();
+            assert_eq!(db.check_filters(&keyspace).unwrap(), 1, "chosen filters are in a filter file");
+        }
+        drop(keyspace);
+        db.close().unwrap();
+        let damaged = damage_all(&vfs);
+        let least = if has_file { 2 } else { 1 };
+        assert!(damaged >= least, "{damaged}");
+
+        let (db, keyspace, _) = open_with_filters(&vfs, Filters::default());
+        let read = blocks(&db, || absent_points(&keyspace, 0..1_000));
+        assert!(db.statistics().corrupt_filters >= least && read >= 1_000, "{read}");
+        assert_eq!(design(&db), "", "no filter is left");
+        assert_eq!(db.check_filters(&keyspace).unwrap(), 1);
+        assert_eq!(db.statistics().filters_replaced, 1);
+        let read = blocks(&db, || absent_points(&keyspace, 10_000..11_000));
+        assert!(read < 100, "{read} blocks for 1,000 absent keys: {}", design(&db));
+        drop(keyspace);
+        db.close().unwrap();
+
+        let (db, keyspace, _) = open_with_filters(&vfs, Filters::default());
+        let read = blocks(&db, || absent_points(&keyspace, 20_000..21_000));
+        assert!(read < 100, "{read} blocks after an open: {}", design(&db));
+        assert_eq!(db.check_filters(&keyspace).unwrap(), 0, "nothing is left to replace");
     }
 }
