@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use tamis::{
-    ExpectedFilters, FilterAnswers, FilterChoiceStatistics, FilterStatistics, KeyspaceStatistics,
-    LevelStatistics, QuerySampleStatistics, ReadStatistics, Statistics,
+    DecisionStatistics, ExpectedFilters, FilterAnswers, FilterChoiceStatistics, FilterStatistics,
+    KeyspaceStatistics, LevelStatistics, QuerySampleStatistics, ReadStatistics, Statistics,
 };
 
 /// Converts the statistics of a database to a JSON object with the names of [`Statistics`].
@@ -15,6 +15,11 @@ pub fn to_json(statistics: &Statistics) -> Value {
     add("write_amplification", statistics.write_amplification().into());
     add("oldest_snapshot_seconds", statistics.oldest_snapshot.as_secs_f64().into());
     add("oldest_replaced_state_seconds", statistics.oldest_replaced_state.as_secs_f64().into());
+    let decisions = statistics.partition_decisions.named();
+    add(
+        "partition_decisions",
+        decisions.map(|(name, one)| (name.to_owned(), decision(&one))).into_iter().collect(),
+    );
     let dropped = statistics.dropped_keyspaces.iter();
     add("dropped_keyspaces", dropped.map(|one| json!({"name": one.name, "bytes": one.bytes})).collect());
     add("filters", statistics.filters.iter().map(filter).collect());
@@ -63,12 +68,6 @@ fn writes(statistics: &Statistics) -> Vec<(&'static str, u64)> {
         ("garbage_compactions", statistics.garbage_compactions),
         ("dropped_tables", statistics.dropped_tables),
         ("trivial_moves", statistics.trivial_moves),
-        ("partition_splits", statistics.partition_splits),
-        ("partition_divisions", statistics.partition_divisions),
-        ("partition_unions", statistics.partition_unions),
-        ("partition_bytes_expected", statistics.partition_bytes_expected),
-        ("partition_bytes_written", statistics.partition_bytes_written),
-        ("partitions_carried", statistics.partitions_carried),
         ("carried_entries", statistics.carried_entries),
         ("carried_bytes", statistics.carried_bytes),
         ("views_built", statistics.views_built),
@@ -98,6 +97,15 @@ fn state(statistics: &Statistics) -> Vec<(&'static str, u64)> {
         ("open_files", statistics.open_files as u64),
         ("open_files_max", statistics.open_files_max as u64),
     ]
+}
+
+/// The decisions of one kind about partitions.
+fn decision(decisions: &DecisionStatistics) -> Value {
+    json!({
+        "count": decisions.count,
+        "bytes_expected": decisions.bytes_expected,
+        "bytes_written": decisions.bytes_written,
+    })
 }
 
 /// The filters of one level.

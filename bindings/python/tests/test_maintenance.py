@@ -53,6 +53,8 @@ def test_statistics_have_the_declared_fields(db: Database) -> None:
         (types.Statistics, statistics),
         (types.KeyspaceStatistics, keyspace),
         (types.LevelStatistics, keyspace["levels"][0]),
+        (types.PartitionDecisionStatistics, statistics["partition_decisions"]),
+        (types.DecisionStatistics, statistics["partition_decisions"]["minor"]),
         (types.ViewStatistics, keyspace["views"]),
         (types.SampleStatistics, keyspace["sample"]),
         (types.QuerySampleStatistics, keyspace["sample"]["points"]),

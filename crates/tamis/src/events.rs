@@ -10,8 +10,9 @@ pub enum Event {
     Flushed {
         /// The keyspace's name.
         keyspace: String,
-        /// The memory of the entries that it was expected to write: those of the memtable, without entries that were carried into the next
-        /// one. Each table has up to a few KiB more.
+        /// The bytes that it was expected to write: those of the entries of the memtable, without entries that were carried into the next
+        /// one, and the fixed bytes of a table for each partition. In the partitioned layout keys and values count, in others the memory of
+        /// entries.
         bytes_expected: u64,
         /// Bytes of the tables.
         bytes: u64,
@@ -40,7 +41,8 @@ pub enum Event {
         level: usize,
         /// Level of the outputs.
         output_level: usize,
-        /// About the most bytes that it was expected to write: those of its inputs.
+        /// About the most bytes that it was expected to write: those of its inputs. In the partitioned layout those of entries that are
+        /// known to be obsolete are left out.
         bytes_expected: u64,
         /// Bytes read.
         bytes_read: u64,

@@ -52,8 +52,6 @@ struct Carried {
     received: BTreeMap<Sequence, KeyHull>,
     /// Of those that were carried from it into a newer memtable, the last key of each partition by the first one.
     spans: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The approximate memory of those.
-    carried_bytes: u64,
     /// The log refused a record for them, which a replay may nevertheless find.
     has_failed: bool,
 }
@@ -86,16 +84,6 @@ impl LoggedMemtable {
     /// Records that all entries between these keys were carried into a newer memtable.
     pub(crate) fn note_carried(&self, (first, last): KeyHull) {
         self.carried.lock().spans.insert(first, last);
-    }
-
-    /// Records the approximate memory of entries that were carried into a newer memtable.
-    pub(crate) fn note_carried_bytes(&self, bytes: u64) {
-        self.carried.lock().carried_bytes += bytes;
-    }
-
-    /// The approximate memory of the entries that a flush writes: without those that were carried.
-    pub(crate) fn bytes_to_flush(&self) -> u64 {
-        (self.memtable.bytes() as u64).saturating_sub(self.carried.lock().carried_bytes)
     }
 
     /// Whether the entries of this key were carried into a newer memtable.

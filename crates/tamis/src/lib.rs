@@ -73,10 +73,10 @@ pub use ingest::IngestReport;
 pub use inspect::{Cell, Inspection};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 pub use metrics::{
-    DroppedKeyspace, ExpectedFilters, FilterAnswers, FilterChoiceStatistics, FilterDesign, FilterStatistics,
-    KeyspaceStatistics, LevelFilters, LevelStatistics, PARTITIONS_MAX, PartitionStatistics,
-    QuerySampleStatistics, RUNNERS_UP_MAX, ReadStatistics, SampleStatistics, Statistics,
-    TableFilterStatistics, ViewStatistics,
+    DecisionStatistics, DroppedKeyspace, ExpectedFilters, FilterAnswers, FilterChoiceStatistics,
+    FilterDesign, FilterStatistics, KeyspaceStatistics, LevelFilters, LevelStatistics, PARTITIONS_MAX,
+    PartitionDecisionStatistics, PartitionStatistics, QuerySampleStatistics, RUNNERS_UP_MAX, ReadStatistics,
+    SampleStatistics, Statistics, TableFilterStatistics, ViewStatistics,
 };
 pub use open_report::{OpenReport, WalTruncation};
 pub use options::{

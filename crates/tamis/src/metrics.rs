@@ -179,6 +179,56 @@ impl LevelCounters {
     }
 }
 
+/// The decisions of one kind.
+#[derive(Debug, Default)]
+pub(crate) struct DecisionCounters {
+    count: Counter,
+    bytes_expected: Counter,
+    bytes_written: Counter,
+}
+
+impl DecisionCounters {
+    pub(crate) fn add(&self, count: u64, bytes_expected: u64, bytes_written: u64) {
+        self.count.add(count);
+        self.bytes_expected.add(bytes_expected);
+        self.bytes_written.add(bytes_written);
+    }
+
+    fn get(&self) -> DecisionStatistics {
+        let Self { count, bytes_expected, bytes_written } = self;
+        DecisionStatistics {
+            count: count.get(),
+            bytes_expected: bytes_expected.get(),
+            bytes_written: bytes_written.get(),
+        }
+    }
+}
+
+/// The decisions of the partitioned layout.
+#[derive(Debug, Default)]
+pub(crate) struct PartitionDecisionCounters {
+    pub(crate) abort: DecisionCounters,
+    pub(crate) minor: DecisionCounters,
+    pub(crate) major: DecisionCounters,
+    pub(crate) split: DecisionCounters,
+    pub(crate) divide: DecisionCounters,
+    pub(crate) unite: DecisionCounters,
+}
+
+impl PartitionDecisionCounters {
+    fn get(&self) -> PartitionDecisionStatistics {
+        let Self { abort, minor, major, split, divide, unite } = self;
+        PartitionDecisionStatistics {
+            abort: abort.get(),
+            minor: minor.get(),
+            major: major.get(),
+            split: split.get(),
+            divide: divide.get(),
+            unite: unite.get(),
+        }
+    }
+}
+
 /// Counters of a store since it was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
@@ -212,12 +262,7 @@ pub(crate) struct Metrics {
     pub(crate) compactions: Counter,
     pub(crate) garbage_compactions: Counter,
     pub(crate) dropped_tables: Counter,
-    pub(crate) partition_splits: Counter,
-    pub(crate) partition_divisions: Counter,
-    pub(crate) partition_unions: Counter,
-    pub(crate) partition_bytes_expected: Counter,
-    pub(crate) partition_bytes_written: Counter,
-    pub(crate) partitions_carried: Counter,
+    pub(crate) partition_decisions: PartitionDecisionCounters,
     pub(crate) carried_entries: Counter,
     pub(crate) carried_bytes: Counter,
     pub(crate) trivial_moves: Counter,
@@ -364,6 +409,54 @@ pub struct PartitionStatistics {
     pub lower: Vec<u8>,
     /// Its runs, tables, bytes and entries.
     pub size: LevelStatistics,
+}
+
+/// The decisions of one kind about partitions, each counted for one partition, once it is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct DecisionStatistics {
+    /// Decisions.
+    pub count: u64,
+    /// The bytes that they were expected to write.
+    pub bytes_expected: u64,
+    /// The bytes that they have written.
+    pub bytes_written: u64,
+}
+
+/// The decisions of the partitioned layout ([`Layout::Partitioned`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct PartitionDecisionStatistics {
+    /// Partitions whose entries a flush left in memory, because it would have written too much for them. Expected are the bytes of their
+    /// keys and values; written are those of their records, which are part of `log_bytes_written`.
+    pub abort: DecisionStatistics,
+    /// Partitions for which a flush wrote tables. Expected are the bytes of keys and values, and the fixed bytes of a table; all versions of a
+    /// key in the memtable count, while tables have only those that a reader can see. Written bytes are part of `flush_bytes_written`.
+    pub minor: DecisionStatistics,
+    /// Merges of runs of a partition. Expected are the bytes of these runs, without those of entries that are known to be obsolete. Written
+    /// bytes are part of `compaction_bytes_written`, as are those of the following decisions.
+    pub major: DecisionStatistics,
+    /// Partitions whose runs were merged and distributed to several new partitions, with expected bytes as those of `major`.
+    pub split: DecisionStatistics,
+    /// Partitions that were divided between tables. Expected are the bytes of the tables that a new bound cuts through.
+    pub divide: DecisionStatistics,
+    /// Unions of adjacent partitions that had become small. They write nothing.
+    pub unite: DecisionStatistics,
+}
+
+impl PartitionDecisionStatistics {
+    /// The decisions with their names.
+    pub fn named(&self) -> [(&'static str, DecisionStatistics); 6] {
+        let Self { abort, minor, major, split, divide, unite } = *self;
+        [
+            ("abort", abort),
+            ("minor", minor),
+            ("major", major),
+            ("split", split),
+            ("divide", divide),
+            ("unite", unite),
+        ]
+    }
 }
 
 /// The sorted views of a keyspace. Sizes are those of open views: they are opened in the background.
@@ -612,18 +705,8 @@ pub struct Statistics {
     pub garbage_compactions: u64,
     /// Tables dropped without a read, because range tombstones deleted all of their entries.
     pub dropped_tables: u64,
-    /// Partitions whose entries were merged and distributed to several new partitions ([`Layout::Partitioned`]).
-    pub partition_splits: u64,
-    /// Partitions that were divided with few rewritten tables.
-    pub partition_divisions: u64,
-    /// Unions of adjacent partitions that had become small.
-    pub partition_unions: u64,
-    /// Bytes that splits and divisions were expected to write.
-    pub partition_bytes_expected: u64,
-    /// Bytes that splits and divisions have written. They are part of `compaction_bytes_written`.
-    pub partition_bytes_written: u64,
-    /// Partitions whose entries a flush left in memory, because it would have written too much for them.
-    pub partitions_carried: u64,
+    /// The decisions of the partitioned layout, with their expected and actual bytes ([`Layout::Partitioned`]).
+    pub partition_decisions: PartitionDecisionStatistics,
     /// Entries that flushes left in memory.
     pub carried_entries: u64,
     /// Bytes of their keys and values.
@@ -777,12 +860,7 @@ impl Metrics {
             compactions: self.compactions.get(),
             garbage_compactions: self.garbage_compactions.get(),
             dropped_tables: self.dropped_tables.get(),
-            partition_splits: self.partition_splits.get(),
-            partition_divisions: self.partition_divisions.get(),
-            partition_unions: self.partition_unions.get(),
-            partition_bytes_expected: self.partition_bytes_expected.get(),
-            partition_bytes_written: self.partition_bytes_written.get(),
-            partitions_carried: self.partitions_carried.get(),
+            partition_decisions: self.partition_decisions.get(),
             carried_entries: self.carried_entries.get(),
             carried_bytes: self.carried_bytes.get(),
             trivial_moves: self.trivial_moves.get(),

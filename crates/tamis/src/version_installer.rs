@@ -22,6 +22,10 @@ pub(crate) struct FinishedFlush {
     pub(crate) memtable: Arc<LoggedMemtable>,
     /// Adds the tables to the keyspace.
     pub(crate) edit: VersionEdit,
+    /// The bytes that it was expected to write.
+    pub(crate) bytes_expected: u64,
+    /// The number of partitions for which it wrote tables.
+    pub(crate) partition_count: u64,
     /// Whether the tables bypassed the page cache.
     pub(crate) is_direct: bool,
 }

@@ -31,6 +31,10 @@ fn every_field_of_the_statistics_is_in_the_json() {
     let none: [&str; 0] = [];
     assert!(names(&Statistics::default()).len() > 50, "the names are found");
     assert_eq!(missing(&Statistics::default(), &to_json(&Statistics::default())), none);
+    let decisions = Statistics::default().partition_decisions;
+    let of_decisions = &to_json(&Statistics::default())["partition_decisions"];
+    assert_eq!(missing(&decisions, of_decisions), none);
+    assert_eq!(missing(&decisions.major, &of_decisions["major"]), none);
     let level = FilterStatistics::default();
     assert_eq!(missing(&level, &filter(&level)), none);
     assert_eq!(missing(&level.points, &filter(&level)["points"]), none);

@@ -158,6 +158,25 @@ class FilterStatistics(TypedDict):
     read_nanoseconds: int
 
 
+class DecisionStatistics(TypedDict):
+    """The decisions of one kind about partitions, with their expected and actual bytes."""
+
+    count: int
+    bytes_expected: int
+    bytes_written: int
+
+
+class PartitionDecisionStatistics(TypedDict):
+    """The decisions of the partitioned layout."""
+
+    abort: DecisionStatistics
+    minor: DecisionStatistics
+    major: DecisionStatistics
+    split: DecisionStatistics
+    divide: DecisionStatistics
+    unite: DecisionStatistics
+
+
 class LevelStatistics(TypedDict):
     """The state of a level."""
 
@@ -321,12 +340,7 @@ class Statistics(TypedDict):
     garbage_compactions: int
     dropped_tables: int
     trivial_moves: int
-    partition_splits: int
-    partition_divisions: int
-    partition_unions: int
-    partition_bytes_expected: int
-    partition_bytes_written: int
-    partitions_carried: int
+    partition_decisions: PartitionDecisionStatistics
     carried_entries: int
     carried_bytes: int
     views_built: int

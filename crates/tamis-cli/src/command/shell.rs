@@ -16,7 +16,7 @@ use rustyline::{DefaultEditor, error::ReadlineError};
 use tamis::{Db, Durability, Keyspace, KeyspaceOptions};
 
 use super::stats::{
-    answers_table, choices_table, filters_text, keyspaces_table, partition_jobs_text, pins_text, reads_table,
+    answers_table, choices_table, decisions_table, filters_text, keyspaces_table, pins_text, reads_table,
     samples_table, too_long_text, views_text,
 };
 use crate::{
@@ -330,12 +330,8 @@ fn write_statistics(db: &Db, output: &mut dyn Write) -> Result<(), Failure> {
         writeln!(output, "{table}")?;
     }
     write!(output, "{}", too_long_text(&statistics.keyspaces))?;
-    if statistics
-        .keyspaces
-        .iter()
-        .any(|keyspace| matches!(keyspace.layout, tamis::Layout::Partitioned { .. }))
-    {
-        writeln!(output, "{}", partition_jobs_text(&statistics))?;
+    if let Some(table) = decisions_table(&statistics) {
+        writeln!(output, "{table}")?;
     }
     writeln!(output, "{}", pins_text(&statistics))?;
     Ok(())

@@ -5,9 +5,9 @@ use std::{io::Write, path::PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use tamis::{
-    ExpectedFilters, FilterAnswers, FilterChoiceStatistics, FilterStatistics, KeyspaceStatistics,
-    LevelFilters, LevelStatistics, PartitionStatistics, QuerySampleStatistics, ReadStatistics,
-    SampleStatistics, Statistics, TableFilterStatistics, UnreadableTable, ViewStatistics,
+    DecisionStatistics, ExpectedFilters, FilterAnswers, FilterChoiceStatistics, FilterStatistics,
+    KeyspaceStatistics, Layout, LevelFilters, LevelStatistics, PartitionStatistics, QuerySampleStatistics,
+    ReadStatistics, SampleStatistics, Statistics, TableFilterStatistics, UnreadableTable, ViewStatistics,
 };
 
 use crate::{
@@ -27,7 +27,7 @@ Examples:
 /// dropped. The sampled queries are those from which filters are chosen, with the mean number of tables whose filters rejected them, that
 /// had a key, and that were read because of a false positive. One of so many queries is sampled now; a process begins with all of them. The
 /// filters that the store chose are listed with their expected cost and false positives, and with the next best ones. `stats` in `tamis shell` also prints the reads by level and
-/// the changes of partitions, which a process counts from its open on.
+/// the decisions of the partitioned layout, which a process counts from its open on.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatsArgs {
@@ -170,19 +170,18 @@ fn partitions_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Tab
     (!rows.is_empty()).then(|| terminal::table(3, &header, rows))
 }
 
-/// Describes the decisions about partitions since this process has opened the store, with expected and actual bytes.
-pub(super) fn partition_jobs_text(statistics: &Statistics) -> String {
-    format!(
-        "Partitions since open: {} split, {} divided, {} united; {} written, {} expected. Carried: {} entries of {} partitions, {}.",
-        terminal::count(statistics.partition_splits),
-        terminal::count(statistics.partition_divisions),
-        terminal::count(statistics.partition_unions),
-        terminal::bytes(statistics.partition_bytes_written),
-        terminal::bytes(statistics.partition_bytes_expected),
-        terminal::count(statistics.carried_entries),
-        terminal::count(statistics.partitions_carried),
-        terminal::bytes(statistics.carried_bytes),
-    )
+/// Returns a table with a row for each decision of the partitioned layout since this process has opened the store; `None` if no keyspace has
+/// this layout.
+pub(super) fn decisions_table(statistics: &Statistics) -> Option<comfy_table::Table> {
+    if !statistics.keyspaces.iter().any(|keyspace| matches!(keyspace.layout, Layout::Partitioned { .. })) {
+        return None;
+    }
+    let rows = statistics.partition_decisions.named().map(|(name, decisions)| {
+        let DecisionStatistics { count, bytes_expected, bytes_written, .. } = decisions;
+        let sizes = [bytes_expected, bytes_written].map(terminal::bytes);
+        [name.to_owned(), terminal::count(count)].into_iter().chain(sizes).collect()
+    });
+    Some(terminal::table(1, &["decision", "partitions", "expected", "written"], rows))
 }
 
 /// A bar for the share of `part` in `whole`, of at least one character for a part that is not empty.

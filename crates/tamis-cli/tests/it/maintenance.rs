@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use tamis::{Db, KeyspaceChange, Layout, Options};
 
 use crate::Folder;
 
@@ -386,6 +387,27 @@ fn the_shell_shows_the_answers_of_filters_by_table() {
     let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
     assert_eq!(run.stdout.matches("queries about").count(), 1, "none before the first read: {}", run.stdout);
+}
+
+#[test]
+fn the_shell_shows_the_decisions_of_the_partitioned_layout() {
+    let folder = Folder::new();
+    let stats = |folder: &Folder, script: &str| {
+        let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
+        assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+        run.stdout
+    };
+    assert!(!stats(&folder, "put a 1\nflush\nstats\n").contains("decision"), "the layout is leveled");
+    let layout = KeyspaceChange::Layout(Layout::partitioned());
+    let options = Options { change_keyspaces: vec![("default".to_owned(), layout)], ..Options::default() };
+    Db::open_with(folder.path("store"), options).unwrap().close().unwrap();
+    let text = stats(&folder, "put b 2\nflush\nstats\n");
+    let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
+    assert!(row("decision").contains("expected") && row("decision").contains("written"), "{text}");
+    for name in ["abort", "major", "split", "divide", "unite"] {
+        assert!(row(name).contains("0 B"), "{text}");
+    }
+    assert!(row("minor").contains("1 ") && row("minor").contains("KiB"), "{text}");
 }
 
 #[test]

@@ -43,7 +43,7 @@ use crate::{
     events::Event,
     key::{SEQUENCE_MAX, Sequence},
     keyspace_state::{KeyHull, KeyspaceRegistry, KeyspaceState, LoggedMemtable, ReadState},
-    memtable::{EntrySizes, Memtable},
+    memtable::EntrySizes,
     options::Durability,
     read::snapshot::Snapshots,
     version::version::KeyspaceVersion,
@@ -60,8 +60,11 @@ struct PartitionEntries {
 /// The entries that a flush has carried.
 #[derive(Default)]
 struct CarriedCounts {
+    /// The bytes that the plan expected for these partitions.
+    bytes_expected: u64,
     /// Of keys and values.
     bytes: u64,
+    log_bytes: u64,
     entry_count: u64,
     partition_count: u64,
 }
@@ -100,14 +103,14 @@ impl Carrier<'_> {
             return Ok(());
         }
         let read_points = self.snapshots.read_points();
-        let (plan, memory) = plan(version, source, &read_points);
+        let (plan, sizes) = plan(version, source, &read_points);
         let mut carried = CarriedCounts::default();
         let result =
-            self.carry_partitions(keyspace, source, (version, &plan, &memory), &read_points, &mut carried);
-        let CarriedCounts { bytes, entry_count, partition_count } = carried;
+            self.carry_partitions(keyspace, source, (version, &plan, &sizes), &read_points, &mut carried);
+        let CarriedCounts { bytes_expected, bytes, log_bytes, entry_count, partition_count } = carried;
         if partition_count > 0 {
             let metrics = &self.context.metrics;
-            metrics.partitions_carried.add(partition_count);
+            metrics.partition_decisions.abort.add(partition_count, bytes_expected, log_bytes);
             metrics.carried_entries.add(entry_count);
             metrics.carried_bytes.add(bytes);
             self.context.report(&Event::EntriesCarried {
@@ -126,7 +129,7 @@ impl Carrier<'_> {
         &self,
         keyspace: &KeyspaceState,
         source: &Arc<LoggedMemtable>,
-        (version, plan, memory): (&KeyspaceVersion, &CarryPlan, &[u64]),
+        (version, plan, sizes): (&KeyspaceVersion, &CarryPlan, &[EntrySizes]),
         read_points: &[Sequence],
         carried: &mut CarriedCounts,
     ) -> Result<()> {
@@ -135,11 +138,10 @@ impl Carrier<'_> {
             let found = entries_of(keyspace.id, source, (version, index), read_points, bytes_left)?;
             let Some(PartitionEntries { batch, hull, bytes }) = found else { continue };
             let count = batch.len() as u64;
-            let is_carried = self.carry_batch(keyspace, source, batch, hull);
-            if !is_carried.inspect_err(|_| source.set_carry_failed(true))? {
-                break;
-            }
-            source.note_carried_bytes(memory.get(index).copied().unwrap_or(0));
+            let logged = self.carry_batch(keyspace, source, batch, hull);
+            let Some(log_bytes) = logged.inspect_err(|_| source.set_carry_failed(true))? else { break };
+            carried.bytes_expected += sizes.get(index).map_or(0, |size| size.bytes);
+            carried.log_bytes += log_bytes;
             carried.bytes += bytes;
             carried.entry_count += count;
             carried.partition_count += 1;
@@ -161,20 +163,20 @@ impl Carrier<'_> {
             && !self.keyspaces.needs_whole_flushes()
     }
 
-    /// `false` if nothing more may be carried.
+    /// Returns the bytes written to the log; `None` if nothing more may be carried.
     fn carry_batch(
         &self,
         keyspace: &KeyspaceState,
         source: &Arc<LoggedMemtable>,
         mut batch: WriteBatch,
         hull: KeyHull,
-    ) -> Result<bool> {
+    ) -> Result<Option<u64>> {
         let mut log = self.log.lock();
-        let Some(state) = log.as_mut() else { return Ok(false) };
+        let Some(state) = log.as_mut() else { return Ok(None) };
         self.context.check_writable()?;
         let read_state = keyspace.read_state.load();
         if !self.may_carry(&read_state, source) || keyspace.check().is_err() {
-            return Ok(false);
+            return Ok(None);
         }
         let number = state.last_sequence + batch.sequence_count();
         let segment = state.log.number();
@@ -193,16 +195,16 @@ impl Carrier<'_> {
         state.last_sequence = number;
         self.snapshots.publish(number);
         self.context.metrics.log_bytes_written.add_exclusive(log_bytes);
-        Ok(true)
+        Ok(Some(log_bytes))
     }
 }
 
-/// The partitions to carry, and the memory of the entries of each partition.
+/// The partitions to carry, and the sizes of the entries of each partition.
 fn plan(
     version: &KeyspaceVersion,
     source: &LoggedMemtable,
     read_points: &[Sequence],
-) -> (CarryPlan, Vec<u64>) {
+) -> (CarryPlan, Vec<EntrySizes>) {
     let memtable = &source.memtable;
     let uppers = (0..version.partitions.len()).filter_map(|index| version.upper_of(index));
     let sizes = memtable.sizes_between(uppers);
@@ -216,16 +218,7 @@ fn plan(
     let bytes =
         sizes.iter().enumerate().map(|(index, size)| if is_deleted_in(index) { 0 } else { size.bytes });
     let plan = strategy::pick_carried(version, (&bytes.collect::<Vec<_>>(), memtable_bytes), read_points);
-    (plan, memory_of(memtable, &sizes))
-}
-
-/// The approximate memory of the entries of these sizes, which are all of the memtable: each entry takes some bytes in addition to its key
-/// and value.
-fn memory_of(memtable: &Memtable, sizes: &[EntrySizes]) -> Vec<u64> {
-    let count: u64 = sizes.iter().map(|size| size.count).sum();
-    let bytes: u64 = sizes.iter().map(|size| size.bytes).sum();
-    let others = (memtable.bytes() as u64).saturating_sub(bytes);
-    sizes.iter().map(|size| size.bytes + others * size.count / count.max(1)).collect()
+    (plan, sizes)
 }
 
 /// The entries of a partition that a reader can see; `None` if there are none, or more than `bytes_max`.

@@ -82,6 +82,9 @@ impl Compactor {
         metrics.compaction_bytes_read.add(bytes_read);
         metrics.compaction_bytes_written.add(written.bytes);
         metrics.compaction_blocks_written.add(written.blocks);
+        if keyspace.options.layout.is_partitioned() {
+            metrics.partition_decisions.major.add(1, plan.bytes_written, written.bytes);
+        }
         self.report(keyspace, plan, (bytes_read, written.bytes));
         Ok(())
     }
@@ -91,14 +94,13 @@ impl Compactor {
         metrics.compaction_bytes_read.add(done.bytes_read);
         metrics.compaction_bytes_written.add(done.written.bytes);
         metrics.compaction_blocks_written.add(done.written.blocks);
-        let (counter, change) = match plan.action {
-            Action::Split => (&metrics.partition_splits, PartitionChange::Split),
-            Action::Divide => (&metrics.partition_divisions, PartitionChange::Divide),
-            _ => (&metrics.partition_unions, PartitionChange::Unite),
+        let decisions = &metrics.partition_decisions;
+        let (counters, change) = match plan.action {
+            Action::Split => (&decisions.split, PartitionChange::Split),
+            Action::Divide => (&decisions.divide, PartitionChange::Divide),
+            _ => (&decisions.unite, PartitionChange::Unite),
         };
-        counter.add(1);
-        metrics.partition_bytes_expected.add(plan.bytes_written);
-        metrics.partition_bytes_written.add(done.written.bytes);
+        counters.add(1, plan.bytes_written, done.written.bytes);
         self.context.report(&Event::PartitionsChanged {
             keyspace: keyspace.name.clone(),
             change,

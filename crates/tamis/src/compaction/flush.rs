@@ -13,13 +13,14 @@ use super::{
     job_context::JobContext,
     merge::hull_within,
     publisher::Publisher,
+    strategy::TABLE_BYTES_FIXED,
     table_sink::{SplitPoint, TableSink},
 };
 use crate::{
     cursor::Cursor,
     error::Result,
     key::SEQUENCE_MAX,
-    memtable::Memtable,
+    memtable::{EntrySizes, Memtable},
     pending_bounds::PendingBounds,
     range_tombstone::fragment,
     version::{
@@ -42,7 +43,18 @@ pub(super) struct Layout<'a> {
     pub(super) pending_bounds: &'a PendingBounds,
 }
 
-/// Writes the tables of `memtable` and returns the edit that installs them. The folder is synced once for all tables.
+/// The result of a flush.
+#[derive(Default)]
+pub(super) struct Flushed {
+    /// Installs the tables.
+    pub(super) edit: VersionEdit,
+    /// The bytes that it was expected to write.
+    pub(super) bytes_expected: u64,
+    /// The number of partitions for which it wrote tables.
+    pub(super) partition_count: u64,
+}
+
+/// Writes the tables of `memtable`. The folder is synced once for all tables.
 ///
 /// # Errors
 /// Those of the file system; no table is left then.
@@ -50,17 +62,18 @@ pub(super) fn flush(
     context: &JobContext<'_>,
     memtable: &Arc<Memtable>,
     layout: &Layout<'_>,
-) -> Result<VersionEdit> {
-    let mut edit = VersionEdit::default();
-    let Some((_, newest)) = memtable.sequence_range() else { return Ok(edit) };
+) -> Result<Flushed> {
+    let mut result = Flushed::default();
+    let edit = &mut result.edit;
+    let Some((_, newest)) = memtable.sequence_range() else { return Ok(result) };
     let publisher = RefCell::new(Publisher::new(context));
     let publish = |number, table| publisher.borrow_mut().add(number, table);
     let mut cursor = memtable.cursor();
     cursor.seek_first()?;
     let middle = memtable.middle_key();
-    let entry_counts = entry_counts(context.version, memtable);
+    let sizes = entry_sizes(context.version, memtable);
     let mut tombstones_left = fragment(memtable.range_tombstones().all(), &context.read_points).into_parts();
-    for ((index, partition), entry_count) in context.version.partitions.iter().enumerate().zip(entry_counts) {
+    for ((index, partition), size) in context.version.partitions.iter().enumerate().zip(sizes) {
         let upper = context.version.upper_of(index);
         let flushed = Change::SetFlushedSequence {
             keyspace: context.version.id,
@@ -87,7 +100,7 @@ pub(super) fn flush(
         let origin = context.origin_at(index, place, Vec::new());
         let rules = DropRules::of_fragments(context.read_points.clone(), tombstones);
         let kept = rules.kept_range_tombstones(|lower, upper| hull_within(partition.tables(), lower, upper));
-        let mut sink = TableSink::new(context, &origin, (0, entry_count), &[], rules);
+        let mut sink = TableSink::new(context, &origin, (0, size.count), &[], rules);
         sink.take_range_tombstones(kept);
         sink.publish_with(&publish);
         let lower = match &layout.lower_overlap {
@@ -107,19 +120,22 @@ pub(super) fn flush(
             edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: false });
         }
         edit.push(flushed);
+        result.bytes_expected += size.bytes + TABLE_BYTES_FIXED;
+        result.partition_count += 1;
     }
     publisher.into_inner().finish()?;
     edit.push(Change::AdvanceCounters(Counters { last_sequence: newest, ..Counters::default() }));
-    Ok(edit)
+    Ok(result)
 }
 
-/// The approximate number of a memtable's entries in each partition.
-fn entry_counts(version: &KeyspaceVersion, memtable: &Memtable) -> Vec<u64> {
-    if version.partitions.len() == 1 {
-        return vec![memtable.entry_count()];
+/// The approximate sizes of a memtable's entries in each partition. In other layouts, which have one, the memory of entries counts: it costs
+/// no visit of them.
+fn entry_sizes(version: &KeyspaceVersion, memtable: &Memtable) -> Vec<EntrySizes> {
+    if version.partitions.len() == 1 && !version.options.layout.is_partitioned() {
+        return vec![EntrySizes { count: memtable.entry_count(), bytes: memtable.bytes() as u64 }];
     }
     let uppers = (0..version.partitions.len()).filter_map(|index| version.upper_of(index));
-    memtable.sizes_between(uppers).iter().map(|sizes| sizes.count).collect()
+    memtable.sizes_between(uppers)
 }
 
 /// Whether no table of the partition can hold the key.

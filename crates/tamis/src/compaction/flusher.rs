@@ -23,7 +23,7 @@ use tamis_vfs::Access;
 use super::{
     carry::Carrier,
     direct_flush::{CachedPace, Flush},
-    flush::{Layout, flush},
+    flush::{Flushed, Layout, flush},
     flush_split::LowerOverlap,
     job_context::JobContexts,
     table_sink::Written,
@@ -116,12 +116,14 @@ impl Flusher {
         let pending_bounds = &keyspace.pending_bounds;
         let layout =
             Layout { lower_overlap, is_direct, is_carried: &is_carried, newer: &newer, pending_bounds };
-        let edit =
+        let Flushed { edit, bytes_expected, partition_count } =
             self.job_contexts.with(&read_state.version, |context| flush(context, memtable, &layout))?;
         Ok(Some(FinishedFlush {
             keyspace: Arc::clone(keyspace),
             memtable: Arc::clone(oldest),
             edit,
+            bytes_expected,
+            partition_count,
             is_direct,
         }))
     }
@@ -148,8 +150,11 @@ impl Flusher {
             metrics.direct_flushes.add(u64::from(flush.is_direct));
             metrics.flush_bytes_written.add(written.bytes);
             metrics.flush_blocks_written.add(written.blocks);
+            let FinishedFlush { bytes_expected, partition_count, .. } = *flush;
+            if flush.keyspace.options.layout.is_partitioned() {
+                metrics.partition_decisions.minor.add(partition_count, bytes_expected, written.bytes);
+            }
             let keyspace = flush.keyspace.name.clone();
-            let bytes_expected = flush.memtable.bytes_to_flush();
             self.context.report(&Event::Flushed { keyspace, bytes_expected, bytes: written.bytes });
         }
     }

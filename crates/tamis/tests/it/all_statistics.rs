@@ -142,7 +142,7 @@ impl Store {
         self.db.wait_for_compactions().unwrap();
     }
 
-    /// Splits, divisions and unions of partitions, and entries that a flush carries.
+    /// All decisions about partitions.
     fn partition(&self) {
         let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
         let keyspace = self.create("partitions", KeyspaceOptions { layout, ..small_keyspace() });
@@ -209,7 +209,10 @@ fn numbers(statistics: &Statistics) -> BTreeMap<String, bool> {
     let values = own.filter(|(name, value)| {
         !name.starts_with([' ', '}', ']']) && value.starts_with(|first: char| first.is_ascii_digit())
     });
-    values.map(|(name, value)| (name.to_owned(), !matches!(value, "0," | "0ns,"))).collect()
+    let values = values.map(|(name, value)| (name.to_owned(), !matches!(value, "0," | "0ns,")));
+    let decisions = statistics.partition_decisions.named();
+    let counts = decisions.map(|(name, decisions)| (format!("{name}.count"), decisions.count > 0));
+    values.chain(counts).collect()
 }
 
 #[test]

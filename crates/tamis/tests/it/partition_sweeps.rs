@@ -273,7 +273,9 @@ fn changed_from(layout: Layout, name: &'static str) -> Scenario {
         writer.put(3, 300)?;
         writer.db.wait_for_compactions()
     };
-    let has_run = |statistics: &Statistics| statistics.partition_splits + statistics.partition_divisions > 0;
+    let has_run = |statistics: &Statistics| {
+        statistics.partition_decisions.split.count + statistics.partition_decisions.divide.count > 0
+    };
     Scenario { name, image, model, layout: Some(carry::LAYOUT), work, has_run }
 }
 
@@ -287,7 +289,7 @@ fn scenarios() -> Vec<Scenario> {
         model,
         layout: None,
         work: write_hot_and_cold,
-        has_run: |statistics| statistics.partitions_carried > 2,
+        has_run: |statistics| statistics.partition_decisions.abort.count > 2,
     };
     let minor = scenario(
         "minor",
@@ -325,7 +327,7 @@ fn scenarios() -> Vec<Scenario> {
             }
             writer.flush()
         },
-        |statistics| statistics.partition_splits > 0,
+        |statistics| statistics.partition_decisions.split.count > 0,
     );
     let divide = scenario(
         "divide",
@@ -334,7 +336,7 @@ fn scenarios() -> Vec<Scenario> {
             (100..200).try_for_each(|number| writer.put(number, 4_000))?;
             writer.flush()
         },
-        |statistics| statistics.partition_divisions > 0,
+        |statistics| statistics.partition_decisions.divide.count > 0,
     );
     let unite = scenario(
         "unite",
@@ -347,7 +349,7 @@ fn scenarios() -> Vec<Scenario> {
             writer.db.compact_range::<&[u8]>(&writer.db.default_keyspace(), ..)?;
             writer.db.wait_for_compactions()
         },
-        |statistics| statistics.partition_unions > 0,
+        |statistics| statistics.partition_decisions.unite.count > 0,
     );
     let leveled = Scenario {
         layout: Some(Layout::Leveled),
@@ -358,7 +360,7 @@ fn scenarios() -> Vec<Scenario> {
                 writer.put(3, 300)?;
                 writer.db.wait_for_compactions()
             },
-            |statistics| statistics.partition_unions > 0,
+            |statistics| statistics.partition_decisions.unite.count > 0,
         )
     };
     let from_leveled = changed_from(Layout::Leveled, "leveled to partitioned");
@@ -460,7 +462,7 @@ fn a_split_succeeds_once_a_full_disk_has_space() {
         }
         writer.flush().expect("space returned");
         db.wait_for_compactions().expect("space returned");
-        assert!(db.statistics().partition_splits > 0, "{:?}", db.statistics());
+        assert!(db.statistics().partition_decisions.split.count > 0, "{:?}", db.statistics());
         let newest = *history.lock().unwrap().digests.last().unwrap();
         assert!(digest_of(&db) == newest, "writes are lost");
         assert!(db.verify().unwrap().is_sound());

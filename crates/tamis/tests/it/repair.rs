@@ -580,7 +580,9 @@ fn a_torn_last_edit_of_partitions_loses_nothing_without_a_report() {
     let mut samples = Vec::new();
     let changes = |db: &Db| {
         let statistics = db.statistics();
-        statistics.partition_splits + statistics.partition_divisions + statistics.partition_unions
+        statistics.partition_decisions.split.count
+            + statistics.partition_decisions.divide.count
+            + statistics.partition_decisions.unite.count
     };
     for round in 0..700_u64 {
         let (count, length) = (changes(&db), manifest_of(&files_of(&memory, FOLDER)));

@@ -22,7 +22,7 @@ mod plan_parts;
 mod tiered;
 mod unite;
 
-pub(crate) use self::partitioned::{CarryPlan, pick_carried};
+pub(crate) use self::partitioned::{CarryPlan, TABLE_BYTES_FIXED, pick_carried};
 use self::{
     garbage::{Garbage, pick_deleted_tables},
     leveled::Leveled,

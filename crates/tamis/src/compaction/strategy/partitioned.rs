@@ -25,7 +25,7 @@ mod decision;
 
 use std::sync::Arc;
 
-pub(crate) use self::abort::CarryPlan;
+pub(crate) use self::{abort::CarryPlan, decision::TABLE_BYTES_FIXED};
 use self::{
     abort::Load,
     cuts::{Division, divide},
@@ -159,19 +159,25 @@ impl<'a> Partitioned<'a> {
         let runs = self.runs();
         match self.next_job(&runs, garbage)? {
             Job::Divide(Division { keys, cut_bytes }) => {
-                let plan = self.plan(&runs, Action::Divide, reason, score)?;
+                let plan = self.plan(&runs, Action::Divide, (reason, score), garbage)?;
                 Some(Plan { split_keys: keys, bytes_read: cut_bytes, bytes_written: cut_bytes, ..plan })
             }
             Job::Merge(run_count) => {
                 let newest = runs.get(..run_count).unwrap_or_default();
-                self.plan(newest, Action::Merge, reason, score)
+                self.plan(newest, Action::Merge, (reason, score), garbage)
             }
-            Job::Split => self.plan(&runs, Action::Split, reason, score),
+            Job::Split => self.plan(&runs, Action::Split, (reason, score), garbage),
         }
     }
 
     /// A plan for the newest runs.
-    fn plan(&self, runs: &[LeveledRun<'a>], action: Action, reason: Reason, score: f64) -> Option<Plan> {
+    fn plan(
+        &self,
+        runs: &[LeveledRun<'a>],
+        action: Action,
+        (reason, score): (Reason, f64),
+        garbage: &Garbage<'_>,
+    ) -> Option<Plan> {
         let (newest, oldest) = (runs.first()?, runs.last()?);
         let next = self.partition.runs().nth(runs.len());
         let output_level = if next.is_some_and(|(level, _)| level == 0) { 0 } else { oldest.0.max(1) };
@@ -185,11 +191,12 @@ impl<'a> Partitioned<'a> {
             depth: output_level.min(1),
             score,
         };
-        Plan::new(self.keyspace, self.partition, spec)
+        let bytes_written = runs.iter().map(|(_, run)| size_of(run, garbage).bytes).sum();
+        Some(Plan { bytes_written, ..Plan::new(self.keyspace, self.partition, spec)? })
     }
 
-    fn merge_all(&self, reason: Reason, score: f64) -> Option<Plan> {
-        self.plan(&self.runs(), Action::Merge, reason, score)
+    fn merge_all(&self, reason: Reason, score: f64, garbage: &Garbage<'_>) -> Option<Plan> {
+        self.plan(&self.runs(), Action::Merge, (reason, score), garbage)
     }
 }
 
@@ -225,7 +232,7 @@ impl Strategy for Partitioned<'_> {
         }
         let runs: Vec<&[Arc<Table>]> = self.partition.runs().map(|(_, run)| run.tables()).collect();
         let score = due_share(garbage.reclaimed_bytes(&runs, true), self.partition.totals().bytes)?;
-        self.merge_all(Reason::Garbage, score)
+        self.merge_all(Reason::Garbage, score, garbage)
     }
 
     fn pick_range(&self, request: &RangeRequest) -> RangePick {
@@ -251,7 +258,9 @@ impl Strategy for Partitioned<'_> {
             return RangePick::Blocked;
         }
         // A large partition is divided or split first.
-        let plan = self.pick(request.reason, 1.0, &garbage).or_else(|| self.merge_all(request.reason, 1.0));
+        let plan = self
+            .pick(request.reason, 1.0, &garbage)
+            .or_else(|| self.merge_all(request.reason, 1.0, &garbage));
         match plan {
             // A scan must not cause the rewrite of a large partition.
             Some(plan)
