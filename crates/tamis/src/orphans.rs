@@ -73,7 +73,8 @@ pub(crate) fn reason_to_keep(found: &TableProperties, state: &Catalog, log: LogS
     ))
 }
 
-/// The sequence number up to which all entries of a range are in tables.
+/// The least flushed sequence number of the partitions that have keys from `smallest` to `largest`: all entries of these keys that were logged
+/// up to it are in tables of the manifest, or in the log under a greater number.
 fn flushed_in(version: &KeyspaceVersion, smallest: &[u8], largest: &[u8]) -> Sequence {
     let covering = version.partitions.iter().enumerate().filter(|(index, partition)| {
         let begins = partition.lower.as_slice() <= largest;
