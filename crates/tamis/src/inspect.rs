@@ -415,9 +415,6 @@ fn describe(change: &Change) -> (&'static str, String) {
         Change::SetTableFilter { place, number, filter_file } => {
             ("set filter", format!("{} of table {number}; {}", file(filter_file), place_text(place)))
         }
-        Change::SetPartitionFilter { partition, filter_file, .. } => {
-            ("set filter", format!("{} of partition {partition}", file(filter_file)))
-        }
         Change::SetView { partition, view, .. } => ("set view", format!("{view:?} of partition {partition}")),
         Change::SetFlushedSequence { keyspace, partition, sequence } => {
             ("set flushed", format!("partition {partition} of keyspace {keyspace} up to {sequence}"))

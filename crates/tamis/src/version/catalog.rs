@@ -26,7 +26,7 @@ use super::{
     partitions::Partitions,
     version::KeyspaceVersion,
 };
-use crate::{file_name::FileName, metrics::LEVEL_COUNT_MAX, table::properties::TableSummary};
+use crate::{metrics::LEVEL_COUNT_MAX, table::properties::TableSummary};
 
 /// See the head of this file.
 #[derive(Debug, Clone, Default)]
@@ -219,10 +219,6 @@ fn snapshot_of_keyspace(version: &KeyspaceVersion, changes: &mut Vec<Change>) {
             }));
             changes.push(Change::SetRunId { place, id: run.id() });
         }
-        if let Some(filter) = &partition.filter {
-            let filter_file = filter.name().number();
-            changes.push(Change::SetPartitionFilter { keyspace, partition: id, filter_file });
-        }
         if let Some(view) = &partition.view {
             let view = Some((view.number(), view.runs().to_vec()));
             changes.push(Change::SetView { keyspace, partition: id, view });
@@ -391,18 +387,11 @@ impl Work<'_> {
                 let position = self.position_of(*keyspace, *partition)?;
                 let gone = self.keyspace(*keyspace)?.partitions.list_mut().remove(position);
                 self.finder.note_removed(*keyspace, *partition, position);
-                self.obsolete.extend(gone.filter.iter().map(Arc::clone));
                 self.obsolete.extend(gone.view.iter().map(|view| Arc::clone(view.file())));
                 for table in gone.tables() {
                     self.places.remove_table(table.number());
                     self.removed.insert(table.number(), Arc::clone(table));
                 }
-            }
-            Change::SetPartitionFilter { keyspace, partition, filter_file } => {
-                let filter = filter_file
-                    .map(|number| FileHandle::new(FileName::Filter(number), 0, self.obsolete_files));
-                let old = std::mem::replace(&mut self.partition(*keyspace, *partition)?.filter, filter);
-                self.obsolete.extend(old);
             }
             Change::SetView { keyspace, partition, view } => {
                 let view = view.as_ref().map(|(number, runs)| {

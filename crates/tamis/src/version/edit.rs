@@ -74,12 +74,6 @@ pub(crate) enum Change {
         number: u64,
         filter_file: Option<u64>,
     },
-    /// Sets or removes the filter file of a whole partition.
-    SetPartitionFilter {
-        keyspace: u64,
-        partition: u64,
-        filter_file: Option<u64>,
-    },
     /// Sets or removes a sorted view over runs, which are named by their ids.
     SetView {
         keyspace: u64,
@@ -115,7 +109,6 @@ impl Change {
             | Self::DropKeyspace { keyspace }
             | Self::AddPartition { keyspace, .. }
             | Self::RemovePartition { keyspace, .. }
-            | Self::SetPartitionFilter { keyspace, .. }
             | Self::SetView { keyspace, .. }
             | Self::SetFlushedSequence { keyspace, .. } => Some(*keyspace),
             Self::AddTable { place, .. }
@@ -146,7 +139,8 @@ const REMOVE_PARTITION: u64 = 5;
 const ADD_TABLE: u64 = 6;
 const REMOVE_TABLE: u64 = 7;
 const SET_TABLE_FILTER: u64 = 8;
-const SET_PARTITION_FILTER: u64 = 9;
+/// Never used by a release; manifests of development versions may have it.
+const RESERVED: u64 = 9;
 const SET_VIEW: u64 = 10;
 const SET_FLUSHED_SEQUENCE: u64 = 11;
 const ADVANCE_COUNTERS: u64 = 12;
@@ -233,7 +227,7 @@ impl VersionEdit {
                 expected: "a tagged change".to_owned(),
                 got: format!("{} bytes", decoder.rest().len()),
             })?;
-            if !(CREATE_KEYSPACE..=SET_RUN_ID).contains(&tag) {
+            if tag == RESERVED || !(CREATE_KEYSPACE..=SET_RUN_ID).contains(&tag) {
                 if flags & IGNORABLE != 0 {
                     continue;
                 }
@@ -294,7 +288,7 @@ fn why_bad(tag: u64, body: &[u8]) -> BadEdit {
 /// Filters and views are derived data: results are the same without them.
 const fn flags_of(tag: u64) -> u8 {
     match tag {
-        SET_TABLE_FILTER | SET_PARTITION_FILTER | SET_VIEW => IGNORABLE,
+        SET_TABLE_FILTER | SET_VIEW => IGNORABLE,
         _ => 0,
     }
 }
@@ -418,11 +412,6 @@ fn encode_other_change(change: &Change, body: &mut Vec<u8>) -> u64 {
             put_file(body, *filter_file);
             SET_TABLE_FILTER
         }
-        Change::SetPartitionFilter { keyspace, partition, filter_file } => {
-            put_numbers(body, &[*keyspace, *partition]);
-            put_file(body, *filter_file);
-            SET_PARTITION_FILTER
-        }
         Change::SetView { keyspace, partition, view } => {
             put_numbers(body, &[*keyspace, *partition]);
             put_file(body, view.as_ref().map(|(number, _)| *number));
@@ -481,11 +470,6 @@ fn decode_change(tag: u64, source: &mut Decoder<'_>, manifest_version: u32) -> O
         SET_TABLE_FILTER => Change::SetTableFilter {
             place: take_place(source)?,
             number: source.take_varint()?,
-            filter_file: take_file(source)?,
-        },
-        SET_PARTITION_FILTER => Change::SetPartitionFilter {
-            keyspace: source.take_varint()?,
-            partition: source.take_varint()?,
             filter_file: take_file(source)?,
         },
         SET_VIEW => Change::SetView {

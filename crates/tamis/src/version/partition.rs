@@ -33,8 +33,6 @@ pub(crate) struct Partition {
     totals: OnceLock<Totals>,
     /// The same for their filters.
     filter_sums: Arc<FilterSums>,
-    /// A filter over all tables of the partition.
-    pub(crate) filter: Option<Arc<FileHandle>>,
     /// A sorted view over some of the runs.
     pub(crate) view: Option<Arc<NamedView>>,
 }
@@ -49,7 +47,6 @@ impl Partition {
             search_order: OnceLock::new(),
             totals: OnceLock::new(),
             filter_sums: Arc::default(),
-            filter: None,
             view: None,
         }
     }
@@ -169,6 +166,6 @@ impl Partition {
 
     pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<FileHandle>> {
         let tables = self.tables().flat_map(|table| std::iter::once(table.file()).chain(table.filter()));
-        tables.chain(&self.filter).chain(self.view.iter().map(|view| view.file()))
+        tables.chain(self.view.iter().map(|view| view.file()))
     }
 }

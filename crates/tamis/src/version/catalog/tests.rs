@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    file_name::FileName,
     options::KeyspaceOptions,
     steps::{self, Step},
     version::{
