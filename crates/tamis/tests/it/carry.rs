@@ -1,7 +1,14 @@
 //! Entries that a flush of the partitioned layout carries into the next memtable, instead of writing tables for them.
 
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread,
+};
 
+use parking_lot::Mutex;
 use tamis::{
     Db, Durability, Event, EventListener, KeyspaceChange, KeyspaceOptions, Layout, Options, Runtime,
     Snapshot, Statistics, WriteBatch,
@@ -258,6 +265,192 @@ fn a_refused_record_of_carried_entries_is_not_replayed() {
     let statistics = db.statistics();
     assert!(refused > 0 && statistics.jobs_failed > 0, "{refused}, {statistics:?}");
     assert!(statistics.partition_decisions.abort.count > 0);
+    check_entries(&db, &model);
+}
+
+/// Holds a flush that has carried entries, before it writes its tables: it reports that, and waits.
+#[derive(Debug)]
+struct CarryGate {
+    reached: Mutex<Sender<()>>,
+    release: Mutex<Receiver<()>>,
+}
+
+impl EventListener for CarryGate {
+    fn on_event(&self, event: &Event) {
+        // Once the other end is gone, flushes pass.
+        if matches!(event, Event::EntriesCarried { .. }) && self.reached.lock().send(()).is_ok() {
+            let _ = self.release.lock().recv();
+        }
+    }
+}
+
+/// A store with two workers whose flushes wait at a [`CarryGate`], compared with a map.
+struct GatedStore {
+    /// Dropped before the store, which waits for its workers, also when a test fails.
+    reached: Receiver<()>,
+    release: Sender<()>,
+    snapshots: Vec<(Snapshot, Model)>,
+    memory: MemVfs,
+    db: Db,
+    model: Model,
+    random: Random,
+}
+
+impl GatedStore {
+    fn open(image: &MemVfs, model: Model) -> Self {
+        let (reached_sender, reached) = channel();
+        let (release, release_receiver) = channel();
+        let gate = CarryGate { reached: Mutex::new(reached_sender), release: Mutex::new(release_receiver) };
+        let memory = image.crash_clone(0);
+        let options = Options { workers: 2, listener: Some(Arc::new(gate)), ..options() };
+        let files: Arc<dyn Vfs> = Arc::new(memory.clone());
+        let db = Db::open_on(files, FOLDER, options, Runtime::system()).unwrap();
+        Self { memory, db, model, snapshots: Vec::new(), random: Random(4), reached, release }
+    }
+
+    fn immutable_count(&self) -> usize {
+        let statistics = self.db.statistics();
+        let keyspace = statistics.keyspaces.iter().find(|keyspace| keyspace.name == "default");
+        keyspace.unwrap().immutable_memtable_count
+    }
+
+    /// Writes to hot keys, and sometimes to a cold one.
+    fn write(&mut self) {
+        write(&self.db, &mut self.model, &mut self.random, 1);
+        let cold = HOT_COUNT + self.random.below(KEY_COUNT - HOT_COUNT);
+        match self.random.below(8) {
+            0 => put(&self.db, &mut self.model, cold, self.random.next().to_be_bytes().to_vec()),
+            1..6 => put(&self.db, &mut self.model, self.random.0 % HOT_COUNT, vec![1; 3_000]),
+            _ => {}
+        }
+    }
+
+    /// Changes many cold keys, whose older entries a flush carries or will carry: overwrites some, and deletes others.
+    fn change_cold_keys(&mut self) {
+        for number in HOT_COUNT..KEY_COUNT {
+            let key = number.to_be_bytes().to_vec();
+            match self.random.below(6) {
+                0 => put(&self.db, &mut self.model, number, self.random.next().to_be_bytes().to_vec()),
+                1 => {
+                    self.db.delete(&key).unwrap();
+                    self.model.remove(&key);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Writes until a flush has carried entries and waits.
+    fn write_until_carried(&mut self) {
+        for _ in 0..5_000 {
+            self.write();
+            // Entries are carried only if one immutable memtable waits.
+            while self.immutable_count() > 0 {
+                if self.reached.try_recv().is_ok() {
+                    return;
+                }
+                thread::yield_now();
+            }
+        }
+        panic!("no flush has carried entries");
+    }
+
+    fn take_snapshot(&mut self) {
+        self.snapshots.push((self.db.snapshot(), self.model.clone()));
+    }
+
+    fn check(&self) {
+        check_entries(&self.db, &self.model);
+        let keyspace = self.db.default_keyspace();
+        for (snapshot, model) in &self.snapshots {
+            let entries = snapshot.range::<&[u8]>(&keyspace, ..).map(Result::unwrap);
+            let found: Vec<_> = entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+            assert!(found.iter().map(|(key, value)| (key, value)).eq(model), "a snapshot has other entries");
+        }
+        let backward = self.db.range::<&[u8]>(..).rev().map(Result::unwrap);
+        assert!(
+            backward.map(|(key, value)| (key.to_vec(), value.to_vec())).eq(self
+                .model
+                .clone()
+                .into_iter()
+                .rev())
+        );
+        for number in 0..KEY_COUNT {
+            let key = number.to_be_bytes();
+            assert_eq!(self.db.get(key).unwrap().as_deref(), self.model.get(&key[..]).map(Vec::as_slice));
+        }
+    }
+
+    /// The power fails now.
+    fn check_crash(&self, seed: u64) {
+        self.db.persist(Durability::Synced).unwrap();
+        let crashed = open_in_memory(&self.memory.crash_clone(seed), options()).unwrap();
+        check_entries(&crashed, &self.model);
+        crashed.flush().unwrap();
+        crashed.wait_for_compactions().unwrap();
+        check_entries(&crashed, &self.model);
+    }
+}
+
+/// A flush has carried entries into the current memtable, and its tables are not installed yet. Meanwhile their keys are overwritten and
+/// deleted, memtables are filled, a flush is requested, and the power fails.
+#[test]
+fn writes_between_the_carrying_of_entries_and_the_installation_of_the_flush_are_kept() {
+    let image = MemVfs::new();
+    let (db, model) = prepare(&image);
+    db.close().unwrap();
+    let mut store = GatedStore::open(&image, model);
+    for round in 0..12 {
+        store.write_until_carried();
+        // Both memtables have the carried entries.
+        store.check();
+        store.take_snapshot();
+        store.change_cold_keys();
+        store.check();
+        if round % 2 == 0 {
+            // The memtable that has received the entries becomes immutable, and will be flushed next: it carries entries into a memtable
+            // that has newer entries of the same keys.
+            let count = store.immutable_count();
+            while store.immutable_count() == count {
+                store.write();
+            }
+            store.take_snapshot();
+            store.change_cold_keys();
+            store.check();
+        }
+        if round % 3 > 0 {
+            store.check_crash(round);
+        }
+        if round % 4 == 3 {
+            thread::scope(|scope| {
+                let flush = scope.spawn(|| store.db.flush());
+                // The flush waits for the one at the gate. Those after it carry nothing, except for one that may have begun before.
+                store.release.send(()).unwrap();
+                while !flush.is_finished() {
+                    if store.reached.try_recv().is_ok() {
+                        store.release.send(()).unwrap();
+                    }
+                    thread::yield_now();
+                }
+                flush.join().unwrap().unwrap();
+            });
+        } else {
+            store.release.send(()).unwrap();
+        }
+        store.check();
+        store.snapshots.drain(..store.snapshots.len().saturating_sub(3));
+    }
+    // Flushes pass from now on.
+    let GatedStore { memory, db, model, snapshots, reached, release, .. } = store;
+    drop((snapshots, reached, release));
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    check_entries(&db, &model);
+    let statistics = db.statistics();
+    assert!(statistics.jobs_failed == 0 && statistics.partition_decisions.abort.count > 12, "{statistics:?}");
+    db.close().unwrap();
+    let db = open_in_memory(&memory, options()).unwrap();
+    assert_eq!(db.open_report().replayed_entries, 0);
     check_entries(&db, &model);
 }
 
