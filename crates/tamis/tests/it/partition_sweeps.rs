@@ -1,9 +1,10 @@
-//! A power failure and an error at every file operation of each job of the partitioned layout: flushes that add runs, flushes that carry
+//! A power failure, a killed process and an error at every file operation of each job of the partitioned layout: flushes that add runs, flushes that carry
 //! entries, merges, splits, divisions, unions, and changes of the layout.
 //!
 //! Each scenario is small, so that all of its operations are tried:
 //!
 //! - After a power failure a store has a prefix of all writes, with all that were synced: none lost, none doubled, no delete revived.
+//! - After a killed process it has all writes that had returned, synced or not: the operating system has received them.
 //! - After an error, also of a read, the store accepts writes again once no operation fails, unless a sync has failed.
 //! - Afterwards it can be flushed and compacted, and is sound.
 //!
@@ -13,6 +14,7 @@ use std::{
     collections::BTreeSet,
     hash::{DefaultHasher, Hash, Hasher},
     io::ErrorKind,
+    path::Path,
     sync::{Arc, Mutex},
 };
 
@@ -47,12 +49,14 @@ struct History {
     digests: Vec<u64>,
     /// Writes that are certainly on the disk.
     durable: usize,
+    /// Writes that have returned without an error.
+    acknowledged: usize,
 }
 
 impl History {
     fn new(model: &Model) -> Self {
         let digest = model.iter().fold(0, |sum: u64, (key, value)| sum.wrapping_add(hash_of(key, value)));
-        Self { model: model.clone(), digests: vec![digest], durable: 0 }
+        Self { model: model.clone(), digests: vec![digest], durable: 0, acknowledged: 0 }
     }
 
     fn change(&mut self, key: &[u8], value: Option<&[u8]>) {
@@ -67,9 +71,27 @@ impl History {
         self.digests.push(digest);
     }
 
+    /// The contents after a power failure.
     fn possible(&self) -> Vec<u64> {
         self.digests[self.durable..].to_vec()
     }
+
+    /// The contents after the end of the process: of the last write, which may not have returned, it is unknown whether it is there.
+    fn possible_after_kill(&self) -> Vec<u64> {
+        assert!(self.digests.len() - self.acknowledged <= 2, "writes come one after another");
+        self.digests[self.acknowledged..].to_vec()
+    }
+}
+
+/// A copy of the files as a new process finds them after this one was killed: with all bytes, synced or not.
+fn after_kill(files: &MemVfs) -> MemVfs {
+    let (copy, folder) = (MemVfs::new(), Path::new(FOLDER));
+    copy.create_dir_all(folder).unwrap();
+    for entry in files.list(folder).unwrap().into_iter().filter(|entry| !entry.is_dir) {
+        let path = folder.join(&entry.name);
+        copy.create(&path).unwrap().append(&files.read(&path).unwrap()).unwrap();
+    }
+    copy
 }
 
 /// Writes to a store, and records before each write what it will contain.
@@ -86,12 +108,16 @@ impl Writer<'_> {
         value.extend_from_slice(&(history.digests.len() as u64).to_be_bytes());
         history.change(&number.to_be_bytes(), Some(&value));
         drop(history);
-        self.db.put(number.to_be_bytes(), value)
+        self.db.put(number.to_be_bytes(), value)?;
+        self.note_acknowledged();
+        Ok(())
     }
 
     fn delete(&self, number: u64) -> tamis::Result<()> {
         self.history.lock().unwrap().change(&number.to_be_bytes(), None);
-        self.db.delete(number.to_be_bytes())
+        self.db.delete(number.to_be_bytes())?;
+        self.note_acknowledged();
+        Ok(())
     }
 
     fn sync(&self) -> tamis::Result<()> {
@@ -104,6 +130,11 @@ impl Writer<'_> {
         self.db.flush()?;
         self.note_durable();
         Ok(())
+    }
+
+    fn note_acknowledged(&self) {
+        let mut history = self.history.lock().unwrap();
+        history.acknowledged = history.digests.len() - 1;
     }
 
     fn note_durable(&self) {
@@ -133,10 +164,15 @@ impl Scenario {
         Db::open_on(files, FOLDER, self.options(), Runtime::deterministic(7))
     }
 
-    /// Opens the store, works and closes it.
-    fn run(&self, files: Arc<dyn Vfs>, history: &Mutex<History>) -> tamis::Result<Statistics> {
+    /// Opens the store, works and closes it. `at_error` is called when the work has failed, before the store is closed.
+    fn run(
+        &self,
+        files: Arc<dyn Vfs>,
+        history: &Mutex<History>,
+        at_error: impl FnOnce(),
+    ) -> tamis::Result<Statistics> {
         let db = self.open(files)?;
-        (self.work)(&Writer { db: &db, history })?;
+        (self.work)(&Writer { db: &db, history }).inspect_err(|_| at_error())?;
         let statistics = db.statistics();
         db.close()?;
         Ok(statistics)
@@ -163,8 +199,9 @@ impl Scenario {
         );
     }
 
-    /// The power fails before each operation; `seeds` times, with different parts of the unsynced bytes on the disk.
-    fn cut_power(self: &Arc<Self>, seeds: u64) {
+    /// The process is killed before each operation, and the power fails; `seeds` times, with different parts of the unsynced bytes on the
+    /// disk.
+    fn kill_and_cut_power(self: &Arc<Self>, seeds: u64) {
         let memory = self.image.crash_clone(0);
         let faults = FaultVfs::new(Arc::new(memory.clone()));
         let history = Arc::new(Mutex::new(History::new(&self.model)));
@@ -175,10 +212,22 @@ impl Scenario {
                 if std::thread::panicking() {
                     return;
                 }
-                let possible = seen.lock().unwrap().possible();
-                *hook_count.lock().unwrap() += 1;
+                let number = {
+                    let mut count = hook_count.lock().unwrap();
+                    *count += 1;
+                    *count
+                };
+                let (possible, possible_after_kill) = {
+                    let history = seen.lock().unwrap();
+                    (history.possible(), history.possible_after_kill())
+                };
+                {
+                    let killed =
+                        format!("{}: killed before operation {number}: {operation:?}", scenario.name);
+                    let _context = Context(killed);
+                    scenario.check(&after_kill(&memory), &possible_after_kill);
+                }
                 for seed in 0..seeds {
-                    let number = *hook_count.lock().unwrap();
                     let _context = Context(format!(
                         "{}: seed {seed} before operation {number}: {operation:?}",
                         scenario.name
@@ -188,7 +237,7 @@ impl Scenario {
             })
             .on(CHANGING_FILES),
         );
-        let statistics = self.run(Arc::new(faults), &history).unwrap();
+        let statistics = self.run(Arc::new(faults), &history, || {}).unwrap();
         assert!((self.has_run)(&statistics), "{}: {statistics:?}", self.name);
         println!("{}: {} operations", self.name, count.lock().unwrap());
     }
@@ -197,7 +246,7 @@ impl Scenario {
     fn fail_operations(&self, kinds: &'static [OperationKind], most: u64) {
         let counting = FaultVfs::new(Arc::new(self.image.crash_clone(0)));
         let rule = counting.add_rule(Rule::slow(|_| {}).on(kinds));
-        self.run(Arc::new(counting.clone()), &Mutex::new(History::new(&self.model))).unwrap();
+        self.run(Arc::new(counting.clone()), &Mutex::new(History::new(&self.model)), || {}).unwrap();
         let count = counting.hit_count(rule);
         assert!(count > 5, "{}: {count} operations", self.name);
         let attempts = if is_deep() { 2 } else { 1 };
@@ -210,14 +259,15 @@ impl Scenario {
             let rule = Rule::error(ErrorKind::Other).on(kinds).nth(nth);
             faults.add_rule(if is_forever { rule.forever() } else { rule });
             let history = Mutex::new(History::new(&self.model));
-            let result = self.run(Arc::new(faults), &history);
+            let mut killed = None;
+            let result = self.run(Arc::new(faults), &history, || killed = Some(after_kill(&memory)));
             memory.release_locks();
             let history = history.into_inner().unwrap();
+            // The process is killed at the error, or ends without a close, and the power fails then.
+            self.check(&killed.unwrap_or_else(|| after_kill(&memory)), &history.possible_after_kill());
             let possible =
                 if result.is_ok() { vec![*history.digests.last().unwrap()] } else { history.possible() };
-            // The process ends, or the power fails.
-            let files = if nth % 3 == 0 { memory } else { memory.crash_clone(nth) };
-            self.check(&files, &possible);
+            self.check(&memory.crash_clone(nth), &possible);
         }
     }
 }
@@ -369,9 +419,9 @@ fn scenarios() -> Vec<Scenario> {
 }
 
 #[test]
-fn no_power_failure_in_a_job_loses_synced_writes_or_revives_deleted_ones() {
+fn no_power_failure_or_kill_in_a_job_loses_writes_or_revives_deleted_ones() {
     for scenario in scenarios() {
-        Arc::new(scenario).cut_power(if is_deep() { 16 } else { 2 });
+        Arc::new(scenario).kill_and_cut_power(if is_deep() { 16 } else { 2 });
     }
 }
 
@@ -401,13 +451,11 @@ fn a_full_disk_in_a_split_loses_nothing() {
         let faults = FaultVfs::new(Arc::new(memory.clone()));
         faults.add_rule(Rule::disk_full(free_bytes));
         let history = Mutex::new(History::new(&split.model));
-        let result = split.run(Arc::new(faults), &history);
+        let result = split.run(Arc::new(faults), &history, || {});
         failed_count += usize::from(result.is_err());
         memory.release_locks();
         let history = history.into_inner().unwrap();
-        let possible =
-            if result.is_ok() { vec![*history.digests.last().unwrap()] } else { history.possible() };
-        split.check(&memory, &possible);
+        split.check(&memory, &history.possible_after_kill());
     }
     assert!(failed_count > 5, "{failed_count}");
 }
