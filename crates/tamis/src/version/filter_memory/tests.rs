@@ -73,7 +73,7 @@ fn the_sum_of_a_partition_follows_its_tables() {
     assert_eq!(before.filter_memory(1).table_count(), 3, "the earlier version keeps its sum");
 }
 
-/// With many partitions a job must not look at each closed table: a flush of the partitioned layout makes one in each of them.
+/// With many partitions a job must not read each closed table: a flush of the partitioned layout makes one in each of them.
 #[test]
 fn closed_tables_of_many_partitions_are_checked_in_turn() {
     let partition = closed_partition();
