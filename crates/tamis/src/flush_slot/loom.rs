@@ -1,4 +1,4 @@
-//! Every interleaving of a flush with a job that replaces the partition into which it writes: run with
+//! Every interleaving of a flush with a job that replaces the partition into which it writes, or whose entries it carries: run with
 //! `RUSTFLAGS="--cfg loom" cargo test -p tamis --lib flush_slot::loom --release`.
 
 use loom::{
@@ -112,5 +112,58 @@ fn two_jobs_never_have_the_slot_at_once() {
         work(&slot, &count, false);
         other.join().expect("job");
         assert!(slot.try_take_for_flush(), "the slot is free and nothing is requested");
+    });
+}
+
+/// Two partitions, and the one whose entries a flush has carried.
+struct CarryingKeyspace {
+    slot: FlushSlot,
+    version: Mutex<Vec<u32>>,
+    carried: Mutex<Option<u32>>,
+}
+
+impl CarryingKeyspace {
+    fn take_slot(&self, try_take: impl Fn(&FlushSlot) -> bool) {
+        while !try_take(&self.slot) {
+            thread::yield_now();
+        }
+    }
+
+    /// Decides by the partitions of a version, and carries the entries of the first one.
+    fn flush(&self) {
+        self.take_slot(FlushSlot::try_take_for_flush);
+        let first = self.version.lock().expect("no owner panics").first().copied();
+        *self.carried.lock().expect("no owner panics") = first;
+        self.slot.give_back();
+    }
+
+    /// Unites both partitions, unless entries of one were carried meanwhile. Whether that is so is known only while no flush runs.
+    fn unite(&self) {
+        let request = self.slot.request_pause();
+        self.take_slot(FlushSlot::try_take_for_pause);
+        drop(request);
+        if self.carried.lock().expect("no owner panics").is_none() {
+            *self.version.lock().expect("no owner panics") = vec![3];
+        }
+        self.slot.give_back();
+    }
+}
+
+#[test]
+fn no_union_takes_a_partition_while_its_entries_are_carried() {
+    loom::model(|| {
+        let keyspace = Arc::new(CarryingKeyspace {
+            slot: FlushSlot::new(),
+            version: Mutex::new(vec![1, 2]),
+            carried: Mutex::new(None),
+        });
+        let flushed = Arc::clone(&keyspace);
+        let flush = thread::spawn(move || flushed.flush());
+        keyspace.unite();
+        flush.join().expect("flush");
+        let carried = keyspace.carried.lock().expect("no owner panics").expect("the flush carries entries");
+        let version = keyspace.version.lock().expect("no owner panics").clone();
+        assert!(version.contains(&carried), "partition {carried} was united: {version:?}");
+        assert!(!keyspace.slot.is_taken());
     });
 }
