@@ -513,6 +513,7 @@ fn no_failure_of_a_job_loses_entries_or_revives_deleted_ones() {
 
 /// A flush with workers syncs its tables by several threads. Each of these syncs fails once, or panics.
 /// Whether the folder soon has the named tables only: the background deletes the inputs of compactions.
+#[expect(clippy::disallowed_methods, reason = "the workers run by the clock of the operating system")]
 fn keeps_only_named_tables(db: &Db, files: &MemVfs) -> bool {
     let is_table = |name: &str| name.ends_with(".table") || name.ends_with(".tmp");
     (0..1_000).any(|_| {
