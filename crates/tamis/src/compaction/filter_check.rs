@@ -91,8 +91,8 @@ const REFILL_FRESH_CHECKED: u64 = 500;
 /// A sample with one of more queries than this is refilled.
 const REFILL_INTERVAL_MIN: u32 = 8;
 /// The time of a check for each key, and that of the smallest table. A table is urgent once its false positives have cost as much.
-const CHECK_NANOSECONDS_PER_KEY: f64 = 500.0;
-const CHECK_NANOSECONDS_MIN: f64 = 6_000_000.0;
+const CHECK_NANOSECONDS_PER_KEY: u64 = 500;
+const CHECK_NANOSECONDS_MIN: u64 = 6_000_000;
 /// Filters that were not good enough for the tables that overlapped are checked again when there are so many times as many.
 const OVERLAP_GROWTH: u32 = 2;
 /// Checks that keep the filters double the number of answers at most this many times.
@@ -152,7 +152,7 @@ pub(crate) struct Expected {
 impl Expected {
     /// The answers that are needed instead of `count`.
     fn needed(&self, count: u64) -> u64 {
-        count << self.kept_count.min(KEPT_COUNT_MAX)
+        after_kept(self.kept_count, count)
     }
 
     /// Whether designs were left out, and no check has searched them since.
@@ -193,6 +193,16 @@ fn greater_rates(mut rates: Rates, others: Rates) -> Rates {
 /// The rates that answers show; NaN for too few of a kind.
 fn rates_of(answers: &Answers) -> Rates {
     answers.map(EmptyAnswers::rate)
+}
+
+/// The number that is needed instead of `count` after so many checks that kept the filters.
+fn after_kept(kept_count: u32, count: u64) -> u64 {
+    count << kept_count.min(KEPT_COUNT_MAX)
+}
+
+/// False positives of all kinds.
+fn admitted_of(answers: &Answers) -> u64 {
+    answers.iter().map(|answers| answers.admitted).sum()
 }
 
 fn count_of(answers: &Answers) -> u64 {
@@ -630,7 +640,7 @@ struct DueCheck {
 impl DueCheck {
     /// False positives since the last check.
     fn admitted(&self) -> u64 {
-        self.answers.iter().map(|answers| answers.admitted).sum()
+        admitted_of(&self.answers)
     }
 
     /// Tables that were written after one another mostly need the same filters.
@@ -647,9 +657,8 @@ impl DueCheck {
 
 /// Whether false positives of filters of so many keys have taken more time than a check, and `kept_count` checks did not prevent it.
 fn cost_a_check(key_count: u64, since: &Answers, read_ns: f64, kept_count: u32) -> bool {
-    let admitted: u64 = since.iter().map(|answers| answers.admitted).sum();
-    let check = (key_count as f64 * CHECK_NANOSECONDS_PER_KEY).max(CHECK_NANOSECONDS_MIN);
-    admitted as f64 * read_ns >= check * f64::from(1_u32 << kept_count.min(KEPT_COUNT_MAX))
+    let check = key_count.saturating_mul(CHECK_NANOSECONDS_PER_KEY).max(CHECK_NANOSECONDS_MIN);
+    admitted_of(since) as f64 * read_ns >= after_kept(kept_count, check) as f64
 }
 
 fn is_small(table: &Table) -> bool {

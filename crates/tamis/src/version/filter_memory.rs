@@ -172,7 +172,7 @@ struct Counted {
 }
 
 impl FilterSums {
-    /// The sum, as one of `partition_count` partitions.
+    /// The sum; `partition_count`: the partitions of the keyspace.
     pub(super) fn get(&self, levels: &[Level], partition_count: usize) -> FilterMemory {
         let mut counted = self.0.lock();
         let Counted { open, closed, sum, calls_left } = counted.get_or_insert_with(|| {

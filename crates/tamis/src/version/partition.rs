@@ -121,7 +121,7 @@ impl Partition {
         self.totals.get_or_init(|| Totals::of(&self.levels))
     }
 
-    /// Keys and filter bits of all tables, as one of `partition_count` partitions.
+    /// Keys and filter bits of all tables; `partition_count`: the partitions of the keyspace.
     pub(crate) fn filter_memory(&self, partition_count: usize) -> FilterMemory {
         self.filter_sums.get(&self.levels, partition_count)
     }

@@ -30,7 +30,7 @@ fn filter_bytes(db: &Db, keyspace: &Keyspace) -> u64 {
     found.filters.iter().map(|filters| filters.bytes).sum()
 }
 
-/// Rewrites all tables of the store as one.
+/// Merges all tables of the store into one run.
 fn rewrite(db: &Db, keyspace: &Keyspace) {
     keyspace.put(key(0), "another").unwrap();
     db.compact_range::<&[u8]>(keyspace, ..).unwrap();
