@@ -20,15 +20,17 @@ fn value(number: u32) -> Vec<u8> {
     vec![number as u8; 100]
 }
 
-/// A store whose entries are all in tables.
+/// A store whose entries are all in tables. Its folder has no others: closing deletes those that compactions have replaced.
 fn store(folder: &Path, options: Options) -> Db {
-    let db = Db::open_with(folder, Options { default_keyspace: small_keyspace(), ..options }).unwrap();
+    let options = Options { default_keyspace: small_keyspace(), ..options };
+    let db = Db::open_with(folder, options.clone()).unwrap();
     for number in 0..KEY_COUNT {
         db.put(key(number), value(number)).unwrap();
     }
     db.flush().unwrap();
     db.wait_for_compactions().unwrap();
-    db
+    db.close().unwrap();
+    Db::open_with(folder, options).unwrap()
 }
 
 fn table_files(folder: &Path) -> Vec<PathBuf> {
