@@ -141,10 +141,10 @@ fn workers_record_ranges_and_are_waited_for() {
     let db = open_with(&MemVfs::new(), options(2));
     let _snapshot = delete_in_parts(&db, 21_000);
     db.wait_for_compactions().unwrap();
-    // A scan after an earlier flush may have recorded a part.
+    // A scan after an earlier flush may have recorded a part, and then a short rest is not recorded.
     assert!(db.statistics().deleted_ranges_recorded > 0);
     let (found, _, passed) = cost_of(&db, || db.first().unwrap());
-    assert!(found.is_none() && passed <= PARTS, "{passed} deleted keys");
+    assert!(found.is_none() && passed < 1_000 + PARTS, "{passed} deleted keys");
     db.close().unwrap();
 }
 
