@@ -225,7 +225,8 @@ fn a_panic_of_a_leader_releases_the_writers_that_wait_for_it() {
     let faults = FaultVfs::new(Arc::new(MemVfs::new()));
     let db = Db::open_on(Arc::new(faults.clone()), Path::new(FOLDER), options(1, None), Runtime::system())
         .unwrap();
-    let rule = faults.add_rule(Rule::slow(|_| panic!("{TEXT}")).path(".log").nth(300).times(1));
+    // 1,600 writes in groups of at most eight: there are at least 200 appends.
+    let rule = faults.add_rule(Rule::slow(|_| panic!("{TEXT}")).path(".log").nth(100).times(1));
     std::thread::scope(|scope| {
         for thread in 0..8_u8 {
             let db = db.clone();
