@@ -555,13 +555,11 @@ fn a_failed_sync_of_one_table_of_a_flush_loses_nothing() {
                 Rule::error(std::io::ErrorKind::Other)
             };
             let rule = faults.add_rule(rule.on(&[OperationKind::Sync]).path(".tmp").nth(nth + 1));
-            let flushed = db.flush();
+            // Fails, unless another worker has claimed the flush again since.
+            let _ = db.flush();
             assert_eq!(faults.hit_count(rule), 1, "sync {nth}");
             if panics {
-                assert!(
-                    flushed.is_err() && db.put(b"key", b"value").is_err(),
-                    "sync {nth}: writes are refused"
-                );
+                assert!(db.put(b"key", b"value").is_err(), "sync {nth}: writes are refused");
             } else {
                 db.flush().unwrap();
                 db.wait_for_compactions().unwrap();
