@@ -82,7 +82,7 @@ pub use open_report::{OpenReport, WalTruncation};
 pub use options::{
     Compression, Durability, Filters, KeyspaceChange, KeyspaceOptions, Layout, Options, TableFilter, Views,
 };
-pub use query_sample::SampledQueries;
+pub use query_sample::{SAMPLED_BOUND_BYTES_MAX, SampledQueries};
 pub use read::scan::Scan;
 pub use repair::{LostRange, QuarantinedFile, RepairReport};
 pub use runtime::{Clock, JoinHandle, ManualClock, Runtime, Spawner, SystemClock, SystemSpawner};

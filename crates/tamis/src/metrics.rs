@@ -594,7 +594,7 @@ pub struct SampleStatistics {
     pub forward_seeks: QuerySampleStatistics,
     /// Seeks to the last key at or before a bound.
     pub backward_seeks: QuerySampleStatistics,
-    /// Sampled queries that were left out, because a bound is longer than 256 bytes.
+    /// Sampled queries that were left out, because a bound is longer than [`crate::SAMPLED_BOUND_BYTES_MAX`] bytes.
     pub too_long: u64,
 }
 

@@ -12,7 +12,7 @@
 //! When the answers of filters show that the queries have changed, the sample is *refilled* ([`QuerySample::begin_refill`]): all reads are
 //! sampled, and when there are enough of them the earlier queries are dropped.
 //!
-//! A query with a bound of more than [`BOUND_BYTES_MAX`] bytes is counted and not sampled: a truncated bound would query other keys.
+//! A query with a bound of more than [`SAMPLED_BOUND_BYTES_MAX`] bytes is counted and not sampled: a truncated bound would query other keys.
 //! A read that a memtable answers reads no table and is not sampled.
 
 pub(crate) mod format;
@@ -33,8 +33,8 @@ use self::format::StoredSample;
 
 /// Queries that are kept; a new one replaces the oldest.
 pub(crate) const QUERIES_MAX: usize = 20_000;
-/// The longest bound that is copied.
-pub(crate) const BOUND_BYTES_MAX: usize = 256;
+/// The greatest number of bytes of a bound of a query in the sample ([`crate::SampleStatistics::too_long`]).
+pub const SAMPLED_BOUND_BYTES_MAX: usize = 256;
 /// The greatest number of reads of which one is sampled, as a power of two.
 const INTERVAL_BITS_MAX: u32 = 7;
 /// The same as a number.
@@ -186,7 +186,7 @@ impl SampledQuery {
             // Only scans of a prefix from its first key on are executed.
             Upper::Prefix(_) => return None,
         };
-        if lower_bytes.len().max(upper_bytes.len()) > BOUND_BYTES_MAX {
+        if lower_bytes.len().max(upper_bytes.len()) > SAMPLED_BOUND_BYTES_MAX {
             return None;
         }
         let lower_length = u16::try_from(lower_bytes.len()).ok()?;
@@ -428,7 +428,7 @@ impl QuerySample {
         kept
     }
 
-    /// Sampled queries that were left out because a bound is longer than [`BOUND_BYTES_MAX`] bytes.
+    /// Sampled queries that were left out because a bound is longer than [`SAMPLED_BOUND_BYTES_MAX`] bytes.
     pub(crate) fn too_long(&self) -> u64 {
         self.too_long.load(Ordering::Relaxed)
     }

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use tamis::{
     DecisionStatistics, ExpectedFilters, FilterAnswers, FilterChoiceStatistics, FilterStatistics,
     KeyspaceStatistics, Layout, LevelFilters, LevelStatistics, PartitionStatistics, QuerySampleStatistics,
-    ReadStatistics, SampleStatistics, Statistics, TableFilterStatistics, UnreadableTable, ViewStatistics,
+    ReadStatistics, SAMPLED_BOUND_BYTES_MAX, SampleStatistics, Statistics, TableFilterStatistics,
+    UnreadableTable, ViewStatistics,
 };
 
 use crate::{
@@ -491,7 +492,10 @@ pub(super) fn too_long_text(keyspaces: &[KeyspaceStatistics]) -> String {
     let with_some = keyspaces.iter().filter(|keyspace| keyspace.sample.too_long > 0);
     let line = |keyspace: &KeyspaceStatistics| {
         let queries = terminal::amount(keyspace.sample.too_long, "query", "queries");
-        format!("Not in the sample of {}: {queries} with a bound of more than 256 bytes\n", keyspace.name)
+        let name = &keyspace.name;
+        format!(
+            "Not in the sample of {name}: {queries} with a bound of more than {SAMPLED_BOUND_BYTES_MAX} bytes\n"
+        )
     };
     with_some.map(line).collect()
 }

@@ -198,17 +198,20 @@ fn stats_list_the_expected_costs_of_chosen_filters_and_the_next_best_ones() {
 #[test]
 fn stats_count_queries_that_are_too_long_for_the_sample_and_name_the_interval() {
     let folder = store();
-    let absent = "x".repeat(300);
+    let longest = tamis::SAMPLED_BOUND_BYTES_MAX;
+    let absent = "x".repeat(longest - 3);
     // Each shell begins with all queries; after 2,048 of them it samples 1 of 2.
-    let mut script = format!("compact\nscan --prefix key{absent}\nscan --prefix key0{absent}\n");
+    let mut script = format!(
+        "compact\nscan --prefix key{absent}\nscan --prefix key0{absent}\nscan --prefix key00{absent}\n"
+    );
     (0..2_100).for_each(|number| script.push_str(&format!("scan --prefix key{number:06}a\n")));
     script.push_str("stats\nquit\n");
     let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let line = "Not in the sample of default: 2 queries with a bound of more than 256 bytes";
-    assert!(run.stdout.contains(line) && run.stdout.contains("1 of 2"), "{}", run.stdout);
+    let line = format!("Not in the sample of default: 2 queries with a bound of more than {longest} bytes");
+    assert!(run.stdout.contains(&line) && run.stdout.contains("1 of 2"), "{}", run.stdout);
     let text = folder.ok(&["stats", "store"]);
-    assert!(text.contains(line) && text.contains("1 of 1"), "{text}");
+    assert!(text.contains(&line) && text.contains("1 of 1"), "{text}");
     let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
     let keyspace = &report["keyspaces"][0];
     assert_eq!(keyspace["queries_too_long"], 2, "{report}");

@@ -6,7 +6,8 @@ use tamis_filter::auto::QueryKind;
 
 use self::times::{StoredTimes, put_times, take_times};
 use super::{
-    BOUND_BYTES_MAX, KIND_COUNT, LowerKind, QUERIES_MAX, QueryOutcome, SampledQuery, UpperKind, position_of,
+    KIND_COUNT, LowerKind, QUERIES_MAX, QueryOutcome, SAMPLED_BOUND_BYTES_MAX, SampledQuery, UpperKind,
+    position_of,
 };
 use crate::coding::{Decoder, checksum, put_bytes, put_u32, put_u64, put_varint};
 
@@ -156,7 +157,7 @@ fn take_query(source: &mut Decoder<'_>) -> Option<SampledQuery> {
     let mut take = || u16::try_from(source.take_varint()?).ok();
     let outcome = QueryOutcome { denied: take()?, there: take()?, nothing_there: take()? };
     let (lower_bytes, upper_bytes) = (source.take_bytes()?, source.take_bytes()?);
-    if lower_bytes.len().max(upper_bytes.len()) > BOUND_BYTES_MAX {
+    if lower_bytes.len().max(upper_bytes.len()) > SAMPLED_BOUND_BYTES_MAX {
         return None;
     }
     let lower_length = u16::try_from(lower_bytes.len()).ok()?;

@@ -115,7 +115,7 @@ fn queries_with_long_bounds_are_counted_and_left_out() {
     record(&sample, QueryKind::Point, KeyRange::point(&long));
     record(&sample, QueryKind::Range, KeyRange::closed(b"a", &long));
     record(&sample, QueryKind::Prefix, KeyRange::prefix(&long));
-    record(&sample, QueryKind::Point, KeyRange::point(&[7; BOUND_BYTES_MAX]));
+    record(&sample, QueryKind::Point, KeyRange::point(&[7; SAMPLED_BOUND_BYTES_MAX]));
     assert_eq!(sample.snapshot().len(), 1);
     assert_eq!((sample.too_long(), sample.seen(QueryKind::Point)), (3, 2));
 }
@@ -124,7 +124,7 @@ fn queries_with_long_bounds_are_counted_and_left_out() {
 #[test]
 fn a_refill_ends_also_if_bounds_are_too_long() {
     let sample = QuerySample::default();
-    let long = vec![7; BOUND_BYTES_MAX + 1];
+    let long = vec![7; SAMPLED_BOUND_BYTES_MAX + 1];
     let point = |number: u64| record(&sample, QueryKind::Point, KeyRange::point(&number.to_be_bytes()));
     let long_point = |_| record(&sample, QueryKind::Point, KeyRange::point(&long));
     (0..10).for_each(point);

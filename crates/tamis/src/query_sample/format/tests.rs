@@ -130,8 +130,8 @@ fn invalid_content_with_a_right_checksum_is_refused_or_read() {
 #[test]
 fn files_stay_below_the_limit() {
     let outcome = QueryOutcome::default();
-    let long = [7; BOUND_BYTES_MAX];
-    let longer = [8; BOUND_BYTES_MAX];
+    let long = [7; SAMPLED_BOUND_BYTES_MAX];
+    let longer = [8; SAMPLED_BOUND_BYTES_MAX];
     let query = SampledQuery::new(QueryKind::Range, &KeyRange::closed(&long, &longer), 1, outcome).unwrap();
     let sample = |keyspace| StoredSample {
         keyspace,
