@@ -562,7 +562,7 @@ pub struct TableFilterStatistics {
     pub seeks: FilterAnswers,
 }
 
-/// The sampled queries of one kind.
+/// The sampled queries of one kind. Tables that an evicted filter admitted are left out of the counts of answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct QuerySampleStatistics {

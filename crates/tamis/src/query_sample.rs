@@ -98,7 +98,8 @@ pub(crate) const fn interval_at(number: u64) -> u32 {
     1 << interval_bits(number)
 }
 
-/// The answers of the filters of the tables in reach of one query, as far as known when the read ended.
+/// The answers of the filters of the tables in reach of one query, as far as known when the read ended. Tables that an evicted filter
+/// admitted are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct QueryOutcome {
     /// Tables whose filters rejected the query.

@@ -316,10 +316,10 @@ impl ReadPath {
             return;
         }
         reader.record_false_positive();
-        read.outcome.add_nothing_there();
         if !reader.are_filters_asked(QueryKind::Point, true) {
             return;
         }
+        read.outcome.add_nothing_there();
         self.metrics.reads(ReadPlace::new(level, ReadKind::Point)).inspect(|reads| reads.admitted.add(1));
         let weight = read.sampling.tally_weight;
         if weight > 0 {
@@ -369,11 +369,13 @@ impl ReadPath {
         if found.is_some() {
             if are_filters_asked {
                 counters.inspect(|reads| reads.right.add(1));
+                read.outcome.add_there();
             }
-            read.outcome.add_there();
         } else {
             reader.record_false_positive();
-            read.outcome.add_nothing_there();
+            if are_filters_asked {
+                read.outcome.add_nothing_there();
+            }
             if is_in_gap {
                 self.metrics.gap_hits.add(1);
             } else {

@@ -150,12 +150,11 @@ impl ScanContext for ScanSource {
         let Some(run) = self.selection().runs.get(run_index) else { return };
         let Some(table) = run.run.tables().get(run.tables.start) else { return };
         if run.is_checked {
-            if run.is_tallied
-                && let Some(reads) = self.shared().tools.tables.metrics().reads(self.query().place(run.level))
-            {
-                if is_there { &reads.right } else { &reads.wrong }.add(1);
+            if run.is_tallied {
+                let counters = self.shared().tools.tables.metrics().reads(self.query().place(run.level));
+                counters.inspect(|reads| if is_there { &reads.right } else { &reads.wrong }.add(1));
+                self.query().add_outcome(is_there);
             }
-            self.query().add_outcome(is_there);
             if !is_there {
                 record_gap(table, &self.shared().tools.tables, as_slice(&self.range.lower), false);
             }
@@ -338,7 +337,7 @@ impl ScanSource {
         let (metrics, sample) = (self.shared().tools.tables.metrics(), &self.read_state().query_sample);
         let sampling = self.query().record_seek(kind, metrics, sample, || {
             let answered = self.start_of_seek(kind, sought).zip(merge);
-            let outcome = answered.map(|(start, merge)| outcome_of_seek(start, merge));
+            let outcome = answered.map(|(start, merge)| outcome_of_seek(kind, start, merge));
             (self.range_of_seek(kind, sought, found), outcome.unwrap_or_default())
         });
         if let Some(selection) = partition.unwrap_or(self).selection.get().filter(|_| sampling.weight > 0) {

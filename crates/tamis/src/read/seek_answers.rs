@@ -31,11 +31,17 @@ enum SeekAnswer {
     Admitted { is_right: bool },
 }
 
-/// The answers to a seek to `sought`, which a merge has just executed.
-fn answers<'a>(sought: &'a [u8], merge: &'a Visible) -> impl Iterator<Item = (&'a Table, SeekAnswer)> {
+/// The answers to a seek to `sought`, which a merge has just executed. An evicted filter names no candidate: a table that was read without
+/// it is left out.
+fn answers<'a>(
+    kind: QueryKind,
+    sought: &'a [u8],
+    merge: &'a Visible,
+) -> impl Iterator<Item = (&'a Table, SeekAnswer)> {
     merge.source().sought().filter_map(move |lane| {
         let table = lane.cursor.open_table()?;
-        let is_counted = table.smallest_key() <= sought && sought <= table.largest_key();
+        let is_within = table.smallest_key() <= sought && sought <= table.largest_key();
+        let is_counted = is_within && !(lane.is_read && has_evicted_filter(table, kind));
         let answer = match lane.is_read {
             true => SeekAnswer::Admitted { is_right: lane.was_found },
             false => SeekAnswer::Denied,
@@ -51,12 +57,10 @@ fn has_evicted_filter(table: &Table, kind: QueryKind) -> bool {
 
 /// Counts a seek to `sought`, which a merge has just executed, for `weight` seeks.
 pub(super) fn count_seek(kind: QueryKind, sought: &[u8], merge: &Visible, weight: u32) {
-    for (table, answer) in answers(sought, merge) {
+    for (table, answer) in answers(kind, sought, merge) {
         let counters = table.filter_tally().of(kind);
         match answer {
             SeekAnswer::Denied => counters.add_denied(weight),
-            // An evicted filter names no candidate.
-            SeekAnswer::Admitted { .. } if has_evicted_filter(table, kind) => {}
             SeekAnswer::Admitted { is_right } => {
                 counters.add_admitted(weight);
                 counters.add_outcome(is_right, weight);
@@ -66,9 +70,9 @@ pub(super) fn count_seek(kind: QueryKind, sought: &[u8], merge: &Visible, weight
 }
 
 /// The answers to a seek to `sought`, which a merge has just executed, as they are sampled.
-pub(super) fn outcome_of_seek(sought: &[u8], merge: &Visible) -> QueryOutcome {
+pub(super) fn outcome_of_seek(kind: QueryKind, sought: &[u8], merge: &Visible) -> QueryOutcome {
     let mut outcome = QueryOutcome::default();
-    for (_, answer) in answers(sought, merge) {
+    for (_, answer) in answers(kind, sought, merge) {
         match answer {
             SeekAnswer::Denied => outcome.add_denied(),
             SeekAnswer::Admitted { is_right: true } => outcome.add_there(),

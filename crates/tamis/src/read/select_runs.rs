@@ -79,8 +79,8 @@ impl RunSelector<'_, '_> {
                     }
                     if table.gaps().rejects(self.probe.range()) {
                         self.tables.metrics().gap_hits.add(1);
-                        self.query.add_outcome(false);
                         if is_tallied {
+                            self.query.add_outcome(false);
                             counters.inspect(|reads| reads.wrong.add(1));
                             self.tally_wrong(table);
                         }

@@ -133,6 +133,16 @@ fn a_present_key_costs_one_block_and_no_load_of_an_index() {
     }
 }
 
+/// The queries of a kind in the sample, the tables that denied one, and those with a false positive.
+fn sampled(db: &Db, query: Query) -> [u64; 3] {
+    let found = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k").unwrap().sample;
+    let kind = match query {
+        Query::EmptyRange => found.ranges,
+        Query::AbsentKey | Query::PresentKey => found.points,
+    };
+    [kind.kept, kind.tables_denied, kind.tables_wrong]
+}
+
 /// Queries that an evicted filter admitted were counted as its false positives: each cold table was due for a check of filters that suit
 /// the queries, again and again.
 #[test]
@@ -160,11 +170,20 @@ fn tables_whose_filters_were_evicted_are_not_checked() {
         let clock = Arc::new(ManualClock::default());
         let db = open_with_clock(&vfs, all * 6 / 10, &clock);
         let keyspace = db.keyspace("k").unwrap();
+        let before = sampled(&db, query);
         for _ in 0..10 {
             ask(&keyspace, 2_000);
             run_background_jobs(&db, &clock);
         }
         let statistics = db.statistics();
+        let after = sampled(&db, query);
+        let [kept, denied, wrong] = [0, 1, 2].map(|index| after[index] - before[index]);
+        assert!(kept > 2_000 && denied > 300, "{query:?}: {denied} denied in {kept} sampled queries");
+        // Symptom: the sample had those that an evicted filter admitted as false positives.
+        assert!(
+            20 * wrong < denied + wrong && denied + wrong + 300 < kept,
+            "{query:?}: {before:?}, {after:?}"
+        );
         let (mut denied, mut asked, mut wrong) = (0, 0, 0);
         for level in &statistics.filters {
             for reads in [level.points, level.ranges] {
