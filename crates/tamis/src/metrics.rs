@@ -625,8 +625,12 @@ pub struct KeyspaceStatistics {
     pub filter_designs: Vec<FilterDesign>,
     /// The current filters of the open tables, by level ([`crate::Db::open_tables`] opens all).
     pub filters: Vec<LevelFilters>,
-    /// Why the store chose the filters of the open tables, by level: their expected false positives and costs, and the next best ones. The
-    /// first statistics after a table was opened read this from its file. Given filters are left out.
+    /// Why the store chose the filters of the open tables, by level: their expected false positives and costs, and the next best ones. Given
+    /// filters are left out.
+    ///
+    /// The first statistics after a table was opened read this from its file, unless a background job did: one read of a few hundred bytes
+    /// (of a mapped table no system call), and an open of the filter file if the table has one. No data block is read. It is kept while
+    /// the table is open, so later statistics only add up a few numbers for each table.
     pub filter_choices: Vec<FilterChoiceStatistics>,
     /// How the filters of each table answered, newest first. Tables whose filters were not probed are left out.
     pub table_filters: Vec<TableFilterStatistics>,

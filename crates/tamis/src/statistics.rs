@@ -17,7 +17,10 @@ use crate::{
     },
     query_sample::{QuerySample, interval_at, position_of},
     read::snapshot::Snapshots,
-    table::{filter_choice::ExpectedCost, lazy_reader::NamedTable as _},
+    table::{
+        filter_choice::{ExpectedCost, NamedChoice},
+        lazy_reader::NamedTable as _,
+    },
     version::{
         handle::{ObsoleteFiles, Table},
         level::Level,
@@ -188,27 +191,36 @@ impl CostSum {
         }
     }
 
-    fn mean(&self, filters: String) -> ExpectedFilters {
+    fn mean(&self, filters: &str) -> ExpectedFilters {
         let mean = |(sum, count): (f64, u64)| (count > 0).then(|| sum / count as f64);
         let [point_rate, range_rate, seek_rate] = self.rates.map(mean);
         let nanoseconds = self.nanoseconds / self.table_count.max(1) as f64;
-        ExpectedFilters { filters, nanoseconds, point_rate, range_rate, seek_rate }
+        ExpectedFilters { filters: filters.to_owned(), nanoseconds, point_rate, range_rate, seek_rate }
     }
 }
 
-/// The sums of the tables with the same chosen filters.
+/// The sums of the tables with the same chosen filters. The names are those of the open tables.
 #[derive(Debug, Default)]
-struct ChoiceSum {
+struct ChoiceSum<'a> {
     entry_count: u64,
     empty_query_count: u64,
     chosen: CostSum,
-    runners_up: BTreeMap<String, CostSum>,
+    runners_up: BTreeMap<&'a str, CostSum>,
 }
 
-impl ChoiceSum {
+impl<'a> ChoiceSum<'a> {
+    fn add(&mut self, entry_count: u64, named: &'a NamedChoice) {
+        self.entry_count += entry_count;
+        self.empty_query_count += named.choice.empty_query_count;
+        self.chosen.add(&named.choice.chosen);
+        for (filters, runner_up) in named.runners_up.iter().zip(&named.choice.runners_up) {
+            self.runners_up.entry(filters).or_default().add(runner_up);
+        }
+    }
+
     /// The runners-up of the most tables, the cheapest first.
     fn best_runners_up(self) -> Vec<ExpectedFilters> {
-        let means = |(filters, sum): (String, CostSum)| (sum.table_count, sum.mean(filters));
+        let means = |(filters, sum): (&str, CostSum)| (sum.table_count, sum.mean(filters));
         let mut found: Vec<_> = self.runners_up.into_iter().map(means).collect();
         found.sort_by(|left, right| left.1.nanoseconds.total_cmp(&right.1.nanoseconds));
         // Stable: the cheapest first of those of equally many tables.
@@ -221,18 +233,14 @@ impl ChoiceSum {
 }
 
 fn filter_choices(version: &KeyspaceVersion) -> Vec<FilterChoiceStatistics> {
-    let mut found: BTreeMap<(usize, String), ChoiceSum> = BTreeMap::new();
+    let mut found: BTreeMap<(usize, &str), ChoiceSum<'_>> = BTreeMap::new();
     for (level, table) in tables_by_level(version) {
-        let Some(choice) = table.slot().get().and_then(|reader| reader.filter_choice()) else { continue };
-        let sum = found.entry((level, choice.chosen.names())).or_default();
-        sum.entry_count += table.summary().entry_count;
-        sum.empty_query_count += choice.empty_query_count;
-        sum.chosen.add(&choice.chosen);
-        for runner_up in &choice.runners_up {
-            sum.runners_up.entry(runner_up.names()).or_default().add(runner_up);
-        }
+        let Some(named) = table.slot().get().and_then(|reader| reader.named_filter_choice()) else {
+            continue;
+        };
+        found.entry((level, &named.chosen)).or_default().add(table.summary().entry_count, named);
     }
-    let of_level = |((level, filters), sum): ((usize, String), ChoiceSum)| FilterChoiceStatistics {
+    let of_level = |((level, filters), sum): ((usize, &str), ChoiceSum<'_>)| FilterChoiceStatistics {
         level,
         table_count: sum.chosen.table_count as usize,
         entry_count: sum.entry_count,

@@ -1,7 +1,7 @@
 //! The filters that the store chose for a table, with the reasons: a section of the table or of its filter file
 //! (`docs/format/table.md`, "Filter choice").
 //!
-//! It is read when the filters are inspected or checked, never when a table is opened.
+//! It is read when the filters are inspected or checked, and for statistics, never when a table is opened.
 
 use std::fmt;
 
@@ -99,6 +99,24 @@ impl FilterChoice {
             runners_up.push(take_cost(&mut source)?);
         }
         Some(Self { chosen, runners_up, empty_query_count, was_cut, is_for_targets, overlapping_tables })
+    }
+}
+
+/// A choice with the names of its filters, which are built once.
+#[derive(Debug)]
+pub(crate) struct NamedChoice {
+    pub(crate) choice: FilterChoice,
+    /// See [`ExpectedCost::names`].
+    pub(crate) chosen: String,
+    /// Those of the next best, in order.
+    pub(crate) runners_up: Vec<String>,
+}
+
+impl NamedChoice {
+    pub(crate) fn new(choice: FilterChoice) -> Self {
+        let chosen = choice.chosen.names();
+        let runners_up = choice.runners_up.iter().map(ExpectedCost::names).collect();
+        Self { choice, chosen, runners_up }
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
     elastic_units::{ElasticUnits, FRONT_BYTES, elastic_header},
     environment::{FilterFault, TableEnvironment},
     filter_block::FilterBlock,
-    filter_choice::FilterChoice,
+    filter_choice::{FilterChoice, NamedChoice},
     filter_file::{FilterOwner, open_filter_file},
     format::{KIND_FILTER, KIND_FILTER_CHOICE},
     section::{SectionRecord, Source},
@@ -43,7 +43,7 @@ pub(super) struct FilterSet {
     /// Why the store chose these filters, if it did.
     choice: Option<(Place, SectionRecord)>,
     /// The same, once it was read.
-    read_choice: OnceLock<FilterChoice>,
+    read_choice: OnceLock<NamedChoice>,
 }
 
 /// The file of a filter.
@@ -236,7 +236,7 @@ impl FilterSet {
     }
 
     /// Why the store chose these filters; `None` if it did not, or if that can't be read. The first call reads it.
-    pub(super) fn choice(&self, environment: &TableEnvironment, table: &Source) -> Option<&FilterChoice> {
+    pub(super) fn choice(&self, environment: &TableEnvironment, table: &Source) -> Option<&NamedChoice> {
         if let Some(choice) = self.read_choice.get() {
             return Some(choice);
         }
@@ -246,7 +246,7 @@ impl FilterSet {
             Place::Table => table.section(&record),
         };
         let choice = FilterChoice::decode(body.ok()?.as_ref())?;
-        Some(self.read_choice.get_or_init(|| choice))
+        Some(self.read_choice.get_or_init(|| NamedChoice::new(choice)))
     }
 
     /// Bytes of the filters.
