@@ -187,7 +187,7 @@ fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
     })
 }
 
-/// The tables of a level for which the store chose the same filters.
+/// The tables of a level, or the sorted views, for which the store chose the same filters.
 fn choice(choice: &FilterChoiceStatistics) -> Value {
     json!({
         "level": choice.level,

@@ -524,15 +524,15 @@ pub struct ExpectedFilters {
     pub seek_rate: Option<f64>,
 }
 
-/// The tables of one level for which the store chose the same filters.
+/// The tables of one level, or the sorted views, for which the store chose the same filters.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct FilterChoiceStatistics {
-    /// The level.
-    pub level: usize,
-    /// Tables with these filters.
+    /// The level; `None` for sorted views.
+    pub level: Option<usize>,
+    /// Tables with these filters; parts of views, which have their own filters for every 16 MiB of keys.
     pub table_count: usize,
-    /// Entries of these tables.
+    /// Entries of these tables, or about those of these parts.
     pub entry_count: u64,
     /// Sampled queries without a key in the table, from which the filters were chosen, summed over these tables.
     pub empty_query_count: u64,
@@ -625,12 +625,12 @@ pub struct KeyspaceStatistics {
     pub filter_designs: Vec<FilterDesign>,
     /// The current filters of the open tables, by level ([`crate::Db::open_tables`] opens all).
     pub filters: Vec<LevelFilters>,
-    /// Why the store chose the filters of the open tables, by level: their expected false positives and costs, and the next best ones. Given
-    /// filters are left out.
+    /// Why the store chose the filters of the open tables, by level, and of the open sorted views: their expected false positives and
+    /// costs, and the next best ones. Given filters are left out.
     ///
     /// The first statistics after a table was opened read this from its file, unless a background job did: one read of a few hundred bytes
     /// (of a mapped table no system call), and an open of the filter file if the table has one. No data block is read. It is kept while
-    /// the table is open, so later statistics only add up a few numbers for each table.
+    /// the table is open, so later statistics only add up a few numbers for each table. Views read it when they are opened.
     pub filter_choices: Vec<FilterChoiceStatistics>,
     /// How the filters of each table answered, newest first. Tables whose filters were not probed are left out.
     pub table_filters: Vec<TableFilterStatistics>,

@@ -233,14 +233,20 @@ impl<'a> ChoiceSum<'a> {
 }
 
 fn filter_choices(version: &KeyspaceVersion) -> Vec<FilterChoiceStatistics> {
-    let mut found: BTreeMap<(usize, &str), ChoiceSum<'_>> = BTreeMap::new();
+    // Views after all levels.
+    let mut found: BTreeMap<(bool, Option<usize>, &str), ChoiceSum<'_>> = BTreeMap::new();
     for (level, table) in tables_by_level(version) {
         let Some(named) = table.slot().get().and_then(|reader| reader.named_filter_choice()) else {
             continue;
         };
-        found.entry((level, &named.chosen)).or_default().add(table.summary().entry_count, named);
+        let sum = found.entry((false, Some(level), &named.chosen)).or_default();
+        sum.add(table.summary().entry_count, named);
     }
-    let of_level = |((level, filters), sum): ((usize, &str), ChoiceSum<'_>)| FilterChoiceStatistics {
+    let views = version.partitions.iter().filter_map(|partition| partition.view.as_ref()?.reader());
+    for (entry_count, named) in views.flat_map(|view| view.filter_choices()) {
+        found.entry((true, None, &named.chosen)).or_default().add(entry_count, named);
+    }
+    let of_level = |((_, level, filters), sum): ((_, _, &str), ChoiceSum<'_>)| FilterChoiceStatistics {
         level,
         table_count: sum.chosen.table_count as usize,
         entry_count: sum.entry_count,

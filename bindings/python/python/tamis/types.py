@@ -270,9 +270,9 @@ class ExpectedFilters(TypedDict):
 
 
 class FilterChoiceStatistics(TypedDict):
-    """The tables of a level for which the store chose the same filters."""
+    """The tables of a level, or the sorted views (level ``None``), for which the store chose the same filters."""
 
-    level: int
+    level: int | None
     table_count: int
     entry_count: int
     empty_query_count: int

@@ -267,7 +267,7 @@ pub(super) fn filters_json(keyspace: &KeyspaceStatistics) -> Value {
 /// The choices in [`choices_table`].
 const CHOICES_MAX: usize = 20;
 
-/// Returns a table with the filters that the store chose for the open tables, those of the most tables first: their expected costs and false
+/// Returns a table with the filters that the store chose for the open tables and views, those of the most tables first: their expected costs and false
 /// positives, each followed by the next best filters; `None` without any.
 pub(super) fn choices_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Table> {
     let of_keyspace = |keyspace: &'_ KeyspaceStatistics| {
@@ -280,7 +280,7 @@ pub(super) fn choices_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_ta
     choices.truncate(CHOICES_MAX);
     let mut rows = Vec::new();
     for (name, choice) in choices {
-        let level = format!("L{}", choice.level);
+        let level = choice.level.map_or("views".to_owned(), |level| format!("L{level}"));
         let tables = terminal::count(choice.table_count as u64);
         let queries = terminal::count(choice.empty_query_count);
         rows.push(choice_row([name, level, "chosen".to_owned()], &choice.chosen, [tables, queries]));
@@ -300,7 +300,7 @@ pub(super) fn choices_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_ta
         "level",
         "choice",
         "filters",
-        "tables",
+        "tables, parts of views",
         "for empty queries",
         "expected ns per query",
         "false positives of points",

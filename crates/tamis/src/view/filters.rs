@@ -20,7 +20,7 @@ use crate::{
     query_sample::SampledQuery,
     table::{
         filter_block::FilterBlock,
-        filter_choice::FilterChoice,
+        filter_choice::{FilterChoice, NamedChoice},
         format::{KIND_FILTER, KIND_VIEW_FILTER_CHOICES, KIND_VIEW_FILTER_PARTS},
         section::{SectionBytes, SectionRecord, Source},
     },
@@ -48,6 +48,15 @@ pub(super) fn chosen<'a>(
         .filter_map(|(number, (runs, part))| part.choice.as_deref().map(|choice| (number, runs, choice)))
 }
 
+/// Why the filters of a part were chosen.
+pub(super) struct PartChoice<'a> {
+    /// The numbers of the runs whose keys its group has.
+    pub(super) runs: &'a Range<u32>,
+    /// Parts of its group, of about equal size.
+    pub(super) part_count: u64,
+    pub(super) named: &'a NamedChoice,
+}
+
 /// A part that admits many of the sampled queries.
 #[derive(Debug)]
 pub(crate) struct AskedPart {
@@ -69,6 +78,8 @@ struct OpenFilter {
 #[derive(Debug)]
 struct OpenPart {
     part: FilterPart,
+    /// The decoded choice of the part.
+    choice: Option<NamedChoice>,
     /// All of them have all keys of the part.
     filters: Vec<OpenFilter>,
 }
@@ -83,8 +94,8 @@ struct Group {
 impl OpenPart {
     /// The specifications of its filters, if they were chosen, or are those that a rebuild adds.
     fn specifications(&self) -> Option<Vec<TableFilter>> {
-        if let Some(choice) = self.part.choice.as_deref().and_then(FilterChoice::decode) {
-            return Some(choice.chosen.filters);
+        if let Some(named) = &self.choice {
+            return Some(named.choice.chosen.filters.clone());
         }
         let given = TableFilter::for_ranges();
         let is_given = |filter: &OpenFilter| filter.filter.family() == given.spec().family();
@@ -189,7 +200,7 @@ impl ViewFilters {
             if filters.len() != part.filter_count as usize {
                 return Err(damaged(format!("{} filters of a part", filters.len())));
             }
-            let part = OpenPart { part, filters };
+            let part = OpenPart { part, choice: None, filters };
             match groups.last_mut().filter(|group| group.runs == runs) {
                 Some(group) => group.parts.push(part),
                 None => groups.push(Group { runs, parts: vec![part] }),
@@ -220,7 +231,8 @@ impl ViewFilters {
                 let expected = "choices of parts, in their order";
                 source.damaged(record.offset, "filter choices", expected, "others")
             })?;
-            open.part.choice = FilterChoice::decode(choice).map(|_| choice.to_vec());
+            open.choice = FilterChoice::decode(choice).map(NamedChoice::new);
+            open.part.choice = open.choice.as_ref().map(|_| choice.to_vec());
         }
         Ok(())
     }
@@ -305,10 +317,17 @@ impl ViewFilters {
 
     /// Why the filters of parts were chosen, each with the numbers of the runs.
     pub(super) fn choices(&self) -> Vec<(Range<u32>, FilterChoice)> {
-        let decoded = |(_, runs, choice): (usize, &Range<u32>, &[u8])| {
-            FilterChoice::decode(choice).map(|choice| (runs.clone(), choice))
-        };
-        chosen(self.parts()).filter_map(decoded).collect()
+        let found = self.named_choices();
+        found.map(|PartChoice { runs, named, .. }| (runs.clone(), named.choice.clone())).collect()
+    }
+
+    /// The same with the names of the filters.
+    pub(super) fn named_choices(&self) -> impl Iterator<Item = PartChoice<'_>> {
+        self.0.iter().flat_map(|Group { runs, parts }| {
+            let part_count = parts.len() as u64;
+            let named = parts.iter().filter_map(|open| open.choice.as_ref());
+            named.map(move |named| PartChoice { runs, part_count, named })
+        })
     }
 
     /// The parts that admit the most queries: one of those whose filters were chosen, and one of the others. A part that admits none is

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 use tamis_filter::{Digester, KeyRange, Probe};
 
 use super::{
-    filters::{AskedPart, ViewFilters},
+    filters::{AskedPart, PartChoice, ViewFilters},
     format::{HEADER_RUN_LENGTH, SEGMENT_SIZES, VIEW_MAGIC},
     index::{PageIndex, PageRecord, index_bytes},
     page::{Page, PageLayout},
@@ -23,6 +23,7 @@ use crate::{
     query_sample::SampledQuery,
     table::{
         environment::TableEnvironment,
+        filter_choice::NamedChoice,
         format::{
             KIND_FILTER, KIND_PAGE_INDEX, KIND_VIEW, KIND_VIEW_FILTER_CHOICES, KIND_VIEW_FILTER_PARTS,
             SECTION_PASSABLE,
@@ -380,6 +381,15 @@ impl View {
     /// The false positives of closed ranges that its filters expect; NaN if that is not known.
     pub(crate) fn expected_range_rate(&self) -> f64 {
         self.filters.expected_range_rate()
+    }
+
+    /// Why the filters of parts of its keys were chosen, each with about the number of entries of the part.
+    pub(crate) fn filter_choices(&self) -> impl Iterator<Item = (u64, &NamedChoice)> {
+        self.filters.named_choices().map(|PartChoice { runs, part_count, named }| {
+            let of_group = self.header.runs.get(runs.start as usize..runs.end as usize).unwrap_or_default();
+            let entry_count: u64 = of_group.iter().map(|run| run.entry_count).sum();
+            (entry_count / part_count.max(1), named)
+        })
     }
 
     /// The parts of its filters that admit the most queries: one of those that the store chose, and one of the others.

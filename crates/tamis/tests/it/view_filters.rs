@@ -240,6 +240,31 @@ fn designs(vfs: &Arc<dyn Vfs>) -> String {
     }
 }
 
+/// Symptom: only `tamis inspect` showed why the filters of a view were chosen.
+#[test]
+fn statistics_have_the_expected_costs_of_the_filters_of_a_view() {
+    let (db, keyspace) = with_view(false);
+    let choices = || {
+        let keyspaces = db.statistics().keyspaces;
+        keyspaces.into_iter().find(|keyspace| keyspace.name == "k").unwrap().filter_choices
+    };
+    for _ in 0..3 {
+        (4..1_000).for_each(|position| assert!(is_empty(&keyspace, position, false)));
+        keyspace.put("a", "value").unwrap();
+        db.flush().unwrap();
+    }
+    let found = choices();
+    let [choice] = &found[..] else { panic!("one view, and tables without filters: {found:?}") };
+    assert_eq!((choice.level, choice.table_count), (None, 1), "{choice:?}");
+    assert!((KEY_COUNT..KEY_COUNT + 4).contains(&choice.entry_count), "{choice:?}");
+    assert!((900..4_000).contains(&choice.empty_query_count), "{choice:?}");
+    let families = &choice.chosen.filters;
+    assert!(!families.is_empty() && choice.chosen.range_rate.is_some_and(|rate| rate < 0.1), "{choice:?}");
+    assert_eq!(choice.runners_up.len(), tamis::RUNNERS_UP_MAX, "{choice:?}");
+    assert!(choice.runners_up.iter().all(|other| other.filters != *families), "{choice:?}");
+    assert_eq!(choices(), found, "again");
+}
+
 /// Ranges that begin after a key, as a page of a list does, and prefixes right before a key: one end of the range is a key of the view, but
 /// not in the range. The filters of the view reject them.
 #[test]
