@@ -4,7 +4,8 @@
 //! a range filter counts ranges as admitted, and one without filters points, too, so it is due soon after they begin. One that was chosen
 //! without open seeks is due when enough of them were false positives (`read/seek_answers.rs`), and a table that is not small after a
 //! question per key, because present keys pay for filters, too. Tables that overlap so many others, since their filters were chosen, that
-//! they now let too many ranges and seeks through together are due, too.
+//! they now let too many ranges and seeks through together are due, too. So is an open table of which a filter, or the filter file, is damaged,
+//! once: otherwise it is damaged for as long as its queries find their keys.
 //!
 //! A check lets flushes run while it works, and ends soon after the store is closed or the keyspace is dropped.
 //!
@@ -397,6 +398,11 @@ impl LastCheck {
     fn seen_rates(&self) -> Rates {
         self.seen.unwrap_or([f64::NAN; 3])
     }
+
+    /// Whether this process has checked the table.
+    const fn was_checked(&self) -> bool {
+        self.overlapping_tables > 0
+    }
 }
 
 /// A table whose filters are checked. Dropping the claim releases it, also when a panic unwinds.
@@ -677,10 +683,12 @@ fn due_check(
     // flushes and share a choice.
     let is_worthwhile = count_of(&since) >= EARLY_COUNT_MIN
         && (!is_small(table) || cost_a_check(key_count, &since, read_ns, 0));
-    if !is_worthwhile && (asked < asked_count_max(key_count) || is_small(table)) {
+    let reader = table.slot().get();
+    let awaits_repair = reader.is_some_and(|reader| reader.has_damaged_filter()) && !last.was_checked();
+    if !awaits_repair && !is_worthwhile && (asked < asked_count_max(key_count) || is_small(table)) {
         return None;
     }
-    let reader = table.slot().get()?;
+    let reader = reader?;
     let overlapping_tables = overlapping_tables(partition, table);
     let expected = reader.filter_choice().map(|choice| Expected {
         empty_query_count: choice.empty_query_count,
@@ -693,7 +701,10 @@ fn due_check(
     let kept_count = expected.map_or(0, |expected| expected.kept_count);
     let is_urgent = expected.is_some_and(|expected| expected.is_wrong(&since))
         || cost_a_check(key_count, &since, read_ns, kept_count);
-    let is_due = is_urgent || is_due(expected, since) || is_due_by_questions(expected, asked, key_count);
+    let is_due = is_urgent
+        || awaits_repair
+        || is_due(expected, since)
+        || is_due_by_questions(expected, asked, key_count);
     is_due.then_some(DueCheck { expected, answers: since, is_urgent, overlapping_tables })
 }
 

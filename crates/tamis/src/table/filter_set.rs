@@ -40,6 +40,8 @@ pub(super) struct FilterSet {
     is_whole_file: bool,
     /// Some filters are not in a mapped file.
     is_evictable: bool,
+    /// A filter, or the filter file, could not be used when the table was opened.
+    is_damaged: bool,
     /// Why the store chose these filters, if it did.
     choice: Option<(Place, SectionRecord)>,
     /// The same, once it was read.
@@ -201,6 +203,7 @@ impl FilterSet {
         file: Option<(u64, FilterOwner)>,
         hotness: &Arc<Hotness>,
     ) -> Self {
+        let has_file = file.is_some();
         if let Some((number, owner)) = file {
             match open_filter_file(environment, number, owner) {
                 Ok((source, records)) => {
@@ -214,7 +217,8 @@ impl FilterSet {
             }
         }
         let set = Self::of_file(environment, table, records, Place::Table, hotness);
-        Self { is_whole_file: false, ..set }
+        // Without a usable filter file the table has its own filters.
+        Self { is_whole_file: false, is_damaged: set.is_damaged || has_file, ..set }
     }
 
     /// The usable filters of a file with these sections.
@@ -232,7 +236,8 @@ impl FilterSet {
         let is_whole_file = filters.len() == records.len();
         let is_evictable = filters.iter().any(|filter| filter.fixed().is_none());
         let asked_for_points = asked_for_points(&filters, choice.is_some());
-        Self { is_whole_file, is_evictable, filters, asked_for_points, choice, read_choice: OnceLock::new() }
+        let (is_damaged, read_choice) = (!is_whole_file, OnceLock::new());
+        Self { filters, asked_for_points, is_whole_file, is_evictable, is_damaged, choice, read_choice }
     }
 
     /// Why the store chose these filters; `None` if it did not, or if that can't be read. The first call reads it.
@@ -247,6 +252,11 @@ impl FilterSet {
         };
         let choice = FilterChoice::decode(body.ok()?.as_ref())?;
         Some(self.read_choice.get_or_init(|| NamedChoice::new(choice)))
+    }
+
+    /// Whether a filter, or the filter file, could not be used when the table was opened.
+    pub(super) const fn is_damaged(&self) -> bool {
+        self.is_damaged
     }
 
     /// Bytes of the filters.

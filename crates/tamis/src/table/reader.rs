@@ -260,7 +260,12 @@ impl TableReader {
     /// damaged.
     pub(crate) fn chosen_filters(&self) -> Option<&[TableFilter]> {
         let filters = &self.filter_choice()?.chosen.filters;
-        (filters.len() == self.filters.len()).then_some(filters)
+        (filters.len() == self.filters.len() && !self.has_damaged_filter()).then_some(filters)
+    }
+
+    /// Whether a filter, or the filter file, could not be used when the table was opened.
+    pub(crate) const fn has_damaged_filter(&self) -> bool {
+        self.filters.is_damaged()
     }
 
     /// Bytes of the filters in use.

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::support::{
     FOLDER,
-    filter_store::{absent_points, blocks, design, filled_on, open_with_filters},
+    filter_store::{absent_points, blocks, design, filled_on, open_with_filters, run_background_jobs},
     filters, inline_options, table_filters,
 };
 
@@ -255,12 +255,12 @@ fn a_unit_that_was_dropped_and_then_damaged_is_reported_once() {
     }
 }
 
-/// Damages the header of each filter in the files of a store.
-fn damage_all(vfs: &MemVfs) -> u64 {
+/// Damages the header of each filter in the files with a suffix; returns their number.
+fn damage_all(vfs: &MemVfs, suffix: &str) -> u64 {
     let mut count = 0;
     for entry in vfs.list(Path::new(FOLDER)).unwrap() {
         let path = Path::new(FOLDER).join(&entry.name);
-        if !entry.name.ends_with(".table") && !entry.name.ends_with(".filter") {
+        if !entry.name.ends_with(suffix) {
             continue;
         }
         let mut bytes = vfs.read(&path).unwrap();
@@ -287,7 +287,7 @@ fn a_check_replaces_damaged_filters_and_the_store_is_sound_again() {
         }
         drop(keyspace);
         db.close().unwrap();
-        let damaged = damage_all(&vfs);
+        let damaged = damage_all(&vfs, ".table") + damage_all(&vfs, ".filter");
         let least = if has_file { 2 } else { 1 };
         assert!(damaged >= least, "{damaged}");
 
@@ -306,5 +306,41 @@ fn a_check_replaces_damaged_filters_and_the_store_is_sound_again() {
         let read = blocks(&db, || absent_points(&keyspace, 20_000..21_000));
         assert!(read < 100, "{read} blocks after an open: {}", design(&db));
         assert_eq!(db.check_filters(&keyspace).unwrap(), 0, "nothing is left to replace");
+    }
+}
+
+/// No query is asked after the damage, so that nothing else makes the table due. A table whose filter file is damaged has its own filters
+/// instead.
+#[test]
+fn a_damaged_filter_alone_is_replaced_in_the_background() {
+    for (is_damaged, has_file) in [(false, false), (true, false), (true, true)] {
+        let vfs = MemVfs::new();
+        let (db, keyspace, _) = filled_on(&vfs, KeyspaceOptions::default());
+        absent_points(&keyspace, 0..2_000);
+        if has_file {
+            db.rebuild_filters(&keyspace, &table_filters("surf-base")).unwrap();
+            assert_eq!(db.check_filters(&keyspace).unwrap(), 1, "chosen filters are in a filter file");
+        }
+        drop(keyspace);
+        db.close().unwrap();
+        if is_damaged {
+            damage_all(&vfs, if has_file { ".filter" } else { ".table" });
+        }
+
+        let (db, keyspace, clock) = open_with_filters(&vfs, Filters::default());
+        db.open_tables(&keyspace).unwrap();
+        assert_eq!(db.statistics().corrupt_filters > 0, is_damaged);
+        (0..5).for_each(|_| run_background_jobs(&db, &clock));
+        let statistics = db.statistics();
+        let expected = u64::from(is_damaged);
+        let counts = (statistics.filters_checked, statistics.filters_replaced);
+        assert_eq!(counts, (expected, expected), "damaged: {is_damaged}, filter file: {has_file}");
+        drop(keyspace);
+        db.close().unwrap();
+
+        let (db, keyspace, _) = open_with_filters(&vfs, Filters::default());
+        let read = blocks(&db, || absent_points(&keyspace, 20_000..21_000));
+        assert!(read < 100, "{read} blocks after an open: {}", design(&db));
+        assert_eq!(db.statistics().corrupt_filters, 0, "damaged: {is_damaged}, filter file: {has_file}");
     }
 }
