@@ -126,6 +126,17 @@ pub(super) fn write(vfs: &Arc<dyn Vfs>, number: u64, options: TableOptions, entr
     assert!(summary.file_bytes.abs_diff(estimated) < slack, "{estimated} {}", summary.file_bytes);
 }
 
+pub(super) fn read_all(table: &Arc<TableReader>) -> Result<Vec<Entry>> {
+    let mut cursor = table.cursor();
+    cursor.seek_first()?;
+    let mut entries = Vec::new();
+    while cursor.is_valid() {
+        entries.push(at(&cursor).unwrap());
+        cursor.next()?;
+    }
+    Ok(entries)
+}
+
 pub(super) fn sorted(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries.sort_by(|left, right| compare_entries((&left.0, left.1), (&right.0, right.1)));
     entries.dedup_by(|left, right| left.0 == right.0 && left.1 == right.1);
@@ -196,6 +207,24 @@ fn a_table_under_another_number_is_refused() {
     let environment = environment(&vfs, Access::Mapped);
     assert!(matches!(TableReader::open(&environment, 2, None), Err(Error::Corruption(_))));
     assert!(matches!(TableReader::open(&environment, 1, None), Err(Error::MissingFile { .. })));
+}
+
+#[test]
+fn a_table_of_few_entries_takes_one_page() {
+    let vfs = memory();
+    let entries: Vec<Entry> =
+        (0..16_u64).map(|n| (format!("key{n:08}").into_bytes(), n + 1, Kind::Put, vec![7; 100])).collect();
+    write(&vfs, 1, options(Compression::None, 4096), &entries);
+    assert_eq!(vfs.read(Path::new("/db/000001.table")).unwrap().len(), 4096);
+    for access in ACCESSES {
+        let environment = environment(&vfs, access);
+        let table = TableReader::open(&environment, 1, None).unwrap();
+        assert_eq!(read_all(&table).unwrap(), entries);
+        assert!(table.verify().is_empty());
+        let mut cost = ReadCost::default();
+        table.get(b"key00000007", SEQUENCE_MAX, &mut cost).unwrap().unwrap();
+        assert_eq!(cost.blocks_read + cost.cache_hits, 1, "{access:?}");
+    }
 }
 
 #[test]

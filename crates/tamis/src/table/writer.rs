@@ -204,7 +204,7 @@ impl TableWriter {
         }
         let limit = self.options.block_bytes as usize - BLOCK_HEADER_LENGTH;
         if !self.block.add(key, sequence, kind, value, limit) {
-            self.finish_block()?;
+            self.finish_block(!self.is_compressed())?;
             self.block.add(key, sequence, kind, value, limit);
         }
         if self.block.entry_count() == 1 {
@@ -285,12 +285,12 @@ impl TableWriter {
         self.written + self.buffer.len() as u64
     }
 
-    fn is_packed(&self) -> bool {
+    fn is_compressed(&self) -> bool {
         self.options.compression != Compression::None
     }
 
-    /// Encodes the pending entries as a block.
-    fn finish_block(&mut self) -> Result<()> {
+    /// Encodes the pending entries as a block, padded to the block size if `is_aligned`.
+    fn finish_block(&mut self, is_aligned: bool) -> Result<()> {
         let entry_count = self.block.entry_count() as u64;
         let entries_before = (self.summary.entry_count - entry_count) as u32;
         let (key, sequence) = &self.first_of_block;
@@ -307,7 +307,7 @@ impl TableWriter {
         self.buffer.extend_from_slice(&(length_u32(self.content.len())).to_le_bytes());
         self.buffer.extend_from_slice(&[BLOCK_KIND_ENTRIES, compression, 0, 0]);
         self.buffer.extend_from_slice(stored);
-        if !self.is_packed() {
+        if is_aligned {
             let length = (self.buffer.len() - start).next_multiple_of(self.options.block_bytes as usize);
             self.buffer.resize(start + length, 0);
         }
@@ -387,13 +387,14 @@ impl TableWriter {
                 expected: "add one, or abandon the table".to_owned(),
             });
         };
-        self.finish_block()?;
+        // A table of few entries takes one page, instead of one for its block and one for its sections.
+        let is_packed = self.is_compressed() || self.index.block_count() == 0;
+        self.finish_block(!is_packed)?;
         let mut summary = std::mem::take(&mut self.summary);
         summary.block_count = self.index.block_count() as u64;
         let shared =
             summary.smallest_key.iter().zip(&largest_key).take_while(|(left, right)| left == right).count();
         let end = (self.position(), summary.entry_count as u32);
-        let is_packed = self.is_packed();
         let index =
             self.index.finish(&summary.smallest_key, shared, self.options.block_bytes, is_packed, end);
         summary.largest_key = largest_key;

@@ -1,6 +1,6 @@
 //! Whole databases with frozen bytes: the current version writes the bytes of the newest, and opens and reads all of them.
 //!
-//! Versions 2 to 4 differ in the manifest. If the formats stay and only their order changes (other file numbers),
+//! Versions 2 to 4 differ in the manifest; since version 5 tables of one block are packed. If the formats stay and only their order changes (other file numbers),
 //! `TAMIS_REWRITE=1` rewrites the newest. A change of a format adds the folder of another version.
 
 use std::{
@@ -146,8 +146,9 @@ fn check_contents(db: &Db, models: &Models) {
     assert_eq!(db.statistics().corrupt_filters, 0);
 }
 
-const VERSIONS: [&str; 3] = ["v2", "v3", "v4"];
-const NEWEST: &str = "v4";
+const VERSIONS: [&str; 4] = ["v2", "v3", "v4", "v5"];
+const VERSIONS_WITH_VIEW: [&str; 2] = ["v4", "v5"];
+const NEWEST: &str = "v5";
 
 #[test]
 fn a_database_is_written_as_the_frozen_one() {
@@ -200,21 +201,25 @@ fn write_with_view(vfs: &MemVfs) -> Models {
     models
 }
 
-fn golden_with_view() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(NEWEST).join("db_with_view")
+fn golden_with_view(version: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(version).join("db_with_view")
 }
 
 #[test]
 fn a_database_with_a_view_is_written_as_the_frozen_one() {
     let vfs = MemVfs::new();
     write_with_view(&vfs);
-    compare_with_frozen(&vfs, &golden_with_view());
+    compare_with_frozen(&vfs, &golden_with_view(NEWEST));
 }
 
 #[test]
-fn the_view_of_a_frozen_database_is_used_and_rebuilt() {
+fn views_of_frozen_databases_are_used_and_rebuilt() {
+    VERSIONS_WITH_VIEW.into_iter().for_each(check_version_with_view);
+}
+
+fn check_version_with_view(version: &str) {
     let models = write_with_view(&MemVfs::new());
-    let vfs = copy(&golden_with_view());
+    let vfs = copy(&golden_with_view(version));
     let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
     assert!(Db::verify_folder_on(shared, FOLDER).unwrap().is_sound());
     let db = open_in_memory(&vfs, inline_options()).unwrap();

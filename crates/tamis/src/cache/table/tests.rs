@@ -34,7 +34,7 @@ fn tables(vfs: &Arc<dyn Vfs>, count: u64) -> Vec<Arc<Table>> {
                 listener: None,
             };
             let mut writer = TableWriter::create(vfs, folder, number, options).unwrap();
-            writer.add(format!("key{number}").as_bytes(), 1, Kind::Put, b"value").unwrap();
+            writer.add(format!("key{number}").as_bytes(), 1, Kind::Put, &[7; 4_000]).unwrap();
             Table::new(writer.finish().unwrap(), None, &obsolete_files)
         })
         .collect()
@@ -85,7 +85,7 @@ fn cache_bytes_and_cache_pinned_percent_limit_the_caches() {
         (blocks, pinned)
     };
     let (blocks, pinned) = kept(1 << 20, 20);
-    assert!(blocks > 40 * 4096 && pinned > 40 * 128, "all fits: {blocks} {pinned}");
+    assert!(blocks > 40 * 4_000 && pinned > 40 * 128, "all fits: {blocks} {pinned}");
     let (blocks, pinned) = kept(50_000, 4);
     assert!((20_000..=48_000).contains(&blocks) && (1..=2000).contains(&pinned), "{blocks} {pinned}");
     assert_eq!(kept(1 << 20, 0).1, 0);

@@ -8,17 +8,6 @@ use super::{
     *,
 };
 
-fn read_all(table: &Arc<TableReader>) -> Result<Vec<Entry>> {
-    let mut cursor = table.cursor();
-    cursor.seek_first()?;
-    let mut entries = Vec::new();
-    while cursor.is_valid() {
-        entries.push(at(&cursor).unwrap());
-        cursor.next()?;
-    }
-    Ok(entries)
-}
-
 fn check_error(error: &Error) {
     match error {
         Error::Corruption(damage) => assert!(damage.file.ends_with("000001.table"), "{error}"),
@@ -76,11 +65,25 @@ fn any_truncation_is_an_error() {
     }
 }
 
-/// The bytes of a table of one block, changed and with a new checksum.
-fn forged(change: impl FnOnce(&mut [u8]), offset: usize, end: usize) -> Arc<dyn Vfs> {
+/// The bytes of a table of one block.
+fn single_block() -> Vec<u8> {
     let vfs = memory();
     write(&vfs, 1, options(Compression::None, 4096), &small_table()[..5]);
-    let mut bytes = vfs.read(Path::new("/db/000001.table")).unwrap();
+    vfs.read(Path::new("/db/000001.table")).unwrap()
+}
+
+/// The end of its block, and the start and end of its index.
+fn parts_of_single_block() -> (usize, usize, usize) {
+    let bytes = single_block();
+    let length_at = |offset: usize| usize::from(u16::from_le_bytes([bytes[offset], bytes[offset + 1]]));
+    let block_end = 16 + length_at(8);
+    let index = block_end.next_multiple_of(64);
+    (block_end, index, index + 64 + length_at(index + 8))
+}
+
+/// That table, changed and with a new checksum.
+fn forged(change: impl FnOnce(&mut [u8]), offset: usize, end: usize) -> Arc<dyn Vfs> {
+    let mut bytes = single_block();
     change(&mut bytes[offset..end]);
     let sum = crate::coding::checksum(offset as u64, &bytes[offset + 8..end]);
     bytes[offset..offset + 8].copy_from_slice(&sum.to_le_bytes());
@@ -99,7 +102,7 @@ fn an_entry_of_an_unknown_kind_is_refused_and_never_skipped() {
             block[16 + entry] = 4;
         },
         0,
-        4096,
+        parts_of_single_block().0,
     );
     for access in ACCESSES {
         let table = TableReader::open(&environment(&vfs, access), 1, None).unwrap();
@@ -113,9 +116,10 @@ fn an_entry_of_an_unknown_kind_is_refused_and_never_skipped() {
 
 #[test]
 fn invalid_bytes_with_a_correct_checksum_are_an_error_and_never_a_panic() {
+    let (block_end, index_start, index_end) = parts_of_single_block();
     for position in 8..700 {
         for flip in [1, 0x80, 0xFF] {
-            let vfs = forged(|block| block[position] ^= flip, 0, 4096);
+            let vfs = forged(|block| block[8 + position % (block.len() - 8)] ^= flip, 0, block_end);
             let table = TableReader::open(&environment(&vfs, Access::Mapped), 1, None).unwrap();
             let _ = read_all(&table);
             table.verify();
@@ -126,11 +130,8 @@ fn invalid_bytes_with_a_correct_checksum_are_an_error_and_never_a_panic() {
                 let _ = cursor.seek_for_prev(&entry.0, true);
             }
             // The index is after the only block.
-            let vfs = forged(
-                |section| section[8 + position % (section.len() - 8)] ^= flip,
-                4096,
-                4096 + 64 + index_bytes(),
-            );
+            let vfs =
+                forged(|section| section[8 + position % (section.len() - 8)] ^= flip, index_start, index_end);
             if let Ok(table) = TableReader::open(&environment(&vfs, Access::Mapped), 1, None) {
                 let _ = read_all(&table);
                 table.verify();
@@ -142,14 +143,6 @@ fn invalid_bytes_with_a_correct_checksum_are_an_error_and_never_a_panic() {
             }
         }
     }
-}
-
-/// The length of the index of the forged table, from its header.
-fn index_bytes() -> usize {
-    let vfs = memory();
-    write(&vfs, 1, options(Compression::None, 4096), &small_table()[..5]);
-    let bytes = vfs.read(Path::new("/db/000001.table")).unwrap();
-    usize::from(u16::from_le_bytes([bytes[4096 + 8], bytes[4096 + 9]]))
 }
 
 /// A table of many blocks: its bytes, the offsets of its blocks, and the offsets of its sections by name.
