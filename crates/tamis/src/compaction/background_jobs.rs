@@ -438,8 +438,9 @@ impl BackgroundJobs {
     pub(super) fn run_flush(&self, claim: FlushClaim) -> bool {
         let attempt = self.scheduler.begin_flush();
         let result = self.flusher.flush_oldest(&claim.keyspaces);
-        drop(claim);
+        // Before another worker can claim the flush: a failed one waits.
         self.note_flush(attempt, &result);
+        drop(claim);
         self.sample_file.save_if_due();
         let is_done = result.is_ok();
         self.end_job(FLUSH, result);
