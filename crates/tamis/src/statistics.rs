@@ -213,7 +213,7 @@ impl<'a> ChoiceSum<'a> {
         self.entry_count += entry_count;
         self.empty_query_count += named.choice.empty_query_count;
         self.chosen.add(&named.choice.chosen);
-        for (filters, runner_up) in named.runners_up.iter().zip(&named.choice.runners_up) {
+        for (filters, runner_up) in named.names().runners_up.iter().zip(&named.choice.runners_up) {
             self.runners_up.entry(filters).or_default().add(runner_up);
         }
     }
@@ -239,12 +239,12 @@ fn filter_choices(version: &KeyspaceVersion) -> Vec<FilterChoiceStatistics> {
         let Some(named) = table.slot().get().and_then(|reader| reader.named_filter_choice()) else {
             continue;
         };
-        let sum = found.entry((false, Some(level), &named.chosen)).or_default();
+        let sum = found.entry((false, Some(level), named.names().chosen.as_str())).or_default();
         sum.add(table.summary().entry_count, named);
     }
     let views = version.partitions.iter().filter_map(|partition| partition.view.as_ref()?.reader());
     for (entry_count, named) in views.flat_map(|view| view.filter_choices()) {
-        found.entry((true, None, &named.chosen)).or_default().add(entry_count, named);
+        found.entry((true, None, named.names().chosen.as_str())).or_default().add(entry_count, named);
     }
     let of_level = |((_, level, filters), sum): ((_, _, &str), ChoiceSum<'_>)| FilterChoiceStatistics {
         level,

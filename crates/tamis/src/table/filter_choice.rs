@@ -3,7 +3,7 @@
 //!
 //! It is read when the filters are inspected or checked, and for statistics, never when a table is opened.
 
-use std::fmt;
+use std::{fmt, sync::OnceLock};
 
 use tamis_filter::auto::{self, FalsePositiveRates};
 
@@ -102,21 +102,31 @@ impl FilterChoice {
     }
 }
 
-/// A choice with the names of its filters, which are built once.
+/// A choice with the names of its filters, which are built once, when they are first needed.
 #[derive(Debug)]
 pub(crate) struct NamedChoice {
     pub(crate) choice: FilterChoice,
-    /// See [`ExpectedCost::names`].
+    names: OnceLock<ChoiceNames>,
+}
+
+/// See [`ExpectedCost::names`].
+#[derive(Debug)]
+pub(crate) struct ChoiceNames {
     pub(crate) chosen: String,
     /// Those of the next best, in order.
     pub(crate) runners_up: Vec<String>,
 }
 
 impl NamedChoice {
-    pub(crate) fn new(choice: FilterChoice) -> Self {
-        let chosen = choice.chosen.names();
-        let runners_up = choice.runners_up.iter().map(ExpectedCost::names).collect();
-        Self { choice, chosen, runners_up }
+    pub(crate) const fn new(choice: FilterChoice) -> Self {
+        Self { choice, names: OnceLock::new() }
+    }
+
+    pub(crate) fn names(&self) -> &ChoiceNames {
+        self.names.get_or_init(|| ChoiceNames {
+            chosen: self.choice.chosen.names(),
+            runners_up: self.choice.runners_up.iter().map(ExpectedCost::names).collect(),
+        })
     }
 }
 
