@@ -283,7 +283,7 @@ fn advise_uses_the_prices_that_a_store_has_measured() {
         let given = report["prices"][name].as_f64().unwrap();
         assert!((given / price - 1.0).abs() < 1e-9, "{name} {price}: {report}");
     }
-    assert!((prices.read_ns / 20_000.0 - 1.0).abs() > 1e-6, "{prices:?}: the price without a store");
+    assert!(prices.read_ns < 20_000.0, "{prices:?}: mapped, in memory");
     let slow = advise(&["--read-time", "20000"]);
     assert_eq!(slow["prices"]["read_ns"], 20_000_000.0);
     let rate = |report: &Value| report["chosen"]["rates"]["ranges"].as_f64().unwrap();

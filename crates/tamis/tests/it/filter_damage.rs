@@ -255,6 +255,20 @@ fn a_unit_that_was_dropped_and_then_damaged_is_reported_once() {
     }
 }
 
+/// The files of a store whose table has chosen filters, in its own file or in a filter file.
+fn closed_store(has_file: bool) -> MemVfs {
+    let vfs = MemVfs::new();
+    let (db, keyspace, _) = filled_on(&vfs, KeyspaceOptions::default());
+    absent_points(&keyspace, 0..2_000);
+    if has_file {
+        db.rebuild_filters(&keyspace, &table_filters("surf-base")).unwrap();
+        assert_eq!(db.check_filters(&keyspace).unwrap(), 1, "chosen filters are in a filter file");
+    }
+    drop(keyspace);
+    db.close().unwrap();
+    vfs
+}
+
 /// Damages the header of each filter in the files with a suffix; returns their number.
 fn damage_all(vfs: &MemVfs, suffix: &str) -> u64 {
     let mut count = 0;
@@ -278,15 +292,7 @@ fn damage_all(vfs: &MemVfs, suffix: &str) -> u64 {
 #[test]
 fn a_check_replaces_damaged_filters_and_the_store_is_sound_again() {
     for has_file in [false, true] {
-        let vfs = MemVfs::new();
-        let (db, keyspace, _) = filled_on(&vfs, KeyspaceOptions::default());
-        absent_points(&keyspace, 0..2_000);
-        if has_file {
-            db.rebuild_filters(&keyspace, &table_filters("surf-base")).unwrap();
-            assert_eq!(db.check_filters(&keyspace).unwrap(), 1, "chosen filters are in a filter file");
-        }
-        drop(keyspace);
-        db.close().unwrap();
+        let vfs = closed_store(has_file);
         let damaged = damage_all(&vfs, ".table") + damage_all(&vfs, ".filter");
         let least = if has_file { 2 } else { 1 };
         assert!(damaged >= least, "{damaged}");
@@ -314,15 +320,7 @@ fn a_check_replaces_damaged_filters_and_the_store_is_sound_again() {
 #[test]
 fn a_damaged_filter_alone_is_replaced_in_the_background() {
     for (is_damaged, has_file) in [(false, false), (true, false), (true, true)] {
-        let vfs = MemVfs::new();
-        let (db, keyspace, _) = filled_on(&vfs, KeyspaceOptions::default());
-        absent_points(&keyspace, 0..2_000);
-        if has_file {
-            db.rebuild_filters(&keyspace, &table_filters("surf-base")).unwrap();
-            assert_eq!(db.check_filters(&keyspace).unwrap(), 1, "chosen filters are in a filter file");
-        }
-        drop(keyspace);
-        db.close().unwrap();
+        let vfs = closed_store(has_file);
         if is_damaged {
             damage_all(&vfs, if has_file { ".filter" } else { ".table" });
         }

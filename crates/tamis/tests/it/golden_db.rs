@@ -1,7 +1,7 @@
 //! Whole databases with frozen bytes: the current version writes the bytes of the newest, and opens and reads all of them.
 //!
-//! Versions 2 to 4 differ in the manifest; since version 5 tables of one block are packed. If the formats stay and only their order changes (other file numbers),
-//! `TAMIS_REWRITE=1` rewrites the newest. A change of a format adds the folder of another version.
+//! Versions 2 to 4 differ in the manifest; since version 5 tables of one block are packed. If the formats stay and only their order
+//! changes (other file numbers), `TAMIS_REWRITE=1` rewrites the newest. A change of a format adds the folder of another version.
 
 use std::{
     collections::BTreeMap,

@@ -119,7 +119,7 @@ fn invalid_bytes_with_a_correct_checksum_are_an_error_and_never_a_panic() {
     let (block_end, index_start, index_end) = parts_of_single_block();
     for position in 8..700 {
         for flip in [1, 0x80, 0xFF] {
-            let vfs = forged(|block| block[8 + position % (block.len() - 8)] ^= flip, 0, block_end);
+            let vfs = forged(|block| block[8 + (position - 8) % (block.len() - 8)] ^= flip, 0, block_end);
             let table = TableReader::open(&environment(&vfs, Access::Mapped), 1, None).unwrap();
             let _ = read_all(&table);
             table.verify();
