@@ -267,8 +267,8 @@ pub(super) fn filters_json(keyspace: &KeyspaceStatistics) -> Value {
 /// The choices in [`choices_table`].
 const CHOICES_MAX: usize = 20;
 
-/// Returns a table with the filters that the store chose for the open tables and views, those of the most tables first: their expected costs and false
-/// positives, each followed by the next best filters; `None` without any.
+/// Returns a table with the filters that the store chose for the open tables and views, those of the most tables first: their expected
+/// costs and false positives, each followed by the next best filters; `None` without any.
 pub(super) fn choices_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Table> {
     let of_keyspace = |keyspace: &'_ KeyspaceStatistics| {
         let name = keyspace.name.clone();
