@@ -1,5 +1,5 @@
 //! The sorted keys of a table in memory, for families that read them more than once, and to compare several families
-//! on the same keys. Memory: the bytes of the keys and 8 bytes per key; up to twice that while it grows.
+//! on the same keys. Memory: the bytes of the keys, and 8 bytes per key if their lengths differ; up to twice that while it grows.
 
 use std::{
     ops::{Deref, Range},
@@ -14,6 +14,8 @@ use crate::BuildError;
 #[derive(Debug, Clone, Default)]
 pub struct KeySet {
     bytes: Vec<u8>,
+    count: usize,
+    /// The end of each key in `bytes`, if their lengths differ.
     ends: Vec<u64>,
     /// Whether a key differs in length from the first.
     is_mixed: bool,
@@ -24,7 +26,7 @@ pub struct KeySet {
 impl KeySet {
     /// An empty set.
     pub const fn new() -> Self {
-        Self { bytes: Vec::new(), ends: Vec::new(), is_mixed: false, last: (0, 0) }
+        Self { bytes: Vec::new(), count: 0, ends: Vec::new(), is_mixed: false, last: (0, 0) }
     }
 
     /// Appends a key; skips a repeated one and refuses a smaller one.
@@ -35,38 +37,55 @@ impl KeySet {
             let by_head = head.cmp(&last_head);
             match by_head.then_with(|| key.cmp(self.get(index).unwrap_or_default())) {
                 std::cmp::Ordering::Less => {
-                    return Err(BuildError::Unsorted { index: self.ends.len() as u64 });
+                    return Err(BuildError::Unsorted { index: self.count as u64 });
                 }
                 std::cmp::Ordering::Equal => return Ok(()),
-                std::cmp::Ordering::Greater => self.is_mixed |= key.len() != last_length,
+                std::cmp::Ordering::Greater if key.len() != last_length && !self.is_mixed => self.keep_ends(),
+                std::cmp::Ordering::Greater => {}
             }
         }
         self.last = (head, key.len());
         self.bytes.extend_from_slice(key);
-        self.ends.push(self.bytes.len() as u64);
+        self.count += 1;
+        if self.is_mixed {
+            self.ends.push(self.bytes.len() as u64);
+        }
         Ok(())
+    }
+
+    /// The next key differs in length from all keys.
+    #[cold]
+    fn keep_ends(&mut self) {
+        self.is_mixed = true;
+        let length = self.last.1;
+        self.ends.extend((1..=self.count).map(|count| (count * length) as u64));
     }
 
     /// Number of keys.
     pub const fn len(&self) -> usize {
-        self.ends.len()
+        self.count
     }
 
     /// Whether there are no keys.
     pub const fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.count == 0
     }
 
     /// The key with an index.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
-        let start = match index.checked_sub(1) {
-            Some(before) => *self.ends.get(before)? as usize,
-            None => 0,
+        if index >= self.count {
+            return None;
+        }
+        let range = match (self.common_length(), index.checked_sub(1)) {
+            (Some(length), _) => index * length..(index + 1) * length,
+            (None, Some(before)) => *self.ends.get(before)? as usize..*self.ends.get(index)? as usize,
+            (None, None) => 0..*self.ends.first()? as usize,
         };
-        self.bytes.get(start..*self.ends.get(index)? as usize)
+        self.bytes.get(range)
     }
 
     /// The length of every key, if it is the same.
+    #[inline]
     pub(crate) fn common_length(&self) -> Option<usize> {
         (!self.is_mixed).then_some(self.last.1)
     }
@@ -84,10 +103,15 @@ impl KeySet {
 
     /// The first sixteen bytes of each key ([`long_key_head`]), in order.
     pub(crate) fn heads(&self) -> impl Iterator<Item = u128> {
+        let length = self.common_length();
         let mut start = 0;
-        self.ends
-            .iter()
-            .map(move |end| self.head(std::mem::replace(&mut start, *end as usize)..*end as usize))
+        (0..self.count).map(move |index| {
+            let end = match length {
+                Some(length) => start + length,
+                None => self.ends.get(index).map_or(start, |end| *end as usize),
+            };
+            self.head(std::mem::replace(&mut start, end)..end)
+        })
     }
 
     /// The first sixteen bytes of a key. Also reads bytes of the following keys and masks them out, which is faster

@@ -14,6 +14,21 @@ fn keys_keep_their_order_and_repeats_are_skipped() {
 }
 
 #[test]
+fn keys_of_one_length_take_no_memory_but_their_bytes() {
+    let mut keys = KeySet::new();
+    let key = |number: u32| number.to_be_bytes();
+    (0..1_000).for_each(|number| keys.push(&key(number)).expect("keys are sorted"));
+    assert_eq!(keys.memory_bytes(), 4 * 1_024);
+    // From the first key of another length on, all are found as before.
+    keys.push(b"long enough").expect("keys are sorted");
+    keys.push(b"z").expect("keys are sorted");
+    let expected = (0..1_000).map(|number| key(number).to_vec());
+    let expected: Vec<Vec<u8>> = expected.chain([b"long enough".to_vec(), b"z".to_vec()]).collect();
+    assert_eq!(keys.iter().collect::<Vec<_>>(), expected);
+    assert_eq!((keys.len(), keys.get(1_002)), (1_002, None));
+}
+
+#[test]
 fn a_range_reports_whether_it_contains_a_key() {
     let mut keys = KeySet::new();
     assert!(!keys.has_key_in(&KeyRange::ALL));

@@ -118,7 +118,8 @@ impl Keys {
                 return Self::Words(fixed, words);
             }
         }
-        let longest = keys.iter().map(<[u8]>::len).max().unwrap_or(0);
+        let scanned = || keys.iter().map(<[u8]>::len).max().unwrap_or(0);
+        let longest = keys.common_length().unwrap_or_else(scanned);
         Self::Strings(kept(), longest)
     }
 
