@@ -12,7 +12,7 @@ use crate::{KeyRange, KeySet};
 /// Keys that are counted before their queries are resolved: four kilobytes of integers.
 const BLOCK_KEYS: usize = 512;
 
-/// The levels of a trie are estimated from one of this many blocks, if it contains at least [`SAMPLED_LEAST`] prefixes.
+/// Prefixes of strings, and the levels of a trie, are estimated from one of this many blocks, if it contains at least [`SAMPLED_LEAST`] prefixes.
 const BLOCKS_FOR_ONE: usize = 16;
 const SAMPLED_LEAST: u64 = 16_384;
 
@@ -145,10 +145,36 @@ impl<'a> Counts<'a> {
             }
             before = Some(key);
         }
-        let query = |range: &KeyRange<'a>| string_query(set, range, bit_count);
-        let queries: Vec<Query<'a>> = samples.iter().filter_map(query).collect();
+        let queries = string_queries(set, samples, bit_count);
         let left_out = samples.len() - queries.len();
         Self { prefixes: sums(&histogram, bit_count, set.len()), shared, queries, left_out }
+    }
+
+    /// As [`Counts::of`]; the numbers of prefixes of many strings are estimated from one in sixteen blocks. Not for the levels of a trie.
+    pub(super) fn estimated(keys: &Keys, samples: &[KeyRange<'a>]) -> Self {
+        let Keys::Strings(set, _) = keys else { return Self::of(keys, samples) };
+        if (set.len() / BLOCKS_FOR_ONE) as u64 <= SAMPLED_LEAST {
+            return Self::of(keys, samples);
+        }
+        let bit_count = keys.bit_count();
+        let mut histogram = vec![0_u64; bit_count as usize + 1];
+        let mut pair_count = 0;
+        for start in (0..set.len()).step_by(BLOCK_KEYS * BLOCKS_FOR_ONE) {
+            let mut before = set.get(start).unwrap_or_default();
+            for key in (start + 1..start + BLOCK_KEYS).map_while(|index| set.get(index)) {
+                let shared = shared_key_bits(before, key, bit_count);
+                if let Some(count) = histogram.get_mut(shared as usize) {
+                    *count += 1;
+                }
+                pair_count += 1;
+                before = key;
+            }
+        }
+        let factor = (set.len() - 1) as f64 / f64::from(pair_count.max(1));
+        histogram.iter_mut().for_each(|count| *count = (*count as f64 * factor).round() as u64);
+        let queries = string_queries(set, samples, bit_count);
+        let left_out = samples.len() - queries.len();
+        Self { prefixes: sums(&histogram, bit_count, set.len()), shared: Vec::new(), queries, left_out }
     }
 
     /// A query among the keys; `None` if it contains one.
@@ -273,6 +299,11 @@ fn shared_key_bits(before: &[u8], key: &[u8], bit_count: u32) -> u32 {
         return bits.min(bit_count);
     }
     BitString::key(before).shared_bits(&BitString::key(key), bit_count)
+}
+
+/// The sampled queries without a key.
+fn string_queries<'a>(set: &KeySet, samples: &[KeyRange<'a>], bit_count: u32) -> Vec<Query<'a>> {
+    samples.iter().filter_map(|range| string_query(set, range, bit_count)).collect()
 }
 
 fn string_query<'a>(set: &KeySet, range: &KeyRange<'a>, bit_count: u32) -> Option<Query<'a>> {

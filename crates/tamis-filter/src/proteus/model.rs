@@ -61,12 +61,22 @@ impl<'a> Model<'a> {
 
     fn with_keys(keys: Cow<'a, Keys>, samples: Samples<'a>) -> Self {
         let counts = Counts::of(&keys, samples.queries);
+        Self::with_counts(keys, counts)
+    }
+
+    fn with_counts(keys: Cow<'a, Keys>, counts: Counts<'a>) -> Self {
         let near = Near::of(&counts, keys.bit_count());
         Self { keys, counts, near, set_sizes: RefCell::default() }
     }
 
     pub(super) fn owning(keys: Keys, samples: Samples<'a>) -> Self {
         Self::with_keys(Cow::Owned(keys), samples)
+    }
+
+    /// For designs without a set: the prefixes of many strings are counted in a sample of the keys.
+    pub(super) fn estimating(keys: Keys, samples: Samples<'a>) -> Self {
+        let counts = Counts::estimated(&keys, samples.queries);
+        Self::with_counts(Cow::Owned(keys), counts)
     }
 
     /// The exact size of the set of all prefixes of `depth` bits.

@@ -39,13 +39,22 @@ pub(crate) struct SizedDesign {
     hidden: f64,
 }
 
+fn shared(keys: &Arc<KeySet>) -> Keys {
+    let mut own = Keys::default();
+    // The keys of a set are in order: adding them to none cannot fail.
+    let _ = own.push_all(keys);
+    own
+}
+
 impl<'a> Model<'a> {
     /// [`Model::new`] for keys that are shared.
     pub(crate) fn of_shared(keys: &Arc<KeySet>, samples: Samples<'a>) -> Self {
-        let mut own = Keys::default();
-        // The keys of a set are in order: adding them to none cannot fail.
-        let _ = own.push_all(keys);
-        Self::owning(own, samples)
+        Self::owning(shared(keys), samples)
+    }
+
+    /// As [`Model::of_shared`], for designs without a set; takes a fraction of the time for many strings.
+    pub(crate) fn estimating_shared(keys: &Arc<KeySet>, samples: Samples<'a>) -> Self {
+        Self::estimating(shared(keys), samples)
     }
 
     /// The sizes and rates of a design within a budget; `None` if it does not fit.

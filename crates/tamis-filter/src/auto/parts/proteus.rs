@@ -99,7 +99,7 @@ impl Problem<'_> {
             .filter_map(|share| lengths.get((share * lengths.len() as f64) as usize).copied())
             .collect();
         lengths.dedup();
-        let model = Model::of_shared(self.keys, Samples { queries: &queries });
+        let model = Model::estimating_shared(self.keys, Samples { queries: &queries });
         let design = |prefix| Design { first: Stage::None, prefix, layout: BloomLayout::Lines };
         let budgets = self.range_budgets();
         let designs =
@@ -116,15 +116,20 @@ impl Problem<'_> {
     pub(super) fn predict_proteus(&self, part: &Part) -> Option<Predicted> {
         let bits = part.bits_per_key?;
         let queries = self.closed_queries(true);
-        let model = Model::of_shared(self.keys, Samples { queries: &queries });
-        match given(&part.spec) {
-            Some(design) => self.sized(&model, part.spec.family(), &design, bits, Some(&part.spec)),
+        let samples = Samples { queries: &queries };
+        let (model, design) = match given(&part.spec) {
+            Some(design @ Design { first: Stage::Set { .. }, .. }) => {
+                (Model::of_shared(self.keys, samples), design)
+            }
+            Some(design) => (Model::estimating_shared(self.keys, samples), design),
             None => {
+                let model = Model::of_shared(self.keys, samples);
                 let budget = Budget::bits_per_key(bits).ok()?;
                 let (design, _) = model.choose(part.spec.family(), budget, &self.proteus_prices()).ok()?;
-                self.sized(&model, part.spec.family(), &design, bits, Some(&part.spec))
+                (model, design)
             }
-        }
+        };
+        self.sized(&model, part.spec.family(), &design, bits, Some(&part.spec))
     }
 
     fn searched(

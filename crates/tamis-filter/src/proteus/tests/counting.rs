@@ -31,6 +31,29 @@ fn prefixes_are_counted_as_a_set_counts_them() {
 }
 
 #[test]
+fn many_strings_are_counted_in_a_sample_of_them() {
+    const COUNT: u64 = 400_000;
+    let mut state = 7;
+    // Dense groups and single keys, of one length and of several.
+    let starts: Vec<u64> = (0..COUNT / 10).map(|_| random(&mut state) << 24).collect();
+    let numbers = starts.iter().flat_map(|start| (0..10).map(move |step| start + step * step));
+    for is_mixed in [false, true] {
+        let set = key_set(numbers.clone().map(|number| {
+            let mut key = number.to_be_bytes().to_vec();
+            key.resize(if is_mixed && number % 3 == 0 { 11 } else { 12 }, b'k');
+            key
+        }));
+        let keys = keys_of(&set);
+        let (exact, estimated) = (Counts::of(&keys, &[]), Counts::estimated(&keys, &[]));
+        for bits in 0..=keys.bit_count() {
+            let ratio = estimated.prefix_count(bits) as f64 / exact.prefix_count(bits) as f64;
+            let is_few = exact.prefix_count(bits) < 10_000;
+            assert!(is_few || (0.9..1.1).contains(&ratio), "{bits} bits, mixed: {is_mixed}: {ratio}");
+        }
+    }
+}
+
+#[test]
 fn sizes_of_sets_are_those_of_the_sets_that_are_built() {
     let mut state = 9;
     let outliers = (0..300).map(|key| key * 3).chain([1 << 40, u64::MAX]);
