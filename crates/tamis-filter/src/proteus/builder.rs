@@ -300,9 +300,7 @@ impl ProteusBuilder {
         match &self.keys {
             _ if prefix == WHOLE_KEYS => self.keys.len() as u64,
             Keys::Words(_, words) => count_prefixes(words, prefix),
-            Keys::Strings(keys, _) if prefix <= HEAD_BITS => {
-                distinct_heads(keys.heads(), prefix).count() as u64
-            }
+            Keys::Strings(keys, _) if prefix <= HEAD_BITS => count_heads(keys.heads(), prefix),
             Keys::Strings(keys, _) => {
                 let mut buffers = PrefixBuffers::new(prefix);
                 keys.iter().filter(|key| buffers.is_new(key)).count() as u64
@@ -501,6 +499,18 @@ fn distinct_heads(heads: impl Iterator<Item = u128>, depth: u32) -> impl Iterato
     let mask = !u128::MAX.checked_shr(depth).unwrap_or(0);
     let mut before = None;
     heads.map(move |head| head & mask).filter(move |head| before.replace(*head) != Some(*head))
+}
+
+/// Counts the distinct prefixes of the heads of sorted strings. As of integers, no branch depends on whether a prefix is new.
+fn count_heads(mut heads: impl Iterator<Item = u128>, depth: u32) -> u64 {
+    let mask = !u128::MAX.checked_shr(depth).unwrap_or(0);
+    let Some(mut before) = heads.next() else { return 0 };
+    let mut count = 1;
+    for head in heads {
+        count += u64::from((head ^ before) & mask != 0);
+        before = head;
+    }
+    count
 }
 
 /// Counts the distinct prefixes of integers.
