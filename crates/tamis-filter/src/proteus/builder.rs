@@ -300,7 +300,7 @@ impl ProteusBuilder {
         match &self.keys {
             _ if prefix == WHOLE_KEYS => self.keys.len() as u64,
             Keys::Words(_, words) => count_prefixes(words, prefix),
-            Keys::Strings(keys, _) if prefix <= HEAD_BITS => count_heads(keys.heads(), prefix),
+            Keys::Strings(keys, _) if prefix <= HEAD_BITS => count_heads(keys, prefix),
             Keys::Strings(keys, _) => {
                 let mut buffers = PrefixBuffers::new(prefix);
                 keys.iter().filter(|key| buffers.is_new(key)).count() as u64
@@ -330,8 +330,9 @@ impl ProteusBuilder {
                 keys.iter().for_each(|key| inserter.push(digester.digest(key)));
             }
             Keys::Strings(keys, _) if prefix <= HEAD_BITS => {
-                let heads = distinct_heads(keys.heads(), prefix);
-                heads.for_each(|head| inserter.push(digester.long_word_prefix_digest(head, prefix)));
+                for_each_distinct_head(keys, prefix, |head| {
+                    inserter.push(digester.long_word_prefix_digest(head, prefix));
+                });
             }
             Keys::Strings(keys, _) => {
                 let mut buffers = PrefixBuffers::new(prefix);
@@ -501,15 +502,28 @@ fn distinct_heads(heads: impl Iterator<Item = u128>, depth: u32) -> impl Iterato
     heads.map(move |head| head & mask).filter(move |head| before.replace(*head) != Some(*head))
 }
 
-/// Counts the distinct prefixes of the heads of sorted strings. As of integers, no branch depends on whether a prefix is new.
-fn count_heads(mut heads: impl Iterator<Item = u128>, depth: u32) -> u64 {
+/// Calls `take` with the distinct prefixes of the heads of sorted strings, as [`distinct_heads`].
+fn for_each_distinct_head(keys: &KeySet, depth: u32, mut take: impl FnMut(u128)) {
     let mask = !u128::MAX.checked_shr(depth).unwrap_or(0);
-    let Some(mut before) = heads.next() else { return 0 };
-    let mut count = 1;
-    for head in heads {
+    let mut before = None;
+    keys.for_each_head(|head| {
+        let head = head & mask;
+        if before.replace(head) != Some(head) {
+            take(head);
+        }
+    });
+}
+
+/// Counts the distinct prefixes of the heads of sorted strings. As of integers, no branch depends on whether a prefix is new.
+fn count_heads(keys: &KeySet, depth: u32) -> u64 {
+    let mask = !u128::MAX.checked_shr(depth).unwrap_or(0);
+    // Every prefix of at least one bit differs from it.
+    let mut before = keys.heads().next().map_or(0, |head| !head);
+    let mut count = 0;
+    keys.for_each_head(|head| {
         count += u64::from((head ^ before) & mask != 0);
         before = head;
-    }
+    });
     count
 }
 
