@@ -48,6 +48,7 @@ mod query_histogram;
 mod reader;
 mod single_queries;
 mod sizes;
+mod string_path;
 mod two_bloom_model;
 
 pub(crate) use bits::BitString;

@@ -3,7 +3,7 @@
 use tamis_bits::{MarkedEliasFano, kernel, prefetch, scatter_bits};
 
 use super::bloom::start_and_step;
-use super::fast_path::{FastBloom, FastFilter, FastPath, FastSet, PrefixRun, SetRange};
+use super::fast_path::{FastBloom, FastFilter, FastPart as _, FastPath, FastSet, PrefixRun, SetRange};
 use crate::Digester;
 use crate::bloom::standard::place;
 use crate::filter::BATCH_KEYS;
@@ -35,7 +35,11 @@ where
         match filter.fast_path() {
             FastPath::Bloom(bloom) => self.test_bloom(bloom, bloom.bits(filter.bytes())),
             FastPath::Set(set) => self.test_set(set, filter.bytes()),
-            FastPath::None => self.for_each_open(|_, _| None),
+            FastPath::OtherBloom(bloom) => {
+                let digester = self.digester;
+                self.for_each_open(|_, (lower, upper)| bloom.test(filter, digester, lower, upper).ok());
+            }
+            FastPath::Strings(_) | FastPath::None => self.for_each_open(|_, _| None),
         }
     }
 

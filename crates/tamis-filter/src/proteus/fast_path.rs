@@ -10,6 +10,7 @@ use tamis_bits::{BitmapShape, MarkedEliasFano};
 use super::bloom::{BloomView, LEAST_TOGETHER, has_many_spread};
 use super::design::{BloomLayout, SetForm};
 use super::layout::{FirstPart, Parts, SetShape};
+use super::string_path::StringPath;
 use crate::envelope::ENVELOPE_BYTES;
 use crate::hash::length_mark;
 use crate::{Digester, Probe, RangeProbe};
@@ -139,20 +140,25 @@ impl DigestSource for RangeProbe<'_> {
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 pub(super) enum FastPath {
+    /// A Bloom filter of many spread bits.
     Bloom(FastBloom),
+    OtherBloom(OtherBloom),
     Set(FastSet),
+    Strings(StringPath),
     None,
 }
 
 impl FastPath {
     pub(super) fn new(parts: Option<&Parts>, seed: u64) -> Self {
-        let Some(parts) = parts.filter(|parts| parts.fixed.is_some_and(|fixed| fixed.byte_count == 8)) else {
-            return Self::None;
-        };
+        let Some(parts) = parts else { return Self::None };
         match parts.first {
-            FirstPart::None => {
-                FastBloom::new(parts, seed).filter(FastBloom::has_many_bits).map_or(Self::None, Self::Bloom)
-            }
+            _ if parts.fixed.is_none() => StringPath::new(parts, seed).map_or(Self::None, Self::Strings),
+            _ if parts.fixed.is_some_and(|fixed| fixed.byte_count != 8) => Self::None,
+            FirstPart::None => match FastBloom::new(parts, seed) {
+                Some(bloom) if bloom.has_many_bits() => Self::Bloom(bloom),
+                Some(bloom) => Self::OtherBloom(OtherBloom(bloom)),
+                None => Self::None,
+            },
             FirstPart::Set(_) => FastSet::new(parts, seed).map_or(Self::None, Self::Set),
             FirstPart::Bloom(_) => Self::None,
         }
@@ -309,6 +315,23 @@ impl FastPart for FastBloom {
         upper: u64,
     ) -> Result<bool, Undecided> {
         self.test_in::<true>(filter.bytes(), source, lower, upper)
+    }
+}
+
+/// A Bloom filter of prefixes of eight-byte keys, of few bits or in lines.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OtherBloom(FastBloom);
+
+impl FastPart for OtherBloom {
+    #[inline(always)]
+    fn test<F: FastFilter>(
+        &self,
+        filter: &F,
+        source: &impl DigestSource,
+        lower: u64,
+        upper: u64,
+    ) -> Result<bool, Undecided> {
+        self.0.test_in::<false>(filter.bytes(), source, lower, upper)
     }
 }
 

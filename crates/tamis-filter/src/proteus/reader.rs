@@ -10,6 +10,7 @@ use super::fast_path::{FastFilter, FastPart, FastPath, Undecided};
 use super::fixed::{closed_words, word};
 use super::layout::{FirstPart, NO_PREDICTION, Parts};
 use super::query::{PointQuery, Query, RangeQuery};
+use super::string_path::StringPath;
 use crate::envelope::{self, Envelope};
 use crate::{DecodeError, Digester, Family, Filter, KeyRange, Probe, RangeProbe};
 
@@ -84,13 +85,24 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         answer.unwrap_or_else(|Undecided { is_in_set }| self.query_range(probe, is_in_set))
     }
 
+    /// The fast path for a range of byte strings.
+    #[inline(always)]
+    fn test_strings(&self, path: &StringPath, probe: &RangeProbe<'_>) -> bool {
+        if let Some(point) = probe.point() {
+            return path.test_point(self.bytes.as_ref(), point);
+        }
+        let answer = path.test_range(self.bytes.as_ref(), probe);
+        answer.unwrap_or_else(|| self.query_range(probe, false))
+    }
+
     /// The fast path for keys of eight bytes, without a probe.
     #[inline(always)]
     fn test_words(&self, digester: &Digester, lower: u64, upper: u64) -> bool {
         let answer = match &self.fast_path {
             FastPath::Set(set) => set.test(self, digester, lower, upper),
             FastPath::Bloom(bloom) => bloom.test(self, digester, lower, upper),
-            FastPath::None => Err(Undecided { is_in_set: false }),
+            FastPath::OtherBloom(bloom) => bloom.test(self, digester, lower, upper),
+            FastPath::Strings(_) | FastPath::None => Err(Undecided { is_in_set: false }),
         };
         answer.unwrap_or_else(|Undecided { is_in_set }| self.query_words(digester, lower, upper, is_in_set))
     }
@@ -120,16 +132,24 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         self.parts.as_deref().map(|parts| Query { parts, payload, seed, is_in_set, steps: Portable })
     }
 
-    /// [`ProteusFilter::query_point`] for a key without a probe.
+    /// [`ProteusFilter::query_point`] for a key without a probe; strings take the fast path.
     #[inline(never)]
     fn query_key(&self, digester: &Digester, key: &[u8], is_in_set: bool) -> bool {
-        self.query_point(&Probe::new(key, digester), is_in_set)
+        let probe = Probe::new(key, digester);
+        match &self.fast_path {
+            FastPath::Strings(path) => path.test_point(self.bytes.as_ref(), &probe),
+            _ => self.query_point(&probe, is_in_set),
+        }
     }
 
-    /// [`ProteusFilter::query_range`] for a range without a probe.
+    /// [`ProteusFilter::query_range`] for a range without a probe; strings take the fast path.
     #[inline(never)]
     fn query_key_in(&self, digester: &Digester, range: KeyRange<'_>, is_in_set: bool) -> bool {
-        self.query_range(&RangeProbe::new(range, digester), is_in_set)
+        let probe = RangeProbe::new(range, digester);
+        match &self.fast_path {
+            FastPath::Strings(path) => self.test_strings(path, &probe),
+            _ => self.query_range(&probe, is_in_set),
+        }
     }
 
     /// The general path for keys of eight bytes, which are stored only here: the fast path keeps them in registers.
@@ -175,7 +195,9 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
         match &self.fast_path {
             FastPath::Bloom(bloom) => self.test_point(bloom, probe),
+            FastPath::OtherBloom(bloom) => self.test_point(bloom, probe),
             FastPath::Set(set) => self.test_point(set, probe),
+            FastPath::Strings(path) => path.test_point(self.bytes.as_ref(), probe),
             FastPath::None => self.query_point(probe, false),
         }
     }
@@ -184,7 +206,9 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
         match &self.fast_path {
             FastPath::Bloom(bloom) => self.test_range(bloom, probe),
+            FastPath::OtherBloom(bloom) => self.test_range(bloom, probe),
             FastPath::Set(set) => self.test_range(set, probe),
+            FastPath::Strings(path) => self.test_strings(path, probe),
             FastPath::None => self.query_range(probe, false),
         }
     }
@@ -230,7 +254,9 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
     }
 
     fn prefetch(&self, probe: &Probe<'_>) {
-        if let Some(Parts { first: FirstPart::None, bloom: Some(part), .. }) = self.parts.as_deref()
+        if let FastPath::Strings(path) = &self.fast_path {
+            path.prefetch(self.bytes.as_ref(), probe);
+        } else if let Some(Parts { first: FirstPart::None, bloom: Some(part), .. }) = self.parts.as_deref()
             && part.holds_keys
         {
             let payload = envelope::payload(self.bytes.as_ref());

@@ -175,12 +175,13 @@ fn batches_in_bloom_filters_return_the_answers_of_single_queries() {
     values.sort_unstable();
     let set = integers(values.iter().copied());
     let queries = queries(&values);
-    let design = |prefix| Design { first: Stage::None, prefix, layout: BloomLayout::Spread };
+    let design = |prefix, layout| Design { first: Stage::None, prefix, layout };
     for prefix in [1, 9, 20, 27, 33, 47, 56, 60, 63, 64] {
         // Bits per prefix: 1, 3, 4, 5 and the most possible.
-        for bits in [1.4, 5.0, 6.0, 7.0, 40.0] {
+        let spread = [1.4, 5.0, 6.0, 7.0, 40.0].map(|bits| (bits, BloomLayout::Spread));
+        for (bits, layout) in spread.into_iter().chain([(8.0, BloomLayout::Lines)]) {
             let mut builder = ProteusBuilder::new(Family::OnePrefixBloom, Prices::DEFAULT, SEED)
-                .with_design(&design(prefix));
+                .with_design(&design(prefix, layout));
             builder.add_all(&Arc::new(set.clone())).expect("sorted");
             let bytes = builder.finish(bits_per_key(bits), Samples::NONE).expect("fits");
             let filter = AnyFilter::open(bytes).expect("whole");
@@ -189,7 +190,7 @@ fn batches_in_bloom_filters_return_the_answers_of_single_queries() {
         }
     }
     // Other kinds of bounds, and other lengths.
-    let filter = built(&set, Family::OnePrefixBloom, &design(47));
+    let filter = built(&set, Family::OnePrefixBloom, &design(47, BloomLayout::Spread));
     let (lower, upper) = (values[7].to_be_bytes(), values[9].to_be_bytes());
     for (lower, upper) in [(&lower[..], &upper[..]), (&lower[..3], &upper[..]), (&upper[..], &lower[..])] {
         check_ranges(&filter, lower, upper);
@@ -288,4 +289,67 @@ fn damaged_sets_do_not_panic() {
         }
     }
     assert!(opened > 1000, "{opened}");
+}
+
+/// Bounds around a key: itself, cut, longer, and with another last byte.
+fn bounds_near(key: &[u8]) -> Vec<Vec<u8>> {
+    let other_end = |by: i8| {
+        let mut bytes = key.to_vec();
+        bytes.iter_mut().next_back().into_iter().for_each(|last| *last = last.wrapping_add_signed(by));
+        bytes
+    };
+    let cut = [3, 7, 10].map(|length| key[..length.min(key.len())].to_vec());
+    let longer = [[key, &[0]].concat(), [key, &[0xff, 1]].concat()];
+    cut.into_iter().chain(longer).chain([key.to_vec(), other_end(1), other_end(-1)]).collect()
+}
+
+#[test]
+fn strings_have_the_answers_of_the_general_path() {
+    let mut state = 12;
+    let mut key = |length: usize| -> Vec<u8> {
+        (0..length).map(|_| [0, 1, 0x30, 0xff][(random(&mut state) % 4) as usize]).collect()
+    };
+    let one_length: Vec<Vec<u8>> = (0..300).map(|_| key(12)).collect();
+    let several: Vec<Vec<u8>> = (0..300).map(|index| key(index % 19)).collect();
+    for keys in [one_length, several] {
+        let set = key_set(&keys);
+        for layout in [BloomLayout::Spread, BloomLayout::Lines] {
+            for prefix in [3, 16, 17, 63, 64, 65, 90, 95, 96, 128, 140, WHOLE_KEYS] {
+                let design = Design { first: Stage::None, prefix, layout };
+                let filter = built_by(
+                    ProteusBuilder::new(Family::OnePrefixBloom, Prices::DEFAULT, SEED).with_design(&design),
+                    &set,
+                    9.0,
+                    &[],
+                );
+                keys.iter().step_by(11).for_each(|key| check_strings(&filter, &set, key));
+            }
+        }
+    }
+}
+
+/// Compares answers and tests of the two paths for points and ranges around a key, under the seed of the filter and under another one.
+fn check_strings(filter: &AnyFilter<Vec<u8>>, set: &KeySet, key: &[u8]) {
+    let AnyFilter::Proteus(fast) = filter else { panic!("of this module") };
+    let general = fast.without_fast_path();
+    let near = bounds_near(key);
+    for digester in [Digester::new(SEED), Digester::new(SEED + 1)] {
+        for point in &near {
+            let [answer, other] = [fast, &general].map(|filter| {
+                let probe = Probe::new(point, &digester);
+                filter.prefetch(&probe);
+                (filter.may_contain(&probe), probe.probe_count())
+            });
+            assert_eq!(answer, other, "{point:?} of {}", design_of(filter));
+        }
+        let pairs = near.iter().flat_map(|lower| near.iter().map(move |upper| (lower, upper)));
+        for range in pairs.flat_map(|(lower, upper)| ranges(lower, upper)) {
+            let [answer, other] = [fast, &general].map(|filter| {
+                let probe = RangeProbe::new(range, &digester);
+                (filter.may_contain_range(&probe), probe.probe_count())
+            });
+            assert_eq!(answer, other, "{range:?} of {}", design_of(filter));
+            assert!(answer.0 || !set.has_key_in(&range), "{range:?} of {}", design_of(filter));
+        }
+    }
 }
