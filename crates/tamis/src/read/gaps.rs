@@ -34,8 +34,8 @@ pub(super) fn record_gap(table: &Table, tables: &TableCache, lower: Bound<&[u8]>
 }
 
 /// Records the gap of a view that begins before the lower bound of a range, or at it if it is excluded, after the view showed no key of the
-/// range. Returns whether the view has one nevertheless: a deleted key, or one that is newer than the snapshot. `scan`: with the number of
-/// the view's first run.
+/// range. Returns whether the view has one nevertheless: a deleted key, or one that is newer than the snapshot. That is looked up also if
+/// the gap is not recorded, if it `is_counted`. `scan`: with the number of the view's first run.
 ///
 /// An error is ignored: the gap is only not known then.
 #[cold]
@@ -43,9 +43,11 @@ pub(super) fn record_gap_of_view(
     bound: &BoundView,
     (scan, first_run): (Arc<dyn ScanContext>, usize),
     range: &bounded::KeyRange,
+    is_counted: bool,
 ) -> bool {
     let (budget, gaps) = (Arc::clone(scan.tables().gap_budget()), bound.named.gaps());
-    if !gaps.should_record(&budget) {
+    let is_recorded = gaps.should_record(&budget);
+    if !is_recorded && !is_counted {
         return false;
     }
     let runs = ViewRuns::new(scan, first_run, bound.view.runs().len());
@@ -56,7 +58,7 @@ pub(super) fn record_gap_of_view(
     if successor.as_ref().is_some_and(|key| !range.is_above(key)) {
         return true;
     }
-    if let Some((predecessor, successor)) = predecessor.zip(successor) {
+    if is_recorded && let Some((predecessor, successor)) = predecessor.zip(successor) {
         gaps.record(&budget, &predecessor, &successor);
     }
     false

@@ -319,7 +319,7 @@ impl ScanSource {
         let weight = self.query().tally_weight();
         let has_keys = is_there || {
             let scan: Arc<dyn ScanContext> = Arc::<Self>::clone(&self);
-            record_gap_of_view(&selected.bound, (scan, selected.first_run), &self.range)
+            record_gap_of_view(&selected.bound, (scan, selected.first_run), &self.range, weight > 0)
         };
         if weight > 0 {
             selected.bound.named.filter_answers().add_outcome(has_keys, weight);
