@@ -224,7 +224,7 @@ impl SampledQuery {
         Query { kind: self.kind, range: self.range(), weight: self.weight as f32 }
     }
 
-    /// Whether the query is a range between two keys, both included.
+    /// Whether the query reaches the keys from `smallest` to `largest`.
     pub(crate) fn reaches(&self, smallest: &[u8], largest: &[u8]) -> bool {
         let range = self.range();
         let begins = match range.lower {
