@@ -230,6 +230,17 @@ impl Error {
         }
     }
 
+    /// Whether the same read will fail again: the bytes are damaged or missing. Other errors of the system may pass.
+    pub(crate) fn is_lasting_damage(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof)
+            }
+            Self::DiskFull { .. } | Self::Closed => false,
+            _ => true,
+        }
+    }
+
     /// The error without its file and without advice, for reports that name the file: a repair has followed the advice already.
     pub(crate) fn cause(&self) -> String {
         match self {

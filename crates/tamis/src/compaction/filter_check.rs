@@ -31,11 +31,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tamis_filter::auto::{Effort, QueryKind};
 
+use super::back_off::RETRY;
 use super::job_context::{JobContexts, read_nanoseconds, span_of};
 use crate::{
     cache::table::TableCache,
     context::StoreContext,
-    error::Result,
+    error::{Error, Result},
     events::Event,
     file_name::FileName,
     keyspace_state::{KeyspaceRegistry, KeyspaceState},
@@ -58,6 +59,8 @@ use crate::{
     version_installer::VersionInstaller,
 };
 
+/// The wait for the next check of a table doubles with each consecutive one that failed, up to about a minute.
+const RETRY_DOUBLINGS_MAX: u32 = 7;
 /// Filters are replaced if the best ones cost less than the current ones by this factor.
 pub(super) const COST_RATIO_MAX: f64 = 1.3;
 /// Those that a quick search chose, by this factor.
@@ -391,17 +394,15 @@ struct LastCheck {
     refills: u32,
     /// The tables that a query of this one asked at this check; 0 when the table was new.
     overlapping_tables: u32,
+    /// Consecutive checks that failed, and when the next one may begin.
+    failure_count: u32,
+    retry_at: Duration,
 }
 
 impl LastCheck {
     /// The greatest observed rates; NaN without any.
     fn seen_rates(&self) -> Rates {
         self.seen.unwrap_or([f64::NAN; 3])
-    }
-
-    /// Whether this process has checked the table.
-    const fn was_checked(&self) -> bool {
-        self.overlapping_tables > 0
     }
 }
 
@@ -474,7 +475,7 @@ impl FilterChecker {
                 let last = known.unwrap_or(LastCheck { refills: sample.refills(), ..LastCheck::default() });
                 last_checks.insert(table.number(), last);
                 answer_count += count_of(&counted.answers);
-                let check = if sample.is_refilling() {
+                let check = if sample.is_refilling() || now < last.retry_at {
                     None
                 } else {
                     due_check((partition, table), &last, counted, read_ns_of(level))
@@ -513,6 +514,16 @@ impl FilterChecker {
     fn note_kept(&self, number: u64, rates: Rates) {
         if let Some(last) = self.schedule.lock().last_checks.get_mut(&number) {
             last.kept = Some((rates, last.kept.map_or(0, |(_, count)| count) + 1));
+            last.failure_count = 0;
+        }
+    }
+
+    /// Records that a check failed: the next one waits twice as long as this one did.
+    fn note_failed(&self, number: u64) {
+        let now = self.context.runtime.clock.now();
+        if let Some(last) = self.schedule.lock().last_checks.get_mut(&number) {
+            last.retry_at = now + RETRY * (1 << last.failure_count.min(RETRY_DOUBLINGS_MAX));
+            last.failure_count += 1;
         }
     }
 
@@ -520,6 +531,7 @@ impl FilterChecker {
     fn note_replaced(&self, number: u64) {
         if let Some(last) = self.schedule.lock().last_checks.get_mut(&number) {
             (last.before, last.kept, last.seen) = (Counted::default(), None, None);
+            last.failure_count = 0;
         }
     }
 
@@ -531,6 +543,20 @@ impl FilterChecker {
     /// Those of the file system and of a damaged table; [`crate::Error::Closed`] and [`crate::Error::KeyspaceDropped`] soon after a close
     /// or a drop. The filters stay.
     pub(crate) fn check(
+        &self,
+        keyspace: &KeyspaceState,
+        number: u64,
+        search: Search,
+        between: &dyn Fn(),
+    ) -> Result<bool> {
+        let result = self.try_check(keyspace, number, search, between);
+        if matches!(&result, Err(error) if !matches!(error, Error::Closed | Error::KeyspaceDropped)) {
+            self.note_failed(number);
+        }
+        result
+    }
+
+    fn try_check(
         &self,
         keyspace: &KeyspaceState,
         number: u64,
@@ -572,7 +598,11 @@ impl FilterChecker {
         }
         check()?;
         let Some(built) = comparison.build() else {
-            self.note_kept(number, comparison.current.rates);
+            if reader.has_damaged_filter() {
+                self.note_failed(number);
+            } else {
+                self.note_kept(number, comparison.current.rates);
+            }
             return Ok(false);
         };
         check()?;
@@ -684,7 +714,7 @@ fn due_check(
     let is_worthwhile = count_of(&since) >= EARLY_COUNT_MIN
         && (!is_small(table) || cost_a_check(key_count, &since, read_ns, 0));
     let reader = table.slot().get();
-    let awaits_repair = reader.is_some_and(|reader| reader.has_damaged_filter()) && !last.was_checked();
+    let awaits_repair = reader.is_some_and(|reader| reader.has_damaged_filter());
     if !awaits_repair && !is_worthwhile && (asked < asked_count_max(key_count) || is_small(table)) {
         return None;
     }

@@ -133,6 +133,11 @@ impl ElasticUnits {
         self.hotness.record_access(environment.pinned_cache.epoch());
     }
 
+    /// Whether a unit was damaged when it was read.
+    pub(super) fn has_fault(&self) -> bool {
+        self.units.iter().any(|unit| unit.fault.is_known())
+    }
+
     fn loaded_count(&self) -> u32 {
         self.units.iter().filter(|unit| unit.pinned.is_cached()).count() as u32
     }

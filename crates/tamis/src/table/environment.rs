@@ -88,7 +88,7 @@ impl TableEnvironment {
 }
 
 /// Whether a filter, or a part of one, was found to be unusable after its table was opened. It is reported once and not
-/// read again while the table is open.
+/// read again while the table is open. Another error than damage may pass: the filter stays evicted, and is read again later.
 #[derive(Debug, Default)]
 pub(super) struct FilterFault(AtomicBool);
 
@@ -106,7 +106,7 @@ impl FilterFault {
         read: Result<T>,
     ) -> Result<T> {
         read.inspect_err(|error| {
-            if !self.0.swap(true, Ordering::Relaxed) {
+            if error.is_lasting_damage() && !self.0.swap(true, Ordering::Relaxed) {
                 environment.report_filter(file, error.to_string());
             }
         })

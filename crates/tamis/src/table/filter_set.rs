@@ -44,8 +44,8 @@ pub(super) struct FilterSet {
     is_damaged: bool,
     /// Why the store chose these filters, if it did.
     choice: Option<(Place, SectionRecord)>,
-    /// The same, once it was read.
-    read_choice: OnceLock<NamedChoice>,
+    /// The same, once it was read; `None` if it is damaged.
+    read_choice: OnceLock<Option<NamedChoice>>,
 }
 
 /// The file of a filter.
@@ -151,7 +151,15 @@ impl OpenFilter {
     fn is_asked(&self) -> bool {
         match &self.loaded {
             Loaded::Whole(pinned, fault) => pinned.is_cached() || fault.is_known(),
-            Loaded::Units(units, _) => units.loaded_bytes() > 0,
+            Loaded::Units(units, _) => units.loaded_bytes() > 0 || units.has_fault(),
+        }
+    }
+
+    /// Whether it, or a unit of it, was damaged when it was read again.
+    fn has_fault(&self) -> bool {
+        match &self.loaded {
+            Loaded::Whole(_, fault) => fault.is_known(),
+            Loaded::Units(units, _) => units.has_fault(),
         }
     }
 
@@ -243,20 +251,27 @@ impl FilterSet {
     /// Why the store chose these filters; `None` if it did not, or if that can't be read. The first call reads it.
     pub(super) fn choice(&self, environment: &TableEnvironment, table: &Source) -> Option<&NamedChoice> {
         if let Some(choice) = self.read_choice.get() {
-            return Some(choice);
+            return choice.as_ref();
         }
         let (place, record) = self.choice?;
         let body = match place {
-            Place::File(number) => environment.open_file(FileName::Filter(number)).ok()?.section(&record),
+            Place::File(number) => {
+                environment.open_file(FileName::Filter(number)).and_then(|file| file.section(&record))
+            }
             Place::Table => table.section(&record),
         };
-        let choice = FilterChoice::decode(body.ok()?.as_ref())?;
-        Some(self.read_choice.get_or_init(|| NamedChoice::new(choice)))
+        let choice = match body {
+            Ok(body) => FilterChoice::decode(body.as_ref()),
+            Err(error) if error.is_lasting_damage() => None,
+            // It may be readable the next time.
+            Err(_) => return None,
+        };
+        self.read_choice.get_or_init(|| choice.map(NamedChoice::new)).as_ref()
     }
 
-    /// Whether a filter, or the filter file, could not be used when the table was opened.
-    pub(super) const fn is_damaged(&self) -> bool {
-        self.is_damaged
+    /// Whether a filter, or the filter file, can't be used, as far as it was read.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_damaged || self.filters.iter().any(OpenFilter::has_fault)
     }
 
     /// Bytes of the filters.

@@ -263,8 +263,8 @@ impl TableReader {
         (filters.len() == self.filters.len() && !self.has_damaged_filter()).then_some(filters)
     }
 
-    /// Whether a filter, or the filter file, could not be used when the table was opened.
-    pub(crate) const fn has_damaged_filter(&self) -> bool {
+    /// Whether a filter, or the filter file, can't be used, as far as it was read.
+    pub(crate) fn has_damaged_filter(&self) -> bool {
         self.filters.is_damaged()
     }
 

@@ -2,13 +2,17 @@
 //! when an evicted filter is read again.
 
 use std::{
+    io::ErrorKind,
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
 
-use tamis::{Db, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Options, TableFilter};
-use tamis_vfs::{Access, MemVfs, Vfs as _};
+use tamis::{
+    Db, Event, EventListener, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, ManualClock, Options,
+    OsVfs, Runtime, TableFilter,
+};
+use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 use tempfile::TempDir;
 
 use crate::support::{
@@ -44,6 +48,10 @@ struct Store {
 
 impl Store {
     fn open(folder: &Path, table_access: Access, cache_bytes: u64) -> Self {
+        Self::open_on(Arc::new(OsVfs), folder, table_access, cache_bytes)
+    }
+
+    fn open_on(vfs: Arc<dyn Vfs>, folder: &Path, table_access: Access, cache_bytes: u64) -> Self {
         let ignored = Arc::new(Ignored::default());
         let listener: Arc<dyn EventListener> = Arc::<Ignored>::clone(&ignored);
         let options = Options {
@@ -53,7 +61,7 @@ impl Store {
             listener: Some(listener),
             ..inline_options()
         };
-        let db = Db::open_with(folder, options).unwrap();
+        let db = Db::open_on(vfs, folder, options, Runtime::default()).unwrap();
         let keyspace = db.keyspace("k").unwrap();
         Self { db, keyspace, ignored }
     }
@@ -230,6 +238,65 @@ fn a_filter_that_was_dropped_and_then_damaged_is_reported_once() {
     }
 }
 
+/// As [`fill`], with filters that the store has chosen for absent keys.
+fn fill_with_chosen_filters() -> TempDir {
+    let folder = fill("blocked-bloom@10", None);
+    let change_keyspaces = vec![("k".to_owned(), KeyspaceChange::Filters(Filters::default()))];
+    let db = Db::open_with(folder.path(), Options { change_keyspaces, ..inline_options() }).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    for number in 0..KEY_COUNT - 1 {
+        assert!(keyspace.get(key(2 * number + 1)).unwrap().is_none());
+    }
+    assert_eq!(db.check_filters(&keyspace).unwrap(), 2);
+    drop(keyspace);
+    db.close().unwrap();
+    folder
+}
+
+#[test]
+fn a_check_replaces_a_chosen_filter_that_was_dropped_and_then_damaged() {
+    let folder = fill_with_chosen_filters();
+    let places = encoded_filters(folder.path(), "filter");
+    let store = Store::open(folder.path(), Access::Buffered, 64 << 20);
+    store.check_answers();
+    let all = store.db.statistics().cache_pinned_bytes;
+    drop(store);
+    // Memory for all but half of a filter.
+    let store = Store::open(folder.path(), Access::Buffered, all - KEY_COUNT / 2 * 10 / 8 / 2);
+    store.ask(0, 300);
+    assert!(store.ask(1, 3_000) > 0.5, "it is loaded as more lookups probe it");
+    assert_eq!(store.db.check_filters(&store.keyspace).unwrap(), 0, "an evicted filter is as good as before");
+    assert_eq!(store.ask(0, 20), 0.0, "and the other was evicted");
+    places.iter().for_each(|place| damage(place, 500));
+    assert_eq!(store.ask(0, 20_000), 0.0, "it can't be read again");
+    assert_eq!(store.ignored().len(), 1);
+    assert_eq!(store.db.check_filters(&store.keyspace).unwrap(), 1);
+    assert!(store.ask(0, 20_000) > 0.3, "the new one is loaded as lookups probe it");
+    store.check_answers();
+}
+
+#[test]
+fn a_filter_is_read_again_after_an_error_that_passes() {
+    let folder = fill("blocked-bloom@10", Some("blocked-bloom@10"));
+    let store = Store::open(folder.path(), Access::Buffered, 64 << 20);
+    store.check_answers();
+    let all = store.db.statistics().cache_pinned_bytes;
+    drop(store);
+    let faults = FaultVfs::new(Arc::new(OsVfs));
+    let vfs = Arc::new(faults.clone());
+    let store = Store::open_on(vfs, folder.path(), Access::Buffered, all - KEY_COUNT / 2 * 10 / 8 / 2);
+    store.ask(0, 300);
+    assert!(store.ask(1, 3_000) > 0.5, "it is loaded as more lookups probe it");
+    assert_eq!(store.ask(0, 20), 0.0, "and the other was evicted");
+    let reads = [OperationKind::Open, OperationKind::Read];
+    let rule = faults.add_rule(Rule::error(ErrorKind::Other).on(&reads).path(".filter").forever());
+    assert_eq!(store.ask(0, 10_000), 0.0, "it can't be read");
+    assert!(faults.hit_count(rule) > 0);
+    faults.clear_rules();
+    assert!(store.ask(0, 20_000) > 0.3, "it is read again");
+    assert_eq!(store.ignored(), []);
+}
+
 #[test]
 fn a_unit_that_was_dropped_and_then_damaged_is_reported_once() {
     for access in [Access::Buffered, Access::Direct] {
@@ -341,4 +408,30 @@ fn a_damaged_filter_alone_is_replaced_in_the_background() {
         assert!(read < 100, "{read} blocks after an open: {}", design(&db));
         assert_eq!(db.statistics().corrupt_filters, 0, "damaged: {is_damaged}, filter file: {has_file}");
     }
+}
+
+#[test]
+fn a_repair_of_a_filter_that_failed_is_tried_again_later() {
+    let vfs = closed_store(false);
+    damage_all(&vfs, ".table");
+    let faults = FaultVfs::new(Arc::new(vfs));
+    let clock = Arc::new(ManualClock::default());
+    let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
+    let options = Options { workers: 0, ..Options::default() };
+    let db = Db::open_on(Arc::new(faults.clone()), FOLDER, options, runtime).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    let creates = Rule::error(ErrorKind::StorageFull).on(&[OperationKind::Create]).forever();
+    let rule = faults.add_rule(creates);
+    db.open_tables(&keyspace).unwrap();
+    for _ in 0..20 {
+        run_background_jobs(&db, &clock);
+    }
+    let tries = faults.hit_count(rule);
+    assert!((2..8).contains(&tries), "each try waits twice as long as the one before: {tries}");
+    assert_eq!(db.statistics().filters_replaced, 0);
+    faults.clear_rules();
+    for _ in 0..100 {
+        run_background_jobs(&db, &clock);
+    }
+    assert_eq!(db.statistics().filters_replaced, 1);
 }
