@@ -85,8 +85,14 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         answer.unwrap_or_else(|Undecided { is_in_set }| self.query_range(probe, is_in_set))
     }
 
+    /// The fast path for a byte string. Not inline, because others would save registers for it.
+    #[inline(never)]
+    fn test_string(&self, path: &StringPath, probe: &Probe<'_>) -> bool {
+        path.test_point(self.bytes.as_ref(), probe)
+    }
+
     /// The fast path for a range of byte strings.
-    #[inline(always)]
+    #[inline(never)]
     fn test_strings(&self, path: &StringPath, probe: &RangeProbe<'_>) -> bool {
         if let Some(point) = probe.point() {
             return path.test_point(self.bytes.as_ref(), point);
@@ -137,7 +143,7 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
     fn query_key(&self, digester: &Digester, key: &[u8], is_in_set: bool) -> bool {
         let probe = Probe::new(key, digester);
         match &self.fast_path {
-            FastPath::Strings(path) => path.test_point(self.bytes.as_ref(), &probe),
+            FastPath::Strings(path) => self.test_string(path, &probe),
             _ => self.query_point(&probe, is_in_set),
         }
     }
@@ -197,7 +203,7 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
             FastPath::Bloom(bloom) => self.test_point(bloom, probe),
             FastPath::OtherBloom(bloom) => self.test_point(bloom, probe),
             FastPath::Set(set) => self.test_point(set, probe),
-            FastPath::Strings(path) => path.test_point(self.bytes.as_ref(), probe),
+            FastPath::Strings(path) => self.test_string(path, probe),
             FastPath::None => self.query_point(probe, false),
         }
     }
