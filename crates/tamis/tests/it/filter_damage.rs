@@ -427,7 +427,7 @@ fn a_repair_of_a_filter_that_failed_is_tried_again_later() {
         run_background_jobs(&db, &clock);
     }
     let tries = faults.hit_count(rule);
-    assert!((2..8).contains(&tries), "each try waits twice as long as the one before: {tries}");
+    assert!((2..8).contains(&tries), "each try waits twice as long as the previous one: {tries}");
     assert_eq!(db.statistics().filters_replaced, 0);
     faults.clear_rules();
     for _ in 0..100 {

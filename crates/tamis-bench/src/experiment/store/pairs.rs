@@ -40,7 +40,7 @@ const GAP_CACHE_FILTER: &str = "grafite@9";
 /// A part of the store.
 struct Part {
     name: &'static str,
-    /// Kinds of queries with which it is measured, each in a point of its own.
+    /// Kinds of queries with which it is measured, each in a separate point.
     queries: &'static [&'static str],
     /// Rounds in which both stores do the work; there is one more before, which is not counted.
     rounds: u64,
@@ -130,7 +130,7 @@ fn load(entries: u64, filters: &Filters, context: &mut Context<'_>) -> Result<Te
     Ok(folder)
 }
 
-/// Writes a checkpoint of a store into a folder of its own.
+/// Writes a checkpoint of a store into a separate folder.
 fn copy(db: &Db, context: &Context<'_>) -> Result<TempDir, BenchError> {
     let folder = context.scratch()?;
     db.checkpoint(folder.path())?;
