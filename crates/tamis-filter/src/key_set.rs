@@ -15,10 +15,8 @@ use crate::BuildError;
 pub struct KeySet {
     bytes: Vec<u8>,
     count: usize,
-    /// The end of each key in `bytes`, if their lengths differ.
+    /// The end of each key in `bytes` if their lengths differ, or else empty.
     ends: Vec<u64>,
-    /// Whether a key differs in length from the first.
-    is_mixed: bool,
     /// The first sixteen bytes of the last key, which decide most comparisons, and its length.
     last: (u128, usize),
 }
@@ -26,7 +24,7 @@ pub struct KeySet {
 impl KeySet {
     /// An empty set.
     pub const fn new() -> Self {
-        Self { bytes: Vec::new(), count: 0, ends: Vec::new(), is_mixed: false, last: (0, 0) }
+        Self { bytes: Vec::new(), count: 0, ends: Vec::new(), last: (0, 0) }
     }
 
     /// Appends a key; skips a repeated one and refuses a smaller one.
@@ -40,14 +38,16 @@ impl KeySet {
                     return Err(BuildError::Unsorted { index: self.count as u64 });
                 }
                 std::cmp::Ordering::Equal => return Ok(()),
-                std::cmp::Ordering::Greater if key.len() != last_length && !self.is_mixed => self.keep_ends(),
+                std::cmp::Ordering::Greater if key.len() != last_length && self.ends.is_empty() => {
+                    self.keep_ends()
+                }
                 std::cmp::Ordering::Greater => {}
             }
         }
         self.last = (head, key.len());
         self.bytes.extend_from_slice(key);
         self.count += 1;
-        if self.is_mixed {
+        if !self.ends.is_empty() {
             self.ends.push(self.bytes.len() as u64);
         }
         Ok(())
@@ -56,7 +56,6 @@ impl KeySet {
     /// The next key differs in length from all keys.
     #[cold]
     fn keep_ends(&mut self) {
-        self.is_mixed = true;
         let length = self.last.1;
         self.ends.extend((1..=self.count).map(|count| (count * length) as u64));
     }
@@ -87,13 +86,13 @@ impl KeySet {
     /// The length of every key, if it is the same.
     #[inline]
     pub(crate) fn common_length(&self) -> Option<usize> {
-        (!self.is_mixed).then_some(self.last.1)
+        self.ends.is_empty().then_some(self.last.1)
     }
 
     /// All keys, if each has eight bytes, as integers do.
     pub(crate) fn words(&self) -> Option<&[[u8; 8]]> {
         let (words, rest) = self.bytes.as_chunks();
-        (!self.is_mixed && rest.is_empty() && words.len() == self.len()).then_some(words)
+        (self.ends.is_empty() && rest.is_empty() && words.len() == self.len()).then_some(words)
     }
 
     /// All keys in order.

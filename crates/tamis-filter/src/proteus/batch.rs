@@ -33,7 +33,7 @@ where
     /// Makes the answers of the queries that the filter rejects `false`.
     pub(super) fn test(mut self, filter: &impl FastFilter) {
         match filter.fast_path() {
-            FastPath::Bloom(bloom) => self.test_bloom(bloom, bloom.bits(filter.bytes())),
+            FastPath::Bloom(bloom) => self.test_bloom(&bloom.0, bloom.0.bits(filter.bytes())),
             FastPath::Set(set) => self.test_set(set, filter.bytes()),
             FastPath::OtherBloom(bloom) => {
                 let digester = self.digester;

@@ -497,14 +497,22 @@ impl Ascending for Prefixes<'_> {
 
 /// The distinct prefixes of the heads of sorted strings; the bits after a prefix are zero.
 fn distinct_heads(heads: impl Iterator<Item = u128>, depth: u32) -> impl Iterator<Item = u128> {
-    let mask = !u128::MAX.checked_shr(depth).unwrap_or(0);
+    let mask = head_mask(depth);
     let mut before = None;
     heads.map(move |head| head & mask).filter(move |head| before.replace(*head) != Some(*head))
 }
 
+/// The bits of a prefix in a head.
+const fn head_mask(depth: u32) -> u128 {
+    match u128::MAX.checked_shr(depth) {
+        Some(rest) => !rest,
+        None => u128::MAX,
+    }
+}
+
 /// Calls `take` with the distinct prefixes of the heads of sorted strings, as [`distinct_heads`].
 fn for_each_distinct_head(keys: &KeySet, depth: u32, mut take: impl FnMut(u128)) {
-    let mask = !u128::MAX.checked_shr(depth).unwrap_or(0);
+    let mask = head_mask(depth);
     let mut before = None;
     keys.for_each_head(|head| {
         let head = head & mask;
@@ -516,7 +524,7 @@ fn for_each_distinct_head(keys: &KeySet, depth: u32, mut take: impl FnMut(u128))
 
 /// Counts the distinct prefixes of the heads of sorted strings. As of integers, no branch depends on whether a prefix is new.
 fn count_heads(keys: &KeySet, depth: u32) -> u64 {
-    let mask = !u128::MAX.checked_shr(depth).unwrap_or(0);
+    let mask = head_mask(depth);
     // Every prefix of at least one bit differs from it.
     let mut before = keys.heads().next().map_or(0, |head| !head);
     let mut count = 0;

@@ -145,9 +145,7 @@ impl<'a> Counts<'a> {
             }
             before = Some(key);
         }
-        let queries = string_queries(set, samples, bit_count);
-        let left_out = samples.len() - queries.len();
-        Self { prefixes: sums(&histogram, bit_count, set.len()), shared, queries, left_out }
+        Self::of_histogram(set, &histogram, shared, samples)
     }
 
     /// As [`Counts::of`]; the numbers of prefixes of many strings are estimated from one in sixteen blocks. Not for the levels of a trie.
@@ -172,9 +170,16 @@ impl<'a> Counts<'a> {
         }
         let factor = (set.len() - 1) as f64 / f64::from(pair_count.max(1));
         histogram.iter_mut().for_each(|count| *count = (*count as f64 * factor).round() as u64);
-        let queries = string_queries(set, samples, bit_count);
+        Self::of_histogram(set, &histogram, Vec::new(), samples)
+    }
+
+    /// The counts of strings, from the histogram of the common bits of adjacent ones.
+    fn of_histogram(set: &KeySet, histogram: &[u64], shared: Vec<u32>, samples: &[KeyRange<'a>]) -> Self {
+        let bit_count = histogram.len() as u32 - 1;
+        let queries: Vec<_> =
+            samples.iter().filter_map(|range| string_query(set, range, bit_count)).collect();
         let left_out = samples.len() - queries.len();
-        Self { prefixes: sums(&histogram, bit_count, set.len()), shared: Vec::new(), queries, left_out }
+        Self { prefixes: sums(histogram, bit_count, set.len()), shared, queries, left_out }
     }
 
     /// A query among the keys; `None` if it contains one.
@@ -299,11 +304,6 @@ fn shared_key_bits(before: &[u8], key: &[u8], bit_count: u32) -> u32 {
         return bits.min(bit_count);
     }
     BitString::key(before).shared_bits(&BitString::key(key), bit_count)
-}
-
-/// The sampled queries without a key.
-fn string_queries<'a>(set: &KeySet, samples: &[KeyRange<'a>], bit_count: u32) -> Vec<Query<'a>> {
-    samples.iter().filter_map(|range| string_query(set, range, bit_count)).collect()
 }
 
 fn string_query<'a>(set: &KeySet, range: &KeyRange<'a>, bit_count: u32) -> Option<Query<'a>> {

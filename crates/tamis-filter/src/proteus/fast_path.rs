@@ -141,8 +141,9 @@ impl DigestSource for RangeProbe<'_> {
 #[repr(u8)]
 pub(super) enum FastPath {
     /// A Bloom filter of many spread bits.
-    Bloom(FastBloom),
-    OtherBloom(OtherBloom),
+    Bloom(BloomPath<true>),
+    /// One of few bits, or in lines.
+    OtherBloom(BloomPath<false>),
     Set(FastSet),
     Strings(StringPath),
     None,
@@ -155,8 +156,8 @@ impl FastPath {
             _ if parts.fixed.is_none() => StringPath::new(parts, seed).map_or(Self::None, Self::Strings),
             _ if parts.fixed.is_some_and(|fixed| fixed.byte_count != 8) => Self::None,
             FirstPart::None => match FastBloom::new(parts, seed) {
-                Some(bloom) if bloom.has_many_bits() => Self::Bloom(bloom),
-                Some(bloom) => Self::OtherBloom(OtherBloom(bloom)),
+                Some(bloom) if bloom.has_many_bits() => Self::Bloom(BloomPath(bloom)),
+                Some(bloom) => Self::OtherBloom(BloomPath(bloom)),
                 None => Self::None,
             },
             FirstPart::Set(_) => FastSet::new(parts, seed).map_or(Self::None, Self::Set),
@@ -305,24 +306,11 @@ impl FastBloom {
     }
 }
 
-impl FastPart for FastBloom {
-    #[inline(always)]
-    fn test<F: FastFilter>(
-        &self,
-        filter: &F,
-        source: &impl DigestSource,
-        lower: u64,
-        upper: u64,
-    ) -> Result<bool, Undecided> {
-        self.test_in::<true>(filter.bytes(), source, lower, upper)
-    }
-}
-
-/// A Bloom filter of prefixes of eight-byte keys, of few bits or in lines.
+/// A Bloom filter of prefixes of eight-byte keys. `MANY`: it has many spread bits.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OtherBloom(FastBloom);
+pub(super) struct BloomPath<const MANY: bool>(pub(super) FastBloom);
 
-impl FastPart for OtherBloom {
+impl<const MANY: bool> FastPart for BloomPath<MANY> {
     #[inline(always)]
     fn test<F: FastFilter>(
         &self,
@@ -331,7 +319,7 @@ impl FastPart for OtherBloom {
         lower: u64,
         upper: u64,
     ) -> Result<bool, Undecided> {
-        self.0.test_in::<false>(filter.bytes(), source, lower, upper)
+        self.0.test_in::<MANY>(filter.bytes(), source, lower, upper)
     }
 }
 

@@ -11,7 +11,7 @@ use super::design::{BloomLayout, Prices, SetForm, WHOLE_KEYS};
 use super::fixed::FixedKeys;
 use crate::envelope::PARAMETER_BYTES;
 use crate::trie::{Layout, TRAILER_BYTES};
-use crate::{DecodeError, Family};
+use crate::{DecodeError, Family, Probe};
 
 /// Bytes of the block before the parts.
 pub(super) const BLOCK_BYTES: usize = 64;
@@ -41,6 +41,12 @@ pub(super) struct BloomPart {
 }
 
 impl BloomPart {
+    /// The digest of the only prefix of a key.
+    #[inline(always)]
+    pub(super) fn key_digest(&self, seed: u64, probe: &Probe<'_>) -> u64 {
+        if self.holds_keys { probe.digest(seed) } else { probe.prefix_digest(seed, self.prefix) }
+    }
+
     #[inline(always)]
     pub(super) fn view<'a>(&self, payload: &'a [u8]) -> BloomView<'a> {
         let rest = payload.get(self.start..).unwrap_or_default();

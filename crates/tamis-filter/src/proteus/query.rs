@@ -203,7 +203,7 @@ impl<S: Steps> Query<'_, S> {
     #[inline(always)]
     fn digest(&self, part: &BloomPart, probe: &Probe<'_>) -> u64 {
         probe.add_probes(1);
-        if part.holds_keys { probe.digest(self.seed) } else { probe.prefix_digest(self.seed, part.prefix) }
+        part.key_digest(self.seed, probe)
     }
 
     /// Whether the filter may contain a key in the range, which for byte strings is more than one point.

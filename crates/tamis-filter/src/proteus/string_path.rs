@@ -42,22 +42,13 @@ impl StringPath {
             return false;
         }
         probe.add_probes(1);
-        self.view(filter).may_contain(self.point_digest(probe))
+        self.view(filter).may_contain(self.part.key_digest(self.seed, probe))
     }
 
     /// Prefetches the cache line that [`StringPath::test_point`] reads first.
     #[inline(always)]
     pub(super) fn prefetch(&self, filter: &[u8], probe: &Probe<'_>) {
-        self.view(filter).prefetch(self.point_digest(probe));
-    }
-
-    #[inline(always)]
-    fn point_digest(&self, probe: &Probe<'_>) -> u64 {
-        if self.part.holds_keys {
-            probe.digest(self.seed)
-        } else {
-            probe.prefix_digest(self.seed, self.part.prefix)
-        }
+        self.view(filter).prefetch(self.part.key_digest(self.seed, probe));
     }
 
     /// Whether the filter may contain a key in a range that is no point; `None` if the range has several prefixes.
