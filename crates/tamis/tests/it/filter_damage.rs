@@ -66,6 +66,19 @@ impl Store {
         Self { db, keyspace, ignored }
     }
 
+    /// A store of two filters with memory for all but half of one: that of the first half was evicted.
+    fn open_with_one_evicted(vfs: Arc<dyn Vfs>, folder: &Path, table_access: Access) -> Self {
+        let store = Self::open_on(Arc::clone(&vfs), folder, table_access, 64 << 20);
+        store.check_answers();
+        let all = store.db.statistics().cache_pinned_bytes;
+        drop(store);
+        let store = Self::open_on(vfs, folder, table_access, all - KEY_COUNT / 2 * 10 / 8 / 2);
+        assert!(store.ask(0, 300) > 0.95);
+        assert!(store.ask(1, 3_000) > 0.5, "it is loaded as more lookups probe it");
+        assert_eq!(store.ask(0, 20), 0.0, "and the other was evicted");
+        store
+    }
+
     /// The reported filters, which must be the counted ones.
     fn ignored(&self) -> Vec<(PathBuf, String)> {
         let reported = self.ignored.0.lock().unwrap().clone();
@@ -215,15 +228,7 @@ fn a_filter_that_was_dropped_and_then_damaged_is_reported_once() {
         for (rebuilt, suffix) in [(None, "table"), (Some("blocked-bloom@10"), "filter")] {
             let folder = fill("blocked-bloom@10", rebuilt);
             let places = encoded_filters(folder.path(), suffix);
-            let store = Store::open(folder.path(), access, 64 << 20);
-            store.check_answers();
-            let all = store.db.statistics().cache_pinned_bytes;
-            drop(store);
-            // Memory for all but half of a filter.
-            let store = Store::open(folder.path(), access, all - KEY_COUNT / 2 * 10 / 8 / 2);
-            assert!(store.ask(0, 300) > 0.95);
-            assert!(store.ask(1, 3_000) > 0.5, "it is loaded as more lookups probe it");
-            assert_eq!(store.ask(0, 20), 0.0, "and the other was evicted");
+            let store = Store::open_with_one_evicted(Arc::new(OsVfs), folder.path(), access);
             assert_eq!(store.ignored(), []);
             // The one that is in memory is not read again.
             places.iter().for_each(|place| damage(place, 500));
@@ -257,16 +262,8 @@ fn fill_with_chosen_filters() -> TempDir {
 fn a_check_replaces_a_chosen_filter_that_was_dropped_and_then_damaged() {
     let folder = fill_with_chosen_filters();
     let places = encoded_filters(folder.path(), "filter");
-    let store = Store::open(folder.path(), Access::Buffered, 64 << 20);
-    store.check_answers();
-    let all = store.db.statistics().cache_pinned_bytes;
-    drop(store);
-    // Memory for all but half of a filter.
-    let store = Store::open(folder.path(), Access::Buffered, all - KEY_COUNT / 2 * 10 / 8 / 2);
-    store.ask(0, 300);
-    assert!(store.ask(1, 3_000) > 0.5, "it is loaded as more lookups probe it");
+    let store = Store::open_with_one_evicted(Arc::new(OsVfs), folder.path(), Access::Buffered);
     assert_eq!(store.db.check_filters(&store.keyspace).unwrap(), 0, "an evicted filter is as good as before");
-    assert_eq!(store.ask(0, 20), 0.0, "and the other was evicted");
     places.iter().for_each(|place| damage(place, 500));
     assert_eq!(store.ask(0, 20_000), 0.0, "it can't be read again");
     assert_eq!(store.ignored().len(), 1);
@@ -278,16 +275,8 @@ fn a_check_replaces_a_chosen_filter_that_was_dropped_and_then_damaged() {
 #[test]
 fn a_filter_is_read_again_after_an_error_that_passes() {
     let folder = fill("blocked-bloom@10", Some("blocked-bloom@10"));
-    let store = Store::open(folder.path(), Access::Buffered, 64 << 20);
-    store.check_answers();
-    let all = store.db.statistics().cache_pinned_bytes;
-    drop(store);
     let faults = FaultVfs::new(Arc::new(OsVfs));
-    let vfs = Arc::new(faults.clone());
-    let store = Store::open_on(vfs, folder.path(), Access::Buffered, all - KEY_COUNT / 2 * 10 / 8 / 2);
-    store.ask(0, 300);
-    assert!(store.ask(1, 3_000) > 0.5, "it is loaded as more lookups probe it");
-    assert_eq!(store.ask(0, 20), 0.0, "and the other was evicted");
+    let store = Store::open_with_one_evicted(Arc::new(faults.clone()), folder.path(), Access::Buffered);
     let reads = [OperationKind::Open, OperationKind::Read];
     let rule = faults.add_rule(Rule::error(ErrorKind::Other).on(&reads).path(".filter").forever());
     assert_eq!(store.ask(0, 10_000), 0.0, "it can't be read");
