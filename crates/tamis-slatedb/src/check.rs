@@ -70,14 +70,14 @@ fn classify(path: &Path, source: object_store::Error) -> StoreError {
         object_store::Error::NotFound { .. } => StoreError::NoBucket { path, source },
         object_store::Error::Generic { source: inner, .. } => {
             let text = chain_text(inner.as_ref());
-            if ["NoSuchBucket", "NoSuchKey", "404"].iter().any(|word| text.contains(word)) {
+            if ["NoSuchBucket", "NoSuchKey", "status code: 404"].iter().any(|word| text.contains(word)) {
                 StoreError::NoBucket { path, source }
             } else if [
                 "credential",
                 "Forbidden",
                 "AccessDenied",
-                "403",
-                "401",
+                "status code: 403",
+                "status code: 401",
                 "InvalidAccessKeyId",
                 "NotSignedUp",
                 "SignatureDoesNotMatch",
@@ -105,3 +105,6 @@ fn chain_text(error: &(dyn std::error::Error + 'static)) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

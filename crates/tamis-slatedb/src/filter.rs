@@ -13,6 +13,7 @@ use tamis_filter::{AnyFilter, DecodeError, Digester, Filter as _, KeyRange};
 
 use crate::counters::count;
 use crate::frame::{self, SharedBytes};
+use crate::range::{bytes_of, key_range};
 use crate::shared::Shared;
 
 /// A filter and the bytes that it reads.
@@ -38,8 +39,7 @@ impl OpenFilter {
                 self.filter.may_contain_key_in(&self.digester, KeyRange::prefix(prefix))
             }
             FilterTarget::Range { lower, upper } => {
-                let range =
-                    KeyRange::new(lower.as_ref().map(AsRef::as_ref), upper.as_ref().map(AsRef::as_ref));
+                let range = key_range(bytes_of(lower), bytes_of(upper));
                 self.filter.may_contain_key_in(&self.digester, range)
             }
         }

@@ -45,6 +45,7 @@ mod frame;
 mod metrics;
 mod policies;
 mod policy;
+mod range;
 mod sample;
 mod shared;
 mod table_builder;

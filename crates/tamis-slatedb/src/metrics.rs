@@ -19,6 +19,18 @@ pub struct FilterCounts {
     pub false_positives: u64,
 }
 
+impl std::ops::Add for FilterCounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            negatives: self.negatives + other.negatives,
+            positives: self.positives + other.positives,
+            false_positives: self.false_positives + other.false_positives,
+        }
+    }
+}
+
 /// The counts of an open database or reader, by kind of query.
 ///
 /// ```
@@ -33,9 +45,9 @@ pub struct FilterCounts {
 pub struct FilterMetrics {
     /// Of lookups of one key.
     pub points: FilterCounts,
-    /// Of scans of a prefix.
+    /// Of scans of a prefix, if another policy of the list answers prefixes. [`crate::TamisPolicy`] gets them as ranges.
     pub prefixes: FilterCounts,
-    /// Of scans of a range.
+    /// Of scans of a range, of a prefix and of a part of a prefix.
     pub ranges: FilterCounts,
 }
 

@@ -122,7 +122,9 @@ impl FilterPolicy for TamisPolicy {
         self.shared.design.answers_ranges()
     }
 
+    /// No, although filters answer prefixes: SlateDB would ask for the whole prefix also for `scan_prefix(prefix, from..to)`. Without
+    /// this support it asks for the range that is scanned, of which [`key_range`](crate::range::key_range) restores the prefix.
     fn supports_prefix_queries(&self) -> bool {
-        self.shared.design.answers_ranges()
+        false
     }
 }

@@ -21,9 +21,10 @@ use slatedb::FilterTarget;
 use slatedb::bytes::Bytes;
 use slatedb::object_store::{self, ObjectStore, ObjectStoreExt, path::Path};
 use tamis_filter::auto::QueryKind;
-use tamis_filter::{Digester, KeyRange, mix64};
+use tamis_filter::{Digester, KeyRange, Upper, mix64};
 
 use crate::SampleError;
+use crate::range::{bytes_of, key_range};
 
 /// The number of queries in a full sample.
 const QUERIES_MAX: usize = 4096;
@@ -49,14 +50,19 @@ impl SampledQuery {
     /// A query that a filter can answer.
     fn new(target: &FilterTarget) -> Option<Self> {
         let owned = |bound: &Bound<Bytes>| bound.as_ref().map(|key| key.to_vec());
+        let both = |kind, key: &[u8]| (kind, Bound::Included(key.to_vec()), Bound::Included(key.to_vec()));
         let (kind, lower, upper) = match target {
-            FilterTarget::Point(key) => {
-                (QueryKind::Point, Bound::Included(key.to_vec()), Bound::Included(key.to_vec()))
+            FilterTarget::Point(key) => both(QueryKind::Point, key),
+            FilterTarget::Prefix(prefix) => both(QueryKind::Prefix, prefix),
+            FilterTarget::Range { lower, upper } => {
+                let range = key_range(bytes_of(lower), bytes_of(upper));
+                match range.upper {
+                    Upper::Prefix(prefix) if range.lower == Bound::Included(prefix) => {
+                        both(QueryKind::Prefix, prefix)
+                    }
+                    _ => (QueryKind::Range, owned(lower), owned(upper)),
+                }
             }
-            FilterTarget::Prefix(prefix) => {
-                (QueryKind::Prefix, Bound::Included(prefix.to_vec()), Bound::Included(prefix.to_vec()))
-            }
-            FilterTarget::Range { lower, upper } => (QueryKind::Range, owned(lower), owned(upper)),
         };
         let query = Self { kind, lower, upper };
         let is_short = |bound: &Bound<Vec<u8>>| key_of(bound).is_some_and(|key| key.len() <= KEY_BYTES_MAX);
@@ -70,9 +76,7 @@ impl SampledQuery {
     pub(crate) fn range(&self) -> KeyRange<'_> {
         match self.kind {
             QueryKind::Prefix => KeyRange::prefix(key_of(&self.lower).unwrap_or_default()),
-            _ => {
-                KeyRange::new(self.lower.as_ref().map(Vec::as_slice), self.upper.as_ref().map(Vec::as_slice))
-            }
+            _ => key_range(self.lower.as_ref().map(Vec::as_slice), self.upper.as_ref().map(Vec::as_slice)),
         }
     }
 }

@@ -19,7 +19,7 @@ const PROJECTS: u64 = 200;
 const FILES_PER_DIRECTORY: u64 = 4;
 
 /// Bytes of a directory in a path, with the slash at its end.
-pub(crate) const DIRECTORY_BYTES: usize = 11;
+const DIRECTORY_BYTES: usize = 11;
 /// Bytes of the sensor in the key of an event.
 pub(crate) const SENSOR_BYTES: usize = 4;
 
@@ -40,12 +40,21 @@ impl Set {
         }
     }
 
+    /// Bytes of the sensor or the directory.
+    pub(crate) const fn prefix_bytes(self) -> usize {
+        match self {
+            Self::Events => SENSOR_BYTES,
+            Self::Paths => DIRECTORY_BYTES,
+        }
+    }
+
     /// The prefix that SlateDB's filter of prefixes stores.
     pub(crate) const fn prefix(self) -> FixedPrefix {
-        match self {
-            Self::Events => FixedPrefix { name: "sensor", length: SENSOR_BYTES },
-            Self::Paths => FixedPrefix { name: "directory", length: DIRECTORY_BYTES },
-        }
+        let name = match self {
+            Self::Events => "sensor",
+            Self::Paths => "directory",
+        };
+        FixedPrefix { name, length: self.prefix_bytes() }
     }
 }
 

@@ -130,17 +130,20 @@ pub(crate) enum Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Kind {
     EmptyRange,
+    EmptyPart,
     EmptyPrefix,
     Point,
     FullRange,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 4] = [Self::EmptyRange, Self::EmptyPrefix, Self::Point, Self::FullRange];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::EmptyRange, Self::EmptyPart, Self::EmptyPrefix, Self::Point, Self::FullRange];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::EmptyRange => "closed empty range",
+            Self::EmptyPart => "empty part of a prefix",
             Self::EmptyPrefix => "empty prefix",
             Self::Point => "point, half present",
             Self::FullRange => "range of 50 entries",

@@ -19,6 +19,8 @@ const FULL_RANGE_ENTRIES: u64 = 50;
 pub(crate) enum Query {
     /// Both bounds are included.
     Range(Vec<u8>, Vec<u8>),
+    /// A range of the keys with a prefix, by what follows the prefix; both bounds are included.
+    Part(Vec<u8>, Vec<u8>, Vec<u8>),
     Prefix(Vec<u8>),
     Point(Vec<u8>),
 }
@@ -31,7 +33,15 @@ pub(crate) fn generate(data: &Data, kind: Kind, count: usize, seed: u64) -> Vec<
 
 fn query(data: &Data, kind: Kind, index: usize, random: &mut SplitMix64) -> Query {
     match kind {
-        Kind::EmptyRange => empty_range(data, random),
+        Kind::EmptyRange => {
+            let (lower, upper) = empty_range(data, random);
+            Query::Range(lower, upper)
+        }
+        Kind::EmptyPart => {
+            let (mut prefix, mut upper) = empty_range(data, random);
+            let lower = prefix.split_off(data.set.prefix_bytes());
+            Query::Part(prefix, lower, upper.split_off(data.set.prefix_bytes()))
+        }
         Kind::EmptyPrefix => empty_prefix(data, random),
         Kind::Point => Query::Point(point(data, index.is_multiple_of(2), random)),
         Kind::FullRange => {
@@ -44,7 +54,7 @@ fn query(data: &Data, kind: Kind, index: usize, random: &mut SplitMix64) -> Quer
     }
 }
 
-fn empty_range(data: &Data, random: &mut SplitMix64) -> Query {
+fn empty_range(data: &Data, random: &mut SplitMix64) -> (Vec<u8>, Vec<u8>) {
     loop {
         let (lower, upper) = match data.set {
             Set::Events => {
@@ -63,7 +73,7 @@ fn empty_range(data: &Data, random: &mut SplitMix64) -> Query {
             }
         };
         if !data.has_key_between(&lower, &upper) {
-            return Query::Range(lower, upper);
+            return (lower, upper);
         }
     }
 }

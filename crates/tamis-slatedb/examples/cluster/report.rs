@@ -161,15 +161,19 @@ fn figures(
     };
     let is_remote = arguments.latency_ms >= LATENCY_MS_MIN;
     let ratio_min = if is_remote { THROUGHPUT_RATIO_MIN } else { LOCAL_THROUGHPUT_RATIO_MIN };
-    let empty = requests(tamis, Kind::EmptyRange);
-    let mut figures = vec![Figure {
-        is_reached: empty <= EMPTY_RANGE_REQUESTS_MAX,
-        varies: false,
-        text: format!(
-            "requests of a closed empty range: {empty:.3}, at most {EMPTY_RANGE_REQUESTS_MAX} (SlateDB's default: {:.3})",
-            requests(default, Kind::EmptyRange)
-        ),
-    }];
+    let empty = |kind: Kind| {
+        let empty = requests(tamis, kind);
+        Figure {
+            is_reached: empty <= EMPTY_RANGE_REQUESTS_MAX,
+            varies: false,
+            text: format!(
+                "requests of a query of kind {:?}: {empty:.3}, at most {EMPTY_RANGE_REQUESTS_MAX} (SlateDB's default: {:.3})",
+                kind.name(),
+                requests(default, kind)
+            ),
+        }
+    };
+    let mut figures = vec![empty(Kind::EmptyRange), empty(Kind::EmptyPart)];
     for (outcome, other) in [(default, "SlateDB's default"), (prefix, "its prefix filter")] {
         let ratio = throughput(tamis) / throughput(outcome);
         figures.push(Figure {

@@ -313,6 +313,7 @@ impl Reading {
                     continue;
                 }
                 Query::Range(lower, upper) => self.reader.scan(lower..=upper).await?,
+                Query::Part(prefix, lower, upper) => self.reader.scan_prefix(prefix, lower..=upper).await?,
                 Query::Prefix(prefix) => self.reader.scan_prefix(prefix, ..).await?,
             };
             while let Some(entry) = scan.next().await? {
@@ -327,7 +328,8 @@ impl Reading {
         let metrics = FilterMetrics::read(&self.recorder);
         match kind {
             Kind::EmptyRange | Kind::FullRange => metrics.ranges,
-            Kind::EmptyPrefix => metrics.prefixes,
+            // SlateDB asks for prefixes, or for their ranges, as the policy prefers.
+            Kind::EmptyPart | Kind::EmptyPrefix => metrics.prefixes + metrics.ranges,
             Kind::Point => metrics.points,
         }
     }

@@ -61,3 +61,16 @@ fn queries_that_no_filter_can_reject_are_not_taken() {
     sample.record(&point(&"x".repeat(KEY_BYTES_MAX + 1)));
     assert!(sample.is_empty());
 }
+
+#[test]
+fn a_range_that_is_a_prefix_is_sampled_as_a_prefix() {
+    let sample = QuerySample::new();
+    sample.record(&range(Bound::Included("pe"), Bound::Excluded("pf")));
+    sample.record(&range(Bound::Included("pe1"), Bound::Excluded("pf")));
+    let queries = sample.queries().0;
+    let kinds: Vec<QueryKind> = queries.iter().map(|query| query.kind()).collect();
+    assert_eq!(kinds, [QueryKind::Prefix, QueryKind::Range]);
+    let ranges: Vec<KeyRange<'_>> = queries.iter().map(|query| query.range()).collect();
+    let rest = KeyRange { lower: Bound::Included(b"pe1"), upper: Upper::Prefix(b"pe") };
+    assert_eq!(ranges, [KeyRange::prefix(b"pe"), rest]);
+}

@@ -1,6 +1,6 @@
 //! Databases with filters give the answers of a reader that reads every table, on every store.
 
-use std::ops::RangeBounds as _;
+use std::ops::{Bound, RangeBounds as _};
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -8,6 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 use slatedb::config::{MergeOptions, PutOptions, ScanOptions, Settings, Ttl};
 use slatedb::object_store::{ObjectStore, memory::InMemory};
 use slatedb::{DbReader, IterationOrder};
+use tamis_slatedb::{FilterCounts, FilterMetrics};
 
 use crate::support::{
     KeyBounds, collect, designs, eager_compaction, fill_tables, flush, folder_store, hostile_key,
@@ -104,6 +105,17 @@ async fn compare(scenario: &Scenario, design: &str, store: &Arc<dyn ObjectStore>
             (filtered.scan_prefix(prefix, ..).await, complete.scan_prefix(prefix, ..).await);
         let (got, expected) = (collect(got.expect("a scan")).await, collect(expected.expect("a scan")).await);
         assert_eq!(got, expected, "{design}: prefix {prefix:?}");
+        // The rest of the prefix from the key on, and up to it.
+        let rest = key.get(prefix.len()..).unwrap_or_default();
+        for part in [(Bound::Included(rest), Bound::Unbounded), (Bound::Unbounded, Bound::Excluded(rest))] {
+            if rest.is_empty() {
+                continue;
+            }
+            let part = (part.0.map(<[u8]>::to_vec), part.1.map(<[u8]>::to_vec));
+            let got = filtered.scan_prefix(prefix, part.clone()).await.expect("a scan");
+            let expected = complete.scan_prefix(prefix, part.clone()).await.expect("a scan");
+            assert_eq!(collect(got).await, collect(expected).await, "{design}: {part:?} of {prefix:?}");
+        }
     }
     for range in &scenario.ranges {
         for order in [IterationOrder::Ascending, IterationOrder::Descending] {
@@ -182,8 +194,55 @@ async fn compaction_keeps_the_filters() {
         let range = (number * 1000 + 300).to_be_bytes()..=(number * 1000 + 310).to_be_bytes();
         assert!(collect(reader.scan(range).await.expect("a scan")).await.is_empty());
     }
-    let counts = tamis_slatedb::FilterMetrics::read(&recorder).ranges;
+    let counts = FilterMetrics::read(&recorder).ranges;
     assert!(counts.negatives > 1_600 && counts.positives < 400, "{tables} tables: {counts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_a_prefix_is_asked_of_the_filters() {
+    // The least number of 400 and 800 tables that are rejected: `auto` knows moments, `prefix-bloom` sensors.
+    for (design, parts_min, prefixes_min) in [("auto@16", 380, 0), ("prefix-bloom:bytes=4@14", 0, 760)] {
+        let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+        let policies = policies(design);
+        let db = open(&policies, &store, settings()).await;
+        for table in 0..4_u32 {
+            for event in 0..1_000_u32 {
+                // Each table has all even sensors.
+                let (sensor, moment) = (event % 50 * 2, (event / 50 * 4 + table) * 100_000);
+                db.put([sensor.to_be_bytes(), moment.to_be_bytes()].concat(), b"value").await.expect("a put");
+            }
+            flush(&db).await;
+        }
+        db.close().await.expect("it can be closed");
+        let (reader, recorder) = open_reader(Some(&policies), &store).await;
+        let is_empty = async |sensor: u32, part: (Bound<Vec<u8>>, Bound<Vec<u8>>)| {
+            collect(reader.scan_prefix(sensor.to_be_bytes(), part).await.expect("a scan")).await.is_empty()
+        };
+        let moment = |moment: u32| Bound::Included(moment.to_be_bytes().to_vec());
+        let mut seen = FilterCounts::default();
+        let mut rejected = || {
+            let counts = FilterMetrics::read(&recorder).ranges;
+            let (negatives, all) = (counts.negatives - seen.negatives, counts.positives - seen.positives);
+            seen = counts;
+            (negatives, negatives + all)
+        };
+        for number in 0..100 {
+            let from = (number % 70 + 4) * 100_000 + 300;
+            // Inside of the key range of each table.
+            assert!(is_empty(number % 50 * 2, (moment(from), moment(from + 1_000))).await, "{design}");
+        }
+        let (negatives, all) = rejected();
+        assert_eq!(all, 400, "{design}: each table is asked for each part");
+        assert!(negatives >= parts_min, "{design}: {negatives} of {all} for parts of prefixes");
+        for number in 0..100 {
+            let sensor = number % 49 * 2 + 1;
+            assert!(is_empty(sensor, (Bound::Unbounded, Bound::Unbounded)).await, "{design}");
+            assert!(is_empty(sensor, (moment(700), Bound::Unbounded)).await, "{design}");
+        }
+        let (negatives, all) = rejected();
+        assert_eq!(all, 800, "{design}: each table is asked for each prefix and each rest");
+        assert!(negatives >= prefixes_min, "{design}: {negatives} of {all} for prefixes and their rests");
+    }
 }
 
 /// Waits until all tables of the first level are in a sorted run.
