@@ -115,7 +115,6 @@ impl FileKind {
             "*.obsolete" => "obsolete files, to be deleted",
             "CURRENT" => "name of the current manifest",
             "SAMPLES" => "sampled queries, from which filters are chosen",
-            "LOCK" => "locked by the process that has the store open",
             _ => "",
         }
     }

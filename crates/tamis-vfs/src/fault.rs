@@ -21,7 +21,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::{Access, DirEntry, File, Lock, Operation, OperationKind, Vfs};
+use crate::{Access, DirEntry, File, Lock, LockMode, Operation, OperationKind, Vfs};
 
 mod rule;
 #[cfg(test)]
@@ -92,11 +92,11 @@ pub struct RuleId(u64);
 #[derive(Debug, Clone)]
 pub struct FaultVfs {
     shared: Arc<Shared>,
+    inner: Arc<dyn Vfs>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
-    inner: Arc<dyn Vfs>,
     state: Mutex<State>,
 }
 
@@ -131,7 +131,7 @@ struct ActiveRule {
 impl FaultVfs {
     /// Forwards all operations to `inner` until a rule is added.
     pub fn new(inner: Arc<dyn Vfs>) -> Self {
-        Self { shared: Arc::new(Shared { inner, state: Mutex::default() }) }
+        Self { shared: Arc::default(), inner }
     }
 
     /// Adds a rule. It counts matching operations from now on.
@@ -184,7 +184,7 @@ impl FaultVfs {
         let shared = &self.shared;
         let opened = shared.run(Operation::new(kind, path), || {
             let descriptor = shared.take_descriptor()?;
-            Ok(open(&*shared.inner)?.map(|inner| (inner, descriptor)))
+            Ok(open(&*self.inner)?.map(|inner| (inner, descriptor)))
         })?;
         Ok(opened.map(|(inner, descriptor)| {
             let file: Arc<dyn File> = Arc::new(FaultFile {
@@ -292,46 +292,60 @@ impl Vfs for FaultVfs {
 
     fn rename(&self, source: &Path, target: &Path) -> io::Result<()> {
         let operation = Operation::new(OperationKind::Rename, source).with_target(target);
-        self.shared.run(operation, || self.shared.inner.rename(source, target))
+        self.shared.run(operation, || self.inner.rename(source, target))
     }
 
     fn hard_link(&self, source: &Path, target: &Path) -> io::Result<()> {
         let operation = Operation::new(OperationKind::HardLink, source).with_target(target);
-        self.shared.run(operation, || self.shared.inner.hard_link(source, target))
+        self.shared.run(operation, || self.inner.hard_link(source, target))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let operation = Operation::new(OperationKind::Remove, path);
-        self.shared.run(operation, || self.shared.inner.remove(path))
+        self.shared.run(operation, || self.inner.remove(path))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
         let operation = Operation::new(OperationKind::CreateDir, path);
-        self.shared.run(operation, || self.shared.inner.create_dir_all(path))
+        self.shared.run(operation, || self.inner.create_dir_all(path))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
         let operation = Operation::new(OperationKind::List, path);
-        self.shared.run(operation, || self.shared.inner.list(path))
+        self.shared.run(operation, || self.inner.list(path))
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
         let operation = Operation::new(OperationKind::Exists, path);
-        self.shared.run(operation, || self.shared.inner.exists(path))
+        self.shared.run(operation, || self.inner.exists(path))
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         let operation = Operation::new(OperationKind::SyncDir, path);
-        self.shared.run(operation, || self.shared.inner.sync_dir(path))
+        self.shared.run(operation, || self.inner.sync_dir(path))
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+    fn open_folder(&self, path: &Path) -> io::Result<Arc<dyn Vfs>> {
+        let operation = Operation::new(OperationKind::OpenFolder, path);
+        let inner = self.shared.run(operation, || self.inner.open_folder(path))?;
+        Ok(Arc::new(Self { shared: Arc::clone(&self.shared), inner }))
+    }
+
+    fn check_folder(&self) -> io::Result<()> {
+        self.inner.check_folder()
+    }
+
+    fn is_within(&self, path: &Path, folder: &Path) -> io::Result<bool> {
+        self.inner.is_within(path, folder)
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> io::Result<Box<dyn Lock>> {
         let operation = Operation::new(OperationKind::Lock, path);
-        self.shared.run(operation, || self.shared.inner.lock(path))
+        self.shared.run(operation, || self.inner.lock(path, mode))
     }
 
     fn free_space(&self, path: &Path) -> io::Result<Option<u64>> {
-        let inner = self.shared.inner.free_space(path)?;
+        let inner = self.inner.free_space(path)?;
         let state = self.shared.state.lock();
         let budgets = state.rules.iter().filter_map(|active| match active.rule.fault {
             Fault::DiskFull { free_bytes } => Some(free_bytes),
@@ -342,7 +356,7 @@ impl Vfs for FaultVfs {
 
     fn open_files_max(&self) -> Option<u64> {
         let limit = self.shared.state.lock().descriptor_count_max;
-        self.shared.inner.open_files_max().into_iter().chain(limit).min()
+        self.inner.open_files_max().into_iter().chain(limit).min()
     }
 }
 

@@ -22,6 +22,8 @@
 use std::{fmt::Debug, io, path::Path, sync::Arc};
 
 mod fault;
+mod folder;
+pub mod fork;
 mod mem;
 mod operation;
 mod os;
@@ -30,6 +32,7 @@ mod record;
 mod tests;
 
 pub use fault::{Fault, FaultVfs, Rule, RuleId};
+pub use folder::Folder;
 pub use mem::MemVfs;
 pub use operation::{Operation, OperationKind};
 pub use os::OsVfs;
@@ -86,8 +89,17 @@ pub trait File: Debug + Send + Sync {
     fn will_need(&self, offset: u64, length: u64);
 }
 
-/// The lock of a database directory. Dropping it releases the lock.
+/// The lock of a directory. Dropping it releases the lock.
 pub trait Lock: Debug + Send + Sync {}
+
+/// Whether the lock of a directory excludes all other locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockMode {
+    /// Excludes exclusive locks.
+    Shared,
+    /// Excludes all other locks.
+    Exclusive,
+}
 
 /// A file system.
 pub trait Vfs: Debug + Send + Sync + 'static {
@@ -151,9 +163,23 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// Makes the names in a directory durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
-    /// Takes an exclusive lock on `path`, which is created if it is missing. If another handle or process has
-    /// the lock, the error is [`io::ErrorKind::WouldBlock`]; the call does not wait.
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
+    /// Opens a directory. The result is the same file system, in which `path` and all paths below it, compared
+    /// by their components, refer to this directory: also after the directory was renamed, another directory
+    /// took its name, or the process changed its current directory. After the directory was removed, operations
+    /// below `path` fail with [`io::ErrorKind::NotFound`]. All other paths have the same meaning as before.
+    fn open_folder(&self, path: &Path) -> io::Result<Arc<dyn Vfs>>;
+    /// Checks that the directory of [`Vfs::open_folder`] was not removed, and that no other directory has its
+    /// name (both are [`io::ErrorKind::NotFound`]). A directory that was only renamed passes. Without such a
+    /// directory there is nothing to check.
+    fn check_folder(&self) -> io::Result<()>;
+    /// Whether `path`, or the nearest existing directory above it, is the directory `folder` or is below it:
+    /// under any name.
+    fn is_within(&self, path: &Path, folder: &Path) -> io::Result<bool>;
+    /// Locks a directory. The lock belongs to the directory itself and not to a name. If another handle or
+    /// process has a lock that excludes this one, the error is [`io::ErrorKind::WouldBlock`] and its text says
+    /// who has it ("for writing by process 4711"); the call does not wait. If the file system cannot lock
+    /// directories, the error is [`io::ErrorKind::Unsupported`].
+    fn lock(&self, path: &Path, mode: LockMode) -> io::Result<Box<dyn Lock>>;
     /// Bytes that can still be written below `path`; `None` if the file system does not report it.
     fn free_space(&self, path: &Path) -> io::Result<Option<u64>>;
     /// How many files the process may have open; `None` if there is no limit.

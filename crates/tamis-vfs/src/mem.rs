@@ -5,12 +5,13 @@
 //!    names.
 //! 2. Contents are reference-counted. Mappings and clones copy nothing until the next append to the file.
 //! 3. Paths are used as given; only `.` is removed. There is no current directory and no `..`. The roots `/` and
-//!    the empty path always exist. Directories are durable as soon as they are created.
+//!    the empty path always exist. Directories are durable as soon as they are created, renamed or removed.
 //! 4. Handles from `open` are read-only: `append` and `truncate` return `PermissionDenied`. [`Access::Direct`]
 //!    rejects unaligned reads, so that tests find them before they fail on a real disk.
+//! 5. Each directory has a number, which it keeps when it is renamed. Open folders and locks use it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     io::{self, ErrorKind},
     path::{Component, Path, PathBuf},
     sync::{
@@ -21,7 +22,7 @@ use std::{
 
 use parking_lot::RwLock;
 
-use crate::{Access, DirEntry, File, Lock, Vfs, check_direct, read_slice};
+use crate::{Access, DirEntry, File, Lock, LockMode, Vfs, check_direct, read_slice};
 
 mod crash;
 #[cfg(test)]
@@ -48,25 +49,40 @@ mod tests;
 #[derive(Debug, Clone, Default)]
 pub struct MemVfs {
     state: Arc<RwLock<State>>,
+    /// The folder of [`Vfs::open_folder`]: the path by which callers name it, and its number.
+    folder: Option<(PathBuf, u64)>,
 }
 
 /// The names of the whole file system.
 #[derive(Debug)]
 struct State {
     directories: BTreeMap<PathBuf, Directory>,
-    locks: BTreeSet<PathBuf>,
+    locks: Vec<HeldLock>,
+    /// The next number of a directory or of a lock.
+    next_id: u64,
+}
+
+#[derive(Debug)]
+struct HeldLock {
+    id: u64,
+    directory: u64,
+    mode: LockMode,
 }
 
 impl Default for State {
     fn default() -> Self {
-        let roots = ["", "/"].map(|root| (PathBuf::from(root), Directory::default()));
-        Self { directories: BTreeMap::from(roots), locks: BTreeSet::new() }
+        let mut state = Self { directories: BTreeMap::new(), locks: Vec::new(), next_id: 0 };
+        for root in ["", "/"] {
+            state.create_directory(Path::new(root));
+        }
+        state
     }
 }
 
 /// The names of one directory: the current ones, those at the last sync, and the changes between the two.
 #[derive(Debug, Default)]
 struct Directory {
+    id: u64,
     names: BTreeMap<String, Arc<Inode>>,
     durable: BTreeMap<String, Arc<Inode>>,
     pending: Vec<Change>,
@@ -150,6 +166,25 @@ impl Contents {
 }
 
 impl State {
+    fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    /// Creates a directory if it is missing.
+    fn create_directory(&mut self, path: &Path) {
+        if !self.directories.contains_key(path) {
+            let directory = Directory { id: self.new_id(), ..Directory::default() };
+            self.directories.insert(path.to_path_buf(), directory);
+        }
+    }
+
+    /// The path of the directory with this number.
+    fn path_of(&self, id: u64) -> io::Result<&Path> {
+        let mut found = self.directories.iter().filter(|(_, directory)| directory.id == id);
+        found.next().map(|(path, _)| path.as_path()).ok_or_else(removed)
+    }
+
     /// The directory and the name of `path`.
     fn locate(&mut self, path: &Path) -> io::Result<(&mut Directory, String)> {
         if self.directories.contains_key(path) {
@@ -186,6 +221,15 @@ impl State {
     }
 }
 
+fn removed() -> io::Error {
+    io::Error::new(ErrorKind::NotFound, "the folder was removed")
+}
+
+/// The path `below` a folder, which may be the folder itself.
+fn join(folder: &Path, below: &Path) -> PathBuf {
+    if below.as_os_str().is_empty() { folder.to_path_buf() } else { folder.join(below) }
+}
+
 /// The path without `.` and trailing slashes.
 fn normal(path: &Path) -> PathBuf {
     path.components().filter(|component| *component != Component::CurDir).collect()
@@ -202,13 +246,13 @@ impl MemVfs {
     ///
     /// ```
     /// use std::path::Path;
-    /// use tamis_vfs::{MemVfs, Vfs};
+    /// use tamis_vfs::{LockMode, MemVfs, Vfs};
     ///
     /// let vfs = MemVfs::new();
-    /// std::mem::forget(vfs.lock(Path::new("/LOCK"))?);
-    /// assert!(vfs.lock(Path::new("/LOCK")).is_err());
+    /// std::mem::forget(vfs.lock(Path::new("/"), LockMode::Exclusive)?);
+    /// assert!(vfs.lock(Path::new("/"), LockMode::Shared).is_err());
     /// vfs.release_locks();
-    /// assert!(vfs.lock(Path::new("/LOCK")).is_ok());
+    /// assert!(vfs.lock(Path::new("/"), LockMode::Shared).is_ok());
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn release_locks(&self) {
@@ -216,6 +260,51 @@ impl MemVfs {
         state.locks.clear();
         for inode in state.directories.values().flat_map(|directory| directory.names.values()) {
             inode.is_locked.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Renames a directory with all that it contains, as another program does.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`]; [`ErrorKind::AlreadyExists`].
+    pub fn rename_folder(&self, source: &Path, target: &Path) -> io::Result<()> {
+        let (source, target) = (normal(source), normal(target));
+        let mut state = self.state.write();
+        state.directory(&source)?;
+        if state.directories.contains_key(&target) || state.find(&target).is_ok() {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        let directories = std::mem::take(&mut state.directories).into_iter();
+        state.directories = directories
+            .map(|(path, directory)| match path.strip_prefix(&source) {
+                Ok(below) => (join(&target, below), directory),
+                Err(_) => (path, directory),
+            })
+            .collect();
+        Ok(())
+    }
+
+    /// Removes a directory with all that it contains, as another program does.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`].
+    pub fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        let path = normal(path);
+        let mut state = self.state.write();
+        state.directory(&path)?;
+        state.directories.retain(|other, _| !other.starts_with(&path));
+        Ok(())
+    }
+
+    /// The path of a file or directory now.
+    fn resolve(&self, state: &State, path: &Path) -> io::Result<PathBuf> {
+        let path = normal(path);
+        match &self.folder {
+            Some((folder, id)) => match path.strip_prefix(folder) {
+                Ok(below) => Ok(join(state.path_of(*id)?, below)),
+                Err(_) => Ok(path),
+            },
+            None => Ok(path),
         }
     }
 
@@ -227,20 +316,24 @@ impl MemVfs {
 impl Vfs for MemVfs {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let inode = Arc::new(Inode::default());
-        self.state.write().add(&normal(path), Arc::clone(&inode))?;
+        let mut state = self.state.write();
+        let path = self.resolve(&state, path)?;
+        state.add(&path, Arc::clone(&inode))?;
         Ok(self.handle(inode, Role::Append))
     }
 
     fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let inode = Arc::new(Inode::default());
         inode.contents.write().is_log = true;
-        self.state.write().add(&normal(path), Arc::clone(&inode))?;
+        let mut state = self.state.write();
+        let path = self.resolve(&state, path)?;
+        state.add(&path, Arc::clone(&inode))?;
         Ok(self.handle(inode, Role::Append))
     }
 
     fn create_exclusive(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let path = normal(path);
         let mut state = self.state.write();
+        let path = self.resolve(&state, path)?;
         let inode = match state.find(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let inode = Arc::default();
@@ -258,7 +351,9 @@ impl Vfs for MemVfs {
     }
 
     fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
-        let inode = self.state.write().find(&normal(path))?;
+        let mut state = self.state.write();
+        let path = self.resolve(&state, path)?;
+        let inode = state.find(&path)?;
         let mut contents = inode.contents.write();
         // Includes bytes that a crash could have left from before the last content of the log.
         let former = Some(Arc::clone(&contents.bytes));
@@ -268,7 +363,9 @@ impl Vfs for MemVfs {
     }
 
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
-        let inode = self.state.write().find(&normal(path))?;
+        let mut state = self.state.write();
+        let path = self.resolve(&state, path)?;
+        let inode = state.find(&path)?;
         let role = match access {
             Access::Buffered => Role::Read,
             Access::Direct => Role::ReadAligned,
@@ -278,8 +375,8 @@ impl Vfs for MemVfs {
     }
 
     fn rename(&self, source: &Path, target: &Path) -> io::Result<()> {
-        let (source, target) = (normal(source), normal(target));
         let mut state = self.state.write();
+        let (source, target) = (self.resolve(&state, source)?, self.resolve(&state, target)?);
         // Same order as in the operating system: both directories are looked up before the file.
         state.locate(&source)?;
         state.locate(&target)?;
@@ -303,13 +400,15 @@ impl Vfs for MemVfs {
 
     fn hard_link(&self, source: &Path, target: &Path) -> io::Result<()> {
         let mut state = self.state.write();
-        let inode = state.find(&normal(source))?;
-        state.add(&normal(target), inode)
+        let (source, target) = (self.resolve(&state, source)?, self.resolve(&state, target)?);
+        let inode = state.find(&source)?;
+        state.add(&target, inode)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state.write();
-        let (directory, name) = state.locate(&normal(path))?;
+        let path = self.resolve(&state, path)?;
+        let (directory, name) = state.locate(&path)?;
         if !directory.names.contains_key(&name) {
             return Err(ErrorKind::NotFound.into());
         }
@@ -318,8 +417,8 @@ impl Vfs for MemVfs {
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        let path = normal(path);
         let mut state = self.state.write();
+        let path = self.resolve(&state, path)?;
         for directory in path.ancestors() {
             if !state.directories.contains_key(directory) && state.find(directory).is_ok() {
                 let is_last = directory == path;
@@ -328,14 +427,14 @@ impl Vfs for MemVfs {
             }
         }
         for directory in path.ancestors() {
-            state.directories.entry(directory.to_path_buf()).or_default();
+            state.create_directory(directory);
         }
         Ok(())
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
-        let path = normal(path);
         let mut state = self.state.write();
+        let path = self.resolve(&state, path)?;
         let directory = state.directory(&path)?;
         let files = directory.names.iter().map(|(name, inode)| DirEntry {
             name: name.clone(),
@@ -354,30 +453,57 @@ impl Vfs for MemVfs {
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        let path = normal(path);
         let mut state = self.state.write();
+        let path = self.resolve(&state, path)?;
         Ok(state.directories.contains_key(&path) || state.find(&path).is_ok())
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state.write();
-        let directory = state.directory(&normal(path))?;
+        let path = self.resolve(&state, path)?;
+        let directory = state.directory(&path)?;
         directory.durable = directory.names.clone();
         directory.pending.clear();
         Ok(())
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        let path = normal(path);
+    fn open_folder(&self, path: &Path) -> io::Result<Arc<dyn Vfs>> {
         let mut state = self.state.write();
-        match state.find(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => state.add(&path, Arc::default())?,
-            other => drop(other?),
+        let found = self.resolve(&state, path)?;
+        let id = state.directory(&found)?.id;
+        Ok(Arc::new(Self { state: Arc::clone(&self.state), folder: Some((normal(path), id)) }))
+    }
+
+    fn check_folder(&self) -> io::Result<()> {
+        let Some((path, id)) = &self.folder else { return Ok(()) };
+        let state = self.state.read();
+        state.path_of(*id)?;
+        match state.directories.get(path) {
+            Some(other) if other.id != *id => {
+                Err(io::Error::new(ErrorKind::NotFound, "the folder was moved and another one has its name"))
+            }
+            _ => Ok(()),
         }
-        if !state.locks.insert(path.clone()) {
-            return Err(ErrorKind::WouldBlock.into());
+    }
+
+    fn is_within(&self, path: &Path, folder: &Path) -> io::Result<bool> {
+        let state = self.state.read();
+        Ok(self.resolve(&state, path)?.starts_with(self.resolve(&state, folder)?))
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> io::Result<Box<dyn Lock>> {
+        let mut state = self.state.write();
+        let path = self.resolve(&state, path)?;
+        let directory = state.directory(&path)?.id;
+        let mut held = state.locks.iter().filter(|held| held.directory == directory);
+        let is_excluded = |held: &HeldLock| LockMode::Exclusive == mode || held.mode == LockMode::Exclusive;
+        if let Some(held) = held.find(|held| is_excluded(held)) {
+            let purpose = if held.mode == LockMode::Exclusive { "writing" } else { "reading" };
+            return Err(io::Error::new(ErrorKind::WouldBlock, format!("for {purpose} by another handle")));
         }
-        Ok(Box::new(MemLock { state: Arc::clone(&self.state), path }))
+        let id = state.new_id();
+        state.locks.push(HeldLock { id, directory, mode });
+        Ok(Box::new(MemLock { state: Arc::clone(&self.state), id }))
     }
 
     fn free_space(&self, _path: &Path) -> io::Result<Option<u64>> {
@@ -481,13 +607,13 @@ impl File for MemFile {
 #[derive(Debug)]
 struct MemLock {
     state: Arc<RwLock<State>>,
-    path: PathBuf,
+    id: u64,
 }
 
 impl Lock for MemLock {}
 
 impl Drop for MemLock {
     fn drop(&mut self) {
-        self.state.write().locks.remove(&self.path);
+        self.state.write().locks.retain(|held| held.id != self.id);
     }
 }

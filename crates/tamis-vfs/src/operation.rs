@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The kind of a file operation. Querying the length or the free space, access through a mapping, and hints are
+/// The kind of a file operation. Querying the length, the free space or the place of a folder, access through a mapping, and hints are
 /// not operations: they never fail by injection and are not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationKind {
@@ -34,13 +34,15 @@ pub enum OperationKind {
     Exists,
     /// [`crate::Vfs::sync_dir`].
     SyncDir,
+    /// [`crate::Vfs::open_folder`].
+    OpenFolder,
     /// [`crate::Vfs::lock`].
     Lock,
 }
 
 impl OperationKind {
     /// Every kind, in the order of declaration.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Create,
         Self::Reuse,
         Self::Open,
@@ -55,6 +57,7 @@ impl OperationKind {
         Self::List,
         Self::Exists,
         Self::SyncDir,
+        Self::OpenFolder,
         Self::Lock,
     ];
 }

@@ -10,12 +10,18 @@
 //! 4. A mapped file keeps only its mapping; its descriptor is closed.
 //! 5. Handles from `open` are read-only: `append` and `truncate` return `PermissionDenied`. `sync` works,
 //!    except that a mapped handle, which has no descriptor, returns `Unsupported`.
+//! 6. An open folder keeps its descriptor, and names below its path are looked up from there (`openat` and its
+//!    kind). All other names are looked up from the current folder of the process.
+//! 7. In a forked child, dropping a handle changes nothing: the file and its lock belong to the parent.
 
 use std::{
     fs,
     io::{self, ErrorKind},
     num::NonZeroU64,
-    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::fs::{FileExt, MetadataExt},
+    },
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -24,12 +30,16 @@ use std::{
 };
 
 use memmap2::{Advice, Mmap};
-use rustix::fs::OFlags;
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, Stat},
+    io::Errno,
+};
 
-use crate::{Access, DIRECT_ALIGNMENT_BYTES, DirEntry, File, Lock, Vfs, check_direct};
+use crate::{Access, DIRECT_ALIGNMENT_BYTES, DirEntry, File, Lock, LockMode, Vfs, check_direct, fork};
 
 #[cfg(target_os = "linux")]
 mod direct;
+mod lock;
 #[cfg(target_os = "linux")]
 mod log;
 #[cfg(test)]
@@ -53,19 +63,74 @@ mod tests;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsVfs;
 
-impl Vfs for OsVfs {
+/// Looks names up: from the current folder of the process, or from an open folder.
+trait Lookup: std::fmt::Debug + Send + Sync + 'static {
+    /// The folder from which the name is looked up, and the name.
+    fn at<'a>(&'a self, path: &'a Path) -> At<'a>;
+
+    /// See [`Vfs::check_folder`].
+    fn check(&self) -> io::Result<()>;
+}
+
+/// A name and the folder from which it is looked up.
+type At<'a> = (BorrowedFd<'a>, &'a Path);
+
+impl Lookup for OsVfs {
+    fn at<'a>(&'a self, path: &'a Path) -> At<'a> {
+        (rustix::fs::CWD, path)
+    }
+
+    fn check(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The file system with one open folder ([`Vfs::open_folder`]).
+#[derive(Debug)]
+struct OsFolder {
+    directory: fs::File,
+    /// The path by which callers name the folder.
+    path: PathBuf,
+    /// The path without symbolic links: a link that was changed did not replace the folder.
+    real_path: Option<PathBuf>,
+}
+
+impl Lookup for OsFolder {
+    fn at<'a>(&'a self, path: &'a Path) -> At<'a> {
+        match path.strip_prefix(&self.path) {
+            Ok(rest) if rest.as_os_str().is_empty() => (self.directory.as_fd(), Path::new(".")),
+            Ok(rest) => (self.directory.as_fd(), rest),
+            Err(_) => (rustix::fs::CWD, path),
+        }
+    }
+
+    fn check(&self) -> io::Result<()> {
+        let folder = self.directory.metadata()?;
+        if folder.nlink() == 0 {
+            return Err(io::Error::new(ErrorKind::NotFound, "the folder was removed"));
+        }
+        // Another folder has the name; without the name the folder was moved.
+        match self.real_path.as_deref().map(fs::metadata) {
+            Some(Ok(named)) if (named.dev(), named.ino()) != (folder.dev(), folder.ino()) => {
+                Err(io::Error::new(ErrorKind::NotFound, "the folder was moved and another one has its name"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<T: Lookup> Vfs for T {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        Ok(Arc::new(WriteFile::new(file, false)))
+        Ok(Arc::new(WriteFile::new(create_new(self.at(path))?, false)))
     }
 
     fn create_exclusive(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         loop {
-            match try_create_exclusive(path) {
+            match try_create_exclusive(self.at(path)) {
                 Ok(Some(file)) => return Ok(Arc::new(file)),
                 // The former owner removed or renamed the file between the two calls.
                 Ok(None) => {}
-                Err(error) if error.kind() == ErrorKind::NotFound && parent_of(path).is_dir() => {}
+                Err(error) if error.kind() == ErrorKind::NotFound && is_dir(self.at(parent_of(path))) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -73,29 +138,27 @@ impl Vfs for OsVfs {
 
     #[cfg(target_os = "linux")]
     fn create_direct(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        Ok(Arc::new(direct::DirectFile::new(file)))
+        Ok(Arc::new(direct::DirectFile::new(create_new(self.at(path))?)))
     }
 
     #[cfg(target_os = "linux")]
     fn create_log(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        Ok(Arc::new(log::LogFile::new(file)))
+        Ok(Arc::new(log::LogFile::new(create_new(self.at(path))?)))
     }
 
     #[cfg(target_os = "linux")]
     fn reuse_log(&self, path: &Path) -> io::Result<Option<Arc<dyn File>>> {
-        let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
+        let file = open_at(self.at(path), OFlags::RDWR)?;
         Ok(log::LogFile::reuse(file)?.map(|file| Arc::new(file) as Arc<dyn File>))
     }
 
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         if access == Access::Direct
-            && let Some(file) = open_direct(path)?
+            && let Some(file) = open_direct(self.at(path))?
         {
             return Ok(Arc::new(ReadFile { file, is_direct: AtomicBool::new(true) }));
         }
-        let file = fs::OpenOptions::new().read(true).open(path)?;
+        let file = open_at(self.at(path), OFlags::RDONLY)?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
             return Err(ErrorKind::IsADirectory.into());
@@ -106,82 +169,119 @@ impl Vfs for OsVfs {
         Ok(Arc::new(ReadFile { file, is_direct: AtomicBool::new(false) }))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the only code that calls it")]
     fn rename(&self, source: &Path, target: &Path) -> io::Result<()> {
-        fs::rename(source, target)
+        let ((from, source), (to, target)) = (self.at(source), self.at(target));
+        Ok(rustix::fs::renameat(from, source, to, target)?)
     }
 
     fn hard_link(&self, source: &Path, target: &Path) -> io::Result<()> {
+        let ((from, source), (to, target)) = (self.at(source), self.at(target));
         // Links the file and not the symbolic link, whose target may change.
-        let here = rustix::fs::CWD;
-        Ok(rustix::fs::linkat(here, source, here, target, rustix::fs::AtFlags::SYMLINK_FOLLOW)?)
+        Ok(rustix::fs::linkat(from, source, to, target, AtFlags::SYMLINK_FOLLOW)?)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the only code that calls it")]
     fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
+        let (folder, name) = self.at(path);
+        Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
         let missing: Vec<PathBuf> = path
             .ancestors()
-            .take_while(|directory| !directory.as_os_str().is_empty() && !directory.is_dir())
+            .take_while(|directory| !directory.as_os_str().is_empty() && !is_dir(self.at(directory)))
             .map(Path::to_path_buf)
             .collect();
         for directory in missing.iter().rev() {
-            match fs::create_dir(directory) {
+            let (folder, name) = self.at(directory);
+            match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
                 Ok(()) => self.sync_dir(parent_of(directory))?,
-                Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => {}
-                Err(error) => return Err(error),
+                Err(Errno::EXIST) if is_dir(self.at(directory)) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
+        let directory = open_dir(self.at(path))?;
         let mut entries = Vec::new();
-        for entry in fs::read_dir(path)? {
+        for entry in rustix::fs::Dir::read_from(&directory)? {
             let entry = entry?;
-            let metadata = match metadata_of(&entry) {
+            let name = entry.file_name();
+            if [c".", c".."].contains(&name) {
+                continue;
+            }
+            // A symbolic link counts as the file that it leads to, or as itself if there is none.
+            let found = stat(&directory, name, AtFlags::empty())
+                .or_else(|_| stat(&directory, name, AtFlags::SYMLINK_NOFOLLOW));
+            let metadata = match found {
                 Ok(metadata) => metadata,
                 // The file was removed between the two calls.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
-            let is_dir = metadata.is_dir();
+            let is_dir = is_dir_mode(&metadata);
             // Names that are not UTF-8 do not belong to Tamis. They are listed so that a foreign directory is
             // recognized.
-            let name = entry.file_name().to_string_lossy().into_owned();
-            entries.push(DirEntry { name, length: if is_dir { 0 } else { metadata.len() }, is_dir });
+            let name = name.to_string_lossy().into_owned();
+            let length = if is_dir { 0 } else { u64::try_from(metadata.st_size).unwrap_or_default() };
+            entries.push(DirEntry { name, length, is_dir });
         }
         entries.sort_unstable();
         Ok(entries)
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        match path.try_exists() {
-            Err(error) if error.kind() == ErrorKind::NotADirectory => Ok(false),
-            other => other,
+        let (folder, name) = self.at(path);
+        match stat(folder, name, AtFlags::empty()) {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        let directory =
-            fs::OpenOptions::new().read(true).custom_flags(OFlags::DIRECTORY.bits() as i32).open(path)?;
-        directory.sync_all()
+        open_dir(self.at(path))?.sync_all()
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Box::new(OsLock { file })),
-            Err(fs::TryLockError::WouldBlock) => Err(ErrorKind::WouldBlock.into()),
-            Err(fs::TryLockError::Error(error)) => Err(error),
+    fn open_folder(&self, path: &Path) -> io::Result<Arc<dyn Vfs>> {
+        let directory = open_dir(self.at(path))?;
+        let real_path = fs::canonicalize(path).ok();
+        Ok(Arc::new(OsFolder { directory, path: path.to_path_buf(), real_path }))
+    }
+
+    fn check_folder(&self) -> io::Result<()> {
+        self.check()
+    }
+
+    fn is_within(&self, path: &Path, folder: &Path) -> io::Result<bool> {
+        let id = |path: &Path| {
+            let (folder, name) = self.at(path);
+            stat(folder, name, AtFlags::empty()).map(|found| (found.st_dev, found.st_ino))
+        };
+        let folder = id(folder)?;
+        let mut above = path.to_path_buf();
+        while !is_dir(self.at(&above)) {
+            above = parent_of(&above).to_path_buf();
+        }
+        let mut last = None;
+        loop {
+            let current = id(&above)?;
+            // The folder above the root is the root.
+            if current == folder || last == Some(current) {
+                return Ok(current == folder);
+            }
+            last = Some(current);
+            above.push("..");
         }
     }
 
+    fn lock(&self, path: &Path, mode: LockMode) -> io::Result<Box<dyn Lock>> {
+        lock::OsLock::take(open_dir(self.at(path))?, mode).map(|lock| Box::new(lock) as Box<dyn Lock>)
+    }
+
     fn free_space(&self, path: &Path) -> io::Result<Option<u64>> {
-        let status = rustix::fs::statvfs(path)?;
+        let status = rustix::fs::fstatvfs(open_at(self.at(path), OFlags::RDONLY)?)?;
         Ok(Some(status.f_bavail.saturating_mul(status.f_frsize)))
     }
 
@@ -190,11 +290,31 @@ impl Vfs for OsVfs {
     }
 }
 
-/// The metadata of the file that an entry leads to, or of a symbolic link that leads to none. The name is looked up in the open directory
-/// and not by its whole path: a listing takes one lookup per file.
-fn metadata_of(entry: &fs::DirEntry) -> io::Result<fs::Metadata> {
-    let metadata = entry.metadata()?;
-    if metadata.is_symlink() { fs::metadata(entry.path()).or(Ok(metadata)) } else { Ok(metadata) }
+/// Opens a file; with [`OFlags::CREATE`] its permissions are those of the process.
+fn open_at((folder, name): At<'_>, flags: OFlags) -> io::Result<fs::File> {
+    let mode = Mode::from_raw_mode(0o666);
+    let open = || rustix::fs::openat(folder, name, flags | OFlags::CLOEXEC, mode);
+    Ok(rustix::io::retry_on_intr(open)?.into())
+}
+
+fn open_dir(at: At<'_>) -> io::Result<fs::File> {
+    open_at(at, OFlags::RDONLY | OFlags::DIRECTORY)
+}
+
+fn create_new(at: At<'_>) -> io::Result<fs::File> {
+    open_at(at, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
+}
+
+fn stat(folder: impl AsFd, name: impl rustix::path::Arg, flags: AtFlags) -> io::Result<Stat> {
+    Ok(rustix::fs::statat(folder, name, flags)?)
+}
+
+fn is_dir_mode(metadata: &Stat) -> bool {
+    FileType::from_raw_mode(metadata.st_mode) == FileType::Directory
+}
+
+fn is_dir((folder, name): At<'_>) -> bool {
+    stat(folder, name, AtFlags::empty()).is_ok_and(|found| is_dir_mode(&found))
 }
 
 /// The directory that contains `path`; for a bare name, the current directory.
@@ -205,15 +325,14 @@ fn parent_of(path: &Path) -> &Path {
     }
 }
 
-/// Tries once to create `path`, or to lock and empty a file that a killed process left. Returns `None` if
+/// Tries once to create a file, or to lock and empty a file that a killed process left. Returns `None` if
 /// another process changed the name in the meantime.
-fn try_create_exclusive(path: &Path) -> io::Result<Option<WriteFile>> {
-    let mut options = fs::OpenOptions::new();
+fn try_create_exclusive(at: At<'_>) -> io::Result<Option<WriteFile>> {
     // Does not follow a symbolic link: its target was not left by a killed writer.
-    options.read(true).write(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
-    let (file, is_new) = match options.clone().create_new(true).open(path) {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW;
+    let (file, is_new) = match open_at(at, flags | OFlags::CREATE | OFlags::EXCL) {
         Ok(file) => (file, true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => (options.open(path)?, false),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => (open_at(at, flags)?, false),
         Err(error) => return Err(error),
     };
     match file.try_lock() {
@@ -223,8 +342,9 @@ fn try_create_exclusive(path: &Path) -> io::Result<Option<WriteFile>> {
         Err(_) => return Err(ErrorKind::AlreadyExists.into()),
     }
     let file = WriteFile::new(file, true);
-    let (locked, named) = (file.file.metadata()?, fs::symlink_metadata(path)?);
-    if (locked.dev(), locked.ino()) != (named.dev(), named.ino()) {
+    let (folder, name) = at;
+    let (locked, named) = (rustix::fs::fstat(&file.file)?, stat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?);
+    if (locked.st_dev, locked.st_ino) != (named.st_dev, named.st_ino) {
         return Ok(None);
     }
     file.file.set_len(0)?;
@@ -232,10 +352,8 @@ fn try_create_exclusive(path: &Path) -> io::Result<Option<WriteFile>> {
 }
 
 /// Opens a file that bypasses the page cache; `None` if the file system does not support it.
-fn open_direct(path: &Path) -> io::Result<Option<fs::File>> {
-    // All open flags fit into `i32`, the type that the system call takes.
-    let flags = OFlags::DIRECT.bits() as i32;
-    match fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
+fn open_direct(at: At<'_>) -> io::Result<Option<fs::File>> {
+    match open_at(at, OFlags::RDONLY | OFlags::DIRECT) {
         Ok(file) if file.metadata()?.is_dir() => Err(ErrorKind::IsADirectory.into()),
         Ok(file) => Ok(Some(file)),
         Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(None),
@@ -282,13 +400,14 @@ struct WriteFile {
     file: fs::File,
     end: AtomicU64,
     is_locked: bool,
+    process: fork::Process,
 }
 
 impl Drop for WriteFile {
     fn drop(&mut self) {
         // Unlocks explicitly: a forked child may also have the file open and would keep the lock until it
-        // exits.
-        if self.is_locked {
+        // exits. The child itself must not unlock the file of its parent.
+        if self.is_locked && self.process.is_current() {
             let _ = self.file.unlock();
         }
     }
@@ -296,8 +415,8 @@ impl Drop for WriteFile {
 
 impl WriteFile {
     /// A handle for an empty file.
-    const fn new(file: fs::File, is_locked: bool) -> Self {
-        Self { file, end: AtomicU64::new(0), is_locked }
+    fn new(file: fs::File, is_locked: bool) -> Self {
+        Self { file, end: AtomicU64::new(0), is_locked, process: fork::Process::current() }
     }
 
     /// Rejects a truncation that would extend the file.
@@ -459,21 +578,5 @@ impl File for MappedFile {
         let length = usize::try_from(length).unwrap_or(usize::MAX).min(rest);
         // A hint: an error has no effect.
         let _ = mapping.advise_range(Advice::WillNeed, offset, length);
-    }
-}
-
-/// The lock of an open file. It is released explicitly: a forked child may also have the file open and would
-/// keep the lock until it exits.
-#[derive(Debug)]
-struct OsLock {
-    file: fs::File,
-}
-
-impl Lock for OsLock {}
-
-impl Drop for OsLock {
-    fn drop(&mut self) {
-        // Closing the file also releases the lock, unless a child has it open.
-        let _ = self.file.unlock();
     }
 }

@@ -13,7 +13,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::{Access, DirEntry, File, Lock, Operation, OperationKind, Vfs};
+use crate::{Access, DirEntry, File, Lock, LockMode, Operation, OperationKind, Vfs};
 
 #[cfg(test)]
 mod tests;
@@ -216,9 +216,23 @@ impl Vfs for RecordVfs {
         self.inner.sync_dir(path)
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+    fn open_folder(&self, path: &Path) -> io::Result<Arc<dyn Vfs>> {
+        self.note(OperationKind::OpenFolder, path);
+        let inner = self.inner.open_folder(path)?;
+        Ok(Arc::new(Self { inner, record: Arc::clone(&self.record) }))
+    }
+
+    fn check_folder(&self) -> io::Result<()> {
+        self.inner.check_folder()
+    }
+
+    fn is_within(&self, path: &Path, folder: &Path) -> io::Result<bool> {
+        self.inner.is_within(path, folder)
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> io::Result<Box<dyn Lock>> {
         self.note(OperationKind::Lock, path);
-        self.inner.lock(path)
+        self.inner.lock(path, mode)
     }
 
     fn free_space(&self, path: &Path) -> io::Result<Option<u64>> {

@@ -4,14 +4,10 @@
 //! table by table. Blocks come from a cache of the set. The feature adds this module and the searches of the paper; programs
 //! have no use for it.
 
-use std::{
-    ops::Bound,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{ops::Bound, path::Path, sync::Arc};
 
 use tamis_filter::{Digester, Probe, auto::Prices};
-use tamis_vfs::{Access, OsVfs, Vfs};
+use tamis_vfs::{Access, Folder, OsVfs, Vfs as _};
 
 use crate::{
     cache::{block::BlockCache, pinned_cache::PinnedCache},
@@ -65,7 +61,7 @@ pub fn filter_prices(options: &Options) -> Prices {
 /// Writes the tables of a set at the same time.
 #[derive(Debug)]
 pub struct TableSetWriter {
-    folder: PathBuf,
+    folder: Folder,
     writers: Vec<TableWriter>,
     entry_count: u64,
 }
@@ -76,7 +72,7 @@ impl TableSetWriter {
     /// # Errors
     /// The system's.
     pub fn create(folder: &Path, table_count: usize, bits_per_key: f32) -> Result<Self> {
-        let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
+        let folder = Folder::open(&OsVfs, folder).map_err(|error| Error::io("open", folder, error))?;
         let create = |number: u64| {
             let options = TableOptions {
                 block_bytes: 4096,
@@ -88,10 +84,10 @@ impl TableSetWriter {
                 is_direct: false,
                 listener: None,
             };
-            TableWriter::create(&vfs, folder, number, options)
+            TableWriter::create(&folder, number, options)
         };
         let writers = (1..=table_count as u64).map(create).collect::<Result<_>>()?;
-        Ok(Self { folder: folder.to_path_buf(), writers, entry_count: 0 })
+        Ok(Self { folder, writers, entry_count: 0 })
     }
 
     /// Adds an entry to a table. Keys ascend.
@@ -118,7 +114,6 @@ impl TableSetWriter {
         self.writers.into_iter().try_for_each(|writer| writer.finish().map(drop))?;
         let metrics = Arc::new(Metrics::default());
         let environment = Arc::new(TableEnvironment {
-            vfs: Arc::new(OsVfs),
             folder: self.folder,
             access: Access::Buffered,
             is_paranoid: false,

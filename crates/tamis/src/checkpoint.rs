@@ -17,7 +17,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis_vfs::{Access, Vfs};
+use tamis_vfs::{Access, Folder, Vfs};
 
 use crate::{
     cache::table::TableCache,
@@ -29,8 +29,9 @@ use crate::{
     link::{Placed, link_or_copy, write_new},
     options::Options,
     read::snapshot::Snapshots,
+    store_folder::absolute,
     table::{lazy_reader::NamedTable as _, reader::TableReader},
-    version::{catalog::Catalog, set::VersionSet},
+    version::{catalog::Catalog, folder, set::VersionSet},
     wal::reader::LogFiles,
 };
 
@@ -71,12 +72,29 @@ impl Checkpointer {
     /// See [`crate::Db::checkpoint`].
     pub(crate) fn checkpoint(&self, target: &Path, verify: Verify) -> Result<CheckpointReport> {
         let _running = self.context.begin_job()?;
-        create_empty_folder(&*self.context.vfs, target)?;
+        let target = &absolute(target)?;
+        self.refuse_own_folder(target)?;
+        let target = &create_empty_folder(&*self.context.folder, target)?;
         let fixed = self.fix_state()?;
         let report = CheckpointReport { sequence: fixed.sequence, ..CheckpointReport::default() };
-        let mut copy = Copy { vfs: &*self.context.vfs, target, created: Vec::new(), report };
+        let mut copy = Copy { vfs: &*self.context.folder, target, created: Vec::new(), report };
         self.copy_all(&fixed, &mut copy, verify).inspect_err(|_| copy.remove_created())?;
         Ok(copy.report)
+    }
+
+    /// # Errors
+    /// [`Error::InvalidArgument`] for the folder of the store and those in it, under any name.
+    fn refuse_own_folder(&self, target: &Path) -> Result<()> {
+        let folder = &self.context.folder;
+        let is_own = folder.is_within(target, folder.path());
+        if is_own.map_err(|error| Error::io("look for", target, error))? {
+            return Err(Error::InvalidArgument {
+                what: "checkpoint folder",
+                got: format!("{}, which is in the folder of the store", target.display()),
+                expected: "name a folder outside of the store".to_owned(),
+            });
+        }
+        Ok(())
     }
 
     /// Step 1.
@@ -87,8 +105,8 @@ impl Checkpointer {
         }
         let catalog = self.versions.catalog();
         let (id, _) = self.versions.database();
-        let StoreContext { vfs, folder, .. } = &*self.context;
-        let mut files = LogFiles::find(vfs, folder, id, catalog.counters.oldest_log)?;
+        let folder = &self.context.folder;
+        let mut files = LogFiles::find(folder, id, catalog.counters.oldest_log)?;
         let (sequence, segments) = match log.as_ref() {
             Some(state) => (state.last_sequence, Some(state.log.segments())),
             None => (self.snapshots.visible(), None),
@@ -101,7 +119,7 @@ impl Checkpointer {
 
     /// Steps 2 to 4.
     fn copy_all(&self, fixed: &FixedState, copy: &mut Copy<'_>, verify: Verify) -> Result<()> {
-        let StoreContext { vfs, folder, .. } = &*self.context;
+        let folder = &self.context.folder;
         for file in fixed.catalog.keyspaces.values().flat_map(|version| version.files()) {
             copy.place(folder, file.name())?;
         }
@@ -114,7 +132,7 @@ impl Checkpointer {
             let bytes = segment.read()?;
             copy.write(FileName::Log(segment.number), &bytes)?;
         }
-        vfs.sync_dir(copy.target).map_err(|error| Error::io("sync", copy.target, error))?;
+        copy.target.sync().map_err(|error| Error::io("sync", copy.target.path(), error))?;
         let number = self.versions.new_file_number();
         let names = [FileName::Temporary(number), FileName::Manifest(number), FileName::Current];
         copy.created.extend(names.map(|name| name.path(copy.target)));
@@ -125,13 +143,13 @@ impl Checkpointer {
     }
 
     /// Checks the tables in the folder of the copy; errors name those of the store.
-    fn check_tables(&self, catalog: &Catalog, target: &Path, verify: Verify) -> Result<()> {
-        let StoreContext { vfs, folder, options, .. } = &*self.context;
-        let listed = vfs.list(target).map_err(|error| Error::io("list", target, error))?;
+    fn check_tables(&self, catalog: &Catalog, target: &Folder, verify: Verify) -> Result<()> {
+        let StoreContext { folder, options, .. } = &*self.context;
+        let listed = folder::list(target)?;
         let lengths: BTreeMap<&str, u64> =
             listed.iter().map(|entry| (entry.name.as_str(), entry.length)).collect();
         let options = Options { table_access: Access::Buffered, listener: None, ..options.clone() };
-        let tables = TableCache::new(vfs, target, &options, &Arc::default());
+        let tables = TableCache::new(target, &options, &Arc::default());
         for table in catalog.keyspaces.values().flat_map(|version| version.tables()) {
             let name = table.file().name();
             let length = lengths.get(name.name().as_str()).copied().unwrap_or_default();
@@ -167,34 +185,35 @@ pub(crate) enum Verify {
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] if it is not empty.
-fn create_empty_folder(vfs: &dyn Vfs, target: &Path) -> Result<()> {
-    match vfs.list(target) {
-        Ok(entries) if entries.is_empty() => Ok(()),
-        Ok(entries) => {
-            let first = entries.first().map(|entry| entry.name.as_str()).unwrap_or_default();
-            Err(Error::InvalidArgument {
-                what: "checkpoint folder",
-                got: format!("{}, which contains {first:?}", target.display()),
-                expected: "name a folder that is new or empty".to_owned(),
-            })
+fn create_empty_folder(vfs: &dyn Vfs, target: &Path) -> Result<Folder> {
+    match vfs.create_dir_all(target) {
+        // A file has the name: the folder can't be opened.
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(Error::io("create", target, error));
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            vfs.create_dir_all(target).map_err(|error| Error::io("create", target, error))
-        }
-        Err(error) => Err(Error::io("list", target, error)),
+        _ => {}
+    }
+    let folder = Folder::open(vfs, target).map_err(|error| Error::io("open", target, error))?;
+    match folder::list(&folder)?.first() {
+        None => Ok(folder),
+        Some(first) => Err(Error::InvalidArgument {
+            what: "checkpoint folder",
+            got: format!("{}, which contains {:?}", target.display(), first.name),
+            expected: "name a folder that is new or empty".to_owned(),
+        }),
     }
 }
 
 /// A copy in progress.
 struct Copy<'a> {
     vfs: &'a dyn Vfs,
-    target: &'a Path,
+    target: &'a Folder,
     created: Vec<PathBuf>,
     report: CheckpointReport,
 }
 
 impl Copy<'_> {
-    fn place(&mut self, folder: &Path, name: FileName) -> Result<()> {
+    fn place(&mut self, folder: &Folder, name: FileName) -> Result<()> {
         let target = name.path(self.target);
         let placed = link_or_copy(self.vfs, &name.path(folder), &target);
         let placed = match placed {

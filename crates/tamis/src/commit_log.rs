@@ -89,7 +89,7 @@ impl CommitLog {
         let segments = self.lock().as_ref().map(|state| state.log.segments()).unwrap_or_default();
         for (number, _) in segments {
             let path = FileName::Log(number).path(&self.context.folder);
-            let file = match self.context.vfs.open(&path, Access::Buffered) {
+            let file = match self.context.folder.open(&path, Access::Buffered) {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 other => other.map_err(|error| Error::io("open", &path, error))?,
             };

@@ -2,16 +2,13 @@
 //!
 //! The first background error is final (`background_error.rs`).
 
-use std::{
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use tamis_vfs::Vfs;
+use tamis_vfs::Folder;
 
 use crate::{
     background_error::BackgroundError,
@@ -26,8 +23,7 @@ use crate::{
 
 /// See the head of this file.
 pub(crate) struct StoreContext {
-    pub(crate) vfs: Arc<dyn Vfs>,
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: Folder,
     pub(crate) options: Options,
     pub(crate) runtime: Runtime,
     pub(crate) metrics: Arc<Metrics>,
@@ -43,14 +39,12 @@ pub(crate) struct StoreContext {
 
 impl StoreContext {
     pub(crate) fn new(
-        vfs: Arc<dyn Vfs>,
-        folder: PathBuf,
+        folder: Folder,
         options: Options,
         runtime: Runtime,
         background_error: Arc<BackgroundError>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            vfs,
             folder,
             options,
             metrics: Arc::new(Metrics::by(Arc::clone(&runtime.clock))),
@@ -111,7 +105,7 @@ impl StoreContext {
     }
 
     pub(crate) fn read_only_error(&self) -> Error {
-        Error::ReadOnly { path: self.folder.clone() }
+        Error::ReadOnly { path: self.folder.path().to_path_buf() }
     }
 
     /// Registers a job that uses the folder: close waits until the guard is dropped.

@@ -50,7 +50,7 @@ use crate::{
     options::Options,
     query_sample::format::times::StoredTimes,
     read::{BackgroundDeletedRanges, DeletedRanges, ReadPath, snapshot::Snapshots},
-    recover::{Recovered, recover},
+    recover::{Recovered, open_folder, recover, refuse_unwritable},
     runtime::{JoinHandle, Runtime},
     sample_file::SampleFile,
     statistics,
@@ -99,7 +99,7 @@ impl Engine {
     /// Opens the store in a folder, or creates one there, and starts its workers.
     pub(crate) fn open(
         vfs: Arc<dyn Vfs>,
-        folder: &Path,
+        path: &Path,
         options: Options,
         runtime: Runtime,
     ) -> Result<Arc<Self>> {
@@ -107,9 +107,11 @@ impl Engine {
         let vfs = guard_vfs(vfs, &background_error);
         let options = guard_listener(options, &background_error);
         let runtime = guard_clock(runtime, &background_error);
-        let recovered = recover(&vfs, folder, &options, &runtime)?;
-        let context = StoreContext::new(vfs, folder.to_path_buf(), options, runtime, background_error);
-        let engine = Self::new(context, recovered);
+        let (folder, lock) = open_folder(&*vfs, path, &options)?;
+        let recovered =
+            recover(&folder, &options, &runtime).map_err(|error| refuse_unwritable(error, &folder))?;
+        let context = StoreContext::new(folder, options, runtime, background_error);
+        let engine = Self::new(context, recovered, lock);
         engine.background.bound_replayed_log();
         for index in 0..engine.background.worker_count() {
             // If one can't be started, dropping the engine stops the others.
@@ -120,15 +122,15 @@ impl Engine {
         Ok(Arc::new(engine))
     }
 
-    fn new(context: Arc<StoreContext>, recovered: Recovered) -> Self {
-        let Recovered { lock, versions, keyspaces, times, resources, log, last_sequence, report } = recovered;
+    fn new(context: Arc<StoreContext>, recovered: Recovered, lock: Option<Box<dyn Lock>>) -> Self {
+        let Recovered { versions, keyspaces, times, resources, log, last_sequence, report } = recovered;
         restore_times(&context, times);
         let (_, filter_seed) = versions.database();
         let snapshots = Arc::new(Snapshots::default());
         snapshots.publish(last_sequence);
         let keyspaces = KeyspaceRegistry::new(keyspaces);
         let shared = Shared {
-            tables: TableCache::new(&context.vfs, &context.folder, &context.options, &context.metrics),
+            tables: TableCache::new(&context.folder, &context.options, &context.metrics),
             log: CommitLog::new(&context, log),
             installer: VersionInstaller::new(&context, &keyspaces, &versions),
             scheduler: Arc::new(Scheduler::new(&resources.changed)),

@@ -115,10 +115,29 @@ pub enum Error {
         advice: &'static str,
     },
     /// Another process or handle has the store open.
-    #[error("{}: the store is open in another process or handle; close it there first", path.display())]
+    #[error("{}: the store is open {holders}; close it there first", path.display())]
     Locked {
         /// The folder.
         path: PathBuf,
+        /// Who has it open, as far as the system tells: "for writing by process 4711".
+        holders: String,
+    },
+    /// The file system can't lock folders.
+    #[error("{}: the file system can't lock the folder ({source}); use a local file system, or switch `Options::lock` off and make sure that no other process or handle opens the store", path.display())]
+    LockUnsupported {
+        /// The folder.
+        path: PathBuf,
+        /// The operating system's own error.
+        #[source]
+        source: Arc<io::Error>,
+    },
+    /// The folder of an open store was removed, or was moved and another folder took its name. Nothing is written any more.
+    #[error("{}: {reason} while the store was open; close the store, and open it where its folder is now", path.display())]
+    FolderLost {
+        /// The path by which the folder was opened.
+        path: PathBuf,
+        /// What happened to the folder.
+        reason: Arc<str>,
     },
     /// The key is empty.
     #[error("the key is empty; use 1 to 65,535 bytes")]

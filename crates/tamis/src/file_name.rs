@@ -6,9 +6,6 @@ use std::path::{Path, PathBuf};
 
 /// The file that names the current manifest.
 pub(crate) const CURRENT: &str = "CURRENT";
-/// The file whose lock is the lock of the folder.
-pub(crate) const LOCK: &str = "LOCK";
-
 /// The file of the sampled queries.
 pub(crate) const SAMPLES: &str = "SAMPLES";
 
@@ -16,7 +13,6 @@ pub(crate) const SAMPLES: &str = "SAMPLES";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum FileName {
     Current,
-    Lock,
     /// The sampled queries.
     Samples,
     Manifest(u64),
@@ -37,7 +33,6 @@ impl FileName {
     pub(crate) fn parse(name: &str) -> Option<Self> {
         match name {
             CURRENT => return Some(Self::Current),
-            LOCK => return Some(Self::Lock),
             SAMPLES => return Some(Self::Samples),
             _ => {}
         }
@@ -65,7 +60,6 @@ impl FileName {
     pub(crate) fn name(self) -> String {
         match self {
             Self::Current => CURRENT.to_owned(),
-            Self::Lock => LOCK.to_owned(),
             Self::Samples => SAMPLES.to_owned(),
             Self::Manifest(number) => format!("{number:06}.manifest"),
             Self::Log(number) => format!("{number:06}.log"),
@@ -78,14 +72,14 @@ impl FileName {
     }
 
     /// The path in the folder.
-    pub(crate) fn path(self, folder: &Path) -> PathBuf {
-        folder.join(self.name())
+    pub(crate) fn path(self, folder: impl AsRef<Path>) -> PathBuf {
+        folder.as_ref().join(self.name())
     }
 
     /// The number, for kinds that have one.
     pub(crate) const fn number(self) -> Option<u64> {
         match self {
-            Self::Current | Self::Lock | Self::Samples => None,
+            Self::Current | Self::Samples => None,
             Self::Manifest(number)
             | Self::Log(number)
             | Self::Table(number)

@@ -8,9 +8,9 @@
 mod table;
 mod view;
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
-use tamis_vfs::{MemVfs, Vfs};
+use tamis_vfs::{Folder, MemVfs, Vfs};
 
 use crate::{
     batch::{self, WriteBatch},
@@ -45,6 +45,11 @@ fn files(contents: &[(&str, &[u8])]) -> MemVfs {
     vfs
 }
 
+/// The folder of [`files`].
+fn folder_in(vfs: &MemVfs) -> Folder {
+    Folder::open(vfs, Path::new(FOLDER)).expect("memory has the folder")
+}
+
 /// Whether to put the rest of the input into valid frames or sections.
 fn split_choice(data: &[u8]) -> (bool, &[u8]) {
     data.split_first().map_or((false, data), |(first, rest)| (first & 1 == 1, rest))
@@ -76,9 +81,7 @@ pub fn wal(data: &[u8]) {
     let (is_wrapped, rest) = split_choice(data);
     let bytes = if is_wrapped { segment_of_records(rest) } else { rest.to_vec() };
     let vfs = files(&[("000003.log", bytes.as_slice())]);
-    let folder = Path::new(FOLDER);
-    let log = LogFiles::find(&(Arc::new(vfs) as Arc<dyn Vfs>), folder, DATABASE_ID, LOG_NUMBER)
-        .expect("memory lists files");
+    let log = LogFiles::find(&folder_in(&vfs), DATABASE_ID, LOG_NUMBER).expect("memory lists files");
     let read = || {
         let mut entry_count = 0_u64;
         let report = replay(&log, &mut |_, _| {
@@ -127,10 +130,9 @@ pub fn edit(data: &[u8]) {
 /// that breaks no invariant, or an error.
 pub fn manifest(data: &[u8]) {
     let (is_wrapped, rest) = split_choice(data);
-    let folder = Path::new(FOLDER);
-    let birth: Arc<dyn Vfs> = Arc::new(files(&[]));
-    VersionSet::create(Arc::clone(&birth), folder, &[], (DATABASE_ID, 1)).expect("memory takes files");
-    let read = |name: &str| birth.read(&folder.join(name)).expect("a database has its files");
+    let birth = folder_in(&files(&[]));
+    VersionSet::create(&birth, &[], (DATABASE_ID, 1)).expect("memory takes files");
+    let read = |name: &str| birth.read(&birth.path().join(name)).expect("a database has its files");
     let mut manifest = read("000001.manifest");
     if is_wrapped {
         for piece in pieces(rest) {
@@ -140,14 +142,11 @@ pub fn manifest(data: &[u8]) {
     } else {
         manifest = rest.to_vec();
     }
-    let vfs: Arc<dyn Vfs> = Arc::new(files(&[("CURRENT", &read("CURRENT")), ("000001.manifest", &manifest)]));
-    let entries = vfs.list(folder).expect("memory lists files");
-    let open = |mode| {
-        VersionSet::open(Arc::clone(&vfs), folder, &entries, mode)
-            .map(|(set, _)| format!("{:?}", set.catalog()))
-    };
+    let folder = &folder_in(&files(&[("CURRENT", &read("CURRENT")), ("000001.manifest", &manifest)]));
+    let entries = folder.list(folder.path()).expect("memory lists files");
+    let open = |mode| VersionSet::open(folder, &entries, mode).map(|(set, _)| format!("{:?}", set.catalog()));
     let (first, second) = (open(Mode::ReadOnly), open(Mode::ReadOnly));
-    let prefix = read_longest(&*vfs, folder).expect("memory lists files");
+    let prefix = read_longest(folder).expect("memory lists files");
     assert_eq!(prefix.is_whole, prefix.faults.is_empty(), "the fault that ends the prefix is reported");
     assert!(prefix.is_whole || first.is_err(), "a manifest that opens is readable to its end");
     assert_eq!(format!("{first:?}"), format!("{second:?}"), "reading changes nothing");

@@ -18,7 +18,7 @@ use std::{
 };
 
 use parking_lot::{Condvar, MutexGuard};
-use tamis_vfs::{Access, DirEntry, File, Lock, Vfs};
+use tamis_vfs::{Access, DirEntry, File, Lock, LockMode, Vfs};
 
 use crate::{
     background_error::BackgroundError,
@@ -138,8 +138,21 @@ impl Vfs for GuardedVfs {
         self.guard.run(|| self.inner.sync_dir(path))
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        self.guard.run(|| self.inner.lock(path))
+    fn open_folder(&self, path: &Path) -> io::Result<Arc<dyn Vfs>> {
+        let inner = self.guard.run(|| self.inner.open_folder(path))?;
+        Ok(Arc::new(Self { inner, guard: self.guard.clone() }))
+    }
+
+    fn check_folder(&self) -> io::Result<()> {
+        self.guard.run(|| self.inner.check_folder())
+    }
+
+    fn is_within(&self, path: &Path, folder: &Path) -> io::Result<bool> {
+        self.guard.run(|| self.inner.is_within(path, folder))
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> io::Result<Box<dyn Lock>> {
+        self.guard.run(|| self.inner.lock(path, mode))
     }
 
     fn free_space(&self, path: &Path) -> io::Result<Option<u64>> {

@@ -73,7 +73,7 @@ impl Drop for PendingTables<'_> {
     fn drop(&mut self) {
         for name in self.names.drain(..) {
             // A file that can't be removed is deleted at the next open.
-            let _ = self.context.vfs.remove(&name.path(&self.context.folder));
+            let _ = self.context.folder.remove(&name.path(&self.context.folder));
         }
     }
 }
@@ -141,30 +141,30 @@ impl Ingester {
 
     /// Step 1.
     fn link_tables(&self, paths: &[PathBuf]) -> Result<PendingTables<'_>> {
-        let StoreContext { vfs, folder, .. } = &*self.context;
+        let folder = &self.context.folder;
         let _job = self.context.begin_write_job()?;
         let mut pending = PendingTables { context: &self.context, summaries: Vec::new(), names: Vec::new() };
         for path in paths {
             let number = self.installer.versions.new_file_number();
             let name = FileName::Table(number);
-            link_or_copy(&**vfs, path, &name.path(folder))?;
+            link_or_copy(&**folder, path, &name.path(folder))?;
             pending.names.push(name);
             let summary = self.verify_table(number).map_err(|error| error.at_path(path))?;
             pending.summaries.push(summary);
-            sync_file(&**vfs, &name.path(folder))?;
+            sync_file(&**folder, &name.path(folder))?;
         }
-        vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
+        folder.sync().map_err(|error| Error::io("sync", folder.path(), error))?;
         check_disjoint(&mut pending.summaries)?;
         Ok(pending)
     }
 
     /// Cuts the tables that reach over the bounds of the current partitions.
     fn cut_tables(&self, keyspace: &KeyspaceState, pending: &mut PendingTables<'_>) -> Result<()> {
-        let StoreContext { vfs, folder, .. } = &*self.context;
+        let folder = &self.context.folder;
         let version = Arc::clone(&keyspace.read_state.load().version);
         let versions = &self.installer.versions;
         let (_, filter_seed) = versions.database();
-        let target = cut::Target { vfs, folder, options: &version.options, filter_seed };
+        let target = cut::Target { folder, options: &version.options, filter_seed };
         let whole = std::mem::take(&mut pending.summaries);
         for summary in whole {
             if !cut::crosses(&version, &summary) {

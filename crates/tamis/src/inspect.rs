@@ -5,7 +5,7 @@
 
 use std::{fmt::Display, ops::Range, path::Path, sync::Arc};
 
-use tamis_vfs::Vfs;
+use tamis_vfs::{Folder, Vfs};
 
 use crate::{
     batch::entries,
@@ -304,9 +304,10 @@ impl Inspection {
     /// [`Error::Corruption`] for a `CURRENT` or a header that is damaged; [`Error::MissingFile`]; the system's.
     pub fn of_manifest(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Self> {
         let folder = folder_of(path);
+        let folder = &Folder::open(&**vfs, folder).map_err(|error| Error::io("open", folder, error))?;
         let is_current = path.file_name().is_some_and(|name| name == crate::file_name::CURRENT);
         let current = if is_current {
-            Current::read(&**vfs, folder)?
+            Current::read(folder)?
         } else {
             let expected = "a file named NNNNNN.manifest, or CURRENT";
             let wrong = || Error::InvalidArgument {
@@ -318,7 +319,7 @@ impl Inspection {
             let Some(FileName::Manifest(number)) = name_of(path) else { return Err(wrong()) };
             Current { manifest: number, manifest_bytes: 0 }
         };
-        let (contents, fault) = manifest::read_prefix(&**vfs, folder, current);
+        let (contents, fault) = manifest::read_prefix(folder, current);
         let fault = fault.map(|error| match error {
             // No file names it, only the caller.
             Error::MissingFile { path, .. } if !is_current => {

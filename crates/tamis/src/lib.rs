@@ -47,6 +47,7 @@ mod sample_file;
 mod slice;
 mod statistics;
 mod steps;
+mod store_folder;
 mod table;
 mod table_writer;
 #[cfg(test)]

@@ -55,6 +55,11 @@ pub struct Options {
     pub create_if_missing: bool,
     /// Open without writing any file: a torn log is not truncated, obsolete files stay, writes are refused. Default: false.
     pub read_only: bool,
+    /// Lock the folder, so that no second process or handle opens the store: exclusive, or shared if it is opened read-only. Without
+    /// the lock the program itself must make sure of that: two writers destroy the store, and a reader beside a writer gets errors and
+    /// wrong answers. Only for file systems that cannot lock folders ([`Error::LockUnsupported`]), as some network file systems.
+    /// Default: true.
+    pub lock: bool,
     /// Size of the cache for blocks, filters and indexes. Unit: bytes. Default: 256 MiB.
     pub cache_bytes: u64,
     /// The most that filters and indexes may use of `cache_bytes`, in percent (0 to 100); blocks use the rest. Default: 60.
@@ -105,6 +110,7 @@ impl Default for Options {
         Self {
             create_if_missing: true,
             read_only: false,
+            lock: true,
             cache_bytes: 256 << 20,
             cache_pinned_percent: 60,
             table_access: Access::Mapped,

@@ -11,9 +11,9 @@
 //! Any other table shows that the manifest or the log was longer once: it is never deleted. (A power failure after unsynced writes
 //! may leave one, too; these writes were not acknowledged as durable.)
 
-use std::{collections::BTreeSet, path::Path, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
-use tamis_vfs::{DirEntry, Vfs};
+use tamis_vfs::{DirEntry, Folder};
 
 use crate::{
     cache::table::TableCache,
@@ -113,19 +113,19 @@ pub(crate) fn find(
 ///
 /// # Errors
 /// The system's; each file has at least one of the two names then.
-pub(crate) fn quarantine_files(vfs: &dyn Vfs, folder: &Path, names: &[FileName]) -> Result<()> {
+pub(crate) fn quarantine_files(folder: &Folder, names: &[FileName]) -> Result<()> {
     if names.is_empty() {
         return Ok(());
     }
-    let quarantine = quarantine::create_folder(vfs, folder)?;
+    let quarantine = quarantine::create_folder(folder)?;
     for name in names {
-        quarantine::link_into(vfs, &name.path(folder), &quarantine, &name.name())?;
+        quarantine::link_into(&**folder, &name.path(folder), &quarantine, &name.name())?;
     }
-    vfs.sync_dir(&quarantine).map_err(|error| Error::io("sync", &quarantine, error))?;
-    vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
+    folder.sync_dir(&quarantine).map_err(|error| Error::io("sync", &quarantine, error))?;
+    folder.sync().map_err(|error| Error::io("sync", folder.path(), error))?;
     for name in names {
         let path = name.path(folder);
-        vfs.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
+        folder.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
     }
     Ok(())
 }

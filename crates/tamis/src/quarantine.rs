@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tamis_vfs::Vfs;
+use tamis_vfs::{Folder, Vfs};
 
 use crate::{
     error::{Error, Result},
@@ -58,9 +58,9 @@ fn has_same_bytes(vfs: &dyn Vfs, left: &Path, right: &Path) -> Result<bool> {
 ///
 /// # Errors
 /// Those of the file system.
-pub(crate) fn create_folder(vfs: &dyn Vfs, folder: &Path) -> Result<PathBuf> {
-    let quarantine = folder.join(QUARANTINE);
-    vfs.create_dir_all(&quarantine).map_err(|error| Error::io("create", &quarantine, error))?;
+pub(crate) fn create_folder(folder: &Folder) -> Result<PathBuf> {
+    let quarantine = folder.path().join(QUARANTINE);
+    folder.create_dir_all(&quarantine).map_err(|error| Error::io("create", &quarantine, error))?;
     Ok(quarantine)
 }
 

@@ -1,8 +1,8 @@
 //! Recovery: opens the manifest and the log of a folder and makes the state from which a store is opened.
 //!
-//! 1. Inspect the folder: a store, an empty folder, or something else.
-//! 2. Lock it, so that no second process or handle uses it. Then list it once: all later steps use this list, because a list takes
-//!    a system call for each file, and a store may have many.
+//! 1. Open the folder and lock it, so that no second process or handle uses it. All files are used through the open folder.
+//! 2. List it once and inspect it: a store, an empty folder, or something else. All later steps use this list, because a list takes a
+//!    system call for each file, and a store may have many.
 //! 3. Read the manifest: the current tables, and up to which sequence number all entries of each partition are in tables, or in the log
 //!    under a greater number.
 //! 4. Replay the log into memtables; records up to these numbers and entries of dropped keyspaces are skipped. Full memtables are
@@ -16,9 +16,9 @@
 //! The workers flush the replayed memtables later, unless the log has many segments (`BackgroundJobs::bound_replayed_log`). The time
 //! to open grows with the log, not with the data.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, io::ErrorKind, path::Path, sync::Arc};
 
-use tamis_vfs::{DirEntry, Lock, Vfs};
+use tamis_vfs::{DirEntry, Folder, Lock, LockMode, Vfs};
 
 use crate::{
     batch::BatchEntry,
@@ -26,7 +26,7 @@ use crate::{
     commit_log::LogState,
     error::{Error, Result},
     events::Event,
-    file_name::{FileName, LOCK},
+    file_name::FileName,
     keyspace_state::{KeyspaceResources, KeyspaceState, Keyspaces, LoggedMemtable, ReadState},
     metrics::Metrics,
     open_report::{OpenReport, WalTruncation},
@@ -50,7 +50,6 @@ use crate::{
 
 /// The state of a store after recovery.
 pub(crate) struct Recovered {
-    pub(crate) lock: Option<Box<dyn Lock>>,
     pub(crate) versions: Arc<VersionSet>,
     pub(crate) keyspaces: Keyspaces,
     /// Measured when the store was open before.
@@ -64,32 +63,12 @@ pub(crate) struct Recovered {
 }
 
 /// Recovers the store in a folder, or creates one there.
-pub(crate) fn recover(
-    vfs: &Arc<dyn Vfs>,
-    folder: &Path,
-    options: &Options,
-    runtime: &Runtime,
-) -> Result<Recovered> {
-    // A folder may have a folder of this name, and then is not a store.
-    let has_current = vfs.read(&FileName::Current.path(folder)).is_ok();
-    if !has_current && inspect_folder(&**vfs, folder, options)?.1 == FolderKind::Vacant {
-        vfs.create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
-    }
-    let lock = take_lock(&**vfs, folder, options.read_only)?;
-    // Before the lock was taken another process may have created a store here, or changed it.
-    let (mut entries, kind) = inspect_folder(&**vfs, folder, options)?;
+pub(crate) fn recover(folder: &Folder, options: &Options, runtime: &Runtime) -> Result<Recovered> {
+    let (entries, kind) = inspect_folder(folder, options)?;
     let mut report = OpenReport { is_new: kind == FolderKind::Vacant, ..OpenReport::default() };
-    let open = |entries: &[DirEntry]| VersionSet::open(Arc::clone(vfs), folder, entries, Mode::ReadOnly);
     let (versions, torn) = match kind {
-        FolderKind::Vacant => (create(vfs, folder, &entries, runtime)?, None),
-        FolderKind::Database => match open(&entries) {
-            // Another process may write: the manifest may name tables that are newer than the list.
-            Err(_) if lock.is_none() => {
-                entries = folder::list(&**vfs, folder)?;
-                open(&entries)?
-            }
-            opened => opened?,
-        },
+        FolderKind::Vacant => (create(folder, &entries, runtime)?, None),
+        FolderKind::Database => VersionSet::open(folder, &entries, Mode::ReadOnly)?,
     };
     report.manifest_truncated_bytes = torn.map_or(0, |torn| torn.bytes);
     // After a crash during its creation a store may have no default keyspace.
@@ -110,12 +89,11 @@ pub(crate) fn recover(
         .collect();
     let times = if options.sample_queries {
         let listener = options.listener.as_ref();
-        sample_file::load(&**vfs, folder, versions.database().0, &keyspaces, listener)
+        sample_file::load(folder, versions.database().0, &keyspaces, listener)
     } else {
         StoredTimes::default()
     };
     let recovery = Recovery {
-        vfs,
         folder,
         entries: &entries,
         versions: &versions,
@@ -126,7 +104,7 @@ pub(crate) fn recover(
     let last_sequence = replayed.last_sequence.max(versions.catalog().counters.last_sequence);
     let log = recovery.begin_log(options, &replayed, last_sequence, &mut report)?;
     report_truncations(options, &report);
-    Ok(Recovered { lock, versions, keyspaces, times, resources, log, last_sequence, report })
+    Ok(Recovered { versions, keyspaces, times, resources, log, last_sequence, report })
 }
 
 /// Changes the keyspaces that the options name. Compactions and builds of views then lead to the new options.
@@ -165,45 +143,67 @@ fn report_truncations(options: &Options, report: &OpenReport) {
     }
 }
 
+/// Opens and locks the folder of a store. A missing folder is created if the options allow it.
+///
+/// # Errors
+/// [`Error::NotADatabase`], [`Error::Locked`], [`Error::LockUnsupported`], [`Error::Io`].
+pub(crate) fn open_folder(
+    vfs: &dyn Vfs,
+    path: &Path,
+    options: &Options,
+) -> Result<(Folder, Option<Box<dyn Lock>>)> {
+    let may_create = options.create_if_missing && !options.read_only;
+    let opened = match Folder::open(vfs, path) {
+        Err(error) if error.kind() == ErrorKind::NotFound && may_create => {
+            vfs.create_dir_all(path).map_err(|error| Error::io("create", path, error))?;
+            Folder::open(vfs, path)
+        }
+        opened => opened,
+    };
+    let refuse = |found: &str| Error::NotADatabase { path: path.to_path_buf(), found: found.to_owned() };
+    let folder = opened.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => refuse("it is missing"),
+        ErrorKind::NotADirectory => refuse("it is a file"),
+        _ => Error::io("open", path, error),
+    })?;
+    if !options.lock {
+        return Ok((folder, None));
+    }
+    let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
+    let lock = folder.lock(path, mode).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => Error::Locked { path: path.to_path_buf(), holders: error.to_string() },
+        ErrorKind::Unsupported => {
+            Error::LockUnsupported { path: path.to_path_buf(), source: Arc::new(error) }
+        }
+        _ => Error::io("lock", path, error),
+    })?;
+    Ok((folder, Some(lock)))
+}
+
+/// Names the folder as the cause if no file can be created in it.
+pub(crate) fn refuse_unwritable(error: Error, folder: &Folder) -> Error {
+    match &error {
+        Error::Io { operation: "create", source, .. }
+            if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
+        {
+            Error::NotWritable { path: folder.path().to_path_buf() }
+        }
+        _ => error,
+    }
+}
+
 /// The entries of the folder, and what they are.
 ///
 /// # Errors
 /// [`Error::NotADatabase`] also for an empty folder in which no store may be created.
-pub(crate) fn inspect_folder(
-    vfs: &dyn Vfs,
-    folder: &Path,
-    options: &Options,
-) -> Result<(Vec<DirEntry>, FolderKind)> {
-    let entries = folder::list_if_there(vfs, folder)?;
-    let kind = folder::inspect(&entries, folder)?;
+pub(crate) fn inspect_folder(folder: &Folder, options: &Options) -> Result<(Vec<DirEntry>, FolderKind)> {
+    let entries = folder::list(folder)?;
+    let kind = folder::inspect(&entries, folder.path())?;
     if kind == FolderKind::Vacant && (options.read_only || !options.create_if_missing) {
-        let found = "it is empty or missing".to_owned();
-        return Err(Error::NotADatabase { path: folder.to_path_buf(), found });
+        let found = "it is empty".to_owned();
+        return Err(Error::NotADatabase { path: folder.path().to_path_buf(), found });
     }
     Ok((entries, kind))
-}
-
-/// Locks the folder. Returns `None` for a read-only open of a folder that no process can have open for writing: it has no lock
-/// file, or it can't be written.
-///
-/// # Errors
-/// [`Error::Locked`], [`Error::NotWritable`], [`Error::Io`].
-pub(crate) fn take_lock(vfs: &dyn Vfs, folder: &Path, is_read_only: bool) -> Result<Option<Box<dyn Lock>>> {
-    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem, WouldBlock};
-    let path = folder.join(LOCK);
-    // An open for writing creates the lock file; a read-only open does not.
-    if is_read_only && !vfs.exists(&path).map_err(|error| Error::io("look for", &path, error))? {
-        return Ok(None);
-    }
-    match vfs.lock(&path) {
-        Ok(lock) => Ok(Some(lock)),
-        Err(error) if error.kind() == WouldBlock => Err(Error::Locked { path: folder.to_path_buf() }),
-        Err(error) if matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) => match is_read_only {
-            true => Ok(None),
-            false => Err(Error::NotWritable { path: folder.to_path_buf() }),
-        },
-        Err(error) => Err(Error::io("lock", &path, error)),
-    }
 }
 
 /// Inserts an entry of the log into a memtable; returns `false` for a carried one that the log had before it was carried.
@@ -224,15 +224,14 @@ fn insert_replayed(target: &LoggedMemtable, entry: &BatchEntry<'_>) -> bool {
 }
 
 /// Creates a store without keyspaces.
-fn create(vfs: &Arc<dyn Vfs>, folder: &Path, entries: &[DirEntry], runtime: &Runtime) -> Result<VersionSet> {
+fn create(folder: &Folder, entries: &[DirEntry], runtime: &Runtime) -> Result<VersionSet> {
     let id = crate::coding::checksum(runtime.seed, b"database id");
-    VersionSet::create(Arc::clone(vfs), folder, entries, (id, runtime.seed))
+    VersionSet::create(folder, entries, (id, runtime.seed))
 }
 
 /// Steps 4 and 5.
 struct Recovery<'a> {
-    vfs: &'a Arc<dyn Vfs>,
-    folder: &'a Path,
+    folder: &'a Folder,
     /// Of the folder when the lock was taken, without the files that this open creates.
     entries: &'a [DirEntry],
     versions: &'a Arc<VersionSet>,
@@ -244,7 +243,7 @@ impl Recovery<'_> {
     fn replay(&self, report: &mut OpenReport) -> Result<ReplayReport> {
         let first_needed = self.versions.catalog().counters.oldest_log;
         let (database_id, _) = self.versions.database();
-        let files = LogFiles::among(self.entries, (self.vfs, self.folder), database_id, first_needed)?;
+        let files = LogFiles::among(self.entries, self.folder, database_id, first_needed)?;
         let mut read_states: BTreeMap<u32, Arc<ReadState>> = BTreeMap::new();
         let (mut replayed, mut last_segment) = (0, 0);
         let found = replay(&files, &mut |entry, segment| {
@@ -290,10 +289,10 @@ impl Recovery<'_> {
 
     /// Quarantines the tables that the manifest does not name but that may hold the only copy of some entries.
     fn quarantine_orphans(&self, log: LogSpan, options: &Options, report: &mut OpenReport) -> Result<()> {
-        let tables = TableCache::new(self.vfs, self.folder, options, &Arc::new(Metrics::default()));
+        let tables = TableCache::new(self.folder, options, &Arc::new(Metrics::default()));
         let found = orphans::find(&tables, self.entries, &self.versions.catalog(), log);
         let names: Vec<FileName> = found.into_iter().map(|(name, _)| name).collect();
-        orphans::quarantine_files(&**self.vfs, self.folder, &names)?;
+        orphans::quarantine_files(self.folder, &names)?;
         report.quarantined_files = names.iter().map(|name| name.name()).collect();
         Ok(())
     }
@@ -319,8 +318,7 @@ impl Recovery<'_> {
         }
         let versions = Arc::clone(self.versions);
         let setup = LogSetup {
-            vfs: Arc::clone(self.vfs),
-            folder: self.folder.to_path_buf(),
+            folder: self.folder.clone(),
             database_id: self.versions.database().0,
             deferred_bytes_max: options.deferred_bytes_max,
             next_number: Box::new(move || versions.new_file_number()),
@@ -334,8 +332,8 @@ impl Recovery<'_> {
         }
         for &number in &replayed.obsolete {
             let path = FileName::Log(number).path(self.folder);
-            match self.vfs.remove(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            match self.folder.remove(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
                     return Err(Error::io("remove", &path, error));
                 }
                 _ => report.removed_file_count += 1,

@@ -17,7 +17,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tamis_vfs::{Access, Vfs};
+use tamis_vfs::{Access, Folder};
 
 use crate::{
     context::StoreContext,
@@ -35,14 +35,13 @@ const SAVED_AFTER: u64 = 4_000;
 
 /// Reads the file of a store that is opened: the samples into its keyspaces. Returns the times.
 pub(crate) fn load(
-    vfs: &dyn Vfs,
-    folder: &Path,
+    folder: &Folder,
     database_id: u64,
     keyspaces: &Keyspaces,
     listener: Option<&Arc<dyn EventListener>>,
 ) -> StoredTimes {
     let path = FileName::Samples.path(folder);
-    let file = match read(vfs, &path) {
+    let file = match read(folder, &path) {
         Ok(Some(bytes)) => decode(database_id, &bytes),
         Ok(None) => return StoredTimes::default(),
         Err(error) => Err(error.to_string()),
@@ -64,9 +63,9 @@ pub(crate) fn load(
 }
 
 /// `None` if there is no file.
-fn read(vfs: &dyn Vfs, path: &Path) -> Result<Option<Vec<u8>>> {
+fn read(folder: &Folder, path: &Path) -> Result<Option<Vec<u8>>> {
     let failed = |error| Error::io("read", path, error);
-    let file = match vfs.open(path, Access::Buffered) {
+    let file = match folder.open(path, Access::Buffered) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         other => other.map_err(failed)?,
     };
@@ -155,7 +154,7 @@ impl SampleFile {
     }
 
     fn write(&self) -> Result<()> {
-        let StoreContext { vfs, folder, .. } = &*self.context;
+        let folder = &self.context.folder;
         let samples: Vec<StoredSample> = self
             .keyspaces
             .load()
@@ -174,12 +173,12 @@ impl SampleFile {
         let bytes = encode(self.versions.database().0, &StoredFile { times, samples });
         let temporary = FileName::Temporary(self.versions.new_file_number()).path(folder);
         let path = FileName::Samples.path(folder);
-        write_new(&**vfs, &temporary, |append| append(&bytes))?;
+        write_new(&**folder, &temporary, |append| append(&bytes))?;
         // The folder is not synced: after a power failure the old file may remain, which is acceptable.
-        vfs.rename(&temporary, &path).map_err(|error| Error::io("rename", &temporary, error)).inspect_err(
+        folder.rename(&temporary, &path).map_err(|error| Error::io("rename", &temporary, error)).inspect_err(
             |_| {
                 // If that fails, too, the next open removes it.
-                let _ = vfs.remove(&temporary);
+                let _ = folder.remove(&temporary);
             },
         )
     }

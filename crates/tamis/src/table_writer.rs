@@ -13,7 +13,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tamis_filter::auto::{Effort, Prices};
-use tamis_vfs::{OsVfs, Vfs};
+use tamis_vfs::{Folder, OsVfs, Vfs};
 
 use crate::{
     cursor::bounded::{Bounds, prefix_bounds, range_bounds},
@@ -25,6 +25,7 @@ use crate::{
     metrics::LEVEL_COUNT_MAX,
     options::{Compression, KeyspaceOptions, Policy, TableFilter},
     range_tombstone::{Fragment, RangeTombstone, fragment, half_open},
+    store_folder::absolute,
     table::{
         filter_plan::{ChoiceInput, FilterPlan},
         properties::TableOrigin,
@@ -153,20 +154,16 @@ impl TableWriter {
         filter_seed: u64,
     ) -> Result<Self> {
         options.check()?;
+        let path = &absolute(path)?;
         refuse_existing(&*vfs, path)?;
         Self::begin_with(vfs, path, (options, filter_seed), Writer::create_outside)
     }
 
     /// A table in the folder of a store, which an ingest installs under this number.
-    pub(crate) fn in_store(
-        vfs: &Arc<dyn Vfs>,
-        folder: &Path,
-        number: u64,
-        options: (&KeyspaceOptions, u64),
-    ) -> Result<Self> {
+    pub(crate) fn in_store(folder: &Folder, number: u64, options: (&KeyspaceOptions, u64)) -> Result<Self> {
         let temporary = FileName::Temporary(number).path(folder);
         Self::begin_with(
-            Arc::clone(vfs),
+            Arc::clone(folder.vfs()),
             &FileName::Table(number).path(folder),
             options,
             |vfs, path, options| Writer::create_outside_as(vfs, temporary, path, options),

@@ -19,7 +19,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis_vfs::{Access, Vfs};
+use tamis_vfs::{Access, Folder, Vfs};
 
 use crate::{
     cache::table::TableCache,
@@ -31,7 +31,7 @@ use crate::{
     keyspace_state::KeyspaceRegistry,
     options::Options,
     orphans::{self, LogSpan},
-    recover::{inspect_folder, take_lock},
+    recover::{inspect_folder, open_folder},
     table::{
         lazy_reader::NamedTable as _,
         partial_verify::{check_filter_file_alone, verify_readable_parts},
@@ -84,24 +84,23 @@ impl VerifyReport {
     }
 
     /// Reads the log and records each fault.
-    fn add_log(&mut self, folder: &Path, files: &LogFiles) -> LogSpan {
+    fn add_log(&mut self, folder: &Folder, files: &LogFiles) -> LogSpan {
         self.file_count += files.segments().len();
         self.bytes += files.segments().iter().map(|segment| segment.length).sum::<u64>();
         let (replayed, faults) = salvage(files, &mut |_, _| {});
-        faults.iter().for_each(|error| self.note(folder.to_path_buf(), error));
+        faults.iter().for_each(|error| self.note(folder.path().to_path_buf(), error));
         LogSpan::of(&replayed)
     }
 
     /// Records the tables that show that the manifest or the log was longer once.
     fn add_orphans(
         &mut self,
-        folder: &Path,
+        folder: &Folder,
         tables: &TableCache,
         state: &Catalog,
         log: LogSpan,
-        vfs: &dyn Vfs,
     ) -> Result<()> {
-        for (name, why) in orphans::find(tables, &folder::list(vfs, folder)?, state, log) {
+        for (name, why) in orphans::find(tables, &folder::list(folder)?, state, log) {
             let what = format!("the manifest does not name this table, but {why}");
             self.faults.push(Fault { file: name.path(folder), offset: None, what });
         }
@@ -109,25 +108,25 @@ impl VerifyReport {
     }
 
     /// Reads all existing tables and log segments, if the manifest is lost.
-    fn add_nameless(&mut self, folder: &Path, tables: &TableCache, vfs: &Arc<dyn Vfs>) -> Result<()> {
+    fn add_nameless(&mut self, folder: &Folder, tables: &TableCache) -> Result<()> {
         let mut id = None;
-        for entry in folder::list(&**vfs, folder)?.iter().filter(|entry| !entry.is_dir) {
+        for entry in folder::list(folder)?.iter().filter(|entry| !entry.is_dir) {
             match FileName::parse(&entry.name) {
                 Some(FileName::Table(number)) => self.add_nameless_table(folder, tables, number),
                 // Segments of another store would be faults.
                 Some(name @ FileName::Log(_)) => {
-                    let bytes = vfs.read(&name.path(folder)).unwrap_or_default();
+                    let bytes = folder.read(&name.path(folder)).unwrap_or_default();
                     id = database_id_of(&bytes).or(id);
                 }
                 _ => {}
             }
         }
-        let log = LogFiles::find_all(vfs, folder, id.unwrap_or_default())?;
+        let log = LogFiles::find_all(folder, id.unwrap_or_default())?;
         self.add_log(folder, &log);
         Ok(())
     }
 
-    fn add_nameless_table(&mut self, folder: &Path, tables: &TableCache, number: u64) {
+    fn add_nameless_table(&mut self, folder: &Folder, tables: &TableCache, number: u64) {
         let path = FileName::Table(number).path(folder);
         self.file_count += 1;
         match TableReader::open_at(tables.environment(), number, None, Some(0), &Arc::default()) {
@@ -149,7 +148,13 @@ impl VerifyReport {
     }
 
     /// Reads the sorted views of a version, compares them with a merge of their runs, and records each fault.
-    fn add_views(&mut self, folder: &Path, tables: &TableCache, database_id: u64, version: &KeyspaceVersion) {
+    fn add_views(
+        &mut self,
+        folder: &Folder,
+        tables: &TableCache,
+        database_id: u64,
+        version: &KeyspaceVersion,
+    ) {
         for partition in &version.partitions {
             let Some(named) = &partition.view else { continue };
             let number = named.number();
@@ -174,7 +179,7 @@ impl VerifyReport {
     }
 
     /// Reads a table and its filter file, and records each fault.
-    fn add_table(&mut self, folder: &Path, tables: &TableCache, table: &Arc<Table>) {
+    fn add_table(&mut self, folder: &Folder, tables: &TableCache, table: &Arc<Table>) {
         let path = FileName::Table(table.number()).path(folder);
         self.file_count += 1;
         // Opens the file again: an open reader may have a removed file, or bytes that were read before.
@@ -206,7 +211,7 @@ impl VerifyReport {
         }
     }
 
-    fn add_filter_file_alone(&mut self, folder: &Path, tables: &TableCache, table: &Table) {
+    fn add_filter_file_alone(&mut self, folder: &Folder, tables: &TableCache, table: &Table) {
         let Some(number) = table.filter_file() else { return };
         self.file_count += 1;
         let faults = check_filter_file_alone(tables.environment(), number);
@@ -279,8 +284,8 @@ impl Verifier {
         // Files that another program changes meanwhile are damage, and must not end the process.
         let options =
             Options { table_access: Access::Buffered, listener: None, ..self.context.options.clone() };
-        let StoreContext { vfs, folder, .. } = &*self.context;
-        let tables = TableCache::new(vfs, folder, &options, &Arc::default());
+        let folder = &self.context.folder;
+        let tables = TableCache::new(folder, &options, &Arc::default());
         // The read states keep the tables from being deleted.
         let read_states = self.keyspaces.read_states();
         for table in read_states.iter().flat_map(|read_state| read_state.version.tables()) {
@@ -308,12 +313,12 @@ impl Verifier {
     }
 
     fn verify_log(&self, report: &mut VerifyReport) -> Result<()> {
-        let StoreContext { vfs, folder, .. } = &*self.context;
+        let folder = &self.context.folder;
         let (found, _pin) = {
             // Under the lock no append is in progress, and no segment is removed. Writes continue while the files are read.
             let log = self.log.lock();
             let first_needed = self.versions.catalog().counters.oldest_log;
-            let mut found = LogFiles::find(vfs, folder, self.versions.database().0, first_needed)?;
+            let mut found = LogFiles::find(folder, self.versions.database().0, first_needed)?;
             if let Some(state) = log.as_ref() {
                 found.limit_to(&state.log.segments());
             }
@@ -325,22 +330,18 @@ impl Verifier {
 }
 
 /// See [`crate::Db::verify_folder_with`].
-pub(crate) fn verify_folder(
-    vfs: &Arc<dyn Vfs>,
-    folder: &Path,
-    progress: &mut Progress<'_>,
-) -> Result<VerifyReport> {
+pub(crate) fn verify_folder(vfs: &dyn Vfs, path: &Path, progress: &mut Progress<'_>) -> Result<VerifyReport> {
     let options = Options { create_if_missing: false, read_only: true, ..Options::default() };
-    if let Err(error @ Error::NotADatabase { .. }) = inspect_folder(&**vfs, folder, &options) {
+    let (folder, _lock) = &open_folder(vfs, path, &options)?;
+    if let Err(error @ Error::NotADatabase { .. }) = inspect_folder(folder, &options) {
         return Err(error);
     }
-    let _lock = take_lock(&**vfs, folder, true)?;
-    let prefix = read_longest(&**vfs, folder)?;
+    let prefix = read_longest(folder)?;
     let mut report = VerifyReport { file_count: 2, bytes: prefix.bytes, ..VerifyReport::default() };
     for error in &prefix.faults {
         report.note(FileName::Current.path(folder), error);
     }
-    let tables = TableCache::new(vfs, folder, &options, &Arc::default());
+    let tables = TableCache::new(folder, &options, &Arc::default());
     for table in prefix.catalog.keyspaces.values().flat_map(|version| version.tables()) {
         if progress(&report).is_break() {
             return Ok(report);
@@ -354,11 +355,11 @@ pub(crate) fn verify_folder(
             }
             report.add_views(folder, &tables, id, version);
         }
-        let log = LogFiles::find(vfs, folder, id, prefix.catalog.counters.oldest_log)?;
+        let log = LogFiles::find(folder, id, prefix.catalog.counters.oldest_log)?;
         let span = report.add_log(folder, &log);
-        report.add_orphans(folder, &tables, &prefix.catalog, span, &**vfs)?;
+        report.add_orphans(folder, &tables, &prefix.catalog, span)?;
     } else {
-        report.add_nameless(folder, &tables, vfs)?;
+        report.add_nameless(folder, &tables)?;
     }
     Ok(report)
 }

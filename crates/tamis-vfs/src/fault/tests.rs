@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use crate::{Access, FaultVfs, MemVfs, OperationKind, Rule, Vfs};
+use crate::{Access, FaultVfs, LockMode, MemVfs, OperationKind, Rule, Vfs};
 
 fn vfs() -> (MemVfs, FaultVfs) {
     let memory = MemVfs::new();
@@ -65,7 +65,8 @@ fn an_injected_error_leaves_every_kind_of_operation_undone() {
             OperationKind::List => vfs.list(path("/")).map(drop),
             OperationKind::Exists => vfs.exists(path("/a")).map(drop),
             OperationKind::SyncDir => vfs.sync_dir(path("/")),
-            OperationKind::Lock => vfs.lock(path("/b")).map(drop),
+            OperationKind::OpenFolder => vfs.open_folder(path("/")).map(drop),
+            OperationKind::Lock => vfs.lock(path("/"), LockMode::Exclusive).map(drop),
         };
         let error = result.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut, "{kind:?}");

@@ -48,16 +48,18 @@ impl MemVfs {
         let state = self.state.write();
         let mut random = Random::new(seed);
         let mut survivors = Survivors::default();
-        let mut after = State::default();
+        let mut after = State { next_id: state.next_id, ..State::default() };
         for (path, directory) in &state.directories {
             let mut names = BTreeMap::new();
             for (name, inode) in surviving_names(directory, &mut random) {
                 names.insert(name, survivors.get(&inode, &mut random));
             }
             let durable = names.clone();
-            after.directories.insert(path.clone(), Directory { names, durable, pending: Vec::new() });
+            after
+                .directories
+                .insert(path.clone(), Directory { id: directory.id, names, durable, pending: Vec::new() });
         }
-        MemVfs { state: Arc::new(RwLock::new(after)) }
+        MemVfs { state: Arc::new(RwLock::new(after)), folder: None }
     }
 }
 

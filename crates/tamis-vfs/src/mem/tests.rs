@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::ErrorKind, path::Path, sync::Arc};
 
 use proptest::prelude::*;
 
-use crate::{Access, File, MemVfs, Vfs, tests::proptest_config};
+use crate::{Access, File, LockMode, MemVfs, Vfs, tests::proptest_config};
 
 fn path(name: &str) -> &Path {
     Path::new(name)
@@ -49,11 +49,11 @@ fn clones_share_files_and_locks_but_crash_clones_do_not() {
     file_with(&vfs, "/a", b"abc").sync().unwrap();
     vfs.sync_dir(path("/")).unwrap();
     assert_eq!(other.read(path("/a")).unwrap(), b"abc");
-    drop(vfs.lock(path("/LOCK")).unwrap());
-    let _lock = vfs.lock(path("/LOCK")).unwrap();
-    assert_eq!(other.lock(path("/LOCK")).unwrap_err().kind(), ErrorKind::WouldBlock);
+    drop(vfs.lock(path("/"), LockMode::Exclusive).unwrap());
+    let _lock = vfs.lock(path("/"), LockMode::Exclusive).unwrap();
+    assert_eq!(other.lock(path("/"), LockMode::Shared).unwrap_err().kind(), ErrorKind::WouldBlock);
     let after = vfs.crash_clone(1);
-    let _free = after.lock(path("/LOCK")).unwrap();
+    let _free = after.lock(path("/"), LockMode::Exclusive).unwrap();
     after.remove(path("/a")).unwrap();
     assert!(vfs.exists(path("/a")).unwrap());
 }

@@ -1,11 +1,15 @@
 //! Tests that `OsVfs` and `MemVfs` return the same results, and tests of what only `OsVfs` has.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
-use std::{io::ErrorKind, path::Path, sync::Arc};
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use proptest::prelude::*;
 
-use crate::{Access, DIRECT_ALIGNMENT_BYTES, File, MemVfs, OsVfs, Vfs, tests::proptest_config};
+use crate::{Access, DIRECT_ALIGNMENT_BYTES, File, LockMode, MemVfs, OsVfs, Vfs, tests::proptest_config};
 
 /// A step on one of a few names. A step that is not possible must fail with the same error in both.
 #[derive(Debug, Clone)]
@@ -137,14 +141,148 @@ proptest! {
     }
 }
 
+/// A file system with an empty directory `store`, and how another program renames and removes directories.
+struct Place {
+    vfs: Arc<dyn Vfs>,
+    root: PathBuf,
+    rename: Box<dyn Fn(&Path, &Path)>,
+    remove: Box<dyn Fn(&Path)>,
+}
+
+fn places(directory: &tempfile::TempDir) -> [Place; 2] {
+    let memory = MemVfs::new();
+    let (renamed, removed) = (memory.clone(), memory.clone());
+    let places = [
+        Place {
+            vfs: Arc::new(OsVfs),
+            root: directory.path().to_path_buf(),
+            rename: Box::new(|source, target| std::fs::rename(source, target).unwrap()),
+            remove: Box::new(|path| std::fs::remove_dir_all(path).unwrap()),
+        },
+        Place {
+            vfs: Arc::new(memory),
+            root: "/".into(),
+            rename: Box::new(move |source, target| renamed.rename_folder(source, target).unwrap()),
+            remove: Box::new(move |path| removed.remove_folder(path).unwrap()),
+        },
+    ];
+    for place in &places {
+        place.vfs.create_dir_all(&place.root.join("store")).unwrap();
+    }
+    places
+}
+
 #[test]
-fn a_lock_is_held_by_one_handle_at_a_time() {
+fn an_exclusive_lock_excludes_all_others_and_shared_locks_only_exclusive_ones() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("LOCK");
-    let lock = OsVfs.lock(&path).unwrap();
-    assert_eq!(OsVfs.lock(&path).unwrap_err().kind(), ErrorKind::WouldBlock);
-    drop(lock);
-    OsVfs.lock(&path).unwrap();
+    for Place { vfs, root, .. } in places(&directory) {
+        let path = root.join("store");
+        let lock = vfs.lock(&path, LockMode::Exclusive).unwrap();
+        for mode in [LockMode::Exclusive, LockMode::Shared] {
+            let error = vfs.lock(&path, mode).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::WouldBlock);
+            assert!(error.to_string().starts_with("for writing by "), "{error}");
+        }
+        drop(lock);
+        let first = vfs.lock(&path, LockMode::Shared).unwrap();
+        let second = vfs.lock(&path, LockMode::Shared).unwrap();
+        drop(first);
+        let error = vfs.lock(&path, LockMode::Exclusive).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+        assert!(error.to_string().starts_with("for reading by "), "{error}");
+        drop(second);
+        vfs.lock(&path, LockMode::Exclusive).unwrap();
+        // The lock leaves no file in the directory.
+        assert_eq!(vfs.list(&path).unwrap(), []);
+    }
+}
+
+#[test]
+fn an_open_folder_is_the_same_directory_under_any_name() {
+    let directory = tempfile::tempdir().unwrap();
+    for Place { vfs, root, rename, remove } in places(&directory) {
+        let (path, moved) = (root.join("store"), root.join("moved"));
+        let folder = vfs.open_folder(&path).unwrap();
+        folder.create(&path.join("a")).unwrap().append(b"old").unwrap();
+        rename(&path, &moved);
+        folder.check_folder().unwrap();
+        let names = |path: &Path| -> Vec<String> {
+            vfs.list(path).unwrap().into_iter().map(|entry| entry.name).collect()
+        };
+        assert_eq!(names(&moved), ["a"]);
+
+        // Another directory takes the name.
+        vfs.create_dir_all(&path).unwrap();
+        assert!(folder.check_folder().unwrap_err().to_string().contains("another one has its name"));
+        assert_eq!(folder.read(&path.join("a")).unwrap(), b"old");
+        folder.rename(&path.join("a"), &path.join("b")).unwrap();
+        folder.hard_link(&path.join("b"), &path.join("c")).unwrap();
+        folder.create_log(&path.join("d")).unwrap();
+        folder.create_direct(&path.join("e")).unwrap();
+        folder.create_exclusive(&path.join("f")).unwrap();
+        folder.create_dir_all(&path.join("below/deep")).unwrap();
+        folder.create(&path.join("below/g")).unwrap();
+        folder.remove(&path.join("e")).unwrap();
+        folder.sync_dir(&path).unwrap();
+        drop(folder.reuse_log(&path.join("d")).unwrap());
+        assert!(folder.exists(&path.join("f")).unwrap());
+        assert_eq!(folder.list(&path).unwrap().len(), 5);
+        assert_eq!(names(&moved), ["b", "below", "c", "d", "f"]);
+        assert_eq!(names(&moved.join("below")), ["deep", "g"]);
+        assert_eq!(names(&path), [] as [&str; 0]);
+        let lock = folder.lock(&path, LockMode::Exclusive).unwrap();
+        assert!(vfs.lock(&moved, LockMode::Exclusive).is_err());
+        assert!(vfs.lock(&path, LockMode::Exclusive).is_ok());
+        drop(lock);
+        // Other paths have the same meaning as before.
+        folder.hard_link(&path.join("b"), &root.join("outside")).unwrap();
+        assert_eq!(vfs.read(&root.join("outside")).unwrap(), b"old");
+
+        remove(&moved);
+        assert!(folder.check_folder().unwrap_err().to_string().contains("removed"));
+        assert_eq!(folder.create(&path.join("h")).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(folder.create_dir_all(&path.join("h")).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(names(&path), [] as [&str; 0]);
+    }
+}
+
+#[test]
+fn a_path_is_within_a_folder_under_any_name() {
+    let directory = tempfile::tempdir().unwrap();
+    for Place { vfs, root, .. } in places(&directory) {
+        let path = root.join("store");
+        for (other, is_within) in
+            [("store", true), ("store/new/deep", true), ("", false), ("storey/new", false), ("other", false)]
+        {
+            assert_eq!(vfs.is_within(&root.join(other), &path).unwrap(), is_within, "{other}");
+        }
+    }
+    let root = directory.path();
+    std::os::unix::fs::symlink(root.join("store"), root.join("link")).unwrap();
+    for other in ["link", "link/new", "store/../link/.", "./store/new/"] {
+        assert!(OsVfs.is_within(&root.join(other), &root.join("store")).unwrap(), "{other}");
+    }
+    let folder = OsVfs.open_folder(&root.join("store")).unwrap();
+    std::fs::rename(root.join("store"), root.join("moved")).unwrap();
+    assert!(folder.is_within(&root.join("moved/new"), &root.join("store")).unwrap());
+    assert!(!folder.is_within(&root.join("new"), &root.join("store")).unwrap());
+}
+
+#[test]
+fn a_link_that_leads_elsewhere_later_does_not_replace_the_folder() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    for name in ["1", "2"] {
+        OsVfs.create_dir_all(&root.join(name)).unwrap();
+    }
+    let link = root.join("current");
+    std::os::unix::fs::symlink(root.join("1"), &link).unwrap();
+    let folder = OsVfs.open_folder(&link).unwrap();
+    OsVfs.remove(&link).unwrap();
+    std::os::unix::fs::symlink(root.join("2"), &link).unwrap();
+    folder.check_folder().unwrap();
+    folder.create(&link.join("a")).unwrap();
+    assert!(OsVfs.exists(&root.join("1/a")).unwrap());
 }
 
 #[test]

@@ -3,9 +3,9 @@
 //! Each table of a version has its own [`LazyReader`](crate::table::lazy_reader::LazyReader), so that access to an open table is one
 //! atomic load without a lookup. Descriptors and mappings have separate limits (`table/open_files.rs`).
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
-use tamis_vfs::{Access, Vfs};
+use tamis_vfs::{Access, Folder};
 
 use super::{
     block::BlockCache,
@@ -34,21 +34,15 @@ pub(crate) struct TableCache {
 
 impl TableCache {
     /// The tables of `folder`, with the access mode of the options.
-    pub(crate) fn new(
-        vfs: &Arc<dyn Vfs>,
-        folder: &Path,
-        options: &Options,
-        metrics: &Arc<Metrics>,
-    ) -> Arc<Self> {
+    pub(crate) fn new(folder: &Folder, options: &Options, metrics: &Arc<Metrics>) -> Arc<Self> {
         let pinned_bytes = options.cache_bytes / 100 * u64::from(options.cache_pinned_percent);
         let cache = Arc::new(BlockCache::new(options.cache_bytes));
         let shared = SharedBudget::new(options.cache_bytes, Arc::clone(&cache));
         let environment = TableEnvironment {
-            vfs: Arc::clone(vfs),
-            folder: folder.to_path_buf(),
+            folder: folder.clone(),
             access: options.table_access,
             is_paranoid: options.paranoid_reads,
-            open_files: OpenFiles::new(&**vfs),
+            open_files: OpenFiles::new(&**folder),
             cache,
             pinned_cache: PinnedCache::new(pinned_bytes, Some(shared), metrics, options.listener.clone()),
             gap_budget: Arc::new(GapBudget::new(if options.gap_cache {

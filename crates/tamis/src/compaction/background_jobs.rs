@@ -273,7 +273,7 @@ impl BackgroundJobs {
         let jobs = Arc::clone(self);
         let work = Box::new(move || jobs.work());
         let spawned = self.context.runtime.spawner.spawn(&format!("tamis-worker-{index}"), work);
-        spawned.map_err(|error| Error::io("start a worker for", &self.context.folder, error))
+        spawned.map_err(|error| Error::io("start a worker for", self.context.folder.path(), error))
     }
 
     /// The main loop of a worker.

@@ -220,7 +220,7 @@ impl Flusher {
         let obsolete = self.log.lock().as_mut().map(|state| state.log.take_obsolete(needed));
         let Some(mut obsolete) = obsolete else { return Ok(()) };
         // Writers continue while the files are removed.
-        let result = obsolete.remove(&*self.context.vfs, &self.context.folder);
+        let result = obsolete.remove(&self.context.folder);
         if let Some(state) = self.log.lock().as_mut() {
             state.log.put_back(obsolete);
         }

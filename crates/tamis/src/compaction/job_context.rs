@@ -2,12 +2,11 @@
 
 use std::{
     ops::ControlFlow,
-    path::Path,
     sync::{Arc, atomic::AtomicBool},
 };
 
 use tamis_filter::auto::{Effort, Prices};
-use tamis_vfs::{Access, Vfs};
+use tamis_vfs::{Access, Folder};
 
 use super::{filter_price::LastChoices, level_filter_bits::bits_of_level, scheduler::Scheduler};
 use crate::{
@@ -35,8 +34,7 @@ use crate::{
 /// See the head of this file.
 #[derive(Clone)]
 pub(crate) struct JobContext<'a> {
-    pub(crate) vfs: &'a Arc<dyn Vfs>,
-    pub(crate) folder: &'a Path,
+    pub(crate) folder: &'a Folder,
     /// The version of the keyspace for which the job was planned.
     pub(crate) version: &'a KeyspaceVersion,
     pub(crate) database_id: u64,
@@ -101,7 +99,7 @@ impl JobContext<'_> {
 
     /// Makes the names of finished tables durable.
     pub(crate) fn sync_folder(&self) -> Result<()> {
-        self.vfs.sync_dir(self.folder).map_err(|source| Error::io("sync", self.folder, source))
+        self.folder.sync().map_err(|source| Error::io("sync", self.folder.path(), source))
     }
 
     /// The input of the choice of filters for `key_count` keys of this origin, if all filters have this budget and those of the replaced
@@ -226,7 +224,6 @@ impl JobContexts {
             sampled_queries = read_state.query_sample.snapshot().into();
         }
         work(&JobContext {
-            vfs: &self.context.vfs,
             folder: &self.context.folder,
             version,
             database_id,

@@ -124,7 +124,7 @@ impl Drop for Publisher<'_> {
         self.join();
         // One that can't be removed is deleted at the next open.
         for &number in &self.outcome.lock().published {
-            let _ = self.context.vfs.remove(&FileName::Table(number).path(self.context.folder));
+            let _ = self.context.folder.remove(&FileName::Table(number).path(self.context.folder));
         }
     }
 }

@@ -199,7 +199,7 @@ impl<'a> TableSink<'a> {
         if (context.between_tables)().is_break() || context.is_cancelled.load(Ordering::Relaxed) {
             return Err(Error::Closed);
         }
-        TableWriter::create(context.vfs, context.folder, (context.next_number)(), options.clone())
+        TableWriter::create(context.folder, (context.next_number)(), options.clone())
     }
 
     /// Adds the bytes of the tables of the level below that end before `key`.
@@ -277,7 +277,7 @@ impl Drop for TableSink<'_> {
         }
         let owned = if self.publish.is_none() { self.finished.as_slice() } else { &[] };
         for summary in owned {
-            let _ = self.context.vfs.remove(&FileName::Table(summary.number).path(self.context.folder));
+            let _ = self.context.folder.remove(&FileName::Table(summary.number).path(self.context.folder));
         }
     }
 }

@@ -355,20 +355,21 @@ impl ViewBuilder {
         number: u64,
         check: &dyn Fn() -> Result<()>,
     ) -> Result<Option<Arc<View>>> {
-        let StoreContext { vfs, folder, .. } = &*self.context;
+        let folder = &self.context.folder;
         let (temporary, target) =
             (FileName::Temporary(number).path(folder), FileName::View(number).path(folder));
         let owner = self.owner(keyspace, number);
         self.write(plan, filters, owner, &temporary, check)?;
         let discard = |path: &Path| {
             // A file that can't be removed is deleted at the next open.
-            let _ = vfs.remove(path);
+            let _ = folder.remove(path);
         };
-        let renamed = vfs.rename(&temporary, &target).map_err(|error| Error::io("rename", &temporary, error));
+        let renamed =
+            folder.rename(&temporary, &target).map_err(|error| Error::io("rename", &temporary, error));
         renamed.inspect_err(|_| discard(&temporary))?;
         let runs: Vec<RunSummary> = plan.all_runs().map(|run| run.summarize()).collect();
         let run_ids = runs.iter().map(|run| run.id).collect();
-        let synced = vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error));
+        let synced = folder.sync().map_err(|error| Error::io("sync", folder.path(), error));
         let opened = synced.and_then(|()| open_view(self.tables.environment(), owner, &runs));
         let view = opened.and_then(|view| check().map(|()| view)).inspect_err(|_| discard(&target))?;
         let mut edit = VersionEdit::default();
@@ -407,15 +408,15 @@ impl ViewBuilder {
         let runs = runs.collect::<Result<Vec<_>>>()?;
         let old_runs = plan.old.iter().flat_map(|old| &old.runs);
         let old_runs = old_runs.map(|run| open_run(run, &self.tables)).collect::<Result<Vec<_>>>()?.into();
-        let vfs = &self.context.vfs;
+        let folder = &self.context.folder;
         let new_spool = || {
             let (context, installer) = (Arc::clone(&self.context), Arc::clone(&self.installer));
             let new_number = move || installer.versions.new_file_number();
-            Spool::new(vfs, move || FileName::Temporary(new_number()).path(&context.folder))
+            Spool::new(folder.vfs(), move || FileName::Temporary(new_number()).path(&context.folder))
         };
         let (spool, filters) = (new_spool(), filters.map(|plan| FilterJob::new(plan, new_spool())));
         let mut refusals = Vec::new();
-        write_new(&**vfs, path, |append| {
+        write_new(&**folder, path, |append| {
             let sink = &mut |bytes: &[u8]| check().and_then(|()| append(bytes));
             let tag_bytes = plan.tag_bytes;
             let options = ViewOptions { digest_seed, owner, tag_bytes, ..ViewOptions::default() };

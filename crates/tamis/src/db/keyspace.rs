@@ -267,7 +267,7 @@ impl Keyspace {
     /// # Errors
     /// As [`TableWriter::create`].
     pub fn table_writer(&self, path: impl AsRef<Path>) -> Result<TableWriter> {
-        let (vfs, seed) = (Arc::clone(&self.engine.context.vfs), self.engine.filter_seed);
+        let (vfs, seed) = (Arc::clone(self.engine.context.folder.vfs()), self.engine.filter_seed);
         TableWriter::with_seed(vfs, path.as_ref(), &self.state.options, seed)
     }
 

@@ -32,6 +32,7 @@ use crate::{
     repair::{self, RepairReport},
     runtime::Runtime,
     slice::Slice,
+    store_folder::absolute,
     table::lazy_reader::NamedTable as _,
     verify::{self, VerifyReport},
     version::handle::Table,
@@ -74,7 +75,7 @@ pub struct Db {
 
 impl fmt::Debug for Db {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Db({})", self.engine.context.folder.display())
+        write!(formatter, "Db({})", self.engine.context.folder.path().display())
     }
 }
 
@@ -84,7 +85,7 @@ impl Db {
     /// Cost: proportional to the size of the log to replay, not to the data.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another process or handle has it open; [`Error::NotADatabase`], [`Error::MissingFile`],
+    /// [`Error::Locked`] if another process or handle has it open; [`Error::LockUnsupported`]; [`Error::NotADatabase`], [`Error::MissingFile`],
     /// [`Error::UnknownFormat`] and [`Error::Corruption`] for the content of the folder; [`Error::Io`] and [`Error::DiskFull`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, Options::default())
@@ -109,7 +110,7 @@ impl Db {
         runtime: Runtime,
     ) -> Result<Self> {
         options.check()?;
-        let engine = Engine::open(vfs, path.as_ref(), options, runtime)?;
+        let engine = Engine::open(vfs, &absolute(path.as_ref())?, options, runtime)?;
         let state = engine.keyspaces.named(DEFAULT_KEYSPACE)?;
         let default = Keyspace { engine: Arc::clone(&engine), state };
         Ok(Self { engine, default })
@@ -153,7 +154,7 @@ impl Db {
     /// # Errors
     /// As [`Db::repair`].
     pub fn repair_on(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>, runtime: &Runtime) -> Result<RepairReport> {
-        repair::repair(&vfs, path.as_ref(), runtime)
+        repair::repair(&*vfs, &absolute(path.as_ref())?, runtime)
     }
 
     /// The report of the open: replayed records, truncated log segments, deleted and quarantined files.
@@ -163,7 +164,7 @@ impl Db {
 
     /// The folder.
     pub fn path(&self) -> PathBuf {
-        self.engine.context.folder.clone()
+        self.engine.context.folder.path().to_path_buf()
     }
 
     /// The keyspace that every store has. Reads and writes of `Db` use it.
@@ -537,7 +538,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if the folder is not empty; [`Error::WritesRefused`] after a background error; [`Error::Io`] and
+    /// [`Error::InvalidArgument`] if the folder is not empty or is in the folder of the store; [`Error::WritesRefused`] after a background error; [`Error::Io`] and
     /// [`Error::DiskFull`]; [`Error::Corruption`] if a table was cut short or is longer than it should be. After an error the
     /// folder is empty.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<CheckpointReport> {
@@ -586,7 +587,8 @@ impl Db {
     ) -> Result<IngestReport> {
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
-        let paths: Vec<PathBuf> = tables.into_iter().map(|path| path.as_ref().to_path_buf()).collect();
+        let paths: Vec<PathBuf> =
+            tables.into_iter().map(|path| absolute(path.as_ref())).collect::<Result<_>>()?;
         self.engine.ingester.ingest(&keyspace.state, &paths)
     }
 
@@ -604,7 +606,7 @@ impl Db {
     /// # Errors
     /// As [`Db::verify_folder`].
     pub fn verify_folder_on(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>) -> Result<VerifyReport> {
-        verify::verify_folder(&vfs, path.as_ref(), &mut |_| ControlFlow::Continue(()))
+        verify::verify_folder(&*vfs, &absolute(path.as_ref())?, &mut |_| ControlFlow::Continue(()))
     }
 
     /// As [`Db::verify_folder`]. `progress` is called with the findings so far before each table; a break ends the call, which returns
@@ -616,8 +618,7 @@ impl Db {
         path: impl AsRef<Path>,
         mut progress: impl FnMut(&VerifyReport) -> ControlFlow<()>,
     ) -> Result<VerifyReport> {
-        let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
-        verify::verify_folder(&vfs, path.as_ref(), &mut progress)
+        verify::verify_folder(&OsVfs, &absolute(path.as_ref())?, &mut progress)
     }
 
     /// Closes the store: syncs the log, waits for running jobs, and stops the workers. Memtables are not flushed; their entries are

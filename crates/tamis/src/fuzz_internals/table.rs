@@ -6,7 +6,7 @@ use std::{ops::Range, path::Path, sync::Arc};
 use tamis_filter::{Digester, Probe};
 use tamis_vfs::{Access, MemVfs, Vfs};
 
-use super::{FOLDER, files, pieces};
+use super::{FOLDER, files, folder_in, pieces};
 use crate::{
     cache::{block::BlockCache, pinned_cache::PinnedCache},
     coding::{Decoder, checksum},
@@ -132,7 +132,7 @@ fn written(data: &[u8], compression: Compression) -> Option<(Vec<u8>, usize)> {
     }
     entries.retain(|(key, ..)| !key.is_empty());
     entries.sort_by(|left, right| left.0.cmp(right.0).then(right.1.cmp(&left.1)));
-    let vfs: Arc<dyn Vfs> = Arc::new(files(&[]));
+    let vfs = files(&[]);
     let options = TableOptions {
         block_bytes: 4096,
         compression,
@@ -143,8 +143,7 @@ fn written(data: &[u8], compression: Compression) -> Option<(Vec<u8>, usize)> {
         is_direct: false,
         listener: None,
     };
-    let mut writer =
-        TableWriter::create(&vfs, Path::new(FOLDER), NUMBER, options).expect("memory takes files");
+    let mut writer = TableWriter::create(&folder_in(&vfs), NUMBER, options).expect("memory takes files");
     for (key, sequence, value) in &entries {
         let kind = if value.is_empty() { Kind::Tombstone } else { Kind::Put };
         writer.add(key, *sequence, kind, value).expect("entries come in order");
@@ -234,8 +233,7 @@ fn blocks(index: &[u8]) -> Option<Vec<Range<usize>>> {
 pub(super) fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment> {
     let metrics = Arc::new(Metrics::default());
     Arc::new(TableEnvironment {
-        vfs: Arc::new(vfs.clone()),
-        folder: FOLDER.into(),
+        folder: folder_in(vfs),
         access,
         is_paranoid: false,
         open_files: OpenFiles::new(vfs),

@@ -1,8 +1,8 @@
 //! Cuts a table that was built outside of the store at the bounds of partitions: a table must be within one partition.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
-use tamis_vfs::Vfs;
+use tamis_vfs::Folder;
 
 use crate::{
     cursor::Cursor,
@@ -17,8 +17,7 @@ use crate::{
 
 /// The options of the parts, and where their files go.
 pub(super) struct Target<'a> {
-    pub(super) vfs: &'a Arc<dyn Vfs>,
-    pub(super) folder: &'a Path,
+    pub(super) folder: &'a Folder,
     pub(super) options: &'a KeyspaceOptions,
     pub(super) filter_seed: u64,
 }
@@ -52,12 +51,8 @@ pub(super) fn cut(
         let fragments = fragments_left.next_below(upper);
         if has_entries || !fragments.is_empty() {
             let number = new_number();
-            let mut part = TableWriter::in_store(
-                target.vfs,
-                target.folder,
-                number,
-                (target.options, target.filter_seed),
-            )?;
+            let mut part =
+                TableWriter::in_store(target.folder, number, (target.options, target.filter_seed))?;
             for fragment in fragments.list() {
                 part.delete_half_open(&fragment.lower, &fragment.upper);
             }

@@ -26,7 +26,7 @@ fn a_quarantined_file_never_replaces_another_one() {
         if !has_links {
             vfs.add_rule(Rule::error(ErrorKind::Unsupported).on(&[OperationKind::HardLink]).forever());
         }
-        let quarantine = create_folder(&vfs, folder).unwrap();
+        let quarantine = create_folder(&Folder::open(&vfs, folder).unwrap()).unwrap();
         // Left by an interrupted copy.
         write(&vfs, &quarantine.join(UNFINISHED), b"fir");
         let source = folder.join("000001.table");

@@ -37,10 +37,10 @@ fn lower(index: u64) -> String {
 }
 
 /// Writes a store of partitions with [`RUNS`] tables each, of which only the length is right: an open reads none.
-fn create_store(vfs: &Arc<dyn Vfs>, partition_count: u64) {
+fn create_store(vfs: &dyn Vfs, partition_count: u64) {
     let folder = Path::new(FOLDER);
     vfs.create_dir_all(folder).unwrap();
-    let set = VersionSet::create(Arc::clone(vfs), folder, &[], (77, 88)).unwrap();
+    let set = VersionSet::create(&Folder::open(vfs, folder).unwrap(), &[], (77, 88)).unwrap();
     let options = KeyspaceOptions { layout: Layout::partitioned(), ..KeyspaceOptions::default() };
     let mut edit = VersionEdit::default();
     edit.push(Change::CreateKeyspace { keyspace: 1, name: DEFAULT_KEYSPACE.to_owned(), options });
@@ -62,14 +62,15 @@ fn create_store(vfs: &Arc<dyn Vfs>, partition_count: u64) {
 /// The operations of an open of a store of so many partitions that was opened before, by kind; and the steps of its checks and searches.
 fn cost_of_open(partition_count: u64) -> (Vec<(OperationKind, u64)>, usize) {
     let record = RecordVfs::new(Arc::new(MemVfs::new()));
-    let vfs: Arc<dyn Vfs> = Arc::new(record.clone());
-    create_store(&vfs, partition_count);
+    create_store(&record, partition_count);
     let runtime = Runtime::deterministic(7);
     let mut steps = 0;
     for _ in 0..2 {
         record.reset();
         let _ = (steps::take(Step::Check), steps::take(Step::FoundPartition));
-        let recovered = recover(&vfs, Path::new(FOLDER), &Options::default(), &runtime).unwrap();
+        let options = Options::default();
+        let (folder, _lock) = open_folder(&record, Path::new(FOLDER), &options).unwrap();
+        let recovered = recover(&folder, &options, &runtime).unwrap();
         steps = steps::take(Step::Check) + steps::take(Step::FoundPartition);
         assert_eq!(
             recovered.keyspaces.values().next().unwrap().read_state.load().version.partitions.len() as u64,

@@ -2,11 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::Path,
     sync::Arc,
 };
 
-use tamis_vfs::Vfs;
+use tamis_vfs::Folder;
 
 use super::{check_is_loss, select_tables::Tables};
 use crate::{
@@ -55,20 +54,20 @@ pub(super) fn foreign_format<'a>(errors: impl IntoIterator<Item = &'a Error>) ->
 }
 
 /// The files of the quarantine folder, if it exists.
-fn list_quarantine(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<tamis_vfs::DirEntry>> {
-    let quarantine = folder.join(QUARANTINE);
-    match vfs.list(&quarantine) {
+fn list_quarantine(folder: &Folder) -> Result<Vec<tamis_vfs::DirEntry>> {
+    let quarantine = folder.path().join(QUARANTINE);
+    match folder.list(&quarantine) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         other => other.map_err(|error| Error::io("list", &quarantine, error)),
     }
 }
 
 impl Inventory {
-    pub(super) fn collect(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Result<Self> {
-        let prefix = read_longest(&**vfs, folder)?;
+    pub(super) fn collect(folder: &Folder, runtime: &Runtime) -> Result<Self> {
+        let prefix = read_longest(folder)?;
         prefix.faults.iter().try_for_each(check_is_loss)?;
-        let entries = folder::list(&**vfs, folder)?;
-        let quarantined = list_quarantine(&**vfs, folder)?;
+        let entries = folder::list(folder)?;
+        let quarantined = list_quarantine(folder)?;
         let numbers = |entries: &[tamis_vfs::DirEntry]| folder::number_above(entries);
         let mut found = Self {
             is_certain: prefix.is_whole,
@@ -80,7 +79,7 @@ impl Inventory {
             readable: BTreeMap::new(),
             unreadable: BTreeMap::new(),
         };
-        let tables = TableCache::new(vfs, folder, &Options::default(), &Arc::new(Metrics::default()));
+        let tables = TableCache::new(folder, &Options::default(), &Arc::new(Metrics::default()));
         for entry in entries.iter().filter(|entry| !entry.is_dir) {
             let Some(FileName::Table(number)) = FileName::parse(&entry.name) else { continue };
             match TableReader::open_at(
@@ -100,7 +99,7 @@ impl Inventory {
         let replaced = found.readable.values().flat_map(|properties| &properties.origin.replaced);
         found.next_number = replaced.map(|number| number.saturating_add(1)).fold(found.next_number, u64::max);
         if found.prefix.catalog.database.is_none() {
-            found.database = found.database_by_files(vfs, folder, runtime);
+            found.database = found.database_by_files(folder, runtime);
         }
         found.is_certain |= found.has_no_later_files(&entries);
         Ok(found)
@@ -119,15 +118,16 @@ impl Inventory {
     }
 
     /// The id that most tables name, or that of the log; the seed is lost, which costs filters a second hash.
-    fn database_by_files(&self, vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> (u64, u64) {
+    fn database_by_files(&self, folder: &Folder, runtime: &Runtime) -> (u64, u64) {
         let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
         for properties in self.readable.values().filter(|properties| properties.origin.database_id != 0) {
             *votes.entry(properties.origin.database_id).or_default() += 1;
         }
         let by_tables = votes.iter().max_by_key(|(_, count)| **count).map(|(id, _)| *id);
-        let logs = vfs.list(folder).unwrap_or_default().into_iter().rev();
+        let logs = folder::list(folder).unwrap_or_default().into_iter().rev();
         let mut logs = logs.filter(|entry| matches!(FileName::parse(&entry.name), Some(FileName::Log(_))));
-        let by_log = || logs.find_map(|entry| database_id_of(&vfs.read(&folder.join(entry.name)).ok()?));
+        let by_log =
+            || logs.find_map(|entry| database_id_of(&folder.read(&folder.path().join(entry.name)).ok()?));
         let id = by_tables.or_else(by_log).unwrap_or_else(|| checksum(runtime.seed, b"database id"));
         (id, runtime.seed)
     }

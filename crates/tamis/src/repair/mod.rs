@@ -36,7 +36,7 @@ use std::{
 };
 
 use tamis_filter::auto::Prices;
-use tamis_vfs::Vfs;
+use tamis_vfs::{Folder, Vfs};
 
 pub use self::report::{LostRange, QuarantinedFile, RepairReport};
 use self::{inventory::Inventory, rebuild::StateRebuilder};
@@ -50,7 +50,7 @@ use crate::{
     options::Options,
     quarantine,
     query_sample::SampleAge,
-    recover::take_lock,
+    recover::open_folder,
     runtime::Runtime,
     version::{folder, handle::ObsoleteFiles, set::write_catalog, version::KeyspaceVersion},
 };
@@ -67,8 +67,7 @@ fn check_is_loss(error: &Error) -> Result<()> {
 
 /// The parts that all steps need.
 struct Repair {
-    vfs: Arc<dyn Vfs>,
-    folder: std::path::PathBuf,
+    folder: Folder,
     tables: Arc<TableCache>,
     obsolete_files: Arc<ObsoleteFiles>,
     next_number: AtomicU64,
@@ -84,7 +83,6 @@ impl Repair {
 
     fn with_context<R>(&self, version: &KeyspaceVersion, work: impl FnOnce(&JobContext<'_>) -> R) -> R {
         work(&JobContext {
-            vfs: &self.vfs,
             folder: &self.folder,
             version,
             database_id: self.database.0,
@@ -106,17 +104,17 @@ impl Repair {
 }
 
 /// See [`crate::Db::repair`].
-pub(crate) fn repair(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Result<RepairReport> {
-    check_is_ours(&**vfs, folder)?;
-    let _lock = take_lock(&**vfs, folder, false)?;
-    let inventory = Inventory::collect(vfs, folder, runtime)?;
+pub(crate) fn repair(vfs: &dyn Vfs, path: &Path, runtime: &Runtime) -> Result<RepairReport> {
+    let options = Options { create_if_missing: false, ..Options::default() };
+    let (folder, _lock) = &open_folder(vfs, path, &options)?;
+    check_is_ours(folder)?;
+    let inventory = Inventory::collect(folder, runtime)?;
     if let Some(error) = inventory.foreign_format() {
         return Err(error);
     }
     let repair = Repair {
-        vfs: Arc::clone(vfs),
-        folder: folder.to_path_buf(),
-        tables: TableCache::new(vfs, folder, &Options::default(), &Arc::new(Metrics::default())),
+        folder: folder.clone(),
+        tables: TableCache::new(folder, &Options::default(), &Arc::new(Metrics::default())),
         obsolete_files: Arc::default(),
         next_number: AtomicU64::new(inventory.next_number),
         database: inventory.database,
@@ -133,31 +131,24 @@ pub(crate) fn repair(vfs: &Arc<dyn Vfs>, folder: &Path, runtime: &Runtime) -> Re
     state.drop_stale_views();
     state.assign_run_ids();
     if let Some(rule) = state.check_invariants() {
-        return Err(Error::corruption(folder, 0, "repaired state", "one that keeps all rules", rule));
+        return Err(Error::corruption(folder.path(), 0, "repaired state", "one that keeps all rules", rule));
     }
     let spare = quarantine_files(&repair, &state, manifest)?;
-    write_catalog(&**vfs, &state, folder, manifest)?;
+    write_catalog(&state, folder, manifest)?;
     for (name, file) in spare {
-        let path = folder.join(&name);
-        vfs.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
+        let path = folder.path().join(&name);
+        folder.remove(&path).map_err(|error| Error::io("remove", &path, error))?;
         let why = reasons.get(&name).cloned().unwrap_or_else(|| "no longer needed".to_owned());
         report.quarantined.push(QuarantinedFile { file, why });
     }
-    vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
+    folder.sync().map_err(|error| Error::io("sync", folder.path(), error))?;
     report.table_count = state.keyspaces.values().map(|version| version.tables().count()).sum();
     Ok(report)
 }
 
 /// Refuses a folder without any file of a store.
-fn check_is_ours(vfs: &dyn Vfs, folder: &Path) -> Result<()> {
-    let entries = match vfs.list(folder) {
-        Err(error)
-            if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
-        {
-            Vec::new()
-        }
-        other => other.map_err(|error| Error::io("list", folder, error))?,
-    };
+fn check_is_ours(folder: &Folder) -> Result<()> {
+    let entries = folder::list(folder)?;
     let is_ours = |name: &str| {
         matches!(
             FileName::parse(name),
@@ -168,7 +159,7 @@ fn check_is_ours(vfs: &dyn Vfs, folder: &Path) -> Result<()> {
         return Ok(());
     }
     let found = "it holds no file of a store".to_owned();
-    Err(Error::NotADatabase { path: folder.to_path_buf(), found })
+    Err(Error::NotADatabase { path: folder.path().to_path_buf(), found })
 }
 
 /// Links every file that the state does not need into the quarantine folder; returns their names and new paths.
@@ -177,8 +168,8 @@ fn quarantine_files(
     state: &crate::version::catalog::Catalog,
     manifest: u64,
 ) -> Result<Vec<(String, std::path::PathBuf)>> {
-    let (vfs, folder) = (&*repair.vfs, repair.folder.as_path());
-    let entries = folder::list(vfs, folder)?;
+    let folder = &repair.folder;
+    let entries = folder::list(folder)?;
     let found = folder::leftovers(&entries, state, manifest);
     let mut names: Vec<String> = found.orphans.iter().map(|name| name.name()).collect();
     names.extend(found.obsolete);
@@ -186,22 +177,22 @@ fn quarantine_files(
     if names.is_empty() && !has_current {
         return Ok(Vec::new());
     }
-    let quarantine = quarantine::create_folder(vfs, folder)?;
+    let quarantine = quarantine::create_folder(folder)?;
     let mut kept = Vec::new();
     for name in names {
-        let place = quarantine::link_into(vfs, &folder.join(&name), &quarantine, &name)?;
+        let place = quarantine::link_into(&**folder, &folder.path().join(&name), &quarantine, &name)?;
         kept.push((name, place));
     }
     if has_current {
-        let current = folder.join(crate::file_name::CURRENT);
+        let current = folder.path().join(crate::file_name::CURRENT);
         quarantine::link_into(
-            vfs,
+            &**folder,
             &current,
             &quarantine,
             &format!("{}.{manifest}", crate::file_name::CURRENT),
         )?;
     }
-    vfs.sync_dir(&quarantine).map_err(|error| Error::io("sync", &quarantine, error))?;
-    vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
+    folder.sync_dir(&quarantine).map_err(|error| Error::io("sync", &quarantine, error))?;
+    folder.sync().map_err(|error| Error::io("sync", folder.path(), error))?;
     Ok(kept)
 }

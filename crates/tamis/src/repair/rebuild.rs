@@ -110,9 +110,9 @@ impl<'a> StateRebuilder<'a> {
         for error in self.inventory.prefix.faults.clone() {
             self.note_fault(FileName::Current, &error);
         }
-        let (vfs, folder, id) = (&self.repair.vfs, &*self.repair.folder, self.repair.database.0);
+        let (folder, id) = (&self.repair.folder, self.repair.database.0);
         if self.inventory.is_certain {
-            let log = LogFiles::find(vfs, folder, id, self.state.counters.oldest_log)?;
+            let log = LogFiles::find(folder, id, self.state.counters.oldest_log)?;
             let found = Logged::read(&log)?;
             // A keyspace that only the log contains was created by an edit that is lost.
             let is_known = found.keyspaces.iter().all(|id| self.state.keyspaces.contains_key(id));
@@ -132,7 +132,7 @@ impl<'a> StateRebuilder<'a> {
                 self.note_fault(FileName::Current, &error);
             }
         }
-        let log = LogFiles::find_all(vfs, folder, id)?;
+        let log = LogFiles::find_all(folder, id)?;
         let found = Logged::read(&log)?;
         for error in &found.faults {
             self.note_fault(FileName::Log(0), error);
@@ -326,7 +326,7 @@ impl<'a> StateRebuilder<'a> {
             let origin = context.origin(place.partition, place, vec![table.number()]);
             let options =
                 context.table_options(&origin, usize::from(place.level), table.summary().entry_count);
-            TableWriter::create(context.vfs, context.folder, (context.next_number)(), options)
+            TableWriter::create(context.folder, (context.next_number)(), options)
         })?;
         let mut entry_count = 0_u64;
         let fragments =

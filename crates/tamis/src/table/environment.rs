@@ -2,14 +2,14 @@
 
 use std::{
     fmt, io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use tamis_vfs::{Access, Vfs};
+use tamis_vfs::{Access, Folder};
 
 use super::{gap_cache::GapBudget, open_files::OpenFiles, section::Source, view_budget::ViewBudget};
 use crate::{
@@ -26,8 +26,7 @@ use crate::{
 /// The environment of tables: folder, access mode, caches, metrics, listener.
 #[derive(Debug)]
 pub(crate) struct TableEnvironment {
-    pub(crate) vfs: Arc<dyn Vfs>,
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: Folder,
     pub(crate) access: Access,
     /// [`crate::Options::paranoid_reads`].
     pub(crate) is_paranoid: bool,
@@ -116,7 +115,8 @@ impl FilterFault {
 /// Opens any file for reading.
 pub(super) fn open_path(environment: &TableEnvironment, path: &Path) -> Result<Source> {
     let failed = |source: io::Error| Error::io("open", path, source);
-    let open = environment.open_files.open(&environment.vfs, path, environment.access).map_err(failed)?;
+    let open =
+        environment.open_files.open(environment.folder.vfs(), path, environment.access).map_err(failed)?;
     let length = open.file.length().map_err(failed)?;
     Ok(Source::new(open, path, length, environment.is_paranoid))
 }

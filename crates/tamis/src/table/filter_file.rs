@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis_vfs::Vfs;
+use tamis_vfs::Folder;
 
 use super::{
     environment::TableEnvironment,
@@ -58,8 +58,7 @@ impl FilterOwner {
 
 /// Writes built filters as file `number`: synced, renamed, the folder synced. Returns the file's length.
 pub(crate) fn write_filter_file(
-    vfs: &dyn Vfs,
-    folder: &Path,
+    folder: &Folder,
     number: u64,
     owner: FilterOwner,
     built: &BuiltFilters,
@@ -78,20 +77,20 @@ pub(crate) fn write_filter_file(
     put_directory_and_footer(&mut bytes, offset, FILTER_MAGIC, VERSION, &records);
     let (temporary, target) =
         (FileName::Temporary(number).path(folder), FileName::Filter(number).path(folder));
-    let written = write_whole(vfs, folder, &temporary, &target, &bytes).inspect_err(|_| {
+    let written = write_whole(folder, &temporary, &target, &bytes).inspect_err(|_| {
         // A file that can't be removed is deleted at the next open.
-        let _ = vfs.remove(&temporary);
-        let _ = vfs.remove(&target);
+        let _ = folder.remove(&temporary);
+        let _ = folder.remove(&target);
     });
     written.map(|()| bytes.len() as u64)
 }
 
-fn write_whole(vfs: &dyn Vfs, folder: &Path, temporary: &Path, target: &Path, bytes: &[u8]) -> Result<()> {
-    let file = vfs.create(temporary).map_err(|source| Error::io("create", temporary, source))?;
+fn write_whole(folder: &Folder, temporary: &Path, target: &Path, bytes: &[u8]) -> Result<()> {
+    let file = folder.create(temporary).map_err(|source| Error::io("create", temporary, source))?;
     file.append(bytes).map_err(|source| Error::io("write", temporary, source))?;
     file.sync().map_err(|source| Error::io("sync", temporary, source))?;
-    vfs.rename(temporary, target).map_err(|source| Error::io("rename", temporary, source))?;
-    vfs.sync_dir(folder).map_err(|source| Error::io("sync", folder, source))
+    folder.rename(temporary, target).map_err(|source| Error::io("rename", temporary, source))?;
+    folder.sync().map_err(|source| Error::io("sync", folder.path(), source))
 }
 
 /// Opens a filter file that belongs to `owner`, and lists its filters (none, if the store chose none) and the choice of them.

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis_vfs::{Access, Vfs};
+use tamis_vfs::{Access, Folder, Vfs};
 
 use super::{
     environment::{TableEnvironment, open_path},
@@ -44,25 +44,25 @@ pub(crate) struct SectionPlace {
 }
 
 /// The environment of one file.
-fn environment_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Arc<TableEnvironment> {
-    Arc::new(TableEnvironment {
-        vfs: Arc::clone(vfs),
-        folder: folder_of(path).to_path_buf(),
+fn environment_of(vfs: &dyn Vfs, path: &Path) -> Result<Arc<TableEnvironment>> {
+    let folder = Folder::open(vfs, folder_of(path)).map_err(|error| Error::io("open", path, error))?;
+    Ok(Arc::new(TableEnvironment {
+        folder,
         access: Access::Buffered,
         is_paranoid: false,
-        open_files: OpenFiles::new(&**vfs),
+        open_files: OpenFiles::new(vfs),
         cache: Arc::new(BlockCache::new(0)),
         pinned_cache: PinnedCache::new(u64::MAX, None, &Arc::default(), None),
         gap_budget: Arc::default(),
         view_budget: Arc::default(),
         metrics: Arc::default(),
         listener: None,
-    })
+    }))
 }
 
 /// Opens a file in any folder and with any name.
 pub(crate) fn open_anywhere(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Source> {
-    open_path(&environment_of(vfs, path), path)
+    open_path(&*environment_of(&**vfs, path)?, path)
 }
 
 /// An entry of a block.
@@ -71,7 +71,7 @@ pub(crate) type InspectedEntry = (Vec<u8>, Sequence, Kind, Vec<u8>);
 impl TableReader {
     /// Opens a table in any folder and with any name.
     pub(crate) fn open_anywhere(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Arc<Self>> {
-        let environment = environment_of(vfs, path);
+        let environment = environment_of(&**vfs, path)?;
         let source = open_path(&environment, path)?;
         Self::open_source(&environment, source, None, None, Some(0), &Arc::default())
     }

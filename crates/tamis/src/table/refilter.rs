@@ -3,7 +3,7 @@
 //! Cost: reads the key column if there is one, otherwise every data block. The table's file is not changed: the new filters
 //! are written to their own filter file, which a version edit installs.
 
-use std::{cell::Cell, ops::ControlFlow, path::Path, sync::Arc};
+use std::{cell::Cell, ops::ControlFlow, sync::Arc};
 
 use tamis_filter::{
     KeySet,
@@ -58,8 +58,7 @@ pub(crate) fn write_filters_of(
 /// Writes built filters of `table` as filter file `number`.
 pub(crate) fn write_built(table: &TableReader, number: u64, built: &BuiltFilters) -> Result<()> {
     let environment = table.environment();
-    let folder: &Path = &environment.folder;
-    write_filter_file(&*environment.vfs, folder, number, FilterOwner::of(table.properties()), built)?;
+    write_filter_file(&environment.folder, number, FilterOwner::of(table.properties()), built)?;
     Ok(())
 }
 

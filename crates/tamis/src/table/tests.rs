@@ -5,7 +5,7 @@
 use std::{path::Path, sync::Arc};
 
 use tamis_filter::{Budget, Digester, Family, FilterSpec, Probe, Samples};
-use tamis_vfs::{Access, MemVfs, Vfs};
+use tamis_vfs::{Access, Folder, MemVfs, Vfs};
 
 use super::{
     cursor::TableCursor,
@@ -89,8 +89,7 @@ pub(super) fn environment_with(
     pinned_bytes: u64,
 ) -> Arc<TableEnvironment> {
     Arc::new(TableEnvironment {
-        vfs: Arc::clone(vfs),
-        folder: Path::new("/db").to_path_buf(),
+        folder: folder_in(&**vfs),
         access,
         is_paranoid: false,
         open_files: OpenFiles::new(&**vfs),
@@ -103,6 +102,10 @@ pub(super) fn environment_with(
     })
 }
 
+pub(super) fn folder_in(vfs: &dyn Vfs) -> Folder {
+    Folder::open(vfs, Path::new("/db")).unwrap()
+}
+
 pub(super) fn memory() -> Arc<dyn Vfs> {
     let vfs = MemVfs::new();
     vfs.create_dir_all(Path::new("/db")).unwrap();
@@ -112,7 +115,7 @@ pub(super) fn memory() -> Arc<dyn Vfs> {
 pub(super) fn write(vfs: &Arc<dyn Vfs>, number: u64, options: TableOptions, entries: &[Entry]) {
     let (is_compressed, block_bytes) =
         (options.compression != Compression::None, u64::from(options.block_bytes));
-    let mut writer = TableWriter::create(vfs, Path::new("/db"), number, options).unwrap();
+    let mut writer = TableWriter::create(&folder_in(&**vfs), number, options).unwrap();
     for (key, sequence, kind, value) in entries {
         writer.add(key, *sequence, *kind, value).unwrap();
     }
@@ -187,15 +190,14 @@ pub(super) fn at(cursor: &TableCursor) -> Option<Entry> {
 #[test]
 fn entries_out_of_order_and_empty_tables_are_refused() {
     let vfs = memory();
-    let mut writer =
-        TableWriter::create(&vfs, Path::new("/db"), 1, options(Compression::None, 4096)).unwrap();
+    let mut writer = TableWriter::create(&folder_in(&*vfs), 1, options(Compression::None, 4096)).unwrap();
     writer.add(b"b", 5, Kind::Put, b"").unwrap();
     assert!(matches!(writer.add(b"a", 9, Kind::Put, b""), Err(Error::InvalidArgument { .. })));
     assert!(writer.add(b"b", 5, Kind::Put, b"").is_err() && writer.add(b"b", 6, Kind::Put, b"").is_err());
     assert!(matches!(writer.add(b"", 1, Kind::Put, b""), Err(Error::KeyEmpty)));
     writer.add(b"b", 4, Kind::Tombstone, b"").unwrap();
     writer.abandon().unwrap();
-    let empty = TableWriter::create(&vfs, Path::new("/db"), 1, options(Compression::None, 4096)).unwrap();
+    let empty = TableWriter::create(&folder_in(&*vfs), 1, options(Compression::None, 4096)).unwrap();
     assert!(empty.finish().is_err());
 }
 
@@ -324,9 +326,9 @@ fn a_filter_file_replaces_the_filter_and_a_foreign_or_damaged_one_is_ignored() {
     builder.add(b"other").unwrap();
     let filter = builder.finish(Budget::bits_per_key(10.0).unwrap(), Samples::NONE).unwrap();
     let mut owner = FilterOwner { database_id: 0, keyspace_id: 0, table_number: 1 };
-    write_filter_file(&*vfs, Path::new("/db"), 5, owner, &built(&filter)).unwrap();
+    write_filter_file(&folder_in(&*vfs), 5, owner, &built(&filter)).unwrap();
     owner.table_number = 2;
-    write_filter_file(&*vfs, Path::new("/db"), 6, owner, &built(&filter)).unwrap();
+    write_filter_file(&folder_in(&*vfs), 6, owner, &built(&filter)).unwrap();
     for access in ACCESSES {
         let environment = environment(&vfs, access);
         let may_contain = |file| {

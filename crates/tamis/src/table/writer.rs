@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis_vfs::{File, Vfs};
+use tamis_vfs::{File, Folder, Vfs};
 
 use super::{
     block_builder::BlockBuilder,
@@ -96,16 +96,11 @@ pub(crate) struct TableWriter {
 
 impl TableWriter {
     /// Begins table `number` in `folder`.
-    pub(crate) fn create(
-        vfs: &Arc<dyn Vfs>,
-        folder: &Path,
-        number: u64,
-        options: TableOptions,
-    ) -> Result<Self> {
+    pub(crate) fn create(folder: &Folder, number: u64, options: TableOptions) -> Result<Self> {
         let target = FileName::Table(number).path(folder);
         let temporary = FileName::Temporary(number).path(folder);
         let create = if options.is_direct { Vfs::create_direct } else { Vfs::create };
-        Self::begin(vfs, |path| create(&**vfs, path), temporary, target, number, options)
+        Self::begin(folder.vfs(), |path| create(&**folder, path), temporary, target, number, options)
     }
 
     /// Begins a table outside of a store (`docs/format/table.md`): it has no number. The temporary file of a killed process

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use tamis_vfs::Vfs;
+use tamis_vfs::Folder;
 
 use super::failure::Failure;
 use crate::{
@@ -77,9 +77,9 @@ impl Current {
 
     /// # Errors
     /// [`Error::MissingFile`] if there is no `CURRENT`, [`Error::Corruption`], [`Error::UnknownFormat`], or the system's.
-    pub(crate) fn read(vfs: &dyn Vfs, folder: &Path) -> Result<Self> {
+    pub(crate) fn read(folder: &Folder) -> Result<Self> {
         let path = FileName::Current.path(folder);
-        match vfs.read(&path) {
+        match folder.read(&path) {
             Ok(bytes) => Self::decode(&bytes, &path),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error::MissingFile {
                 path,
@@ -94,26 +94,28 @@ impl Current {
     /// # Errors
     /// The system's. Before the rename the old file is certainly still there. After a failed rename or sync it is unknown
     /// which file is there: the failure is fatal.
-    pub(crate) fn switch(self, vfs: &dyn Vfs, folder: &Path) -> Result<(), Failure> {
+    pub(crate) fn switch(self, folder: &Folder) -> Result<(), Failure> {
         let temporary = FileName::Temporary(self.manifest).path(folder);
-        let written = self.write_temporary(vfs, folder, &temporary);
+        let written = self.write_temporary(folder, &temporary);
         if let Err(failure) = written {
-            let _ = vfs.remove(&temporary);
+            let _ = folder.remove(&temporary);
             return Err(failure);
         }
         let path = FileName::Current.path(folder);
-        vfs.rename(&temporary, &path).map_err(|error| Failure::fatal(Error::io("rename", &path, error)))?;
-        vfs.sync_dir(folder).map_err(|error| Failure::fatal(Error::io("sync", folder, error)))
+        folder
+            .rename(&temporary, &path)
+            .map_err(|error| Failure::fatal(Error::io("rename", &path, error)))?;
+        folder.sync().map_err(|error| Failure::fatal(Error::io("sync", folder.path(), error)))
     }
 
-    fn write_temporary(self, vfs: &dyn Vfs, folder: &Path, temporary: &Path) -> Result<(), Failure> {
-        let file = vfs
+    fn write_temporary(self, folder: &Folder, temporary: &Path) -> Result<(), Failure> {
+        let file = folder
             .create(temporary)
             .map_err(|error| Failure::retryable(Error::io("create", temporary, error)))?;
         file.append(&self.encode())
             .map_err(|error| Failure::retryable(Error::io("append to", temporary, error)))?;
         file.sync().map_err(|error| Failure::fatal(Error::io("sync", temporary, error)))?;
         // The manifest's own name must be durable before `CURRENT` names it.
-        vfs.sync_dir(folder).map_err(|error| Failure::fatal(Error::io("sync", folder, error)))
+        folder.sync().map_err(|error| Failure::fatal(Error::io("sync", folder.path(), error)))
     }
 }

@@ -5,11 +5,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::ErrorKind,
     path::Path,
 };
 
-use tamis_vfs::{DirEntry, Vfs};
+use tamis_vfs::{DirEntry, Folder};
 
 use super::catalog::Catalog;
 use crate::{
@@ -26,20 +25,6 @@ pub(crate) enum FolderKind {
     Database,
 }
 
-/// The entries of a folder; none if it is missing.
-///
-/// # Errors
-/// [`Error::NotADatabase`] for a file, or the system's.
-pub(crate) fn list_if_there(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<DirEntry>> {
-    match vfs.list(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) if error.kind() == ErrorKind::NotADirectory => {
-            Err(Error::NotADatabase { path: folder.to_path_buf(), found: "it is a file".to_owned() })
-        }
-        listed => listed.map_err(|error| Error::io("list", folder, error)),
-    }
-}
-
 /// Finds out what is in a folder with these entries.
 ///
 /// # Errors
@@ -51,7 +36,7 @@ pub(crate) fn inspect(entries: &[DirEntry], folder: &Path) -> Result<FolderKind>
         match FileName::parse(&entry.name).filter(|_| !entry.is_dir) {
             Some(FileName::Current) => return Ok(FolderKind::Database),
             // These exist before the first `CURRENT`.
-            Some(FileName::Lock | FileName::Manifest(_) | FileName::Temporary(_)) => {}
+            Some(FileName::Manifest(_) | FileName::Temporary(_)) => {}
             // Derived data without its database.
             Some(FileName::Samples) => {}
             Some(_) => has_data = true,
@@ -71,8 +56,8 @@ pub(crate) fn inspect(entries: &[DirEntry], folder: &Path) -> Result<FolderKind>
 }
 
 /// The entries of the folder.
-pub(crate) fn list(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<DirEntry>> {
-    vfs.list(folder).map_err(|error| Error::io("list", folder, error))
+pub(crate) fn list(folder: &Folder) -> Result<Vec<DirEntry>> {
+    folder.list(folder.path()).map_err(|error| Error::io("list", folder.path(), error))
 }
 
 /// A number that is greater than those of all files in the folder.
@@ -137,7 +122,7 @@ pub(crate) fn leftovers(entries: &[DirEntry], catalog: &Catalog, manifest: u64) 
     for entry in entries {
         match FileName::parse(&entry.name).filter(|_| !entry.is_dir) {
             None => found.foreign.push(entry.name.clone()),
-            Some(FileName::Current | FileName::Lock | FileName::Samples) => {}
+            Some(FileName::Current | FileName::Samples) => {}
             Some(FileName::Obsolete(_)) => found.obsolete.push(entry.name.clone()),
             Some(FileName::Manifest(number)) if number == manifest => {}
             Some(FileName::Log(number)) if number >= catalog.counters.oldest_log => {}

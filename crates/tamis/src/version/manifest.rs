@@ -13,7 +13,7 @@
 
 use std::{path::Path, path::PathBuf, sync::Arc};
 
-use tamis_vfs::{File, Vfs};
+use tamis_vfs::{File, Folder};
 
 use super::{current::Current, edit::VersionEdit, failure::Failure};
 use crate::{
@@ -48,26 +48,21 @@ pub(crate) struct ManifestWriter {
 
 impl ManifestWriter {
     /// Writes a manifest that begins with `edits` and makes it current.
-    pub(crate) fn create(
-        vfs: &dyn Vfs,
-        folder: &Path,
-        number: u64,
-        edits: &[VersionEdit],
-    ) -> Result<Self, Failure> {
+    pub(crate) fn create(folder: &Folder, number: u64, edits: &[VersionEdit]) -> Result<Self, Failure> {
         let path = FileName::Manifest(number).path(folder);
-        let written = Self::write_first(vfs, path.clone(), number, edits);
+        let written = Self::write_first(folder, path.clone(), number, edits);
         let written = written.and_then(|writer| {
-            Current { manifest: number, manifest_bytes: writer.length }.switch(vfs, folder)?;
+            Current { manifest: number, manifest_bytes: writer.length }.switch(folder)?;
             Ok(writer)
         });
         if written.as_ref().is_err_and(|failure| !failure.is_fatal) {
-            let _ = vfs.remove(&path);
+            let _ = folder.remove(&path);
         }
         written
     }
 
     fn write_first(
-        vfs: &dyn Vfs,
+        folder: &Folder,
         path: PathBuf,
         number: u64,
         edits: &[VersionEdit],
@@ -78,7 +73,7 @@ impl ManifestWriter {
             put_frame(&mut bytes, offset, 0, &edit.encode()).map_err(Failure::retryable)?;
         }
         let file =
-            vfs.create(&path).map_err(|error| Failure::retryable(Error::io("create", &path, error)))?;
+            folder.create(&path).map_err(|error| Failure::retryable(Error::io("create", &path, error)))?;
         file.append(&bytes).map_err(|error| Failure::retryable(Error::io("append to", &path, error)))?;
         file.sync().map_err(|error| Failure::fatal(Error::io("sync", &path, error)))?;
         let length = bytes.len() as u64;
@@ -101,12 +96,7 @@ impl ManifestWriter {
 
     /// Appends an edit, syncs it, and rewrites `CURRENT` if rule 4 requires it. Returns whether this file can take more
     /// edits.
-    pub(crate) fn append(
-        &mut self,
-        vfs: &dyn Vfs,
-        folder: &Path,
-        edit: &VersionEdit,
-    ) -> Result<bool, Failure> {
+    pub(crate) fn append(&mut self, folder: &Folder, edit: &VersionEdit) -> Result<bool, Failure> {
         let before = self.length;
         if let Err(error) = self.append_record(&edit.encode()) {
             return Err(self.cut_off(before, error));
@@ -114,7 +104,7 @@ impl ManifestWriter {
         self.file.sync().map_err(|error| Failure::fatal(Error::io("sync", &self.path, error)))?;
         if edit.must_be_covered() {
             let current = Current { manifest: self.number, manifest_bytes: self.length };
-            match current.switch(vfs, folder) {
+            match current.switch(folder) {
                 Err(failure) if failure.is_fatal => return Err(failure),
                 Err(failure) => return Err(self.cut_off(before, failure.error)),
                 Ok(()) => {}
@@ -198,28 +188,24 @@ pub(crate) struct ManifestContents {
 ///
 /// # Errors
 /// [`Error::MissingFile`], [`Error::Corruption`], [`Error::UnknownFormat`], [`Error::UnknownChange`], or the system's.
-pub(crate) fn read(vfs: &dyn Vfs, folder: &Path, current: Current) -> Result<ManifestContents> {
-    match read_prefix(vfs, folder, current) {
+pub(crate) fn read(folder: &Folder, current: Current) -> Result<ManifestContents> {
+    match read_prefix(folder, current) {
         (contents, None) => Ok(contents),
         (_, Some(fault)) => Err(fault),
     }
 }
 
 /// Reads the manifest that `current` names up to its first fault, which is returned too.
-pub(crate) fn read_prefix(
-    vfs: &dyn Vfs,
-    folder: &Path,
-    current: Current,
-) -> (ManifestContents, Option<Error>) {
+pub(crate) fn read_prefix(folder: &Folder, current: Current) -> (ManifestContents, Option<Error>) {
     let path = FileName::Manifest(current.manifest).path(folder);
     let mut contents = ManifestContents { path, edits: Vec::new(), bytes: 0, torn: None };
-    let fault = read_into(&mut contents, vfs, current).err();
+    let fault = read_into(&mut contents, folder, current).err();
     (contents, fault)
 }
 
-fn read_into(contents: &mut ManifestContents, vfs: &dyn Vfs, current: Current) -> Result<()> {
+fn read_into(contents: &mut ManifestContents, folder: &Folder, current: Current) -> Result<()> {
     let path = contents.path.as_path();
-    let bytes = match vfs.read(path) {
+    let bytes = match folder.read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let advice = "CURRENT names it: restore it from a copy, or run `tamis repair`";

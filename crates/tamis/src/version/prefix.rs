@@ -6,12 +6,9 @@
 //!    intact: a catalog that was written as several records may be truncated between them. Its last record has the
 //!    counters.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
-use tamis_vfs::Vfs;
+use tamis_vfs::Folder;
 
 use super::{
     catalog::Catalog,
@@ -44,23 +41,23 @@ pub(crate) struct Prefix {
 ///
 /// # Errors
 /// The system's, if the folder can't be listed.
-pub(crate) fn read_longest(vfs: &dyn Vfs, folder: &Path) -> Result<Prefix> {
-    match Current::read(vfs, folder) {
+pub(crate) fn read_longest(folder: &Folder) -> Result<Prefix> {
+    match Current::read(folder) {
         Ok(current) => {
-            let mut found = read_one(vfs, folder, current);
+            let mut found = read_one(folder, current);
             found.bytes += super::current::CURRENT_BYTES;
             Ok(found)
         }
         Err(error) => {
-            let mut found = read_newest(vfs, folder)?;
+            let mut found = read_newest(folder)?;
             found.faults.insert(0, error);
             Ok(found)
         }
     }
 }
 
-fn read_newest(vfs: &dyn Vfs, folder: &Path) -> Result<Prefix> {
-    let entries = folder::list(vfs, folder)?;
+fn read_newest(folder: &Folder) -> Result<Prefix> {
+    let entries = folder::list(folder)?;
     let manifests = entries.iter().filter_map(|entry| match FileName::parse(&entry.name) {
         Some(FileName::Manifest(number)) => Some(number),
         _ => None,
@@ -69,7 +66,7 @@ fn read_newest(vfs: &dyn Vfs, folder: &Path) -> Result<Prefix> {
     numbers.sort_unstable();
     let mut best = Prefix::default();
     for number in numbers.into_iter().rev() {
-        let found = read_one(vfs, folder, Current { manifest: number, manifest_bytes: 0 });
+        let found = read_one(folder, Current { manifest: number, manifest_bytes: 0 });
         if found.is_whole {
             return Ok(found);
         }
@@ -80,8 +77,8 @@ fn read_newest(vfs: &dyn Vfs, folder: &Path) -> Result<Prefix> {
     Ok(best)
 }
 
-fn read_one(vfs: &dyn Vfs, folder: &Path, current: Current) -> Prefix {
-    let (contents, fault) = manifest::read_prefix(vfs, folder, current);
+fn read_one(folder: &Folder, current: Current) -> Prefix {
+    let (contents, fault) = manifest::read_prefix(folder, current);
     let mut found = Prefix { bytes: contents.bytes, path: contents.path.clone(), ..Prefix::default() };
     let mut fault = fault.or(found.apply(&contents));
     if fault.is_none() && found.catalog.database.is_none() {

@@ -29,7 +29,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tamis_vfs::{Access, DirEntry, Vfs};
+use tamis_vfs::{Access, DirEntry, Folder};
 
 use super::{
     catalog::{Applied, Catalog, Replay},
@@ -47,6 +47,7 @@ use crate::{
     file_name::FileName,
     frame::TornTail,
     key::SEQUENCE_MAX,
+    store_folder,
 };
 
 /// Changes per record of a new manifest.
@@ -60,8 +61,7 @@ const NUMBER_MAX: u64 = 1 << 62;
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct VersionSet {
-    vfs: Arc<dyn Vfs>,
-    folder: PathBuf,
+    folder: Folder,
     obsolete_files: Arc<ObsoleteFiles>,
     /// Files to be deleted that could not be removed yet.
     pending_unlinks: Mutex<Vec<PathBuf>>,
@@ -107,14 +107,9 @@ impl VersionSet {
     ///
     /// # Errors
     /// The system's. There is no database then.
-    pub(crate) fn create(
-        vfs: Arc<dyn Vfs>,
-        folder: &Path,
-        entries: &[DirEntry],
-        (id, seed): (u64, u64),
-    ) -> Result<Self> {
+    pub(crate) fn create(folder: &Folder, entries: &[DirEntry], (id, seed): (u64, u64)) -> Result<Self> {
         let number = folder::number_above(entries);
-        check_numbers(&Counters { next_file_number: number, ..Counters::default() }, folder)?;
+        check_numbers(&Counters { next_file_number: number, ..Counters::default() }, folder.path())?;
         let counters = Counters {
             next_file_number: number + 1,
             next_keyspace_id: 1,
@@ -124,9 +119,8 @@ impl VersionSet {
         };
         let catalog = Catalog { database: Some((id, seed)), counters, ..Catalog::default() };
         let edits = catalog.snapshot(SNAPSHOT_CHANGES_MAX);
-        let writer =
-            ManifestWriter::create(&*vfs, folder, number, &edits).map_err(|failure| failure.error)?;
-        Ok(Self::new(vfs, folder, catalog, Log::Writable(writer), Arc::default()))
+        let writer = ManifestWriter::create(folder, number, &edits).map_err(|failure| failure.error)?;
+        Ok(Self::new(folder, catalog, Log::Writable(writer), Arc::default()))
     }
 
     /// Opens the database of a folder: reads its manifest, checks that its tables are among the folder's `entries`, and begins
@@ -135,19 +129,18 @@ impl VersionSet {
     /// # Errors
     /// [`Error::MissingFile`], [`Error::Corruption`], [`Error::UnknownFormat`], or the system's.
     pub(crate) fn open(
-        vfs: Arc<dyn Vfs>,
-        folder: &Path,
+        folder: &Folder,
         entries: &[DirEntry],
         mode: Mode,
     ) -> Result<(Self, Option<TornTail>)> {
         let obsolete_files = Arc::default();
-        let current = Current::read(&*vfs, folder)?;
-        let contents = manifest::read(&*vfs, folder, current)?;
+        let current = Current::read(folder)?;
+        let contents = manifest::read(folder, current)?;
         let mut catalog = replay(&contents, &obsolete_files)?;
-        folder::check_tables(entries, folder, &catalog, &contents.path)?;
+        folder::check_tables(entries, folder.path(), &catalog, &contents.path)?;
         catalog.counters = catalog.counters.max(minimum_counters(&catalog, folder::number_above(entries)));
         check_numbers(&catalog.counters, &contents.path)?;
-        let set = Self::new(vfs, folder, catalog, Log::ReadOnly, obsolete_files);
+        let set = Self::new(folder, catalog, Log::ReadOnly, obsolete_files);
         if mode == Mode::ReadWrite {
             set.begin_writing()?;
         }
@@ -173,7 +166,7 @@ impl VersionSet {
         let mut catalog = Catalog::clone(&self.catalog.load());
         catalog.counters = catalog.counters.max(self.allocated_numbers());
         let edits = catalog.snapshot(SNAPSHOT_CHANGES_MAX);
-        ManifestWriter::create(&*self.vfs, &self.folder, number, &edits)
+        ManifestWriter::create(&self.folder, number, &edits)
     }
 
     /// Reads `CURRENT` and the manifest that it names, and replays all edits, without changing anything. Returns the
@@ -184,12 +177,12 @@ impl VersionSet {
     pub(crate) fn check(&self) -> Result<u64> {
         // No other manifest may begin meanwhile.
         let _log = self.log.lock();
-        let (vfs, folder) = (&*self.vfs, self.folder.as_path());
-        let current = Current::read(vfs, folder)?;
-        let contents = manifest::read(vfs, folder, current)?;
+        let folder = &self.folder;
+        let current = Current::read(folder)?;
+        let contents = manifest::read(folder, current)?;
         let path = contents.path.clone();
         replay(&contents, &Arc::default())?;
-        let file = vfs.open(&path, Access::Buffered).map_err(|error| Error::io("open", &path, error))?;
+        let file = folder.open(&path, Access::Buffered).map_err(|error| Error::io("open", &path, error))?;
         file.length().map_err(|error| Error::io("measure", &path, error))
     }
 
@@ -197,23 +190,16 @@ impl VersionSet {
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn write_copy(&self, catalog: &Catalog, folder: &Path, number: u64) -> Result<u64> {
+    pub(crate) fn write_copy(&self, catalog: &Catalog, folder: &Folder, number: u64) -> Result<u64> {
         let mut catalog = catalog.clone();
         catalog.counters = catalog.counters.max(self.allocated_numbers());
-        write_catalog(&*self.vfs, &catalog, folder, number)
+        write_catalog(&catalog, folder, number)
     }
 
-    fn new(
-        vfs: Arc<dyn Vfs>,
-        folder: &Path,
-        catalog: Catalog,
-        log: Log,
-        obsolete_files: Arc<ObsoleteFiles>,
-    ) -> Self {
+    fn new(folder: &Folder, catalog: Catalog, log: Log, obsolete_files: Arc<ObsoleteFiles>) -> Self {
         let counters = catalog.counters;
         Self {
-            vfs,
-            folder: folder.to_path_buf(),
+            folder: folder.clone(),
             obsolete_files,
             pending_unlinks: Mutex::default(),
             next_file_number: AtomicU64::new(counters.next_file_number),
@@ -292,7 +278,7 @@ impl VersionSet {
     fn check_writable(&self, log: &Log) -> Result<()> {
         match log {
             Log::Writable(_) | Log::Ended(_) => Ok(()),
-            Log::ReadOnly => Err(Error::ReadOnly { path: self.folder.clone() }),
+            Log::ReadOnly => Err(Error::ReadOnly { path: self.folder.path().to_path_buf() }),
             Log::Failed(cause) => Err(Error::WritesRefused { cause: Arc::clone(cause) }),
         }
     }
@@ -326,12 +312,13 @@ impl VersionSet {
     }
 
     fn make_durable(&self, log: &mut Log, edit: &VersionEdit) -> Result<()> {
+        store_folder::check(&self.folder)?;
         self.rotate_manifest_if_needed(log)?;
         let Log::Writable(writer) = log else {
             unreachable!("the log was writable, and an ended manifest was just replaced");
         };
         let number = writer.number();
-        match writer.append(&*self.vfs, &self.folder, edit) {
+        match writer.append(&self.folder, edit) {
             Ok(true) => Ok(()),
             Ok(false) => {
                 *log = Log::Ended(number);
@@ -411,7 +398,7 @@ impl VersionSet {
     /// Tables, filters and views are renamed first, so that a crash does not leave only some of them under a name that is
     /// in use.
     fn delete(&self, names: &[FileName], obsolete: &[String]) -> Result<()> {
-        let mut doomed: Vec<PathBuf> = obsolete.iter().map(|name| self.folder.join(name)).collect();
+        let mut doomed: Vec<PathBuf> = obsolete.iter().map(|name| self.folder.path().join(name)).collect();
         doomed.append(&mut self.pending_unlinks.lock());
         let first_new = doomed.len();
         for name in names {
@@ -420,8 +407,8 @@ impl VersionSet {
                 doomed.push(path);
                 continue;
             }
-            let target = self.folder.join(format!("{}.obsolete", name.name()));
-            match self.vfs.rename(&path, &target) {
+            let target = self.folder.path().join(format!("{}.obsolete", name.name()));
+            match self.folder.rename(&path, &target) {
                 Ok(()) => doomed.push(target),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => {
@@ -432,14 +419,14 @@ impl VersionSet {
             }
         }
         if doomed.len() > first_new
-            && let Err(error) = self.vfs.sync_dir(&self.folder)
+            && let Err(error) = self.folder.sync()
         {
             self.pending_unlinks.lock().append(&mut doomed);
-            return Err(Error::io("sync", &self.folder, error));
+            return Err(Error::io("sync", self.folder.path(), error));
         }
         let mut result = Ok(());
         for path in doomed {
-            match self.vfs.remove(&path) {
+            match self.folder.remove(&path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     result = Err(Error::io("remove", &path, error));
                     self.pending_unlinks.lock().push(path);
@@ -455,9 +442,9 @@ impl VersionSet {
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn write_catalog(vfs: &dyn Vfs, catalog: &Catalog, folder: &Path, number: u64) -> Result<u64> {
+pub(crate) fn write_catalog(catalog: &Catalog, folder: &Folder, number: u64) -> Result<u64> {
     let edits = catalog.snapshot(SNAPSHOT_CHANGES_MAX);
-    let written = ManifestWriter::create(vfs, folder, number, &edits);
+    let written = ManifestWriter::create(folder, number, &edits);
     written.map(|writer| writer.first_bytes() + CURRENT_BYTES).map_err(|failure| failure.error)
 }
 

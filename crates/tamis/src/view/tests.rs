@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use tamis_vfs::{Access, MemVfs, Vfs};
+use tamis_vfs::{Access, Folder, MemVfs, Vfs};
 
 use super::{
     build::build_view,
@@ -126,7 +126,7 @@ fn build(options: ViewOptions, runs: &[MemoryRun]) -> Result<(Vec<u8>, ViewCount
 
 fn environment(vfs: Arc<dyn Vfs>, access: Access) -> TableEnvironment {
     TableEnvironment {
-        folder: Path::new("/db").to_path_buf(),
+        folder: Folder::open(&*vfs, Path::new("/db")).unwrap(),
         access,
         is_paranoid: false,
         open_files: OpenFiles::new(&*vfs),
@@ -136,7 +136,6 @@ fn environment(vfs: Arc<dyn Vfs>, access: Access) -> TableEnvironment {
         view_budget: Arc::default(),
         metrics: Arc::new(Metrics::default()),
         listener: None,
-        vfs,
     }
 }
 

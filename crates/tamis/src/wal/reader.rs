@@ -27,7 +27,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis_vfs::{Access, DirEntry, File, Vfs};
+use tamis_vfs::{Access, DirEntry, File, Folder};
 
 use crate::{
     batch::{BatchEntry, entries},
@@ -51,14 +51,14 @@ pub(crate) struct LogFile {
     pub(crate) number: u64,
     pub(crate) path: PathBuf,
     pub(crate) length: u64,
-    vfs: Arc<dyn Vfs>,
+    folder: Folder,
     /// `None` if it is opened for each read.
     file: Option<Arc<dyn File>>,
 }
 
 impl LogFile {
     fn open(&self) -> Result<Arc<dyn File>> {
-        self.vfs.open(&self.path, Access::Buffered).map_err(|error| Error::io("open", &self.path, error))
+        self.folder.open(&self.path, Access::Buffered).map_err(|error| Error::io("open", &self.path, error))
     }
 
     /// The bytes of the whole segment.
@@ -82,7 +82,7 @@ impl LogFile {
 /// The segments of a log at one moment: later appends and removals do not change the result of a read.
 #[derive(Debug)]
 pub(crate) struct LogFiles {
-    folder: PathBuf,
+    folder: Folder,
     database_id: u64,
     /// The manifest does not need segments below this number; they may be missing.
     first_needed: u64,
@@ -97,14 +97,9 @@ impl LogFiles {
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn find(
-        vfs: &Arc<dyn Vfs>,
-        folder: &Path,
-        database_id: u64,
-        first_needed: u64,
-    ) -> Result<Self> {
-        let entries = vfs.list(folder).map_err(|error| Error::io("list", folder, error))?;
-        Self::among(&entries, (vfs, folder), database_id, first_needed)
+    pub(crate) fn find(folder: &Folder, database_id: u64, first_needed: u64) -> Result<Self> {
+        let entries = folder.list(folder.path()).map_err(|error| Error::io("list", folder.path(), error))?;
+        Self::among(&entries, folder, database_id, first_needed)
     }
 
     /// As [`LogFiles::find`], among the entries of the folder.
@@ -113,12 +108,12 @@ impl LogFiles {
     /// The system's.
     pub(crate) fn among(
         entries: &[DirEntry],
-        (vfs, folder): (&Arc<dyn Vfs>, &Path),
+        folder: &Folder,
         database_id: u64,
         first_needed: u64,
     ) -> Result<Self> {
         let mut files = Self {
-            folder: folder.to_path_buf(),
+            folder: folder.clone(),
             database_id,
             first_needed,
             segments: Vec::new(),
@@ -130,8 +125,8 @@ impl LogFiles {
                 files.obsolete.push(number);
                 continue;
             }
-            let (path, vfs) = (folder.join(&entry.name), Arc::clone(vfs));
-            files.segments.push(LogFile { number, path, length: entry.length, vfs, file: None });
+            let (path, folder) = (folder.path().join(&entry.name), folder.clone());
+            files.segments.push(LogFile { number, path, length: entry.length, folder, file: None });
         }
         files.segments.sort_unstable_by_key(|segment| segment.number);
         for segment in files.segments.iter_mut().take(OPEN_COUNT_MAX) {
@@ -157,8 +152,8 @@ impl LogFiles {
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn find_all(vfs: &Arc<dyn Vfs>, folder: &Path, database_id: u64) -> Result<Self> {
-        let mut files = Self::find(vfs, folder, database_id, 0)?;
+    pub(crate) fn find_all(folder: &Folder, database_id: u64) -> Result<Self> {
+        let mut files = Self::find(folder, database_id, 0)?;
         files.first_needed = files.segments.first().map_or(0, |segment| segment.number);
         Ok(files)
     }

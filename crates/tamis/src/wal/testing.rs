@@ -11,11 +11,11 @@ use std::{
     time::Duration,
 };
 
-use tamis_vfs::{MemVfs, Vfs};
+use tamis_vfs::{Folder, MemVfs, Vfs};
 
 use crate::{
     batch::WriteBatch,
-    error::Result,
+    error::{Error, Result},
     file_name::FileName,
     options::Durability,
     runtime::ManualClock,
@@ -58,11 +58,14 @@ impl Default for Numbers {
     }
 }
 
+pub(crate) fn folder_in(vfs: &dyn Vfs) -> Result<Folder> {
+    Folder::open(vfs, &folder()).map_err(|error| Error::io("open", &folder(), error))
+}
+
 pub(crate) fn open_log(vfs: Arc<dyn Vfs>, numbers: &Numbers, previous: &[SegmentEnd]) -> Result<Log> {
     let numbers = numbers.clone();
     let setup = LogSetup {
-        vfs,
-        folder: folder(),
+        folder: folder_in(&*vfs)?,
         database_id: DATABASE_ID,
         deferred_bytes_max: DEFERRED_BYTES_MAX,
         next_number: Box::new(move || numbers.0.fetch_add(1, Ordering::SeqCst)),
@@ -74,7 +77,7 @@ pub(crate) fn open_log(vfs: Arc<dyn Vfs>, numbers: &Numbers, previous: &[Segment
 /// Removes the segments below `number`, as the engine does.
 pub(crate) fn remove_below(log: &mut Log, vfs: &dyn Vfs, number: u64) -> Result<()> {
     let mut obsolete = log.take_obsolete(number);
-    let result = obsolete.remove(vfs, &folder());
+    let result = obsolete.remove(&folder_in(vfs)?);
     log.put_back(obsolete);
     result
 }
@@ -93,13 +96,9 @@ pub(crate) fn append(log: &mut Log, id: u64, durability: Durability) -> Result<(
     log.append(&[&payload(id)], durability, Duration::ZERO).map(drop)
 }
 
-pub(crate) fn shared(vfs: &(impl Vfs + Clone)) -> Arc<dyn Vfs> {
-    Arc::new(vfs.clone())
-}
-
 /// The numbers of the replayed records, in order; fails on half a record or wrong entries.
 pub(crate) fn replayed(vfs: &(impl Vfs + Clone), first_needed: u64) -> Result<(Vec<u64>, ReplayReport)> {
-    let files = LogFiles::find(&shared(vfs), &folder(), DATABASE_ID, first_needed)?;
+    let files = LogFiles::find(&folder_in(vfs)?, DATABASE_ID, first_needed)?;
     let mut found: BTreeMap<u64, u64> = BTreeMap::new();
     let mut ids = Vec::new();
     let report = replay(&files, &mut |entry, _segment| {

@@ -25,7 +25,7 @@ use std::{
     time::Duration,
 };
 
-use tamis_vfs::{Access, File, Vfs};
+use tamis_vfs::{Access, File, Folder};
 
 use crate::{
     error::{Error, Result},
@@ -33,6 +33,7 @@ use crate::{
     frame::{moved_frames, put_frame_parts},
     options::Durability,
     runtime::Clock,
+    store_folder,
     wal::format::{HEADER_BYTES, SegmentHeader, segment_seed},
 };
 
@@ -57,8 +58,7 @@ pub(crate) struct SegmentEnd {
 
 /// The parameters of a log.
 pub(crate) struct LogSetup {
-    pub(crate) vfs: Arc<dyn Vfs>,
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: Folder,
     pub(crate) database_id: u64,
     /// [`crate::Options::deferred_bytes_max`].
     pub(crate) deferred_bytes_max: usize,
@@ -114,7 +114,7 @@ impl ObsoleteSegments {
     ///
     /// # Errors
     /// The system's; what could not be removed is left in `self`.
-    pub(crate) fn remove(&mut self, vfs: &dyn Vfs, folder: &Path) -> Result<()> {
+    pub(crate) fn remove(&mut self, folder: &Folder) -> Result<()> {
         while let Some(segment) = self.segments.first_mut() {
             let path = FileName::Log(segment.end.number).path(folder);
             // Dropping the handle truncates the allocated room after the segment, which must not happen to the recycled
@@ -122,11 +122,11 @@ impl ObsoleteSegments {
             segment.file = None;
             if self.is_recycling_wanted && segment.was_filled_quickly() {
                 self.is_recycling_wanted = false;
-                self.recycled = RecycledSegment::recycle(vfs, folder, &path, segment.end.number);
+                self.recycled = RecycledSegment::recycle(folder, &path, segment.end.number);
             }
             // The file may be gone even if its removal fails: no sync opens it any more.
             segment.is_durable = true;
-            if let Err(error) = vfs.remove(&path)
+            if let Err(error) = folder.remove(&path)
                 && error.kind() != std::io::ErrorKind::NotFound
             {
                 return Err(Error::io("remove", &path, error));
@@ -292,7 +292,7 @@ impl Log {
             let _ = self.append(&[], Durability::Buffered, Duration::ZERO);
         }
         if let Some(recycled) = self.recycled.take() {
-            recycled.remove(&*self.setup.vfs);
+            recycled.remove(&self.setup.folder);
         }
         Ok(())
     }
@@ -342,7 +342,7 @@ impl Log {
         self.older.splice(..0, obsolete.segments);
         match obsolete.recycled {
             // Two jobs may each have recycled one.
-            Some(second) if self.recycled.is_some() => second.remove(&*self.setup.vfs),
+            Some(second) if self.recycled.is_some() => second.remove(&self.setup.folder),
             recycled @ Some(_) => self.recycled = recycled,
             None => {}
         }
@@ -359,6 +359,7 @@ impl Log {
 
     /// Makes a new segment the current one. On failure the log is unchanged.
     fn begin_segment(&mut self) -> Result<u64> {
+        store_folder::check(&self.setup.folder)?;
         let number = (self.setup.next_number)();
         let path = FileName::Log(number).path(&self.setup.folder);
         let previous = match &self.current {
@@ -378,7 +379,7 @@ impl Log {
         let begun = written.and_then(|()| if previous.is_none() { self.sync_names() } else { Ok(()) });
         if let Err(error) = begun {
             // If the file stays, it is ignored: no later segment names it as its previous one.
-            let _ = self.setup.vfs.remove(&path);
+            let _ = self.setup.folder.remove(&path);
             return Err(error);
         }
         let seed = segment_seed(self.setup.database_id, number);
@@ -397,14 +398,14 @@ impl Log {
     /// An empty file of this name: the recycled segment if there is one.
     fn make_file(&mut self, path: &Path) -> Result<Arc<dyn File>> {
         if let Some(recycled) = self.recycled.take() {
-            if self.setup.vfs.rename(&recycled.path, path).is_ok() {
+            if self.setup.folder.rename(&recycled.path, path).is_ok() {
                 return Ok(recycled.file);
             }
             // The file may have either name; a new one is created.
-            let _ = self.setup.vfs.remove(path);
-            recycled.remove(&*self.setup.vfs);
+            let _ = self.setup.folder.remove(path);
+            recycled.remove(&self.setup.folder);
         }
-        self.setup.vfs.create_log(path).map_err(|error| Error::io("create", path, error))
+        self.setup.folder.create_log(path).map_err(|error| Error::io("create", path, error))
     }
 
     /// Passes pending frames to the operating system, in a new segment if necessary. On failure they stay pending.
@@ -434,7 +435,7 @@ impl Log {
         if segment.length == HEADER_BYTES {
             // No record in it was acknowledged, and no segment will name it, whether it is removed (so that repeated
             // failures leave no files) or stays.
-            let _ = self.setup.vfs.remove(&segment.path);
+            let _ = self.setup.folder.remove(&segment.path);
             return;
         }
         // May fail: the next header has the length of the valid part.
@@ -446,7 +447,7 @@ impl Log {
 
     /// Makes all written records durable, in the order of rule 5. A failure is fatal.
     fn sync(&mut self) -> Result<()> {
-        let result = self.try_sync();
+        let result = store_folder::check(&self.setup.folder).and_then(|()| self.try_sync());
         self.record_failed_sync(result)
     }
 
@@ -463,7 +464,7 @@ impl Log {
     fn try_sync_names(&mut self) -> Result<()> {
         if !self.is_folder_durable {
             let folder = &self.setup.folder;
-            self.setup.vfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error))?;
+            folder.sync().map_err(|error| Error::io("sync", folder.path(), error))?;
             self.is_folder_durable = true;
         }
         Ok(())
@@ -478,7 +479,7 @@ impl Log {
         let mut synced = Ok(());
         for segment in self.older.iter_mut().filter(is_closed) {
             let path = FileName::Log(segment.end.number).path(&self.setup.folder);
-            let file = self.setup.vfs.open(&path, Access::Buffered);
+            let file = self.setup.folder.open(&path, Access::Buffered);
             let file = file.map_err(|error| Error::io("open", &path, error))?;
             if closed_count > OLDER_HANDLES_MAX {
                 synced = file.sync().map_err(|error| Error::io("sync", &path, error));
@@ -541,20 +542,20 @@ impl OlderSegment {
 
 impl RecycledSegment {
     /// Renames a segment and empties it; `None` if it can't be recycled, and then it is removed.
-    fn recycle(vfs: &dyn Vfs, folder: &Path, old: &Path, number: u64) -> Option<Self> {
-        let path = folder.join(format!("{}.obsolete", FileName::Log(number).name()));
-        vfs.rename(old, &path).ok()?;
-        let file = vfs.reuse_log(&path).ok().flatten();
+    fn recycle(folder: &Folder, old: &Path, number: u64) -> Option<Self> {
+        let path = folder.path().join(format!("{}.obsolete", FileName::Log(number).name()));
+        folder.rename(old, &path).ok()?;
+        let file = folder.reuse_log(&path).ok().flatten();
         if file.is_none() {
             // If it stays, the next open removes it.
-            let _ = vfs.remove(&path);
+            let _ = folder.remove(&path);
         }
         file.map(|file| Self { path, file })
     }
 
-    fn remove(self, vfs: &dyn Vfs) {
+    fn remove(self, folder: &Folder) {
         // If it stays, the next open removes it: the manifest does not need it.
-        let _ = vfs.remove(&self.path);
+        let _ = folder.remove(&self.path);
     }
 }
 

@@ -1,7 +1,9 @@
 //! Tables are opened once, and the caches keep to their limits.
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
-use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs};
+use std::path::Path;
+
+use tamis_vfs::{Access, Folder, MemVfs, OperationKind, RecordVfs, Vfs};
 
 use super::*;
 use crate::{
@@ -17,11 +19,12 @@ use crate::{
     version::handle::{ObsoleteFiles, Table},
 };
 
-fn tables(vfs: &Arc<dyn Vfs>, count: u64) -> Vec<Arc<Table>> {
-    let folder = Path::new("/db");
-    vfs.create_dir_all(folder).unwrap();
+/// Tables and their folder.
+fn tables(vfs: &dyn Vfs, count: u64) -> (Folder, Vec<Arc<Table>>) {
+    vfs.create_dir_all(Path::new("/db")).unwrap();
+    let folder = Folder::open(vfs, Path::new("/db")).unwrap();
     let obsolete_files = Arc::new(ObsoleteFiles::default());
-    (1..=count)
+    let tables = (1..=count)
         .map(|number| {
             let options = TableOptions {
                 block_bytes: 4096,
@@ -33,20 +36,20 @@ fn tables(vfs: &Arc<dyn Vfs>, count: u64) -> Vec<Arc<Table>> {
                 is_direct: false,
                 listener: None,
             };
-            let mut writer = TableWriter::create(vfs, folder, number, options).unwrap();
+            let mut writer = TableWriter::create(&folder, number, options).unwrap();
             writer.add(format!("key{number}").as_bytes(), 1, Kind::Put, &[7; 4_000]).unwrap();
             Table::new(writer.finish().unwrap(), None, &obsolete_files)
         })
-        .collect()
+        .collect();
+    (folder, tables)
 }
 
 #[test]
 fn a_table_is_opened_once() {
     let recorder = Arc::new(RecordVfs::new(Arc::new(MemVfs::new())));
-    let vfs: Arc<dyn Vfs> = recorder.clone();
-    let tables = tables(&vfs, 10);
+    let (folder, tables) = tables(&*recorder, 10);
     let options = Options { table_access: Access::Buffered, ..Options::default() };
-    let cache = TableCache::new(&vfs, Path::new("/db"), &options, &Arc::default());
+    let cache = TableCache::new(&folder, &options, &Arc::default());
     recorder.reset();
     for _ in 0..3 {
         for table in &tables {
@@ -60,8 +63,7 @@ fn a_table_is_opened_once() {
 
 #[test]
 fn cache_bytes_and_cache_pinned_percent_limit_the_caches() {
-    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
-    let tables = tables(&vfs, 40);
+    let (folder, tables) = tables(&MemVfs::new(), 40);
     let kept = |cache_bytes, cache_pinned_percent| {
         let options = Options {
             table_access: Access::Buffered,
@@ -69,7 +71,7 @@ fn cache_bytes_and_cache_pinned_percent_limit_the_caches() {
             cache_pinned_percent,
             ..Options::default()
         };
-        let cache = TableCache::new(&vfs, Path::new("/db"), &options, &Arc::default());
+        let cache = TableCache::new(&folder, &options, &Arc::default());
         let readers: Vec<_> = tables
             .iter()
             .map(|table| {

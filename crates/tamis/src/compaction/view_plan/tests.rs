@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tamis_vfs::{Access, MemVfs, Vfs};
+use tamis_vfs::{Access, Folder, MemVfs, Vfs};
 
 use super::*;
 use crate::{
@@ -151,13 +151,12 @@ fn partition_with_view() -> (Catalog, Arc<Partition>) {
     (catalog, partition)
 }
 
-fn environment(vfs: &Arc<dyn Vfs>, folder: &Path) -> TableEnvironment {
+fn environment(folder: &Folder) -> TableEnvironment {
     TableEnvironment {
-        vfs: Arc::clone(vfs),
-        folder: folder.to_path_buf(),
+        folder: folder.clone(),
         access: Access::Mapped,
         is_paranoid: false,
-        open_files: OpenFiles::new(&**vfs),
+        open_files: OpenFiles::new(&**folder),
         cache: Arc::new(BlockCache::new(1 << 20)),
         pinned_cache: PinnedCache::new(1 << 20, None, &Arc::default(), None),
         gap_budget: Arc::default(),
@@ -185,7 +184,7 @@ fn open_view(filter: &str) -> Arc<View> {
     })
     .unwrap();
     vfs.create(&folder.join("000009.view")).unwrap().append(&file).unwrap();
-    View::open(&environment(&vfs, folder), VIEW_NUMBER).unwrap()
+    View::open(&environment(&Folder::open(&*vfs, folder).unwrap()), VIEW_NUMBER).unwrap()
 }
 
 /// The plan for filters of a view after these checks and this work.

@@ -20,14 +20,14 @@ fn write_all(vfs: &Arc<dyn Vfs>) -> Vec<Entry> {
     let mut builder = FilterSpec::new(Family::BlockedBloom).builder(9).unwrap();
     entries.iter().for_each(|entry| builder.add(&entry.0).unwrap());
     let filter = builder.finish(Budget::bits_per_key(10.0).unwrap(), Samples::NONE).unwrap();
-    write_filter_file(&**vfs, Path::new("/db"), 3, owner, &built(&filter)).unwrap();
+    write_filter_file(&folder_in(&**vfs), 3, owner, &built(&filter)).unwrap();
     entries
 }
 
 /// A table with range tombstones, one of which begins below the first entry and one of which has no end.
 fn write_range_tombstones(vfs: &Arc<dyn Vfs>, number: u64) {
     let options = options(Compression::None, 4096);
-    let mut writer = TableWriter::create(vfs, Path::new("/db"), number, options).unwrap();
+    let mut writer = TableWriter::create(&folder_in(&**vfs), number, options).unwrap();
     let tombstones =
         [("golden/000", "golden/010", 7), ("golden/005", "golden/007", 9), ("golden/900", "", 3)];
     let tombstones = tombstones.map(|(lower, upper, sequence)| RangeTombstone {

@@ -1,6 +1,6 @@
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
-use tamis_vfs::MemVfs;
+use tamis_vfs::{MemVfs, Vfs as _};
 
 use super::*;
 use crate::{frame::frame_bytes, version::edit::Change};
@@ -21,9 +21,10 @@ fn drop_of(keyspace: u64) -> VersionEdit {
 fn written() -> (MemVfs, Vec<u8>) {
     let vfs = MemVfs::new();
     vfs.create_dir_all(Path::new(FOLDER)).unwrap();
-    let mut writer = ManifestWriter::create(&vfs, Path::new(FOLDER), 3, &[edit(1)]).unwrap();
+    let folder = &folder_in(&vfs);
+    let mut writer = ManifestWriter::create(folder, 3, &[edit(1)]).unwrap();
     for keyspace in 2..=4 {
-        assert!(writer.append(&vfs, Path::new(FOLDER), &edit(keyspace)).unwrap());
+        assert!(writer.append(folder, &edit(keyspace)).unwrap());
     }
     let bytes = vfs.read(&FileName::Manifest(3).path(Path::new(FOLDER))).unwrap();
     (vfs, bytes)
@@ -37,9 +38,13 @@ fn with_file(name: FileName, bytes: &[u8]) -> MemVfs {
     vfs
 }
 
+fn folder_in(vfs: &MemVfs) -> Folder {
+    Folder::open(vfs, Path::new(FOLDER)).unwrap()
+}
+
 fn read_all(vfs: &MemVfs) -> Result<(Vec<VersionEdit>, Option<TornTail>)> {
-    let current = Current::read(vfs, Path::new(FOLDER))?;
-    let contents = read(vfs, Path::new(FOLDER), current)?;
+    let folder = &folder_in(vfs);
+    let contents = read(folder, Current::read(folder)?)?;
     Ok((contents.edits.into_iter().map(|(_, edit)| edit).collect(), contents.torn))
 }
 
@@ -123,12 +128,12 @@ fn a_missing_manifest_a_wrong_one_and_a_newer_format_are_different_errors() {
 #[test]
 fn a_manifest_truncated_before_a_covered_edit_is_damaged() {
     let (vfs, before) = written();
-    let folder = Path::new(FOLDER);
-    let mut writer = ManifestWriter::create(&vfs, folder, 5, &[edit(1)]).unwrap();
-    assert!(writer.append(&vfs, folder, &edit(2)).unwrap());
-    assert!(writer.append(&vfs, folder, &drop_of(3)).unwrap());
-    let covered = Current::read(&vfs, folder).unwrap().manifest_bytes;
-    assert!(writer.append(&vfs, folder, &edit(4)).unwrap());
+    let folder = &folder_in(&vfs);
+    let mut writer = ManifestWriter::create(folder, 5, &[edit(1)]).unwrap();
+    assert!(writer.append(folder, &edit(2)).unwrap());
+    assert!(writer.append(folder, &drop_of(3)).unwrap());
+    let covered = Current::read(folder).unwrap().manifest_bytes;
+    assert!(writer.append(folder, &edit(4)).unwrap());
     let path = FileName::Manifest(5).path(folder);
     let bytes = vfs.read(&path).unwrap();
     assert!(covered > before.len() as u64 / 2 && covered < bytes.len() as u64);
@@ -157,9 +162,8 @@ fn a_manifest_is_written_and_read_as_its_golden_file() {
     let [first, last] = golden_edits();
     let vfs = MemVfs::new();
     vfs.create_dir_all(Path::new(FOLDER)).unwrap();
-    let mut writer =
-        ManifestWriter::create(&vfs, Path::new(FOLDER), 14, std::slice::from_ref(&first)).unwrap();
-    assert!(writer.append(&vfs, Path::new(FOLDER), &last).unwrap());
+    let mut writer = ManifestWriter::create(&folder_in(&vfs), 14, std::slice::from_ref(&first)).unwrap();
+    assert!(writer.append(&folder_in(&vfs), &last).unwrap());
     for (name, file) in [("manifest", FileName::Manifest(14)), ("manifest_current", FileName::Current)] {
         let written = vfs.read(&file.path(Path::new(FOLDER))).unwrap();
         let path = golden(VERSION, name);

@@ -2,13 +2,13 @@
 
 use std::io::ErrorKind as IoErrorKind;
 
-use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule};
+use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use super::*;
 use crate::{
     options::KeyspaceOptions,
     version::{
-        folder::{FolderKind, inspect, list_if_there},
+        folder::{FolderKind, inspect},
         test_support::{add, place, summary},
     },
 };
@@ -25,6 +25,10 @@ fn memory() -> MemVfs {
     vfs
 }
 
+fn folder_in(vfs: &dyn Vfs) -> Result<Folder> {
+    Folder::open(vfs, folder_path()).map_err(|error| Error::io("open", folder_path(), error))
+}
+
 fn write_file(vfs: &dyn Vfs, name: &str, length: usize) {
     let file = vfs.create(&folder_path().join(name)).unwrap();
     file.append(&vec![7; length]).unwrap();
@@ -36,17 +40,17 @@ fn names(vfs: &dyn Vfs) -> Vec<String> {
     vfs.list(folder_path()).unwrap().into_iter().map(|entry| entry.name).collect()
 }
 
-fn inspected(vfs: &dyn Vfs, folder: &Path) -> Result<FolderKind> {
-    inspect(&list_if_there(vfs, folder)?, folder)
+fn inspected(vfs: &dyn Vfs) -> Result<FolderKind> {
+    inspect(&folder::list(&folder_in(vfs)?)?, folder_path())
 }
 
-fn opened(vfs: Arc<dyn Vfs>, mode: Mode) -> Result<(VersionSet, Option<TornTail>)> {
-    let entries = folder::list(&*vfs, folder_path())?;
-    VersionSet::open(vfs, folder_path(), &entries, mode)
+fn opened(vfs: &dyn Vfs, mode: Mode) -> Result<(VersionSet, Option<TornTail>)> {
+    let folder = folder_in(vfs)?;
+    VersionSet::open(&folder, &folder::list(&folder)?, mode)
 }
 
 fn sweep(set: &VersionSet) -> Result<Leftovers> {
-    set.sweep_orphans(&folder::list(&*set.vfs, folder_path())?, &[])
+    set.sweep_orphans(&folder::list(&set.folder)?, &[])
 }
 
 fn edit(changes: Vec<Change>) -> VersionEdit {
@@ -82,9 +86,9 @@ fn flushed(set: &VersionSet) -> u64 {
     set.catalog().keyspaces.get(&1).map_or(0, |version| version.flushed_sequence())
 }
 
-fn created(vfs: &Arc<dyn Vfs>) -> Result<VersionSet> {
-    let set =
-        VersionSet::create(Arc::clone(vfs), folder_path(), &folder::list(&**vfs, folder_path())?, (77, 88))?;
+fn created(vfs: &dyn Vfs) -> Result<VersionSet> {
+    let folder = folder_in(vfs)?;
+    let set = VersionSet::create(&folder, &folder::list(&folder)?, (77, 88))?;
     set.apply(keyspace_edit(), |_| {})?;
     Ok(set)
 }
@@ -92,8 +96,8 @@ fn created(vfs: &Arc<dyn Vfs>) -> Result<VersionSet> {
 #[test]
 fn applied_edits_exist_after_reopen() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
-    assert_eq!(inspected(&*vfs, folder_path()).unwrap(), FolderKind::Vacant);
-    let set = created(&vfs).unwrap();
+    assert_eq!(inspected(&*vfs).unwrap(), FolderKind::Vacant);
+    let set = created(&*vfs).unwrap();
     for round in 1..=3 {
         let flush = flush_edit(&set, &*vfs, round).unwrap();
         let mut installed = 0;
@@ -102,9 +106,9 @@ fn applied_edits_exist_after_reopen() {
     }
     let next = set.new_file_number();
     drop(set);
-    assert_eq!(inspected(&*vfs, folder_path()).unwrap(), FolderKind::Database);
+    assert_eq!(inspected(&*vfs).unwrap(), FolderKind::Database);
     for _ in 0..2 {
-        let (set, torn) = opened(Arc::clone(&vfs), Mode::ReadWrite).unwrap();
+        let (set, torn) = opened(&*vfs, Mode::ReadWrite).unwrap();
         assert_eq!(torn, None);
         assert_eq!((set.database(), flushed(&set)), ((77, 88), 3));
         assert_eq!(set.catalog().counters.last_sequence, 3);
@@ -124,7 +128,7 @@ fn run_ids(set: &VersionSet) -> Vec<u64> {
 #[test]
 fn run_ids_are_kept_by_opens_and_never_used_again() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
-    let set = created(&vfs).unwrap();
+    let set = created(&*vfs).unwrap();
     for round in 1..=3 {
         set.apply(flush_edit(&set, &*vfs, round).unwrap(), |_| {}).unwrap();
     }
@@ -137,11 +141,11 @@ fn run_ids_are_kept_by_opens_and_never_used_again() {
     drop(set);
     // The second open reads a manifest without the removed run.
     for _ in 0..2 {
-        let (set, _) = opened(Arc::clone(&vfs), Mode::ReadWrite).unwrap();
+        let (set, _) = opened(&*vfs, Mode::ReadWrite).unwrap();
         assert_eq!(run_ids(&set), before.get(1..).unwrap());
         assert!(set.catalog().counters.next_run_id > newest);
     }
-    let (set, _) = opened(Arc::clone(&vfs), Mode::ReadWrite).unwrap();
+    let (set, _) = opened(&*vfs, Mode::ReadWrite).unwrap();
     set.apply(flush_edit(&set, &*vfs, 4).unwrap(), |_| {}).unwrap();
     assert!(run_ids(&set).first().is_some_and(|id| *id > newest), "{:?}", run_ids(&set));
 }
@@ -150,12 +154,12 @@ fn run_ids_are_kept_by_opens_and_never_used_again() {
 fn a_read_only_open_writes_nothing() {
     let memory = memory();
     let vfs: Arc<dyn Vfs> = Arc::new(memory.clone());
-    drop(created(&vfs).unwrap());
+    drop(created(&*vfs).unwrap());
     let before = names(&*vfs);
     let fault = FaultVfs::new(Arc::clone(&vfs));
     let writes = [OperationKind::Create, OperationKind::Append, OperationKind::Rename, OperationKind::Remove];
     fault.add_rule(Rule::error(IoErrorKind::PermissionDenied).on(&writes).forever());
-    let (set, _) = opened(Arc::new(fault), Mode::ReadOnly).unwrap();
+    let (set, _) = opened(&fault, Mode::ReadOnly).unwrap();
     assert!(matches!(set.apply(keyspace_edit(), |_| {}), Err(Error::ReadOnly { .. })));
     sweep(&set).unwrap();
     assert_eq!(names(&*vfs), before);
@@ -164,7 +168,7 @@ fn a_read_only_open_writes_nothing() {
 #[test]
 fn files_are_deleted_after_their_last_reader_and_after_a_rename() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
-    let set = created(&vfs).unwrap();
+    let set = created(&*vfs).unwrap();
     let flush = flush_edit(&set, &*vfs, 1).unwrap();
     set.apply(flush, |_| {}).unwrap();
     let reader = set.catalog();
@@ -181,7 +185,7 @@ fn files_are_deleted_after_their_last_reader_and_after_a_rename() {
 #[test]
 fn orphans_are_deleted_at_open_and_foreign_files_stay() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
-    let set = created(&vfs).unwrap();
+    let set = created(&*vfs).unwrap();
     let flush = flush_edit(&set, &*vfs, 1).unwrap();
     set.apply(flush, |_| {}).unwrap();
     let raise = Change::AdvanceCounters(Counters { oldest_log: 50, ..Counters::default() });
@@ -193,7 +197,7 @@ fn orphans_are_deleted_at_open_and_foreign_files_stay() {
     for name in ["000050.log", "notes.txt", "000060.tables", "60.table"] {
         write_file(&*vfs, name, 3);
     }
-    let (set, _) = opened(Arc::clone(&vfs), Mode::ReadWrite).unwrap();
+    let (set, _) = opened(&*vfs, Mode::ReadWrite).unwrap();
     assert!(set.new_file_number() > 62, "numbers of orphans are not reused");
     let found = sweep(&set).unwrap();
     assert_eq!(found.foreign, ["000060.tables", "60.table", "notes.txt"]);
@@ -208,7 +212,7 @@ fn orphans_are_deleted_at_open_and_foreign_files_stay() {
 fn a_missing_or_truncated_table_is_reported_at_open() {
     for length in [None, Some(9)] {
         let vfs: Arc<dyn Vfs> = Arc::new(memory());
-        let set = created(&vfs).unwrap();
+        let set = created(&*vfs).unwrap();
         let flush = flush_edit(&set, &*vfs, 1).unwrap();
         set.apply(flush, |_| {}).unwrap();
         let number = set.catalog().keyspaces.get(&1).unwrap().tables().next().unwrap().number();
@@ -218,7 +222,7 @@ fn a_missing_or_truncated_table_is_reported_at_open() {
         if let Some(length) = length {
             write_file(&*vfs, &name, length);
         }
-        let error = opened(Arc::clone(&vfs), Mode::ReadWrite).unwrap_err();
+        let error = opened(&*vfs, Mode::ReadWrite).unwrap_err();
         assert!(error.to_string().contains(&name), "{error}");
     }
 }
@@ -226,25 +230,20 @@ fn a_missing_or_truncated_table_is_reported_at_open() {
 #[test]
 fn foreign_folders_and_databases_without_current_are_refused() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
-    drop(created(&vfs).unwrap());
+    drop(created(&*vfs).unwrap());
     vfs.remove(&FileName::Current.path(folder_path())).unwrap();
-    assert_eq!(
-        inspected(&*vfs, folder_path()).unwrap(),
-        FolderKind::Vacant,
-        "as after an interrupted creation"
-    );
+    assert_eq!(inspected(&*vfs).unwrap(), FolderKind::Vacant, "as after an interrupted creation");
     write_file(&*vfs, "000009.log", 3);
-    assert!(matches!(inspected(&*vfs, folder_path()), Err(Error::MissingFile { .. })));
+    assert!(matches!(inspected(&*vfs), Err(Error::MissingFile { .. })));
     let other = memory();
     write_file(&other, "photo.jpg", 3);
-    assert!(matches!(inspected(&other, folder_path()), Err(Error::NotADatabase { .. })));
-    assert_eq!(inspected(&other, Path::new("/missing")).unwrap(), FolderKind::Vacant);
+    assert!(matches!(inspected(&other), Err(Error::NotADatabase { .. })));
 }
 
 #[test]
 fn an_edit_of_a_dropped_keyspace_is_refused() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
-    let set = created(&vfs).unwrap();
+    let set = created(&*vfs).unwrap();
     let mut dropped = Vec::new();
     set.apply(edit(vec![Change::DropKeyspace { keyspace: 1 }]), |new| dropped.clone_from(&new.dropped))
         .unwrap();
@@ -261,7 +260,7 @@ fn a_failed_sync_is_fatal_and_a_failed_append_is_not() {
     let memory = memory();
     let fault = Arc::new(FaultVfs::new(Arc::new(memory.clone())));
     let vfs: Arc<dyn Vfs> = fault.clone();
-    let set = created(&vfs).unwrap();
+    let set = created(&*vfs).unwrap();
     let rule = fault.add_rule(Rule::short_append(5).on(&[OperationKind::Append]).path(".manifest"));
     let flush = flush_edit(&set, &*vfs, 1).unwrap();
     assert!(set.apply(flush.clone(), |_| panic!("nothing was installed")).is_err());
@@ -270,7 +269,7 @@ fn a_failed_sync_is_fatal_and_a_failed_append_is_not() {
     assert!(set.background_error().is_none());
     set.apply(flush, |_| {}).unwrap();
     assert_eq!(flushed(&set), 1);
-    let (again, torn) = opened(Arc::new(memory.clone()), Mode::ReadOnly).unwrap();
+    let (again, torn) = opened(&memory, Mode::ReadOnly).unwrap();
     assert_eq!((flushed(&again), torn), (1, None), "the edit went to another manifest");
 
     fault.add_rule(Rule::error(IoErrorKind::StorageFull).on(&[OperationKind::Sync]).path(".manifest"));
@@ -290,7 +289,7 @@ fn tables_of_a_failed_edit_stay_while_the_manifest_may_name_them() {
         let memory = memory();
         let fault = Arc::new(FaultVfs::new(Arc::new(memory.clone())));
         let vfs: Arc<dyn Vfs> = fault.clone();
-        let set = created(&vfs).unwrap();
+        let set = created(&*vfs).unwrap();
         let flush = flush_edit(&set, &*vfs, 1).unwrap();
         let Some(Change::AddTable { summary, .. }) = flush.changes.first().cloned() else {
             panic!("a table")
@@ -303,13 +302,13 @@ fn tables_of_a_failed_edit_stay_while_the_manifest_may_name_them() {
         // Another manifest can't be created yet.
         assert_eq!(set.delete_obsolete_files().ok(), (!is_certain).then(Vec::new));
         assert!(vfs.exists(&FileName::Table(summary.number).path(folder_path())).unwrap());
-        let (other, _) = opened(Arc::new(memory.clone()), Mode::ReadOnly).unwrap();
+        let (other, _) = opened(&memory, Mode::ReadOnly).unwrap();
         assert_eq!(flushed(&other), u64::from(!is_certain), "as another process finds it");
         fault.clear_rules();
         let swept = set.delete_obsolete_files().unwrap();
         assert_eq!(swept.contains(&FileName::Table(summary.number)), is_certain);
         drop(set);
-        let (set, _) = opened(Arc::new(memory), Mode::ReadWrite).unwrap();
+        let (set, _) = opened(&memory, Mode::ReadWrite).unwrap();
         assert_eq!(flushed(&set), u64::from(!is_certain));
     }
 }
@@ -317,7 +316,7 @@ fn tables_of_a_failed_edit_stay_while_the_manifest_may_name_them() {
 #[test]
 fn a_long_manifest_is_replaced_by_a_short_one() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
-    let set = created(&vfs).unwrap();
+    let set = created(&*vfs).unwrap();
     let options = KeyspaceOptions {
         filters: crate::Filters::bits_per_level(vec![9.5; 20_000]),
         ..KeyspaceOptions::default()
@@ -332,20 +331,20 @@ fn a_long_manifest_is_replaced_by_a_short_one() {
     }
     assert!(manifests.len() > 1);
     drop(set);
-    let (set, _) = opened(vfs, Mode::ReadWrite).unwrap();
+    let (set, _) = opened(&*vfs, Mode::ReadWrite).unwrap();
     assert_eq!(set.catalog().keyspaces.get(&1).unwrap().options.filters.levels().len(), 20_000);
 }
 
 /// Rounds of flush edits and reopening. Sets the last acknowledged round, 0 if not even the creation was acknowledged.
-fn scenario(vfs: &Arc<dyn Vfs>, acknowledged: &mut u64) -> Result<()> {
+fn scenario(vfs: &dyn Vfs, acknowledged: &mut u64) -> Result<()> {
     let mut set = created(vfs)?;
     for round in 1..=4 {
-        let flush = flush_edit(&set, &**vfs, round)?;
+        let flush = flush_edit(&set, vfs, round)?;
         set.apply(flush, |_| {})?;
         *acknowledged = round;
         if round == 2 {
             drop(set);
-            set = opened(Arc::clone(vfs), Mode::ReadWrite)?.0;
+            set = opened(vfs, Mode::ReadWrite)?.0;
             sweep(&set)?;
         }
         if round == 3 {
@@ -360,25 +359,25 @@ fn scenario(vfs: &Arc<dyn Vfs>, acknowledged: &mut u64) -> Result<()> {
 #[test]
 fn a_crash_at_any_operation_loses_no_acknowledged_edit() {
     let count = {
-        let fault = Arc::new(FaultVfs::new(Arc::new(memory())));
-        scenario(&(fault.clone() as Arc<dyn Vfs>), &mut 0).unwrap();
+        let fault = FaultVfs::new(Arc::new(memory()));
+        scenario(&fault, &mut 0).unwrap();
         fault.operation_count()
     };
     assert!(count > 50);
     for nth in 1..=count {
         for seed in 0..6 {
             let memory = memory();
-            let fault = Arc::new(FaultVfs::new(Arc::new(memory.clone())));
+            let fault = FaultVfs::new(Arc::new(memory.clone()));
             fault.add_rule(Rule::error(IoErrorKind::Other).nth(nth).forever());
             let mut acknowledged = 0;
-            let _ = scenario(&(fault as Arc<dyn Vfs>), &mut acknowledged);
-            let after: Arc<dyn Vfs> = Arc::new(memory.crash_clone(seed));
-            if inspected(&*after, folder_path()).unwrap() == FolderKind::Vacant {
+            let _ = scenario(&fault, &mut acknowledged);
+            let after = memory.crash_clone(seed);
+            if inspected(&after).unwrap() == FolderKind::Vacant {
                 assert_eq!(acknowledged, 0, "operation {nth}, seed {seed}");
                 created(&after).unwrap();
                 continue;
             }
-            let (set, _) = opened(Arc::clone(&after), Mode::ReadWrite)
+            let (set, _) = opened(&after, Mode::ReadWrite)
                 .unwrap_or_else(|error| panic!("operation {nth}, seed {seed}: {error}"));
             let found = flushed(&set);
             assert!(
@@ -387,7 +386,7 @@ fn a_crash_at_any_operation_loses_no_acknowledged_edit() {
             );
             sweep(&set).unwrap();
             drop(set);
-            opened(after, Mode::ReadOnly).unwrap();
+            opened(&after, Mode::ReadOnly).unwrap();
         }
     }
 }
@@ -401,13 +400,13 @@ fn a_single_fault_at_any_operation_leaves_a_database_that_opens() {
         let fault = Arc::new(FaultVfs::new(Arc::new(memory.clone())));
         fault.add_rule(Rule::error_after(IoErrorKind::Other).nth(nth));
         let mut acknowledged = 0;
-        let result = scenario(&(fault.clone() as Arc<dyn Vfs>), &mut acknowledged);
+        let result = scenario(&*fault, &mut acknowledged);
         if result.is_ok() && fault.fault_count() == 0 {
             break;
         }
         let vfs: Arc<dyn Vfs> = Arc::new(memory);
-        if inspected(&*vfs, folder_path()).unwrap() == FolderKind::Database {
-            let (set, _) = opened(vfs, Mode::ReadWrite).unwrap();
+        if inspected(&*vfs).unwrap() == FolderKind::Database {
+            let (set, _) = opened(&*vfs, Mode::ReadWrite).unwrap();
             assert!(flushed(&set) >= acknowledged, "operation {nth}");
         } else {
             assert_eq!(acknowledged, 0, "operation {nth}");

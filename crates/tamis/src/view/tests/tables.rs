@@ -30,7 +30,8 @@ pub(super) fn write_table(
         is_direct: false,
         listener: None,
     };
-    let mut writer = TableWriter::create(vfs, Path::new("/db"), number, options).unwrap();
+    let mut writer =
+        TableWriter::create(&Folder::open(&**vfs, Path::new("/db")).unwrap(), number, options).unwrap();
     for (key, sequence, kind, value) in entries {
         writer.add(key, *sequence, *kind, value).unwrap();
     }

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule};
+use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
 
 use super::*;
 use crate::{
     frame::put_frame_parts,
     options::Durability,
     wal::testing::{
-        DATABASE_ID, Numbers, append, folder, log_files, new_vfs, open_log, path, payload, replayed, shared,
+        DATABASE_ID, Numbers, append, folder_in, log_files, new_vfs, open_log, path, payload, replayed,
         vfs_of, write,
     },
 };
@@ -136,7 +136,7 @@ fn a_torn_header_is_reported_and_an_empty_last_segment_is_not() {
 #[test]
 fn a_log_of_another_database_is_refused() {
     let vfs = chain(1, Durability::Synced);
-    let files = LogFiles::find(&shared(&vfs), &folder(), DATABASE_ID + 1, 0).unwrap();
+    let files = LogFiles::find(&folder_in(&vfs).unwrap(), DATABASE_ID + 1, 0).unwrap();
     let result = replay(&files, &mut |_, _| panic!("no entry is returned"));
     assert!(matches!(result, Err(Error::Corruption(found)) if found.offset == 8 && found.file == path(1)));
 }
@@ -174,7 +174,7 @@ fn reading_writes_nothing() {
 #[test]
 fn errors_of_the_callback_end_replay() {
     let vfs = chain(2, Durability::Buffered);
-    let files = LogFiles::find(&shared(&vfs), &folder(), DATABASE_ID, 0).unwrap();
+    let files = LogFiles::find(&folder_in(&vfs).unwrap(), DATABASE_ID, 0).unwrap();
     let mut segments = Vec::new();
     let result = replay(&files, &mut |_, segment| {
         segments.push(segment);
@@ -236,7 +236,7 @@ fn salvage_reports_every_fault_and_returns_all_readable_entries() {
     files.get_mut("000003.log").unwrap()[10] ^= 1;
     let vfs = vfs_of(&files);
     assert!(replayed(&vfs, 0).is_err());
-    let found = LogFiles::find(&shared(&vfs), &folder(), DATABASE_ID, 0).unwrap();
+    let found = LogFiles::find(&folder_in(&vfs).unwrap(), DATABASE_ID, 0).unwrap();
     let mut ids = std::collections::BTreeSet::new();
     let (_, faults) = salvage(&found, &mut |entry, _| {
         ids.insert(entry.sequence / 4);
@@ -253,7 +253,7 @@ fn salvage_reports_every_fault_and_returns_all_readable_entries() {
 
     files.remove("000002.log");
     let vfs = vfs_of(&files);
-    let found = LogFiles::find(&shared(&vfs), &folder(), DATABASE_ID, 0).unwrap();
+    let found = LogFiles::find(&folder_in(&vfs).unwrap(), DATABASE_ID, 0).unwrap();
     let mut count = 0;
     let (_, faults) = salvage(&found, &mut |_, _| count += 1);
     assert_eq!((faults.len(), count > 0), (1, true), "{faults:?}");
@@ -265,7 +265,7 @@ fn later_appends_and_removals_are_not_read() {
     let vfs = new_vfs();
     let mut log = open_log(Arc::new(vfs.clone()), &Numbers::default(), &[]).unwrap();
     append(&mut log, 1, Durability::Buffered).unwrap();
-    let found = LogFiles::find(&shared(&vfs), &folder(), DATABASE_ID, 0).unwrap();
+    let found = LogFiles::find(&folder_in(&vfs).unwrap(), DATABASE_ID, 0).unwrap();
     append(&mut log, 2, Durability::Buffered).unwrap();
     vfs.remove(&path(1)).unwrap();
     let mut ids = Vec::new();

@@ -6,14 +6,14 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule};
+use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
 
 use super::*;
 use crate::frame::frame_bytes;
 use crate::runtime::ManualClock;
 use crate::wal::testing::{
-    DATABASE_ID, DEFERRED_BYTES_MAX, Numbers, append, folder, log_files, new_vfs, open_log, path, payload,
-    remove_below, replayed,
+    DATABASE_ID, DEFERRED_BYTES_MAX, Numbers, append, folder, folder_in, log_files, new_vfs, open_log, path,
+    payload, remove_below, replayed,
 };
 
 fn fault_log() -> (MemVfs, Arc<FaultVfs>, Log) {
@@ -161,8 +161,7 @@ fn a_segment_that_was_filled_slowly_or_is_being_read_is_not_recycled() {
     for is_slow in [true, false] {
         let (vfs, numbers) = (new_vfs(), AtomicU64::new(1));
         let setup = LogSetup {
-            vfs: Arc::new(vfs.clone()),
-            folder: folder(),
+            folder: folder_in(&vfs).unwrap(),
             database_id: DATABASE_ID,
             deferred_bytes_max: DEFERRED_BYTES_MAX,
             next_number: Box::new(move || numbers.fetch_add(1, Ordering::SeqCst)),

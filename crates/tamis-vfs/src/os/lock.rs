@@ -1,0 +1,85 @@
+//! The lock of a folder: `flock` on a descriptor of the folder itself.
+//!
+//! The lock has no name that could be removed, and all names of the folder lead to it. A shared lock needs only
+//! the permission to read the folder. On Linux, `/proc/locks` tells which processes have the folder locked.
+
+use std::{
+    fs,
+    io::{self, ErrorKind},
+};
+
+use crate::{Lock, LockMode, fork};
+
+/// The lock of an open folder. It is released explicitly: a forked child may also have the folder open and would
+/// keep the lock until it exits.
+#[derive(Debug)]
+pub(super) struct OsLock {
+    directory: fs::File,
+    process: fork::Process,
+}
+
+impl OsLock {
+    /// See [`crate::Vfs::lock`].
+    pub(super) fn take(directory: fs::File, mode: LockMode) -> io::Result<Self> {
+        let locked = match mode {
+            LockMode::Shared => directory.try_lock_shared(),
+            LockMode::Exclusive => directory.try_lock(),
+        };
+        match locked {
+            Ok(()) => Ok(Self { directory, process: fork::Process::current() }),
+            Err(fs::TryLockError::WouldBlock) => {
+                Err(io::Error::new(ErrorKind::WouldBlock, holders(&directory)))
+            }
+            Err(fs::TryLockError::Error(error)) => Err(io::Error::new(ErrorKind::Unsupported, error)),
+        }
+    }
+}
+
+impl Lock for OsLock {}
+
+impl Drop for OsLock {
+    fn drop(&mut self) {
+        // Closing the file also releases the lock, unless a child has it open. A child must not release the lock
+        // of its parent.
+        if self.process.is_current() {
+            let _ = self.directory.unlock();
+        }
+    }
+}
+
+/// Who has the folder locked, in words.
+#[cfg(target_os = "linux")]
+fn holders(directory: &fs::File) -> String {
+    let found = rustix::fs::fstat(directory).map_err(io::Error::from).and_then(|folder| {
+        let (major, minor) = (rustix::fs::major(folder.st_dev), rustix::fs::minor(folder.st_dev));
+        let id = format!("{major:02x}:{minor:02x}:{}", folder.st_ino);
+        Ok(processes(&fs::read_to_string("/proc/locks")?, &id))
+    });
+    let found = found.unwrap_or_default();
+    if found.is_empty() { "by an unknown process".to_owned() } else { found.join(", ") }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn holders(_directory: &fs::File) -> String {
+    "by an unknown process".to_owned()
+}
+
+/// The processes that have the file of this device and number locked. A line of the table:
+/// `1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF`.
+#[cfg(target_os = "linux")]
+fn processes(table: &str, id: &str) -> Vec<String> {
+    let fields = table.lines().map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>());
+    let mut found: Vec<String> = fields
+        .filter_map(|fields| match *fields.as_slice() {
+            ["FLOCK", _, mode, process, file, ..] if file == id => {
+                let purpose = if mode == "READ" { "reading" } else { "writing" };
+                let process: u32 = process.parse().ok().filter(|process| *process > 0)?;
+                let own = if process == std::process::id() { "this process, " } else { "" };
+                Some(format!("for {purpose} by {own}process {process}"))
+            }
+            _ => None,
+        })
+        .collect();
+    found.dedup();
+    found
+}
