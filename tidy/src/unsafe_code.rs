@@ -6,11 +6,12 @@ use crate::{Finding, SourceFile, Tree, mask::words};
 const PLACES: &[(&str, &str)] = &[
     ("bindings/c/src/", "the boundary to C"),
     ("bindings/python/src/buffer.rs", "memory that numpy and Arrow read in place"),
-    ("bindings/common/src/fork", "the handler of fork"),
     ("crates/tamis-bits/src/", "succinct structures and vector code"),
     ("crates/tamis/src/memtable/", "nodes of the skip list"),
     ("crates/tamis/tests/allocations.rs", "an allocator that counts"),
+    ("crates/tamis/tests/it/fork.rs", "a forked child"),
     ("crates/tamis-filter/tests/allocations.rs", "an allocator that counts"),
+    ("crates/tamis-vfs/src/fork", "the handler of fork"),
     ("crates/tamis-vfs/src/os.rs", "mapping of files"),
     ("crates/tamis-vfs/src/os/", "mapping of files"),
     ("crates/tamis-bench-compare/src/store/", "stores with a C interface"),

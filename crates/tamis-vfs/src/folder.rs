@@ -2,7 +2,7 @@
 
 use std::{io, ops::Deref, path::Path, sync::Arc};
 
-use crate::Vfs;
+use crate::{Vfs, fork::Process};
 
 /// A file system with one open folder, and the path of this folder ([`Vfs::open_folder`]). Cheap to clone.
 ///
@@ -23,6 +23,7 @@ use crate::Vfs;
 pub struct Folder {
     vfs: Arc<dyn Vfs>,
     path: Arc<Path>,
+    process: Process,
 }
 
 impl Folder {
@@ -31,7 +32,7 @@ impl Folder {
     /// # Errors
     /// Those of [`Vfs::open_folder`].
     pub fn open(vfs: &dyn Vfs, path: &Path) -> io::Result<Self> {
-        Ok(Self { vfs: vfs.open_folder(path)?, path: path.into() })
+        Ok(Self { vfs: vfs.open_folder(path)?, path: path.into(), process: Process::current() })
     }
 
     /// The path by which the folder was opened: a prefix of the paths of its files.
@@ -42,6 +43,11 @@ impl Folder {
     /// The file system with this folder open.
     pub fn vfs(&self) -> &Arc<dyn Vfs> {
         &self.vfs
+    }
+
+    /// The process that opened the folder.
+    pub fn process(&self) -> Process {
+        self.process
     }
 
     /// Makes the names in the folder durable.

@@ -34,7 +34,7 @@ fn register() {
 #[cfg(not(unix))]
 fn register() {}
 
-/// A process, told from its forked children.
+/// A process, distinguished from its forked children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process(u32);
 
@@ -52,6 +52,36 @@ impl Process {
     }
 }
 
+/// Whether something is open, and in which process. Cost of the question: two loads and a comparison.
+#[derive(Debug)]
+pub struct OpenIn(AtomicU32);
+
+/// Greater than any number of forks.
+const CLOSED: u32 = u32::MAX;
+
+impl OpenIn {
+    /// Open in this process.
+    pub fn this_process() -> Self {
+        Self(AtomicU32::new(Process::current().0))
+    }
+
+    /// Whether it is open, and in this process.
+    #[inline]
+    pub fn is_usable(&self) -> bool {
+        self.0.load(Ordering::Acquire) == FORK_COUNT.load(Ordering::Relaxed)
+    }
+
+    /// Closes it.
+    pub fn close(&self) {
+        self.0.store(CLOSED, Ordering::Release);
+    }
+
+    /// Whether it is closed.
+    pub fn is_closed(&self) -> bool {
+        self.0.load(Ordering::Acquire) == CLOSED
+    }
+}
+
 /// A value that a forked child neither owns nor drops: there it is leaked.
 #[derive(Debug)]
 pub struct OwnedByProcess<T> {
@@ -65,10 +95,10 @@ impl<T> OwnedByProcess<T> {
         Self { process: Process::current(), value: ManuallyDrop::new(value) }
     }
 
-    /// The process that owns the value.
+    /// Whether this process owns the value.
     #[inline]
-    pub fn process(owned: &Self) -> Process {
-        owned.process
+    pub fn is_owned(owned: &Self) -> bool {
+        owned.process.is_current()
     }
 }
 
@@ -102,3 +132,6 @@ impl<T> Drop for OwnedByProcess<T> {
         }
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests;

@@ -2,13 +2,10 @@
 //!
 //! The first background error is final (`background_error.rs`).
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use tamis_vfs::Folder;
+use tamis_vfs::{Folder, fork::OpenIn};
 
 use crate::{
     background_error::BackgroundError,
@@ -19,6 +16,7 @@ use crate::{
     options::Options,
     probe_times::MachineProbeTimes,
     runtime::Runtime,
+    store_folder,
 };
 
 /// See the head of this file.
@@ -31,7 +29,7 @@ pub(crate) struct StoreContext {
     pub(crate) filter_price: FilterPrice,
     pub(crate) last_choices: LastChoices,
     pub(crate) probe_times: MachineProbeTimes,
-    is_closed: AtomicBool,
+    open_in: OpenIn,
     background_error: Arc<BackgroundError>,
     /// Shared by every job that uses the folder; exclusive for close, before it unlocks the folder.
     running_jobs: RwLock<()>,
@@ -52,7 +50,7 @@ impl StoreContext {
             filter_price: FilterPrice::default(),
             last_choices: LastChoices::default(),
             probe_times: MachineProbeTimes::default(),
-            is_closed: AtomicBool::new(false),
+            open_in: OpenIn::this_process(),
             background_error,
             running_jobs: RwLock::new(()),
         })
@@ -85,17 +83,23 @@ impl StoreContext {
 
     /// Refuses all later calls.
     pub(crate) fn set_closed(&self) {
-        self.is_closed.store(true, Ordering::Release);
+        self.open_in.close();
     }
 
     /// # Errors
-    /// [`Error::Closed`] after close: another process may own the folder.
+    /// [`Error::Closed`] after close: another process may own the folder. [`Error::Forked`] in a child process: its locks may be held
+    /// forever, and the files belong to the parent.
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.is_closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+        if self.open_in.is_usable() { Ok(()) } else { Err(self.not_usable()) }
+    }
+
+    #[cold]
+    fn not_usable(&self) -> Error {
+        if self.open_in.is_closed() { Error::Closed } else { Error::Forked }
     }
 
     /// # Errors
-    /// [`Error::Closed`], [`Error::ReadOnly`]; [`Error::WritesRefused`] after a background error.
+    /// As [`StoreContext::check_open`]; [`Error::ReadOnly`]; [`Error::WritesRefused`] after a background error.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.check_open()?;
         if self.options.read_only {
@@ -111,8 +115,9 @@ impl StoreContext {
     /// Registers a job that uses the folder: close waits until the guard is dropped.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// As [`StoreContext::check_open`].
     pub(crate) fn begin_job(&self) -> Result<RwLockReadGuard<'_, ()>> {
+        self.check_open()?;
         // Only close takes the lock exclusively. A wait for it would last until all running jobs have ended.
         let running = self.running_jobs.try_read().ok_or(Error::Closed)?;
         self.check_open()?;
@@ -122,10 +127,11 @@ impl StoreContext {
     /// As [`StoreContext::begin_job`], for a job that writes.
     ///
     /// # Errors
-    /// As [`StoreContext::check_writable`].
+    /// As [`StoreContext::check_writable`]; [`Error::FolderLost`].
     pub(crate) fn begin_write_job(&self) -> Result<RwLockReadGuard<'_, ()>> {
         let running = self.begin_job()?;
         self.check_writable()?;
+        store_folder::check(&self.folder)?;
         Ok(running)
     }
 

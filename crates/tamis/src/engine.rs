@@ -40,7 +40,7 @@ use crate::{
         scheduler::Scheduler,
     },
     context::StoreContext,
-    error::Result,
+    error::{Error, Result},
     guarded::{guard_clock, guard_listener, guard_vfs},
     ingest::Ingester,
     key::Sequence,
@@ -188,6 +188,9 @@ impl Engine {
 
     /// See [`crate::Db::statistics`].
     pub(crate) fn statistics(&self) -> Statistics {
+        if !self.context.folder.process().is_current() {
+            return Statistics::default();
+        }
         statistics::collect(&statistics::Parts {
             context: &self.context,
             log: &self.log,
@@ -211,6 +214,9 @@ impl Engine {
     /// # Errors
     /// As [`CommitLog::close`]; the store is closed in any case.
     pub(crate) fn close(&self) -> Result<()> {
+        if let Err(error @ Error::Forked) = self.context.check_open() {
+            return Err(error);
+        }
         // A second thread that closes the store waits here.
         let mut threads = self.threads.lock();
         if self.context.check_open().is_err() {

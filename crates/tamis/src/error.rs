@@ -119,10 +119,10 @@ pub enum Error {
     Locked {
         /// The folder.
         path: PathBuf,
-        /// Who has it open, as far as the system tells: "for writing by process 4711".
+        /// The owners of the lock, if the system reports them: "for writing by process 4711".
         holders: String,
     },
-    /// The file system can't lock folders.
+    /// The file system can't lock folders, or other machines do not see its locks.
     #[error("{}: the file system can't lock the folder ({source}); use a local file system, or switch `Options::lock` off and make sure that no other process or handle opens the store", path.display())]
     LockUnsupported {
         /// The folder.
@@ -136,7 +136,7 @@ pub enum Error {
     FolderLost {
         /// The path by which the folder was opened.
         path: PathBuf,
-        /// What happened to the folder.
+        /// The change of the folder: removed, or replaced.
         reason: Arc<str>,
     },
     /// The key is empty.
@@ -235,6 +235,11 @@ pub enum Error {
     /// The store was closed.
     #[error("the store was closed; open it again")]
     Closed,
+    /// The store was opened before a fork, and this is the child process.
+    #[error(
+        "the store belongs to the parent process; open it in one process only, and open it after the fork"
+    )]
+    Forked,
 }
 
 impl Error {
@@ -255,7 +260,7 @@ impl Error {
             Self::Io { source, .. } => {
                 matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof)
             }
-            Self::DiskFull { .. } | Self::Closed => false,
+            Self::DiskFull { .. } | Self::Closed | Self::Forked => false,
             _ => true,
         }
     }

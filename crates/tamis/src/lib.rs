@@ -92,7 +92,7 @@ pub use table_writer::{TableFile, TableWriter};
 /// Families of filters, for [`TableFilter`].
 pub use tamis_filter::{Family, FilterSpec};
 /// The access modes of tables, and the trait for all file operations.
-pub use tamis_vfs::{Access, OsVfs, Vfs};
+pub use tamis_vfs::{Access, OsVfs, Vfs, fork::OwnedByProcess};
 pub use verify::{Fault, VerifyReport};
 
 /// The programs of the README and of the guide are compiled and run with the tests of the documentation.

@@ -56,7 +56,7 @@ pub struct Options {
     /// Open without writing any file: a torn log is not truncated, obsolete files stay, writes are refused. Default: false.
     pub read_only: bool,
     /// Lock the folder, so that no second process or handle opens the store: exclusive, or shared if it is opened read-only. Without
-    /// the lock the program itself must make sure of that: two writers destroy the store, and a reader beside a writer gets errors and
+    /// the lock the program itself must make sure of that: two writers destroy the store, and a reader next to a writer gets errors and
     /// wrong answers. Only for file systems that cannot lock folders ([`Error::LockUnsupported`]), as some network file systems.
     /// Default: true.
     pub lock: bool,

@@ -1,8 +1,8 @@
 //! The folder of a store: its path, and whether it is still the folder that was opened.
 //!
 //! A store uses its files through the open folder ([`Folder`]): it follows the folder when it is renamed. A folder that was removed, or
-//! whose name another folder has, takes no more writes. This is checked when the log is synced, when a log segment or an edit of the
-//! manifest is written, and when the store is closed.
+//! whose name another folder has, takes no more writes. This is checked before the log is synced, before a log segment or an edit of the
+//! manifest is written, when a flush or a job of the program begins, and when the store is closed.
 
 use std::path::{Path, PathBuf};
 

@@ -13,7 +13,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tamis_filter::auto::{Effort, Prices};
-use tamis_vfs::{Folder, OsVfs, Vfs};
+use tamis_vfs::{Folder, OsVfs, Vfs, fork::Process};
 
 use crate::{
     cursor::bounded::{Bounds, prefix_bounds, range_bounds},
@@ -94,6 +94,7 @@ impl EventListener for FailedFilters {
 pub struct TableWriter {
     path: PathBuf,
     vfs: Arc<dyn Vfs>,
+    process: Process,
     /// `None` once the table is finished.
     writer: Option<Writer>,
     /// The deleted ranges, in the order of the calls. All have one sequence number.
@@ -191,6 +192,7 @@ impl TableWriter {
         Ok(Self {
             path: path.to_path_buf(),
             vfs,
+            process: Process::current(),
             writer: Some(writer),
             deleted: Vec::new(),
             smallest_key: None,
@@ -264,7 +266,7 @@ impl TableWriter {
             check_value(value)?;
             self.begin(Some(key))?;
         }
-        let Some(writer) = &mut self.writer else { return Err(Error::Closed) };
+        let writer = self.writer()?;
         writer.add(key, 0, kind, value).map_err(|error| match error {
             Error::InvalidArgument { what: "entry", .. } => Error::InvalidArgument {
                 what: "key",
@@ -275,13 +277,22 @@ impl TableWriter {
         })
     }
 
+    /// # Errors
+    /// [`Error::Forked`] in a forked child, to which the file does not belong.
+    fn writer(&mut self) -> Result<&mut Writer> {
+        if !self.process.is_current() {
+            return Err(Error::Forked);
+        }
+        self.writer.as_mut().ok_or(Error::Closed)
+    }
+
     /// Fixes the smallest key: `first`, or the lower bound of a deleted range below it, which gets a point tombstone.
     fn begin(&mut self, first: Option<&[u8]>) -> Result<()> {
-        let Some(writer) = &mut self.writer else { return Err(Error::Closed) };
-        let lower = self.deleted.iter().map(|range| range.lower.as_slice()).min();
-        match (lower, first) {
+        self.writer()?;
+        let lower = self.deleted.iter().map(|range| range.lower.clone()).min();
+        match (lower.as_deref(), first) {
             (Some(lower), first) if first.is_none_or(|first| lower < first) => {
-                writer.add(lower, 0, Kind::Tombstone, &[])?;
+                self.writer()?.add(lower, 0, Kind::Tombstone, &[])?;
                 self.smallest_key = Some(lower.to_vec());
             }
             (_, Some(first)) => self.smallest_key = Some(first.to_vec()),
@@ -300,6 +311,7 @@ impl TableWriter {
     /// # Errors
     /// [`Error::InvalidArgument`] for a table without entries; otherwise as [`TableWriter::create`]. No file is left after an error.
     pub fn finish(mut self) -> Result<TableFile> {
+        self.writer()?;
         if self.smallest_key.is_none() {
             self.begin(None)?;
         }
@@ -329,8 +341,12 @@ impl TableWriter {
 
 impl Drop for TableWriter {
     fn drop(&mut self) {
-        if let Some(writer) = self.writer.take() {
+        let Some(writer) = self.writer.take() else { return };
+        if self.process.is_current() {
             let _ = writer.abandon();
+        } else {
+            // The file belongs to the parent process.
+            std::mem::forget(writer);
         }
     }
 }

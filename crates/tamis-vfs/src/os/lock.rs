@@ -1,7 +1,8 @@
 //! The lock of a folder: `flock` on a descriptor of the folder itself.
 //!
 //! The lock has no name that could be removed, and all names of the folder lead to it. A shared lock needs only
-//! the permission to read the folder. On Linux, `/proc/locks` tells which processes have the folder locked.
+//! the permission to read the folder. Linux keeps the locks of folders of some network file systems on this machine:
+//! they are refused, because another machine would not see the lock. On Linux, `/proc/locks` contains the processes that have the folder locked.
 
 use std::{
     fs,
@@ -21,6 +22,10 @@ pub(super) struct OsLock {
 impl OsLock {
     /// See [`crate::Vfs::lock`].
     pub(super) fn take(directory: fs::File, mode: LockMode) -> io::Result<Self> {
+        if is_shared_by_machines(&directory) {
+            let text = "a network file system locks folders for one machine only";
+            return Err(io::Error::new(ErrorKind::Unsupported, text));
+        }
         let locked = match mode {
             LockMode::Shared => directory.try_lock_shared(),
             LockMode::Exclusive => directory.try_lock(),
@@ -47,7 +52,23 @@ impl Drop for OsLock {
     }
 }
 
-/// Who has the folder locked, in words.
+/// Network file systems, by their `statfs` number, whose folders are locked on this machine only: NFS, SMB (three
+/// numbers), 9P.
+#[cfg(target_os = "linux")]
+const ONE_MACHINE_LOCKS: [u32; 5] = [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997];
+
+#[cfg(target_os = "linux")]
+fn is_shared_by_machines(directory: &fs::File) -> bool {
+    // The numbers have 32 bits; the type of the field depends on the processor.
+    rustix::fs::fstatfs(directory).is_ok_and(|status| ONE_MACHINE_LOCKS.contains(&(status.f_type as u32)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_shared_by_machines(_directory: &fs::File) -> bool {
+    false
+}
+
+/// The processes that have the folder locked, in words.
 #[cfg(target_os = "linux")]
 fn holders(directory: &fs::File) -> String {
     let found = rustix::fs::fstat(directory).map_err(io::Error::from).and_then(|folder| {

@@ -141,11 +141,13 @@ proptest! {
     }
 }
 
+type Rename = Box<dyn Fn(&Path, &Path)>;
+
 /// A file system with an empty directory `store`, and how another program renames and removes directories.
 struct Place {
     vfs: Arc<dyn Vfs>,
     root: PathBuf,
-    rename: Box<dyn Fn(&Path, &Path)>,
+    rename: Rename,
     remove: Box<dyn Fn(&Path)>,
 }
 
@@ -156,7 +158,7 @@ fn places(directory: &tempfile::TempDir) -> [Place; 2] {
         Place {
             vfs: Arc::new(OsVfs),
             root: directory.path().to_path_buf(),
-            rename: Box::new(|source, target| std::fs::rename(source, target).unwrap()),
+            rename: Box::new(|source, target| OsVfs.rename(source, target).unwrap()),
             remove: Box::new(|path| std::fs::remove_dir_all(path).unwrap()),
         },
         Place {
@@ -263,7 +265,7 @@ fn a_path_is_within_a_folder_under_any_name() {
         assert!(OsVfs.is_within(&root.join(other), &root.join("store")).unwrap(), "{other}");
     }
     let folder = OsVfs.open_folder(&root.join("store")).unwrap();
-    std::fs::rename(root.join("store"), root.join("moved")).unwrap();
+    OsVfs.rename(&root.join("store"), &root.join("moved")).unwrap();
     assert!(folder.is_within(&root.join("moved/new"), &root.join("store")).unwrap());
     assert!(!folder.is_within(&root.join("new"), &root.join("store")).unwrap());
 }

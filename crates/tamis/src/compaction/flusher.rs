@@ -36,6 +36,7 @@ use crate::{
     keyspace_state::{KeyspaceRegistry, KeyspaceState, LoggedMemtable},
     memtable::Memtable,
     options::Durability,
+    store_folder,
     version::{
         catalog::Counters,
         edit::{Change, VersionEdit},
@@ -65,6 +66,7 @@ impl Flusher {
     /// Those of the file system: memtables that are not installed stay, and their flush can be tried again. The memtables before
     /// the first whose tables can't be written are installed.
     pub(super) fn flush_oldest(&self, keyspaces: &[Arc<KeyspaceState>]) -> Result<()> {
+        store_folder::check(&self.context.folder)?;
         let start = self.context.runtime.clock.now();
         let segment = self.log.segment_number().unwrap_or(0);
         let mut finished = Vec::with_capacity(keyspaces.len());

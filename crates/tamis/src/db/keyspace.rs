@@ -7,6 +7,8 @@ use std::{
     sync::Arc,
 };
 
+use tamis_vfs::fork::OwnedByProcess;
+
 use crate::{
     batch::{WriteBatch, foreign_keyspace},
     cursor::bounded::{Bounds, as_slice, prefix_bounds, range_bounds},
@@ -40,8 +42,8 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Keyspace {
-    pub(super) engine: Arc<Engine>,
-    pub(super) state: Arc<KeyspaceState>,
+    pub(super) engine: OwnedByProcess<Arc<Engine>>,
+    pub(super) state: OwnedByProcess<Arc<KeyspaceState>>,
 }
 
 impl fmt::Debug for Keyspace {
@@ -273,7 +275,7 @@ impl Keyspace {
 
     /// Refuses a keyspace of another store.
     pub(super) fn check_of(&self, engine: &Engine) -> Result<()> {
-        if std::ptr::eq(&*self.engine, engine) { Ok(()) } else { Err(foreign_keyspace()) }
+        if std::ptr::eq(&**self.engine, engine) { Ok(()) } else { Err(foreign_keyspace()) }
     }
 
     /// [`crate::Error::KeyspaceDropped`] after a drop.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use tamis_filter::auto::Prices;
-use tamis_vfs::{OsVfs, Vfs};
+use tamis_vfs::{OsVfs, Vfs, fork::OwnedByProcess};
 
 pub use self::{keyspace::Keyspace, snapshot::Snapshot};
 use crate::{
@@ -51,6 +51,9 @@ pub struct UnreadableTable {
 /// An open store: cheap to clone, usable from any thread. It is closed when the last clone, [`Keyspace`] and [`Snapshot`] is
 /// dropped.
 ///
+/// It belongs to the process that opened it. In a forked child all calls return [`Error::Forked`], and dropping the handles changes
+/// nothing. A scan that was begun before the fork may return entries that it has loaded already.
+///
 /// ```
 /// # fn main() -> tamis::Result<()> {
 /// # let folder = tempfile::tempdir().expect("a temporary folder");
@@ -69,7 +72,7 @@ pub struct UnreadableTable {
 /// ```
 #[derive(Clone)]
 pub struct Db {
-    engine: Arc<Engine>,
+    engine: OwnedByProcess<Arc<Engine>>,
     default: Keyspace,
 }
 
@@ -110,9 +113,9 @@ impl Db {
         runtime: Runtime,
     ) -> Result<Self> {
         options.check()?;
-        let engine = Engine::open(vfs, &absolute(path.as_ref())?, options, runtime)?;
+        let engine = OwnedByProcess::new(Engine::open(vfs, &absolute(path.as_ref())?, options, runtime)?);
         let state = engine.keyspaces.named(DEFAULT_KEYSPACE)?;
-        let default = Keyspace { engine: Arc::clone(&engine), state };
+        let default = Keyspace { engine: engine.clone(), state: OwnedByProcess::new(state) };
         Ok(Self { engine, default })
     }
 
@@ -173,7 +176,7 @@ impl Db {
     }
 
     fn wrap(&self, state: Arc<KeyspaceState>) -> Keyspace {
-        Keyspace { engine: Arc::clone(&self.engine), state }
+        Keyspace { engine: self.engine.clone(), state: OwnedByProcess::new(state) }
     }
 
     /// The keyspace of this name.
@@ -339,7 +342,7 @@ impl Db {
 
     /// A snapshot of all keyspaces. It sees each batch completely or not at all.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(Arc::clone(&self.engine))
+        Snapshot::new(self.engine.clone())
     }
 
     /// Flushes the memtables of all keyspaces and waits until they are in tables.
@@ -347,6 +350,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn flush(&self) -> Result<()> {
+        self.engine.context.check_open()?;
         self.engine.background.flush_all()
     }
 
@@ -488,10 +492,11 @@ impl Db {
     /// # Errors
     /// The error of a job that fails in the meantime.
     pub fn wait_for_compactions(&self) -> Result<()> {
+        self.engine.context.check_open()?;
         self.engine.background.wait_for_compactions()
     }
 
-    /// Counters since the open, and the state of log, cache and levels.
+    /// Counters since the open, and the state of log, cache and levels. All are 0 in a forked child.
     pub fn statistics(&self) -> Statistics {
         self.engine.statistics()
     }

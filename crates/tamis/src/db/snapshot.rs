@@ -3,6 +3,8 @@
 use std::{fmt, ops::RangeBounds, sync::Arc};
 
 use super::Keyspace;
+use tamis_vfs::fork::OwnedByProcess;
+
 use crate::{
     cursor::bounded::{Bounds, prefix_bounds, range_bounds},
     engine::Engine,
@@ -33,13 +35,15 @@ pub struct Snapshot {
 }
 
 struct Registered {
-    engine: Arc<Engine>,
+    engine: OwnedByProcess<Arc<Engine>>,
     sequence: Sequence,
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.engine.release_snapshot(self.sequence);
+        if self.engine.context.folder.process().is_current() {
+            self.engine.release_snapshot(self.sequence);
+        }
     }
 }
 
@@ -50,8 +54,11 @@ impl fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn new(engine: Arc<Engine>) -> Self {
-        let sequence = engine.snapshots.register(engine.context.runtime.clock.now());
+    pub(super) fn new(engine: OwnedByProcess<Arc<Engine>>) -> Self {
+        // A forked child can't read from a snapshot.
+        let is_usable = engine.context.folder.process().is_current();
+        let sequence =
+            if is_usable { engine.snapshots.register(engine.context.runtime.clock.now()) } else { 0 };
         Self { registered: Arc::new(Registered { engine, sequence }) }
     }
 

@@ -13,7 +13,7 @@
 //!
 //! Steps from the front and from the back use one cursor each, created when first needed. The scan ends where they meet.
 
-use std::{fmt, iter::FusedIterator, sync::Arc};
+use std::{fmt, iter::FusedIterator, mem, sync::Arc};
 
 use arc_swap::Guard;
 use tamis_filter::auto::QueryKind;
@@ -378,6 +378,18 @@ impl DoubleEndedIterator for Scan {
 }
 
 impl FusedIterator for Scan {}
+
+impl Drop for Scan {
+    fn drop(&mut self) {
+        // In a forked child, locks that a drop needs may be held forever.
+        if let Ok(Some(source)) = &self.source
+            && !source.is_of_this_process()
+        {
+            mem::forget(mem::replace(&mut self.source, Ok(None)));
+            mem::forget((self.front.cursor.take(), self.back.cursor.take()));
+        }
+    }
+}
 
 impl fmt::Debug for Scan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

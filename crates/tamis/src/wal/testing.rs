@@ -33,7 +33,7 @@ pub(crate) fn folder() -> PathBuf {
 }
 
 pub(crate) fn path(number: u64) -> PathBuf {
-    FileName::Log(number).path(&folder())
+    FileName::Log(number).path(folder())
 }
 
 pub(crate) fn new_vfs() -> MemVfs {

@@ -405,7 +405,7 @@ impl World {
         let counted = (count(".table"), count(".view"), count(".manifest"), count(".log"), names.len());
         let filters = count(".filter");
         assert!(filters <= tables, "left in the folder: {names:?}");
-        let expected = (tables, views, 1, 1, tables + views + filters + 4);
+        let expected = (tables, views, 1, 1, tables + views + filters + 3);
         assert_eq!(counted, expected, "left in the folder: {names:?}");
     }
 }

@@ -53,6 +53,18 @@ fn a_read_only_open_reads_everything_refuses_writes_and_changes_no_file() {
 }
 
 #[test]
+fn without_the_lock_a_store_can_be_opened_twice() {
+    let vfs = MemVfs::new();
+    let open = |lock| open_in_memory(&vfs, Options { lock, ..inline_options() });
+    open(true).unwrap().put("key", "value").unwrap();
+    let owner = open(true).unwrap();
+    assert!(matches!(open(true), Err(Error::Locked { .. })));
+    let read_only = Options { lock: false, read_only: true, ..inline_options() };
+    assert_eq!(open_in_memory(&vfs, read_only).unwrap().get("key").unwrap().unwrap(), b"value");
+    owner.close().unwrap();
+}
+
+#[test]
 fn the_default_keyspace_of_a_new_database_has_the_given_options() {
     let vfs = MemVfs::new();
     let with_blocks = |block_bytes| {

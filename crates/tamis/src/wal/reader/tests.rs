@@ -167,7 +167,7 @@ fn reading_writes_nothing() {
     vfs.reset();
     let (_, report) = replayed(&vfs, 0).unwrap();
     assert_eq!(report.truncations.len(), 1);
-    let reads = [OperationKind::Open, OperationKind::Read, OperationKind::List];
+    let reads = [OperationKind::OpenFolder, OperationKind::Open, OperationKind::Read, OperationKind::List];
     assert!(vfs.operations().iter().all(|operation| reads.contains(&operation.kind)));
 }
 

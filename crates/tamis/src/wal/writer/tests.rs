@@ -219,7 +219,7 @@ fn a_header_of_an_obsolete_segment_is_torn_and_of_a_needed_one_damage() {
     log.rotate().unwrap();
     append(&mut log, 2, Durability::Buffered).unwrap();
     // After a crash a recycled segment can have the new name and the old bytes.
-    vfs.rename(&FileName::Log(1).path(&folder()), &FileName::Log(3).path(&folder())).unwrap();
+    vfs.rename(&FileName::Log(1).path(folder()), &FileName::Log(3).path(folder())).unwrap();
     let (found, report) = replayed(&vfs, 2).unwrap();
     assert_eq!((found, report.truncations.len()), (vec![2], 1));
     assert!(matches!(replayed(&vfs, 1), Err(Error::Corruption(_))), "segment 1 is needed");
