@@ -92,7 +92,7 @@ impl std::error::Error for Failure {}
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match &error {
-            Error::Io { .. } => Code::Io,
+            Error::Io { .. } | Error::LockUnsupported { .. } | Error::FolderLost { .. } => Code::Io,
             Error::DiskFull { .. } => Code::DiskFull,
             Error::Corruption(_) => Code::Corruption,
             Error::UnknownEntryKind { .. } | Error::UnknownChange { .. } | Error::UnknownFormat { .. } => {
@@ -112,6 +112,7 @@ impl From<Error> for Failure {
             Error::ReadOnly { .. } | Error::NotWritable { .. } => Code::ReadOnly,
             Error::WritesRefused { .. } => Code::WritesRefused,
             Error::Closed => Code::Closed,
+            Error::Forked => Code::Forked,
             _ => Code::Other,
         };
         Self { code, message: error.to_string() }
