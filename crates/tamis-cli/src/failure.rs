@@ -41,9 +41,7 @@ impl Failure {
     /// Converts an error of a command with input files. Corruption of an input file becomes an input failure: the advice for
     /// a damaged store does not apply to it.
     pub(crate) fn of_inputs(error: Error, inputs: &[PathBuf]) -> Self {
-        let is_input = |file: &Path| {
-            inputs.iter().any(|input| without_current_folder(input) == without_current_folder(file))
-        };
+        let is_input = |file: &Path| inputs.iter().any(|input| absolute(input) == absolute(file));
         match &error {
             Error::Corruption(found) if is_input(&found.file) => Self::Input(format!(
                 "{}: {} at offset {}: expected {}, got {}; the file is truncated or of another kind; check it or create it again",
@@ -65,14 +63,15 @@ impl Failure {
 
     /// Converts an error of a command that writes to `target`: an error of the file system there is no error of the store.
     pub(crate) fn of_target(error: Error, target: &Path) -> Self {
+        let in_full = absolute(target);
         match &error {
             Error::Io { path, source, .. }
-                if path == target && source.kind() == io::ErrorKind::AlreadyExists =>
+                if absolute(path) == in_full && source.kind() == io::ErrorKind::AlreadyExists =>
             {
                 Self::Input(format!("{}: already exists; choose another name or delete it", target.display()))
             }
             Error::Io { path, .. } | Error::DiskFull { path, .. }
-                if path.parent() == target.parent() || path.starts_with(target) =>
+                if absolute(path).parent() == in_full.parent() || absolute(path).starts_with(&in_full) =>
             {
                 Self::Input(error.to_string())
             }
@@ -181,9 +180,9 @@ fn with_advice(message: String) -> String {
     format!("{message}; {advice}")
 }
 
-/// Removes a leading `./`, so that paths can be compared.
-fn without_current_folder(path: &Path) -> &Path {
-    path.strip_prefix(".").unwrap_or(path)
+/// A path in full, so that it can be compared with those of the library.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 impl From<Error> for Failure {
