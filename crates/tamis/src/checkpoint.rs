@@ -30,7 +30,7 @@ use crate::{
     options::Options,
     read::snapshot::Snapshots,
     store_folder::absolute,
-    table::{lazy_reader::NamedTable as _, reader::TableReader},
+    table::reader::TableReader,
     version::{catalog::Catalog, folder, set::VersionSet},
     wal::reader::LogFiles,
 };
@@ -159,10 +159,7 @@ impl Checkpointer {
                 return Err(Error::corruption(&name.path(folder), 0, "table length", expected, got));
             }
             if verify == Verify::Checksums {
-                let sequence = table.ingest_sequence();
-                let number = table.number();
-                let hotness = table.slot().hotness();
-                let opened = TableReader::open_at(tables.environment(), number, None, sequence, hotness);
+                let opened = TableReader::open_named(tables.environment(), table);
                 let fault = opened.map_or_else(Some, |reader| reader.verify().into_iter().next());
                 if let Some(fault) = fault {
                     return Err(fault.at_path(&name.path(folder)));

@@ -3,6 +3,8 @@
 //! Readers use a [`Decoder`] over a byte slice: every `take_*` returns `None` past the end, so that no decoder indexes
 //! bytes from disk.
 
+use std::fmt;
+
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 /// The checksum of all files: XXH3, 64 bits. The seed is the offset of the covered bytes (or 0 if it is not fixed), so that
@@ -13,6 +15,12 @@ pub(crate) fn checksum(seed: u64, bytes: &[u8]) -> u64 {
 
 /// Computes the [`checksum`] of bytes that come in parts.
 pub(crate) struct StreamedChecksum(Xxh3);
+
+impl fmt::Debug for StreamedChecksum {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "StreamedChecksum({:#018x})", self.finish())
+    }
+}
 
 impl StreamedChecksum {
     pub(crate) fn new(seed: u64) -> Self {

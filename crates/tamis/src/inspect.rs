@@ -372,11 +372,11 @@ fn place_text(place: &RunPlace) -> String {
 
 fn table_text(summary: &TableSummary) -> String {
     format!(
-        "table {} with {} entries ({} deletes), {} bytes, keys {} to {}, sequence numbers {} to {}",
+        "table {} with {} entries ({} deletes), {}, keys {} to {}, sequence numbers {} to {}",
         summary.number,
         summary.entry_count,
         summary.tombstone_count,
-        summary.file_bytes,
+        summary.identity(),
         summary.smallest_key.escape_ascii(),
         summary.largest_key.escape_ascii(),
         summary.smallest_sequence,

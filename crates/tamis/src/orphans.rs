@@ -11,7 +11,7 @@
 //! Any other table shows that the manifest or the log was longer once: it is never deleted. (A power failure after unsynced writes
 //! may leave one, too; these writes were not acknowledged as durable.)
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use tamis_vfs::{DirEntry, Folder};
 
@@ -98,7 +98,7 @@ pub(crate) fn find(
         if named.contains(&number) {
             continue;
         }
-        let why = match TableReader::open_at(tables.environment(), number, None, Some(0), &Arc::default()) {
+        let why = match TableReader::open_unnamed(tables.environment(), number, 0) {
             Ok(reader) => reason_to_keep(reader.properties(), state, log),
             Err(error) => {
                 Some(format!("the manifest does not name it, and it can't be read: {}", error.cause()))

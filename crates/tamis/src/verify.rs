@@ -129,7 +129,7 @@ impl VerifyReport {
     fn add_nameless_table(&mut self, folder: &Folder, tables: &TableCache, number: u64) {
         let path = FileName::Table(number).path(folder);
         self.file_count += 1;
-        match TableReader::open_at(tables.environment(), number, None, Some(0), &Arc::default()) {
+        match TableReader::open_unnamed(tables.environment(), number, 0) {
             Ok(reader) => {
                 self.entry_count += reader.properties().summary.entry_count;
                 self.bytes += reader.properties().summary.file_bytes;
@@ -183,14 +183,7 @@ impl VerifyReport {
         let path = FileName::Table(table.number()).path(folder);
         self.file_count += 1;
         // Opens the file again: an open reader may have a removed file, or bytes that were read before.
-        let opened = TableReader::open_at(
-            tables.environment(),
-            table.number(),
-            table.filter_file(),
-            table.ingest_sequence(),
-            table.slot().hotness(),
-        );
-        let reader = match opened {
+        let reader = match TableReader::open_named(tables.environment(), table) {
             Ok(reader) => reader,
             Err(error) => {
                 self.add_remains(&path, tables, table.number(), error);

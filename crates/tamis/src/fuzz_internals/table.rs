@@ -114,7 +114,7 @@ fn outside(data: &[u8]) {
     let is_changed = change(&mut file, changes);
     let open = |bytes: &[u8]| {
         let vfs = files(&[("000005.table", bytes)]);
-        TableReader::open_at(&environment(&vfs, Access::Buffered), NUMBER, None, Some(77), &Arc::default())
+        TableReader::open_unnamed(&environment(&vfs, Access::Buffered), NUMBER, 77)
     };
     let _ = open(entries);
     let found = open(&file).and_then(|reader| read_all(&reader, file.len()));

@@ -21,6 +21,7 @@ use crate::{
     table::{properties::TableProperties, reader::TableReader},
     version::{
         folder,
+        handle::Table,
         prefix::{Prefix, read_longest},
     },
     wal::format::database_id_of,
@@ -82,13 +83,11 @@ impl Inventory {
         let tables = TableCache::new(folder, &Options::default(), &Arc::new(Metrics::default()));
         for entry in entries.iter().filter(|entry| !entry.is_dir) {
             let Some(FileName::Table(number)) = FileName::parse(&entry.name) else { continue };
-            match TableReader::open_at(
-                tables.environment(),
-                number,
-                None,
-                Some(found.sequence_of(number)),
-                &Arc::default(),
-            ) {
+            let opened = match found.named(number) {
+                Some(table) => TableReader::open_named(tables.environment(), table),
+                None => TableReader::open_unnamed(tables.environment(), number, 0),
+            };
+            match opened {
                 Ok(reader) => drop(found.readable.insert(number, reader.properties().clone())),
                 Err(error) => {
                     check_is_loss(&error)?;
@@ -105,11 +104,10 @@ impl Inventory {
         Ok(found)
     }
 
-    /// The sequence number of an ingested table in the manifest; 0 if there is none.
-    fn sequence_of(&self, number: u64) -> u64 {
+    /// The table of this number in the readable part of the manifest.
+    fn named(&self, number: u64) -> Option<&Arc<Table>> {
         let versions = self.prefix.catalog.keyspaces.values();
-        let mut tables = versions.flat_map(|version| version.tables());
-        tables.find(|table| table.number() == number).map_or(0, |table| table.summary().smallest_sequence)
+        versions.flat_map(|version| version.tables()).find(|table| table.number() == number)
     }
 
     /// See [`foreign_format`]: of the manifest and the tables.

@@ -9,8 +9,8 @@ use super::{
     filter_block::BuiltFilters,
     filter_choice::FilterChoice,
     format::{
-        FILTER_MAGIC, KIND_FILTER, KIND_FILTER_CHOICE, KIND_LAST, KIND_OWNER, SECTION_ALIGNMENT,
-        SECTION_PASSABLE, VERSION,
+        FILTER_MAGIC, FILTER_VERSION, KIND_FILTER, KIND_FILTER_CHOICE, KIND_LAST, KIND_OWNER,
+        SECTION_ALIGNMENT, SECTION_PASSABLE,
     },
     properties::TableProperties,
     section::{SectionRecord, Source, put_directory_and_footer, put_section},
@@ -27,6 +27,8 @@ pub(crate) struct FilterOwner {
     pub(crate) database_id: u64,
     pub(crate) keyspace_id: u64,
     pub(crate) table_number: u64,
+    /// [`TableSummary::checksum`](super::properties::TableSummary::checksum) of the table.
+    pub(crate) table_checksum: u64,
 }
 
 impl FilterOwner {
@@ -35,6 +37,7 @@ impl FilterOwner {
             database_id: properties.origin.database_id,
             keyspace_id: properties.origin.keyspace_id,
             table_number: properties.summary.number,
+            table_checksum: properties.summary.checksum,
         }
     }
 
@@ -43,6 +46,7 @@ impl FilterOwner {
         put_u64(&mut body, self.database_id);
         put_varint(&mut body, self.keyspace_id);
         put_varint(&mut body, self.table_number);
+        put_u64(&mut body, self.table_checksum);
         body
     }
 
@@ -52,6 +56,7 @@ impl FilterOwner {
             database_id: source.take_u64()?,
             keyspace_id: source.take_varint()?,
             table_number: source.take_varint()?,
+            table_checksum: source.take_u64()?,
         })
     }
 }
@@ -74,7 +79,7 @@ pub(crate) fn write_filter_file(
     }
     bytes.resize(bytes.len().next_multiple_of(SECTION_ALIGNMENT), 0);
     let offset = bytes.len() as u64;
-    put_directory_and_footer(&mut bytes, offset, FILTER_MAGIC, VERSION, &records);
+    put_directory_and_footer(&mut bytes, offset, FILTER_MAGIC, FILTER_VERSION, &records, None);
     let (temporary, target) =
         (FileName::Temporary(number).path(folder), FileName::Filter(number).path(folder));
     let written = write_whole(folder, &temporary, &target, &bytes).inspect_err(|_| {

@@ -2,10 +2,14 @@
 
 use crate::key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 
-/// Tables of a store, and filter files.
-pub(super) const VERSION: u32 = 1;
+/// Tables of a store.
+pub(super) const VERSION: u32 = 3;
 /// Tables built outside of a store.
-pub(super) const VERSION_OUTSIDE: u32 = 2;
+pub(super) const VERSION_OUTSIDE: u32 = 4;
+/// Filter files.
+pub(super) const FILTER_VERSION: u32 = 2;
+/// Sorted views.
+pub(crate) const VIEW_VERSION: u32 = 1;
 pub(super) const TABLE_MAGIC: [u8; 8] = *b"TamisTbl";
 pub(super) const FILTER_MAGIC: [u8; 8] = *b"TamisFil";
 

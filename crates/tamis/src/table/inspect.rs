@@ -73,7 +73,7 @@ impl TableReader {
     pub(crate) fn open_anywhere(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Arc<Self>> {
         let environment = environment_of(&**vfs, path)?;
         let source = open_path(&environment, path)?;
-        Self::open_source(&environment, source, None, None, Some(0), &Arc::default())
+        Self::open_source(&environment, source, None, (None, None, Some(0)), &Arc::default())
     }
 
     /// All blocks in order.

@@ -10,8 +10,8 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::{environment::TableEnvironment, reader::TableReader};
-use crate::{cache::hotness::Hotness, error::Result, key::Sequence};
+use super::{environment::TableEnvironment, properties::TableIdentity, reader::TableReader};
+use crate::{cache::hotness::Hotness, error::Result, file_name::FileName, key::Sequence};
 
 /// See the head of this file.
 #[derive(Default)]
@@ -39,6 +39,8 @@ pub(crate) trait NamedTable {
     fn filter_file(&self) -> Option<u64>;
     /// The sequence number of all entries of an ingested table; `None` for a table that the store wrote.
     fn ingest_sequence(&self) -> Option<Sequence>;
+    /// The identity of its file.
+    fn identity(&self) -> TableIdentity;
 }
 
 impl<T: NamedTable> NamedTable for Arc<T> {
@@ -57,6 +59,23 @@ impl<T: NamedTable> NamedTable for Arc<T> {
 
     fn ingest_sequence(&self) -> Option<Sequence> {
         (**self).ingest_sequence()
+    }
+
+    fn identity(&self) -> TableIdentity {
+        (**self).identity()
+    }
+}
+
+impl TableReader {
+    /// Opens a table that a version names. A file of this name with another length or content is an error with both.
+    pub(crate) fn open_named(
+        environment: &Arc<TableEnvironment>,
+        table: &impl NamedTable,
+    ) -> Result<Arc<Self>> {
+        let (number, hotness) = (table.number(), table.slot().hotness());
+        let source = environment.open_file(FileName::Table(number))?;
+        let place = (Some(number), table.filter_file(), table.ingest_sequence());
+        Self::open_source(environment, source, Some(table.identity()), place, hotness)
     }
 }
 
@@ -87,9 +106,7 @@ impl LazyReader {
         if let Some(open) = self.get() {
             return Ok(open);
         }
-        let (number, filter_file) = (table.number(), table.filter_file());
-        let sequence = table.ingest_sequence();
-        let reader = TableReader::open_at(environment, number, filter_file, sequence, &self.hotness)?;
+        let reader = TableReader::open_named(environment, table)?;
         Ok(self.reader.get_or_init(|| reader))
     }
 }

@@ -7,6 +7,7 @@ mod block;
 mod block_builder;
 pub(crate) mod cursor;
 mod data;
+mod direct_buffer;
 mod elastic_units;
 pub(crate) mod environment;
 pub(crate) mod filter_block;

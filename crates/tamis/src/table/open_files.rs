@@ -5,7 +5,8 @@
 //!
 //! The descriptor that was not used for longest (by a clock) is closed and opened again at its next read. So
 //! a reader stays usable however many files others have open. Its path stays valid: a file is renamed or removed only after its
-//! last reader was dropped (`version/handle.rs`).
+//! last reader was dropped (`version/handle.rs`). The end of the file, which is its footer, is compared: another program may have put
+//! another file under the name.
 //!
 //! Cost: one atomic load per read; one open when a closed file is read.
 
@@ -14,7 +15,7 @@ use std::{
     fmt, io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Weak,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
@@ -22,6 +23,8 @@ use std::{
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use tamis_vfs::{Access, File, Vfs};
+
+use super::{direct_buffer::DirectBuffer, format::FILE_ALIGNMENT};
 
 /// The maximum where the process has no limit.
 const UNLIMITED: u64 = 100_000;
@@ -109,6 +112,7 @@ impl OpenFiles {
             access,
             open_files: Arc::clone(self),
             opening: Mutex::new(()),
+            end: OnceLock::new(),
         });
         self.admit(&reopenable);
         Ok(OpenFile { file: Arc::new(FileReader(reopenable)), access, mapping: None })
@@ -127,7 +131,7 @@ impl OpenFiles {
             if Arc::ptr_eq(&candidate, file) || candidate.is_used.swap(false, Ordering::Relaxed) {
                 open.push_back(first);
             } else {
-                candidate.file.store(None);
+                candidate.close();
             }
         }
     }
@@ -175,6 +179,8 @@ struct ReopenableFile {
     open_files: Arc<OpenFiles>,
     /// Locked while it is opened again, so that it is opened once.
     opening: Mutex<()>,
+    /// The last bytes, read when the file is closed first.
+    end: OnceLock<Vec<u8>>,
 }
 
 impl fmt::Debug for ReopenableFile {
@@ -193,6 +199,48 @@ impl ReopenableFile {
         Some(file)
     }
 
+    /// Closes the file and keeps what identifies it.
+    fn close(&self) {
+        if let Some(file) = self.file.load_full()
+            && self.end.get().is_none()
+            && let Ok(end) = self.read_end(&**file)
+        {
+            let _ = self.end.set(end);
+        }
+        self.file.store(None);
+    }
+
+    /// The last bytes of a file of this length.
+    fn read_end(&self, file: &dyn File) -> io::Result<Vec<u8>> {
+        let start = self.length.saturating_sub(1) / FILE_ALIGNMENT as u64 * FILE_ALIGNMENT as u64;
+        let mut buffer = DirectBuffer::zeroed((self.length - start) as usize);
+        let bytes = buffer.bytes_mut();
+        let length = if self.access == Access::Direct { bytes.len() } else { (self.length - start) as usize };
+        let target = bytes.get_mut(..length).unwrap_or_default();
+        file.read_at(start, target)?;
+        Ok(target.to_vec())
+    }
+
+    /// # Errors
+    /// Of a file that is not the one that was closed.
+    fn check_same(&self, file: &dyn File) -> io::Result<()> {
+        let length = file.length()?;
+        if length != self.length {
+            let text = format!("another file has its name: expected {} bytes, got {length}", self.length);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        let Some(expected) = self.end.get() else { return Ok(()) };
+        let found = self.read_end(file)?;
+        if *expected == found {
+            return Ok(());
+        }
+        let [expected, got] =
+            [expected, &found].map(|end| end.last_chunk().map_or(0, |sum| u64::from_le_bytes(*sum)));
+        let text =
+            format!("another file has its name: expected footer checksum {expected:#018x}, got {got:#018x}");
+        Err(io::Error::new(io::ErrorKind::InvalidData, text))
+    }
+
     /// Opens the file again.
     fn reopen(self: &Arc<Self>) -> io::Result<Arc<Arc<dyn File>>> {
         let _opening = self.opening.lock();
@@ -200,6 +248,7 @@ impl ReopenableFile {
             return Ok(file);
         }
         let file = Arc::new(self.vfs.open(&self.path, self.access)?);
+        self.check_same(&**file)?;
         self.file.store(Some(Arc::clone(&file)));
         self.is_used.store(true, Ordering::Relaxed);
         self.open_files.admit(self);

@@ -3,7 +3,7 @@
 //! The manifest has the summary of each table, too, so that compactions can be planned without opening tables.
 //! `docs/format/table.md`, section "Properties", defines the bytes. Readers ignore bytes after the fields that they know.
 
-use std::ops::Bound;
+use std::{fmt, ops::Bound};
 
 use crate::{
     coding::{Decoder, put_bytes, put_u64, put_varint},
@@ -42,6 +42,8 @@ pub(crate) struct TableSummary {
     pub(crate) number: u64,
     /// The file's length in bytes. Not stored in the table itself.
     pub(crate) file_bytes: u64,
+    /// The checksum of the file's footer, which identifies its content. Not stored in the table itself.
+    pub(crate) checksum: u64,
     /// Entries of all kinds.
     pub(crate) entry_count: u64,
     /// Entries that are tombstones.
@@ -69,6 +71,21 @@ pub(crate) struct TableSummary {
     /// The greatest sequence number of what hides an obsolete entry; 0 without any. No reader sees one of them if no read point is
     /// at or above `smallest_sequence` and below this number.
     pub(crate) obsolete_since: Sequence,
+}
+
+/// The values that distinguish a table file from all others, also from an older one with the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TableIdentity {
+    /// Its length.
+    pub(crate) file_bytes: u64,
+    /// The checksum of its footer.
+    pub(crate) checksum: u64,
+}
+
+impl fmt::Display for TableIdentity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} bytes with footer checksum {:#018x}", self.file_bytes, self.checksum)
+    }
 }
 
 /// The properties section of a table.
@@ -114,6 +131,10 @@ impl TableOrigin {
 }
 
 impl TableSummary {
+    pub(crate) const fn identity(&self) -> TableIdentity {
+        TableIdentity { file_bytes: self.file_bytes, checksum: self.checksum }
+    }
+
     pub(crate) fn encode(&self, target: &mut Vec<u8>) {
         for field in [
             self.number,
@@ -166,6 +187,7 @@ impl TableSummary {
         let summary = Self {
             number: source.take_varint()?,
             file_bytes: source.take_varint()?,
+            checksum: 0,
             entry_count: source.take_varint()?,
             tombstone_count: source.take_varint()?,
             block_count: source.take_varint()?,

@@ -23,9 +23,9 @@ use super::{
     index::Index,
     key_column::KeyColumn,
     partial_verify::open_index,
-    properties::{TableOrigin, TableProperties, TableSummary},
+    properties::{TableIdentity, TableOrigin, TableProperties, TableSummary},
     range_tombstones,
-    section::{Directory, SectionRecord, Source},
+    section::{SectionRecord, Source},
 };
 use crate::{
     cache::{
@@ -75,20 +75,17 @@ impl TableReader {
         filter_file: Option<u64>,
     ) -> Result<Arc<Self>> {
         let source = environment.open_file(FileName::Table(number))?;
-        Self::open_source(environment, source, Some(number), filter_file, None, &Arc::default())
+        Self::open_source(environment, source, None, (Some(number), filter_file, None), &Arc::default())
     }
 
-    /// As `TableReader::open`, with the hotness of the table's filters. The entries of an ingested table get this sequence
-    /// number.
-    pub(crate) fn open_at(
+    /// Opens a table that no version names. The entries of one that was built outside of the store get this sequence number.
+    pub(crate) fn open_unnamed(
         environment: &Arc<TableEnvironment>,
         number: u64,
-        filter_file: Option<u64>,
-        sequence: Option<Sequence>,
-        hotness: &Arc<Hotness>,
+        sequence: Sequence,
     ) -> Result<Arc<Self>> {
         let source = environment.open_file(FileName::Table(number))?;
-        Self::open_source(environment, source, Some(number), filter_file, sequence, hotness)
+        Self::open_source(environment, source, None, (Some(number), None, Some(sequence)), &Arc::default())
     }
 
     /// Opens a table that was built outside of the store, and no other, before it is ingested.
@@ -99,19 +96,25 @@ impl TableReader {
             let expected = "a table that was built outside of a store";
             return Err(source.damaged(offset, "kind of table", expected, "a table of a store"));
         }
-        Self::open_source(environment, source, Some(number), None, Some(0), &Arc::default())
+        Self::open_source(environment, source, None, (Some(number), None, Some(0)), &Arc::default())
     }
 
-    /// As [`TableReader::open_at`]; without a number, the table's own number is used.
+    /// Opens a table, which must have this identity, if there is one. Without a number, the table's own number is used.
     pub(super) fn open_source(
         environment: &Arc<TableEnvironment>,
         source: Source,
-        number: Option<u64>,
-        filter_file: Option<u64>,
-        sequence: Option<Sequence>,
+        expected: Option<TableIdentity>,
+        (number, filter_file, sequence): (Option<u64>, Option<u64>, Option<Sequence>),
         hotness: &Arc<Hotness>,
     ) -> Result<Arc<Self>> {
-        let Directory { version, records } = source.directory(TABLE_MAGIC, KIND_LAST)?;
+        let directory = source.directory(TABLE_MAGIC, KIND_LAST)?;
+        let (version, records) = (directory.version, directory.records);
+        let found = TableIdentity { file_bytes: source.length, checksum: directory.footer_checksum };
+        if let Some(expected) = expected.filter(|expected| *expected != found) {
+            let expected = format!("the table that the manifest names, {expected}");
+            let got = format!("another one, {found}");
+            return Err(source.damaged(source.length - FOOTER_LENGTH as u64, "table", expected, got));
+        }
         let index_record = find_section(&source, &records, KIND_INDEX)?;
         let properties_record = find_section(&source, &records, KIND_PROPERTIES)?;
         let body = source.section(&properties_record)?;
@@ -119,7 +122,8 @@ impl TableReader {
         let mut properties = properties.ok_or_else(|| {
             source.damaged(properties_record.offset, "properties", "valid properties", "invalid ones")
         })?;
-        properties.summary.file_bytes = source.length;
+        properties.summary.file_bytes = found.file_bytes;
+        properties.summary.checksum = found.checksum;
         let is_from_outside = version == VERSION_OUTSIDE;
         let number = number.unwrap_or(properties.summary.number);
         let sequence_shift = if is_from_outside {

@@ -10,9 +10,11 @@ use tamis_bits::{AlignedBytes, OwnedSlice};
 use tamis_vfs::{Access, File};
 
 use super::{
+    direct_buffer::DirectBuffer,
     format::{
-        DIRECTORY_RECORD_LENGTH, FILE_ALIGNMENT, FOOTER_LENGTH, KIND_DIRECTORY, SECTION_ALIGNMENT,
-        SECTION_HEADER_LENGTH, SECTION_PASSABLE, TABLE_MAGIC, VERSION, VERSION_OUTSIDE,
+        DIRECTORY_RECORD_LENGTH, FILE_ALIGNMENT, FILTER_MAGIC, FILTER_VERSION, FOOTER_LENGTH, KIND_DIRECTORY,
+        SECTION_ALIGNMENT, SECTION_HEADER_LENGTH, SECTION_PASSABLE, TABLE_MAGIC, VERSION, VERSION_OUTSIDE,
+        VIEW_VERSION,
     },
     open_files::{CountedMapping, OpenFile},
 };
@@ -21,33 +23,6 @@ use crate::{
     error::{Error, Result},
     key::Kind,
 };
-
-/// A buffer for direct reads: aligned as they require, inside a larger allocation.
-#[derive(Debug)]
-pub(super) struct DirectBuffer {
-    bytes: Vec<u8>,
-    start: usize,
-    length: usize,
-}
-
-impl DirectBuffer {
-    fn zeroed(length: usize) -> Self {
-        let length = length.next_multiple_of(FILE_ALIGNMENT);
-        let bytes = vec![0; length + FILE_ALIGNMENT];
-        let start = bytes.as_ptr().align_offset(FILE_ALIGNMENT).min(FILE_ALIGNMENT);
-        Self { bytes, start, length }
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        self.bytes.get_mut(self.start..self.start + self.length).unwrap_or_default()
-    }
-}
-
-impl AsRef<[u8]> for DirectBuffer {
-    fn as_ref(&self) -> &[u8] {
-        self.bytes.get(self.start..self.start + self.length).unwrap_or_default()
-    }
-}
 
 /// Verified bytes of a section's body, in the mapping or in memory. Their address is computed once, at the load: filters
 /// and indexes use them several times in each read.
@@ -272,6 +247,8 @@ impl SectionRecord {
 struct Footer {
     version: u32,
     directory: SectionRecord,
+    content: u64,
+    checksum: u64,
 }
 
 /// The version of a file and the records of its sections.
@@ -279,6 +256,34 @@ struct Footer {
 pub(crate) struct Directory {
     pub(crate) version: u32,
     pub(crate) records: Vec<SectionRecord>,
+    /// The offsets of all sections in file order, also of unknown ones, and of the directory.
+    pub(crate) offsets: Vec<u64>,
+    /// [`ContentSum`] of the file as its footer has it.
+    pub(crate) content: u64,
+    /// The checksum of the footer.
+    pub(crate) footer_checksum: u64,
+}
+
+/// The checksum of the checksums of all blocks and sections of a table, in file order. It is in the footer: two tables with the same
+/// footer have the same content.
+#[derive(Debug)]
+pub(crate) struct ContentSum(StreamedChecksum);
+
+impl Default for ContentSum {
+    fn default() -> Self {
+        Self(StreamedChecksum::new(0))
+    }
+}
+
+impl ContentSum {
+    /// Adds the next block or section, whose first eight bytes are its checksum.
+    pub(crate) fn add(&mut self, part: &[u8]) {
+        self.0.update(part.first_chunk::<8>().map_or(part, |sum| sum));
+    }
+
+    pub(crate) fn finish(&self) -> u64 {
+        self.0.finish()
+    }
 }
 
 /// Receives the bytes of a file, part by part.
@@ -335,13 +340,15 @@ pub(crate) fn put_section(
     SectionRecord { kind, flags, offset, length: (SECTION_HEADER_LENGTH + body.len()) as u64 }
 }
 
-/// Appends directory, padding and footer to `target`, whose first byte is at `offset` (a multiple of 64) of the file.
+/// Appends directory, padding and footer to `target`, whose first byte is at `offset` (a multiple of 64) of the file. `content` has all
+/// blocks and sections of a table, and is `None` for other files.
 pub(crate) fn put_directory_and_footer(
     target: &mut Vec<u8>,
     offset: u64,
     magic: [u8; 8],
     version: u32,
     records: &[SectionRecord],
+    content: Option<ContentSum>,
 ) {
     let start = target.len();
     let mut body = Vec::with_capacity(records.len() * DIRECTORY_RECORD_LENGTH);
@@ -352,6 +359,10 @@ pub(crate) fn put_directory_and_footer(
         put_u64(&mut body, record.length);
     }
     let directory = put_section(target, offset, KIND_DIRECTORY, 0, &body);
+    let content = content.map_or(0, |mut content| {
+        content.add(target.get(start..).unwrap_or_default());
+        content.finish()
+    });
     let written = offset as usize + (target.len() - start) + FOOTER_LENGTH;
     let file_length = written.next_multiple_of(FILE_ALIGNMENT);
     target.resize(target.len() + file_length - written, 0);
@@ -363,7 +374,7 @@ pub(crate) fn put_directory_and_footer(
     put_u64(target, directory.offset);
     put_u64(target, directory.length);
     put_u64(target, file_length as u64);
-    put_u64(target, 0);
+    put_u64(target, content);
     put_u64(target, 0);
     let sum = checksum(footer_offset, target.get(footer_start..).unwrap_or_default());
     put_u64(target, sum);
@@ -373,7 +384,7 @@ impl Source {
     /// Reads footer and directory: the records of all sections, each within the file, in file order. Fails for an unknown
     /// section that must not be ignored. `kind_max` is the greatest known kind.
     pub(crate) fn directory(&self, magic: [u8; 8], kind_max: u32) -> Result<Directory> {
-        let Footer { version, directory: footer } = self.footer(magic)?;
+        let Footer { version, directory: footer, content, checksum } = self.footer(magic)?;
         let body = self.section(&footer)?;
         let bytes = body.as_ref();
         if bytes.len() % DIRECTORY_RECORD_LENGTH != 0 {
@@ -385,7 +396,7 @@ impl Source {
             ));
         }
         let mut source = Decoder::new(bytes);
-        let mut records = Vec::new();
+        let (mut records, mut offsets) = (Vec::new(), Vec::new());
         let mut end_of_previous = 0;
         while let (Some(kind), Some(flags), Some(offset), Some(length)) =
             (source.take_u32(), source.take_u32(), source.take_u64(), source.take_u64())
@@ -401,6 +412,7 @@ impl Source {
                 return Err(self.damaged(footer.offset, "section directory", "sections in order", got));
             };
             end_of_previous = end;
+            offsets.push(offset);
             if kind == 0 || kind > kind_max {
                 if flags & SECTION_PASSABLE == 0 {
                     return Err(Error::UnknownFormat {
@@ -413,7 +425,8 @@ impl Source {
             }
             records.push(SectionRecord { kind, flags, offset, length });
         }
-        Ok(Directory { version, records })
+        offsets.push(footer.offset);
+        Ok(Directory { version, records, offsets, content, footer_checksum: checksum })
     }
 
     /// Reads and checks the footer.
@@ -444,8 +457,13 @@ impl Source {
             return Err(self.damaged(offset, "footer", expected, got));
         }
         let version = source.take_u32().unwrap_or_default();
-        let known = if magic == TABLE_MAGIC { VERSION_OUTSIDE } else { VERSION };
-        if version == 0 || version > known {
+        let known: &[u32] = match magic {
+            TABLE_MAGIC => &[VERSION, VERSION_OUTSIDE],
+            FILTER_MAGIC => &[FILTER_VERSION],
+            _ => &[VIEW_VERSION],
+        };
+        if !known.contains(&version) {
+            let known = known.last().copied().unwrap_or_default();
             return Err(Error::UnknownFormat { file: self.path.to_path_buf(), found: version, known });
         }
         source.take_u32();
@@ -454,12 +472,13 @@ impl Source {
         else {
             return Err(self.damaged(offset, "footer", "64 bytes", "less"));
         };
+        let content = source.take_u64().unwrap_or_default();
         let fits = directory_offset.checked_add(length).is_some_and(|end| end <= offset);
         if file_length != self.length || !fits || length < SECTION_HEADER_LENGTH as u64 {
             let got = format!("{} bytes, directory of {length} at {directory_offset}", self.length);
             return Err(self.damaged(offset, "file length", format!("{file_length} bytes"), got));
         }
         let directory = SectionRecord { kind: KIND_DIRECTORY, flags: 0, offset: directory_offset, length };
-        Ok(Footer { version, directory })
+        Ok(Footer { version, directory, content, checksum: stored })
     }
 }

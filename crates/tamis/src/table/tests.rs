@@ -325,10 +325,16 @@ fn a_filter_file_replaces_the_filter_and_a_foreign_or_damaged_one_is_ignored() {
     let mut builder = FilterSpec::new(Family::BlockedBloom).builder(9).unwrap();
     builder.add(b"other").unwrap();
     let filter = builder.finish(Budget::bits_per_key(10.0).unwrap(), Samples::NONE).unwrap();
-    let mut owner = FilterOwner { database_id: 0, keyspace_id: 0, table_number: 1 };
-    write_filter_file(&folder_in(&*vfs), 5, owner, &built(&filter)).unwrap();
-    owner.table_number = 2;
-    write_filter_file(&folder_in(&*vfs), 6, owner, &built(&filter)).unwrap();
+    let table = TableReader::open(&environment(&vfs, Access::Mapped), 1, None).unwrap();
+    let owner = FilterOwner::of(table.properties());
+    let owners = [
+        owner,
+        FilterOwner { table_number: 2, ..owner },
+        FilterOwner { table_checksum: owner.table_checksum + 1, ..owner },
+    ];
+    for (number, owner) in (5..).zip(owners) {
+        write_filter_file(&folder_in(&*vfs), number, owner, &built(&filter)).unwrap();
+    }
     for access in ACCESSES {
         let environment = environment(&vfs, access);
         let may_contain = |file| {
@@ -338,8 +344,9 @@ fn a_filter_file_replaces_the_filter_and_a_foreign_or_damaged_one_is_ignored() {
         assert_eq!(may_contain(None), [true, false]);
         assert_eq!(may_contain(Some(5)), [false, true], "the filter of the file is used");
         assert_eq!(may_contain(Some(6)), [true, false], "the filter of another table is not used");
-        assert_eq!(may_contain(Some(7)), [true, false], "a missing filter is ignored");
-        assert_eq!(environment.metrics.corrupt_filters.get(), 2);
+        assert_eq!(may_contain(Some(7)), [true, false], "nor is that of another table with the same number");
+        assert_eq!(may_contain(Some(8)), [true, false], "a missing filter is ignored");
+        assert_eq!(environment.metrics.corrupt_filters.get(), 3);
     }
 }
 

@@ -5,6 +5,7 @@
 //! 2. No filter in use rejects a key of the table, or a range that contains one.
 //! 3. The key column has the keys and kinds of the entries, in their order.
 //! 4. Every section has a correct checksum, and the properties have the first and the last key.
+//! 5. The footer has the checksum of all these checksums.
 //!
 //! If the index can't be read, the parts that can be found without it are checked (`partial_verify.rs`).
 //!
@@ -13,8 +14,15 @@
 use tamis_filter::{Digester, Probe};
 
 use super::{
-    block::Layout, filter_block::FilterBlock, index::Index, key_column::KeyColumn,
-    partial_verify::verify_readable_parts_of, read_ahead::ReadAhead, reader::TableReader,
+    block::Layout,
+    filter_block::FilterBlock,
+    format::{FOOTER_LENGTH, KIND_LAST, TABLE_MAGIC},
+    index::Index,
+    key_column::KeyColumn,
+    partial_verify::verify_readable_parts_of,
+    read_ahead::ReadAhead,
+    reader::TableReader,
+    section::ContentSum,
 };
 use crate::{
     error::{Error, Result},
@@ -85,7 +93,31 @@ impl TableReader {
         {
             keep(self.data.source.damaged(0, "properties", "the largest key", "another key"));
         }
+        if faults.is_empty() {
+            faults.extend(self.check_content(&index).err());
+        }
         faults
+    }
+}
+
+impl TableReader {
+    /// Compares the checksums of all blocks and sections with the checksum of them in the footer.
+    fn check_content(&self, index: &Index) -> Result<()> {
+        let source = &self.data.source;
+        let directory = source.directory(TABLE_MAGIC, KIND_LAST)?;
+        let mut content = ContentSum::default();
+        let blocks = (0..index.block_count()).filter_map(|block| index.extent(block));
+        for offset in blocks.map(|(start, _)| start).chain(directory.offsets) {
+            let mut sum = [0; 8];
+            source.read(offset, &mut sum)?;
+            content.add(&sum);
+        }
+        let (stored, computed) = (directory.content, content.finish());
+        if stored == computed {
+            return Ok(());
+        }
+        let (expected, got) = (format!("checksum {stored:#018x}"), format!("{computed:#018x}"));
+        Err(source.damaged(source.length - FOOTER_LENGTH as u64, "content", expected, got))
     }
 }
 

@@ -30,7 +30,7 @@ use super::{
     properties::{TableOrigin, TableProperties, TableSummary},
     range_tombstones,
     refilter::refused,
-    section::{SectionRecord, put_directory_and_footer, put_section},
+    section::{ContentSum, SectionRecord, put_directory_and_footer, put_section},
     unpublished::UnpublishedTable,
 };
 use crate::{
@@ -86,6 +86,7 @@ pub(crate) struct TableWriter {
     buffer: Vec<u8>,
     written: u64,
     content: Vec<u8>,
+    content_sum: ContentSum,
     stored: Vec<u8>,
     /// The previous entry: its key and sequence number.
     last: Option<(Vec<u8>, Sequence)>,
@@ -156,6 +157,7 @@ impl TableWriter {
             buffer: Vec::new(),
             written: 0,
             content: Vec::new(),
+            content_sum: ContentSum::default(),
             stored: Vec::new(),
             last: None,
             last_key_of_previous: None,
@@ -310,6 +312,7 @@ impl TableWriter {
             self.buffer.get_mut(start..).and_then(|block| block.split_first_chunk_mut::<8>())
         {
             *target = checksum(offset, covered).to_le_bytes();
+            self.content_sum.add(target);
         }
         if let Some((last_key, _)) = &self.last {
             self.last_key_of_previous.get_or_insert_default().clone_from(last_key);
@@ -355,7 +358,9 @@ impl TableWriter {
         let padded = self.position().next_multiple_of(SECTION_ALIGNMENT as u64) - self.written;
         self.buffer.resize(padded as usize, 0);
         let offset = self.position();
-        put_section(&mut self.buffer, offset, kind, flags, body)
+        let record = put_section(&mut self.buffer, offset, kind, flags, body);
+        self.content_sum.add(self.buffer.get(padded as usize..).unwrap_or_default());
+        record
     }
 
     /// Finishes the table: all sections, sync, rename, sync of the folder. Refuses a table without entries.
@@ -419,10 +424,12 @@ impl TableWriter {
         let padded = self.position().next_multiple_of(SECTION_ALIGNMENT as u64) - self.written;
         self.buffer.resize(padded as usize, 0);
         let offset = self.position();
-        put_directory_and_footer(&mut self.buffer, offset, TABLE_MAGIC, version, &records);
+        let content = std::mem::take(&mut self.content_sum);
+        put_directory_and_footer(&mut self.buffer, offset, TABLE_MAGIC, version, &records, Some(content));
+        let checksum = self.buffer.last_chunk::<8>().copied().map_or(0, u64::from_le_bytes);
         self.write_out(self.buffer.len())?;
         self.report_unbuilt_filters(refusals);
-        Ok(TableSummary { file_bytes: self.written, ..properties.summary })
+        Ok(TableSummary { file_bytes: self.written, checksum, ..properties.summary })
     }
 
     /// Reports the filters that were not built.

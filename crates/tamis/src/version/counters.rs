@@ -5,9 +5,6 @@ use crate::{
     key::{SEQUENCE_MAX, Sequence},
 };
 
-/// Manifests of lower versions have no ids of runs.
-pub(super) const FIRST_VERSION_WITH_RUN_IDS: u32 = 4;
-
 /// Counters that never decrease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counters {
@@ -37,20 +34,15 @@ impl Counters {
         ]
     }
 
-    /// Decodes counters of a manifest of this version; without run ids they begin at 1.
-    pub(super) fn take(source: &mut Decoder<'_>, manifest_version: u32) -> Option<Self> {
-        let mut counters = Self {
+    pub(super) fn take(source: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self {
             next_file_number: source.take_varint()?,
             next_keyspace_id: source.take_varint()?,
             next_partition_id: source.take_varint()?,
             last_sequence: source.take_varint().filter(|&sequence| sequence <= SEQUENCE_MAX)?,
             oldest_log: source.take_varint()?,
-            next_run_id: 0,
-        };
-        if manifest_version >= FIRST_VERSION_WITH_RUN_IDS {
-            counters.next_run_id = source.take_varint()?;
-        }
-        Some(counters)
+            next_run_id: source.take_varint()?,
+        })
     }
 
     /// The greater value of each counter.

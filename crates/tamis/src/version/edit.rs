@@ -6,12 +6,12 @@
 use std::{collections::BTreeSet, path::Path};
 
 use super::{
-    counters::{Counters, FIRST_VERSION_WITH_RUN_IDS},
+    counters::Counters,
     options_format,
     tagged_record::{put_tagged, take_tagged},
 };
 use crate::{
-    coding::{Decoder, put_bytes, put_varint},
+    coding::{Decoder, put_bytes, put_u64, put_varint},
     error::Error,
     file_name::FileName,
     key::Sequence,
@@ -123,9 +123,6 @@ impl Change {
 /// Bit 0 of a change's flags: a reader that does not know the change may ignore it.
 const IGNORABLE: u8 = 1;
 
-/// Manifests of lower versions have no flags after the summary of a table.
-const FIRST_VERSION_WITH_TABLE_FLAGS: u32 = 3;
-
 /// Flags of an added table.
 const TABLE_IS_INGESTED: u8 = 1;
 const TABLE_HAS_RANGE_TOMBSTONES: u8 = 2;
@@ -214,12 +211,12 @@ impl VersionEdit {
         target
     }
 
-    /// Decodes an edit of a manifest of this version.
+    /// Decodes an edit.
     ///
     /// # Errors
     /// For bytes that no [`VersionEdit::encode`] of that version can have written, and for unknown changes and options that must
     /// not be ignored.
-    pub(crate) fn decode(bytes: &[u8], manifest_version: u32) -> Result<Self, BadEdit> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, BadEdit> {
         let mut decoder = Decoder::new(bytes);
         let mut edit = Self::default();
         while !decoder.is_empty() {
@@ -234,7 +231,7 @@ impl VersionEdit {
                 return Err(BadEdit::Unknown { what: "change", kind: tag });
             }
             let mut source = Decoder::new(body);
-            match decode_change(tag, &mut source, manifest_version) {
+            match decode_change(tag, &mut source) {
                 Some(change) if source.is_empty() && flags == flags_of(tag) => edit.push(change),
                 _ => return Err(why_bad(tag, body)),
             }
@@ -320,16 +317,7 @@ fn take_file(source: &mut Decoder<'_>) -> Option<Option<u64>> {
 }
 
 /// Decodes the fields after the summary of an added table; returns whether the table was ingested.
-fn take_table_flags(
-    source: &mut Decoder<'_>,
-    summary: &mut TableSummary,
-    manifest_version: u32,
-) -> Option<bool> {
-    if manifest_version < FIRST_VERSION_WITH_TABLE_FLAGS {
-        // Each ingested table has one sequence number. So has a flushed table of one entry: the guess is wrong for it,
-        // which is harmless.
-        return Some(summary.smallest_sequence == summary.largest_sequence);
-    }
+fn take_table_flags(source: &mut Decoder<'_>, summary: &mut TableSummary) -> Option<bool> {
     let flags = source.take_u8()?;
     if flags & !(TABLE_IS_INGESTED | TABLE_HAS_RANGE_TOMBSTONES | TABLE_HAS_OBSOLETE) != 0 {
         return None;
@@ -380,6 +368,7 @@ fn encode_change(change: &Change, body: &mut Vec<u8>) -> u64 {
             put_place(body, place);
             put_file(body, *filter_file);
             summary.encode(body);
+            put_u64(body, summary.checksum);
             let has_range_tombstones = summary.range_tombstone_count > 0;
             let has_obsolete = summary.obsolete_count > 0;
             body.push(
@@ -440,7 +429,7 @@ fn encode_other_change(change: &Change, body: &mut Vec<u8>) -> u64 {
 }
 
 /// `None` for a body that [`encode_change`] can't have written under a tag that it knows.
-fn decode_change(tag: u64, source: &mut Decoder<'_>, manifest_version: u32) -> Option<Change> {
+fn decode_change(tag: u64, source: &mut Decoder<'_>) -> Option<Change> {
     Some(match tag {
         CREATE_KEYSPACE => Change::CreateKeyspace {
             keyspace: source.take_varint()?,
@@ -463,7 +452,8 @@ fn decode_change(tag: u64, source: &mut Decoder<'_>, manifest_version: u32) -> O
         ADD_TABLE => {
             let (place, filter_file) = (take_place(source)?, take_file(source)?);
             let mut summary = TableSummary::decode(source)?;
-            let is_ingested = take_table_flags(source, &mut summary, manifest_version)?;
+            summary.checksum = source.take_u64()?;
+            let is_ingested = take_table_flags(source, &mut summary)?;
             Change::AddTable { place, summary, filter_file, is_ingested }
         }
         REMOVE_TABLE => Change::RemoveTable { place: take_place(source)?, number: source.take_varint()? },
@@ -475,36 +465,29 @@ fn decode_change(tag: u64, source: &mut Decoder<'_>, manifest_version: u32) -> O
         SET_VIEW => Change::SetView {
             keyspace: source.take_varint()?,
             partition: source.take_varint()?,
-            view: take_view(source, manifest_version)?,
+            view: take_view(source)?,
         },
         SET_FLUSHED_SEQUENCE => Change::SetFlushedSequence {
             keyspace: source.take_varint()?,
             partition: source.take_varint()?,
             sequence: source.take_varint()?,
         },
-        ADVANCE_COUNTERS => Change::AdvanceCounters(Counters::take(source, manifest_version)?),
+        ADVANCE_COUNTERS => Change::AdvanceCounters(Counters::take(source)?),
         SET_DATABASE => Change::SetDatabase { id: source.take_varint()?, seed: source.take_varint()? },
-        SET_RUN_ID if manifest_version >= FIRST_VERSION_WITH_RUN_IDS => {
-            Change::SetRunId { place: take_place(source)?, id: source.take_varint()? }
-        }
+        SET_RUN_ID => Change::SetRunId { place: take_place(source)?, id: source.take_varint()? },
         _ => return None,
     })
 }
 
 type ViewFields = Option<(u64, Vec<u64>)>;
 
-/// Without ids of runs, a view named its runs by level and age. No program wrote one: it is read as none.
-fn take_view(source: &mut Decoder<'_>, manifest_version: u32) -> Option<ViewFields> {
-    let has_ids = manifest_version >= FIRST_VERSION_WITH_RUN_IDS;
+fn take_view(source: &mut Decoder<'_>) -> Option<ViewFields> {
     let file = take_file(source)?;
     let mut runs = Vec::new();
     while file.is_some() && !source.is_empty() {
-        if !has_ids {
-            source.take_u8()?;
-        }
         runs.push(source.take_varint()?);
     }
-    Some(file.filter(|_| has_ids).map(|number| (number, runs)))
+    Some(file.map(|number| (number, runs)))
 }
 
 #[cfg(test)]

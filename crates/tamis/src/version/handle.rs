@@ -25,7 +25,7 @@ use crate::{
     table::{
         gap_cache::GapCache,
         lazy_reader::{LazyReader, NamedTable},
-        properties::TableSummary,
+        properties::{TableIdentity, TableSummary},
     },
 };
 
@@ -293,6 +293,10 @@ impl NamedTable for Table {
 
     fn ingest_sequence(&self) -> Option<Sequence> {
         self.is_ingested.then_some(self.summary.smallest_sequence)
+    }
+
+    fn identity(&self) -> TableIdentity {
+        self.summary.identity()
     }
 }
 

@@ -25,10 +25,7 @@ use crate::{
 
 /// The first bytes: "TMmf".
 const MAGIC: u32 = u32::from_le_bytes(*b"TMmf");
-/// The version that this program writes.
-pub(crate) const VERSION: u32 = 4;
-/// The oldest version that it reads.
-pub(crate) const VERSION_MIN: u32 = 2;
+const VERSION: u32 = 5;
 /// Bytes of the header before its checksum.
 const COVERED_BYTES: usize = 24;
 /// Bytes of the header; the first record follows.
@@ -145,8 +142,7 @@ fn encode_header(number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Checks the header; returns the version.
-fn check_header(bytes: &[u8], file: &Path, number: u64) -> Result<u32> {
+fn check_header(bytes: &[u8], file: &Path, number: u64) -> Result<()> {
     let damage = |offset, expected: String, got: String| {
         Err(Error::corruption(file, offset, "manifest header", expected, got))
     };
@@ -160,10 +156,8 @@ fn check_header(bytes: &[u8], file: &Path, number: u64) -> Result<u32> {
     }
     let mut fields = Decoder::new(covered);
     match (fields.take_u32(), fields.take_u32(), fields.take_u64(), fields.take_u64()) {
-        (Some(MAGIC), Some(version @ VERSION_MIN..=VERSION), Some(found), Some(0)) if found == number => {
-            Ok(version)
-        }
-        (Some(MAGIC), Some(VERSION_MIN..=VERSION), found, _) => {
+        (Some(MAGIC), Some(VERSION), Some(found), Some(0)) if found == number => Ok(()),
+        (Some(MAGIC), Some(VERSION), found, _) => {
             damage(8, format!("manifest number {number}"), format!("{}", found.unwrap_or(0)))
         }
         (Some(MAGIC), Some(found), ..) => {
@@ -214,10 +208,10 @@ fn read_into(contents: &mut ManifestContents, folder: &Folder, current: Current)
         Err(error) => return Err(Error::io("read", path, error)),
     };
     contents.bytes = bytes.len() as u64;
-    let version = check_header(&bytes, path, current.manifest)?;
+    check_header(&bytes, path, current.manifest)?;
     let mut reader = FrameReader::new(path, &bytes, HEADER_BYTES as u64).with_synced(current.manifest_bytes);
     while let Some(record) = reader.next_record()? {
-        let edit = VersionEdit::decode(record.payload, version).map_err(|bad| bad.at(path, record.offset))?;
+        let edit = VersionEdit::decode(record.payload).map_err(|bad| bad.at(path, record.offset))?;
         if !edit.is_empty() {
             contents.edits.push((record.offset, edit));
         }

@@ -20,6 +20,7 @@ pub(crate) fn summary(
     TableSummary {
         number,
         file_bytes,
+        checksum: number << 40 | file_bytes,
         entry_count: (file_bytes / 100).max(2),
         block_count: file_bytes.div_ceil(4096).min((file_bytes / 100).max(2)),
         key_bytes: 16,

@@ -1,10 +1,10 @@
 //! Passes the bytes of a view to its sink: pages, aligned sections, and the directory of the sections.
 
-use super::format::{VERSION, VIEW_MAGIC};
+use super::format::VIEW_MAGIC;
 use crate::{
     error::Result,
     table::{
-        format::{SECTION_ALIGNMENT, SECTION_HEADER_LENGTH},
+        format::{SECTION_ALIGNMENT, SECTION_HEADER_LENGTH, VIEW_VERSION},
         section::{SectionRecord, Sink, put_directory_and_footer, stream_section},
     },
 };
@@ -78,7 +78,7 @@ impl<'a> Output<'a> {
     /// Writes the directory and the footer. Returns the length of the file.
     pub(super) fn finish(mut self) -> Result<u64> {
         let offset = self.align();
-        put_directory_and_footer(&mut self.buffer, offset, VIEW_MAGIC, VERSION, &self.records);
+        put_directory_and_footer(&mut self.buffer, offset, VIEW_MAGIC, VIEW_VERSION, &self.records, None);
         self.flush()?;
         Ok(self.written)
     }

@@ -1,7 +1,4 @@
-//! Whole databases with frozen bytes: the current version writes the bytes of the newest, and opens and reads all of them.
-//!
-//! Versions 2 to 4 differ in the manifest; since version 5 tables of one block are packed. If the formats stay and only their order
-//! changes (other file numbers), `TAMIS_REWRITE=1` rewrites the newest. A change of a format adds the folder of another version.
+//! Whole databases with frozen bytes, which the program writes, opens and reads. `TAMIS_REWRITE=1` rewrites them.
 
 use std::{
     collections::BTreeMap,
@@ -19,8 +16,8 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 /// The contents of each keyspace.
 type Models = BTreeMap<&'static str, Model>;
 
-fn golden(version: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(version).join("db")
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v5").join(name)
 }
 
 struct Program {
@@ -146,15 +143,11 @@ fn check_contents(db: &Db, models: &Models) {
     assert_eq!(db.statistics().corrupt_filters, 0);
 }
 
-const VERSIONS: [&str; 4] = ["v2", "v3", "v4", "v5"];
-const VERSIONS_WITH_VIEW: [&str; 2] = ["v4", "v5"];
-const NEWEST: &str = "v5";
-
 #[test]
 fn a_database_is_written_as_the_frozen_one() {
     let vfs = MemVfs::new();
     let models = write_all(&vfs);
-    compare_with_frozen(&vfs, &golden(NEWEST));
+    compare_with_frozen(&vfs, &golden("db"));
     assert!(models["events"].len() > 200 && models["users"].len() > 80);
 }
 
@@ -201,25 +194,17 @@ fn write_with_view(vfs: &MemVfs) -> Models {
     models
 }
 
-fn golden_with_view(version: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(version).join("db_with_view")
-}
-
 #[test]
 fn a_database_with_a_view_is_written_as_the_frozen_one() {
     let vfs = MemVfs::new();
     write_with_view(&vfs);
-    compare_with_frozen(&vfs, &golden_with_view(NEWEST));
+    compare_with_frozen(&vfs, &golden("db_with_view"));
 }
 
 #[test]
-fn views_of_frozen_databases_are_used_and_rebuilt() {
-    VERSIONS_WITH_VIEW.into_iter().for_each(check_version_with_view);
-}
-
-fn check_version_with_view(version: &str) {
+fn the_view_of_a_frozen_database_is_used_and_rebuilt() {
     let models = write_with_view(&MemVfs::new());
-    let vfs = copy(&golden_with_view(version));
+    let vfs = copy(&golden("db_with_view"));
     let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
     assert!(Db::verify_folder_on(shared, FOLDER).unwrap().is_sound());
     let db = open_in_memory(&vfs, inline_options()).unwrap();
@@ -244,13 +229,9 @@ fn check_version_with_view(version: &str) {
 }
 
 #[test]
-fn frozen_databases_of_all_versions_are_read_and_written_to() {
-    VERSIONS.into_iter().for_each(check_version);
-}
-
-fn check_version(version: &str) {
+fn a_frozen_database_is_read_and_written_to() {
     let mut models = write_all(&MemVfs::new());
-    let vfs = copy(&golden(version));
+    let vfs = copy(&golden("db"));
     let before = files(&vfs, Path::new(FOLDER));
     let db = open_in_memory(&vfs, Options { read_only: true, ..inline_options() }).unwrap();
     let report = db.open_report();

@@ -22,6 +22,7 @@ mod filter_checks;
 mod filter_damage;
 mod filtered_scans;
 mod fixed_bugs;
+mod foreign_tables;
 mod fork;
 mod gap_cache;
 mod garbage;

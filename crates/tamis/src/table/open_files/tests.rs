@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
 
-use super::{OpenFiles, count_max_of};
+use super::{DirectBuffer, OpenFiles, count_max_of};
 
 #[test]
 fn the_maximum_leaves_descriptors_to_others() {
@@ -63,4 +63,39 @@ fn files_beyond_the_maximum_of_mappings_are_read_without_one() {
     }
     drop(files);
     assert!(open().file.mapping().is_some(), "dropped mappings no longer count");
+}
+
+/// The descriptor of a file may be closed while the file is in use: a foreign file with its name was read then.
+#[test]
+fn a_file_that_is_opened_again_must_be_the_same() {
+    for access in [Access::Buffered, Access::Direct] {
+        let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+        let content = |last: u8, length: usize| [vec![1; length - 1], vec![last]].concat();
+        let write = |path: &str, bytes: &[u8]| {
+            let _ = vfs.remove(Path::new(path));
+            vfs.create(Path::new(path)).unwrap().append(bytes).unwrap();
+        };
+        let open_files = OpenFiles::with_limits(1, 0);
+        let open = |path: &str| open_files.open(&vfs, Path::new(path), access).unwrap().file;
+        write("/1", &content(1, 8_192));
+        write("/2", &content(1, 4_096));
+        let file = open("/1");
+        let read = || {
+            let mut buffer = DirectBuffer::zeroed(4_096);
+            file.read_at(0, buffer.bytes_mut())
+        };
+        let close = || drop(open("/2"));
+        close();
+        write("/1", &content(2, 8_192));
+        let refused = read().unwrap_err().to_string();
+        assert!(
+            refused.contains("got 0x02") && refused.contains("expected footer checksum 0x01"),
+            "{refused}"
+        );
+        write("/1", &content(1, 4_096));
+        let refused = read().unwrap_err().to_string();
+        assert!(refused.contains("expected 8192 bytes, got 4096"), "{refused}");
+        write("/1", &content(1, 8_192));
+        read().unwrap();
+    }
 }

@@ -22,6 +22,7 @@ fn sample() -> TableProperties {
             obsolete_since: 0,
             number: 42,
             file_bytes: 0,
+            checksum: 0,
             entry_count: 10,
             tombstone_count: 2,
             block_count: 1,

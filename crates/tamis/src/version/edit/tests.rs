@@ -22,7 +22,7 @@ fn options() -> KeyspaceOptions {
 }
 
 fn decode(bytes: &[u8]) -> Result<VersionEdit, BadEdit> {
-    VersionEdit::decode(bytes, FIRST_VERSION_WITH_RUN_IDS)
+    VersionEdit::decode(bytes)
 }
 
 /// One change of every kind.
@@ -212,30 +212,6 @@ fn a_budget_in_bytes_is_an_option_that_older_programs_ignore() {
     let mut options = Vec::new();
     put_bytes(&mut options, &given);
     assert_eq!(options_format::decode(&mut Decoder::new(&options)), None);
-}
-
-/// Version 2 does not say whether a table was ingested: its readers guess it from equal sequence numbers.
-#[test]
-fn edits_of_version_2_are_read_with_the_guess_of_version_2() {
-    for (sequences, expected) in [((7, 7), true), ((7, 8), false)] {
-        let table = Change::AddTable {
-            place: place(0, 9),
-            summary: summary(5, ("a", "c"), 100, sequences),
-            filter_file: None,
-            is_ingested: expected,
-        };
-        let edit = VersionEdit { changes: vec![table] };
-        let bytes = edit.encode();
-        // The body is one byte shorter.
-        let mut source = Decoder::new(&bytes);
-        let (tag, flags, body) = take_tagged(&mut source).unwrap();
-        let mut old = Vec::new();
-        put_tagged(&mut old, tag, flags, body.split_last().unwrap().1);
-        assert_eq!(VersionEdit::decode(&old, 2).unwrap(), edit);
-        assert!(VersionEdit::decode(&old, 3).is_err());
-        assert!(VersionEdit::decode(&bytes, 2).is_err());
-        assert_eq!(VersionEdit::decode(&bytes, 3).unwrap(), edit);
-    }
 }
 
 /// A flushed table of one entry was taken for an ingested one, so that `CURRENT` was written for its edit.

@@ -44,8 +44,7 @@ impl Tables {
     /// Opens the tables with empty caches.
     fn open(&self, runs: &[Vec<u64>], access: Access) -> Vec<Vec<Arc<TableReader>>> {
         let environment = Arc::new(environment(Arc::clone(&self.vfs), access));
-        let open =
-            |number: &u64| TableReader::open_at(&environment, *number, None, None, &Arc::default()).unwrap();
+        let open = |number: &u64| TableReader::open(&environment, *number, None).unwrap();
         runs.iter().map(|run| run.iter().map(open).collect()).collect()
     }
 
@@ -145,9 +144,7 @@ fn runs_join_a_view_of_63_and_of_255_tables() {
     for (before, after) in [(63, 64), (64, 65), (255, 256), (255, 300), (256, 257)] {
         let environment = Arc::new(environment(Arc::clone(&tables.vfs), Access::Buffered));
         let open_run = |run: &Vec<u64>| {
-            let table = |number: &u64| {
-                TableReader::open_at(&environment, *number, None, None, &Arc::default()).unwrap()
-            };
+            let table = |number: &u64| TableReader::open(&environment, *number, None).unwrap();
             TableRun::new(run.iter().map(table).collect())
         };
         let runs: Vec<TableRun> = numbers[..after].iter().map(open_run).collect();

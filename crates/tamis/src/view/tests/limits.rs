@@ -6,13 +6,13 @@ use super::{
 };
 use crate::{
     table::{
-        format::{SECTION_ALIGNMENT, SECTION_PASSABLE},
+        format::{SECTION_ALIGNMENT, SECTION_PASSABLE, VIEW_VERSION},
         section::{put_directory_and_footer, put_section},
     },
     view::{
         check::check_view,
         checksums::{directory_of, records_of},
-        format::{VERSION, VIEW_MAGIC},
+        format::VIEW_MAGIC,
         index::{PageRecord, index_bytes},
         index_builder::IndexBuilder,
         key_bits::{difference, infix},
@@ -30,7 +30,7 @@ fn with_section(bytes: &[u8], kind: u32, flags: u32) -> Vec<u8> {
     records.push(put_section(&mut target, offset, kind, flags, b"of a later version"));
     target.resize(target.len().next_multiple_of(SECTION_ALIGNMENT), 0);
     let offset = target.len() as u64;
-    put_directory_and_footer(&mut target, offset, VIEW_MAGIC, VERSION, &records);
+    put_directory_and_footer(&mut target, offset, VIEW_MAGIC, VIEW_VERSION, &records, None);
     target
 }
 

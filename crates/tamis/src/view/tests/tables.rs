@@ -55,7 +55,7 @@ fn table_runs(
         let open = |entries: &[Entry]| {
             number += 1;
             write_table(&vfs, number, (compression, false), entries);
-            TableReader::open_at(&environment, number, None, None, &Arc::default()).unwrap()
+            TableReader::open(&environment, number, None).unwrap()
         };
         tables.push(parts.map(open).collect());
     }
