@@ -116,7 +116,9 @@ impl Compactor {
         self.context.report(&Event::Compacted {
             keyspace: keyspace.name.clone(),
             reason: match plan.reason {
-                Reason::Level0 | Reason::Size | Reason::Space | Reason::Layout => CompactionReason::Size,
+                Reason::Level0 | Reason::Size | Reason::Space | Reason::Layout | Reason::SmallTables => {
+                    CompactionReason::Size
+                }
                 Reason::Garbage => CompactionReason::Garbage,
                 Reason::Range => CompactionReason::Request,
                 Reason::Reads => CompactionReason::Reads,

@@ -57,6 +57,8 @@ pub(crate) enum Reason {
     Space,
     /// The level has runs of another layout.
     Layout,
+    /// Neighbouring tables of a run are small.
+    SmallTables,
 }
 
 /// A range whose compaction the program or a scan requested.

@@ -3,6 +3,8 @@
 //! 1. Each level has a score: L0 by runs and bytes, a deeper level by its bytes relative to its target (`targets.rs`).
 //! 2. The oldest runs of L0 are compacted, oldest first and completely, so that a newer version never gets below an older one. One
 //!    job per partition takes from L0 at a time.
+//!    While these runs are small, compared to the tables of the base level that they overlap, they are merged into one run of L0 instead:
+//!    each merge with the base level writes at most about `size_ratio` bytes for each of L0, however small the runs are.
 //! 3. From a deeper level the table that overlaps the fewest bytes of the next level is taken, tables with many tombstones before
 //!    others, and with it all neighbours that add no bytes of the next level.
 //! 4. Trivial moves: tables that overlap nothing in the output level are moved without a rewrite, if both levels use the same options
@@ -21,6 +23,7 @@ use super::{
     Due, RangePick, Strategy,
     garbage::Garbage,
     plan_parts::{are_disjoint, bytes_of, input, input_of, span_of},
+    small_tables::small_neighbours,
 };
 use crate::{
     compaction::{
@@ -164,12 +167,34 @@ impl<'a> Leveled<'a> {
             oldest_first.take_while(|run| age_max.is_none_or(|age| run.age() <= age)).collect();
         let moved = self.movable_runs(&runs);
         if moved.is_empty() {
-            return self.merge_level0(self.runs_of_a_job(&runs), self.targets.base_level, reason, score);
+            let taken = self.runs_of_a_job(&runs);
+            let within =
+                if reason == Reason::Level0 { self.merge_within_level0(&taken, score) } else { None };
+            return within.or_else(|| self.merge_level0(taken, self.targets.base_level, reason, score));
         }
         let output_level = self.targets.base_level;
         self.free_overlap(output_level, span_of(&moved)?.bounds())?;
         let mut spec = self.spec(Action::Move, reason, score, output_level);
         spec.inputs = moved.iter().rev().map(|run| input(0, run.age(), run.tables())).collect();
+        self.plan(spec)
+    }
+
+    /// Merges runs of L0 into one run of L0, if the base level has much more bytes between their keys.
+    fn merge_within_level0(&self, oldest_first: &[&Arc<Run>], score: f64) -> Option<Plan> {
+        let is_overlapping = |table: &&Arc<Table>| {
+            let bounds = table.bounds();
+            oldest_first.iter().any(|run| !run.tables_within(bounds).is_empty())
+        };
+        let base = self.within(self.targets.base_level, span_of(oldest_first)?.bounds()).iter();
+        let base_bytes: u64 = base.filter(is_overlapping).map(|table| table.file_bytes()).sum();
+        let sizes: Vec<u64> = oldest_first.iter().map(|run| run.bytes()).collect();
+        if base_bytes <= sizes.iter().sum::<u64>().saturating_mul(self.config.size_ratio) {
+            return None;
+        }
+        let runs = oldest_first.get(first_similar(&sizes)..).filter(|runs| runs.len() > 1)?;
+        let mut spec = self.spec(Action::Merge, Reason::Level0, score, 0);
+        spec.output_run_age = runs.last()?.age();
+        spec.inputs = runs.iter().rev().map(|run| input(0, run.age(), run.tables())).collect();
         self.plan(spec)
     }
 
@@ -377,6 +402,27 @@ impl Strategy for Leveled<'_> {
         if self.first_foreign().is_some() { None } else { self.best_garbage(garbage) }
     }
 
+    fn pick_small_tables(&self) -> Option<Plan> {
+        if self.first_foreign().is_some() {
+            return None;
+        }
+        (1..self.partition.levels().len()).find_map(|level| {
+            let is_allowed = |tables: &[Arc<Table>]| {
+                let span = KeySpan::around(tables.iter().map(|table| table.bounds()));
+                // Else the output would be split again.
+                span.is_some_and(|span| {
+                    bytes_of(self.within(level + 1, span.bounds())) <= self.config.grandparent_bytes_max
+                        && !self.in_progress.writes_within(self.partition.id, level, span.bounds())
+                })
+            };
+            let run = self.run_of(level)?;
+            let tables = small_neighbours(run, self.in_progress, self.config, is_allowed)?;
+            let mut spec = self.spec(Action::Merge, Reason::SmallTables, 0.0, level);
+            spec.inputs.push(input(level, LEVELED_RUN_AGE, tables));
+            self.plan(spec)
+        })
+    }
+
     fn pending_bytes(&self) -> u64 {
         let foreign = (1..self.partition.levels().len()).filter(|&level| self.is_foreign(level));
         let foreign = foreign.filter_map(|level| self.partition.level(level)).map(|level| level.bytes());
@@ -411,6 +457,20 @@ impl Strategy for Leveled<'_> {
         }
         if is_blocked { RangePick::Blocked } else { self.pick_rewrite(deepest, request) }
     }
+}
+
+/// The position after the last size that exceeds the sum of all sizes after it, so that a large run is not rewritten for a few bytes; at most
+/// that of the last but one.
+fn first_similar(sizes: &[u64]) -> usize {
+    let (mut first, mut newer) = (0, 0);
+    for (index, &size) in sizes.iter().enumerate().rev() {
+        if size > newer && index + 1 < sizes.len() {
+            first = index + 1;
+            break;
+        }
+        newer += size;
+    }
+    first.min(sizes.len().saturating_sub(2))
 }
 
 /// The weight of a table: its bytes, up to three times as many if it holds only tombstones, because the deleted entries are dropped

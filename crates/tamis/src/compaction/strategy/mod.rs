@@ -7,6 +7,7 @@
 //! 2. Then the level with the highest score that can be compacted alongside the running jobs is taken; a score below 1 is not due.
 //! 3. Partitions are united ([`unite`]): before all others in layouts with one partition, else if no level is due.
 //! 4. If none of that is due, tables are compacted for their deleted and obsolete entries.
+//! 5. Last, small neighbouring tables are joined ([`small_tables`]).
 //!
 //! Two jobs never share a table, and never write to overlapping ranges of one level. No job begins in a partition that another job
 //! replaces.
@@ -19,6 +20,7 @@ mod garbage;
 mod leveled;
 mod partitioned;
 mod plan_parts;
+mod small_tables;
 mod tiered;
 mod unite;
 
@@ -51,6 +53,9 @@ trait Strategy {
 
     /// The plan that reclaims the greatest share of the bytes that it rewrites, if it is due. Its score is that share.
     fn pick_garbage(&self, garbage: &Garbage<'_>) -> Option<Plan>;
+
+    /// The merge of small neighbouring tables of a run (`small_tables.rs`).
+    fn pick_small_tables(&self) -> Option<Plan>;
 
     /// The next step of the compaction of a range.
     fn pick_range(&self, request: &RangeRequest) -> RangePick;
@@ -159,6 +164,7 @@ fn pick_by(
         let plans = strategies.iter().filter_map(|strategy| strategy.pick_garbage(&garbage));
         plans.max_by(|left, right| left.score.total_cmp(&right.score))
     })
+    .or_else(|| strategies.iter().find_map(|strategy| strategy.pick_small_tables()))
 }
 
 /// The next step of the compaction of a range into the deepest level. To be called until it returns [`RangePick::Done`].

@@ -273,6 +273,11 @@ impl Strategy for Partitioned<'_> {
         }
     }
 
+    /// No job of this layout moves tables of a partition without a merge.
+    fn pick_small_tables(&self) -> Option<Plan> {
+        None
+    }
+
     /// Of the next job only. A division that cuts no table reads and writes nothing.
     fn pending_bytes(&self) -> u64 {
         if !self.is_too_large() {

@@ -28,6 +28,7 @@ use super::{
     Due, RangePick, Strategy,
     garbage::{Garbage, due_share},
     plan_parts::{are_disjoint, bytes_of, input, input_of, span_of},
+    small_tables::small_neighbours,
 };
 use crate::{
     compaction::{
@@ -353,6 +354,16 @@ impl Strategy for Tiered<'_> {
                 }
             }
         }
+    }
+
+    fn pick_small_tables(&self) -> Option<Plan> {
+        self.runs_from(1).into_iter().find_map(|(level, run)| {
+            // Jobs take whole runs.
+            let is_allowed = |_: &[Arc<Table>]| !self.is_held(run);
+            let tables = small_neighbours(run, self.in_progress, self.config, is_allowed)?;
+            let target = Target { level, run_age: run.age(), reason: Reason::SmallTables, score: 0.0 };
+            self.plan(Action::Merge, vec![input(level, run.age(), tables)], Vec::new(), target)
+        })
     }
 
     fn pending_bytes(&self) -> u64 {
