@@ -626,12 +626,13 @@ tamis_code tamis_table_writer_finish(const struct tamis_table_writer *writer,
 // Frees a writer. NULL is allowed.
 void tamis_table_writer_free(struct tamis_table_writer *writer);
 
-// Adds finished tables to a keyspace atomically, as one write that is newer than all earlier writes. The files may be
-// deleted afterwards. `json` receives a report and may be NULL.
+// Adds finished tables to a keyspace atomically, as one write that is newer than all earlier writes. The files are
+// moved into the database, or copied if `keep` is true. `json` receives a report and may be NULL.
 tamis_code tamis_ingest(const struct tamis_db *database,
                         const struct tamis_keyspace *keyspace,
                         const char *const *files,
                         size_t count,
+                        bool keep,
                         char **json,
                         char **message);
 

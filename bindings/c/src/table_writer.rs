@@ -2,7 +2,7 @@
 
 use std::{ffi::c_char, mem::MaybeUninit};
 
-use engine::TableWriter;
+use engine::{IngestOptions, TableWriter};
 use tamis_bindings_common::{Code, Failure, fork::Guarded, report};
 
 use crate::{
@@ -96,14 +96,15 @@ pub extern "C" fn tamis_table_writer_free(writer: *mut WriterHandle) {
     quiet(|| free_box(writer));
 }
 
-/// Adds finished tables to a keyspace atomically, as one write that is newer than all earlier writes. The files may be
-/// deleted afterwards. `json` receives a report and may be NULL.
+/// Adds finished tables to a keyspace atomically, as one write that is newer than all earlier writes. The files are
+/// moved into the database, or copied if `keep` is true. `json` receives a report and may be NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_ingest(
     database: Option<&Database>,
     keyspace: Option<&KeyspaceHandle>,
     files: *const *const c_char,
     count: usize,
+    keep: bool,
     mut json: Option<&mut MaybeUninit<*mut c_char>>,
     message: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> Code {
@@ -111,7 +112,8 @@ pub extern "C" fn tamis_ingest(
     call(message, || {
         let files = items(files, count, "files")?.iter().map(|file| path(*file, "file"));
         let files = files.collect::<Result<Vec<_>, _>>()?;
-        let taken = self::database(database)?.ingest(self::keyspace(keyspace)?, files)?;
+        let (database, keyspace) = (self::database(database)?, self::keyspace(keyspace)?);
+        let taken = database.ingest_with(keyspace, files, IngestOptions { keep })?;
         put_optional_json(json, &report::ingest(&taken))
     })
 }

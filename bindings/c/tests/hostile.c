@@ -326,7 +326,7 @@ static void build_tables(void) {
         break;
     default: {
         const char *files[2] = {paths[2], one_in(2) ? NULL : paths[0]};
-        CALL(tamis_ingest(one_in(8) ? NULL : db, any_keyspace(), one_in(8) ? NULL : files, one_in(12) ? SIZE_MAX : below(3), NULL,
+        CALL(tamis_ingest(one_in(8) ? NULL : db, any_keyspace(), one_in(8) ? NULL : files, one_in(12) ? SIZE_MAX : below(3), one_in(2), NULL,
                           message));
     }
     }

@@ -354,13 +354,13 @@ static void test_maintenance(const char *folder) {
     tamis_table_writer_free(writer);
     const char *files[1] = {file};
     char *json;
-    OK(tamis_ingest(db, keyspace, files, 1, &json, &message));
+    OK(tamis_ingest(db, keyspace, files, 1, false, &json, &message));
     CHECK(strstr(json, "\"entry_count\":2") != NULL);
     tamis_text_free(json);
     expect(keyspace, NULL, "a", "1");
     expect(keyspace, NULL, "b", NULL);
     files[0] = copy;
-    FAILS(TAMIS_CODE_IO, "copy", tamis_ingest(db, keyspace, files, 1, NULL, &message));
+    FAILS(TAMIS_CODE_IO, "copy", tamis_ingest(db, keyspace, files, 1, true, NULL, &message));
 
     OK(tamis_checkpoint(db, copy, &json, &message));
     tamis_text_free(json);

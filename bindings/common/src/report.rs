@@ -38,6 +38,7 @@ pub fn ingest(report: &IngestReport) -> Value {
         "entry_count": report.entry_count,
         "bytes": report.bytes,
         "sequence": report.sequence,
+        "kept": report.kept.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
     })
 }
 

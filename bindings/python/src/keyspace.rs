@@ -7,7 +7,7 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PySlice, PyString, PyTuple},
 };
-use tamis::{Durability, WriteBatch as Batch};
+use tamis::{Durability, IngestOptions, WriteBatch as Batch};
 use tamis_bindings_common::{
     columns::Parts,
     report,
@@ -260,9 +260,14 @@ impl Keyspace {
         Ok(TableWriter::new(writer, reader.codec, path))
     }
 
-    /// Adds finished tables atomically, by a single write that is newer than all earlier writes; returns a report. The files may be
-    /// removed afterwards.
-    fn ingest<'py>(slf: &Bound<'py, Self>, paths: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    /// Adds finished tables atomically, by a single write that is newer than all earlier writes; returns a report. The files are moved
+    /// into the database; with `keep=True` they are copied.
+    #[pyo3(signature = (paths, *, keep = false))]
+    fn ingest<'py>(
+        slf: &Bound<'py, Self>,
+        paths: &Bound<'py, PyAny>,
+        keep: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let (py, reader) = (slf.py(), slf.as_super().get());
         if paths.is_instance_of::<PyBytes>() || paths.is_instance_of::<PyString>() {
             return Err(wrong_type("paths", "a list of paths", paths));
@@ -272,7 +277,7 @@ impl Keyspace {
             return Err(invalid(py, "paths: there are none; give at least one table"));
         }
         let (db, keyspace) = (reader.handle.db().or_raise(py)?, reader.handle.keyspace().or_raise(py)?);
-        let done = run(py, || Ok(db.ingest(keyspace, &paths)?))?;
+        let done = run(py, || Ok(db.ingest_with(keyspace, &paths, IngestOptions { keep })?))?;
         json::to_python(py, &report::ingest(&done))
     }
 

@@ -20,9 +20,20 @@ def test_a_table_of_a_keyspace_is_ingested(letters: Database, tmp_path: Path) ->
         table.update({b"x": b"X", b"y": b"Y"}.items())
         assert table.path == path and table.estimated_bytes > 0 and not path.exists()
     report = letters.ingest([path])
-    assert report["table_count"] == 1
-    path.unlink()
+    assert report["table_count"] == 1 and report["kept"] == []
+    assert not path.exists(), "it was moved into the database"
     assert list(letters.range()) == [(b"a", b"new"), (b"e", b"E"), (b"x", b"X"), (b"y", b"Y")]
+
+
+def test_a_kept_table_is_copied(letters: Database, tmp_path: Path) -> None:
+    path = tmp_path / "new.table"
+    with letters.table_writer(path) as table:
+        table[b"a"] = b"new"
+    before = path.read_bytes()
+    letters.ingest([path], keep=True)
+    assert path.read_bytes() == before and path.stat().st_nlink == 1
+    path.write_bytes(b"changed")
+    assert letters[b"a"] == b"new"
 
 
 def test_a_table_without_a_database_is_ingested_by_any(tmp_path: Path) -> None:

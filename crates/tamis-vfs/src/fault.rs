@@ -300,6 +300,16 @@ impl Vfs for FaultVfs {
         self.shared.run(operation, || self.inner.hard_link(source, target))
     }
 
+    fn clone_file(&self, source: &Path, target: &Path) -> io::Result<()> {
+        let operation = Operation::new(OperationKind::Create, target);
+        self.shared.run(operation, || self.inner.clone_file(source, target))
+    }
+
+    fn is_only_name(&self, path: &Path) -> io::Result<bool> {
+        let operation = Operation::new(OperationKind::Exists, path);
+        self.shared.run(operation, || self.inner.is_only_name(path))
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         let operation = Operation::new(OperationKind::Remove, path);
         self.shared.run(operation, || self.inner.remove(path))

@@ -153,6 +153,15 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     /// Adds a second name to a file. If `target` exists, the error is [`io::ErrorKind::AlreadyExists`].
     /// Symbolic links are followed: the new name refers to the file itself.
     fn hard_link(&self, source: &Path, target: &Path) -> io::Result<()>;
+    /// Creates the file `target` with the content of `source`, whose disk blocks both files share until one of
+    /// them is changed. If the file system cannot share blocks, the error is [`io::ErrorKind::Unsupported`]. After
+    /// an error there is no `target`. The content is durable after [`File::sync`].
+    fn clone_file(&self, source: &Path, target: &Path) -> io::Result<()> {
+        let _ = (source, target);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Whether `path` is the only name of a file: it is no symbolic link, and no other hard link leads to the file.
+    fn is_only_name(&self, path: &Path) -> io::Result<bool>;
     /// Removes a name of a file. Open handles and mappings stay readable.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Creates a directory and its missing parents. An existing directory is not an error.

@@ -405,6 +405,14 @@ impl Vfs for MemVfs {
         state.add(&target, inode)
     }
 
+    fn is_only_name(&self, path: &Path) -> io::Result<bool> {
+        let mut state = self.state.write();
+        let path = self.resolve(&state, path)?;
+        let inode = state.find(&path)?;
+        let names = state.directories.values().flat_map(|directory| directory.names.values());
+        Ok(names.filter(|other| Arc::ptr_eq(other, &inode)).count() == 1)
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state.write();
         let path = self.resolve(&state, path)?;

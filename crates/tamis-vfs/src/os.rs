@@ -180,6 +180,21 @@ impl<T: Lookup> Vfs for T {
         Ok(rustix::fs::linkat(from, source, to, target, AtFlags::SYMLINK_FOLLOW)?)
     }
 
+    #[cfg(target_os = "linux")]
+    fn clone_file(&self, source: &Path, target: &Path) -> io::Result<()> {
+        let source = open_at(self.at(source), OFlags::RDONLY)?;
+        let clone = create_new(self.at(target))?;
+        share_blocks(&source, &clone).inspect_err(|_| {
+            let _ = self.remove(target);
+        })
+    }
+
+    fn is_only_name(&self, path: &Path) -> io::Result<bool> {
+        let (folder, name) = self.at(path);
+        let found = stat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && found.st_nlink == 1)
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         let (folder, name) = self.at(path);
         Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
@@ -349,6 +364,19 @@ fn try_create_exclusive(at: At<'_>) -> io::Result<Option<WriteFile>> {
     }
     file.file.set_len(0)?;
     Ok(Some(file))
+}
+
+/// Gives `target` the content of `source` without a copy of its blocks.
+#[cfg(target_os = "linux")]
+fn share_blocks(source: &fs::File, target: &fs::File) -> io::Result<()> {
+    use rustix::io::Errno;
+    match rustix::fs::ioctl_ficlone(target, source) {
+        // The file system does not support it, or the files are on different ones.
+        Err(Errno::OPNOTSUPP | Errno::XDEV | Errno::INVAL | Errno::NOTTY | Errno::NOSYS | Errno::PERM) => {
+            Err(ErrorKind::Unsupported.into())
+        }
+        result => Ok(result?),
+    }
 }
 
 /// Opens a file that bypasses the page cache; `None` if the file system does not support it.

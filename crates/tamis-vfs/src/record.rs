@@ -191,6 +191,17 @@ impl Vfs for RecordVfs {
         self.inner.hard_link(source, target)
     }
 
+    fn clone_file(&self, source: &Path, target: &Path) -> io::Result<()> {
+        self.inner.clone_file(source, target)?;
+        self.note(OperationKind::Create, target);
+        Ok(())
+    }
+
+    fn is_only_name(&self, path: &Path) -> io::Result<bool> {
+        self.note(OperationKind::Exists, path);
+        self.inner.is_only_name(path)
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.note(OperationKind::Remove, path);
         self.inner.remove(path)

@@ -42,7 +42,7 @@ use crate::{
     context::StoreContext,
     error::{Error, Result},
     guarded::{guard_clock, guard_listener, guard_vfs},
-    ingest::Ingester,
+    ingest::{Ingester, Requests},
     key::Sequence,
     keyspace_state::{KeyspaceRegistry, KeyspaceResources},
     metrics::Statistics,
@@ -317,6 +317,7 @@ impl Shared {
             tables: Arc::clone(&self.tables),
             scheduler: Arc::clone(&self.scheduler),
             background: Arc::clone(background),
+            waiting: Requests::default(),
         }
     }
 

@@ -118,6 +118,14 @@ impl Vfs for GuardedVfs {
         self.guard.run(|| self.inner.hard_link(source, target))
     }
 
+    fn clone_file(&self, source: &Path, target: &Path) -> io::Result<()> {
+        self.guard.run(|| self.inner.clone_file(source, target))
+    }
+
+    fn is_only_name(&self, path: &Path) -> io::Result<bool> {
+        self.guard.run(|| self.inner.is_only_name(path))
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.guard.run(|| self.inner.remove(path))
     }

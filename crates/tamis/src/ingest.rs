@@ -2,37 +2,46 @@
 //!
 //! 1. Each file is linked (or copied) into the folder and read completely: a damaged file, or one that is not a table built
 //!    outside, is refused. The manifest does not name these files yet: after a crash the next open deletes them.
-//! 2. The memtables are flushed, so that all entries of the keyspace are in tables. If writers continue in the meantime, writers
+//! 2. The memtables of the keyspace are flushed, so that all of its entries are in tables. If writers continue in the meantime, writers
 //!    of this keyspace wait from the second attempt on.
 //! 3. Under the log's lock: the log is synced (writes acknowledged before the ingest must survive if the ingest does), the tables
 //!    get the next sequence number, one for all, and one edit adds them to L0 as the newest run. The edit also records that all
-//!    entries of the keyspace up to this number are in tables, so that a replay inserts nothing older above them.
+//!    entries of the keyspace up to this number are in tables, so that a replay inserts nothing older above them. Ingests that wait for
+//!    the lock at the same time share the sync and the edit.
+//! 4. The source files are removed, unless the program keeps them.
 //!
 //! The sequence number is stored in the manifest, not in the file, which never changes: readers add it (`table/reader.rs`).
+//!
+//! **Names.** After an ingest no name outside of the store leads to its files: a program that writes to one would change the store. A
+//! source is linked only if it has no other name and will be removed; others are copied. If it can't be removed, the store's file is
+//! replaced by a copy. Until step 4 the source is whole under its name, so that an error or a crash loses nothing.
 //!
 //! Cost: each file is read once; one flush; one edit. If L0 has its maximum number of runs, an ingest waits as writers do.
 
 mod cut;
 
 use std::{
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use tamis_vfs::{Access, Vfs};
+use parking_lot::Mutex;
+use tamis_vfs::{Access, Folder, Vfs};
 
 use crate::{
     cache::table::TableCache,
     changed_keyspaces::Changed,
-    commit_log::CommitLog,
+    commit_log::{CommitLog, LogState},
     compaction::{background_jobs::BackgroundJobs, repartition::FlushPause, scheduler::Scheduler},
     context::StoreContext,
     error::{Error, Result},
     file_name::FileName,
     key::Sequence,
     keyspace_state::KeyspaceState,
-    link::link_or_copy,
+    link::{Placed, copy, folder_of, link_only_name_or_copy},
     options::Durability,
     read::snapshot::Snapshots,
     table::{properties::TableSummary, reader::TableReader},
@@ -48,6 +57,14 @@ use crate::{
 /// The interval at which an ingest that waits for a job checks whether it has ended.
 const WAIT: Duration = Duration::from_millis(20);
 
+/// Options of [`crate::Db::ingest_with`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IngestOptions {
+    /// Keeps the source files: the store gets copies, which share the disk blocks of the sources where the file system can do that. By
+    /// default the files are moved into the store.
+    pub keep: bool,
+}
+
 /// The result of [`crate::Db::ingest`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -60,6 +77,8 @@ pub struct IngestReport {
     pub bytes: u64,
     /// The sequence number of all entries; 0 if there were no tables.
     pub sequence: u64,
+    /// Source files that could not be removed: the store has copies of them.
+    pub kept: Vec<PathBuf>,
 }
 
 /// Tables in the folder that the manifest does not name yet. They are removed unless they are installed.
@@ -67,6 +86,8 @@ struct PendingTables<'a> {
     context: &'a StoreContext,
     summaries: Vec<TableSummary>,
     names: Vec<FileName>,
+    /// The files outside of the store, and how each was placed in the folder.
+    sources: Vec<(PathBuf, FileName, Placed)>,
 }
 
 impl Drop for PendingTables<'_> {
@@ -98,6 +119,24 @@ impl Drop for WriteGate<'_> {
     }
 }
 
+/// The tables of an ingest that waits for the log's lock.
+struct Request {
+    keyspace: Arc<KeyspaceState>,
+    summaries: Vec<TableSummary>,
+    /// The sequence number; no number if a writer has written to the keyspace since its flush.
+    answer: Mutex<Option<Result<Option<Sequence>>>>,
+}
+
+impl Request {
+    fn answer(&self, answer: Result<Option<Sequence>>) {
+        *self.answer.lock() = Some(answer);
+    }
+}
+
+/// The ingests that wait for the log's lock.
+#[derive(Default)]
+pub(crate) struct Requests(Mutex<Vec<Arc<Request>>>);
+
 /// See the head of this file.
 pub(crate) struct Ingester {
     pub(crate) context: Arc<StoreContext>,
@@ -107,12 +146,18 @@ pub(crate) struct Ingester {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) background: Arc<BackgroundJobs>,
+    pub(crate) waiting: Requests,
 }
 
 impl Ingester {
-    /// See [`crate::Db::ingest`].
-    pub(crate) fn ingest(&self, keyspace: &KeyspaceState, paths: &[PathBuf]) -> Result<IngestReport> {
-        let mut pending = self.link_tables(paths)?;
+    /// See [`crate::Db::ingest_with`].
+    pub(crate) fn ingest(
+        &self,
+        keyspace: &Arc<KeyspaceState>,
+        paths: &[PathBuf],
+        options: IngestOptions,
+    ) -> Result<IngestReport> {
+        let mut pending = self.place_tables(paths, options)?;
         let mut report = IngestReport::default();
         if pending.summaries.is_empty() {
             return Ok(report);
@@ -124,7 +169,7 @@ impl Ingester {
         self.background.wait_for_level0(keyspace)?;
         let mut gate = None;
         report.sequence = loop {
-            self.background.flush_all()?;
+            self.background.flush(Some(keyspace))?;
             self.cut_tables(keyspace, &mut pending)?;
             if let Some(sequence) = self.try_install(keyspace, &mut pending)? {
                 break sequence;
@@ -135,21 +180,35 @@ impl Ingester {
             }
         };
         drop(gate);
+        if !options.keep {
+            report.kept = self.remove_sources(&pending)?;
+        }
         self.background.run_due();
         Ok(report)
     }
 
     /// Step 1.
-    fn link_tables(&self, paths: &[PathBuf]) -> Result<PendingTables<'_>> {
+    fn place_tables(&self, paths: &[PathBuf], options: IngestOptions) -> Result<PendingTables<'_>> {
         let folder = &self.context.folder;
         let _job = self.context.begin_write_job()?;
-        let mut pending = PendingTables { context: &self.context, summaries: Vec::new(), names: Vec::new() };
+        let mut pending = PendingTables {
+            context: &self.context,
+            summaries: Vec::new(),
+            names: Vec::new(),
+            sources: Vec::new(),
+        };
         for path in paths {
             let number = self.installer.versions.new_file_number();
             let name = FileName::Table(number);
-            link_or_copy(&**folder, path, &name.path(folder))?;
+            let target = name.path(folder);
+            let placed = match options.keep {
+                true => copy(&**folder, path, &target).map(Placed::Copied)?,
+                false => link_only_name_or_copy(&**folder, path, &target)?,
+            };
             pending.names.push(name);
+            pending.sources.push((path.clone(), name, placed));
             let summary = self.verify_table(number).map_err(|error| error.at_path(path))?;
+            check_is_outside(folder, path)?;
             pending.summaries.push(summary);
             sync_file(&**folder, &name.path(folder))?;
         }
@@ -201,51 +260,145 @@ impl Ingester {
     /// Step 3; `None` if a writer has written to the keyspace since the flush.
     fn try_install(
         &self,
-        keyspace: &KeyspaceState,
+        keyspace: &Arc<KeyspaceState>,
         pending: &mut PendingTables<'_>,
     ) -> Result<Option<Sequence>> {
         let _job = self.context.begin_write_job()?;
+        let request = Arc::new(Request {
+            keyspace: Arc::clone(keyspace),
+            summaries: pending.summaries.clone(),
+            answer: Mutex::default(),
+        });
+        self.waiting.0.lock().push(Arc::clone(&request));
+        // The sync under the lock then has little to do. A failure is a background error, which the answer is then.
+        let _ = self.log.sync_without_lock();
         let mut log = self.log.lock();
+        // Another ingest may have had the lock meanwhile, and installed this one, too.
+        if request.answer.lock().is_none() {
+            let group = std::mem::take(&mut *self.waiting.0.lock());
+            self.install_group(log.as_mut(), &group);
+        }
+        drop(log);
+        let answer = request.answer.lock().take().unwrap_or(Ok(None));
+        let may_be_named = match &answer {
+            Ok(sequence) => sequence.is_some(),
+            // The manifest may name the tables nevertheless.
+            Err(_) => self.installer.versions.background_error().is_some(),
+        };
+        if may_be_named {
+            // The files of tables that were cut stay in the list, and are removed.
+            let installed: BTreeSet<u64> = pending.summaries.iter().map(|summary| summary.number).collect();
+            pending.names.retain(|name| name.number().is_none_or(|number| !installed.contains(&number)));
+        }
+        answer
+    }
+
+    /// Answers all requests of a group: those that can be installed are, by one edit.
+    fn install_group(&self, state: Option<&mut LogState>, group: &[Arc<Request>]) {
+        let Some(state) = state else {
+            group.iter().for_each(|request| request.answer(Err(self.context.read_only_error())));
+            return;
+        };
+        let (mut ready, mut pauses) = (Vec::new(), BTreeMap::new());
+        for request in group {
+            match self.is_ready(request, &mut pauses) {
+                Ok(true) => ready.push(request),
+                Ok(false) => request.answer(Ok(None)),
+                Err(error) => request.answer(Err(error)),
+            }
+        }
+        if ready.is_empty() {
+            return;
+        }
+        let first = state.last_sequence + 1;
+        let installed = self.install(state, &ready);
+        for (request, sequence) in ready.into_iter().zip(first..) {
+            request.answer(installed.clone().map(|()| Some(sequence)));
+        }
+    }
+
+    /// Whether no entry of the keyspace is in memory and each table is within one partition. While `pauses` has the keyspace, no job
+    /// replaces a partition.
+    fn is_ready<'r>(&self, request: &'r Request, pauses: &mut BTreeMap<u32, FlushPause<'r>>) -> Result<bool> {
+        let keyspace = &*request.keyspace;
         self.context.check_writable()?;
         keyspace.check()?;
-        let Some(state) = log.as_mut() else { return Err(self.context.read_only_error()) };
         let read_state = keyspace.read_state.load_full();
         if !read_state.memtable.memtable.is_empty() || !read_state.immutable.is_empty() {
-            return Ok(None);
+            return Ok(false);
         }
-        // No job may replace a partition meanwhile.
-        let Some(_pause) = FlushPause::begin(keyspace) else { return Ok(None) };
-        let version = Arc::clone(&keyspace.read_state.load().version);
-        if pending.summaries.iter().any(|summary| cut::crosses(&version, summary)) {
-            // Partitions changed after the tables were cut.
-            return Ok(None);
+        if let Entry::Vacant(place) = pauses.entry(keyspace.id) {
+            let Some(pause) = FlushPause::begin(keyspace) else { return Ok(false) };
+            place.insert(pause);
         }
-        keyspace.drop_recorded_ranges();
+        // Partitions may have changed after the tables were cut.
+        let version = &keyspace.read_state.load().version;
+        Ok(!request.summaries.iter().any(|summary| cut::crosses(version, summary)))
+    }
+
+    /// Installs the tables of these requests, each with the next sequence number.
+    fn install(&self, state: &mut LogState, ready: &[&Arc<Request>]) -> Result<()> {
+        ready.iter().for_each(|request| request.keyspace.drop_recorded_ranges());
         let synced = state.log.persist(Durability::Synced);
         synced.inspect_err(|error| self.log.propagate_background_error(state, error))?;
-        let sequence = state.last_sequence + 1;
-        let edit = edit_of(&version, &pending.summaries, sequence);
-        let installed = edit.new_tables();
-        if let Err(error) = self.installer.install(edit) {
-            if self.installer.versions.background_error().is_some() {
-                // The manifest may name them nevertheless.
-                pending.names.retain(|name| !installed.contains(name));
-            }
-            return Err(error);
+        let (mut edit, mut sequence) = (VersionEdit::default(), state.last_sequence);
+        for request in ready {
+            sequence += 1;
+            add_tables(&mut edit, &request.keyspace.read_state.load().version, &request.summaries, sequence);
         }
-        // The files of tables that were cut stay in the list, and are removed.
-        pending.names.retain(|name| !installed.contains(name));
+        edit.push(Change::AdvanceCounters(Counters { last_sequence: sequence, ..Counters::default() }));
+        self.installer.install(edit)?;
         state.last_sequence = sequence;
         self.snapshots.publish(sequence);
         // A pick before the entries were visible took them for entries that a reader needs.
-        keyspace.mark(Changed::Version);
-        Ok(Some(sequence))
+        ready.iter().for_each(|request| request.keyspace.mark(Changed::Version));
+        Ok(())
+    }
+
+    /// Step 4; returns the sources that can't be removed.
+    fn remove_sources(&self, pending: &PendingTables<'_>) -> Result<Vec<PathBuf>> {
+        let folder = &self.context.folder;
+        let _job = self.context.begin_job()?;
+        let removed = |path: &Path| folder.remove(path).is_ok();
+        let kept = pending.sources.iter().map(|(path, ..)| path).filter(|path| !removed(path)).cloned();
+        let kept: Vec<PathBuf> = kept.collect();
+        let folders: BTreeSet<&Path> = pending.sources.iter().map(|(path, ..)| folder_of(path)).collect();
+        for parent in folders {
+            // After a power failure a name may be there again if this fails.
+            let _ = folder.sync_dir(parent);
+        }
+        for (_, name, placed) in &pending.sources {
+            let path = name.path(folder);
+            if *placed != Placed::Linked || pending.names.contains(name) {
+                continue;
+            }
+            match folder.is_only_name(&path) {
+                Ok(true) => {}
+                // A compaction has replaced it since.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                _ => self.replace_by_copy(&path)?,
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Replaces a file of the store by a copy, to which no other name leads.
+    fn replace_by_copy(&self, path: &Path) -> Result<()> {
+        let folder = &self.context.folder;
+        let temporary = FileName::Temporary(self.installer.versions.new_file_number()).path(folder);
+        copy(&**folder, path, &temporary)?;
+        folder.rename(&temporary, path).map_err(|error| Error::io("rename", &temporary, error))?;
+        folder.sync().map_err(|error| Error::io("sync", folder.path(), error))
     }
 }
 
-/// The edit that adds the tables.
-fn edit_of(version: &KeyspaceVersion, summaries: &[TableSummary], sequence: Sequence) -> VersionEdit {
-    let mut edit = VersionEdit::default();
+/// Adds the tables of an ingest to an edit.
+fn add_tables(
+    edit: &mut VersionEdit,
+    version: &KeyspaceVersion,
+    summaries: &[TableSummary],
+    sequence: Sequence,
+) {
     for summary in summaries {
         let Some(partition) = version.partition_of(&summary.smallest_key) else { continue };
         let place = RunPlace { keyspace: version.id, partition: partition.id, level: 0, run_age: sequence };
@@ -256,8 +409,6 @@ fn edit_of(version: &KeyspaceVersion, summaries: &[TableSummary], sequence: Sequ
     for partition in &version.partitions {
         edit.push(Change::SetFlushedSequence { keyspace: version.id, partition: partition.id, sequence });
     }
-    edit.push(Change::AdvanceCounters(Counters { last_sequence: sequence, ..Counters::default() }));
-    edit
 }
 
 /// Refuses tables that overlap: all get one sequence number, so that none would be newer.
@@ -277,8 +428,29 @@ fn check_disjoint(summaries: &mut [TableSummary]) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a file of the store: it would be removed.
+fn check_is_outside(folder: &Folder, path: &Path) -> Result<()> {
+    let parent = folder_of(path);
+    let is_inside = folder.is_within(parent, folder.path()).and_then(|is_within| {
+        // In a folder below, such as that of files in quarantine, are no files of the store.
+        Ok(is_within && folder.is_within(folder.path(), parent)?)
+    });
+    match is_inside {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(Error::InvalidArgument {
+            what: "table",
+            got: format!("{}, which is in the folder of the store", path.display()),
+            expected: "ingest files from other folders".to_owned(),
+        }),
+        Err(error) => Err(Error::io("look for", parent, error)),
+    }
+}
+
 /// Another program may have written the file without a sync.
 fn sync_file(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     let file = vfs.open(path, Access::Buffered).map_err(|error| Error::io("open", path, error))?;
     file.sync().map_err(|error| Error::io("sync", path, error))
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,7 +70,7 @@ pub use compaction::manual::CompactProgress;
 pub use db::{Db, Keyspace, Snapshot, UnreadableTable};
 pub use error::{Corruption, Error, Result};
 pub use events::{CompactionReason, Event, EventListener, PartitionChange};
-pub use ingest::IngestReport;
+pub use ingest::{IngestOptions, IngestReport};
 pub use inspect::{Cell, Inspection};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 pub use metrics::{

@@ -1,4 +1,4 @@
-//! Gives a file a second name: by a hard link, or by a copy if the file system does not support links.
+//! Gives a file a second name by a hard link, or copies it. A copy shares the disk blocks of its source where the file system can do that.
 //!
 //! The bytes of a copy are synced. The folder is not: the caller syncs it once for all files.
 
@@ -40,7 +40,28 @@ pub(crate) fn link_or_copy(vfs: &dyn Vfs, source: &Path, target: &Path) -> Resul
     }
 }
 
-fn copy(vfs: &dyn Vfs, source: &Path, target: &Path) -> Result<u64> {
+/// As [`link_or_copy`], but links `source` only if it is the only name of its file: without it, no name but `target` leads to the file.
+///
+/// # Errors
+/// As [`link_or_copy`].
+pub(crate) fn link_only_name_or_copy(vfs: &dyn Vfs, source: &Path, target: &Path) -> Result<Placed> {
+    match vfs.is_only_name(source) {
+        Ok(true) => link_or_copy(vfs, source, target),
+        Ok(false) => copy(vfs, source, target).map(Placed::Copied),
+        Err(error) => Err(Error::io("open", source, error)),
+    }
+}
+
+/// Copies `source`, a file that does not change any more; returns the number of bytes.
+///
+/// # Errors
+/// Those of the file system. A partial copy is removed.
+pub(crate) fn copy(vfs: &dyn Vfs, source: &Path, target: &Path) -> Result<u64> {
+    if vfs.clone_file(source, target).is_ok() {
+        return sync_clone(vfs, target).inspect_err(|_| {
+            let _ = vfs.remove(target);
+        });
+    }
     let file = vfs.open(source, Access::Buffered).map_err(|error| Error::io("open", source, error))?;
     let length = file.length().map_err(|error| Error::io("measure", source, error))?;
     let copied = write_new(vfs, target, |append| {
@@ -56,6 +77,12 @@ fn copy(vfs: &dyn Vfs, source: &Path, target: &Path) -> Result<u64> {
         Ok(())
     });
     copied.map(|()| length)
+}
+
+fn sync_clone(vfs: &dyn Vfs, target: &Path) -> Result<u64> {
+    let file = vfs.open(target, Access::Buffered).map_err(|error| Error::io("open", target, error))?;
+    file.sync().map_err(|error| Error::io("sync", target, error))?;
+    file.length().map_err(|error| Error::io("measure", target, error))
 }
 
 /// Creates a file with the bytes that `fill` appends, and syncs it. An incomplete file is removed.

@@ -326,9 +326,9 @@ impl World {
                 let files = [folder.as_ptr(), ptr::null()];
                 let keyspace = self.keyspace(random);
                 let database = self.database.as_deref();
-                let count = random.below(3);
+                let (count, keep) = (random.below(3), random.below(2) == 0);
                 Message::expect(|message| {
-                    tamis_ingest(database, keyspace, files.as_ptr(), count, None, message)
+                    tamis_ingest(database, keyspace, files.as_ptr(), count, keep, None, message)
                 });
             }
             3 => {

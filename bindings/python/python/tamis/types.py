@@ -62,12 +62,13 @@ class CheckpointReport(TypedDict):
 
 
 class IngestReport(TypedDict):
-    """The report of `ingest_sorted()`."""
+    """The report of `ingest()` and `ingest_sorted()`. `kept` are the files that could not be removed."""
 
     table_count: int
     entry_count: int
     bytes: int
     sequence: int
+    kept: list[str]
 
 
 class TableReport(TypedDict):

@@ -4,7 +4,7 @@ use std::{io::Write, path::PathBuf, sync::Arc};
 
 use clap::Args;
 use serde_json::json;
-use tamis::{Compression, Error, Inspection, KeyspaceOptions, OsVfs, TableWriter, Vfs};
+use tamis::{Compression, Error, IngestOptions, Inspection, KeyspaceOptions, OsVfs, TableWriter, Vfs};
 
 use crate::{
     failure::Failure,
@@ -95,10 +95,10 @@ const INGEST_EXAMPLES: &str = "\
 Examples:
   tamis ingest store prices.table
   tamis ingest store --keyspace events part1.table part2.table
+  tamis ingest store prices.table --keep
 
 Ingestion is atomic: all entries of all tables are added, or none. They replace older entries with
-the same keys. If possible, the files are hard-linked: you may delete them afterwards, but do not
-change them. Tables with overlapping key ranges are rejected: ingest them in separate commands.";
+the same keys. The files are moved into the store; --keep copies them. Tables with overlapping key ranges are rejected: ingest them in separate commands.";
 
 /// Add tables of `tamis build` to a store; the store is created if missing
 #[derive(Debug, Args)]
@@ -109,6 +109,9 @@ pub(crate) struct IngestArgs {
     /// Table files
     #[arg(value_name = "TABLE", required = true)]
     tables: Vec<PathBuf>,
+    /// Copy the files instead of moving them
+    #[arg(long)]
+    keep: bool,
     /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
@@ -123,14 +126,16 @@ impl IngestArgs {
             Inspection::of_table(&vfs, path).map_err(|error| Failure::of_inputs(error, &self.tables))?;
         }
         let (db, keyspace) = self.store.open_to_write()?;
-        let report =
-            db.ingest(&keyspace, &self.tables).map_err(|error| Failure::of_inputs(error, &self.tables))?;
+        let options = IngestOptions { keep: self.keep };
+        let report = db
+            .ingest_with(&keyspace, &self.tables, options)
+            .map_err(|error| Failure::of_inputs(error, &self.tables))?;
         drop(keyspace);
         db.close()?;
         if self.json {
             let line = json!({
                 "tables": report.table_count, "entries": report.entry_count, "bytes": report.bytes,
-                "sequence": report.sequence,
+                "sequence": report.sequence, "kept": report.kept,
             });
             return Ok(writeln!(output, "{line}")?);
         }

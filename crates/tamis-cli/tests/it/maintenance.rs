@@ -167,10 +167,13 @@ fn ingestion_of_built_tables_is_atomic() {
     let folder = store();
     folder.write("new.csv", "key,value\nkey000001,newer\nzebra,last\n");
     assert!(folder.ok(&["build", "new.csv", "new.table"]).starts_with("2 entries"));
-    folder.ok(&["ingest", "store", "new.table"]);
+    folder.ok(&["ingest", "store", "new.table", "--keep"]);
     assert_eq!(folder.ok(&["get", "store", "key000001"]), "newer\n");
     assert_eq!(folder.ok(&["get", "store", "zebra"]), "last\n");
-    assert_eq!(json(&folder.ok(&["ingest", "fresh", "new.table", "--json"]))["entries"], 2);
+    let report = json(&folder.ok(&["ingest", "fresh", "new.table", "--json"]));
+    assert_eq!((&report["entries"], &report["kept"]), (&2.into(), &serde_json::json!([])));
+    assert!(!folder.path("new.table").exists(), "it was moved into the store");
+    folder.ok(&["build", "new.csv", "new.table"]);
     assert_eq!(folder.ok(&["scan", "fresh", "--keys-only"]), "key000001\nzebra\n");
 
     folder.write("unsorted.csv", "key,value\nb,1\na,2\n");

@@ -391,6 +391,17 @@ impl BackgroundJobs {
         }
     }
 
+    /// Runs due compactions, as long as they read at most `bytes` together.
+    pub(super) fn run_small_compactions(&self, mut bytes: u64) {
+        loop {
+            self.pick();
+            let Some(Job::Compact(keyspace, claim)) = self.claim_plan() else { return };
+            let Some(left) = bytes.checked_sub(claim.plan.bytes_read) else { return };
+            bytes = left;
+            self.run(Job::Compact(keyspace, claim));
+        }
+    }
+
     fn record_deleted_ranges(&self, claim: DeletedRangesClaim) {
         let may_continue = || {
             self.yield_to_others();

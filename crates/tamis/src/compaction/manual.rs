@@ -28,11 +28,19 @@ pub struct CompactProgress {
     pub table_count: usize,
 }
 
+/// Whether a keyspace is the only one that a call concerns, or the call concerns all.
+fn is_among(keyspace: &KeyspaceState, only: Option<&KeyspaceState>) -> bool {
+    only.is_none_or(|only| only.id == keyspace.id)
+}
+
 impl BackgroundJobs {
     /// Called by an open before it starts the workers: if the log has more than [`REPLAYED_SEGMENTS_MAX`] segments, flushes the
     /// replayed memtables and removes all segments but the new one. Every open begins a segment, and a process that ends soon
     /// leaves the flush to the next one: segments would accumulate. The same after a change of the layout, if memtables have carried
     /// entries: the partitions can't be united before. A failure is reported; the workers try again.
+    ///
+    /// Compactions that are due then run, too, as long as they read no more than a memtable has: processes that end soon would leave
+    /// them to later ones, and small tables would accumulate.
     pub(crate) fn bound_replayed_log(&self) {
         let mut log = self.log.lock();
         let Some(state) = log.as_mut() else { return };
@@ -43,7 +51,7 @@ impl BackgroundJobs {
         if is_short && !self.keyspaces.load().values().any(keeps_partitions) {
             return;
         }
-        self.rotate_memtables(state);
+        self.rotate_memtables(state, None);
         drop(log);
         while let Some(claim) = self.claim_flush() {
             if !self.run_flush(claim) {
@@ -53,24 +61,35 @@ impl BackgroundJobs {
         if let Err(error) = self.flusher.remove_obsolete_segments(0) {
             self.note_failure("remove obsolete log segments", &error);
         }
+        let memtable_bytes =
+            self.keyspaces.load().values().map(|keyspace| keyspace.options.memtable_bytes).max();
+        self.run_small_compactions(memtable_bytes.unwrap_or_default());
     }
 
-    /// Makes the memtables of all keyspaces immutable.
-    fn rotate_memtables(&self, state: &mut LogState) {
+    /// Makes the memtables of all keyspaces, or of one, immutable. If other keyspaces need the current segment of the log, another
+    /// segment could not be removed before it: then none is begun.
+    fn rotate_memtables(&self, state: &mut LogState, only: Option<&KeyspaceState>) {
         let keyspaces = self.keyspaces.load();
-        let rotated_count = keyspaces.values().filter(|keyspace| keyspace.rotate_memtable()).count();
-        if rotated_count > 0 {
+        let (mut is_rotated, mut is_needed) = (false, false);
+        for keyspace in keyspaces.values() {
+            if is_among(keyspace, only) {
+                is_rotated |= keyspace.rotate_memtable();
+            } else {
+                is_needed |= !keyspace.read_state.load().has_empty_memtables();
+            }
+        }
+        if is_rotated && !is_needed {
             self.log.begin_segment(state);
         }
     }
 
-    /// See [`crate::Db::flush`].
-    pub(crate) fn flush_all(&self) -> Result<()> {
+    /// See [`crate::Db::flush`]: of all keyspaces, or of one.
+    pub(crate) fn flush(&self, only: Option<&KeyspaceState>) -> Result<()> {
         let _whole = self.keyspaces.begin_whole_flushes();
         let mut log = self.log.lock();
         self.context.check_writable()?;
         if let Some(state) = log.as_mut() {
-            self.rotate_memtables(state);
+            self.rotate_memtables(state, only);
         }
         // Memtables that writers rotate later do not concern this call: per keyspace, those up to its newest immutable one do.
         let newest = |keyspace: &Arc<KeyspaceState>| {
@@ -81,7 +100,9 @@ impl BackgroundJobs {
                 .first()
                 .map(|memtable| (Arc::clone(keyspace), Arc::clone(memtable)))
         };
-        let mut waiting: Vec<_> = self.keyspaces.load().values().filter_map(newest).collect();
+        let is_flushed = |keyspace: &&Arc<KeyspaceState>| is_among(keyspace, only);
+        let mut waiting: Vec<_> =
+            self.keyspaces.load().values().filter(is_flushed).filter_map(newest).collect();
         drop(log);
         let is_done = || {
             while let Some((keyspace, memtable)) = waiting.last() {
@@ -140,7 +161,7 @@ impl BackgroundJobs {
         bounds: &Bounds,
         progress: &mut dyn FnMut(&CompactProgress) -> ControlFlow<()>,
     ) -> Result<bool> {
-        self.flush_all()?;
+        self.flush(Some(keyspace))?;
         // The number of tables, and whether the program has ended the call.
         let state = RefCell::new((CompactProgress::default(), false, progress));
         let report = |table_count: usize| {

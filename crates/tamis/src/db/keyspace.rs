@@ -43,7 +43,7 @@ use crate::{
 #[derive(Clone)]
 pub struct Keyspace {
     pub(super) engine: OwnedByProcess<Arc<Engine>>,
-    pub(super) state: OwnedByProcess<Arc<KeyspaceState>>,
+    pub(crate) state: OwnedByProcess<Arc<KeyspaceState>>,
 }
 
 impl fmt::Debug for Keyspace {

@@ -22,7 +22,7 @@ use crate::{
     cursor::bounded::range_bounds,
     engine::Engine,
     error::{Error, Result},
-    ingest::IngestReport,
+    ingest::{IngestOptions, IngestReport},
     keyspace_state::KeyspaceState,
     metrics::Statistics,
     open_report::OpenReport,
@@ -72,7 +72,7 @@ pub struct UnreadableTable {
 /// ```
 #[derive(Clone)]
 pub struct Db {
-    engine: OwnedByProcess<Arc<Engine>>,
+    pub(crate) engine: OwnedByProcess<Arc<Engine>>,
     default: Keyspace,
 }
 
@@ -351,7 +351,7 @@ impl Db {
     /// As [`Db::write`].
     pub fn flush(&self) -> Result<()> {
         self.engine.context.check_open()?;
-        self.engine.background.flush_all()
+        self.engine.background.flush(None)
     }
 
     /// Compacts a key range of a keyspace into its deepest level, which drops tombstones and obsolete versions, and waits until it is
@@ -559,12 +559,12 @@ impl Db {
     }
 
     /// Adds tables that [`TableWriter`](crate::TableWriter) built to a keyspace: atomically, as one write that is newer than all
-    /// earlier ones and survives a crash of the machine when the call returns. The files are linked, or copied if links are not
-    /// possible: they may be removed afterwards, but must not be changed.
+    /// earlier ones and survives a crash of the machine when the call returns. The files are **moved** into the store: a file that has
+    /// another hard link, or is on another file system, is copied and then removed. [`Db::ingest_with`] keeps them.
     ///
     /// Concurrent writes to this keyspace may have to wait for a flush. Writes to other keyspaces and all reads continue.
     ///
-    /// Cost: each file is read once, to verify it; the memtables are flushed.
+    /// Cost: each file is read once, to verify it; the memtables of the keyspace are flushed.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {
@@ -584,17 +584,31 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidArgument`] for tables that overlap each other (ingest them one after the other); [`Error::Corruption`] and
     /// [`Error::UnknownFormat`] for files that are damaged or are no such tables; otherwise as [`Db::write`]. After an error none
-    /// of their entries is visible.
+    /// of their entries is visible, and the files are where they were.
     pub fn ingest<P: AsRef<Path>>(
         &self,
         keyspace: &Keyspace,
         tables: impl IntoIterator<Item = P>,
     ) -> Result<IngestReport> {
+        self.ingest_with(keyspace, tables, IngestOptions::default())
+    }
+
+    /// As [`Db::ingest`], with options.
+    ///
+    /// # Errors
+    /// As [`Db::ingest`]. Also [`Error::Io`] or [`Error::DiskFull`] if a file can neither be removed nor copied: then its entries are
+    /// visible, and the file must not be changed.
+    pub fn ingest_with<P: AsRef<Path>>(
+        &self,
+        keyspace: &Keyspace,
+        tables: impl IntoIterator<Item = P>,
+        options: IngestOptions,
+    ) -> Result<IngestReport> {
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
         let paths: Vec<PathBuf> =
             tables.into_iter().map(|path| absolute(path.as_ref())).collect::<Result<_>>()?;
-        self.engine.ingester.ingest(&keyspace.state, &paths)
+        self.engine.ingester.ingest(&keyspace.state, &paths, options)
     }
 
     /// As [`Db::verify`], for a store that is not open and may be too damaged to open: checks the files that the readable part of

@@ -4,20 +4,22 @@
 //! and older than all later ones, with snapshots, compactions and reopens.
 
 use std::{
-    path::Path,
+    io::ErrorKind,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use tamis::{
-    Access, Compression, Db, Error, KeyspaceOptions, Options, Runtime, TableFilter, TableWriter,
-    VALUE_LENGTH_MAX,
+    Access, Compression, Db, Error, IngestOptions, IngestReport, KeyspaceOptions, Layout, Options, Runtime,
+    TableFilter, TableWriter, VALUE_LENGTH_MAX,
 };
-use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
+use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 
-use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
+use crate::support::{CHANGING, FOLDER, inline_options, open_in_memory, small_keyspace};
 
 fn build(vfs: &MemVfs, path: &str, numbers: std::ops::Range<u32>, text: &str) {
     let mut table = TableWriter::create_on(Arc::new(vfs.clone()), path, &KeyspaceOptions::default()).unwrap();
@@ -74,7 +76,7 @@ fn ingested_tables_return_equal_entries_in_every_access_mode_and_compression() {
             assert_eq!((file.entry_count, file.tombstone_count), (500, 100));
             let report = db.ingest(&db.default_keyspace(), ["/t"]).unwrap();
             assert_eq!((report.table_count, report.entry_count, report.sequence), (1, 500, 501));
-            vfs.remove(Path::new("/t")).unwrap();
+            assert!(!vfs.exists(Path::new("/t")).unwrap(), "it was moved");
             let check = |db: &Db| {
                 for number in 0..1_000_u32 {
                     let expected: Option<&[u8]> = match number {
@@ -275,13 +277,11 @@ fn a_table_writer_replaces_the_temporary_file_of_a_killed_process() {
 fn without_hard_links_the_files_are_copied() {
     let memory = MemVfs::new();
     let faults = FaultVfs::new(Arc::new(memory.clone()));
-    faults.add_rule(
-        Rule::error(std::io::ErrorKind::CrossesDevices).on(&[OperationKind::HardLink]).times(u64::MAX),
-    );
+    faults.add_rule(Rule::error(ErrorKind::CrossesDevices).on(&[OperationKind::HardLink]).times(u64::MAX));
     let db = Db::open_on(Arc::new(faults), FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
     build(&memory, "/t", 0..1_000, "copied");
     db.ingest(&db.default_keyspace(), ["/t"]).unwrap();
-    memory.remove(Path::new("/t")).unwrap();
+    assert!(!memory.exists(Path::new("/t")).unwrap());
     assert_eq!(db.range::<&[u8]>(..).count(), 1_000);
     let report = db.checkpoint("/copy").unwrap();
     assert_eq!(report.linked_file_count, 0);
@@ -321,5 +321,250 @@ fn an_ingest_is_not_starved_by_writers() {
         is_done.store(true, Ordering::Relaxed);
     });
     assert_eq!(keyspace.range::<&[u8]>(..).count(), 3_000);
+    assert!(db.verify().unwrap().is_sound());
+}
+
+/// The tables of the store.
+fn tables_of(vfs: &MemVfs) -> Vec<PathBuf> {
+    let names = vfs.list(Path::new(FOLDER)).unwrap().into_iter().map(|entry| entry.name);
+    names.filter(|name| name.ends_with(".table")).map(|name| Path::new(FOLDER).join(name)).collect()
+}
+
+fn ingest_with(db: &Db, path: &str, keep: bool) -> tamis::Result<IngestReport> {
+    db.ingest_with(&db.default_keyspace(), [path], IngestOptions { keep })
+}
+
+/// The store kept a hard link: a program that wrote to the ingested file changed the answers of the store, without an error.
+#[test]
+fn no_name_outside_of_the_store_leads_to_an_ingested_file() {
+    for (keep, other_name) in [(false, false), (false, true), (true, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let mut table = TableWriter::create(path("new"), &KeyspaceOptions::default()).unwrap();
+        (0..100_u32).for_each(|number| table.put(number.to_be_bytes(), "value").unwrap());
+        table.finish().unwrap();
+        let whole = std::fs::read(path("new")).unwrap();
+        if other_name {
+            std::fs::hard_link(path("new"), path("other")).unwrap();
+        }
+        let check = |db: &Db| {
+            let values = db.range::<&[u8]>(..).map(|entry| entry.unwrap().1.to_vec());
+            assert!(values.eq(std::iter::repeat_n(b"value".to_vec(), 100)));
+            assert!(db.verify().unwrap().is_sound());
+        };
+        let db = Db::open(path("store")).unwrap();
+        let report = ingest_with(&db, path("new").to_str().unwrap(), keep).unwrap();
+        assert_eq!(report.kept, Vec::<PathBuf>::new());
+        check(&db);
+        let left = [path("new").exists(), path("other").exists()];
+        assert_eq!(left, [keep, other_name], "keep {keep}, other name {other_name}");
+        for name in ["new", "other"].into_iter().filter(|name| path(name).exists()) {
+            assert_eq!(std::fs::read(path(name)).unwrap(), whole);
+            std::fs::write(path(name), vec![7; whole.len()]).unwrap();
+        }
+        check(&db);
+        db.close().unwrap();
+        check(&Db::open(path("store")).unwrap());
+    }
+}
+
+#[test]
+fn a_table_behind_a_symbolic_link_is_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut table = TableWriter::create(path("real"), &KeyspaceOptions::default()).unwrap();
+    table.put("key", "value").unwrap();
+    table.finish().unwrap();
+    std::os::unix::fs::symlink(path("real"), path("link")).unwrap();
+    let db = Db::open(path("store")).unwrap();
+    ingest_with(&db, path("link").to_str().unwrap(), false).unwrap();
+    assert!(!path("link").exists() && path("real").exists());
+    std::fs::write(path("real"), "changed").unwrap();
+    assert_eq!(db.get("key").unwrap().as_deref(), Some(b"value".as_slice()));
+    assert!(db.verify().unwrap().is_sound());
+}
+
+#[test]
+fn a_source_that_cannot_be_removed_is_reported_and_the_store_has_a_copy() {
+    let memory = MemVfs::new();
+    let faults = FaultVfs::new(Arc::new(memory.clone()));
+    faults.add_rule(
+        Rule::error(ErrorKind::PermissionDenied).on(&[OperationKind::Remove]).path("/t").times(u64::MAX),
+    );
+    let db = Db::open_on(Arc::new(faults), FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    build(&memory, "/t", 0..100, "value");
+    assert_eq!(ingest_with(&db, "/t", false).unwrap().kept, [Path::new("/t")]);
+    assert!(memory.is_only_name(Path::new("/t")).unwrap());
+    assert_eq!(db.range::<&[u8]>(..).count(), 100);
+    drop(db);
+    let db = open_in_memory(&memory, inline_options()).unwrap();
+    assert_eq!(db.range::<&[u8]>(..).count(), 100);
+    assert!(db.verify().unwrap().is_sound());
+}
+
+/// A store, and a table of 100 entries that another name leads to, if `is_shared`.
+fn store_and_table(is_shared: bool) -> (MemVfs, Vec<u8>) {
+    let memory = MemVfs::new();
+    open_in_memory(&memory, inline_options()).unwrap().close().unwrap();
+    memory.create_dir_all(Path::new("/in")).unwrap();
+    build(&memory, "/in/t", 0..100, "value");
+    if is_shared {
+        memory.hard_link(Path::new("/in/t"), Path::new("/in/other")).unwrap();
+        memory.sync_dir(Path::new("/in")).unwrap();
+    }
+    let whole = memory.read(Path::new("/in/t")).unwrap();
+    (memory, whole)
+}
+
+const WAYS: [(bool, bool); 3] = [(false, false), (false, true), (true, false)];
+
+#[test]
+fn a_crash_at_any_operation_of_an_ingest_leaves_the_file_or_the_store_with_all_entries() {
+    for (keep, is_shared) in WAYS {
+        let (memory, whole) = store_and_table(is_shared);
+        let faults = FaultVfs::new(Arc::new(memory.clone()));
+        let db = Db::open_on(Arc::new(faults.clone()), FOLDER, inline_options(), Runtime::deterministic(7));
+        let db = db.unwrap();
+        let (watched, counts) = (memory.clone(), Arc::new(Mutex::new([0; 3])));
+        let seen = Arc::clone(&counts);
+        let crash = move |operation: &Operation| {
+            for seed in 0..8 {
+                let crashed = watched.crash_clone(seed);
+                let has_file = crashed.read(Path::new("/in/t")).is_ok_and(|bytes| bytes == whole);
+                let db = open_in_memory(&crashed, inline_options()).unwrap();
+                let count = db.range::<&[u8]>(..).count();
+                let context = format!("keep {keep}, shared {is_shared}, seed {seed}, before {operation:?}");
+                assert!(count == 0 || count == 100, "{count} entries: {context}");
+                assert!(has_file || count == 100 && !keep, "all is lost: {context}");
+                assert!(db.verify().unwrap().is_sound(), "{context}");
+                seen.lock()[usize::from(has_file) + usize::from(has_file && count == 0)] += 1;
+            }
+        };
+        faults.add_rule(Rule::slow(crash).on(&CHANGING).times(u64::MAX));
+        ingest_with(&db, "/in/t", keep).unwrap();
+        db.close().unwrap();
+        let [only_store, both, only_file] = *counts.lock();
+        assert!(both > 0 && only_file > 0 && (only_store > 0) != keep, "{only_store} {both} {only_file}");
+        assert_eq!(memory.exists(Path::new("/in/t")).unwrap(), keep);
+    }
+}
+
+#[test]
+fn an_error_at_any_operation_of_an_ingest_leaves_the_file_whole() {
+    for (keep, is_shared) in WAYS {
+        for is_done in [false, true] {
+            let mut nth = 0;
+            loop {
+                nth += 1;
+                let (memory, whole) = store_and_table(is_shared);
+                let faults = FaultVfs::new(Arc::new(memory.clone()));
+                let vfs = Arc::new(faults.clone());
+                let db = Db::open_on(vfs, FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+                let error = if is_done { Rule::error_after } else { Rule::error };
+                let rule = faults.add_rule(error(ErrorKind::Other).nth(nth));
+                let ingested = ingest_with(&db, "/in/t", keep);
+                let is_hit = faults.hit_count(rule) > 0;
+                faults.clear_rules();
+                let context = format!("keep {keep}, shared {is_shared}, done {is_done}, operation {nth}");
+                let has_file = memory.read(Path::new("/in/t")).is_ok_and(|bytes| bytes == whole);
+                match &ingested {
+                    Ok(report) => {
+                        assert!(has_file == keep || report.kept == [Path::new("/in/t")], "{context}");
+                        assert_eq!(db.range::<&[u8]>(..).count(), 100, "{context}");
+                        let shared = |path: &PathBuf| !memory.is_only_name(path).unwrap();
+                        assert!(!tables_of(&memory).iter().any(shared), "{context}");
+                    }
+                    Err(error) => assert!(has_file, "{context}: {error}"),
+                }
+                drop(db);
+                let db = open_in_memory(&memory, inline_options()).unwrap();
+                let count = db.range::<&[u8]>(..).count();
+                assert!(count == 100 || count == 0 && ingested.is_err(), "{context}: {count}");
+                assert!(db.verify().unwrap().is_sound(), "{context}");
+                if !is_hit {
+                    assert!(ingested.is_ok() && nth > 10, "{context}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Ingests and compactions of one keyspace flushed the memtables of all keyspaces.
+#[test]
+fn ingests_and_compactions_flush_only_their_own_keyspace() {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, Options { log_bytes_max: 64 << 20, ..inline_options() }).unwrap();
+    for number in 0..100 {
+        let keyspace = db.create_keyspace(&format!("k{number}"), small_keyspace()).unwrap();
+        keyspace.put("key", "value").unwrap();
+    }
+    let keyspace = db.keyspace("k7").unwrap();
+    for round in 0..20_u32 {
+        keyspace.put(round.to_be_bytes(), "value").unwrap();
+        build(&vfs, "/t", 1_000 * round + 1_000..1_000 * round + 1_100, "value");
+        db.ingest(&keyspace, ["/t"]).unwrap();
+        keyspace.put(round.to_be_bytes(), "later").unwrap();
+        db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    }
+    assert_eq!(db.statistics().flushes, 40, "two in each round");
+    // A segment for each flush, which the memtables of the other keyspaces need, would be 40 files.
+    let entries = vfs.list(Path::new(FOLDER)).unwrap();
+    assert!(entries.iter().filter(|entry| entry.name.ends_with(".log")).count() <= 3, "{entries:?}");
+    let check = |db: &Db| {
+        for number in 0..100 {
+            let keyspace = db.keyspace(&format!("k{number}")).unwrap();
+            let expected = if number == 7 { 1 + 20 + 2_000 } else { 1 };
+            assert_eq!(keyspace.range::<&[u8]>(..).count(), expected, "k{number}");
+        }
+        assert!(db.verify().unwrap().is_sound());
+    };
+    check(&db);
+    drop((keyspace, db));
+    check(&open_in_memory(&vfs, inline_options()).unwrap());
+}
+
+/// Trivial moves never joined them: they stayed a thousand files.
+#[test]
+fn many_small_disjoint_tables_are_joined() {
+    let tiered = Layout::Tiered { runs_per_level: 4, space_amplification_percent: 200 };
+    for (layout, count, steps) in [(Layout::Leveled, 1_000_u32, [1, 389]), (tiered, 300, [1, 77])] {
+        for step in steps {
+            let vfs = MemVfs::new();
+            let default_keyspace = KeyspaceOptions { layout, ..KeyspaceOptions::default() };
+            let db = open_in_memory(&vfs, Options { default_keyspace, ..inline_options() }).unwrap();
+            let mut bytes = 0;
+            for number in 0..count {
+                let number = number * step % count;
+                build(&vfs, "/t", 20 * number..20 * number + 20, &"value".repeat(20));
+                bytes += db.ingest(&db.default_keyspace(), ["/t"]).unwrap().bytes;
+            }
+            db.wait_for_compactions().unwrap();
+            let left = tables_of(&vfs).len();
+            assert!(left <= 60, "{left} tables, {layout:?}, {step}");
+            // In any order, later tables come between the keys of joined ones, and are merged with them.
+            let written = db.statistics().compaction_bytes_written;
+            let factor = if step == 1 { 6 } else { 20 };
+            assert!(written <= factor * bytes, "{written} bytes written for {bytes}, {layout:?}, {step}");
+            assert_eq!(db.range::<&[u8]>(..).count(), 20 * count as usize);
+            assert!(db.verify().unwrap().is_sound());
+        }
+    }
+}
+
+/// It would be removed from its keyspace.
+#[test]
+fn a_table_of_the_own_folder_is_refused() {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let other = db.create_keyspace("other", KeyspaceOptions::default()).unwrap();
+    build(&vfs, "/t", 0..1, "value");
+    db.ingest(&other, ["/t"]).unwrap();
+    let ingested = tables_of(&vfs).pop().unwrap();
+    for keep in [false, true] {
+        let refused = db.ingest_with(&db.default_keyspace(), [&ingested], IngestOptions { keep });
+        assert!(matches!(&refused, Err(Error::InvalidArgument { .. })), "{refused:?}");
+    }
+    assert_eq!(other.range::<&[u8]>(..).count(), 1);
     assert!(db.verify().unwrap().is_sound());
 }

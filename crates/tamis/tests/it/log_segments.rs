@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tamis::KeyspaceOptions;
+use tamis::{Db, KeyspaceOptions, Options};
 use tamis_vfs::{MemVfs, Vfs};
 
 use crate::support::{FOLDER, inline_options, open_in_memory};
@@ -18,7 +18,7 @@ fn a_thousand_opens_with_one_write_each_leave_few_segments() {
     for workers in [0, 1] {
         let vfs = MemVfs::new();
         for number in 0..1000_u32 {
-            let db = open_in_memory(&vfs, tamis::Options { workers, ..inline_options() }).unwrap();
+            let db = open_in_memory(&vfs, Options { workers, ..inline_options() }).unwrap();
             let count = segment_count(&vfs);
             assert!(count <= 4, "{count} segments after open {number} with {workers} workers");
             db.put(number.to_be_bytes(), "value").unwrap();
@@ -49,5 +49,24 @@ fn opens_with_writes_to_a_dropped_keyspace_leave_few_segments() {
         keyspace.put("key", "value").unwrap();
         db.drop_keyspace("short-lived").unwrap();
         db.close().unwrap();
+    }
+}
+
+/// Each open left a log segment or a small table to the next one: 200 of them left 56 files.
+#[test]
+fn short_lived_processes_leave_few_files() {
+    for workers in [0, 2] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = || Options { workers, ..Options::default() };
+        for number in 0..200_u32 {
+            let db = Db::open_with(folder.path(), options()).unwrap();
+            db.put(number.to_be_bytes(), "value").unwrap();
+            db.close().unwrap();
+        }
+        let mut names: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert!(names.len() <= 20, "{workers} workers: {} files: {names:?}", names.len());
+        assert_eq!(Db::open(folder.path()).unwrap().range::<&[u8]>(..).count(), 200);
     }
 }
