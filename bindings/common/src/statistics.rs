@@ -33,7 +33,6 @@ fn reads(statistics: &Statistics) -> Vec<(&'static str, u64)> {
         ("blocks_read", statistics.blocks_read),
         ("bytes_read", statistics.bytes_read),
         ("cache_hits", statistics.cache_hits),
-        ("gap_hits", statistics.gap_hits),
         ("digests", statistics.digests),
         ("point_reads", statistics.point_reads),
         ("scans", statistics.scans),
@@ -73,7 +72,6 @@ fn writes(statistics: &Statistics) -> Vec<(&'static str, u64)> {
         ("views_built", statistics.views_built),
         ("views_rebuilt", statistics.views_rebuilt),
         ("views_discarded", statistics.views_discarded),
-        ("view_bytes_expected", statistics.view_bytes_expected),
         ("view_bytes_written", statistics.view_bytes_written),
         ("jobs_failed", statistics.jobs_failed),
         ("throttled_writes", statistics.throttled_writes),
@@ -90,7 +88,6 @@ fn state(statistics: &Statistics) -> Vec<(&'static str, u64)> {
         ("cache_bytes", statistics.cache_bytes),
         ("cache_pinned_bytes", statistics.cache_pinned_bytes),
         ("cache_too_small", statistics.cache_too_small),
-        ("gap_bytes", statistics.gap_bytes),
         ("snapshots", statistics.snapshots as u64),
         ("open_scans", statistics.open_scans),
         ("held_bytes", statistics.held_bytes),
@@ -153,8 +150,6 @@ fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
             "run_count": keyspace.views.run_count,
             "entry_count": keyspace.views.entry_count,
             "bytes": keyspace.views.bytes,
-            "filter_bytes": keyspace.views.filter_bytes,
-            "filter_answers": answers(&keyspace.views.filter_answers),
         },
         "filter_designs": keyspace.filter_designs.iter().map(|design| json!({
             "level": design.level,
@@ -187,7 +182,7 @@ fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
     })
 }
 
-/// The tables of a level, or the sorted views, for which the store chose the same filters.
+/// The tables of a level for which the store chose the same filters.
 fn choice(choice: &FilterChoiceStatistics) -> Value {
     json!({
         "level": choice.level,

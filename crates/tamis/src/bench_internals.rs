@@ -33,6 +33,7 @@ use crate::{
         reader::View,
         run::TableRun,
         scan::ViewScan,
+        spool::Spool,
         writer::{ViewOptions, ViewOwner},
     },
 };
@@ -120,8 +121,6 @@ impl TableSetWriter {
             open_files: OpenFiles::new(&OsVfs),
             cache: Arc::new(BlockCache::new(cache_bytes)),
             pinned_cache: PinnedCache::new(u64::MAX, None, &metrics, None),
-            gap_budget: Arc::default(),
-            view_budget: Arc::default(),
             metrics,
             listener: None,
         });
@@ -174,8 +173,8 @@ impl TableSet {
         let failed = |error| Error::io("write", &path, error);
         let file = OsVfs.create(&path).map_err(failed)?;
         let owner = ViewOwner { number, ..ViewOwner::default() };
-        let options = ViewOptions { segment_size, digest_seed: SEED, owner, ..ViewOptions::default() };
-        build_view(options, &named, &mut |part| file.append(part).map_err(failed))?;
+        let options = ViewOptions { segment_size, owner };
+        build_view(options, &named, Spool::in_memory(), &mut |part| file.append(part).map_err(failed))?;
         Ok(SortedView { view: View::open(&self.environment, number)?, runs: runs.into() })
     }
 
@@ -232,12 +231,12 @@ impl SortedView {
             SegmentSearch::Partial => SearchMode::Partial,
         };
         let cursor = ViewCursor::new(&self.view, &self.runs)?.with_mode(mode);
-        Ok(Reader(Source::View(Box::new(ViewScan::new(cursor, SEQUENCE_MAX)), search)))
+        Ok(Reader(Source::View(Box::new(ViewScan::new(cursor, SEQUENCE_MAX)))))
     }
 }
 
 enum Source {
-    View(Box<ViewScan<Arc<[TableRun]>>>, SegmentSearch),
+    View(Box<ViewScan<Arc<[TableRun]>>>),
     Merge(MergeCursor<TableCursor>),
 }
 
@@ -251,7 +250,7 @@ impl Reader {
     /// Those of the tables.
     pub fn seek(&mut self, key: &[u8]) -> Result<()> {
         match &mut self.0 {
-            Source::View(scan, _) => scan.seek(key),
+            Source::View(scan) => scan.seek(key),
             Source::Merge(merge) => merge.seek(key, SEQUENCE_MAX),
         }
     }
@@ -262,19 +261,16 @@ impl Reader {
     /// Those of the tables.
     pub fn move_next(&mut self) -> Result<()> {
         match &mut self.0 {
-            Source::View(scan, _) => scan.next(),
+            Source::View(scan) => scan.next(),
             Source::Merge(merge) => merge.next(),
         }
     }
 
-    /// The value of a key. Blind searches reject most absent keys without a read; the others seek and compare.
+    /// The value of a key.
     ///
     /// # Errors
     /// Those of the tables.
     pub fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        if let Source::View(scan, SegmentSearch::Blind) = &mut self.0 {
-            return Ok(scan.get(key)?.map(|found| found.value.to_vec()));
-        }
         self.seek(key)?;
         Ok(self.entry().filter(|(own, _)| *own == key).map(|(_, value)| value.to_vec()))
     }
@@ -282,7 +278,7 @@ impl Reader {
     /// The key and value of the current entry.
     pub fn entry(&self) -> Option<(&[u8], &[u8])> {
         match &self.0 {
-            Source::View(scan, _) => scan.is_valid().then(|| (scan.entry().key(), scan.entry().value())),
+            Source::View(scan) => scan.is_valid().then(|| (scan.entry().key(), scan.entry().value())),
             Source::Merge(merge) => merge.is_valid().then(|| (merge.key(), merge.value())),
         }
     }
@@ -291,7 +287,7 @@ impl Reader {
 impl std::fmt::Debug for Reader {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match &self.0 {
-            Source::View(..) => "reader of a view",
+            Source::View(_) => "reader of a view",
             Source::Merge(_) => "reader of a merge",
         })
     }

@@ -121,12 +121,8 @@ pub enum Event {
         run_count: usize,
         /// Entries of these runs.
         entry_count: u64,
-        /// The expected size of the file.
-        bytes_expected: u64,
         /// Size of the file.
         bytes: u64,
-        /// The expected time of the job, which had to be less than the time that the view would have saved.
-        microseconds_expected: u64,
         /// The time of the job, with that of the flushes for which it has waited.
         microseconds: u64,
         /// It was built from the previous view and newer runs.

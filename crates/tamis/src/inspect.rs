@@ -3,7 +3,7 @@
 //! Files are read one by one, in any folder and whether or not the store can be opened. A part that cannot be read is a
 //! fault with its offset; the parts before it are returned.
 
-use std::{fmt::Display, ops::Range, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use tamis_vfs::{Folder, Vfs};
 
@@ -214,13 +214,6 @@ impl Inspection {
         };
         facts.push(("runs", text(view.runs().iter().map(run_text).collect::<Vec<_>>().join("; "))));
         let content = view.content();
-        let of_runs = |runs: &Range<u32>, text: &dyn Display| {
-            format!("of runs {} to {}: {text}", runs.start, runs.end.saturating_sub(1))
-        };
-        let designs: Vec<_> = content.filters.iter().map(|(runs, design)| of_runs(runs, design)).collect();
-        facts.push(("filter designs", text(designs.join("; "))));
-        let choices: Vec<_> = content.choices.iter().map(|(runs, choice)| of_runs(runs, choice)).collect();
-        facts.push(("filter choices", text(choices.join("; "))));
         facts.extend(
             content.sizes.iter().map(|(name, bytes)| (*name, bytes_text(*bytes, view.entry_count()))),
         );

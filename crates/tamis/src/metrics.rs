@@ -244,7 +244,6 @@ pub(crate) struct Metrics {
     pub(crate) forward_seeks: Counter,
     pub(crate) backward_seeks: Counter,
     pub(crate) scans_ended: Counter,
-    pub(crate) gap_hits: Counter,
     pub(crate) deleted_keys_passed: Counter,
     pub(crate) deleted_ranges_recorded: Counter,
     pub(crate) read_triggered_compactions: Counter,
@@ -271,7 +270,6 @@ pub(crate) struct Metrics {
     pub(crate) views_built: Counter,
     pub(crate) views_rebuilt: Counter,
     pub(crate) views_discarded: Counter,
-    pub(crate) view_bytes_expected: Counter,
     pub(crate) view_bytes_written: Counter,
     pub(crate) jobs_failed: Counter,
     pub(crate) throttled_writes: Counter,
@@ -473,11 +471,6 @@ pub struct ViewStatistics {
     pub entry_count: u64,
     /// Bytes of their files.
     pub bytes: u64,
-    /// Bytes of their filters, which are part of `bytes`.
-    pub filter_bytes: u64,
-    /// How their filters answered the closed ranges and prefixes that only a key could decide, since the views of today were built, or the
-    /// store was opened.
-    pub filter_answers: FilterAnswers,
 }
 
 /// The current filter of one table.
@@ -524,15 +517,15 @@ pub struct ExpectedFilters {
     pub seek_rate: Option<f64>,
 }
 
-/// The tables of one level, or the sorted views, for which the store chose the same filters.
+/// The tables of one level for which the store chose the same filters.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct FilterChoiceStatistics {
-    /// The level; `None` for sorted views.
-    pub level: Option<usize>,
-    /// Tables with these filters; parts of views, which have their own filters for every 16 MiB of keys.
+    /// The level.
+    pub level: usize,
+    /// Tables with these filters.
     pub table_count: usize,
-    /// Entries of these tables, or about those of these parts.
+    /// Entries of these tables.
     pub entry_count: u64,
     /// Sampled queries without a key in the table, from which the filters were chosen, summed over these tables.
     pub empty_query_count: u64,
@@ -625,12 +618,12 @@ pub struct KeyspaceStatistics {
     pub filter_designs: Vec<FilterDesign>,
     /// The current filters of the open tables, by level ([`crate::Db::open_tables`] opens all).
     pub filters: Vec<LevelFilters>,
-    /// Why the store chose the filters of the open tables, by level, and of the open sorted views: their expected false positives and
-    /// costs, and the next best ones. Given filters are left out.
+    /// Why the store chose the filters of the open tables, by level: their expected false positives and costs, and the next best ones.
+    /// Given filters are left out.
     ///
     /// The first statistics after a table was opened read this from its file, unless a background job did: one read of a few hundred bytes
     /// (of a mapped table no system call), and an open of the filter file if the table has one. No data block is read. It is kept while
-    /// the table is open, so later statistics only add up a few numbers for each table. Views read it when they are opened.
+    /// the table is open, so later statistics only add up a few numbers for each table.
     pub filter_choices: Vec<FilterChoiceStatistics>,
     /// How the filters of each table answered, newest first. Tables whose filters were not probed are left out.
     pub table_filters: Vec<TableFilterStatistics>,
@@ -659,8 +652,6 @@ pub struct Statistics {
     pub bytes_read: u64,
     /// Blocks that reads found in the cache, or in a mapping that was verified before.
     pub cache_hits: u64,
-    /// False positives of filters that a known gap between keys corrected without a block read ([`crate::Options::gap_cache`]).
-    pub gap_hits: u64,
     /// Digests of keys and prefixes computed by reads.
     pub digests: u64,
     /// Point reads.
@@ -715,9 +706,9 @@ pub struct Statistics {
     pub carried_entries: u64,
     /// Bytes of their keys and values.
     pub carried_bytes: u64,
-    /// Tables and sorted views for which the store chose filters again, for today's queries.
+    /// Tables for which the store chose filters again, for today's queries.
     pub filters_checked: u64,
-    /// Checked tables and sorted views whose filters were replaced.
+    /// Checked tables whose filters were replaced.
     pub filters_replaced: u64,
     /// Sorted views built from all entries of their runs.
     pub views_built: u64,
@@ -725,8 +716,6 @@ pub struct Statistics {
     pub views_rebuilt: u64,
     /// Sorted views that were discarded: damaged ones, failed builds, and those whose runs were replaced while they were built.
     pub views_discarded: u64,
-    /// The expected bytes of the sorted views that were built. [`crate::Event::ViewBuilt`] has those of each view.
-    pub view_bytes_expected: u64,
     /// Bytes of sorted views written.
     pub view_bytes_written: u64,
     /// Tables moved to a deeper level without being rewritten.
@@ -751,8 +740,6 @@ pub struct Statistics {
     pub cache_bytes: u64,
     /// Bytes of filters and indexes in memory.
     pub cache_pinned_bytes: u64,
-    /// Bytes of known gaps between keys in memory.
-    pub gap_bytes: u64,
     /// Snapshots that were not dropped. Compactions keep the versions that they see.
     pub snapshots: usize,
     /// The age of the oldest snapshot.
@@ -837,7 +824,6 @@ impl Metrics {
         Statistics {
             blocks_read: self.all_blocks_read(),
             bytes_read: self.bytes_read.get(),
-            gap_hits: self.gap_hits.get(),
             cache_hits: self.all_cache_hits(),
             digests: self.digests.get(),
             point_reads: self.point_reads.get(),
@@ -873,7 +859,6 @@ impl Metrics {
             views_built: self.views_built.get(),
             views_rebuilt: self.views_rebuilt.get(),
             views_discarded: self.views_discarded.get(),
-            view_bytes_expected: self.view_bytes_expected.get(),
             view_bytes_written: self.view_bytes_written.get(),
             jobs_failed: self.jobs_failed.get(),
             throttled_writes: self.throttled_writes.get(),

@@ -92,9 +92,6 @@ pub struct Options {
     pub deleted_range_keys: u32,
     /// Sample the queries of each keyspace, from which filters are chosen. Default: true.
     pub sample_queries: bool,
-    /// After a false positive, keep the gap between the two adjacent keys in memory, so that the false positive is not repeated.
-    /// The memory is at most 1/32 of `cache_bytes`, in addition to it. Default: true.
-    pub gap_cache: bool,
     /// Options of the default keyspace of a new database; an existing database keeps its options. Default: the defaults of
     /// [`KeyspaceOptions`].
     pub default_keyspace: KeyspaceOptions,
@@ -120,7 +117,6 @@ impl Default for Options {
             deferred_bytes_max: 1 << 20,
             deleted_range_keys: 64,
             sample_queries: true,
-            gap_cache: true,
             default_keyspace: KeyspaceOptions::default(),
             change_keyspaces: Vec::new(),
             listener: None,

@@ -58,7 +58,6 @@ pub(crate) fn collect(parts: &Parts<'_>) -> Statistics {
     statistics.log_bytes = log_bytes.unwrap_or(replayed_log_bytes);
     statistics.cache_bytes = tables.block_bytes();
     statistics.cache_pinned_bytes = tables.pinned_bytes();
-    statistics.gap_bytes = tables.gap_budget().used_bytes();
     statistics.open_files = tables.open_files().count();
     statistics.open_files_max = tables.open_files().count_max();
     statistics.keyspaces =
@@ -126,9 +125,7 @@ fn of_views(version: &KeyspaceVersion) -> ViewStatistics {
             sum.run_count += view.runs().len();
             sum.entry_count += view.entry_count();
             sum.bytes += view.file_bytes();
-            sum.filter_bytes += view.filter_bytes();
         }
-        sum.filter_answers += named.filter_answers().get();
     }
     sum
 }
@@ -233,20 +230,15 @@ impl<'a> ChoiceSum<'a> {
 }
 
 fn filter_choices(version: &KeyspaceVersion) -> Vec<FilterChoiceStatistics> {
-    // Views after all levels.
-    let mut found: BTreeMap<(bool, Option<usize>, &str), ChoiceSum<'_>> = BTreeMap::new();
+    let mut found: BTreeMap<(usize, &str), ChoiceSum<'_>> = BTreeMap::new();
     for (level, table) in tables_by_level(version) {
         let Some(named) = table.slot().get().and_then(|reader| reader.named_filter_choice()) else {
             continue;
         };
-        let sum = found.entry((false, Some(level), named.names().chosen.as_str())).or_default();
+        let sum = found.entry((level, named.names().chosen.as_str())).or_default();
         sum.add(table.summary().entry_count, named);
     }
-    let views = version.partitions.iter().filter_map(|partition| partition.view.as_ref()?.reader());
-    for (entry_count, named) in views.flat_map(|view| view.filter_choices()) {
-        found.entry((true, None, named.names().chosen.as_str())).or_default().add(entry_count, named);
-    }
-    let of_level = |((_, level, filters), sum): ((_, _, &str), ChoiceSum<'_>)| FilterChoiceStatistics {
+    let of_level = |((level, filters), sum): ((_, &str), ChoiceSum<'_>)| FilterChoiceStatistics {
         level,
         table_count: sum.chosen.table_count as usize,
         entry_count: sum.entry_count,

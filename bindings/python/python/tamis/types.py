@@ -224,8 +224,6 @@ class ViewStatistics(TypedDict):
     run_count: int
     entry_count: int
     bytes: int
-    filter_bytes: int
-    filter_answers: FilterAnswers
 
 
 class QuerySampleStatistics(TypedDict):
@@ -271,9 +269,9 @@ class ExpectedFilters(TypedDict):
 
 
 class FilterChoiceStatistics(TypedDict):
-    """The tables of a level, or the sorted views (level ``None``), for which the store chose the same filters."""
+    """The tables of a level for which the store chose the same filters."""
 
-    level: int | None
+    level: int
     table_count: int
     entry_count: int
     empty_query_count: int
@@ -312,7 +310,6 @@ class Statistics(TypedDict):
     blocks_read: int
     bytes_read: int
     cache_hits: int
-    gap_hits: int
     digests: int
     point_reads: int
     scans: int
@@ -347,7 +344,6 @@ class Statistics(TypedDict):
     views_built: int
     views_rebuilt: int
     views_discarded: int
-    view_bytes_expected: int
     view_bytes_written: int
     write_amplification: float
     jobs_failed: int
@@ -359,7 +355,6 @@ class Statistics(TypedDict):
     cache_bytes: int
     cache_pinned_bytes: int
     cache_too_small: int
-    gap_bytes: int
     snapshots: int
     open_scans: int
     held_bytes: int

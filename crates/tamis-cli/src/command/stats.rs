@@ -267,7 +267,7 @@ pub(super) fn filters_json(keyspace: &KeyspaceStatistics) -> Value {
 /// The choices in [`choices_table`].
 const CHOICES_MAX: usize = 20;
 
-/// Returns a table with the filters that the store chose for the open tables and views, those of the most tables first: their expected
+/// Returns a table with the filters that the store chose for the open tables, those of the most tables first: their expected
 /// costs and false positives, each followed by the next best filters; `None` without any.
 pub(super) fn choices_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Table> {
     let of_keyspace = |keyspace: &'_ KeyspaceStatistics| {
@@ -280,7 +280,7 @@ pub(super) fn choices_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_ta
     choices.truncate(CHOICES_MAX);
     let mut rows = Vec::new();
     for (name, choice) in choices {
-        let level = choice.level.map_or("views".to_owned(), |level| format!("L{level}"));
+        let level = format!("L{}", choice.level);
         let tables = terminal::count(choice.table_count as u64);
         let queries = terminal::count(choice.empty_query_count);
         rows.push(choice_row([name, level, "chosen".to_owned()], &choice.chosen, [tables, queries]));
@@ -300,7 +300,7 @@ pub(super) fn choices_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_ta
         "level",
         "choice",
         "filters",
-        "tables, parts of views",
+        "tables",
         "for empty queries",
         "expected ns per query",
         "false positives of points",
@@ -337,56 +337,25 @@ fn choice_json(choice: &FilterChoiceStatistics) -> Value {
 pub(super) fn views_text(keyspaces: &[KeyspaceStatistics]) -> String {
     let mut text = String::new();
     for keyspace in keyspaces.iter().filter(|keyspace| keyspace.views.count > 0) {
-        let ViewStatistics {
-            count,
-            open_count,
-            run_count,
-            entry_count,
-            bytes,
-            filter_bytes,
-            filter_answers,
-            ..
-        } = keyspace.views;
-        let per_entry = |bytes: u64| bytes as f64 / entry_count.max(1) as f64;
-        let filters = match filter_bytes {
-            0 => "no filters".to_owned(),
-            _ => format!(
-                "filters of {} ({:.1} bits per entry)",
-                terminal::bytes(filter_bytes),
-                8.0 * per_entry(filter_bytes)
-            ),
-        };
+        let ViewStatistics { count, open_count, run_count, entry_count, bytes, .. } = keyspace.views;
         let views = terminal::amount(count as u64, "sorted view", "sorted views");
         let state = if open_count == count { "" } else { &format!(", {open_count} of them open") };
         text.push_str(&format!(
-            "{views} of {}{state}: {}, {}, {} ({:.2} bytes per entry), {filters}\n",
+            "{views} of {}{state}: {}, {}, {} ({:.2} bytes per entry)\n",
             keyspace.name,
             terminal::amount(run_count as u64, "run", "runs"),
             terminal::amount(entry_count, "entry", "entries"),
             terminal::bytes(bytes),
-            per_entry(bytes - filter_bytes),
+            bytes as f64 / entry_count.max(1) as f64,
         ));
-        if filter_bytes > 0 && filter_answers.asked > 0 {
-            text.push_str(&format!(
-                "Ranges that the filters of the views of {} answered: {} denied, {} with a key, {} false positives\n",
-                keyspace.name,
-                terminal::count(filter_answers.denied),
-                terminal::count(filter_answers.right),
-                terminal::count(filter_answers.wrong),
-            ));
-        }
     }
     text
 }
 
 fn views_json(views: &ViewStatistics) -> Value {
-    let answers = &views.filter_answers;
     json!({
         "count": views.count, "open": views.open_count, "runs": views.run_count, "entries": views.entry_count,
-        "bytes": views.bytes, "filter_bytes": views.filter_bytes,
-        "filter_answers": {
-            "asked": answers.asked, "denied": answers.denied, "right": answers.right, "wrong": answers.wrong,
-        },
+        "bytes": views.bytes,
     })
 }
 

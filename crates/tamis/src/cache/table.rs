@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use tamis_vfs::{Access, Folder};
+use tamis_vfs::Folder;
 
 use super::{
     block::BlockCache,
@@ -16,15 +16,9 @@ use crate::{
     metrics::Metrics,
     options::Options,
     table::{
-        environment::TableEnvironment, gap_cache::GapBudget, lazy_reader::NamedTable, open_files::OpenFiles,
-        reader::TableReader, view_budget::ViewBudget,
+        environment::TableEnvironment, lazy_reader::NamedTable, open_files::OpenFiles, reader::TableReader,
     },
 };
-
-/// The share of the cache that known gaps may use in addition to it.
-const GAP_SHARE: u64 = 32;
-/// The share of the cache that all sorted views together may use in addition to it, if they are not mapped.
-const VIEW_SHARE: u64 = 4;
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -45,12 +39,6 @@ impl TableCache {
             open_files: OpenFiles::new(&**folder),
             cache,
             pinned_cache: PinnedCache::new(pinned_bytes, Some(shared), metrics, options.listener.clone()),
-            gap_budget: Arc::new(GapBudget::new(if options.gap_cache {
-                options.cache_bytes / GAP_SHARE
-            } else {
-                0
-            })),
-            view_budget: Arc::new(view_budget_of(options)),
             metrics: Arc::clone(metrics),
             listener: options.listener.clone(),
         };
@@ -86,11 +74,6 @@ impl TableCache {
         self.environment.pinned_cache.used_bytes()
     }
 
-    /// Memory of the known gaps of all tables.
-    pub(crate) fn gap_budget(&self) -> &Arc<GapBudget> {
-        &self.environment.gap_budget
-    }
-
     /// Bytes of the cached blocks.
     pub(crate) fn block_bytes(&self) -> u64 {
         self.environment.cache.bytes()
@@ -99,11 +82,3 @@ impl TableCache {
 
 #[cfg(test)]
 mod tests;
-
-/// Views that are used in a mapping take none of our memory.
-fn view_budget_of(options: &Options) -> ViewBudget {
-    if options.table_access == Access::Mapped && !options.paranoid_reads {
-        return ViewBudget::default();
-    }
-    ViewBudget::new(options.cache_bytes / VIEW_SHARE)
-}

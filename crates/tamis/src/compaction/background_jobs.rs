@@ -231,7 +231,7 @@ impl BackgroundJobs {
             context: Arc::clone(parts.context),
             tables: Arc::clone(parts.tables),
             installer: Arc::clone(parts.installer),
-            job_contexts: job_contexts.clone(),
+            job_contexts,
             schedule: Mutex::default(),
         });
         let view_builder = Arc::new(ViewBuilder {
@@ -239,7 +239,6 @@ impl BackgroundJobs {
             tables: Arc::clone(parts.tables),
             installer: Arc::clone(parts.installer),
             scheduler: Arc::clone(parts.scheduler),
-            job_contexts,
             schedule: Mutex::default(),
         });
         let options = &parts.context.options;

@@ -52,7 +52,6 @@ use crate::{
     version::{
         edit::{Change, RunPlace, VersionEdit},
         handle::Table,
-        named_view::FilterChecks,
         partition::Partition,
         version::KeyspaceVersion,
     },
@@ -62,7 +61,7 @@ use crate::{
 /// The wait for the next check of a table doubles with each consecutive one that failed, up to about a minute.
 const RETRY_DOUBLINGS_MAX: u32 = 7;
 /// Filters are replaced if the best ones cost less than the current ones by this factor.
-pub(super) const COST_RATIO_MAX: f64 = 1.3;
+const COST_RATIO_MAX: f64 = 1.3;
 /// Those that a quick search chose, by this factor.
 const QUICK_COST_RATIO_MAX: f64 = 1.1;
 /// A filter is wrong if it has this many times the expected false positives.
@@ -266,30 +265,6 @@ pub(crate) fn is_due(expected: Option<Expected>, answers: Answers) -> bool {
         || expected.is_wrong(&answers)
 }
 
-/// Whether the filters of a sorted view are due for a check, by the same rules. `rate`: the expected rate of false positives of closed ranges;
-/// NaN if it is not known. `checks`: those that kept the filters.
-pub(super) fn is_view_due(rate: f64, answers: EmptyAnswers, checks: &FilterChecks) -> bool {
-    let expected = Expected {
-        empty_query_count: EMPTY_QUERY_COUNT_MIN,
-        rates: [f64::NAN, rate, f64::NAN],
-        was_cut: false,
-        kept_count: checks.kept_count,
-        kept_rates: [f64::NAN, checks.seen_rate, f64::NAN],
-        overlapping_tables: (1, 1),
-    };
-    is_due(Some(expected), [EmptyAnswers::default(), answers, EmptyAnswers::default()])
-}
-
-/// Whether filters for closed ranges must wait for a sample of today's queries, which then begins.
-pub(super) fn awaits_refill(sample: &QuerySample) -> bool {
-    let seen = [QueryKind::Range, QueryKind::Prefix].map(|kind| sample.seen(kind));
-    let interval = interval_at(seen.into_iter().max().unwrap_or(0));
-    if !sample.is_refilling() && interval > REFILL_INTERVAL_MIN && !sample.is_fresh(REFILL_FRESH) {
-        sample.begin_refill(REFILL_COUNT_MIN as u32);
-    }
-    sample.is_refilling()
-}
-
 /// Whether the answers show that the queries have changed, and those of the sample may be older.
 fn needs_refill(expected: &Expected, answers: Answers, intervals: [u32; 3]) -> bool {
     expected.empty_query_count >= EMPTY_QUERY_COUNT_MIN
@@ -332,7 +307,7 @@ fn is_provisional(table: &Table, choice: &FilterChoice) -> bool {
 }
 
 /// Whether the chosen filters replace the current ones.
-pub(super) fn is_better(comparison: &Comparison<'_>, cost_ratio_max: f64) -> bool {
+fn is_better(comparison: &Comparison<'_>, cost_ratio_max: f64) -> bool {
     let Comparison { current, choice, overlapping_tables, .. } = comparison;
     let chosen = &choice.chosen;
     let is_sampled = choice.empty_query_count >= EMPTY_QUERY_COUNT_MIN;

@@ -5,13 +5,7 @@
 //!
 //! 1. A view that turned out to be damaged, or of a keyspace whose options allow none, is removed by an edit.
 //! 2. A view that the manifest names is opened.
-//! 3. Otherwise [`super::view_plan`] decides whether another one is built, or the same one with filters.
-//!
-//! The filters of a view are chosen from its keys and the sampled closed ranges that the view itself does not reject, like those of
-//! tables (`table/filter_plan.rs`), if the tables have no range filters. If the view has some, a rebuild adds one for the keys of the
-//! new runs, which is not chosen. If its filters are due for a check, the sample is refilled if it is old, and the view is built again if
-//! the filters that are chosen from it are better by the rule of tables ([`super::filter_check`]): better than the chosen ones, or than
-//! those that rebuilds added.
+//! 3. Otherwise [`super::view_plan`] decides whether another one is built.
 //!
 //! A keyspace is checked when its version has changed, and once per [`CHECK_INTERVAL`] for the seeks that its runs have counted.
 //!
@@ -26,17 +20,11 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tamis_filter::auto::{Effort, QueryKind};
 
 use super::{
-    filter_check::{COST_RATIO_MAX, awaits_refill, is_better},
-    job_context::JobContexts,
     plan::InProgress,
     scheduler::Scheduler,
-    view_plan::{
-        SEEK_NANOSECONDS, SEEK_NANOSECONDS_MAX, ViewPlan, ViewSizes, filter_budget_of, pick,
-        pick_with_filters,
-    },
+    view_plan::{ViewPlan, pick},
 };
 use crate::{
     cache::table::TableCache,
@@ -47,30 +35,17 @@ use crate::{
     file_name::FileName,
     keyspace_state::KeyspaceState,
     link::write_new,
-    metrics::LEVEL_COUNT_MAX,
-    options::{TableFilter, Views},
-    query_sample::SampledQuery,
-    table::{
-        filter_plan::{ChoiceInput, FilterPlan, GivenFilters},
-        properties::TableOrigin,
-        refilter::Comparison,
-    },
+    options::Views,
     version::{
         edit::{Change, VersionEdit},
-        level::Run,
         named_view::{NamedView, open_view},
         partition::Partition,
     },
     version_installer::VersionInstaller,
     view::{
-        build::build_view_with_filters,
-        filter_builder::FilterJob,
-        page_sample::{sample_pages, window_starts},
-        part_keys::keys_of,
+        build::build_view,
         reader::View,
-        rebuild::rebuild_view_with_filters,
-        scan::RangeAnswer,
-        size::ViewCounts,
+        rebuild::rebuild_view,
         spool::Spool,
         writer::{RunSummary, ViewOptions, ViewOwner},
     },
@@ -82,20 +57,12 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_millis(500);
 /// The wait doubles with each failure, up to about an hour.
 const RETRY_DOUBLINGS_MAX: u32 = 13;
-/// The number of sampled closed ranges, not rejected by the view, from which filters are chosen.
-const SAMPLE_MIN: usize = 32;
-/// Keys of a run from which the size of a view is estimated.
-const SAMPLED_KEYS: usize = 512;
-/// Samples of pages that are kept, so that a view that is too large is not sampled at each check.
-const SAMPLE_COUNT_MAX: usize = 64;
-
 /// See the head of this file.
 pub(super) struct ViewBuilder {
     pub(super) context: Arc<StoreContext>,
     pub(super) tables: Arc<TableCache>,
     pub(super) installer: Arc<VersionInstaller>,
     pub(super) scheduler: Arc<Scheduler>,
-    pub(super) job_contexts: JobContexts,
     pub(super) schedule: Mutex<Schedule>,
 }
 
@@ -106,8 +73,6 @@ pub(super) struct Schedule {
     next_check: Duration,
     /// By partition: the number of consecutive failures, and when the next job may begin.
     failures: BTreeMap<u64, (u32, Duration)>,
-    /// By the ids of runs: the counts of some pages of their view; `None` if they can't be read.
-    samples: BTreeMap<Vec<u64>, Option<ViewCounts>>,
 }
 
 /// A job. No other job of views runs until it is dropped.
@@ -127,7 +92,7 @@ impl Drop for ViewClaim {
 enum ViewStep {
     Remove(Arc<NamedView>),
     Open(Arc<NamedView>),
-    Build(Box<ViewPlan>),
+    Build(ViewPlan),
 }
 
 impl ViewBuilder {
@@ -168,77 +133,18 @@ impl ViewBuilder {
         let version = Arc::clone(&keyspace.read_state.load().version);
         let views = version.options.views;
         let now = self.context.runtime.clock.now();
-        let environment = self.tables.environment();
-        let measured = |level| self.context.metrics.read_times.nanoseconds(level) as f64;
-        let run_nanoseconds = |level| measured(level).clamp(SEEK_NANOSECONDS, SEEK_NANOSECONDS_MAX);
         version.partitions.iter().find_map(|partition| {
-            // The view that is replaced frees its memory.
-            let replaced = partition.view.as_ref().and_then(|named| named.reader());
-            let replaced_bytes = replaced.map_or(0, |view| view.memory_bytes());
-            let bytes_max = environment.view_budget.left_bytes().saturating_add(replaced_bytes);
-            let sizes = ViewSizes { bytes_max, sample: &|plan| self.sample_pages(plan) };
             let step = match &partition.view {
                 Some(view) if view.is_failed() || views == Views::Off => ViewStep::Remove(Arc::clone(view)),
-                Some(view) if view.needs_open() && !view.fits(environment) => return None,
                 Some(view) if view.needs_open() => ViewStep::Open(Arc::clone(view)),
-                _ => ViewStep::Build(Box::new(
-                    pick_with_filters(partition, &version.options, sizes)
-                        .filter(|plan| !self.awaits_sample(keyspace, plan))
-                        .or_else(|| {
-                            pick(partition, &version.options, in_progress, sizes, &run_nanoseconds)
-                        })?,
-                )),
+                _ => ViewStep::Build(pick(partition, views, in_progress)?),
             };
             let failure = self.schedule.lock().failures.get(&partition.id).copied();
             failure.is_none_or(|(_, at)| at <= now).then_some((partition.id, step))
         })
     }
 
-    /// The counts of some pages of a view. `None` if a run can't be read: the build will report it.
-    fn sample_pages(&self, plan: &ViewPlan) -> Option<ViewCounts> {
-        let ids: Vec<u64> = plan.all_runs().map(|run| run.id()).collect();
-        let known = self.schedule.lock().samples.get(&ids).copied();
-        known.unwrap_or_else(|| {
-            let counts = self.encode_sample(plan).ok();
-            let samples = &mut self.schedule.lock().samples;
-            if samples.len() >= SAMPLE_COUNT_MAX {
-                samples.clear();
-            }
-            samples.insert(ids, counts);
-            counts
-        })
-    }
-
-    fn encode_sample(&self, plan: &ViewPlan) -> Result<ViewCounts> {
-        let options = ViewOptions { tag_bytes: plan.tag_bytes, ..ViewOptions::default() };
-        let keys = plan.all_runs().map(|run| self.sample_keys(run).map(|keys| (run.entry_count(), keys)));
-        let keys = keys.collect::<Result<Vec<_>>>()?;
-        let keys: Vec<_> = keys.iter().map(|(entry_count, keys)| (*entry_count, keys.as_slice())).collect();
-        let runs = plan.all_runs().map(|run| open_run(run, &self.tables)).collect::<Result<Vec<_>>>()?;
-        sample_pages(options, &runs, &window_starts(options.segment_size, &keys))
-    }
-
-    /// Some keys of a run in order, from the indexes of its tables.
-    fn sample_keys(&self, run: &Run) -> Result<Vec<Vec<u8>>> {
-        let mut keys = Vec::new();
-        for table in run.tables() {
-            let share = table.summary().entry_count as f64 / run.entry_count().max(1) as f64;
-            let count = (share * SAMPLED_KEYS as f64).ceil() as usize;
-            keys.extend(self.tables.reader(table)?.sample_keys(count)?);
-        }
-        Ok(keys)
-    }
-
-    /// Whether the filters of a view are wrong because the queries have changed, and the sample has older ones.
-    fn awaits_sample(&self, keyspace: &KeyspaceState, plan: &ViewPlan) -> bool {
-        let has_filter = plan.refiltered.as_ref().is_some_and(|refiltered| refiltered.view.has_filter());
-        has_filter
-            && self.context.options.sample_queries
-            && awaits_refill(&keyspace.read_state.load().query_sample)
-    }
-
-    /// Runs a job; `between_pages` is called every 256 KiB that a builder writes, and every few thousand entries that a check reads. A
-    /// failure is reported.
+    /// Runs a job; `between_pages` is called every 256 KiB that a builder writes. A failure is reported.
     pub(super) fn run(&self, claim: &ViewClaim, between_pages: &dyn Fn()) {
         let (keyspace, partition) = (&*claim.keyspace, claim.partition);
         let done = match &claim.step {
@@ -307,25 +213,11 @@ impl ViewBuilder {
             is_stale.set(!has_runs(keyspace, plan) || self.scheduler.is_stopping().load(Ordering::SeqCst));
             if is_stale.get() { Err(Error::Closed) } else { Ok(()) }
         };
-        let built = self.filters(keyspace, plan, &check).and_then(|filters| {
-            if let (Some(refiltered), None) = (&plan.refiltered, &filters) {
-                let partition = current_partition(keyspace, plan.partition);
-                let named = partition.iter().filter_map(|partition| partition.view.as_ref());
-                named.for_each(|named| named.keep_filters(refiltered.checks.seen_rate));
-                return Ok(());
-            }
-            // The decision knows the mean of all filters of the keyspace only.
-            let filter_bits_per_key = match &filters {
-                Some(FilterPlan::Chosen(input)) => Some(input.bits_per_key.into()),
-                _ => None,
-            };
-            let bytes_expected = plan.bytes(filter_bits_per_key);
-            let built = self.write_and_install(keyspace, plan, filters.as_ref(), number, &check)?;
+        let built = self.write_and_install(keyspace, plan, number, &check).map(|built| {
             if let Some(view) = built {
                 let time = self.context.runtime.clock.now().saturating_sub(begun);
-                self.record(keyspace, plan, &view, bytes_expected, time);
+                self.record(keyspace, plan, &view, time);
             }
-            Ok(())
         });
         if let (Err(error), Some(old)) = (&built, &plan.old)
             && !is_stale.get()
@@ -351,7 +243,6 @@ impl ViewBuilder {
         &self,
         keyspace: &KeyspaceState,
         plan: &ViewPlan,
-        filters: Option<&FilterPlan>,
         number: u64,
         check: &dyn Fn() -> Result<()>,
     ) -> Result<Option<Arc<View>>> {
@@ -359,7 +250,7 @@ impl ViewBuilder {
         let (temporary, target) =
             (FileName::Temporary(number).path(folder), FileName::View(number).path(folder));
         let owner = self.owner(keyspace, number);
-        self.write(plan, filters, owner, &temporary, check)?;
+        self.write(plan, owner, &temporary, check)?;
         let discard = |path: &Path| {
             // A file that can't be removed is deleted at the next open.
             let _ = folder.remove(path);
@@ -398,118 +289,25 @@ impl ViewBuilder {
     fn write(
         &self,
         plan: &ViewPlan,
-        filters: Option<&FilterPlan>,
         owner: ViewOwner,
         path: &Path,
         check: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
-        let (_, digest_seed) = self.installer.versions.database();
         let runs = plan.runs.iter().map(|run| Ok((run.id(), open_run(run, &self.tables)?)));
         let runs = runs.collect::<Result<Vec<_>>>()?;
         let old_runs = plan.old.iter().flat_map(|old| &old.runs);
         let old_runs = old_runs.map(|run| open_run(run, &self.tables)).collect::<Result<Vec<_>>>()?.into();
         let folder = &self.context.folder;
-        let new_spool = || {
-            let (context, installer) = (Arc::clone(&self.context), Arc::clone(&self.installer));
-            let new_number = move || installer.versions.new_file_number();
-            Spool::new(folder.vfs(), move || FileName::Temporary(new_number()).path(&context.folder))
-        };
-        let (spool, filters) = (new_spool(), filters.map(|plan| FilterJob::new(plan, new_spool())));
-        let mut refusals = Vec::new();
+        let (context, installer) = (Arc::clone(&self.context), Arc::clone(&self.installer));
+        let new_number = move || installer.versions.new_file_number();
+        let spool = Spool::new(folder.vfs(), move || FileName::Temporary(new_number()).path(&context.folder));
         write_new(&**folder, path, |append| {
             let sink = &mut |bytes: &[u8]| check().and_then(|()| append(bytes));
-            let tag_bytes = plan.tag_bytes;
-            let options = ViewOptions { digest_seed, owner, tag_bytes, ..ViewOptions::default() };
-            refusals = match &plan.old {
-                Some(old) => {
-                    rebuild_view_with_filters(owner, &old.view, &old_runs, &runs, filters, spool, sink)?.1
-                }
-                None => build_view_with_filters(options, &runs, filters, spool, sink)?.1,
-            };
-            Ok(())
-        })?;
-        for refusal in refusals {
-            self.context.report(&Event::FilterBuildFailed { file: path.to_path_buf(), reason: refusal });
-        }
-        Ok(())
-    }
-
-    /// The filters for the keys of the new runs; `None` for a view without filters.
-    fn filters(
-        &self,
-        keyspace: &KeyspaceState,
-        plan: &ViewPlan,
-        check: &dyn Fn() -> Result<()>,
-    ) -> Result<Option<FilterPlan>> {
-        let with_filters = plan.old.as_ref().map(|old| &old.view).filter(|view| view.has_filter());
-        let refiltered = plan.refiltered.as_ref().map(|refiltered| &refiltered.view);
-        let Some(view) = refiltered.or(with_filters) else { return Ok(None) };
-        let read_state = keyspace.read_state.load_full();
-        // The filters are probed only for ranges that the view itself cannot reject: near keys, where filters have the most false
-        // positives, too. Those that the view has reject most of these ranges.
-        let needs_filter =
-            |query: &SampledQuery| is_closed(query) && (with_filters.is_some() || !is_denied(view, query));
-        let queries: Vec<_> = read_state.query_sample.snapshot().into_iter().filter(needs_filter).collect();
-        if with_filters.is_none() && (queries.len() < SAMPLE_MIN || self.all_deny_ranges(plan)?) {
-            return Ok(None);
-        }
-        let version = &read_state.version;
-        let key_count = plan.runs.iter().map(|run| run.entry_count()).sum();
-        let queries = queries.into();
-        if with_filters.is_some() {
-            // Not chosen: a choice of none, for few keys, would lose the filters of all others.
-            let filters = vec![TableFilter::for_ranges()];
-            return Ok(Some(FilterPlan::Given(GivenFilters { filters, queries })));
-        }
-        let budget = filter_budget_of(&version.options.filters);
-        let origin = TableOrigin { level: LEVEL_COUNT_MAX as u8 - 1, ..TableOrigin::default() };
-        let input = self.job_contexts.with(version, |context| ChoiceInput {
-            queries,
-            last: None,
-            ..context.choice_input(budget, key_count, &origin, Effort::Write)
-        });
-        let is_better = self.has_better_filters(plan, view, &input, check)?;
-        Ok(is_better.then(|| FilterPlan::Chosen(Box::new(input))))
-    }
-
-    /// Whether other filters than those of a view are so much better for today's queries that it is built again, by the rule of tables.
-    /// They are compared within the budget with which they are built, for the keys of two parts: those that admit the most queries of the
-    /// parts whose filters the store chose, and of those that rebuilds added. `true` without filters, and for those whose specification is
-    /// not known.
-    fn has_better_filters(
-        &self,
-        plan: &ViewPlan,
-        view: &Arc<View>,
-        input: &ChoiceInput,
-        check: &dyn Fn() -> Result<()>,
-    ) -> Result<bool> {
-        if !view.has_filter() {
-            return Ok(true);
-        }
-        let runs = view.runs().iter().filter_map(|named| plan.runs.iter().find(|run| run.id() == named.id));
-        let runs = runs.map(|run| open_run(run, &self.tables)).collect::<Result<Vec<_>>>()?.into();
-        self.context.metrics.filters_checked.add(1);
-        for part in view.most_asked_parts(&input.queries) {
-            if part.filters.is_none() {
-                return Ok(true);
+            match &plan.old {
+                Some(old) => rebuild_view(owner, &old.view, &old_runs, &runs, spool, sink).map(drop),
+                None => build_view(ViewOptions { owner, ..ViewOptions::default() }, &runs, spool, sink),
             }
-            let keys = keys_of(view, &runs, &part, check)?;
-            let input = ChoiceInput { current: part.filters, ..input.clone() };
-            if is_better(&Comparison::of_keys(keys, &input, check)?, COST_RATIO_MAX) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Whether each table of a view has a range filter.
-    fn all_deny_ranges(&self, plan: &ViewPlan) -> Result<bool> {
-        for table in plan.all_runs().flat_map(|run| run.tables()) {
-            if !self.tables.reader(table)?.has_range_filter() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        })
     }
 
     /// Lets reads use an installed view. The seeks of its runs count from now on again. `false` if the version has no such view.
@@ -517,52 +315,28 @@ impl ViewBuilder {
         let partition = current_partition(keyspace, plan.partition);
         let named = partition.as_ref().and_then(|partition| partition.view.as_ref());
         let Some(named) = named.filter(|named| named.number() == number) else { return false };
-        if let Some(refiltered) = &plan.refiltered {
-            named.set_filter_checks(refiltered.checks_of(&view));
-        }
         named.set_reader(view);
         plan.runs.iter().for_each(|run| run.reset_merged_seeks());
         true
     }
 
     /// Counts and reports a view that was installed.
-    fn record(
-        &self,
-        keyspace: &KeyspaceState,
-        plan: &ViewPlan,
-        view: &View,
-        bytes_expected: u64,
-        time: Duration,
-    ) {
+    fn record(&self, keyspace: &KeyspaceState, plan: &ViewPlan, view: &View, time: Duration) {
         let metrics = &self.context.metrics;
         let (bytes, is_rebuilt) = (view.file_bytes(), plan.old.is_some());
         metrics.view_bytes_written.add(bytes);
-        metrics.view_bytes_expected.add(bytes_expected);
         let count = if is_rebuilt { &metrics.views_rebuilt } else { &metrics.views_built };
         count.add(1);
-        let has_replaced = plan.refiltered.as_ref().is_some_and(|refiltered| refiltered.view.has_filter());
-        metrics.filters_replaced.add(u64::from(has_replaced));
         self.context.report(&Event::ViewBuilt {
             keyspace: keyspace.name.clone(),
             file: view.path().to_path_buf(),
             run_count: view.runs().len(),
             entry_count: view.entry_count(),
-            bytes_expected,
             bytes,
-            microseconds_expected: (plan.nanoseconds / 1e3) as u64,
             microseconds: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
             is_rebuilt,
         });
     }
-}
-
-fn is_closed(query: &SampledQuery) -> bool {
-    matches!(query.kind, QueryKind::Range | QueryKind::Prefix)
-}
-
-/// Whether a view knows without its filters that it has no key of a range.
-fn is_denied(view: &View, query: &SampledQuery) -> bool {
-    view.answer_of(&query.range(), false).is_ok_and(|answer| answer == RangeAnswer::Empty)
 }
 
 fn current_partition(keyspace: &KeyspaceState, id: u64) -> Option<Arc<Partition>> {

@@ -8,16 +8,13 @@ use std::{fmt, ops::Bound, sync::Arc};
 
 use tamis_filter::Direction;
 
-use super::{
-    SeekHint,
-    bounded::KeyRange,
-    run_tables::{CheckedFilters, ScanContext},
-};
+use super::{SeekHint, bounded::KeyRange, run_tables::ScanContext};
 
 /// See the head of this file.
 pub(crate) struct FilterOutcome {
     scan: Arc<dyn ScanContext>,
-    checked: CheckedFilters,
+    /// The run whose filters admitted the range.
+    run_index: usize,
     range: Arc<KeyRange>,
     /// No key of the range is before this place in the direction.
     candidate: Option<(Direction, Vec<u8>)>,
@@ -25,17 +22,13 @@ pub(crate) struct FilterOutcome {
 
 impl fmt::Debug for FilterOutcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "FilterOutcome({:?}, {:?})", self.checked, self.range)
+        write!(formatter, "FilterOutcome({}, {:?})", self.run_index, self.range)
     }
 }
 
 impl FilterOutcome {
-    pub(crate) const fn new(
-        scan: Arc<dyn ScanContext>,
-        checked: CheckedFilters,
-        range: Arc<KeyRange>,
-    ) -> Self {
-        Self { scan, checked, range, candidate: None }
+    pub(crate) const fn new(scan: Arc<dyn ScanContext>, run_index: usize, range: Arc<KeyRange>) -> Self {
+        Self { scan, run_index, range, candidate: None }
     }
 
     /// Takes the hint for a seek from one end of `needed`.
@@ -88,11 +81,11 @@ impl FilterOutcome {
     }
 
     /// `is_whole`: the seek would have found any key of the range.
-    pub(crate) fn record(&self, is_whole: bool, found: Option<&[u8]>) -> bool {
+    pub(super) fn record(&self, is_whole: bool, found: Option<&[u8]>) -> bool {
         let is_true_positive =
             found.is_some_and(|key| !self.range.is_below(key) && !self.range.is_above(key));
         if is_true_positive || is_whole {
-            Arc::clone(&self.scan).record_filter_outcome(self.checked, is_true_positive);
+            self.scan.record_filter_outcome(self.run_index, is_true_positive);
         }
         is_true_positive || is_whole
     }

@@ -18,15 +18,6 @@ use crate::{
     view::run::TableRun,
 };
 
-/// The filters that admitted a range of a scan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CheckedFilters {
-    /// Those of the only table that the scan reads of the run with this number.
-    Run(usize),
-    /// Those of the view with this number among the views of the scan.
-    View(usize),
-}
-
 /// State that the cursors of one scan share. Cursors count references to it and not to what it owns: reference counts that
 /// many threads change at once move from core to core.
 pub(crate) trait ScanContext: Limits {
@@ -38,8 +29,8 @@ pub(crate) trait ScanContext: Limits {
     fn tables(&self) -> &TableCache;
     /// Records that a sorted view is damaged. No later scan uses it.
     fn record_damaged_view(&self, view_index: usize, error: &Error);
-    /// Records whether filters that admitted the scan's range were right.
-    fn record_filter_outcome(self: Arc<Self>, checked: CheckedFilters, is_there: bool);
+    /// Records whether the filters of a run that admitted the scan's range were right.
+    fn record_filter_outcome(&self, run_index: usize, is_there: bool);
 }
 
 /// The tables of a run, or those of them that a scan needs.

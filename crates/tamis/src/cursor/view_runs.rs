@@ -72,11 +72,6 @@ pub(crate) struct ViewLane {
 }
 
 impl ViewLane {
-    /// See [`TableCursor::discard_hits`].
-    pub(crate) fn discard_hits(&mut self) {
-        self.cursor.iter_mut().for_each(|cursor| cursor.discard_hits());
-    }
-
     /// Moves to an entry of the open table.
     #[inline]
     fn seek(&mut self, ordinal: u64) -> Result<bool> {

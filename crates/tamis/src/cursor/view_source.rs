@@ -10,7 +10,6 @@ use std::sync::Arc;
 use super::{
     Cursor, SkipTarget,
     coverage::CoveredSpan,
-    filter_outcome::FilterOutcome,
     merge::MergeCursor,
     run::RunCursor,
     run_tables::{RunTables, ScanContext},
@@ -40,8 +39,6 @@ pub(crate) struct ViewInput {
 /// See the head of this file, and [`super`] for the contract.
 pub(crate) struct ViewSource {
     input: ViewInput,
-    /// Until it is known whether the view was right to admit the scan's range.
-    outcome: Option<Box<FilterOutcome>>,
     reads: Reads,
 }
 
@@ -52,22 +49,13 @@ enum Reads {
 }
 
 impl ViewSource {
-    pub(crate) fn new(input: ViewInput, outcome: Option<Box<FilterOutcome>>) -> Self {
+    pub(crate) fn new(input: ViewInput) -> Self {
         let BoundView { view, hides_tombstones, .. } = &*input.bound;
         let runs = ViewRuns::new(Arc::clone(&input.scan), input.first_run, view.runs().len());
         let cursor = ViewCursor::over_named(view, runs);
         let scan = ViewScan::new(cursor, input.snapshot);
         let reads = Reads::View(if *hides_tombstones { scan } else { scan.with_tombstones() });
-        Self { input, outcome, reads }
-    }
-
-    /// Records the outcome, if a seek decides it.
-    fn record_outcome(&mut self, is_decided: impl FnOnce(&FilterOutcome, Option<&[u8]>) -> bool) {
-        if let (Some(outcome), Reads::View(scan)) = (&self.outcome, &self.reads)
-            && is_decided(outcome, scan.is_valid().then(|| scan.entry().key()))
-        {
-            self.outcome = None;
-        }
+        Self { input, reads }
     }
 
     /// Seeks in the view, or in the merge if the view is damaged.
@@ -153,15 +141,11 @@ macro_rules! either {
 
 impl Cursor for ViewSource {
     fn seek_first(&mut self) -> Result<()> {
-        self.seek_with(ViewScan::seek_first, Cursor::seek_first)?;
-        self.record_outcome(|outcome, found| outcome.record(true, found));
-        Ok(())
+        self.seek_with(ViewScan::seek_first, Cursor::seek_first)
     }
 
     fn seek_last(&mut self) -> Result<()> {
-        self.seek_with(ViewScan::seek_last, Cursor::seek_last)?;
-        self.record_outcome(|outcome, found| outcome.record(true, found));
-        Ok(())
+        self.seek_with(ViewScan::seek_last, Cursor::seek_last)
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
@@ -170,18 +154,14 @@ impl Cursor for ViewSource {
             let is_newer = scan.is_valid() && scan.entry().sequence() > sequence && scan.entry().key() == key;
             if is_newer { scan.next() } else { Ok(()) }
         };
-        self.seek_with(in_view, |merge| merge.seek(key, sequence))?;
-        self.record_outcome(|outcome, found| outcome.record_seek(key, found));
-        Ok(())
+        self.seek_with(in_view, |merge| merge.seek(key, sequence))
     }
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         self.seek_with(
             |scan| scan.seek_for_prev(key, is_inclusive),
             |merge| merge.seek_for_prev(key, is_inclusive),
-        )?;
-        self.record_outcome(|outcome, found| outcome.record_seek_for_prev(key, found));
-        Ok(())
+        )
     }
 
     /// Without steps: the entries of runs that are older than the tombstone.

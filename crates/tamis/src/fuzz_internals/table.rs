@@ -238,8 +238,6 @@ pub(super) fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment>
         is_paranoid: false,
         open_files: OpenFiles::new(vfs),
         cache: Arc::new(BlockCache::new(1 << 20)),
-        gap_budget: Arc::default(),
-        view_budget: Arc::default(),
         pinned_cache: PinnedCache::new(1 << 20, None, &metrics, None),
         metrics,
         listener: None,

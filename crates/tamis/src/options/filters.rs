@@ -42,11 +42,6 @@ impl TableFilter {
         Self::new(FilterSpec::new(Family::BlockedBloom), Some(bits_per_key))
     }
 
-    /// A filter for ranges that suits any number of keys.
-    pub(crate) fn for_ranges() -> Self {
-        Self::new(FilterSpec::new(Family::SurfReal).with("bits", "8"), None)
-    }
-
     /// The family with its parameters.
     pub const fn spec(&self) -> &FilterSpec {
         &self.spec

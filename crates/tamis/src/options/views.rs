@@ -5,12 +5,11 @@ use std::{fmt, str::FromStr};
 use crate::error::{Error, Result};
 
 /// When a keyspace keeps sorted views: files with the order of all entries of several runs, which scans use instead of a merge.
-/// Point reads of tables without filters use them, too. Results are the same with and without them. An open can change the option
-/// ([`crate::Options::change_keyspaces`]).
+/// Results are the same with and without them. An open can change the option ([`crate::Options::change_keyspaces`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Views {
-    /// A view of three or more runs is built when the seeks that merged them have cost about as much time as building it. A keyspace that is
-    /// not scanned has none.
+    /// A view of three or more runs is built when they were merged by about as many seeks as they have entries. A keyspace that is not
+    /// scanned has none.
     #[default]
     Auto,
     /// A view over all runs is built whenever no flush or compaction is due, regardless of the cost: for keyspaces that are mostly read. Each

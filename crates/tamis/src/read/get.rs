@@ -1,18 +1,11 @@
 //! Point reads: memtables, then the runs of the key's partition from new to old. The first version found is the result.
 //!
 //! The key's digest is computed for the first filter and shared by the filters of all levels; a key found in a memtable is not
-//! hashed. A run is skipped without reading a block if no table of it covers the key, if the table's filter rejects the key, or if a
-//! sorted view knows that the run does not have it ([`super::view_lookup`]).
-
-use std::ops::Bound;
+//! hashed. A run is skipped without reading a block if no table of it covers the key, or if the table's filter rejects the key.
 
 use tamis_filter::{KeyRange, Probe, auto::QueryKind};
 
-use super::{
-    ReadPath,
-    gaps::record_gap,
-    view_lookup::{RunChoice, ViewLookup},
-};
+use super::ReadPath;
 use crate::{
     error::Result,
     key::{Kind, Sequence, check_key},
@@ -25,7 +18,7 @@ use crate::{
         lazy_reader::NamedTable,
         reader::{Found, TableReader},
     },
-    version::{handle::Table, level::Run, partition::Partition},
+    version::{handle::Table, partition::Partition},
 };
 
 /// Keys of a [`ReadPath::multi_get`] whose filters are prefetched together.
@@ -39,8 +32,6 @@ struct PointRead {
     cost: ReadCost,
     sampling: Sampling,
     outcome: QueryOutcome,
-    /// Tables that were read and do not have the key.
-    miss_count: u32,
 }
 
 /// Looks a key up in the memtables: `None` if no memtable has it, `Some(None)` if it is deleted.
@@ -116,9 +107,6 @@ impl ReadPath {
     /// cache misses overlap.
     fn prefetch(&self, read_state: &ReadState, probe: &Probe<'_>) -> Result<()> {
         let Some(partition) = read_state.version.partition_of(probe.key()) else { return Ok(()) };
-        if partition.view.as_ref().is_some_and(|view| view.is_searched_first()) {
-            return Ok(());
-        }
         for (.., table) in partition.tables_of(probe.key()) {
             self.tools.tables.reader(table)?.prefetch(probe);
         }
@@ -164,36 +152,18 @@ impl ReadPath {
         sequence: Sequence,
         read: &mut PointRead,
     ) -> Result<Option<Found>> {
-        let version = &read_state.version;
-        let Some(partition) = version.partition_of(probe.key()) else { return Ok(None) };
-        let Some(named) = &partition.view else {
-            return self.find_in_partition(partition, probe, sequence, read, ());
-        };
-        let lookup = ViewLookup::new(named, partition, self, version.id, (probe, sequence));
-        self.find_in_partition(partition, probe, sequence, read, lookup)
-    }
-
-    #[inline]
-    fn find_in_partition(
-        &self,
-        partition: &Partition,
-        probe: &Probe<'_>,
-        sequence: Sequence,
-        read: &mut PointRead,
-        mut choice: impl RunChoice,
-    ) -> Result<Option<Found>> {
         let key = probe.key();
+        let Some(partition) = read_state.version.partition_of(key) else { return Ok(None) };
         if partition.has_range_tombstones() {
-            return self.find_with_range_tombstones(partition, probe, sequence, read, choice);
+            return self.find_with_range_tombstones(partition, probe, sequence, read);
         }
         let mut tables = partition.tables_of(key);
         loop {
             // Prefetches the filters of several runs, so that their cache misses overlap.
             let mut next = [None; PREFETCHED_RUNS];
             let mut count = 0;
-            let candidates = tables.by_ref().filter(|(_, run, _)| choice.admits(run));
-            for (slot, (level, run, table)) in next.iter_mut().zip(candidates) {
-                *slot = Some((run, level, table, table.slot().get()));
+            for (slot, (level, _, table)) in next.iter_mut().zip(tables.by_ref()) {
+                *slot = Some((level, table, table.slot().get()));
                 count += 1;
             }
             if count > 1 {
@@ -201,16 +171,12 @@ impl ReadPath {
                     open.iter().for_each(|reader| reader.prefetch(probe));
                 }
             }
-            for &(run, level, table, open) in next.iter().flatten() {
-                if !choice.admits(run) {
-                    continue;
-                }
+            for &(level, table, open) in next.iter().flatten() {
                 let reader = match open {
                     Some(reader) => reader,
                     None => self.tools.tables.reader(table)?,
                 };
-                let place: (&Run, usize, &Table) = (run, level, table);
-                if let Some(found) = self.find_in_run(reader, place, probe, sequence, read, &mut choice)? {
+                if let Some(found) = self.find_in_table(reader, (level, table), probe, sequence, read)? {
                     return Ok(Some(found));
                 }
             }
@@ -220,7 +186,7 @@ impl ReadPath {
         }
     }
 
-    /// As `find_in_partition`, if some runs have range tombstones: those of a run are checked before its filter, and end the search
+    /// As `find_in_tables`, if some runs have range tombstones: those of a run are checked before its filter, and end the search
     /// if they cover the key.
     fn find_with_range_tombstones(
         &self,
@@ -228,7 +194,6 @@ impl ReadPath {
         probe: &Probe<'_>,
         sequence: Sequence,
         read: &mut PointRead,
-        mut choice: impl RunChoice,
     ) -> Result<Option<Found>> {
         let key = probe.key();
         for (level, run) in partition.runs() {
@@ -239,11 +204,10 @@ impl ReadPath {
                 }
                 None => 0,
             };
-            let admitted = if choice.admits(run) { run.table_of(key) } else { None };
-            let found = match admitted {
+            let found = match run.table_of(key) {
                 Some(table) => {
                     let reader = self.tools.tables.reader(table)?;
-                    self.find_in_run(reader, (run, level, table), probe, sequence, read, &mut choice)?
+                    self.find_in_table(reader, (level, table), probe, sequence, read)?
                 }
                 None => None,
             };
@@ -256,36 +220,20 @@ impl ReadPath {
         Ok(None)
     }
 
-    /// Reads the table of a run, unless the view knows that the run does not have the key.
+    /// Reads a table unless its filters reject the key.
     #[inline(always)]
-    fn find_in_run(
+    fn find_in_table(
         &self,
         reader: &TableReader,
-        (run, level, table): (&Run, usize, &Table),
+        place: (usize, &Table),
         probe: &Probe<'_>,
         sequence: Sequence,
         read: &mut PointRead,
-        choice: &mut impl RunChoice,
     ) -> Result<Option<Found>> {
-        choice.before_read(run, reader.has_filter());
-        if !choice.admits(run) {
-            return Ok(None);
+        match self.is_rejected(reader, place, probe, read) {
+            true => Ok(None),
+            false => self.read_table(reader, place, probe, sequence, read),
         }
-        if self.is_rejected(reader, (level, table), probe, read) {
-            return Ok(None);
-        }
-        if !choice.confirms(run) {
-            self.add_overruled(reader, (level, table), read);
-            return Ok(None);
-        }
-        let misses_before = read.miss_count;
-        let found = self.read_table(reader, (level, table), probe, sequence, read);
-        if read.miss_count > misses_before {
-            choice.after_miss();
-        } else if let Ok(Some(_)) = found {
-            choice.after_found();
-        }
-        found
     }
 
     /// Whether the filters of a table reject the key.
@@ -309,24 +257,6 @@ impl ReadPath {
         true
     }
 
-    /// Counts a key that the filters of a table admit, and of which the view knows that the table does not have it.
-    #[inline(never)]
-    fn add_overruled(&self, reader: &TableReader, (level, table): (usize, &Table), read: &mut PointRead) {
-        if !reader.has_filter() {
-            return;
-        }
-        reader.record_false_positive();
-        if !reader.are_filters_asked(QueryKind::Point, true) {
-            return;
-        }
-        read.outcome.add_nothing_there();
-        self.metrics.reads(ReadPlace::new(level, ReadKind::Point)).inspect(|reads| reads.admitted.add(1));
-        let weight = read.sampling.tally_weight;
-        if weight > 0 {
-            add_admitted(table, weight, false);
-        }
-    }
-
     /// Reads a table that its filters do not reject. Not inlined, so that most tables of an absent key do not move a result.
     #[inline(never)]
     fn read_table(
@@ -345,7 +275,6 @@ impl ReadPath {
                 self.metrics.read_times.end(level, began);
             }
             counters.inspect(|reads| read.cost.move_blocks_to(reads));
-            read.miss_count += u32::from(matches!(found, Ok(None)));
             found
         };
         let weight = read.sampling.tally_weight;
@@ -361,11 +290,7 @@ impl ReadPath {
         if are_filters_asked {
             counters.inspect(|reads| reads.admitted.add(1));
         }
-        let is_in_gap = table.gaps().may_reject_points() && table.gaps().rejects_point(probe.key());
-        let found = match is_in_gap {
-            true => None,
-            false => get(read)?,
-        };
+        let found = get(read)?;
         if found.is_some() {
             if are_filters_asked {
                 counters.inspect(|reads| reads.right.add(1));
@@ -375,11 +300,6 @@ impl ReadPath {
             reader.record_false_positive();
             if are_filters_asked {
                 read.outcome.add_nothing_there();
-            }
-            if is_in_gap {
-                self.metrics.gap_hits.add(1);
-            } else {
-                record_gap(table, &self.tools.tables, Bound::Included(probe.key()), true);
             }
         }
         if weight > 0 && are_filters_asked {

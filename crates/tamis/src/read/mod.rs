@@ -5,7 +5,6 @@ mod count;
 mod counting_view;
 mod deleted_ranges;
 mod either;
-mod gaps;
 mod get;
 mod memtable_gap;
 mod multi_range;
@@ -19,7 +18,6 @@ mod select_range;
 mod select_runs;
 mod select_views;
 pub(crate) mod snapshot;
-mod view_lookup;
 mod view_opener;
 
 use std::sync::Arc;

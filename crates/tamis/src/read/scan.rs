@@ -418,7 +418,7 @@ impl ReadPath {
         let mut selection = None;
         if query.kind().is_some() && positions.len() <= 1 {
             let ranges = (&range, is_prefix, positions.clone());
-            let selector = self.tools.selector(&read_state, ranges, sequence, &query);
+            let selector = self.tools.selector(&read_state, ranges, &query);
             let selected = selector.select();
             if selected.is_empty() && matches!(selector.has_memtable_entries(), Ok(false)) {
                 query.record(&read_state.query_sample, &selector.filter_range());

@@ -20,7 +20,7 @@ use super::{
     select_views::SelectedView,
 };
 use crate::{
-    cursor::{Cursor as _, filter_outcome::FilterOutcome, view_runs::ViewRuns},
+    cursor::{Cursor as _, view_runs::ViewRuns},
     error::{Error, Result},
     slice::Slice,
     view::{cursor::ViewCursor, scan::ViewScan},
@@ -92,8 +92,6 @@ pub(super) struct ScanOfView {
     source: Arc<ScanSource>,
     view: ViewScan<ViewRuns>,
     gap: MemtableGap,
-    /// Until it is known whether the view was right to admit the scan's range.
-    outcome: Option<Box<FilterOutcome>>,
     mode: Mode,
     /// The view is at an entry of the range within the gap, or a memtable at one of the range.
     is_valid: bool,
@@ -109,7 +107,6 @@ impl ScanOfView {
             view: ViewScan::new(ViewCursor::over_named(view, runs), source.sequence()),
             source: Arc::clone(source),
             gap: MemtableGap::new(source.read_state()),
-            outcome: source.only_view_outcome(selected),
             mode: Mode::View,
             is_valid: false,
             merge: None,
@@ -207,7 +204,6 @@ impl ScanOfView {
             // It is at the excluded bound.
             self.view.next()?;
         }
-        self.record_outcome();
         self.end_forward()
     }
 
@@ -226,15 +222,7 @@ impl ScanOfView {
             None => self.view.seek_last()?,
             Some((upper, is_inclusive)) => self.view.seek_for_prev(upper, is_inclusive)?,
         }
-        self.record_outcome();
         self.end_backward()
-    }
-
-    /// Records whether the view has a key of the range, after a seek from an end of the range.
-    fn record_outcome(&mut self) {
-        if let Some(outcome) = self.outcome.take() {
-            outcome.record(true, self.view.is_valid().then(|| self.view.entry().key()));
-        }
     }
 
     /// Ends a forward movement of the view within the gap; `false` if it has met an entry of a memtable.

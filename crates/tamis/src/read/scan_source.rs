@@ -20,7 +20,6 @@ use tamis_filter::auto::QueryKind;
 
 use super::{
     DeletedRanges, ReadPath, ReadTools,
-    gaps::{record_gap, record_gap_of_view},
     scan_query::ScanQuery,
     seek_answers::{Visible, count_seek, outcome_of_seek},
     select_range::RangeSelector,
@@ -35,7 +34,7 @@ use crate::{
         filter_outcome::FilterOutcome,
         merge::MergeCursor,
         run::RunCursor,
-        run_tables::{CheckedFilters, RunTables, ScanContext},
+        run_tables::{RunTables, ScanContext},
         source::Source,
         view_source::{ViewInput, ViewSource},
         visible::VisibleCursor,
@@ -142,22 +141,13 @@ impl ScanContext for ScanSource {
         }
     }
 
-    fn record_filter_outcome(self: Arc<Self>, checked: CheckedFilters, is_there: bool) {
-        let run_index = match checked {
-            CheckedFilters::Run(run_index) => run_index,
-            CheckedFilters::View(view_index) => return self.record_view_outcome(view_index, is_there),
-        };
+    fn record_filter_outcome(&self, run_index: usize, is_there: bool) {
         let Some(run) = self.selection().runs.get(run_index) else { return };
         let Some(table) = run.run.tables().get(run.tables.start) else { return };
-        if run.is_checked {
-            if run.is_tallied {
-                let counters = self.shared().tools.tables.metrics().reads(self.query().place(run.level));
-                counters.inspect(|reads| if is_there { &reads.right } else { &reads.wrong }.add(1));
-                self.query().add_outcome(is_there);
-            }
-            if !is_there {
-                record_gap(table, &self.shared().tools.tables, as_slice(&self.range.lower), false);
-            }
+        if run.is_checked && run.is_tallied {
+            let counters = self.shared().tools.tables.metrics().reads(self.query().place(run.level));
+            counters.inspect(|reads| if is_there { &reads.right } else { &reads.wrong }.add(1));
+            self.query().add_outcome(is_there);
         }
         let weight = self.query().tally_weight();
         if let Some(kind) = self.query().kind()
@@ -263,18 +253,14 @@ impl ScanSource {
             let cursor = RunCursor::new(RunTables::of_scan(base, run_index, run.tables.clone()));
             let source = if (run.is_checked || run.lacks_filter) && !has_counted_outcomes {
                 let (scan, range) = (Arc::<Self>::clone(self), Arc::clone(&self.range));
-                Source::FilterChecked(
-                    cursor,
-                    Some(Box::new(FilterOutcome::new(scan, CheckedFilters::Run(run_index), range))),
-                )
+                Source::FilterChecked(cursor, Some(Box::new(FilterOutcome::new(scan, run_index, range))))
             } else {
                 Source::Run(cursor)
             };
             merge.push(memtable_count + run.rank, source);
         }
         for (index, view) in selection.views.iter().enumerate() {
-            let outcome = if has_counted_outcomes { None } else { self.view_outcome(index, view) };
-            merge.push(memtable_count + view.rank(), self.view_source(index, view, outcome));
+            merge.push(memtable_count + view.rank(), self.view_source(index, view));
         }
         if !selection.views.is_empty() {
             merge.sort();
@@ -283,12 +269,7 @@ impl ScanSource {
         VisibleCursor::new(merge, self.sequence, Arc::clone(&self.range)).with_coverage(self.coverage())
     }
 
-    fn view_source(
-        self: &Arc<Self>,
-        view_index: usize,
-        selected: &SelectedView,
-        outcome: Option<Box<FilterOutcome>>,
-    ) -> Source {
+    fn view_source(self: &Arc<Self>, view_index: usize, selected: &SelectedView) -> Source {
         let input = ViewInput {
             scan: Arc::<Self>::clone(self),
             bound: Arc::clone(&selected.bound),
@@ -297,38 +278,7 @@ impl ScanSource {
             first_rank: self.read_state().memtables().count() + selected.first_rank(),
             snapshot: self.sequence,
         };
-        Source::View(Box::new(ViewSource::new(input, outcome)))
-    }
-
-    /// The outcome of a view that admitted the range; `None` if it is not recorded.
-    fn view_outcome(
-        self: &Arc<Self>,
-        view_index: usize,
-        selected: &SelectedView,
-    ) -> Option<Box<FilterOutcome>> {
-        let is_closed = self.query().kind().is_some();
-        let (scan, range) = (Arc::<Self>::clone(self), Arc::clone(&self.range));
-        (is_closed && selected.is_undecided)
-            .then(|| Box::new(FilterOutcome::new(scan, CheckedFilters::View(view_index), range)))
-    }
-
-    /// The outcome of the only view of the scan, for its first cursor.
-    pub(super) fn only_view_outcome(self: &Arc<Self>, selected: &SelectedView) -> Option<Box<FilterOutcome>> {
-        let has_counted_outcomes = self.has_counted_outcomes.swap(true, Ordering::Relaxed);
-        if has_counted_outcomes { None } else { self.view_outcome(0, selected) }
-    }
-
-    /// `is_there`: a visible key of the range was found.
-    fn record_view_outcome(self: Arc<Self>, view_index: usize, is_there: bool) {
-        let Some(selected) = self.selection().views.get(view_index) else { return };
-        let weight = self.query().tally_weight();
-        let has_keys = is_there || {
-            let scan: Arc<dyn ScanContext> = Arc::<Self>::clone(&self);
-            record_gap_of_view(&selected.bound, (scan, selected.first_run), &self.range, weight > 0)
-        };
-        if weight > 0 {
-            selected.bound.named.filter_answers().add_outcome(has_keys, weight);
-        }
+        Source::View(Box::new(ViewSource::new(input)))
     }
 
     /// Counts a seek to `sought`, or to an end of the range, that found this key of the range. `sources`: the partition where it was
@@ -424,7 +374,7 @@ impl ScanSource {
     pub(super) fn selector(&self) -> RangeSelector<'_> {
         let Shared { read_state, tools, query } = self.shared();
         let ranges = (&*self.range, self.is_prefix, self.positions.clone());
-        tools.selector(read_state, ranges, self.sequence, query)
+        tools.selector(read_state, ranges, query)
     }
 
     /// The runs and views to read; the filters are checked once.

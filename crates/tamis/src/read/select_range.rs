@@ -1,4 +1,4 @@
-//! Selects the runs and views that a scan reads: probes the filters of the runs, then searches the sorted views.
+//! Selects the runs and views that a scan reads: probes the filters of the runs.
 //!
 //! It needs no cursor. So a closed range for which nothing is selected, and in which the memtables have no entry, ends before a scan of it
 //! is created ([`super::scan`]).
@@ -14,7 +14,7 @@ use super::{
     ReadTools,
     scan_query::ScanQuery,
     select_runs::{RunSelector, SelectedRun},
-    select_views::{ClosedScan, SelectedView, Selection, ViewContext, is_covered, open_views},
+    select_views::{SelectedView, Selection, ViewContext, is_covered, open_views},
     view_opener::ViewOpener,
 };
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
         bounded::{KeyRange, as_slice},
     },
     error::Result,
-    key::{AFTER_ALL, SEQUENCE_MAX, Sequence},
+    key::{AFTER_ALL, SEQUENCE_MAX},
     keyspace_state::ReadState,
     version::level::Run,
 };
@@ -36,7 +36,6 @@ pub(super) struct RangeSelector<'a> {
     pub(super) is_prefix: bool,
     /// The positions of the partitions that the range touches.
     pub(super) positions: Range<usize>,
-    pub(super) sequence: Sequence,
     pub(super) read_state: &'a ReadState,
     pub(super) tables: &'a TableCache,
     pub(super) digester: &'a Digester,
@@ -50,21 +49,10 @@ impl ReadTools {
         &'a self,
         read_state: &'a ReadState,
         (range, is_prefix, positions): (&'a KeyRange, bool, Range<usize>),
-        sequence: Sequence,
         query: &'a ScanQuery,
     ) -> RangeSelector<'a> {
         let Self { tables, digester, views } = self;
-        RangeSelector {
-            range,
-            is_prefix,
-            positions,
-            sequence,
-            read_state,
-            tables,
-            digester,
-            views: *views,
-            query,
-        }
+        RangeSelector { range, is_prefix, positions, read_state, tables, digester, views: *views, query }
     }
 }
 
@@ -102,24 +90,12 @@ impl<'a> RangeSelector<'a> {
         let runs = self.runs_within().enumerate().filter(|(rank, _)| !is_open || !is_covered(&views, *rank));
         let runs = runs.filter_map(|(rank, run)| self.select_one(rank, run, &probe)).collect();
         self.tables.metrics().digests.add(u64::from(probe.digest_count()));
-        if is_open { Selection::of_open(runs, views) } else { self.of_closed(runs, views) }
+        if is_open { Selection::of_open(runs, views) } else { Selection::of_closed(runs, views) }
     }
 
     /// The selection for a closed range of which these runs were selected. Views replace some of them.
     pub(super) fn with_views(&self, runs: Vec<SelectedRun>) -> Selection {
-        self.of_closed(runs, self.open_views())
-    }
-
-    fn of_closed(&self, runs: Vec<SelectedRun>, views: Vec<SelectedView>) -> Selection {
-        let scan = ClosedScan {
-            range: self.range,
-            keys: self.filter_range(),
-            snapshot: self.sequence,
-            tally_weight: if self.query.kind().is_some() { self.query.tally_weight() } else { 0 },
-            gap_hits: &self.tables.metrics().gap_hits,
-        };
-        let environment = self.tables.environment();
-        Selection::of_closed(runs, views, &scan, |view, error| view.report_damage(environment, error))
+        Selection::of_closed(runs, self.open_views())
     }
 
     /// The run at a position among those that the range touches, if it is read; its filter is checked now.

@@ -77,15 +77,6 @@ impl RunSelector<'_, '_> {
                         counters.inspect(|reads| reads.admitted.add(1));
                         self.tally_admitted(table);
                     }
-                    if table.gaps().rejects(self.probe.range()) {
-                        self.tables.metrics().gap_hits.add(1);
-                        if is_tallied {
-                            self.query.add_outcome(false);
-                            counters.inspect(|reads| reads.wrong.add(1));
-                            self.tally_wrong(table);
-                        }
-                        return None;
-                    }
                     is_checked = true;
                 }
             }
@@ -116,12 +107,6 @@ impl RunSelector<'_, '_> {
     fn tally_admitted(&self, table: &Table) {
         if let Some((kind, weight)) = self.tallied_kind() {
             table.filter_tally().of(kind).add_admitted(weight);
-        }
-    }
-
-    fn tally_wrong(&self, table: &Table) {
-        if let Some((kind, weight)) = self.tallied_kind() {
-            table.filter_tally().of(kind).add_outcome(false, weight);
         }
     }
 

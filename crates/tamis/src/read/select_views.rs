@@ -1,8 +1,7 @@
 //! Selects the sorted views that a scan reads instead of runs.
 //!
 //! A view replaces all runs that it covers, if the scan would merge at least two of them. No filter can reject an open range, so an open
-//! scan does not select the covered runs at all. The filters are probed for a closed range first, as without a view; if they leave covered
-//! runs, the view itself may reject the range, without a read, or a known gap of its keys ([`crate::table::gap_cache`]).
+//! scan does not select the covered runs at all. The filters are probed for a closed range first, as without a view.
 //!
 //! Runs that the view does not cover are merged with it, at the candidates of their filters, in open scans, too. A view that is not open,
 //! or damaged, or whose runs are not all in the version, is ignored.
@@ -11,14 +10,11 @@ use std::{ops::Range, sync::Arc};
 
 use super::{select_runs::SelectedRun, view_opener::ViewOpener};
 use crate::{
-    cursor::bounded::KeyRange,
-    error::{Error, Result},
+    error::Error,
     key::Sequence,
     keyspace_state::ReadState,
-    metrics::Counter,
-    table::{environment::TableEnvironment, read_ahead::Limits},
+    table::environment::TableEnvironment,
     version::{bound_view::BoundView, level::Run},
-    view::scan::RangeAnswer,
 };
 
 /// A view that a scan reads.
@@ -28,8 +24,6 @@ pub(crate) struct SelectedView {
     first_rank: usize,
     /// The number of its first run in [`Selection::run`].
     pub(super) first_run: usize,
-    /// Only a key can decide whether the view has one of the scan's range: the scan records whether it has.
-    pub(super) is_undecided: bool,
 }
 
 impl SelectedView {
@@ -57,57 +51,6 @@ impl SelectedView {
         let bound = &self.bound;
         bound.is_complete && !bound.has_range_tombstones && bound.view.shows_newest_at(snapshot)
     }
-
-    /// The knowledge of the view about visible keys of a scan's range in the covered runs. Of a prefix without an upper bound, the largest
-    /// key of a covered run is one.
-    fn answer(&self, scan: &ClosedScan<'_>) -> Result<RangeAnswer> {
-        let BoundView { view, hides_tombstones, .. } = &*self.bound;
-        let is_live = *hides_tombstones && view.shows_newest_at(scan.snapshot);
-        view.range_answer(&scan.keys, Limits::upper(scan.range), is_live)
-    }
-
-    /// Whether the view rejects a range of which `covered_count` selected runs are covered.
-    fn rejects(&mut self, scan: &ClosedScan<'_>, covered_count: usize) -> Result<bool> {
-        let answer = self.answer(scan)?;
-        let named = &self.bound.named;
-        let is_rejected = match answer {
-            RangeAnswer::Empty => return Ok(true),
-            RangeAnswer::HasKeys => false,
-            RangeAnswer::Rejected => true,
-            RangeAnswer::Admitted => named.gaps().rejects(&scan.keys),
-        };
-        let is_gap = is_rejected && answer == RangeAnswer::Admitted;
-        if is_gap {
-            scan.gap_hits.add(1);
-        }
-        // A single covered run is read without the view, and it is not known whether the view was right.
-        if scan.tally_weight > 0 && covered_count > 1 && answer != RangeAnswer::HasKeys {
-            let answers = named.filter_answers();
-            match answer {
-                RangeAnswer::Rejected => answers.add_denied(scan.tally_weight),
-                _ => answers.add_admitted(scan.tally_weight),
-            }
-            if is_gap {
-                answers.add_outcome(false, scan.tally_weight);
-            }
-        }
-        if !is_rejected {
-            named.add_admitted_range();
-            self.is_undecided = answer == RangeAnswer::Admitted;
-        }
-        Ok(is_rejected)
-    }
-}
-
-/// A scan of a range that a view may reject.
-pub(super) struct ClosedScan<'a> {
-    pub(super) range: &'a KeyRange,
-    /// The same as filters take it: a prefix, or the two bounds as they are.
-    pub(super) keys: tamis_filter::KeyRange<'a>,
-    pub(super) snapshot: Sequence,
-    /// The number of scans that this one represents in the counters of the view; 0: it is not counted.
-    pub(super) tally_weight: u32,
-    pub(super) gap_hits: &'a Counter,
 }
 
 /// The store and the keyspace of views.
@@ -135,12 +78,7 @@ pub(super) fn open_views(
             context.views.reader(named, partition, context.environment, context.keyspace_id)
         });
         let bound = view.and_then(|view| read_state.views.get(&read_state.version, index, view));
-        views.extend(bound.map(|bound| SelectedView {
-            bound: Arc::clone(bound),
-            first_rank,
-            first_run: 0,
-            is_undecided: false,
-        }));
+        views.extend(bound.map(|bound| SelectedView { bound: Arc::clone(bound), first_rank, first_run: 0 }));
         if partitions.len() > 1 {
             first_rank += partition.runs().count();
         }
@@ -187,21 +125,11 @@ impl Selection {
         self.views.iter().find_map(|view| view.bound.runs.get(run_of(view)?))
     }
 
-    /// Decides for a closed range, whose runs were selected by their filters. `report` is called for a damaged view.
-    pub(super) fn of_closed(
-        mut runs: Vec<SelectedRun>,
-        mut views: Vec<SelectedView>,
-        scan: &ClosedScan<'_>,
-        report: impl Fn(&SelectedView, &Error),
-    ) -> Self {
-        views.retain_mut(|view| {
-            let count = runs.iter().filter(|run| view.covers(run.rank)).count();
-            let rejects = if count == 0 { Ok(false) } else { view.rejects(scan, count) };
-            let Ok(is_rejected) = rejects.inspect_err(|error| report(view, error)) else { return false };
-            let is_used = count > 1 && !is_rejected;
-            if is_used || is_rejected {
-                runs.retain(|run| !view.covers(run.rank));
-            }
+    /// Decides for a closed range, whose runs were selected by their filters.
+    pub(super) fn of_closed(mut runs: Vec<SelectedRun>, mut views: Vec<SelectedView>) -> Self {
+        views.retain(|view| {
+            let is_used = runs.iter().filter(|run| view.covers(run.rank)).count() > 1;
+            runs.retain(|run| !is_used || !view.covers(run.rank));
             is_used
         });
         Self::of_open(runs, views)

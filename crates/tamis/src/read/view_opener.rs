@@ -91,7 +91,7 @@ fn open(
     environment: &TableEnvironment,
     (database_id, keyspace_id): (u64, u64),
 ) {
-    if named.fits(environment) && named.claim_open() {
+    if named.claim_open() {
         let owner = ViewOwner { database_id, keyspace_id, number: named.number() };
         if let Err(error) = named.open(environment, owner, runs) {
             named.fail(environment, &error);

@@ -406,16 +406,6 @@ impl TableCursor {
         self.entries().prefetch(entry);
     }
 
-    /// Whether the entry after the current one is in the same block.
-    pub(crate) fn has_next_in_block(&self) -> bool {
-        self.entry + 1 < self.layout.entry_count()
-    }
-
-    /// Counts no hits of the cache, for a cursor that uses blocks which the read has counted.
-    pub(crate) fn discard_hits(&mut self) {
-        self.cost.cache_hits = 0;
-    }
-
     fn rank(&self, key: &[u8], sequence: Option<Sequence>) -> Result<usize> {
         self.entries().rank(key, sequence).ok_or_else(|| self.table.malformed(self.offset))
     }

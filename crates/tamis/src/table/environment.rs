@@ -11,7 +11,7 @@ use std::{
 
 use tamis_vfs::{Access, Folder};
 
-use super::{gap_cache::GapBudget, open_files::OpenFiles, section::Source, view_budget::ViewBudget};
+use super::{open_files::OpenFiles, section::Source};
 use crate::{
     cache::{
         block::BlockCache,
@@ -35,10 +35,6 @@ pub(crate) struct TableEnvironment {
     pub(crate) cache: Arc<BlockCache>,
     /// Memory for indexes and filters.
     pub(crate) pinned_cache: Arc<PinnedCache>,
-    /// Memory for known gaps between keys.
-    pub(crate) gap_budget: Arc<GapBudget>,
-    /// Memory for sorted views.
-    pub(crate) view_budget: Arc<ViewBudget>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) listener: Option<Arc<dyn EventListener>>,
 }

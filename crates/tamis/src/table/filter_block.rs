@@ -260,12 +260,6 @@ impl FilterBlock {
         self.filter.family()
     }
 
-    /// The rate of false positives of ranges that it expects; NaN if that is not known, `None` if it admits all ranges.
-    pub(crate) fn expected_range_rate(&self) -> Option<f64> {
-        let answers_ranges = self.family().answers_ranges();
-        answers_ranges.then(|| self.filter.predicted_fpr().unwrap_or(f64::NAN))
-    }
-
     /// The first key of a range in a direction, as far as it knows.
     pub(super) fn candidate(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {
         self.filter.candidate(probe, direction)

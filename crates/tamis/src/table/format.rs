@@ -32,10 +32,6 @@ pub(super) const KIND_RANGE_TOMBSTONES: u32 = 7;
 /// Of views (`docs/format/view.md`).
 pub(crate) const KIND_VIEW: u32 = 8;
 pub(crate) const KIND_PAGE_INDEX: u32 = 9;
-/// Of views: the keys that each filter has. Number 11 was a section of earlier views, whose filters are not used.
-pub(crate) const KIND_VIEW_FILTER_PARTS: u32 = 12;
-/// Of views: why the filters of parts were chosen.
-pub(crate) const KIND_VIEW_FILTER_CHOICES: u32 = 13;
 /// Of tables and filter files again.
 pub(super) const KIND_FILTER_CHOICE: u32 = 10;
 /// The greatest kind that this version knows in tables and filter files.

@@ -201,12 +201,6 @@ impl Index {
         range.and_then(|(start, end)| self.bytes.as_ref().get(start..end)).unwrap_or_default()
     }
 
-    /// The separators of at most `count` blocks after the first one, evenly distributed: keys of the table, or prefixes of some.
-    pub(super) fn sample(&self, count: usize) -> impl Iterator<Item = Vec<u8>> {
-        let step = self.block_count.div_ceil(count.max(1)).max(1);
-        (1..self.block_count).step_by(step).map(|block| [&self.prefix, self.suffix(block)].concat())
-    }
-
     /// Start and end of a block in the file; `None` past the last block, and if they do not ascend.
     pub(super) fn extent(&self, block: usize) -> Option<(u64, u64)> {
         if block >= self.block_count {

@@ -53,8 +53,6 @@ fn environment_of(vfs: &dyn Vfs, path: &Path) -> Result<Arc<TableEnvironment>> {
         open_files: OpenFiles::new(vfs),
         cache: Arc::new(BlockCache::new(0)),
         pinned_cache: PinnedCache::new(u64::MAX, None, &Arc::default(), None),
-        gap_budget: Arc::default(),
-        view_budget: Arc::default(),
         metrics: Arc::default(),
         listener: None,
     }))

@@ -16,7 +16,6 @@ pub(crate) mod filter_file;
 pub(crate) mod filter_plan;
 mod filter_set;
 pub(crate) mod format;
-pub(crate) mod gap_cache;
 mod index;
 pub(crate) mod inspect;
 mod key_buffer;
@@ -37,7 +36,6 @@ mod scavenge;
 pub(crate) mod section;
 pub(crate) mod unpublished;
 mod verify;
-pub(crate) mod view_budget;
 pub(crate) mod writer;
 
 #[cfg(test)]

@@ -340,12 +340,6 @@ impl TableReader {
         }
     }
 
-    /// At most about `count` of the keys, or prefixes of some, in order and evenly distributed. No block is read.
-    pub(crate) fn sample_keys(&self, count: usize) -> Result<Vec<Vec<u8>>> {
-        let first = self.properties().summary.smallest_key.clone();
-        Ok(std::iter::once(first).chain(self.index()?.sample(count)).collect())
-    }
-
     /// Number of entries before the key, accurate to half a block: no block is read.
     pub(crate) fn entries_about_before(&self, key: &[u8]) -> Result<f64> {
         let index = self.index()?;

@@ -70,11 +70,6 @@ impl Source {
         !self.is_paranoid && self.file.mapping().is_some()
     }
 
-    /// Bytes of memory for all sections of the file together.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        if self.uses_sections_in_place() { 0 } else { self.length }
-    }
-
     /// These bytes in the mapping; `None` without a mapping.
     pub(crate) fn mapped(&self, offset: u64, length: usize) -> Option<&[u8]> {
         let start = usize::try_from(offset).ok()?;

@@ -95,8 +95,6 @@ pub(super) fn environment_with(
         open_files: OpenFiles::new(&**vfs),
         cache: Arc::new(BlockCache::new(4 << 20)),
         pinned_cache: PinnedCache::new(pinned_bytes, None, &Arc::default(), None),
-        gap_budget: Arc::default(),
-        view_budget: Arc::default(),
         metrics: Arc::new(Metrics::default()),
         listener: None,
     })

@@ -23,7 +23,6 @@ use crate::{
     key::Sequence,
     range_tombstone::{Fragments, key_after},
     table::{
-        gap_cache::GapCache,
         lazy_reader::{LazyReader, NamedTable},
         properties::{TableIdentity, TableSummary},
     },
@@ -123,7 +122,6 @@ pub(crate) struct Table {
     is_ingested: bool,
     slot: LazyReader,
     filter_tally: FilterTally,
-    gaps: Arc<GapCache>,
     /// See [`Table::range_tombstones`].
     range_tombstones: OnceLock<Arc<Fragments>>,
 }
@@ -154,7 +152,6 @@ impl Table {
             is_ingested,
             slot: LazyReader::default(),
             filter_tally: FilterTally::default(),
-            gaps: Arc::default(),
             range_tombstones: OnceLock::new(),
         })
     }
@@ -169,7 +166,6 @@ impl Table {
             is_ingested: self.is_ingested,
             slot: LazyReader::with_hotness(self.slot.hotness()),
             filter_tally: FilterTally::default(),
-            gaps: Arc::clone(&self.gaps),
             range_tombstones: self.range_tombstones.clone(),
         })
     }
@@ -260,12 +256,6 @@ impl Table {
     #[inline]
     pub(crate) const fn filter_tally(&self) -> &FilterTally {
         &self.filter_tally
-    }
-
-    /// Known gaps between its keys.
-    #[inline]
-    pub(crate) const fn gaps(&self) -> &Arc<GapCache> {
-        &self.gaps
     }
 
     pub(crate) const fn file(&self) -> &Arc<FileHandle> {

@@ -5,31 +5,23 @@
 //! it is never used again: a view that is built later is another one.
 
 use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
-use parking_lot::Mutex;
-
 use super::{
-    filter_tally::Answers,
     handle::{FileHandle, ObsoleteFiles},
     view_slot::ViewSlot,
 };
 use crate::{
     error::{Error, Result},
     file_name::FileName,
-    metrics::FilterAnswers,
-    table::{environment::TableEnvironment, gap_cache::GapCache},
+    table::environment::TableEnvironment,
     view::{
         reader::View,
         writer::{RunSummary, ViewOwner},
     },
 };
-
-/// Consecutive false positives after which points expect an absent key. If keys are present, filters let so many follow one another only
-/// rarely.
-const FALSE_POSITIVES_MIN: u32 = 8;
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -39,53 +31,14 @@ pub(crate) struct NamedView {
     /// In the order of the view's selectors.
     runs: Vec<u64>,
     slot: ViewSlot<View>,
-    /// The memory that it takes when it is open, once that is known.
-    memory_bytes: OnceLock<u64>,
-    /// See [`NamedView::is_searched_first`].
-    is_searched_first: AtomicBool,
-    /// See [`NamedView::expects_absent`].
-    false_positives: AtomicU32,
     /// See [`NamedView::count_missed_read`].
     missed_reads: AtomicU64,
-    /// See [`NamedView::admitted_ranges`].
-    admitted_ranges: AtomicU64,
-    /// Known gaps between the keys of all its runs.
-    gaps: Arc<GapCache>,
-    /// The answers of its filters to closed ranges that only a key could decide.
-    filter_answers: Answers,
-    filter_checks: Mutex<FilterChecks>,
-}
-
-/// The checks of the filters of a view.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct FilterChecks {
-    /// Checks that kept the filters, one after the other.
-    pub(crate) kept_count: u32,
-    /// The greatest rate of false positives at these checks; 0 without any.
-    pub(crate) seen_rate: f64,
-    /// The answers of the filters at the last one.
-    pub(crate) before: FilterAnswers,
-    /// For a view without filters: the number of admitted ranges from which on the next check is worth its time.
-    pub(crate) due_at: u64,
 }
 
 impl NamedView {
     pub(crate) fn new(number: u64, runs: Vec<u64>, obsolete_files: &Arc<ObsoleteFiles>) -> Self {
         let file = FileHandle::new(FileName::View(number), 0, obsolete_files);
-        Self {
-            number,
-            file,
-            runs,
-            slot: ViewSlot::new(),
-            memory_bytes: OnceLock::new(),
-            is_searched_first: AtomicBool::new(false),
-            false_positives: AtomicU32::new(0),
-            missed_reads: AtomicU64::new(0),
-            admitted_ranges: AtomicU64::new(0),
-            gaps: Arc::default(),
-            filter_answers: Answers::default(),
-            filter_checks: Mutex::default(),
-        }
+        Self { number, file, runs, slot: ViewSlot::new(), missed_reads: AtomicU64::new(0) }
     }
 
     /// The number of the file.
@@ -117,54 +70,10 @@ impl NamedView {
         self.slot.needs_open()
     }
 
-    /// Whether the memory that is left for views is enough to open it. Reads the length of the file the first time.
-    pub(crate) fn fits(&self, environment: &TableEnvironment) -> bool {
-        let bytes = match self.memory_bytes.get() {
-            Some(&bytes) => bytes,
-            None => match environment.open_file(self.file.name()) {
-                Ok(source) => *self.memory_bytes.get_or_init(|| source.memory_bytes()),
-                // The open reports the error.
-                Err(_) => 0,
-            },
-        };
-        bytes <= environment.view_budget.left_bytes()
-    }
-
     /// No read uses it from now on, because of this error. The first call reports it.
     pub(crate) fn fail(&self, environment: &TableEnvironment, error: &Error) {
         if self.slot.fail() {
             environment.report_view(&self.file.name().path(&environment.folder), error.to_string());
-        }
-    }
-
-    /// Whether point reads search the view before they search the tables of the covered runs: those have no filters.
-    #[inline]
-    pub(crate) fn is_searched_first(&self) -> bool {
-        self.is_searched_first.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_searched_first(&self, is_searched_first: bool) {
-        self.is_searched_first.store(is_searched_first, Ordering::Relaxed);
-    }
-
-    /// Whether the last reads of runs by points were all false positives: most keys are absent, and the view is worth a search before each
-    /// read.
-    #[inline]
-    pub(crate) fn expects_absent(&self) -> bool {
-        self.false_positives.load(Ordering::Relaxed) >= FALSE_POSITIVES_MIN
-    }
-
-    /// Counts a read of a point in a run that does not have the key.
-    pub(crate) fn add_false_positive(&self) {
-        self.false_positives.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Records that a point read a run that has the key.
-    #[inline]
-    pub(crate) fn note_found(&self) {
-        // Mostly 0: a store would take the cache line from other processors.
-        if self.false_positives.load(Ordering::Relaxed) != 0 {
-            self.false_positives.store(0, Ordering::Relaxed);
         }
     }
 
@@ -176,43 +85,6 @@ impl NamedView {
     /// Whether the caller opens the view; no other thread does.
     pub(crate) fn claim_open(&self) -> bool {
         self.slot.claim_open()
-    }
-
-    /// Known gaps between the keys of all its runs.
-    pub(crate) const fn gaps(&self) -> &Arc<GapCache> {
-        &self.gaps
-    }
-
-    /// The answers of its filters to closed ranges that only a key could decide.
-    pub(crate) const fn filter_answers(&self) -> &Answers {
-        &self.filter_answers
-    }
-
-    /// Closed ranges that the filters of tables and the view admitted.
-    pub(crate) fn admitted_ranges(&self) -> u64 {
-        self.admitted_ranges.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn add_admitted_range(&self) {
-        self.admitted_ranges.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn filter_checks(&self) -> FilterChecks {
-        *self.filter_checks.lock()
-    }
-
-    pub(crate) fn set_filter_checks(&self, checks: FilterChecks) {
-        *self.filter_checks.lock() = checks;
-    }
-
-    /// Records that a check kept the filters, or built none: the next one needs twice as many answers. `seen_rate`: see
-    /// [`FilterChecks`], with the rate at this check.
-    pub(crate) fn keep_filters(&self, seen_rate: f64) {
-        let mut checks = self.filter_checks.lock();
-        checks.kept_count += 1;
-        checks.seen_rate = seen_rate;
-        checks.before = self.filter_answers.get();
-        checks.due_at = 2 * self.admitted_ranges();
     }
 
     /// Opens the file of a view of these runs. Cost: reads all of it.

@@ -1,6 +1,6 @@
 //! Compares a view with a merge of its runs: everything that a search or a step uses equals what the merge gives.
 //!
-//! Compared for each entry: selector, kind, difference, infix, tag, and whether it is an old version; for each segment: its kind
+//! Compared for each entry: selector, kind, difference, infix, and whether it is an old version; for each segment: its kind
 //! and its anchor; for each page: prefix, separator, and the position of each run; for the view: the counts, and the largest
 //! sequence number of each run. Checksums and counts within pages were compared when the view was opened.
 //!
@@ -50,7 +50,6 @@ struct EntryFacts {
     is_old_version: bool,
     difference: u32,
     infix: u8,
-    tag: u16,
 }
 
 impl EntryFacts {
@@ -62,7 +61,6 @@ impl EntryFacts {
             is_old_version: page.is_old_version(entry),
             difference: page.difference(entry),
             infix: page.infix(entry),
-            tag: page.tag(entry),
         }
     }
 }
@@ -106,7 +104,6 @@ pub(crate) fn check_view<R: OrdinalRun>(view: &Arc<View>, runs: &[R]) -> Result<
             check.faults.push(view.fault(page, mismatch));
         }
     }
-    check.faults.extend(view.filter_fault().cloned());
     if let Some(mismatch) = check.totals() {
         check.faults.push(view.fault(view.page_count(), mismatch));
     }
@@ -195,7 +192,6 @@ impl<R: OrdinalRun> Check<'_, R> {
             is_old_version,
             difference,
             infix: if is_old_version { 0 } else { infix(key, difference) },
-            tag: self.view.tag(key),
         };
         let mut found = Mismatch::between("view entry", &expected, &EntryFacts::stored(page, place));
         let prefix_length = page.prefix().len();
@@ -209,12 +205,6 @@ impl<R: OrdinalRun> Check<'_, R> {
             Mismatch::between("largest sequence number of a run of a view", &least, &largest)
         });
         if !is_old_version {
-            found = found.or_else(|| {
-                let is_admitted = self.view.filters_admit_key(key);
-                let got = || format!("{} is denied", key.escape_ascii());
-                let expected = "the keys of all entries".to_owned();
-                (!is_admitted).then(|| Mismatch { what: "filters of a view", expected, got: got() })
-            });
             self.key_count += 1;
             self.live_count += u64::from(kind == kind_number(crate::key::Kind::Put));
             self.last.clear();

@@ -54,7 +54,7 @@ pub(crate) fn sections(bytes: &[u8]) -> [(usize, usize); 2] {
 pub(crate) fn page_count_of(bytes: &[u8]) -> usize {
     let [header, _] = sections(bytes);
     let count =
-        bytes.get(header.0 + SECTION_HEADER_LENGTH + 60..).and_then(|bytes| Decoder::new(bytes).take_u32());
+        bytes.get(header.0 + SECTION_HEADER_LENGTH + 52..).and_then(|bytes| Decoder::new(bytes).take_u32());
     count.unwrap_or_default() as usize
 }
 

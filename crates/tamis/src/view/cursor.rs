@@ -129,11 +129,6 @@ impl<S: RunSet> ViewCursor<S> {
         &self.view
     }
 
-    /// The places in the runs.
-    pub(crate) fn lanes_mut(&mut self) -> impl Iterator<Item = &mut S::Lane> {
-        self.lanes.iter_mut().map(|lane| &mut lane.reader)
-    }
-
     pub(super) const fn place(&self) -> &Place {
         &self.place
     }

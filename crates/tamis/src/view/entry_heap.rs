@@ -8,11 +8,7 @@ use std::{
     collections::{BinaryHeap, binary_heap::PeekMut},
 };
 
-use crate::{
-    cursor::Cursor,
-    error::Result,
-    key::{SEQUENCE_MAX, compare_entries},
-};
+use crate::{cursor::Cursor, error::Result, key::compare_entries};
 
 /// A run's cursor, which is valid. Ordered by its entry, then by run.
 struct Lane<C> {
@@ -58,17 +54,6 @@ impl<C: Cursor> EntryHeap<C> {
             }
         }
         Ok(Self { lanes })
-    }
-
-    /// Moves to the first entry at or behind a key, which is not before the current entry.
-    pub(super) fn seek(&mut self, key: &[u8]) -> Result<()> {
-        for Reverse(mut lane) in std::mem::take(&mut self.lanes) {
-            lane.cursor.seek(key, SEQUENCE_MAX)?;
-            if lane.cursor.is_valid() {
-                self.lanes.push(Reverse(lane));
-            }
-        }
-        Ok(())
     }
 
     /// The run of the next entry, and its cursor.

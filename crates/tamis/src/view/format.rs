@@ -10,7 +10,7 @@ pub(super) const SEGMENT_SIZES: [usize; 3] = [16, 32, 64];
 pub(super) const SEGMENT_COUNT_MAX: usize = 64;
 pub(super) const SEGMENT_COUNT_MIN: usize = 16;
 
-pub(super) const HEADER_LENGTH: usize = 72;
+pub(super) const HEADER_LENGTH: usize = 64;
 pub(super) const HEADER_RUN_LENGTH: usize = 24;
 
 pub(super) const PAGE_HEADER_LENGTH: usize = 16;

@@ -25,8 +25,7 @@ const SEPARATORS: usize = 6;
 
 /// Collects one record per page.
 pub(super) struct IndexBuilder {
-    /// `None`: the pages are only counted.
-    spool: Option<Spool>,
+    spool: Spool,
     /// The records since the last part.
     lists: [Vec<u8>; LIST_COUNT],
     page_count: u64,
@@ -44,8 +43,8 @@ pub(super) struct IndexBuilder {
 }
 
 impl IndexBuilder {
-    /// An index whose lists wait in `spool`. Without it, the pages are only counted.
-    pub(super) fn new(spool: Option<Spool>) -> Self {
+    /// An index whose lists wait in `spool`.
+    pub(super) fn new(spool: Spool) -> Self {
         let mut lists: [Vec<u8>; LIST_COUNT] = Default::default();
         // Nothing is before the first page.
         let [offsets, _, entries, live, ..] = &mut lists;
@@ -76,15 +75,6 @@ impl IndexBuilder {
         self.page_count
     }
 
-    /// Bytes of all pages.
-    pub(super) const fn page_bytes(&self) -> u64 {
-        self.page_bytes
-    }
-
-    pub(super) const fn entry_count(&self) -> u64 {
-        self.entry_count
-    }
-
     pub(super) const fn live_count(&self) -> u64 {
         self.live_count
     }
@@ -102,13 +92,13 @@ impl IndexBuilder {
     #[cfg(test)]
     pub(super) fn memory_bytes(&self) -> u64 {
         let lists = self.lists.iter().map(Vec::capacity).sum::<usize>() + self.prefix.capacity();
-        (lists + self.spool.as_ref().map_or(0, Spool::memory_bytes)) as u64
+        (lists + self.spool.memory_bytes()) as u64
     }
 
     /// Bytes of the largest part, after [`IndexBuilder::finish`].
     #[cfg(test)]
     pub(super) fn part_bytes_max(&self) -> u64 {
-        let parts = self.spool.iter().flat_map(Spool::parts);
+        let parts = (0..self.spool.len()).map(|number| self.spool.part(number));
         parts.map(|part| part.map_or(0, |part| part.len() as u64)).max().unwrap_or_default()
     }
 
@@ -170,14 +160,17 @@ impl IndexBuilder {
     }
 
     fn push_full_lists(&mut self) -> Result<()> {
-        let part_bytes = self.spool.as_ref().map_or(0, Spool::part_bytes);
-        if self.lists.iter().map(Vec::len).sum::<usize>() > part_bytes { self.push_lists() } else { Ok(()) }
+        if self.lists.iter().map(Vec::len).sum::<usize>() > self.spool.part_bytes() {
+            self.push_lists()
+        } else {
+            Ok(())
+        }
     }
 
     fn push_lists(&mut self) -> Result<()> {
         for list in &mut self.lists {
             let part = std::mem::take(list);
-            self.spool.as_mut().map_or(Ok(()), |spool| spool.push(part))?;
+            self.spool.push(part)?;
         }
         Ok(())
     }
@@ -225,9 +218,7 @@ impl IndexBuilder {
 
     /// The parts of a list, in order.
     fn parts(&self, list: usize) -> impl Iterator<Item = Result<Cow<'_, [u8]>>> {
-        self.spool.iter().flat_map(move |spool| {
-            (list..spool.len()).step_by(LIST_COUNT).map(move |number| spool.part(number))
-        })
+        (list..self.spool.len()).step_by(LIST_COUNT).map(|number| self.spool.part(number))
     }
 }
 

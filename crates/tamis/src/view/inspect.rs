@@ -1,13 +1,13 @@
 //! The content of a view for inspection: its pages, its sizes by what the bytes hold, and its faults.
 
-use std::{ops::Range, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use tamis_vfs::Vfs;
 
 use super::{page::PartBytes, reader::View};
 use crate::{
     error::{Error, Result},
-    table::{filter_choice::FilterChoice, inspect::open_anywhere},
+    table::inspect::open_anywhere,
 };
 
 /// A page.
@@ -27,11 +27,7 @@ pub(crate) struct ViewContent {
     pub(crate) pages: Vec<PagePlace>,
     /// Bytes by their content. Every byte of the file is counted once.
     pub(crate) sizes: Vec<(&'static str, u64)>,
-    /// Descriptions of the filters, with the numbers of the runs whose keys they have.
-    pub(crate) filters: Vec<(Range<u32>, String)>,
-    /// Why filters were chosen, one for each part of the keys of these runs.
-    pub(crate) choices: Vec<(Range<u32>, FilterChoice)>,
-    /// Pages that are damaged, which `sizes` counts as "damaged pages", and filters.
+    /// Pages that are damaged, which `sizes` counts as "damaged pages".
     pub(crate) faults: Vec<Error>,
 }
 
@@ -70,7 +66,6 @@ impl View {
             ("kinds", parts.kinds),
             ("differences", parts.differences),
             ("infixes", parts.infixes),
-            ("tags", parts.tags),
             ("anchors", parts.anchors),
             ("page offsets and counts", counts),
             ("positions", positions),
@@ -79,14 +74,8 @@ impl View {
         if damaged_bytes > 0 {
             sizes.push(("damaged pages", damaged_bytes));
         }
-        let filter_bytes = self.filter_bytes();
-        if filter_bytes > 0 {
-            sizes.push(("filters", filter_bytes));
-        }
         let counted: u64 = sizes.iter().map(|(_, bytes)| bytes).sum();
         sizes.push(("header, directory, padding", self.file_bytes() - counted));
-        faults.extend(self.filter_fault().cloned());
-        let (filters, choices) = (self.filters.designs(), self.filters.choices());
-        ViewContent { pages, sizes, filters, choices, faults }
+        ViewContent { pages, sizes, faults }
     }
 }

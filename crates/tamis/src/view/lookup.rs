@@ -1,8 +1,6 @@
-//! Reads of a view without cursors: which run has a key, for point reads, and how many keys are in a range.
+//! Reads of a view without cursors: the entries of each run in a range, and how many keys are in a range.
 
 use std::ops::{Bound, Range};
-
-use tamis_filter::Probe;
 
 use super::{
     format::kind_of,
@@ -14,27 +12,7 @@ use crate::{
     key::Kind,
 };
 
-/// The covered runs that may have a visible version of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeyRuns {
-    /// No run has the key.
-    None,
-    /// The run with this number has the newest version, if the key exists. A reader at or above [`View::largest_sequence`] needs no
-    /// other run; an older one may need a version of an older run.
-    NewestIn(usize),
-}
-
 impl View {
-    /// The runs that may have a key. Reads no block: the view may find another key, and only a read of its run can decide.
-    pub(crate) fn runs_of(&self, probe: &Probe<'_>) -> Result<KeyRuns> {
-        let Located::Candidate(place) = self.locate(0, probe.key())? else { return Ok(KeyRuns::None) };
-        let page = self.page(place.page, place.layout);
-        if !self.admits(page.tag(place.entry()), probe) {
-            return Ok(KeyRuns::None);
-        }
-        Ok(KeyRuns::NewestIn(self.run_at(&place)?))
-    }
-
     /// The error for an entry of a run that the run does not have.
     pub(crate) fn missing_entry(&self, run: usize, ordinal: u64) -> Error {
         let (expected, got) = (format!("entry {ordinal} of run {run}"), "a run with fewer entries");

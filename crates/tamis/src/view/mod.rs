@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A view is derived data: the runs have all entries, and a merge of them returns the same ([`check`]). With it a seek reads one key, a
-//! step compares none, old versions and tombstones are skipped without reading them ([`search`], [`cursor`]), and most absent keys
-//! are rejected without a read ([`filters`]). Point reads and counts need no cursor ([`lookup`]). It is built in one pass ([`build`]), or
-//! from the previous view and new runs ([`rebuild`]). The rows of the table in `tidy/src/ranks.rs` apply: a view knows tables and the
+//! step compares none, old versions and tombstones are skipped without reading them ([`search`], [`cursor`]). Counts need no cursor
+//! ([`lookup`]). A view orders and rejects nothing: ranges without keys are rejected by the filters of the tables. It is built in one pass
+//! ([`build`]), or from the previous view and new runs ([`rebuild`]). The rows of the table in `tidy/src/ranks.rs` apply: a view knows tables and the
 //! interface of cursors, not levels, versions or merges.
 //!
 //! Scans use views by `cursor/view_source.rs`; `compaction/view_builder.rs` builds them.
@@ -20,8 +20,6 @@ pub(crate) mod check;
 pub(crate) mod checksums;
 pub(crate) mod cursor;
 mod entry_heap;
-pub(crate) mod filter_builder;
-pub(crate) mod filters;
 mod format;
 mod index;
 mod index_builder;
@@ -33,8 +31,6 @@ pub(crate) mod memory_run;
 mod output;
 mod page;
 mod page_builder;
-pub(crate) mod page_sample;
-pub(crate) mod part_keys;
 pub(crate) mod reader;
 pub(crate) mod rebuild;
 pub(crate) mod run;
@@ -43,7 +39,6 @@ pub(crate) mod run_set;
 pub(crate) mod scan;
 mod search;
 mod segment;
-pub(crate) mod size;
 pub(crate) mod spool;
 pub(crate) mod writer;
 

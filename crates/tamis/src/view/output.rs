@@ -75,11 +75,10 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Writes the directory and the footer. Returns the length of the file.
-    pub(super) fn finish(mut self) -> Result<u64> {
+    /// Writes the directory and the footer.
+    pub(super) fn finish(mut self) -> Result<()> {
         let offset = self.align();
         put_directory_and_footer(&mut self.buffer, offset, VIEW_MAGIC, VIEW_VERSION, &self.records, None);
-        self.flush()?;
-        Ok(self.written)
+        self.flush()
     }
 }

@@ -24,7 +24,6 @@ pub(super) struct PageLayout {
     selector_bits: u8,
     kind_bits: u8,
     plane_bytes: u8,
-    tag_bytes: u8,
     is_wide: bool,
     prefix_length: u16,
     escape_count: u16,
@@ -38,12 +37,12 @@ pub(super) struct PageLayout {
 
 impl PageLayout {
     /// Parses a page and checks that its parts fill it; `None` if no writer can have written it.
-    pub(super) fn parse_and_check(bytes: &[u8], segment_size: usize, tag_bytes: u8) -> Option<Self> {
-        Self::parse(bytes, segment_size, tag_bytes).filter(|layout| layout.fills(bytes, segment_size))
+    pub(super) fn parse_and_check(bytes: &[u8], segment_size: usize) -> Option<Self> {
+        Self::parse(bytes, segment_size).filter(|layout| layout.fills(bytes, segment_size))
     }
 
     /// Parses the header of a page, which was checked when the view was opened; `None` for impossible values.
-    pub(super) fn parse(bytes: &[u8], segment_size: usize, tag_bytes: u8) -> Option<Self> {
+    pub(super) fn parse(bytes: &[u8], segment_size: usize) -> Option<Self> {
         let &[c0, c1, segment_count, selector_bits, kind_bits, flags, p0, p1, e0, e1, z0, z1, ref first @ ..] =
             bytes.first_chunk::<PAGE_HEADER_LENGTH>()?;
         let (entry_count, prefix_length) = (u16::from_le_bytes([c0, c1]), u16::from_le_bytes([p0, p1]));
@@ -54,7 +53,7 @@ impl PageLayout {
         let planes_start = PAGE_HEADER_LENGTH + usize::from(segment_count);
         let plane_count = usize::from(segment_count) * (usize::from(selector_bits) + usize::from(kind_bits));
         let differences_start = planes_start + plane_count * plane_bytes;
-        let escapes_start = differences_start + usize::from(entry_count) * (2 + usize::from(tag_bytes));
+        let escapes_start = differences_start + 2 * usize::from(entry_count);
         let ends_start = escapes_start + ESCAPE_LENGTH * usize::from(escape_count);
         let prefix_start = ends_start + if is_wide { 4 } else { 2 } * usize::from(segment_count);
         let layout = Self {
@@ -63,7 +62,6 @@ impl PageLayout {
             selector_bits,
             kind_bits,
             plane_bytes: plane_bytes as u8,
-            tag_bytes,
             is_wide,
             prefix_length,
             escape_count,
@@ -121,7 +119,6 @@ impl PageLayout {
             kinds: planes(self.kind_bits),
             differences: entry_count + u64::from(self.ends_start - self.escapes_start),
             infixes: entry_count,
-            tags: entry_count * u64::from(self.tag_bytes),
             anchors: length.saturating_sub(self.ends_start.into()),
         }
     }
@@ -141,7 +138,6 @@ pub(super) struct PartBytes {
     pub(super) kinds: u64,
     pub(super) differences: u64,
     pub(super) infixes: u64,
-    pub(super) tags: u64,
     /// Ends, prefix and anchors.
     pub(super) anchors: u64,
 }
@@ -153,7 +149,6 @@ impl PartBytes {
         self.kinds += other.kinds;
         self.differences += other.differences;
         self.infixes += other.infixes;
-        self.tags += other.tags;
         self.anchors += other.anchors;
     }
 }
@@ -505,16 +500,6 @@ impl<'a> Page<'a> {
     #[inline]
     pub(super) fn infix(&self, entry: usize) -> u8 {
         self.byte(self.layout.differences_start as usize + self.layout.entry_count() + entry)
-    }
-
-    /// The tag of an entry's key; 0 without tags.
-    pub(super) fn tag(&self, entry: usize) -> u16 {
-        let start = self.layout.differences_start as usize + 2 * self.layout.entry_count();
-        match self.layout.tag_bytes {
-            0 => 0,
-            1 => self.byte(start + entry).into(),
-            _ => self.u16_at(start + 2 * entry),
-        }
     }
 
     /// The bytes that all keys of the page begin with.

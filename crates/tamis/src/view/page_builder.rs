@@ -16,7 +16,6 @@ pub(super) struct Slot {
     /// Position of the first bit in which the key differs from the previous key, or [`SAME_KEY`].
     pub(super) difference: u32,
     pub(super) infix: u8,
-    pub(super) tag: u16,
 }
 
 /// Consecutive entries that are complete.
@@ -45,18 +44,6 @@ impl Segment {
 pub(super) struct PageFormat {
     pub(super) segment_size: usize,
     pub(super) selector_bits: u8,
-    pub(super) tag_bytes: u8,
-}
-
-/// Bytes of a page in addition to those of its entries and anchors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct PageCost {
-    pub(super) kind_bits: u8,
-    pub(super) is_wide: bool,
-    pub(super) prefix_length: usize,
-    pub(super) escape_count: usize,
-    /// Bytes of the anchors.
-    pub(super) anchor_bytes: usize,
 }
 
 /// Bytes of the prefix that the keys of a page share.
@@ -68,7 +55,7 @@ fn shared_prefix(segments: &[Segment]) -> usize {
 }
 
 /// Encodes segments, at least one and none empty.
-pub(super) fn encode_page(segments: &[Segment], format: PageFormat) -> (Vec<u8>, PageCost) {
+pub(super) fn encode_page(segments: &[Segment], format: PageFormat) -> Vec<u8> {
     let slots = || segments.iter().flat_map(|segment| &segment.slots);
     let prefix_length = shared_prefix(segments);
     let kind_bits = u8::BITS as u8 - slots().fold(0, |all, slot| all | slot.kind).leading_zeros() as u8;
@@ -81,7 +68,7 @@ pub(super) fn encode_page(segments: &[Segment], format: PageFormat) -> (Vec<u8>,
             false => segment.anchor().get(prefix_length..).unwrap_or_default(),
         })
         .collect();
-    let anchor_bytes = anchors.iter().map(|anchor| anchor.len()).sum();
+    let anchor_bytes: usize = anchors.iter().map(|anchor| anchor.len()).sum();
     let (differences, escapes) = encode_differences(segments, prefix_length);
     let is_wide = anchor_bytes > usize::from(u16::MAX);
 
@@ -101,11 +88,6 @@ pub(super) fn encode_page(segments: &[Segment], format: PageFormat) -> (Vec<u8>,
     }
     page.extend_from_slice(&differences);
     page.extend(slots().map(|slot| slot.infix));
-    match format.tag_bytes {
-        0 => {}
-        1 => page.extend(slots().map(|slot| slot.tag as u8)),
-        _ => slots().for_each(|slot| put_u16(&mut page, slot.tag)),
-    }
     for &(entry, difference) in &escapes {
         put_u16(&mut page, entry);
         put_u32(&mut page, difference);
@@ -118,8 +100,7 @@ pub(super) fn encode_page(segments: &[Segment], format: PageFormat) -> (Vec<u8>,
     let prefix = segments.first().and_then(|segment| segment.key.get(..prefix_length));
     page.extend_from_slice(prefix.unwrap_or_default());
     anchors.iter().for_each(|anchor| page.extend_from_slice(anchor));
-    let cost = PageCost { kind_bits, is_wide, prefix_length, escape_count: escapes.len(), anchor_bytes };
-    (page, cost)
+    page
 }
 
 /// The difference bytes, and the differences that do not fit one.

@@ -3,16 +3,12 @@
 //! Opening reads every byte and compares all checksums, so that later reads check bounds only. It does not read the runs: the
 //! caller compares the ids of the runs with those of the header.
 
-use std::{collections::BTreeSet, path::Path, sync::Arc};
-
-use tamis_filter::{Digester, KeyRange, Probe};
+use std::{path::Path, sync::Arc};
 
 use super::{
-    filters::{AskedPart, PartChoice, ViewFilters},
     format::{HEADER_RUN_LENGTH, SEGMENT_SIZES, VIEW_MAGIC},
-    index::{PageIndex, PageRecord, index_bytes},
+    index::{PageIndex, PageRecord},
     page::{Page, PageLayout},
-    size::ViewCounts,
     writer::{RunSummary, ViewOptions, ViewOwner},
 };
 use crate::{
@@ -20,24 +16,17 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     key::Sequence,
-    query_sample::SampledQuery,
     table::{
         environment::TableEnvironment,
-        filter_choice::NamedChoice,
-        format::{
-            KIND_FILTER, KIND_PAGE_INDEX, KIND_VIEW, KIND_VIEW_FILTER_CHOICES, KIND_VIEW_FILTER_PARTS,
-            SECTION_PASSABLE,
-        },
+        format::{KIND_PAGE_INDEX, KIND_VIEW, SECTION_PASSABLE},
         section::{SectionBytes, SectionRecord, Source},
-        view_budget::ViewMemory,
     },
 };
 
 /// The greatest kind of section that this version knows.
-const KIND_LAST: u32 = KIND_VIEW_FILTER_CHOICES;
+const KIND_LAST: u32 = KIND_PAGE_INDEX;
 /// The kinds of sections that views have.
-const KINDS: [u32; 5] =
-    [KIND_FILTER, KIND_VIEW, KIND_PAGE_INDEX, KIND_VIEW_FILTER_PARTS, KIND_VIEW_FILTER_CHOICES];
+const KINDS: [u32; 2] = [KIND_VIEW, KIND_PAGE_INDEX];
 
 /// Bytes of a cache line.
 const CACHE_LINE: usize = 64;
@@ -61,12 +50,11 @@ impl Header {
         let mut source = Decoder::new(bytes);
         let mut number = || source.take_u64();
         let owner = ViewOwner { database_id: number()?, keyspace_id: number()?, number: number()? };
-        let (digest_seed, entry_count) = (number()?, number()?);
-        let (key_count, live_count) = (number()?, number()?);
+        let (entry_count, key_count, live_count) = (number()?, number()?, number()?);
         let (run_count, page_count) = (source.take_u32()? as usize, source.take_u32()? as usize);
         let searched = source.take_u32()? as usize;
-        let (segment_size, tag_bytes) = (usize::from(source.take_u8()?), source.take_u8()?);
-        let zero = source.take_u16()?;
+        let segment_size = usize::from(source.take_u8()?);
+        let zeros = source.take(3)?;
         let is_whole = source.rest().len() == HEADER_RUN_LENGTH.checked_mul(run_count)?;
         let mut runs = Vec::new();
         while let (Some(id), Some(largest_sequence), Some(entry_count)) =
@@ -74,9 +62,9 @@ impl Header {
         {
             runs.push(RunSummary { id, largest_sequence, entry_count });
         }
-        let is_possible = SEGMENT_SIZES.contains(&segment_size) && tag_bytes <= 2 && zero == 0;
+        let is_possible = SEGMENT_SIZES.contains(&segment_size) && zeros == [0; 3];
         let sum = runs.iter().try_fold(0_u64, |sum, run| sum.checked_add(run.entry_count))?;
-        let options = ViewOptions { segment_size, tag_bytes, digest_seed, owner };
+        let options = ViewOptions { segment_size, owner };
         let header = Self { options, entry_count, key_count, live_count, page_count, searched, runs };
         (is_possible && is_whole && sum == entry_count).then_some(header)
     }
@@ -90,23 +78,13 @@ pub(crate) struct View {
     pub(super) index: PageIndex,
     index_record: SectionRecord,
     pages: SectionBytes,
-    digester: Digester,
     largest_sequence: Sequence,
-    pub(super) filters: ViewFilters,
-    /// Why there are no filters, if there could be.
-    filter_fault: Option<Error>,
-    /// Its share of the memory for views; `None` for a view that is only inspected.
-    memory: Option<ViewMemory>,
 }
 
 impl View {
     /// Opens view `number` of the environment's folder.
     pub(crate) fn open(environment: &TableEnvironment, number: u64) -> Result<Arc<Self>> {
-        let mut view = Self::open_source(environment.open_file(FileName::View(number))?)?;
-        view.memory = Some(environment.view_budget.take(view.source.memory_bytes()));
-        if let Some(fault) = &view.filter_fault {
-            environment.report_filter(view.path(), fault.to_string());
-        }
+        let view = Self::open_source(environment.open_file(FileName::View(number))?)?;
         if view.header.options.owner.number == number {
             return Ok(Arc::new(view));
         }
@@ -152,24 +130,8 @@ impl View {
             })
             .ok_or_else(|| damaged(&index_record, "page index"))?;
         let pages = source.bytes(0, header_record.offset)?;
-        let digester = Digester::new(header.options.digest_seed);
         let largest_sequence = header.runs.iter().map(|run| run.largest_sequence).max().unwrap_or_default();
-        let (filters, filter_fault) = match ViewFilters::open(&source, &records, header.runs.len()) {
-            Ok(filters) => (filters, None),
-            Err(error) => (ViewFilters::default(), Some(error)),
-        };
-        Ok(Self {
-            source,
-            header,
-            index,
-            index_record,
-            pages,
-            digester,
-            largest_sequence,
-            filters,
-            filter_fault,
-            memory: None,
-        })
+        Ok(Self { source, header, index, index_record, pages, largest_sequence })
     }
 
     /// Compares the checksum of a page with the page index.
@@ -190,9 +152,7 @@ impl View {
     /// Checks a page and compares its checksum and its counts with the page index. Returns the keys that begin in it.
     pub(super) fn check_page(&self, number: usize) -> Result<u64> {
         self.compare_checksum(number)?;
-        let options = &self.header.options;
-        let layout =
-            PageLayout::parse_and_check(self.page_bytes(number), options.segment_size, options.tag_bytes);
+        let layout = PageLayout::parse_and_check(self.page_bytes(number), self.header.options.segment_size);
         let page = self.page(number, layout.ok_or_else(|| self.malformed(number))?);
         let (offset, run_count) = (self.index.extent(number).0, self.header.runs.len());
         if let Some(segment) = page.find_unknown_run(run_count) {
@@ -256,8 +216,7 @@ impl View {
     /// Parses the header of a page, whose number is below the page count.
     #[inline]
     pub(super) fn parse(&self, page: usize) -> Result<PageLayout> {
-        let options = &self.header.options;
-        let layout = PageLayout::parse(self.page_bytes(page), options.segment_size, options.tag_bytes);
+        let layout = PageLayout::parse(self.page_bytes(page), self.header.options.segment_size);
         layout.ok_or_else(|| self.malformed(page))
     }
 
@@ -300,11 +259,6 @@ impl View {
         self.source.length
     }
 
-    /// Bytes of memory; 0 if it is mapped.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        self.memory.as_ref().map_or(0, ViewMemory::bytes)
-    }
-
     pub(crate) fn options(&self) -> &ViewOptions {
         &self.header.options
     }
@@ -337,99 +291,4 @@ impl View {
     pub(crate) const fn shows_newest_at(&self, snapshot: Sequence) -> bool {
         snapshot >= self.largest_sequence
     }
-
-    pub(super) const fn filter_fault(&self) -> Option<&Error> {
-        self.filter_fault.as_ref()
-    }
-
-    /// The digest function of tags and filters.
-    pub(super) const fn digester(&self) -> &Digester {
-        &self.digester
-    }
-
-    /// Whether the view has filters that can be used.
-    pub(crate) const fn has_filter(&self) -> bool {
-        !self.filters.is_empty()
-    }
-
-    /// The counts that determine its size.
-    pub(crate) fn counts(&self) -> ViewCounts {
-        let (page_count, run_count) = (self.page_count() as u64, self.header.runs.len() as u64);
-        let (counts, positions, separators) = self.index.part_bytes();
-        let mut sizes = ViewCounts {
-            run_count,
-            entry_count: self.header.entry_count,
-            page_count,
-            separator_bytes: (counts + positions + separators)
-                .saturating_sub(index_bytes(page_count, run_count, 0)),
-            page_bytes: self.page_count().checked_sub(1).map_or(0, |last| self.index.extent(last).1),
-            ..ViewCounts::default()
-        };
-        self.filters.encoded().for_each(|filter| sizes.add_filter_section(filter.len() as u64));
-        if self.has_filter() {
-            sizes.add_filter_section(self.filters.parts_bytes());
-        }
-        self.filters.choices_bytes().into_iter().for_each(|bytes| sizes.add_filter_section(bytes));
-        sizes
-    }
-
-    /// Bytes of the filters.
-    pub(crate) fn filter_bytes(&self) -> u64 {
-        self.filters.encoded().map(|filter| filter.len() as u64).sum()
-    }
-
-    /// The false positives of closed ranges that its filters expect; NaN if that is not known.
-    pub(crate) fn expected_range_rate(&self) -> f64 {
-        self.filters.expected_range_rate()
-    }
-
-    /// Why the filters of parts of its keys were chosen, each with about the number of entries of the part.
-    pub(crate) fn filter_choices(&self) -> impl Iterator<Item = (u64, &NamedChoice)> {
-        self.filters.named_choices().map(|PartChoice { runs, part_count, named }| {
-            let of_group = self.header.runs.get(runs.start as usize..runs.end as usize).unwrap_or_default();
-            let entry_count: u64 = of_group.iter().map(|run| run.entry_count).sum();
-            (entry_count / part_count.max(1), named)
-        })
-    }
-
-    /// The parts of its filters that admit the most queries: one of those that the store chose, and one of the others.
-    pub(crate) fn most_asked_parts(&self, queries: &[SampledQuery]) -> Vec<AskedPart> {
-        self.filters.most_asked_parts(queries, &self.digester)
-    }
-
-    /// The names of the families of its filters.
-    pub(crate) fn filter_families(&self) -> BTreeSet<&'static str> {
-        self.filters.families().collect()
-    }
-
-    /// Whether a run may have a key of a range with a lower bound, by the filters alone; `false` is certain.
-    pub(super) fn filters_admit_range(&self, range: &KeyRange<'_>) -> bool {
-        self.filters.may_contain_range(range, &self.digester)
-    }
-
-    /// Whether the filters admit a key of the view, as a point and as ranges that contain it.
-    pub(crate) fn filters_admit_key(&self, key: &[u8]) -> bool {
-        self.filters.admit_key(key, &self.digester)
-    }
-
-    /// Whether the tag of an entry and the filters admit a key.
-    pub(super) fn admits(&self, tag: u16, probe: &Probe<'_>) -> bool {
-        let tag_bytes = self.header.options.tag_bytes;
-        let has_tag = tag_bytes == 0 || tag == tag_of(probe.digest(self.digester.seed()), tag_bytes);
-        has_tag && (self.filters.is_empty() || self.filters.may_contain(probe))
-    }
-
-    /// The tag of a key.
-    pub(super) fn tag(&self, key: &[u8]) -> u16 {
-        tag(&self.digester, self.header.options.tag_bytes, key)
-    }
-}
-
-/// The tag of a key: the low bits of its digest.
-pub(super) fn tag(digester: &Digester, tag_bytes: u8, key: &[u8]) -> u16 {
-    if tag_bytes == 0 { 0 } else { tag_of(digester.digest(key), tag_bytes) }
-}
-
-const fn tag_of(digest: u64, tag_bytes: u8) -> u16 {
-    if tag_bytes == 1 { digest as u16 & 0xFF } else { digest as u16 }
 }

@@ -17,34 +17,21 @@
 
 use std::sync::Arc;
 
-use tamis_filter::Digester;
-
 use super::{
     build::{head_of, summarize},
     cursor::ViewCursor,
     entry_heap::EntryHeap,
-    filter_builder::{FilterJob, GroupBuilder, WrittenFilters},
     key_bits::{difference, infix},
-    reader::{View, tag},
+    reader::View,
     run::{OrdinalRun, are_sequences_disjoint, for_builder},
     search::{Located, Place},
-    size::ViewCounts,
     spool::Spool,
     writer::{KeyHead, ViewOptions, ViewOwner, ViewWriter},
 };
-use crate::{coding::length_u32, cursor::Cursor, error::Result, key::Kind};
-
-/// Result of a rebuild.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rebuilt {
-    pub(crate) counts: ViewCounts,
-    /// Pages of the old view that were copied.
-    pub(crate) copied_pages: u64,
-}
+use crate::{cursor::Cursor, error::Result, key::Kind};
 
 struct Rebuild<'a, R: OrdinalRun> {
     view: Arc<View>,
-    digester: Digester,
     writer: ViewWriter<'a>,
     /// At the next old entry.
     old: ViewCursor<Arc<[R]>>,
@@ -57,45 +44,23 @@ struct Rebuild<'a, R: OrdinalRun> {
     copied_pages: u64,
     /// Pages of the old view whose checksums were compared.
     compared_pages: usize,
-    /// The filters of the new keys.
-    group: GroupBuilder<'a>,
 }
 
-/// As [`rebuild_view_with_filters`], without filters.
+/// Writes the view of the runs of `old`, with the numbers that they have there, and of new runs with these ids. The parameters are those
+/// of the old view. Returns the number of pages that were copied.
 ///
 /// # Errors
-/// As there.
-#[cfg(test)]
+/// As [`super::build::build_view`]; runs that are not those of the old view; an old view whose bytes were changed in a mapping.
 pub(crate) fn rebuild_view<R: OrdinalRun>(
     owner: ViewOwner,
     old: &Arc<View>,
     old_runs: &Arc<[R]>,
     new_runs: &[(u64, R)],
-    sink: &mut dyn FnMut(&[u8]) -> Result<()>,
-) -> Result<Rebuilt> {
-    rebuild_view_with_filters(owner, old, old_runs, new_runs, None, Spool::in_memory(), sink)
-        .map(|(rebuilt, _)| rebuilt)
-}
-
-/// Writes the view of the runs of `old`, with the numbers that they have there, and of new runs with these ids. The parameters are those
-/// of the old view. With a job, the filters of the old view are copied, and those of the job are built over the keys of the new runs. An
-/// old view without filters gives one without filters: there are none for its keys. Also returns why filters were not built.
-///
-/// # Errors
-/// As [`super::build::build_view_with_filters`]; runs that are not those of the old view; an old view whose bytes were changed in a mapping.
-pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
-    owner: ViewOwner,
-    old: &Arc<View>,
-    old_runs: &Arc<[R]>,
-    new_runs: &[(u64, R)],
-    filters: Option<FilterJob<'_>>,
     spool: Spool,
     sink: &mut dyn FnMut(&[u8]) -> Result<()>,
-) -> Result<(Rebuilt, Vec<String>)> {
+) -> Result<u64> {
     old.compare_index_checksum()?;
     let options = ViewOptions { owner, ..*old.options() };
-    let filters = filters.filter(|_| !old.filters.is_empty());
-    let has_filters = filters.is_some();
     let mut summaries = old.runs().to_vec();
     summaries.extend(new_runs.iter().map(|(id, run)| summarize(*id, run)));
     // Then no sequence number is compared: new entries are before old ones.
@@ -103,19 +68,17 @@ pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
         are_sequences_disjoint(Some(old.largest_sequence()), new_runs.iter().map(|(_, run)| run));
     let new_sources: Vec<R> = new_runs.iter().map(|(_, run)| run.clone()).collect();
     let run_count = old_runs.len() + new_runs.len();
-    let new_sources = for_builder(&new_sources, run_count, are_disjoint, has_filters);
-    let old_sources: Arc<[R]> = for_builder(old_runs, run_count, are_disjoint, has_filters).into();
+    let new_sources = for_builder(&new_sources, run_count, are_disjoint);
+    let old_sources: Arc<[R]> = for_builder(old_runs, run_count, are_disjoint).into();
     let mut rebuild = Rebuild {
         view: Arc::clone(old),
-        digester: Digester::new(options.digest_seed),
-        writer: ViewWriter::new(options, summaries, Some(spool), sink)?,
+        writer: ViewWriter::new(options, summaries, spool, sink)?,
         old: ViewCursor::new(old, &old_sources)?,
         last_new: None,
         gap_difference: None,
         is_after_copy: true,
         copied_pages: 0,
         compared_pages: 0,
-        group: GroupBuilder::new(filters, options.digest_seed),
     };
     rebuild.old.move_to(old.start_of(0)?);
     let cursors =
@@ -123,7 +86,6 @@ pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
     let mut entries = EntryHeap::new(cursors)?;
     while let Some((_, cursor)) = entries.peek() {
         let key = cursor.key().to_vec();
-        rebuild.group.add(&key)?;
         let (place, is_equal, difference) = rebuild.find(&key)?;
         rebuild.copy_until(&place)?;
         if is_equal {
@@ -133,13 +95,8 @@ pub(crate) fn rebuild_view_with_filters<R: OrdinalRun>(
         }
     }
     rebuild.copy_until(&old.end())?;
-    let mut new = rebuild.group.finish()?;
-    let refusals = std::mem::take(&mut new.refusals);
-    // Without filters for the new keys, none is written.
-    let new_runs = length_u32(old_runs.len())..length_u32(run_count);
-    let filters = WrittenFilters { old: Some(&old.filters), new, new_runs };
-    let counts = rebuild.writer.finish(&filters)?;
-    Ok((Rebuilt { counts, copied_pages: rebuild.copied_pages }, refusals))
+    rebuild.writer.finish()?;
+    Ok(rebuild.copied_pages)
 }
 
 impl<R: OrdinalRun> Rebuild<'_, R> {
@@ -200,8 +157,7 @@ impl<R: OrdinalRun> Rebuild<'_, R> {
         if self.old.is_old_version() {
             if self.is_after_copy {
                 let key = self.old.key_at(&place)?.to_vec();
-                let tag = self.view.page(place.page, place.layout).tag(place.entry());
-                self.writer.continue_key(&key, tag);
+                self.writer.continue_key(&key);
             }
             self.writer.add_old(run, kind)?;
         } else {
@@ -228,15 +184,12 @@ impl<R: OrdinalRun> Rebuild<'_, R> {
     /// The head of an old key, whose bytes must be known after a new key that changes it.
     fn old_head(&self, place: &Place, key: Option<&[u8]>) -> KeyHead {
         let page = self.view.page(place.page, place.layout);
-        let tag = page.tag(place.entry());
         match (&self.last_new, key) {
             (Some(last), Some(key)) => {
                 let difference = difference(last, key).unwrap_or_default();
-                KeyHead { difference, infix: infix(key, difference), tag }
+                KeyHead { difference, infix: infix(key, difference) }
             }
-            _ => {
-                KeyHead { difference: page.difference(place.entry()), infix: page.infix(place.entry()), tag }
-            }
+            _ => KeyHead { difference: page.difference(place.entry()), infix: page.infix(place.entry()) },
         }
     }
 
@@ -253,21 +206,19 @@ impl<R: OrdinalRun> Rebuild<'_, R> {
         known_difference: Option<u32>,
         entries: &mut EntryHeap<R::Cursor>,
     ) -> Result<()> {
-        let options = *self.view.options();
         let head = match (self.last_new.take(), known_difference) {
             (Some(last), _) => {
-                let head = head_of(&options, &self.digester, &last, &key);
+                let head = head_of(&last, &key);
                 self.gap_difference = self.gap_difference.map(|gap| gap.min(head.difference));
                 head
             }
             (None, Some(difference)) => {
                 self.gap_difference = Some(difference);
-                let tag = tag(&self.digester, options.tag_bytes, &key);
-                KeyHead { difference, infix: infix(&key, difference), tag }
+                KeyHead { difference, infix: infix(&key, difference) }
             }
             (None, None) => {
                 let last = self.key_before()?;
-                let head = head_of(&options, &self.digester, &last, &key);
+                let head = head_of(&last, &key);
                 self.gap_difference = (!last.is_empty()).then_some(head.difference);
                 head
             }

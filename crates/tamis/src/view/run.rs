@@ -65,8 +65,6 @@ pub(crate) trait OrdinalRun: Clone + Send + Sync {
 
 /// Memory for the key columns that a builder reads at the same time.
 pub(super) const KEY_COLUMN_MEMORY: u64 = 48 << 20;
-/// The same for a builder of filters, which keeps keys.
-pub(super) const KEY_COLUMN_MEMORY_WITH_FILTERS: u64 = 16 << 20;
 
 /// Whether the sequence numbers of all runs with entries are above `floor` and do not overlap.
 pub(super) fn are_sequences_disjoint<'a, R: OrdinalRun + 'a>(
@@ -81,14 +79,8 @@ pub(super) fn are_sequences_disjoint<'a, R: OrdinalRun + 'a>(
 }
 
 /// Runs for a builder that needs no values. `are_disjoint`: no sequence number decides.
-pub(super) fn for_builder<R: OrdinalRun>(
-    runs: &[R],
-    run_count: usize,
-    are_disjoint: bool,
-    has_filters: bool,
-) -> Vec<R> {
-    let all = if has_filters { KEY_COLUMN_MEMORY_WITH_FILTERS } else { KEY_COLUMN_MEMORY };
-    let memory = all / (run_count as u64).max(1);
+pub(super) fn for_builder<R: OrdinalRun>(runs: &[R], run_count: usize, are_disjoint: bool) -> Vec<R> {
+    let memory = KEY_COLUMN_MEMORY / (run_count as u64).max(1);
     runs.iter().map(|run| if are_disjoint { run.keys_only(memory) } else { run.clone() }).collect()
 }
 

@@ -6,19 +6,11 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use tamis_filter::{KeyRange, Probe, Upper};
-
-use super::{
-    cursor::ViewCursor,
-    reader::View,
-    run_set::RunSet,
-    search::{Located, Place},
-};
+use super::{cursor::ViewCursor, reader::View, run_set::RunSet, search::Place};
 use crate::{
     cursor::Cursor,
     error::Result,
-    key::{Kind, Sequence, prefix_successor},
-    table::reader::Found,
+    key::{Kind, Sequence},
 };
 
 /// See the head of this file. As with cursors, `next`, `prev` and `skip_within` may be called only while it is valid.
@@ -28,56 +20,6 @@ pub(crate) struct ViewScan<S: RunSet> {
     shows_tombstones: bool,
     /// A step within a segment is decided by the segment's masks alone.
     has_short_steps: bool,
-}
-
-/// The answer of a view to a range, without a read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RangeAnswer {
-    /// It has no key of the range.
-    Empty,
-    /// It has keys of the range, perhaps only deleted ones.
-    HasKeys,
-    /// Only a key could decide, but the filters reject the range.
-    Rejected,
-    /// Only a key could decide, and the filters admit the range, if the view has some.
-    Admitted,
-}
-
-impl View {
-    /// The answer for a range, which is assumed to have keys if it is open; if `is_live`, for the keys whose newest entry is a put. `end`:
-    /// the bytes of its upper bound; for a prefix, the least bytes above all keys with it. The view locates only bytes, so that it finds a
-    /// key also at an excluded bound. The filters take the range as it is.
-    pub(crate) fn range_answer(
-        &self,
-        range: &KeyRange<'_>,
-        end: Option<&[u8]>,
-        is_live: bool,
-    ) -> Result<RangeAnswer> {
-        let (Bound::Included(lower) | Bound::Excluded(lower), Some(end)) = (range.lower, end) else {
-            return Ok(RangeAnswer::HasKeys);
-        };
-        if range.is_empty() {
-            return Ok(RangeAnswer::Empty);
-        }
-        if let Located::Above(first) = self.locate(0, lower)?
-            && let Located::Above(end) = self.locate(first.page, end)?
-        {
-            let is_empty = self.number_of(&first) == self.number_of(&end)
-                || is_live && self.live_before(&first) == self.live_before(&end);
-            return Ok(if is_empty { RangeAnswer::Empty } else { RangeAnswer::HasKeys });
-        }
-        let is_admitted = self.filters_admit_range(range);
-        Ok(if is_admitted { RangeAnswer::Admitted } else { RangeAnswer::Rejected })
-    }
-
-    /// As [`View::range_answer`], with an allocation for the end of a prefix.
-    pub(crate) fn answer_of(&self, range: &KeyRange<'_>, is_live: bool) -> Result<RangeAnswer> {
-        match range.upper {
-            Upper::Included(end) | Upper::Excluded(end) => self.range_answer(range, Some(end), is_live),
-            Upper::Prefix(prefix) => self.range_answer(range, prefix_successor(prefix).as_deref(), is_live),
-            Upper::Open => self.range_answer(range, None, is_live),
-        }
-    }
 }
 
 impl<S: RunSet> ViewScan<S> {
@@ -246,43 +188,6 @@ impl<S: RunSet> ViewScan<S> {
     fn move_to_live(&mut self, number: u64) -> Result<()> {
         self.cursor.move_to(self.view().live_place(number)?);
         self.cursor.load()
-    }
-
-    /// The visible version of a key, tombstones included. The scan is not valid afterwards. An absent key is usually rejected without a
-    /// read: by differences and infixes, by its tag, or by the filters.
-    pub(crate) fn get(&mut self, key: &[u8]) -> Result<Option<Found>> {
-        let view = Arc::clone(self.view());
-        self.get_probe(&Probe::new(key, view.digester()))
-    }
-
-    /// As [`ViewScan::get`], with a probe that other filters use, too.
-    pub(crate) fn get_probe(&mut self, probe: &Probe<'_>) -> Result<Option<Found>> {
-        let key = probe.key();
-        let view = Arc::clone(self.view());
-        let near = self.cursor.place().page;
-        let Located::Candidate(place) = view.locate(near, key)? else { return Ok(None) };
-        if !view.admits(view.page(place.page, place.layout).tag(place.entry()), probe) {
-            return Ok(None);
-        }
-        self.cursor.move_to(place);
-        self.cursor.load()?;
-        let is_found =
-            self.cursor.key() == key && (self.sees_newest() || self.cursor.seek_version(self.snapshot)?);
-        let cursor = &self.cursor;
-        let found = is_found.then(|| Found {
-            kind: cursor.kind(),
-            sequence: cursor.sequence(),
-            value: cursor.value_slice(),
-        });
-        self.cursor.move_to(place);
-        Ok(found)
-    }
-
-    /// Whether it is certain that no key of a range is visible. Reads nothing; `false` also if only a key could decide.
-    pub(crate) fn denies_range(&self, range: &KeyRange<'_>) -> Result<bool> {
-        let is_live = self.sees_newest() && !self.shows_tombstones;
-        let answer = self.view().answer_of(range, is_live)?;
-        Ok(matches!(answer, RangeAnswer::Empty | RangeAnswer::Rejected))
     }
 
     /// The place of the first key within a lower bound, or behind an upper bound.

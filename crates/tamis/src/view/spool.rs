@@ -1,4 +1,4 @@
-//! Parts of a view that follow its pages in the file, but are built in the same pass: the page index and the filters.
+//! Parts of a view that follow its pages in the file, but are built in the same pass: those of the page index.
 //!
 //! The first parts wait in memory, and those that exceed it in a temporary file, which is removed with the spool. It is never synced: a
 //! crash leaves a temporary file, which the next open removes.
@@ -86,11 +86,6 @@ impl Spool {
     /// The number of parts.
     pub(super) const fn len(&self) -> usize {
         self.in_memory.len() + self.ends_in_file.len()
-    }
-
-    /// All parts, in the order in which they were added.
-    pub(super) fn parts(&self) -> impl Iterator<Item = Result<Cow<'_, [u8]>>> {
-        (0..self.len()).map(move |number| self.part(number))
     }
 
     /// The n-th part, from 0.

@@ -13,9 +13,9 @@ use super::{
     cursor::{SearchMode, ViewCursor},
     memory_run::{Entry, MemoryRun, count_before, first_at},
     reader::View,
-    rebuild::{Rebuilt, rebuild_view},
+    rebuild::rebuild_view,
     scan::ViewScan,
-    size::ViewCounts,
+    spool::Spool,
     writer::{ViewOptions, ViewOwner},
 };
 use crate::{
@@ -29,7 +29,6 @@ use crate::{
 
 mod check;
 mod damage;
-mod filters;
 mod golden;
 mod key_columns;
 mod limits;
@@ -38,7 +37,6 @@ mod model;
 mod reads;
 mod rebuild;
 mod scan;
-mod size;
 mod spool;
 mod tables;
 
@@ -61,40 +59,38 @@ struct Sample {
     runs: Arc<[MemoryRun]>,
     view: Arc<View>,
     entries: Vec<Entry>,
-    counts: ViewCounts,
 }
 
 impl Sample {
     fn new(options: ViewOptions, runs: Vec<Vec<Entry>>) -> Self {
         let runs: Vec<MemoryRun> = runs.into_iter().map(MemoryRun::new).collect();
-        let (bytes, counts) = build(options, &runs).unwrap();
-        Self::of(runs, &bytes, counts)
+        let bytes = build(options, &runs).unwrap();
+        Self::of(runs, &bytes)
     }
 
-    fn of(runs: Vec<MemoryRun>, bytes: &[u8], counts: ViewCounts) -> Self {
-        assert_eq!(bytes.len() as u64, counts.file_bytes());
+    fn of(runs: Vec<MemoryRun>, bytes: &[u8]) -> Self {
         let entries = MemoryRun::new(runs.iter().flat_map(|run| run.entries.iter().cloned()).collect());
         let view = open(bytes).unwrap();
-        Self { runs: runs.into(), view, entries: entries.entries.to_vec(), counts }
+        Self { runs: runs.into(), view, entries: entries.entries.to_vec() }
     }
 
     fn cursor(&self) -> ViewCursor<Arc<[MemoryRun]>> {
         ViewCursor::new(&self.view, &self.runs).unwrap()
     }
 
-    /// The sample with more runs, whose view is built from this one's.
-    fn rebuild(&self, runs: Vec<Vec<Entry>>) -> (Self, Rebuilt) {
+    /// The sample with more runs, whose view is built from this one's, and the number of pages that were copied.
+    fn rebuild(&self, runs: Vec<Vec<Entry>>) -> (Self, u64) {
         let new: Vec<MemoryRun> = runs.into_iter().map(MemoryRun::new).collect();
         let named: Vec<_> = (200..).zip(new.iter().cloned()).collect();
         let mut bytes = Vec::new();
         let owner = self.view.options().owner;
-        let rebuilt = rebuild_view(owner, &self.view, &self.runs, &named, &mut |part| {
+        let copied = rebuild_view(owner, &self.view, &self.runs, &named, Spool::in_memory(), &mut |part| {
             bytes.extend_from_slice(part);
             Ok(())
         });
-        let rebuilt = rebuilt.unwrap();
+        let copied_pages = copied.unwrap();
         let runs = self.runs.iter().cloned().chain(new).collect();
-        (Self::of(runs, &bytes, rebuilt.counts), rebuilt)
+        (Self::of(runs, &bytes), copied_pages)
     }
 
     fn scan(&self, snapshot: Sequence) -> ViewScan<Arc<[MemoryRun]>> {
@@ -114,14 +110,14 @@ fn options() -> ViewOptions {
 }
 
 /// The bytes of a view of runs with the ids 100, 101, ...
-fn build(options: ViewOptions, runs: &[MemoryRun]) -> Result<(Vec<u8>, ViewCounts)> {
+fn build(options: ViewOptions, runs: &[MemoryRun]) -> Result<Vec<u8>> {
     let runs: Vec<_> = (100..).zip(runs.iter().cloned()).collect();
     let mut bytes = Vec::new();
-    let counts = build_view(options, &runs, &mut |part| {
+    build_view(options, &runs, Spool::in_memory(), &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     })?;
-    Ok((bytes, counts))
+    Ok(bytes)
 }
 
 fn environment(vfs: Arc<dyn Vfs>, access: Access) -> TableEnvironment {
@@ -132,8 +128,6 @@ fn environment(vfs: Arc<dyn Vfs>, access: Access) -> TableEnvironment {
         open_files: OpenFiles::new(&*vfs),
         cache: Arc::new(BlockCache::new(4 << 20)),
         pinned_cache: PinnedCache::new(1 << 20, None, &Arc::default(), None),
-        gap_budget: Arc::default(),
-        view_budget: Arc::default(),
         metrics: Arc::new(Metrics::default()),
         listener: None,
     }

@@ -11,7 +11,6 @@
 //! Memory: two pages of segments with their first keys, and at most 6 MiB for the page index, in a view of any size.
 
 use super::{
-    filter_builder::WrittenFilters,
     format::{
         HEADER_LENGTH, HEADER_RUN_LENGTH, RUN_COUNT_MAX, SAME_KEY, SEGMENT_SIZES, kind_number,
         segments_per_page, selector_bits,
@@ -20,18 +19,14 @@ use super::{
     index_builder::IndexBuilder,
     output::Output,
     page_builder::{PageFormat, Segment, Slot, encode_page},
-    size::{ViewCounts, page_bytes},
     spool::Spool,
 };
 use crate::{
-    coding::{checksum, length_u32, put_u16, put_u32, put_u64},
+    coding::{checksum, length_u32, put_u32, put_u64},
     error::{Error, Result},
     key::{Kind, Sequence},
     table::{
-        format::{
-            KIND_FILTER, KIND_PAGE_INDEX, KIND_VIEW, KIND_VIEW_FILTER_CHOICES, KIND_VIEW_FILTER_PARTS,
-            SECTION_PASSABLE,
-        },
+        format::{KIND_PAGE_INDEX, KIND_VIEW},
         section::Sink,
     },
 };
@@ -50,16 +45,12 @@ pub(crate) struct ViewOwner {
 pub(crate) struct ViewOptions {
     /// Entries of a segment: 16, 32 or 64.
     pub(crate) segment_size: usize,
-    /// Bytes of each entry's tag: 0, 1 or 2.
-    pub(crate) tag_bytes: u8,
-    /// Of the tags.
-    pub(crate) digest_seed: u64,
     pub(crate) owner: ViewOwner,
 }
 
 impl Default for ViewOptions {
     fn default() -> Self {
-        Self { segment_size: 32, tag_bytes: 0, digest_seed: 0, owner: ViewOwner::default() }
+        Self { segment_size: 32, owner: ViewOwner::default() }
     }
 }
 
@@ -77,7 +68,6 @@ pub(crate) struct RunSummary {
 pub(super) struct KeyHead {
     pub(super) difference: u32,
     pub(super) infix: u8,
-    pub(super) tag: u16,
 }
 
 /// The key whose versions are added.
@@ -87,7 +77,6 @@ struct CurrentKey {
     slots: Vec<Slot>,
     /// It has segments for itself, and the last of them were written.
     is_long: bool,
-    tag: u16,
 }
 
 /// See the head of this file.
@@ -121,26 +110,20 @@ fn check_limits(options: &ViewOptions, runs: &[RunSummary]) -> Result<()> {
     if !SEGMENT_SIZES.contains(&options.segment_size) {
         return refused("segment size", options.segment_size.to_string(), "use 16, 32 or 64");
     }
-    if options.tag_bytes > 2 {
-        return refused("tag bytes", options.tag_bytes.to_string(), "use 0, 1 or 2");
-    }
     Ok(())
 }
 
 impl<'a> ViewWriter<'a> {
-    /// A writer whose page index waits in `spool`; without it, one for a sample, which writes no view.
+    /// A writer whose page index waits in `spool`.
     pub(super) fn new(
         options: ViewOptions,
         runs: Vec<RunSummary>,
-        spool: Option<Spool>,
+        spool: Spool,
         sink: &'a mut Sink<'a>,
     ) -> Result<Self> {
         check_limits(&options, &runs)?;
-        let format = PageFormat {
-            segment_size: options.segment_size,
-            selector_bits: selector_bits(runs.len()),
-            tag_bytes: options.tag_bytes,
-        };
+        let format =
+            PageFormat { segment_size: options.segment_size, selector_bits: selector_bits(runs.len()) };
         Ok(Self {
             options,
             format,
@@ -196,19 +179,17 @@ impl<'a> ViewWriter<'a> {
         self.current.key.clear();
         self.current.key.extend_from_slice(key.unwrap_or_default());
         self.current.is_long = false;
-        self.current.tag = head.tag;
         self.key_count += 1;
-        let KeyHead { difference, infix, tag } = head;
-        self.current.slots.push(Slot { run: 0, kind: 0, difference, infix, tag });
+        let KeyHead { difference, infix } = head;
+        self.current.slots.push(Slot { run: 0, kind: 0, difference, infix });
         Ok(())
     }
 
     /// Begins with further versions of the key before a copied page.
-    pub(super) fn continue_key(&mut self, key: &[u8], tag: u16) {
+    pub(super) fn continue_key(&mut self, key: &[u8]) {
         self.current.key.clear();
         self.current.key.extend_from_slice(key);
         self.current.is_long = true;
-        self.current.tag = tag;
     }
 
     /// Adds the newest entry of the key that was begun.
@@ -228,8 +209,8 @@ impl<'a> ViewWriter<'a> {
             self.current.is_long = true;
             self.write_full_pages()?;
         }
-        let (run, kind, tag) = (run as u16, kind_number(kind), self.current.tag);
-        self.current.slots.push(Slot { run, kind, difference: SAME_KEY, infix: 0, tag });
+        let (run, kind) = (run as u16, kind_number(kind));
+        self.current.slots.push(Slot { run, kind, difference: SAME_KEY, infix: 0 });
         Ok(())
     }
 
@@ -263,33 +244,12 @@ impl<'a> ViewWriter<'a> {
         if self.segments.is_empty() { Ok(()) } else { self.write_page(self.segments.len()) }
     }
 
-    /// Writes a page, if there are enough segments for a full one.
-    pub(super) fn end_full_page(&mut self) -> Result<bool> {
-        let is_full = self.segments.len() >= self.segments_per_page;
-        if is_full {
-            self.write_page(self.segments_per_page)?;
-        }
-        Ok(is_full)
-    }
-
-    /// Discards all entries that are not in a page yet.
-    pub(super) fn discard_segments(&mut self) {
-        self.segments.clear();
-        self.segment = Segment::default();
-        self.current = CurrentKey::default();
-    }
-
     fn write_page(&mut self, segment_count: usize) -> Result<()> {
         let rest = self.segments.split_off(segment_count);
         let segments = std::mem::replace(&mut self.segments, rest);
-        let (page, cost) = encode_page(&segments, self.format);
+        let page = encode_page(&segments, self.format);
         let slots = || segments.iter().flat_map(|segment| &segment.slots);
         let entry_count = slots().count() as u64;
-        debug_assert_eq!(
-            page.len() as u64,
-            page_bytes(self.format, entry_count, segment_count as u64, cost),
-            "the size function counts all parts of a page"
-        );
         let is_live = |slot: &&Slot| slot.difference != SAME_KEY && slot.kind == kind_number(Kind::Put);
         let record = PageRecord {
             checksum: checksum(0, &page),
@@ -332,7 +292,6 @@ impl<'a> ViewWriter<'a> {
             owner.database_id,
             owner.keyspace_id,
             owner.number,
-            self.options.digest_seed,
             entry_count,
             self.key_count,
             self.index.live_count(),
@@ -341,8 +300,7 @@ impl<'a> ViewWriter<'a> {
         put_u32(&mut body, length_u32(self.runs.len()));
         put_u32(&mut body, self.index.page_count() as u32);
         put_u32(&mut body, self.index.searched() as u32);
-        body.extend_from_slice(&[self.options.segment_size as u8, self.options.tag_bytes]);
-        put_u16(&mut body, 0);
+        body.push(self.options.segment_size as u8);
         body.resize(HEADER_LENGTH, 0);
         for run in &self.runs {
             put_u64(&mut body, run.id);
@@ -352,39 +310,8 @@ impl<'a> ViewWriter<'a> {
         body
     }
 
-    fn put_filters(&mut self, filters: &WrittenFilters<'_>, counts: &mut ViewCounts) -> Result<()> {
-        if filters.is_empty() {
-            return Ok(());
-        }
-        let mut put = |kind: u32, body: &[u8]| {
-            counts.add_filter_section(body.len() as u64);
-            self.output.put_section((kind, SECTION_PASSABLE), body)
-        };
-        filters.for_each(&mut |filter| put(KIND_FILTER, filter))?;
-        put(KIND_VIEW_FILTER_PARTS, &filters.encode_parts())?;
-        filters.encode_choices().map_or(Ok(()), |choices| put(KIND_VIEW_FILTER_CHOICES, &choices))
-    }
-
-    /// The counts of all pages.
-    fn counts(&self) -> ViewCounts {
-        ViewCounts {
-            run_count: self.runs.len() as u64,
-            entry_count: self.index.entry_count(),
-            page_count: self.index.page_count(),
-            separator_bytes: self.index.separator_bytes(),
-            page_bytes: self.index.page_bytes(),
-            ..ViewCounts::default()
-        }
-    }
-
-    /// The counts of the pages so far and of the rest, which have not all entries of the runs.
-    pub(super) fn finish_sample(mut self) -> Result<ViewCounts> {
-        self.write_rest()?;
-        Ok(self.counts())
-    }
-
     /// Writes the rest of the view. Refuses runs that did not have the entries that their summaries say.
-    pub(super) fn finish(mut self, filters: &WrittenFilters<'_>) -> Result<ViewCounts> {
+    pub(super) fn finish(mut self) -> Result<()> {
         self.write_rest()?;
         for (run, &found) in self.runs.iter().zip(&self.positions) {
             if run.entry_count != u64::from(found) {
@@ -396,13 +323,10 @@ impl<'a> ViewWriter<'a> {
             }
         }
         self.index.finish()?;
-        let mut counts = self.counts();
         self.output.put_section((KIND_VIEW, 0), &self.header())?;
-        let index_length = index_bytes(counts.page_count, counts.run_count, counts.separator_bytes);
+        let (page_count, run_count) = (self.index.page_count(), self.runs.len() as u64);
+        let index_length = index_bytes(page_count, run_count, self.index.separator_bytes());
         self.output.stream_section((KIND_PAGE_INDEX, 0), index_length, &|sink| self.index.write(sink))?;
-        self.put_filters(filters, &mut counts)?;
-        let length = self.output.finish()?;
-        debug_assert_eq!(length, counts.file_bytes(), "the size function counts all parts of a view");
-        Ok(counts)
+        self.output.finish()
     }
 }

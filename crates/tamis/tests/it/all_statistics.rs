@@ -8,7 +8,7 @@ use tamis::{
 };
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
-use crate::support::{FOLDER, Random, filters, inline_options, small_keyspace, table_filters};
+use crate::support::{FOLDER, Random, inline_options, small_keyspace, table_filters};
 
 /// The numbers that stay 0, with the tests that move them.
 const MOVED_BY_OTHERS: [(&str, &str); 6] = [
@@ -99,18 +99,6 @@ impl Store {
         assert!(keyspace.approximate_count(key(0)..key(100)).unwrap() > 0);
         self.db.rebuild_filters(&keyspace, &table_filters("blocked-bloom@2")).unwrap();
         assert_eq!(self.db.check_filters(&keyspace).unwrap(), 1);
-    }
-
-    /// Empty ranges that the filter admits, twice.
-    fn read_gaps(&self) {
-        let keyspace =
-            self.create("gaps", KeyspaceOptions { filters: filters("rosetta@1"), ..small_keyspace() });
-        self.put_all(&keyspace, (0..2_000).map(|number| 1_000 * number), 20);
-        self.db.flush().unwrap();
-        for position in (0..1_000).chain(0..1_000) {
-            let lower = 1_000 * position + 1;
-            assert_eq!(keyspace.range(key(lower)..=key(lower + 3)).count(), 0);
-        }
     }
 
     /// Compactions of all kinds in the leveled layout.
@@ -221,7 +209,6 @@ fn every_number_of_the_statistics_is_moved_by_what_it_counts() {
     let store = Store::with_damaged_filter();
     let db = &store.db;
     store.read();
-    store.read_gaps();
     store.compact();
     store.delete();
     store.partition();

@@ -259,7 +259,6 @@ fn viewed(vfs: Arc<dyn Vfs>) -> Db {
         table_access: Access::Direct,
         // A view may have a quarter of the cache; the blocks that flushes leave there are evicted by those of the second run.
         cache_bytes: 96 << 10,
-        gap_cache: false,
         default_keyspace,
         ..inline_options()
     };

@@ -29,7 +29,6 @@ fn open_with_clock(vfs: &RecordVfs, cache_bytes: u64, clock: &Arc<ManualClock>) 
         table_access: Access::Buffered,
         cache_bytes: cache_bytes.next_multiple_of(100),
         cache_pinned_percent: 100,
-        gap_cache: false,
         ..Options::default()
     };
     let vfs: Arc<dyn Vfs> = Arc::new(vfs.clone());

@@ -76,7 +76,7 @@ fn overlapping() -> (Db, Vec<u64>) {
     let filters = Filters::each(["surf-real:bits=4".parse().unwrap()]);
     let default_keyspace =
         KeyspaceOptions { filters, level0_runs: 64, views: Views::Off, ..KeyspaceOptions::default() };
-    let options = Options { default_keyspace, gap_cache: false, ..inline_options() };
+    let options = Options { default_keyspace, ..inline_options() };
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
     let mut random = Random(3);
     let mut keys = Vec::new();

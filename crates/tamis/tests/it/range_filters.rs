@@ -10,7 +10,7 @@ use tamis::{
 };
 use tamis_vfs::{Access, MemVfs, Vfs};
 
-use crate::support::{FILTERS, FOLDER, filters, inline_options, open_in_memory, small_keyspace};
+use crate::support::{FILTERS, FOLDER, Random, filters, inline_options, open_in_memory, small_keyspace};
 
 const RUN_COUNT: u64 = 4;
 
@@ -143,8 +143,7 @@ fn ranges_that_contain_a_key_are_true_positives() {
 
 /// A store of one table with the given keys, each with a value.
 fn one_table(row: &str, keys: impl Iterator<Item = u64>) -> (Db, Keyspace) {
-    let options = Options { gap_cache: false, ..inline_options() };
-    let db = open_in_memory(&MemVfs::new(), options).unwrap();
+    let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
     let options = KeyspaceOptions {
         memtable_bytes: 64 << 20,
         table_bytes: 64 << 20,
@@ -312,4 +311,54 @@ fn filters_of_a_keyspace_are_kept_over_a_reopen() {
         db.statistics().keyspaces[1].filter_designs.iter().map(|filter| filter.design.clone()).collect();
     let count = |family: &str| designs.iter().filter(|design| design.starts_with(family)).count();
     assert!(count("binary-fuse: ") > 0 && count("surf") > 0, "the deepest level has its own: {designs:?}");
+}
+
+/// Ranges and points of deleted keys, and of snapshots that see keys as absent which a table has in newer versions.
+#[test]
+fn filters_change_no_answer_of_a_snapshot() {
+    let open = |filters: Filters| {
+        let default_keyspace = KeyspaceOptions { filters, ..small_keyspace() };
+        open_in_memory(&MemVfs::new(), Options { default_keyspace, ..inline_options() })
+    };
+    for row in ["bloom@1", "rosetta@1", "surf-base", "blocked-bloom@1 proteus@2"] {
+        let with = open(filters(row)).unwrap();
+        let without = open(Filters::none()).unwrap();
+        let mut random = Random(11);
+        let key = |random: &mut Random| format!("{:04}", random.below(3_000)).into_bytes();
+        for round in 0..40 {
+            for _ in 0..100 {
+                let key = key(&mut random);
+                for db in [&with, &without] {
+                    match round % 3 {
+                        0 => db.delete(&key).unwrap(),
+                        _ => db.put(&key, format!("{round}")).unwrap(),
+                    }
+                }
+            }
+            // Snapshots see keys as absent that a table has in newer versions.
+            let snapshots = [with.snapshot(), without.snapshot()];
+            for db in [&with, &without] {
+                for number in 0..20 {
+                    db.put(format!("{:04}", (round * 20 + number) % 3_000), "new").unwrap();
+                }
+                db.flush().unwrap();
+            }
+            for _ in 0..300 {
+                let (lower, length) = (random.below(3_000), random.below(4));
+                let bounds = || format!("{lower:04}")..=format!("{:04}", lower + length);
+                let keyspaces = [with.default_keyspace(), without.default_keyspace()];
+                let old = [0, 1].map(|index| {
+                    let range = snapshots[index].range(&keyspaces[index], bounds());
+                    range.collect::<Result<Vec<_>, _>>().unwrap()
+                });
+                assert_eq!(old[0], old[1], "{row}: {:?} of a snapshot", bounds());
+                let range = |db: &Db| db.range(bounds()).rev().collect::<Result<Vec<_>, _>>().unwrap();
+                assert_eq!(range(&with), range(&without), "{row}: {:?}", bounds());
+                let point = format!("{lower:04}");
+                assert_eq!(with.get(&point).unwrap(), without.get(&point).unwrap(), "{row}: {point}");
+                let old = [0, 1].map(|index| snapshots[index].get(&keyspaces[index], &point).unwrap());
+                assert_eq!(old[0], old[1], "{row}: {point} of a snapshot");
+            }
+        }
+    }
 }

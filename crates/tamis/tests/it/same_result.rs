@@ -371,7 +371,7 @@ fn random_setup(random: &mut Random) -> Setup {
     options.log_bytes_max = pick(&[1 << 20, 1 << 30]);
     options.deleted_range_keys = pick(&[0, 1, 2, 8]) as u32;
     options.deferred_bytes_max = pick(&[0, 1_000, 1 << 20]) as usize;
-    (options.sample_queries, options.gap_cache) = (pick(&[0, 1, 1]) == 1, pick(&[0, 1]) == 1);
+    options.sample_queries = pick(&[0, 1, 1]) == 1;
     let compressions = [Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zstd(9)];
     let keyspace = &mut setup.keyspace;
     keyspace.memtable_bytes = pick(&[64 << 10, 64 << 10, 200 << 10, 1 << 20]);
@@ -429,7 +429,6 @@ fn chosen_setups() -> Vec<Setup> {
         });
     }
     add(&|setup| setup.options.sample_queries = false);
-    add(&|setup| setup.options.gap_cache = false);
     add(&|setup| {
         setup.keyspace.filters = filters("elastic@12");
         (setup.options.table_access, setup.options.cache_bytes) = (Access::Buffered, 20 << 10);

@@ -11,8 +11,8 @@ use std::{
     time::Duration,
 };
 
-use tamis::{Db, Event, EventListener, Filters, Keyspace, KeyspaceChange, Options, Runtime, Views};
-use tamis_vfs::{Access, FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
+use tamis::{Db, Event, EventListener, Keyspace, KeyspaceChange, Options, Runtime, Views};
+use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 
 use crate::{
     support::{FOLDER, Random},
@@ -91,63 +91,6 @@ fn each_flush_adds_a_run_to_a_view_of_many_runs() {
     let blocks = blocks_per_seek(&db, &keyspace, count);
     assert!(blocks <= BLOCKS_PER_SEEK, "{blocks} blocks per seek");
     assert!(db.verify().unwrap().is_sound());
-}
-
-/// Makes the key of a number.
-type KeyOf = fn(u64) -> Vec<u8>;
-
-/// Keys of several forms in an order in which all runs span the whole range.
-const FORMS: [(&str, KeyOf); 3] = [
-    ("numbers", |number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes().to_vec()),
-    ("records", |number| {
-        let user = number.wrapping_mul(7_919) % 4_001;
-        format!("user/{user:06}/order/{:05}", number.wrapping_mul(104_729) % 99_991).into_bytes()
-    }),
-    ("addresses", |number| {
-        let (host, page) = (number.wrapping_mul(7_919) % 61, number.wrapping_mul(104_729) % 99_991);
-        format!("https://host-{host}.example.com/articles/of-the-year-{}/page-{page}", 1990 + page % 30)
-            .into_bytes()
-    }),
-];
-
-/// Tables with and without filters for points: without them, entries have tags. Closed ranges without keys give the view filters.
-#[test]
-fn the_expected_bytes_of_views_are_within_5_percent() {
-    for (form, key_of) in FORMS {
-        for has_filters in [false, true] {
-            let mut store = Store::new(Views::Off);
-            store.keyspace.filters = if has_filters { Filters::bits(10.0) } else { Filters::none() };
-            let (db, keyspace) = store.open();
-            let fill = |keyspace: &Keyspace, numbers: std::ops::Range<u64>| {
-                numbers.for_each(|number| keyspace.put(key_of(number), number.to_be_bytes()).unwrap());
-            };
-            for run in 0..4 {
-                fill(&keyspace, run * 10_000..(run + 1) * 10_000);
-                db.flush().unwrap();
-            }
-            drop(keyspace);
-            db.close().unwrap();
-            store.options.change_keyspaces = vec![("k".to_owned(), KeyspaceChange::Views(Views::On))];
-            let (db, keyspace) = store.open();
-            for run in 0..3 {
-                for number in 0..300 {
-                    let lower = key_of(1_000_000 + number);
-                    let upper = [lower.as_slice(), &[1]].concat();
-                    assert_eq!(keyspace.range(lower..upper).count(), 0);
-                }
-                fill(&keyspace, 40_000 + run * 2_000..42_000 + run * 2_000);
-                db.flush().unwrap();
-            }
-            let sizes = store.listener.sizes.lock().unwrap().clone();
-            let filter_bytes = views_of(&db).filter_bytes;
-            println!("{form}, filters of tables {has_filters}: {sizes:?}, {filter_bytes} bytes of filters");
-            assert!(sizes.len() >= 4, "{sizes:?}");
-            for (expected, bytes) in sizes {
-                let error = expected as f64 / bytes as f64 - 1.0;
-                assert!(error.abs() <= 0.05, "{form}: {expected} expected, {bytes} bytes");
-            }
-        }
-    }
 }
 
 /// Reports the views that were built: runs, and whether they were rebuilt.
@@ -269,49 +212,4 @@ fn a_compaction_during_a_build_waits_for_nothing_and_discards_the_view() {
     let names = build.memory.list(Path::new(FOLDER)).unwrap().into_iter().map(|entry| entry.name);
     assert!(view_files(&build.memory).is_empty() && names.into_iter().all(|name| !name.ends_with(".tmp")));
     assert!(db.verify().unwrap().is_sound());
-}
-
-/// Views that are not mapped share a quarter of the cache, at builds and at opens.
-#[test]
-fn the_memory_of_all_views_together_is_limited() {
-    const KEYSPACES: [&str; 3] = ["k", "l", "m"];
-    let mut store = Store::new(Views::On);
-    let mapped = Options { table_access: Access::Mapped, ..store.options.clone() };
-    let open_count = |db: &Db| -> usize {
-        db.statistics().keyspaces.iter().map(|keyspace| keyspace.views.open_count).sum()
-    };
-    let open = |store: &Store, options: &Options| {
-        Db::open_on(Arc::clone(&store.vfs), FOLDER, options.clone(), Runtime::deterministic(7)).unwrap()
-    };
-    let fill_all = |store: &Store, db: &Db| {
-        for name in KEYSPACES {
-            let keyspace = db.get_or_create_keyspace(name, store.keyspace.clone()).unwrap();
-            fill(db, &keyspace, 6_000, 3);
-        }
-    };
-    let db = open(&store, &mapped);
-    fill_all(&store, &db);
-    assert_eq!(open_count(&db), 3, "mapped views take no memory");
-    db.close().unwrap();
-    let sizes: Vec<_> = store.listener.sizes.lock().unwrap().iter().map(|&(_, bytes)| bytes).collect();
-    let bytes = *sizes.iter().max().unwrap();
-    // Two of three views, each of which alone is far below the limit.
-    store.options.cache_bytes = 4 * (bytes * 5 / 2);
-    for read_only in [false, true] {
-        let db = open(&store, &Options { read_only, ..store.options.clone() });
-        for name in KEYSPACES {
-            let keyspace = db.keyspace(name).unwrap();
-            for number in 0..300 {
-                keyspace.range::<&[u8]>(..).seek(key(37 * number % 12_000)).unwrap();
-            }
-            assert_eq!(all(&keyspace).len(), 6_000);
-        }
-        assert_eq!((open_count(&db), view_files(&*store.vfs).len()), (2, 3), "read-only: {read_only}");
-        db.close().unwrap();
-    }
-    // Another store, which builds its views under the limit: the two that fit, again after each flush.
-    let other = Store { vfs: Arc::new(MemVfs::new()), ..store };
-    let db = open(&other, &other.options);
-    fill_all(&other, &db);
-    assert_eq!((open_count(&db), view_files(&*other.vfs).len()), (2, 2));
 }

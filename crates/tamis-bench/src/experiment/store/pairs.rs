@@ -4,17 +4,15 @@
 //! |---|---|---|
 //! | `filters` | filters that the store chooses, up to 16 bits per key | Bloom filters of 10 bits |
 //! | `load` | the same, while entries are written | the same |
-//! | `gap cache` | false positives are not repeated ([`tamis::Options::gap_cache`]) | they are |
 //! | `sample` | queries are sampled ([`tamis::Options::sample_queries`]) | they are not |
 //!
 //! Stores are loaded at random and settled. Those of a pair have had queries of the point, from which filters are chosen. The stores of
-//! `gap cache` and `sample` are copies of one store: they have the same tables and filters, and no background jobs. The filters of `gap cache`
-//! are given ([`GAP_CACHE_FILTER`]), because chosen ones have too few false positives.
+//! `sample` are copies of one store: they have the same tables and filters, and no background jobs.
 
 use std::{hint::black_box, sync::Arc};
 
-use tamis::{Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Options, TableFilter, WriteBatch};
-use tamis_workload::{KeyForm, Permutation, ScrambledZipfian, SplitMix64, mix64};
+use tamis::{Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Options, WriteBatch};
+use tamis_workload::{KeyForm, Permutation, SplitMix64, mix64};
 use tempfile::TempDir;
 
 use super::load::{VALUE_BYTES, blocks_of};
@@ -26,16 +24,9 @@ const BATCH_ENTRIES: u64 = 1_000;
 const WIDTH: u64 = 32;
 const FORM: KeyForm = KeyForm::Hex;
 
-/// Entries of which one is next to repeated empty ranges.
-const REPEATED: u64 = 100;
-
 const FILTERS: &str = "filters";
 const LOAD: &str = "load";
-const GAP_CACHE: &str = "gap cache";
 const SAMPLE: &str = "sample";
-
-/// A quarter of the ranges next to keys are its false positives.
-const GAP_CACHE_FILTER: &str = "grafite@9";
 
 /// A part of the store.
 struct Part {
@@ -48,7 +39,7 @@ struct Part {
     share: u64,
 }
 
-const PARTS: [Part; 4] = [
+const PARTS: [Part; 3] = [
     Part {
         name: FILTERS,
         queries: &["get", "get-absent", "empty-near", "empty-far", "seek", "seek-50"],
@@ -56,7 +47,6 @@ const PARTS: [Part; 4] = [
         share: 1,
     },
     Part { name: LOAD, queries: &["fill"], rounds: 3, share: 1 },
-    Part { name: GAP_CACHE, queries: &["empty-near-zipfian"], rounds: 5, share: 1 },
     // Costs of a few percent: many short rounds.
     Part { name: SAMPLE, queries: &["get", "empty-near"], rounds: 60, share: 4 },
 ];
@@ -64,9 +54,9 @@ const PARTS: [Part; 4] = [
 /// The experiment.
 pub(super) const AUTOMATIC_PARTS: Definition = Definition {
     name: "store-automatic",
-    title: "Costs and savings of chosen filters, the gap cache and the sample of queries",
+    title: "Costs and savings of chosen filters and the sample of queries",
     source: "",
-    about: "Time and blocks of queries, and the time of a load until it is settled and of its compaction into one run, in two stores in alternation: with chosen filters and with Bloom filters of 10 bits, with the gap cache and without, with the sample of queries and without. The ratio is that of the times: above 1 the part saves time.",
+    about: "Time and blocks of queries, and the time of a load until it is settled and of its compaction into one run, in two stores in alternation: with chosen filters and with Bloom filters of 10 bits, with the sample of queries and without. The ratio is that of the times: above 1 the part saves time.",
     points,
     measure,
     plots: &[Plot {
@@ -140,15 +130,9 @@ fn copy(db: &Db, context: &Context<'_>) -> Result<TempDir, BenchError> {
 /// Runs queries of a kind; returns how many entries they found.
 fn run(keyspace: &Keyspace, kind: &str, (entries, count): (u64, u64), seed: u64) -> Result<u64, BenchError> {
     let mut random = SplitMix64::new(seed);
-    let zipfian = ScrambledZipfian::new((entries / REPEATED).max(1));
     let mut found = 0;
     for _ in 0..count {
-        let index = if kind == "empty-near-zipfian" {
-            zipfian.draw(&mut random) * REPEATED
-        } else {
-            random.below(entries)
-        };
-        let present = number_of(index);
+        let present = number_of(random.below(entries));
         let other = random.next_u64();
         found += match kind {
             "get" => u64::from(black_box(keyspace.get(key_of(present))?).is_some()),
@@ -180,8 +164,7 @@ fn steps(keyspace: &Keyspace, number: u64, count: u64) -> Result<u64, BenchError
 
 /// Options of a store that is a copy of the other one: its filters stay as they are.
 fn options(part: &str, is_with: bool) -> Options {
-    let of = |name: &str| is_with || part != name;
-    Options { gap_cache: of(GAP_CACHE), sample_queries: of(SAMPLE), workers: 0, ..Options::default() }
+    Options { sample_queries: is_with || part != SAMPLE, workers: 0, ..Options::default() }
 }
 
 fn filters(is_chosen: bool) -> Filters {
@@ -250,10 +233,6 @@ fn pair(point: &Point, context: &mut Context<'_>) -> Result<[Side; 2], BenchErro
         return Ok([with, without]);
     }
     let original = context.part(0.0..0.8, |context| Side::prepared(point, true, context))?;
-    if part == GAP_CACHE {
-        let filter = GAP_CACHE_FILTER.parse::<TableFilter>()?;
-        original.db.rebuild_filters(&original.db.default_keyspace(), &[filter])?;
-    }
     let sides = [true, false].map(|is_with| {
         let folder = copy(&original.db, context)?;
         Side::open(folder, options(part, is_with))

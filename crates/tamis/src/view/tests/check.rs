@@ -38,7 +38,7 @@ fn a_view_contains_the_merge_of_its_runs() {
 fn each_changed_byte_of_the_pages_is_found() {
     let mut random = Random(21);
     let sample = mixed_sample(16, &mut random);
-    let (bytes, _) = build(*sample.view.options(), &sample.runs).unwrap();
+    let bytes = build(*sample.view.options(), &sample.runs).unwrap();
     let pages_end = sections(&bytes)[0].0;
     let mut compared = 0;
     for offset in (0..pages_end).step_by(5) {
@@ -56,7 +56,7 @@ fn each_changed_byte_of_the_pages_is_found() {
 fn each_changed_position_and_separator_is_found() {
     let mut random = Random(22);
     let sample = mixed_sample(16, &mut random);
-    let (bytes, _) = build(*sample.view.options(), &sample.runs).unwrap();
+    let bytes = build(*sample.view.options(), &sample.runs).unwrap();
     let page_count = sample.view.page_count();
     assert!(page_count > 3);
     let index = sections(&bytes)[1];

@@ -16,7 +16,7 @@ fn each_flipped_byte_of_a_view_is_detected() {
     let keys: Vec<_> = (0..700).map(|_| hostile_key(&mut random)).collect();
     let runs = distribute(&mut random, 3, keys.into_iter());
     let runs: Vec<_> = runs.into_iter().map(MemoryRun::new).collect();
-    let (bytes, _) = build(ViewOptions { tag_bytes: 1, ..options() }, &runs).unwrap();
+    let bytes = build(options(), &runs).unwrap();
     for access in [Access::Mapped, Access::Buffered, Access::Direct] {
         assert!(open_with(&bytes, access).is_ok());
     }
@@ -37,8 +37,8 @@ fn wrong_bytes_with_right_checksums_do_not_panic() {
     let keys: Vec<_> =
         (0..1_500).map(|n| if n % 9 == 0 { b"many".to_vec() } else { hostile_key(&mut random) }).collect();
     let runs = distribute(&mut random, 5, keys.into_iter());
-    let sample = Sample::new(ViewOptions { tag_bytes: 1, segment_size: 16, ..options() }, runs);
-    let (bytes, _) = build(*sample.view.options(), &sample.runs).unwrap();
+    let sample = Sample::new(ViewOptions { segment_size: 16, ..options() }, runs);
+    let bytes = build(*sample.view.options(), &sample.runs).unwrap();
     let page_count = page_count_of(&bytes);
     let [header, index] = sections(&bytes);
     let mut opened = 0;
@@ -80,10 +80,9 @@ fn use_damaged(
     }
     let mut scan = ViewScan::new(cursor, 500);
     let _ = scan.seek_last();
-    let _ = scan.get(&sample.entries[random.below(sample.entries.len())].0);
     let _ = scan.count(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
     let new = [(900, MemoryRun::new(vec![(hostile_key(random), 9_999, Kind::Put, Vec::new())]))];
-    let _ = rebuild_view(ViewOwner::default(), view, &sample.runs, &new, &mut |_| Ok(()));
+    let _ = rebuild_view(ViewOwner::default(), view, &sample.runs, &new, Spool::in_memory(), &mut |_| Ok(()));
 }
 
 /// Two runs with entries in the first page, and a third one with one key behind them; tombstones in the first page.
@@ -95,7 +94,7 @@ fn three_runs() -> (Vec<u8>, Vec<MemoryRun>) {
     }
     runs[2].push((b"z".to_vec(), 1_000, Kind::Put, Vec::new()));
     let runs: Vec<_> = runs.into_iter().map(MemoryRun::new).collect();
-    let bytes = build(options(), &runs).unwrap().0;
+    let bytes = build(options(), &runs).unwrap();
     assert!(page_count_of(&bytes) > 1 && open(&bytes).is_ok());
     (bytes, runs)
 }

@@ -16,8 +16,7 @@ use crate::{
         index::{PageRecord, index_bytes},
         index_builder::IndexBuilder,
         key_bits::{difference, infix},
-        run::{KEY_COLUMN_MEMORY, KEY_COLUMN_MEMORY_WITH_FILTERS},
-        spool::Spool,
+        run::KEY_COLUMN_MEMORY,
         writer::{KeyHead, RunSummary, ViewWriter},
     },
 };
@@ -39,7 +38,7 @@ fn an_unknown_section_is_refused_unless_it_may_be_ignored() {
     let mut random = Random(1);
     let runs = distribute(&mut random, 3, (0..300_u64).map(|n| n.to_be_bytes().to_vec()));
     let sample = Sample::new(options(), runs);
-    let (bytes, _) = build(options(), &sample.runs).unwrap();
+    let bytes = build(options(), &sample.runs).unwrap();
     // 2 is a kind of tables, and no kind of views.
     for kind in [2, 14, 400] {
         let view = open(&with_section(&bytes, kind, SECTION_PASSABLE)).unwrap();
@@ -60,10 +59,11 @@ fn one_key_may_have_a_million_versions() {
     runs[1].push((b"z".to_vec(), COUNT + 2, Kind::Tombstone, Vec::new()));
     let sample = Sample::new(options(), runs);
     assert_eq!((sample.view.key_count(), sample.view.live_count()), (3, 2));
-    assert!(sample.counts.file_bytes() < 3 * COUNT, "{} bytes", sample.counts.file_bytes());
+    assert!(sample.view.file_bytes() < 3 * COUNT, "{} bytes", sample.view.file_bytes());
     let mut scan = sample.scan(COUNT / 2);
     sample.take_read_count();
-    assert_eq!(scan.get(b"many").unwrap().unwrap().sequence, COUNT / 2);
+    scan.seek(b"many").unwrap();
+    assert_eq!(scan.entry().sequence(), COUNT / 2);
     let mut newest = sample.scan(SEQUENCE_MAX);
     newest.seek_first().unwrap();
     newest.next().unwrap();
@@ -84,7 +84,7 @@ fn one_key_may_have_a_million_versions() {
 /// bytes, or none.
 fn peak_of_index(run_count: usize, separator_length: usize, page_count: u64, has_prefix: bool) -> u64 {
     let page = PageRecord { checksum: 1, length: 8_000, entry_count: 2_048, live_count: 2_000 };
-    let mut index = IndexBuilder::new(Some(Spool::in_memory()));
+    let mut index = IndexBuilder::new(Spool::in_memory());
     let (positions, mut separator) = (vec![0; run_count], vec![b'k'; separator_length]);
     let mut peak = 0;
     for number in 0..page_count {
@@ -125,13 +125,13 @@ fn a_builder_takes_at_most_64_mib() {
             Ok(())
         };
         let (summaries, spool) = ((0..run_count).map(summary).collect(), Spool::in_memory());
-        let mut writer = ViewWriter::new(options(), summaries, Some(spool), &mut sink).unwrap();
+        let mut writer = ViewWriter::new(options(), summaries, spool, &mut sink).unwrap();
         let (mut last, mut peak) = (Vec::new(), 0);
         for number in 0..key_count {
             let mut key = vec![b'k'; key_bytes - 8];
             key.extend_from_slice(&number.to_be_bytes());
             let difference = difference(&last, &key).unwrap_or_default();
-            let head = KeyHead { difference, infix: infix(&key, difference), tag: 0 };
+            let head = KeyHead { difference, infix: infix(&key, difference) };
             writer.begin_key(head, Some(&key)).unwrap();
             writer.add_newest((number % run_count) as usize, Kind::Put);
             peak = peak.max(writer.memory_bytes());
@@ -148,9 +148,7 @@ fn a_builder_takes_at_most_64_mib() {
         println!(
             "keys of {key_bytes} bytes in {run_count} runs: {peak} bytes, index {index_peak}, {written} written"
         );
-        // The key columns of all runs; or fewer of them, the keys of a part of the filters, and finished filters.
-        let with_filters = KEY_COLUMN_MEMORY_WITH_FILTERS + (16 << 20) + (4 << 20);
-        let all = peak + index_peak + KEY_COLUMN_MEMORY.max(with_filters);
+        let all = peak + index_peak + KEY_COLUMN_MEMORY;
         assert!(all <= LIMIT, "{all} bytes");
     }
 }
@@ -182,7 +180,7 @@ fn pages_are_found_among_separators_with_equal_first_bytes() {
 fn a_page_index_of_too_long_separators_is_refused() {
     let page = PageRecord { checksum: 0, length: 1, entry_count: 1, live_count: 1 };
     for (limit, is_refused) in [(299, true), (300, false)] {
-        let mut index = IndexBuilder::new(Some(Spool::in_memory())).with_separator_bytes_max(limit);
+        let mut index = IndexBuilder::new(Spool::in_memory()).with_separator_bytes_max(limit);
         // The first page has an empty separator.
         let added = (0..4_u8).try_for_each(|number| index.add(page, &[0], Some(&[number; 100])));
         assert_eq!(added.is_err(), is_refused);

@@ -2,47 +2,20 @@
 
 use std::ops::Bound;
 
-use tamis_filter::{Digester, Probe};
-
 use super::{
     model::{hostile_target, with_segments},
     *,
 };
-use crate::view::lookup::KeyRuns;
 
 fn samples() -> Vec<Sample> {
     let mut samples = Vec::new();
-    for (seed, count, run_count, tag_bytes) in
-        [(1, 0, 1, 0), (2, 30, 2, 1), (3, 1_500, 5, 0), (4, 1_500, 9, 2)]
-    {
+    for (seed, count, run_count) in [(1, 0, 1), (2, 30, 2), (3, 1_500, 5), (4, 1_500, 9)] {
         let mut random = Random(seed);
         let keys: Vec<_> = (0..count).map(|_| hostile_key(&mut random)).collect();
         let runs = distribute(&mut random, run_count, keys.into_iter());
-        samples.push(Sample::new(ViewOptions { tag_bytes, ..with_segments(16) }, runs));
+        samples.push(Sample::new(with_segments(16), runs));
     }
     samples
-}
-
-#[test]
-fn a_view_names_the_run_with_the_newest_version_of_a_key() {
-    for sample in samples() {
-        let mut random = Random(8);
-        let digester = Digester::new(0);
-        for turn in 0..2_000 {
-            let key = match sample.entries.len() {
-                count if count > 0 && turn % 2 == 0 => sample.entries[random.below(count)].0.clone(),
-                _ => hostile_target(&sample, &mut random),
-            };
-            let newest = sample.entries.iter().find(|entry| entry.0 == key);
-            let has_newest = |run: &MemoryRun| newest.is_some_and(|newest| run.entries.contains(newest));
-            sample.take_read_count();
-            match sample.view.runs_of(&Probe::new(&key, &digester)).unwrap() {
-                KeyRuns::None => assert!(newest.is_none(), "{key:?} is there"),
-                KeyRuns::NewestIn(run) => assert!(newest.is_none() || has_newest(&sample.runs[run])),
-            }
-            assert_eq!(sample.take_read_count(), 0);
-        }
-    }
 }
 
 #[test]

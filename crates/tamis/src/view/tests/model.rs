@@ -102,7 +102,7 @@ pub(super) fn check(sample: &Sample, random: &mut Random, count: usize) {
 }
 
 pub(super) fn with_segments(segment_size: usize) -> ViewOptions {
-    ViewOptions { segment_size, tag_bytes: (segment_size / 32) as u8, ..options() }
+    ViewOptions { segment_size, ..options() }
 }
 
 #[test]
@@ -197,7 +197,6 @@ fn a_view_that_exceeds_a_limit_is_refused_with_the_limit() {
     };
     assert!(refused(options(), 65_536).contains("65,535"));
     assert!(refused(ViewOptions { segment_size: 24, ..options() }, 1).contains("16, 32 or 64"));
-    assert!(refused(ViewOptions { tag_bytes: 3, ..options() }, 1).contains("0, 1 or 2"));
 }
 
 #[test]

@@ -2,25 +2,23 @@
 
 use std::ops::Bound;
 
-use tamis_filter::KeyRange;
-
 use super::*;
 
 const COUNT: usize = 40_000;
 
 /// Eight runs of keys of 16 bytes, all puts.
-fn even_sample(tag_bytes: u8) -> Sample {
+fn even_sample() -> Sample {
     let mut random = Random(11);
     let mut runs = vec![Vec::new(); 8];
     for (number, key) in even_keys(&mut random, COUNT).into_iter().enumerate() {
         runs[random.below(8)].push((key, number as u64 + 1, Kind::Put, vec![1; 4]));
     }
-    Sample::new(ViewOptions { tag_bytes, ..options() }, runs)
+    Sample::new(options(), runs)
 }
 
 #[test]
 fn a_seek_reads_one_key_and_a_step_one() {
-    let sample = even_sample(0);
+    let sample = even_sample();
     let mut random = Random(5);
     let mut cursor = sample.cursor();
     sample.take_read_count();
@@ -45,35 +43,6 @@ fn a_seek_reads_one_key_and_a_step_one() {
     assert_eq!(scan.skip_within(30_000, Bound::Unbounded).unwrap(), 30_000);
     assert_eq!(sample.take_read_count(), 1);
     assert_eq!(at(scan.entry()).as_ref(), Some(&sample.entries[30_000]));
-}
-
-#[test]
-fn absent_keys_and_empty_ranges_are_rejected_without_reading_keys() {
-    let mut random = Random(6);
-    for tag_bytes in [0, 1, 2] {
-        let sample = even_sample(tag_bytes);
-        let mut scan = sample.scan(SEQUENCE_MAX);
-        sample.take_read_count();
-        let (mut rejected, mut rejected_prefixes) = (0, 0);
-        for key in even_keys(&mut random, 4_000) {
-            let mut upper = key.clone();
-            upper[9] |= 0x0F;
-            rejected += u32::from(
-                scan.denies_range(&KeyRange::closed((&key).min(&upper), (&key).max(&upper))).unwrap(),
-            );
-            rejected_prefixes += u32::from(scan.denies_range(&KeyRange::prefix(&key[..10])).unwrap());
-            assert!(scan.get(&key).unwrap().is_none());
-        }
-        let read_count = sample.take_read_count();
-        let limit = [320, 10, 2][usize::from(tag_bytes)];
-        assert!(
-            read_count <= limit,
-            "{read_count} of 4,000 absent keys were read with {tag_bytes} bytes of tags"
-        );
-        for rejected in [rejected, rejected_prefixes] {
-            assert!(rejected >= 3_600, "{rejected} of 4,000 empty ranges were rejected");
-        }
-    }
 }
 
 #[test]
@@ -106,7 +75,7 @@ fn a_scan_reads_neither_old_versions_nor_tombstones() {
 
 #[test]
 fn an_entry_takes_at_most_3_25_bytes() {
-    let sample = even_sample(0);
-    let bytes = sample.counts.file_bytes() as f64 / COUNT as f64;
+    let sample = even_sample();
+    let bytes = sample.view.file_bytes() as f64 / COUNT as f64;
     assert!(bytes <= 3.0, "{bytes} bytes an entry");
 }

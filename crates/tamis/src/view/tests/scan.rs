@@ -2,8 +2,6 @@
 
 use std::ops::Bound;
 
-use tamis_filter::KeyRange;
-
 use super::{
     model::{target, with_segments},
     *,
@@ -72,9 +70,6 @@ fn check(sample: &Sample, snapshot: Sequence, random: &mut Random) {
             let last = count_before(&visible, &lower, is_inclusive).wrapping_sub(1);
             check_moves(&mut scan, snapshot, &visible, last, random);
         }
-        let found = scan.get(&lower).unwrap();
-        let found = found.map(|found| (lower.clone(), found.sequence, found.kind, found.value.to_vec()));
-        assert_eq!(found.as_ref(), versions.iter().find(|entry| entry.0 == lower), "get {lower:?}");
         check_range(&mut scan, &visible, &lower, &target(sample, random).0);
     }
 }
@@ -83,20 +78,6 @@ fn check_range(scan: &mut ViewScan<Arc<[MemoryRun]>>, visible: &[Entry], one: &[
     let (lower, upper) = (one.min(other), one.max(other));
     let between = |from: usize, to: usize| to.saturating_sub(from) as u64;
     let (first, end) = (count_before(visible, lower, false), count_before(visible, upper, true));
-    let excluded = Bound::Excluded(lower);
-    for range in [
-        KeyRange::closed(lower, upper),
-        KeyRange::new(Bound::Included(lower), Bound::Excluded(upper)),
-        KeyRange::new(excluded, Bound::Included(upper)),
-        KeyRange::new(excluded, Bound::Excluded(upper)),
-        KeyRange::prefix(lower),
-        KeyRange::prefix(upper),
-        KeyRange::new(excluded, Bound::Unbounded),
-    ] {
-        let is_there = visible.iter().any(|entry| range.contains(&entry.0));
-        assert!(!is_there || !scan.denies_range(&range).unwrap(), "{range:?}");
-    }
-    assert!(scan.denies_range(&KeyRange::closed(b"b", b"a")).unwrap(), "reversed bounds are an empty range");
     let mut count = |lower, upper| scan.count(lower, upper).unwrap();
     assert_eq!(count(Bound::Included(lower), Bound::Included(upper)), between(first, end));
     let (first, end) = (count_before(visible, lower, true), count_before(visible, upper, false));
@@ -134,9 +115,9 @@ fn an_old_version_among_many_costs_few_reads() {
     for snapshot in (10..10_000).step_by(501) {
         let mut scan = sample.scan(snapshot);
         sample.take_read_count();
-        let found = scan.get(b"many").unwrap().unwrap();
+        scan.seek(b"many").unwrap();
         let expected = versions_of(&sample, b"many").find(|&sequence| sequence <= snapshot);
-        assert_eq!(Some(found.sequence), expected);
+        assert_eq!(Some(scan.entry().sequence()), expected);
         scan.seek_last().unwrap();
         scan.prev().unwrap();
         assert!(sample.take_read_count() < 80);

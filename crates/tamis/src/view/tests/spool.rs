@@ -1,17 +1,11 @@
-//! Views whose page index and filters exceed the memory of their spools: their bytes are the same, and no file is left.
+//! Views whose page index exceeds the memory of its spool: their bytes are the same, and no file is left.
 
 use std::io::ErrorKind;
 
 use tamis_vfs::{FaultVfs, OperationKind, Rule};
 
 use super::{model::with_segments, *};
-use crate::{
-    table::filter_plan::FilterPlan,
-    view::{
-        build::build_view_with_filters, check::check_view, filter_builder::FilterJob,
-        rebuild::rebuild_view_with_filters, spool::Spool,
-    },
-};
+use crate::view::check::check_view;
 
 /// Runs of `count` keys, and of two keys that have many versions: one in the middle, and the last one.
 fn runs_of(count: usize, version_count: usize) -> Vec<MemoryRun> {
@@ -22,25 +16,19 @@ fn runs_of(count: usize, version_count: usize) -> Vec<MemoryRun> {
     distribute(&mut random, 4, keys.into_iter()).into_iter().map(MemoryRun::new).collect()
 }
 
-fn plan() -> FilterPlan {
-    FilterPlan::given(vec!["blocked-bloom@12".parse().unwrap()])
-}
-
 /// The view of all runs but the last one, and the one to which that is added. Spools keep `memory` bytes.
 fn views(vfs: &Arc<dyn Vfs>, memory: usize, runs: &[MemoryRun]) -> Result<[Vec<u8>; 2]> {
-    let plan = plan();
-    let spool = |path: &'static str| Spool::new(vfs, move || path.into()).with_memory(memory);
-    let job = || Some(FilterJob::new(&plan, spool("/filters")).with_key_memory(5_000));
+    let spool = || Spool::new(vfs, || "/index".into()).with_memory(memory);
     let named: Vec<_> = (100..).zip(runs.iter().cloned()).collect();
     let (new, old) = named.split_last().unwrap();
     let (mut built, mut rebuilt) = (Vec::new(), Vec::new());
-    build_view_with_filters(with_segments(16), old, job(), spool("/index"), &mut |part| {
+    build_view(with_segments(16), old, spool(), &mut |part| {
         built.extend_from_slice(part);
         Ok(())
     })?;
     let (owner, view, old) = (options().owner, open(&built)?, runs[..old.len()].into());
     let new = std::slice::from_ref(new);
-    rebuild_view_with_filters(owner, &view, &old, new, job(), spool("/index"), &mut |part| {
+    rebuild_view(owner, &view, &old, new, spool(), &mut |part| {
         rebuilt.extend_from_slice(part);
         Ok(())
     })?;
