@@ -37,7 +37,7 @@
 use std::{cmp::Ordering, ops::Bound, sync::Arc};
 
 use tamis_bits::key_head;
-use tamis_filter::{Digester, RangeProbe};
+use tamis_filter::{Digester, Direction, RangeProbe};
 
 use super::{
     Cursor, SeekHint, SkipTarget,
@@ -129,24 +129,19 @@ impl<C: Cursor> Lane<C> {
     }
 
     /// Moves a pending lane to its entry.
-    fn settle(&mut self, is_forward: bool) -> Result<()> {
+    fn settle(&mut self, direction: Direction) -> Result<()> {
         let Some((key, sequence)) = self.pending.take() else { return Ok(()) };
-        if is_forward {
-            self.cursor.seek(&key, sequence)?
-        } else {
-            self.cursor.seek_for_prev(&key, sequence == 0)?
+        match direction {
+            Direction::Forward => self.cursor.seek(&key, sequence)?,
+            Direction::Backward => self.cursor.seek_for_prev(&key, sequence == 0)?,
         }
         self.refresh();
         Ok(())
     }
 
     #[inline]
-    fn step(&mut self, is_forward: bool) -> Result<()> {
-        if is_forward {
-            self.cursor.next()?
-        } else {
-            self.cursor.prev()?
-        }
+    fn step(&mut self, direction: Direction) -> Result<()> {
+        self.cursor.step(direction)?;
         self.refresh();
         Ok(())
     }
@@ -159,10 +154,10 @@ impl<C: Cursor> Lane<C> {
         let (key, _) = self.place();
         // A lane that is pending below a key has no entry of this key.
         let is_below_key = self.pending.as_ref().is_some_and(|(_, sequence)| *sequence == SEQUENCE_MAX);
-        let is_within = match target.is_forward {
-            true => is_below_upper(key, &span.upper),
-            false if is_below_key => span.lower.as_slice() < key,
-            false => span.lower.as_slice() <= key,
+        let is_within = match target.direction {
+            Direction::Forward => is_below_upper(key, &span.upper),
+            Direction::Backward if is_below_key => span.lower.as_slice() < key,
+            Direction::Backward => span.lower.as_slice() <= key,
         };
         if !is_within {
             return Ok(false);
@@ -170,7 +165,7 @@ impl<C: Cursor> Lane<C> {
         let place = self.place_behind(span, target);
         if let (Some(_), Place::From(key) | Place::Before(key)) = (&self.pending, &place) {
             // Nothing is read before the merge reaches the end of the span.
-            let is_after_key = !target.is_forward && matches!(place, Place::From(_));
+            let is_after_key = target.direction == Direction::Backward && matches!(place, Place::From(_));
             let (key, sequence) = (key.to_vec(), if is_after_key { 0 } else { SEQUENCE_MAX });
             self.set_pending(key, sequence);
             return Ok(true);
@@ -181,8 +176,7 @@ impl<C: Cursor> Lane<C> {
                 self.cut();
                 return Ok(true);
             }
-            Place::From(key) if target.is_forward => self.cursor.seek(key, SEQUENCE_MAX)?,
-            Place::From(key) => self.cursor.seek_for_prev(key, true)?,
+            Place::From(key) => seek_to(&mut self.cursor, key, target.direction)?,
             Place::Before(key) => self.cursor.seek_for_prev(key, false)?,
         }
         self.refresh();
@@ -202,11 +196,12 @@ impl<C: Cursor> Lane<C> {
 
     /// The key up to which all entries of this lane are deleted.
     fn place_behind<'s>(&self, span: &'s CoveredSpan, target: SkipTarget) -> Place<'s> {
-        let end = match (target.is_forward, span.upper.as_slice(), span.lower.as_slice()) {
+        use Direction::{Backward, Forward};
+        let end = match (target.direction, span.upper.as_slice(), span.lower.as_slice()) {
             _ if target.is_last => Place::End,
-            (true, [], _) | (false, _, []) => Place::End,
-            (true, upper, _) => Place::From(upper),
-            (false, _, lower) => Place::Before(lower),
+            (Forward, [], _) | (Backward, _, []) => Place::End,
+            (Forward, upper, _) => Place::From(upper),
+            (Backward, _, lower) => Place::Before(lower),
         };
         match self.rank.cmp(&span.rank) {
             Ordering::Greater => return end,
@@ -217,35 +212,39 @@ impl<C: Cursor> Lane<C> {
         match &span.newer {
             Newer::Nowhere => end,
             Newer::Anywhere => Place::Unknown,
-            Newer::Between(first, last) => match target.is_forward {
-                true if key < first.as_slice() => Place::From(first),
-                true if key > last.as_slice() => end,
-                false if key > last.as_slice() => Place::From(last),
-                false if key < first.as_slice() => end,
+            Newer::Between(first, last) => match target.direction {
+                Forward if key < first.as_slice() => Place::From(first),
+                Forward if key > last.as_slice() => end,
+                Backward if key > last.as_slice() => Place::From(last),
+                Backward if key < first.as_slice() => end,
                 _ => Place::Unknown,
             },
         }
     }
 
-    /// Moves to the first entry of the key or after it; backward, to the last of the key or before it.
-    fn seek_to(&mut self, key: &[u8], is_forward: bool) -> Result<()> {
-        if is_forward {
-            self.cursor.seek(key, SEQUENCE_MAX)?
-        } else {
-            self.cursor.seek_for_prev(key, true)?
-        }
+    /// See [`seek_to`].
+    fn seek_to(&mut self, key: &[u8], direction: Direction) -> Result<()> {
+        seek_to(&mut self.cursor, key, direction)?;
         self.refresh();
         Ok(())
     }
 
-    fn seek_end(&mut self, is_first: bool) -> Result<()> {
-        if is_first {
-            self.cursor.seek_first()?
-        } else {
-            self.cursor.seek_last()?
+    /// Moves to the end from which a movement in a direction begins.
+    fn seek_end(&mut self, direction: Direction) -> Result<()> {
+        match direction {
+            Direction::Forward => self.cursor.seek_first()?,
+            Direction::Backward => self.cursor.seek_last()?,
         }
         self.refresh();
         Ok(())
+    }
+}
+
+/// Moves to the first entry of the key or after it; backward, to the last of the key or before it.
+fn seek_to(cursor: &mut impl Cursor, key: &[u8], direction: Direction) -> Result<()> {
+    match direction {
+        Direction::Forward => cursor.seek(key, SEQUENCE_MAX),
+        Direction::Backward => cursor.seek_for_prev(key, true),
     }
 }
 
@@ -264,7 +263,7 @@ pub(crate) struct MergeCursor<C> {
     lanes: Vec<Lane<C>>,
     least: usize,
     runner_up: Option<usize>,
-    is_forward: bool,
+    direction: Direction,
     is_valid: bool,
     /// The lane that had the least entry after the last seek.
     found: Option<usize>,
@@ -304,8 +303,11 @@ enum SeekTarget<'a> {
 }
 
 impl SeekTarget<'_> {
-    const fn is_forward(self) -> bool {
-        matches!(self, Self::First | Self::From(..))
+    const fn direction(self) -> Direction {
+        match self {
+            Self::First | Self::From(..) => Direction::Forward,
+            Self::Last | Self::UpTo(..) => Direction::Backward,
+        }
     }
 
     fn prepare(
@@ -353,7 +355,7 @@ impl<C: Cursor> MergeCursor<C> {
             lanes: Vec::with_capacity(count),
             least: 0,
             runner_up: None,
-            is_forward: true,
+            direction: Direction::Forward,
             is_valid: false,
             found: None,
             needed: None,
@@ -403,6 +405,11 @@ impl<C: Cursor> MergeCursor<C> {
         &mut self.lanes[lane]
     }
 
+    /// The lanes except the least.
+    fn others(&self) -> impl Iterator<Item = &Lane<C>> {
+        self.lanes.iter().enumerate().filter(|(number, _)| *number != self.least).map(|(_, lane)| lane)
+    }
+
     /// Whether a lane is before another in the current direction.
     #[inline]
     fn is_before(&self, left: usize, right: usize) -> bool {
@@ -411,10 +418,10 @@ impl<C: Cursor> MergeCursor<C> {
             return left_lane.is_valid;
         }
         if left_lane.head != right_lane.head {
-            return (left_lane.head < right_lane.head) == self.is_forward;
+            return (left_lane.head < right_lane.head) == (self.direction == Direction::Forward);
         }
         let order = compare_entries(left_lane.place(), right_lane.place());
-        order.then(left.cmp(&right)).is_lt() == self.is_forward
+        order.then(left.cmp(&right)).is_lt() == (self.direction == Direction::Forward)
     }
 
     /// Seeks in all lanes. Of several lanes, those whose cursors return a hint are pending. A single lane reads its block: a candidate
@@ -438,7 +445,7 @@ impl<C: Cursor> MergeCursor<C> {
             target.seek(&mut lane.cursor)?;
             lane.refresh();
         }
-        self.is_forward = target.is_forward();
+        self.direction = target.direction();
         self.build();
         self.settle()?;
         self.found = self.is_valid.then_some(self.least);
@@ -453,8 +460,8 @@ impl<C: Cursor> MergeCursor<C> {
             if self.is_least_out_of_range() {
                 return Ok(());
             }
-            let is_forward = self.is_forward;
-            self.lane_mut(self.least).settle(is_forward)?;
+            let direction = self.direction;
+            self.lane_mut(self.least).settle(direction)?;
             self.update_least();
         }
         Ok(())
@@ -463,10 +470,10 @@ impl<C: Cursor> MergeCursor<C> {
     /// Whether the keys of the least lane, which is pending, are outside of the range.
     fn is_least_out_of_range(&self) -> bool {
         let (key, sequence) = self.lane(self.least).place();
-        self.needed.as_ref().is_some_and(|Needed { range, .. }| match (self.is_forward, sequence) {
-            (true, _) => range.is_above(key),
-            (false, 0) => range.is_below(key),
-            (false, _) => range.begins_at_or_behind(key),
+        self.needed.as_ref().is_some_and(|Needed { range, .. }| match (self.direction, sequence) {
+            (Direction::Forward, _) => range.is_above(key),
+            (Direction::Backward, 0) => range.is_below(key),
+            (Direction::Backward, _) => range.begins_at_or_behind(key),
         })
     }
 
@@ -534,36 +541,50 @@ impl<C: Cursor> MergeCursor<C> {
         }
     }
 
-    fn step(&mut self, is_forward: bool) -> Result<()> {
+    #[inline]
+    fn step_least(&mut self, direction: Direction) -> Result<()> {
         debug_assert!(self.is_valid);
         self.is_valid = false;
-        if is_forward != self.is_forward {
-            self.change_direction()?;
-            self.lane_mut(self.least).step(is_forward)?;
+        if let [lane] = self.lanes.as_mut_slice() {
+            // Nothing is compared: the lane needs no head, and both directions are one.
+            self.direction = direction;
+            lane.cursor.step(direction)?;
+            lane.is_valid = lane.cursor.is_valid();
+            self.is_valid = lane.is_valid;
+            return Ok(());
+        }
+        self.step_among(direction)
+    }
+
+    /// A step of one of several lanes.
+    fn step_among(&mut self, direction: Direction) -> Result<()> {
+        if direction != self.direction {
+            self.change_direction(direction)?;
+            self.lane_mut(self.least).step(direction)?;
             self.build();
             return Ok(());
         }
-        self.lane_mut(self.least).step(is_forward)?;
+        self.lane_mut(self.least).step(direction)?;
         self.update_least();
         self.settle()
     }
 
     /// Moves all lanes but the least to the other side of the current entry.
-    fn change_direction(&mut self) -> Result<()> {
-        let (is_forward, least) = (!self.is_forward, self.least);
-        self.is_forward = is_forward;
+    fn change_direction(&mut self, direction: Direction) -> Result<()> {
+        let least = self.least;
+        self.direction = direction;
         for lane in (0..self.lanes.len()).filter(|&lane| lane != least) {
             if self.lane(lane).is_valid && self.lane(lane).pending.is_none() {
-                self.lane_mut(lane).step(is_forward)?;
+                self.lane_mut(lane).step(direction)?;
             } else if self.lane(lane).is_cut || self.lane(lane).pending.is_some() {
                 let key = self.lane(least).cursor.key().to_vec();
-                self.lane_mut(lane).seek_to(&key, is_forward)?;
+                self.lane_mut(lane).seek_to(&key, direction)?;
             } else {
-                self.lane_mut(lane).seek_end(is_forward)?;
+                self.lane_mut(lane).seek_end(direction)?;
             }
             // More than one step only if a memtable got entries in between.
             while self.is_before(lane, least) {
-                self.lane_mut(lane).step(is_forward)?;
+                self.lane_mut(lane).step(direction)?;
             }
         }
         Ok(())
@@ -589,7 +610,7 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
 
     fn skip_covered(&mut self, span: &CoveredSpan, target: SkipTarget) -> Result<bool> {
         debug_assert!(self.is_valid);
-        if target.is_forward != self.is_forward {
+        if target.direction != self.direction {
             return Ok(false);
         }
         self.is_valid = false;
@@ -608,12 +629,12 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
 
     #[inline]
     fn next(&mut self) -> Result<()> {
-        self.step(true)
+        self.step_least(Direction::Forward)
     }
 
     #[inline]
     fn prev(&mut self) -> Result<()> {
-        self.step(false)
+        self.step_least(Direction::Backward)
     }
 
     fn is_only_version(&self) -> bool {
@@ -621,8 +642,34 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
         if !least.cursor.is_only_version() {
             return false;
         }
-        let lanes = (0..self.lanes.len()).filter(|&lane| lane != self.least).map(|lane| self.lane(lane));
-        lanes.filter(|lane| lane.is_valid).all(|lane| lane.place().0 != least.cursor.key())
+        let is_behind = |lane: &Lane<C>| {
+            !lane.is_valid || lane.head != least.head || lane.place().0 != least.cursor.key()
+        };
+        match self.runner_up {
+            Some(runner_up) => is_behind(self.lane(runner_up)),
+            None => self.others().all(is_behind),
+        }
+    }
+
+    fn skip(&mut self, count: u64, upper: Bound<&[u8]>) -> Result<u64> {
+        debug_assert!(self.is_valid);
+        if self.direction == Direction::Backward {
+            return Ok(0);
+        }
+        let limit = self.others().filter(|lane| lane.is_valid).map(|lane| lane.place().0).min();
+        let limit = limit.map(<[u8]>::to_vec);
+        let upper = match (&limit, upper) {
+            (Some(limit), Bound::Included(key) | Bound::Excluded(key)) if key < limit.as_slice() => upper,
+            (Some(limit), _) => Bound::Excluded(limit.as_slice()),
+            (None, _) => upper,
+        };
+        self.is_valid = false;
+        let least = self.least;
+        let lane = self.lane_mut(least);
+        let skipped = lane.cursor.skip(count, upper)?;
+        lane.refresh();
+        self.is_valid = lane.is_valid;
+        Ok(skipped)
     }
 
     #[inline]

@@ -24,7 +24,9 @@ pub(crate) mod view_runs;
 pub(crate) mod view_source;
 pub(crate) mod visible;
 
-use tamis_filter::RangeProbe;
+use std::ops::Bound;
+
+use tamis_filter::{Direction, RangeProbe};
 
 use self::coverage::CoveredSpan;
 use crate::{
@@ -35,7 +37,7 @@ use crate::{
 /// The next position of a cursor after a span of deleted entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SkipTarget {
-    pub(crate) is_forward: bool,
+    pub(crate) direction: Direction,
     /// No entry after the span is needed.
     pub(crate) is_last: bool,
 }
@@ -91,9 +93,23 @@ pub(crate) trait Cursor: Send {
     }
     fn next(&mut self) -> Result<()>;
     fn prev(&mut self) -> Result<()>;
-    /// Whether it is certain that no other version of the current key is returned. Only while it is valid.
+    /// Moves to the next entry in a direction.
+    #[inline]
+    fn step(&mut self, direction: Direction) -> Result<()> {
+        match direction {
+            Direction::Forward => self.next(),
+            Direction::Backward => self.prev(),
+        }
+    }
+    /// Whether it is certain that the reader's snapshot sees the current version of the key, and that no other version is returned. Only
+    /// while it is valid.
     fn is_only_version(&self) -> bool {
         false
+    }
+    /// Moves forward by up to `count` visible entries, at most to the last one within `upper`, and returns by how many: 0 unless the source
+    /// knows which entries are visible. None of those between is read. Only at an entry that the reader's snapshot sees.
+    fn skip(&mut self, _count: u64, _upper: Bound<&[u8]>) -> Result<u64> {
+        Ok(0)
     }
     fn is_valid(&self) -> bool;
     fn key(&self) -> &[u8];

@@ -1,5 +1,7 @@
 //! The sources of a scan as one type, so that the merge calls them without dynamic dispatch.
 
+use std::ops::Bound;
+
 use tamis_filter::{Direction, KeyRange, RangeProbe};
 
 use super::{
@@ -129,6 +131,13 @@ impl Cursor for Source {
 
     fn is_only_version(&self) -> bool {
         matches!(self, Self::View(view) if view.is_only_version())
+    }
+
+    fn skip(&mut self, count: u64, upper: Bound<&[u8]>) -> Result<u64> {
+        match self {
+            Self::View(view) => view.skip(count, upper),
+            Self::Memtable(_) | Self::Run(_) | Self::FilterChecked(..) => Ok(0),
+        }
     }
 
     fn is_valid(&self) -> bool {

@@ -2,6 +2,8 @@
 
 use std::{ops::Range, sync::Arc};
 
+use tamis_filter::Direction;
+
 use super::{
     Cursor as _,
     run_tables::{ScanContext, cursor_of_scan},
@@ -113,7 +115,7 @@ impl RunSet for ViewRuns {
     }
 
     #[inline]
-    fn prefetch_step(_: &ViewLane, _: bool) {
+    fn prefetch_step(_: &ViewLane, _: Direction) {
         // A move within a block has prefetched it.
     }
 }

@@ -5,7 +5,9 @@
 //!
 //! A view that turns out to be damaged never fails a read: the source continues as a merge of the covered runs, from the same place.
 
-use std::sync::Arc;
+use std::{ops::Bound, sync::Arc};
+
+use tamis_filter::Direction;
 
 use super::{
     Cursor, SkipTarget,
@@ -76,30 +78,38 @@ impl ViewSource {
         }
     }
 
-    fn step(&mut self, is_forward: bool) -> Result<()> {
+    fn step_within(&mut self, direction: Direction) -> Result<()> {
         let scan = match &mut self.reads {
             Reads::View(scan) => scan,
-            Reads::Merge(merge) => return if is_forward { merge.next() } else { merge.prev() },
+            Reads::Merge(merge) => return merge.step(direction),
         };
         let position = scan.entry().position();
-        match if is_forward { scan.next() } else { scan.prev() } {
-            Err(error) if self.input.is_damage(&error) => self.step_in_merge(position, &error, is_forward),
+        match scan.step(direction) {
+            Err(error) if self.input.is_damage(&error) => self.step_in_merge(position, &error, direction),
             other => other,
         }
     }
 
     /// Continues as a merge of the runs, at the entry next to this position in the view, which is damaged.
-    fn step_in_merge(&mut self, position: (usize, u64), error: &Error, is_forward: bool) -> Result<()> {
-        let Reads::View(scan) = &mut self.reads else { return Ok(()) };
-        let (key, sequence) = scan.entry_at(position)?;
-        self.reads = self.input.merge_instead(error);
+    fn step_in_merge(&mut self, position: (usize, u64), error: &Error, direction: Direction) -> Result<()> {
+        let (key, sequence) = self.seek_in_merge(position, error)?;
         let Reads::Merge(merge) = &mut self.reads else { return Ok(()) };
-        if !is_forward {
+        if direction == Direction::Backward {
             return merge.seek_for_prev(&key, false);
         }
-        merge.seek(&key, sequence)?;
         let is_there = merge.is_valid() && merge.key() == key && merge.sequence() == sequence;
         if is_there { merge.next() } else { Ok(()) }
+    }
+
+    /// Continues as a merge of the runs, at the entry with this position in the view, which is damaged. Returns the entry.
+    fn seek_in_merge(&mut self, position: (usize, u64), error: &Error) -> Result<(Vec<u8>, Sequence)> {
+        let Reads::View(scan) = &mut self.reads else { return Ok((Vec::new(), 0)) };
+        let (key, sequence) = scan.entry_at(position)?;
+        self.reads = self.input.merge_instead(error);
+        if let Reads::Merge(merge) = &mut self.reads {
+            merge.seek(&key, sequence)?;
+        }
+        Ok((key, sequence))
     }
 }
 
@@ -175,12 +185,15 @@ impl Cursor for ViewSource {
         }
         let ranks = self.input.ranks().enumerate();
         let newer: Vec<usize> = ranks.filter(|&(_, rank)| rank <= span.rank).map(|(run, _)| run).collect();
-        let end = if target.is_forward { &span.upper } else { &span.lower };
+        let end = match target.direction {
+            Direction::Forward => &span.upper,
+            Direction::Backward => &span.lower,
+        };
         let end = Some(end.as_slice()).filter(|end| !target.is_last && !end.is_empty());
         let position = scan.entry().position();
-        match scan.skip_older(&newer, end, target.is_forward) {
+        match scan.skip_older(&newer, end, target.direction) {
             Err(error) if self.input.is_damage(&error) => {
-                self.step_in_merge(position, &error, target.is_forward)?
+                self.step_in_merge(position, &error, target.direction)?
             }
             other => other?,
         }
@@ -188,15 +201,24 @@ impl Cursor for ViewSource {
     }
 
     fn next(&mut self) -> Result<()> {
-        self.step(true)
+        self.step_within(Direction::Forward)
     }
 
     fn prev(&mut self) -> Result<()> {
-        self.step(false)
+        self.step_within(Direction::Backward)
     }
 
     fn is_only_version(&self) -> bool {
         matches!(self.reads, Reads::View(_))
+    }
+
+    fn skip(&mut self, count: u64, upper: Bound<&[u8]>) -> Result<u64> {
+        let Reads::View(scan) = &mut self.reads else { return Ok(0) };
+        let position = scan.entry().position();
+        match scan.skip_within(count, upper) {
+            Err(error) if self.input.is_damage(&error) => self.seek_in_merge(position, &error).map(|_| 0),
+            other => other,
+        }
     }
 
     fn is_valid(&self) -> bool {

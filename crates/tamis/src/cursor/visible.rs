@@ -8,7 +8,7 @@
 //!
 //! Forward, the source is at the visible entry. Backward, versions come oldest first, so the newest one is known only after
 //! the source has left the key: the cursor owns key and value, and the source is before all entries of the key. A source that knows
-//! that the key has no other version stays at it.
+//! that the key has no other version stays at it, and a step from there compares no keys.
 //!
 //! Steps over versions are counted: after [`STEP_COUNT_MAX`] versions of one key the source seeks past them, so that a key
 //! with thousands of versions costs a seek. If the keys show that a bound is reached, the source is not moved: no block is
@@ -19,7 +19,13 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use super::{Cursor, SkipTarget, bounded::KeyRange, coverage::Coverage};
+use tamis_filter::Direction;
+
+use super::{
+    Cursor, SkipTarget,
+    bounded::{KeyRange, as_slice},
+    coverage::Coverage,
+};
 use crate::{
     error::Result,
     key::{Kind, Sequence},
@@ -37,6 +43,8 @@ enum State {
     Paused,
     /// The source is at the visible entry.
     Forward,
+    /// As `Forward`, and the source has no other version of the key.
+    Only,
     /// `key` and `value` are those of the visible entry; the source is before all entries of the key.
     Backward,
 }
@@ -59,11 +67,10 @@ pub(crate) struct VisibleCursor<C> {
 }
 
 /// The deleted keys that the last movement of a cursor has passed.
-#[derive(Default)]
 struct Passed {
     /// Without keys that were skipped by a jump.
     key_count: u32,
-    is_forward: bool,
+    direction: Direction,
     has_first: bool,
     /// The first key in the direction of the movement.
     first: Vec<u8>,
@@ -71,9 +78,9 @@ struct Passed {
 
 impl Passed {
     #[inline]
-    const fn restart(&mut self, is_forward: bool) {
+    const fn restart(&mut self, direction: Direction) {
         self.key_count = 0;
-        self.is_forward = is_forward;
+        self.direction = direction;
         self.has_first = false;
     }
 
@@ -144,7 +151,9 @@ impl<C: Cursor> VisibleCursor<C> {
     pub(crate) fn new(source: C, snapshot: Sequence, range: impl Into<Arc<KeyRange>>) -> Self {
         let value = Value { copy: Vec::new(), shared: None };
         let range = range.into();
-        let (state, passed) = (State::Invalid, Passed::default());
+        let passed =
+            Passed { key_count: 0, direction: Direction::Forward, has_first: false, first: Vec::new() };
+        let state = State::Invalid;
         let steps_left = u64::MAX;
         Self { source, snapshot, range, coverage: None, state, steps_left, passed, key: Vec::new(), value }
     }
@@ -158,14 +167,14 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Every movement begins with this, also one that ends at once: the keys that an earlier one has passed are then not those before
     /// the position. Returns the state before.
     #[inline]
-    const fn begin_movement(&mut self, is_forward: bool) -> State {
-        self.passed.restart(is_forward);
+    const fn begin_movement(&mut self, direction: Direction) -> State {
+        self.passed.restart(direction);
         std::mem::replace(&mut self.state, State::Invalid)
     }
 
     /// Moves to the first visible entry of the range.
     pub(crate) fn seek_first(&mut self) -> Result<()> {
-        self.begin_movement(true);
+        self.begin_movement(Direction::Forward);
         if self.range.is_empty() {
             return Ok(());
         }
@@ -182,7 +191,7 @@ impl<C: Cursor> VisibleCursor<C> {
 
     /// Moves to the last visible entry of the range.
     pub(crate) fn seek_last(&mut self) -> Result<()> {
-        self.begin_movement(false);
+        self.begin_movement(Direction::Backward);
         if self.range.is_empty() {
             return Ok(());
         }
@@ -199,7 +208,7 @@ impl<C: Cursor> VisibleCursor<C> {
         if self.range.is_below(key) {
             return self.seek_first();
         }
-        self.begin_movement(true);
+        self.begin_movement(Direction::Forward);
         if self.range.is_above(key) || self.range.is_empty() {
             return Ok(());
         }
@@ -212,7 +221,7 @@ impl<C: Cursor> VisibleCursor<C> {
         if self.range.is_above(key) {
             return self.seek_last();
         }
-        self.begin_movement(false);
+        self.begin_movement(Direction::Backward);
         let is_out = self.range.is_below(key) || (!is_inclusive && self.range.is_at_lower(key));
         if is_out || self.range.is_empty() {
             return Ok(());
@@ -223,8 +232,16 @@ impl<C: Cursor> VisibleCursor<C> {
 
     pub(crate) fn next(&mut self) -> Result<()> {
         debug_assert!(self.is_valid());
-        let state = self.begin_movement(true);
-        if state == State::Forward {
+        let was_forward = self.passed.direction == Direction::Forward;
+        let state = self.begin_movement(Direction::Forward);
+        if state == State::Only && was_forward {
+            if self.range.is_at_upper(self.source.key()) {
+                return Ok(());
+            }
+            self.source.next()?;
+            return self.find_visible_forward();
+        }
+        if matches!(state, State::Forward | State::Only) {
             copy_key(&mut self.key, &self.source);
         }
         if state == State::Invalid || self.range.is_at_upper(&self.key) {
@@ -242,18 +259,41 @@ impl<C: Cursor> VisibleCursor<C> {
 
     pub(crate) fn prev(&mut self) -> Result<()> {
         debug_assert!(self.is_valid());
-        let state = self.begin_movement(false);
-        if state == State::Forward {
+        let was_backward = self.passed.direction == Direction::Backward;
+        let state = self.begin_movement(Direction::Backward);
+        // After a movement forward, versions that the snapshot does not see may be before the entry.
+        if state == State::Only && was_backward {
+            if self.range.is_at_lower(self.source.key()) {
+                return Ok(());
+            }
+            self.source.prev()?;
+            return self.find_visible_backward();
+        }
+        if matches!(state, State::Forward | State::Only) {
             copy_key(&mut self.key, &self.source);
         }
         if state == State::Invalid || self.range.is_at_lower(&self.key) {
             return Ok(());
         }
-        if state == State::Forward {
+        if state != State::Backward {
             self.source.prev()?;
             self.skip_key_backward()?;
         }
         self.find_visible_backward()
+    }
+
+    /// Moves forward by up to `count` entries without reading those between, and returns by how many: 0 unless the source knows which entries
+    /// are visible. Only while it is valid, and valid afterwards unless it fails.
+    pub(crate) fn skip(&mut self, count: u64) -> Result<u64> {
+        debug_assert!(self.is_valid());
+        if self.state != State::Only || self.coverage.is_some() {
+            return Ok(0);
+        }
+        self.begin_movement(Direction::Forward);
+        let skipped = self.source.skip(count, as_slice(&self.range.upper))?;
+        // A source that has found damage may be another one.
+        self.state = if self.source.is_only_version() { State::Only } else { State::Forward };
+        Ok(skipped)
     }
 
     /// Lets the next forward movement pause after this many deleted entries; at least one. A paused cursor is not valid.
@@ -293,11 +333,11 @@ impl<C: Cursor> VisibleCursor<C> {
     pub(crate) fn passed_range(&self) -> PassedRange {
         let first = &self.passed.first;
         let after = |key: &[u8]| key_after(key).unwrap_or_default();
-        let (lower, upper) = match (self.passed.is_forward, self.state) {
-            (true, State::Invalid | State::Paused) => (first.clone(), after(&self.key)),
-            (true, _) => (first.clone(), self.key().to_vec()),
-            (false, State::Invalid | State::Paused) => (self.key.clone(), after(first)),
-            (false, _) => (after(self.key()), after(first)),
+        let (lower, upper) = match (self.passed.direction, self.state) {
+            (Direction::Forward, State::Invalid | State::Paused) => (first.clone(), after(&self.key)),
+            (Direction::Forward, _) => (first.clone(), self.key().to_vec()),
+            (Direction::Backward, State::Invalid | State::Paused) => (self.key.clone(), after(first)),
+            (Direction::Backward, _) => (after(self.key()), after(first)),
         };
         PassedRange { lower, upper, key_count: self.passed.key_count }
     }
@@ -330,14 +370,15 @@ impl<C: Cursor> VisibleCursor<C> {
     #[inline]
     fn find_visible_forward(&mut self) -> Result<()> {
         while self.source.is_valid() && !self.range.is_above(self.source.key()) {
-            if self.source.sequence() > self.snapshot {
+            let is_only_version = self.source.is_only_version();
+            if !is_only_version && self.source.sequence() > self.snapshot {
                 self.skip_newer()?;
-            } else if self.coverage.is_some() && self.skip_deleted_range(true)? {
+            } else if self.coverage.is_some() && self.skip_deleted_range(Direction::Forward)? {
                 if self.pauses() {
                     return Ok(());
                 }
             } else if self.source.kind() == Kind::Put {
-                self.state = State::Forward;
+                self.state = if is_only_version { State::Only } else { State::Forward };
                 return Ok(());
             } else {
                 copy_key(&mut self.key, &self.source);
@@ -353,19 +394,19 @@ impl<C: Cursor> VisibleCursor<C> {
     }
 
     /// Moves the source past entries that a range tombstone deletes, if it is at such an entry.
-    fn skip_deleted_range(&mut self, is_forward: bool) -> Result<bool> {
+    fn skip_deleted_range(&mut self, direction: Direction) -> Result<bool> {
         let Some(coverage) = &mut self.coverage else { return Ok(false) };
         let span = coverage.span_at(self.source.key())?;
         if span.sequence <= self.source.sequence() {
             return Ok(false);
         }
         self.passed.begin(self.source.key());
-        let is_last = match is_forward {
-            true => !span.upper.is_empty() && self.range.is_above(&span.upper),
-            false => self.range.begins_at_or_behind(&span.lower),
+        let is_last = match direction {
+            Direction::Forward => !span.upper.is_empty() && self.range.is_above(&span.upper),
+            Direction::Backward => self.range.begins_at_or_behind(&span.lower),
         };
-        if !self.source.skip_covered(span, SkipTarget { is_forward, is_last })? {
-            if is_forward { self.source.next()? } else { self.source.prev()? }
+        if !self.source.skip_covered(span, SkipTarget { direction, is_last })? {
+            self.source.step(direction)?;
         }
         Ok(true)
     }
@@ -426,18 +467,22 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Finds the last visible entry at or before the position of the source, which is at the oldest version of its key.
     fn find_visible_backward(&mut self) -> Result<()> {
         while self.source.is_valid() && !self.range.is_below(self.source.key()) {
-            if self.coverage.is_some() && self.skip_deleted_range(false)? {
+            if self.coverage.is_some() && self.skip_deleted_range(Direction::Backward)? {
+                continue;
+            }
+            if self.source.is_only_version() {
+                // The source need not leave the key to find a newer version, so no further entry is read.
+                if self.source.kind() == Kind::Put {
+                    self.state = State::Only;
+                    return Ok(());
+                }
+                copy_key(&mut self.key, &self.source);
+                self.passed.add(&self.key);
+                self.source.prev()?;
                 continue;
             }
             copy_key(&mut self.key, &self.source);
-            if self.source.is_only_version() {
-                // The source need not leave the key to find a newer version, so no further entry is read.
-                if self.is_visible_put()? {
-                    self.state = State::Forward;
-                    return Ok(());
-                }
-                self.source.prev()?;
-            } else if self.take_newest_visible()? {
+            if self.take_newest_visible()? {
                 self.state = State::Backward;
                 return Ok(());
             }
@@ -468,13 +513,6 @@ impl<C: Cursor> VisibleCursor<C> {
         }
         self.source.seek_for_prev(&self.key, false)?;
         Ok(is_visible)
-    }
-
-    /// Whether the current entry of the source, which has the only version of `key`, is visible.
-    fn is_visible_put(&mut self) -> Result<bool> {
-        let covered = self.covered_sequence()?;
-        let sequence = self.source.sequence();
-        Ok(sequence <= self.snapshot && sequence >= covered && self.source.kind() == Kind::Put)
     }
 
     fn take_value_of_put(&mut self, covered: Sequence) -> bool {

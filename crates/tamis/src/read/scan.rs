@@ -89,14 +89,6 @@ enum Position {
     End,
 }
 
-/// Lets the source record the deleted keys that the last step has passed. A view shows none.
-#[inline]
-fn note_step(source: &ScanSource, cursor: &RangeCursor) {
-    if let Some(merge) = cursor.merge() {
-        source.note_step(merge);
-    }
-}
-
 /// One end of a scan.
 struct Side {
     cursor: Option<RangeCursor>,
@@ -122,13 +114,13 @@ impl Side {
         match position {
             Position::Start => {
                 cursor.seek_first()?;
-                source.record_first_step(QueryKind::SeekForward, cursor.found(), cursor.sources());
+                source.record_first_step(QueryKind::SeekForward, cursor.found(), cursor.partition());
             }
             Position::Before => {}
             Position::On | Position::After => cursor.next()?,
             Position::End => return Ok(false),
         }
-        note_step(source, cursor);
+        cursor.note_step();
         let is_valid = cursor.is_valid();
         self.position = if is_valid { Position::On } else { Position::End };
         Ok(is_valid)
@@ -144,10 +136,10 @@ impl Side {
             Position::After => {}
             Position::End => {
                 cursor.seek_last()?;
-                source.record_first_step(QueryKind::SeekBackward, cursor.found(), cursor.sources());
+                source.record_first_step(QueryKind::SeekBackward, cursor.found(), cursor.partition());
             }
         }
-        note_step(source, cursor);
+        cursor.note_step();
         let is_valid = cursor.is_valid();
         self.position = if is_valid { Position::On } else { Position::Start };
         Ok(is_valid)
@@ -270,8 +262,8 @@ impl Scan {
         };
         let cursor = self.front.cursor(source);
         let result = seek(cursor).inspect(|()| {
-            source.record_seek(kind, (Some(sought), cursor.found()), cursor.sources());
-            note_step(source, cursor);
+            source.record_seek(kind, (Some(sought), cursor.found()), cursor.partition());
+            cursor.note_step();
         });
         let is_valid = cursor.is_valid();
         self.front.is_failed = result.is_err();

@@ -111,8 +111,10 @@ impl ScanQuery {
         sample: &Arc<QuerySample>,
         sampled: impl FnOnce() -> (KeyRange<'a>, QueryOutcome),
     ) -> Sampling {
-        let is_forward = kind == QueryKind::SeekForward;
-        let counter = if is_forward { &metrics.forward_seeks } else { &metrics.backward_seeks };
+        let counter = match kind {
+            QueryKind::SeekForward => &metrics.forward_seeks,
+            _ => &metrics.backward_seeks,
+        };
         let sampling = Sampling::of(counter.number());
         let weight = sample.weight(sampling);
         if self.samples_queries && weight > 0 {

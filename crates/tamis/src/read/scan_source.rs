@@ -166,7 +166,8 @@ impl ScanSource {
     }
 
     /// The inputs for the part of a scan's range in the partition at `position`, one of those that the range touches.
-    pub(super) fn of_partition(scan: &Arc<Self>, touched: &Range<usize>, position: usize) -> Self {
+    pub(super) fn of_partition(scan: &Arc<Self>, position: usize) -> Arc<Self> {
+        let Some(touched) = scan.several_partitions() else { return Arc::clone(scan) };
         let version = &scan.read_state().version;
         let mut range = (*scan.range).clone();
         if position > touched.start
@@ -179,7 +180,7 @@ impl ScanSource {
         {
             range.upper = Bound::Excluded(upper.to_vec());
         }
-        Self {
+        Arc::new(Self {
             range: Arc::new(range),
             is_prefix: false,
             positions: position..position + 1,
@@ -189,7 +190,7 @@ impl ScanSource {
             sequence: scan.sequence,
             deleted_ranges: Arc::clone(&scan.deleted_ranges),
             scan: PartOf::Whole(Arc::clone(scan)),
-        }
+        })
     }
 
     #[inline]
@@ -214,26 +215,14 @@ impl ScanSource {
         (self.positions.len() > 1 && !self.range.is_empty()).then(|| self.positions.clone())
     }
 
-    /// Records that the partitions select their runs and views themselves.
-    pub(super) fn select_nothing(&self) {
+    /// The partitions whose cursors the scan needs, at least one. If they are several, they select their runs and views themselves.
+    pub(super) fn partitions(&self) -> Range<usize> {
+        let Some(positions) = self.several_partitions() else {
+            return self.positions.start..self.positions.start + 1;
+        };
         // The cursor of the other end may have done it.
         let _ = self.selection.set(Selection::default());
-    }
-
-    /// Whether a memtable has range tombstones.
-    pub(super) fn has_memtable_ranges(&self) -> bool {
-        self.read_state().memtables().any(|memtable| !memtable.memtable.range_tombstones().is_empty())
-    }
-
-    pub(super) const fn sequence(&self) -> Sequence {
-        self.sequence
-    }
-
-    /// Reports that the only view of the scan is damaged.
-    pub(super) fn report_damaged_only_view(&self, error: &Error) {
-        if let Some(selected) = self.selection().only_view() {
-            selected.report_damage(self.shared().tools.tables.environment(), error);
-        }
+        positions
     }
 
     pub(super) fn merged_cursor(self: &Arc<Self>) -> Visible {
@@ -281,21 +270,23 @@ impl ScanSource {
         Source::View(Box::new(ViewSource::new(input)))
     }
 
-    /// Counts a seek to `sought`, or to an end of the range, that found this key of the range. `sources`: the partition where it was
-    /// found, if they are several, and the merge that found it, if it was not a view.
+    /// Counts a seek to `sought`, or to an end of the range, that found this key of the range, in this partition.
     pub(super) fn record_seek(
         &self,
         kind: QueryKind,
         (sought, found): (Option<&[u8]>, Option<&[u8]>),
-        (partition, merge): (Option<&Self>, Option<&Visible>),
+        partition: Option<(&Self, &Visible)>,
     ) {
+        let merge = partition.map(|(_, merge)| merge);
         let (metrics, sample) = (self.shared().tools.tables.metrics(), &self.read_state().query_sample);
         let sampling = self.query().record_seek(kind, metrics, sample, || {
             let answered = self.start_of_seek(kind, sought).zip(merge);
             let outcome = answered.map(|(start, merge)| outcome_of_seek(kind, start, merge));
             (self.range_of_seek(kind, sought, found), outcome.unwrap_or_default())
         });
-        if let Some(selection) = partition.unwrap_or(self).selection.get().filter(|_| sampling.weight > 0) {
+        if let Some((partition, _)) = partition
+            && let Some(selection) = partition.selection.get().filter(|_| sampling.weight > 0)
+        {
             count_merged(selection, found.or(sought), sampling.weight);
         }
         if sampling.tally_weight > 0
@@ -325,10 +316,13 @@ impl ScanSource {
     /// The key from which a seek to `sought`, or to an end of the range, searches; `None` for an end without a bound, and for a seek that
     /// finds nothing because all keys of the range are behind it.
     fn start_of_seek<'a>(&'a self, kind: QueryKind, sought: Option<&'a [u8]>) -> Option<&'a [u8]> {
-        let is_forward = kind == QueryKind::SeekForward;
         match sought {
-            Some(key) if self.range.is_below(key) => self.end_of(kind).filter(|_| is_forward),
-            Some(key) if self.range.is_above(key) => self.end_of(kind).filter(|_| !is_forward),
+            Some(key) if self.range.is_below(key) => {
+                self.end_of(kind).filter(|_| kind == QueryKind::SeekForward)
+            }
+            Some(key) if self.range.is_above(key) => {
+                self.end_of(kind).filter(|_| kind != QueryKind::SeekForward)
+            }
             Some(key) => Some(key),
             None => self.end_of(kind),
         }
@@ -348,10 +342,10 @@ impl ScanSource {
         &self,
         kind: QueryKind,
         found: Option<&[u8]>,
-        sources: (Option<&Self>, Option<&Visible>),
+        partition: Option<(&Self, &Visible)>,
     ) {
         if self.query().kind().is_none() {
-            self.record_seek(kind, (None, found), sources);
+            self.record_seek(kind, (None, found), partition);
         }
     }
 

@@ -11,7 +11,6 @@ use std::{ops::Range, sync::Arc};
 use super::{select_runs::SelectedRun, view_opener::ViewOpener};
 use crate::{
     error::Error,
-    key::Sequence,
     keyspace_state::ReadState,
     table::environment::TableEnvironment,
     version::{bound_view::BoundView, level::Run},
@@ -44,12 +43,6 @@ impl SelectedView {
     /// The rank of its newest run: that of the view in a merge.
     pub(super) fn rank(&self) -> usize {
         self.first_rank + self.bound.ranks.iter().min().copied().unwrap_or_default()
-    }
-
-    /// Whether a reader needs nothing else of the view's partition, and sees each entry that the view shows.
-    pub(super) fn is_sole_source(&self, snapshot: Sequence) -> bool {
-        let bound = &self.bound;
-        bound.is_complete && !bound.has_range_tombstones && bound.view.shows_newest_at(snapshot)
     }
 }
 
@@ -107,14 +100,6 @@ impl Selection {
     /// Whether no table is read.
     pub(super) fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.views.is_empty()
-    }
-
-    /// The view, if no other table is read.
-    pub(super) fn only_view(&self) -> Option<&SelectedView> {
-        match self.views.as_slice() {
-            [view] if self.runs.is_empty() => Some(view),
-            _ => None,
-        }
     }
 
     /// The run of a view with this number, and its level.

@@ -331,11 +331,11 @@ impl TableCursor {
             self.is_valid = true;
             return Ok(());
         }
-        let is_forward = entry_index > self.entry;
+        let direction = if entry_index > self.entry { Direction::Forward } else { Direction::Backward };
         if !self.is_next_prefetched {
-            self.prefetch_next_block(is_forward);
+            self.prefetch_next_block(direction);
         }
-        let next = if is_forward { entry_index + 1 } else { entry_index.saturating_sub(1) };
+        let next = next_entry(entry_index, direction);
         self.move_within_and_prefetch(entry_index, Some(next))
     }
 
@@ -392,22 +392,32 @@ impl TableCursor {
 
     /// Prefetches the next block, or the previous one: a cursor that takes a second entry mostly continues, and the hardware prefetcher
     /// stays within a page.
-    fn prefetch_next_block(&mut self, is_forward: bool) {
+    fn prefetch_next_block(&mut self, direction: Direction) {
         self.is_next_prefetched = true;
         // The previous block usually has the same length.
-        let start = if is_forward { self.end } else { self.offset.saturating_sub(self.end - self.offset) };
+        let start = match direction {
+            Direction::Forward => self.end,
+            Direction::Backward => self.offset.saturating_sub(self.end - self.offset),
+        };
         self.table.data().prefetch(start);
     }
 
     /// Prefetches the entry after the current one in its block; backward, the previous one.
     #[inline]
-    pub(crate) fn prefetch_step(&self, is_forward: bool) {
-        let entry = if is_forward { self.entry + 1 } else { self.entry.saturating_sub(1) };
-        self.entries().prefetch(entry);
+    pub(crate) fn prefetch_step(&self, direction: Direction) {
+        self.entries().prefetch(next_entry(self.entry, direction));
     }
 
     fn rank(&self, key: &[u8], sequence: Option<Sequence>) -> Result<usize> {
         self.entries().rank(key, sequence).ok_or_else(|| self.table.malformed(self.offset))
+    }
+}
+
+/// The entry behind another one in a direction; the first one has none before it.
+const fn next_entry(entry: usize, direction: Direction) -> usize {
+    match direction {
+        Direction::Forward => entry + 1,
+        Direction::Backward => entry.saturating_sub(1),
     }
 }
 
@@ -517,7 +527,7 @@ impl Cursor for TableCursor {
     fn next(&mut self) -> Result<()> {
         self.is_valid = false;
         if !self.is_next_prefetched {
-            self.prefetch_next_block(true);
+            self.prefetch_next_block(Direction::Forward);
         }
         self.move_to(self.block, self.entry + 1)
     }
@@ -525,7 +535,7 @@ impl Cursor for TableCursor {
     fn prev(&mut self) -> Result<()> {
         self.is_valid = false;
         if !self.is_next_prefetched {
-            self.prefetch_next_block(false);
+            self.prefetch_next_block(Direction::Backward);
         }
         self.move_before(self.block, self.entry)
     }

@@ -21,8 +21,6 @@ pub(crate) struct BoundView {
     pub(crate) is_complete: bool,
     /// No run of the partition is older than the covered ones, so that nothing is below their tombstones.
     pub(crate) hides_tombstones: bool,
-    /// Some run of the partition has range tombstones.
-    pub(crate) has_range_tombstones: bool,
 }
 
 impl BoundView {
@@ -50,7 +48,6 @@ impl BoundView {
             is_complete: ranks.len() == run_count,
             ranks,
             hides_tombstones,
-            has_range_tombstones: partition.has_range_tombstones(),
         })
     }
 }

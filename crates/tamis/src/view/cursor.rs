@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use tamis_filter::Direction;
+
 use super::{
     format::kind_of,
     reader::View,
@@ -254,32 +256,38 @@ impl<S: RunSet> ViewCursor<S> {
     /// After a step, prefetches the entries that further steps will need: the next one of the current run, and after the first steps
     /// the next ones of the other runs in the segment, whose cursors are elsewhere.
     #[inline]
-    pub(super) fn prefetch_after_step(&mut self, is_forward: bool) {
+    pub(super) fn prefetch_after_step(&mut self, direction: Direction) {
         if !self.is_valid {
             return;
         }
         if self.steps < ENTRIES_STEP {
             self.steps += 1;
             if self.steps == BLOCKS_STEP || self.steps == ENTRIES_STEP {
-                self.prefetch_runs(is_forward);
+                self.prefetch_runs(direction);
             }
         }
         if let Some(lane) = self.lanes.get(self.current) {
-            S::prefetch_step(&lane.reader, is_forward);
+            S::prefetch_step(&lane.reader, direction);
         }
     }
 
     /// Prefetches the next entry of each other run that has one in the rest of the segment.
     #[cold]
-    fn prefetch_runs(&mut self, is_forward: bool) {
+    fn prefetch_runs(&mut self, direction: Direction) {
         let part = if self.steps == BLOCKS_STEP { EntryPart::Block } else { EntryPart::Entry };
         let mut place = self.place;
         let before = ones(place.slot + 1);
-        let mut ahead = ones(self.segment.length) & if is_forward { !before } else { before >> 1 };
+        let ahead = match direction {
+            Direction::Forward => !before,
+            Direction::Backward => before >> 1,
+        };
+        let mut ahead = ones(self.segment.length) & ahead;
         ahead &= !self.segment.entries_of(self.current);
         while ahead != 0 {
-            place.slot =
-                if is_forward { ahead.trailing_zeros() } else { 63 - ahead.leading_zeros() } as usize;
+            place.slot = match direction {
+                Direction::Forward => ahead.trailing_zeros(),
+                Direction::Backward => 63 - ahead.leading_zeros(),
+            } as usize;
             let Ok((run, ordinal)) = self.entry_of(&place) else { return };
             ahead &= !self.segment.entries_of(run);
             if let Some(lane) = self.lanes.get_mut(run) {
@@ -374,13 +382,13 @@ impl<S: RunSet> ViewCursor<S> {
     /// Moves to the next or the previous key in the segment whose newest entry is a put, and reads this entry; `false` without a move if
     /// there is none. Only at the newest entry of a key.
     #[inline]
-    pub(super) fn step_live_key(&mut self, is_forward: bool) -> Result<bool> {
+    pub(super) fn step_live_key(&mut self, direction: Direction) -> Result<bool> {
         if !self.segment.is(self.place.page, self.place.segment) {
             return Ok(false);
         }
-        let found = match is_forward {
-            true => self.segment.next_live_key(self.place.slot),
-            false => self.segment.previous_live_key(self.place.slot),
+        let found = match direction {
+            Direction::Forward => self.segment.next_live_key(self.place.slot),
+            Direction::Backward => self.segment.previous_live_key(self.place.slot),
         };
         let Some(slot) = found else { return Ok(false) };
         self.is_valid = false;

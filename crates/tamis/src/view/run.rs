@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use tamis_filter::Direction;
+
 use crate::{
     cursor::Cursor,
     error::Result,
@@ -29,7 +31,7 @@ pub(crate) trait OrdinalCursor: Cursor {
     fn prefetch_ordinal(&mut self, _ordinal: u64, _part: EntryPart) {}
 
     /// Prefetches the entry of the next step. Only while valid.
-    fn prefetch_step(&self, _is_forward: bool) {}
+    fn prefetch_step(&self, _direction: Direction) {}
 }
 
 /// The part of an entry to prefetch.
@@ -331,9 +333,9 @@ impl OrdinalCursor for TableRunCursor {
         }
     }
 
-    fn prefetch_step(&self, is_forward: bool) {
+    fn prefetch_step(&self, direction: Direction) {
         if let Some(Open::Entries(cursor)) = &self.open {
-            cursor.prefetch_step(is_forward);
+            cursor.prefetch_step(direction);
         }
     }
 }

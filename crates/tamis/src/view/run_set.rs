@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use tamis_filter::Direction;
+
 use super::run::{EntryPart, OrdinalCursor, OrdinalRun};
 use crate::{cursor::Cursor, error::Result};
 
@@ -24,7 +26,7 @@ pub(crate) trait RunSet: Send {
     /// read.
     fn prefetch(&self, run: usize, lane: &mut Self::Lane, ordinal: u64, part: EntryPart);
     /// Prefetches the entry next to that of the lane.
-    fn prefetch_step(lane: &Self::Lane, is_forward: bool);
+    fn prefetch_step(lane: &Self::Lane, direction: Direction);
 }
 
 /// A lane with any cursor.
@@ -73,9 +75,9 @@ impl<R: OrdinalRun> RunSet for Arc<[R]> {
         }
     }
 
-    fn prefetch_step(lane: &Self::Lane, is_forward: bool) {
+    fn prefetch_step(lane: &Self::Lane, direction: Direction) {
         if let Some(cursor) = &lane.cursor {
-            cursor.prefetch_step(is_forward);
+            cursor.prefetch_step(direction);
         }
     }
 }

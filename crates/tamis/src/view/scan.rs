@@ -6,6 +6,8 @@
 
 use std::{ops::Bound, sync::Arc};
 
+use tamis_filter::Direction;
+
 use super::{cursor::ViewCursor, reader::View, run_set::RunSet, search::Place};
 use crate::{
     cursor::Cursor,
@@ -123,12 +125,21 @@ impl<S: RunSet> ViewScan<S> {
         if self.cursor.seek_place_for_prev(key, is_inclusive)? { self.settle_backward() } else { Ok(()) }
     }
 
+    /// Moves to the next visible key in a direction.
+    #[inline(always)]
+    pub(crate) fn step(&mut self, direction: Direction) -> Result<()> {
+        match direction {
+            Direction::Forward => self.next(),
+            Direction::Backward => self.prev(),
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<()> {
-        if !(self.has_short_steps && self.cursor.step_live_key(true)?) {
+        if !(self.has_short_steps && self.cursor.step_live_key(Direction::Forward)?) {
             self.next_segment()?;
         }
-        self.cursor.prefetch_after_step(true);
+        self.cursor.prefetch_after_step(Direction::Forward);
         Ok(())
     }
 
@@ -139,10 +150,10 @@ impl<S: RunSet> ViewScan<S> {
 
     #[inline(always)]
     pub(crate) fn prev(&mut self) -> Result<()> {
-        if !(self.has_short_steps && self.cursor.step_live_key(false)?) {
+        if !(self.has_short_steps && self.cursor.step_live_key(Direction::Backward)?) {
             self.previous_segment()?;
         }
-        self.cursor.prefetch_after_step(false);
+        self.cursor.prefetch_after_step(Direction::Backward);
         Ok(())
     }
 
@@ -153,18 +164,28 @@ impl<S: RunSet> ViewScan<S> {
 
     /// Moves past keys whose entries are all in other runs than `runs` and before `end`, which is a key that is excluded forward and
     /// included backward; without it, to the next entry of `runs`. Only entries near the result are read.
-    pub(crate) fn skip_older(&mut self, runs: &[usize], end: Option<&[u8]>, is_forward: bool) -> Result<()> {
-        if is_forward {
-            self.cursor.skip_older(runs, end)?;
-            return self.settle_forward();
+    pub(crate) fn skip_older(
+        &mut self,
+        runs: &[usize],
+        end: Option<&[u8]>,
+        direction: Direction,
+    ) -> Result<()> {
+        match direction {
+            Direction::Forward => {
+                self.cursor.skip_older(runs, end)?;
+                self.settle_forward()
+            }
+            Direction::Backward if self.cursor.skip_older_backward(runs, end)? => self.settle_backward(),
+            Direction::Backward => Ok(()),
         }
-        if self.cursor.skip_older_backward(runs, end)? { self.settle_backward() } else { Ok(()) }
     }
 
     /// Moves forward by up to `count` keys, at most to the last one within an upper bound; returns by how many. Of the keys between, none
-    /// is read. Only for a snapshot that sees the newest entries, without tombstones.
+    /// is read. By none for a snapshot that does not see the newest entries, or with tombstones: keys are counted by their newest puts.
     pub(crate) fn skip_within(&mut self, count: u64, upper: Bound<&[u8]>) -> Result<u64> {
-        debug_assert!(self.sees_newest() && !self.shows_tombstones, "keys are counted by their newest puts");
+        if !self.has_short_steps {
+            return Ok(0);
+        }
         let view = Arc::clone(self.view());
         let here = view.live_before(self.cursor.place());
         let last = view.live_count().saturating_sub(1);

@@ -2,6 +2,7 @@
 
 use std::{ops::Range, sync::Barrier};
 
+use tamis_filter::Direction::{self, Backward, Forward};
 use tamis_vfs::{FaultVfs, OperationKind, RecordVfs, Rule};
 
 use super::*;
@@ -41,13 +42,13 @@ fn open(vfs: &Arc<dyn Vfs>, access: Access) -> Arc<TableReader> {
 }
 
 /// Up to `count` entries from the current one on, and the error that ended it.
-fn take(cursor: &mut TableCursor, count: usize, is_forward: bool) -> (Vec<Entry>, Option<Error>) {
+fn take(cursor: &mut TableCursor, count: usize, direction: Direction) -> (Vec<Entry>, Option<Error>) {
     let mut taken = Vec::new();
     while taken.len() < count
         && let Some(entry) = at(cursor)
     {
         taken.push(entry);
-        if let Err(error) = if is_forward { cursor.next() } else { cursor.prev() } {
+        if let Err(error) = cursor.step(direction) {
             return (taken, Some(error));
         }
     }
@@ -68,13 +69,13 @@ fn scans_of_every_length_and_direction_are_equal_in_all_access_modes() {
                 let mut cursor = table.cursor();
                 cursor.seek(&entries[start].0, SEQUENCE_MAX).unwrap();
                 let end = (start + length).min(entries.len());
-                let (taken, error) = take(&mut cursor, length, true);
+                let (taken, error) = take(&mut cursor, length, Forward);
                 assert!(error.is_none() && taken == entries[start..end], "{access:?} {start} {length}");
                 // Backward over the blocks that were read, and on into others.
                 let mut back = table.cursor();
                 let from = entries[end - usize::from(end > 0)].0.clone();
                 back.seek_for_prev(&from, true).unwrap();
-                let (mut taken, error) = take(&mut back, length + 5, false);
+                let (mut taken, error) = take(&mut back, length + 5, Backward);
                 taken.reverse();
                 let first = end.saturating_sub(length + 5).min(end.saturating_sub(1));
                 let expected = &entries[end.saturating_sub(taken.len())..end];
@@ -83,7 +84,7 @@ fn scans_of_every_length_and_direction_are_equal_in_all_access_modes() {
             }
             let mut job = open(&vfs, access).cursor_once();
             job.seek_first().unwrap();
-            assert!(take(&mut job, usize::MAX, true).0 == entries, "{access:?}");
+            assert!(take(&mut job, usize::MAX, Forward).0 == entries, "{access:?}");
             assert!(open(&vfs, access).verify().is_empty());
         }
     }
@@ -102,18 +103,15 @@ fn a_cursor_that_changes_direction_often_equals_the_list() {
             cursor.seek_first().unwrap();
             let mut place = 0_usize;
             for _ in 0..30 {
-                let (steps, is_forward) = (random.below(120), random.below(5) < 3);
+                let steps = random.below(120);
+                let direction = if random.below(5) < 3 { Forward } else { Backward };
                 for _ in 0..steps {
-                    let next = if is_forward { place + 1 } else { place.wrapping_sub(1) };
+                    let next = if direction == Forward { place + 1 } else { place.wrapping_sub(1) };
                     if next >= entries.len() {
                         break;
                     }
                     place = next;
-                    if is_forward {
-                        cursor.next().unwrap()
-                    } else {
-                        cursor.prev().unwrap()
-                    }
+                    cursor.step(direction).unwrap();
                     assert!(at(&cursor).as_ref() == Some(&entries[place]), "{access:?} {place}");
                 }
             }
@@ -140,13 +138,13 @@ fn damage_in_a_long_read_is_an_error_of_the_damaged_block_only() {
         for make in [TableReader::cursor, TableReader::cursor_once] {
             let mut cursor = make(&table);
             cursor.seek_first().unwrap();
-            let (taken, error) = take(&mut cursor, usize::MAX, true);
+            let (taken, error) = take(&mut cursor, usize::MAX, Forward);
             assert!(is_named(&error.unwrap()) && taken == entries[..before], "{access:?}");
             // The cursor continues after it.
             cursor.seek(&entries[after].0, SEQUENCE_MAX).unwrap();
-            assert!(take(&mut cursor, usize::MAX, true).0 == entries[after..], "{access:?}");
+            assert!(take(&mut cursor, usize::MAX, Forward).0 == entries[after..], "{access:?}");
             cursor.seek_last().unwrap();
-            let (mut taken, error) = take(&mut cursor, usize::MAX, false);
+            let (mut taken, error) = take(&mut cursor, usize::MAX, Backward);
             taken.reverse();
             assert!(is_named(&error.unwrap()) && taken == entries[after..], "{access:?}");
         }
@@ -178,7 +176,7 @@ fn all_blocks_before_a_truncation_of_an_open_file_are_read() {
             file.truncate(cut).unwrap();
             let mut cursor = make(&table);
             cursor.seek_first().unwrap();
-            let (taken, error) = take(&mut cursor, usize::MAX, true);
+            let (taken, error) = take(&mut cursor, usize::MAX, Forward);
             assert!(taken == entries[..100 * per_block as usize], "{access:?}: {}", taken.len());
             let error = error.unwrap();
             assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("000001.table")), "{error}");
@@ -198,10 +196,10 @@ fn a_failed_long_read_is_replaced_by_reads_of_single_blocks() {
             let table = open(&vfs, access);
             let mut cursor = make(&table);
             cursor.seek_first().unwrap();
-            assert!(take(&mut cursor, 60, true).0 == entries[..60]);
+            assert!(take(&mut cursor, 60, Forward).0 == entries[..60]);
             assert_eq!(at(&cursor).as_ref(), Some(&entries[60]));
             let rule = faults.add_rule(Rule::error(std::io::ErrorKind::Other).on(&[OperationKind::Read]));
-            assert!(take(&mut cursor, usize::MAX, true).0 == entries[60..], "{access:?}");
+            assert!(take(&mut cursor, usize::MAX, Forward).0 == entries[60..], "{access:?}");
             assert_eq!(faults.hit_count(rule), 1);
         }
     }
@@ -257,7 +255,7 @@ fn reads_grow_with_the_bytes_a_scan_used_and_a_job_reads_long_at_once() {
         let (short, cost) = reads(&vfs, access, |table| {
             let mut cursor = table.cursor();
             cursor.seek(&entries[30].0, SEQUENCE_MAX).unwrap();
-            take(&mut cursor, 6, true);
+            take(&mut cursor, 6, Forward);
         });
         // The step after the sixth entry needs a third block: two are read.
         assert_eq!(short, [(10, 1), (11, 1), (12, 2)]);
@@ -265,7 +263,7 @@ fn reads_grow_with_the_bytes_a_scan_used_and_a_job_reads_long_at_once() {
         let (forward, cost) = reads(&vfs, access, |table| {
             let mut cursor = table.cursor();
             cursor.seek_first().unwrap();
-            take(&mut cursor, usize::MAX, true);
+            take(&mut cursor, usize::MAX, Forward);
         });
         let lengths: Vec<_> = forward.iter().map(|read| read.1).collect();
         assert_eq!(lengths[..7], [1, 1, 2, 4, 8, 16, 32]);
@@ -274,14 +272,14 @@ fn reads_grow_with_the_bytes_a_scan_used_and_a_job_reads_long_at_once() {
         let (backward, cost) = reads(&vfs, access, |table| {
             let mut cursor = table.cursor();
             cursor.seek_last().unwrap();
-            take(&mut cursor, usize::MAX, false);
+            take(&mut cursor, usize::MAX, Backward);
         });
         assert_eq!(backward.iter().map(|read| read.1).collect::<Vec<_>>(), lengths);
         assert_eq!((cost.blocks_read, cost.bytes_read), (blocks, blocks * BLOCK));
         let (job, cost) = reads(&vfs, access, |table| {
             let mut cursor = table.cursor_once();
             cursor.seek_first().unwrap();
-            take(&mut cursor, usize::MAX, true);
+            take(&mut cursor, usize::MAX, Forward);
         });
         assert_eq!(job.len() as u64, blocks.div_ceil(job_blocks), "{job:?}");
         assert_eq!((cost.blocks_read, cost.bytes_read), (blocks, blocks * BLOCK));
@@ -289,16 +287,15 @@ fn reads_grow_with_the_bytes_a_scan_used_and_a_job_reads_long_at_once() {
             let keys = |block: u64| entries[(block * per_block) as usize].0.clone();
             let last = entries[(end * per_block) as usize - 1].0.clone();
             let limits: Arc<dyn Limits> = Arc::new(Keys(keys(first)..last));
-            for is_forward in [true, false] {
+            for direction in [Forward, Backward] {
                 let (_, cost) = reads(&vfs, access, |table| {
                     let mut cursor = table.cursor_of_scan(Some(Arc::clone(&limits)), None);
-                    if is_forward {
-                        cursor.seek(limits.lower().unwrap(), SEQUENCE_MAX).unwrap();
-                    } else {
-                        cursor.seek_for_prev(limits.upper().unwrap(), true).unwrap();
+                    match direction {
+                        Forward => cursor.seek(limits.lower().unwrap(), SEQUENCE_MAX).unwrap(),
+                        Backward => cursor.seek_for_prev(limits.upper().unwrap(), true).unwrap(),
                     }
                     let count = ((end - first) * per_block) as usize;
-                    take(&mut cursor, count - 1, is_forward);
+                    take(&mut cursor, count - 1, direction);
                     assert!(cursor.is_valid());
                 });
                 assert_eq!(cost.bytes_read, (end - first) * BLOCK, "nothing beyond a bound is read ahead");
@@ -320,7 +317,7 @@ fn cached_blocks_keep_reads_short() {
         vfs.reset();
         let mut cursor = table.cursor();
         cursor.seek_first().unwrap();
-        assert!(take(&mut cursor, usize::MAX, true).0 == entries);
+        assert!(take(&mut cursor, usize::MAX, Forward).0 == entries);
     });
     assert_eq!((cost.blocks_read, cost.bytes_read, cost.cache_hits), (300, 300 * BLOCK, 300));
 }
@@ -332,31 +329,33 @@ fn scans_at_about_the_same_place_read_each_block_once() {
     let inner = memory();
     write(&inner, 1, options(Compression::None, 4096), &entries);
     let vfs = RecordVfs::new(inner);
-    for (access, is_forward) in [(Access::Buffered, true), (Access::Direct, true), (Access::Direct, false)] {
+    for (access, direction) in
+        [(Access::Buffered, Forward), (Access::Direct, Forward), (Access::Direct, Backward)]
+    {
         let mut random = Random::new(3);
         let (_, cost) = reads(&vfs, access, |table| {
             let mut cursors: Vec<TableCursor> = (0..3).map(|_| table.cursor()).collect();
             let mut taken = vec![Vec::new(); cursors.len()];
             for cursor in &mut cursors {
-                if is_forward { cursor.seek_first().unwrap() } else { cursor.seek_last().unwrap() }
+                if direction == Forward { cursor.seek_first().unwrap() } else { cursor.seek_last().unwrap() }
             }
             while taken.iter().any(|taken: &Vec<Entry>| taken.len() < entries.len()) {
                 let number = random.below(cursors.len());
                 let least = taken.iter().map(Vec::len).min().unwrap_or(0);
                 let steps = random.below((least + 100 - taken[number].len()).max(1));
-                let (some, error) = take(&mut cursors[number], steps, is_forward);
+                let (some, error) = take(&mut cursors[number], steps, direction);
                 assert!(error.is_none());
                 taken[number].extend(some);
             }
             for mut taken in taken {
-                if !is_forward {
+                if direction == Backward {
                     taken.reverse();
                 }
                 assert!(taken == entries);
             }
         });
         let (least, read) = (blocks * BLOCK, cost.bytes_read);
-        assert!(read < least + least / 10, "{access:?} {is_forward}: {read} of {least}");
+        assert!(read < least + least / 10, "{access:?} {direction:?}: {read} of {least}");
     }
 }
 
@@ -376,7 +375,7 @@ fn threads_that_scan_in_parallel_share_their_reads() {
                 cursor.seek_first().unwrap();
                 for some in entries.chunks(100) {
                     step.wait();
-                    assert!(take(&mut cursor, some.len(), true).0 == some);
+                    assert!(take(&mut cursor, some.len(), Forward).0 == some);
                 }
             });
         }
