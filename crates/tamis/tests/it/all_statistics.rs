@@ -98,6 +98,7 @@ impl Store {
         assert_eq!(keyspace.multi_get([key(0), key(9_000)]).unwrap().iter().flatten().count(), 1);
         assert!(keyspace.approximate_count(key(0)..key(100)).unwrap() > 0);
         self.db.rebuild_filters(&keyspace, &table_filters("blocked-bloom@2")).unwrap();
+        assert!(keyspace.get(key(1)).unwrap().is_some());
         assert_eq!(self.db.check_filters(&keyspace).unwrap(), 1);
     }
 

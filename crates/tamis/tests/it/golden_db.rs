@@ -172,7 +172,7 @@ fn compare_with_frozen(vfs: &MemVfs, folder: &Path) {
     }
 }
 
-/// Creates a database with a view that was rebuilt: four runs with old versions, tombstones and tags.
+/// Creates a database with a view that was rebuilt: four runs with old versions and tombstones.
 fn write_with_view(vfs: &MemVfs) -> Models {
     let db = open_in_memory(vfs, frozen_options()).unwrap();
     let options = KeyspaceOptions {
