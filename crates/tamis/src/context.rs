@@ -93,6 +93,14 @@ impl StoreContext {
         if self.open_in.is_usable() { Ok(()) } else { Err(self.not_usable()) }
     }
 
+    /// For calls that need no open store.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if self.folder.process().is_current() { Ok(()) } else { Err(Error::Forked) }
+    }
+
     #[cold]
     fn not_usable(&self) -> Error {
         if self.open_in.is_closed() { Error::Closed } else { Error::Forked }

@@ -40,7 +40,7 @@ use crate::{
         scheduler::Scheduler,
     },
     context::StoreContext,
-    error::{Error, Result},
+    error::Result,
     guarded::{guard_clock, guard_listener, guard_vfs},
     ingest::{Ingester, Requests},
     key::Sequence,
@@ -188,7 +188,7 @@ impl Engine {
 
     /// See [`crate::Db::statistics`].
     pub(crate) fn statistics(&self) -> Statistics {
-        if !self.context.folder.process().is_current() {
+        if self.context.check_process().is_err() {
             return Statistics::default();
         }
         statistics::collect(&statistics::Parts {
@@ -214,9 +214,7 @@ impl Engine {
     /// # Errors
     /// As [`CommitLog::close`]; the store is closed in any case.
     pub(crate) fn close(&self) -> Result<()> {
-        if let Err(error @ Error::Forked) = self.context.check_open() {
-            return Err(error);
-        }
+        self.context.check_process()?;
         // A second thread that closes the store waits here.
         let mut threads = self.threads.lock();
         if self.context.check_open().is_err() {

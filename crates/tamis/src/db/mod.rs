@@ -52,7 +52,7 @@ pub struct UnreadableTable {
 /// dropped.
 ///
 /// It belongs to the process that opened it. In a forked child all calls return [`Error::Forked`], and dropping the handles changes
-/// nothing. A scan that was begun before the fork may return entries that it has loaded already.
+/// nothing.
 ///
 /// ```
 /// # fn main() -> tamis::Result<()> {
@@ -439,6 +439,7 @@ impl Db {
     /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`]; the first one of reads: all other tables
     /// are open then.
     pub fn open_tables(&self, keyspace: &Keyspace) -> Result<()> {
+        self.engine.context.check_process()?;
         match self.unreadable_tables(keyspace)?.into_iter().next() {
             Some(table) => Err(table.error),
             None => Ok(()),
@@ -450,6 +451,7 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`].
     pub fn unreadable_tables(&self, keyspace: &Keyspace) -> Result<Vec<UnreadableTable>> {
+        self.engine.context.check_process()?;
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
         let version = Arc::clone(&keyspace.state.read_state.load().version);
@@ -468,6 +470,7 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`].
     pub fn sampled_queries(&self, keyspace: &Keyspace) -> Result<SampledQueries> {
+        self.engine.context.check_process()?;
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
         Ok(keyspace.state.read_state.load().query_sample.for_programs())
@@ -479,6 +482,7 @@ impl Db {
     /// # Errors
     /// As [`Db::sampled_queries`].
     pub fn filter_prices(&self, keyspace: &Keyspace) -> Result<Prices> {
+        self.engine.context.check_process()?;
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
         let version = Arc::clone(&keyspace.state.read_state.load().version);

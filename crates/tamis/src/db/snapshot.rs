@@ -41,7 +41,7 @@ struct Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        if self.engine.context.folder.process().is_current() {
+        if self.engine.context.check_process().is_ok() {
             self.engine.release_snapshot(self.sequence);
         }
     }
@@ -56,7 +56,7 @@ impl fmt::Debug for Snapshot {
 impl Snapshot {
     pub(super) fn new(engine: OwnedByProcess<Arc<Engine>>) -> Self {
         // A forked child can't read from a snapshot.
-        let is_usable = engine.context.folder.process().is_current();
+        let is_usable = engine.context.check_process().is_ok();
         let sequence =
             if is_usable { engine.snapshots.register(engine.context.runtime.clock.now()) } else { 0 };
         Self { registered: Arc::new(Registered { engine, sequence }) }

@@ -17,6 +17,7 @@ use std::{fmt, iter::FusedIterator, mem, sync::Arc};
 
 use arc_swap::Guard;
 use tamis_filter::auto::QueryKind;
+use tamis_vfs::fork::Process;
 
 use super::{
     ReadPath,
@@ -26,7 +27,7 @@ use super::{
 };
 use crate::{
     cursor::bounded::{Bounds, KeyRange},
-    error::Result,
+    error::{Error, Result},
     key::Sequence,
     keyspace_state::KeyspaceState,
     slice::Slice,
@@ -69,6 +70,8 @@ pub struct Scan {
     back: Side,
     /// The two ends have met, or an error ended the scan.
     is_ended: bool,
+    /// The process that may use the scan: in a forked child, locks that a step needs may be held forever.
+    process: Process,
 }
 
 /// The number of entries from which a view is searched for the entry behind them: as many steps cost as much as the search.
@@ -87,6 +90,16 @@ enum Position {
     After,
     /// After the last entry.
     End,
+}
+
+/// The source of a scan, in its own process.
+#[inline]
+fn usable(source: &Result<Option<Arc<ScanSource>>>, process: Process) -> Result<Option<&Arc<ScanSource>>> {
+    match source {
+        _ if !process.is_current() => Err(Error::Forked),
+        Ok(source) => Ok(source.as_ref()),
+        Err(error) => Err(error.clone()),
+    }
 }
 
 /// One end of a scan.
@@ -175,14 +188,20 @@ impl Side {
 }
 
 impl Scan {
-    pub(crate) const fn new(source: Result<Option<Arc<ScanSource>>>) -> Self {
-        Self { source, front: Side::new(Position::Start), back: Side::new(Position::End), is_ended: false }
+    pub(crate) fn new(source: Result<Option<Arc<ScanSource>>>) -> Self {
+        Self {
+            source,
+            front: Side::new(Position::Start),
+            back: Side::new(Position::End),
+            is_ended: false,
+            process: Process::current(),
+        }
     }
 
     /// Moves to the next entry in key order, whose key and value can then be read in place; returns `false` at the end.
     ///
     /// # Errors
-    /// [`crate::Error::Io`], [`crate::Error::Corruption`] from the tables; [`crate::Error::KeyspaceDropped`] if the keyspace was
+    /// [`Error::Io`], [`Error::Corruption`] from the tables; [`Error::Forked`] in a child process; [`Error::KeyspaceDropped`] if the keyspace was
     /// dropped before the scan was created. The scan is finished then.
     pub fn move_next(&mut self) -> Result<bool> {
         self.step(Side::move_next, true)
@@ -255,11 +274,7 @@ impl Scan {
         found: Position,
         none: Position,
     ) -> Result<()> {
-        let source = match &self.source {
-            Ok(Some(source)) => source,
-            Ok(None) => return Ok(()),
-            Err(error) => return Err(error.clone()),
-        };
+        let Some(source) = usable(&self.source, self.process)? else { return Ok(()) };
         let cursor = self.front.cursor(source);
         let result = seek(cursor).inspect(|()| {
             source.record_seek(kind, (Some(sought), cursor.found()), cursor.partition());
@@ -295,12 +310,12 @@ impl Scan {
         if self.is_ended {
             return Ok(false);
         }
-        let source = match &self.source {
+        let source = match usable(&self.source, self.process) {
             Ok(Some(source)) => source,
             Ok(None) => return Ok(false),
             Err(error) => {
                 self.is_ended = true;
-                return Err(error.clone());
+                return Err(error);
             }
         };
         let side = if is_front { &mut self.front } else { &mut self.back };
@@ -373,10 +388,7 @@ impl FusedIterator for Scan {}
 
 impl Drop for Scan {
     fn drop(&mut self) {
-        // In a forked child, locks that a drop needs may be held forever.
-        if let Ok(Some(source)) = &self.source
-            && !source.is_of_this_process()
-        {
+        if !self.process.is_current() {
             mem::forget(mem::replace(&mut self.source, Ok(None)));
             mem::forget((self.front.cursor.take(), self.back.cursor.take()));
         }

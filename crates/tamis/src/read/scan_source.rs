@@ -160,11 +160,6 @@ impl ScanContext for ScanSource {
 }
 
 impl ScanSource {
-    /// Whether this process opened the store, and not its parent.
-    pub(super) fn is_of_this_process(&self) -> bool {
-        self.deleted_ranges.context.folder.process().is_current()
-    }
-
     /// The inputs for the part of a scan's range in the partition at `position`, one of those that the range touches.
     pub(super) fn of_partition(scan: &Arc<Self>, position: usize) -> Arc<Self> {
         let Some(touched) = scan.several_partitions() else { return Arc::clone(scan) };

@@ -198,7 +198,6 @@ impl DataBlocks {
         } else {
             self.check_extent((start, end))?;
         }
-        environment.check_process()?;
         let Some(block) = environment.cache.get(self.file_number, start) else { return Ok(None) };
         cost.cache_hits += 1;
         prefetch_search(block.content());

@@ -40,14 +40,6 @@ pub(crate) struct TableEnvironment {
 }
 
 impl TableEnvironment {
-    /// Refuses a forked child: the locks of the caches may be held forever there.
-    ///
-    /// # Errors
-    /// [`Error::Forked`].
-    pub(super) fn check_process(&self) -> Result<()> {
-        if self.folder.process().is_current() { Ok(()) } else { Err(Error::Forked) }
-    }
-
     /// Opens a file of the folder for reading.
     pub(crate) fn open_file(&self, name: FileName) -> Result<Source> {
         let path = name.path(&self.folder);
