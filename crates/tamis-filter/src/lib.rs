@@ -48,6 +48,7 @@ pub mod proteus;
 mod registry;
 pub mod rosetta;
 mod spec;
+mod steps;
 pub mod surf;
 pub mod trie;
 

@@ -15,7 +15,7 @@ use super::key_counts::KeyCounts;
 use super::probe_times::CANDIDATE_RANGES;
 use super::work::Work;
 use super::{FalsePositiveRates, Part, Request, Scored, TARGET_SHARE, target_cost_max, target_use};
-use crate::KeySet;
+use crate::{KeySet, steps};
 
 /// Combinations that cost at most this multiple of the best are equally good for the sample.
 const EQUALLY_GOOD: f64 = 1.03;
@@ -306,6 +306,7 @@ impl<'a> Problem<'a> {
 
     fn kind_sums(&self, parts: &[&Predicted]) -> [KindSums; 3] {
         let mut kinds = [KindSums::default(); 3];
+        steps::count(self.cases.empty.len() * (1 + parts.len()));
         for (index, case) in self.cases.empty.iter().enumerate() {
             let (mut passed, mut ns) = (1.0, 0.0);
             for part in parts {

@@ -8,7 +8,7 @@ use std::ops::Bound;
 use super::{Effort, QueryKind, Request, SAMPLE_MIN, Workload};
 use crate::proteus::BitString;
 use crate::trie::shared_bytes;
-use crate::{KeyRange, KeySet, mix64};
+use crate::{KeyRange, KeySet, mix64, steps};
 
 /// Maximum number of queries that are used, and the number of keys per query of smaller tables.
 const QUERIES_MAX: usize = 4000;
@@ -77,6 +77,7 @@ impl<'a> Case<'a> {
             leaf_left: 0,
             leaf_right: 0,
         };
+        steps::count(2 * keys.len().max(1).ilog2() as usize);
         let index = keys.lower_index(&range);
         let next = keys.get(index);
         let is_open = match kind {

@@ -8,9 +8,9 @@ use std::cell::OnceCell;
 
 use tamis_bits::packed;
 
-use crate::KeySet;
 use crate::envelope::ENVELOPE_BYTES;
 use crate::trie::{LevelCounts, TRAILER_BYTES, capped_level_bytes, shared_bytes};
+use crate::{KeySet, steps};
 
 /// Deeper levels are not counted: such a trie exceeds all budgets.
 const LEVELS_MAX: usize = 1024;
@@ -61,6 +61,7 @@ impl TrieSize {
 impl Scan {
     /// Costs a comparison of each key with the next one.
     fn new(keys: &KeySet) -> Self {
+        steps::count(keys.len());
         let mut shared_counts = vec![0; LEVELS_MAX];
         let (mut starts, mut leaves, mut prefix_keys) =
             (vec![0_u64; LEVELS_MAX], vec![0_u64; LEVELS_MAX], vec![0_u64; LEVELS_MAX]);

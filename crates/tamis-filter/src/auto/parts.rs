@@ -10,7 +10,7 @@ mod surf;
 use super::Part;
 use super::candidates::{Predicted, Problem};
 use super::cases::Case;
-use crate::{Family, FilterSpec};
+use crate::{Family, FilterSpec, steps};
 
 /// Budgets as shares of the maximum.
 const BUDGET_SHARES: [f64; 6] = [1.0, 0.5, 0.75, 0.35, 0.6, 0.2];
@@ -82,6 +82,7 @@ impl Problem<'_> {
             (true, false) => 0.0,
             _ => rate(case).clamp(0.0, 1.0) as f32,
         };
+        steps::count(self.cases.empty.len());
         let rates = self.cases.empty.iter().map(rate).collect();
         let part = Part { spec, bits_per_key };
         Predicted { part, bits, rates, point_ns: time.point_ns, range_ns: time.range_ns }

@@ -7,7 +7,7 @@
 use super::bits::BitString;
 use super::keys::Keys;
 use crate::trie::{LevelCounts, shared_bytes};
-use crate::{KeyRange, KeySet};
+use crate::{KeyRange, KeySet, steps};
 
 /// Keys that are counted before their queries are resolved: four kilobytes of integers.
 const BLOCK_KEYS: usize = 512;
@@ -81,7 +81,7 @@ impl Query<'_> {
 /// The counts of the keys, and the empty queries.
 #[derive(Debug)]
 pub(super) struct Counts<'a> {
-    /// Distinct prefixes of `n` bits, from 0 to the length of the longest key.
+    /// Distinct prefixes of `n` bits, from 0 to the first length at which all keys differ.
     prefixes: Vec<u64>,
     /// Common bits of each key and the previous one; empty for integers, which are compared again instead.
     shared: Vec<u32>,
@@ -100,6 +100,7 @@ impl<'a> Counts<'a> {
 
     fn of_words(keys: &Keys, samples: &[KeyRange<'a>]) -> Self {
         let Keys::Words(fixed, words) = keys else { unreachable!("the caller looked") };
+        steps::count(words.len() + samples.len() * words.len().max(1).ilog2() as usize);
         let mut sorted: Vec<(u64, u64)> = samples.iter().filter_map(|range| fixed.bounds(range)).collect();
         sorted.sort_unstable();
         let bit_count = fixed.bit_count();
@@ -132,20 +133,18 @@ impl<'a> Counts<'a> {
 
     fn of_strings(keys: &Keys, set: &KeySet, samples: &[KeyRange<'a>]) -> Self {
         let bit_count = keys.bit_count();
-        let mut histogram = vec![0_u64; bit_count as usize + 1];
+        let mut histogram = Vec::new();
         let mut shared = Vec::with_capacity(set.len().saturating_sub(1));
         let mut before: Option<&[u8]> = None;
         for key in set.iter() {
             if let Some(before) = before {
                 let bits = shared_key_bits(before, key, bit_count);
                 shared.push(bits);
-                if let Some(count) = histogram.get_mut(bits as usize) {
-                    *count += 1;
-                }
+                add_one(&mut histogram, bits);
             }
             before = Some(key);
         }
-        Self::of_histogram(set, &histogram, shared, samples)
+        Self::of_histogram((set, bit_count), &histogram, shared, samples)
     }
 
     /// As [`Counts::of`]; the numbers of prefixes of many strings are estimated from one in sixteen blocks. Not for the levels of a trie.
@@ -155,27 +154,30 @@ impl<'a> Counts<'a> {
             return Self::of(keys, samples);
         }
         let bit_count = keys.bit_count();
-        let mut histogram = vec![0_u64; bit_count as usize + 1];
+        let mut histogram: Vec<u64> = Vec::new();
         let mut pair_count = 0;
         for start in (0..set.len()).step_by(BLOCK_KEYS * BLOCKS_FOR_ONE) {
             let mut before = set.get(start).unwrap_or_default();
             for key in (start + 1..start + BLOCK_KEYS).map_while(|index| set.get(index)) {
                 let shared = shared_key_bits(before, key, bit_count);
-                if let Some(count) = histogram.get_mut(shared as usize) {
-                    *count += 1;
-                }
+                add_one(&mut histogram, shared);
                 pair_count += 1;
                 before = key;
             }
         }
         let factor = (set.len() - 1) as f64 / f64::from(pair_count.max(1));
         histogram.iter_mut().for_each(|count| *count = (*count as f64 * factor).round() as u64);
-        Self::of_histogram(set, &histogram, Vec::new(), samples)
+        Self::of_histogram((set, bit_count), &histogram, Vec::new(), samples)
     }
 
-    /// The counts of strings, from the histogram of the common bits of adjacent ones.
-    fn of_histogram(set: &KeySet, histogram: &[u64], shared: Vec<u32>, samples: &[KeyRange<'a>]) -> Self {
-        let bit_count = histogram.len() as u32 - 1;
+    /// The counts of strings, from the histogram of the common bits of adjacent ones, up to the most common bits.
+    fn of_histogram(
+        (set, bit_count): (&KeySet, u32),
+        histogram: &[u64],
+        shared: Vec<u32>,
+        samples: &[KeyRange<'a>],
+    ) -> Self {
+        steps::count(set.len() + histogram.len() + samples.len() * set.len().max(1).ilog2() as usize);
         let queries: Vec<_> =
             samples.iter().filter_map(|range| string_query(set, range, bit_count)).collect();
         let left_out = samples.len() - queries.len();
@@ -200,8 +202,16 @@ impl<'a> Counts<'a> {
         self.prefixes.get(bits as usize).or(self.prefixes.last()).copied().unwrap_or(0)
     }
 
+    /// The prefix lengths at which the number of prefixes of keys grows, in order.
+    pub(super) fn growing_lengths(&self) -> impl Iterator<Item = u32> {
+        steps::count(self.prefixes.len());
+        let counts = self.prefixes.iter().zip(self.prefixes.iter().skip(1));
+        (1..).zip(counts).filter(|(_, (before, count))| before < count).map(|(length, _)| length)
+    }
+
     /// The levels of the trie of all prefixes of `depth` bits. Costs one scan of the keys.
     pub(super) fn trie_levels(&self, keys: &Keys, depth: u32) -> Vec<LevelCounts> {
+        steps::count(keys.len() + depth.div_ceil(8) as usize);
         let mut levels = LevelTally::new(depth);
         match keys {
             Keys::Words(_, words) => {
@@ -261,10 +271,20 @@ fn drain(tally: &mut [[u32; 64]; 4], shared: &mut [u64; 64]) {
     }
 }
 
-/// Distinct prefixes of each length, from the histogram of common bits of adjacent keys.
+fn add_one(histogram: &mut Vec<u64>, bits: u32) {
+    let index = bits as usize;
+    if histogram.len() <= index {
+        histogram.resize(index + 1, 0);
+    }
+    if let Some(count) = histogram.get_mut(index) {
+        *count += 1;
+    }
+}
+
+/// Distinct prefixes of each length, from the histogram of common bits of adjacent keys. All longer prefixes are as many as the last ones.
 fn sums(shared: &[u64], bit_count: u32, key_count: usize) -> Vec<u64> {
     let mut sum = u64::from(key_count > 0);
-    let mut prefixes = Vec::with_capacity(bit_count as usize + 1);
+    let mut prefixes = Vec::with_capacity(shared.len() + 1);
     prefixes.push(sum);
     for count in shared.iter().take(bit_count as usize) {
         sum += count;

@@ -2,24 +2,24 @@
 //!
 //! Integers: every depth whose set fits, with every longer prefix length.
 //!
-//! Strings: every prefix length up to [`ALL_LENGTHS`] bits. Of longer keys, first [`COARSE`] lengths, some evenly spaced and some at which
-//! queries of the sample differ from the keys and in their ends, and some set depths. Then the lengths between the neighbours of the best one,
-//! with a set and without, in up to [`FINER_ROUNDS`] rounds.
+//! Strings: the lengths that keys and queries distinguish ([`Model::lengths`]). Of more than [`ALL_LENGTHS`], first [`COARSE`] lengths, some
+//! evenly spaced and some at which queries of the sample differ from the keys and in their ends, and some set depths. Then the lengths between
+//! the neighbours of the best one, with a set and without, in up to [`FINER_ROUNDS`] rounds.
 //!
 //! 2PBF: all pairs of lengths on a few queries of the sample, the best of them with other shares of the budget on more queries, the best of
 //! those on all. Of strings, pairs of coarse lengths first, then pairs near the best.
 
+use std::ops::Range;
+
 use super::bloom::best_rate;
 use super::design::{BloomLayout, Design, Prediction, Prices, Stage, WHOLE_KEYS};
 use super::keys::Keys;
-use super::model::{Model, is_surely_best, set_lines, whole_set};
+use super::model::{ALL_LENGTHS, Model, is_surely_best, set_lines, whole_set};
 use super::query_histogram::{Histogram, QueryHistogram};
 use super::sizes::{SetSize, estimated_size};
 use super::two_bloom_model::{Expected, Pair};
-use crate::{Budget, BuildError, Family};
+use crate::{Budget, BuildError, Family, steps};
 
-/// All prefix lengths of shorter strings are priced.
-const ALL_LENGTHS: u32 = 512;
 /// Prefix lengths of the first round for longer strings.
 const COARSE: usize = 192;
 /// Set depths of the first round for strings, besides those of whole bytes, which are the most compact.
@@ -351,7 +351,7 @@ impl<'m, 'a> Search<'m, 'a> {
         if prefixes.is_empty() {
             return;
         }
-        let mut histograms = QueryHistogram::new(&depths, &prefixes, self.model.bit_count(), self.cap());
+        let mut histograms = QueryHistogram::new(&depths, &prefixes, &self.model.near, self.cap());
         self.model.counts.queries.iter().for_each(|query| histograms.add(query));
         histograms.for_each(|depth, prefix, histogram| {
             let set = sets.iter().find(|(found, _)| *found == depth);
@@ -464,7 +464,6 @@ impl<'m, 'a> Search<'m, 'a> {
 
     /// Prices few lengths and set depths, then some near the best.
     fn run_quickly(&mut self, quick: QuickSearch) {
-        let bit_count = self.model.bit_count();
         let mut lengths = self.coarse_lengths(quick.lengths);
         if self.family == Family::TwoPrefixBloom {
             return self.run_string_pairs(&lengths);
@@ -476,7 +475,7 @@ impl<'m, 'a> Search<'m, 'a> {
         for _ in 0..quick.rounds {
             let (mut finer_lengths, mut finer_depths) = (Vec::new(), Vec::new());
             for (_, best) in self.best_kinds.into_iter().flatten() {
-                finer_lengths.extend(finer(&lengths, best.prefix, bit_count, quick.finer));
+                finer_lengths.extend(self.finer_lengths(&lengths, best.prefix, quick.finer));
                 if let Stage::Set { depth, .. } = best.first {
                     finer_depths = finer(&depths, depth, deepest, quick.finer);
                 }
@@ -510,12 +509,12 @@ impl<'m, 'a> Search<'m, 'a> {
 
     /// Prices coarse lengths, then those near the best.
     fn run_strings(&mut self) {
-        let bit_count = self.model.bit_count();
         if self.family == Family::TwoPrefixBloom {
             self.run_string_pairs(&self.coarse_lengths(COARSE_PAIRS));
         }
+        let all = self.model.lengths();
         let mut lengths =
-            if bit_count <= ALL_LENGTHS { (1..=bit_count).collect() } else { self.coarse_lengths(COARSE) };
+            if all.len() <= ALL_LENGTHS as usize { all.to_vec() } else { self.coarse_lengths(COARSE) };
         let deepest = if self.family == Family::Proteus { self.deepest_set() } else { 0 };
         let whole_bytes: Vec<u32> = (8..=deepest).step_by(8).collect();
         let mut depths = evenly_spaced(deepest, COARSE_SETS.max(SET_KEYS / self.model.keys.len().max(1)));
@@ -528,7 +527,7 @@ impl<'m, 'a> Search<'m, 'a> {
         for _ in 0..FINER_ROUNDS {
             let (mut finer_lengths, mut finer_depths) = (Vec::new(), Vec::new());
             for (_, best) in self.best_kinds.into_iter().flatten() {
-                finer_lengths.extend(finer(&lengths, best.prefix, bit_count, COARSE));
+                finer_lengths.extend(self.finer_lengths(&lengths, best.prefix, COARSE));
                 if let Stage::Set { depth, .. } = best.first {
                     finer_depths = finer(&depths, depth, deepest, COARSE_SETS);
                 }
@@ -558,7 +557,6 @@ impl<'m, 'a> Search<'m, 'a> {
 
     /// Prices pairs of coarse lengths, then pairs near the best.
     fn run_string_pairs(&mut self, lengths: &[u32]) {
-        let bit_count = self.model.bit_count();
         let (mut firsts, mut seconds) = (lengths.to_vec(), lengths.to_vec());
         self.run_pairs(&pairs(&firsts, &seconds));
         let (rounds, finer_count) =
@@ -567,8 +565,8 @@ impl<'m, 'a> Search<'m, 'a> {
             let Some((_, Design { first: Stage::Bloom { depth, .. }, prefix, .. }, _)) = self.best else {
                 return;
             };
-            let mut finer_firsts = finer(&firsts, depth, bit_count, finer_count);
-            let mut finer_seconds = finer(&seconds, prefix, bit_count, finer_count);
+            let mut finer_firsts = self.finer_lengths(&firsts, depth, finer_count);
+            let mut finer_seconds = self.finer_lengths(&seconds, prefix, finer_count);
             if finer_firsts.is_empty() && finer_seconds.is_empty() {
                 return;
             }
@@ -604,20 +602,34 @@ impl<'m, 'a> Search<'m, 'a> {
 
     /// Evenly spaced lengths, and lengths just beyond the common prefixes of queries and keys and of the ends of queries.
     fn coarse_lengths(&self, count: usize) -> Vec<u32> {
-        let bit_count = self.model.bit_count();
+        let all = self.model.lengths();
         let queries = &self.model.counts.queries;
         let mut near: Vec<u32> = queries.iter().map(|query| query.near() + 1).collect();
         let mut ends: Vec<u32> = queries.iter().map(|query| query.shared_ends).collect();
-        let mut lengths = evenly_spaced(bit_count, count / 3);
+        let even = evenly_spaced(all.len() as u32, count / 3);
+        let length_at = |place: u32| all.get(place as usize - 1).copied();
+        let mut lengths: Vec<u32> = even.into_iter().filter_map(length_at).collect();
+        steps::count(2 * queries.len());
         for list in [&mut near, &mut ends] {
             list.sort_unstable();
             let step = (list.len() / (count / 3)).max(1);
             lengths.extend(list.iter().step_by(step).chain(list.last()));
         }
-        lengths.retain(|length| (1..=bit_count).contains(length));
+        lengths.retain(|length| (1..=self.model.bit_count()).contains(length));
         lengths.sort_unstable();
         lengths.dedup();
         lengths
+    }
+
+    /// At most `count` evenly spaced lengths between the neighbours of a length in a list; none if it is no prefix length.
+    fn finer_lengths(&self, lengths: &[u32], length: u32, count: usize) -> Vec<u32> {
+        let all = self.model.lengths();
+        let between = between(lengths, length, self.model.bit_count());
+        let first = all.partition_point(|other| *other < between.start);
+        let inside = all.iter().skip(first).copied().take_while(|other| *other < between.end);
+        let new: Vec<u32> = inside.filter(|other| !lengths.contains(other)).collect();
+        steps::count(new.len() * lengths.len());
+        thin(&new, count)
     }
 
     /// Prices two Bloom filters of these lengths.
@@ -700,6 +712,7 @@ impl<'m, 'a> Search<'m, 'a> {
         let two = best_rate(layout, rest, self.prefix_count(second))?;
         let pair = Pair::new((first, one.rate), (second, two.rate), self.cap());
         let (mut fpr, mut probes, mut lines) = (0.0, 0.0, 0.0);
+        steps::count(queries.len());
         for index in queries {
             let Some(query) = self.model.counts.queries.get(*index) else { continue };
             let Expected { rate, probes: [to_first, to_second] } = pair.expected(query);
@@ -745,16 +758,21 @@ fn evenly_spaced(longest: u32, count: usize) -> Vec<u32> {
     lengths
 }
 
-/// At most `count` evenly spaced lengths between the neighbours of a length in a list; none if it is no prefix length.
-fn finer(lengths: &[u32], length: u32, longest: u32, count: usize) -> Vec<u32> {
+/// The numbers between the neighbours of a length in a list; empty if it is no prefix length.
+fn between(lengths: &[u32], length: u32, longest: u32) -> Range<u32> {
     if length == 0 || length == WHOLE_KEYS {
-        return Vec::new();
+        return 0..0;
     }
     let below = lengths.iter().copied().filter(|other| *other < length).max().unwrap_or(0);
     let above = lengths.iter().copied().filter(|other| *other > length).min().unwrap_or(longest);
-    let between: Vec<u32> =
-        (below + 1..=above.min(longest)).filter(|other| !lengths.contains(other)).collect();
-    thin(&between, count)
+    below + 1..above.min(longest) + 1
+}
+
+/// At most `count` evenly spaced depths between the neighbours of a depth in a list.
+fn finer(depths: &[u32], depth: u32, deepest: u32, count: usize) -> Vec<u32> {
+    let new: Vec<u32> = between(depths, depth, deepest).filter(|other| !depths.contains(other)).collect();
+    steps::count(new.len() * depths.len());
+    thin(&new, count)
 }
 
 /// At most `count` evenly spaced elements of a list.

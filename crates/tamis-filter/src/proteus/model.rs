@@ -22,22 +22,32 @@
 //! prior is half of the share for `n - 1` bits, with the weight of [`WEIGHT`] queries. The estimate ranks designs that the sample does not
 //! distinguish; it is not part of the predicted rate.
 //!
-//! Cost: one scan of the keys, a sort of the sample, and for each query one bin for each length at which its prefixes double.
+//! Cost: one scan of the keys, a sort of the sample, and for each query one bin for each length at which its prefixes double. It grows with the
+//! bytes of keys and queries, not with the number of prefix lengths: see [`Model::lengths`].
 
 use std::borrow::Cow;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::counts::{Counts, Query};
 use super::design::{BloomLayout, Design, Prediction, Prices, SetForm, Stage};
 use super::keys::Keys;
 use super::sizes::{SetSize, set_size, whole_set_size};
-use crate::{Budget, BuildError, Family, KeyRange, KeySet, Samples};
+use crate::{Budget, BuildError, Family, KeyRange, KeySet, Samples, steps};
 
 /// Fewer queries than this are a poor estimate of a share.
 const RARE: u64 = 16;
+/// Bits after which the prior, which halves with each of them, makes no difference.
+const PRIOR_BITS: u32 = 64;
 /// The weight of the prior, in queries.
 const WEIGHT: f64 = 4.0;
+
+/// All prefix lengths of shorter strings are priced.
+pub(super) const ALL_LENGTHS: u32 = 512;
+/// Lengths after the common prefix of a query and a key, over which the prior falls to 1/256.
+const EXPECTED_BITS: u32 = 8;
+/// Lengths after the common prefix of the ends of a query: its number of prefixes doubles with each, and soon exceeds the cap.
+const DOUBLINGS: u32 = 16;
 
 /// Predicts the rates of filters for the keys of a table from a sample of queries.
 #[derive(Debug)]
@@ -47,6 +57,8 @@ pub struct Model<'a> {
     pub(super) near: Near,
     /// Exact sizes of sets by depth: each takes a scan of the keys.
     set_sizes: RefCell<BTreeMap<u32, Option<SetSize>>>,
+    /// See [`Model::lengths`].
+    lengths: OnceCell<Vec<u32>>,
 }
 
 impl<'a> Model<'a> {
@@ -66,7 +78,7 @@ impl<'a> Model<'a> {
 
     fn with_counts(keys: Cow<'a, Keys>, counts: Counts<'a>) -> Self {
         let near = Near::of(&counts, keys.bit_count());
-        Self { keys, counts, near, set_sizes: RefCell::default() }
+        Self { keys, counts, near, set_sizes: RefCell::default(), lengths: OnceCell::new() }
     }
 
     pub(super) fn owning(keys: Keys, samples: Samples<'a>) -> Self {
@@ -103,6 +115,30 @@ impl<'a> Model<'a> {
     /// Number of distinct prefixes of `bits` bits.
     pub fn prefix_count(&self, bits: u32) -> u64 {
         self.counts.prefix_count(bits)
+    }
+
+    /// The prefix lengths that may be in the best design, in order: those at which the number of prefixes of the keys or of a query changes, or
+    /// a query has a prefix in common with a key no more, and [`EXPECTED_BITS`] after each of the latter. Between two of them all
+    /// designs have the same rates. All lengths of short keys are among them.
+    pub(super) fn lengths(&self) -> &[u32] {
+        self.lengths.get_or_init(|| {
+            let bit_count = self.bit_count();
+            if bit_count <= ALL_LENGTHS {
+                return (1..=bit_count).collect();
+            }
+            let mut marks: BTreeSet<u32> = self.counts.growing_lengths().collect();
+            let mut add = |from: u32, count: u32| marks.extend(from..from.saturating_add(count));
+            let mut neighbours: Vec<u32> = self.counts.queries.iter().map(Query::near).collect();
+            let mut ends: Vec<u32> = self.counts.queries.iter().map(|query| query.shared_ends).collect();
+            for list in [&mut neighbours, &mut ends] {
+                list.sort_unstable();
+                list.dedup();
+            }
+            neighbours.iter().for_each(|near| add(near.saturating_add(1), EXPECTED_BITS));
+            ends.iter().for_each(|shared| add(*shared, DOUBLINGS));
+            steps::count(2 * self.counts.queries.len() + marks.len());
+            marks.into_iter().filter(|length| (1..=bit_count).contains(length)).collect()
+        })
     }
 
     pub(super) fn budget_bytes(&self, family: Family, budget: Budget) -> Result<u64, BuildError> {
@@ -145,18 +181,21 @@ pub(super) fn set_lines(form: SetForm, depth: u32) -> f64 {
     }
 }
 
-/// The share of queries that have at least `n` common bits with a key, for each `n`.
+/// The numbers and the share of queries that have at least `n` common bits with a key, for each `n` up to [`PRIOR_BITS`] after the last that
+/// any query has.
 #[derive(Debug)]
 pub(super) struct Near {
     /// In the sample.
-    shares: Vec<f64>,
-    /// Expected, including queries that the sample does not contain.
+    reached: Vec<u64>,
+    /// The expected share, including queries that the sample does not contain.
     expected: Vec<f64>,
+    scale: f64,
 }
 
 impl Near {
     fn of(counts: &Counts<'_>, bit_count: u32) -> Self {
-        let mut reached = vec![0_u64; bit_count as usize + 2];
+        let longest = counts.queries.iter().map(Query::near).max().unwrap_or(0);
+        let mut reached = vec![0_u64; longest.saturating_add(PRIOR_BITS).min(bit_count) as usize + 2];
         for query in &counts.queries {
             if let Some(count) = reached.get_mut(query.near() as usize) {
                 *count += 1;
@@ -167,13 +206,14 @@ impl Near {
             sum += *count;
             *count = sum;
         }
-        Self::of_reached(&reached, counts.queries.len())
+        steps::count(counts.queries.len() + reached.len());
+        Self::of_reached(reached, counts.queries.len(), bit_count)
     }
 
     /// `reached[n]`: queries with at least `n` common bits.
-    fn of_reached(reached: &[u64], total: usize) -> Self {
+    fn of_reached(reached: Vec<u64>, total: usize, bit_count: u32) -> Self {
         // An empty query does not have all bits in common with a key, except for strings that zeros make equal: no prior there.
-        let last = reached.len().saturating_sub(2);
+        let last = bit_count as usize;
         let mut before = total as f64;
         let expect = |(bits, count): (usize, &u64)| {
             let counted = *count as f64;
@@ -183,12 +223,17 @@ impl Near {
         };
         let scale = 1.0 / (total as f64).max(1.0);
         let expected = reached.iter().enumerate().map(expect).map(|count| count * scale).collect();
-        Self { shares: reached.iter().map(|count| *count as f64 * scale).collect(), expected }
+        Self { reached, expected, scale }
     }
 
-    /// The share in the sample.
+    /// Queries of the sample with at least `bits` common bits with a key.
+    pub(super) fn reached(&self, bits: u32) -> u64 {
+        self.reached.get(bits as usize).copied().unwrap_or(0)
+    }
+
+    /// Their share.
     pub(super) fn share(&self, bits: u32) -> f64 {
-        self.shares.get(bits as usize).copied().unwrap_or(0.0)
+        self.reached(bits) as f64 * self.scale
     }
 
     /// The expected share minus that of the sample.

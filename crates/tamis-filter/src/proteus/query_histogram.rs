@@ -15,6 +15,8 @@
 //! `N` from 1 to 7, then four per doubling. The rate is computed once at the mean of a bin; the error is less than 0.001.
 
 use super::counts::Query;
+use super::model::Near;
+use crate::steps;
 
 /// Queries with about the same number of prefixes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -68,7 +70,7 @@ impl Histogram<'_> {
 
 /// Histograms for some depths and prefix lengths.
 #[derive(Debug)]
-pub(super) struct QueryHistogram {
+pub(super) struct QueryHistogram<'n> {
     /// Ascending; the first is 0, which means no set.
     depths: Vec<u32>,
     /// Ascending.
@@ -76,8 +78,8 @@ pub(super) struct QueryHistogram {
     cap: u64,
     bin_count: usize,
     total: u64,
-    /// Queries by their common bits with a key.
-    near: Vec<u64>,
+    /// All queries by their common bits with a key.
+    near: &'n Near,
     /// Rows to be added up: a query is in the row of the deepest set with one prefix that contains it.
     within: Vec<Bin>,
     /// Differences between the numbers of queries of a row that test one prefix.
@@ -86,9 +88,9 @@ pub(super) struct QueryHistogram {
     across: Vec<Vec<Bin>>,
 }
 
-impl QueryHistogram {
-    /// For the depths (0 is added) and prefix lengths, with at most `cap` tests per query.
-    pub(super) fn new(depths: &[u32], prefixes: &[u32], bit_count: u32, cap: u64) -> Self {
+impl<'n> QueryHistogram<'n> {
+    /// For the depths (0 is added) and prefix lengths, with at most `cap` tests per query. The caller adds all queries of `near`.
+    pub(super) fn new(depths: &[u32], prefixes: &[u32], near: &'n Near, cap: u64) -> Self {
         let depths: Vec<u32> = std::iter::once(0).chain(depths.iter().copied()).collect();
         let bin_count = bin_index(cap.max(1)) + 1;
         let rows = depths.len();
@@ -97,7 +99,7 @@ impl QueryHistogram {
             cap,
             bin_count,
             total: 0,
-            near: vec![0; bit_count as usize + 1],
+            near,
             within: vec![Bin::default(); rows * prefixes.len() * bin_count],
             single: vec![0; rows * (prefixes.len() + 1)],
             across: vec![Vec::new(); rows],
@@ -108,9 +110,7 @@ impl QueryHistogram {
     pub(super) fn add(&mut self, query: &Query<'_>) {
         let near = query.near();
         self.total += 1;
-        if let Some(count) = self.near.get_mut(near as usize) {
-            *count += 1;
-        }
+        let mut visited = 1;
         let within = near.min(query.shared_ends);
         let row = self.depths.partition_point(|depth| *depth <= within).saturating_sub(1);
         let from = self.prefixes.partition_point(|prefix| *prefix <= near);
@@ -126,17 +126,20 @@ impl QueryHistogram {
         let cells = self.within.chunks_mut(self.bin_count).skip(row * self.prefixes.len() + end);
         for (prefix, bins) in self.prefixes.iter().skip(end).zip(cells) {
             let count = query.prefix_count(*prefix);
+            visited += 1;
             if count > self.cap {
                 break;
             }
             put(bins, count);
         }
+        steps::count(visited);
         self.add_across(query, row + 1, from);
     }
 
     /// The rows of the depths at which the ends of the query differ and a key has a common prefix with one of them.
     fn add_across(&mut self, query: &Query<'_>, first_row: usize, from: usize) {
         let near = query.near();
+        let mut visited = 0;
         let rows = self.depths.iter().zip(&mut self.across).skip(first_row);
         for (depth, bins) in rows.take_while(|(depth, _)| **depth <= near) {
             if bins.is_empty() {
@@ -148,12 +151,14 @@ impl QueryHistogram {
                 let left = if query.shared_left >= *depth { left } else { 0 };
                 let right = if query.shared_right >= *depth { right } else { 0 };
                 let count = left.saturating_add(right);
+                visited += 1;
                 if count > self.cap {
                     break;
                 }
                 put(bins, count);
             }
         }
+        steps::count(visited);
     }
 
     /// Calls `visit` for each depth, from the deepest to 0, and each longer prefix length.
@@ -187,22 +192,18 @@ impl QueryHistogram {
                 if let Some(bin) = bins.get_mut(1) {
                     bin.merge(&Bin { count: ones as u64, sum: ones as u64 });
                 }
+                steps::count(self.bin_count);
                 visit(*depth, *prefix, &self.histogram(*depth, *prefix, &bins));
             }
         }
     }
 
     fn histogram<'b>(&self, depth: u32, prefix: u32, bins: &'b [Bin]) -> Histogram<'b> {
-        let resolved = if depth == 0 { 0 } else { self.farther_than(depth) };
-        let sharing = self.total - self.farther_than(prefix);
+        let resolved = if depth == 0 { 0 } else { self.total - self.near.reached(depth) };
+        let sharing = self.near.reached(prefix);
         let asked: u64 = bins.iter().map(|bin| bin.count).sum();
         let certain = self.total - resolved - asked;
         Histogram { total: self.total, certain, sharing: sharing.min(certain), bins }
-    }
-
-    /// Queries that have fewer than `bits` common bits with every key.
-    fn farther_than(&self, bits: u32) -> u64 {
-        self.near.iter().take(bits as usize).sum()
     }
 }
 

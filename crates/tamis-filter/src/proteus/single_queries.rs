@@ -9,7 +9,7 @@ use super::keys::Keys;
 use super::model::Model;
 use super::sizes::whole_set_size;
 use super::two_bloom_model::Pair;
-use crate::{Family, KeyRange, KeySet, Samples};
+use crate::{Family, KeyRange, KeySet, Samples, steps};
 
 /// The expected result of a query.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -110,6 +110,7 @@ impl<'a> Model<'a> {
 
     /// The expected results of queries, including the rate that is expected beyond the sample; a query that holds a key passes.
     pub(crate) fn results(&self, sized: &SizedDesign, ranges: &[KeyRange<'_>]) -> Vec<ExpectedResult> {
+        steps::count(ranges.len() * self.keys.len().max(1).ilog2() as usize);
         ranges
             .iter()
             .map(|range| {

@@ -36,6 +36,7 @@ impl SearchLimit {
     }
 
     pub(super) fn add(&self, steps: usize) {
+        crate::steps::count(steps);
         self.used.set(self.used.get() + steps as u64);
     }
 

@@ -13,7 +13,7 @@ use crate::bloom::prefix::{
 };
 use crate::bloom::{LINE_BITS, best_probe_count};
 use crate::trie::shared_bytes;
-use crate::{Family, FilterSpec};
+use crate::{Family, FilterSpec, steps};
 
 /// Lengths that are tried, the most frequent in the sample.
 const LENGTHS_MAX: usize = 4;
@@ -144,6 +144,7 @@ impl Problem<'_> {
 
     /// Number of distinct prefixes of the keys.
     fn count_prefixes(&self, set: &PrefixSet) -> u64 {
+        steps::count(self.keys.len());
         let (mut count, mut last): (u64, &[u8]) = (0, &[]);
         for key in self.keys.iter() {
             set.for_each_length(key, shared_bytes(last, key), |_| count += 1);

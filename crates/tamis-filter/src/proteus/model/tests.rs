@@ -2,8 +2,12 @@
 
 use super::Near;
 
+fn near(reached: &[u64], total: usize) -> Near {
+    Near::of_reached(reached.to_vec(), total, reached.len() as u32 - 2)
+}
+
 fn hidden(reached: &[u64], bits: u32) -> f64 {
-    Near::of_reached(reached, 20_000).hidden(bits) * 20_000.0
+    near(reached, 20_000).hidden(bits) * 20_000.0
 }
 
 #[test]
@@ -23,7 +27,7 @@ fn a_share_without_counts_halves_with_each_bit() {
     let halves = |pair: &[f64]| matches!(pair, [before, after] if *after > 0.0 && *after < before * 0.51);
     assert!(expected.windows(2).all(halves), "{expected:?}");
     // A sample of one query has a weak prior.
-    let one = Near::of_reached(&[1, 1, 1, 1, 0, 0, 0, 0], 1);
+    let one = near(&[1, 1, 1, 1, 0, 0, 0, 0], 1);
     assert_eq!(one.hidden(3), 0.0);
     assert!(one.hidden(4) > 0.0 && one.hidden(4) < 0.5);
     // An empty query never has all bits in common with a key.
