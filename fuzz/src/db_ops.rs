@@ -162,6 +162,8 @@ impl Run {
         let db = open(&vfs, &options);
         db.create_keyspace(SECOND, keyspace_options).expect("a new name");
         let keyspaces = keyspaces(&db);
+        // Later opens may change the options of the keyspaces.
+        let options = Options { default_keyspace: KeyspaceOptions::default(), ..options };
         Self { vfs, options, db, keyspaces, history: vec![Maps::default()], snapshots: Vec::new() }
     }
 

@@ -344,6 +344,12 @@ tamis_code tamis_open_report(const struct tamis_db *database, char **json, char 
 // Returns counters since the open, and the state of log, cache and levels, as JSON.
 tamis_code tamis_statistics(const struct tamis_db *database, char **json, char **message);
 
+// Returns the filters of each table of a keyspace and how they answered, newest first, as JSON.
+tamis_code tamis_table_filters(const struct tamis_db *database,
+                               const struct tamis_keyspace *keyspace,
+                               char **json,
+                               char **message);
+
 // Creates a builder for a filter such as "surf@16" or "binary-fuse:bits=8": NAME[:param=value,...][@BITS_PER_KEY]. Filters with the same seed
 // share digests. Free it with tamis_filter_builder_free.
 tamis_code tamis_filter_builder_new(const char *specification,

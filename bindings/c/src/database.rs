@@ -3,7 +3,9 @@
 use std::{ffi::c_char, mem::MaybeUninit};
 
 use engine::{Db, KeyspaceOptions, Options};
-use tamis_bindings_common::{Code, Failure, fork::Guarded, options, report, statistics_json};
+use tamis_bindings_common::{
+    Code, Failure, fork::Guarded, options, report, statistics_json, table_filters_json,
+};
 
 use crate::{
     boundary::{call, clear_pointer, free_box, handle, own, path, put, put_handle, quiet, text},
@@ -252,6 +254,21 @@ pub extern "C" fn tamis_statistics(
 ) -> Code {
     clear_pointer(&mut json);
     call(message, || put_json(json, &statistics_json(&self::database(database)?.statistics())))
+}
+
+/// Returns the filters of each table of a keyspace and how they answered, newest first, as JSON.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_table_filters(
+    database: Option<&Database>,
+    keyspace: Option<&KeyspaceHandle>,
+    mut json: Option<&mut MaybeUninit<*mut c_char>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut json);
+    call(message, || {
+        let tables = self::database(database)?.table_filters(crate::keyspace::keyspace(keyspace)?)?;
+        put_json(json, &table_filters_json(&tables))
+    })
 }
 
 /// Stores JSON as a text that the caller frees.

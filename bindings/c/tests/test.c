@@ -371,6 +371,9 @@ static void test_maintenance(const char *folder) {
     OK(tamis_statistics(db, &json, &message));
     CHECK(strstr(json, "\"point_reads\":") != NULL && strstr(json, "\"keyspaces\":[") != NULL);
     tamis_text_free(json);
+    OK(tamis_table_filters(db, keyspace, &json, &message));
+    CHECK(strstr(json, "\"designs\":[") != NULL);
+    tamis_text_free(json);
     OK(tamis_open_report(db, &json, &message));
     CHECK(strstr(json, "\"is_new\":true") != NULL);
     tamis_text_free(json);

@@ -105,7 +105,7 @@ impl From<Error> for Failure {
             | Error::KeyTooLong { .. }
             | Error::ValueTooLong { .. }
             | Error::BatchTooLarge { .. } => Code::Size,
-            Error::InvalidArgument { .. } => Code::InvalidArgument,
+            Error::InvalidArgument { .. } | Error::KeyspaceOption { .. } => Code::InvalidArgument,
             Error::KeyspaceNotFound { .. } => Code::KeyspaceNotFound,
             Error::KeyspaceExists { .. } => Code::KeyspaceExists,
             Error::KeyspaceDropped => Code::KeyspaceDropped,

@@ -17,4 +17,4 @@ mod failure;
 mod statistics;
 
 pub use failure::{Code, Failure};
-pub use statistics::to_json as statistics_json;
+pub use statistics::{table_filters as table_filters_json, to_json as statistics_json};

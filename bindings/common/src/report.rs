@@ -1,7 +1,9 @@
 //! Reports of maintenance calls as JSON.
 
 use serde_json::{Value, json};
-use tamis::{CheckpointReport, Fault, IngestReport, OpenReport, RepairReport, TableFile, VerifyReport};
+use tamis::{
+    CheckpointReport, Fault, IngestReport, OpenReport, RepairReport, TableFile, VerifyReport, WalTruncation,
+};
 
 /// The report of an open.
 pub fn open(report: &OpenReport) -> Value {
@@ -11,11 +13,7 @@ pub fn open(report: &OpenReport) -> Value {
         "replayed_records": report.replayed_records,
         "replayed_entries": report.replayed_entries,
         "manifest_truncated_bytes": report.manifest_truncated_bytes,
-        "wal_truncations": report.wal_truncations.iter().map(|found| json!({
-            "file": found.file.display().to_string(),
-            "offset": found.offset,
-            "bytes": found.bytes,
-        })).collect::<Vec<_>>(),
+        "wal_truncations": report.wal_truncations.iter().map(torn_tail).collect::<Vec<_>>(),
         "quarantined_files": report.quarantined_files,
         "foreign_files": report.foreign_files,
     })
@@ -62,7 +60,12 @@ pub fn verify(report: &VerifyReport) -> Value {
         "bytes": report.bytes,
         "entry_count": report.entry_count,
         "faults": report.faults.iter().map(fault).collect::<Vec<_>>(),
+        "torn_tails": report.torn_tails.iter().map(torn_tail).collect::<Vec<_>>(),
     })
+}
+
+fn torn_tail(torn: &WalTruncation) -> Value {
+    json!({ "file": torn.file.display().to_string(), "offset": torn.offset, "bytes": torn.bytes })
 }
 
 fn fault(fault: &Fault) -> Value {

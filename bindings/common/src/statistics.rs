@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use tamis::{
     DecisionStatistics, ExpectedFilters, FilterAnswers, FilterChoiceStatistics, FilterStatistics,
     KeyspaceStatistics, LevelStatistics, QuerySampleStatistics, ReadStatistics, Statistics,
+    TableFilterStatistics,
 };
 
 /// Converts the statistics of a database to a JSON object with the names of [`Statistics`].
@@ -88,6 +89,7 @@ fn state(statistics: &Statistics) -> Vec<(&'static str, u64)> {
         ("cache_bytes", statistics.cache_bytes),
         ("cache_pinned_bytes", statistics.cache_pinned_bytes),
         ("cache_too_small", statistics.cache_too_small),
+        ("cache_sample_bytes", statistics.cache_sample_bytes),
         ("snapshots", statistics.snapshots as u64),
         ("open_scans", statistics.open_scans),
         ("held_bytes", statistics.held_bytes),
@@ -151,11 +153,6 @@ fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
             "entry_count": keyspace.views.entry_count,
             "bytes": keyspace.views.bytes,
         },
-        "filter_designs": keyspace.filter_designs.iter().map(|design| json!({
-            "level": design.level,
-            "table": design.table_number,
-            "design": design.design,
-        })).collect::<Vec<_>>(),
         "filters": keyspace.filters.iter().map(|of_level| json!({
             "level": of_level.level,
             "filters": of_level.filters,
@@ -164,13 +161,6 @@ fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
             "bytes": of_level.bytes,
         })).collect::<Vec<_>>(),
         "filter_choices": keyspace.filter_choices.iter().map(choice).collect::<Vec<_>>(),
-        "table_filters": keyspace.table_filters.iter().map(|table| json!({
-            "level": table.level,
-            "table": table.table_number,
-            "points": answers(&table.points),
-            "ranges": answers(&table.ranges),
-            "seeks": answers(&table.seeks),
-        })).collect::<Vec<_>>(),
         "sample": {
             "points": sample(&keyspace.sample.points),
             "ranges": sample(&keyspace.sample.ranges),
@@ -180,6 +170,21 @@ fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
             "too_long": keyspace.sample.too_long,
         },
     })
+}
+
+/// Converts the filters of the tables of a keyspace to a JSON array.
+pub fn table_filters(tables: &[TableFilterStatistics]) -> Value {
+    let of_table = |table: &TableFilterStatistics| {
+        json!({
+            "level": table.level,
+            "table": table.table_number,
+            "designs": table.designs,
+            "points": answers(&table.points),
+            "ranges": answers(&table.ranges),
+            "seeks": answers(&table.seeks),
+        })
+    };
+    tables.iter().map(of_table).collect()
 }
 
 /// The tables of a level for which the store chose the same filters.

@@ -12,6 +12,7 @@ use tamis_bindings_common::{
     columns::Parts,
     report,
     scan::{Direction, Selection},
+    table_filters_json,
 };
 
 use crate::{
@@ -133,6 +134,14 @@ impl Keyspace {
         let prefix: &[u8] = &prefix;
         let keyspace = reader.handle.keyspace().or_raise(py)?;
         run(py, || Ok(keyspace.delete_prefix(prefix)?))
+    }
+
+    /// The filters of each table and how they answered, newest first.
+    fn table_filters<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, handle) = (slf.py(), &slf.as_super().get().handle);
+        let (db, keyspace) = (handle.db().or_raise(py)?, handle.keyspace().or_raise(py)?);
+        let tables = run(py, || Ok(table_filters_json(&db.table_filters(keyspace)?)))?;
+        json::to_python(py, &tables)
     }
 
     /// Deletes all keys by one record.

@@ -60,8 +60,8 @@ def test_statistics_have_the_declared_fields(db: Database) -> None:
         (types.QuerySampleStatistics, keyspace["sample"]["points"]),
         (types.FilterChoiceStatistics, keyspace["filter_choices"][0]),
         (types.ExpectedFilters, keyspace["filter_choices"][0]["chosen"]),
-        (types.TableFilterStatistics, keyspace["table_filters"][0]),
-        (types.FilterAnswers, keyspace["table_filters"][0]["points"]),
+        (types.TableFilterStatistics, db.table_filters()[0]),
+        (types.FilterAnswers, db.table_filters()[0]["points"]),
         (types.FilterStatistics, level),
         (types.ReadStatistics, level["points"]),
     ]

@@ -120,7 +120,7 @@ impl TableSetWriter {
             is_paranoid: false,
             open_files: OpenFiles::new(&OsVfs),
             cache: Arc::new(BlockCache::new(cache_bytes)),
-            pinned_cache: PinnedCache::new(u64::MAX, None, &metrics, None),
+            pinned_cache: PinnedCache::new(u64::MAX, &Arc::default(), &metrics, None),
             metrics,
             listener: None,
         });

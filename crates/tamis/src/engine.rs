@@ -108,10 +108,12 @@ impl Engine {
         let options = guard_listener(options, &background_error);
         let runtime = guard_clock(runtime, &background_error);
         let (folder, lock) = open_folder(&*vfs, path, &options)?;
-        let recovered =
-            recover(&folder, &options, &runtime).map_err(|error| refuse_unwritable(error, &folder))?;
         let context = StoreContext::new(folder, options, runtime, background_error);
-        let engine = Self::new(context, recovered, lock);
+        let StoreContext { folder, options, runtime, metrics, .. } = &*context;
+        let tables = TableCache::new(folder, options, metrics);
+        let recovered = recover(folder, options, runtime, tables.budget())
+            .map_err(|error| refuse_unwritable(error, folder))?;
+        let engine = Self::new(context, tables, recovered, lock);
         engine.background.bound_replayed_log();
         for index in 0..engine.background.worker_count() {
             // If one can't be started, dropping the engine stops the others.
@@ -122,7 +124,12 @@ impl Engine {
         Ok(Arc::new(engine))
     }
 
-    fn new(context: Arc<StoreContext>, recovered: Recovered, lock: Option<Box<dyn Lock>>) -> Self {
+    fn new(
+        context: Arc<StoreContext>,
+        tables: Arc<TableCache>,
+        recovered: Recovered,
+        lock: Option<Box<dyn Lock>>,
+    ) -> Self {
         let Recovered { versions, keyspaces, times, resources, log, last_sequence, report } = recovered;
         restore_times(&context, times);
         let (_, filter_seed) = versions.database();
@@ -130,7 +137,7 @@ impl Engine {
         snapshots.publish(last_sequence);
         let keyspaces = KeyspaceRegistry::new(keyspaces);
         let shared = Shared {
-            tables: TableCache::new(&context.folder, &context.options, &context.metrics),
+            tables,
             log: CommitLog::new(&context, log),
             installer: VersionInstaller::new(&context, &keyspaces, &versions),
             scheduler: Arc::new(Scheduler::new(&resources.changed)),

@@ -198,6 +198,22 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// An option of an existing keyspace, which is stored, differs from the given one.
+    #[error(
+        "keyspace {keyspace:?} was created with {option} = {stored}, not {given}; leave the option out to open it as it is; {advice}"
+    )]
+    KeyspaceOption {
+        /// The name of the keyspace.
+        keyspace: String,
+        /// The name of the option.
+        option: &'static str,
+        /// The stored value.
+        stored: String,
+        /// The given value.
+        given: String,
+        /// How the stored value can be changed.
+        advice: &'static str,
+    },
     /// The keyspace of this handle was dropped.
     #[error("the keyspace was dropped; open or create it again")]
     KeyspaceDropped,

@@ -3,34 +3,46 @@
 //! Files are read one by one, in any folder and whether or not the store can be opened. A part that cannot be read is a
 //! fault with its offset; the parts before it are returned.
 
-use std::{path::Path, sync::Arc};
+use std::{io::ErrorKind, path::Path, sync::Arc};
 
-use tamis_vfs::{Folder, Vfs};
+use tamis_vfs::{Access, Folder, Vfs};
 
 use crate::{
-    batch::entries,
+    batch::{BatchEntry, entries},
+    coding::Decoder,
     error::{Error, Result},
     file_name::FileName,
-    frame::{Frame, FrameReader},
+    frame::{FrameReader, Record, TornTail},
     key::Kind,
     link::folder_of,
+    open_report::WalTruncation,
+    options::KeyspaceOptions,
     table::{
+        format::{FILTER_MAGIC, FOOTER_LENGTH, TABLE_MAGIC},
         inspect::{FILTER_CHOICE, sections_of},
         properties::TableSummary,
         reader::TableReader,
     },
     verify::{Fault, fault_of},
     version::{
-        current::Current,
+        counters::Counters,
+        current::{self, Current},
         edit::{Change, RunPlace},
         manifest,
     },
-    view::{inspect::PagePlace, reader::View, writer::RunSummary},
-    wal::format::{HEADER_BYTES, SegmentHeader, database_id_of, segment_seed},
+    view::{format::VIEW_MAGIC, inspect::PagePlace, reader::View, writer::RunSummary},
+    wal::{
+        self,
+        format::{HEADER_BYTES, SegmentHeader, identity_of, segment_seed},
+        reader::{LogFiles, salvage},
+    },
 };
 
 #[cfg(test)]
 mod tests;
+
+/// Bytes of the magic in a footer.
+const FOOTER_MAGIC_BYTES: usize = TABLE_MAGIC.len();
 
 /// One value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +72,8 @@ pub struct Inspection {
     pub rows: Vec<Vec<Cell>>,
     /// Parts that could not be read.
     pub faults: Vec<Fault>,
+    /// The torn end of a log segment after a crash: no fault; the next open drops it.
+    pub torn_tail: Option<WalTruncation>,
 }
 
 fn text(text: impl Into<String>) -> Cell {
@@ -80,6 +94,26 @@ const fn kind_text(kind: Kind) -> &'static str {
 }
 
 impl Inspection {
+    /// A file of any kind, which is decided by its bytes, regardless of its name: as the function of its kind.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a file of no kind; otherwise as the function of its kind.
+    pub fn of_file(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Self> {
+        match magics(&**vfs, path)? {
+            (Some(wal::format::MAGIC), _) => Self::of_log(vfs, path),
+            (Some(manifest::MAGIC | current::MAGIC), _) => Self::of_manifest(vfs, path),
+            (_, TABLE_MAGIC) => Self::of_table(vfs, path),
+            (_, FILTER_MAGIC) => Self::of_filter(vfs, path),
+            (_, VIEW_MAGIC) => Self::of_view(vfs, path),
+            _ => Err(Error::InvalidArgument {
+                what: "file",
+                got: path.display().to_string(),
+                expected: "give a table, filter file, sorted view, log segment or manifest, or CURRENT; name the kind of a damaged file"
+                    .to_owned(),
+            }),
+        }
+    }
+
     /// A table: its properties, its sections as facts, its blocks as rows.
     ///
     /// ```
@@ -162,7 +196,7 @@ impl Inspection {
             facts: vec![("block", Cell::Number(block as u64))],
             columns: vec!["entry", "key", "sequence number", "kind", "value"],
             rows: (0..).zip(reader.entries_of(block)?).map(row).collect(),
-            faults: Vec::new(),
+            ..Self::default()
         })
     }
 
@@ -226,6 +260,7 @@ impl Inspection {
             columns: vec!["page", "offset", "bytes", "entries", "keys that are not deleted", "separator"],
             rows: (0..).zip(content.pages).map(row).collect(),
             faults: content.faults.iter().map(|error| fault_of(path.to_path_buf(), error)).collect(),
+            ..Self::default()
         })
     }
 
@@ -239,8 +274,7 @@ impl Inspection {
             let expected = format!("a header of {HEADER_BYTES} bytes with a valid checksum");
             Error::corruption(path, 0, "log segment header", expected, format!("{} bytes", bytes.len()))
         };
-        let id = database_id_of(&bytes).ok_or_else(not_a_log)?;
-        let number = number_of(path).unwrap_or(0);
+        let (id, number) = identity_of(&bytes).ok_or_else(not_a_log)?;
         let header = SegmentHeader::decode(&bytes, path, id, number, 0)?.ok_or_else(not_a_log)?;
         let mut found = Self {
             facts: vec![
@@ -255,40 +289,42 @@ impl Inspection {
             ..Self::default()
         };
         let mut reader = FrameReader::new(path, &bytes, HEADER_BYTES).with_seed(segment_seed(id, number));
-        loop {
-            match reader.next_frame() {
-                Frame::End => return Ok(found),
-                // Space that the writer had preallocated.
-                Frame::Bad(bad) if is_zero_from(&bytes, bad.offset) => return Ok(found),
-                Frame::Bad(bad) => {
-                    let what = "a bad record: torn by a crash, or damaged (run `tamis verify` to find out)";
-                    let what = format!("{what}: expected {}, got {}", bad.expected, bad.got);
-                    found.faults.push(Fault { file: path.to_path_buf(), offset: Some(bad.offset), what });
-                    return Ok(found);
-                }
-                Frame::Record(record) => {
-                    for entry in entries(record.payload) {
-                        let entry = match entry.map_err(|damage| damage.at(path, record.offset)) {
-                            Ok(entry) => entry,
-                            Err(error) => {
-                                found.faults.push(fault_of(path.to_path_buf(), &error));
-                                break;
-                            }
-                        };
-                        let numbers = [record.offset, record.synced, entry.keyspace.into(), entry.sequence]
-                            .map(Cell::Number);
-                        let value = match entry.kind {
-                            Kind::Put => Cell::Value(entry.value.to_vec()),
-                            Kind::Tombstone => Cell::None,
-                            // An empty bound is no bound.
-                            Kind::RangeTombstone => Cell::Key(entry.value.to_vec()),
-                        };
-                        let rest = [text(kind_text(entry.kind)), Cell::Key(entry.key.to_vec()), value];
-                        found.rows.push(numbers.into_iter().chain(rest).collect());
+        let damage = loop {
+            let record = match reader.next_record() {
+                Ok(Some(record)) => record,
+                Ok(None) => break None,
+                Err(error) => break Some(error),
+            };
+            for entry in entries(record.payload) {
+                let entry = match entry.map_err(|damage| damage.at(path, record.offset)) {
+                    Ok(entry) => entry,
+                    Err(error) => {
+                        found.faults.push(fault_of(path.to_path_buf(), &error));
+                        break;
                     }
-                }
+                };
+                found.rows.push(entry_row(&record, &entry));
             }
+        };
+        found.faults.extend(damage.iter().map(|error| fault_of(path.to_path_buf(), error)));
+        // Zeros are room that the writer had preallocated.
+        if let Some(torn) = reader.torn_tail().filter(|torn| !is_zero_from(&bytes, torn.offset)) {
+            // Later segments may prove that it was synced.
+            let (replayed, faults) =
+                salvage(&LogFiles::find_all(&folder_at(vfs, path)?, id)?, &mut |_, _| {});
+            let is_own = |file: &Path| file.file_name() == path.file_name();
+            let of_file = faults.iter().map(|error| fault_of(path.to_path_buf(), error));
+            found.faults.extend(of_file.filter(|fault| is_own(&fault.file)));
+            found.torn_tail = match replayed.truncations.iter().find(|other| is_own(&other.file)) {
+                Some(dropped) => Some(WalTruncation { file: path.to_path_buf(), ..dropped.clone() }),
+                None if found.faults.is_empty() => {
+                    let TornTail { offset, bytes } = torn;
+                    Some(WalTruncation { file: path.to_path_buf(), offset, bytes })
+                }
+                None => None,
+            };
         }
+        Ok(found)
     }
 
     /// A manifest, or the one that a `CURRENT` names: a row for each change.
@@ -296,30 +332,20 @@ impl Inspection {
     /// # Errors
     /// [`Error::Corruption`] for a `CURRENT` or a header that is damaged; [`Error::MissingFile`]; the system's.
     pub fn of_manifest(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Self> {
-        let folder = folder_of(path);
-        let folder = &Folder::open(&**vfs, folder).map_err(|error| Error::io("open", folder, error))?;
-        let is_current = path.file_name().is_some_and(|name| name == crate::file_name::CURRENT);
-        let current = if is_current {
-            Current::read(folder)?
-        } else {
-            let expected = "a file named NNNNNN.manifest, or CURRENT";
-            let wrong = || Error::InvalidArgument {
-                what: "manifest",
-                got: path.display().to_string(),
-                expected: format!("name {expected}"),
-            };
-            // A file of another kind may have the number of a manifest.
-            let Some(FileName::Manifest(number)) = name_of(path) else { return Err(wrong()) };
-            Current { manifest: number, manifest_bytes: 0 }
-        };
-        let (contents, fault) = manifest::read_prefix(folder, current);
-        let fault = fault.map(|error| match error {
-            // No file names it, only the caller.
-            Error::MissingFile { path, .. } if !is_current => {
-                Error::MissingFile { path, advice: "name an existing manifest, or CURRENT" }
+        let bytes = vfs.read(path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                let advice = "name an existing manifest, or CURRENT";
+                Error::MissingFile { path: path.to_path_buf(), advice }
             }
-            other => other,
-        });
+            _ => Error::io("read", path, error),
+        })?;
+        let (contents, fault) = if Decoder::new(&bytes).take_u32() == Some(current::MAGIC) {
+            manifest::read_prefix(&folder_at(vfs, path)?, Current::decode(&bytes, path)?)
+        } else {
+            manifest::read_alone(path, &bytes)
+        };
+        let number =
+            name_of(&contents.path).and_then(FileName::number).or_else(|| manifest::number_of(&bytes));
         if let (Some(error), true) = (&fault, contents.edits.is_empty()) {
             return Err(error.clone());
         }
@@ -333,7 +359,7 @@ impl Inspection {
             .flat_map(|(offset, edit)| edit.changes.iter().map(move |change| row(*offset, change)));
         Ok(Self {
             facts: vec![
-                ("number", Cell::Number(current.manifest)),
+                ("number", number.map_or(Cell::None, Cell::Number)),
                 ("bytes", Cell::Number(contents.bytes)),
                 ("edits", Cell::Number(contents.edits.len() as u64)),
                 ("torn bytes at the end", Cell::Number(contents.torn.map_or(0, |torn| torn.bytes))),
@@ -341,6 +367,7 @@ impl Inspection {
             columns: vec!["offset", "change", "what"],
             rows: rows.collect(),
             faults: fault.iter().map(|error| fault_of(path.to_path_buf(), error)).collect(),
+            ..Self::default()
         })
     }
 }
@@ -354,8 +381,39 @@ fn name_of(path: &Path) -> Option<FileName> {
     FileName::parse(&path.file_name()?.to_string_lossy())
 }
 
-fn number_of(path: &Path) -> Option<u64> {
-    name_of(path)?.number()
+/// The folder of a file.
+fn folder_at(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Folder> {
+    let folder = folder_of(path);
+    Folder::open(&**vfs, folder).map_err(|error| Error::io("open", folder, error))
+}
+
+/// A row for an entry of the log.
+fn entry_row(record: &Record<'_>, entry: &BatchEntry<'_>) -> Vec<Cell> {
+    let numbers = [record.offset, record.synced, entry.keyspace.into(), entry.sequence].map(Cell::Number);
+    let value = match entry.kind {
+        Kind::Put => Cell::Value(entry.value.to_vec()),
+        Kind::Tombstone => Cell::None,
+        // An empty bound is no bound.
+        Kind::RangeTombstone => Cell::Key(entry.value.to_vec()),
+    };
+    let rest = [text(kind_text(entry.kind)), Cell::Key(entry.key.to_vec()), value];
+    numbers.into_iter().chain(rest).collect()
+}
+
+/// The first bytes of a file, and those at the front of the footer that a table, filter file or view has.
+fn magics(vfs: &dyn Vfs, path: &Path) -> Result<(Option<u32>, [u8; FOOTER_MAGIC_BYTES])> {
+    let file = vfs.open(path, Access::Buffered).map_err(|error| Error::io("open", path, error))?;
+    let length = file.length().map_err(|error| Error::io("measure", path, error))?;
+    let failed = |error| Error::io("read", path, error);
+    let (mut first, mut footer) = ([0; size_of::<u32>()], [0; FOOTER_MAGIC_BYTES]);
+    let has_first = length >= first.len() as u64;
+    if has_first {
+        file.read_at(0, &mut first).map_err(failed)?;
+    }
+    if let Some(offset) = length.checked_sub(FOOTER_LENGTH as u64) {
+        file.read_at(offset, &mut footer).map_err(failed)?;
+    }
+    Ok((has_first.then(|| u32::from_le_bytes(first)), footer))
 }
 
 fn place_text(place: &RunPlace) -> String {
@@ -377,24 +435,49 @@ fn table_text(summary: &TableSummary) -> String {
     )
 }
 
+/// Options that have their default are left out.
+fn options_text(options: &KeyspaceOptions) -> String {
+    let given = options.named().into_iter().zip(KeyspaceOptions::default().named());
+    let given = given.filter(|(option, default)| option != default);
+    let texts: Vec<_> = given.map(|((name, value), _)| format!("{name} {value}")).collect();
+    if texts.is_empty() { "default options".to_owned() } else { texts.join(", ") }
+}
+
+fn counters_text(counters: &Counters) -> String {
+    let Counters {
+        next_file_number,
+        next_keyspace_id,
+        next_partition_id,
+        next_run_id,
+        last_sequence,
+        oldest_log,
+    } = counters;
+    format!(
+        "next file {next_file_number}, keyspace {next_keyspace_id}, partition {next_partition_id}, run {next_run_id}; last sequence \
+         number {last_sequence}; oldest log segment {oldest_log}"
+    )
+}
+
 /// A change in words: its name and the rest.
 fn describe(change: &Change) -> (&'static str, String) {
     let file = |number: &Option<u64>| number.map_or_else(|| "none".to_owned(), |number| number.to_string());
     match change {
         Change::CreateKeyspace { keyspace, name, options } => {
-            ("create keyspace", format!("{keyspace} named {name:?}: {options:?}"))
+            ("create keyspace", format!("{keyspace} named {name}: {}", options_text(options)))
         }
         Change::SetOptions { keyspace, options } => {
-            ("set options", format!("of keyspace {keyspace}: {options:?}"))
+            ("set options", format!("of keyspace {keyspace}: {}", options_text(options)))
         }
         Change::DropKeyspace { keyspace } => ("drop keyspace", keyspace.to_string()),
         Change::AddPartition { keyspace, partition, lower, flushed_sequence } => {
-            let lower = lower.escape_ascii();
+            let from = if lower.is_empty() {
+                "from the first key on".to_owned()
+            } else {
+                format!("from key {} on", lower.escape_ascii())
+            };
             (
                 "add partition",
-                format!(
-                    "{partition} of keyspace {keyspace} from {lower:?}, flushed up to {flushed_sequence}"
-                ),
+                format!("{partition} of keyspace {keyspace} {from}, flushed up to {flushed_sequence}"),
             )
         }
         Change::RemovePartition { keyspace, partition } => {
@@ -409,11 +492,20 @@ fn describe(change: &Change) -> (&'static str, String) {
         Change::SetTableFilter { place, number, filter_file } => {
             ("set filter", format!("{} of table {number}; {}", file(filter_file), place_text(place)))
         }
-        Change::SetView { partition, view, .. } => ("set view", format!("{view:?} of partition {partition}")),
+        Change::SetView { keyspace, partition, view } => {
+            let view = match view {
+                Some((number, runs)) => {
+                    let runs: Vec<_> = runs.iter().map(u64::to_string).collect();
+                    format!("{number} over runs {}", runs.join(", "))
+                }
+                None => "none".to_owned(),
+            };
+            ("set view", format!("{view}; partition {partition} of keyspace {keyspace}"))
+        }
         Change::SetFlushedSequence { keyspace, partition, sequence } => {
             ("set flushed", format!("partition {partition} of keyspace {keyspace} up to {sequence}"))
         }
-        Change::AdvanceCounters(counters) => ("advance counters", format!("{counters:?}")),
+        Change::AdvanceCounters(counters) => ("advance counters", counters_text(counters)),
         Change::SetRunId { place, id } => ("set run id", format!("{id}; {}", place_text(place))),
         Change::SetDatabase { id, seed } => ("set database", format!("id {id:016x}, seed {seed:016x}")),
     }

@@ -27,10 +27,11 @@ use crate::{
     error::{Error, Result},
     flush_slot::FlushSlot,
     key::{Kind, Sequence},
+    memory_budget::MemoryBudget,
     memtable::{ChunkPool, Memtable},
     options::KeyspaceOptions,
     pending_bounds::PendingBounds,
-    query_sample::QuerySample,
+    query_sample::{QuerySample, SampleMemory},
     range_tombstone::RangeTombstone,
     read::snapshot::Snapshots,
     steps::{self, Step},
@@ -130,12 +131,14 @@ impl LoggedMemtable {
 pub(crate) struct KeyspaceResources {
     /// Memory of memtables.
     pool: Arc<ChunkPool>,
+    samples: Arc<SampleMemory>,
     pub(crate) changed: Arc<ChangedKeyspaces>,
 }
 
 impl KeyspaceResources {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { pool: ChunkPool::new(), changed: Arc::default() })
+    pub(crate) fn new(budget: &Arc<MemoryBudget>) -> Arc<Self> {
+        let (pool, samples) = (ChunkPool::new(), SampleMemory::new(budget));
+        Arc::new(Self { pool, samples, changed: Arc::default() })
     }
 }
 
@@ -198,7 +201,7 @@ impl KeyspaceState {
                 memtable,
                 immutable: Vec::new(),
                 version,
-                query_sample: Arc::default(),
+                query_sample: Arc::new(QuerySample::new(&resources.samples)),
                 views: BoundViews::default(),
             }),
             is_dropped: AtomicBool::new(false),

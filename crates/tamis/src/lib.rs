@@ -28,6 +28,7 @@ mod inspect;
 mod key;
 mod keyspace_state;
 mod link;
+mod memory_budget;
 mod memtable;
 mod metrics;
 mod open_report;
@@ -74,10 +75,10 @@ pub use ingest::{IngestOptions, IngestReport};
 pub use inspect::{Cell, Inspection};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 pub use metrics::{
-    DecisionStatistics, DroppedKeyspace, ExpectedFilters, FilterAnswers, FilterChoiceStatistics,
-    FilterDesign, FilterStatistics, KeyspaceStatistics, LevelFilters, LevelStatistics, PARTITIONS_MAX,
-    PartitionDecisionStatistics, PartitionStatistics, QuerySampleStatistics, RUNNERS_UP_MAX, ReadStatistics,
-    SampleStatistics, Statistics, TableFilterStatistics, ViewStatistics,
+    DecisionStatistics, DroppedKeyspace, ExpectedFilters, FILTER_CHOICES_MAX, FilterAnswers,
+    FilterChoiceStatistics, FilterStatistics, KeyspaceStatistics, LevelFilters, LevelStatistics,
+    PARTITIONS_MAX, PartitionDecisionStatistics, PartitionStatistics, QuerySampleStatistics, RUNNERS_UP_MAX,
+    ReadStatistics, SampleStatistics, Statistics, TableFilterStatistics, ViewStatistics,
 };
 pub use open_report::{OpenReport, WalTruncation};
 pub use options::{

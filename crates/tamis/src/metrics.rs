@@ -473,18 +473,6 @@ pub struct ViewStatistics {
     pub bytes: u64,
 }
 
-/// The current filter of one table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FilterDesign {
-    /// The table's level.
-    pub level: usize,
-    /// The number of the table's file.
-    pub table_number: u64,
-    /// A description: the design, its size and its predicted false-positive rate.
-    pub design: String,
-}
-
 /// The tables of one level that have the same filters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -535,18 +523,24 @@ pub struct FilterChoiceStatistics {
     pub runners_up: Vec<ExpectedFilters>,
 }
 
+/// The maximum number of choices in [`KeyspaceStatistics::filter_choices`].
+pub const FILTER_CHOICES_MAX: usize = 64;
+
 /// The maximum number of filters in [`FilterChoiceStatistics::runners_up`].
 pub const RUNNERS_UP_MAX: usize = 2;
 
-/// How the filters of one table answered, since the table was installed or the filters were rebuilt. Queries that an evicted filter
-/// admitted are not counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The filters of one table ([`crate::Db::table_filters`]), and how they answered since the table was installed or the filters were rebuilt.
+/// Queries that an evicted filter admitted are not counted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TableFilterStatistics {
     /// The table's level.
     pub level: usize,
     /// The number of the table's file.
     pub table_number: u64,
+    /// Descriptions of the filters in memory: the design, its size and its predicted false-positive rate. Empty if the table is not open: it
+    /// is opened when it is first read.
+    pub designs: Vec<String>,
     /// Point reads.
     pub points: FilterAnswers,
     /// Closed ranges and prefixes.
@@ -614,19 +608,15 @@ pub struct KeyspaceStatistics {
     pub partitions: Vec<PartitionStatistics>,
     /// Its sorted views.
     pub views: ViewStatistics,
-    /// The current filters of the open tables, newest first. A table is opened when it is first read.
-    pub filter_designs: Vec<FilterDesign>,
-    /// The current filters of the open tables, by level ([`crate::Db::open_tables`] opens all).
+    /// The current filters of the open tables, by level ([`crate::Db::open_tables`] opens all). [`crate::Db::table_filters`] lists each table.
     pub filters: Vec<LevelFilters>,
     /// Why the store chose the filters of the open tables, by level: their expected false positives and costs, and the next best ones.
-    /// Given filters are left out.
+    /// Given filters are left out. At most [`FILTER_CHOICES_MAX`], those of the most tables.
     ///
     /// The first statistics after a table was opened read this from its file, unless a background job did: one read of a few hundred bytes
     /// (of a mapped table no system call), and an open of the filter file if the table has one. No data block is read. It is kept while
     /// the table is open, so later statistics only add up a few numbers for each table.
     pub filter_choices: Vec<FilterChoiceStatistics>,
-    /// How the filters of each table answered, newest first. Tables whose filters were not probed are left out.
-    pub table_filters: Vec<TableFilterStatistics>,
     /// Its sampled queries.
     pub sample: SampleStatistics,
 }
@@ -740,6 +730,8 @@ pub struct Statistics {
     pub cache_bytes: u64,
     /// Bytes of filters and indexes in memory.
     pub cache_pinned_bytes: u64,
+    /// Bytes of sampled queries in memory.
+    pub cache_sample_bytes: u64,
     /// Snapshots that were not dropped. Compactions keep the versions that they see.
     pub snapshots: usize,
     /// The age of the oldest snapshot.

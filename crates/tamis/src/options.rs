@@ -5,7 +5,7 @@ mod filters;
 mod layout;
 mod views;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use tamis_vfs::Access;
 
@@ -15,6 +15,7 @@ use crate::{
 };
 
 pub use change::KeyspaceChange;
+use filters::filters_text;
 pub(crate) use filters::{FilterBudget, Policy};
 pub use filters::{Filters, TableFilter};
 pub use layout::Layout;
@@ -60,7 +61,8 @@ pub struct Options {
     /// wrong answers. Only for file systems that cannot lock folders ([`Error::LockUnsupported`]), as some network file systems.
     /// Default: true.
     pub lock: bool,
-    /// Size of the cache for blocks, filters and indexes. Unit: bytes. Default: 256 MiB.
+    /// Memory for blocks, filters and indexes, and for the sampled queries of all keyspaces, which use at most a quarter of it, about 100 bytes
+    /// for each of up to 20,000 queries of a keyspace. Without memory there is no sample. Unit: bytes. Default: 256 MiB.
     pub cache_bytes: u64,
     /// The most that filters and indexes may use of `cache_bytes`, in percent (0 to 100); blocks use the rest. Default: 60.
     pub cache_pinned_percent: u8,
@@ -90,10 +92,10 @@ pub struct Options {
     /// A scan that passes this many deleted keys in a row records their range in memory, so that later scans jump over it; 0: never.
     /// Queues depend on it. Default: 64.
     pub deleted_range_keys: u32,
-    /// Sample the queries of each keyspace, from which filters are chosen. Default: true.
+    /// Sample the queries of each keyspace, from which filters are chosen. Their memory is a part of `cache_bytes`. Default: true.
     pub sample_queries: bool,
-    /// Options of the default keyspace of a new database; an existing database keeps its options. Default: the defaults of
-    /// [`KeyspaceOptions`].
+    /// Options of the default keyspace of a new database. An existing database keeps its options: others than these are an error
+    /// ([`Error::KeyspaceOption`]), except for options that have their default here. Default: the defaults of [`KeyspaceOptions`].
     pub default_keyspace: KeyspaceOptions,
     /// Options of existing keyspaces that this open changes, by the name of the keyspace: layout, views and filters. Reads and writes
     /// continue while the background adapts the tables and views. Default: none; every keyspace keeps its options.
@@ -193,7 +195,69 @@ impl Options {
     }
 }
 
+/// The options that an open can change ([`Options::change_keyspaces`]).
+const CHANGEABLE: [&str; 4] = ["filters", "deepest_filters", "views", "layout"];
+
+impl fmt::Display for Compression {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => formatter.write_str("none"),
+            Self::Lz4 => formatter.write_str("lz4"),
+            Self::Zstd(level) => write!(formatter, "zstd:{level}"),
+        }
+    }
+}
+
 impl KeyspaceOptions {
+    /// The options as texts, with their names.
+    pub(crate) fn named(&self) -> [(&'static str, String); 11] {
+        let compression: Vec<_> = self.compression.iter().map(Compression::to_string).collect();
+        [
+            ("memtable_bytes", self.memtable_bytes.to_string()),
+            ("block_bytes", self.block_bytes.to_string()),
+            ("table_bytes", self.table_bytes.to_string()),
+            ("compression", compression.join(",")),
+            ("filters", self.filters.to_string()),
+            ("deepest_filters", self.filters.deepest().map_or("as filters".to_owned(), filters_text)),
+            ("views", self.views.to_string()),
+            ("key_column", self.key_column.to_string()),
+            ("layout", self.layout.to_string()),
+            ("size_ratio", self.size_ratio.to_string()),
+            ("level0_runs", self.level0_runs.to_string()),
+        ]
+    }
+
+    /// Refuses options that differ from those of an existing keyspace, which would have no effect. One that has its default is not compared:
+    /// it was left out. Nor is one that this open changes.
+    ///
+    /// # Errors
+    /// [`Error::KeyspaceOption`] for the first one.
+    pub(crate) fn check_stored(&self, keyspace: &str, stored: &Self, open: &Options) -> Result<()> {
+        let mut given = self.clone();
+        for (_, change) in open.change_keyspaces.iter().filter(|(name, _)| name == keyspace) {
+            change.apply(&mut given);
+        }
+        let defaults = Self::default().named();
+        let stored = stored.named().into_iter().map(|(_, stored)| stored);
+        for (((option, given), stored), (_, default)) in given.named().into_iter().zip(stored).zip(defaults) {
+            if given != stored && given != default {
+                let advice = if CHANGEABLE.contains(&option) {
+                    "change it with `change_keyspaces` (`tamis.open`, C: `change_layout`, `change_views`, `change_filters`)"
+                } else {
+                    "it can't be changed: copy the entries to a new keyspace"
+                };
+                return Err(Error::KeyspaceOption {
+                    keyspace: keyspace.to_owned(),
+                    option,
+                    stored,
+                    given,
+                    advice,
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// # Errors
     /// [`Error::InvalidArgument`] for the first value outside its bounds.
     pub(crate) fn check(&self) -> Result<()> {

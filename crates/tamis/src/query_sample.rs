@@ -14,13 +14,18 @@
 //!
 //! A query with a bound of more than [`SAMPLED_BOUND_BYTES_MAX`] bytes is counted and not sampled: a truncated bound would query other keys.
 //! A read that a memtable answers reads no table and is not sampled.
+//!
+//! Jobs share the queries with the sample and copy none (`query_sample/recent.rs`), whose memory is a part of `Options::cache_bytes`.
 
 pub(crate) mod format;
+mod recent;
 
 use std::{
-    collections::VecDeque,
     ops::Bound,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
 };
 
 use parking_lot::Mutex;
@@ -29,7 +34,8 @@ use tamis_filter::{
     auto::{Query, QueryKind},
 };
 
-use self::format::StoredSample;
+pub(crate) use self::recent::{SampleMemory, SharedQueries};
+use self::{format::StoredSample, recent::RecentQueries};
 
 /// Queries that are kept; a new one replaces the oldest.
 pub(crate) const QUERIES_MAX: usize = 20_000;
@@ -236,9 +242,9 @@ impl SampledQuery {
     }
 }
 
-/// A copy of the sampled queries of a keyspace ([`crate::Db::sampled_queries`]).
+/// The sampled queries of a keyspace at one time ([`crate::Db::sampled_queries`]).
 #[derive(Debug, Clone, Default)]
-pub struct SampledQueries(Vec<SampledQuery>);
+pub struct SampledQueries(SharedQueries);
 
 impl SampledQueries {
     /// The queries, the oldest first, as [`tamis_filter::auto::choose`] takes them.
@@ -247,7 +253,7 @@ impl SampledQueries {
     }
 }
 
-/// The state of a sample when its queries were copied.
+/// The state of a sample when a job began to use its queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SampleAge {
     /// Queries that it had taken.
@@ -275,9 +281,10 @@ struct Refill {
 }
 
 /// See the head of this file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct QuerySample {
-    queries: Mutex<VecDeque<SampledQuery>>,
+    memory: Arc<SampleMemory>,
+    queries: Arc<Mutex<RecentQueries>>,
     /// Sums of weights by kind.
     seen: [AtomicU64; KIND_COUNT],
     /// Queries with too long bounds.
@@ -290,7 +297,29 @@ pub(crate) struct QuerySample {
     refilled_at: AtomicU64,
 }
 
+/// A sample without a limit on its memory.
+#[cfg(test)]
+impl Default for QuerySample {
+    fn default() -> Self {
+        Self::new(&Arc::default())
+    }
+}
+
 impl QuerySample {
+    /// An empty sample.
+    pub(crate) fn new(memory: &Arc<SampleMemory>) -> Self {
+        Self {
+            memory: Arc::clone(memory),
+            queries: memory.add_sample(),
+            seen: Default::default(),
+            too_long: AtomicU64::new(0),
+            sampled_count: AtomicU64::new(0),
+            refill: Refill::default(),
+            refills: AtomicU32::new(0),
+            refilled_at: AtomicU64::new(0),
+        }
+    }
+
     /// Replaces the sample by the next `count` queries, which are all sampled. Does nothing during a refill.
     pub(crate) fn begin_refill(&self, count: u32) {
         if !self.is_refilling() {
@@ -321,9 +350,9 @@ impl QuerySample {
         if self.is_refilling() { REFILL_WEIGHT } else { sampling.weight }
     }
 
-    /// Counts a query of a refill, recorded or too long; the last one drops all queries before the refill. The caller holds the lock.
+    /// Counts a query of a refill, recorded, too long, or without room; the last one drops all queries before the refill. The caller holds the lock.
     #[cold]
-    fn count_refill(&self, queries: &mut VecDeque<SampledQuery>, is_recorded: bool) {
+    fn count_refill(&self, queries: &mut RecentQueries, is_recorded: bool) {
         let Some(left) = self.refill.left.load(Ordering::Relaxed).checked_sub(1) else { return };
         self.refill.left.store(left, Ordering::Relaxed);
         let mut count = self.refill.count.load(Ordering::Relaxed);
@@ -332,8 +361,7 @@ impl QuerySample {
             self.refill.count.store(count, Ordering::Relaxed);
         }
         if left == 0 {
-            let old = queries.len().saturating_sub(count as usize);
-            queries.drain(..old);
+            queries.drop_oldest(queries.len().saturating_sub(count as usize));
             self.refills.fetch_add(1, Ordering::Relaxed);
             self.refilled_at.store(self.sampled_count(), Ordering::Relaxed);
         }
@@ -351,14 +379,15 @@ impl QuerySample {
             return;
         };
         self.sampled_count.fetch_add(1, Ordering::Relaxed);
-        // A read never waits for a thread that copies the sample.
+        // A read never waits for another thread.
         let Some(mut queries) = self.queries.try_lock() else { return };
-        while queries.len() >= QUERIES_MAX {
-            queries.pop_front();
-        }
-        queries.push_back(query);
+        let is_recorded = queries.push(query);
         if is_refilling {
-            self.count_refill(&mut queries, true);
+            self.count_refill(&mut queries, is_recorded);
+        }
+        drop(queries);
+        if !is_recorded {
+            self.memory.free_some();
         }
     }
 
@@ -384,7 +413,7 @@ impl QuerySample {
             keyspace,
             seen: self.seen.each_ref().map(|seen| seen.load(Ordering::Relaxed)),
             too_long: self.too_long(),
-            queries: self.snapshot(),
+            queries: self.shared(),
         }
     }
 
@@ -395,18 +424,25 @@ impl QuerySample {
         }
         self.too_long.fetch_add(stored.too_long, Ordering::Relaxed);
         let mut queries = self.queries.lock();
-        let room = QUERIES_MAX.saturating_sub(queries.len());
-        stored.queries.into_iter().rev().take(room).for_each(|query| queries.push_front(query));
+        let since = queries.share();
+        queries.drop_oldest(since.len());
+        let replaced = (stored.queries.len() + since.len()).saturating_sub(QUERIES_MAX);
+        for query in stored.queries.iter().skip(replaced).chain(since.iter()) {
+            if !queries.push(query.clone()) {
+                queries.free_oldest_chunk();
+                queries.push(query.clone());
+            }
+        }
     }
 
-    /// A copy for programs.
+    /// The queries for programs.
     pub(crate) fn for_programs(&self) -> SampledQueries {
-        SampledQueries(self.snapshot())
+        SampledQueries(self.shared())
     }
 
-    /// Copies of all queries that are kept, the oldest first. Costs an allocation per query.
-    pub(crate) fn snapshot(&self) -> Vec<SampledQuery> {
-        self.queries.lock().iter().cloned().collect()
+    /// All queries that are kept, the oldest first. Copies none of them.
+    pub(crate) fn shared(&self) -> SharedQueries {
+        self.queries.lock().share()
     }
 
     /// About how many queries of a kind reached tables; exact while all of them are sampled.
@@ -417,7 +453,7 @@ impl QuerySample {
     /// The queries that are kept, by kind in the order of [`position_of`].
     pub(crate) fn kept(&self) -> [KeptQueries; KIND_COUNT] {
         let mut kept = [KeptQueries::default(); KIND_COUNT];
-        for query in &*self.queries.lock() {
+        for query in self.shared().iter() {
             if let Some(kind) = kept.get_mut(position_of(query.kind)) {
                 let outcome = query.outcome;
                 kind.count += 1;

@@ -28,6 +28,7 @@ use crate::{
     events::Event,
     file_name::FileName,
     keyspace_state::{KeyspaceResources, KeyspaceState, Keyspaces, LoggedMemtable, ReadState},
+    memory_budget::MemoryBudget,
     metrics::Metrics,
     open_report::{OpenReport, WalTruncation},
     options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options},
@@ -63,7 +64,12 @@ pub(crate) struct Recovered {
 }
 
 /// Recovers the store in a folder, or creates one there.
-pub(crate) fn recover(folder: &Folder, options: &Options, runtime: &Runtime) -> Result<Recovered> {
+pub(crate) fn recover(
+    folder: &Folder,
+    options: &Options,
+    runtime: &Runtime,
+    budget: &Arc<MemoryBudget>,
+) -> Result<Recovered> {
     let (entries, kind) = inspect_folder(folder, options)?;
     let mut report = OpenReport { is_new: kind == FolderKind::Vacant, ..OpenReport::default() };
     let (versions, torn) = match kind {
@@ -79,7 +85,7 @@ pub(crate) fn recover(folder: &Folder, options: &Options, runtime: &Runtime) -> 
     }
     change_keyspaces(&versions, options)?;
     let versions = Arc::new(versions);
-    let resources = KeyspaceResources::new();
+    let resources = KeyspaceResources::new(budget);
     let keyspaces: Keyspaces = versions
         .catalog()
         .keyspaces
@@ -110,7 +116,7 @@ pub(crate) fn recover(folder: &Folder, options: &Options, runtime: &Runtime) -> 
 /// Changes the keyspaces that the options name. Compactions and builds of views then lead to the new options.
 ///
 /// # Errors
-/// [`Error::KeyspaceNotFound`], [`Error::ReadOnly`]; no keyspace is changed then.
+/// [`Error::KeyspaceNotFound`], [`Error::KeyspaceOption`], [`Error::ReadOnly`]; no keyspace is changed then.
 fn change_keyspaces(versions: &VersionSet, options: &Options) -> Result<()> {
     let catalog = versions.catalog();
     let mut changed: BTreeMap<u64, KeyspaceOptions> = BTreeMap::new();
@@ -118,6 +124,10 @@ fn change_keyspaces(versions: &VersionSet, options: &Options) -> Result<()> {
         let version =
             catalog.keyspace_named(name).ok_or_else(|| Error::KeyspaceNotFound { name: name.clone() })?;
         change.apply(changed.entry(version.id).or_insert_with(|| KeyspaceOptions::clone(&version.options)));
+    }
+    if let Some(default) = catalog.keyspace_named(DEFAULT_KEYSPACE) {
+        let stored = changed.get(&default.id).unwrap_or(&default.options);
+        options.default_keyspace.check_stored(DEFAULT_KEYSPACE, stored, options)?;
     }
     let mut edit = VersionEdit::default();
     for (keyspace, options) in changed {
@@ -272,12 +282,7 @@ impl Recovery<'_> {
         report.log_bytes = found.segments.iter().map(|segment| segment.bytes).sum();
         report.replayed_records = found.records;
         report.replayed_entries = replayed;
-        let truncation = |found: &crate::wal::reader::Truncation| WalTruncation {
-            file: found.file.clone(),
-            offset: found.offset,
-            bytes: found.bytes,
-        };
-        report.wal_truncations = found.truncations.iter().map(truncation).collect();
+        report.wal_truncations = found.truncations.clone();
         Ok(found)
     }
 

@@ -11,9 +11,10 @@ use crate::{
     context::StoreContext,
     keyspace_state::{KeyspaceRegistry, KeyspaceState},
     metrics::{
-        Counter, DroppedKeyspace, ExpectedFilters, FilterChoiceStatistics, FilterDesign, KeyspaceStatistics,
-        LevelFilters, LevelStatistics, Metrics, PARTITIONS_MAX, PartitionStatistics, QuerySampleStatistics,
-        RUNNERS_UP_MAX, SampleStatistics, Statistics, TableFilterStatistics, ViewStatistics,
+        Counter, DroppedKeyspace, ExpectedFilters, FILTER_CHOICES_MAX, FilterChoiceStatistics,
+        KeyspaceStatistics, LevelFilters, LevelStatistics, Metrics, PARTITIONS_MAX, PartitionStatistics,
+        QuerySampleStatistics, RUNNERS_UP_MAX, SampleStatistics, Statistics, TableFilterStatistics,
+        ViewStatistics,
     },
     query_sample::{QuerySample, interval_at, position_of},
     read::snapshot::Snapshots,
@@ -58,6 +59,7 @@ pub(crate) fn collect(parts: &Parts<'_>) -> Statistics {
     statistics.log_bytes = log_bytes.unwrap_or(replayed_log_bytes);
     statistics.cache_bytes = tables.block_bytes();
     statistics.cache_pinned_bytes = tables.pinned_bytes();
+    statistics.cache_sample_bytes = tables.budget().sample_bytes();
     statistics.open_files = tables.open_files().count();
     statistics.open_files_max = tables.open_files().count_max();
     statistics.keyspaces =
@@ -94,10 +96,8 @@ fn of_keyspace(keyspace: &KeyspaceState, metrics: &Metrics) -> KeyspaceStatistic
         partition_count: read_state.version.partitions.len(),
         partitions: largest_partitions(&read_state.version),
         views: of_views(&read_state.version),
-        filter_designs: filter_designs(&read_state.version),
         filters: level_filters(&read_state.version),
         filter_choices: filter_choices(&read_state.version),
-        table_filters: table_filters(&read_state.version),
         sample: of_sample(&read_state.query_sample, metrics),
     }
 }
@@ -134,15 +134,6 @@ fn of_views(version: &KeyspaceVersion) -> ViewStatistics {
 fn tables_by_level(version: &KeyspaceVersion) -> impl Iterator<Item = (usize, &Arc<Table>)> {
     let runs = version.partitions.iter().flat_map(|partition| partition.runs());
     runs.flat_map(|(level, run)| run.tables().iter().map(move |table| (level, table)))
-}
-
-fn filter_designs(version: &KeyspaceVersion) -> Vec<FilterDesign> {
-    let designs = |(level, table): (usize, &Arc<Table>)| {
-        let designs = table.slot().get().map(|reader| reader.filter_designs()).unwrap_or_default();
-        let table_number = table.number();
-        designs.into_iter().map(move |(design, _)| FilterDesign { level, table_number, design })
-    };
-    tables_by_level(version).flat_map(designs).collect()
 }
 
 fn level_filters(version: &KeyspaceVersion) -> Vec<LevelFilters> {
@@ -246,19 +237,25 @@ fn filter_choices(version: &KeyspaceVersion) -> Vec<FilterChoiceStatistics> {
         chosen: sum.chosen.mean(filters),
         runners_up: sum.best_runners_up(),
     };
-    found.into_iter().map(of_level).collect()
+    let mut choices: Vec<_> = found.into_iter().map(of_level).collect();
+    if choices.len() > FILTER_CHOICES_MAX {
+        choices.sort_by_key(|choice| Reverse(choice.table_count));
+        choices.truncate(FILTER_CHOICES_MAX);
+        choices.sort_by_key(|choice| choice.level);
+    }
+    choices
 }
 
-fn table_filters(version: &KeyspaceVersion) -> Vec<TableFilterStatistics> {
+/// The filters of each table, newest first.
+pub(crate) fn table_filters(version: &KeyspaceVersion) -> Vec<TableFilterStatistics> {
     let of_table = |(level, table): (usize, &Arc<Table>)| {
+        let designs = table.slot().get().map(|reader| reader.filter_designs()).unwrap_or_default();
+        let designs = designs.into_iter().map(|(design, _)| design).collect();
         let tally = table.filter_tally();
         let (points, ranges, seeks) = (tally.points.get(), tally.ranges.get(), tally.seeks.get());
-        TableFilterStatistics { level, table_number: table.number(), points, ranges, seeks }
+        TableFilterStatistics { level, table_number: table.number(), designs, points, ranges, seeks }
     };
-    let was_asked = |table: &TableFilterStatistics| {
-        [table.points, table.ranges, table.seeks].iter().any(|answers| answers.asked > 0)
-    };
-    tables_by_level(version).map(of_table).filter(was_asked).collect()
+    tables_by_level(version).map(of_table).collect()
 }
 
 fn of_sample(sample: &QuerySample, metrics: &Metrics) -> SampleStatistics {

@@ -24,6 +24,7 @@ use crate::{
     link::folder_of,
     metrics::LEVEL_COUNT_MAX,
     options::{Compression, KeyspaceOptions, Policy, TableFilter},
+    query_sample::SharedQueries,
     range_tombstone::{Fragment, RangeTombstone, fragment, half_open},
     store_folder::absolute,
     table::{
@@ -118,7 +119,7 @@ fn filter_plan(options: &KeyspaceOptions, seed: u64) -> FilterPlan {
             is_deepest: true,
             effort: Effort::Write,
             prices: Prices::default(),
-            queries: Arc::default(),
+            queries: SharedQueries::default(),
             current: None,
             other_runs: Arc::default(),
             seed,

@@ -29,6 +29,7 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     keyspace_state::KeyspaceRegistry,
+    open_report::WalTruncation,
     options::Options,
     orphans::{self, LogSpan},
     recover::{inspect_folder, open_folder},
@@ -72,6 +73,8 @@ pub struct VerifyReport {
     pub entry_count: u64,
     /// Every fault found.
     pub faults: Vec<Fault>,
+    /// Torn ends of log segments after a crash: writes that were not synced. They are no faults; the next open drops them.
+    pub torn_tails: Vec<WalTruncation>,
 }
 
 /// Receives the findings so far, before each table; a break ends the call.
@@ -89,6 +92,7 @@ impl VerifyReport {
         self.bytes += files.segments().iter().map(|segment| segment.length).sum::<u64>();
         let (replayed, faults) = salvage(files, &mut |_, _| {});
         faults.iter().for_each(|error| self.note(folder.path().to_path_buf(), error));
+        self.torn_tails.extend_from_slice(&replayed.truncations);
         LogSpan::of(&replayed)
     }
 

@@ -65,7 +65,8 @@ fn the_memory_of_building_a_view_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let options = |views| Options {
         workers: 0,
-        cache_bytes: 0,
+        // For the sampled queries: blocks are mapped.
+        cache_bytes: 4 << 20,
         change_keyspaces: vec![("default".to_owned(), KeyspaceChange::Views(views))],
         ..Options::default()
     };

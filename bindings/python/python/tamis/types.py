@@ -21,7 +21,6 @@ __all__ = [
     "QuarantinedFile",
     "RepairReport",
     "Statistics",
-    "TableFilterDesign",
     "TableReport",
     "VerifyReport",
     "WalTruncation",
@@ -50,6 +49,7 @@ class VerifyReport(TypedDict):
     bytes: int
     entry_count: int
     faults: list[Fault]
+    torn_tails: list[WalTruncation]
 
 
 class CheckpointReport(TypedDict):
@@ -189,14 +189,6 @@ class LevelStatistics(TypedDict):
     range_tombstone_count: int
 
 
-class TableFilterDesign(TypedDict):
-    """The design of a filter of a table."""
-
-    level: int
-    table: int
-    design: str
-
-
 class FilterAnswers(TypedDict):
     """The answers of the filters of a table to one kind of queries; each counted read stands for several."""
 
@@ -207,10 +199,11 @@ class FilterAnswers(TypedDict):
 
 
 class TableFilterStatistics(TypedDict):
-    """The answers of the filters of a table."""
+    """The filters of a table and their answers: a row of `table_filters()`."""
 
     level: int
     table: int
+    designs: list[str]
     points: FilterAnswers
     ranges: FilterAnswers
     seeks: FilterAnswers
@@ -290,10 +283,8 @@ class KeyspaceStatistics(TypedDict):
     levels: list[LevelStatistics]
     partition_count: int
     views: ViewStatistics
-    filter_designs: list[TableFilterDesign]
     filters: list[LevelFilters]
     filter_choices: list[FilterChoiceStatistics]
-    table_filters: list[TableFilterStatistics]
     sample: SampleStatistics
 
 

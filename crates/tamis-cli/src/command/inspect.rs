@@ -10,11 +10,12 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use tamis::{Cell, Error, Inspection, OsVfs, Vfs};
 
-use super::verify::{fault_json, fault_text, faults};
+use super::verify::{fault_json, fault_text, faults, torn_tail_json, torn_tail_text};
 use crate::{bytes::Formats, failure::Failure, input, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
+  tamis inspect store/000007.table                       any file, by its bytes
   tamis inspect table store/000007.table                 properties, sections, blocks
   tamis inspect block store/000007.table 0               entries of a block
   tamis inspect filter store/000007.table                family and size of the filters
@@ -26,11 +27,15 @@ The store may be open in another process, or too damaged to open. Damage is repo
 offset, and the exit code is 3. If the file is truncated or not a Tamis file, the exit code is 4.";
 
 /// Print the content of one file of a store
+///
+/// Without the name of a kind it is decided by the bytes of the file.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct InspectArgs {
     #[command(subcommand)]
-    command: InspectCommand,
+    command: Option<InspectCommand>,
+    #[command(flatten)]
+    any: Option<FileArgs>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -82,7 +87,15 @@ struct BlockArgs {
 impl InspectArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
-        let (args, found) = match self.command {
+        let command = match (self.command, self.any) {
+            (Some(command), _) => command,
+            (None, Some(args)) => {
+                let found = args.read(|path| Inspection::of_file(&vfs, path))?;
+                return args.show(&found, output);
+            }
+            (None, None) => return Err(Failure::Usage("give a file of a store".to_owned())),
+        };
+        let (args, found) = match command {
             InspectCommand::Table(args) => {
                 let found = args.read(|path| Inspection::of_table(&vfs, path));
                 (args, found)
@@ -125,8 +138,8 @@ impl FileArgs {
     fn read(&self, inspect: impl FnOnce(&Path) -> tamis::Result<Inspection>) -> Result<Inspection, Failure> {
         input::open_file(&self.file)?;
         inspect(&self.file).map_err(|error| match error {
-            // The file name is not the name of a manifest.
-            Error::InvalidArgument { what: "manifest", .. } => Failure::Input(error.to_string()),
+            // The file is of no kind.
+            Error::InvalidArgument { what: "file", .. } => Failure::Input(error.to_string()),
             error => Failure::of_inputs(error, std::slice::from_ref(&self.file)),
         })
     }
@@ -143,6 +156,7 @@ impl FileArgs {
             let line = json!({
                 "facts": facts, "rows": rows.map(row).collect::<Vec<_>>(),
                 "faults": found.faults.iter().map(fault_json).collect::<Vec<_>>(),
+                "torn_tail": found.torn_tail.as_ref().map(torn_tail_json),
             });
             writeln!(output, "{line}")?;
         } else {
@@ -151,6 +165,9 @@ impl FileArgs {
             }
             let rows = rows.map(|row| row.iter().map(|cell| self.cell_text(cell)).collect());
             writeln!(output, "{}", terminal::table(found.columns.len(), &found.columns, rows))?;
+            if let Some(torn) = &found.torn_tail {
+                writeln!(output, "{}", torn_tail_text(torn))?;
+            }
             for fault in &found.faults {
                 writeln!(output, "{}", fault_text(fault))?;
             }

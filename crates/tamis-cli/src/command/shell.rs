@@ -16,8 +16,8 @@ use rustyline::{DefaultEditor, error::ReadlineError};
 use tamis::{Db, Durability, Keyspace, KeyspaceOptions};
 
 use super::stats::{
-    answers_table, choices_table, decisions_table, filters_text, keyspaces_table, pins_text, reads_table,
-    samples_table, too_long_text, views_text,
+    all_table_filters, answers_table, choices_table, decisions_table, filters_text, keyspaces_table,
+    pins_text, reads_table, samples_table, too_long_text, views_text,
 };
 use crate::{
     bytes::Formats,
@@ -320,10 +320,11 @@ fn write_statistics(db: &Db, output: &mut dyn Write) -> Result<(), Failure> {
     writeln!(output, "{}", keyspaces_table(&statistics.keyspaces))?;
     let views = views_text(&statistics.keyspaces);
     write!(output, "{}{views}", filters_text(&statistics.keyspaces))?;
+    let answers = answers_table(&all_table_filters(db)?);
     let tables = [
         choices_table(&statistics.keyspaces),
         reads_table(&statistics.filters),
-        answers_table(&statistics.keyspaces),
+        answers,
         samples_table(&statistics.keyspaces),
     ];
     for table in tables.into_iter().flatten() {

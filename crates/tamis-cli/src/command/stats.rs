@@ -5,7 +5,7 @@ use std::{io::Write, path::PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use tamis::{
-    DecisionStatistics, ExpectedFilters, FilterAnswers, FilterChoiceStatistics, FilterStatistics,
+    Db, DecisionStatistics, ExpectedFilters, FilterAnswers, FilterChoiceStatistics, FilterStatistics,
     KeyspaceStatistics, Layout, LevelFilters, LevelStatistics, PartitionStatistics, QuerySampleStatistics,
     ReadStatistics, SAMPLED_BOUND_BYTES_MAX, SampleStatistics, Statistics, TableFilterStatistics,
     UnreadableTable, ViewStatistics,
@@ -359,19 +359,27 @@ fn views_json(views: &ViewStatistics) -> Value {
     })
 }
 
+/// The filters of the tables of all keyspaces, with the names of the keyspaces.
+pub(super) fn all_table_filters(db: &Db) -> Result<Vec<(String, TableFilterStatistics)>, Failure> {
+    let mut all = Vec::new();
+    for name in db.keyspace_names() {
+        let tables = db.table_filters(&db.keyspace(&name)?)?;
+        all.extend(tables.into_iter().map(|table| (name.clone(), table)));
+    }
+    Ok(all)
+}
+
 /// The rows of [`answers_table`].
 const ANSWER_ROWS_MAX: usize = 10;
 
 /// Returns a table with a row per table and kind of sampled queries that its filters answered in this process, those with the most false positives
 /// first; `None` without any.
-pub(super) fn answers_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Table> {
+pub(super) fn answers_table(tables: &[(String, TableFilterStatistics)]) -> Option<comfy_table::Table> {
     let mut found = Vec::new();
-    for keyspace in keyspaces {
-        for table in &keyspace.table_filters {
-            let kinds = [("points", table.points), ("ranges", table.ranges), ("open seeks", table.seeks)];
-            let asked = kinds.into_iter().filter(|(_, answers)| answers.asked > 0);
-            found.extend(asked.map(|(kind, answers)| (keyspace.name.as_str(), table, kind, answers)));
-        }
+    for (keyspace, table) in tables {
+        let kinds = [("points", table.points), ("ranges", table.ranges), ("open seeks", table.seeks)];
+        let asked = kinds.into_iter().filter(|(_, answers)| answers.asked > 0);
+        found.extend(asked.map(|(kind, answers)| (keyspace.as_str(), table, kind, answers)));
     }
     found.sort_by_key(|(.., answers)| std::cmp::Reverse((answers.wrong, answers.asked)));
     let row = |(name, table, kind, answers): &(&str, &TableFilterStatistics, &str, FilterAnswers)| {

@@ -4,7 +4,7 @@ use std::{io::Write, path::PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use tamis::{Db, Fault};
+use tamis::{Db, Fault, WalTruncation};
 
 use crate::{failure::Failure, terminal};
 
@@ -35,11 +35,15 @@ impl VerifyArgs {
             let line = json!({
                 "files": report.file_count, "entries": report.entry_count, "bytes": report.bytes,
                 "faults": report.faults.iter().map(fault_json).collect::<Vec<_>>(),
+                "torn_tails": report.torn_tails.iter().map(torn_tail_json).collect::<Vec<_>>(),
             });
             writeln!(output, "{line}")?;
         } else {
             for fault in &report.faults {
                 writeln!(output, "{}", fault_text(fault))?;
+            }
+            for torn in &report.torn_tails {
+                writeln!(output, "{}", torn_tail_text(torn))?;
             }
             writeln!(
                 output,
@@ -69,6 +73,18 @@ pub(super) fn faults(count: usize) -> String {
 pub(super) fn fault_text(fault: &Fault) -> String {
     let place = fault.offset.map_or_else(String::new, |offset| format!("offset {offset}: "));
     format!("{}: {place}{}", fault.file.display(), fault.what)
+}
+
+/// Formats the torn end of a log segment, which is no fault, as text.
+pub(super) fn torn_tail_text(torn: &WalTruncation) -> String {
+    let WalTruncation { file, offset, bytes, .. } = torn;
+    let amount = terminal::amount(*bytes, "byte", "bytes");
+    format!("{}: offset {offset}: torn tail, {amount}, dropped at the next open", file.display())
+}
+
+/// The same as JSON.
+pub(super) fn torn_tail_json(torn: &WalTruncation) -> Value {
+    json!({ "file": torn.file.display().to_string(), "offset": torn.offset, "bytes": torn.bytes })
 }
 
 /// Formats a fault as JSON.

@@ -210,7 +210,10 @@ fn messages_of_bad_input_have_the_value_and_the_remedy() {
         (4, &["export", "store", "absent/out.jsonl"], "absent/out.jsonl", "check that the path exists"),
         (4, &["inspect", "table", "absent"], "absent", "check that the path exists"),
         (4, &["inspect", "table", "store"], "store", "give a file"),
-        (4, &["inspect", "manifest", "file"], "file", "name a file named"),
+        (4, &["inspect", "manifest", "file"], "file", "check it or create it again"),
+        (4, &["inspect", "file"], "file", "give a table, filter file, sorted view, log segment or manifest"),
+        (4, &["inspect", "absent"], "absent", "check that the path exists"),
+        (2, &["inspect"], "inspect", "<FILE>"),
         (4, &["build", "empty.csv", "out.table"], "empty.csv", "give an input with at least one entry"),
     ] {
         let message = folder.fails(code, words);

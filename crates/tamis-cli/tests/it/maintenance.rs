@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tamis::{Db, KeyspaceChange, Layout, Options};
+use tamis::{Db, KeyspaceChange, KeyspaceOptions, Layout, Options, Views};
 
 use crate::Folder;
 
@@ -287,6 +287,102 @@ fn verify_reads_all_files_without_a_manifest() {
     for path in [&table, &log] {
         assert!(run.stdout.contains(path.file_name().unwrap().to_str().unwrap()), "{}", run.stdout);
     }
+}
+
+/// Keys were printed as debug output of the program, and options took hundreds of characters.
+#[test]
+fn inspect_prints_a_manifest_as_readable_lines() {
+    let folder = Folder::new();
+    let layout = Layout::Partitioned { tables_per_partition: 2, tables_after_split: 1 };
+    let keyspace = KeyspaceOptions {
+        memtable_bytes: 64 << 10,
+        table_bytes: 64 << 10,
+        layout,
+        views: Views::On,
+        ..KeyspaceOptions::default()
+    };
+    let options = Options { default_keyspace: keyspace, ..Options::default() };
+    let db = Db::open_with(folder.path("store"), options).unwrap();
+    for number in 0..20_000_u64 {
+        let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
+        db.put(key, [b'"'; 20]).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    db.close().unwrap();
+    let report = json(&folder.ok(&["inspect", "store/CURRENT", "--json"]));
+    let lines: Vec<String> = report["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| format!("{}: {}", row["change"].as_str().unwrap(), row["what"].as_str().unwrap()))
+        .collect();
+    for begin in [
+        "create keyspace: 1 named default: memtable_bytes 65536, table_bytes 65536, views on, layout partitioned:",
+        "add partition: 1 of keyspace 1 from the first key on, flushed up to 0",
+        "advance counters: next file ",
+        "set view: ",
+    ] {
+        assert!(lines.iter().any(|line| line.starts_with(begin)), "{begin}: {lines:#?}");
+    }
+    let from_key = |line: &&String| line.starts_with("add partition: ") && line.contains(" from key \\x");
+    assert!(lines.iter().find(from_key).is_some(), "{lines:#?}");
+    for line in &lines {
+        assert!(line.len() < 250 && !line.contains(['{', '}', '[']), "{line}");
+        assert!(!line.contains("EscapeAscii") && !line.contains("Some("), "{line}");
+    }
+}
+
+/// `inspect` called it a fault where `verify` found none.
+#[test]
+fn a_torn_tail_is_no_fault_and_both_commands_say_so() {
+    let folder = store();
+    let log = files(&folder, "store", "log").pop().unwrap();
+    let bytes = std::fs::read(&log).unwrap();
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    let torn = [&bytes[..end], b"P1234567890123456789"].concat();
+    std::fs::write(&log, &torn).unwrap();
+    let (inspected, verified) = (folder.ok(&["inspect", "log", name(&log)]), folder.ok(&["verify", "store"]));
+    let line = format!("offset {end}: torn tail, 20 bytes, dropped at the next open");
+    for shown in [&inspected, &verified] {
+        assert!(shown.contains(&line), "{line}: {shown}");
+    }
+    assert!(verified.contains("no faults"), "{verified}");
+    let report = json(&folder.ok(&["inspect", "log", name(&log), "--json"]));
+    assert_eq!((&report["torn_tail"]["bytes"], &report["faults"]), (&Value::from(20), &Value::Array(vec![])));
+    let report = json(&folder.ok(&["verify", "store", "--json"]));
+    assert_eq!(report["torn_tails"][0]["offset"], end);
+    // Alone, under any name.
+    std::fs::write(folder.path("copy of the log"), &torn).unwrap();
+    assert!(folder.ok(&["inspect", "log", "copy of the log"]).contains(&line));
+}
+
+/// The kind was that of the name.
+#[test]
+fn inspect_knows_every_kind_of_file_by_its_bytes() {
+    let folder = store();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tamis/tests/golden/v1/view");
+    let first = |extension| files(&folder, "store", extension).remove(0);
+    for (number, (file, fact)) in [
+        (first("table"), "entries: 2000"),
+        (first("log"), "continues segment: "),
+        (first("manifest"), "edits: "),
+        (golden, "keys that are not deleted: "),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // Names of other kinds, and of none.
+        for name in
+            [format!("{:06}.log", 900 + number), format!("{:06}.table", 900 + number), "copy".to_owned()]
+        {
+            std::fs::copy(&file, folder.path(&name)).unwrap();
+            let shown = folder.ok(&["inspect", &name]);
+            assert!(shown.contains(fact), "{}: {name}: {shown}", file.display());
+        }
+    }
+    std::fs::copy(folder.path("store/CURRENT"), folder.path("store/name of the manifest")).unwrap();
+    assert!(folder.ok(&["inspect", "store/name of the manifest"]).contains("create keyspace"));
 }
 
 #[test]

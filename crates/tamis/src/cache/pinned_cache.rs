@@ -10,7 +10,7 @@
 //!    its accesses until it is admitted, and one that was popular is evicted as its hotness decays.
 //! 3. A part of a whole ([`Pinned::shared`]: a unit of an elastic filter) has a share of the benefit of the whole: of the
 //!    false positives that it saves.
-//! 4. The capacity of the block cache is the budget without the bytes of the cached values, rounded down to a 64th ([`SharedBudget`]).
+//! 4. Blocks use the rest of the budget (`memory_budget.rs`).
 //! 5. Values in mapped files take none of our memory and take no part ([`Pinned::fixed`]).
 //!
 //! Cost: access to a cached value is one atomic load and a count without a locked instruction (a lost count is harmless).
@@ -30,13 +30,11 @@ use std::{
 use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
-use super::{
-    block::BlockCache,
-    hotness::{Epoch, Hotness},
-};
+use super::hotness::{Epoch, Hotness};
 use crate::{
     error::Result,
     events::{Event, EventListener},
+    memory_budget::MemoryBudget,
     metrics::Metrics,
 };
 
@@ -50,9 +48,6 @@ const HYSTERESIS: f64 = 1.5;
 /// until none of a sample has less.
 const SAMPLE_LENGTH: usize = 64;
 
-/// Steps of the capacity of the block cache.
-const CAPACITY_STEPS: u64 = 64;
-
 /// Cached values that are examined for each one that is added, so that few dropped values stay in the list.
 const EXAMINED_PER_ADDITION: usize = 2;
 
@@ -61,39 +56,10 @@ const EXAMINED_PER_ADDITION: usize = 2;
 pub(crate) struct PinnedCache {
     capacity_bytes: u64,
     epoch: Epoch,
-    used_bytes: AtomicU64,
     cached: Mutex<CachedValues>,
-    shared: Option<SharedBudget>,
+    budget: Arc<MemoryBudget>,
     metrics: Arc<Metrics>,
     listener: Option<Arc<dyn EventListener>>,
-}
-
-/// The budget of the pinned cache and the block cache together.
-#[derive(Debug)]
-pub(crate) struct SharedBudget {
-    total_bytes: u64,
-    blocks: Arc<BlockCache>,
-    /// The capacity of the block cache.
-    block_bytes: Mutex<u64>,
-}
-
-impl SharedBudget {
-    /// Blocks may use all of it while no value is pinned.
-    pub(crate) fn new(total_bytes: u64, blocks: Arc<BlockCache>) -> Self {
-        Self { total_bytes, blocks, block_bytes: Mutex::new(total_bytes) }
-    }
-
-    /// Gives blocks what pinned values of so many bytes leave. The capacity changes in few steps, because a change locks all shards.
-    fn adapt(&self, pinned_bytes: &AtomicU64) {
-        let step = (self.total_bytes / CAPACITY_STEPS).max(1);
-        let mut block_bytes = self.block_bytes.lock();
-        let left = self.total_bytes.saturating_sub(pinned_bytes.load(Ordering::Relaxed));
-        let rounded = if left == self.total_bytes { left } else { left / step * step };
-        if rounded != *block_bytes {
-            *block_bytes = rounded;
-            self.blocks.set_capacity(rounded);
-        }
-    }
 }
 
 /// A value that can be evicted.
@@ -164,25 +130,23 @@ fn per_byte(benefit: f64, bytes: u64) -> f64 {
 impl PinnedCache {
     pub(crate) fn new(
         capacity_bytes: u64,
-        shared: Option<SharedBudget>,
+        budget: &Arc<MemoryBudget>,
         metrics: &Arc<Metrics>,
         listener: Option<Arc<dyn EventListener>>,
     ) -> Arc<Self> {
-        let (used_bytes, metrics) = (AtomicU64::new(0), Arc::clone(metrics));
+        let (budget, metrics) = (Arc::clone(budget), Arc::clone(metrics));
         let (epoch, cached) = (Epoch::default(), Mutex::default());
-        Arc::new(Self { capacity_bytes, epoch, used_bytes, cached, shared, metrics, listener })
+        Arc::new(Self { capacity_bytes, epoch, cached, budget, metrics, listener })
     }
 
-    /// Called after the cached values changed.
-    fn adapt_blocks(&self) {
-        if let Some(shared) = &self.shared {
-            shared.adapt(&self.used_bytes);
-        }
+    /// The memory of the cached values, sampled queries and blocks.
+    pub(crate) const fn budget(&self) -> &Arc<MemoryBudget> {
+        &self.budget
     }
 
     /// Bytes of the cached values.
     pub(crate) fn used_bytes(&self) -> u64 {
-        self.used_bytes.load(Ordering::Relaxed)
+        self.budget.pinned_bytes()
     }
 
     /// The epoch of all hotness counts.
@@ -197,13 +161,10 @@ impl PinnedCache {
         benefit: f64,
         needed: u64,
     ) -> Option<Vec<Arc<dyn Member>>> {
-        let available = self.capacity_bytes.saturating_sub(self.used_bytes());
+        let capacity_bytes = self.capacity_bytes.min(self.budget.pinned_bytes_max());
+        let available = capacity_bytes.saturating_sub(self.used_bytes());
         let missing = needed.saturating_sub(available);
-        if needed > self.capacity_bytes {
-            None
-        } else {
-            cached.take_victims(per_byte(benefit, needed), missing)
-        }
+        if needed > capacity_bytes { None } else { cached.take_victims(per_byte(benefit, needed), missing) }
     }
 
     fn would_admit(&self, benefit: f64, needed: u64) -> bool {
@@ -451,11 +412,11 @@ impl<T: std::fmt::Debug + Send + Sync + 'static> Counted<T> {
         let mut cached = self.pinned_cache.cached.lock();
         if let Some(victims) = self.pinned_cache.take_victims(&mut cached, self.offered_benefit(), bytes) {
             victims.iter().for_each(|victim| victim.release());
-            self.pinned_cache.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.pinned_cache.budget.add_pinned(bytes);
             self.value.store(Some(Arc::clone(value)));
             cached.add(Weak::clone(&self.this) as Weak<dyn Member>);
             drop(cached);
-            self.pinned_cache.adapt_blocks();
+            self.pinned_cache.budget.adapt_blocks();
             return;
         }
         drop(cached);
@@ -484,7 +445,7 @@ impl<T: std::fmt::Debug + Send + Sync> Member for Counted<T> {
 
     fn release(&self) {
         if self.value.swap(None).is_some() {
-            self.pinned_cache.used_bytes.fetch_sub(self.bytes(), Ordering::Relaxed);
+            self.pinned_cache.budget.remove_pinned(self.bytes());
         }
     }
 }
@@ -492,8 +453,8 @@ impl<T: std::fmt::Debug + Send + Sync> Member for Counted<T> {
 impl<T> Drop for Counted<T> {
     fn drop(&mut self) {
         if self.value.swap(None).is_some() {
-            self.pinned_cache.used_bytes.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
-            self.pinned_cache.adapt_blocks();
+            self.pinned_cache.budget.remove_pinned(self.bytes.load(Ordering::Relaxed));
+            self.pinned_cache.budget.adapt_blocks();
         }
     }
 }

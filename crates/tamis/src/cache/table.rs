@@ -7,12 +7,10 @@ use std::sync::Arc;
 
 use tamis_vfs::Folder;
 
-use super::{
-    block::BlockCache,
-    pinned_cache::{PinnedCache, SharedBudget},
-};
+use super::{block::BlockCache, pinned_cache::PinnedCache};
 use crate::{
     error::Result,
+    memory_budget::MemoryBudget,
     metrics::Metrics,
     options::Options,
     table::{
@@ -31,14 +29,21 @@ impl TableCache {
     pub(crate) fn new(folder: &Folder, options: &Options, metrics: &Arc<Metrics>) -> Arc<Self> {
         let pinned_bytes = options.cache_bytes / 100 * u64::from(options.cache_pinned_percent);
         let cache = Arc::new(BlockCache::new(options.cache_bytes));
-        let shared = SharedBudget::new(options.cache_bytes, Arc::clone(&cache));
+        let blocks = Arc::clone(&cache);
+        let budget =
+            MemoryBudget::new(options.cache_bytes, pinned_bytes, move |bytes| blocks.set_capacity(bytes));
         let environment = TableEnvironment {
             folder: folder.clone(),
             access: options.table_access,
             is_paranoid: options.paranoid_reads,
             open_files: OpenFiles::new(&**folder),
             cache,
-            pinned_cache: PinnedCache::new(pinned_bytes, Some(shared), metrics, options.listener.clone()),
+            pinned_cache: PinnedCache::new(
+                pinned_bytes,
+                &Arc::new(budget),
+                metrics,
+                options.listener.clone(),
+            ),
             metrics: Arc::clone(metrics),
             listener: options.listener.clone(),
         };
@@ -72,6 +77,11 @@ impl TableCache {
     /// Bytes of indexes and filters in memory.
     pub(crate) fn pinned_bytes(&self) -> u64 {
         self.environment.pinned_cache.used_bytes()
+    }
+
+    /// The memory of pinned values, sampled queries and blocks.
+    pub(crate) fn budget(&self) -> &Arc<MemoryBudget> {
+        self.environment.pinned_cache.budget()
     }
 
     /// Bytes of the cached blocks.

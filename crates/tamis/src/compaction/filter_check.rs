@@ -598,7 +598,7 @@ impl FilterChecker {
 
     /// Given filters, with the keyspace's sample.
     pub(super) fn given(keyspace: &KeyspaceState, filters: &[TableFilter]) -> GivenFilters {
-        let queries = keyspace.read_state.load().query_sample.snapshot().into();
+        let queries = keyspace.read_state.load().query_sample.shared();
         GivenFilters { filters: filters.to_vec(), queries }
     }
 

@@ -17,7 +17,7 @@ use crate::{
     keyspace_state::KeyspaceRegistry,
     metrics::LEVEL_COUNT_MAX,
     options::{Compression, FilterBudget, KeyspaceOptions, Options, Policy, TableFilter, per_level},
-    query_sample::{SampleAge, SampledQuery},
+    query_sample::{SampleAge, SharedQueries},
     read::snapshot::Snapshots,
     runtime::Spawner,
     table::{
@@ -46,7 +46,7 @@ pub(crate) struct JobContext<'a> {
     /// See [`super::drop_rules::DropRules`].
     pub(crate) read_points: Vec<Sequence>,
     /// The keyspace's queries, from which filters are chosen.
-    pub(crate) sampled_queries: Arc<[SampledQuery]>,
+    pub(crate) sampled_queries: SharedQueries,
     pub(crate) sample_age: SampleAge,
     /// The last choices of filters; `None`: each table has its own.
     pub(crate) last_choices: Option<&'a LastChoices>,
@@ -82,7 +82,7 @@ impl JobContext<'_> {
             })),
             None => FilterPlan::Given(GivenFilters {
                 filters: options.filters.of_level(depth, is_deepest).to_vec(),
-                queries: Arc::clone(&self.sampled_queries),
+                queries: self.sampled_queries.clone(),
             }),
         };
         TableOptions {
@@ -122,7 +122,7 @@ impl JobContext<'_> {
             is_deepest: level == LEVEL_COUNT_MAX - 1,
             effort,
             prices: (self.prices)(level),
-            queries: Arc::clone(&self.sampled_queries),
+            queries: self.sampled_queries.clone(),
             current: None,
             other_runs: Arc::default(),
             seed: self.filter_seed,
@@ -214,14 +214,14 @@ impl JobContexts {
             bit_ns = price.get();
             memory = Some(all);
         }
-        let (mut sampled_queries, mut sample_age) = (Arc::default(), SampleAge::default());
+        let (mut sampled_queries, mut sample_age) = (SharedQueries::default(), SampleAge::default());
         if version.options.filters.uses_sample()
             && let Some(keyspace) =
                 u32::try_from(version.id).ok().and_then(|id| self.keyspaces.load().get(&id).cloned())
         {
             let read_state = keyspace.read_state.load();
             sample_age = read_state.query_sample.age();
-            sampled_queries = read_state.query_sample.snapshot().into();
+            sampled_queries = read_state.query_sample.shared();
         }
         work(&JobContext {
             folder: &self.context.folder,

@@ -63,6 +63,15 @@ impl Keyspace {
         &self.state.options
     }
 
+    /// Refuses options with which an existing keyspace is opened if they are not its own. An option that has its default is not compared: it
+    /// was left out. Nor is one that the open of the store has changed ([`crate::Options::change_keyspaces`]).
+    ///
+    /// # Errors
+    /// [`Error::KeyspaceOption`] names the first one, the stored value, and how to change it.
+    pub fn check_options(&self, options: &KeyspaceOptions) -> Result<()> {
+        options.check_stored(self.name(), self.options(), &self.engine.context.options)
+    }
+
     pub(crate) fn id(&self) -> u32 {
         self.state.id
     }

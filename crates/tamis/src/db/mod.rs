@@ -24,7 +24,7 @@ use crate::{
     error::{Error, Result},
     ingest::{IngestOptions, IngestReport},
     keyspace_state::KeyspaceState,
-    metrics::Statistics,
+    metrics::{Statistics, TableFilterStatistics},
     open_report::OpenReport,
     options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options, TableFilter},
     query_sample::SampledQueries,
@@ -32,6 +32,7 @@ use crate::{
     repair::{self, RepairReport},
     runtime::Runtime,
     slice::Slice,
+    statistics,
     store_folder::absolute,
     table::lazy_reader::NamedTable as _,
     verify::{self, VerifyReport},
@@ -199,12 +200,18 @@ impl Db {
     /// The keyspace of this name; it is created with `options` if it does not exist.
     ///
     /// # Errors
-    /// As [`Db::create_keyspace`].
+    /// As [`Db::create_keyspace`], without [`Error::KeyspaceExists`]; as [`Keyspace::check_options`] for one that exists.
     pub fn get_or_create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
-        match self.keyspace(name) {
-            Err(Error::KeyspaceNotFound { .. }) => self.create_keyspace(name, options),
-            found => found,
-        }
+        let found = match self.keyspace(name) {
+            Err(Error::KeyspaceNotFound { .. }) => match self.create_keyspace(name, options.clone()) {
+                // Another thread has created it meanwhile.
+                Err(Error::KeyspaceExists { .. }) => self.keyspace(name)?,
+                created => return created,
+            },
+            found => found?,
+        };
+        found.check_options(&options)?;
+        Ok(found)
     }
 
     /// Drops a keyspace with all its data. Its handles return [`Error::KeyspaceDropped`] from then on; existing scans continue. The
@@ -432,7 +439,7 @@ impl Db {
     }
 
     /// Opens all tables of a keyspace, which are otherwise opened by their first read, and loads their indexes and filters into the
-    /// cache. [`Db::statistics`] describes the filters of open tables only. In a store that was opened read-only, also opens its sorted
+    /// cache. [`Db::statistics`] and [`Db::table_filters`] describe the filters of open tables only. In a store that was opened read-only, also opens its sorted
     /// views; otherwise they are opened in the background.
     ///
     /// # Errors
@@ -465,7 +472,20 @@ impl Db {
         Ok(found)
     }
 
-    /// The sampled queries of a keyspace, from which its filters are chosen. Costs a copy of each, of which there are at most 20,000.
+    /// The filters of each table of a keyspace and how they answered, newest first. [`Db::statistics`] has their sums by level.
+    ///
+    /// Cost: some hundred bytes of memory for each table.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`].
+    pub fn table_filters(&self, keyspace: &Keyspace) -> Result<Vec<TableFilterStatistics>> {
+        keyspace.check_of(&self.engine)?;
+        keyspace.check()?;
+        Ok(statistics::table_filters(&keyspace.state.read_state.load().version))
+    }
+
+    /// The sampled queries of a keyspace, from which its filters are chosen, at most 20,000. Copies none of them: their memory, a part of
+    /// [`Options::cache_bytes`], is used as long as the result exists.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`].

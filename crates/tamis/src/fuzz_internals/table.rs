@@ -238,7 +238,7 @@ pub(super) fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment>
         is_paranoid: false,
         open_files: OpenFiles::new(vfs),
         cache: Arc::new(BlockCache::new(1 << 20)),
-        pinned_cache: PinnedCache::new(1 << 20, None, &metrics, None),
+        pinned_cache: PinnedCache::new(1 << 20, &Arc::default(), &metrics, None),
         metrics,
         listener: None,
     })

@@ -25,7 +25,7 @@ fn a_manifest_must_be_the_file_that_current_names() {
     std::fs::write(path.join(&other), "no manifest").unwrap();
     let message = inspect(&other).unwrap_err().to_string();
     assert!(
-        message.contains(&other) && message.contains("name a file named"),
+        message.contains(&other) && message.contains("manifest header"),
         "not that of the number: {message}"
     );
     vfs.remove(&path.join(&name)).unwrap();

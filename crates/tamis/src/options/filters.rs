@@ -309,5 +309,29 @@ impl Filters {
     }
 }
 
+/// The filters of a level.
+pub(super) fn filters_text(filters: &[TableFilter]) -> String {
+    match filters {
+        [] => "none".to_owned(),
+        filters => filters.iter().map(TableFilter::to_string).collect::<Vec<_>>().join("+"),
+    }
+}
+
+/// Without those of the deepest level: `auto@BITS`, `auto:bytes=BYTES`, `optimal@BITS`, or the filters of each level, L0 first.
+impl fmt::Display for Filters {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.policy {
+            Some(Policy::Optimal(bits)) => write!(formatter, "optimal@{bits}"),
+            Some(Policy::Automatic(FilterBudget::BitsPerKey(bits))) => write!(formatter, "auto@{bits}"),
+            Some(Policy::Automatic(FilterBudget::Bytes(bytes))) => write!(formatter, "auto:bytes={bytes}"),
+            None if self.levels.is_empty() => formatter.write_str("none"),
+            None => {
+                let levels: Vec<_> = self.levels.iter().map(|level| filters_text(level)).collect();
+                formatter.write_str(&levels.join("/"))
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

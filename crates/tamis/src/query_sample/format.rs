@@ -6,8 +6,8 @@ use tamis_filter::auto::QueryKind;
 
 use self::times::{StoredTimes, put_times, take_times};
 use super::{
-    KIND_COUNT, LowerKind, QUERIES_MAX, QueryOutcome, SAMPLED_BOUND_BYTES_MAX, SampledQuery, UpperKind,
-    position_of,
+    KIND_COUNT, LowerKind, QUERIES_MAX, QueryOutcome, SAMPLED_BOUND_BYTES_MAX, SampledQuery, SharedQueries,
+    UpperKind, position_of,
 };
 use crate::coding::{Decoder, checksum, put_bytes, put_u32, put_u64, put_varint};
 
@@ -34,7 +34,7 @@ pub(crate) struct StoredSample {
     pub(crate) seen: [u64; KIND_COUNT],
     pub(crate) too_long: u64,
     /// The oldest first.
-    pub(crate) queries: Vec<SampledQuery>,
+    pub(crate) queries: SharedQueries,
 }
 
 /// The kinds by [`position_of`].
@@ -67,9 +67,10 @@ pub(crate) fn encode(database_id: u64, file: &StoredFile) -> Vec<u8> {
             length += query.bytes.len() + 4 * QUERY_BYTES_MIN;
             length <= query_bytes_max
         };
-        let kept = sample.queries.iter().rev().take_while(is_kept).count();
+        let queries: Vec<&SampledQuery> = sample.queries.iter().collect();
+        let kept = queries.iter().copied().rev().take_while(is_kept).count();
         put_varint(&mut bytes, kept as u64);
-        for query in sample.queries.iter().skip(sample.queries.len() - kept) {
+        for query in queries.iter().skip(queries.len() - kept) {
             put_query(&mut bytes, query);
         }
     }
@@ -137,10 +138,7 @@ fn samples(source: &mut Decoder<'_>) -> Option<Vec<StoredSample>> {
         sample.too_long = source.take_varint()?;
         let query_count =
             take_count(source, QUERY_BYTES_MIN).filter(|query_count| *query_count <= QUERIES_MAX)?;
-        sample.queries.reserve_exact(query_count);
-        for _ in 0..query_count {
-            sample.queries.push(take_query(source)?);
-        }
+        sample.queries = (0..query_count).map(|_| take_query(source)).collect::<Option<_>>()?;
         samples.push(sample);
     }
     source.is_empty().then_some(samples)

@@ -70,7 +70,7 @@ fn cost_of_open(partition_count: u64) -> (Vec<(OperationKind, u64)>, usize) {
         let _ = (steps::take(Step::Check), steps::take(Step::FoundPartition));
         let options = Options::default();
         let (folder, _lock) = open_folder(&record, Path::new(FOLDER), &options).unwrap();
-        let recovered = recover(&folder, &options, &runtime).unwrap();
+        let recovered = recover(&folder, &options, &runtime, &Arc::default()).unwrap();
         steps = steps::take(Step::Check) + steps::take(Step::FoundPartition);
         assert_eq!(
             recovered.keyspaces.values().next().unwrap().read_state.load().version.partitions.len() as u64,

@@ -21,7 +21,7 @@ use super::{
     filter_plan::{ChoiceInput, FilterPlan, GivenFilters, queries_within},
     section::SectionBytes,
 };
-use crate::{options::TableFilter, query_sample::SampledQuery};
+use crate::{options::TableFilter, query_sample::SharedQueries};
 
 /// A key at which filter builders panic, for tests of the jobs that use them.
 #[cfg(test)]
@@ -42,7 +42,7 @@ pub(crate) enum FiltersBuilder {
 pub(crate) struct GivenBuilders {
     builders: Vec<PendingFilter>,
     refusals: Vec<String>,
-    queries: Arc<[SampledQuery]>,
+    queries: SharedQueries,
 }
 
 /// The filters of a table, encoded.
@@ -96,7 +96,7 @@ impl FiltersBuilder {
                 Self::Given(GivenBuilders {
                     builders: builders.collect::<Result<_, BuildError>>()?,
                     refusals: Vec::new(),
-                    queries: Arc::clone(queries),
+                    queries: queries.clone(),
                 })
             }
             FilterPlan::Chosen(input) => Self::Chosen(KeySet::new(), input.clone()),

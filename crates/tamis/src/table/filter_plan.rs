@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     options::TableFilter,
-    query_sample::{SampleAge, SampledQuery},
+    query_sample::{SampleAge, SampledQuery, SharedQueries},
 };
 
 /// See the head of this file.
@@ -28,13 +28,13 @@ pub(crate) enum FilterPlan {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GivenFilters {
     pub(crate) filters: Vec<TableFilter>,
-    pub(crate) queries: Arc<[SampledQuery]>,
+    pub(crate) queries: SharedQueries,
 }
 
 impl FilterPlan {
     /// Filters without a sample.
     pub(crate) fn given(filters: Vec<TableFilter>) -> Self {
-        Self::Given(GivenFilters { filters, queries: Arc::default() })
+        Self::Given(GivenFilters { filters, queries: SharedQueries::default() })
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct ChoiceInput {
     /// How long the choice may take.
     pub(crate) effort: Effort,
     pub(crate) prices: Prices,
-    pub(crate) queries: Arc<[SampledQuery]>,
+    pub(crate) queries: SharedQueries,
     /// The filters that the table has, or that its predecessors had.
     pub(crate) current: Option<Vec<TableFilter>>,
     /// The keys of the other runs that a query may ask, too.
@@ -157,7 +157,7 @@ impl ChoiceInput {
 
 /// The queries that reach the keys from `first` to `last`.
 pub(super) fn queries_within<'a>(
-    queries: &'a [SampledQuery],
+    queries: &'a SharedQueries,
     (first, last): (&[u8], &[u8]),
 ) -> Vec<Query<'a>> {
     queries.iter().filter(|query| query.reaches(first, last)).map(SampledQuery::as_query).collect()

@@ -10,8 +10,8 @@ pub(super) const VERSION_OUTSIDE: u32 = 4;
 pub(super) const FILTER_VERSION: u32 = 2;
 /// Sorted views.
 pub(crate) const VIEW_VERSION: u32 = 1;
-pub(super) const TABLE_MAGIC: [u8; 8] = *b"TamisTbl";
-pub(super) const FILTER_MAGIC: [u8; 8] = *b"TamisFil";
+pub(crate) const TABLE_MAGIC: [u8; 8] = *b"TamisTbl";
+pub(crate) const FILTER_MAGIC: [u8; 8] = *b"TamisFil";
 
 /// Files end at a multiple of this, so that direct I/O can read their last bytes.
 pub(crate) const FILE_ALIGNMENT: usize = 4096;

@@ -52,7 +52,7 @@ fn environment_of(vfs: &dyn Vfs, path: &Path) -> Result<Arc<TableEnvironment>> {
         is_paranoid: false,
         open_files: OpenFiles::new(vfs),
         cache: Arc::new(BlockCache::new(0)),
-        pinned_cache: PinnedCache::new(u64::MAX, None, &Arc::default(), None),
+        pinned_cache: PinnedCache::new(u64::MAX, &Arc::default(), &Arc::default(), None),
         metrics: Arc::default(),
         listener: None,
     }))

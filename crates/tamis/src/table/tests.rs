@@ -94,7 +94,7 @@ pub(super) fn environment_with(
         is_paranoid: false,
         open_files: OpenFiles::new(&**vfs),
         cache: Arc::new(BlockCache::new(4 << 20)),
-        pinned_cache: PinnedCache::new(pinned_bytes, None, &Arc::default(), None),
+        pinned_cache: PinnedCache::new(pinned_bytes, &Arc::default(), &Arc::default(), None),
         metrics: Arc::new(Metrics::default()),
         listener: None,
     })

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The first bytes: "TMcu".
-const MAGIC: u32 = u32::from_le_bytes(*b"TMcu");
+pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"TMcu");
 const VERSION: u32 = 1;
 /// Bytes before the checksum.
 const COVERED_BYTES: usize = 24;
@@ -45,7 +45,7 @@ impl Current {
         bytes
     }
 
-    fn decode(bytes: &[u8], file: &Path) -> Result<Self> {
+    pub(crate) fn decode(bytes: &[u8], file: &Path) -> Result<Self> {
         let damage = |offset, expected: String, got: String| {
             Err(Error::corruption(file, offset, "name of the manifest", expected, got))
         };

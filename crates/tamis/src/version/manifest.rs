@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The first bytes: "TMmf".
-const MAGIC: u32 = u32::from_le_bytes(*b"TMmf");
+pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"TMmf");
 const VERSION: u32 = 5;
 /// Bytes of the header before its checksum.
 const COVERED_BYTES: usize = 24;
@@ -197,6 +197,21 @@ pub(crate) fn read_prefix(folder: &Folder, current: Current) -> (ManifestContent
     (contents, fault)
 }
 
+/// As [`read_prefix`], for a manifest of any name.
+pub(crate) fn read_alone(path: &Path, bytes: &[u8]) -> (ManifestContents, Option<Error>) {
+    let mut contents = ManifestContents { path: path.to_path_buf(), edits: Vec::new(), bytes: 0, torn: None };
+    let current = Current { manifest: number_of(bytes).unwrap_or(0), manifest_bytes: 0 };
+    let fault = decode_into(&mut contents, bytes, current).err();
+    (contents, fault)
+}
+
+/// The number in the header of a manifest, which may be damaged.
+pub(crate) fn number_of(bytes: &[u8]) -> Option<u64> {
+    let mut fields = Decoder::new(bytes);
+    let (_magic, _version) = (fields.take_u32()?, fields.take_u32()?);
+    fields.take_u64()
+}
+
 fn read_into(contents: &mut ManifestContents, folder: &Folder, current: Current) -> Result<()> {
     let path = contents.path.as_path();
     let bytes = match folder.read(path) {
@@ -207,9 +222,14 @@ fn read_into(contents: &mut ManifestContents, folder: &Folder, current: Current)
         }
         Err(error) => return Err(Error::io("read", path, error)),
     };
+    decode_into(contents, &bytes, current)
+}
+
+fn decode_into(contents: &mut ManifestContents, bytes: &[u8], current: Current) -> Result<()> {
+    let path = contents.path.as_path();
     contents.bytes = bytes.len() as u64;
-    check_header(&bytes, path, current.manifest)?;
-    let mut reader = FrameReader::new(path, &bytes, HEADER_BYTES as u64).with_synced(current.manifest_bytes);
+    check_header(bytes, path, current.manifest)?;
+    let mut reader = FrameReader::new(path, bytes, HEADER_BYTES as u64).with_synced(current.manifest_bytes);
     while let Some(record) = reader.next_record()? {
         let edit = VersionEdit::decode(record.payload).map_err(|bad| bad.at(path, record.offset))?;
         if !edit.is_empty() {

@@ -2,7 +2,7 @@
 
 use crate::key::Kind;
 
-pub(super) const VIEW_MAGIC: [u8; 8] = *b"TamisViw";
+pub(crate) const VIEW_MAGIC: [u8; 8] = *b"TamisViw";
 
 pub(super) const RUN_COUNT_MAX: usize = 65_535;
 pub(super) const SEGMENT_SIZES: [usize; 3] = [16, 32, 64];

@@ -20,7 +20,7 @@ pub(crate) mod check;
 pub(crate) mod checksums;
 pub(crate) mod cursor;
 mod entry_heap;
-mod format;
+pub(crate) mod format;
 mod index;
 mod index_builder;
 pub(crate) mod inspect;

@@ -127,7 +127,7 @@ fn environment(vfs: Arc<dyn Vfs>, access: Access) -> TableEnvironment {
         is_paranoid: false,
         open_files: OpenFiles::new(&*vfs),
         cache: Arc::new(BlockCache::new(4 << 20)),
-        pinned_cache: PinnedCache::new(1 << 20, None, &Arc::default(), None),
+        pinned_cache: PinnedCache::new(1 << 20, &Arc::default(), &Arc::default(), None),
         metrics: Arc::new(Metrics::default()),
         listener: None,
     }

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The first bytes of a segment: "TMwl".
-const MAGIC: u32 = u32::from_le_bytes(*b"TMwl");
+pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"TMwl");
 /// The version that this program reads and writes.
 const VERSION: u32 = 2;
 /// Bytes of the header, in every version.
@@ -107,14 +107,20 @@ impl SegmentHeader {
     }
 }
 
-/// The database in the header of a segment, if the header is valid.
-pub(crate) fn database_id_of(segment: &[u8]) -> Option<u64> {
+/// The database and the number in the header of a segment, if the header is valid.
+pub(crate) fn identity_of(segment: &[u8]) -> Option<(u64, u64)> {
     let mut source = Decoder::new(segment);
     let (covered, sum) = (source.take(HEADER_BYTES as usize - 8)?, source.take_u64()?);
     let mut fields = Decoder::new(covered);
-    // The id has the same offset in every version.
-    let (magic, _version, id) = (fields.take_u32()?, fields.take_u32()?, fields.take_u64()?);
-    (magic == MAGIC && sum == checksum(0, covered)).then_some(id)
+    // They have the same offsets in every version.
+    let (magic, _version) = (fields.take_u32()?, fields.take_u32()?);
+    let identity = (fields.take_u64()?, fields.take_u64()?);
+    (magic == MAGIC && sum == checksum(0, covered)).then_some(identity)
+}
+
+/// As [`identity_of`], only the database.
+pub(crate) fn database_id_of(segment: &[u8]) -> Option<u64> {
+    identity_of(segment).map(|(id, _)| id)
 }
 
 /// The seed of the record checksums of a segment: a record of another segment or database is not valid here.

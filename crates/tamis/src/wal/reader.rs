@@ -35,6 +35,7 @@ use crate::{
     file_name::FileName,
     frame::{BadFrame, Frame, FrameReader, Record, proves_synced},
     key::Sequence,
+    open_report::WalTruncation,
     wal::{
         format::{HEADER_BYTES, SegmentHeader, segment_seed},
         writer::SegmentEnd,
@@ -169,16 +170,6 @@ impl LogFiles {
     }
 }
 
-/// A torn part that replay left out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Truncation {
-    pub(crate) file: PathBuf,
-    /// Length of the valid part; 0 for a segment that was dropped as a whole.
-    pub(crate) offset: u64,
-    /// Bytes left out.
-    pub(crate) bytes: u64,
-}
-
 /// The result of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ReplayReport {
@@ -191,7 +182,7 @@ pub(crate) struct ReplayReport {
     /// The segments with the entries, oldest first: [`crate::wal::writer::Log::create`] continues them.
     pub(crate) segments: Vec<SegmentEnd>,
     /// The torn tail, then each later segment that was dropped with it.
-    pub(crate) truncations: Vec<Truncation>,
+    pub(crate) truncations: Vec<WalTruncation>,
     /// Segments that are not part of the log (not needed, abandoned, dropped). An open for writing may remove those below
     /// `first_needed` at once, the others after the new log is synced.
     pub(crate) obsolete: Vec<u64>,
@@ -344,7 +335,7 @@ impl<'a> Replay<'a> {
     /// Reports a segment as left out.
     fn drop_segment(&mut self, segment: &LogFile) {
         if segment.length > 0 {
-            self.report.truncations.push(Truncation {
+            self.report.truncations.push(WalTruncation {
                 file: segment.path.clone(),
                 offset: 0,
                 bytes: segment.length,
@@ -402,7 +393,7 @@ impl<'a> Replay<'a> {
         } else {
             let synced = reader.synced();
             self.report.segments.push(SegmentEnd { number, bytes: offset, synced });
-            self.report.truncations.push(Truncation {
+            self.report.truncations.push(WalTruncation {
                 file: path.to_path_buf(),
                 offset,
                 bytes: bytes.len() as u64 - offset,

@@ -4,13 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::{Condvar, MutexGuard};
 use tamis::{
-    Clock, Db, Filters, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime, Views, WriteBatch,
+    Clock, Db, Error, Filters, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime, Views, WriteBatch,
 };
 use tamis_vfs::MemVfs;
 use tamis_workload::SplitMix64;
 
 use crate::support::{
-    FOLDER,
+    FOLDER, filter_designs,
     filter_store::{
         KEY_COUNT, absent_points, blocks, close_ranges, design, filled_on, filled_with, filled_with_clock,
         key, open_with_filters, run_background_jobs, uniform_ranges,
@@ -95,6 +95,32 @@ fn tables_with_filters_for_points_get_range_filters_soon_after_ranges_begin() {
     let of_ranges = design(&db);
     assert!(read <= 40, "{read} blocks for 2,000 ranges: {of_points}, then {of_ranges}");
     assert_eq!(db.statistics().filters_replaced, 2);
+}
+
+/// A store without a sample has filters for points and short ranges. Its first thousand prefixes choose others, in the background.
+#[test]
+fn the_first_empty_prefixes_of_a_new_store_choose_filters_for_prefixes() {
+    let (db, keyspace, clock) = filled_with_clock();
+    let mut random = SplitMix64::new(11);
+    let mut prefixes = |count: u64| {
+        for _ in 0..count {
+            let prefix = random.next_u64().to_be_bytes();
+            assert!(keyspace.prefix(&prefix[..4]).count() <= 1);
+        }
+    };
+    let first = blocks(&db, || prefixes(1_000));
+    let before = design(&db);
+    run_background_jobs(&db, &clock);
+    let rest = blocks(&db, || {
+        for _ in 0..9 {
+            prefixes(1_000);
+            run_background_jobs(&db, &clock);
+        }
+    });
+    let what = format!("{first} blocks, then {rest}: {before}, then {}", design(&db));
+    assert!(first <= 2_000, "{what}");
+    assert!(rest <= 9_000 / 50, "{what}");
+    assert!(first + rest <= 3_000, "at most 0.3 blocks on average: {what}");
 }
 
 /// A table with fewer sampled queries than a full sample has got filters for them.
@@ -315,8 +341,9 @@ fn budgets_below_any_filter_and_tiny_tables_give_right_answers_within_the_budget
             let statistics = db.statistics();
             let found = statistics.keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap();
             let bytes: u64 = found.filters.iter().map(|filters| filters.bytes).sum();
-            let what = format!("{bytes} bytes of {budget} for {count} keys: {:?}", found.filter_designs);
-            assert!(bytes as f64 <= budget + HEADER_BYTES * found.filter_designs.len() as f64, "{what}");
+            let designs = filter_designs(db, 1);
+            let what = format!("{bytes} bytes of {budget} for {count} keys: {designs:?}");
+            assert!(bytes as f64 <= budget + HEADER_BYTES * designs.len() as f64, "{what}");
             assert_eq!((statistics.corrupt_filters, statistics.jobs_failed), (0, 0), "{what}");
         };
         check(&db, &keyspace);
@@ -357,7 +384,7 @@ fn a_check_removes_filters_that_are_not_worth_their_memory() {
     check_answers(&db, &keyspace, KEY_COUNT);
     let of_keyspace = |db: &Db| {
         let found = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k").unwrap();
-        (found.filter_designs.len(), found.filters.iter().map(|filters| filters.bytes).sum::<u64>())
+        (filter_designs(db, 1).len(), found.filters.iter().map(|filters| filters.bytes).sum::<u64>())
     };
     assert_eq!(of_keyspace(&db), (0, 0), "{before}");
     assert_eq!(db.check_filters(&keyspace).unwrap(), 0, "none are needed now either");
@@ -383,7 +410,7 @@ fn a_budget_in_bytes_is_kept_and_stored_with_the_keyspace() {
     let db = open_in_memory(&vfs, Options { workers: 0, ..Options::default() }).unwrap();
     let refused = KeyspaceOptions { filters: Filters::auto_bytes(0), ..KeyspaceOptions::default() };
     let error = db.create_keyspace("refused", refused).unwrap_err();
-    assert!(matches!(error, tamis::Error::InvalidArgument { what: "filters", .. }), "{error:?}");
+    assert!(matches!(error, Error::InvalidArgument { what: "filters", .. }), "{error:?}");
     let options = KeyspaceOptions { filters: Filters::auto_bytes(BYTES), ..KeyspaceOptions::default() };
     let keyspace = db.create_keyspace("k", options).unwrap();
     let flush = |db: &Db, keyspace: &Keyspace, numbers: std::ops::Range<u64>| {
@@ -484,7 +511,9 @@ fn a_store_that_reopens_without_filters_in_memory_or_samples_gives_the_same_answ
         let db = open_in_memory(&vfs, options).unwrap();
         // The keyspace keeps its options.
         let other = KeyspaceOptions { filters: Filters::none(), ..KeyspaceOptions::default() };
-        let keyspace = db.get_or_create_keyspace("k", other).unwrap();
+        let refused = db.get_or_create_keyspace("k", other);
+        assert!(matches!(refused, Err(Error::KeyspaceOption { option: "filters", .. })), "{refused:?}");
+        let keyspace = db.get_or_create_keyspace("k", KeyspaceOptions::default()).unwrap();
         close_ranges(&keyspace, 2_000);
         let replaced = db.check_filters(&keyspace).unwrap();
         println!(

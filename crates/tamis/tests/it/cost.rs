@@ -10,7 +10,9 @@ use std::{
 use tamis::{Compression, Db, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Statistics};
 use tamis_vfs::{Access, MemVfs, Operation, OperationKind, RecordVfs, Vfs};
 
-use crate::support::{FOLDER, Random, filters, inline_options, open_in_memory, small_keyspace};
+use crate::support::{
+    FOLDER, Random, filter_designs, filters, inline_options, open_in_memory, small_keyspace,
+};
 
 const BLOCK: u64 = 4096;
 
@@ -249,9 +251,9 @@ fn a_lookup_computes_one_digest_for_all_families() {
         let keys: Vec<_> = (1_001..1_400).map(key).collect();
         let (cost, _) = bench.cost(&db, || keyspace.multi_get(&keys).unwrap());
         assert_eq!(cost.digests, 399, "{access:?} {names:?}");
-        let designs = db.statistics().keyspaces[1].filter_designs.clone();
+        let designs = filter_designs(&db, 1);
         for name in names {
-            assert!(designs.iter().any(|filter| filter.design.starts_with(name)), "{name}: {designs:?}");
+            assert!(designs.iter().any(|filter| filter.starts_with(name)), "{name}: {designs:?}");
         }
 
         // A key that a memtable answers is not hashed, alone or in a batch.
@@ -535,13 +537,13 @@ fn optimal_bits_per_level_read_fewer_false_positives_than_equal_bits() {
                 assert!(keyspace.get(key(2 * number + 1)).unwrap().is_none());
             }
         });
-        let designs = db.statistics().keyspaces[1].filter_designs.clone();
+        let designs = filter_designs(&db, 1);
         let bytes = |design: &str| -> u64 {
             let words: Vec<_> = design.split(' ').collect();
             let place = words.iter().rposition(|word| word.starts_with("bytes")).unwrap();
             words[place - 1].parse().unwrap()
         };
-        let filter_bytes: u64 = designs.iter().map(|filter| bytes(&filter.design)).sum();
+        let filter_bytes: u64 = designs.iter().map(|filter| bytes(filter)).sum();
         assert_eq!(designs.len(), 3, "{designs:?}");
         (cost.asked - cost.denied, filter_bytes)
     };

@@ -6,7 +6,7 @@ use tamis::{Db, Keyspace, KeyspaceOptions, Options};
 use tamis_filter::bloom::elastic::allocation::{TableUnits, best_allocation};
 use tamis_vfs::{Access, MemVfs, Vfs};
 
-use crate::support::{Random, filters, inline_options, open_in_memory, small_keyspace};
+use crate::support::{Random, filter_designs, filters, inline_options, open_in_memory, small_keyspace};
 
 const KEY_COUNT: u64 = 40_000;
 
@@ -55,13 +55,13 @@ fn look_up(db: &Db, keyspace: &Keyspace, random: &mut Random, count: u64) -> f64
 
 /// Units in memory and units on disk, of the tables in order of their numbers.
 fn units(db: &Db) -> (u64, u64) {
-    let designs = db.statistics().keyspaces[1].filter_designs.clone();
+    let designs = filter_designs(db, 1);
     let parse = |design: &str| -> (u64, u64) {
         let words: Vec<&str> = design.split(' ').collect();
         assert_eq!((words[0], words[2], words[4]), ("elastic:", "of", "units"), "{design}");
         (words[1].parse().unwrap(), words[3].parse().unwrap())
     };
-    designs.iter().map(|filter| parse(&filter.design)).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    designs.iter().map(|filter| parse(filter)).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
 #[test]

@@ -16,7 +16,7 @@ use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 use tempfile::TempDir;
 
 use crate::support::{
-    FOLDER,
+    FOLDER, filter_designs,
     filter_store::{absent_points, blocks, design, filled_on, open_with_filters, run_background_jobs},
     filters, inline_options, table_filters,
 };
@@ -47,17 +47,18 @@ struct Store {
 }
 
 impl Store {
-    fn open(folder: &Path, table_access: Access, cache_bytes: u64) -> Self {
-        Self::open_on(Arc::new(OsVfs), folder, table_access, cache_bytes)
+    fn open(folder: &Path, table_access: Access, pinned_bytes: u64) -> Self {
+        Self::open_on(Arc::new(OsVfs), folder, table_access, pinned_bytes)
     }
 
-    fn open_on(vfs: Arc<dyn Vfs>, folder: &Path, table_access: Access, cache_bytes: u64) -> Self {
+    fn open_on(vfs: Arc<dyn Vfs>, folder: &Path, table_access: Access, pinned_bytes: u64) -> Self {
         let ignored = Arc::new(Ignored::default());
         let listener: Arc<dyn EventListener> = Arc::<Ignored>::clone(&ignored);
         let options = Options {
             table_access,
-            cache_bytes: cache_bytes.next_multiple_of(100),
-            cache_pinned_percent: 100,
+            // For indexes and filters. The sampled queries have room, too.
+            cache_bytes: pinned_bytes.next_multiple_of(4) * 25,
+            cache_pinned_percent: 4,
             listener: Some(listener),
             ..inline_options()
         };
@@ -211,8 +212,8 @@ fn a_damaged_unit_is_reported_and_the_others_stay_in_use() {
             let denied = store.ask(0, 2_000);
             assert!(denied >= least && (least > 0.0) == (denied > 0.0), "{access:?} {suffix}: {denied}");
             if access != Access::Mapped {
-                let designs = store.db.statistics().keyspaces[1].filter_designs.clone();
-                let is_left = |units: &str| designs.iter().any(|filter| filter.design.contains(units));
+                let designs = filter_designs(&store.db, 1);
+                let is_left = |units: &str| designs.iter().any(|filter| filter.contains(units));
                 assert!(is_left("elastic: 3 of 4 units") && is_left("elastic: 4 of 4 units"), "{designs:?}");
             }
             assert_eq!(store.ignored().len(), 1);

@@ -152,7 +152,9 @@ impl World {
         let layout = [PARTITIONED, TIERED][index];
         let (filters, views) = (self.filters.clone(), self.views);
         let options = KeyspaceOptions { filters, layout, views, ..small_keyspace() };
-        self.db().get_or_create_keyspace(&format!("k{index}"), options).unwrap()
+        let name = format!("k{index}");
+        // An open may have changed the options since.
+        self.db().keyspace(&name).or_else(|_| self.db().create_keyspace(&name, options)).unwrap()
     }
 
     fn step(&mut self, random: &mut Random) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tamis::{Db, Filters, KeyspaceOptions, Options, Runtime, TableFilter, Views};
 use tamis_vfs::MemVfs;
 
-use crate::support::{FOLDER, Random};
+use crate::support::{FOLDER, Random, filter_designs, filters_of_tables};
 
 const TABLE_COUNT: u64 = 10;
 const KEYS_PER_TABLE: u64 = 3_000;
@@ -68,7 +68,7 @@ fn each_table_counts_the_open_seeks_that_its_filters_saved_it() {
             let found = if is_forward { db.range(key..).next() } else { db.range(..=key).next_back() };
             assert!(found.is_some());
         }
-        let tables = db.statistics().keyspaces.swap_remove(0).table_filters;
+        let tables = filters_of_tables(&db, 0);
         assert_eq!(tables.len() as u64, TABLE_COUNT);
         let sum = |of: fn(&tamis::FilterAnswers) -> u64| -> u64 {
             tables.iter().map(|table| of(&table.seeks)).sum()
@@ -112,7 +112,7 @@ fn seeks_outside_of_a_table_do_not_count_for_its_filters() {
             assert!(scan.move_prev().unwrap());
         }
     }
-    let tables = db.statistics().keyspaces.swap_remove(0).table_filters;
+    let tables = filters_of_tables(&db, 0);
     assert_eq!(tables.len(), 2);
     for table in tables {
         let seeks = table.seeks;
@@ -168,7 +168,7 @@ fn blocks_with_chosen_filters((db, keys): &(Db, Vec<u64>), kinds: [Read; 2]) -> 
     let before = measure(7);
     let replaced = db.check_filters(&db.default_keyspace()).unwrap();
     let after = measure(21);
-    let design = db.statistics().keyspaces[0].filter_designs.first().map(|design| design.design.clone());
+    let design = filter_designs(db, 0).into_iter().next();
     (after, format!("{before:?} blocks, then {after:?}; {replaced} replaced, for example {design:?}"))
 }
 
@@ -258,7 +258,7 @@ fn closed_ranges_and_prefixes_read_the_block_of_their_first_entry() {
             assert!(forward <= 1.1 && backward <= 1.5, "{filter}: {forward} and {backward}, {is_prefix}");
         }
         // A table that is not reached is neither right nor wrong.
-        let tables = db.statistics().keyspaces.swap_remove(0).table_filters;
+        let tables = filters_of_tables(&db, 0);
         let ranges = || tables.iter().map(|table| &table.ranges);
         let admitted: u64 = ranges().map(|ranges| ranges.asked - ranges.denied).sum();
         let decided: u64 = ranges().map(|ranges| ranges.right + ranges.wrong).sum();

@@ -10,12 +10,13 @@ use std::{
 };
 
 use tamis::{
-    Compression, Db, Durability, Error, Event, EventListener, Filters, JoinHandle, Keyspace, KeyspaceOptions,
-    KeyspaceStatistics, ManualClock, Options, Runtime, Spawner, Statistics, SystemSpawner, WriteBatch,
+    Compression, Db, Durability, Error, Event, EventListener, Filters, JoinHandle, Keyspace, KeyspaceChange,
+    KeyspaceOptions, KeyspaceStatistics, Layout, ManualClock, Options, Runtime, Spawner, Statistics,
+    SystemSpawner, Views, WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
 
-use crate::support::{EventLog, FOLDER, Random, inline_options, open_in_memory, small_keyspace};
+use crate::support::{EventLog, FOLDER, Random, filters, inline_options, open_in_memory, small_keyspace};
 
 #[test]
 fn a_missing_database_is_created_only_on_request() {
@@ -52,6 +53,100 @@ fn a_read_only_open_reads_everything_refuses_writes_and_changes_no_file() {
     assert_eq!(contents(&vfs), before);
 }
 
+/// Options of an existing keyspace were ignored silently if they were not its own.
+#[test]
+fn other_options_of_an_existing_keyspace_are_refused() {
+    let vfs = MemVfs::new();
+    let created = KeyspaceOptions {
+        memtable_bytes: 1 << 20,
+        layout: Layout::tiered(),
+        filters: filters("surf@12").with_deepest(["blocked-bloom@8".parse().unwrap()]),
+        ..KeyspaceOptions::default()
+    };
+    let open = |default_keyspace: KeyspaceOptions, change_keyspaces: Vec<(String, KeyspaceChange)>| {
+        open_in_memory(&vfs, Options { default_keyspace, change_keyspaces, ..inline_options() })
+    };
+    open(created.clone(), Vec::new()).unwrap().get_or_create_keyspace("k", created.clone()).unwrap();
+    // The same options, fewer of them, and none: those that are left out are not compared.
+    let fewer = KeyspaceOptions { memtable_bytes: 1 << 20, ..KeyspaceOptions::default() };
+    for given in [&created, &fewer, &KeyspaceOptions::default()] {
+        let db = open(given.clone(), Vec::new()).unwrap();
+        assert_eq!(db.default_keyspace().options(), &created);
+        assert_eq!(db.get_or_create_keyspace("k", given.clone()).unwrap().options(), &created);
+    }
+    let others: [(&str, &str, &str, KeyspaceOptions); 11] = [
+        (
+            "memtable_bytes",
+            "1048576",
+            "2097152",
+            KeyspaceOptions { memtable_bytes: 2 << 20, ..created.clone() },
+        ),
+        ("block_bytes", "4096", "8192", KeyspaceOptions { block_bytes: 8192, ..created.clone() }),
+        ("table_bytes", "67108864", "1048576", KeyspaceOptions { table_bytes: 1 << 20, ..created.clone() }),
+        (
+            "compression",
+            "none",
+            "none,zstd:3",
+            KeyspaceOptions { compression: vec![Compression::None, Compression::Zstd(3)], ..created.clone() },
+        ),
+        (
+            "filters",
+            "surf@12",
+            "auto:bytes=100",
+            KeyspaceOptions { filters: Filters::auto_bytes(100), ..created.clone() },
+        ),
+        (
+            "deepest_filters",
+            "blocked-bloom@8",
+            "none",
+            KeyspaceOptions { filters: filters("surf@12").with_deepest([]), ..created.clone() },
+        ),
+        ("views", "auto", "on", KeyspaceOptions { views: Views::On, ..created.clone() }),
+        ("key_column", "false", "true", KeyspaceOptions { key_column: true, ..created.clone() }),
+        (
+            "layout",
+            "tiered",
+            "partitioned",
+            KeyspaceOptions { layout: Layout::partitioned(), ..created.clone() },
+        ),
+        ("size_ratio", "10", "4", KeyspaceOptions { size_ratio: 4, ..created.clone() }),
+        ("level0_runs", "4", "8", KeyspaceOptions { level0_runs: 8, ..created.clone() }),
+    ];
+    for (option, stored, given, options) in others {
+        let changeable = ["filters", "deepest_filters", "views", "layout"].contains(&option);
+        let advice = if changeable { "change_keyspaces" } else { "copy the entries to a new keyspace" };
+        let db = open(KeyspaceOptions::default(), Vec::new()).unwrap();
+        for (keyspace, error) in [
+            ("k", db.get_or_create_keyspace("k", options.clone()).map(drop)),
+            ("k", db.keyspace("k").unwrap().check_options(&options)),
+            ("default", open_after(db, || open(options.clone(), Vec::new()).map(drop))),
+        ] {
+            let error = error.unwrap_err();
+            assert!(
+                matches!(&error, Error::KeyspaceOption { option: found, .. } if *found == option),
+                "{error}"
+            );
+            let message = error.to_string();
+            for part in [keyspace, option, stored, given, advice] {
+                assert!(message.contains(part), "{part}: {message}");
+            }
+        }
+    }
+    // A change of the same open makes it the option that is given.
+    let partitioned = KeyspaceOptions { layout: Layout::partitioned(), ..created.clone() };
+    let change = vec![("default".to_owned(), KeyspaceChange::Layout(Layout::partitioned()))];
+    let db = open(created, change).unwrap();
+    assert_eq!(db.default_keyspace().options(), &partitioned);
+    db.close().unwrap();
+    open(partitioned, Vec::new()).unwrap();
+}
+
+/// Closes the store first.
+fn open_after<T>(db: Db, open: impl FnOnce() -> T) -> T {
+    db.close().unwrap();
+    open()
+}
+
 #[test]
 fn without_the_lock_a_store_can_be_opened_twice() {
     let vfs = MemVfs::new();
@@ -76,7 +171,8 @@ fn the_default_keyspace_of_a_new_database_has_the_given_options() {
     assert_eq!(db.default_keyspace().options().block_bytes, 16_384);
     db.close().unwrap();
 
-    let db = with_blocks(8_192).unwrap();
+    assert!(matches!(with_blocks(8_192), Err(Error::KeyspaceOption { option: "block_bytes", .. })));
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
     assert_eq!(db.default_keyspace().options().block_bytes, 16_384, "an existing keyspace keeps its options");
 }
 

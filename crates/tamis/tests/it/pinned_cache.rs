@@ -24,11 +24,24 @@ fn open(vfs: &RecordVfs, cache_bytes: u64) -> Db {
 }
 
 fn open_with_clock(vfs: &RecordVfs, cache_bytes: u64, clock: &Arc<ManualClock>) -> Db {
+    open_with_options(vfs, (cache_bytes.next_multiple_of(100), 100), clock)
+}
+
+/// Indexes and filters have `pinned_bytes`, and the sampled queries have enough.
+fn open_with_sample(vfs: &RecordVfs, pinned_bytes: u64, clock: &Arc<ManualClock>) -> Db {
+    open_with_options(vfs, (pinned_bytes.next_multiple_of(4) * 25, 4), clock)
+}
+
+fn open_with_options(
+    vfs: &RecordVfs,
+    (cache_bytes, cache_pinned_percent): (u64, u8),
+    clock: &Arc<ManualClock>,
+) -> Db {
     let options = Options {
         workers: 0,
         table_access: Access::Buffered,
-        cache_bytes: cache_bytes.next_multiple_of(100),
-        cache_pinned_percent: 100,
+        cache_bytes,
+        cache_pinned_percent,
         ..Options::default()
     };
     let vfs: Arc<dyn Vfs> = Arc::new(vfs.clone());
@@ -167,7 +180,7 @@ fn tables_whose_filters_were_evicted_are_not_checked() {
         db.close().unwrap();
 
         let clock = Arc::new(ManualClock::default());
-        let db = open_with_clock(&vfs, all * 6 / 10, &clock);
+        let db = open_with_sample(&vfs, all * 6 / 10, &clock);
         let keyspace = db.keyspace("k").unwrap();
         let before = sampled(&db, query);
         for _ in 0..10 {

@@ -12,7 +12,7 @@ use tamis::{
 };
 use tamis_vfs::{MemVfs, Vfs};
 
-use crate::support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace};
+use crate::support::{FOLDER, Random, filters_of_tables, inline_options, open_in_memory, small_keyspace};
 
 fn open(options: Options) -> Db {
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
@@ -153,7 +153,7 @@ fn seeks_within_closed_ranges_have_their_own_outcome() {
     assert_eq!(counts(sample(&db).backward_seeks), (1, 0, 1, 0));
     scan.seek_for_prev((key - 2).to_be_bytes()).unwrap();
     assert_eq!(counts(sample(&db).backward_seeks), (2, 0, 1, 0));
-    let tables = db.statistics().keyspaces.swap_remove(0).table_filters;
+    let tables = filters_of_tables(&db, 0);
     let seeks = tables.iter().map(|table| table.seeks);
     assert_eq!(seeks.fold((0, 0), |sum, seeks| (sum.0 + seeks.asked, sum.1 + seeks.right)), (3, 3));
     drop(scan);
@@ -223,8 +223,7 @@ fn tables_count_the_answers_of_their_filters() {
     for number in 0..1_000_u32 {
         db.get(number.to_be_bytes()).unwrap();
     }
-    let statistics = db.statistics();
-    let points = statistics.keyspaces.first().unwrap().table_filters.iter().map(|table| table.points);
+    let points = filters_of_tables(&db, 0).into_iter().map(|table| table.points);
     let (asked, denied, right, wrong) = points.fold((0, 0, 0, 0), |sum, points| {
         (sum.0 + points.asked, sum.1 + points.denied, sum.2 + points.right, sum.3 + points.wrong)
     });

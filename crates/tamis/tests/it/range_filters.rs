@@ -10,7 +10,10 @@ use tamis::{
 };
 use tamis_vfs::{Access, MemVfs, Vfs};
 
-use crate::support::{FILTERS, FOLDER, Random, filters, inline_options, open_in_memory, small_keyspace};
+use crate::support::{
+    FILTERS, FOLDER, Random, filter_designs, filters, filters_of_tables, inline_options, open_in_memory,
+    small_keyspace,
+};
 
 const RUN_COUNT: u64 = 4;
 
@@ -184,7 +187,7 @@ fn a_seek_within_the_range_that_finds_nothing_is_no_false_positive() {
         let decided = counted(&db, || assert!(seek(0)));
         assert_eq!((decided.useful, decided.useless), (1, 0), "{number}");
     }
-    let tables = db.statistics().keyspaces.swap_remove(1).table_filters;
+    let tables = filters_of_tables(&db, 1);
     assert_eq!(tables.iter().map(|table| table.ranges.wrong).sum::<u64>(), 0);
 }
 
@@ -207,7 +210,7 @@ fn a_candidate_without_a_key_of_the_range_is_a_false_positive() {
             assert_eq!((cost.asked, cost.denied, cost.useless), (1, 0, 1), "{number} {cost:?}");
         }
     }
-    let tables = db.statistics().keyspaces.swap_remove(1).table_filters;
+    let tables = filters_of_tables(&db, 1);
     assert_eq!(tables.iter().map(|table| table.ranges.wrong).sum::<u64>(), 2 * 499);
 }
 
@@ -280,12 +283,7 @@ fn a_filter_that_cannot_be_built_is_reported_and_left_out() {
         assert_eq!(walk(&keyspace, Bound::Included(key(101)), Bound::Included(key(103)), 0), 1)
     });
     assert_eq!(cost.asked, 0, "ranges do not probe the point filter");
-    assert!(
-        db.statistics().keyspaces[1]
-            .filter_designs
-            .iter()
-            .all(|filter| filter.design.contains("blocked-bloom"))
-    );
+    assert!(filter_designs(&db, 1).iter().all(|design| design.contains("blocked-bloom")));
 }
 
 #[test]
@@ -307,8 +305,7 @@ fn filters_of_a_keyspace_are_kept_over_a_reopen() {
     let keyspace = db.keyspace("k").unwrap();
     assert_eq!(keyspace.options().filters, wanted);
     assert_eq!(walk(&keyspace, Bound::Included(key(10)), Bound::Included(key(3_000)), 0), 2_991);
-    let designs: Vec<_> =
-        db.statistics().keyspaces[1].filter_designs.iter().map(|filter| filter.design.clone()).collect();
+    let designs = filter_designs(&db, 1);
     let count = |family: &str| designs.iter().filter(|design| design.starts_with(family)).count();
     assert!(count("binary-fuse: ") > 0 && count("surf") > 0, "the deepest level has its own: {designs:?}");
 }

@@ -159,3 +159,75 @@ fn blocks_of_levels_are_part_of_the_totals() {
     assert!(read > 0 && hits > 0);
     assert_eq!((after.0 - before.0, after.1 - before.1), (read, hits));
 }
+
+/// A program that exports the statistics every second must not pay for each table.
+#[test]
+fn statistics_do_not_grow_with_the_number_of_tables() {
+    let keyspace = KeyspaceOptions { table_bytes: 64 << 10, level0_runs: 64, ..KeyspaceOptions::default() };
+    let options = Options { default_keyspace: keyspace, ..inline_options() };
+    let db = open_in_memory(&MemVfs::new(), options).unwrap();
+    let mut lengths = Vec::new();
+    let mut table_count = 0;
+    for round in 0..12 {
+        for number in KEY_COUNT * round..KEY_COUNT * (round + 1) {
+            db.put(key(number), [7; 60]).unwrap();
+        }
+        db.flush().unwrap();
+        (0..KEY_COUNT).for_each(|number| drop(db.get(key(number)).unwrap()));
+        let statistics = db.statistics();
+        table_count = statistics.keyspaces[0].levels.iter().map(|level| level.table_count).sum();
+        lengths.push(format!("{statistics:?}").len());
+        // Rows are returned if they are asked for.
+        let tables = db.table_filters(&db.default_keyspace()).unwrap();
+        assert_eq!(tables.len(), table_count);
+        assert!(tables.iter().any(|table| table.points.asked > 0 && !table.designs.is_empty()));
+    }
+    let (first, last) = (lengths[0], lengths[lengths.len() - 1]);
+    assert!(table_count > 50 && last < first + first / 4, "{lengths:?} bytes, {table_count} tables");
+}
+
+#[test]
+fn filters_of_tables_are_those_of_a_keyspace_of_this_store() {
+    let db = filled(Access::Mapped);
+    let other = filled(Access::Mapped);
+    assert!(db.table_filters(&other.default_keyspace()).is_err());
+    let keyspace = db.create_keyspace("dropped", KeyspaceOptions::default()).unwrap();
+    db.drop_keyspace("dropped").unwrap();
+    assert!(db.table_filters(&keyspace).is_err());
+}
+
+/// `cache_bytes` bounds blocks, indexes, filters and the samples of all keyspaces together.
+#[test]
+fn sampled_queries_are_within_the_memory_budget() {
+    const BUDGET: u64 = 1 << 20;
+    let options = Options { table_access: Access::Buffered, cache_bytes: BUDGET, ..inline_options() };
+    let db = open_in_memory(&MemVfs::new(), options).unwrap();
+    for name in ["a", "b", "c", "d"] {
+        let keyspace = db.create_keyspace(name, KeyspaceOptions::default()).unwrap();
+        (0..KEY_COUNT).for_each(|number| keyspace.put(key(number), [7; 200]).unwrap());
+    }
+    db.flush().unwrap();
+    let mut sample_bytes_max = 0;
+    for (round, name) in ["a", "b", "c", "d"].into_iter().cycle().take(8).enumerate() {
+        let keyspace = db.keyspace(name).unwrap();
+        for number in 0..KEY_COUNT {
+            let mut upper = [number as u8; 256];
+            upper[..4].copy_from_slice(&key(number));
+            assert!(keyspace.range(&key(number)[..]..&upper[..]).next().is_some());
+            keyspace.get(key(number)).unwrap();
+            if number % 64 == 0 {
+                let statistics = db.statistics();
+                let (blocks, pinned) = (statistics.cache_bytes, statistics.cache_pinned_bytes);
+                let samples = statistics.cache_sample_bytes;
+                sample_bytes_max = sample_bytes_max.max(samples);
+                let all = blocks + pinned + samples;
+                assert!(all <= BUDGET, "{round}: {blocks} + {pinned} + {samples} bytes");
+                assert!(samples <= BUDGET / 4, "{round}: {samples} bytes of sampled queries");
+            }
+        }
+        assert!(
+            db.statistics().keyspaces.iter().any(|found| found.name == name && found.sample.ranges.kept > 50)
+        );
+    }
+    assert!(sample_bytes_max > BUDGET / 8, "{sample_bytes_max} bytes of sampled queries");
+}

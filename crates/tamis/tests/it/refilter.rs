@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Options, TableFilter, VerifyReport};
 use tamis_vfs::{MemVfs, Vfs};
 
-use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
+use crate::support::{FOLDER, filter_designs, inline_options, open_in_memory, small_keyspace};
 
 fn key(number: u32) -> Vec<u8> {
     format!("key-{number:06}").into_bytes()
@@ -54,9 +54,9 @@ fn rebuilt_filters_answer_as_before_with_and_without_a_key_column() {
             // The replaced filter file is deleted.
             let expected = if filters.is_empty() { 0 } else { table_count };
             assert_eq!(filter_files(&vfs), expected, "{text}");
-            let designs = &db.statistics().keyspaces[1].filter_designs;
+            let designs = filter_designs(&db, 1);
             assert_eq!(designs.len(), table_count * filters.len().max(1), "{designs:?}");
-            let count = |part| designs.iter().filter(|filter| filter.design.contains(part)).count();
+            let count = |part| designs.iter().filter(|filter| filter.contains(part)).count();
             assert_eq!(count("blocked-bloom: "), table_count, "{designs:?}");
             assert_eq!(count(" bytes"), designs.len(), "{designs:?}");
         }

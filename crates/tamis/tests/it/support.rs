@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use parking_lot::Mutex;
 use tamis::{
     Db, Error, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Options, Runtime, TableFilter,
+    TableFilterStatistics,
 };
 use tamis_vfs::{MemVfs, OperationKind, Vfs};
 
@@ -96,6 +97,17 @@ pub(crate) const FILTERS: [&str; 22] = [
 /// The filters of a row of [`FILTERS`], for every table.
 pub(crate) fn filters(row: &str) -> Filters {
     Filters::each(table_filters(row))
+}
+
+/// The filters of the tables of the keyspace at `position` in the statistics.
+pub(crate) fn filters_of_tables(db: &Db, position: usize) -> Vec<TableFilterStatistics> {
+    let name = db.statistics().keyspaces.swap_remove(position).name;
+    db.table_filters(&db.keyspace(&name).unwrap()).unwrap()
+}
+
+/// The designs of these filters.
+pub(crate) fn filter_designs(db: &Db, position: usize) -> Vec<String> {
+    filters_of_tables(db, position).into_iter().flat_map(|table| table.designs).collect()
 }
 
 /// The filters of one table.

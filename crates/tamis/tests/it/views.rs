@@ -7,8 +7,8 @@ use std::{
 };
 
 use tamis::{
-    Db, Event, EventListener, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, Layout, Options, Runtime,
-    Snapshot, ViewStatistics, Views,
+    Db, Error, Event, EventListener, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, Layout, Options,
+    Runtime, Snapshot, ViewStatistics, Views,
 };
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
@@ -521,8 +521,13 @@ fn a_keyspace_without_views_builds_none_in_any_open() {
     fill(&db, &keyspace, 1_000, 4);
     assert_eq!((views_of(&db).count, db.statistics().views_built), (0, 0));
     db.close().unwrap();
-    store.keyspace.views = Views::On;
+    store.keyspace.views = Views::Auto;
     let (db, keyspace) = store.open();
+    let with_views = KeyspaceOptions { views: Views::On, ..store.keyspace.clone() };
+    assert!(matches!(
+        keyspace.check_options(&with_views),
+        Err(Error::KeyspaceOption { option: "views", .. })
+    ));
     fill(&db, &keyspace, 1_000, 1);
     assert_eq!(views_of(&db).count, 0, "an existing keyspace keeps its options");
 }

@@ -200,13 +200,12 @@ impl Store {
     }
 
     /// Number of loaded units of elastic filters.
-    fn loaded_units(&self) -> u64 {
+    fn loaded_units(&self) -> Result<u64, BenchError> {
         let loaded = |design: &str| -> Option<u64> {
             design.strip_prefix("elastic: ")?.split(' ').next()?.parse().ok()
         };
-        let keyspaces = self.db.statistics().keyspaces;
-        let designs = keyspaces.iter().flat_map(|keyspace| &keyspace.filter_designs);
-        designs.filter_map(|filter| loaded(&filter.design)).sum()
+        let tables = self.db.table_filters(&self.keyspace)?;
+        Ok(tables.iter().flat_map(|table| &table.designs).filter_map(|design| loaded(design)).sum())
     }
 
     fn look_up(&self, key: &[u8]) -> Result<(), BenchError> {
@@ -283,6 +282,6 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         .with("of_plain", learned as f64 / (plain as f64).max(1.0))
         .with("of_optimum", learned as f64 / (optimum as f64).max(1.0))
         // Units may use space that the indexes leave: reports whether the store loads more than half of them.
-        .with("of_half_memory", elastic.loaded_units() as f64 / half_units)
+        .with("of_half_memory", elastic.loaded_units()? as f64 / half_units)
         .with_digest(digest.finish()))
 }

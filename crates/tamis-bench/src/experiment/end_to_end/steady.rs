@@ -143,9 +143,8 @@ fn measure_filters(
     // Opens the tables, and fills the cache.
     context.part(0.7..0.8, |context| run(&db, &warm_up, context, |_| Ok(())))?;
     let costs = context.part(0.8..1.0, |context| run(&db, &queries, context, |_| Ok(())))?;
-    let statistics = db.statistics();
-    let design = statistics.keyspaces.first().and_then(|keyspace| keyspace.filter_designs.last());
-    let design = design.map(|design| design.design.clone()).unwrap_or_default();
+    let tables = db.table_filters(&db.default_keyspace())?;
+    let design = tables.into_iter().flat_map(|table| table.designs).next_back().unwrap_or_default();
     db.close()?;
     Ok(Measured::Costs(costs, design))
 }

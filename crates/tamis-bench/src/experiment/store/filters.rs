@@ -207,9 +207,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         return Err(BenchError::Other(format!("{found} entries found, expected none")));
     }
     let queries = queries.len().max(1) as f64;
-    let designs = after.keyspaces.iter().find(|keyspace| keyspace.name == KEYSPACE);
-    let design =
-        designs.and_then(|keyspace| keyspace.filter_designs.last()).map(|design| design.design.clone());
+    let design = db.table_filters(&keyspace)?.into_iter().flat_map(|table| table.designs).next_back();
     drop(keyspace);
     db.close()?;
     Ok(Row::new()

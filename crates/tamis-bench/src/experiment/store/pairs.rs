@@ -266,10 +266,9 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         return Err(BenchError::Other(format!("{} and {} entries found", with.found, without.found)));
     }
     let queries = (count * part.rounds) as f64;
-    let statistics = with.db.statistics();
-    let designs = statistics.keyspaces.iter().flat_map(|keyspace| &keyspace.filter_designs);
+    let tables = with.db.table_filters(&with.db.default_keyspace())?;
     // Of the deepest level, which has most of the keys.
-    let design = designs.last().map(|design| design.design.clone());
+    let design = tables.into_iter().flat_map(|table| table.designs).next_back();
     let row = of_times(&with.nanoseconds, &without.nanoseconds)
         .with("blocks_with", with.blocks as f64 / queries)
         .with("blocks_without", without.blocks as f64 / queries)

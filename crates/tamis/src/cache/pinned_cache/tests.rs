@@ -4,7 +4,7 @@ use super::*;
 use crate::error::Error;
 
 fn pinned_cache(capacity_bytes: u64) -> Arc<PinnedCache> {
-    PinnedCache::new(capacity_bytes, None, &Arc::default(), None)
+    PinnedCache::new(capacity_bytes, &Arc::default(), &Arc::default(), None)
 }
 
 fn pinned(pinned_cache: &Arc<PinnedCache>, bytes: u64) -> Pinned<u64> {

@@ -135,7 +135,7 @@ fn files_stay_below_the_limit() {
     let query = SampledQuery::new(QueryKind::Range, &KeyRange::closed(&long, &longer), 1, outcome).unwrap();
     let sample = |keyspace| StoredSample {
         keyspace,
-        queries: vec![query.clone(); QUERIES_MAX],
+        queries: std::iter::repeat_n(query.clone(), QUERIES_MAX).collect(),
         ..StoredSample::default()
     };
     let bytes =

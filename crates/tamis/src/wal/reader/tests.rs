@@ -63,8 +63,11 @@ fn replay_ends_at_an_unsynced_gap_and_reports_it() {
     let lengths: Vec<u64> = log_files(&vfs).values().map(|bytes| bytes.len() as u64).collect();
     let (ids, report) = replayed(&vfs, 0).unwrap();
     assert_eq!((ids, &report.obsolete[..]), (vec![1], &[3, 4][..]));
-    let truncations =
-        [(3, lengths[1]), (4, lengths[2])].map(|(n, bytes)| Truncation { file: path(n), offset: 0, bytes });
+    let truncations = [(3, lengths[1]), (4, lengths[2])].map(|(n, bytes)| WalTruncation {
+        file: path(n),
+        offset: 0,
+        bytes,
+    });
     assert_eq!(report.truncations, truncations);
 }
 
@@ -77,7 +80,7 @@ fn a_torn_unsynced_segment_ends_replay_and_drops_the_later_ones() {
     assert_eq!((ids, &report.obsolete[..]), (vec![1], &[3][..]));
     assert_eq!(
         report.truncations[0],
-        Truncation { file: path(2), offset: HEADER_BYTES, bytes: length - HEADER_BYTES }
+        WalTruncation { file: path(2), offset: HEADER_BYTES, bytes: length - HEADER_BYTES }
     );
     assert_eq!(report.truncations[1].file, path(3));
     assert_eq!(report.segments[1], SegmentEnd { number: 2, bytes: HEADER_BYTES, synced: 0 });
@@ -130,7 +133,7 @@ fn a_torn_header_is_reported_and_an_empty_last_segment_is_not() {
     write(&vfs, &path(3), &[0; 64]);
     let (ids, report) = replayed(&vfs, 0).unwrap();
     assert_eq!((ids, report.obsolete), (vec![1], vec![2, 3]));
-    assert_eq!(report.truncations, [Truncation { file: path(3), offset: 0, bytes: 64 }]);
+    assert_eq!(report.truncations, [WalTruncation { file: path(3), offset: 0, bytes: 64 }]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tamis::{
 use tamis_vfs::MemVfs;
 use tamis_workload::{SplitMix64, mix64};
 
-use super::FOLDER;
+use super::{FOLDER, filter_designs};
 
 /// Keys of a store.
 pub(crate) const KEY_COUNT: u64 = 20_000;
@@ -85,8 +85,7 @@ pub(crate) fn close_ranges(keyspace: &Keyspace, count: u64) {
 }
 
 pub(crate) fn design(db: &Db) -> String {
-    let keyspace = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k").unwrap();
-    keyspace.filter_designs.into_iter().map(|design| design.design).collect::<Vec<_>>().join(" + ")
+    filter_designs(db, 1).join(" + ")
 }
 
 /// Blocks that `work` reads or finds in the cache.
