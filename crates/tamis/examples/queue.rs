@@ -7,10 +7,15 @@ use std::error::Error;
 
 use tamis::{Db, Durability, Keyspace, KeyspaceOptions, WriteBatch};
 
+/// The only key of `finished`.
+const END: &str = "end";
+
 struct Queue {
     db: Db,
     jobs: Keyspace,
     results: Keyspace,
+    /// The position after the last finished job, so that an empty queue does not use positions again.
+    finished: Keyspace,
     tail: u64,
 }
 
@@ -18,10 +23,12 @@ impl Queue {
     fn open(db: Db) -> tamis::Result<Self> {
         let jobs = db.get_or_create_keyspace("jobs", KeyspaceOptions::default())?;
         let results = db.get_or_create_keyspace("results", KeyspaceOptions::default())?;
-        // Positions continue after the last existing job.
-        let last = jobs.last()?.and_then(|(key, _)| <[u8; 8]>::try_from(&*key).ok());
-        let tail = last.map_or(0, |key| u64::from_be_bytes(key) + 1);
-        Ok(Self { db, jobs, results, tail })
+        let finished = db.get_or_create_keyspace("finished", KeyspaceOptions::default())?;
+        // Positions continue after the last job, which waits or is finished.
+        let position = |bytes: &[u8]| <[u8; 8]>::try_from(bytes).ok().map(u64::from_be_bytes);
+        let waiting = jobs.last()?.and_then(|(key, _)| position(&key)).map_or(0, |last| last + 1);
+        let after_finished = finished.get(END)?.and_then(|end| position(&end)).unwrap_or(0);
+        Ok(Self { db, jobs, results, finished, tail: waiting.max(after_finished) })
     }
 
     fn push(&mut self, job: &str) -> tamis::Result<()> {
@@ -41,6 +48,8 @@ impl Queue {
         }
         // One range delete for all finished jobs.
         batch.delete_range(&self.jobs, ..=last.to_vec())?;
+        let end = u64::from_be_bytes(last.as_ref().try_into()?) + 1;
+        batch.put(&self.finished, END, end.to_be_bytes())?;
         self.db.write_with(batch, Durability::Synced)?;
         Ok(taken.len())
     }
@@ -70,5 +79,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (_, last) = queue.results.last()?.ok_or("no results")?;
     assert_eq!(&*last, b"ONE MORE");
     println!("all 10,001 results are there, once");
+
+    // An empty queue does not begin again at the first position, where it would replace results.
+    let Queue { db, .. } = queue;
+    db.close()?;
+    let mut queue = Queue::open(Db::open(folder.path())?)?;
+    queue.push("after all others")?;
+    assert_eq!(queue.run(1)?, 1);
+    assert_eq!(queue.results.range::<[u8; 8]>(..).count(), 10_002);
     Ok(())
 }

@@ -3,6 +3,9 @@
 //! The index is a keyspace whose keys are `city | 0x00 | id` and whose values are empty. Row and index entry change in one
 //! batch, so the index always agrees with the rows, also after a crash.
 //!
+//! It needs one writer: `put` reads the old row and then writes. Two threads that change the same user at once could both read the same old
+//! row, and leave an index entry that no row has. Until there are transactions, use one writing thread, or a mutex around `put`.
+//!
 //! Run it: `cargo run --release -p tamis --example secondary_index`
 
 use std::error::Error;
@@ -26,7 +29,7 @@ impl Users {
         Ok(Self { db, rows, by_city })
     }
 
-    /// Inserts a user, or moves an existing one to another city.
+    /// Inserts a user, or moves an existing one to another city. Called by one thread at a time; see the head of this file.
     fn put(&self, id: u64, city: &str) -> tamis::Result<()> {
         let mut batch = WriteBatch::new();
         if let Some(old) = self.rows.get(id.to_be_bytes())? {
