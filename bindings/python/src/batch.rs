@@ -1,6 +1,6 @@
 //! Write batches: atomic writes across the keyspaces of a database.
 
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use pyo3::{
     prelude::*,
@@ -10,10 +10,9 @@ use tamis::Durability;
 use tamis_bindings_common::{Code, Failure, fork::Guarded};
 
 use crate::{
-    bounds,
-    codec::bytes,
+    bounds, codec,
     error::{OrRaise, invalid, raise, run},
-    options,
+    forgotten, options,
     reader::{Reader, entry},
 };
 
@@ -26,6 +25,17 @@ pub(crate) struct WriteBatch {
     /// Writes without `keyspace=` go to this keyspace.
     keyspace: Py<Reader>,
     durability: Durability,
+}
+
+impl Drop for WriteBatch {
+    fn drop(&mut self) {
+        let batch = self.batch.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if batch.get().is_ok_and(|batch| !batch.is_empty()) {
+            forgotten::warn(
+                c"a batch with writes was dropped; call write() or clear(), or use it in a `with` block",
+            );
+        }
+    }
 }
 
 impl WriteBatch {
@@ -79,7 +89,7 @@ impl WriteBatch {
         keyspace: Option<&Bound<'_, Reader>>,
     ) -> PyResult<()> {
         self.add(py, keyspace, |batch, keyspace, reader| {
-            Ok(batch.put(keyspace, &*reader.codec.encode(key)?, &*bytes(value, "value")?))
+            Ok(batch.put(keyspace, &*reader.codec.encode(key)?, &*codec::value(value)?))
         })
     }
 

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::{
     batch::pairs,
-    codec::{Codec, bytes},
+    codec::{self, Codec},
     column::GivenColumn,
     error::run,
     reader::entry,
@@ -156,7 +156,7 @@ impl<'a, 'py> Loader<'a, 'py> {
             for pair in pairs(entries)?.try_iter()? {
                 let (key, value) = entry(&pair?)?;
                 self.chunk.keys.push(&self.codec.encode(&key)?);
-                self.chunk.values.push(&bytes(&value, "value")?);
+                self.chunk.values.push(&codec::value(&value)?);
                 if self.is_full() {
                     self.flush()?;
                 }

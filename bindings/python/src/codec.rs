@@ -7,7 +7,7 @@ use pyo3::{
     buffer::PyBuffer,
     exceptions::{PyOverflowError, PyTypeError},
     prelude::*,
-    types::{PyBool, PyByteArray, PyBytes, PyInt, PyString, PyTuple},
+    types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyTuple},
 };
 
 use crate::{
@@ -134,7 +134,7 @@ impl Codec {
     }
 }
 
-/// The bytes of a value, or of a key without codec.
+/// The bytes of a key without codec.
 #[inline]
 pub(crate) fn bytes<'a>(object: &'a Bound<'_, PyAny>, name: &str) -> PyResult<Key<'a>> {
     match object.cast::<PyBytes>() {
@@ -143,13 +143,45 @@ pub(crate) fn bytes<'a>(object: &'a Bound<'_, PyAny>, name: &str) -> PyResult<Ke
     }
 }
 
+/// The bytes of a value: those of `bytes` or of any contiguous buffer, for example of an array of numbers.
+#[inline]
+pub(crate) fn value<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Key<'a>> {
+    match object.cast::<PyBytes>() {
+        Ok(bytes) => Ok(Key::Borrowed(bytes.as_bytes())),
+        Err(_) => copy_value(object),
+    }
+}
+
+#[cold]
+fn copy_value<'a>(object: &Bound<'_, PyAny>) -> PyResult<Key<'a>> {
+    if let Some(bytes) = buffer_of_bytes(object)? {
+        return Ok(Key::Owned(bytes));
+    }
+    let Ok(view) = PyMemoryView::from(object) else {
+        let is_text = object.is_instance_of::<PyString>();
+        let expected = if is_text { "bytes (encode the text)" } else { "bytes or a contiguous buffer" };
+        return Err(wrong_type("value", expected, object));
+    };
+    if !view.getattr("c_contiguous")?.extract::<bool>()? {
+        let message = "value: the buffer is not contiguous; give a contiguous copy of it";
+        return Err(invalid(object.py(), message));
+    }
+    let bytes = view.call_method0("tobytes")?;
+    Ok(Key::Owned(bytes.cast::<PyBytes>()?.as_bytes().to_vec()))
+}
+
+/// A copy of the bytes of a buffer whose items are bytes.
+fn buffer_of_bytes(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
+    if let Ok(array) = object.cast::<PyByteArray>() {
+        return Ok(Some(array.to_vec()));
+    }
+    PyBuffer::<u8>::get(object).ok().map(|buffer| buffer.to_vec(object.py())).transpose()
+}
+
 #[cold]
 fn copy_bytes<'a>(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Key<'a>> {
-    if let Ok(array) = object.cast::<PyByteArray>() {
-        return Ok(Key::Owned(array.to_vec()));
-    }
-    if let Ok(buffer) = PyBuffer::<u8>::get(object) {
-        return Ok(Key::Owned(buffer.to_vec(object.py())?));
+    if let Some(bytes) = buffer_of_bytes(object)? {
+        return Ok(Key::Owned(bytes));
     }
     let expected = if object.is_instance_of::<PyString>() {
         "bytes (encode the text, or open the keyspace with keys=\"str\")"

@@ -1,6 +1,6 @@
 //! Databases: open, close, keyspaces, maintenance.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::atomic::Ordering};
 
 use pyo3::{
     prelude::*,
@@ -13,7 +13,8 @@ use crate::{
     codec::Codec,
     error::{OrRaise, run},
     event::{Events, set_listener},
-    handle::Handle,
+    forgotten,
+    handle::{ClosedFlag, Handle},
     json,
     keyspace::Keyspace,
     options,
@@ -26,6 +27,17 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Database {
     events: Option<Events>,
+    closed: ClosedFlag,
+    /// The process that opened it: a child of a fork forgets nothing.
+    process: u32,
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        if !self.closed.load(Ordering::Relaxed) && self.process == std::process::id() {
+            forgotten::warn(c"a database was not closed; call close(), or use it in a `with` block");
+        }
+    }
 }
 
 impl Database {
@@ -55,7 +67,9 @@ pub(crate) fn open(
     let db = run(py, || Ok(Db::open_with(&path, options)?))?;
     let events = listener.zip(queue).map(|(listener, queue)| Events::start(listener, queue)).transpose()?;
     let reader = Reader::new(Handle::of_database(db), codec);
-    Py::new(py, PyClassInitializer::from(reader).add_subclass(Keyspace).add_subclass(Database { events }))
+    let (closed, process) = (reader.handle.closed_flag().clone(), std::process::id());
+    let database = Database { events, closed, process };
+    Py::new(py, PyClassInitializer::from(reader).add_subclass(Keyspace).add_subclass(database))
 }
 
 /// Reads every byte of a database that is not open; returns a report of all damage. `progress` is called with the number of bytes
@@ -106,7 +120,12 @@ impl Database {
         let (codec, db) = (Codec::from_name(py, keys)?, Self::db(slf)?);
         let options = options::of_keyspace(options)?;
         let keyspace = run(py, || {
-            Ok(if create { db.get_or_create_keyspace(name, options)? } else { db.keyspace(name)? })
+            if create {
+                return Ok(db.get_or_create_keyspace(name, options)?);
+            }
+            let keyspace = db.keyspace(name)?;
+            keyspace.check_options(&options)?;
+            Ok(keyspace)
         })?;
         Keyspace::create(py, Self::reader(slf).handle.with_keyspace(keyspace).or_raise(py)?, codec)
     }

@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use tamis::{Db, Keyspace, Slice, Snapshot};
+use tamis::{Db, KEY_LENGTH_MAX, Keyspace, Slice, Snapshot};
 use tamis_bindings_common::{
     Code, Failure,
     fork::Guarded,
@@ -32,6 +32,12 @@ struct Parts {
     keyspace: Keyspace,
 }
 
+/// Whether a key may be in a keyspace. A mapping has no other keys, and a question for one is no error.
+#[inline]
+const fn can_exist(key: &[u8]) -> bool {
+    !key.is_empty() && key.len() <= KEY_LENGTH_MAX
+}
+
 /// The inputs of a read.
 #[derive(Debug)]
 pub(crate) struct ReadPoint<'a> {
@@ -43,6 +49,9 @@ impl ReadPoint<'_> {
     /// The value of a key.
     #[inline]
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Slice>, Failure> {
+        if !can_exist(key) {
+            return Ok(None);
+        }
         Ok(match &self.snapshot {
             None => self.keyspace.get(key)?,
             Some(snapshot) => snapshot.get(self.keyspace, key)?,
@@ -51,10 +60,16 @@ impl ReadPoint<'_> {
 
     /// The values of keys at one point in time.
     pub(crate) fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Slice>>, Failure> {
-        Ok(match &self.snapshot {
-            None => self.keyspace.multi_get(keys)?,
-            Some(snapshot) => snapshot.multi_get(self.keyspace, keys)?,
-        })
+        let read = |keys: &[&[u8]]| match &self.snapshot {
+            None => self.keyspace.multi_get(keys),
+            Some(snapshot) => snapshot.multi_get(self.keyspace, keys),
+        };
+        if keys.iter().all(|key| can_exist(key)) {
+            return Ok(read(keys)?);
+        }
+        let possible: Vec<&[u8]> = keys.iter().copied().filter(|key| can_exist(key)).collect();
+        let mut values = read(&possible)?.into_iter();
+        Ok(keys.iter().map(|key| if can_exist(key) { values.next().flatten() } else { None }).collect())
     }
 
     /// A scan; it owns the state that it reads.

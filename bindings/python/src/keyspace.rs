@@ -19,7 +19,7 @@ use crate::{
     batch::WriteBatch,
     bounds,
     bulk::{BatchSink, Loader, TableSink},
-    codec::{Codec, bytes},
+    codec::{self, Codec},
     error::{OrRaise, invalid, run, wrong_type},
     handle::Handle,
     json, options,
@@ -47,7 +47,7 @@ impl Keyspace {
         value: &Bound<'_, PyAny>,
         durability: Durability,
     ) -> PyResult<()> {
-        let (key, value) = (reader.codec.encode(key)?, bytes(value, "value")?);
+        let (key, value) = (reader.codec.encode(key)?, codec::value(value)?);
         let (key, value): (&[u8], &[u8]) = (&key, &value);
         let keyspace = reader.handle.keyspace().or_raise(py)?;
         if durability == Durability::Buffered {

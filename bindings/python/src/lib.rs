@@ -16,6 +16,7 @@ mod database;
 mod error;
 mod event;
 mod filter;
+mod forgotten;
 mod handle;
 mod json;
 mod keyspace;

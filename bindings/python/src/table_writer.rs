@@ -15,7 +15,7 @@ use tamis_bindings_common::{Code, Failure, fork::Guarded, report};
 use crate::{
     batch::pairs,
     bounds,
-    codec::{Codec, bytes},
+    codec::{self, Codec},
     error::{OrRaise, raise, run},
     json, options,
     reader::entry,
@@ -96,7 +96,7 @@ impl TableWriter {
 
     /// Adds a key with its value; the key must be greater than the previous one.
     fn put(&self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (key, value) = (self.codec.encode(key)?, bytes(value, "value")?);
+        let (key, value) = (self.codec.encode(key)?, codec::value(value)?);
         let (key, value): (&[u8], &[u8]) = (&key, &value);
         self.add(py, |writer| writer.put(key, value))
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,54 @@ def test_batches_refuse_keyspaces_of_other_databases(db: Database, tmp_path: Pat
             db.snapshot().of(other)
         with pytest.raises(tamis.InvalidArgumentError, match="snapshot cannot be written"):
             batch.put(b"b", b"2", keyspace=db.snapshot())  # type: ignore[call-overload]
+
+
+def test_a_forgotten_batch_warns(letters: Database) -> None:
+    batch = letters.batch()
+    batch[b"f"] = b"F"
+    with pytest.warns(ResourceWarning, match=r"a batch with writes was dropped; call write\(\) or clear\(\)"):
+        del batch
+    assert b"f" not in letters
+    # Written, cleared, empty and abandoned ones do not.
+    written = letters.batch()
+    written[b"g"] = b"G"
+    written.write()
+    cleared = letters.batch()
+    cleared[b"h"] = b"H"
+    cleared.clear()
+    empty = letters.batch()
+    with pytest.raises(RuntimeError), letters.batch() as abandoned:
+        abandoned[b"i"] = b"I"
+        raise RuntimeError
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del written, cleared, empty, abandoned
+        gc.collect()
+
+
+def test_a_forgotten_database_warns(tmp_path: Path) -> None:
+    db = tamis.open(tmp_path / "store")
+    with pytest.warns(ResourceWarning, match=r"a database was not closed; call close\(\)"):
+        del db
+    db = tamis.open(tmp_path / "store")
+    db.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del db
+        gc.collect()
+
+
+def test_other_options_of_an_existing_keyspace_are_refused(tmp_path: Path) -> None:
+    with tamis.open(tmp_path / "store", memtable_bytes="1MiB") as db:
+        db.create_keyspace("k", layout="tiered")
+        for create in (True, False):
+            with pytest.raises(tamis.InvalidArgumentError, match="\"k\" was created with layout = tiered:.*, not partitioned.*change_layout"):
+                db.keyspace("k", create=create, layout="partitioned")
+            assert db.keyspace("k", create=create, layout="tiered").name == "k"
+            assert db.keyspace("k", create=create).name == "k"
+    with pytest.raises(tamis.InvalidArgumentError, match="memtable_bytes = 1048576, not 2097152"):
+        tamis.open(tmp_path / "store", memtable_bytes="2MiB")
+    tamis.open(tmp_path / "store").close()
 
 
 def test_keyspaces(db: Database) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import array
 import collections.abc
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tamis
@@ -39,6 +41,34 @@ def test_bytes_like_objects_are_keys_and_values(db: Database) -> None:
     db[bytearray(b"array")] = bytearray(b"value")  # type: ignore[index]
     db[memoryview(b"view")] = memoryview(b"0value0")[1:6]  # type: ignore[index]
     assert dict(db) == {b"array": b"value", b"view": b"value"}
+
+
+def test_any_contiguous_buffer_is_a_value(db: Database) -> None:
+    numbers = array.array("d", [1.5, -2.0])
+    matrix = memoryview(bytes(range(24))).cast("H", (3, 4))
+    with pytest.raises(TypeError, match="value: expected bytes or a contiguous buffer, got list"):
+        db[b"list"] = [1, 2]  # type: ignore[assignment]
+    with pytest.raises(tamis.InvalidArgumentError, match="not contiguous; give a contiguous copy"):
+        db[b"strided"] = memoryview(numbers)[::2]
+    values: list[tuple[bytes, Any]] = [(b"array", numbers), (b"view", memoryview(numbers)), (b"matrix", matrix)]
+    for key, value in values:
+        db[key] = value
+        assert db[key] == memoryview(value).tobytes()
+    with db.batch() as batch:
+        batch[b"in a batch"] = numbers
+    db.update({b"in an update": numbers})
+    assert db[b"in a batch"] == db[b"in an update"] == numbers.tobytes()
+    with pytest.raises(TypeError, match="key: expected bytes, bytearray or memoryview"):
+        db[numbers] = b"a key has items of one byte"  # type: ignore[index]
+
+
+def test_an_array_of_numpy_is_a_value(db: Database) -> None:
+    numpy = pytest.importorskip("numpy")
+    table = numpy.arange(12, dtype="f4").reshape(3, 4)
+    db[b"table"] = table
+    assert numpy.array_equal(numpy.frombuffer(db[b"table"], dtype="f4").reshape(3, 4), table)
+    with pytest.raises(tamis.InvalidArgumentError, match="not contiguous"):
+        db[b"column"] = table[:, 1]
 
 
 def test_empty_values_are_no_absent_keys(db: Database) -> None:

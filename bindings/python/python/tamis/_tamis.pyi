@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, Never, Protocol, Self, TypeVar, final,
 
 import numpy
 import numpy.typing
+from typing_extensions import Buffer as _Contiguous
 from typing_extensions import disjoint_base
 
 from ._views import ItemsView, KeysView, ValuesView
@@ -58,7 +59,8 @@ _D = TypeVar("_D")
 _T_co = TypeVar("_T_co", covariant=True)
 _Option = str | int | float | bool
 _Listener = Callable[[dict[str, Any]], object]
-_Value = bytes | bytearray | memoryview
+# Any contiguous buffer.
+_Value = _Contiguous
 # Classes of pyarrow, which has no types.
 _ArrowType = Any
 
