@@ -57,8 +57,8 @@ impl Store {
         let options = Options {
             table_access,
             // For indexes and filters. The sampled queries have room, too.
-            cache_bytes: pinned_bytes.next_multiple_of(4) * 25,
-            cache_pinned_percent: 4,
+            cache_bytes: pinned_bytes * 100,
+            cache_pinned_percent: 1,
             listener: Some(listener),
             ..inline_options()
         };
@@ -69,7 +69,7 @@ impl Store {
 
     /// A store of two filters with memory for all but half of one: that of the first half was evicted.
     fn open_with_one_evicted(vfs: Arc<dyn Vfs>, folder: &Path, table_access: Access) -> Self {
-        let store = Self::open_on(Arc::clone(&vfs), folder, table_access, 64 << 20);
+        let store = Self::open_on(Arc::clone(&vfs), folder, table_access, 4 << 20);
         store.check_answers();
         let all = store.db.statistics().cache_pinned_bytes;
         drop(store);
@@ -156,7 +156,7 @@ fn a_damaged_filter_of_a_table_is_reported_and_ignored() {
         let folder = fill("blocked-bloom@10", None);
         let places = encoded_filters(folder.path(), "table");
         damage(&places[0], 500);
-        let store = Store::open(folder.path(), access, 64 << 20);
+        let store = Store::open(folder.path(), access, 4 << 20);
         store.check_answers();
         let ignored = store.ignored();
         assert_eq!(ignored.len(), 1, "{access:?}: {ignored:?}");
@@ -178,7 +178,7 @@ fn a_damaged_filter_file_is_reported_and_replaced_by_the_tables_own_filter() {
             assert_eq!(places.len(), 2);
             // The header: no part of the filter can be used.
             damage(&places[0], 20);
-            let store = Store::open(folder.path(), access, 64 << 20);
+            let store = Store::open(folder.path(), access, 4 << 20);
             store.check_answers();
             let ignored = store.ignored();
             assert_eq!(ignored.len(), 1, "{access:?} {rebuilt}: {ignored:?}");
@@ -199,7 +199,7 @@ fn a_damaged_unit_is_reported_and_the_others_stay_in_use() {
             let folder = fill("elastic:units=4@12", rebuilt);
             let places = encoded_filters(folder.path(), suffix);
             damage(&places[0], UNITS_BEGIN + 300);
-            let store = Store::open(folder.path(), access, 64 << 20);
+            let store = Store::open(folder.path(), access, 4 << 20);
             store.check_answers();
             let ignored = store.ignored();
             assert_eq!(ignored.len(), 1, "{access:?} {suffix}: {ignored:?}");
@@ -292,7 +292,7 @@ fn a_unit_that_was_dropped_and_then_damaged_is_reported_once() {
     for access in [Access::Buffered, Access::Direct] {
         let folder = fill("elastic:units=4@12", None);
         let places = encoded_filters(folder.path(), "table");
-        let store = Store::open(folder.path(), access, 64 << 20);
+        let store = Store::open(folder.path(), access, 4 << 20);
         store.check_answers();
         let all = store.db.statistics().cache_pinned_bytes;
         drop(store);

@@ -29,7 +29,7 @@ fn open_with_clock(vfs: &RecordVfs, cache_bytes: u64, clock: &Arc<ManualClock>) 
 
 /// Indexes and filters have `pinned_bytes`, and the sampled queries have enough.
 fn open_with_sample(vfs: &RecordVfs, pinned_bytes: u64, clock: &Arc<ManualClock>) -> Db {
-    open_with_options(vfs, (pinned_bytes.next_multiple_of(4) * 25, 4), clock)
+    open_with_options(vfs, (pinned_bytes * 100, 1), clock)
 }
 
 fn open_with_options(
