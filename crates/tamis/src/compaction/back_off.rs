@@ -28,8 +28,6 @@ pub(super) struct BackOff {
     partitions: BTreeMap<(u32, u64), FailedPartition>,
     /// Keyspaces whose last compaction failed.
     keyspaces: BTreeMap<u32, FailedKeyspace>,
-    /// All failed compactions.
-    failure_count: u64,
 }
 
 /// A partition whose last compaction failed.
@@ -39,9 +37,8 @@ struct FailedPartition {
     retry_at: Duration,
     /// A thread waits for compactions: it need not wait until then.
     is_requested: bool,
-    /// The number of the failure, and its error.
-    number: u64,
-    error: Error,
+    /// The number of the compaction, and its error.
+    failure: (u64, Error),
 }
 
 #[derive(Debug)]
@@ -72,31 +69,28 @@ impl BackOff {
         }
     }
 
-    /// Records that a compaction of these partitions failed at `now`.
+    /// Records that the compaction of these partitions with this number failed at `now`. If it is requested, it need not wait.
     pub(super) fn note_failure(
         &mut self,
         keyspace: u32,
         partitions: BTreeSet<u64>,
-        error: &Error,
-        now: Duration,
+        (number, error): (u64, &Error),
+        (now, is_requested): (Duration, bool),
     ) {
-        self.failure_count += 1;
-        let number = self.failure_count;
         for &partition in &partitions {
             let before = self.partitions.get(&(keyspace, partition)).map_or(0, |old| old.consecutive_count);
             let retry_at = now + RETRY * (1 << before.min(RETRY_DOUBLINGS_MAX));
             let failed = FailedPartition {
                 consecutive_count: before + 1,
                 retry_at,
-                is_requested: false,
-                number,
-                error: error.clone(),
+                is_requested,
+                failure: (number, error.clone()),
             };
             self.partitions.insert((keyspace, partition), failed);
         }
         let before = self.keyspaces.get(&keyspace);
         let others = before.filter(|before| before.partitions.is_disjoint(&partitions));
-        let retry_at = others.map(|_| now + RETRY);
+        let retry_at = others.filter(|_| !is_requested).map(|_| now + RETRY);
         self.keyspaces.insert(keyspace, FailedKeyspace { partitions, retry_at });
     }
 
@@ -141,22 +135,17 @@ impl BackOff {
         self.keyspaces.values().filter_map(|failed| failed.retry_at).filter(|&at| at > now).min()
     }
 
-    /// The number of failed compactions.
-    pub(super) const fn failure_count(&self) -> u64 {
-        self.failure_count
-    }
-
-    /// Of the partitions of a keyspace that `is_wanted` accepts and whose last compaction failed: the greatest number of such a failure,
-    /// and its error.
-    pub(super) fn last_failure(
+    /// Of the partitions of a keyspace that `is_wanted` accepts and whose last compaction failed: the error of one with a greater number.
+    pub(super) fn failure_after(
         &self,
+        number: u64,
         keyspace: u32,
         is_wanted: impl Fn(u64) -> bool,
-    ) -> (u64, Option<Error>) {
-        let failed = self.partitions.range((keyspace, 0)..=(keyspace, u64::MAX));
-        let wanted = failed.filter(|((_, partition), _)| is_wanted(*partition)).map(|(_, failed)| failed);
-        let last = wanted.max_by_key(|failed| failed.number);
-        last.map_or((0, None), |failed| (failed.number, Some(failed.error.clone())))
+    ) -> Option<Error> {
+        let mut failed = self.partitions.range((keyspace, 0)..=(keyspace, u64::MAX));
+        let found =
+            failed.find(|((_, partition), failed)| is_wanted(*partition) && failed.failure.0 > number);
+        found.map(|(_, failed)| failed.failure.1.clone())
     }
 
     /// Removes a dropped keyspace.

@@ -8,8 +8,16 @@
 //! same order.
 //!
 //! A failed flush or compaction has changed nothing. It is tried again after [`RETRY`], or as soon as a writer waits for it; partitions
-//! whose compactions fail wait longer each time (`back_off.rs`), and others are compacted meanwhile. A job that panics releases
-//! its claims by their guards and leaves a background error: no further jobs run, and writes are refused.
+//! whose compactions fail wait longer each time (`back_off.rs`), and others are compacted meanwhile. A job that panics leaves a
+//! background error: no further jobs run, and writes are refused.
+//!
+//! # Invariants
+//!
+//! 1. *The result of a job is recorded before its claim is released* ([`BackgroundJobs::run`]): the failure for those that wait, the time of
+//!    the next attempt, the background error of a panic. So no thread repeats a job whose failure is not known yet.
+//! 2. *A claim is checked after it is made*: a job that was claimed after a panic does not run.
+//! 3. *A thread that waits gets no older error*: jobs have numbers in the order in which they begin, and a failure counts for the threads
+//!    that began to wait before the job began.
 
 use std::{
     ops::ControlFlow,
@@ -64,9 +72,10 @@ const FLUSH_GROUP_COUNT_MAX: usize = 128;
 /// A worker looks for jobs at least this often.
 const IDLE: Duration = Duration::from_secs(1);
 
-enum Job {
+/// A job with its claim, which is released when it is dropped.
+pub(super) enum Job {
     FlushDeferred,
-    DeleteObsoleteFiles(DeletionClaim),
+    DeleteObsoleteFiles(#[expect(dead_code, reason = "dropping it releases the claim")] DeletionClaim),
     Flush(FlushClaim),
     Compact(Arc<KeyspaceState>, CompactionClaim),
     RecordDeletedRanges(DeletedRangesClaim),
@@ -81,24 +90,21 @@ impl Job {
         match self {
             Self::FlushDeferred => "write the deferred log",
             Self::DeleteObsoleteFiles(_) => "delete obsolete files",
-            Self::Flush(_) => FLUSH,
-            Self::Compact(..) => COMPACT,
-            Self::RecordDeletedRanges(_) => RECORD_DELETED_RANGES,
-            Self::MeasureProbeTimes => MEASURE_PROBE_TIMES,
-            Self::CheckFilters(_) => CHECK_FILTERS,
+            Self::Flush(_) => "flush a memtable",
+            Self::Compact(..) => "compact tables",
+            Self::RecordDeletedRanges(_) => "record the deleted ranges of tables",
+            Self::MeasureProbeTimes => "measure the times of filter probes",
+            Self::CheckFilters(_) => "check the filters of a table",
             Self::KeepView(_) => "build a sorted view",
         }
     }
 }
 
-const FLUSH: &str = "flush a memtable";
-const COMPACT: &str = "compact tables";
-const RECORD_DELETED_RANGES: &str = "record the deleted ranges of tables";
-const MEASURE_PROBE_TIMES: &str = "measure the times of filter probes";
-const CHECK_FILTERS: &str = "check the filters of a table";
+/// The work before a job is known.
+const PICK: &str = "pick a job";
 
-/// No other thread deletes obsolete files. Dropping the claim releases it, also when a panic unwinds; so do the claims below.
-struct DeletionClaim(Arc<Scheduler>);
+/// No other thread deletes obsolete files. Dropping the claim releases it; so do the claims below.
+pub(super) struct DeletionClaim(Arc<Scheduler>);
 
 impl Drop for DeletionClaim {
     fn drop(&mut self) {
@@ -136,28 +142,6 @@ impl CompactionClaim {
 impl Drop for CompactionClaim {
     fn drop(&mut self) {
         self.scheduler.state().end_compaction(&self.plan);
-    }
-}
-
-/// The keyspaces for which a thread picks. Dropping it gives back those whose pick has not ended.
-struct Picks<'a> {
-    scheduler: &'a Scheduler,
-    keyspaces: Vec<u32>,
-}
-
-impl Picks<'_> {
-    fn end_pick(&mut self, keyspace: u32, picked: Option<Picked>) {
-        self.scheduler.state().due.end_pick(keyspace, picked);
-        self.keyspaces.retain(|other| *other != keyspace);
-    }
-}
-
-impl Drop for Picks<'_> {
-    fn drop(&mut self) {
-        if !self.keyspaces.is_empty() {
-            let mut state = self.scheduler.state();
-            self.keyspaces.iter().for_each(|&id| state.due.end_pick(id, None));
-        }
     }
 }
 
@@ -344,48 +328,16 @@ impl BackgroundJobs {
     /// Runs one job; returns `false` if none was due.
     fn run_one(&self) -> bool {
         let Ok(_running) = self.context.begin_job() else { return false };
-        let mut name = "pick a job";
-        let ran = self.context.catch(name, || {
-            let Some(job) = self.next_job() else { return false };
-            name = job.name();
-            self.run(job);
-            true
-        });
-        ran.unwrap_or_else(|panic| {
-            self.end_job(name, Err(panic));
-            false
-        })
-    }
-
-    fn run(&self, job: Job) {
-        match job {
-            Job::FlushDeferred => self.flush_deferred(),
-            Job::DeleteObsoleteFiles(claim) => {
-                self.delete_obsolete_files();
-                drop(claim);
+        match self.context.catch(PICK, || self.next_job()) {
+            Ok(Some(job)) => {
+                self.run(job);
+                true
             }
-            Job::Flush(claim) => {
-                self.run_flush(claim);
-            }
-            Job::RecordDeletedRanges(claim) => self.record_deleted_ranges(claim),
-            Job::MeasureProbeTimes => {
-                probe_calibration::measure(&self.context, &|| self.yield_to_others());
-                self.end_job(MEASURE_PROBE_TIMES, Ok(()));
-            }
-            Job::CheckFilters(claim) => self.check_filters(claim),
-            Job::KeepView(claim) => {
-                self.view_builder.run(&claim, &|| self.yield_to_others());
-                drop(claim);
-                self.end_job("build a sorted view", Ok(()));
-            }
-            Job::Compact(keyspace, claim) => {
-                let between_tables = || self.work_between_tables();
-                let result = self.compactor.compact(&keyspace, &claim.plan, &between_tables);
-                // Before the claim is released: until then no other thread picks these tables again.
-                self.note_compaction(keyspace.id, &claim.plan, result.as_ref().err());
-                drop(claim);
-                self.sample_file.save_if_due();
-                self.end_job(COMPACT, result);
+            Ok(None) => false,
+            Err(panic) => {
+                self.note_failure(PICK, self.scheduler.begin_job(), &panic);
+                self.scheduler.note_progress();
+                false
             }
         }
     }
@@ -397,29 +349,75 @@ impl BackgroundJobs {
             let Some(Job::Compact(keyspace, claim)) = self.claim_plan() else { return };
             let Some(left) = bytes.checked_sub(claim.plan.bytes_read) else { return };
             bytes = left;
-            self.run(Job::Compact(keyspace, claim));
+            if !self.run(Job::Compact(keyspace, claim)) {
+                return;
+            }
         }
     }
 
-    fn record_deleted_ranges(&self, claim: DeletedRangesClaim) {
-        let may_continue = || {
-            self.yield_to_others();
-            !self.scheduler.is_stopping.load(Ordering::SeqCst)
-        };
-        let result = self.deleted_ranges.record(claim.keyspace, &claim.tables, &may_continue);
-        drop(claim);
-        self.end_job(RECORD_DELETED_RANGES, result);
+    /// Runs a claimed job, records its result, and releases its claim, in this order. Returns whether it was done.
+    pub(super) fn run(&self, job: Job) -> bool {
+        // The deferred log is written even if writes are refused.
+        if !matches!(job, Job::FlushDeferred) && self.context.check_writable().is_err() {
+            return false;
+        }
+        let (number, name) = (self.scheduler.begin_job(), job.name());
+        let result = self.context.catch(name, || self.execute(&job)).flatten();
+        self.note_result(&job, number, &result);
+        let has_new_tables = matches!(job, Job::Flush(_) | Job::Compact(..));
+        drop(job);
+        if has_new_tables {
+            let _ = self.context.catch("save the sampled queries", || self.sample_file.save_if_due());
+        }
+        self.scheduler.note_progress();
+        result.is_ok()
     }
 
-    fn check_filters(&self, claim: CheckClaim) {
-        let between = || self.yield_to_others();
-        let result = self.filter_checker.check(&claim.keyspace, claim.table, claim.search(), &between);
-        drop(claim);
-        let result = match result {
-            Err(Error::Closed | Error::KeyspaceDropped) => Ok(()),
-            result => result.map(drop),
-        };
-        self.end_job(CHECK_FILTERS, result);
+    fn execute(&self, job: &Job) -> Result<()> {
+        match job {
+            Job::FlushDeferred => self.flush_deferred(),
+            Job::DeleteObsoleteFiles(_) => self.delete_obsolete_files(),
+            Job::Flush(claim) => self.flusher.flush_oldest(&claim.keyspaces)?,
+            Job::Compact(keyspace, claim) => {
+                let between_tables = || self.work_between_tables();
+                self.compactor.compact(keyspace, &claim.plan, &between_tables)?;
+            }
+            Job::RecordDeletedRanges(claim) => {
+                let may_continue = || {
+                    self.yield_to_others();
+                    !self.scheduler.is_stopping.load(Ordering::SeqCst)
+                };
+                self.deleted_ranges.record(claim.keyspace, &claim.tables, &may_continue)?;
+            }
+            Job::MeasureProbeTimes => probe_calibration::measure(&self.context, &|| self.yield_to_others()),
+            Job::CheckFilters(claim) => {
+                let between = || self.yield_to_others();
+                let checked =
+                    self.filter_checker.check(&claim.keyspace, claim.table, claim.search(), &between);
+                match checked {
+                    Ok(_) | Err(Error::Closed | Error::KeyspaceDropped) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Job::KeepView(claim) => self.view_builder.run(claim, &|| self.yield_to_others()),
+        }
+        Ok(())
+    }
+
+    /// Records the result of a job, so that a failed one waits, and the threads that wait for it get its error.
+    fn note_result(&self, job: &Job, number: u64, result: &Result<()>) {
+        let now = self.context.runtime.clock.now();
+        let failure = result.as_ref().err().map(|error| (number, error));
+        match job {
+            Job::Flush(_) => self.scheduler.state().note_flush(failure, now),
+            Job::Compact(keyspace, claim) => {
+                self.scheduler.state().note_compaction((keyspace.id, &claim.plan), failure, now);
+            }
+            _ => {}
+        }
+        if let Some((number, error)) = failure {
+            self.note_failure(job.name(), number, error);
+        }
     }
 
     fn flush_deferred(&self) {
@@ -444,53 +442,13 @@ impl BackgroundJobs {
         self.scheduler.state().deletion_at = again_at;
     }
 
-    /// Flushes the oldest memtables of the claimed keyspaces; returns `false` if that failed.
-    pub(super) fn run_flush(&self, claim: FlushClaim) -> bool {
-        let attempt = self.scheduler.begin_flush();
-        let result = self.flusher.flush_oldest(&claim.keyspaces);
-        // Before another worker can claim the flush: a failed one waits.
-        self.note_flush(attempt, &result);
-        drop(claim);
-        self.sample_file.save_if_due();
-        let is_done = result.is_ok();
-        self.end_job(FLUSH, result);
-        is_done
-    }
-
-    fn end_job(&self, job: &'static str, result: Result<()>) {
-        if let Err(error) = result {
-            self.note_failure(job, &error);
-        }
-        self.scheduler.note_progress();
-    }
-
-    fn note_flush(&self, attempt: u64, result: &Result<()>) {
-        let mut state = self.scheduler.state();
-        state.flush_failure = result.as_ref().err().cloned();
-        if result.is_err() {
-            state.failed_flush = state.failed_flush.max(attempt);
-        }
-        state.flush_at = result.is_err().then(|| self.context.runtime.clock.now() + RETRY);
-    }
-
-    fn note_compaction(&self, keyspace: u32, plan: &Plan, error: Option<&Error>) {
-        let now = self.context.runtime.clock.now();
-        let mut state = self.scheduler.state();
-        match error {
-            Some(error) => state.back_off.note_failure(keyspace, plan.partitions(), error, now),
-            None => state.back_off.note_success(keyspace, &plan.partitions()),
-        }
-    }
-
-    pub(super) fn note_failure(&self, job: &'static str, error: &Error) {
+    /// Reports the failure of the job with this number.
+    pub(super) fn note_failure(&self, job: &'static str, number: u64, error: &Error) {
         if self.scheduler.is_stopping.load(Ordering::SeqCst) {
             return;
         }
         self.context.metrics.jobs_failed.add(1);
-        let mut state = self.scheduler.state();
-        state.failure_count += 1;
-        state.last_failure = Some(error.clone());
-        drop(state);
+        self.scheduler.state().note_failure(number, error);
         self.context.report_failed_job(job, error);
     }
 
@@ -599,18 +557,17 @@ impl BackgroundJobs {
         let waiting: Vec<_> = ids.iter().map(|&id| back_off.waiting(id, now)).collect();
         let in_progress = Arc::clone(in_progress);
         drop(state);
-        let mut picks = Picks { scheduler: &self.scheduler, keyspaces: ids.clone() };
         for (id, waiting) in ids.into_iter().zip(waiting) {
             let keyspace = self.keyspaces.load().get(&id).cloned();
-            match keyspace.filter(|keyspace| keyspace.check().is_ok()) {
-                Some(keyspace) => {
-                    let picked = self.pick_in(&keyspace, &in_progress, &waiting, now);
-                    picks.end_pick(id, Some(picked));
-                }
-                None => {
-                    picks.end_pick(id, None);
-                    self.scheduler.state().forget(id);
-                }
+            let keyspace = keyspace.filter(|keyspace| keyspace.check().is_ok());
+            let picked = keyspace.as_ref().and_then(|keyspace| {
+                let pick = || self.pick_in(keyspace, &in_progress, &waiting, now);
+                self.context.catch(PICK, pick).ok()
+            });
+            let mut state = self.scheduler.state();
+            state.due.end_pick(id, picked);
+            if keyspace.is_none() {
+                state.forget(id);
             }
         }
     }
@@ -746,7 +703,7 @@ impl BackgroundJobs {
             && self.context.check_writable().is_ok()
             && let Some(claim) = self.filter_checker.claim(&self.keyspaces, Urgency::Urgent)
         {
-            self.check_filters(claim);
+            self.run(Job::CheckFilters(claim));
         }
         ControlFlow::Continue(())
     }
@@ -757,9 +714,7 @@ impl BackgroundJobs {
             let mut state = self.scheduler.state();
             state.flush_at.is_none().then(|| self.claim_flush_in(&mut state)).flatten()
         };
-        while let Some(claim) = claim() {
-            self.run_flush(claim);
-        }
+        while claim().is_some_and(|claim| self.run(Job::Flush(claim))) {}
     }
 
     /// Claims the next step of a requested compaction of a range, outside of the partitions `excluded`.

@@ -4,7 +4,7 @@
 use std::{cell::RefCell, ops::ControlFlow, sync::Arc, time::Duration};
 
 use super::{
-    background_jobs::{BackgroundJobs, RangeStep},
+    background_jobs::{BackgroundJobs, Job, RangeStep},
     plan::{RangeRequest, Reason},
     scheduler::Scheduler,
 };
@@ -54,12 +54,12 @@ impl BackgroundJobs {
         self.rotate_memtables(state, None);
         drop(log);
         while let Some(claim) = self.claim_flush() {
-            if !self.run_flush(claim) {
+            if !self.run(Job::Flush(claim)) {
                 return;
             }
         }
         if let Err(error) = self.flusher.remove_obsolete_segments(0) {
-            self.note_failure("remove obsolete log segments", &error);
+            self.note_failure("remove obsolete log segments", self.scheduler.begin_job(), &error);
         }
         let memtable_bytes =
             self.keyspaces.load().values().map(|keyspace| keyspace.options.memtable_bytes).max();
@@ -88,6 +88,7 @@ impl BackgroundJobs {
         let _whole = self.keyspaces.begin_whole_flushes();
         let mut log = self.log.lock();
         self.context.check_writable()?;
+        let begun_before = self.scheduler.begun_count();
         if let Some(state) = log.as_mut() {
             self.rotate_memtables(state, only);
         }
@@ -115,32 +116,26 @@ impl BackgroundJobs {
             }
             true
         };
-        self.wait_until(is_done, self.scheduler.flush_count(), Scheduler::flush_failures)
+        self.wait_until(is_done, begun_before, Scheduler::flush_failure_after)
     }
 
-    /// Waits for the background until `is_done` returns true, or until `failures` returns the error of a job with a greater number than
-    /// `failed_before`.
+    /// Waits for the background until `is_done` returns true, or until `failure_after` returns the error of a job that began after
+    /// job `begun_before`. Failures of earlier jobs are ignored: their cause may be gone.
     pub(super) fn wait_until(
         &self,
         mut is_done: impl FnMut() -> bool,
-        failed_before: u64,
-        failures: impl Fn(&Scheduler) -> (u64, Option<Error>),
+        begun_before: u64,
+        failure_after: impl Fn(&Scheduler, u64) -> Option<Error>,
     ) -> Result<()> {
-        let (mut known, _) = failures(&self.scheduler);
-        self.scheduler.retry_now();
+        self.scheduler.retry_now(begun_before);
         loop {
             self.run_inline();
             if is_done() {
                 return Ok(());
             }
             self.context.check_writable()?;
-            match failures(&self.scheduler) {
-                (number, Some(error)) if number > failed_before => return Err(error),
-                (number, _) if number != known => {
-                    known = number;
-                    self.scheduler.retry_now();
-                }
-                _ => {}
+            if let Some(error) = failure_after(&self.scheduler, begun_before) {
+                return Err(error);
             }
             self.scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
         }
@@ -150,8 +145,7 @@ impl BackgroundJobs {
     pub(crate) fn wait_for_compactions(&self) -> Result<()> {
         self.context.check_open()?;
         let _waiting = self.scheduler.begin_waiting();
-        let (failed_before, _) = self.scheduler.failures();
-        self.wait_until(|| self.is_idle(), failed_before, Scheduler::failures)
+        self.wait_until(|| self.is_idle(), self.scheduler.begun_count(), Scheduler::failure_after)
     }
 
     /// See [`crate::Db::compact_range_with`].

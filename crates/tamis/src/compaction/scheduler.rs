@@ -14,7 +14,7 @@ use std::{
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::{
-    back_off::BackOff,
+    back_off::{BackOff, RETRY},
     deleted_range_jobs::DenseTables,
     due_jobs::DueJobs,
     plan::{InProgress, Plan},
@@ -30,20 +30,22 @@ pub(super) struct State {
     pub(super) compaction_count: usize,
     /// Flushes between their claim and its end.
     pub(super) running_flush_count: usize,
-    pub(super) failure_count: u64,
-    pub(super) last_failure: Option<Error>,
+    /// Jobs that have begun: the number of the last one, from 1.
+    begun_count: u64,
+    /// A failed job up to this number is tried again at once: a thread waits that ignores its failure.
+    retried_up_to: u64,
+    /// Of the failed jobs, the one that began last.
+    last_failure: Option<(u64, Error)>,
+    /// The same for flushes, if the last flush failed.
+    flush_failure: Option<(u64, Error)>,
     /// After a failed flush: when the next one may begin.
     pub(super) flush_at: Option<Duration>,
     /// Failed compactions, and when they are tried again.
     pub(super) back_off: BackOff,
-    /// Flushes that have begun, and the number of the last one that failed.
-    pub(super) flush_count: u64,
-    pub(super) failed_flush: u64,
     /// After a failed deletion of obsolete files: when the next one may begin.
     pub(super) deletion_at: Option<Duration>,
     /// After a failed write of deferred log bytes: when the next one may begin.
     pub(super) deferred_at: Option<Duration>,
-    pub(super) flush_failure: Option<Error>,
 }
 
 impl State {
@@ -61,6 +63,38 @@ impl State {
         self.unpick(plan);
     }
 
+    /// Records the end of a flush, and the number and the error of a failed one.
+    pub(super) fn note_flush(&mut self, failure: Option<(u64, &Error)>, now: Duration) {
+        match failure {
+            Some((number, error)) => {
+                keep_last(&mut self.flush_failure, number, error);
+                self.flush_at = (number > self.retried_up_to).then_some(now + RETRY);
+            }
+            None => (self.flush_failure, self.flush_at) = (None, None),
+        }
+    }
+
+    /// Records the end of a compaction of a keyspace, as [`State::note_flush`].
+    pub(super) fn note_compaction(
+        &mut self,
+        (keyspace, plan): (u32, &Plan),
+        failure: Option<(u64, &Error)>,
+        now: Duration,
+    ) {
+        match failure {
+            Some(failure) => {
+                let is_requested = failure.0 <= self.retried_up_to;
+                self.back_off.note_failure(keyspace, plan.partitions(), failure, (now, is_requested));
+            }
+            None => self.back_off.note_success(keyspace, &plan.partitions()),
+        }
+    }
+
+    /// Records the failure of the job with this number.
+    pub(super) fn note_failure(&mut self, number: u64, error: &Error) {
+        keep_last(&mut self.last_failure, number, error);
+    }
+
     /// Removes a dropped keyspace.
     pub(super) fn forget(&mut self, keyspace: u32) {
         self.due.forget(keyspace);
@@ -71,6 +105,12 @@ impl State {
         if let Ok(keyspace) = u32::try_from(plan.keyspace) {
             self.due.unpick(keyspace);
         }
+    }
+}
+
+fn keep_last(last: &mut Option<(u64, Error)>, number: u64, error: &Error) {
+    if last.as_ref().is_none_or(|(known, _)| *known < number) {
+        *last = Some((number, error.clone()));
     }
 }
 
@@ -181,42 +221,31 @@ impl Scheduler {
         clock.wait(&self.progress, &mut wait_lock, timeout);
     }
 
-    /// The number of a flush that begins now, from 1.
-    pub(super) fn begin_flush(&self) -> u64 {
+    /// The number of a job that begins now.
+    pub(super) fn begin_job(&self) -> u64 {
         let mut state = self.state();
-        state.flush_count += 1;
-        state.flush_count
+        state.begun_count += 1;
+        state.begun_count
     }
 
-    /// The number of flushes that have begun. A thread that waits for flushes ignores failures of these: the cause may be gone.
-    pub(crate) fn flush_count(&self) -> u64 {
-        self.state().flush_count
+    /// The error of a flush with a greater number that failed, if the last flush did.
+    pub(super) fn flush_failure_after(&self, number: u64) -> Option<Error> {
+        newer(self.state().flush_failure.as_ref(), number)
     }
 
-    /// The number of the last failed flush, and its error if the last flush failed.
-    pub(crate) fn flush_failures(&self) -> (u64, Option<Error>) {
-        let state = self.state();
-        (state.failed_flush, state.flush_failure.clone())
+    /// The error of a job with a greater number that failed.
+    pub(super) fn failure_after(&self, number: u64) -> Option<Error> {
+        newer(self.state().last_failure.as_ref(), number)
     }
 
-    /// The number of failed compactions.
-    pub(super) fn compaction_failure_count(&self) -> u64 {
-        self.state().back_off.failure_count()
-    }
-
-    /// Of those of these partitions of a keyspace whose last compaction failed: the greatest number of such a failure, and its error.
-    pub(super) fn compaction_failures(
+    /// Of those of these partitions of a keyspace whose last compaction failed: the error of such a compaction with a greater number.
+    pub(super) fn compaction_failure_after(
         &self,
+        number: u64,
         keyspace: u32,
         partitions: &BTreeSet<u64>,
-    ) -> (u64, Option<Error>) {
-        self.state().back_off.last_failure(keyspace, |partition| partitions.contains(&partition))
-    }
-
-    /// The number of failed jobs, and the error of the last one.
-    pub(crate) fn failures(&self) -> (u64, Option<Error>) {
-        let state = self.state();
-        (state.failure_count, state.last_failure.clone())
+    ) -> Option<Error> {
+        self.state().back_off.failure_after(number, keyspace, |partition| partitions.contains(&partition))
     }
 
     /// Registers a thread that waits until no compaction is due, until the guard is dropped.
@@ -225,10 +254,16 @@ impl Scheduler {
         Waiting(self)
     }
 
-    /// Lets failed jobs be tried again at once: a thread waits for them.
-    pub(crate) fn retry_now(&self) {
+    /// The number of the last job that has begun.
+    pub(super) fn begun_count(&self) -> u64 {
+        self.state().begun_count
+    }
+
+    /// Lets failed jobs be tried again at once, and so the running ones up to job `number`, should they fail: a thread waits for them.
+    pub(super) fn retry_now(&self, number: u64) {
         let mut state = self.state();
         (state.flush_at, state.deletion_at) = (None, None);
+        state.retried_up_to = state.retried_up_to.max(number);
         for keyspace in state.back_off.retry_now() {
             state.due.unpick(keyspace);
         }
@@ -245,4 +280,9 @@ impl Scheduler {
     pub(crate) fn is_stopping(&self) -> &AtomicBool {
         &self.is_stopping
     }
+}
+
+/// The error of a failure with a greater number.
+fn newer(failure: Option<&(u64, Error)>, number: u64) -> Option<Error> {
+    failure.filter(|(failed, _)| *failed > number).map(|(_, error)| error.clone())
 }

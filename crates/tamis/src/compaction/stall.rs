@@ -16,7 +16,7 @@ impl BackgroundJobs {
     /// The error of a flush; as [`crate::context::StoreContext::check_writable`].
     pub(crate) fn wait_for_flush(&self, keyspace: &KeyspaceState) -> Result<()> {
         let is_blocked = || keyspace.read_state.load().immutable.len() >= IMMUTABLE_COUNT_MAX;
-        self.stop_writer(keyspace, is_blocked, self.scheduler.flush_count(), Scheduler::flush_failures)
+        self.stop_writer(keyspace, is_blocked, Scheduler::flush_failure_after)
     }
 
     /// Waits until a keyspace has fewer runs at L0 than the maximum.
@@ -30,20 +30,18 @@ impl BackgroundJobs {
         }
         let _waiting = self.scheduler.begin_waiting();
         // A failure elsewhere does not end the wait: compactions of these partitions do.
-        let failures = |scheduler: &Scheduler| {
+        let failure_after = |scheduler: &Scheduler, number: u64| {
             let stopping = keyspace.stopping_partitions(&keyspace.read_state.load());
-            scheduler.compaction_failures(keyspace.id, &stopping)
+            scheduler.compaction_failure_after(number, keyspace.id, &stopping)
         };
-        let failed_before = self.scheduler.compaction_failure_count();
-        self.stop_writer(keyspace, is_blocked, failed_before, failures)
+        self.stop_writer(keyspace, is_blocked, failure_after)
     }
 
     fn stop_writer(
         &self,
         keyspace: &KeyspaceState,
         is_blocked: impl Fn() -> bool,
-        failed_before: u64,
-        failures: impl Fn(&Scheduler) -> (u64, Option<Error>),
+        failure_after: impl Fn(&Scheduler, u64) -> Option<Error>,
     ) -> Result<()> {
         let clock = &*self.context.runtime.clock;
         let metrics = &self.context.metrics;
@@ -51,7 +49,7 @@ impl BackgroundJobs {
         metrics.stopped_writes.add(1);
         self.context.report(&Event::BackPressure { microseconds_per_mib: None });
         let is_done = || !is_blocked() || keyspace.check().is_err();
-        let result = self.wait_until(is_done, failed_before, failures);
+        let result = self.wait_until(is_done, self.scheduler.begun_count(), failure_after);
         let waited = clock.now().saturating_sub(start);
         metrics.stopped_microseconds.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
         self.context.report(&Event::BackPressure { microseconds_per_mib: Some(0) });

@@ -27,6 +27,7 @@ mod fork;
 mod garbage;
 mod golden_db;
 mod ingest;
+mod job_failures;
 mod keyspaces;
 mod kill;
 mod layout;

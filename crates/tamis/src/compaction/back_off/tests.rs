@@ -7,7 +7,8 @@ fn at(milliseconds: u64) -> Duration {
 }
 
 fn fail(back_off: &mut BackOff, partition: u64, now: Duration) {
-    back_off.note_failure(KEYSPACE, BTreeSet::from([partition]), &Error::Closed, now);
+    let number = 10 * partition;
+    back_off.note_failure(KEYSPACE, BTreeSet::from([partition]), (number, &Error::Closed), (now, false));
 }
 
 fn succeed(back_off: &mut BackOff, partition: u64) {
@@ -67,12 +68,29 @@ fn a_requested_retry_comes_after_other_compactions() {
 }
 
 #[test]
-fn a_waiting_writer_gets_the_failure_of_its_partitions() {
+fn a_waiting_writer_gets_the_newer_failures_of_its_partitions() {
     let mut back_off = BackOff::default();
     fail(&mut back_off, 1, at(0));
     fail(&mut back_off, 2, at(0));
-    let last = |back_off: &BackOff, wanted: u64| back_off.last_failure(KEYSPACE, |id| id <= wanted).0;
-    assert_eq!([0, 1, 2].map(|wanted| last(&back_off, wanted)), [0, 1, 2]);
+    let found = |back_off: &BackOff, after: u64| {
+        let has_failed = |wanted: u64| back_off.failure_after(after, KEYSPACE, |id| id <= wanted).is_some();
+        [0, 1, 2].map(has_failed)
+    };
+    assert_eq!(found(&back_off, 0), [false, true, true]);
+    assert_eq!(found(&back_off, 10), [false, false, true]);
+    assert_eq!(found(&back_off, 20), [false, false, false]);
     succeed(&mut back_off, 2);
-    assert_eq!([last(&back_off, 2), back_off.failure_count()], [1, 2]);
+    assert_eq!(found(&back_off, 10), [false, false, false]);
+}
+
+#[test]
+fn a_failure_that_a_thread_has_waited_for_is_tried_again_at_once() {
+    let mut back_off = BackOff::default();
+    for partition in [1, 2] {
+        let failure = (7, &Error::Closed);
+        back_off.note_failure(KEYSPACE, BTreeSet::from([partition]), failure, (at(0), true));
+        assert!(back_off.may_begin(KEYSPACE, at(0)));
+    }
+    let expected = WaitingPartitions { held: vec![], requested: vec![1, 2], retry_at: None };
+    assert_eq!(back_off.waiting(KEYSPACE, at(0)), expected);
 }

@@ -1,0 +1,122 @@
+//! The result of a background job is known before another thread repeats the job, and only to those that waited for it.
+
+use std::{
+    io::ErrorKind,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{Sender, channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use tamis::{
+    Clock, Db, Error, JoinHandle, KeyspaceOptions, Layout, Options, Runtime, Spawner, SystemClock,
+    SystemSpawner,
+};
+use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule};
+
+use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
+
+const WAITER: &str = "waiter";
+
+/// Reports when the thread [`WAITER`] waits.
+#[derive(Debug)]
+struct ReportingClock {
+    clock: SystemClock,
+    waits: Mutex<Sender<()>>,
+}
+
+impl Clock for ReportingClock {
+    fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    fn wait(&self, condition: &Condvar, guard: &mut MutexGuard<'_, ()>, timeout: Duration) {
+        if thread::current().name() == Some(WAITER) {
+            let _ = self.waits.lock().send(());
+        }
+        self.clock.wait(condition, guard, timeout);
+    }
+}
+
+/// A flush fails after a thread has begun to wait for the background. The job had begun before: its cause may be gone, and the second
+/// attempt decides.
+#[test]
+fn a_wait_ignores_the_failure_of_a_job_that_began_before_it() {
+    let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
+    let (waits, is_waiting) = channel();
+    let clock = ReportingClock { clock: SystemClock::default(), waits: Mutex::new(waits) };
+    let runtime = Runtime { clock: Arc::new(clock), ..Runtime::deterministic(7) };
+    let options = Options { workers: 2, ..inline_options() };
+    let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, runtime).unwrap();
+    let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
+
+    let ((reach, reached), (release, released)) = (channel(), channel::<()>());
+    let (reach, released) = (Mutex::new(reach), Mutex::new(released));
+    let hold = Rule::slow(move |_| {
+        reach.lock().send(()).unwrap();
+        released.lock().recv().unwrap();
+    });
+    let is_table_sync = |rule: Rule| rule.on(&[OperationKind::Sync]).path(".tmp").times(1);
+    vfs.add_rule(is_table_sync(hold));
+    vfs.add_rule(is_table_sync(Rule::error(ErrorKind::Other)));
+    thread::scope(|scope| {
+        // More than a memtable: a worker flushes it.
+        (0..100_u32).for_each(|number| keyspace.put(number.to_be_bytes(), [7; 1_000]).unwrap());
+        reached.recv().unwrap();
+        let wait = thread::Builder::new().name(WAITER.to_owned());
+        let wait = wait.spawn_scoped(scope, || db.wait_for_compactions()).unwrap();
+        is_waiting.recv().unwrap();
+        release.send(()).unwrap();
+        wait.join().unwrap().unwrap();
+    });
+    assert_eq!(db.statistics().jobs_failed, 1);
+    db.flush().unwrap();
+}
+
+/// Panics when the thread of a flush is started.
+#[derive(Debug, Default)]
+struct PanickingSpawner {
+    flush_count: AtomicUsize,
+}
+
+impl Spawner for PanickingSpawner {
+    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<Box<dyn JoinHandle>> {
+        if name == "tamis-sync" {
+            self.flush_count.fetch_add(1, Ordering::SeqCst);
+            panic!("injected panic");
+        }
+        SystemSpawner.spawn(name, work)
+    }
+}
+
+/// The claim was released while the panic unwound, before writes were refused: another worker flushed the memtable.
+#[test]
+fn after_a_panic_no_worker_repeats_the_job() {
+    let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+    let default_keyspace = KeyspaceOptions { layout, ..small_keyspace() };
+    let memory = MemVfs::new();
+    let db = open_in_memory(&memory, Options { default_keyspace, ..inline_options() }).unwrap();
+    let put = |db: &Db, step: usize| {
+        (0..1_500_u64).step_by(step).for_each(|number| {
+            db.put((number * 7_919 % 1_500).to_be_bytes(), [7; 600]).unwrap();
+        });
+    };
+    put(&db, 1);
+    db.flush().unwrap();
+    db.close().unwrap();
+    for _ in 0..50 {
+        let spawner = Arc::new(PanickingSpawner::default());
+        let runtime = Runtime { spawner: Arc::<PanickingSpawner>::clone(&spawner), ..Runtime::system() };
+        let options = Options { workers: 4, ..inline_options() };
+        let db = Db::open_on(Arc::new(memory.crash_clone(0)), FOLDER, options, runtime).unwrap();
+        put(&db, 25);
+        let flushed = db.flush();
+        assert!(matches!(flushed, Err(Error::WritesRefused { .. })), "{flushed:?}");
+        drop(db);
+        assert_eq!(spawner.flush_count.load(Ordering::SeqCst), 1);
+    }
+}
