@@ -1,7 +1,8 @@
 //! Checkpoints: a consistent copy of an open store while writes continue.
 //!
-//! 1. Under the log's lock: deferred bytes are written to the log; the current catalog, the length of the log and its segments are
-//!    recorded. This fixes the content of the copy. Tables stay as long as the catalog is held, segments as long as they are pinned.
+//! 1. Under the log's lock: deferred bytes are written to the log; the current catalog and the lengths of the log's segments are
+//!    recorded. This fixes the content of the copy. Tables stay as long as the catalog is held, segments as long as they are pinned. No
+//!    file is listed or opened under the lock.
 //! 2. Tables, filter files and sorted views, which never change, are linked, or copied if links are not possible. The length of each table is
 //!    compared with the manifest's; on request every byte is verified.
 //! 3. The log is copied up to the recorded length and synced.
@@ -21,10 +22,11 @@ use tamis_vfs::{Access, Folder, Vfs};
 
 use crate::{
     cache::table::TableCache,
-    commit_log::CommitLog,
+    commit_log::{CommitLog, PinnedLog},
     context::StoreContext,
     error::{Error, Result},
     file_name::FileName,
+    frame::FrameSource as _,
     key::Sequence,
     link::{Placed, link_or_copy, write_new},
     options::Options,
@@ -32,7 +34,7 @@ use crate::{
     store_folder::absolute,
     table::reader::TableReader,
     version::{catalog::Catalog, folder, set::VersionSet},
-    wal::reader::LogFiles,
+    wal::reader::LogFile,
 };
 
 /// The result of [`crate::Db::checkpoint`].
@@ -53,11 +55,7 @@ pub struct CheckpointReport {
 struct FixedState {
     sequence: Sequence,
     catalog: Arc<Catalog>,
-    log: LogFiles,
-    /// The segments that are part of the log; `None` if all may be.
-    segments: Option<Vec<u64>>,
-    /// Segments are not recycled while they are read.
-    _pin: Option<Arc<()>>,
+    log: PinnedLog,
 }
 
 /// See the head of this file.
@@ -104,17 +102,9 @@ impl Checkpointer {
             state.log.flush_deferred()?;
         }
         let catalog = self.versions.catalog();
-        let (id, _) = self.versions.database();
-        let folder = &self.context.folder;
-        let mut files = LogFiles::find(folder, id, catalog.counters.oldest_log)?;
-        let (sequence, segments) = match log.as_ref() {
-            Some(state) => (state.last_sequence, Some(state.log.segments())),
-            None => (self.snapshots.visible(), None),
-        };
-        files.limit_to(segments.as_deref().unwrap_or_default());
-        let segments = segments.map(|segments| segments.into_iter().map(|(number, _)| number).collect());
-        let pin = log.as_ref().map(|state| state.log.pin_segments());
-        Ok(FixedState { sequence, catalog, log: files, segments, _pin: pin })
+        let sequence = log.as_ref().map_or_else(|| self.snapshots.visible(), |state| state.last_sequence);
+        let pinned = self.log.pin(log.as_ref(), &self.versions, &catalog);
+        Ok(FixedState { sequence, catalog, log: pinned })
     }
 
     /// Steps 2 to 4.
@@ -124,19 +114,17 @@ impl Checkpointer {
             copy.place(folder, file.name())?;
         }
         self.check_tables(&fixed.catalog, copy.target, verify)?;
-        for segment in fixed.log.segments() {
-            // A segment that is not part of the log was abandoned after a failed append.
-            if fixed.segments.as_ref().is_some_and(|segments| !segments.contains(&segment.number)) {
-                continue;
-            }
-            let bytes = segment.read()?;
-            copy.write(FileName::Log(segment.number), &bytes)?;
+        let mut catalog = Catalog::clone(&fixed.catalog);
+        catalog.synced_log.clear();
+        for segment in fixed.log.files()?.segments() {
+            let bytes = copy.copy_segment(segment)?;
+            catalog.synced_log.insert(segment.number, bytes);
         }
         copy.target.sync().map_err(|error| Error::io("sync", copy.target.path(), error))?;
         let number = self.versions.new_file_number();
         let names = [FileName::Temporary(number), FileName::Manifest(number), FileName::Current];
         copy.created.extend(names.map(|name| name.path(copy.target)));
-        let bytes = self.versions.write_copy(&fixed.catalog, copy.target, number)?;
+        let bytes = self.versions.write_copy(catalog, copy.target, number)?;
         copy.report.copied_file_count += 2;
         copy.report.copied_bytes += bytes;
         Ok(())
@@ -231,12 +219,15 @@ impl Copy<'_> {
         Ok(())
     }
 
-    fn write(&mut self, name: FileName, bytes: &[u8]) -> Result<()> {
-        let target = name.path(self.target);
-        write_new(self.vfs, &target, |append| append(bytes))?;
+    /// Returns the bytes of the segment.
+    fn copy_segment(&mut self, segment: &LogFile) -> Result<u64> {
+        let target = FileName::Log(segment.number).path(self.target);
+        let source = segment.open()?;
+        let bytes = source.length_bytes();
+        write_new(self.vfs, &target, |append| source.for_each_piece(append))?;
         self.created.push(target);
-        self.note_copy(bytes.len() as u64);
-        Ok(())
+        self.note_copy(bytes);
+        Ok(bytes)
     }
 
     fn note_copy(&mut self, bytes: u64) {

@@ -2,7 +2,7 @@
 //!
 //! The lock is held by the commit leader, by memtable rotations, and while keyspaces are created or dropped.
 
-use std::{io::ErrorKind, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, io::ErrorKind, sync::Arc, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
 use tamis_vfs::Access;
@@ -13,13 +13,50 @@ use crate::{
     file_name::FileName,
     key::Sequence,
     options::Durability,
-    wal::writer::Log,
+    version::{catalog::Catalog, set::VersionSet},
+    wal::{
+        reader::{KnownLog, LogFiles},
+        writer::{Log, SegmentEnd},
+    },
 };
 
 /// The log and the last assigned sequence number.
 pub(crate) struct LogState {
     pub(crate) log: Log,
     pub(crate) last_sequence: Sequence,
+}
+
+/// The segments of a log at one moment. They stay until it is dropped.
+pub(crate) struct PinnedLog {
+    log: Arc<CommitLog>,
+    versions: Arc<VersionSet>,
+    known: KnownLog,
+    /// As the writer of the log knows them; `None` if the store was opened read-only.
+    segments: Option<Vec<SegmentEnd>>,
+    pin: Option<Arc<()>>,
+}
+
+impl PinnedLog {
+    /// The files of the segments.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn files(&self) -> Result<LogFiles> {
+        let folder = &self.log.context.folder;
+        match &self.segments {
+            Some(segments) => Ok(LogFiles::of_open_log(segments, folder, self.known.clone())),
+            None => LogFiles::find(folder, self.known.clone()),
+        }
+    }
+}
+
+impl Drop for PinnedLog {
+    fn drop(&mut self) {
+        if self.pin.take().is_some() {
+            // What can't be removed is tried again after the next flush.
+            let _ = self.log.remove_obsolete(self.versions.catalog().counters.oldest_log);
+        }
+    }
 }
 
 /// See the head of this file.
@@ -40,6 +77,38 @@ impl CommitLog {
 
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Option<LogState>>> {
         self.state.try_lock()
+    }
+
+    /// Pins the segments of the log whose locked state is `state`. Nothing is read under the lock, so that writers don't wait.
+    pub(crate) fn pin(
+        self: &Arc<Self>,
+        state: Option<&LogState>,
+        versions: &Arc<VersionSet>,
+        catalog: &Catalog,
+    ) -> PinnedLog {
+        PinnedLog {
+            log: Arc::clone(self),
+            versions: Arc::clone(versions),
+            known: catalog.known_log(),
+            segments: state.map(|state| state.log.ends().collect()),
+            pin: state.map(|state| state.log.pin_segments()),
+        }
+    }
+
+    /// Removes the segments below `number`, which the manifest durably does not need, unless segments are pinned: then they are removed
+    /// when the last pin is dropped.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn remove_obsolete(&self, number: u64) -> Result<()> {
+        let obsolete = self.lock().as_mut().map(|state| state.log.take_obsolete(number));
+        let Some(mut obsolete) = obsolete else { return Ok(()) };
+        // Writers continue while the files are removed.
+        let result = obsolete.remove(&self.context.folder);
+        if let Some(state) = self.lock().as_mut() {
+            state.log.put_back(obsolete);
+        }
+        result
     }
 
     /// The number of the segment that is being written; `None` if the store was opened read-only.
@@ -100,6 +169,11 @@ impl CommitLog {
             }
         }
         Ok(())
+    }
+
+    /// The segments of which a part is synced, by number, and the lengths of these parts.
+    pub(crate) fn synced_segments(&self) -> BTreeMap<u64, u64> {
+        self.lock().as_ref().map(|state| state.log.synced_segments()).unwrap_or_default()
     }
 
     /// Syncs the log, marks it as closed and closes the store for all calls. Both happen under one lock, so that no write is

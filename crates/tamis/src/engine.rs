@@ -55,7 +55,10 @@ use crate::{
     sample_file::SampleFile,
     statistics,
     verify::Verifier,
-    version::set::VersionSet,
+    version::{
+        edit::{Change, VersionEdit},
+        set::VersionSet,
+    },
     version_installer::VersionInstaller,
     write::{
         back_pressure::BackPressure,
@@ -234,8 +237,24 @@ impl Engine {
         // Jobs on the program's own threads end too: after that nothing uses the folder.
         let _no_jobs = self.context.wait_for_jobs();
         self.background.delete_obsolete_files();
+        if closed.is_ok() {
+            self.record_synced_log();
+        }
         *self.lock.lock() = None;
         closed
+    }
+
+    /// Records the lengths of the log's segments in the manifest, so that the next open finds one that was lost or cut. The log is complete
+    /// without: a failure is reported only.
+    fn record_synced_log(&self) {
+        let segments = self.log.synced_segments();
+        if segments.is_empty() {
+            return;
+        }
+        let edit = VersionEdit { changes: vec![Change::SetSyncedLog { segments }] };
+        if let Err(error) = self.versions.apply(edit, |_| {}) {
+            self.context.report_failed_job("record the lengths of the log", &error);
+        }
     }
 }
 

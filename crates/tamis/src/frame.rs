@@ -17,6 +17,8 @@
 //!    a *torn tail* otherwise: its durability was never acknowledged. Only marked frames prove damage, so only they begin
 //!    with four bytes by which a search finds them.
 //!
+//! A file is in memory, or read in pieces ([`FrameSource`]): then only a frame that is longer than a piece takes more memory.
+//!
 //! Cost: a reader checks each byte once and copies none. Only after a bad frame is the rest searched for later frames. The
 //! checksum of a candidate is computed only if its mark would prove something, and at most [`SEARCH_FACTOR`] times the file
 //! is checked, so that hostile bytes can't make the search quadratic.
@@ -107,16 +109,55 @@ pub(crate) fn moved_frames(bytes: &[u8], seed: u64, offset: u64) -> Vec<u8> {
     target
 }
 
+/// The bytes of a file of frames.
+pub(crate) trait FrameSource {
+    /// The length of the file.
+    fn length_bytes(&self) -> u64;
+
+    /// The bytes from `offset` on: at least `count` of them, or all up to the end of the file.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn bytes_at(&mut self, offset: u64, count: u64) -> Result<&[u8]>;
+
+    /// Whether the file has only zeros from `offset` on.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn is_zero_from(&mut self, mut offset: u64) -> Result<bool> {
+        while offset < self.length_bytes() {
+            let bytes = self.bytes_at(offset, 1)?;
+            if bytes.is_empty() || bytes.iter().any(|&byte| byte != 0) {
+                return Ok(bytes.is_empty());
+            }
+            offset += bytes.len() as u64;
+        }
+        Ok(true)
+    }
+}
+
+/// A file that is in memory.
+impl FrameSource for &[u8] {
+    fn length_bytes(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn bytes_at(&mut self, offset: u64, _count: u64) -> Result<&[u8]> {
+        Ok(usize::try_from(offset).ok().and_then(|start| self.get(start..)).unwrap_or_default())
+    }
+}
+
 /// A frame that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Record<'a> {
+pub(crate) struct Record {
     /// The offset of the frame.
     pub(crate) offset: u64,
     /// The offset after it.
     pub(crate) end: u64,
     /// The offset up to which the file was synced when the frame was written.
     pub(crate) synced: u64,
-    pub(crate) payload: &'a [u8],
+    /// Bytes of the payload, at the end of the frame.
+    payload_bytes: u64,
 }
 
 /// Why there is no valid frame at an offset.
@@ -140,8 +181,8 @@ impl BadFrame {
 
 /// The bytes at a reader's offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Frame<'a> {
-    Record(Record<'a>),
+pub(crate) enum Frame {
+    Record(Record),
     /// The file ends after a valid frame.
     End,
     Bad(BadFrame),
@@ -158,9 +199,9 @@ pub(crate) struct TornTail {
 
 /// Reads the frames of a file in order.
 #[derive(Debug, Clone)]
-pub(crate) struct FrameReader<'a> {
+pub(crate) struct FrameReader<'a, S> {
     file: &'a Path,
-    bytes: &'a [u8],
+    source: S,
     seed: u64,
     offset: u64,
     /// The greatest known mark.
@@ -168,22 +209,20 @@ pub(crate) struct FrameReader<'a> {
     torn: Option<TornTail>,
 }
 
-impl<'a> FrameReader<'a> {
-    /// A reader over the `bytes` of a whole file whose first frame is at `start`.
-    pub(crate) const fn new(file: &'a Path, bytes: &'a [u8], start: u64) -> Self {
-        Self { file, bytes, seed: 0, offset: start, synced: 0, torn: None }
+impl<'a, S: FrameSource> FrameReader<'a, S> {
+    /// A reader of a file whose first frame is at `start`.
+    pub(crate) const fn new(file: &'a Path, source: S, start: u64) -> Self {
+        Self { file, source, seed: 0, offset: start, synced: 0, torn: None }
     }
 
     /// Sets the seed with which the file's frames were written.
-    pub(crate) const fn with_seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
+    pub(crate) fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
     }
 
     /// Sets an offset up to which the file is known, from elsewhere, to be synced.
-    pub(crate) fn with_synced(mut self, offset: u64) -> Self {
-        self.synced = self.synced.max(offset);
-        self
+    pub(crate) fn with_synced(self, offset: u64) -> Self {
+        Self { synced: self.synced.max(offset), ..self }
     }
 
     /// Offset of the next frame: after the last valid one.
@@ -202,27 +241,40 @@ impl<'a> FrameReader<'a> {
     }
 
     /// Reads what is at the offset and moves after a valid frame. Does not decide whether a bad frame is damage.
-    pub(crate) fn next_frame(&mut self) -> Frame<'a> {
-        let frame = frame_at(self.bytes, self.seed, self.offset);
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub(crate) fn next_frame(&mut self) -> Result<Frame> {
+        let frame = frame_at(&mut self.source, self.seed, self.offset)?;
         if let Frame::Record(record) = &frame {
             self.offset = record.end;
             self.synced = self.synced.max(record.synced);
         }
-        frame
+        Ok(frame)
+    }
+
+    /// The payload of a record that was just read.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub(crate) fn payload(&mut self, record: Record) -> Result<&[u8]> {
+        let bytes = self.source.bytes_at(record.end - record.payload_bytes, record.payload_bytes)?;
+        let count = usize::try_from(record.payload_bytes).unwrap_or(usize::MAX);
+        Ok(bytes.get(..count).unwrap_or_default())
     }
 
     /// The next record; `None` at the end, torn or not.
     ///
     /// # Errors
-    /// [`Error::Corruption`] for a bad frame that was synced (rule 3 above).
-    pub(crate) fn next_record(&mut self) -> Result<Option<Record<'a>>> {
-        match self.next_frame() {
+    /// [`Error::Corruption`] for a bad frame that was synced (rule 3 above); those of the source.
+    pub(crate) fn next_record(&mut self) -> Result<Option<Record>> {
+        match self.next_frame()? {
             Frame::Record(record) => Ok(Some(record)),
             Frame::End if self.offset >= self.synced => Ok(None),
             Frame::End => Err(self.missing_frames().damage(self.file)),
-            Frame::Bad(bad) if self.is_damage(bad.offset) => Err(bad.damage(self.file)),
+            Frame::Bad(bad) if self.is_damage(bad.offset)? => Err(bad.damage(self.file)),
             Frame::Bad(_) => {
-                let bytes = (self.bytes.len() as u64).saturating_sub(self.offset);
+                let bytes = self.source.length_bytes().saturating_sub(self.offset);
                 self.torn = Some(TornTail { offset: self.offset, bytes });
                 Ok(None)
             }
@@ -230,8 +282,12 @@ impl<'a> FrameReader<'a> {
     }
 
     /// Whether a bad frame at `offset` was synced, as the marks in this file prove.
-    pub(crate) fn is_damage(&self, offset: u64) -> bool {
-        self.synced > offset || proves_synced(self.bytes, self.seed, offset.saturating_add(1), offset)
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub(crate) fn is_damage(&mut self, offset: u64) -> Result<bool> {
+        Ok(self.synced > offset
+            || proves_synced(&mut self.source, self.seed, offset.saturating_add(1), offset)?)
     }
 
     /// The file ends here, but frames after its end were synced.
@@ -244,16 +300,26 @@ impl<'a> FrameReader<'a> {
     }
 }
 
-fn frame_at(bytes: &[u8], seed: u64, offset: u64) -> Frame<'_> {
-    let rest = usize::try_from(offset).ok().and_then(|start| bytes.get(start..));
-    match rest {
-        None => Frame::Bad(BadFrame::new(offset, "a record", "the end of the file")),
-        Some([]) => Frame::End,
-        Some(rest) => match parse(rest, seed, offset) {
-            Ok(record) => Frame::Record(record),
-            Err(bad) => Frame::Bad(bad),
-        },
+/// The longest header of a frame.
+const HEADER_BYTES_MAX: u64 = (size_of::<u32>() + CHECKSUM_BYTES + 5 + 10) as u64;
+
+fn frame_at(source: &mut impl FrameSource, seed: u64, offset: u64) -> Result<Frame> {
+    let left = match source.length_bytes().checked_sub(offset) {
+        None => return Ok(Frame::Bad(BadFrame::new(offset, "a record", "the end of the file"))),
+        Some(0) => return Ok(Frame::End),
+        Some(left) => left,
+    };
+    let mut rest = source.bytes_at(offset, HEADER_BYTES_MAX)?;
+    if let Some(needed) = fields_of(rest).map(|fields| fields.frame_bytes())
+        && needed > rest.len() as u64
+        && needed <= left
+    {
+        rest = source.bytes_at(offset, needed)?;
     }
+    Ok(match parse(rest, seed, offset, left) {
+        Ok(record) => Frame::Record(record),
+        Err(bad) => Frame::Bad(bad),
+    })
 }
 
 /// The fields at the front of bytes that begin as a frame does.
@@ -262,10 +328,16 @@ struct Fields<'a> {
     length: u64,
     /// Bytes from the mark to the frame; `None` for a plain frame.
     distance: Option<u64>,
-    /// Bytes after the fields.
-    left: usize,
+    /// Bytes of the fields.
+    header_bytes: usize,
     /// `None` if there are fewer bytes than the length says.
     payload: Option<Payload<'a>>,
+}
+
+impl Fields<'_> {
+    const fn frame_bytes(&self) -> u64 {
+        self.header_bytes as u64 + self.length
+    }
 }
 
 struct Payload<'a> {
@@ -284,25 +356,27 @@ fn fields_of(rest: &[u8]) -> Option<Fields<'_>> {
     let covered = decoder.rest();
     let length = decoder.take_varint().filter(|length| *length <= FRAME_PAYLOAD_MAX)?;
     let distance = if is_marked { Some(decoder.take_varint()?) } else { None };
-    let left = decoder.rest().len();
+    let header_bytes = rest.len() - decoder.rest().len();
     let payload = usize::try_from(length).ok().and_then(|length| decoder.take(length));
     let payload = payload.and_then(|bytes| {
         let rest = decoder.rest();
         Some(Payload { bytes, covered: covered.get(..covered.len() - rest.len())?, rest })
     });
-    Some(Fields { sum, length, distance, left, payload })
+    Some(Fields { sum, length, distance, header_bytes, payload })
 }
 
-fn parse(rest: &[u8], seed: u64, offset: u64) -> Result<Record<'_>, BadFrame> {
+/// The frame at the front of `rest`, which has the whole frame or all bytes up to the end of the file. From `offset` on, the file has
+/// `left` bytes.
+fn parse(rest: &[u8], seed: u64, offset: u64, left: u64) -> Result<Record, BadFrame> {
     let Some(fields) = fields_of(rest) else {
         let first: Vec<String> = rest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
         return Err(BadFrame::new(
             offset,
             "the header of a record",
-            format!("{} with {} bytes to the end of the file", first.join(" "), rest.len()),
+            format!("{} with {left} bytes to the end of the file", first.join(" ")),
         ));
     };
-    let Fields { sum, length, distance, left, payload } = fields;
+    let Fields { sum, length, distance, header_bytes, payload } = fields;
     let synced = match distance {
         None => 0,
         Some(distance) => match offset.checked_sub(distance) {
@@ -314,49 +388,63 @@ fn parse(rest: &[u8], seed: u64, offset: u64) -> Result<Record<'_>, BadFrame> {
         },
     };
     let Some(payload) = payload else {
-        return Err(BadFrame::new(offset, format!("a payload of {length} bytes"), format!("{left} bytes")));
+        let got = format!("{} bytes", left.saturating_sub(header_bytes as u64));
+        return Err(BadFrame::new(offset, format!("a payload of {length} bytes"), got));
     };
     let expected = checksum(seed.wrapping_add(offset), payload.covered);
     if sum != expected {
         return Err(BadFrame::new(offset, format!("checksum {sum:#018x}"), format!("{expected:#018x}")));
     }
     let end = offset + (rest.len() - payload.rest.len()) as u64;
-    Ok(Record { offset, end, synced, payload: payload.bytes })
+    Ok(Record { offset, end, synced, payload_bytes: length })
 }
 
 /// Whether any valid frame at or after `start` says that the file was synced to an offset greater than `above`.
 ///
 /// Bytes that look like more frames than a log can have count as proof: what can't be decided is not discarded.
-pub(crate) fn proves_synced(bytes: &[u8], seed: u64, start: u64, above: u64) -> bool {
-    let Some(mut rest) = usize::try_from(start).ok().and_then(|start| bytes.get(start..)) else {
-        return false;
-    };
-    let mut budget = (rest.len() as u64).saturating_mul(SEARCH_FACTOR);
+///
+/// # Errors
+/// Those of the source.
+pub(crate) fn proves_synced(
+    source: &mut impl FrameSource,
+    seed: u64,
+    start: u64,
+    above: u64,
+) -> Result<bool> {
+    let length = source.length_bytes();
+    let mut budget = length.saturating_sub(start).saturating_mul(SEARCH_FACTOR);
     let mut offset = start;
     let first = MAGIC.to_le_bytes()[0];
-    while let Some(skipped) = rest.iter().position(|&byte| byte == first) {
-        rest = rest.get(skipped..).unwrap_or_default();
+    while offset < length {
+        let bytes = source.bytes_at(offset, 1)?;
+        let Some(skipped) = bytes.iter().position(|&byte| byte == first) else {
+            offset += bytes.len().max(1) as u64;
+            continue;
+        };
         offset += skipped as u64;
-        if let Some(length) = candidate_length(rest, offset, above) {
-            if parse(rest, seed, offset).is_ok() {
-                return true;
+        let rest = source.bytes_at(offset, HEADER_BYTES_MAX)?;
+        if let Some((payload_bytes, frame_bytes)) = candidate(rest, offset, above, length - offset) {
+            let rest = source.bytes_at(offset, frame_bytes)?;
+            if parse(rest, seed, offset, length - offset).is_ok() {
+                return Ok(true);
             }
-            match budget.checked_sub(length) {
+            match budget.checked_sub(payload_bytes) {
                 Some(left) => budget = left,
-                None => return true,
+                None => return Ok(true),
             }
         }
-        rest = rest.get(1..).unwrap_or_default();
         offset += 1;
     }
-    false
+    Ok(false)
 }
 
-/// The payload's length if `rest` may begin with a frame whose mark is above `above`.
-fn candidate_length(rest: &[u8], offset: u64, above: u64) -> Option<u64> {
+/// The bytes of the payload and of the frame, if `rest` may begin with a frame whose mark is above `above`, of a file with `left`
+/// bytes from there on.
+fn candidate(rest: &[u8], offset: u64, above: u64, left: u64) -> Option<(u64, u64)> {
     let fields = fields_of(rest)?;
     let synced = offset.checked_sub(fields.distance?)?;
-    (synced > above && fields.payload.is_some()).then_some(fields.length)
+    let frame_bytes = fields.frame_bytes();
+    (synced > above && frame_bytes <= left).then_some((fields.length, frame_bytes))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::{
     },
     wal::{
         format::{SegmentHeader, segment_seed},
-        reader::{LogFiles, replay, salvage},
+        reader::{KnownLog, LogFiles, replay, salvage},
     },
 };
 
@@ -80,7 +80,8 @@ pub fn wal(data: &[u8]) {
     let (is_wrapped, rest) = split_choice(data);
     let bytes = if is_wrapped { segment_of_records(rest) } else { rest.to_vec() };
     let vfs = files(&[("000003.log", bytes.as_slice())]);
-    let log = LogFiles::find(&folder_in(&vfs), DATABASE_ID, LOG_NUMBER).expect("memory lists files");
+    let known = KnownLog { database_id: DATABASE_ID, first_needed: LOG_NUMBER, ..KnownLog::default() };
+    let log = LogFiles::find(&folder_in(&vfs), known).expect("memory lists files");
     let read = || {
         let mut entry_count = 0_u64;
         let report = replay(&log, &mut |_, _| {

@@ -288,14 +288,15 @@ impl Inspection {
             columns: vec!["offset", "synced", "keyspace", "sequence number", "kind", "key", "value"],
             ..Self::default()
         };
-        let mut reader = FrameReader::new(path, &bytes, HEADER_BYTES).with_seed(segment_seed(id, number));
+        let mut reader =
+            FrameReader::new(path, bytes.as_slice(), HEADER_BYTES).with_seed(segment_seed(id, number));
         let damage = loop {
             let record = match reader.next_record() {
                 Ok(Some(record)) => record,
                 Ok(None) => break None,
                 Err(error) => break Some(error),
             };
-            for entry in entries(record.payload) {
+            for entry in entries(reader.payload(record)?) {
                 let entry = match entry.map_err(|damage| damage.at(path, record.offset)) {
                     Ok(entry) => entry,
                     Err(error) => {
@@ -388,7 +389,7 @@ fn folder_at(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Folder> {
 }
 
 /// A row for an entry of the log.
-fn entry_row(record: &Record<'_>, entry: &BatchEntry<'_>) -> Vec<Cell> {
+fn entry_row(record: &Record, entry: &BatchEntry<'_>) -> Vec<Cell> {
     let numbers = [record.offset, record.synced, entry.keyspace.into(), entry.sequence].map(Cell::Number);
     let value = match entry.kind {
         Kind::Put => Cell::Value(entry.value.to_vec()),
@@ -506,6 +507,11 @@ fn describe(change: &Change) -> (&'static str, String) {
             ("set flushed", format!("partition {partition} of keyspace {keyspace} up to {sequence}"))
         }
         Change::AdvanceCounters(counters) => ("advance counters", counters_text(counters)),
+        Change::SetSyncedLog { segments } => {
+            let of_segment =
+                |(number, bytes): (&u64, &u64)| format!("{} up to {bytes}", FileName::Log(*number).name());
+            ("set synced log", segments.iter().map(of_segment).collect::<Vec<_>>().join(", "))
+        }
         Change::SetRunId { place, id } => ("set run id", format!("{id}; {}", place_text(place))),
         Change::SetDatabase { id, seed } => ("set database", format!("id {id:016x}, seed {seed:016x}")),
     }

@@ -251,9 +251,8 @@ struct Recovery<'a> {
 
 impl Recovery<'_> {
     fn replay(&self, report: &mut OpenReport) -> Result<ReplayReport> {
-        let first_needed = self.versions.catalog().counters.oldest_log;
-        let (database_id, _) = self.versions.database();
-        let files = LogFiles::among(self.entries, self.folder, database_id, first_needed)?;
+        let known = self.versions.catalog().known_log();
+        let files = LogFiles::among(self.entries, self.folder, known);
         let mut read_states: BTreeMap<u32, Arc<ReadState>> = BTreeMap::new();
         let (mut replayed, mut last_segment) = (0, 0);
         let found = replay(&files, &mut |entry, segment| {

@@ -310,18 +310,12 @@ impl Verifier {
     }
 
     fn verify_log(&self, report: &mut VerifyReport) -> Result<()> {
-        let folder = &self.context.folder;
-        let (found, _pin) = {
+        let pinned = {
             // Under the lock no append is in progress, and no segment is removed. Writes continue while the files are read.
             let log = self.log.lock();
-            let first_needed = self.versions.catalog().counters.oldest_log;
-            let mut found = LogFiles::find(folder, self.versions.database().0, first_needed)?;
-            if let Some(state) = log.as_ref() {
-                found.limit_to(&state.log.segments());
-            }
-            (found, log.as_ref().map(|state| state.log.pin_segments()))
+            self.log.pin(log.as_ref(), &self.versions, &self.versions.catalog())
         };
-        report.add_log(folder, &found);
+        report.add_log(&self.context.folder, &pinned.files()?);
         Ok(())
     }
 }
@@ -352,7 +346,7 @@ pub(crate) fn verify_folder(vfs: &dyn Vfs, path: &Path, progress: &mut Progress<
             }
             report.add_views(folder, &tables, id, version);
         }
-        let log = LogFiles::find(folder, id, prefix.catalog.counters.oldest_log)?;
+        let log = LogFiles::find(folder, prefix.catalog.known_log())?;
         let span = report.add_log(folder, &log);
         report.add_orphans(folder, &tables, &prefix.catalog, span)?;
     } else {

@@ -84,6 +84,7 @@ impl Flusher {
             return result;
         }
         self.sync_shared_batches(&finished).inspect_err(|_| self.installer.discard_flushes(&finished))?;
+        self.record_synced_log(&mut finished);
         let installed = self.installer.install_flushes(finished)?;
         if installed.is_empty() {
             return result;
@@ -128,6 +129,14 @@ impl Flusher {
             partition_count,
             is_direct,
         }))
+    }
+
+    /// Adds to the edit of a flush how far the log is synced: the next open finds a segment that was lost or cut since.
+    fn record_synced_log(&self, finished: &mut [FinishedFlush]) {
+        let segments = self.log.synced_segments();
+        if let Some(first) = finished.first_mut().filter(|_| !segments.is_empty()) {
+            first.edit.push(Change::SetSyncedLog { segments });
+        }
     }
 
     /// Reports flushes that took `time` together.
@@ -219,13 +228,6 @@ impl Flusher {
         let mut edit = VersionEdit::default();
         edit.push(Change::AdvanceCounters(Counters { oldest_log: needed, ..Counters::default() }));
         self.installer.install(edit)?;
-        let obsolete = self.log.lock().as_mut().map(|state| state.log.take_obsolete(needed));
-        let Some(mut obsolete) = obsolete else { return Ok(()) };
-        // Writers continue while the files are removed.
-        let result = obsolete.remove(&self.context.folder);
-        if let Some(state) = self.log.lock().as_mut() {
-            state.log.put_back(obsolete);
-        }
-        result
+        self.log.remove_obsolete(needed)
     }
 }

@@ -665,7 +665,8 @@ impl Db {
     }
 
     /// Closes the store: syncs the log, waits for running jobs, and stops the workers. Memtables are not flushed; their entries are
-    /// in the log. Later calls through other handles return [`Error::Closed`]; existing scans continue.
+    /// in the log. The lengths of the log's segments are recorded, so that the next open finds a segment that was lost or cut meanwhile.
+    /// Later calls through other handles return [`Error::Closed`]; existing scans continue ([`Scan`] says how long).
     ///
     /// # Errors
     /// As [`Db::persist`].

@@ -1,7 +1,7 @@
 //! Scans: the entries of a key range in both directions, at one point in time.
 //!
 //! A scan holds the memtables and the version with which it began. It borrows nothing, may move to another thread, and may
-//! outlive the database. The first step creates one cursor for each memtable and for each run with a table in the range; a loser
+//! outlive the database: while the store is open, no file of the version is deleted. The first step creates one cursor for each memtable and for each run with a table in the range; a loser
 //! tree merges them. Of each key the scan returns the newest version at or below its sequence number, and skips tombstones.
 //!
 //! If the range is strictly inside one table of a run, the table may still hold no key of it. The table's filter is checked then
@@ -34,6 +34,10 @@ use crate::{
 };
 
 /// The entries of a key range at the time when the scan was created.
+///
+/// A scan continues after its store was closed. It opens tables when it reaches them: once the store is open again, here or in another
+/// process, tables that compactions have replaced may be deleted, and a scan that then reaches one of them for the first time ends with
+/// [`crate::Error::Io`] (`NotFound`). It never returns wrong entries. Read a scan to its end before the store is opened again.
 ///
 /// As an iterator it returns `Result<(key, value)>` from either end; an error ends it. For long scans use [`Scan::move_next`] with
 /// [`Scan::key`] and [`Scan::value`]: they return the same entries without a copy. [`Scan::move_prev`] and the `seek` methods

@@ -112,7 +112,7 @@ impl<'a> StateRebuilder<'a> {
         }
         let (folder, id) = (&self.repair.folder, self.repair.database.0);
         if self.inventory.is_certain {
-            let log = LogFiles::find(folder, id, self.state.counters.oldest_log)?;
+            let log = LogFiles::find(folder, self.state.known_log())?;
             let found = Logged::read(&log)?;
             // A keyspace that only the log contains was created by an edit that is lost.
             let is_known = found.keyspaces.iter().all(|id| self.state.keyspaces.contains_key(id));
@@ -465,6 +465,7 @@ impl<'a> StateRebuilder<'a> {
             self.reasons.insert(FileName::Log(segment.number).name(), why);
         }
         self.state.counters.oldest_log = self.repair.new_number();
+        self.state.synced_log.clear();
     }
 
     /// Step 2: the state is not certain.

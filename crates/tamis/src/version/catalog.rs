@@ -26,7 +26,7 @@ use super::{
     partitions::Partitions,
     version::KeyspaceVersion,
 };
-use crate::{metrics::LEVEL_COUNT_MAX, table::properties::TableSummary};
+use crate::{metrics::LEVEL_COUNT_MAX, table::properties::TableSummary, wal::reader::KnownLog};
 
 /// See the head of this file.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +34,8 @@ pub(crate) struct Catalog {
     /// Id and seed of the database; `None` before the first edit.
     pub(crate) database: Option<(u64, u64)>,
     pub(crate) counters: Counters,
+    /// Needed segments of the log, by number, and lengths up to which they were synced once.
+    pub(crate) synced_log: BTreeMap<u64, u64>,
     /// By id.
     pub(crate) keyspaces: BTreeMap<u64, Arc<KeyspaceVersion>>,
 }
@@ -60,6 +62,19 @@ impl Applied {
 }
 
 impl Catalog {
+    /// The facts about the log that the manifest has.
+    pub(crate) fn known_log(&self) -> KnownLog {
+        KnownLog {
+            database_id: self.database.map_or(0, |(id, _)| id),
+            first_needed: self.counters.oldest_log,
+            synced: self.synced_log.clone(),
+        }
+    }
+
+    fn forget_obsolete_log(&mut self) {
+        self.synced_log = self.synced_log.split_off(&self.counters.oldest_log);
+    }
+
     pub(crate) fn keyspace_named(&self, name: &str) -> Option<&Arc<KeyspaceVersion>> {
         self.keyspaces.values().find(|keyspace| &*keyspace.name == name)
     }
@@ -153,6 +168,9 @@ impl Catalog {
         let mut changes = Vec::new();
         if let Some((id, seed)) = self.database {
             changes.push(Change::SetDatabase { id, seed });
+        }
+        if !self.synced_log.is_empty() {
+            changes.push(Change::SetSyncedLog { segments: self.synced_log.clone() });
         }
         let place = changes.len();
         for version in self.keyspaces.values() {
@@ -321,6 +339,15 @@ impl Work<'_> {
             },
             Change::AdvanceCounters(counters) => {
                 self.catalog.counters = self.catalog.counters.max(*counters);
+                self.catalog.forget_obsolete_log();
+                Ok(())
+            }
+            Change::SetSyncedLog { segments } => {
+                for (number, bytes) in segments {
+                    let known = self.catalog.synced_log.entry(*number).or_default();
+                    *known = (*known).max(*bytes);
+                }
+                self.catalog.forget_obsolete_log();
                 Ok(())
             }
             Change::CreateKeyspace { keyspace, name, options } => {

@@ -3,7 +3,10 @@
 //! The changes of an edit are applied in order, all or none. A moved table is removed from one level and added to another
 //! by the same edit, in this order, and keeps its handle.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use super::{
     counters::Counters,
@@ -98,6 +101,10 @@ pub(crate) enum Change {
         place: RunPlace,
         id: u64,
     },
+    /// Segments of the log, by number, and the lengths up to which they are synced.
+    SetSyncedLog {
+        segments: BTreeMap<u64, u64>,
+    },
 }
 
 impl Change {
@@ -115,7 +122,7 @@ impl Change {
             | Self::SetRunId { place, .. }
             | Self::RemoveTable { place, .. }
             | Self::SetTableFilter { place, .. } => Some(place.keyspace),
-            Self::AdvanceCounters(_) | Self::SetDatabase { .. } => None,
+            Self::AdvanceCounters(_) | Self::SetDatabase { .. } | Self::SetSyncedLog { .. } => None,
         }
     }
 }
@@ -143,6 +150,7 @@ const SET_FLUSHED_SEQUENCE: u64 = 11;
 const ADVANCE_COUNTERS: u64 = 12;
 const SET_DATABASE: u64 = 13;
 const SET_RUN_ID: u64 = 14;
+const SET_SYNCED_LOG: u64 = 15;
 
 /// See the head of this file.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -224,7 +232,7 @@ impl VersionEdit {
                 expected: "a tagged change".to_owned(),
                 got: format!("{} bytes", decoder.rest().len()),
             })?;
-            if tag == RESERVED || !(CREATE_KEYSPACE..=SET_RUN_ID).contains(&tag) {
+            if tag == RESERVED || !(CREATE_KEYSPACE..=SET_SYNCED_LOG).contains(&tag) {
                 if flags & IGNORABLE != 0 {
                     continue;
                 }
@@ -282,10 +290,10 @@ fn why_bad(tag: u64, body: &[u8]) -> BadEdit {
     }
 }
 
-/// Filters and views are derived data: results are the same without them.
+/// Filters and views are derived data: results are the same without them. Lengths of the log only show damage.
 const fn flags_of(tag: u64) -> u8 {
     match tag {
-        SET_TABLE_FILTER | SET_VIEW => IGNORABLE,
+        SET_TABLE_FILTER | SET_VIEW | SET_SYNCED_LOG => IGNORABLE,
         _ => 0,
     }
 }
@@ -424,6 +432,10 @@ fn encode_other_change(change: &Change, body: &mut Vec<u8>) -> u64 {
             put_varint(body, *id);
             SET_RUN_ID
         }
+        Change::SetSyncedLog { segments } => {
+            segments.iter().for_each(|(number, bytes)| put_numbers(body, &[*number, *bytes]));
+            SET_SYNCED_LOG
+        }
         _ => unreachable!("the other changes are encoded by the caller"),
     }
 }
@@ -475,6 +487,18 @@ fn decode_change(tag: u64, source: &mut Decoder<'_>) -> Option<Change> {
         ADVANCE_COUNTERS => Change::AdvanceCounters(Counters::take(source)?),
         SET_DATABASE => Change::SetDatabase { id: source.take_varint()?, seed: source.take_varint()? },
         SET_RUN_ID => Change::SetRunId { place: take_place(source)?, id: source.take_varint()? },
+        SET_SYNCED_LOG => {
+            let mut segments = BTreeMap::new();
+            while !source.is_empty() {
+                let (number, bytes) = (source.take_varint()?, source.take_varint()?);
+                // In ascending order, each once.
+                if segments.last_key_value().is_some_and(|(last, _)| *last >= number) {
+                    return None;
+                }
+                segments.insert(number, bytes);
+            }
+            Change::SetSyncedLog { segments }
+        }
         _ => return None,
     })
 }

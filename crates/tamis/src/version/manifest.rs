@@ -231,7 +231,8 @@ fn decode_into(contents: &mut ManifestContents, bytes: &[u8], current: Current) 
     check_header(bytes, path, current.manifest)?;
     let mut reader = FrameReader::new(path, bytes, HEADER_BYTES as u64).with_synced(current.manifest_bytes);
     while let Some(record) = reader.next_record()? {
-        let edit = VersionEdit::decode(record.payload).map_err(|bad| bad.at(path, record.offset))?;
+        let payload = reader.payload(record)?;
+        let edit = VersionEdit::decode(payload).map_err(|bad| bad.at(path, record.offset))?;
         if !edit.is_empty() {
             contents.edits.push((record.offset, edit));
         }

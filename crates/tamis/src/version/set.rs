@@ -190,8 +190,7 @@ impl VersionSet {
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn write_copy(&self, catalog: &Catalog, folder: &Folder, number: u64) -> Result<u64> {
-        let mut catalog = catalog.clone();
+    pub(crate) fn write_copy(&self, mut catalog: Catalog, folder: &Folder, number: u64) -> Result<u64> {
         catalog.counters = catalog.counters.max(self.allocated_numbers());
         write_catalog(&catalog, folder, number)
     }

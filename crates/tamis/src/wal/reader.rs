@@ -11,7 +11,7 @@
 //!    torn tail: replay ends there, later segments are dropped, and all of that is reported. Zero bytes up to the end of
 //!    the file are no bad part: they are room that the writer had allocated. The name of the first needed segment is
 //!    durable before another segment follows it: if the lowest existing segment continues one that is needed and missing,
-//!    that is damage.
+//!    that is damage. So is a missing or shorter segment of which the manifest says that it was synced ([`KnownLog`]).
 //!
 //! The reader writes nothing; the header of the next segment makes the end of the valid part permanent ([`crate::wal`],
 //! rule 3). Dropped segments are deleted only after that header and the segment that it continues are durable: otherwise a
@@ -20,9 +20,11 @@
 //! [`salvage`] takes the same steps and continues after damage: it records the fault and reads the next segment. So it
 //! reports every fault and returns all that can be read.
 //!
-//! Cost: each needed segment is read once, and is in memory as a whole while it is read.
+//! Cost: each needed segment is read once, in pieces: of its bytes, only a piece or one longer record is in memory.
 
 use std::{
+    collections::BTreeMap,
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -33,7 +35,7 @@ use crate::{
     batch::{BatchEntry, entries},
     error::{Error, Result},
     file_name::FileName,
-    frame::{BadFrame, Frame, FrameReader, Record, proves_synced},
+    frame::{BadFrame, Frame, FrameReader, FrameSource, Record, proves_synced},
     key::Sequence,
     open_report::WalTruncation,
     wal::{
@@ -42,9 +44,18 @@ use crate::{
     },
 };
 
-/// Segments that are open from when they are found until they are read: a store may remove them meanwhile, oldest first. It bounds
-/// the descriptors of a log with many segments; the others are opened when they are read.
-const OPEN_COUNT_MAX: usize = 8;
+/// Bytes that are read at once. A longer record is read as a whole.
+const PIECE_BYTES: u64 = 256 << 10;
+
+/// The facts about a log that the manifest has.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KnownLog {
+    pub(crate) database_id: u64,
+    /// Segments below this number are not needed; they may be missing.
+    pub(crate) first_needed: u64,
+    /// Lengths up to which needed segments were synced once, by number: each of these segments exists and has that many bytes.
+    pub(crate) synced: BTreeMap<u64, u64>,
+}
 
 /// A segment with the length that it had when it was found.
 #[derive(Debug, Clone)]
@@ -53,99 +64,130 @@ pub(crate) struct LogFile {
     pub(crate) path: PathBuf,
     pub(crate) length: u64,
     folder: Folder,
-    /// `None` if it is opened for each read.
-    file: Option<Arc<dyn File>>,
 }
 
 impl LogFile {
-    fn open(&self) -> Result<Arc<dyn File>> {
-        self.folder.open(&self.path, Access::Buffered).map_err(|error| Error::io("open", &self.path, error))
-    }
-
-    /// The bytes of the whole segment.
-    pub(crate) fn read(&self) -> Result<Vec<u8>> {
-        self.read_up_to(self.length)
-    }
-
-    fn read_up_to(&self, length: u64) -> Result<Vec<u8>> {
-        let failed = |error| Error::io("read", &self.path, error);
-        let length = usize::try_from(length.min(self.length));
-        let mut bytes = vec![0; length.map_err(|_| failed(std::io::ErrorKind::OutOfMemory.into()))?];
-        let file = match &self.file {
-            Some(file) => Arc::clone(file),
-            None => self.open()?,
-        };
-        file.read_at(0, &mut bytes).map_err(failed)?;
-        Ok(bytes)
+    /// Opens it to be read in pieces.
+    ///
+    /// # Errors
+    /// [`Error::MissingFile`]; the system's.
+    pub(crate) fn open(&self) -> Result<SegmentBytes> {
+        let file = self.folder.open(&self.path, Access::Buffered).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => missing(self.path.clone()),
+            _ => Error::io("open", &self.path, error),
+        })?;
+        let length = file.length().map_err(|error| Error::io("measure", &self.path, error))?;
+        let length = length.min(self.length);
+        Ok(SegmentBytes { path: self.path.clone(), file, length, start: 0, bytes: Vec::new() })
     }
 }
 
-/// The segments of a log at one moment: later appends and removals do not change the result of a read.
+/// The bytes of a segment, which are read in pieces.
+#[derive(Debug)]
+pub(crate) struct SegmentBytes {
+    path: PathBuf,
+    file: Arc<dyn File>,
+    length: u64,
+    /// The piece that is in memory, and its offset.
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl SegmentBytes {
+    /// Only the bytes up to an offset.
+    fn limited_to(mut self, length: u64) -> Self {
+        self.length = self.length.min(length);
+        self
+    }
+
+    /// Passes all bytes to `take`, in pieces.
+    ///
+    /// # Errors
+    /// Those of the file system, and of `take`.
+    pub(crate) fn for_each_piece(mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut offset = 0;
+        while offset < self.length {
+            let piece = self.bytes_at(offset, 1)?;
+            offset += piece.len() as u64;
+            take(piece)?;
+        }
+        Ok(())
+    }
+}
+
+impl FrameSource for SegmentBytes {
+    fn length_bytes(&self) -> u64 {
+        self.length
+    }
+
+    fn bytes_at(&mut self, offset: u64, count: u64) -> Result<&[u8]> {
+        let count = count.min(self.length.saturating_sub(offset));
+        let is_there = offset >= self.start && offset + count <= self.start + self.bytes.len() as u64;
+        if !is_there {
+            let failed = |error| Error::io("read", &self.path, error);
+            let length = count.max(PIECE_BYTES).min(self.length - offset);
+            let length = usize::try_from(length).map_err(|_| failed(ErrorKind::OutOfMemory.into()))?;
+            // The room of a long record is not kept.
+            self.bytes = Vec::new();
+            self.bytes.resize(length, 0);
+            self.file.read_at(offset, &mut self.bytes).map_err(failed)?;
+            self.start = offset;
+        }
+        let first = usize::try_from(offset - self.start).unwrap_or(usize::MAX);
+        let bytes = self.bytes.get(first..).unwrap_or_default();
+        Ok(if count == 0 { &[] } else { bytes })
+    }
+}
+
+/// The segments of a log at one moment.
 #[derive(Debug)]
 pub(crate) struct LogFiles {
     folder: Folder,
-    database_id: u64,
-    /// The manifest does not need segments below this number; they may be missing.
-    first_needed: u64,
+    known: KnownLog,
     /// The needed segments in the order of their numbers.
     segments: Vec<LogFile>,
     obsolete: Vec<u64>,
 }
 
 impl LogFiles {
-    /// The segments in a folder. If the log is being written, the caller has its lock, so that no segment ends within a
-    /// record.
+    /// The segments in a folder whose log is not being written.
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn find(folder: &Folder, database_id: u64, first_needed: u64) -> Result<Self> {
+    pub(crate) fn find(folder: &Folder, known: KnownLog) -> Result<Self> {
         let entries = folder.list(folder.path()).map_err(|error| Error::io("list", folder.path(), error))?;
-        Self::among(&entries, folder, database_id, first_needed)
+        Ok(Self::among(&entries, folder, known))
     }
 
     /// As [`LogFiles::find`], among the entries of the folder.
-    ///
-    /// # Errors
-    /// The system's.
-    pub(crate) fn among(
-        entries: &[DirEntry],
-        folder: &Folder,
-        database_id: u64,
-        first_needed: u64,
-    ) -> Result<Self> {
-        let mut files = Self {
-            folder: folder.clone(),
-            database_id,
-            first_needed,
-            segments: Vec::new(),
-            obsolete: Vec::new(),
-        };
-        for entry in entries.iter().filter(|entry| !entry.is_dir) {
-            let Some(FileName::Log(number)) = FileName::parse(&entry.name) else { continue };
-            if number < first_needed {
-                files.obsolete.push(number);
-                continue;
-            }
-            let (path, folder) = (folder.path().join(&entry.name), folder.clone());
-            files.segments.push(LogFile { number, path, length: entry.length, folder, file: None });
-        }
-        files.segments.sort_unstable_by_key(|segment| segment.number);
-        for segment in files.segments.iter_mut().take(OPEN_COUNT_MAX) {
-            let file = segment.open()?;
-            segment.length = file.length().map_err(|error| Error::io("measure", &segment.path, error))?;
-            segment.file = Some(file);
-        }
-        Ok(files)
+    pub(crate) fn among(entries: &[DirEntry], folder: &Folder, known: KnownLog) -> Self {
+        let found = entries.iter().filter(|entry| !entry.is_dir).filter_map(|entry| {
+            let Some(FileName::Log(number)) = FileName::parse(&entry.name) else { return None };
+            Some((number, entry.length))
+        });
+        Self::of_segments(found, folder, known)
     }
 
-    /// Limits the segments to their valid parts: bytes after them, which the writer has allocated or failed to write and
-    /// may remove, are ignored.
-    pub(crate) fn limit_to(&mut self, ends: &[(u64, u64)]) {
-        for segment in &mut self.segments {
-            if let Some((_, end)) = ends.iter().find(|(number, _)| *number == segment.number) {
-                segment.length = segment.length.min(*end);
+    /// The segments of a log that is being written, as its writer knows them: their numbers and the lengths of their valid parts. Later
+    /// appends do not change the result of a read.
+    pub(crate) fn of_open_log(segments: &[SegmentEnd], folder: &Folder, known: KnownLog) -> Self {
+        let written = segments.iter().map(|end| (end.number, end.bytes));
+        let synced = written.clone().filter(|(number, _)| *number >= known.first_needed).collect();
+        Self::of_segments(written, folder, KnownLog { synced, ..known })
+    }
+
+    fn of_segments(found: impl Iterator<Item = (u64, u64)>, folder: &Folder, known: KnownLog) -> Self {
+        let (mut segments, mut obsolete) = (Vec::new(), Vec::new());
+        for (number, length) in found {
+            if number < known.first_needed {
+                obsolete.push(number);
+                continue;
             }
+            let path = FileName::Log(number).path(folder);
+            segments.push(LogFile { number, path, length, folder: folder.clone() });
         }
+        segments.sort_unstable_by_key(|segment: &LogFile| segment.number);
+        Self { folder: folder.clone(), known, segments, obsolete }
     }
 
     /// All existing segments, for a caller that does not know which are needed. That the oldest one continues a missing one
@@ -154,9 +196,15 @@ impl LogFiles {
     /// # Errors
     /// The system's.
     pub(crate) fn find_all(folder: &Folder, database_id: u64) -> Result<Self> {
-        let mut files = Self::find(folder, database_id, 0)?;
-        files.first_needed = files.segments.first().map_or(0, |segment| segment.number);
+        let mut files = Self::find(folder, KnownLog { database_id, ..KnownLog::default() })?;
+        files.known.first_needed = files.segments.first().map_or(0, |segment| segment.number);
         Ok(files)
+    }
+
+    /// The segments that were synced and are missing.
+    fn lost_segments(&self) -> impl Iterator<Item = u64> {
+        let is_there = |number: &u64| self.segments.binary_search_by_key(number, |s| s.number).is_ok();
+        self.known.synced.keys().copied().filter(move |number| !is_there(number))
     }
 
     /// Whether no segment exists before a missing one.
@@ -168,6 +216,11 @@ impl LogFiles {
     pub(crate) fn segments(&self) -> &[LogFile] {
         &self.segments
     }
+}
+
+fn missing(path: PathBuf) -> Error {
+    let advice = "the log had it, and a part of it was synced: restore it from a copy, or run `tamis repair`";
+    Error::MissingFile { path, advice }
 }
 
 /// The result of a replay.
@@ -260,19 +313,23 @@ impl<'a> Replay<'a> {
     }
 
     fn seed(&self, number: u64) -> u64 {
-        segment_seed(self.files.database_id, number)
+        segment_seed(self.files.known.database_id, number)
     }
 
     fn read_header(&self, segment: &LogFile) -> Result<Option<SegmentHeader>> {
-        let bytes = segment.read_up_to(HEADER_BYTES)?;
-        let LogFiles { database_id, first_needed, .. } = *self.files;
-        SegmentHeader::decode(&bytes, &segment.path, database_id, segment.number, first_needed)
+        let mut bytes = segment.open()?.limited_to(HEADER_BYTES);
+        let KnownLog { database_id, first_needed, .. } = self.files.known;
+        let header = bytes.bytes_at(0, HEADER_BYTES)?;
+        SegmentHeader::decode(header, &segment.path, database_id, segment.number, first_needed)
     }
 
     /// Step 2: the segments of the log, oldest first.
     fn find_chain(&mut self) -> Result<Vec<Member<'a>>> {
         let files = self.files;
         self.report.obsolete.extend_from_slice(&files.obsolete);
+        for lost in files.lost_segments() {
+            self.record_fault::<()>(missing(FileName::Log(lost).path(&files.folder)))?;
+        }
         // Newest first until the end of this function.
         let mut chain: Vec<Member<'a>> = Vec::new();
         // The previous segment in the header of the lowest member; `None` if it is unknown.
@@ -289,6 +346,13 @@ impl<'a> Replay<'a> {
             match self.read_header(segment) {
                 Ok(header) => {
                     named = header.map(|header| header.previous);
+                    if header.is_none() && files.known.synced.contains_key(&number) {
+                        let BadFrame { offset, expected, got } = bad_header(segment.length);
+                        let what = "log segment header";
+                        let lost = Error::corruption(&segment.path, offset, what, expected, got);
+                        self.record_fault::<()>(lost)?;
+                        continue;
+                    }
                     chain.push(Member { segment, header });
                 }
                 Err(error) => {
@@ -308,12 +372,16 @@ impl<'a> Replay<'a> {
     /// The segment `named` by the lowest member of `chain` (newest first) is missing. Nothing is wrong if it is not needed.
     /// It is an error if it is the first one or was synced. Otherwise the members were never durable, and are dropped.
     fn drop_after_gap(&mut self, chain: &mut Vec<Member<'a>>, named: Option<u64>) -> Result<()> {
-        let Some(missing) = named.filter(|named| *named >= self.files.first_needed) else { return Ok(()) };
+        let Some(gap) = named.filter(|named| *named >= self.files.known.first_needed) else { return Ok(()) };
+        if self.files.known.synced.contains_key(&gap) {
+            // It is recorded as lost.
+            return Ok(());
+        }
         let oldest_first: Vec<_> = chain.iter().rev().copied().collect();
-        let is_known = self.files.begins_after(missing)
+        let is_known = self.files.begins_after(gap)
             || oldest_first.iter().any(|member| member.header.is_some_and(|h| h.previous_synced > 0));
         if is_known || self.is_synced(&oldest_first)? {
-            let path = FileName::Log(missing).path(&self.files.folder);
+            let path = FileName::Log(gap).path(&self.files.folder);
             let advice = "a later log segment continues it: restore it from a copy, or run `tamis repair`";
             return self.record_fault::<()>(Error::MissingFile { path, advice }).map(drop);
         }
@@ -325,7 +393,7 @@ impl<'a> Replay<'a> {
     /// Whether any record of these segments says that its segment was synced, and with it the log before.
     fn is_synced(&self, segments: &[Member<'a>]) -> Result<bool> {
         for Member { segment, .. } in segments {
-            if proves_synced(&segment.read()?, self.seed(segment.number), 0, 0) {
+            if proves_synced(&mut segment.open()?, self.seed(segment.number), 0, 0)? {
                 return Ok(true);
             }
         }
@@ -353,50 +421,57 @@ impl<'a> Replay<'a> {
     ) -> Result<Option<Torn>> {
         let LogFile { number, path, .. } = member.segment;
         let (number, path) = (*number, path.as_path());
-        let bytes = member.segment.read()?;
-        let next = later.first().and_then(|next| next.header);
-        let (limit, known) =
-            next.map_or((bytes.len() as u64, 0), |next| (next.previous_bytes, next.previous_synced));
-        let valid = usize::try_from(limit).ok().and_then(|limit| bytes.get(..limit)).unwrap_or(&bytes);
+        let bytes = member.segment.open()?;
+        let file_bytes = bytes.length_bytes();
+        // If the next segment is missing, the next header is about that one.
+        let next = later.first().and_then(|next| next.header).filter(|next| next.previous == number);
+        let (limit, next_known) =
+            next.map_or((file_bytes, 0), |next| (next.previous_bytes, next.previous_synced));
+        let known = self.files.known.synced.get(&number).copied().unwrap_or(0).max(next_known);
         let start = if member.header.is_some() { HEADER_BYTES } else { 0 };
-        let mut reader = FrameReader::new(path, valid, start).with_seed(self.seed(number)).with_synced(known);
+        let mut reader = FrameReader::new(path, bytes.limited_to(limit), start)
+            .with_seed(self.seed(number))
+            .with_synced(known);
         let bad = loop {
             if member.header.is_none() {
-                break Some(bad_header(&bytes));
+                break Some(bad_header(file_bytes));
             }
-            match reader.next_frame() {
-                Frame::Record(record) => self.replay_record(path, number, record, on_entry)?,
-                Frame::End if reader.offset() == limit => break None,
-                Frame::End => break Some(short_segment(reader.offset(), limit)),
+            match reader.next_frame()? {
+                Frame::Record(record) => self.replay_record((path, number), &mut reader, record, on_entry)?,
+                Frame::End if reader.offset() == limit && reader.synced() <= limit => break None,
+                Frame::End => break Some(short_segment(reader.offset(), limit.max(reader.synced()))),
                 Frame::Bad(bad) => break Some(bad),
             }
         };
-        let offset = reader.offset();
+        let (offset, synced) = (reader.offset(), reader.synced());
+        drop(reader);
+        let end = SegmentEnd { number, bytes: offset, synced };
         let Some(bad) = bad else {
-            let synced = reader.synced();
-            self.report.segments.push(SegmentEnd { number, bytes: offset, synced });
+            self.report.segments.push(end);
             return Ok(None);
         };
-        if self.is_damage(&bad, member, reader.synced(), &bytes, later)? {
+        // A lost header of the next segment does not hide that this one is whole.
+        let is_end = member.header.is_some()
+            && next.is_none()
+            && synced <= offset
+            && member.segment.open()?.is_zero_from(offset)?;
+        if is_end {
+            // Room that the writer had allocated: it never had a record.
+            self.report.segments.push(end);
+            return Ok(None);
+        }
+        if self.is_damage(&bad, member, synced, later)? {
             let what = if member.header.is_none() { "log segment header" } else { "log record" };
             return Err(Error::corruption(path, bad.offset, what, bad.expected, bad.got));
-        }
-        let rest = usize::try_from(offset).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
-        if member.header.is_some() && next.is_none() && rest.iter().all(|&byte| byte == 0) {
-            // Room that the writer had allocated: it never had a record.
-            let synced = reader.synced();
-            self.report.segments.push(SegmentEnd { number, bytes: offset, synced });
-            return Ok(None);
         }
         if member.header.is_none() {
             self.drop_segment(member.segment);
         } else {
-            let synced = reader.synced();
-            self.report.segments.push(SegmentEnd { number, bytes: offset, synced });
+            self.report.segments.push(end);
             self.report.truncations.push(WalTruncation {
                 file: path.to_path_buf(),
                 offset,
-                bytes: bytes.len() as u64 - offset,
+                bytes: file_bytes - offset,
             });
         }
         Ok(Some(Torn))
@@ -408,44 +483,41 @@ impl<'a> Replay<'a> {
         bad: &BadFrame,
         member: Member<'a>,
         synced: u64,
-        bytes: &[u8],
         later: &[Member<'a>],
     ) -> Result<bool> {
         // The next header is about this segment (`synced` includes it); the headers after it are about later ones.
         let known = later.iter().skip(1).any(|member| member.header.is_some_and(|h| h.previous_synced > 0));
+        let LogFile { number, .. } = *member.segment;
         Ok(synced > bad.offset
             || known
-            || proves_synced(bytes, self.seed(member.segment.number), bad.offset, bad.offset)
+            || proves_synced(&mut member.segment.open()?, self.seed(number), bad.offset, bad.offset)?
             || self.is_synced(later)?)
     }
 
     fn replay_record(
         &mut self,
-        path: &Path,
-        number: u64,
-        record: Record<'_>,
+        (path, segment): (&Path, u64),
+        reader: &mut FrameReader<'_, SegmentBytes>,
+        record: Record,
         on_entry: OnEntry<'_>,
     ) -> Result<()> {
-        for entry in entries(record.payload) {
+        for entry in entries(reader.payload(record)?) {
             let entry = entry.map_err(|damage| damage.at(path, record.offset))?;
             self.report.entries += 1;
             let first = self.report.first_sequence;
             self.report.first_sequence =
                 if first == 0 { entry.logged_at } else { first.min(entry.logged_at) };
             self.report.last_sequence = self.report.last_sequence.max(entry.logged_at);
-            on_entry(entry, number)?;
+            on_entry(entry, segment)?;
         }
         self.report.records += 1;
         Ok(())
     }
 }
 
-fn bad_header(bytes: &[u8]) -> BadFrame {
-    let got = if (bytes.len() as u64) < HEADER_BYTES {
-        format!("{} bytes", bytes.len())
-    } else {
-        "other bytes".to_owned()
-    };
+fn bad_header(file_bytes: u64) -> BadFrame {
+    let got =
+        if file_bytes < HEADER_BYTES { format!("{file_bytes} bytes") } else { "other bytes".to_owned() };
     BadFrame { offset: 0, expected: format!("a header of {HEADER_BYTES} bytes with a valid checksum"), got }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     options::Durability,
     runtime::ManualClock,
     wal::{
-        reader::{LogFiles, ReplayReport, replay},
+        reader::{KnownLog, LogFiles, ReplayReport, replay},
         writer::{Log, LogSetup, SegmentEnd},
     },
 };
@@ -98,10 +98,15 @@ pub(crate) fn append(log: &mut Log, id: u64, durability: Durability) -> Result<(
 
 /// The numbers of the replayed records, in order; fails on half a record or wrong entries.
 pub(crate) fn replayed(vfs: &(impl Vfs + Clone), first_needed: u64) -> Result<(Vec<u64>, ReplayReport)> {
-    let files = LogFiles::find(&folder_in(vfs)?, DATABASE_ID, first_needed)?;
+    replayed_with(vfs, KnownLog { database_id: DATABASE_ID, first_needed, ..KnownLog::default() })
+}
+
+/// As [`replayed`], with all facts that a manifest has about the log.
+pub(crate) fn replayed_with(vfs: &(impl Vfs + Clone), known: KnownLog) -> Result<(Vec<u64>, ReplayReport)> {
+    let files = LogFiles::find(&folder_in(vfs)?, known)?;
     let mut found: BTreeMap<u64, u64> = BTreeMap::new();
     let mut ids = Vec::new();
-    let report = replay(&files, &mut |entry, _segment| {
+    let report = replay(&files, &mut |entry, _| {
         let id = entry.sequence / 4;
         assert_eq!(entry.key, format!("key {id}").as_bytes());
         assert_eq!(entry.value, vec![id as u8; (id * 7 % 40) as usize]);

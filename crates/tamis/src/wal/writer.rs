@@ -19,6 +19,7 @@
 //! Cost: an append copies the payload once; `Buffered` is one write, `Synced` one write and one sync.
 
 use std::{
+    collections::BTreeMap,
     fmt, mem,
     path::{Path, PathBuf},
     sync::Arc,
@@ -149,7 +150,7 @@ pub(crate) struct Log {
     /// The time at which the first of them was appended.
     pending_since: Option<Duration>,
     recycled: Option<RecycledSegment>,
-    /// Cloned by those that read segments without the log's lock: no segment is recycled meanwhile.
+    /// Cloned by those that read segments without the log's lock: no segment is removed or recycled meanwhile.
     readers: Arc<()>,
     /// Whether the names of all segments are durable.
     is_folder_durable: bool,
@@ -320,19 +321,32 @@ impl Log {
         older.chain(current).collect()
     }
 
+    /// The segments as the operating system has them, oldest first.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = SegmentEnd> {
+        let older = self.older.iter().map(|segment| segment.end);
+        older.chain(self.current.as_ref().map(OpenSegment::end))
+    }
+
+    /// The segments of which a part was synced, by number, and the lengths of these parts.
+    pub(crate) fn synced_segments(&self) -> BTreeMap<u64, u64> {
+        self.ends().filter(|end| end.synced > 0).map(|end| (end.number, end.synced)).collect()
+    }
+
     /// The error that every write returns since a sync failed.
     pub(crate) fn background_error(&self) -> Option<Error> {
         self.background_error.as_ref().map(|cause| Error::WritesRefused { cause: Arc::clone(cause) })
     }
 
     /// Takes out the segments below `number`, after the manifest durably does not need them. [`ObsoleteSegments::remove`]
-    /// removes them without the log's lock, and [`Log::put_back`] takes the result. The current segment is not taken.
+    /// removes them without the log's lock, and [`Log::put_back`] takes the result. The current segment is not taken, and none while
+    /// segments are pinned.
     pub(crate) fn take_obsolete(&mut self, number: u64) -> ObsoleteSegments {
-        let count = self.older.iter().take_while(|segment| segment.end.number < number).count();
-        let is_recycling_wanted = self.recycled.is_none() && Arc::strong_count(&self.readers) == 1;
+        let is_pinned = Arc::strong_count(&self.readers) > 1;
+        let is_taken = |segment: &&OlderSegment| !is_pinned && segment.end.number < number;
+        let count = self.older.iter().take_while(is_taken).count();
         ObsoleteSegments {
             segments: self.older.drain(..count).collect(),
-            is_recycling_wanted,
+            is_recycling_wanted: self.recycled.is_none(),
             recycled: None,
         }
     }
@@ -348,7 +362,7 @@ impl Log {
         }
     }
 
-    /// While this is alive, no segment that is in the log now is recycled.
+    /// While this is alive, all segments that are in the log now stay.
     pub(crate) fn pin_segments(&self) -> Arc<()> {
         Arc::clone(&self.readers)
     }

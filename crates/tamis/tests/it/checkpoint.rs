@@ -96,6 +96,62 @@ fn a_checkpoint_during_writes_is_consistent() {
     }
 }
 
+/// The log has more segments than the store keeps open, and a flush makes all of them obsolete while they are copied. They were removed, and
+/// the checkpoint failed. `verify` reads the log in the same way.
+#[test]
+fn a_flush_meanwhile_removes_no_segment_that_is_read() {
+    for verifies in [false, true] {
+        let memory = MemVfs::new();
+        let faults = FaultVfs::new(Arc::new(memory.clone()));
+        let options = Options { log_bytes_max: 64 << 20, ..inline_options() };
+        let db = Db::open_on(Arc::new(faults.clone()), FOLDER, options, Runtime::deterministic(7)).unwrap();
+        let busy = db.create_keyspace("busy", small_keyspace()).unwrap();
+        db.put("key", "value").unwrap();
+        // Each memtable of 64 KiB begins a segment, and the entry of the other keyspace keeps all of them.
+        (0..1_500_u32).for_each(|number| busy.put(number.to_be_bytes(), [7; 1_000]).unwrap());
+        let segment_count = || {
+            let entries = memory.list(Path::new(FOLDER)).unwrap();
+            entries.iter().filter(|entry| entry.name.ends_with(".log")).count()
+        };
+        assert!(segment_count() > 10, "{}", segment_count());
+        let other = db.clone();
+        let hook = Rule::slow(move |_| {
+            other.flush().unwrap();
+            // Another flush finds segments that could not be removed.
+            other.put("later", "value").unwrap();
+            other.flush().unwrap();
+        });
+        let first_read = hook.on(&[OperationKind::Open]).path(".log").times(1);
+        let rule = faults.add_rule(first_read);
+        if verifies {
+            let report = db.verify().unwrap();
+            assert!(report.is_sound(), "{:?}", report.faults);
+        } else {
+            db.checkpoint(COPY).unwrap();
+            let copy = open(&memory, COPY).unwrap();
+            assert_eq!(copy.keyspace("busy").unwrap().range::<&[u8]>(..).count(), 1_500);
+            assert!(copy.get("key").unwrap().is_some() && copy.get("later").unwrap().is_none());
+        }
+        assert_eq!(faults.hit_count(rule), 1);
+        assert!(segment_count() < 3, "they are removed afterwards: {}", segment_count());
+        db.close().unwrap();
+    }
+}
+
+/// The folder was listed, and the length of each of its files queried, while the log was locked: with 50,000 files all writers waited.
+#[test]
+fn a_checkpoint_does_not_list_the_folder_of_the_store() {
+    let faults = FaultVfs::new(Arc::new(MemVfs::new()));
+    let db =
+        Db::open_on(Arc::new(faults.clone()), FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    db.put("key", "value").unwrap();
+    let folder = Rule::error(std::io::ErrorKind::Other).on(&[OperationKind::List]).path(FOLDER);
+    let rule = faults.add_rule(folder.forever());
+    db.checkpoint(COPY).unwrap();
+    assert!(db.verify().unwrap().is_sound());
+    assert_eq!(faults.hit_count(rule), 0);
+}
+
 #[test]
 fn checkpoints_under_threads_hold_a_prefix_and_whole_batches() {
     let memory = MemVfs::new();

@@ -10,10 +10,14 @@ use crate::{
     frame::put_frame_parts,
     options::Durability,
     wal::testing::{
-        DATABASE_ID, Numbers, append, folder_in, log_files, new_vfs, open_log, path, payload, replayed,
-        vfs_of, write,
+        DATABASE_ID, Numbers, append, folder_in, log_files, new_vfs, open_log, path, payload, remove_below,
+        replayed, replayed_with, vfs_of, write,
     },
 };
+
+fn known() -> KnownLog {
+    KnownLog { database_id: DATABASE_ID, ..KnownLog::default() }
+}
 
 /// One record in each of `count` segments.
 fn chain(count: u64, durability: Durability) -> MemVfs {
@@ -139,7 +143,8 @@ fn a_torn_header_is_reported_and_an_empty_last_segment_is_not() {
 #[test]
 fn a_log_of_another_database_is_refused() {
     let vfs = chain(1, Durability::Synced);
-    let files = LogFiles::find(&folder_in(&vfs).unwrap(), DATABASE_ID + 1, 0).unwrap();
+    let other = KnownLog { database_id: DATABASE_ID + 1, ..KnownLog::default() };
+    let files = LogFiles::find(&folder_in(&vfs).unwrap(), other).unwrap();
     let result = replay(&files, &mut |_, _| panic!("no entry is returned"));
     assert!(matches!(result, Err(Error::Corruption(found)) if found.offset == 8 && found.file == path(1)));
 }
@@ -177,7 +182,7 @@ fn reading_writes_nothing() {
 #[test]
 fn errors_of_the_callback_end_replay() {
     let vfs = chain(2, Durability::Buffered);
-    let files = LogFiles::find(&folder_in(&vfs).unwrap(), DATABASE_ID, 0).unwrap();
+    let files = LogFiles::find(&folder_in(&vfs).unwrap(), known()).unwrap();
     let mut segments = Vec::new();
     let result = replay(&files, &mut |_, segment| {
         segments.push(segment);
@@ -239,7 +244,7 @@ fn salvage_reports_every_fault_and_returns_all_readable_entries() {
     files.get_mut("000003.log").unwrap()[10] ^= 1;
     let vfs = vfs_of(&files);
     assert!(replayed(&vfs, 0).is_err());
-    let found = LogFiles::find(&folder_in(&vfs).unwrap(), DATABASE_ID, 0).unwrap();
+    let found = LogFiles::find(&folder_in(&vfs).unwrap(), known()).unwrap();
     let mut ids = std::collections::BTreeSet::new();
     let (_, faults) = salvage(&found, &mut |entry, _| {
         ids.insert(entry.sequence / 4);
@@ -256,21 +261,23 @@ fn salvage_reports_every_fault_and_returns_all_readable_entries() {
 
     files.remove("000002.log");
     let vfs = vfs_of(&files);
-    let found = LogFiles::find(&folder_in(&vfs).unwrap(), DATABASE_ID, 0).unwrap();
+    let found = LogFiles::find(&folder_in(&vfs).unwrap(), known()).unwrap();
     let mut count = 0;
     let (_, faults) = salvage(&found, &mut |_, _| count += 1);
     assert_eq!((faults.len(), count > 0), (1, true), "{faults:?}");
 }
 
-/// A verification reads during writes: it sees the log as it was when it was found.
+/// A verification reads during writes: it sees the log as it was when it was pinned.
 #[test]
-fn later_appends_and_removals_are_not_read() {
+fn later_appends_are_not_read_and_pinned_segments_stay() {
     let vfs = new_vfs();
     let mut log = open_log(Arc::new(vfs.clone()), &Numbers::default(), &[]).unwrap();
     append(&mut log, 1, Durability::Buffered).unwrap();
-    let found = LogFiles::find(&folder_in(&vfs).unwrap(), DATABASE_ID, 0).unwrap();
+    let (ends, pin) = (log.ends().collect::<Vec<_>>(), log.pin_segments());
+    let found = LogFiles::of_open_log(&ends, &folder_in(&vfs).unwrap(), known());
     append(&mut log, 2, Durability::Buffered).unwrap();
-    vfs.remove(&path(1)).unwrap();
+    let next = log.rotate().unwrap();
+    remove_below(&mut log, &vfs, next).unwrap();
     let mut ids = Vec::new();
     let take = &mut |entry: BatchEntry<'_>, _| {
         ids.push(entry.sequence / 4);
@@ -278,4 +285,65 @@ fn later_appends_and_removals_are_not_read() {
     };
     let report = replay(&found, take).unwrap();
     assert_eq!((report.records, report.truncations.len(), &ids[..]), (1, 0, &[1, 1][..]));
+    drop(pin);
+    remove_below(&mut log, &vfs, next).unwrap();
+    assert_eq!(log_files(&vfs).len(), 1);
+    assert!(
+        matches!(replay(&found, &mut |_, _| Ok(())), Err(Error::MissingFile { path, .. }) if path == self::path(1))
+    );
+}
+
+/// The facts that the manifest has prove what no segment does.
+#[test]
+fn a_recorded_segment_that_is_missing_or_short_is_damage() {
+    let whole = log_files(&chain(2, Durability::Buffered));
+    let lengths = whole.values().map(|bytes| bytes.len() as u64);
+    let synced: BTreeMap<u64, u64> = (1..).zip(lengths).collect();
+    let known = || KnownLog { synced: synced.clone(), ..known() };
+    assert_eq!(replayed_with(&vfs_of(&whole), known()).unwrap().0, [1, 2]);
+    for (number, name) in [(1, "000001.log"), (2, "000002.log")] {
+        let mut files = whole.clone();
+        files.remove(name);
+        let missing = replayed_with(&vfs_of(&files), known());
+        assert!(matches!(missing, Err(Error::MissingFile { path, .. }) if path == self::path(number)));
+        for length in 0..whole[name].len() {
+            let mut files = whole.clone();
+            files.get_mut(name).unwrap().truncate(length);
+            let short = replayed_with(&vfs_of(&files), known());
+            assert!(matches!(short, Err(Error::Corruption(found)) if found.file == path(number)), "{length}");
+        }
+    }
+    let needed = KnownLog { first_needed: 2, synced: BTreeMap::new(), ..known() };
+    let mut files = whole.clone();
+    files.remove("000001.log");
+    assert_eq!(replayed_with(&vfs_of(&files), needed).unwrap().0, [2]);
+}
+
+/// Records that cross the pieces, and a longer one.
+#[test]
+fn records_longer_than_a_piece_and_between_pieces_are_read() {
+    let vfs = new_vfs();
+    let mut log = open_log(Arc::new(vfs.clone()), &Numbers::default(), &[]).unwrap();
+    let lengths = [100_000, 100_000, 100_000, 600_000, 1, 250_000, PIECE_BYTES as usize];
+    for (index, length) in lengths.into_iter().enumerate() {
+        let mut batch = crate::batch::WriteBatch::new();
+        batch.put_in(0, b"key", &vec![index as u8; length]).unwrap();
+        let payload = batch.assign_sequences(index as u64 + 1).to_vec();
+        log.append(&[&payload], Durability::Synced, std::time::Duration::ZERO).unwrap();
+    }
+    let read = |vfs: &MemVfs| {
+        let found = LogFiles::find(&folder_in(vfs).unwrap(), known()).unwrap();
+        let mut values = Vec::new();
+        let report = replay(&found, &mut |entry, _| {
+            assert!(entry.value.iter().all(|&byte| usize::from(byte) == values.len()));
+            values.push(entry.value.len());
+            Ok(())
+        });
+        report.map(|_| values)
+    };
+    assert_eq!(read(&vfs).unwrap(), lengths);
+    // A flipped bit in the first one: the mark of a record in a later piece proves that it was synced.
+    let mut files = log_files(&vfs);
+    files.get_mut("000001.log").unwrap()[1_000] ^= 1;
+    assert!(matches!(read(&vfs_of(&files)), Err(Error::Corruption(found)) if found.offset == HEADER_BYTES));
 }

@@ -1,0 +1,66 @@
+//! A scan that is kept over the close of its store goes on until another open deletes tables that it has not reached.
+
+use std::{io::ErrorKind, sync::Arc};
+
+use tamis::{Db, Error, Options, Runtime, Scan};
+use tamis_vfs::{Access, MemVfs};
+
+use crate::support::{FOLDER, inline_options, small_keyspace};
+
+const COUNT: u32 = 3_000;
+
+fn open(vfs: &MemVfs) -> Db {
+    let options =
+        Options { table_access: Access::Buffered, default_keyspace: small_keyspace(), ..inline_options() };
+    Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(7)).unwrap()
+}
+
+/// A scan that has returned one entry, of tables that were replaced since.
+fn kept_scan(db: &Db) -> Scan {
+    let put = |value: u8| (0..COUNT).for_each(|key| db.put(key.to_be_bytes(), [value; 100]).unwrap());
+    put(1);
+    db.flush().unwrap();
+    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    let mut scan = db.range::<&[u8]>(..);
+    assert_eq!(&*scan.next().unwrap().unwrap().0, 0_u32.to_be_bytes());
+    put(2);
+    db.flush().unwrap();
+    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    scan
+}
+
+/// Reads the scan to its end: right entries, then perhaps an error.
+fn read(scan: Scan) -> (u32, Option<Error>) {
+    let mut next = 1_u32;
+    for entry in scan {
+        match entry {
+            Ok((key, value)) => {
+                assert_eq!((&*key, &*value), (&next.to_be_bytes()[..], &[1; 100][..]));
+                next += 1;
+            }
+            Err(error) => return (next, Some(error)),
+        }
+    }
+    (next, None)
+}
+
+#[test]
+fn a_scan_goes_on_after_the_close_of_its_store() {
+    let db = open(&MemVfs::new());
+    let scan = kept_scan(&db);
+    db.close().unwrap();
+    assert!(matches!(read(scan), (COUNT, None)));
+}
+
+#[test]
+fn a_scan_ends_where_another_open_has_deleted_its_tables() {
+    let vfs = MemVfs::new();
+    let db = open(&vfs);
+    let scan = kept_scan(&db);
+    db.close().unwrap();
+    let db = open(&vfs);
+    let (next, error) = read(scan);
+    assert!(next < COUNT);
+    assert!(matches!(error, Some(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound));
+    assert_eq!(&*db.get(0_u32.to_be_bytes()).unwrap().unwrap(), &[2; 100]);
+}
