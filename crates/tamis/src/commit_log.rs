@@ -53,7 +53,7 @@ impl PinnedLog {
 impl Drop for PinnedLog {
     fn drop(&mut self) {
         if self.pin.take().is_some() {
-            // What can't be removed is tried again after the next flush.
+            // The next flush retries removals that fail.
             let _ = self.log.remove_obsolete(self.versions.catalog().counters.oldest_log);
         }
     }

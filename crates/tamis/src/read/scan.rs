@@ -37,7 +37,7 @@ use crate::{
 ///
 /// A scan continues after its store was closed. It opens tables when it reaches them: once the store is open again, here or in another
 /// process, tables that compactions have replaced may be deleted, and a scan that then reaches one of them for the first time ends with
-/// [`crate::Error::Io`] (`NotFound`). It never returns wrong entries. Read a scan to its end before the store is opened again.
+/// [`crate::Error::MissingFile`], or [`crate::Error::Io`] (`NotFound`) for a table whose file the store had closed. It never returns wrong entries. Read a scan to its end before the store is opened again.
 ///
 /// As an iterator it returns `Result<(key, value)>` from either end; an error ends it. For long scans use [`Scan::move_next`] with
 /// [`Scan::key`] and [`Scan::value`]: they return the same entries without a copy. [`Scan::move_prev`] and the `seek` methods

@@ -127,7 +127,7 @@ impl FrameSource for SegmentBytes {
             let failed = |error| Error::io("read", &self.path, error);
             let length = count.max(PIECE_BYTES).min(self.length - offset);
             let length = usize::try_from(length).map_err(|_| failed(ErrorKind::OutOfMemory.into()))?;
-            // The room of a long record is not kept.
+            // A long record releases its memory with the next piece.
             self.bytes = Vec::new();
             self.bytes.resize(length, 0);
             self.file.read_at(offset, &mut self.bytes).map_err(failed)?;
