@@ -153,7 +153,7 @@ impl Engine {
         let digester = Digester::new(filter_seed);
         let deleted_ranges = Arc::new(DeletedRanges {
             context: Arc::clone(&shared.context),
-            log: Arc::clone(&shared.log),
+            keyspaces: Arc::clone(&shared.keyspaces),
             scheduler: Arc::clone(&shared.scheduler),
             versions: Arc::clone(&shared.installer.versions),
             snapshots: Arc::clone(&shared.snapshots),

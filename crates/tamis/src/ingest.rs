@@ -338,7 +338,6 @@ impl Ingester {
 
     /// Installs the tables of these requests, each with the next sequence number.
     fn install(&self, state: &mut LogState, ready: &[&Arc<Request>]) -> Result<()> {
-        ready.iter().for_each(|request| request.keyspace.drop_recorded_ranges());
         let synced = state.log.persist(Durability::Synced);
         synced.inspect_err(|error| self.log.propagate_background_error(state, error))?;
         let (mut edit, mut sequence) = (VersionEdit::default(), state.last_sequence);
@@ -349,6 +348,7 @@ impl Ingester {
         edit.push(Change::AdvanceCounters(Counters { last_sequence: sequence, ..Counters::default() }));
         self.installer.install(edit)?;
         state.last_sequence = sequence;
+        ready.iter().for_each(|request| request.keyspace.empty_ranges.clear());
         self.snapshots.publish(sequence);
         // A pick before the entries were visible took them for entries that a reader needs.
         ready.iter().for_each(|request| request.keyspace.mark(Changed::Version));

@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 use crate::{
     changed_keyspaces::{Changed, ChangedKeyspaces},
     cursor::Cursor,
+    empty_ranges::EmptyRanges,
     error::{Error, Result},
     flush_slot::FlushSlot,
     key::{Kind, Sequence},
@@ -39,9 +40,11 @@ use crate::{
     write::back_pressure::Pressure,
 };
 
-/// A memtable with this many range tombstones is full. The first scan after each of them copies the spans of all: the limit bounds
-/// that copy to some hundred microseconds.
-pub(crate) const RANGE_TOMBSTONES_MAX: u64 = 4096;
+/// A memtable is full if it has at least this many range tombstones, and one for [`ENTRIES_PER_RANGE_TOMBSTONE`] entries of the tables:
+/// the entries that they delete take space until they are in tables, too.
+pub(crate) const RANGE_TOMBSTONES_MIN: u64 = 1_024;
+/// See [`RANGE_TOMBSTONES_MIN`].
+const ENTRIES_PER_RANGE_TOMBSTONE: u64 = 64;
 
 /// The first and the last key of some entries, both included.
 pub(crate) type KeyHull = (Vec<u8>, Vec<u8>);
@@ -150,6 +153,8 @@ pub(crate) struct ReadState {
     pub(crate) version: Arc<KeyspaceVersion>,
     /// The sample of the keyspace's queries.
     pub(crate) query_sample: Arc<QuerySample>,
+    /// Ranges of the keyspace in which scans have found no entry.
+    pub(crate) empty_ranges: Arc<EmptyRanges>,
     /// The views of the version with their runs, once a read has used them.
     pub(crate) views: BoundViews,
 }
@@ -172,6 +177,8 @@ pub(crate) struct KeyspaceState {
     pub(crate) name: String,
     pub(crate) options: KeyspaceOptions,
     pub(crate) read_state: ArcSwap<ReadState>,
+    /// That of each read state.
+    pub(crate) empty_ranges: Arc<EmptyRanges>,
     pub(crate) is_dropped: AtomicBool,
     /// Taken by a running flush: flushes run one at a time, the oldest memtable first.
     pub(crate) flush_slot: FlushSlot,
@@ -193,6 +200,7 @@ pub(crate) struct KeyspaceState {
 impl KeyspaceState {
     pub(crate) fn new(version: Arc<KeyspaceVersion>, resources: &Arc<KeyspaceResources>) -> Arc<Self> {
         let memtable = LoggedMemtable::new(resources);
+        let empty_ranges: Arc<EmptyRanges> = Arc::default();
         let keyspace = Arc::new(Self {
             id: u32::try_from(version.id).expect("ids are assigned from 1 upward, one at a time"),
             name: version.name.to_string(),
@@ -202,8 +210,10 @@ impl KeyspaceState {
                 immutable: Vec::new(),
                 version,
                 query_sample: Arc::new(QuerySample::new(&resources.samples)),
+                empty_ranges: Arc::clone(&empty_ranges),
                 views: BoundViews::default(),
             }),
+            empty_ranges,
             is_dropped: AtomicBool::new(false),
             flush_slot: FlushSlot::new(),
             pending_bounds: PendingBounds::default(),
@@ -325,6 +335,7 @@ impl KeyspaceState {
                 immutable,
                 version: Arc::clone(&read_state.version),
                 query_sample: Arc::clone(&read_state.query_sample),
+                empty_ranges: Arc::clone(&read_state.empty_ranges),
                 views: BoundViews::default(),
             }
         });
@@ -367,31 +378,23 @@ impl KeyspaceState {
             immutable: Vec::new(),
             version: Arc::clone(&read_state.version),
             query_sample: Arc::clone(&read_state.query_sample),
+            empty_ranges: Arc::clone(&read_state.empty_ranges),
             views: BoundViews::default(),
         });
         Ok(())
     }
 
-    /// Replaces an empty memtable that has recorded deleted ranges: tables with newer entries are about to be added below it. The
-    /// caller holds the log's lock.
-    pub(crate) fn drop_recorded_ranges(&self) {
-        let memtable = &self.read_state.load().memtable.memtable;
-        if memtable.is_empty() && !memtable.range_tombstones().is_empty() {
-            self.update_read_state(|read_state| ReadState {
-                memtable: LoggedMemtable::new(&self.resources),
-                immutable: read_state.immutable.clone(),
-                version: Arc::clone(&read_state.version),
-                query_sample: Arc::clone(&read_state.query_sample),
-                views: BoundViews::default(),
-            });
-        }
-    }
-
     /// Whether the memtable of `read_state` has the size at which it is rotated, or many range tombstones.
     pub(crate) fn is_memtable_full(&self, read_state: &ReadState) -> bool {
         let memtable = &read_state.memtable.memtable;
+        let tombstones = memtable.range_tombstones().count();
+        let has_many = || {
+            let totals = read_state.version.partitions.iter().map(|partition| partition.totals());
+            let entries: u64 = totals.map(|totals| totals.entry_count).sum();
+            tombstones >= entries / ENTRIES_PER_RANGE_TOMBSTONE
+        };
         memtable.bytes() as u64 >= self.options.memtable_bytes
-            || memtable.range_tombstones().count() >= RANGE_TOMBSTONES_MAX
+            || tombstones >= RANGE_TOMBSTONES_MIN && has_many()
     }
 
     /// Records that the memtable was full at `now`.

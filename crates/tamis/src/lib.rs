@@ -14,6 +14,7 @@ mod compaction;
 mod context;
 mod cursor;
 mod db;
+mod empty_ranges;
 mod engine;
 mod error;
 mod events;

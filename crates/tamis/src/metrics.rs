@@ -656,9 +656,9 @@ pub struct Statistics {
     pub forward_seeks: u64,
     /// Seeks to the last key at or before a bound.
     pub backward_seeks: u64,
-    /// Deleted keys that scans passed one by one, in rows of at least [`crate::Options::deleted_range_keys`].
+    /// Deleted keys that scans passed one by one, and range tombstones, in rows of at least [`crate::Options::deleted_range_keys`].
     pub deleted_keys_passed: u64,
-    /// Ranges of deleted keys that scans recorded, so that later scans jump over them.
+    /// Ranges of deleted keys that scans noted, so that later scans jump over them.
     pub deleted_ranges_recorded: u64,
     /// Compactions that scans requested because they passed more than 1,000 deleted keys in a row.
     pub read_triggered_compactions: u64,

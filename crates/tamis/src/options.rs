@@ -89,8 +89,8 @@ pub struct Options {
     pub log_bytes_max: u64,
     /// The maximum size of [`Durability::Deferred`] writes in the process. Unit: bytes. Default: 1 MiB.
     pub deferred_bytes_max: usize,
-    /// A scan that passes this many deleted keys in a row records their range in memory, so that later scans jump over it; 0: never.
-    /// Queues depend on it. Default: 64.
+    /// A scan that passes this many deleted keys in a row notes their range in memory, so that later scans jump over it until something
+    /// is put into it; 0: never. Queues depend on it. Default: 64.
     pub deleted_range_keys: u32,
     /// Sample the queries of each keyspace, from which filters are chosen. Their memory is a part of `cache_bytes`. Default: true.
     pub sample_queries: bool,

@@ -101,12 +101,14 @@ impl Fragment {
     /// The newest sequence number that a reader at `snapshot` sees; 0 if it sees none.
     #[inline]
     pub(crate) fn newest_at(&self, snapshot: Sequence) -> Sequence {
-        self.sequences.iter().copied().find(|&sequence| sequence <= snapshot).unwrap_or(0)
+        let newer = self.sequences.partition_point(|&sequence| sequence > snapshot);
+        self.sequences.get(newer).copied().unwrap_or(0)
     }
 
     /// The oldest sequence number above that of an entry; `None` if it deletes no such entry.
     pub(crate) fn oldest_above(&self, sequence: Sequence) -> Option<Sequence> {
-        self.sequences.iter().copied().take_while(|&newer| newer > sequence).last()
+        let newer = self.sequences.partition_point(|&other| other > sequence);
+        newer.checked_sub(1).and_then(|last| self.sequences.get(last)).copied()
     }
 }
 
@@ -175,6 +177,13 @@ impl Fragments {
     /// Divides the fragments among parts of the key space, in key order.
     pub(crate) fn into_parts(self) -> FragmentParts {
         FragmentParts { rest: self.list.into_iter().peekable() }
+    }
+
+    /// The fragments with keys between two bounds (included, excluded; empty: no end).
+    pub(crate) fn within(&self, lower: &[u8], upper: &[u8]) -> &[Fragment] {
+        let from = self.list.partition_point(|fragment| !is_below_upper(lower, &fragment.upper));
+        let to = self.list.partition_point(|fragment| is_below_upper(&fragment.lower, upper));
+        self.list.get(from..to).unwrap_or_default()
     }
 
     /// How many fragments begin at or below `key`.

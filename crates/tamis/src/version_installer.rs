@@ -60,6 +60,7 @@ impl VersionInstaller {
             immutable: read_state.immutable.clone(),
             version: Arc::clone(version),
             query_sample: Arc::clone(&read_state.query_sample),
+            empty_ranges: Arc::clone(&read_state.empty_ranges),
             views: BoundViews::default(),
         })
     }
@@ -95,6 +96,7 @@ impl VersionInstaller {
                     immutable: read_state.immutable.iter().filter(is_left).cloned().collect(),
                     version: Arc::clone(version),
                     query_sample: Arc::clone(&read_state.query_sample),
+                    empty_ranges: Arc::clone(&read_state.empty_ranges),
                     views: BoundViews::default(),
                 }
             });

@@ -40,7 +40,7 @@ use super::{
     flusher::Flusher,
     job_context::JobContexts,
     plan::{InProgress, Plan, RangeRequest},
-    probe_calibration,
+    probe_calibration, range_deletes,
     scheduler::{Scheduler, State},
     strategy::{self, RangePick},
     view_builder::{ViewBuilder, ViewClaim},
@@ -55,7 +55,7 @@ use crate::{
     read::snapshot::Snapshots,
     runtime::JoinHandle,
     sample_file::SampleFile,
-    version::{set::VersionSet, version::KeyspaceVersion},
+    version::set::VersionSet,
     version_installer::VersionInstaller,
     write::back_pressure::BackPressure,
 };
@@ -581,7 +581,7 @@ impl BackgroundJobs {
     ) -> Picked {
         let read_state = keyspace.read_state.load_full();
         let version = &read_state.version;
-        self.load_range_tombstones(version);
+        range_deletes::load(version, &self.compactor.tables);
         let carried = keyspace.carried();
         let with_carried = (!carried.is_empty()).then(|| in_progress.with_carried(carried));
         let in_progress = with_carried.as_ref().unwrap_or(in_progress);
@@ -739,16 +739,6 @@ impl BackgroundJobs {
             if Arc::ptr_eq(&state.in_progress, &in_progress) {
                 return RangeStep::Compact(CompactionClaim::new(&self.scheduler, &mut state, plan));
             }
-        }
-    }
-
-    /// Loads the range tombstones of new tables for the picker, which does no I/O.
-    fn load_range_tombstones(&self, version: &KeyspaceVersion) {
-        for table in version.partitions.iter().flat_map(|partition| partition.tables_to_load()) {
-            // A table that can't be read deletes no whole tables; its next compaction reports the error.
-            let reader = self.compactor.tables.reader(table);
-            let fragments = reader.ok().and_then(|reader| reader.range_tombstones().cloned());
-            table.set_range_tombstones(fragments.unwrap_or_default());
         }
     }
 

@@ -11,6 +11,9 @@
 //! 4. An entry is dropped if a newer range tombstone of its stratum covers it.
 //! 5. Of the range tombstones that cover a key, the newest of each stratum is kept. One of the lowest stratum is dropped where no
 //!    older entry in its span can exist outside of the job.
+//! 6. A range tombstone that is kept gets the least sequence number of its stratum that is above those of all older entries outside of the
+//!    job: it deletes the same ones, and the entries of the job that it deletes are dropped. Range tombstones of one stratum then mostly
+//!    have one number, and adjacent ones become one.
 
 use crate::{
     key::{Kind, Sequence},
@@ -51,10 +54,11 @@ impl DropRules {
     }
 
     /// The range tombstones to keep, in key order. `older` returns the bounds (included, excluded) of all tables that may hold older
-    /// entries in a span.
+    /// entries in a span, and `older_sequence` is at or above the sequence numbers of all these entries.
     pub(crate) fn kept_range_tombstones(
         &self,
         older: impl Fn(&[u8], &[u8]) -> Option<(Vec<u8>, Vec<u8>)>,
+        older_sequence: Sequence,
     ) -> Vec<Fragment> {
         let lowest = self.read_points.first().copied().unwrap_or(0);
         let kept = self.range_tombstones.list().iter().flat_map(|fragment| {
@@ -81,7 +85,29 @@ impl DropRules {
             let behind = with(&upper, &fragment.upper, &newer).filter(|_| !upper.is_empty());
             before.into_iter().chain(within).chain(behind).collect()
         });
-        kept.collect()
+        let mut joined: Vec<Fragment> = Vec::new();
+        for mut fragment in kept {
+            self.lower_sequences(&mut fragment.sequences, older_sequence);
+            match joined.last_mut() {
+                Some(last) if last.upper == fragment.lower && last.sequences == fragment.sequences => {
+                    last.upper = fragment.upper;
+                }
+                _ => joined.push(fragment),
+            }
+        }
+        joined
+    }
+
+    /// Rule 6.
+    fn lower_sequences(&self, sequences: &mut [Sequence], older_sequence: Sequence) {
+        for sequence in sequences {
+            let stratum = self.read_points.partition_point(|&point| point < *sequence);
+            if stratum < self.read_points.len() {
+                let below = stratum.checked_sub(1).and_then(|below| self.read_points.get(below)).copied();
+                let least = below.unwrap_or(0).max(older_sequence).saturating_add(1);
+                *sequence = least.min(*sequence);
+            }
+        }
     }
 
     /// Whether rule 4 drops all entries of a table: it need not be read.

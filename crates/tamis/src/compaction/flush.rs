@@ -65,7 +65,7 @@ pub(super) fn flush(
 ) -> Result<Flushed> {
     let mut result = Flushed::default();
     let edit = &mut result.edit;
-    let Some((_, newest)) = memtable.sequence_range() else { return Ok(result) };
+    let Some((oldest, newest)) = memtable.sequence_range() else { return Ok(result) };
     let publisher = RefCell::new(Publisher::new(context));
     let publish = |number, table| publisher.borrow_mut().add(number, table);
     let mut cursor = memtable.cursor();
@@ -86,7 +86,6 @@ pub(super) fn flush(
             continue;
         }
         if has_entries && (layout.is_carried)(cursor.key()) {
-            // Range tombstones that scans have recorded since may be lost.
             cursor.seek(upper.unwrap_or_default(), SEQUENCE_MAX)?;
             edit.push(flushed);
             if upper.is_none() {
@@ -99,7 +98,8 @@ pub(super) fn flush(
             RunPlace { keyspace: context.version.id, partition: partition.id, level: 0, run_age: newest };
         let origin = context.origin_at(index, place, Vec::new());
         let rules = DropRules::of_fragments(context.read_points.clone(), tombstones);
-        let kept = rules.kept_range_tombstones(|lower, upper| hull_within(partition.tables(), lower, upper));
+        let older = |lower: &[u8], upper: &[u8]| hull_within(partition.tables(), lower, upper);
+        let kept = rules.kept_range_tombstones(older, oldest.saturating_sub(1));
         let mut sink = TableSink::new(context, &origin, (0, size.count), &[], rules);
         sink.take_range_tombstones(kept);
         sink.publish_with(&publish);

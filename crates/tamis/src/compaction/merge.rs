@@ -80,8 +80,11 @@ pub(super) fn merge_inputs(
     let run = |run: &Vec<Arc<Table>>| RunCursor::new(RunTables::read_once(run, tables));
     let mut cursor = MergeCursor::new(inputs.iter().map(run).collect());
     cursor.seek_first()?;
-    let kept =
-        rules.kept_range_tombstones(|lower, upper| hull_within(plan.older.iter().flatten(), lower, upper));
+    let older_sequence = plan.older.iter().flatten().map(|table| table.summary().largest_sequence).max();
+    let kept = rules.kept_range_tombstones(
+        |lower, upper| hull_within(plan.older.iter().flatten(), lower, upper),
+        older_sequence.unwrap_or(0),
+    );
     let mut sink = TableSink::new(context, &origin, (plan.depth, key_count), &plan.grandparents, rules);
     sink.take_range_tombstones(kept);
     sink.split_at(

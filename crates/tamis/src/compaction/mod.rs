@@ -20,6 +20,7 @@ pub(crate) mod merge;
 pub(crate) mod plan;
 mod probe_calibration;
 mod publisher;
+mod range_deletes;
 mod read_request;
 pub(crate) mod refilter;
 pub(crate) mod repartition;

@@ -31,7 +31,7 @@ use crate::{
     cursor::{Cursor, run::RunCursor, run_tables::RunTables},
     error::{Error, Result},
     file_name::FileName,
-    key::Sequence,
+    key::{SEQUENCE_MAX, Sequence},
     keyspace_state::KeyspaceState,
     options::Layout,
     table::properties::TableSummary,
@@ -290,7 +290,8 @@ impl Repartitioner<'_> {
         let rules =
             DropRules::new(context.read_points.clone(), range_tombstones_of(one.iter(), self.tables)?);
         // Runs below may have older entries anywhere: all range tombstones and tombstones stay.
-        let kept = rules.kept_range_tombstones(|lower, upper| Some((lower.to_vec(), upper.to_vec())));
+        let whole_span = |lower: &[u8], upper: &[u8]| Some((lower.to_vec(), upper.to_vec()));
+        let kept = rules.kept_range_tombstones(whole_span, SEQUENCE_MAX);
         let size = (usize::from(place.level).min(1), table.summary().entry_count);
         let mut cursor = RunCursor::new(RunTables::read_once(one, self.tables));
         cursor.seek_first()?;

@@ -121,7 +121,7 @@ pub(crate) struct Scheduler {
     changed: Arc<ChangedKeyspaces>,
     /// Compactions that scans request.
     pub(crate) read_requests: ReadRequests,
-    /// Tables whose deleted ranges the background records.
+    /// Tables whose deleted ranges the background notes.
     pub(super) dense_tables: Arc<DenseTables>,
     /// Counts every change that may have made a job due, so that no worker sleeps through it.
     pub(super) generation: AtomicU64,
@@ -207,6 +207,11 @@ impl Scheduler {
         let _wait_lock = self.wait_lock.lock();
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.work.notify_all();
+    }
+
+    /// Lets a worker look for jobs at the next chance, for reads, which take no lock that writers take.
+    pub(crate) fn wake_later(&self) {
+        self.generation.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Wakes workers and waiting writers: a job has ended.

@@ -6,6 +6,8 @@
 //! has the rank of its newest run in the merge, and the range tombstones of each run have the rank of this run: the view skips the entries
 //! of older runs itself (`view_source.rs`).
 //!
+//! Ranges in which scans have found no entry ([`crate::empty_ranges`]) count as a source that is newer than all others.
+//!
 //! A lookup is cached with the keys for which it is valid, so that a scan searches once per span and not once per entry. Only
 //! the tables at the scan's position are opened.
 //!
@@ -15,16 +17,22 @@ use std::sync::Arc;
 
 use crate::{
     cache::table::TableCache,
+    empty_ranges::KnownRanges,
     error::Result,
     key::Sequence,
-    memtable::{Newer, Spans},
+    memtable::SpanTree,
     range_tombstone::{Cover, is_below_upper, least_upper},
     version::level::Run,
 };
 
-/// The range tombstones of one source.
+/// The rank of the newest memtable; the other sources follow. Rank 0 is that of ranges without entries: they hide the entries of all
+/// sources.
+pub(crate) const FIRST_RANK: usize = 1;
+
+/// The range tombstones of one source, or the ranges without entries.
 pub(crate) enum CoverSource {
-    Memtable(Arc<Spans>),
+    Empty(Arc<KnownRanges>),
+    Memtable(SpanTree),
     Run(Arc<Run>),
 }
 
@@ -39,8 +47,8 @@ pub(crate) struct CoveredSpan {
     pub(crate) lower: Vec<u8>,
     /// Excluded; empty: no end.
     pub(crate) upper: Vec<u8>,
-    /// The keys at which the source itself may have newer entries.
-    pub(crate) newer: Newer,
+    /// Whether the source itself may have newer entries in the span.
+    pub(crate) has_newer: bool,
 }
 
 /// See the head of this file.
@@ -62,7 +70,7 @@ impl Coverage {
         snapshot: Sequence,
     ) -> Option<Self> {
         let span =
-            CoveredSpan { sequence: 0, rank: 0, lower: Vec::new(), upper: Vec::new(), newer: Newer::Nowhere };
+            CoveredSpan { sequence: 0, rank: 0, lower: Vec::new(), upper: Vec::new(), has_newer: false };
         let tables = Arc::clone(tables);
         (!sources.is_empty()).then_some(Self { sources, tables, snapshot, span, valid: None })
     }
@@ -82,7 +90,7 @@ impl Coverage {
         self.span.sequence = 0;
         let (mut lower, mut upper): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
         for (rank, source) in &self.sources {
-            let mut take = |cover: Cover<'_>, newer: &Newer| {
+            let mut take = |cover: Cover<'_>, has_newer: bool| {
                 if cover.lower > lower.as_slice() {
                     lower = cover.lower.to_vec();
                 }
@@ -93,14 +101,15 @@ impl Coverage {
                         rank: *rank,
                         lower: cover.lower.to_vec(),
                         upper: cover.upper.to_vec(),
-                        newer: newer.clone(),
+                        has_newer,
                     };
                 }
             };
             match source {
+                CoverSource::Empty(known) => take(known.cover_at(key, self.snapshot), false),
                 CoverSource::Memtable(spans) => {
-                    let newer = spans.span_of(key).map_or(&Newer::Nowhere, |span| &span.newer);
-                    take(spans.cover_at(key), newer);
+                    let (cover, has_newer) = spans.cover_at(key);
+                    take(cover, has_newer);
                 }
                 CoverSource::Run(run) => cover_of_run(run, &self.tables, key, self.snapshot, &mut take)?,
             }
@@ -116,24 +125,24 @@ fn cover_of_run(
     tables: &TableCache,
     key: &[u8],
     snapshot: Sequence,
-    take: &mut impl FnMut(Cover<'_>, &Newer),
+    take: &mut impl FnMut(Cover<'_>, bool),
 ) -> Result<()> {
     let (table, next) = run.begun_at(key);
     let next = next.map_or(&[][..], |next| next.smallest_key());
     let Some(table) = table else {
-        take(Cover { sequence: 0, lower: &[], upper: next }, &Newer::Nowhere);
+        take(Cover { sequence: 0, lower: &[], upper: next }, false);
         return Ok(());
     };
     let smallest = table.smallest_key();
     if !table.has_range_tombstones() {
-        take(Cover { sequence: 0, lower: smallest, upper: next }, &Newer::Nowhere);
+        take(Cover { sequence: 0, lower: smallest, upper: next }, false);
         return Ok(());
     }
     let reader = tables.reader(table)?;
     if let Some(fragments) = reader.range_tombstones() {
         let cover = fragments.cover_at(key, snapshot);
         let lower = cover.lower.max(smallest);
-        take(Cover { lower, upper: least_upper(cover.upper, next), ..cover }, &Newer::Anywhere);
+        take(Cover { lower, upper: least_upper(cover.upper, next), ..cover }, true);
     }
     Ok(())
 }

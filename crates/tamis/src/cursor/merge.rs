@@ -47,7 +47,6 @@ use super::{
 use crate::{
     error::Result,
     key::{Kind, SEQUENCE_MAX, Sequence, compare_entries},
-    memtable::Newer,
     range_tombstone::is_below_upper,
     slice::Slice,
 };
@@ -204,21 +203,9 @@ impl<C: Cursor> Lane<C> {
             (Backward, _, lower) => Place::Before(lower),
         };
         match self.rank.cmp(&span.rank) {
-            Ordering::Greater => return end,
-            Ordering::Less => return Place::Unknown,
-            Ordering::Equal => {}
-        }
-        let (key, _) = self.place();
-        match &span.newer {
-            Newer::Nowhere => end,
-            Newer::Anywhere => Place::Unknown,
-            Newer::Between(first, last) => match target.direction {
-                Forward if key < first.as_slice() => Place::From(first),
-                Forward if key > last.as_slice() => end,
-                Backward if key > last.as_slice() => Place::From(last),
-                Backward if key < first.as_slice() => end,
-                _ => Place::Unknown,
-            },
+            Ordering::Greater => end,
+            Ordering::Equal if !span.has_newer => end,
+            Ordering::Equal | Ordering::Less => Place::Unknown,
         }
     }
 

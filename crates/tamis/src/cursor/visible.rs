@@ -24,7 +24,7 @@ use tamis_filter::Direction;
 use super::{
     Cursor, SkipTarget,
     bounded::{KeyRange, as_slice},
-    coverage::Coverage,
+    coverage::{Coverage, FIRST_RANK},
 };
 use crate::{
     error::Result,
@@ -68,7 +68,7 @@ pub(crate) struct VisibleCursor<C> {
 
 /// The deleted keys that the last movement of a cursor has passed.
 struct Passed {
-    /// Without keys that were skipped by a jump.
+    /// A jump over the keys of a range tombstone counts as one.
     key_count: u32,
     direction: Direction,
     has_first: bool,
@@ -329,7 +329,8 @@ impl<C: Cursor> VisibleCursor<C> {
         self.passed.key_count
     }
 
-    /// The range without visible keys that the last movement has passed, if it has passed a deleted key.
+    /// The range without visible keys that the last movement has passed, if it has passed a deleted key. It is empty if only older versions
+    /// of a visible key are deleted.
     pub(crate) fn passed_range(&self) -> PassedRange {
         let first = &self.passed.first;
         let after = |key: &[u8]| key_after(key).unwrap_or_default();
@@ -400,7 +401,12 @@ impl<C: Cursor> VisibleCursor<C> {
         if span.sequence <= self.source.sequence() {
             return Ok(false);
         }
-        self.passed.begin(self.source.key());
+        copy_key(&mut self.key, &self.source);
+        if span.rank < FIRST_RANK {
+            self.passed.begin(&self.key);
+        } else {
+            self.passed.add(&self.key);
+        }
         let is_last = match direction {
             Direction::Forward => !span.upper.is_empty() && self.range.is_above(&span.upper),
             Direction::Backward => self.range.begins_at_or_behind(&span.lower),

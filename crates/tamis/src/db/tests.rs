@@ -7,7 +7,7 @@ use tamis_vfs::MemVfs;
 
 use super::Db;
 use crate::{
-    keyspace_state::RANGE_TOMBSTONES_MAX,
+    keyspace_state::RANGE_TOMBSTONES_MIN,
     options::{Filters, KeyspaceOptions, Layout, Options, Views},
     runtime::Runtime,
     steps::{self, Step},
@@ -159,12 +159,33 @@ fn picks_cost_in_proportion_to_what_changes() {
     assert!(tables <= 3 * 8, "{tables} tables");
 }
 
+/// Reads find ranges without entries, note them and use them while a writer holds the log's lock.
+#[test]
+fn reads_need_no_lock_of_writers() {
+    let options = Options { workers: 0, ..Options::default() };
+    let db = Db::open_on(Arc::new(MemVfs::new()), "/db", options, Runtime::deterministic(7)).unwrap();
+    for number in 0..1_000_u64 {
+        db.put(number.to_be_bytes(), "value").unwrap();
+    }
+    db.flush().unwrap();
+    let snapshot = db.snapshot();
+    (1..500_u64).for_each(|number| db.delete(number.to_be_bytes()).unwrap());
+    db.delete_range(500_u64.to_be_bytes()..999_u64.to_be_bytes()).unwrap();
+    let log = db.engine.log.lock();
+    let noted = || db.engine.context.metrics.deleted_ranges_recorded.get();
+    assert_eq!((db.range::<&[u8]>(..).count(), noted()), (2, 1));
+    assert_eq!((db.range::<&[u8]>(..).rev().count(), noted()), (2, 1));
+    assert_eq!(snapshot.range::<&[u8]>(&db.default_keyspace(), ..).count(), 1_000);
+    assert!(db.get(700_u64.to_be_bytes()).unwrap().is_none() && db.snapshot().sequence() > 0);
+    drop(log);
+}
+
 #[test]
 fn a_memtable_with_many_range_tombstones_is_flushed() {
     let options = Options { workers: 0, ..Options::default() };
     let db = Db::open_on(Arc::new(MemVfs::new()), "/db", options, Runtime::deterministic(7)).unwrap();
     let keyspace = db.default_keyspace();
-    let count = RANGE_TOMBSTONES_MAX;
+    let count = RANGE_TOMBSTONES_MIN;
     for number in 0..=2 * count {
         let (lower, upper) = ((2 * number).to_be_bytes(), (2 * number + 1).to_be_bytes());
         keyspace.delete_range(lower..upper).unwrap();

@@ -22,6 +22,7 @@ mod node;
 mod range_tombstones;
 mod sample;
 mod skip_list;
+mod span_tree;
 mod sync;
 
 use std::{ops::Bound, sync::Arc};
@@ -29,7 +30,8 @@ use std::{ops::Bound, sync::Arc};
 pub(crate) use self::{
     chunk::ChunkPool,
     cursor::MemtableCursor,
-    range_tombstones::{Newer, RangeTombstones, Spans},
+    range_tombstones::RangeTombstones,
+    span_tree::{Span, SpanTree},
 };
 use self::{
     node::HEIGHT_MAX,
@@ -39,15 +41,13 @@ use self::{
 };
 use crate::{
     cursor::Cursor,
+    error::Result,
     key::{Kind, SEQUENCE_MAX, Sequence},
     range_tombstone::{RangeTombstone, is_below_upper},
 };
 
 /// The odd constant of SplitMix64; mixed multiples of it are the random numbers of the levels.
 const SPLIT_MIX_INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// Entries that are visited to record a range of deleted keys.
-const VISITED_MAX: usize = 1 << 14;
 
 /// Entries up to which [`Memtable::sample_within`] returns all. A sample has at least about half as many: the error of a count is about
 /// 6 % (one standard deviation).
@@ -112,8 +112,8 @@ impl Memtable {
         if Samples::is_due(ordinal + 1) {
             self.list.take_sample(ordinal + 1);
         }
-        if !self.range_tombstones.is_empty() {
-            self.range_tombstones.note_newer_entry(key);
+        if kind == Kind::Put && !self.range_tombstones.is_empty() {
+            self.range_tombstones.note_newer_put(key);
         }
     }
 
@@ -124,49 +124,30 @@ impl Memtable {
         self.range_tombstones.add(tombstone, newest);
     }
 
-    /// Adds a range tombstone that deletes nothing: no entry of the range is visible at `sequence`, which is at or above the
-    /// memtable's first. No insert may run. Returns whether it was added.
+    /// Whether a put of a range (included, excluded; empty: no end) is newer than `sequence`. `known_end` returns for some keys up to
+    /// which key (excluded; empty: no end) none is.
     ///
-    /// Cost: visits the entries of the range, without those of ranges that were recorded before; gives up after some thousands.
-    pub(crate) fn record_deleted_range(
+    /// Cost: visits the entries of the range outside of the known parts, if an entry of the memtable is newer.
+    pub(crate) fn has_newer_put(
         self: &Arc<Self>,
-        lower: Vec<u8>,
-        upper: Vec<u8>,
+        (lower, upper): (&[u8], &[u8]),
         sequence: Sequence,
-    ) -> bool {
-        let tombstone = RangeTombstone { lower, upper, sequence };
-        let (_, newest) = self.sequence_range().unwrap_or_default();
-        let newer = if newest > sequence { self.newer_within(&tombstone) } else { Some(Newer::Nowhere) };
-        newer.is_some_and(|newer| self.range_tombstones.record(tombstone, newer))
-    }
-
-    /// The keys of a range between which entries are newer than its tombstone; `None` if too many entries must be visited.
-    fn newer_within(self: &Arc<Self>, tombstone: &RangeTombstone) -> Option<Newer> {
-        let spans = self.range_tombstones.spans_at(tombstone.sequence);
-        let mut cursor = self.cursor();
-        let mut hull: Option<(Vec<u8>, Vec<u8>)> = None;
-        cursor.seek(&tombstone.lower, SEQUENCE_MAX).ok()?;
-        let mut visited_count = 0;
-        while cursor.is_valid() && is_below_upper(cursor.key(), &tombstone.upper) {
-            visited_count += 1;
-            if visited_count > VISITED_MAX {
-                return None;
-            }
-            match spans.unchanged_until(cursor.key()) {
-                Some([]) => break,
-                Some(key) => {
-                    cursor.seek(key, SEQUENCE_MAX).ok()?;
-                    continue;
-                }
-                None => {}
-            }
-            if cursor.sequence() > tombstone.sequence {
-                let key = cursor.key().to_vec();
-                hull = Some((hull.map_or_else(|| key.clone(), |(first, _)| first), key));
-            }
-            cursor.next().ok()?;
+        known_end: impl Fn(&[u8]) -> Option<Vec<u8>>,
+    ) -> Result<bool> {
+        if self.sequence_range().is_none_or(|(_, newest)| newest <= sequence) {
+            return Ok(false);
         }
-        Some(hull.map_or(Newer::Nowhere, |(first, last)| Newer::Between(first, last)))
+        let mut cursor = self.cursor();
+        cursor.seek(lower, SEQUENCE_MAX)?;
+        while cursor.is_valid() && is_below_upper(cursor.key(), upper) {
+            match known_end(cursor.key()) {
+                Some(end) if end.is_empty() => return Ok(false),
+                Some(end) => cursor.seek(&end, SEQUENCE_MAX)?,
+                None if cursor.kind() == Kind::Put && cursor.sequence() > sequence => return Ok(true),
+                None => cursor.next()?,
+            }
+        }
+        Ok(false)
     }
 
     /// Counts a sequence number for [`Memtable::sequence_range`].
@@ -271,7 +252,7 @@ impl Memtable {
         (least <= greatest).then_some((least, greatest))
     }
 
-    /// Whether no insert has begun. Recorded deleted ranges do not count: they may be lost.
+    /// Whether no insert has begun.
     pub(crate) fn is_empty(&self) -> bool {
         self.sequence_range().is_none()
     }

@@ -1,15 +1,13 @@
-//! Records the ranges of deleted keys of flushed tables in the background, with the cursors of scans
+//! Notes the ranges of deleted keys of flushed tables in the background, with the cursors of scans
 //! ([`crate::compaction::deleted_range_jobs`]).
 //!
-//! 1. The scan begins at the smallest key of the tables with dense tombstones that overlap the flushed one, so that the recorded
+//! 1. The scan begins at the smallest key of the tables with dense tombstones that overlap the flushed one, so that the noted
 //!    range begins where the deleted keys begin.
-//! 2. It steps over deleted keys until it meets a visible entry, and records the range that it has passed.
+//! 2. It steps over deleted keys until it meets a visible entry, and notes the range that it has passed.
 //! 3. It continues at the next tombstone of the flushed table after the visible entry.
 //!
 //! Its blocks are not cached, and it counts as no query. It ends at the partition's upper bound, after [`RANGE_COUNT_MAX`] visible entries, and
-//! after [`BLOCK_COUNT_MAX`] blocks; then the range that it has passed so far is recorded.
-//!
-//! A write into an empty memtable during the scan makes its result useless. The job then scans once more: the memtable is no longer empty.
+//! after [`BLOCK_COUNT_MAX`] blocks; then the range that it has passed so far is noted.
 
 use std::{
     ops::Bound,
@@ -28,6 +26,7 @@ use crate::{
     cursor::{
         Cursor as _,
         bounded::{KeyRange, as_slice},
+        coverage::FIRST_RANK,
         merge::MergeCursor,
         run::RunCursor,
         run_tables::RunTables,
@@ -45,12 +44,10 @@ use crate::{
 const BLOCK_COUNT_MAX: u64 = 16_384;
 /// Visible entries after deleted ones that a scan of one table meets.
 const RANGE_COUNT_MAX: usize = 64;
-/// Shorter ranges are not recorded.
+/// Shorter ranges are not noted.
 const KEY_COUNT_MIN: u32 = 1_000;
 /// Entries between two pauses.
 const PAUSE_STEPS: u64 = 1_024;
-/// Scans of one table.
-const ATTEMPT_COUNT_MAX: usize = 2;
 
 /// See the head of this file.
 pub(crate) struct BackgroundDeletedRanges {
@@ -78,10 +75,8 @@ impl RecordDeletedRanges for BackgroundDeletedRanges {
         let Some(keyspace) = keyspace.filter(|keyspace| keyspace.check().is_ok()) else { return Ok(()) };
         let budget = Budget { blocks: Arc::default(), may_continue };
         for &number in tables {
-            for _ in 0..ATTEMPT_COUNT_MAX {
-                if !budget.is_left() || self.record_table(&keyspace, number, &budget)? {
-                    break;
-                }
+            if budget.is_left() {
+                self.scan_table(&keyspace, number, &budget)?;
             }
         }
         Ok(())
@@ -89,11 +84,11 @@ impl RecordDeletedRanges for BackgroundDeletedRanges {
 }
 
 impl BackgroundDeletedRanges {
-    /// Records the ranges of one table; returns `false` if a range was found and not recorded.
-    fn record_table(&self, keyspace: &KeyspaceState, number: u64, budget: &Budget<'_>) -> Result<bool> {
+    /// Notes the ranges of one table.
+    fn scan_table(&self, keyspace: &KeyspaceState, number: u64, budget: &Budget<'_>) -> Result<()> {
         let (read_state, sequence) = keyspace.read_point(&self.snapshots);
-        let Some((index, table)) = find(&read_state, number) else { return Ok(true) };
-        let Some(partition) = read_state.version.partitions.get(index) else { return Ok(true) };
+        let Some((index, table)) = find(&read_state, number) else { return Ok(()) };
+        let Some(partition) = read_state.version.partitions.get(index) else { return Ok(()) };
         let upper = read_state.version.upper_of(index);
         let range = Arc::new(KeyRange {
             lower: Bound::Included(begin_of(&read_state, partition, table).to_vec()),
@@ -101,9 +96,6 @@ impl BackgroundDeletedRanges {
         });
         let mut cursor = self.cursor(&read_state, partition, &range, sequence, budget);
         let mut tombstones = self.tables.reader(table)?.counted_cursor(&budget.blocks);
-        // Ranges that are recorded in an empty memtable take the next numbers.
-        let mut last_sequence = sequence;
-        let mut are_all_recorded = true;
         cursor.pause_after(PAUSE_STEPS);
         cursor.seek_first()?;
         for _ in 0..RANGE_COUNT_MAX {
@@ -112,12 +104,8 @@ impl BackgroundDeletedRanges {
                 cursor.resume()?;
             }
             let key_count = cursor.passed_key_count();
-            if key_count >= KEY_COUNT_MIN && self.deleted_ranges.is_worth_recording(key_count) {
-                let passed = cursor.passed_range();
-                let sequences = (sequence, last_sequence);
-                let recorded = self.deleted_ranges.record_in_background(&read_state, sequences, passed);
-                are_all_recorded &= recorded.is_some();
-                last_sequence = recorded.unwrap_or(last_sequence);
+            if key_count >= KEY_COUNT_MIN && self.deleted_ranges.is_worth_noting(key_count) {
+                self.deleted_ranges.note(&read_state, sequence, cursor.passed_range());
             }
             let is_at_entry = cursor.is_valid() && cursor.key() <= table.largest_key();
             if !is_at_entry || !budget.is_left() || !seek_tombstone_after(&mut tombstones, cursor.key())? {
@@ -126,7 +114,7 @@ impl BackgroundDeletedRanges {
             cursor.pause_after(PAUSE_STEPS);
             cursor.seek(tombstones.key())?;
         }
-        Ok(are_all_recorded)
+        Ok(())
     }
 
     /// The visible entries of a range of a partition.
@@ -139,14 +127,14 @@ impl BackgroundDeletedRanges {
         budget: &Budget<'_>,
     ) -> VisibleCursor<MergeCursor<Source>> {
         let bounds = (as_slice(&range.lower), as_slice(&range.upper));
-        let memtables = read_state.memtables().enumerate();
-        let memtable_count = read_state.memtables().count();
+        let memtables = (FIRST_RANK..).zip(read_state.memtables());
+        let first_run = FIRST_RANK + read_state.memtables().count();
         let filled = memtables.filter(|(_, memtable)| memtable.memtable.entry_count() > 0);
         let mut sources: Vec<_> =
             filled.map(|(rank, memtable)| (rank, Source::Memtable(memtable.memtable.cursor()))).collect();
         for (rank, (_, run)) in partition.runs().enumerate() {
             let run = RunTables::counted_once(run.tables_within(bounds), &self.tables, &budget.blocks);
-            sources.push((memtable_count + rank, Source::Run(RunCursor::new(run))));
+            sources.push((first_run + rank, Source::Run(RunCursor::new(run))));
         }
         let (_, seed) = self.deleted_ranges.versions.database();
         let merge = MergeCursor::ranked(sources).within(Arc::clone(range), &Digester::new(seed));

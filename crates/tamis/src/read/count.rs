@@ -16,7 +16,7 @@ use crate::{
     error::Result,
     key::{Kind, SEQUENCE_MAX},
     keyspace_state::KeyspaceState,
-    memtable::{Memtable, Spans},
+    memtable::{Memtable, SpanTree},
     range_tombstone::{Fragments, RangeTombstone, fragment},
     table::reader::TableReader,
     version::{
@@ -136,11 +136,11 @@ fn spans_within<'a>(
 }
 
 /// The approximate number of puts minus the number of deletes, of entries that no range tombstone covers.
-fn count_in_memory(memtable: &Memtable, spans: &Spans, deleted: &Fragments, bounds: KeyBounds<'_>) -> f64 {
+fn count_in_memory(memtable: &Memtable, spans: &SpanTree, deleted: &Fragments, bounds: KeyBounds<'_>) -> f64 {
     let (entries, weight) = memtable.sample_within(bounds);
     let counts = entries.map(|(key, sequence, kind)| {
         let is_covered =
-            spans.cover_at(key).sequence > sequence || deleted.sequence_at(key, SEQUENCE_MAX) > 0;
+            spans.cover_at(key).0.sequence > sequence || deleted.sequence_at(key, SEQUENCE_MAX) > 0;
         match kind {
             _ if is_covered => 0.0,
             Kind::Put => weight,

@@ -30,7 +30,7 @@ use crate::{
     cache::table::TableCache,
     cursor::{
         bounded::{KeyRange, as_slice},
-        coverage::{CoverSource, Coverage},
+        coverage::{CoverSource, Coverage, FIRST_RANK},
         filter_outcome::FilterOutcome,
         merge::MergeCursor,
         run::RunCursor,
@@ -222,11 +222,11 @@ impl ScanSource {
 
     pub(super) fn merged_cursor(self: &Arc<Self>) -> Visible {
         let selection = self.selection();
-        let memtable_count = self.read_state().memtables().count();
-        let count = memtable_count + selection.runs.len() + selection.views.len();
+        let first_run = FIRST_RANK + self.read_state().memtables().count();
+        let count = first_run + selection.runs.len() + selection.views.len();
         let range = Arc::clone(&self.range);
         let mut merge = MergeCursor::with_capacity(count).within(range, &self.shared().tools.digester);
-        for (rank, memtable) in self.read_state().memtables().enumerate() {
+        for (rank, memtable) in (FIRST_RANK..).zip(self.read_state().memtables()) {
             if memtable.memtable.entry_count() > 0 {
                 merge.push(rank, Source::Memtable(memtable.memtable.cursor()));
             }
@@ -241,10 +241,10 @@ impl ScanSource {
             } else {
                 Source::Run(cursor)
             };
-            merge.push(memtable_count + run.rank, source);
+            merge.push(first_run + run.rank, source);
         }
         for (index, view) in selection.views.iter().enumerate() {
-            merge.push(memtable_count + view.rank(), self.view_source(index, view));
+            merge.push(first_run + view.rank(), self.view_source(index, view));
         }
         if !selection.views.is_empty() {
             merge.sort();
@@ -259,7 +259,7 @@ impl ScanSource {
             bound: Arc::clone(&selected.bound),
             view_index,
             first_run: selected.first_run,
-            first_rank: self.read_state().memtables().count() + selected.first_rank(),
+            first_rank: FIRST_RANK + self.read_state().memtables().count() + selected.first_rank(),
             snapshot: self.sequence,
         };
         Source::View(Box::new(ViewSource::new(input)))
@@ -344,11 +344,11 @@ impl ScanSource {
         }
     }
 
-    /// Records the deleted keys that the last step of a cursor has passed, if they are many.
+    /// Notes the deleted keys that the last step of a cursor has passed, if they are many.
     #[inline]
     pub(super) fn note_step(&self, cursor: &Visible) {
-        if self.deleted_ranges.is_worth_recording(cursor.passed_key_count()) {
-            self.deleted_ranges.record(self.read_state(), self.sequence, cursor.passed_range());
+        if self.deleted_ranges.is_worth_noting(cursor.passed_key_count()) {
+            self.deleted_ranges.note_passed(self.read_state(), self.sequence, cursor.passed_range());
         }
     }
 
@@ -437,7 +437,7 @@ impl ScanSource {
     }
 }
 
-/// The range tombstones of the memtables and of `runs`, which are in the order of their ranks.
+/// The range tombstones of the memtables and of `runs`, which are in the order of their ranks, and the ranges without entries.
 pub(super) fn coverage_of<'a>(
     read_state: &ReadState,
     runs: impl Iterator<Item = &'a Arc<Run>>,
@@ -445,16 +445,17 @@ pub(super) fn coverage_of<'a>(
     sequence: Sequence,
 ) -> Option<Coverage> {
     let mut sources = Vec::new();
-    for (rank, memtable) in read_state.memtables().enumerate() {
+    sources.extend(read_state.empty_ranges.load().map(|known| (0, CoverSource::Empty(known))));
+    for (rank, memtable) in (FIRST_RANK..).zip(read_state.memtables()) {
         let tombstones = memtable.memtable.range_tombstones();
         if !tombstones.is_empty() {
             let spans = tombstones.spans_at(sequence);
             sources.extend((!spans.is_empty()).then_some((rank, CoverSource::Memtable(spans))));
         }
     }
-    let memtable_count = read_state.memtables().count();
+    let first_run = FIRST_RANK + read_state.memtables().count();
     let runs = runs.enumerate().filter(|(_, run)| run.has_range_tombstones());
-    sources.extend(runs.map(|(rank, run)| (memtable_count + rank, CoverSource::Run(Arc::clone(run)))));
+    sources.extend(runs.map(|(rank, run)| (first_run + rank, CoverSource::Run(Arc::clone(run)))));
     Coverage::new(sources, tables, sequence)
 }
 

@@ -19,6 +19,7 @@ use crate::{
     cursor::{Cursor, merge::MergeCursor, run::RunCursor, run_tables::RunTables},
     error::{Error, Result},
     file_name::FileName,
+    key::SEQUENCE_MAX,
     memtable::{ChunkPool, Memtable},
     metrics::LEVEL_COUNT_MAX,
     options::{DEFAULT_KEYSPACE, KeyspaceOptions, Layout},
@@ -419,7 +420,7 @@ impl<'a> StateRebuilder<'a> {
                 let origin = context.origin(partition.id, place, Vec::new());
                 let tombstones = tombstones_left.next_below(version.upper_of(index).unwrap_or_default());
                 let rules = DropRules::of_fragments(context.read_points.clone(), tombstones);
-                let kept = rules.kept_range_tombstones(whole_span);
+                let kept = rules.kept_range_tombstones(whole_span, SEQUENCE_MAX);
                 let mut sink = TableSink::new(context, &origin, (0, memtable.entry_count()), &[], rules);
                 sink.take_range_tombstones(kept);
                 sink.consume(&mut cursor, version.upper_of(index), &|_| false)?;
@@ -666,7 +667,7 @@ impl<'a> StateRebuilder<'a> {
         let summaries = self.repair.with_context(version, |context| {
             let origin = context.origin(place.partition, place, replaced);
             let rules = DropRules::new(context.read_points.clone(), tombstones);
-            let kept = rules.kept_range_tombstones(whole_span);
+            let kept = rules.kept_range_tombstones(whole_span, SEQUENCE_MAX);
             let size = (usize::from(place.level), key_count);
             let mut sink = TableSink::new(context, &origin, size, &[], rules);
             sink.take_range_tombstones(kept);

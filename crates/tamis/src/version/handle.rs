@@ -7,6 +7,7 @@
 //!    [`FileHandle`], so that readers of an older version keep the older filter.
 
 use std::{
+    collections::BTreeMap,
     fmt, mem,
     ops::Bound,
     sync::{
@@ -122,8 +123,16 @@ pub(crate) struct Table {
     is_ingested: bool,
     slot: LazyReader,
     filter_tally: FilterTally,
+    range_deletes: Arc<RangeDeletes>,
+}
+
+/// The range tombstones of a table as the picker sees them.
+#[derive(Default)]
+struct RangeDeletes {
     /// See [`Table::range_tombstones`].
-    range_tombstones: OnceLock<Arc<Fragments>>,
+    fragments: OnceLock<Arc<Fragments>>,
+    /// See [`Table::covered_bytes`].
+    covered_bytes: Mutex<BTreeMap<u64, u64>>,
 }
 
 impl Table {
@@ -152,7 +161,7 @@ impl Table {
             is_ingested,
             slot: LazyReader::default(),
             filter_tally: FilterTally::default(),
-            range_tombstones: OnceLock::new(),
+            range_deletes: Arc::default(),
         })
     }
 
@@ -166,7 +175,7 @@ impl Table {
             is_ingested: self.is_ingested,
             slot: LazyReader::with_hotness(self.slot.hotness()),
             filter_tally: FilterTally::default(),
-            range_tombstones: self.range_tombstones.clone(),
+            range_deletes: Arc::clone(&self.range_deletes),
         })
     }
 
@@ -228,18 +237,27 @@ impl Table {
 
     /// The range tombstones, for the picker, which does no I/O; `None` if they were not loaded yet.
     pub(crate) fn range_tombstones(&self) -> Option<&Fragments> {
-        self.range_tombstones.get().map(Arc::as_ref)
+        self.range_deletes.fragments.get().map(Arc::as_ref)
     }
 
     /// Sets the range tombstones that were read from the table.
     pub(crate) fn set_range_tombstones(&self, fragments: Arc<Fragments>) {
         // Another thread may have set the same ones.
-        let _ = self.range_tombstones.set(fragments);
+        let _ = self.range_deletes.fragments.set(fragments);
     }
 
     /// Whether it has range tombstones that were not loaded yet.
     pub(crate) fn needs_range_tombstones(&self) -> bool {
-        self.has_range_tombstones() && self.range_tombstones.get().is_none()
+        self.has_range_tombstones() && self.range_deletes.fragments.get().is_none()
+    }
+
+    /// The approximate bytes that the range tombstones delete of older tables, by the numbers of these tables, as far as they are known.
+    pub(crate) fn covered_bytes(&self) -> BTreeMap<u64, u64> {
+        self.range_deletes.covered_bytes.lock().clone()
+    }
+
+    pub(crate) fn set_covered_bytes(&self, covered: BTreeMap<u64, u64>) {
+        *self.range_deletes.covered_bytes.lock() = covered;
     }
 
     /// The table's filter file, if it has one.

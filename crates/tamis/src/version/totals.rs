@@ -7,6 +7,7 @@ use crate::key::Sequence;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Totals {
     pub(crate) table_count: usize,
+    pub(crate) entry_count: u64,
     /// Of the table files.
     pub(crate) bytes: u64,
     /// Of the newest entry.
@@ -21,6 +22,7 @@ impl Totals {
         for table in levels.iter().flat_map(Level::tables) {
             let summary = table.summary();
             totals.table_count += 1;
+            totals.entry_count += summary.entry_count;
             totals.bytes += table.file_bytes();
             totals.largest_sequence = totals.largest_sequence.max(summary.largest_sequence);
             totals.has_garbage |= summary.has_deletes() || summary.obsolete_count > 0;

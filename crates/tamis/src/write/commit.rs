@@ -13,7 +13,8 @@
 //! # Steps
 //!
 //! throttle (outside of any lock) -> group ([`super::group`]) -> rotate full memtables -> assign sequence numbers -> append to
-//! the log (and sync it, if one of the group requires that) -> insert into memtables -> publish -> let due jobs run.
+//! the log (and sync it, if one of the group requires that) -> insert into memtables -> end ranges that were known to be empty
+//! -> publish -> let due jobs run.
 
 use std::{
     sync::{
@@ -37,6 +38,7 @@ use crate::{
     compaction::{background_jobs::BackgroundJobs, scheduler::Scheduler},
     context::StoreContext,
     error::{Error, Result},
+    key::Kind,
     keyspace_state::{KeyspaceRegistry, KeyspaceState, ReadState},
     metrics::Metrics,
     options::Durability,
@@ -107,6 +109,18 @@ fn insert(batch: &WriteBatch, targets: &[Target<'_>]) -> u64 {
         }
     }
     user_bytes
+}
+
+/// Ends the ranges without entries that the batches, which were inserted, put into.
+fn end_empty_ranges(batches: &[WriteBatch], targets: &[Target<'_>]) {
+    for target in targets {
+        let KeyspaceState { id, empty_ranges, .. } = target.keyspace;
+        if empty_ranges.are_used() {
+            let entries = batches.iter().flat_map(WriteBatch::entries);
+            let puts = entries.filter(|entry| entry.keyspace == *id && entry.kind == Kind::Put);
+            puts.for_each(|put| empty_ranges.note_put(put.key, put.sequence));
+        }
+    }
 }
 
 /// Parts of an open store that writes use.
@@ -305,6 +319,7 @@ impl WritePath {
             target.read_state.memtable.note_segment(segment);
         }
         let user_bytes = batches.iter().map(|batch| insert(batch, targets)).sum();
+        end_empty_ranges(batches, targets);
         state.last_sequence = last_sequence;
         self.snapshots.publish(last_sequence);
         let sum = |count: fn(&WriteBatch) -> usize| batches.iter().map(count).sum::<usize>() as u64;

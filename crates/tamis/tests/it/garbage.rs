@@ -181,7 +181,9 @@ fn a_range_delete_drops_whole_tables_without_reading_them() {
         store.db.flush().unwrap();
     });
     let left = store.table_bytes();
-    assert!(read <= 20, "{read} blocks");
+    // A merge reads the table at the bound, of which the tombstone covers a part.
+    let part = options().table_bytes / BLOCK;
+    assert!(read <= 20 + part, "{read} blocks");
     assert!(left * 10 < full, "{left} of {full} bytes are left");
     assert!(store.statistics().dropped_tables > 10);
     assert_eq!(store.keyspace.first().unwrap().unwrap().0, &key(COUNT / 100 * 99));

@@ -49,6 +49,7 @@ mod pins;
 mod pressure;
 mod query_sample;
 mod queue;
+mod range_deletes;
 mod range_filters;
 mod read_statistics;
 mod refilter;

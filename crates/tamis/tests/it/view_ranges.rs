@@ -16,14 +16,16 @@ const DELETED: (u64, u64) = (1_000, 2 * KEYS - 1_000);
 /// A key within the deleted ones that was written again.
 const KEPT: u64 = 24_000;
 
-/// All keys in the first run; most of them are deleted in the second one, and one of these is written again.
-fn with_deleted_span(views: Views) -> (Db, Keyspace) {
+/// All keys in the first run; most of them are deleted in the second one, and one of these is written again. A snapshot before the
+/// deletes keeps the covered run from a compaction.
+fn with_deleted_span(views: Views) -> (Db, Keyspace, Snapshot) {
     let (db, keyspace) = Store::new(views).open();
     fill(&db, &keyspace, KEYS, 1);
+    let snapshot = db.snapshot();
     keyspace.delete_range(key(DELETED.0)..=key(DELETED.1)).unwrap();
     keyspace.put(key(KEPT), value(KEPT, 1)).unwrap();
     db.flush().unwrap();
-    (db, keyspace)
+    (db, keyspace, snapshot)
 }
 
 /// The key of the entry that a seek finds.
@@ -41,7 +43,7 @@ fn found(keyspace: &Keyspace, sought: u64, is_forward: bool) -> Vec<u8> {
 
 #[test]
 fn a_scan_jumps_over_a_span_that_a_covered_run_deletes() {
-    let (db, keyspace) = with_deleted_span(Views::On);
+    let (db, keyspace, _snapshot) = with_deleted_span(Views::On);
     assert!(views_of(&db).open_count == 1 && views_of(&db).run_count >= 2);
     let (first, last) = (DELETED.0 - 2, DELETED.1 + 2);
     let seeks = [
@@ -71,7 +73,7 @@ fn a_scan_jumps_over_a_span_that_a_covered_run_deletes() {
     let entries = all(&keyspace);
     let blocks = blocks_touched(&db) - before;
     assert!(blocks < 60, "{blocks} blocks for {} entries", entries.len());
-    let (_without, plain) = with_deleted_span(Views::Off);
+    let (_without, plain, _snapshot_without) = with_deleted_span(Views::Off);
     assert!(entries == all(&plain) && all_backward(&keyspace) == entries);
     assert_eq!(entries.len() as u64, DELETED.0 / 2 + 1 + (2 * KEYS - DELETED.1) / 2 - 1);
 }
@@ -79,7 +81,7 @@ fn a_scan_jumps_over_a_span_that_a_covered_run_deletes() {
 /// A scan whose range ends within the deleted span reads nothing behind it.
 #[test]
 fn a_scan_that_ends_in_a_deleted_span_reads_few_blocks() {
-    let (db, keyspace) = with_deleted_span(Views::On);
+    let (db, keyspace, _snapshot) = with_deleted_span(Views::On);
     for (lower, upper) in [(1_500, 30_000), (1_001, KEPT + 1), (KEPT, 38_000)] {
         for is_backward in [false, true] {
             let before = blocks_touched(&db);

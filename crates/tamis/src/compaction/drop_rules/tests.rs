@@ -85,3 +85,34 @@ fn every_reader_sees_the_same_before_and_after_in_all_small_cases() {
         }
     }
 }
+
+fn tombstone(lower: &str, upper: &str, sequence: Sequence) -> RangeTombstone {
+    RangeTombstone { lower: lower.into(), upper: upper.into(), sequence }
+}
+
+/// The range tombstones that are kept of these, with older entries everywhere up to `older_sequence`.
+fn kept_ranges(
+    points: &[Sequence],
+    tombstones: &[RangeTombstone],
+    older_sequence: Sequence,
+) -> Vec<(String, String, Vec<Sequence>)> {
+    let rules = DropRules::new(points.to_vec(), tombstones.iter().cloned());
+    let older = |lower: &[u8], upper: &[u8]| Some((lower.to_vec(), upper.to_vec()));
+    let name = |key: Vec<u8>| String::from_utf8(key).unwrap_or_default();
+    let kept = rules.kept_range_tombstones(older, older_sequence).into_iter();
+    kept.map(|kept| (name(kept.lower), name(kept.upper), kept.sequences)).collect()
+}
+
+#[test]
+fn adjacent_range_tombstones_between_the_same_read_points_are_one() {
+    let all = [tombstone("a", "c", 12), tombstone("c", "e", 15), tombstone("d", "f", 18)];
+    let one = |lower: &str, upper: &str, sequence| (lower.to_owned(), upper.to_owned(), vec![sequence]);
+    assert_eq!(kept_ranges(&[20], &all, 9), [one("a", "f", 10)]);
+    // A snapshot between them sees the first one only.
+    let expected = [one("a", "c", 10), one("c", "f", 15)];
+    assert_eq!(kept_ranges(&[14, 20], &all, 9), expected);
+    // An older entry outside of the job is newer than the first one, elsewhere.
+    assert_eq!(kept_ranges(&[20], &all, 13), [one("a", "c", 12), one("c", "f", 14)]);
+    // Above the last read point every number may become one.
+    assert_eq!(kept_ranges(&[11], &all, 9).len(), 4);
+}

@@ -3,6 +3,7 @@
 //! The bytes that a plan reclaims are estimated from the summaries of its tables:
 //!
 //! - a tombstone reclaims an average entry of the older tables of the plan, at most all of them;
+//! - range tombstones reclaim the bytes that they cover of the older tables of the plan (`compaction/range_deletes.rs`);
 //! - tombstones reclaim themselves if no older entry is below the outputs and the oldest read point sees them;
 //! - obsolete entries reclaim themselves if no read point needs them.
 //!
@@ -11,10 +12,10 @@
 //!
 //! **Range tombstones.** A table whose entries are all deleted by the range tombstones of one newer table is dropped
 //! ([`Action::Drop`]): one edit, without reads and writes. That removes nothing that a reader can see, at any time: older
-//! entries of its keys are deleted by the same tombstones. Partly covered tables are compacted for other reasons only. Cost: one binary
-//! search for each pair of a table that has range tombstones and an older table that overlaps it.
+//! entries of its keys are deleted by the same tombstones. Cost: one binary search for each pair of a table that has range tombstones and
+//! an older table that overlaps it.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::plan_parts::input_of;
 use crate::{
@@ -86,7 +87,33 @@ impl<'a> Garbage<'a> {
             let older = runs.get(index + 1..).unwrap_or_default();
             reclaimed += self.deleted_bytes(run, older);
         }
-        reclaimed
+        reclaimed + self.covered_bytes(runs)
+    }
+
+    /// The bytes of the runs that range tombstones of newer ones reclaim.
+    fn covered_bytes(&self, runs: &[&[Arc<Table>]]) -> f64 {
+        let deleting = |table: &&Arc<Table>| table.has_range_tombstones();
+        if !runs.iter().any(|run| run.iter().any(|table| deleting(&table))) {
+            return 0.0;
+        }
+        let all =
+            runs.iter().enumerate().flat_map(|(index, run)| run.iter().map(move |table| (index, table)));
+        let by_number: BTreeMap<u64, (usize, &Arc<Table>)> =
+            all.map(|(index, table)| (table.number(), (index, table))).collect();
+        // Tombstones of several tables may cover the same bytes.
+        let mut covered: BTreeMap<u64, u64> = BTreeMap::new();
+        for &(index, table) in by_number.values().filter(|(_, table)| deleting(table)) {
+            for (number, bytes) in table.covered_bytes() {
+                let older = by_number.get(&number).filter(|(other, _)| *other > index);
+                if let Some((_, older)) = older
+                    && self.hides(table.summary().largest_sequence, older.summary().smallest_sequence)
+                {
+                    let sum = covered.entry(number).or_default();
+                    *sum = (*sum + bytes).min(older.file_bytes());
+                }
+            }
+        }
+        covered.values().sum::<u64>() as f64
     }
 
     /// The bytes of the obsolete entries of a run, which each rewrite of it reclaims.

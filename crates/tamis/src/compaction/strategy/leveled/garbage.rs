@@ -128,7 +128,7 @@ impl<'a> Leveled<'a> {
     fn upper_and_overlap(&self, level: usize, position: usize) -> Option<TableMerge<'a>> {
         let run = self.run_of(level)?;
         let table = run.tables().get(position)?;
-        if table.summary().tombstone_count == 0 {
+        if !table.summary().has_deletes() {
             return None;
         }
         let overlaps = |below: &usize| !self.within(*below, table.bounds()).is_empty();
