@@ -103,24 +103,18 @@ fn job_to_json(event: &Event) -> Value {
 /// The event of a build of a sorted view.
 fn view_to_json(event: &Event) -> Value {
     match event {
-        Event::ViewBuilt {
-            keyspace,
-            file,
-            run_count,
-            entry_count,
-            bytes,
-            microseconds,
-            is_rebuilt,
-        } => json!({
-            "kind": "view_built",
-            "keyspace": keyspace,
-            "file": path(file),
-            "run_count": run_count,
-            "entry_count": entry_count,
-            "bytes": bytes,
-            "microseconds": microseconds,
-            "is_rebuilt": is_rebuilt,
-        }),
+        Event::ViewBuilt { keyspace, file, run_count, entry_count, bytes, microseconds, is_rebuilt } => {
+            json!({
+                "kind": "view_built",
+                "keyspace": keyspace,
+                "file": path(file),
+                "run_count": run_count,
+                "entry_count": entry_count,
+                "bytes": bytes,
+                "microseconds": microseconds,
+                "is_rebuilt": is_rebuilt,
+            })
+        }
         other => json!({ "kind": "other", "text": format!("{other:?}") }),
     }
 }

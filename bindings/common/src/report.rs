@@ -1,5 +1,7 @@
 //! Reports of maintenance calls as JSON.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 use tamis::{
     CheckpointReport, Fault, IngestReport, OpenReport, RepairReport, TableFile, VerifyReport, WalTruncation,
@@ -31,12 +33,14 @@ pub fn checkpoint(report: &CheckpointReport) -> Value {
 
 /// The report of an ingestion.
 pub fn ingest(report: &IngestReport) -> Value {
+    let shown = |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
     json!({
         "table_count": report.table_count,
         "entry_count": report.entry_count,
         "bytes": report.bytes,
         "sequence": report.sequence,
-        "kept": report.kept.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
+        "kept": shown(&report.kept),
+        "linked": shown(&report.linked),
     })
 }
 

@@ -14,7 +14,8 @@
 //!
 //! **Names.** After an ingest no name outside of the store leads to its files: a program that writes to one would change the store. A
 //! source is linked only if it has no other name and will be removed; others are copied. If it can't be removed, the store's file is
-//! replaced by a copy. Until step 4 the source is whole under its name, so that an error or a crash loses nothing.
+//! replaced by a copy; if that fails, too, the report names it. Until step 4 the source is whole under its name, so that an error or a
+//! crash loses nothing.
 //!
 //! Cost: each file is read once; one flush; one edit. If L0 has its maximum number of runs, an ingest waits as writers do.
 
@@ -79,6 +80,9 @@ pub struct IngestReport {
     pub sequence: u64,
     /// Source files that could not be removed: the store has copies of them.
     pub kept: Vec<PathBuf>,
+    /// Of these files, those that could not be copied either, because of a full disk for instance: **they are also files of the store**,
+    /// and must not be changed.
+    pub linked: Vec<PathBuf>,
 }
 
 /// Tables in the folder that the manifest does not name yet. They are removed unless they are installed.
@@ -181,7 +185,7 @@ impl Ingester {
         };
         drop(gate);
         if !options.keep {
-            report.kept = self.remove_sources(&pending)?;
+            self.remove_sources(&pending, &mut report);
         }
         self.background.run_due();
         Ok(report)
@@ -355,19 +359,20 @@ impl Ingester {
         Ok(())
     }
 
-    /// Step 4; returns the sources that can't be removed.
-    fn remove_sources(&self, pending: &PendingTables<'_>) -> Result<Vec<PathBuf>> {
+    /// Step 4. The entries are visible: a file that can't be removed is no error, but is reported.
+    fn remove_sources(&self, pending: &PendingTables<'_>, report: &mut IngestReport) {
         let folder = &self.context.folder;
-        let _job = self.context.begin_job()?;
-        let removed = |path: &Path| folder.remove(path).is_ok();
+        // The store may have been closed since.
+        let job = self.context.begin_job();
+        let removed = |path: &Path| job.is_ok() && folder.remove(path).is_ok();
         let kept = pending.sources.iter().map(|(path, ..)| path).filter(|path| !removed(path)).cloned();
-        let kept: Vec<PathBuf> = kept.collect();
+        report.kept = kept.collect();
         let folders: BTreeSet<&Path> = pending.sources.iter().map(|(path, ..)| folder_of(path)).collect();
         for parent in folders {
             // After a power failure a name may be there again if this fails.
             let _ = folder.sync_dir(parent);
         }
-        for (_, name, placed) in &pending.sources {
+        for (source, name, placed) in &pending.sources {
             let path = name.path(folder);
             if *placed != Placed::Linked || pending.names.contains(name) {
                 continue;
@@ -376,10 +381,10 @@ impl Ingester {
                 Ok(true) => {}
                 // A compaction has replaced it since.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
-                _ => self.replace_by_copy(&path)?,
+                _ if job.is_ok() && self.replace_by_copy(&path).is_ok() => {}
+                _ => report.linked.push(source.clone()),
             }
         }
-        Ok(kept)
     }
 
     /// Replaces a file of the store by a copy, to which no other name leads.

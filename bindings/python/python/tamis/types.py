@@ -62,13 +62,15 @@ class CheckpointReport(TypedDict):
 
 
 class IngestReport(TypedDict):
-    """The report of `ingest()` and `ingest_sorted()`. `kept` are the files that could not be removed."""
+    """The report of `ingest()` and `ingest_sorted()`. `kept` are the files that could not be removed, `linked` those of them that are also
+    files of the store, and must not be changed."""
 
     table_count: int
     entry_count: int
     bytes: int
     sequence: int
     kept: list[str]
+    linked: list[str]
 
 
 class TableReport(TypedDict):

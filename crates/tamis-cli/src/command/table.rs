@@ -135,12 +135,20 @@ impl IngestArgs {
         if self.json {
             let line = json!({
                 "tables": report.table_count, "entries": report.entry_count, "bytes": report.bytes,
-                "sequence": report.sequence, "kept": report.kept,
+                "sequence": report.sequence, "kept": report.kept, "linked": report.linked,
             });
             return Ok(writeln!(output, "{line}")?);
         }
         let tables = terminal::amount(report.table_count as u64, "table", "tables");
         let entries = terminal::amount(report.entry_count, "entry", "entries");
-        Ok(writeln!(output, "{tables} with {entries} ({})", terminal::bytes(report.bytes))?)
+        writeln!(output, "{tables} with {entries} ({})", terminal::bytes(report.bytes))?;
+        for path in &report.kept {
+            let state = match report.linked.contains(path) {
+                true => "a file of the store now: do not change it",
+                false => "could not be removed",
+            };
+            writeln!(output, "{}: {state}", path.display())?;
+        }
+        Ok(())
     }
 }

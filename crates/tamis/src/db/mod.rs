@@ -620,8 +620,7 @@ impl Db {
     /// As [`Db::ingest`], with options.
     ///
     /// # Errors
-    /// As [`Db::ingest`]. Also [`Error::Io`] or [`Error::DiskFull`] if a file can neither be removed nor copied: then its entries are
-    /// visible, and the file must not be changed.
+    /// As [`Db::ingest`].
     pub fn ingest_with<P: AsRef<Path>>(
         &self,
         keyspace: &Keyspace,
