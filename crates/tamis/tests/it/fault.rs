@@ -413,7 +413,8 @@ impl World {
 fn is_durable(step: &Step) -> bool {
     match step {
         Step::Write(_, durability) | Step::Persist(durability) => *durability == Durability::Synced,
-        Step::Flush | Step::Compact(_) | Step::Ingest(_) => true,
+        // A compaction flushes its keyspace only.
+        Step::Flush | Step::Ingest(_) => true,
         _ => false,
     }
 }
@@ -526,7 +527,7 @@ fn each_operation_fails_once() {
         world.check_end(&mut Random(nth));
     }
     println!("failed: {seen:?}, views: {view_failure_count}");
-    assert!(view_failure_count > 20, "{view_failure_count} builds of views have failed");
+    assert!(view_failure_count > 15, "{view_failure_count} builds of views have failed");
 }
 
 #[test]

@@ -229,7 +229,9 @@ fn direct_flushes(
     let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
     let options = Options { workers: 0, ..Options::default() };
     let db = Db::open_on(Arc::new(vfs), FOLDER, options, runtime).unwrap();
-    let options = KeyspaceOptions { memtable_bytes: 8 << 20, ..KeyspaceOptions::default() };
+    // No tables are joined meanwhile.
+    let options =
+        KeyspaceOptions { memtable_bytes: 8 << 20, table_bytes: 8 << 20, ..KeyspaceOptions::default() };
     let keyspace = db.create_keyspace("k", options).unwrap();
     for number in 0..6 * 128 {
         keyspace.put(order(number).to_be_bytes(), vec![number as u8; 64 << 10]).unwrap();
