@@ -327,9 +327,10 @@ impl Log {
         older.chain(self.current.as_ref().map(OpenSegment::end))
     }
 
-    /// The segments of which a part was synced, by number, and the lengths of these parts.
+    /// The segments of which a record was synced, by number, and the lengths of the synced parts. A segment without a record may be removed
+    /// ([`Log::close_segment`]).
     pub(crate) fn synced_segments(&self) -> BTreeMap<u64, u64> {
-        self.ends().filter(|end| end.synced > 0).map(|end| (end.number, end.synced)).collect()
+        self.ends().filter(|end| end.synced > HEADER_BYTES).map(|end| (end.number, end.synced)).collect()
     }
 
     /// The error that every write returns since a sync failed.

@@ -1,8 +1,8 @@
 //! A log that lost segments, or parts of them that were synced: the next open, `verify` and `repair` name each one.
 
-use std::{path::Path, sync::Arc};
+use std::{io::ErrorKind, path::Path, sync::Arc};
 
-use tamis::{Db, Durability, Error, Options, Runtime, WriteBatch};
+use tamis::{Db, Durability, Error, KeyspaceOptions, Options, Runtime, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
@@ -214,5 +214,40 @@ fn segments_are_read_in_pieces() {
         // A record is read as a whole.
         let limit = if torn == 0 { (1 << 20) + 100 } else { 256 << 10 };
         assert!(most > 0 && most <= limit, "{most} bytes at once");
+    }
+}
+
+/// A segment without a record is removed when the first append to it fails: the store would be unreadable if a flush had recorded it.
+#[test]
+fn a_segment_without_records_is_not_missed() {
+    for nth in 1.. {
+        let memory = MemVfs::new();
+        let faults = FaultVfs::new(Arc::new(memory.clone()));
+        let vfs = Arc::new(faults.clone());
+        let db =
+            Db::open_on(vfs, FOLDER, Options { workers: 0, ..Options::default() }, Runtime::deterministic(1))
+                .unwrap();
+        let keyspaces = ["a", "b"].map(|name| {
+            let options = KeyspaceOptions { memtable_bytes: 8 << 20, ..KeyspaceOptions::default() };
+            let keyspace = db.create_keyspace(name, options).unwrap();
+            // Too much for one flush of both.
+            (0..40_u32).for_each(|number| keyspace.put(number.to_be_bytes(), [7; 64 << 10]).unwrap());
+            keyspace
+        });
+        // The disk is full before the second table is complete.
+        let full = Rule::error(ErrorKind::StorageFull).on(&[OperationKind::Append]);
+        faults.add_rule(full.clone().path(".t").nth(nth).forever());
+        let is_whole = db.flush().is_ok();
+        faults.add_rule(full.path(".log").forever());
+        assert!(keyspaces[0].put("later", "refused").is_err());
+        let db_of_next = open_in_memory(&copy_of(&memory), inline_options()).unwrap();
+        for name in ["a", "b"] {
+            assert_eq!(db_of_next.keyspace(name).unwrap().range::<&[u8]>(..).count(), 40);
+        }
+        assert!(db_of_next.verify().unwrap().is_sound());
+        if is_whole {
+            assert!(nth > 2, "no table was written");
+            return;
+        }
     }
 }
