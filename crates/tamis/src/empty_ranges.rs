@@ -5,7 +5,8 @@
 //! stored, and every one of them may be dropped at any time.
 //!
 //! A scan publishes a *candidate*, looks for puts that are newer than its own sequence number, and confirms the candidate if there are
-//! none. A writer inserts its entries, looks for ranges and candidates of their keys, and publishes its sequence numbers afterwards. A fence
+//! none. The range is valid from the number that is visible then, not from that of the scan: a compaction may have dropped a put
+//! between the two with its delete, and other readers may still keep it. A writer inserts its entries, looks for ranges and candidates of their keys, and publishes its sequence numbers afterwards. A fence
 //! between the two steps of both makes sure that one of them sees the other: either the scan finds the put, or the writer ends
 //! the candidate. A reader loads the ranges after it has loaded its sequence number, so that it never sees a range that a put which
 //! it must find has ended.
@@ -83,6 +84,12 @@ impl KnownRanges {
         self.ranges.is_empty()
     }
 
+    /// The first range with a key at or above `key`, which may be empty.
+    pub(crate) fn first_from(&self, key: &[u8]) -> Option<&EmptyRange> {
+        let ended = self.ranges.partition_point(|range| !is_below_upper(key, &range.upper));
+        self.ranges.get(ended).map(Arc::as_ref)
+    }
+
     /// The range that begins last at or before `key`, and the next one.
     fn around(&self, key: &[u8]) -> (Option<&EmptyRange>, Option<&EmptyRange>) {
         let begun = self.ranges.partition_point(|range| range.lower.as_slice() <= key);
@@ -129,9 +136,10 @@ impl KnownRanges {
         Self { ranges, candidate: self.candidate.clone().filter(|range| !is_ended(range)) }.bounded()
     }
 
-    /// With the candidate as a range.
-    fn with_candidate(&self) -> Self {
+    /// With the candidate as a range that is valid from `sequence`.
+    fn with_candidate(&self, sequence: Sequence) -> Self {
         let Some(candidate) = &self.candidate else { return self.clone() };
+        let candidate = &EmptyRange { sequence, ..EmptyRange::clone(candidate) };
         let (touching, mut ranges): (Vec<_>, Vec<_>) =
             self.ranges.iter().cloned().partition(|range| range.touches(candidate));
         let joined = touching.iter().fold(EmptyRange::clone(candidate), |all, range| all.joined(range));
@@ -210,13 +218,14 @@ impl Candidate<'_> {
         &self.range
     }
 
-    /// Makes the range valid; returns `false` if a writer has ended it meanwhile.
-    pub(crate) fn confirm(&self) -> bool {
+    /// Makes the range valid from `sequence`, which the caller has loaded after it has looked for newer puts; returns `false` if a writer
+    /// has ended it meanwhile.
+    pub(crate) fn confirm(&self, sequence: Sequence) -> bool {
         let is_current = |known: &KnownRanges| {
             known.candidate.as_ref().is_some_and(|candidate| Arc::ptr_eq(candidate, &self.range))
         };
         let before = self.owner.known.rcu(|known| match is_current(known) {
-            true => Arc::new(known.with_candidate()),
+            true => Arc::new(known.with_candidate(sequence)),
             false => Arc::clone(known),
         });
         is_current(&before)

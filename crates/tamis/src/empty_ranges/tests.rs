@@ -13,7 +13,8 @@ fn range(lower: u64, upper: u64, sequence: Sequence) -> EmptyRange {
 }
 
 fn note(ranges: &EmptyRanges, range: EmptyRange) -> bool {
-    ranges.begin(range).is_some_and(|candidate| candidate.confirm())
+    let sequence = range.sequence;
+    ranges.begin(range).is_some_and(|candidate| candidate.confirm(sequence))
 }
 
 /// Whether a reader at a sequence number jumps over a key.
@@ -47,11 +48,11 @@ fn a_candidate_is_not_known_and_ended_by_each_newer_put() {
     assert!(!is_known(&ranges, 12, 7));
     assert!(ranges.begin(range(30, 40, 7)).is_none(), "one at a time");
     ranges.note_put(&key(19), 8);
-    assert!(!candidate.confirm() && !is_known(&ranges, 12, 9));
+    assert!(!candidate.confirm(9) && !is_known(&ranges, 12, 9));
     drop(candidate);
     let candidate = ranges.begin(range(10, 20, 8)).unwrap();
     ranges.clear();
-    assert!(!candidate.confirm());
+    assert!(!candidate.confirm(9));
     drop(candidate);
     drop(ranges.begin(range(10, 20, 8)));
     assert!(note(&ranges, range(30, 40, 8)) && !is_known(&ranges, 12, 8));

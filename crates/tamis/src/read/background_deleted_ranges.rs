@@ -139,7 +139,7 @@ impl BackgroundDeletedRanges {
         let (_, seed) = self.deleted_ranges.versions.database();
         let merge = MergeCursor::ranked(sources).within(Arc::clone(range), &Digester::new(seed));
         let runs = partition.runs().map(|(_, run)| run);
-        let coverage = coverage_of(read_state, runs, &self.tables, sequence);
+        let coverage = coverage_of(read_state, range, runs, &self.tables, sequence);
         VisibleCursor::new(merge, sequence, Arc::clone(range)).with_coverage(coverage)
     }
 }

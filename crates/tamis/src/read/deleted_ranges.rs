@@ -72,7 +72,11 @@ impl DeletedRanges {
         let Some(candidate) = read_state.empty_ranges.begin(EmptyRange { lower, upper, sequence }) else {
             return;
         };
-        if self.is_without_newer_puts(read_state, candidate.range()) && candidate.confirm() {
+        if !self.is_without_newer_puts(read_state, candidate.range()) {
+            return;
+        }
+        // Loaded after the sources: what a compaction has dropped from them was deleted at or below this number.
+        if candidate.confirm(self.snapshots.visible()) {
             self.context.metrics.deleted_ranges_recorded.add(1);
         }
     }

@@ -39,6 +39,7 @@ use crate::{
         view_source::{ViewInput, ViewSource},
         visible::VisibleCursor,
     },
+    empty_ranges::KnownRanges,
     error::Error,
     key::Sequence,
     keyspace_state::ReadState,
@@ -356,7 +357,7 @@ impl ScanSource {
     fn coverage(&self) -> Option<Coverage> {
         let selector = self.selector();
         let runs = selector.runs_within().map(|(_, run)| run);
-        coverage_of(self.read_state(), runs, &self.shared().tools.tables, self.sequence)
+        coverage_of(self.read_state(), &self.range, runs, &self.shared().tools.tables, self.sequence)
     }
 
     /// The selector of the runs and views to read.
@@ -437,15 +438,24 @@ impl ScanSource {
     }
 }
 
-/// The range tombstones of the memtables and of `runs`, which are in the order of their ranks, and the ranges without entries.
+/// The range tombstones of the memtables and of `runs`, which are in the order of their ranks, and the ranges without entries if some of
+/// them are in `range`.
 pub(super) fn coverage_of<'a>(
     read_state: &ReadState,
+    range: &KeyRange,
     runs: impl Iterator<Item = &'a Arc<Run>>,
     tables: &Arc<TableCache>,
     sequence: Sequence,
 ) -> Option<Coverage> {
     let mut sources = Vec::new();
-    sources.extend(read_state.empty_ranges.load().map(|known| (0, CoverSource::Empty(known))));
+    let lower = match &range.lower {
+        Bound::Unbounded => &[][..],
+        Bound::Included(key) | Bound::Excluded(key) => key,
+    };
+    let is_within =
+        |known: &Arc<KnownRanges>| known.first_from(lower).is_some_and(|first| !range.is_above(&first.lower));
+    let known = read_state.empty_ranges.load().filter(is_within);
+    sources.extend(known.map(|known| (0, CoverSource::Empty(known))));
     for (rank, memtable) in (FIRST_RANK..).zip(read_state.memtables()) {
         let tombstones = memtable.memtable.range_tombstones();
         if !tombstones.is_empty() {

@@ -236,3 +236,22 @@ fn scans_take_no_sequence_number_that_the_log_does_not_have() {
     assert!(report.removed_file_count > 0, "the flush had written its table: {report:?}");
     assert_eq!(db.range::<&[u8]>(..).count(), 2);
 }
+
+/// A scan proved a range empty at its sequence number; a compaction has dropped a newer put and its delete since. A reader between them, which
+/// keeps the put, must find it.
+#[test]
+fn a_range_that_an_old_scan_finds_empty_hides_no_newer_entry() {
+    let db = open(64 << 20);
+    (0..1_000).for_each(|number| db.put(key(number), [7]).unwrap());
+    (0..1_000).for_each(|number| db.delete(key(number)).unwrap());
+    let mut old = db.range::<&[u8]>(..);
+    db.put(key(500), "new").unwrap();
+    let mut between = db.range::<&[u8]>(..);
+    db.delete(key(500)).unwrap();
+    db.flush().unwrap();
+    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    assert!(old.next().is_none());
+    let (found, value) = between.next().expect("the put is older than this scan").unwrap();
+    assert_eq!((&*found, &*value), (key(500).as_slice(), b"new".as_slice()));
+    assert!(between.next().is_none() && db.first().unwrap().is_none());
+}
