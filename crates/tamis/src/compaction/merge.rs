@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{
     drop_rules::DropRules,
     job_context::JobContext,
-    plan::Plan,
+    plan::{Plan, Reason},
     table_sink::{SplitPoint, TableSink, Written},
 };
 use crate::{
@@ -86,6 +86,9 @@ pub(super) fn merge_inputs(
         older_sequence.unwrap_or(0),
     );
     let mut sink = TableSink::new(context, &origin, (plan.depth, key_count), &plan.grandparents, rules);
+    if plan.reason == Reason::SmallTables {
+        sink.write_one_table();
+    }
     sink.take_range_tombstones(kept);
     sink.split_at(
         plan.split_keys.iter().map(|key| SplitPoint { key: key.clone(), is_direct: context.is_direct }),

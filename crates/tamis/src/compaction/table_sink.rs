@@ -70,6 +70,8 @@ pub(crate) struct TableSink<'a> {
     last_key: Vec<u8>,
     current: Option<TableWriter>,
     finished: Vec<TableSummary>,
+    /// Whether all entries become one table, whatever its size.
+    is_one_table: bool,
     /// The owner of the finished tables; `None`: this sink, until it is finished.
     publish: Option<Publish<'a>>,
 }
@@ -96,8 +98,15 @@ impl<'a> TableSink<'a> {
             last_key: Vec::new(),
             current: None,
             finished: Vec::new(),
+            is_one_table: false,
             publish: None,
         }
+    }
+
+    /// Writes one table, whatever its size. Estimates are of bytes before compression: tables that are joined because their files fit into
+    /// one would be divided again, for ever.
+    pub(crate) const fn write_one_table(&mut self) {
+        self.is_one_table = true;
     }
 
     /// Publishes the tables with `publish`, which owns them then: it removes them after an error.
@@ -217,7 +226,8 @@ impl<'a> TableSink<'a> {
 
     fn is_full(&self, table: &TableWriter) -> bool {
         let limit = self.context.version.options.table_bytes;
-        table.estimated_bytes() >= limit || self.overlapped_bytes > OVERLAP_RATIO_MAX * limit
+        !self.is_one_table
+            && (table.estimated_bytes() >= limit || self.overlapped_bytes > OVERLAP_RATIO_MAX * limit)
     }
 
     /// Finishes the current table. A fragment that reaches over `key` continues in the next table.

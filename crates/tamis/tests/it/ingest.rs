@@ -552,6 +552,26 @@ fn many_small_disjoint_tables_are_joined() {
     }
 }
 
+/// Tables whose files fit into one, but not their bytes before compression: they were joined and divided again, for ever.
+#[test]
+fn joined_tables_are_not_divided_again() {
+    let vfs = MemVfs::new();
+    let compression = vec![Compression::Zstd(1)];
+    let default_keyspace =
+        KeyspaceOptions { table_bytes: 64 << 10, compression, level0_runs: 2, ..KeyspaceOptions::default() };
+    let db = open_in_memory(&vfs, Options { default_keyspace, ..inline_options() }).unwrap();
+    for number in 0..160_u32 {
+        db.put(number.to_be_bytes(), "value".repeat(2_000)).unwrap();
+        if number % 4 == 3 {
+            db.flush().unwrap();
+        }
+    }
+    db.wait_for_compactions().unwrap();
+    assert!(tables_of(&vfs).len() < 20, "{} tables", tables_of(&vfs).len());
+    assert!(db.statistics().compactions < 80, "{} compactions", db.statistics().compactions);
+    assert_eq!(db.range::<&[u8]>(..).count(), 160);
+}
+
 /// It would be removed from its keyspace.
 #[test]
 fn a_table_of_the_own_folder_is_refused() {
