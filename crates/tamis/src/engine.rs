@@ -114,9 +114,13 @@ impl Engine {
         let context = StoreContext::new(folder, options, runtime, background_error);
         let StoreContext { folder, options, runtime, metrics, .. } = &*context;
         let tables = TableCache::new(folder, options, metrics);
-        let recovered = recover(folder, options, runtime, tables.budget())
+        let mut recovered = recover(folder, options, runtime, tables.budget())
             .map_err(|error| refuse_unwritable(error, folder))?;
-        let engine = Self::new(context, tables, recovered, lock);
+        let unreplayed = recovered.unreplayed.take();
+        let mut engine = Self::new(context, tables, recovered, lock);
+        if let Some(unreplayed) = unreplayed {
+            engine.report.replayed_entries += unreplayed.replay(&engine.keyspaces, &engine.background)?;
+        }
         engine.background.bound_replayed_log();
         for index in 0..engine.background.worker_count() {
             // If one can't be started, dropping the engine stops the others.
@@ -133,7 +137,7 @@ impl Engine {
         recovered: Recovered,
         lock: Option<Box<dyn Lock>>,
     ) -> Self {
-        let Recovered { versions, keyspaces, times, resources, log, last_sequence, report } = recovered;
+        let Recovered { versions, keyspaces, times, resources, log, last_sequence, report, .. } = recovered;
         restore_times(&context, times);
         let (_, filter_seed) = versions.database();
         let snapshots = Arc::new(Snapshots::default());

@@ -23,17 +23,15 @@ use parking_lot::Mutex;
 
 use crate::{
     changed_keyspaces::{Changed, ChangedKeyspaces},
-    cursor::Cursor,
     empty_ranges::EmptyRanges,
     error::{Error, Result},
     flush_slot::FlushSlot,
-    key::{Kind, Sequence},
+    key::Sequence,
     memory_budget::MemoryBudget,
     memtable::{ChunkPool, Memtable},
     options::KeyspaceOptions,
     pending_bounds::PendingBounds,
     query_sample::{QuerySample, SampleMemory},
-    range_tombstone::RangeTombstone,
     read::snapshot::Snapshots,
     steps::{self, Step},
     version::{bound_view::BoundViews, partition::Partition, version::KeyspaceVersion},
@@ -320,7 +318,7 @@ impl KeyspaceState {
     }
 
     /// Makes the memtable immutable and begins a new one; returns `false` for an empty memtable, which stays. The caller holds
-    /// the log's lock.
+    /// the log's lock, or replays the log.
     pub(crate) fn rotate_memtable(&self) -> bool {
         let read_state = self.read_state.load();
         if read_state.memtable.memtable.is_empty() {
@@ -345,43 +343,6 @@ impl KeyspaceState {
     /// The keys between which memtables have carried entries.
     pub(crate) fn carried(&self) -> Vec<KeyHull> {
         self.read_state.load().memtables().flat_map(|memtable| memtable.received()).collect()
-    }
-
-    /// Makes all memtables one, during a replay: no other thread uses the keyspace.
-    pub(crate) fn unite_memtables(&self) -> Result<()> {
-        let read_state = self.read_state.load_full();
-        if read_state.immutable.is_empty() {
-            return Ok(());
-        }
-        let target = LoggedMemtable::new(&self.resources);
-        for source in read_state.immutable.iter().rev().chain([&read_state.memtable]) {
-            // Tombstones first: of entries that follow, each counts as newer than the tombstones of its span.
-            for tombstone in source.memtable.range_tombstones().all() {
-                let RangeTombstone { lower, upper, sequence } = tombstone;
-                target.memtable.insert(&lower, sequence, Kind::RangeTombstone, &upper);
-            }
-            let mut cursor = source.memtable.cursor();
-            cursor.seek_first()?;
-            while cursor.is_valid() {
-                let (key, value) = (cursor.key(), cursor.value());
-                target.memtable.insert_carried(key, cursor.sequence(), cursor.kind(), value);
-                cursor.next()?;
-            }
-            for sequence in source.memtable.sequence_range().into_iter().flat_map(<[Sequence; 2]>::from) {
-                target.memtable.note_sequence(sequence);
-            }
-            target.note_segment(source.first_segment());
-            target.carried.lock().received.append(&mut source.carried.lock().received);
-        }
-        self.update_read_state(|read_state| ReadState {
-            memtable: Arc::clone(&target),
-            immutable: Vec::new(),
-            version: Arc::clone(&read_state.version),
-            query_sample: Arc::clone(&read_state.query_sample),
-            empty_ranges: Arc::clone(&read_state.empty_ranges),
-            views: BoundViews::default(),
-        });
-        Ok(())
     }
 
     /// Whether the memtable of `read_state` has the size at which it is rotated, or many range tombstones.
@@ -434,6 +395,8 @@ pub(crate) struct KeyspaceRegistry {
     release_count: AtomicU64,
     /// See [`KeyspaceRegistry::begin_whole_flushes`].
     whole_flush_count: AtomicUsize,
+    /// The log segment that an open replays; `u64::MAX` if none is left.
+    replayed_segment: AtomicU64,
 }
 
 /// See [`KeyspaceRegistry::begin_whole_flushes`].
@@ -452,6 +415,7 @@ impl KeyspaceRegistry {
             dropped: Mutex::default(),
             release_count: AtomicU64::new(0),
             whole_flush_count: AtomicUsize::new(0),
+            replayed_segment: AtomicU64::new(u64::MAX),
         })
     }
 
@@ -544,7 +508,12 @@ impl KeyspaceRegistry {
         self.load().values().map(|keyspace| keyspace.read_state.load_full()).collect()
     }
 
-    /// The oldest log segment that some memtable needs; `None` if no memtable needs one.
+    /// Records that an open replays log segment `number` now and needs the later ones; `u64::MAX` if none is left.
+    pub(crate) fn note_replayed_segment(&self, number: u64) {
+        self.replayed_segment.store(number, Ordering::Relaxed);
+    }
+
+    /// The oldest log segment that some memtable or a replay needs; `None` if none is needed.
     pub(crate) fn oldest_needed_segment(&self) -> Option<u64> {
         let keyspaces = self.load();
         let needed = keyspaces.values().flat_map(|keyspace| {
@@ -552,6 +521,7 @@ impl KeyspaceRegistry {
             let read_state = keyspace.read_state.load_full();
             read_state.memtables().map(|memtable| memtable.first_segment()).min()
         });
-        needed.min().filter(|&number| number != u64::MAX)
+        let replayed = self.replayed_segment.load(Ordering::Relaxed);
+        needed.chain([replayed]).min().filter(|&number| number != u64::MAX)
     }
 }

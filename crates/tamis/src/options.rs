@@ -54,7 +54,8 @@ pub enum Durability {
 pub struct Options {
     /// Create the store if the folder is empty or missing. Default: true.
     pub create_if_missing: bool,
-    /// Open without writing any file: a torn log is not truncated, obsolete files stay, writes are refused. Default: false.
+    /// Open without writing any file: a torn log is not truncated, obsolete files stay, writes are refused. Nothing is flushed
+    /// either: the memtables take the memory of all entries of the log. Default: false.
     pub read_only: bool,
     /// Lock the folder, so that no second process or handle opens the store: exclusive, or shared if it is opened read-only. Without
     /// the lock the program itself must make sure of that: two writers destroy the store, and a reader next to a writer gets errors and
@@ -84,8 +85,8 @@ pub struct Options {
     pub paranoid_reads: bool,
     /// Threads for flushes and compactions (0 to 64); 0 runs them on the writing thread. Default: 2.
     pub workers: usize,
-    /// The size of the write-ahead log at which the memtables that need its oldest segment are flushed. Unit: bytes, at least
-    /// 1 MiB. Default: 1 GiB.
+    /// The size of the write-ahead log at which the memtables that need its oldest segment are flushed. An open that replays more
+    /// flushes all memtables. Unit: bytes, at least 1 MiB. Default: 1 GiB.
     pub log_bytes_max: u64,
     /// The maximum size of [`Durability::Deferred`] writes in the process. Unit: bytes. Default: 1 MiB.
     pub deferred_bytes_max: usize,

@@ -5,29 +5,32 @@
 //!    system call for each file, and a store may have many.
 //! 3. Read the manifest: the current tables, and up to which sequence number all entries of each partition are in tables, or in the log
 //!    under a greater number.
-//! 4. Replay the log into memtables; records up to these numbers and entries of dropped keyspaces are skipped. Full memtables are
-//!    rotated between two segments only: each segment holds complete batches. Carried entries ([`crate::compaction::carry`]) come
-//!    into one memtable with all entries that were logged before them, so that one flush writes both and passes their number.
+//! 4. Read the log, and replay it into memtables as long as their bounds allow (`recover/replay.rs`). Records up to these numbers and
+//!    entries of dropped keyspaces are skipped.
 //! 5. Begin a new manifest, quarantine tables that a lost edit may have named (`orphans.rs`), delete files that interrupted jobs
 //!    left, and begin a new log segment. Obsolete segments are deleted last, after the new segment is synced.
+//! 6. Replay the rest of the log, and flush full memtables meanwhile ([`UnreplayedLog::replay`]).
 //!
 //! Steps 1 to 4 write nothing: a damaged store that is refused stays as it was.
 //!
 //! The workers flush the replayed memtables later, unless the log has many segments (`BackgroundJobs::bound_replayed_log`). The time
 //! to open grows with the log, not with the data.
 
+mod replay;
+
 use std::{collections::BTreeMap, io::ErrorKind, path::Path, sync::Arc};
 
 use tamis_vfs::{DirEntry, Folder, Lock, LockMode, Vfs};
 
+use self::replay::LogReplay;
+pub(crate) use self::replay::UnreplayedLog;
 use crate::{
-    batch::BatchEntry,
     cache::table::TableCache,
     commit_log::LogState,
     error::{Error, Result},
     events::Event,
     file_name::FileName,
-    keyspace_state::{KeyspaceResources, KeyspaceState, Keyspaces, LoggedMemtable, ReadState},
+    keyspace_state::{KeyspaceResources, KeyspaceState, Keyspaces},
     memory_budget::MemoryBudget,
     metrics::Metrics,
     open_report::{OpenReport, WalTruncation},
@@ -43,7 +46,7 @@ use crate::{
         set::{Mode, VersionSet},
     },
     wal::{
-        reader::{LogFiles, ReplayReport, replay},
+        reader::{LogFiles, ReplayReport},
         writer::{Log, LogSetup},
     },
     write::keyspace_admin::new_keyspace,
@@ -61,6 +64,8 @@ pub(crate) struct Recovered {
     pub(crate) log: Option<LogState>,
     pub(crate) last_sequence: u64,
     pub(crate) report: OpenReport,
+    /// The rest of the log, if the memtables are full.
+    pub(crate) unreplayed: Option<UnreplayedLog>,
 }
 
 /// Recovers the store in a folder, or creates one there.
@@ -106,11 +111,11 @@ pub(crate) fn recover(
         keyspaces: &keyspaces,
         clock: &runtime.clock,
     };
-    let replayed = recovery.replay(&mut report)?;
+    let (replayed, unreplayed) = recovery.replay(options, &mut report)?;
     let last_sequence = replayed.last_sequence.max(versions.catalog().counters.last_sequence);
     let log = recovery.begin_log(options, &replayed, last_sequence, &mut report)?;
     report_truncations(options, &report);
-    Ok(Recovered { versions, keyspaces, times, resources, log, last_sequence, report })
+    Ok(Recovered { versions, keyspaces, times, resources, log, last_sequence, report, unreplayed })
 }
 
 /// Changes the keyspaces that the options name. Compactions and builds of views then lead to the new options.
@@ -216,23 +221,6 @@ pub(crate) fn inspect_folder(folder: &Folder, options: &Options) -> Result<(Vec<
     Ok((entries, kind))
 }
 
-/// Inserts an entry of the log into a memtable; returns `false` for a carried one that the log had before it was carried.
-fn insert_replayed(target: &LoggedMemtable, entry: &BatchEntry<'_>) -> bool {
-    let memtable = &target.memtable;
-    if entry.logged_at == entry.sequence {
-        memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
-        return true;
-    }
-    target.note_received(entry.logged_at, entry.key);
-    memtable.note_sequence(entry.logged_at);
-    let found = memtable.get(entry.key, entry.sequence);
-    if found.is_some_and(|(_, sequence, _)| sequence == entry.sequence) {
-        return false;
-    }
-    memtable.insert_carried(entry.key, entry.sequence, entry.kind, entry.value);
-    true
-}
-
 /// Creates a store without keyspaces.
 fn create(folder: &Folder, entries: &[DirEntry], runtime: &Runtime) -> Result<VersionSet> {
     let id = crate::coding::checksum(runtime.seed, b"database id");
@@ -250,45 +238,20 @@ struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
-    fn replay(&self, report: &mut OpenReport) -> Result<ReplayReport> {
+    fn replay(
+        &self,
+        options: &Options,
+        report: &mut OpenReport,
+    ) -> Result<(ReplayReport, Option<UnreplayedLog>)> {
         let known = self.versions.catalog().known_log();
-        let files = LogFiles::among(self.entries, self.folder, known);
-        let mut read_states: BTreeMap<u32, Arc<ReadState>> = BTreeMap::new();
-        let (mut replayed, mut last_segment) = (0, 0);
-        let found = replay(&files, &mut |entry, segment| {
-            // Entries of a dropped keyspace are skipped: ids are never used twice.
-            let Some(keyspace) = self.keyspaces.get(&entry.keyspace) else { return Ok(()) };
-            // A memtable must not end within a batch: if it were flushed, the rest of the batch could be lost. No batch spans
-            // two segments.
-            if segment != last_segment {
-                last_segment = segment;
-                read_states.retain(|id, read_state| !self.rotate_if_full(*id, read_state));
-            }
-            let read_state =
-                read_states.entry(entry.keyspace).or_insert_with(|| keyspace.read_state.load_full());
-            let partition = read_state.version.partition_of(entry.key);
-            if partition.is_some_and(|partition| entry.logged_at <= partition.flushed_sequence) {
-                return Ok(());
-            }
-            if entry.logged_at != entry.sequence && !read_state.immutable.is_empty() {
-                keyspace.unite_memtables()?;
-                *read_state = keyspace.read_state.load_full();
-            }
-            replayed += u64::from(insert_replayed(&read_state.memtable, &entry));
-            read_state.memtable.note_segment(segment);
-            Ok(())
-        })?;
+        let files = LogFiles::among(self.entries, self.folder, known.clone());
+        let replay = LogReplay::new(self.keyspaces, (!options.read_only).then_some(options.log_bytes_max));
+        let (found, inserted, unreplayed) = replay.read(&files, self.folder, known)?;
         report.log_bytes = found.segments.iter().map(|segment| segment.bytes).sum();
         report.replayed_records = found.records;
-        report.replayed_entries = replayed;
+        report.replayed_entries = inserted;
         report.wal_truncations = found.truncations.clone();
-        Ok(found)
-    }
-
-    /// Rotates a memtable if it is full; returns whether it was.
-    fn rotate_if_full(&self, id: u32, read_state: &ReadState) -> bool {
-        let keyspace = self.keyspaces.get(&id).filter(|keyspace| keyspace.is_memtable_full(read_state));
-        keyspace.is_some_and(|keyspace| keyspace.rotate_memtable())
+        Ok((found, unreplayed))
     }
 
     /// Quarantines the tables that the manifest does not name but that may hold the only copy of some entries.

@@ -6,7 +6,7 @@
 //! is either in tables of the other keyspace, which survive, or in a memtable of it. So if another keyspace has entries in
 //! memory, the log is synced before the flush is installed. If none has, the log may still lose its unsynced end: everything
 //! lost is newer than everything flushed, because a memtable is rotated between two batches (under the log's lock, and between
-//! two segments in a replay), and entries leave memory only once the manifest durably names their tables. A flush that carries
+//! two records in a replay), and entries leave memory only once the manifest durably names their tables. A flush that carries
 //! entries ([`super::carry`]) always syncs the log.
 
 use std::{

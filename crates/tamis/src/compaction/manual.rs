@@ -53,10 +53,8 @@ impl BackgroundJobs {
         }
         self.rotate_memtables(state, None);
         drop(log);
-        while let Some(claim) = self.claim_flush() {
-            if !self.run(Job::Flush(claim)) {
-                return;
-            }
+        if self.flush_immutable().is_err() {
+            return;
         }
         if let Err(error) = self.flusher.remove_obsolete_segments(0) {
             self.note_failure("remove obsolete log segments", self.scheduler.begin_job(), &error);
@@ -64,6 +62,21 @@ impl BackgroundJobs {
         let memtable_bytes =
             self.keyspaces.load().values().map(|keyspace| keyspace.options.memtable_bytes).max();
         self.run_small_compactions(memtable_bytes.unwrap_or_default());
+    }
+
+    /// Flushes all immutable memtables on this thread, before the workers start.
+    ///
+    /// # Errors
+    /// That of the first flush that failed, which is reported.
+    pub(crate) fn flush_immutable(&self) -> Result<()> {
+        let begun_before = self.scheduler.begun_count();
+        while let Some(claim) = self.claim_flush() {
+            if !self.run(Job::Flush(claim)) {
+                self.context.check_writable()?;
+                return self.scheduler.flush_failure_after(begun_before).map_or(Ok(()), Err);
+            }
+        }
+        Ok(())
     }
 
     /// Makes the memtables of all keyspaces, or of one, immutable. If other keyspaces need the current segment of the log, another

@@ -248,10 +248,17 @@ struct Member<'a> {
     header: Option<SegmentHeader>,
 }
 
-/// Receives each entry with the number of its segment.
-type OnEntry<'a> = &'a mut dyn FnMut(BatchEntry<'_>, u64) -> Result<()>;
+/// The place of a record in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RecordPlace {
+    pub(crate) segment: u64,
+    pub(crate) offset: u64,
+}
 
-/// Calls `on_entry` with every entry of the log, oldest first, and the number of its segment.
+/// Receives each entry with the place of its record.
+type OnEntry<'a> = &'a mut dyn FnMut(BatchEntry<'_>, RecordPlace) -> Result<()>;
+
+/// Calls `on_entry` with every entry of the log, oldest first, and the place of its record.
 ///
 /// # Errors
 /// [`Error::Corruption`] for damage, with file and offset; [`Error::MissingFile`] for a gap in the chain;
@@ -263,11 +270,11 @@ pub(crate) fn replay(files: &LogFiles, on_entry: OnEntry<'_>) -> Result<ReplayRe
 /// As [`replay`], but continues after each fault; returns all faults with the result.
 pub(crate) fn salvage(
     files: &LogFiles,
-    on_entry: &mut dyn FnMut(BatchEntry<'_>, u64),
+    on_entry: &mut dyn FnMut(BatchEntry<'_>, RecordPlace),
 ) -> (ReplayReport, Vec<Error>) {
     let replay = Replay { files, report: ReplayReport::default(), faults: Some(Vec::new()) };
-    let all = replay.run(&mut |entry, segment| {
-        on_entry(entry, segment);
+    let all = replay.run(&mut |entry, place| {
+        on_entry(entry, place);
         Ok(())
     });
     all.unwrap_or_else(|error| (ReplayReport::default(), vec![error]))
@@ -501,6 +508,7 @@ impl<'a> Replay<'a> {
         record: Record,
         on_entry: OnEntry<'_>,
     ) -> Result<()> {
+        let place = RecordPlace { segment, offset: record.offset };
         for entry in entries(reader.payload(record)?) {
             let entry = entry.map_err(|damage| damage.at(path, record.offset))?;
             self.report.entries += 1;
@@ -508,7 +516,7 @@ impl<'a> Replay<'a> {
             self.report.first_sequence =
                 if first == 0 { entry.logged_at } else { first.min(entry.logged_at) };
             self.report.last_sequence = self.report.last_sequence.max(entry.logged_at);
-            on_entry(entry, segment)?;
+            on_entry(entry, place)?;
         }
         self.report.records += 1;
         Ok(())

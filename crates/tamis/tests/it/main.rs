@@ -54,6 +54,7 @@ mod range_filters;
 mod read_statistics;
 mod refilter;
 mod repair;
+mod replay;
 mod same_result;
 mod view_answers;
 mod view_costs;

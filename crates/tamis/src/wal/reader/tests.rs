@@ -184,9 +184,9 @@ fn errors_of_the_callback_end_replay() {
     let vfs = chain(2, Durability::Buffered);
     let files = LogFiles::find(&folder_in(&vfs).unwrap(), known()).unwrap();
     let mut segments = Vec::new();
-    let result = replay(&files, &mut |_, segment| {
-        segments.push(segment);
-        if segment == 2 { Err(Error::Closed) } else { Ok(()) }
+    let result = replay(&files, &mut |_, place| {
+        segments.push(place.segment);
+        if place.segment == 2 { Err(Error::Closed) } else { Ok(()) }
     });
     assert!(matches!(result, Err(Error::Closed)));
     assert_eq!(segments, [1, 1, 2], "record 1 has two entries");
