@@ -15,6 +15,7 @@ use crate::Failure;
 pub const DATABASE_NAMES: &[&str] = &[
     "create_if_missing",
     "read_only",
+    "lock",
     "cache_bytes",
     "cache_pinned_percent",
     "table_access",
@@ -50,6 +51,7 @@ pub fn set_database(options: &mut Options, name: &str, value: &str) -> Result<()
     match name {
         "create_if_missing" => options.create_if_missing = switch(name, value)?,
         "read_only" => options.read_only = switch(name, value)?,
+        "lock" => options.lock = switch(name, value)?,
         "cache_bytes" => options.cache_bytes = bytes(name, value)?,
         "cache_pinned_percent" => options.cache_pinned_percent = number(name, value)?,
         "table_access" => options.table_access = access(value)?,

@@ -10,6 +10,7 @@ fn every_name_sets_an_option() {
     let values = [
         ("create_if_missing", "false"),
         ("read_only", "true"),
+        ("lock", "false"),
         ("cache_bytes", "8MiB"),
         ("cache_pinned_percent", "50"),
         ("table_access", "direct"),
