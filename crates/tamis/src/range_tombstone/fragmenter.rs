@@ -50,7 +50,7 @@ pub(crate) fn fragment(
     }
     // The tombstones that are still active have no upper bound.
     push(&mut list, &lower, &[], &active, read_points);
-    Fragments { list }
+    Fragments::of(list)
 }
 
 /// Adds the span between two bounds; a span that continues the previous one extends it.
