@@ -35,7 +35,7 @@ pub(crate) struct InspectArgs {
     #[command(subcommand)]
     command: Option<InspectCommand>,
     #[command(flatten)]
-    any: Option<FileArgs>,
+    any: AnyFileArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -75,6 +75,22 @@ struct FileArgs {
     json: bool,
 }
 
+/// As [`FileArgs`], where the name of a kind may stand instead.
+#[derive(Debug, Args)]
+struct AnyFileArgs {
+    /// File to inspect
+    #[arg(required = true)]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    formats: Formats,
+    /// Maximum number of rows
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
 /// A file, the output format, and the number of a block.
 #[derive(Debug, Args)]
 struct BlockArgs {
@@ -87,13 +103,12 @@ struct BlockArgs {
 impl InspectArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
-        let command = match (self.command, self.any) {
-            (Some(command), _) => command,
-            (None, Some(args)) => {
-                let found = args.read(|path| Inspection::of_file(&vfs, path))?;
-                return args.show(&found, output);
-            }
-            (None, None) => return Err(Failure::Usage("give a file of a store".to_owned())),
+        let Some(command) = self.command else {
+            let AnyFileArgs { file, formats, limit, json } = self.any;
+            let Some(file) = file else { return Err(Failure::Usage("give a file of a store".to_owned())) };
+            let args = FileArgs { file, formats, limit, json };
+            let found = args.read(|path| Inspection::of_file(&vfs, path))?;
+            return args.show(&found, output);
         };
         let (args, found) = match command {
             InspectCommand::Table(args) => {

@@ -30,15 +30,15 @@ fn demo_reports_all_steps_and_deletes_its_store() {
         };
         assert!(text.lines().any(is_named), "{text}");
     }
-    // The first reads had the same ranges: false positives of today's filters at that time are known gaps. A range that an earlier filter
-    // rejected may be one of the chosen filter, of which no rate is 0: "events: empty range" has 0 to 2 of 100.
+    // No rate of the chosen filters is 0: up to 2 of 100 ranges without a key are false positives.
     for name in
         ["paths: prefix of an absent folder", "paths: empty range of names", "events: empty range, reverse"]
     {
         let row = text.lines().find(|line| line.contains(&format!("{name} "))).unwrap();
         let cells: Vec<&str> =
             row.split(['\u{2506}', '\u{2502}']).map(str::trim).filter(|cell| !cell.is_empty()).collect();
-        assert_eq!(cells[cells.len() - 2..], ["0.00", "0.00"], "blocks per operation: {row}");
+        let blocks: Vec<f64> = cells[cells.len() - 2..].iter().map(|cell| cell.parse().unwrap()).collect();
+        assert!(blocks.iter().all(|blocks| *blocks <= 0.02), "blocks per operation: {row}");
     }
     assert_eq!(std::fs::read_dir(folder.0.path()).unwrap().count(), 1, "only the tree is left");
 }
@@ -76,8 +76,8 @@ fn keep_leaves_a_valid_store() {
     ] {
         let step = step(name);
         let blocks = step["blocks_read"].as_u64().unwrap() + step["blocks_from_memory"].as_u64().unwrap();
-        // Without filters each reads a block. Only the first range after the choice of filters has false positives, and a few of them.
-        let share_max = if name == "events: empty range" { 0.05 } else { 0.0 };
+        // Without filters each reads a block. The first range comes right after the choice of filters.
+        let share_max = if name == "events: empty range" { 0.05 } else { 0.02 };
         assert!(blocks as f64 <= share_max * step["operations"].as_f64().unwrap(), "{step}");
     }
     for name in ["paths", "events"] {

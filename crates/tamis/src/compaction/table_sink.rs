@@ -70,7 +70,7 @@ pub(crate) struct TableSink<'a> {
     last_key: Vec<u8>,
     current: Option<TableWriter>,
     finished: Vec<TableSummary>,
-    /// Whether all entries become one table, whatever its size.
+    /// Whether all entries become one table, of any size.
     is_one_table: bool,
     /// The owner of the finished tables; `None`: this sink, until it is finished.
     publish: Option<Publish<'a>>,
@@ -103,8 +103,8 @@ impl<'a> TableSink<'a> {
         }
     }
 
-    /// Writes one table, whatever its size. Estimates are of bytes before compression: tables that are joined because their files fit into
-    /// one would be divided again, for ever.
+    /// Writes one table, of any size. Estimates are of bytes before compression: tables that are joined because their files fit into
+    /// one would be divided again, again and again.
     pub(crate) const fn write_one_table(&mut self) {
         self.is_one_table = true;
     }

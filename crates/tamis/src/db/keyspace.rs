@@ -67,7 +67,7 @@ impl Keyspace {
     /// was left out. Nor is one that the open of the store has changed ([`crate::Options::change_keyspaces`]).
     ///
     /// # Errors
-    /// [`Error::KeyspaceOption`] names the first one, the stored value, and how to change it.
+    /// [`crate::Error::KeyspaceOption`] names the first one, the stored value, and how to change it.
     pub fn check_options(&self, options: &KeyspaceOptions) -> Result<()> {
         options.check_stored(self.name(), self.options(), &self.engine.context.options)
     }

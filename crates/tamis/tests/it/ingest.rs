@@ -552,7 +552,7 @@ fn many_small_disjoint_tables_are_joined() {
     }
 }
 
-/// Tables whose files fit into one, but not their bytes before compression: they were joined and divided again, for ever.
+/// Tables whose files fit into one, but not their bytes before compression: they were joined and divided again, again and again.
 #[test]
 fn joined_tables_are_not_divided_again() {
     let vfs = MemVfs::new();

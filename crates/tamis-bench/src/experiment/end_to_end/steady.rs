@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use tamis::{Db, Filters};
+use tamis::{Db, Filters, KeyspaceOptions};
 
 use super::store::{AUTO, Costs, Loaded, NONE, Shape, filter, remove_sample, replace_filters, run};
 use crate::{BenchError, Context, Point, Row, Size};
@@ -132,7 +132,8 @@ fn measure_filters(
     remove_sample(loaded.folder.path())?;
     let warm_up = loaded.keys.queries(kind, count / 2, context.seed() ^ 1)?;
     let queries = loaded.keys.queries(kind, count, context.seed() ^ 2)?;
-    let options = shape.options(point.text("access")?, Filters::none());
+    // The store keeps the filters with which it was loaded.
+    let options = shape.options(point.text("access")?, KeyspaceOptions::default().filters);
     let db = Db::open_with(loaded.folder.path(), options)?;
     context.part(0.5..0.6, |context| run(&db, &warm_up, context, |_| Ok(())))?;
     if let Err(BenchError::Store(error)) = replace_filters(&db, name, filter(name, prefix, bits)?.as_ref()) {
