@@ -108,7 +108,7 @@ static void test_points(const char *folder) {
     tamis_db *db;
     OK(tamis_open(path, options, &db, &message));
     tamis_options_free(options);
-    FAILS(TAMIS_CODE_LOCKED, "open in another", tamis_open(path, NULL, &(tamis_db *){NULL}, &message));
+    FAILS(TAMIS_CODE_LOCKED, "by this process", tamis_open(path, NULL, &(tamis_db *){NULL}, &message));
 
     tamis_keyspace *keyspace;
     OK(tamis_default_keyspace(db, &keyspace, &message));
@@ -155,7 +155,7 @@ static void test_points(const char *folder) {
     // Handles can be freed in any order, here the database first.
     tamis_db_free(db);
     expect(keyspace, NULL, "empty", "");
-    FAILS(TAMIS_CODE_LOCKED, "open in another", tamis_open(path, NULL, &(tamis_db *){NULL}, &message));
+    FAILS(TAMIS_CODE_LOCKED, "by this process", tamis_open(path, NULL, &(tamis_db *){NULL}, &message));
     tamis_keyspace_free(keyspace);
     db = open_store(path);
     OK(tamis_default_keyspace(db, &keyspace, &message));
