@@ -209,9 +209,12 @@ impl Keyspace {
     #[pyo3(signature = (entries, *, durability = "buffered"))]
     fn update(slf: &Bound<'_, Self>, entries: &Bound<'_, PyAny>, durability: &str) -> PyResult<()> {
         let batch = Self::batch(slf, durability)?.into_pyobject(slf.py())?;
-        batch.call_method1("update", (entries,))?;
-        batch.call_method0("write")?;
-        Ok(())
+        let written = batch.call_method1("update", (entries,)).and_then(|_| batch.call_method0("write"));
+        if written.is_err() {
+            // The caller has the error: the batch is not a forgotten one.
+            batch.call_method0("clear")?;
+        }
+        written.map(drop)
     }
 
     /// A write batch. Writes without `keyspace=` are in this keyspace.

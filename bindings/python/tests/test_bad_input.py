@@ -163,6 +163,7 @@ def test_a_closed_database_raises(letters: Database) -> None:
             call()
     scan.close()
     snapshot.close()
+    batch.clear()
     with tamis.open(folder) as again:
         assert len(again) == 5
 

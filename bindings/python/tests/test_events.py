@@ -92,7 +92,8 @@ def test_a_listener_must_be_a_function(tmp_path: Path) -> None:
 def test_a_database_that_is_deleted_ends_its_thread(tmp_path: Path) -> None:
     db = tamis.open(tmp_path / "store", listener=lambda _: None)
     (thread,) = [thread for thread in threading.enumerate() if thread.name == "tamis-events"]
-    del db
+    with pytest.warns(ResourceWarning, match="a database was not closed"):
+        del db
     thread.join(30)
     assert not thread.is_alive()
 

@@ -44,7 +44,7 @@ def test_bytes_like_objects_are_keys_and_values(db: Database) -> None:
 
 
 def test_any_contiguous_buffer_is_a_value(db: Database) -> None:
-    numbers = array.array("d", [1.5, -2.0])
+    numbers = array.array("d", [1.5, -2.0, 0.0])
     matrix = memoryview(bytes(range(24))).cast("H", (3, 4))
     with pytest.raises(TypeError, match="value: expected bytes or a contiguous buffer, got list"):
         db[b"list"] = [1, 2]  # type: ignore[assignment]

@@ -347,6 +347,7 @@ class Statistics(TypedDict):
     log_bytes: int
     cache_bytes: int
     cache_pinned_bytes: int
+    cache_sample_bytes: int
     cache_too_small: int
     snapshots: int
     open_scans: int
