@@ -170,7 +170,7 @@ impl Store {
             cache_pinned_percent: 100,
             ..Options::default()
         };
-        let db = Db::open_with(folder.path(), options)?;
+        let db = Db::open_with(folder.path().join("store"), options)?;
         let keyspace = keyspace(&db)?;
         Ok(Self { db, keyspace, folder })
     }
