@@ -20,6 +20,7 @@ mod fragmenter;
 use std::{borrow::Cow, cmp::Ordering, iter::Peekable, mem, ops::Bound, vec};
 
 pub(crate) use fragmenter::fragment;
+use tamis_bits::key_head;
 
 use crate::{
     key::{KEY_LENGTH_MAX, Sequence, prefix_successor},
@@ -132,15 +133,6 @@ pub(crate) struct Fragments {
     heads: Vec<u64>,
 }
 
-fn head_of(bytes: &[u8]) -> u64 {
-    if let Some(head) = bytes.first_chunk() {
-        return u64::from_be_bytes(*head);
-    }
-    let mut head = [0; 8];
-    head.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-    u64::from_be_bytes(head)
-}
-
 impl Fragments {
     /// `None` for fragments that are not ascending, disjoint and not empty, or without descending sequence numbers.
     pub(crate) fn new(list: Vec<Fragment>) -> Option<Self> {
@@ -155,12 +147,13 @@ impl Fragments {
 
     /// As [`Fragments::new`], for fragments that are ascending, disjoint and not empty.
     fn of(list: Vec<Fragment>) -> Self {
-        let lower =
-            |fragment: Option<&Fragment>| fragment.map_or(Vec::new(), |fragment| fragment.lower.clone());
-        let (first, last) = (lower(list.first()), lower(list.last()));
-        let shared = first.iter().zip(&last).take_while(|(first, last)| first == last).count();
-        let heads =
-            list.iter().map(|fragment| head_of(fragment.lower.get(shared..).unwrap_or_default())).collect();
+        let ends = list.first().zip(list.last());
+        let equal = |(first, last): (&Fragment, &Fragment)| {
+            first.lower.iter().zip(&last.lower).take_while(|(first, last)| first == last).count()
+        };
+        let shared = ends.map_or(0, equal);
+        let lower = |fragment: &Fragment| fragment.lower.get(shared..).map_or(0, key_head);
+        let heads = list.iter().map(lower).collect();
         Self { list, shared, heads }
     }
 
@@ -216,7 +209,7 @@ impl Fragments {
         let Some(rest) = key.strip_prefix(prefix) else {
             return if key < prefix { 0 } else { self.list.len() };
         };
-        let head = head_of(rest);
+        let head = key_head(rest);
         let from = self.heads.partition_point(|&other| other < head);
         let to = self.heads.partition_point(|&other| other <= head);
         let candidates = self.list.get(from..to).unwrap_or_default();

@@ -68,7 +68,7 @@ pub(crate) struct VisibleCursor<C> {
 
 /// The deleted keys that the last movement of a cursor has passed.
 struct Passed {
-    /// A jump over the keys of a range tombstone counts as one.
+    /// A jump over the keys of a range tombstone is one key.
     key_count: u32,
     direction: Direction,
     has_first: bool,
