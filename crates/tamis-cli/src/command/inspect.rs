@@ -60,11 +60,9 @@ enum InspectCommand {
     Manifest(FileArgs),
 }
 
-/// A file and the output format.
+/// The output format.
 #[derive(Debug, Args)]
-struct FileArgs {
-    /// File to inspect
-    file: PathBuf,
+struct OutputArgs {
     #[command(flatten)]
     formats: Formats,
     /// Maximum number of rows
@@ -75,20 +73,23 @@ struct FileArgs {
     json: bool,
 }
 
-/// As [`FileArgs`], where the name of a kind may stand instead.
+/// A file and the output format.
+#[derive(Debug, Args)]
+struct FileArgs {
+    /// File to inspect
+    file: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// A file of any kind. It is missing if the command names a kind.
 #[derive(Debug, Args)]
 struct AnyFileArgs {
     /// File to inspect
     #[arg(required = true)]
     file: Option<PathBuf>,
     #[command(flatten)]
-    formats: Formats,
-    /// Maximum number of rows
-    #[arg(long, value_name = "N")]
-    limit: Option<usize>,
-    /// Print a JSON object
-    #[arg(long)]
-    json: bool,
+    output: OutputArgs,
 }
 
 /// A file, the output format, and the number of a block.
@@ -104,9 +105,9 @@ impl InspectArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
         let Some(command) = self.command else {
-            let AnyFileArgs { file, formats, limit, json } = self.any;
+            let AnyFileArgs { file, output: format } = self.any;
             let Some(file) = file else { return Err(Failure::Usage("give a file of a store".to_owned())) };
-            let args = FileArgs { file, formats, limit, json };
+            let args = FileArgs { file, output: format };
             let found = args.read(|path| Inspection::of_file(&vfs, path))?;
             return args.show(&found, output);
         };
@@ -160,8 +161,8 @@ impl FileArgs {
     }
 
     fn show(&self, found: &Inspection, output: &mut dyn Write) -> Result<(), Failure> {
-        let rows = found.rows.iter().take(self.limit.unwrap_or(usize::MAX));
-        if self.json {
+        let rows = found.rows.iter().take(self.output.limit.unwrap_or(usize::MAX));
+        if self.output.json {
             let facts: Map<String, Value> =
                 found.facts.iter().map(|(name, cell)| ((*name).to_owned(), self.cell_json(cell))).collect();
             let row = |row: &Vec<Cell>| {
@@ -201,8 +202,8 @@ impl FileArgs {
         match cell {
             Cell::Number(number) => number.to_string(),
             Cell::Text(text) => text.clone(),
-            Cell::Key(key) => self.formats.key_format.show(key),
-            Cell::Value(value) => self.formats.value_format.show(value),
+            Cell::Key(key) => self.output.formats.key_format.show(key),
+            Cell::Value(value) => self.output.formats.value_format.show(value),
             _ => "-".to_owned(),
         }
     }
@@ -211,8 +212,8 @@ impl FileArgs {
         match cell {
             Cell::Number(number) => json!(number),
             Cell::Text(text) => json!(text),
-            Cell::Key(key) => self.formats.key_format.json(key),
-            Cell::Value(value) => self.formats.value_format.json(value),
+            Cell::Key(key) => self.output.formats.key_format.json(key),
+            Cell::Value(value) => self.output.formats.value_format.json(value),
             _ => Value::Null,
         }
     }
