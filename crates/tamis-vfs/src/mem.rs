@@ -308,6 +308,30 @@ impl MemVfs {
         }
     }
 
+    /// Damages the medium: flips the bits of `mask` in one byte of a file. Mappings keep the bytes that they have.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use tamis_vfs::{MemVfs, Vfs};
+    ///
+    /// let vfs = MemVfs::new();
+    /// vfs.create(Path::new("/table"))?.append(b"abc")?;
+    /// vfs.flip_bits(Path::new("/table"), 1, 0b1)?;
+    /// assert_eq!(vfs.read(Path::new("/table"))?, b"acc");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`]; [`ErrorKind::UnexpectedEof`] for an offset past the end.
+    pub fn flip_bits(&self, path: &Path, offset: u64, mask: u8) -> io::Result<()> {
+        let inode = self.state.write().find(&normal(path))?;
+        let mut contents = inode.contents.write();
+        let offset = usize::try_from(offset).map_err(|_| ErrorKind::UnexpectedEof)?;
+        let byte = Arc::make_mut(&mut contents.bytes).get_mut(offset).ok_or(ErrorKind::UnexpectedEof)?;
+        *byte ^= mask;
+        Ok(())
+    }
+
     fn handle(&self, inode: Arc<Inode>, role: Role) -> Arc<dyn File> {
         Arc::new(MemFile { state: Arc::clone(&self.state), inode, role })
     }

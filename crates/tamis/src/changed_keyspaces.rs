@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, mem};
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 /// The part of a keyspace that changed. A change of the version includes one of the memtables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

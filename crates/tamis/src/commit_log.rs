@@ -4,7 +4,6 @@
 
 use std::{collections::BTreeMap, io::ErrorKind, sync::Arc, time::Duration};
 
-use parking_lot::{Mutex, MutexGuard};
 use tamis_vfs::Access;
 
 use crate::{
@@ -13,6 +12,7 @@ use crate::{
     file_name::FileName,
     key::Sequence,
     options::Durability,
+    sync::{Mutex, MutexGuard},
     version::{catalog::Catalog, set::VersionSet},
     wal::{
         reader::{KnownLog, LogFiles},

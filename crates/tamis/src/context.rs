@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tamis_vfs::{Folder, fork::OpenIn};
 
 use crate::{
@@ -17,6 +16,7 @@ use crate::{
     probe_times::MachineProbeTimes,
     runtime::Runtime,
     store_folder,
+    sync::{RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 /// See the head of this file.

@@ -26,6 +26,7 @@ use arc_swap::ArcSwap;
 use crate::{
     key::{SEQUENCE_MAX, Sequence},
     range_tombstone::{Cover, compare_uppers, is_below_upper, key_after},
+    sync,
 };
 
 /// The maximum number of ranges; the oldest are dropped.
@@ -174,6 +175,7 @@ pub(crate) struct Candidate<'a> {
 impl EmptyRanges {
     /// The ranges that are valid now; `None` if there are none. A reader calls it after it has loaded its sequence number.
     pub(crate) fn load(&self) -> Option<Arc<KnownRanges>> {
+        sync::point();
         let known = self.is_used.load(Ordering::Acquire).then(|| self.known.load_full());
         known.filter(|known| !known.is_empty())
     }
@@ -187,6 +189,7 @@ impl EmptyRanges {
             KnownRanges { ranges: known.ranges.clone(), candidate: Some(Arc::clone(candidate)) }
         });
         fence(Ordering::SeqCst);
+        sync::point();
         before.candidate.is_none().then_some(Candidate { owner: self, range })
     }
 
@@ -194,6 +197,7 @@ impl EmptyRanges {
     /// are published.
     #[inline]
     pub(crate) fn are_used(&self) -> bool {
+        sync::point();
         fence(Ordering::SeqCst);
         self.is_used.load(Ordering::Relaxed)
     }

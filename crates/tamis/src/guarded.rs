@@ -17,7 +17,6 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Condvar, MutexGuard};
 use tamis_vfs::{Access, DirEntry, File, Lock, LockMode, Vfs};
 
 use crate::{
@@ -25,6 +24,7 @@ use crate::{
     events::{Event, EventListener},
     options::Options,
     runtime::{Clock, Runtime, SystemClock},
+    sync::{Condvar, MutexGuard},
 };
 
 /// Wraps a file system.

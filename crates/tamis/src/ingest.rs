@@ -29,7 +29,6 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::Mutex;
 use tamis_vfs::{Access, Folder, Vfs};
 
 use crate::{
@@ -45,6 +44,7 @@ use crate::{
     link::{Placed, copy, folder_of, link_only_name_or_copy},
     options::Durability,
     read::snapshot::Snapshots,
+    sync::{Mutex, sim_fault},
     table::{properties::TableSummary, reader::TableReader},
     version::{
         catalog::Counters,
@@ -344,15 +344,20 @@ impl Ingester {
     fn install(&self, state: &mut LogState, ready: &[&Arc<Request>]) -> Result<()> {
         let synced = state.log.persist(Durability::Synced);
         synced.inspect_err(|error| self.log.propagate_background_error(state, error))?;
-        let (mut edit, mut sequence) = (VersionEdit::default(), state.last_sequence);
+        let (mut edit, mut sequence, first) =
+            (VersionEdit::default(), state.last_sequence, state.last_sequence + 1);
         for request in ready {
             sequence += 1;
+            observe(request, sequence, false);
             add_tables(&mut edit, &request.keyspace.read_state.load().version, &request.summaries, sequence);
         }
         edit.push(Change::AdvanceCounters(Counters { last_sequence: sequence, ..Counters::default() }));
         self.installer.install(edit)?;
         state.last_sequence = sequence;
-        ready.iter().for_each(|request| request.keyspace.empty_ranges.clear());
+        if !sim_fault!("ingest-below-recorded-ranges") {
+            ready.iter().for_each(|request| request.keyspace.empty_ranges.clear());
+        }
+        ready.iter().zip(first..).for_each(|(request, sequence)| observe(request, sequence, true));
         self.snapshots.publish(sequence);
         // A pick before the entries were visible took them for entries that a reader needs.
         ready.iter().for_each(|request| request.keyspace.mark(Changed::Version));
@@ -396,6 +401,16 @@ impl Ingester {
         folder.sync().map_err(|error| Error::io("sync", folder.path(), error))
     }
 }
+
+/// Reports an ingest to a simulation: before its edit is written, and when it is installed.
+#[cfg(feature = "simulation")]
+fn observe(request: &Request, sequence: Sequence, is_installed: bool) {
+    let smallest_key = request.summaries.first().map_or(&[][..], |summary| &summary.smallest_key);
+    crate::sync::hooks::ingested((request.keyspace.id, smallest_key), sequence, is_installed);
+}
+
+#[cfg(not(feature = "simulation"))]
+const fn observe(_request: &Request, _sequence: Sequence, _is_installed: bool) {}
 
 /// Adds the tables of an ingest to an edit.
 fn add_tables(

@@ -19,7 +19,6 @@ use std::{
 };
 
 use arc_swap::{ArcSwap, Guard};
-use parking_lot::Mutex;
 
 use crate::{
     changed_keyspaces::{Changed, ChangedKeyspaces},
@@ -34,6 +33,7 @@ use crate::{
     query_sample::{QuerySample, SampleMemory},
     read::snapshot::Snapshots,
     steps::{self, Step},
+    sync::Mutex,
     version::{bound_view::BoundViews, partition::Partition, version::KeyspaceVersion},
     write::back_pressure::Pressure,
 };

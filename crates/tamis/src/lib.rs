@@ -46,10 +46,13 @@ mod recover;
 mod repair;
 mod runtime;
 mod sample_file;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 mod slice;
 mod statistics;
 mod steps;
 mod store_folder;
+mod sync;
 mod table;
 mod table_writer;
 #[cfg(test)]
@@ -90,6 +93,8 @@ pub use read::scan::Scan;
 pub use repair::{LostRange, QuarantinedFile, RepairReport};
 pub use runtime::{Clock, JoinHandle, ManualClock, Runtime, Spawner, SystemClock, SystemSpawner};
 pub use slice::Slice;
+/// The types of [`Clock::wait`].
+pub use sync::{Condvar, MutexGuard, WaitTimeoutResult};
 pub use table_writer::{TableFile, TableWriter};
 /// Families of filters, for [`TableFilter`].
 pub use tamis_filter::{Family, FilterSpec};

@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 /// Steps of the capacity of the block cache.
 const CAPACITY_STEPS: u64 = 64;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 /// See the head of this file.
 #[derive(Debug, Default)]

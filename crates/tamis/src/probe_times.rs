@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::RwLock;
+use crate::sync::RwLock;
 use tamis_filter::auto::ProbeTimes;
 
 /// Reads between two counts of the sampled queries.

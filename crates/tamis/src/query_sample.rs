@@ -28,7 +28,7 @@ use std::{
     },
 };
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use tamis_filter::{
     KeyRange, Upper,
     auto::{Query, QueryKind},

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use parking_lot::{Condvar, MutexGuard};
+use crate::sync::{Condvar, MutexGuard};
 
 /// A source of time.
 pub trait Clock: fmt::Debug + Send + Sync {

@@ -16,7 +16,6 @@ use std::{
     },
 };
 
-use parking_lot::Mutex;
 use tamis_vfs::{Access, Folder};
 
 use crate::{
@@ -27,6 +26,7 @@ use crate::{
     keyspace_state::{KeyspaceRegistry, Keyspaces},
     link::write_new,
     query_sample::format::{FILE_BYTES_MAX, StoredFile, StoredSample, decode, encode, times::StoredTimes},
+    sync::Mutex,
     version::set::VersionSet,
 };
 

@@ -11,7 +11,6 @@ use std::{
     sync::Arc,
 };
 
-use parking_lot::Mutex;
 use tamis_filter::auto::{Effort, Prices};
 use tamis_vfs::{Folder, OsVfs, Vfs, fork::Process};
 
@@ -27,6 +26,7 @@ use crate::{
     query_sample::SharedQueries,
     range_tombstone::{Fragment, RangeTombstone, fragment, half_open},
     store_folder::absolute,
+    sync::Mutex,
     table::{
         filter_plan::{ChoiceInput, FilterPlan},
         properties::TableOrigin,

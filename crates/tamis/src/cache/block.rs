@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "simulation")]
+use quick_cache::sync::GuardResult;
 use quick_cache::{OptionsBuilder, Weighter, sync::Cache};
 
 use crate::error::Result;
@@ -88,7 +90,31 @@ impl BlockCache {
         offset: u64,
         load: impl FnOnce() -> Result<CachedBlock>,
     ) -> Result<CachedBlock> {
+        #[cfg(feature = "simulation")]
+        if crate::sync::hooks::is_active() {
+            return self.get_or_load_in_turns(&(file_number, offset), load);
+        }
         self.cache.get_or_insert_with(&(file_number, offset), load)
+    }
+
+    /// As [`BlockCache::get_or_load`]. A caller that waits lets other threads of the simulation run.
+    #[cfg(feature = "simulation")]
+    fn get_or_load_in_turns(
+        &self,
+        block: &(u64, u64),
+        load: impl FnOnce() -> Result<CachedBlock>,
+    ) -> Result<CachedBlock> {
+        loop {
+            match self.cache.get_value_or_guard(block, Some(std::time::Duration::ZERO)) {
+                GuardResult::Value(found) => return Ok(found),
+                GuardResult::Guard(guard) => {
+                    let loaded = load()?;
+                    let _ = guard.insert(loaded.clone());
+                    return Ok(loaded);
+                }
+                GuardResult::Timeout => crate::sync::hooks::pause(),
+            }
+        }
     }
 
     /// Caches a block that its reader has loaded.

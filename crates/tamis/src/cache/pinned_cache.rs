@@ -28,7 +28,6 @@ use std::{
 };
 
 use arc_swap::{ArcSwapOption, Guard};
-use parking_lot::Mutex;
 
 use super::hotness::{Epoch, Hotness};
 use crate::{
@@ -36,6 +35,7 @@ use crate::{
     events::{Event, EventListener},
     memory_budget::MemoryBudget,
     metrics::Metrics,
+    sync::Mutex,
 };
 
 /// Accesses of a value that is not cached between two tries to admit it.

@@ -28,8 +28,6 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::Mutex;
-
 use super::{
     back_off::{RETRY, WaitingPartitions},
     compactor::Compactor,
@@ -55,6 +53,7 @@ use crate::{
     read::snapshot::Snapshots,
     runtime::JoinHandle,
     sample_file::SampleFile,
+    sync::{Mutex, sim_fault},
     version::set::VersionSet,
     version_installer::VersionInstaller,
     write::back_pressure::BackPressure,
@@ -121,7 +120,9 @@ pub(super) struct FlushClaim {
 
 impl Drop for FlushClaim {
     fn drop(&mut self) {
-        self.keyspaces.iter().for_each(|keyspace| keyspace.flush_slot.give_back());
+        if !(sim_fault!("keep-claim-of-failed-flush") && self.scheduler.state().flush_at.is_some()) {
+            self.keyspaces.iter().for_each(|keyspace| keyspace.flush_slot.give_back());
+        }
         self.scheduler.state().running_flush_count -= 1;
     }
 }
@@ -374,10 +375,17 @@ impl BackgroundJobs {
     }
 
     fn execute(&self, job: &Job) -> Result<()> {
+        #[cfg(feature = "simulation")]
+        crate::sync::hooks::job(job.name());
         match job {
             Job::FlushDeferred => self.flush_deferred(),
             Job::DeleteObsoleteFiles(_) => self.delete_obsolete_files(),
-            Job::Flush(claim) => self.flusher.flush_oldest(&claim.keyspaces)?,
+            Job::Flush(claim) => {
+                if sim_fault!("release-flush-claim-twice") {
+                    claim.keyspaces.iter().for_each(|keyspace| keyspace.flush_slot.give_back());
+                }
+                self.flusher.flush_oldest(&claim.keyspaces)?;
+            }
             Job::Compact(keyspace, claim) => {
                 let between_tables = || self.work_between_tables();
                 self.compactor.compact(keyspace, &claim.plan, &between_tables)?;

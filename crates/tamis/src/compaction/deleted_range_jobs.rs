@@ -9,11 +9,10 @@
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
-
 use crate::{
     error::Result,
     runtime::Clock,
+    sync::Mutex,
     table::properties::TableSummary,
     version::{handle::Table, version::KeyspaceVersion},
 };

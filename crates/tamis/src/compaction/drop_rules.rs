@@ -18,6 +18,7 @@
 use crate::{
     key::{Kind, Sequence},
     range_tombstone::{Fragment, Fragments, RangeTombstone, fragment, is_below_upper},
+    sync::sim_fault,
 };
 
 /// See the head of this file. Entries are passed in order: keys ascending, versions newest first.
@@ -152,7 +153,7 @@ impl DropRules {
         if is_covered || self.is_range_deleted(key, sequence, stratum) {
             return false;
         }
-        !(kind == Kind::Tombstone && stratum == 0 && is_lowest())
+        !(kind == Kind::Tombstone && stratum == 0 && (is_lowest() || sim_fault!("drop-tombstone-early")))
     }
 }
 

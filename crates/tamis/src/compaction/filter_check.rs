@@ -28,7 +28,6 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
 use tamis_filter::auto::{Effort, QueryKind};
 
 use super::back_off::RETRY;
@@ -42,6 +41,7 @@ use crate::{
     keyspace_state::{KeyspaceRegistry, KeyspaceState},
     options::{Policy, TableFilter},
     query_sample::{QUERIES_MAX, QuerySample, interval_at},
+    sync::Mutex,
     table::{
         filter_choice::{FilterChoice, meets_targets},
         filter_plan::{ChoiceInput, GivenFilters},

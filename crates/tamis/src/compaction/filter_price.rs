@@ -16,10 +16,9 @@ use std::{
     },
 };
 
-use parking_lot::Mutex;
-
 use crate::{
     options::FilterBudget,
+    sync::Mutex,
     table::last_choice::LastChoice,
     version::filter_memory::{FilterMemory, TARGET},
 };

@@ -37,6 +37,7 @@ use crate::{
     memtable::Memtable,
     options::Durability,
     store_folder,
+    sync::sim_fault,
     version::{
         catalog::Counters,
         edit::{Change, VersionEdit},
@@ -202,6 +203,9 @@ impl Flusher {
             }
         };
         let has_carried = finished.iter().any(|flush| flush.memtable.has_carried_any());
+        if sim_fault!("flush-part-of-a-batch") {
+            return Ok(());
+        }
         if !has_carried && !self.keyspaces.load().values().any(holds_entries) {
             return Ok(());
         }
@@ -217,7 +221,9 @@ impl Flusher {
             let mut log = self.log.lock();
             let Some(state) = log.as_mut() else { return Ok(()) };
             let current = state.log.number();
-            let oldest = self.keyspaces.oldest_needed_segment().unwrap_or(current).min(current);
+            let needed =
+                self.keyspaces.oldest_needed_segment().filter(|_| !sim_fault!("remove-segment-early"));
+            let oldest = needed.unwrap_or(current).min(current);
             if state.log.segments().first().is_none_or(|(first, _)| *first >= oldest) {
                 return Ok(());
             }

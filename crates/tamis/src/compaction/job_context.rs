@@ -20,6 +20,7 @@ use crate::{
     query_sample::{SampleAge, SharedQueries},
     read::snapshot::Snapshots,
     runtime::Spawner,
+    sync::sim_fault,
     table::{
         filter_plan::{ChoiceInput, FilterPlan, GivenFilters, KeySpan},
         properties::TableOrigin,
@@ -99,6 +100,9 @@ impl JobContext<'_> {
 
     /// Makes the names of finished tables durable.
     pub(crate) fn sync_folder(&self) -> Result<()> {
+        if sim_fault!("skip-folder-sync") {
+            return Ok(());
+        }
         self.folder.sync().map_err(|source| Error::io("sync", self.folder.path(), source))
     }
 

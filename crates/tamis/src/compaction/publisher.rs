@@ -8,19 +8,15 @@
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::{
-        Arc,
-        mpsc::{Receiver, SyncSender, sync_channel},
-    },
+    sync::Arc,
 };
-
-use parking_lot::Mutex;
 
 use super::job_context::JobContext;
 use crate::{
     error::{Error, Result},
     file_name::FileName,
     runtime::JoinHandle,
+    sync::{Mutex, Receiver, SyncSender, sync_channel},
     table::unpublished::UnpublishedTable,
 };
 

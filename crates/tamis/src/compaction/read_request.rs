@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 use super::plan::RangeRequest;
 

@@ -11,8 +11,6 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
-
 use super::{
     back_off::{BackOff, RETRY},
     deleted_range_jobs::DenseTables,
@@ -20,7 +18,13 @@ use super::{
     plan::{InProgress, Plan},
     read_request::ReadRequests,
 };
-use crate::{changed_keyspaces::ChangedKeyspaces, error::Error, key::Sequence, runtime::Clock};
+use crate::{
+    changed_keyspaces::ChangedKeyspaces,
+    error::Error,
+    key::Sequence,
+    runtime::Clock,
+    sync::{Condvar, Mutex, MutexGuard},
+};
 
 #[derive(Debug, Default)]
 pub(super) struct State {

@@ -19,8 +19,6 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::Mutex;
-
 use super::{
     plan::InProgress,
     scheduler::Scheduler,
@@ -36,6 +34,7 @@ use crate::{
     keyspace_state::KeyspaceState,
     link::write_new,
     options::Views,
+    sync::Mutex,
     version::{
         edit::{Change, VersionEdit},
         named_view::{NamedView, open_view},

@@ -4,7 +4,7 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use crate::{key::prefix_successor, table::read_ahead::Limits};
+use crate::{key::prefix_successor, sync::sim_fault, table::read_ahead::Limits};
 
 /// Lower and upper bound, owned.
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -67,7 +67,9 @@ impl KeyRange {
         match &self.upper {
             Bound::Unbounded => false,
             Bound::Included(upper) => key > upper.as_slice(),
-            Bound::Excluded(upper) => key >= upper.as_slice(),
+            Bound::Excluded(upper) => {
+                key > upper.as_slice() || key == upper.as_slice() && !sim_fault!("include-excluded-bound")
+            }
         }
     }
 

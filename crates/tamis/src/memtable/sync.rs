@@ -5,7 +5,7 @@
 mod real {
     pub(in crate::memtable) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-    pub(in crate::memtable) use parking_lot::Mutex;
+    pub(in crate::memtable) use crate::sync::Mutex;
 
     /// A value that is written before its owner is published and never again.
     #[derive(Debug)]

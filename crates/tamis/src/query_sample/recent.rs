@@ -14,10 +14,8 @@ use std::{
     },
 };
 
-use parking_lot::Mutex;
-
 use super::{QUERIES_MAX, SampledQuery};
-use crate::memory_budget::MemoryBudget;
+use crate::{memory_budget::MemoryBudget, sync::Mutex};
 
 /// Queries of a chunk: as many as the sample has, within these bounds.
 const CHUNK_QUERIES_MIN: usize = 16;

@@ -45,6 +45,7 @@ use crate::{
     keyspace_state::ReadState,
     metrics::ReadPlace,
     steps::{self, Step},
+    sync::sim_fault,
     table::{
         lazy_reader::NamedTable as _, long_read::PlannedRead, planned_reads::ReadPlanner, read_ahead::Limits,
     },
@@ -356,7 +357,10 @@ impl ScanSource {
     /// The range tombstones of all sources, including those of runs whose filters reject the range.
     fn coverage(&self) -> Option<Coverage> {
         let selector = self.selector();
+        let is_selected =
+            |run: &Arc<Run>| self.selection().runs.iter().any(|selected| Arc::ptr_eq(&selected.run, run));
         let runs = selector.runs_within().map(|(_, run)| run);
+        let runs = runs.filter(|run| !sim_fault!("forget-rejected-range-tombstones") || is_selected(run));
         coverage_of(self.read_state(), &self.range, runs, &self.shared().tools.tables, self.sequence)
     }
 

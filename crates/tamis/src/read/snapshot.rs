@@ -13,9 +13,10 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::Mutex;
-
-use crate::key::Sequence;
+use crate::{
+    key::Sequence,
+    sync::{self, Mutex, sim_fault},
+};
 
 /// See the head of this file.
 #[derive(Debug, Default)]
@@ -35,18 +36,26 @@ struct Registered {
 impl Snapshots {
     /// The newest sequence number that readers see.
     pub(crate) fn visible(&self) -> Sequence {
-        self.visible.load(Ordering::Acquire)
+        sync::point();
+        let sequence = self.visible.load(Ordering::Acquire);
+        sync::point();
+        sequence
     }
 
     /// Makes all entries up to `sequence` visible: the last step of a commit.
     pub(crate) fn publish(&self, sequence: Sequence) {
         self.visible.store(sequence, Ordering::Release);
+        #[cfg(feature = "simulation")]
+        sync::hooks::visible(sequence);
     }
 
     /// Registers a snapshot at the visible sequence number and returns the number.
     pub(crate) fn register(&self, now: Duration) -> Sequence {
         let mut registered = self.registered.lock();
         let sequence = self.visible();
+        if sim_fault!("forget-snapshot") {
+            return sequence;
+        }
         registered.entry(sequence).or_insert(Registered { count: 0, since: now }).count += 1;
         sequence
     }

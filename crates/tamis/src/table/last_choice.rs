@@ -17,13 +17,12 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use tamis_filter::{
     KeySet,
     auto::{self, Choice, Effort, Part, Request, Scored},
 };
 
-use crate::query_sample::SampleAge;
+use crate::{query_sample::SampleAge, sync::Mutex};
 
 /// Filters that cost at most this multiple of the cost when they were found are used again: less than the multiple at which a check replaces
 /// filters that were searched thoroughly.

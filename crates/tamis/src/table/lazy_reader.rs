@@ -8,10 +8,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use parking_lot::Mutex;
-
 use super::{environment::TableEnvironment, properties::TableIdentity, reader::TableReader};
-use crate::{cache::hotness::Hotness, error::Result, file_name::FileName, key::Sequence};
+use crate::{cache::hotness::Hotness, error::Result, file_name::FileName, key::Sequence, sync::Mutex};
 
 /// See the head of this file.
 #[derive(Default)]

@@ -2,11 +2,11 @@
 
 use std::{
     ops::Range,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock as Slot},
 };
 
 use super::{environment::ReadCost, format::FILE_ALIGNMENT, section::Source};
-use crate::cache::block::CachedBlock;
+use crate::{cache::block::CachedBlock, sync::OnceLock};
 
 /// A read of adjacent blocks: planned, in progress, or done.
 #[derive(Debug)]
@@ -55,12 +55,12 @@ pub(crate) struct PlannedRead {
     file_number: u64,
     pub(super) read: LongRead,
     /// The blocks that were used, verified and decompressed.
-    used: Box<[OnceLock<CachedBlock>]>,
+    used: Box<[Slot<CachedBlock>]>,
 }
 
 impl PlannedRead {
     pub(super) fn new(file_number: u64, read: LongRead) -> Self {
-        let used = read.blocks.clone().map(|_| OnceLock::new()).collect();
+        let used = read.blocks.clone().map(|_| Slot::new()).collect();
         Self { file_number, read, used }
     }
 
@@ -69,7 +69,7 @@ impl PlannedRead {
     }
 
     /// The place of one of its blocks that was used.
-    pub(super) fn used_block(&self, block: usize) -> Option<&OnceLock<CachedBlock>> {
+    pub(super) fn used_block(&self, block: usize) -> Option<&Slot<CachedBlock>> {
         block.checked_sub(self.read.blocks.start).and_then(|place| self.used.get(place))
     }
 }

@@ -20,8 +20,8 @@ use std::{
     },
 };
 
+use crate::sync::Mutex;
 use arc_swap::ArcSwapOption;
-use parking_lot::Mutex;
 use tamis_vfs::{Access, File, Vfs};
 
 use super::{direct_buffer::DirectBuffer, format::FILE_ALIGNMENT};

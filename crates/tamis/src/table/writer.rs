@@ -41,6 +41,7 @@ use crate::{
     key::{Kind, Sequence, check_key, check_value},
     options::Compression,
     range_tombstone::Fragment,
+    sync::sim_fault,
 };
 
 /// Bytes that are buffered before a write: a huge page on most machines.
@@ -209,7 +210,9 @@ impl TableWriter {
             self.first_of_block.0.extend_from_slice(key);
             self.first_of_block.1 = sequence;
         }
-        self.filters.add(key);
+        if !(sim_fault!("filter-without-a-key") && key.last().is_some_and(|last| last % 64 == 5)) {
+            self.filters.add(key);
+        }
         if let Some(column) = &mut self.key_column {
             column.add(key, kind as u8);
         }

@@ -6,7 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::{level::Run, named_view::NamedView, partition::Partition, version::KeyspaceVersion};
-use crate::view::reader::View;
+use crate::{sync::sim_fault, view::reader::View};
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl BoundView {
             named: Arc::clone(named),
             view: Arc::clone(view),
             runs: runs.into_iter().collect::<Option<_>>()?,
-            is_complete: ranks.len() == run_count,
+            is_complete: ranks.len() == run_count || sim_fault!("view-one-version-behind"),
             ranks,
             hides_tombstones,
         })

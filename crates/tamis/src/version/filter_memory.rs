@@ -10,12 +10,12 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use super::{handle::Table, level::Level};
 #[cfg(doc)]
 use crate::table::filter_choice::FilterChoice;
-use crate::{metrics::LEVEL_COUNT_MAX, options::FilterBudget, table::lazy_reader::NamedTable as _};
+use crate::{
+    metrics::LEVEL_COUNT_MAX, options::FilterBudget, sync::Mutex, table::lazy_reader::NamedTable as _,
+};
 
 /// A table may use this many times the mean.
 const SHARE_MAX: f64 = 1.5;

@@ -16,13 +16,12 @@ use std::{
     },
 };
 
-use parking_lot::Mutex;
-
 use super::{filter_tally::FilterTally, key_bounds::KeyBounds};
 use crate::{
     file_name::FileName,
     key::Sequence,
     range_tombstone::{Fragments, key_after},
+    sync::Mutex,
     table::{
         lazy_reader::{LazyReader, NamedTable},
         properties::{TableIdentity, TableSummary},

@@ -21,6 +21,7 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     frame::{FrameReader, TornTail, put_frame},
+    sync::sim_fault,
 };
 
 /// The first bytes: "TMmf".
@@ -98,7 +99,9 @@ impl ManifestWriter {
         if let Err(error) = self.append_record(&edit.encode()) {
             return Err(self.cut_off(before, error));
         }
-        self.file.sync().map_err(|error| Failure::fatal(Error::io("sync", &self.path, error)))?;
+        if !sim_fault!("skip-manifest-sync") {
+            self.file.sync().map_err(|error| Failure::fatal(Error::io("sync", &self.path, error)))?;
+        }
         if edit.must_be_covered() {
             let current = Current { manifest: self.number, manifest_bytes: self.length };
             match current.switch(folder) {

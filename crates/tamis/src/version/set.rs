@@ -28,7 +28,6 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
 use tamis_vfs::{Access, DirEntry, Folder};
 
 use super::{
@@ -48,6 +47,7 @@ use crate::{
     frame::TornTail,
     key::SEQUENCE_MAX,
     store_folder,
+    sync::{Mutex, sim_fault},
 };
 
 /// Changes per record of a new manifest.
@@ -497,6 +497,7 @@ fn minimum_counters(catalog: &Catalog, next_file_number: u64) -> Counters {
     // A keyspace may have been created when the log was longer than what a crash left of it. Replay would skip a sequence
     // number that is not above the flushed one.
     let flushed = partitions().map(|partition| partition.flushed_sequence);
+    let flushed = flushed.filter(|_| !sim_fault!("assign-flushed-number-again"));
     let in_tables = tables.map(|table| table.summary().largest_sequence);
     Counters {
         next_file_number: files.max().unwrap_or(0).saturating_add(1).max(next_file_number),

@@ -43,6 +43,7 @@ use crate::{
     metrics::Metrics,
     options::Durability,
     read::snapshot::Snapshots,
+    sync::sim_fault,
 };
 
 /// A group whose batches exceed this size is written as several records.
@@ -122,6 +123,33 @@ fn end_empty_ranges(batches: &[WriteBatch], targets: &[Target<'_>]) {
         }
     }
 }
+
+/// Reports a record to a simulation: before it is logged, and when it is committed.
+#[cfg(feature = "simulation")]
+fn observe(batches: &[WriteBatch], is_committed: bool) {
+    use crate::{
+        key::Kind,
+        sync::hooks::{CommittedEntry, EntryKind, committed},
+    };
+
+    for batch in batches {
+        let entries = batch.entries().map(|entry| CommittedEntry {
+            keyspace: entry.keyspace,
+            sequence: entry.sequence,
+            kind: match entry.kind {
+                Kind::Put => EntryKind::Put,
+                Kind::Tombstone => EntryKind::Delete,
+                Kind::RangeTombstone => EntryKind::DeleteRange,
+            },
+            key: entry.key,
+            value: entry.value,
+        });
+        committed(entries, is_committed);
+    }
+}
+
+#[cfg(not(feature = "simulation"))]
+const fn observe(_batches: &[WriteBatch], _is_committed: bool) {}
 
 /// Parts of an open store that writes use.
 pub(crate) struct WriteParts<'a> {
@@ -312,6 +340,7 @@ impl WritePath {
         }
         // The append may begin another segment: the number before it is a lower bound.
         let segment = state.log.number();
+        observe(batches, false);
         let log_bytes = self
             .log_record(state, batches, durability)
             .inspect_err(|error| self.log.propagate_background_error(state, error))?;
@@ -321,6 +350,7 @@ impl WritePath {
         let user_bytes = batches.iter().map(|batch| insert(batch, targets)).sum();
         end_empty_ranges(batches, targets);
         state.last_sequence = last_sequence;
+        observe(batches, true);
         self.snapshots.publish(last_sequence);
         let sum = |count: fn(&WriteBatch) -> usize| batches.iter().map(count).sum::<usize>() as u64;
         self.metrics.writes.add_exclusive(batches.len() as u64);
@@ -338,6 +368,8 @@ impl WritePath {
         batches: &[WriteBatch],
         durability: Durability,
     ) -> Result<u64> {
+        let durability =
+            if sim_fault!("skip-log-sync") { durability.min(Durability::Buffered) } else { durability };
         let now = match durability {
             Durability::Deferred => self.context.runtime.clock.now(),
             _ => Duration::ZERO,

@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use parking_lot::{Condvar, MutexGuard};
 use tamis::{
-    Clock, Db, Error, Filters, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime, Views, WriteBatch,
+    Clock, Condvar, Db, Error, Filters, Keyspace, KeyspaceOptions, ManualClock, MutexGuard, Options, Runtime,
+    Views, WriteBatch,
 };
 use tamis_vfs::MemVfs;
 use tamis_workload::SplitMix64;

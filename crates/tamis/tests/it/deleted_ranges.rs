@@ -295,3 +295,17 @@ fn scans_over_partitions_with_many_deleted_keys_delete_no_entry() {
     db.flush().unwrap();
     check(db.range::<&[u8]>(..), &map);
 }
+
+/// A scan that moved backward over keys of a range tombstone, up to its end, noted a range down to a key of an earlier movement, or to the first key
+/// of all: keys that it had not visited were lost for later scans.
+#[test]
+fn a_backward_scan_notes_no_keys_that_it_has_not_visited() {
+    let db = open_with(&MemVfs::new(), Options { deleted_range_keys: 1, ..options(0) });
+    for key in ["a", "b", "m", "n"] {
+        db.put(key, "value").unwrap();
+    }
+    db.delete_range("m".."o").unwrap();
+    assert_eq!(db.range("l"..).rev().count(), 0);
+    assert_eq!(db.range::<&str>(..).count(), 2);
+    assert!(db.range("a".."c").rev().count() == 2 && db.first().unwrap().is_some());
+}

@@ -42,12 +42,7 @@ impl Clock for PatientClock {
         self.clock.now()
     }
 
-    fn wait(
-        &self,
-        condition: &parking_lot::Condvar,
-        guard: &mut parking_lot::MutexGuard<'_, ()>,
-        timeout: Duration,
-    ) {
+    fn wait(&self, condition: &tamis::Condvar, guard: &mut tamis::MutexGuard<'_, ()>, timeout: Duration) {
         self.clock.wait(condition, guard, timeout);
     }
 }

@@ -11,10 +11,10 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tamis::{
-    Clock, Db, Error, JoinHandle, KeyspaceOptions, Layout, Options, Runtime, Spawner, SystemClock,
-    SystemSpawner,
+    Clock, Condvar, Db, Error, JoinHandle, KeyspaceOptions, Layout, MutexGuard, Options, Runtime, Spawner,
+    SystemClock, SystemSpawner,
 };
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule};
 

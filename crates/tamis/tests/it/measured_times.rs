@@ -9,8 +9,7 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Condvar, MutexGuard};
-use tamis::{Access, Clock, Db, Event, EventListener, ManualClock, Options, Runtime};
+use tamis::{Access, Clock, Condvar, Db, Event, EventListener, ManualClock, MutexGuard, Options, Runtime};
 use tamis_vfs::{MemVfs, Vfs};
 
 use crate::support::FOLDER;

@@ -56,12 +56,7 @@ impl Clock for FusedClock {
         self.clock.now()
     }
 
-    fn wait(
-        &self,
-        condition: &parking_lot::Condvar,
-        guard: &mut parking_lot::MutexGuard<'_, ()>,
-        timeout: Duration,
-    ) {
+    fn wait(&self, condition: &tamis::Condvar, guard: &mut tamis::MutexGuard<'_, ()>, timeout: Duration) {
         self.fuse.burn();
         condition.wait_for(guard, timeout.min(Duration::from_millis(1)));
         self.clock.advance(timeout);

@@ -11,10 +11,10 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar as GateCondvar, Mutex};
 use tamis::{
-    Access, Clock, Db, Error, Event, EventListener, JoinHandle, Keyspace, KeyspaceOptions, ManualClock,
-    Options, Runtime, Spawner, SystemSpawner, WriteBatch,
+    Access, Clock, Condvar, Db, Error, Event, EventListener, JoinHandle, Keyspace, KeyspaceOptions,
+    ManualClock, MutexGuard, Options, Runtime, Spawner, SystemSpawner, WriteBatch,
 };
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule};
 
@@ -27,7 +27,7 @@ const POLL: Duration = Duration::from_micros(100);
 #[derive(Debug, Default)]
 struct SimulatedClock {
     state: Mutex<SimulatedState>,
-    moved: Condvar,
+    moved: GateCondvar,
 }
 
 #[derive(Debug, Default)]
@@ -264,7 +264,7 @@ fn only_a_sequential_fill_that_waits_for_flushes_bypasses_the_page_cache() {
 #[derive(Debug)]
 struct Gate {
     is_open: Mutex<bool>,
-    opened: Condvar,
+    opened: GateCondvar,
 }
 
 impl Gate {
@@ -311,7 +311,7 @@ impl EventListener for StopListener {
 #[test]
 fn a_batch_over_keyspaces_is_throttled_by_each_of_them() {
     for names in [["idle", "busy"], ["busy", "idle"]] {
-        let gate = Arc::new(Gate { is_open: Mutex::new(false), opened: Condvar::new() });
+        let gate = Arc::new(Gate { is_open: Mutex::new(false), opened: GateCondvar::new() });
         let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
         let (sender, signals) = mpsc::channel();
         let listener: Arc<dyn EventListener> = Arc::new(StopListener(Mutex::new(sender.clone())));
@@ -451,7 +451,7 @@ fn failing_compactions_stop_writers_before_l0_has_many_runs() {
 
 #[test]
 fn a_hanging_compaction_stops_writers_before_l0_has_many_runs_and_reports_it() {
-    let gate = Arc::new(Gate { is_open: Mutex::new(false), opened: Condvar::new() });
+    let gate = Arc::new(Gate { is_open: Mutex::new(false), opened: GateCondvar::new() });
     let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
     let (sender, signals) = mpsc::channel();
     let listener: Arc<dyn EventListener> = Arc::new(StopListener(Mutex::new(sender.clone())));

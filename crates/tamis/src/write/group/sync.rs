@@ -5,15 +5,16 @@
 mod real {
     use std::time::Duration;
 
-    pub(in crate::write::group) use parking_lot::{Mutex, MutexGuard};
+    use crate::sync::Condvar;
+    pub(in crate::write::group) use crate::sync::{Mutex, MutexGuard, spin};
     pub(in crate::write::group) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
     /// The condition variable of a waiter.
-    pub(in crate::write::group) struct Condition(parking_lot::Condvar);
+    pub(in crate::write::group) struct Condition(Condvar);
 
     impl Condition {
         pub(in crate::write::group) const fn new() -> Self {
-            Self(parking_lot::Condvar::new())
+            Self(Condvar::new())
         }
 
         pub(in crate::write::group) fn notify(&self) {
@@ -38,10 +39,6 @@ mod real {
 
     pub(in crate::write::group) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock()
-    }
-
-    pub(in crate::write::group) fn spin() {
-        std::hint::spin_loop();
     }
 }
 
