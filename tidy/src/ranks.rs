@@ -48,6 +48,7 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
         &["tamis", "tamis-bench", "tamis-filter", "tamis-vfs", "tamis-workload"],
         &["tamis-workload"],
     ),
+    ("tamis-sim", &["tamis", "tamis-vfs", "tamis-workload"], &[]),
     ("tamis-bench-compare", &["tamis", "tamis-workload"], &["tamis-workload"]),
     ("tamis-slatedb", &["tamis-filter"], &["tamis-workload"]),
     ("tidy", &[], &[]),

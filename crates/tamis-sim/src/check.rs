@@ -1,0 +1,197 @@
+//! Checks of the whole store: equal to the model, quiet when nothing is left to do, small, and right without accelerators.
+
+use std::{ops::Bound, path::Path, sync::Arc, time::Duration};
+
+use tamis::{Access, Db, Error, Layout, Options, Runtime, simulation::keyspace_id};
+use tamis_vfs::Vfs;
+
+use crate::{
+    client::collect,
+    model::{Bounds, short},
+    ops::Direction,
+    store::{FOLDER, Shared, Store},
+    world::{Life, SimClock, SimSpawner, SimVfs},
+};
+
+/// Why a store is not as it should be.
+#[derive(Debug)]
+pub enum Difference {
+    /// A call has failed.
+    Failed(Error),
+    /// It is not as the model.
+    Wrong(String),
+}
+
+impl From<Error> for Difference {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The longest time that all jobs may take after the last write.
+const QUIET_TIME_MAX: Duration = Duration::from_secs(3600);
+
+/// The clock and the threads of the simulation for a store.
+pub fn runtime(shared: &Arc<Shared>, prepare: Arc<dyn Fn() + Send + Sync>) -> Runtime {
+    let schedule = &shared.schedule;
+    Runtime {
+        clock: Arc::new(SimClock(Arc::clone(schedule))),
+        spawner: Arc::new(SimSpawner { schedule: Arc::clone(schedule), prepare }),
+        seed: 7,
+    }
+}
+
+/// Compares all keyspaces that store and model both have with a state of the model.
+///
+/// # Errors
+/// The first difference.
+pub fn compare(shared: &Shared, db: &Db, sequence: u64) -> Result<(), Difference> {
+    let all: Bounds = (Bound::Unbounded, Bound::Unbounded);
+    let names = shared.model.lock().names.clone();
+    for (name, (id, _)) in names {
+        let keyspace = match db.keyspace(&name) {
+            Err(Error::KeyspaceNotFound { .. }) => continue,
+            other => other?,
+        };
+        if keyspace_id(&keyspace) != id {
+            continue;
+        }
+        let found = collect(keyspace.range(all.clone()), Direction::Forward, usize::MAX)?;
+        let model = shared.model.lock();
+        let mut expected = model.entries(id, &all, sequence);
+        let mut found = found.iter().map(|(key, value)| (key.as_slice(), *value));
+        loop {
+            let (got, want) = (found.next(), expected.next());
+            if got != want {
+                let key =
+                    |entry: Option<(&[u8], _)>| entry.map_or("no entry".to_owned(), |(key, _)| short(key));
+                return Err(Difference::Wrong(format!(
+                    "keyspace {name} at {sequence} has {}, but the model has {} ({:?}, {:?})",
+                    key(got),
+                    key(want),
+                    got.map(|(_, value)| value),
+                    want.map(|(_, value)| value),
+                )));
+            }
+            if got.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Compares the content of a store that was just opened with all states that it may have, and lets the model continue from the one that is equal.
+///
+/// # Errors
+/// The first difference from the newest of these states.
+pub fn resolve(shared: &Shared, db: &Db) -> Result<(), Difference> {
+    let candidates = shared.model.lock().candidates();
+    let mut newest = None;
+    for state in candidates {
+        match compare(shared, db, state) {
+            Ok(()) => {
+                shared.model.lock().resolve(state);
+                return Ok(());
+            }
+            Err(Difference::Wrong(message)) => drop(newest.get_or_insert(message)),
+            Err(failed) => return Err(failed),
+        }
+    }
+    Err(Difference::Wrong(newest.unwrap_or_default()))
+}
+
+/// Opens a copy of the store without any accelerator, and compares it.
+///
+/// # Errors
+/// The first difference.
+pub fn compare_copy(
+    shared: &Arc<Shared>,
+    life: &Arc<Life>,
+    path: &Path,
+    sequence: u64,
+) -> Result<(), Difference> {
+    let options = Options {
+        workers: 0,
+        create_if_missing: false,
+        cache_bytes: 0,
+        table_access: Access::Buffered,
+        deleted_range_keys: 0,
+        sample_queries: false,
+        read_only: shared.schedule.below(2) == 0,
+        ..Options::default()
+    };
+    let vfs: Arc<dyn Vfs> = Arc::new(SimVfs::new(life));
+    let db = Db::open_on(vfs, path, options, runtime(shared, Arc::new(|| {})))?;
+    let found = db.snapshot().sequence();
+    // Numbers of recorded ranges are not in the log.
+    if found > sequence {
+        return Err(Difference::Wrong(format!("the copy opened at {found}, above {sequence}")));
+    }
+    compare(shared, &db, sequence)?;
+    db.close()?;
+    Ok(())
+}
+
+/// Without faults the store gets quiet: jobs end, space is freed, nothing is damaged, memory and open files are within their limits.
+///
+/// # Errors
+/// The first broken rule.
+pub fn quiet(store: &Store, cache_bytes: u64) -> Result<(), Difference> {
+    let (shared, db) = (&store.shared, &store.db);
+    let begin = shared.schedule.now();
+    db.flush()?;
+    db.wait_for_compactions()?;
+    let visible = shared.model.lock().visible();
+    shared.model.lock().acknowledge(visible, true);
+    let took = shared.schedule.now().saturating_sub(begin);
+    if took > QUIET_TIME_MAX {
+        return Err(Difference::Wrong(format!("the jobs took {} s of simulated time", took.as_secs())));
+    }
+    compare(shared, db, visible)?;
+    let report = db.verify()?;
+    if let Some(fault) = report.faults.first() {
+        return Err(Difference::Wrong(format!("verify has found damage: {fault:?}")));
+    }
+    let statistics = db.statistics();
+    shared.coverage.note_statistics(&statistics);
+    if statistics.cache_bytes > cache_bytes + (cache_bytes / 16) {
+        let got = statistics.cache_bytes;
+        return Err(Difference::Wrong(format!("the cache has {got} bytes, its option allows {cache_bytes}")));
+    }
+    space(store)
+}
+
+/// After all keyspaces were compacted completely, the tables take 1.3 times the live bytes, and a fixed part for each table.
+fn space(store: &Store) -> Result<(), Difference> {
+    let (shared, db) = (&store.shared, &store.db);
+    for name in db.keyspace_names() {
+        let keyspace = db.keyspace(&name)?;
+        db.compact_range::<&[u8]>(&keyspace, ..)?;
+    }
+    db.wait_for_compactions()?;
+    // Files that were in use during the last job are deleted by the next one.
+    shared.schedule.sleep(Duration::from_secs(3));
+    db.wait_for_compactions()?;
+    let files = SimVfs::new(&store.life).list(Path::new(FOLDER)).unwrap_or_default();
+    let tables = files.iter().filter(|file| file.name.ends_with(".table"));
+    let (count, bytes) = tables.fold((0, 0), |(count, bytes), file| (count + 1, bytes + file.length));
+    let live = shared.model.lock().live_bytes();
+    let bound = live * 13 / 10 + fixed_bytes(store, count);
+    if bytes > bound {
+        return Err(Difference::Wrong(format!(
+            "{count} tables take {bytes} bytes after all compactions, for {live} live bytes: at most {bound} are expected"
+        )));
+    }
+    Ok(())
+}
+
+/// The bytes of tables without their entries: metadata, padding, filters, key columns; entries that the partitioned layout keeps apart.
+fn fixed_bytes(store: &Store, table_count: u64) -> u64 {
+    let model = store.shared.model.lock();
+    let of_layout = model.names.values().map(|(_, options)| match options.layout {
+        Layout::Leveled => u64::from(options.level0_runs) * options.memtable_bytes,
+        _ => 4 * options.memtable_bytes,
+    });
+    of_layout.sum::<u64>() + table_count * (64 << 10)
+}

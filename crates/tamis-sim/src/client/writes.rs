@@ -1,0 +1,122 @@
+//! The writes of a client.
+
+use std::ops::Bound;
+
+use tamis::{
+    Durability, Error, Keyspace, WriteBatch,
+    simulation::{EntryKind, keyspace_id},
+};
+
+use super::{Client, Judgement};
+use crate::{
+    model::{Entry, half_open, prefix_bounds},
+    ops::{Change, Op},
+};
+
+impl Client {
+    /// The entries of a change, as the store logs them.
+    pub(crate) fn entry_of(keyspace: &Keyspace, change: &Change) -> Option<Entry> {
+        let keyspace = keyspace_id(keyspace);
+        Some(match change {
+            Change::Put(key, value) => {
+                Entry { keyspace, kind: EntryKind::Put, key: key.clone(), value: value.bytes() }
+            }
+            Change::Delete(key) => {
+                Entry { keyspace, kind: EntryKind::Delete, key: key.clone(), value: Vec::new() }
+            }
+            Change::DeleteRange(bounds) => {
+                let (key, value) = half_open(bounds)?;
+                Entry { keyspace, kind: EntryKind::DeleteRange, key, value }
+            }
+        })
+    }
+
+    pub(super) fn write_one(&self, op: &Op) -> Judgement {
+        let (number, change) = match op {
+            Op::Write(number, change) => (*number, change.clone()),
+            Op::DeletePrefix(number, prefix) => (*number, Change::DeleteRange(prefix_bounds(prefix))),
+            Op::Clear(number) => (*number, Change::DeleteRange((Bound::Unbounded, Bound::Unbounded))),
+            _ => return Ok(()),
+        };
+        let Some(keyspace) = self.store.keyspace(number) else { return Ok(()) };
+        let entry = Self::entry_of(&keyspace, &change);
+        self.write(entry.into_iter().collect(), Durability::Buffered, |entries| match (op, &change) {
+            (Op::DeletePrefix(_, prefix), _) => keyspace.delete_prefix(prefix),
+            (Op::Clear(_), _) => keyspace.clear(),
+            (_, Change::Put(key, _)) => {
+                keyspace.put(key, entries.first().map_or(&[][..], |entry| &entry.value))
+            }
+            (_, Change::Delete(key)) => keyspace.delete(key),
+            (_, Change::DeleteRange(bounds)) => keyspace.delete_range(bounds.clone()),
+        })
+    }
+
+    pub(super) fn write_batch(&self, changes: &[(u64, Change)], durability: Durability) -> Judgement {
+        let mut batch = WriteBatch::new();
+        let mut entries = Vec::new();
+        for (number, change) in changes {
+            let Some(keyspace) = self.store.keyspace(*number) else { continue };
+            let entry = Self::entry_of(&keyspace, change);
+            let added = match (change, &entry) {
+                (Change::Put(key, _), Some(entry)) => batch.put(&keyspace, key, &entry.value),
+                (Change::Delete(key), _) => batch.delete(&keyspace, key),
+                (Change::DeleteRange(bounds), _) => batch.delete_range(&keyspace, bounds.clone()),
+                (Change::Put(..), None) => Ok(()),
+            };
+            added.map_err(|error| format!("a batch refused a valid entry: {error}"))?;
+            entries.extend(entry);
+        }
+        self.write(entries, durability, |_| self.store.db.write_with(batch, durability))
+    }
+
+    fn write(
+        &self,
+        entries: Vec<Entry>,
+        durability: Durability,
+        write: impl FnOnce(&[Entry]) -> tamis::Result<()>,
+    ) -> Judgement {
+        let shared = &self.store.shared;
+        let client = crate::schedule::current();
+        shared.model.lock().begin_write(client, entries.clone());
+        let result = write(&entries);
+        self.record(u64::from(result.is_ok()));
+        let mut model = shared.model.lock();
+        let ended = model.end_write(client, result.is_ok());
+        if self.store.life.is_off() {
+            return Ok(());
+        }
+        let last = ended?;
+        if result.is_ok() && durability >= Durability::Buffered {
+            model.acknowledge(last, durability == Durability::Synced);
+        }
+        drop(model);
+        match result {
+            Ok(()) | Err(Error::KeyspaceDropped) => Ok(()),
+            Err(error) => self.store.judge("a write", &error, None),
+        }
+    }
+
+    pub(super) fn persist(&self, durability: Durability) -> Judgement {
+        let visible = self.store.shared.model.lock().visible();
+        let result = self.store.db.persist(durability);
+        self.acknowledge_if(visible, result, durability)
+    }
+
+    /// If a call has succeeded, what was visible before it is as durable as this.
+    pub(crate) fn acknowledge_if(
+        &self,
+        visible: u64,
+        result: tamis::Result<()>,
+        durability: Durability,
+    ) -> Judgement {
+        match result {
+            _ if self.store.life.is_off() => Ok(()),
+            Ok(()) if durability >= Durability::Buffered => {
+                self.store.shared.model.lock().acknowledge(visible, durability == Durability::Synced);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+            Err(error) => self.store.judge("a call that makes writes durable", &error, None),
+        }
+    }
+}
