@@ -211,7 +211,9 @@ impl Fragments {
         };
         let head = key_head(rest);
         let from = self.heads.partition_point(|&other| other < head);
-        let to = self.heads.partition_point(|&other| other <= head);
+        let equal = self.heads.get(from..).unwrap_or_default();
+        let to = from
+            + if equal.first() == Some(&head) { equal.partition_point(|&other| other == head) } else { 0 };
         let candidates = self.list.get(from..to).unwrap_or_default();
         from + candidates.partition_point(|fragment| fragment.lower.as_slice() <= key)
     }

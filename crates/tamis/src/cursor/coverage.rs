@@ -8,10 +8,10 @@
 //!
 //! Ranges in which scans have found no entry ([`crate::empty_ranges`]) count as a source that is newer than all others.
 //!
-//! A lookup is cached with the keys for which it is valid, so that a scan searches once per span and not once per entry. Only
+//! The span that was found last in each source is kept, so that a scan searches once per span of a source and not once per entry. Only
 //! the tables at the scan's position are opened.
 //!
-//! Cost: a lookup takes one binary search per source that has range tombstones.
+//! Cost: a lookup takes one binary search for each source whose last span does not have the key.
 
 use std::sync::Arc;
 
@@ -51,15 +51,65 @@ pub(crate) struct CoveredSpan {
     pub(crate) has_newer: bool,
 }
 
+impl CoveredSpan {
+    const fn new(rank: usize) -> Self {
+        Self { sequence: 0, rank, lower: Vec::new(), upper: Vec::new(), has_newer: false }
+    }
+
+    fn has(&self, key: &[u8]) -> bool {
+        self.lower.as_slice() <= key && is_below_upper(key, &self.upper)
+    }
+
+    fn set(&mut self, cover: Cover<'_>, has_newer: bool) {
+        self.sequence = cover.sequence;
+        self.has_newer = has_newer;
+        copy(&mut self.lower, cover.lower);
+        copy(&mut self.upper, cover.upper);
+    }
+}
+
+fn copy(target: &mut Vec<u8>, bytes: &[u8]) {
+    target.clear();
+    target.extend_from_slice(bytes);
+}
+
+/// A source, with the span of its last lookup.
+struct SpanSource {
+    source: CoverSource,
+    /// Without a tombstone: the keys that none covers.
+    span: CoveredSpan,
+    /// There was a lookup.
+    is_known: bool,
+}
+
+impl SpanSource {
+    fn look_up(&mut self, key: &[u8], tables: &TableCache, snapshot: Sequence) -> Result<()> {
+        self.is_known = false;
+        match &self.source {
+            CoverSource::Empty(known) => self.span.set(known.cover_at(key, snapshot), false),
+            CoverSource::Memtable(spans) => {
+                let (cover, has_newer) = spans.cover_at(key);
+                self.span.set(cover, has_newer);
+            }
+            CoverSource::Run(run) => self.span.set(cover_of_run(run, tables, key, snapshot)?, true),
+        }
+        self.is_known = true;
+        Ok(())
+    }
+}
+
 /// See the head of this file.
 pub(crate) struct Coverage {
-    /// With their ranks, in ascending order.
-    sources: Vec<(usize, CoverSource)>,
+    /// In the order of their ranks, at least one.
+    sources: Vec<SpanSource>,
     tables: Arc<TableCache>,
     snapshot: Sequence,
-    span: CoveredSpan,
-    /// The keys for which `span` is valid; `None` before the first lookup.
-    valid: Option<(Vec<u8>, Vec<u8>)>,
+    /// The source with the newest tombstone at the keys of the last lookup.
+    newest: usize,
+    /// These keys; none before the first lookup.
+    lower: Vec<u8>,
+    upper: Vec<u8>,
+    is_known: bool,
 }
 
 impl Coverage {
@@ -69,80 +119,59 @@ impl Coverage {
         tables: &Arc<TableCache>,
         snapshot: Sequence,
     ) -> Option<Self> {
-        let span =
-            CoveredSpan { sequence: 0, rank: 0, lower: Vec::new(), upper: Vec::new(), has_newer: false };
-        let tables = Arc::clone(tables);
-        (!sources.is_empty()).then_some(Self { sources, tables, snapshot, span, valid: None })
+        let with_span = |(rank, source)| SpanSource { source, span: CoveredSpan::new(rank), is_known: false };
+        let sources: Vec<_> = sources.into_iter().map(with_span).collect();
+        let (tables, lower, upper) = (Arc::clone(tables), Vec::new(), Vec::new());
+        let is_known = false;
+        (!sources.is_empty()).then_some(Self { sources, tables, snapshot, newest: 0, lower, upper, is_known })
     }
 
     /// The span of `key`, with the newest tombstone over it.
     pub(crate) fn span_at(&mut self, key: &[u8]) -> Result<&CoveredSpan> {
-        let is_known =
-            |(lower, upper): &(Vec<u8>, Vec<u8>)| lower.as_slice() <= key && is_below_upper(key, upper);
-        if !self.valid.as_ref().is_some_and(is_known) {
+        let is_known = self.is_known && self.lower.as_slice() <= key && is_below_upper(key, &self.upper);
+        if !is_known {
             self.look_up(key)?;
         }
-        Ok(&self.span)
+        Ok(&self.sources.get(self.newest).expect("there is at least one source").span)
     }
 
+    /// Searches the sources whose spans end before `key` or begin after it.
     fn look_up(&mut self, key: &[u8]) -> Result<()> {
-        self.valid = None;
-        self.span.sequence = 0;
-        let (mut lower, mut upper): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
-        for (rank, source) in &self.sources {
-            let mut take = |cover: Cover<'_>, has_newer: bool| {
-                if cover.lower > lower.as_slice() {
-                    lower = cover.lower.to_vec();
-                }
-                upper = least_upper(&upper, cover.upper).to_vec();
-                if cover.sequence > self.span.sequence {
-                    self.span = CoveredSpan {
-                        sequence: cover.sequence,
-                        rank: *rank,
-                        lower: cover.lower.to_vec(),
-                        upper: cover.upper.to_vec(),
-                        has_newer,
-                    };
-                }
-            };
-            match source {
-                CoverSource::Empty(known) => take(known.cover_at(key, self.snapshot), false),
-                CoverSource::Memtable(spans) => {
-                    let (cover, has_newer) = spans.cover_at(key);
-                    take(cover, has_newer);
-                }
-                CoverSource::Run(run) => cover_of_run(run, &self.tables, key, self.snapshot, &mut take)?,
+        self.is_known = false;
+        for source in &mut self.sources {
+            if !(source.is_known && source.span.has(key)) {
+                source.look_up(key, &self.tables, self.snapshot)?;
             }
         }
-        self.valid = Some((lower, upper));
+        let spans = || self.sources.iter().map(|source| &source.span);
+        let newest = spans().enumerate().rev().max_by_key(|(_, span)| span.sequence);
+        self.newest = newest.map_or(0, |(index, _)| index);
+        copy(&mut self.lower, spans().map(|span| span.lower.as_slice()).max().unwrap_or_default());
+        copy(
+            &mut self.upper,
+            spans().map(|span| span.upper.as_slice()).reduce(least_upper).unwrap_or_default(),
+        );
+        self.is_known = true;
         Ok(())
     }
 }
 
 /// The cover of `key` by the range tombstones of a run.
-fn cover_of_run(
-    run: &Run,
-    tables: &TableCache,
+fn cover_of_run<'a>(
+    run: &'a Run,
+    tables: &'a TableCache,
     key: &[u8],
     snapshot: Sequence,
-    take: &mut impl FnMut(Cover<'_>, bool),
-) -> Result<()> {
+) -> Result<Cover<'a>> {
     let (table, next) = run.begun_at(key);
     let next = next.map_or(&[][..], |next| next.smallest_key());
-    let Some(table) = table else {
-        take(Cover { sequence: 0, lower: &[], upper: next }, false);
-        return Ok(());
+    let smallest = table.map_or(&[][..], |table| table.smallest_key());
+    let fragments = match table.filter(|table| table.has_range_tombstones()) {
+        Some(table) => tables.reader(table)?.range_tombstones(),
+        None => None,
     };
-    let smallest = table.smallest_key();
-    if !table.has_range_tombstones() {
-        take(Cover { sequence: 0, lower: smallest, upper: next }, false);
-        return Ok(());
-    }
-    let reader = tables.reader(table)?;
-    if let Some(fragments) = reader.range_tombstones() {
-        let cover = fragments.cover_at(key, snapshot);
-        let lower = cover.lower.max(smallest);
-        take(Cover { lower, upper: least_upper(cover.upper, next), ..cover }, true);
-    }
-    Ok(())
+    let none = Cover { sequence: 0, lower: &[], upper: &[] };
+    let cover = fragments.map_or(none, |fragments| fragments.cover_at(key, snapshot));
+    // The tables before and behind may have others.
+    Ok(Cover { lower: cover.lower.max(smallest), upper: least_upper(cover.upper, next), ..cover })
 }

@@ -18,7 +18,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use tamis_bits::mix64;
+use tamis_bits::{key_head, mix64};
 
 use crate::{
     key::Sequence,
@@ -67,6 +67,8 @@ fn priority(sequence: Sequence, ordinal: u64) -> u64 {
 
 #[derive(Debug)]
 struct Node {
+    /// The first eight bytes of the span's lower bound: most searches compare nothing else, and do not read the span.
+    head: u64,
     span: Arc<Span>,
     left: SpanTree,
     right: SpanTree,
@@ -82,7 +84,7 @@ impl SpanTree {
     }
 
     fn of(span: Arc<Span>, left: Self, right: Self) -> Self {
-        Self(Some(Arc::new(Node { span, left, right })))
+        Self(Some(Arc::new(Node { head: key_head(&span.lower), span, left, right })))
     }
 
     /// The spans that begin below `key`, and the others.
@@ -169,16 +171,18 @@ impl SpanTree {
 
     /// The last span that begins at or before `key`, and the next span.
     fn around(&self, key: &[u8]) -> (Option<&Span>, Option<&Span>) {
-        let (mut before, mut next, mut tree) = (None, None, self);
+        let head = key_head(key);
+        let (mut before, mut next, mut tree): (Option<&Arc<Span>>, Option<&Arc<Span>>, _) =
+            (None, None, self);
         while let Some(node) = &tree.0 {
             steps::count(Step::ComparedTombstone, 1);
-            if node.span.lower.as_slice() <= key {
-                (before, tree) = (Some(&*node.span), &node.right);
+            if node.head < head || node.head == head && node.span.lower.as_slice() <= key {
+                (before, tree) = (Some(&node.span), &node.right);
             } else {
-                (next, tree) = (Some(&*node.span), &node.left);
+                (next, tree) = (Some(&node.span), &node.left);
             }
         }
-        (before, next)
+        (before.map(Arc::as_ref), next.map(Arc::as_ref))
     }
 
     /// The span of `key`.
