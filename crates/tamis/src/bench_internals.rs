@@ -235,6 +235,7 @@ impl SortedView {
     }
 }
 
+#[expect(clippy::large_enum_variant, reason = "an experiment has one of them")]
 enum Source {
     View(Box<ViewScan<Arc<[TableRun]>>>),
     Merge(MergeCursor<TableCursor>),

@@ -19,6 +19,9 @@
 //! of its filter). It takes part in the merge at this place, and is read when the merge reaches it. So a seek into many
 //! overlapping runs reads only the block of the entry that it returns.
 //!
+//! Entries that range tombstones of newer lanes delete ([`super::coverage`]) are not read: a lane that is pending within their span becomes
+//! pending behind it. With range tombstones each lane is pending after a seek, at the sought key if it has no better bound.
+//!
 //! A change of direction moves every lane to the other side of the current entry, by one step or by a seek to an end, and
 //! rebuilds the tree.
 //!
@@ -42,7 +45,8 @@ use tamis_filter::{Digester, Direction, RangeProbe};
 use super::{
     Cursor, SeekHint, SkipTarget,
     bounded::{KeyRange, as_slice},
-    coverage::CoveredSpan,
+    coverage::{Coverage, CoveredSpan},
+    passed::Passed,
 };
 use crate::{
     error::Result,
@@ -56,9 +60,8 @@ enum Place<'a> {
     Unknown,
     /// The lane has no more entries that are needed.
     End,
-    /// At the key, or after it in the direction of the scan.
-    From(&'a [u8]),
-    Before(&'a [u8]),
+    /// Forward: at the key or after it. Backward: before it.
+    Behind(&'a [u8]),
 }
 
 /// No lane has waited at this node.
@@ -99,10 +102,16 @@ impl<C: Cursor> Lane<C> {
         }
     }
 
-    /// Makes the lane pending as a hint says, or ends it; without a hint the cursor must seek.
-    fn defer(&mut self, hint: SeekHint, bound: Vec<u8>, target: SeekTarget<'_>) {
+    /// Makes the lane pending as a hint says, or ends it; without a hint the cursor must seek. `is_covered`: range tombstones may delete
+    /// the sought entry, which is then not read.
+    fn defer(&mut self, hint: SeekHint, mut bound: Vec<u8>, target: SeekTarget<'_>, is_covered: bool) {
         self.is_cut = false;
         let sequence = match (hint, target) {
+            (SeekHint::Unknown, SeekTarget::From(key, _) | SeekTarget::UpTo(key, _)) if is_covered => {
+                bound.clear();
+                bound.extend_from_slice(key);
+                target.sequence()
+            }
             (SeekHint::Unknown, _) => return,
             (SeekHint::End, _) => return self.cut(),
             // Of the sought key itself, newer entries than those that were sought are before the place.
@@ -161,24 +170,12 @@ impl<C: Cursor> Lane<C> {
         if !is_within {
             return Ok(false);
         }
-        let place = self.place_behind(span, target);
-        if let (Some(_), Place::From(key) | Place::Before(key)) = (&self.pending, &place) {
-            // Nothing is read before the merge reaches the end of the span.
-            let is_after_key = target.direction == Direction::Backward && matches!(place, Place::From(_));
-            let (key, sequence) = (key.to_vec(), if is_after_key { 0 } else { SEQUENCE_MAX });
-            self.set_pending(key, sequence);
-            return Ok(true);
-        }
-        match place {
+        match self.place_behind(span, target) {
             Place::Unknown => return self.skip_in_cursor(span, target),
-            Place::End => {
-                self.cut();
-                return Ok(true);
-            }
-            Place::From(key) => seek_to(&mut self.cursor, key, target.direction)?,
-            Place::Before(key) => self.cursor.seek_for_prev(key, false)?,
+            Place::End => self.cut(),
+            // Nothing is read before the merge reaches the end of the span.
+            Place::Behind(end) => self.set_pending(end.to_vec(), SEQUENCE_MAX),
         }
-        self.refresh();
         Ok(true)
     }
 
@@ -199,8 +196,8 @@ impl<C: Cursor> Lane<C> {
         let end = match (target.direction, span.upper.as_slice(), span.lower.as_slice()) {
             _ if target.is_last => Place::End,
             (Forward, [], _) | (Backward, _, []) => Place::End,
-            (Forward, upper, _) => Place::From(upper),
-            (Backward, _, lower) => Place::Before(lower),
+            (Forward, upper, _) => Place::Behind(upper),
+            (Backward, _, lower) => Place::Behind(lower),
         };
         match self.rank.cmp(&span.rank) {
             Ordering::Greater => end,
@@ -209,9 +206,12 @@ impl<C: Cursor> Lane<C> {
         }
     }
 
-    /// See [`seek_to`].
+    /// Moves to the first entry of the key or after it; backward, to the last of the key or before it.
     fn seek_to(&mut self, key: &[u8], direction: Direction) -> Result<()> {
-        seek_to(&mut self.cursor, key, direction)?;
+        match direction {
+            Direction::Forward => self.cursor.seek(key, SEQUENCE_MAX)?,
+            Direction::Backward => self.cursor.seek_for_prev(key, true)?,
+        }
         self.refresh();
         Ok(())
     }
@@ -227,12 +227,13 @@ impl<C: Cursor> Lane<C> {
     }
 }
 
-/// Moves to the first entry of the key or after it; backward, to the last of the key or before it.
-fn seek_to(cursor: &mut impl Cursor, key: &[u8], direction: Direction) -> Result<()> {
-    match direction {
-        Direction::Forward => cursor.seek(key, SEQUENCE_MAX),
-        Direction::Backward => cursor.seek_for_prev(key, true),
+/// Lets each lane skip the entries of a span that a range tombstone deletes; `false` if no lane did.
+fn skip_lanes<C: Cursor>(lanes: &mut [Lane<C>], span: &CoveredSpan, target: SkipTarget) -> Result<bool> {
+    let mut has_moved = false;
+    for lane in lanes {
+        has_moved |= lane.skip(span, target)?;
     }
+    Ok(has_moved)
 }
 
 /// A cursor after a seek.
@@ -255,6 +256,10 @@ pub(crate) struct MergeCursor<C> {
     /// The lane that had the least entry after the last seek.
     found: Option<usize>,
     needed: Option<Needed>,
+    /// The range tombstones of the lanes.
+    coverage: Option<Box<Coverage>>,
+    /// The deleted keys that the reader and the merge have passed.
+    pub(super) passed: Passed,
 }
 
 /// The keys that the reader of a merge needs: a pending lane outside of them is not read.
@@ -265,6 +270,15 @@ struct Needed {
 }
 
 impl Needed {
+    /// The next position behind a span.
+    fn behind(&self, span: &CoveredSpan, direction: Direction) -> SkipTarget {
+        let is_last = match direction {
+            Direction::Forward => !span.upper.is_empty() && self.range.is_above(&span.upper),
+            Direction::Backward => self.range.begins_at_or_behind(&span.lower),
+        };
+        SkipTarget { direction, is_last }
+    }
+
     /// The needed keys from the sought one on, in the direction of a seek to a key.
     fn probe<'a>(&'a self, target: SeekTarget<'a>) -> Option<RangeProbe<'a>> {
         let (lower, upper) = (as_slice(&self.range.lower), as_slice(&self.range.upper));
@@ -290,6 +304,15 @@ enum SeekTarget<'a> {
 }
 
 impl SeekTarget<'_> {
+    /// With the key, the place of a lane that may have entries from the sought one on.
+    const fn sequence(self) -> Sequence {
+        match self {
+            Self::From(_, sequence) => sequence,
+            Self::UpTo(_, true) | Self::Last => 0,
+            Self::UpTo(_, false) | Self::First => SEQUENCE_MAX,
+        }
+    }
+
     const fn direction(self) -> Direction {
         match self {
             Self::First | Self::From(..) => Direction::Forward,
@@ -346,6 +369,8 @@ impl<C: Cursor> MergeCursor<C> {
             is_valid: false,
             found: None,
             needed: None,
+            coverage: None,
+            passed: Passed::new(),
         }
     }
 
@@ -369,6 +394,72 @@ impl<C: Cursor> MergeCursor<C> {
     pub(crate) fn within(mut self, range: Arc<KeyRange>, digester: &Digester) -> Self {
         self.needed = Some(Needed { range, digester: digester.clone() });
         self
+    }
+
+    /// Does not read entries that range tombstones delete, as far as this is known. To be called after [`MergeCursor::within`].
+    pub(crate) fn with_coverage(mut self, coverage: Option<Coverage>) -> Self {
+        self.coverage = coverage.map(Box::new);
+        self
+    }
+
+    #[inline]
+    pub(super) const fn has_coverage(&self) -> bool {
+        self.coverage.is_some()
+    }
+
+    /// The sequence number below which range tombstones delete entries of `key`.
+    pub(super) fn covered_sequence(&mut self, key: &[u8]) -> Result<Sequence> {
+        match &mut self.coverage {
+            Some(coverage) => Ok(coverage.span_at(key)?.sequence),
+            None => Ok(0),
+        }
+    }
+
+    /// Moves past entries that a range tombstone deletes, if it is at such an entry.
+    pub(super) fn skip_deleted(&mut self, direction: Direction) -> Result<bool> {
+        debug_assert!(self.is_valid);
+        let (Some(coverage), Some(needed)) = (&mut self.coverage, &self.needed) else { return Ok(false) };
+        let Some(least) = self.lanes.get(self.least) else { return Ok(false) };
+        let span = coverage.span_at(least.cursor.key())?;
+        if span.sequence <= least.cursor.sequence() {
+            return Ok(false);
+        }
+        self.passed.add_span(least.cursor.key(), span);
+        let has_moved = direction == self.direction && {
+            self.is_valid = false;
+            skip_lanes(&mut self.lanes, span, needed.behind(span, direction))?
+        };
+        self.after_skip(has_moved)?;
+        if !has_moved {
+            self.step_least(direction)?;
+        }
+        Ok(true)
+    }
+
+    /// Moves lanes past the entries that newer lanes delete, if the least lane, which is pending, is at such entries.
+    fn skip_pending(&mut self) -> Result<bool> {
+        let (Some(coverage), Some(needed)) = (&mut self.coverage, &self.needed) else { return Ok(false) };
+        let Some(least) = self.lanes.get(self.least) else { return Ok(false) };
+        let (key, sequence) = least.place();
+        // Behind the key another span may begin.
+        if (sequence == 0) != (self.direction == Direction::Backward) {
+            return Ok(false);
+        }
+        let span = coverage.span_at(key)?;
+        if span.sequence == 0 || span.rank >= least.rank {
+            return Ok(false);
+        }
+        self.passed.add_span(key, span);
+        skip_lanes(&mut self.lanes, span, needed.behind(span, self.direction))
+    }
+
+    fn after_skip(&mut self, has_moved: bool) -> Result<()> {
+        if !has_moved {
+            self.is_valid = true;
+            return Ok(());
+        }
+        self.build();
+        self.settle()
     }
 
     /// The cursors after the last seek.
@@ -415,7 +506,8 @@ impl<C: Cursor> MergeCursor<C> {
     /// would save nothing.
     fn seek_lanes(&mut self, target: SeekTarget<'_>) -> Result<()> {
         self.is_valid = false;
-        let is_alone = self.lanes.len() == 1;
+        let is_covered = self.has_coverage();
+        let is_alone = self.lanes.len() == 1 && !is_covered;
         let needed = self.needed.as_ref().filter(|_| !is_alone).and_then(|needed| needed.probe(target));
         for lane in &mut self.lanes {
             let mut bound = lane.pending.take().map_or_else(Vec::new, |(key, _)| key);
@@ -425,7 +517,7 @@ impl<C: Cursor> MergeCursor<C> {
                 true => SeekHint::Unknown,
                 false => target.prepare(&mut lane.cursor, needed.as_ref(), &mut bound)?,
             };
-            lane.defer(hint, bound, target);
+            lane.defer(hint, bound, target, is_covered);
         }
         drop(needed);
         for lane in self.lanes.iter_mut().filter(|lane| lane.pending.is_none() && !lane.is_cut) {
@@ -446,6 +538,10 @@ impl<C: Cursor> MergeCursor<C> {
             self.is_valid = false;
             if self.is_least_out_of_range() {
                 return Ok(());
+            }
+            if self.skip_pending()? {
+                self.build();
+                continue;
             }
             let direction = self.direction;
             self.lane_mut(self.least).settle(direction)?;
@@ -601,16 +697,8 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
             return Ok(false);
         }
         self.is_valid = false;
-        let mut has_moved = false;
-        for lane in &mut self.lanes {
-            has_moved |= lane.skip(span, target)?;
-        }
-        if has_moved {
-            self.build();
-            self.settle()?;
-        } else {
-            self.is_valid = true;
-        }
+        let has_moved = skip_lanes(&mut self.lanes, span, target)?;
+        self.after_skip(has_moved)?;
         Ok(has_moved)
     }
 

@@ -17,6 +17,7 @@ pub(crate) mod bounded;
 pub(crate) mod coverage;
 pub(crate) mod filter_outcome;
 pub(crate) mod merge;
+mod passed;
 pub(crate) mod run;
 pub(crate) mod run_tables;
 pub(crate) mod source;

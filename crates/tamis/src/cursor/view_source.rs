@@ -44,7 +44,6 @@ pub(crate) struct ViewSource {
     reads: Reads,
 }
 
-#[expect(clippy::large_enum_variant, reason = "a scan has one of them, and its source is boxed")]
 enum Reads {
     View(ViewScan<ViewRuns>),
     Merge(MergeCursor<RunCursor<RunTables>>),

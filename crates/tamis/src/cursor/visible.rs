@@ -22,9 +22,10 @@ use std::{ops::Bound, sync::Arc};
 use tamis_filter::Direction;
 
 use super::{
-    Cursor, SkipTarget,
+    Cursor,
     bounded::{KeyRange, as_slice},
-    coverage::{Coverage, FIRST_RANK},
+    merge::MergeCursor,
+    passed::Passed,
 };
 use crate::{
     error::Result,
@@ -51,51 +52,16 @@ enum State {
 
 /// See the head of this file. The contract of [`super`] applies to visible entries.
 pub(crate) struct VisibleCursor<C> {
-    source: C,
+    source: MergeCursor<C>,
     snapshot: Sequence,
     range: Arc<KeyRange>,
-    /// The range tombstones of the sources.
-    coverage: Option<Box<Coverage>>,
     state: State,
     /// Deleted entries until the cursor pauses.
     steps_left: u64,
-    passed: Passed,
     /// Backward: the entry's key. While the cursor moves: the key that it leaves.
     key: Vec<u8>,
     /// Backward: the entry's value.
     value: Value,
-}
-
-/// The deleted keys that the last movement of a cursor has passed.
-struct Passed {
-    /// A jump over the keys of a range tombstone is one key.
-    key_count: u32,
-    direction: Direction,
-    has_first: bool,
-    /// The first key in the direction of the movement.
-    first: Vec<u8>,
-}
-
-impl Passed {
-    #[inline]
-    const fn restart(&mut self, direction: Direction) {
-        self.key_count = 0;
-        self.direction = direction;
-        self.has_first = false;
-    }
-
-    fn begin(&mut self, key: &[u8]) {
-        if !self.has_first {
-            self.has_first = true;
-            self.first.clear();
-            self.first.extend_from_slice(key);
-        }
-    }
-
-    fn add(&mut self, key: &[u8]) {
-        self.begin(key);
-        self.key_count += 1;
-    }
 }
 
 /// A range of keys of which none is visible.
@@ -143,32 +109,24 @@ impl Value {
 
 impl<C: Cursor> VisibleCursor<C> {
     /// The cursor over all entries.
-    pub(crate) const fn source(&self) -> &C {
+    pub(crate) const fn source(&self) -> &MergeCursor<C> {
         &self.source
     }
 
     /// Returns the entries of `source` in `range` as of `snapshot`.
-    pub(crate) fn new(source: C, snapshot: Sequence, range: impl Into<Arc<KeyRange>>) -> Self {
+    pub(crate) fn new(source: MergeCursor<C>, snapshot: Sequence, range: impl Into<Arc<KeyRange>>) -> Self {
         let value = Value { copy: Vec::new(), shared: None };
         let range = range.into();
-        let passed =
-            Passed { key_count: 0, direction: Direction::Forward, has_first: false, first: Vec::new() };
         let state = State::Invalid;
         let steps_left = u64::MAX;
-        Self { source, snapshot, range, coverage: None, state, steps_left, passed, key: Vec::new(), value }
-    }
-
-    /// Shows no entry that a range tombstone deletes.
-    pub(crate) fn with_coverage(mut self, coverage: Option<Coverage>) -> Self {
-        self.coverage = coverage.map(Box::new);
-        self
+        Self { source, snapshot, range, state, steps_left, key: Vec::new(), value }
     }
 
     /// Every movement begins with this, also one that ends at once: the keys that an earlier one has passed are then not those before
     /// the position. Returns the state before.
     #[inline]
     const fn begin_movement(&mut self, direction: Direction) -> State {
-        self.passed.restart(direction);
+        self.source.passed.restart(direction);
         std::mem::replace(&mut self.state, State::Invalid)
     }
 
@@ -232,7 +190,7 @@ impl<C: Cursor> VisibleCursor<C> {
 
     pub(crate) fn next(&mut self) -> Result<()> {
         debug_assert!(self.is_valid());
-        let was_forward = self.passed.direction == Direction::Forward;
+        let was_forward = self.source.passed.direction == Direction::Forward;
         let state = self.begin_movement(Direction::Forward);
         if state == State::Only && was_forward {
             if self.range.is_at_upper(self.source.key()) {
@@ -259,7 +217,7 @@ impl<C: Cursor> VisibleCursor<C> {
 
     pub(crate) fn prev(&mut self) -> Result<()> {
         debug_assert!(self.is_valid());
-        let was_backward = self.passed.direction == Direction::Backward;
+        let was_backward = self.source.passed.direction == Direction::Backward;
         let state = self.begin_movement(Direction::Backward);
         // After a movement forward, versions that the snapshot does not see may be before the entry.
         if state == State::Only && was_backward {
@@ -286,7 +244,7 @@ impl<C: Cursor> VisibleCursor<C> {
     /// are visible. Only while it is valid, and valid afterwards unless it fails.
     pub(crate) fn skip(&mut self, count: u64) -> Result<u64> {
         debug_assert!(self.is_valid());
-        if self.state != State::Only || self.coverage.is_some() {
+        if self.state != State::Only || self.source.has_coverage() {
             return Ok(0);
         }
         self.begin_movement(Direction::Forward);
@@ -326,21 +284,21 @@ impl<C: Cursor> VisibleCursor<C> {
     /// How many deleted keys the last movement has passed one by one.
     #[inline]
     pub(crate) const fn passed_key_count(&self) -> u32 {
-        self.passed.key_count
+        self.source.passed.key_count
     }
 
     /// The range without visible keys that the last movement has passed, if it has passed a deleted key. It is empty if only older versions
     /// of a visible key are deleted.
     pub(crate) fn passed_range(&self) -> PassedRange {
-        let first = &self.passed.first;
+        let Passed { direction, first, last, .. } = &self.source.passed;
         let after = |key: &[u8]| key_after(key).unwrap_or_default();
-        let (lower, upper) = match (self.passed.direction, self.state) {
-            (Direction::Forward, State::Invalid | State::Paused) => (first.clone(), after(&self.key)),
+        let (lower, upper) = match (direction, self.state) {
+            (Direction::Forward, State::Invalid | State::Paused) => (first.clone(), after(last)),
             (Direction::Forward, _) => (first.clone(), self.key().to_vec()),
-            (Direction::Backward, State::Invalid | State::Paused) => (self.key.clone(), after(first)),
+            (Direction::Backward, State::Invalid | State::Paused) => (last.clone(), after(first)),
             (Direction::Backward, _) => (after(self.key()), after(first)),
         };
-        PassedRange { lower, upper, key_count: self.passed.key_count }
+        PassedRange { lower, upper, key_count: self.source.passed.key_count }
     }
 
     #[inline]
@@ -374,7 +332,7 @@ impl<C: Cursor> VisibleCursor<C> {
             let is_only_version = self.source.is_only_version();
             if !is_only_version && self.source.sequence() > self.snapshot {
                 self.skip_newer()?;
-            } else if self.coverage.is_some() && self.skip_deleted_range(Direction::Forward)? {
+            } else if self.source.has_coverage() && self.source.skip_deleted(Direction::Forward)? {
                 if self.pauses() {
                     return Ok(());
                 }
@@ -383,7 +341,7 @@ impl<C: Cursor> VisibleCursor<C> {
                 return Ok(());
             } else {
                 copy_key(&mut self.key, &self.source);
-                self.passed.add(&self.key);
+                self.source.passed.add(&self.key);
                 self.source.next()?;
                 self.skip_key()?;
                 if self.pauses() {
@@ -392,37 +350,6 @@ impl<C: Cursor> VisibleCursor<C> {
             }
         }
         Ok(())
-    }
-
-    /// Moves the source past entries that a range tombstone deletes, if it is at such an entry.
-    fn skip_deleted_range(&mut self, direction: Direction) -> Result<bool> {
-        let Some(coverage) = &mut self.coverage else { return Ok(false) };
-        let span = coverage.span_at(self.source.key())?;
-        if span.sequence <= self.source.sequence() {
-            return Ok(false);
-        }
-        copy_key(&mut self.key, &self.source);
-        if span.rank < FIRST_RANK {
-            self.passed.begin(&self.key);
-        } else {
-            self.passed.add(&self.key);
-        }
-        let is_last = match direction {
-            Direction::Forward => !span.upper.is_empty() && self.range.is_above(&span.upper),
-            Direction::Backward => self.range.begins_at_or_behind(&span.lower),
-        };
-        if !self.source.skip_covered(span, SkipTarget { direction, is_last })? {
-            self.source.step(direction)?;
-        }
-        Ok(true)
-    }
-
-    /// The sequence number below which range tombstones delete entries of `key`.
-    fn covered_sequence(&mut self) -> Result<Sequence> {
-        match &mut self.coverage {
-            Some(coverage) => Ok(coverage.span_at(&self.key)?.sequence),
-            None => Ok(0),
-        }
     }
 
     /// Moves the source from a version newer than the snapshot to the next one that is not, or to another key.
@@ -473,7 +400,7 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Finds the last visible entry at or before the position of the source, which is at the oldest version of its key.
     fn find_visible_backward(&mut self) -> Result<()> {
         while self.source.is_valid() && !self.range.is_below(self.source.key()) {
-            if self.coverage.is_some() && self.skip_deleted_range(Direction::Backward)? {
+            if self.source.has_coverage() && self.source.skip_deleted(Direction::Backward)? {
                 continue;
             }
             if self.source.is_only_version() {
@@ -483,7 +410,7 @@ impl<C: Cursor> VisibleCursor<C> {
                     return Ok(());
                 }
                 copy_key(&mut self.key, &self.source);
-                self.passed.add(&self.key);
+                self.source.passed.add(&self.key);
                 self.source.prev()?;
                 continue;
             }
@@ -492,7 +419,7 @@ impl<C: Cursor> VisibleCursor<C> {
                 self.state = State::Backward;
                 return Ok(());
             }
-            self.passed.add(&self.key);
+            self.source.passed.add(&self.key);
         }
         Ok(())
     }
@@ -500,7 +427,7 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Stores the value of the visible version of `key` and moves the source before the key. The source must be at the
     /// oldest version. `false` if there is no visible version.
     fn take_newest_visible(&mut self) -> Result<bool> {
-        let covered = self.covered_sequence()?;
+        let covered = self.source.covered_sequence(&self.key)?;
         let mut is_visible = false;
         for _ in 0..STEP_COUNT_MAX {
             if self.source.sequence() > self.snapshot {
@@ -515,7 +442,9 @@ impl<C: Cursor> VisibleCursor<C> {
         }
         if self.source.sequence() <= self.snapshot {
             self.source.seek(&self.key, self.snapshot)?;
-            is_visible = self.take_value_of_put(covered);
+            // If a range tombstone deletes the version, the source may be at the next key.
+            let is_there = self.source.is_valid() && self.source.key() == self.key;
+            is_visible = is_there && self.take_value_of_put(covered);
         }
         self.source.seek_for_prev(&self.key, false)?;
         Ok(is_visible)

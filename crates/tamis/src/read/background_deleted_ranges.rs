@@ -125,7 +125,7 @@ impl BackgroundDeletedRanges {
         range: &Arc<KeyRange>,
         sequence: Sequence,
         budget: &Budget<'_>,
-    ) -> VisibleCursor<MergeCursor<Source>> {
+    ) -> VisibleCursor<Source> {
         let bounds = (as_slice(&range.lower), as_slice(&range.upper));
         let memtables = (FIRST_RANK..).zip(read_state.memtables());
         let first_run = FIRST_RANK + read_state.memtables().count();
@@ -140,7 +140,7 @@ impl BackgroundDeletedRanges {
         let merge = MergeCursor::ranked(sources).within(Arc::clone(range), &Digester::new(seed));
         let runs = partition.runs().map(|(_, run)| run);
         let coverage = coverage_of(read_state, range, runs, &self.tables, sequence);
-        VisibleCursor::new(merge, sequence, Arc::clone(range)).with_coverage(coverage)
+        VisibleCursor::new(merge.with_coverage(coverage), sequence, Arc::clone(range))
     }
 }
 

@@ -252,7 +252,7 @@ impl ScanSource {
             merge.sort();
         }
         steps::count(Step::MergedSource, merge.len());
-        VisibleCursor::new(merge, self.sequence, Arc::clone(&self.range)).with_coverage(self.coverage())
+        VisibleCursor::new(merge.with_coverage(self.coverage()), self.sequence, Arc::clone(&self.range))
     }
 
     fn view_source(self: &Arc<Self>, view_index: usize, selected: &SelectedView) -> Source {

@@ -13,14 +13,14 @@
 use tamis_filter::auto::QueryKind;
 
 use crate::{
-    cursor::{merge::MergeCursor, source::Source, visible::VisibleCursor},
+    cursor::{source::Source, visible::VisibleCursor},
     query_sample::QueryOutcome,
     table::lazy_reader::NamedTable,
     version::handle::Table,
 };
 
 /// The visible entries of a scan that merges its sources.
-pub(super) type Visible = VisibleCursor<MergeCursor<Source>>;
+pub(super) type Visible = VisibleCursor<Source>;
 
 /// The answer of the filters of one table to a seek.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

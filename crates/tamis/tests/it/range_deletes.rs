@@ -95,6 +95,33 @@ fn the_first_entry_of_a_queue_of_deletes_costs_few_blocks() {
     }
 }
 
+/// The range tombstones of a queue are in several runs, each with other entries behind them. A run is read at most once: not where newer runs
+/// delete its entries.
+#[test]
+fn runs_with_range_tombstones_cost_the_first_entry_one_block_each() {
+    let db = open(64 << 20);
+    (0..100_000).for_each(|number| db.put(key(number), [7; 40]).unwrap());
+    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    let mut head = 0;
+    for round in 1..4 {
+        (0..1_000).for_each(|number| db.put(key(round * 1_000_000 + number), [7; 40]).unwrap());
+        for _ in 0..500 {
+            db.delete_range(key(head)..key(head + 10)).unwrap();
+            head += 10;
+        }
+        db.flush().unwrap();
+        let statistics = db.statistics();
+        let runs: usize = statistics.keyspaces[0].levels.iter().map(|level| level.run_count).sum();
+        assert_eq!(runs as u64, 1 + round, "no compaction is due");
+        let (first, blocks) = cost_of(&db, || db.first().unwrap().unwrap().0.to_vec());
+        assert_eq!(first, key(head));
+        assert!(blocks <= 1 + round, "first(): {blocks} blocks of {runs} runs");
+        let (count, blocks) = cost_of(&db, || db.range(key(7)..key(head + 1)).count());
+        assert_eq!(count, 1);
+        assert!(blocks <= 1 + round, "a range: {blocks} blocks of {runs} runs");
+    }
+}
+
 /// Deleted ranges that are not adjacent, in a row.
 #[test]
 fn jumps_over_many_range_tombstones_are_noted_as_one_range() {
