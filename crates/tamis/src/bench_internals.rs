@@ -12,7 +12,11 @@ use tamis_vfs::{Access, Folder, OsVfs, Vfs as _};
 use crate::{
     cache::{block::BlockCache, pinned_cache::PinnedCache},
     compaction::{filter_price::FilterPrice, job_context::read_nanoseconds},
-    cursor::{Cursor, bounded::KeyRange, merge::MergeCursor},
+    cursor::{
+        Cursor,
+        bounded::{KeyRange, NeededRange},
+        merge::MergeCursor,
+    },
     error::{Error, Result},
     file_name::FileName,
     key::{Kind, SEQUENCE_MAX},
@@ -181,8 +185,9 @@ impl TableSet {
     /// A cursor that merges all tables.
     pub fn merge(&self) -> Reader {
         let merge = MergeCursor::new(self.tables.iter().map(TableReader::cursor).collect());
-        let all = KeyRange { lower: Bound::Unbounded, upper: Bound::Unbounded };
-        Reader(Source::Merge(merge.within(Arc::new(all), &self.digester)))
+        let range = KeyRange { lower: Bound::Unbounded, upper: Bound::Unbounded };
+        let needed = NeededRange { range, digester: self.digester.clone() };
+        Reader(Source::Merge(merge.within(Arc::new(needed))))
     }
 
     /// The value of a key. The tables are searched one after the other, with or without their filters.
@@ -235,7 +240,6 @@ impl SortedView {
     }
 }
 
-#[expect(clippy::large_enum_variant, reason = "an experiment has one of them")]
 enum Source {
     View(Box<ViewScan<Arc<[TableRun]>>>),
     Merge(MergeCursor<TableCursor>),

@@ -4,6 +4,8 @@
 
 use std::ops::{Bound, RangeBounds};
 
+use tamis_filter::{Digester, Direction};
+
 use crate::{key::prefix_successor, sync::sim_fault, table::read_ahead::Limits};
 
 /// Lower and upper bound, owned.
@@ -91,6 +93,68 @@ impl KeyRange {
     #[inline]
     pub(crate) fn is_at_lower(&self, key: &[u8]) -> bool {
         matches!(&self.lower, Bound::Included(lower) if key == lower.as_slice())
+    }
+}
+
+impl AsRef<Self> for KeyRange {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+/// The keys that the reader of a merge needs: entries outside of them are not read.
+pub(crate) trait Needed: Send + Sync {
+    fn range(&self) -> &KeyRange;
+    /// For the filters of tables.
+    fn digester(&self) -> &Digester;
+}
+
+/// Needed keys that no scan has.
+pub(crate) struct NeededRange {
+    pub(crate) range: KeyRange,
+    pub(crate) digester: Digester,
+}
+
+impl AsRef<KeyRange> for NeededRange {
+    fn as_ref(&self) -> &KeyRange {
+        &self.range
+    }
+}
+
+impl Needed for NeededRange {
+    fn range(&self) -> &KeyRange {
+        &self.range
+    }
+
+    fn digester(&self) -> &Digester {
+        &self.digester
+    }
+}
+
+/// Whether a key is before an end in a direction.
+#[inline]
+pub(super) fn is_before(key: &[u8], end: Bound<&[u8]>, direction: Direction) -> bool {
+    match (end, direction) {
+        (Bound::Unbounded, _) => true,
+        (Bound::Included(end), Direction::Forward) => key <= end,
+        (Bound::Excluded(end), Direction::Forward) => key < end,
+        (Bound::Included(end), Direction::Backward) => key >= end,
+        (Bound::Excluded(end), Direction::Backward) => key > end,
+    }
+}
+
+/// The end that is reached first.
+pub(super) fn nearer<'a>(
+    left: Bound<&'a [u8]>,
+    right: Bound<&'a [u8]>,
+    direction: Direction,
+) -> Bound<&'a [u8]> {
+    match (left, right) {
+        (Bound::Unbounded, end) | (end, Bound::Unbounded) => end,
+        (Bound::Included(key), end) if is_before(key, end, direction) => left,
+        (Bound::Excluded(key), Bound::Included(end) | Bound::Excluded(end)) if key == end => left,
+        (Bound::Excluded(key), end) if is_before(key, end, direction) => left,
+        _ => right,
     }
 }
 

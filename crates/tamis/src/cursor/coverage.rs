@@ -13,7 +13,9 @@
 //!
 //! Cost: a lookup takes one binary search for each source whose last span does not have the key.
 
-use std::sync::Arc;
+use std::{ops::Bound, sync::Arc};
+
+use tamis_filter::Direction;
 
 use crate::{
     cache::table::TableCache,
@@ -133,6 +135,21 @@ impl Coverage {
             self.look_up(key)?;
         }
         Ok(&self.sources.get(self.newest).expect("there is at least one source").span)
+    }
+
+    /// Whether it is known from the last lookup that no range tombstone covers `key`.
+    pub(super) fn is_clear_at(&self, key: &[u8]) -> bool {
+        let is_clear = self.sources.get(self.newest).is_some_and(|source| source.span.sequence == 0);
+        is_clear && self.is_known && self.lower.as_slice() <= key && is_below_upper(key, &self.upper)
+    }
+
+    /// The end of the keys of the last lookup, to which the same range tombstones belong.
+    pub(super) fn end_of_span(&self, direction: Direction) -> Bound<&[u8]> {
+        match direction {
+            Direction::Forward if self.upper.is_empty() => Bound::Unbounded,
+            Direction::Forward => Bound::Excluded(&self.upper),
+            Direction::Backward => Bound::Included(&self.lower),
+        }
     }
 
     /// Searches the sources whose spans end before `key` or begin after it.

@@ -8,27 +8,26 @@ use std::{fmt, ops::Bound, sync::Arc};
 
 use tamis_filter::Direction;
 
-use super::{SeekHint, bounded::KeyRange, run_tables::ScanContext};
+use super::{SeekHint, run_tables::ScanContext};
 
 /// See the head of this file.
 pub(crate) struct FilterOutcome {
     scan: Arc<dyn ScanContext>,
     /// The run whose filters admitted the range.
     run_index: usize,
-    range: Arc<KeyRange>,
     /// No key of the range is before this place in the direction.
     candidate: Option<(Direction, Vec<u8>)>,
 }
 
 impl fmt::Debug for FilterOutcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "FilterOutcome({}, {:?})", self.run_index, self.range)
+        write!(formatter, "FilterOutcome({}, {:?})", self.run_index, self.scan.range())
     }
 }
 
 impl FilterOutcome {
-    pub(crate) const fn new(scan: Arc<dyn ScanContext>, run_index: usize, range: Arc<KeyRange>) -> Self {
-        Self { scan, run_index, range, candidate: None }
+    pub(crate) const fn new(scan: Arc<dyn ScanContext>, run_index: usize) -> Self {
+        Self { scan, run_index, candidate: None }
     }
 
     /// Takes the hint for a seek from one end of `needed`.
@@ -49,14 +48,14 @@ impl FilterOutcome {
     }
 
     fn is_at_or_before_lower(&self, sought: &[u8]) -> bool {
-        match &self.range.lower {
+        match &self.scan.range().lower {
             Bound::Unbounded => false,
             Bound::Included(lower) | Bound::Excluded(lower) => sought <= lower.as_slice(),
         }
     }
 
     fn is_at_or_behind_upper(&self, sought: &[u8]) -> bool {
-        match &self.range.upper {
+        match &self.scan.range().upper {
             Bound::Unbounded => false,
             Bound::Included(upper) | Bound::Excluded(upper) => sought >= upper.as_slice(),
         }
@@ -82,8 +81,8 @@ impl FilterOutcome {
 
     /// `is_whole`: the seek would have found any key of the range.
     pub(super) fn record(&self, is_whole: bool, found: Option<&[u8]>) -> bool {
-        let is_true_positive =
-            found.is_some_and(|key| !self.range.is_below(key) && !self.range.is_above(key));
+        let range = self.scan.range();
+        let is_true_positive = found.is_some_and(|key| !range.is_below(key) && !range.is_above(key));
         if is_true_positive || is_whole {
             self.scan.record_filter_outcome(self.run_index, is_true_positive);
         }

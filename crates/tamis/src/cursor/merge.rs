@@ -40,11 +40,11 @@
 use std::{cmp::Ordering, ops::Bound, sync::Arc};
 
 use tamis_bits::key_head;
-use tamis_filter::{Digester, Direction, RangeProbe};
+use tamis_filter::{Direction, RangeProbe};
 
 use super::{
     Cursor, SeekHint, SkipTarget,
-    bounded::{KeyRange, as_slice},
+    bounded::{KeyRange, Needed, as_slice, nearer},
     coverage::{Coverage, CoveredSpan},
     passed::Passed,
 };
@@ -93,6 +93,7 @@ impl<C: Cursor> Lane<C> {
         }
     }
 
+    #[inline]
     fn refresh(&mut self) {
         self.pending = None;
         self.is_valid = self.cursor.is_valid();
@@ -130,6 +131,7 @@ impl<C: Cursor> Lane<C> {
     }
 
     fn set_pending(&mut self, key: Vec<u8>, sequence: Sequence) {
+        self.cursor.forget_prepared();
         self.head = key_head(&key);
         self.pending = Some((key, sequence));
         self.is_valid = true;
@@ -255,41 +257,33 @@ pub(crate) struct MergeCursor<C> {
     is_valid: bool,
     /// The lane that had the least entry after the last seek.
     found: Option<usize>,
-    needed: Option<Needed>,
+    needed: Option<Arc<dyn Needed>>,
     /// The range tombstones of the lanes.
     coverage: Option<Box<Coverage>>,
     /// The deleted keys that the reader and the merge have passed.
     pub(super) passed: Passed,
 }
 
-/// The keys that the reader of a merge needs: a pending lane outside of them is not read.
-struct Needed {
-    range: Arc<KeyRange>,
-    /// For the filters of tables.
-    digester: Digester,
+/// The next position behind a span, for a reader of these keys.
+fn behind(range: &KeyRange, span: &CoveredSpan, direction: Direction) -> SkipTarget {
+    let is_last = match direction {
+        Direction::Forward => !span.upper.is_empty() && range.is_above(&span.upper),
+        Direction::Backward => range.begins_at_or_behind(&span.lower),
+    };
+    SkipTarget { direction, is_last }
 }
 
-impl Needed {
-    /// The next position behind a span.
-    fn behind(&self, span: &CoveredSpan, direction: Direction) -> SkipTarget {
-        let is_last = match direction {
-            Direction::Forward => !span.upper.is_empty() && self.range.is_above(&span.upper),
-            Direction::Backward => self.range.begins_at_or_behind(&span.lower),
-        };
-        SkipTarget { direction, is_last }
-    }
-
-    /// The needed keys from the sought one on, in the direction of a seek to a key.
-    fn probe<'a>(&'a self, target: SeekTarget<'a>) -> Option<RangeProbe<'a>> {
-        let (lower, upper) = (as_slice(&self.range.lower), as_slice(&self.range.upper));
-        let range = match target {
-            SeekTarget::First | SeekTarget::Last => return None,
-            SeekTarget::From(key, _) => tamis_filter::KeyRange::new(Bound::Included(key), upper),
-            SeekTarget::UpTo(key, true) => tamis_filter::KeyRange::new(lower, Bound::Included(key)),
-            SeekTarget::UpTo(key, false) => tamis_filter::KeyRange::new(lower, Bound::Excluded(key)),
-        };
-        Some(RangeProbe::new(range, &self.digester))
-    }
+/// The needed keys from the sought one on, in the direction of a seek to a key.
+fn probe_of<'a>(needed: &'a dyn Needed, target: SeekTarget<'a>) -> Option<RangeProbe<'a>> {
+    let KeyRange { lower, upper } = needed.range();
+    let (lower, upper) = (as_slice(lower), as_slice(upper));
+    let range = match target {
+        SeekTarget::First | SeekTarget::Last => return None,
+        SeekTarget::From(key, _) => tamis_filter::KeyRange::new(Bound::Included(key), upper),
+        SeekTarget::UpTo(key, true) => tamis_filter::KeyRange::new(lower, Bound::Included(key)),
+        SeekTarget::UpTo(key, false) => tamis_filter::KeyRange::new(lower, Bound::Excluded(key)),
+    };
+    Some(RangeProbe::new(range, needed.digester()))
 }
 
 /// A seek of all lanes.
@@ -391,15 +385,14 @@ impl<C: Cursor> MergeCursor<C> {
     }
 
     /// Ends where the remaining keys are outside of a range, if that is known without a read.
-    pub(crate) fn within(mut self, range: Arc<KeyRange>, digester: &Digester) -> Self {
-        self.needed = Some(Needed { range, digester: digester.clone() });
+    pub(crate) fn within(mut self, needed: Arc<dyn Needed>) -> Self {
+        self.needed = Some(needed);
         self
     }
 
     /// Does not read entries that range tombstones delete, as far as this is known. To be called after [`MergeCursor::within`].
-    pub(crate) fn with_coverage(mut self, coverage: Option<Coverage>) -> Self {
+    pub(crate) fn set_coverage(&mut self, coverage: Option<Coverage>) {
         self.coverage = coverage.map(Box::new);
-        self
     }
 
     #[inline]
@@ -427,7 +420,7 @@ impl<C: Cursor> MergeCursor<C> {
         self.passed.add_span(least.cursor.key(), span);
         let has_moved = direction == self.direction && {
             self.is_valid = false;
-            skip_lanes(&mut self.lanes, span, needed.behind(span, direction))?
+            skip_lanes(&mut self.lanes, span, behind(needed.range(), span, direction))?
         };
         self.after_skip(has_moved)?;
         if !has_moved {
@@ -450,7 +443,7 @@ impl<C: Cursor> MergeCursor<C> {
             return Ok(false);
         }
         self.passed.add_span(key, span);
-        skip_lanes(&mut self.lanes, span, needed.behind(span, self.direction))
+        skip_lanes(&mut self.lanes, span, behind(needed.range(), span, self.direction))
     }
 
     fn after_skip(&mut self, has_moved: bool) -> Result<()> {
@@ -460,6 +453,39 @@ impl<C: Cursor> MergeCursor<C> {
         }
         self.build();
         self.settle()
+    }
+
+    /// Whether entries of the least lane may follow the current one without a check, up to [`MergeCursor::end_of_stretch`]: no range
+    /// tombstone covers it, and the lane has won twice, since entries that alternate have no stretches.
+    #[inline]
+    pub(super) fn may_lend(&self, direction: Direction) -> bool {
+        (self.runner_up.is_some() || self.lanes.len() == 1)
+            && direction == self.direction
+            && self.coverage.as_ref().is_none_or(|coverage| coverage.is_clear_at(self.key()))
+    }
+
+    /// The cursor of the least lane, which may be lent. [`MergeCursor::take_back`] follows.
+    pub(super) fn least_mut(&mut self) -> &mut C {
+        &mut self.lane_mut(self.least).cursor
+    }
+
+    /// The first end of these: `end`, the next key of another lane, the next range tombstone.
+    pub(super) fn end_of_stretch<'a>(&'a self, end: Bound<&'a [u8]>) -> Bound<&'a [u8]> {
+        let next = self.runner_up.map(|lane| self.lane(lane)).filter(|lane| lane.is_valid);
+        let next = next.map_or(Bound::Unbounded, |lane| Bound::Excluded(lane.place().0));
+        let span = self.coverage.as_ref();
+        let span = span.map_or(Bound::Unbounded, |coverage| coverage.end_of_span(self.direction));
+        nearer(next, nearer(span, end, self.direction), self.direction)
+    }
+
+    /// Continues with the least lane, whose cursor may have moved behind entries of others.
+    ///
+    /// # Errors
+    /// Those of lanes that are read now.
+    pub(super) fn take_back(&mut self) -> Result<()> {
+        self.lane_mut(self.least).refresh();
+        self.update_least();
+        self.settle().inspect_err(|_| self.is_valid = false)
     }
 
     /// The cursors after the last seek.
@@ -508,7 +534,7 @@ impl<C: Cursor> MergeCursor<C> {
         self.is_valid = false;
         let is_covered = self.has_coverage();
         let is_alone = self.lanes.len() == 1 && !is_covered;
-        let needed = self.needed.as_ref().filter(|_| !is_alone).and_then(|needed| needed.probe(target));
+        let needed = self.needed.as_deref().filter(|_| !is_alone).and_then(|needed| probe_of(needed, target));
         for lane in &mut self.lanes {
             let mut bound = lane.pending.take().map_or_else(Vec::new, |(key, _)| key);
             bound.clear();
@@ -534,6 +560,11 @@ impl<C: Cursor> MergeCursor<C> {
     /// Moves pending lanes to their entries until the least lane is at an entry, or is outside of the range.
     #[inline]
     fn settle(&mut self) -> Result<()> {
+        if self.is_valid && self.lane(self.least).pending.is_some() { self.settle_pending() } else { Ok(()) }
+    }
+
+    #[inline(never)]
+    fn settle_pending(&mut self) -> Result<()> {
         while self.is_valid && self.lane(self.least).pending.is_some() {
             self.is_valid = false;
             if self.is_least_out_of_range() {
@@ -553,10 +584,10 @@ impl<C: Cursor> MergeCursor<C> {
     /// Whether the keys of the least lane, which is pending, are outside of the range.
     fn is_least_out_of_range(&self) -> bool {
         let (key, sequence) = self.lane(self.least).place();
-        self.needed.as_ref().is_some_and(|Needed { range, .. }| match (self.direction, sequence) {
-            (Direction::Forward, _) => range.is_above(key),
-            (Direction::Backward, 0) => range.is_below(key),
-            (Direction::Backward, _) => range.begins_at_or_behind(key),
+        self.needed.as_ref().is_some_and(|needed| match (self.direction, sequence) {
+            (Direction::Forward, _) => needed.range().is_above(key),
+            (Direction::Backward, 0) => needed.range().is_below(key),
+            (Direction::Backward, _) => needed.range().begins_at_or_behind(key),
         })
     }
 
@@ -600,6 +631,7 @@ impl<C: Cursor> MergeCursor<C> {
     }
 
     /// Replays the matches on the path of the least lane.
+    #[inline]
     fn replay(&mut self) {
         let path = |lane_count: usize, lane: usize| {
             std::iter::successors(Some((lane_count + lane) / 2), |node| Some(node / 2))
@@ -640,6 +672,7 @@ impl<C: Cursor> MergeCursor<C> {
     }
 
     /// A step of one of several lanes.
+    #[inline]
     fn step_among(&mut self, direction: Direction) -> Result<()> {
         if direction != self.direction {
             self.change_direction(direction)?;
@@ -653,6 +686,7 @@ impl<C: Cursor> MergeCursor<C> {
     }
 
     /// Moves all lanes but the least to the other side of the current entry.
+    #[cold]
     fn change_direction(&mut self, direction: Direction) -> Result<()> {
         let least = self.least;
         self.direction = direction;
@@ -712,9 +746,10 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
         self.step_least(Direction::Backward)
     }
 
-    fn is_only_version(&self) -> bool {
+    #[inline(always)]
+    fn is_only_version(&self, snapshot: Sequence) -> bool {
         let least = self.lane(self.least);
-        if !least.cursor.is_only_version() {
+        if !least.cursor.is_only_version(snapshot) {
             return false;
         }
         let is_behind = |lane: &Lane<C>| {

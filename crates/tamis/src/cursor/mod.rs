@@ -21,6 +21,7 @@ mod passed;
 pub(crate) mod run;
 pub(crate) mod run_tables;
 pub(crate) mod source;
+pub(crate) mod stretch;
 pub(crate) mod view_runs;
 pub(crate) mod view_source;
 pub(crate) mod visible;
@@ -73,6 +74,8 @@ pub(crate) trait Cursor: Send {
     ) -> Result<SeekHint> {
         Ok(SeekHint::Unknown)
     }
+    /// Another seek than the prepared one follows.
+    fn forget_prepared(&mut self) {}
     /// As [`Cursor::prepare_seek`], for `seek_first`.
     fn prepare_seek_first(&mut self, _bound: &mut Vec<u8>) -> SeekHint {
         SeekHint::Unknown
@@ -102,10 +105,15 @@ pub(crate) trait Cursor: Send {
             Direction::Backward => self.prev(),
         }
     }
-    /// Whether it is certain that the reader's snapshot sees the current version of the key, and that no other version is returned. Only
+    /// Whether it is certain that a reader at a snapshot sees the current version of the key, and that no other version is returned. Only
     /// while it is valid.
-    fn is_only_version(&self) -> bool {
+    fn is_only_version(&self, _snapshot: Sequence) -> bool {
         false
+    }
+    /// Whether another cursor may have versions of the current key, because it is one of the first or last keys of this one.
+    #[inline]
+    fn is_at_edge(&self) -> bool {
+        true
     }
     /// Moves forward by up to `count` visible entries, at most to the last one within `upper`, and returns by how many: 0 unless the source
     /// knows which entries are visible. None of those between is read. Only at an entry that the reader's snapshot sees.

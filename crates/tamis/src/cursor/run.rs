@@ -24,7 +24,7 @@ pub(crate) trait RunSource: Send {
     fn smallest_key(&self, table_index: usize) -> &[u8];
     /// The largest user key of a table (`table_index` below the count), without a read.
     fn largest_key(&self, table_index: usize) -> &[u8];
-    fn open_cursor(&self, table_index: usize) -> Result<Self::Cursor>;
+    fn open_cursor(&self, table_index: usize) -> Result<Box<Self::Cursor>>;
 
     /// The number of tables that end before `key`.
     fn position(&self, key: &[u8]) -> usize {
@@ -33,7 +33,7 @@ pub(crate) trait RunSource: Send {
 
     /// Makes a cursor one of another table. After an error it is not valid.
     fn change_cursor(&self, cursor: &mut Self::Cursor, table_index: usize) -> Result<()> {
-        *cursor = self.open_cursor(table_index)?;
+        *cursor = *self.open_cursor(table_index)?;
         Ok(())
     }
 }
@@ -76,8 +76,14 @@ impl<S: RunSource> RunCursor<S> {
 
     /// Opens a table, unless it is open.
     fn open(&mut self, table_index: usize) -> Result<&mut S::Cursor> {
+        if self.open_index() != Some(table_index) {
+            self.change_table(table_index)?;
+        }
+        Ok(self.open.as_mut().map(|(_, cursor)| &mut **cursor).expect("opened above"))
+    }
+
+    fn change_table(&mut self, table_index: usize) -> Result<()> {
         match &mut self.open {
-            Some((open_index, _)) if *open_index == table_index => {}
             Some((open_index, cursor)) => {
                 if let Err(error) = self.source.change_cursor(cursor, table_index) {
                     self.close();
@@ -85,9 +91,17 @@ impl<S: RunSource> RunCursor<S> {
                 }
                 *open_index = table_index;
             }
-            none => *none = Some((table_index, Box::new(self.source.open_cursor(table_index)?))),
+            none => *none = Some((table_index, self.source.open_cursor(table_index)?)),
         }
-        Ok(self.open.as_mut().map(|(_, cursor)| &mut **cursor).expect("opened above"))
+        Ok(())
+    }
+
+    /// Whether a neighbor of a table begins or ends with a key of it.
+    #[cold]
+    fn shares_key(&self, table_index: usize) -> bool {
+        let meet = |before: usize| self.source.largest_key(before) == self.source.smallest_key(before + 1);
+        table_index.checked_sub(1).is_some_and(meet)
+            || table_index + 1 < self.source.table_count() && meet(table_index)
     }
 
     /// Opens a table, unless it is open, and seeks in it.
@@ -121,6 +135,15 @@ impl<S: RunSource> RunCursor<S> {
 
     fn close(&mut self) {
         self.open = None;
+    }
+
+    /// Takes the open table's cursor away, with the position of the table, until [`RunCursor::give_back`].
+    pub(super) fn lend(&mut self) -> Option<(usize, Box<S::Cursor>)> {
+        self.open.take()
+    }
+
+    pub(super) fn give_back(&mut self, open: (usize, Box<S::Cursor>)) {
+        self.open = Some(open);
     }
 
     fn exhausted_table(&self) -> Option<usize> {
@@ -161,6 +184,12 @@ impl<S: RunSource> Cursor for RunCursor<S> {
         let Some(last) = self.source.table_count().checked_sub(1) else { return Ok(()) };
         self.enter(last, S::Cursor::seek_last)?;
         self.skip_exhausted_tables_backward()
+    }
+
+    fn forget_prepared(&mut self) {
+        if let Some((_, cursor)) = &mut self.open {
+            cursor.forget_prepared();
+        }
     }
 
     fn prepare_seek_first(&mut self, bound: &mut Vec<u8>) -> SeekHint {
@@ -244,6 +273,13 @@ impl<S: RunSource> Cursor for RunCursor<S> {
         let Some((_, cursor)) = &mut self.open else { return Ok(()) };
         cursor.prev()?;
         if cursor.is_valid() { Ok(()) } else { self.skip_exhausted_tables_backward() }
+    }
+
+    #[inline]
+    fn is_only_version(&self, snapshot: Sequence) -> bool {
+        self.open.as_ref().is_some_and(|(table_index, cursor)| {
+            cursor.is_only_version(snapshot) && !(cursor.is_at_edge() && self.shares_key(*table_index))
+        })
     }
 
     #[inline]

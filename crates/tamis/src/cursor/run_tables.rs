@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
-use super::run::{RunCursor, RunSource};
+use super::{
+    bounded::Needed,
+    run::{RunCursor, RunSource},
+};
 use crate::{
     cache::table::TableCache,
     error::{Error, Result},
@@ -20,7 +23,7 @@ use crate::{
 
 /// State that the cursors of one scan share. Cursors count references to it and not to what it owns: reference counts that
 /// many threads change at once move from core to core.
-pub(crate) trait ScanContext: Limits {
+pub(crate) trait ScanContext: Limits + Needed {
     /// A run of the scan.
     fn run(&self, run_index: usize) -> &Run;
     /// The place where the reads of a run are counted.
@@ -123,15 +126,15 @@ impl RunSource for RunTables {
         self.run().position(key).clamp(self.needed.start, self.needed.end) - self.needed.start
     }
 
-    fn open_cursor(&self, table_index: usize) -> Result<TableCursor> {
+    fn open_cursor(&self, table_index: usize) -> Result<Box<TableCursor>> {
         let table = self.table(table_index).expect("the run cursor uses positions below the table count");
         let reader = self.cache().reader(table)?;
         let (scan, run_index) = match &self.owner {
             Owner::Scan { scan, run_index } => (scan, run_index),
-            Owner::Job { blocks: None, .. } => return Ok(reader.cursor_once()),
-            Owner::Job { blocks: Some(blocks), .. } => return Ok(reader.counted_cursor(blocks)),
+            Owner::Job { blocks: None, .. } => return Ok(Box::new(reader.cursor_once())),
+            Owner::Job { blocks: Some(blocks), .. } => return Ok(Box::new(reader.counted_cursor(blocks))),
         };
-        Ok(cursor_of_scan(scan, *run_index, reader))
+        Ok(Box::new(cursor_of_scan(scan, *run_index, reader)))
     }
 
     fn change_cursor(&self, cursor: &mut TableCursor, table_index: usize) -> Result<()> {
@@ -142,6 +145,7 @@ impl RunSource for RunTables {
 }
 
 /// A cursor of a scan over a table of a run.
+#[inline]
 pub(super) fn cursor_of_scan(
     scan: &Arc<dyn ScanContext>,
     run_index: usize,

@@ -1,12 +1,12 @@
 //! The sources of a scan as one type, so that the merge calls them without dynamic dispatch.
 
-use std::ops::Bound;
+use std::{mem, ops::Bound};
 
 use tamis_filter::{Direction, KeyRange, RangeProbe};
 
 use super::{
     Cursor, SeekHint, SkipTarget, coverage::CoveredSpan, filter_outcome::FilterOutcome, run::RunCursor,
-    run_tables::RunTables, view_source::ViewSource,
+    run_tables::RunTables, stretch::Lent, view_source::ViewSource,
 };
 use crate::{
     error::Result,
@@ -24,6 +24,8 @@ pub(crate) enum Source {
     FilterChecked(RunCursor<RunTables>, Option<Box<FilterOutcome>>),
     /// All runs that a view covers. Boxed, so that the other sources stay small.
     View(Box<ViewSource>),
+    /// The place of a view that is lent; it has no entry.
+    Lent,
 }
 
 impl Source {
@@ -31,7 +33,32 @@ impl Source {
     pub(crate) fn open_table(&self) -> Option<&Table> {
         match self {
             Self::Run(cursor) | Self::FilterChecked(cursor, _) => cursor.open_table(),
-            Self::Memtable(_) | Self::View(_) => None,
+            Self::Memtable(_) | Self::View(_) | Self::Lent => None,
+        }
+    }
+
+    /// Takes the cursor away that moves within a stretch, until [`Source::give_back`].
+    pub(super) fn lend(&mut self) -> Option<Lent> {
+        match self {
+            Self::Run(run) | Self::FilterChecked(run, _) => {
+                run.lend().map(|(table_index, cursor)| Lent::Table(table_index, cursor))
+            }
+            Self::View(_) => match mem::replace(self, Self::Lent) {
+                Self::View(view) => Some(Lent::View(view)),
+                _ => None,
+            },
+            Self::Memtable(_) | Self::Lent => None,
+        }
+    }
+
+    pub(super) fn give_back(&mut self, lent: Lent) {
+        match lent {
+            Lent::View(view) => *self = Self::View(view),
+            Lent::Table(table_index, cursor) => {
+                if let Self::Run(run) | Self::FilterChecked(run, _) = self {
+                    run.give_back((table_index, cursor));
+                }
+            }
         }
     }
 
@@ -55,8 +82,9 @@ impl Source {
 
 /// Forwards a call to the cursor of the variant.
 macro_rules! either {
-    ($self:expr, $cursor:ident => $call:expr) => {
+    ($self:expr, $cursor:ident => $call:expr, lent => $none:expr) => {
         match $self {
+            Source::Lent => $none,
             Source::Memtable($cursor) => $call,
             Source::Run($cursor) | Source::FilterChecked($cursor, _) => $call,
             Source::View($cursor) => $call,
@@ -66,19 +94,19 @@ macro_rules! either {
 
 impl Cursor for Source {
     fn seek_first(&mut self) -> Result<()> {
-        either!(self, cursor => cursor.seek_first())?;
+        either!(self, cursor => cursor.seek_first(), lent => Ok(()))?;
         self.record_outcome(|outcome, found| outcome.record(true, found));
         Ok(())
     }
 
     fn seek_last(&mut self) -> Result<()> {
-        either!(self, cursor => cursor.seek_last())?;
+        either!(self, cursor => cursor.seek_last(), lent => Ok(()))?;
         self.record_outcome(|outcome, found| outcome.record(true, found));
         Ok(())
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
-        either!(self, cursor => cursor.seek(key, sequence))?;
+        either!(self, cursor => cursor.seek(key, sequence), lent => Ok(()))?;
         self.record_outcome(|outcome, found| outcome.record_seek(key, found));
         Ok(())
     }
@@ -89,27 +117,33 @@ impl Cursor for Source {
         sequence: Sequence,
         bound: &mut Vec<u8>,
     ) -> Result<SeekHint> {
-        let hint = either!(self, cursor => cursor.prepare_seek(needed, sequence, bound))?;
+        let hint =
+            either!(self, cursor => cursor.prepare_seek(needed, sequence, bound), lent => Ok(SeekHint::End))?;
         self.note_hint(needed.range(), Direction::Forward, (hint, bound));
         Ok(hint)
     }
 
+    fn forget_prepared(&mut self) {
+        either!(self, cursor => cursor.forget_prepared(), lent => ());
+    }
+
     fn prepare_seek_first(&mut self, bound: &mut Vec<u8>) -> SeekHint {
-        either!(self, cursor => cursor.prepare_seek_first(bound))
+        either!(self, cursor => cursor.prepare_seek_first(bound), lent => SeekHint::End)
     }
 
     fn prepare_seek_for_prev(&mut self, needed: &RangeProbe<'_>, bound: &mut Vec<u8>) -> Result<SeekHint> {
-        let hint = either!(self, cursor => cursor.prepare_seek_for_prev(needed, bound))?;
+        let hint =
+            either!(self, cursor => cursor.prepare_seek_for_prev(needed, bound), lent => Ok(SeekHint::End))?;
         self.note_hint(needed.range(), Direction::Backward, (hint, bound));
         Ok(hint)
     }
 
     fn prepare_seek_last(&mut self, bound: &mut Vec<u8>) -> SeekHint {
-        either!(self, cursor => cursor.prepare_seek_last(bound))
+        either!(self, cursor => cursor.prepare_seek_last(bound), lent => SeekHint::End)
     }
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        either!(self, cursor => cursor.seek_for_prev(key, is_inclusive))?;
+        either!(self, cursor => cursor.seek_for_prev(key, is_inclusive), lent => Ok(()))?;
         self.record_outcome(|outcome, found| outcome.record_seek_for_prev(key, found));
         Ok(())
     }
@@ -117,50 +151,58 @@ impl Cursor for Source {
     fn skip_covered(&mut self, span: &CoveredSpan, target: SkipTarget) -> Result<bool> {
         match self {
             Self::View(view) => view.skip_covered(span, target),
-            Self::Memtable(_) | Self::Run(_) | Self::FilterChecked(..) => Ok(false),
+            Self::Memtable(_) | Self::Run(_) | Self::FilterChecked(..) | Self::Lent => Ok(false),
         }
     }
 
+    #[inline]
     fn next(&mut self) -> Result<()> {
-        either!(self, cursor => cursor.next())
+        either!(self, cursor => cursor.next(), lent => Ok(()))
     }
 
+    #[inline]
     fn prev(&mut self) -> Result<()> {
-        either!(self, cursor => cursor.prev())
+        either!(self, cursor => cursor.prev(), lent => Ok(()))
     }
 
-    fn is_only_version(&self) -> bool {
-        matches!(self, Self::View(view) if view.is_only_version())
+    #[inline]
+    fn is_only_version(&self, snapshot: Sequence) -> bool {
+        either!(self, cursor => cursor.is_only_version(snapshot), lent => false)
     }
 
     fn skip(&mut self, count: u64, upper: Bound<&[u8]>) -> Result<u64> {
         match self {
             Self::View(view) => view.skip(count, upper),
-            Self::Memtable(_) | Self::Run(_) | Self::FilterChecked(..) => Ok(0),
+            Self::Memtable(_) | Self::Run(_) | Self::FilterChecked(..) | Self::Lent => Ok(0),
         }
     }
 
+    #[inline]
     fn is_valid(&self) -> bool {
-        either!(self, cursor => cursor.is_valid())
+        either!(self, cursor => cursor.is_valid(), lent => false)
     }
 
+    #[inline]
     fn key(&self) -> &[u8] {
-        either!(self, cursor => cursor.key())
+        either!(self, cursor => cursor.key(), lent => &[])
     }
 
+    #[inline]
     fn sequence(&self) -> Sequence {
-        either!(self, cursor => cursor.sequence())
+        either!(self, cursor => cursor.sequence(), lent => 0)
     }
 
+    #[inline]
     fn kind(&self) -> Kind {
-        either!(self, cursor => cursor.kind())
+        either!(self, cursor => cursor.kind(), lent => Kind::Tombstone)
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
-        either!(self, cursor => cursor.value())
+        either!(self, cursor => cursor.value(), lent => &[])
     }
 
     fn value_slice(&self) -> Slice {
-        either!(self, cursor => cursor.value_slice())
+        either!(self, cursor => cursor.value_slice(), lent => Slice::from(&[][..]))
     }
 }

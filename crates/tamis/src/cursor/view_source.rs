@@ -44,6 +44,7 @@ pub(crate) struct ViewSource {
     reads: Reads,
 }
 
+#[expect(clippy::large_enum_variant, reason = "a scan has one of them, and its source is boxed")]
 enum Reads {
     View(ViewScan<ViewRuns>),
     Merge(MergeCursor<RunCursor<RunTables>>),
@@ -89,15 +90,24 @@ impl ViewSource {
         }
     }
 
-    /// Continues as a merge of the runs, at the entry next to this position in the view, which is damaged.
+    /// Whether it returns visible entries only, and not all versions of the runs of a damaged view.
+    #[inline]
+    pub(super) const fn shows_visible(&self) -> bool {
+        matches!(self.reads, Reads::View(_))
+    }
+
+    /// Continues as a merge of the runs, at the key next to the one at this position in the view, which is damaged.
     fn step_in_merge(&mut self, position: (usize, u64), error: &Error, direction: Direction) -> Result<()> {
-        let (key, sequence) = self.seek_in_merge(position, error)?;
+        let (key, _) = self.seek_in_merge(position, error)?;
         let Reads::Merge(merge) = &mut self.reads else { return Ok(()) };
         if direction == Direction::Backward {
             return merge.seek_for_prev(&key, false);
         }
-        let is_there = merge.is_valid() && merge.key() == key && merge.sequence() == sequence;
-        if is_there { merge.next() } else { Ok(()) }
+        merge.seek(&key, 0)?;
+        while merge.is_valid() && merge.key() == key {
+            merge.next()?;
+        }
+        Ok(())
     }
 
     /// Continues as a merge of the runs, at the entry with this position in the view, which is damaged. Returns the entry.
@@ -207,8 +217,8 @@ impl Cursor for ViewSource {
         self.step_within(Direction::Backward)
     }
 
-    fn is_only_version(&self) -> bool {
-        matches!(self.reads, Reads::View(_))
+    fn is_only_version(&self, _: Sequence) -> bool {
+        self.shows_visible()
     }
 
     fn skip(&mut self, count: u64, upper: Bound<&[u8]>) -> Result<u64> {

@@ -17,7 +17,7 @@
 //! Memtables may get entries while the cursor is used. They are newer than the snapshot and not visible, or equal to entries of the
 //! next memtable. Every skip compares by order and not by equality, so that they do not disturb it.
 
-use std::{ops::Bound, sync::Arc};
+use std::ops::{Bound, Deref};
 
 use tamis_filter::Direction;
 
@@ -26,6 +26,8 @@ use super::{
     bounded::{KeyRange, as_slice},
     merge::MergeCursor,
     passed::Passed,
+    source::Source,
+    stretch::Stretch,
 };
 use crate::{
     error::Result,
@@ -50,11 +52,11 @@ enum State {
     Backward,
 }
 
-/// See the head of this file. The contract of [`super`] applies to visible entries.
-pub(crate) struct VisibleCursor<C> {
+/// See the head of this file. The contract of [`super`] applies to visible entries. `R` has the range.
+pub(crate) struct VisibleCursor<C, R> {
     source: MergeCursor<C>,
     snapshot: Sequence,
-    range: Arc<KeyRange>,
+    range: R,
     state: State,
     /// Deleted entries until the cursor pauses.
     steps_left: u64,
@@ -107,19 +109,23 @@ impl Value {
     }
 }
 
-impl<C: Cursor> VisibleCursor<C> {
+impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
     /// The cursor over all entries.
     pub(crate) const fn source(&self) -> &MergeCursor<C> {
         &self.source
     }
 
     /// Returns the entries of `source` in `range` as of `snapshot`.
-    pub(crate) fn new(source: MergeCursor<C>, snapshot: Sequence, range: impl Into<Arc<KeyRange>>) -> Self {
+    pub(crate) const fn new(source: MergeCursor<C>, snapshot: Sequence, range: R) -> Self {
         let value = Value { copy: Vec::new(), shared: None };
-        let range = range.into();
         let state = State::Invalid;
         let steps_left = u64::MAX;
         Self { source, snapshot, range, state, steps_left, key: Vec::new(), value }
+    }
+
+    #[inline]
+    fn range(&self) -> &KeyRange {
+        range_of(&self.range)
     }
 
     /// Every movement begins with this, also one that ends at once: the keys that an earlier one has passed are then not those before
@@ -133,10 +139,10 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Moves to the first visible entry of the range.
     pub(crate) fn seek_first(&mut self) -> Result<()> {
         self.begin_movement(Direction::Forward);
-        if self.range.is_empty() {
+        if self.range().is_empty() {
             return Ok(());
         }
-        match &self.range.lower {
+        match &range_of(&self.range).lower {
             Bound::Unbounded => self.source.seek_first()?,
             Bound::Included(lower) => self.source.seek(lower, self.snapshot)?,
             Bound::Excluded(lower) => {
@@ -150,10 +156,10 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Moves to the last visible entry of the range.
     pub(crate) fn seek_last(&mut self) -> Result<()> {
         self.begin_movement(Direction::Backward);
-        if self.range.is_empty() {
+        if self.range().is_empty() {
             return Ok(());
         }
-        match &self.range.upper {
+        match &range_of(&self.range).upper {
             Bound::Unbounded => self.source.seek_last()?,
             Bound::Included(upper) => self.source.seek_for_prev(upper, true)?,
             Bound::Excluded(upper) => self.source.seek_for_prev(upper, false)?,
@@ -163,11 +169,11 @@ impl<C: Cursor> VisibleCursor<C> {
 
     /// Moves to the first visible entry of the range at or after `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
-        if self.range.is_below(key) {
+        if self.range().is_below(key) {
             return self.seek_first();
         }
         self.begin_movement(Direction::Forward);
-        if self.range.is_above(key) || self.range.is_empty() {
+        if self.range().is_above(key) || self.range().is_empty() {
             return Ok(());
         }
         self.source.seek(key, self.snapshot)?;
@@ -176,12 +182,12 @@ impl<C: Cursor> VisibleCursor<C> {
 
     /// Moves to the last visible entry of the range before `key`, or at it if `is_inclusive`.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        if self.range.is_above(key) {
+        if self.range().is_above(key) {
             return self.seek_last();
         }
         self.begin_movement(Direction::Backward);
-        let is_out = self.range.is_below(key) || (!is_inclusive && self.range.is_at_lower(key));
-        if is_out || self.range.is_empty() {
+        let is_out = self.range().is_below(key) || (!is_inclusive && self.range().is_at_lower(key));
+        if is_out || self.range().is_empty() {
             return Ok(());
         }
         self.source.seek_for_prev(key, is_inclusive)?;
@@ -193,7 +199,8 @@ impl<C: Cursor> VisibleCursor<C> {
         let was_forward = self.source.passed.direction == Direction::Forward;
         let state = self.begin_movement(Direction::Forward);
         if state == State::Only && was_forward {
-            if self.range.is_at_upper(self.source.key()) {
+            if matches!(self.range().upper, Bound::Included(_)) && self.range().is_at_upper(self.source.key())
+            {
                 return Ok(());
             }
             self.source.next()?;
@@ -202,7 +209,7 @@ impl<C: Cursor> VisibleCursor<C> {
         if matches!(state, State::Forward | State::Only) {
             copy_key(&mut self.key, &self.source);
         }
-        if state == State::Invalid || self.range.is_at_upper(&self.key) {
+        if state == State::Invalid || self.range().is_at_upper(&self.key) {
             return Ok(());
         }
         // After a backward step the source may be before its first entry.
@@ -221,7 +228,7 @@ impl<C: Cursor> VisibleCursor<C> {
         let state = self.begin_movement(Direction::Backward);
         // After a movement forward, versions that the snapshot does not see may be before the entry.
         if state == State::Only && was_backward {
-            if self.range.is_at_lower(self.source.key()) {
+            if self.range().is_at_lower(self.source.key()) {
                 return Ok(());
             }
             self.source.prev()?;
@@ -230,7 +237,7 @@ impl<C: Cursor> VisibleCursor<C> {
         if matches!(state, State::Forward | State::Only) {
             copy_key(&mut self.key, &self.source);
         }
-        if state == State::Invalid || self.range.is_at_lower(&self.key) {
+        if state == State::Invalid || self.range().is_at_lower(&self.key) {
             return Ok(());
         }
         if state != State::Backward {
@@ -248,9 +255,9 @@ impl<C: Cursor> VisibleCursor<C> {
             return Ok(0);
         }
         self.begin_movement(Direction::Forward);
-        let skipped = self.source.skip(count, as_slice(&self.range.upper))?;
+        let skipped = self.source.skip(count, as_slice(&range_of(&self.range).upper))?;
         // A source that has found damage may be another one.
-        self.state = if self.source.is_only_version() { State::Only } else { State::Forward };
+        self.state = if self.source.is_only_version(self.snapshot) { State::Only } else { State::Forward };
         Ok(skipped)
     }
 
@@ -328,8 +335,8 @@ impl<C: Cursor> VisibleCursor<C> {
     /// was left.
     #[inline]
     fn find_visible_forward(&mut self) -> Result<()> {
-        while self.source.is_valid() && !self.range.is_above(self.source.key()) {
-            let is_only_version = self.source.is_only_version();
+        while self.source.is_valid() && !self.is_above_range() {
+            let is_only_version = self.source.is_only_version(self.snapshot);
             if !is_only_version && self.source.sequence() > self.snapshot {
                 self.skip_newer()?;
             } else if self.source.has_coverage() && self.source.skip_deleted(Direction::Forward)? {
@@ -350,6 +357,13 @@ impl<C: Cursor> VisibleCursor<C> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the source is behind the range. An open range needs no key.
+    #[inline]
+    fn is_above_range(&self) -> bool {
+        let range = self.range();
+        !matches!(range.upper, Bound::Unbounded) && range.is_above(self.source.key())
     }
 
     /// Moves the source from a version newer than the snapshot to the next one that is not, or to another key.
@@ -399,11 +413,11 @@ impl<C: Cursor> VisibleCursor<C> {
 
     /// Finds the last visible entry at or before the position of the source, which is at the oldest version of its key.
     fn find_visible_backward(&mut self) -> Result<()> {
-        while self.source.is_valid() && !self.range.is_below(self.source.key()) {
+        while self.source.is_valid() && !self.range().is_below(self.source.key()) {
             if self.source.has_coverage() && self.source.skip_deleted(Direction::Backward)? {
                 continue;
             }
-            if self.source.is_only_version() {
+            if self.source.is_only_version(self.snapshot) {
                 // The source need not leave the key to find a newer version, so no further entry is read.
                 if self.source.kind() == Kind::Put {
                     self.state = State::Only;
@@ -458,6 +472,50 @@ impl<C: Cursor> VisibleCursor<C> {
         }
         is_put
     }
+}
+
+impl<R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<Source, R> {
+    /// The entries that follow the current one in the direction of the last movement without a check ([`super::stretch`]). Until [`VisibleCursor::give_back`] the cursor has no
+    /// entry.
+    pub(crate) fn lend(&mut self, direction: Direction) -> Option<Stretch> {
+        let is_over = self.state != State::Only || direction != self.source.passed.direction;
+        if is_over || !self.source.may_lend(direction) {
+            return None;
+        }
+        let lent = self.source.least_mut().lend()?;
+        let KeyRange { lower, upper } = range_of(&self.range);
+        let range_end = as_slice(if direction == Direction::Forward { upper } else { lower });
+        match Stretch::new(lent, direction, self.source.end_of_stretch(range_end)) {
+            Ok(stretch) => Some(stretch),
+            Err(lent) => {
+                self.source.least_mut().give_back(lent);
+                None
+            }
+        }
+    }
+
+    /// Continues at the current entry of a stretch.
+    pub(crate) fn give_back(&mut self, stretch: Stretch) -> Result<()> {
+        let (lent, result) = stretch.end();
+        self.source.least_mut().give_back(lent);
+        result.and_then(|()| self.source.take_back()).inspect_err(|_| self.state = State::Invalid)
+    }
+
+    /// Continues behind a stretch whose cursor has left it: moves to the first visible entry from there on.
+    pub(crate) fn leave(&mut self, stretch: Stretch) -> Result<()> {
+        let direction = self.source.passed.direction;
+        self.begin_movement(direction);
+        self.give_back(stretch)?;
+        match direction {
+            Direction::Forward => self.find_visible_forward(),
+            Direction::Backward => self.find_visible_backward(),
+        }
+    }
+}
+
+#[inline]
+fn range_of(range: &impl Deref<Target: AsRef<KeyRange>>) -> &KeyRange {
+    (**range).as_ref()
 }
 
 #[inline]

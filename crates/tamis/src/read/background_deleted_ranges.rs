@@ -25,7 +25,7 @@ use crate::{
     compaction::deleted_range_jobs::{RecordDeletedRanges, dense_tables},
     cursor::{
         Cursor as _,
-        bounded::{KeyRange, as_slice},
+        bounded::{KeyRange, NeededRange, as_slice},
         coverage::FIRST_RANK,
         merge::MergeCursor,
         run::RunCursor,
@@ -90,11 +90,11 @@ impl BackgroundDeletedRanges {
         let Some((index, table)) = find(&read_state, number) else { return Ok(()) };
         let Some(partition) = read_state.version.partitions.get(index) else { return Ok(()) };
         let upper = read_state.version.upper_of(index);
-        let range = Arc::new(KeyRange {
+        let range = KeyRange {
             lower: Bound::Included(begin_of(&read_state, partition, table).to_vec()),
             upper: upper.map_or(Bound::Unbounded, |upper| Bound::Excluded(upper.to_vec())),
-        });
-        let mut cursor = self.cursor(&read_state, partition, &range, sequence, budget);
+        };
+        let mut cursor = self.cursor(&read_state, partition, range, sequence, budget);
         let mut tombstones = self.tables.reader(table)?.counted_cursor(&budget.blocks);
         cursor.pause_after(PAUSE_STEPS);
         cursor.seek_first()?;
@@ -122,10 +122,10 @@ impl BackgroundDeletedRanges {
         &self,
         read_state: &ReadState,
         partition: &Partition,
-        range: &Arc<KeyRange>,
+        range: KeyRange,
         sequence: Sequence,
         budget: &Budget<'_>,
-    ) -> VisibleCursor<Source> {
+    ) -> VisibleCursor<Source, Arc<NeededRange>> {
         let bounds = (as_slice(&range.lower), as_slice(&range.upper));
         let memtables = (FIRST_RANK..).zip(read_state.memtables());
         let first_run = FIRST_RANK + read_state.memtables().count();
@@ -137,10 +137,12 @@ impl BackgroundDeletedRanges {
             sources.push((first_run + rank, Source::Run(RunCursor::new(run))));
         }
         let (_, seed) = self.deleted_ranges.versions.database();
-        let merge = MergeCursor::ranked(sources).within(Arc::clone(range), &Digester::new(seed));
         let runs = partition.runs().map(|(_, run)| run);
-        let coverage = coverage_of(read_state, range, runs, &self.tables, sequence);
-        VisibleCursor::new(merge.with_coverage(coverage), sequence, Arc::clone(range))
+        let coverage = coverage_of(read_state, &range, runs, &self.tables, sequence);
+        let needed = Arc::new(NeededRange { range, digester: Digester::new(seed) });
+        let mut merge = MergeCursor::ranked(sources).within(Arc::<NeededRange>::clone(&needed));
+        merge.set_coverage(coverage);
+        VisibleCursor::new(merge, sequence, needed)
     }
 }
 

@@ -26,7 +26,6 @@ use self::{snapshot::Snapshots, view_opener::ViewOpener};
 use crate::{cache::table::TableCache, context::StoreContext, metrics::Metrics};
 
 /// The parts of an open store that open tables and views, and probe filters. A scan has its own.
-#[derive(Clone)]
 struct ReadTools {
     tables: Arc<TableCache>,
     digester: Digester,
@@ -39,7 +38,7 @@ pub(crate) struct ReadPath {
     metrics: Arc<Metrics>,
     snapshots: Arc<Snapshots>,
     deleted_ranges: Arc<DeletedRanges>,
-    tools: ReadTools,
+    tools: Arc<ReadTools>,
     /// [`crate::Options::sample_queries`].
     samples_queries: bool,
 }
@@ -54,11 +53,11 @@ impl ReadPath {
     ) -> Self {
         let (database_id, _) = deleted_ranges.versions.database();
         Self {
-            tools: ReadTools {
+            tools: Arc::new(ReadTools {
                 tables: Arc::clone(tables),
                 digester,
                 views: ViewOpener::new(database_id, context.options.read_only),
-            },
+            }),
             context: Arc::clone(context),
             metrics: Arc::clone(&context.metrics),
             snapshots: Arc::clone(snapshots),

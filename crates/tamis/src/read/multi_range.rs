@@ -16,6 +16,7 @@ use super::{
     scan::Scan,
     scan_source::{ScanSource, positions_within},
     select_runs::SelectedRun,
+    select_views::Selection,
 };
 use crate::{
     cursor::bounded::{Bounds, KeyRange},
@@ -41,25 +42,22 @@ impl ReadPath {
             let range = KeyRange { lower, upper };
             let positions = positions_within(&read_state, &range);
             let query = self.scan_query(&range, false);
-            Arc::new(self.scan_source(
-                Arc::clone(&read_state),
-                (range, false, positions),
-                sequence,
-                query,
-                None,
-            ))
+            let inputs = (range, false, positions);
+            self.scan_source(Arc::clone(&read_state), inputs, sequence, query, Selection::default())
         };
-        let sources: Vec<Arc<ScanSource>> = ranges.into_iter().map(source).collect();
-        self.select_runs_of(&sources);
-        sources.into_iter().map(|source| Scan::new(Ok(Some(source)))).collect()
-    }
-
-    fn select_runs_of(&self, sources: &[Arc<ScanSource>]) {
+        let mut sources: Vec<ScanSource> = ranges.into_iter().map(source).collect();
         // No filter can reject a range that crosses partitions.
         let is_checked =
-            |source: &&Arc<ScanSource>| !source.is_empty() && source.several_partitions().is_none();
-        let mut order: Vec<&Arc<ScanSource>> = sources.iter().filter(is_checked).collect();
+            |source: &&mut ScanSource| !source.is_empty() && source.several_partitions().is_none();
+        let mut order: Vec<&mut ScanSource> = sources.iter_mut().filter(is_checked).collect();
         order.sort_by(|left, right| lower_of(left).cmp(&lower_of(right)));
+        self.select_runs_of(&mut order);
+        plan_reads(&mut order);
+        sources.into_iter().map(|source| Scan::new(Ok(Some(Arc::new(source))))).collect()
+    }
+
+    /// Probes the filters for ranges in key order.
+    fn select_runs_of(&self, order: &mut [&mut ScanSource]) {
         let probes: Vec<RangeProbe<'_>> =
             order.iter().map(|source| source.selector().range_probe()).collect();
         let run_count = order.iter().map(|source| source.selector().runs_within().count()).max().unwrap_or(0);
@@ -69,17 +67,26 @@ impl ReadPath {
                 selected.extend(source.selector().select_run(rank, probe));
             }
         }
-        for ((source, probe), selected) in order.iter().zip(&probes).zip(selected) {
+        for probe in probes {
             self.metrics.digests.add(u64::from(probe.digest_count()));
-            source.set_runs(selected);
         }
-        if order.len() > 1 {
-            let mut planner = ReadPlanner::default();
-            order.iter().enumerate().for_each(|(number, source)| source.add_reads(number, &mut planner));
-            for (source, reads) in order.iter().zip(planner.finish(order.len())) {
-                source.set_planned_reads(reads);
-            }
+        for (source, runs) in order.iter_mut().zip(selected) {
+            let selection = source.selector().with_views(runs);
+            source.set_selection(selection);
         }
+    }
+}
+
+/// Lets ranges in key order share the reads of their blocks.
+fn plan_reads(order: &mut [&mut ScanSource]) {
+    if order.len() < 2 {
+        return;
+    }
+    let mut planner = ReadPlanner::default();
+    order.iter().enumerate().for_each(|(number, source)| source.add_reads(number, &mut planner));
+    let reads = planner.finish(order.len());
+    for (source, reads) in order.iter_mut().zip(reads) {
+        source.set_planned_reads(reads);
     }
 }
 

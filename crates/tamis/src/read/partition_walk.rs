@@ -8,8 +8,10 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::{scan_source::ScanSource, seek_answers::Visible};
-use crate::{error::Result, slice::Slice};
+use tamis_filter::Direction;
+
+use super::scan_source::{ScanSource, Visible};
+use crate::{cursor::stretch::Stretch, error::Result, slice::Slice};
 
 /// See the head of this file. The contract of [`crate::cursor`] applies to the visible entries of the scan's range.
 pub(super) struct RangeCursor {
@@ -91,6 +93,26 @@ impl RangeCursor {
         let Some(current) = &mut self.current else { return Ok(()) };
         current.cursor.prev()?;
         if current.cursor.is_valid() { Ok(()) } else { self.leave_backward() }
+    }
+
+    /// As [`Visible::lend`].
+    pub(super) fn lend(&mut self, direction: Direction) -> Option<Stretch> {
+        self.current.as_mut()?.cursor.lend(direction)
+    }
+
+    /// As [`Visible::give_back`].
+    pub(super) fn give_back(&mut self, stretch: Stretch) -> Result<()> {
+        self.current.as_mut().map_or(Ok(()), |current| current.cursor.give_back(stretch))
+    }
+
+    /// As [`Visible::leave`], to the next entry of the range.
+    pub(super) fn leave(&mut self, stretch: Stretch, direction: Direction) -> Result<()> {
+        let Some(current) = &mut self.current else { return Ok(()) };
+        current.cursor.leave(stretch)?;
+        match direction {
+            Direction::Forward => self.leave_forward(),
+            Direction::Backward => self.leave_backward(),
+        }
     }
 
     /// Moves to the first entry of the next partition that has one, if the current one has no more.

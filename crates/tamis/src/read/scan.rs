@@ -16,7 +16,7 @@
 use std::{fmt, iter::FusedIterator, mem, sync::Arc};
 
 use arc_swap::Guard;
-use tamis_filter::auto::QueryKind;
+use tamis_filter::{Direction, auto::QueryKind};
 use tamis_vfs::fork::Process;
 
 use super::{
@@ -24,9 +24,13 @@ use super::{
     partition_walk::RangeCursor,
     scan_query::ScanQuery,
     scan_source::{ScanSource, positions_within},
+    select_views::Selection,
 };
 use crate::{
-    cursor::bounded::{Bounds, KeyRange},
+    cursor::{
+        bounded::{Bounds, KeyRange},
+        stretch::{Step, Stretch},
+    },
     error::{Error, Result},
     key::Sequence,
     keyspace_state::KeyspaceState,
@@ -108,7 +112,11 @@ fn usable(source: &Result<Option<Arc<ScanSource>>>, process: Process) -> Result<
 
 /// One end of a scan.
 struct Side {
-    cursor: Option<RangeCursor>,
+    /// Boxed: most scans move from one end.
+    cursor: Option<Box<RangeCursor>>,
+    /// The entries that need no cursor until they end. Only while the position is [`Position::On`] and the other end has not begun: of two
+    /// ends, each step asks whether they have met.
+    stretch: Option<Stretch>,
     position: Position,
     /// The last step failed: the position of the cursor is undefined until a seek.
     is_failed: bool,
@@ -116,18 +124,60 @@ struct Side {
 
 impl Side {
     const fn new(position: Position) -> Self {
-        Self { cursor: None, position, is_failed: false }
+        Self { cursor: None, stretch: None, position, is_failed: false }
     }
 
     #[inline]
-    fn cursor(&mut self, source: &Arc<ScanSource>) -> &mut RangeCursor {
-        self.cursor.get_or_insert_with(|| RangeCursor::new(source))
+    fn cursor(&mut self, source: &Arc<ScanSource>) -> Result<&mut RangeCursor> {
+        self.end_stretch()?;
+        Ok(self.cursor.get_or_insert_with(|| Box::new(RangeCursor::new(source))))
+    }
+
+    /// Gives the cursor of the stretch back, which then has the current entry.
+    #[inline]
+    fn end_stretch(&mut self) -> Result<()> {
+        match (self.stretch.take(), &mut self.cursor) {
+            (Some(stretch), Some(cursor)) => cursor.give_back(stretch).inspect_err(|_| self.is_failed = true),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves to the first entry of a stretch, if one begins here.
+    fn begin_stretch(&mut self, direction: Direction) -> Result<Step> {
+        if self.position != Position::On || self.is_failed {
+            return Ok(Step::Ended);
+        }
+        self.stretch = self.cursor.as_mut().and_then(|cursor| cursor.lend(direction));
+        self.stretch.as_mut().map_or(Ok(Step::Ended), |stretch| stretch.step(direction))
+    }
+
+    /// Moves on from a stretch whose cursor has left it.
+    fn leave_stretch(&mut self, direction: Direction, source: &Arc<ScanSource>) -> Result<bool> {
+        let (Some(cursor), Some(stretch)) = (&mut self.cursor, self.stretch.take()) else {
+            return self.step(direction, source);
+        };
+        cursor.leave(stretch, direction)?;
+        cursor.note_step();
+        let is_valid = cursor.is_valid();
+        self.position = match direction {
+            _ if is_valid => Position::On,
+            Direction::Forward => Position::End,
+            Direction::Backward => Position::Start,
+        };
+        Ok(is_valid)
+    }
+
+    fn step(&mut self, direction: Direction, source: &Arc<ScanSource>) -> Result<bool> {
+        match direction {
+            Direction::Forward => self.move_next(source),
+            Direction::Backward => self.move_prev(source),
+        }
     }
 
     /// Moves to the next entry; returns `false` after the last one.
     fn move_next(&mut self, source: &Arc<ScanSource>) -> Result<bool> {
         let position = self.position;
-        let cursor = self.cursor(source);
+        let cursor = self.cursor(source)?;
         match position {
             Position::Start => {
                 cursor.seek_first()?;
@@ -146,7 +196,7 @@ impl Side {
     /// Moves to the previous entry; returns `false` before the first one.
     fn move_prev(&mut self, source: &Arc<ScanSource>) -> Result<bool> {
         let position = self.position;
-        let cursor = self.cursor(source);
+        let cursor = self.cursor(source)?;
         match position {
             Position::Start => return Ok(false),
             Position::Before | Position::On => cursor.prev()?,
@@ -169,7 +219,7 @@ impl Side {
         }
         let (mut rest, mut steps) = (count, 1);
         while rest > 0 {
-            let skipped = if rest >= SKIP_MIN { self.cursor(source).skip(rest)? } else { 0 };
+            let skipped = if rest >= SKIP_MIN { self.cursor(source)?.skip(rest)? } else { 0 };
             rest -= skipped;
             // A view is left for the entries of memtables: if they are dense, few of the steps pay for a search.
             steps = if skipped >= SKIP_MIN { 2 } else { SKIP_MIN.min(2 * steps) };
@@ -183,12 +233,61 @@ impl Side {
         Ok(true)
     }
 
+    /// Ends after an error.
+    fn fail(&mut self) {
+        // Its own error is that of the failed step.
+        let _ = self.end_stretch();
+        self.is_failed = true;
+    }
+
     /// The entry that was returned last.
     #[inline]
-    fn entry(&self) -> Option<&RangeCursor> {
+    fn entry(&self) -> Option<Entry<'_>> {
+        if let Some(stretch) = &self.stretch {
+            return Some(Entry::InStretch(stretch));
+        }
         let is_on = self.position == Position::On && !self.is_failed;
-        self.cursor.as_ref().filter(|cursor| is_on && cursor.is_valid())
+        let cursor = self.cursor.as_ref().filter(|cursor| is_on && cursor.is_valid());
+        cursor.map(|cursor| Entry::AtCursor(cursor))
     }
+}
+
+/// The current entry of one end of a scan.
+enum Entry<'a> {
+    InStretch(&'a Stretch),
+    AtCursor(&'a RangeCursor),
+}
+
+impl<'a> Entry<'a> {
+    #[inline]
+    fn key(&self) -> &'a [u8] {
+        match self {
+            Self::InStretch(stretch) => stretch.key(),
+            Self::AtCursor(cursor) => cursor.key(),
+        }
+    }
+
+    #[inline]
+    fn value(&self) -> &'a [u8] {
+        match self {
+            Self::InStretch(stretch) => stretch.value(),
+            Self::AtCursor(cursor) => cursor.value(),
+        }
+    }
+
+    fn value_slice(&self) -> Slice {
+        match self {
+            Self::InStretch(stretch) => stretch.value_slice(),
+            Self::AtCursor(cursor) => cursor.value_slice(),
+        }
+    }
+}
+
+/// An end of a scan.
+#[derive(Clone, Copy)]
+enum End {
+    Front,
+    Back,
 }
 
 impl Scan {
@@ -208,7 +307,7 @@ impl Scan {
     /// [`Error::Io`], [`Error::Corruption`] from the tables; [`Error::Forked`] in a child process; [`Error::KeyspaceDropped`] if the keyspace was
     /// dropped before the scan was created. The scan is finished then.
     pub fn move_next(&mut self) -> Result<bool> {
-        self.step(Side::move_next, true)
+        self.step(End::Front, Direction::Forward)
     }
 
     /// Moves to the previous entry; returns `false` at the beginning.
@@ -216,7 +315,7 @@ impl Scan {
     /// # Errors
     /// As [`Scan::move_next`].
     pub fn move_prev(&mut self) -> Result<bool> {
-        self.step(Side::move_prev, true)
+        self.step(End::Front, Direction::Backward)
     }
 
     /// Positions the scan at `key`: [`Scan::move_next`] then returns the first entry at or after it, [`Scan::move_prev`] the last
@@ -265,7 +364,9 @@ impl Scan {
         self.move_to(Position::End);
     }
 
-    const fn move_to(&mut self, position: Position) {
+    fn move_to(&mut self, position: Position) {
+        // The next movement seeks, so that the cursor needs no entry.
+        let _ = self.front.end_stretch();
         self.front.position = position;
         self.front.is_failed = false;
         self.is_ended = false;
@@ -279,7 +380,7 @@ impl Scan {
         none: Position,
     ) -> Result<()> {
         let Some(source) = usable(&self.source, self.process)? else { return Ok(()) };
-        let cursor = self.front.cursor(source);
+        let cursor = self.front.cursor(source)?;
         let result = seek(cursor).inspect(|()| {
             source.record_seek(kind, (Some(sought), cursor.found()), cursor.partition());
             cursor.note_step();
@@ -293,23 +394,56 @@ impl Scan {
 
     /// The key of the current entry; empty if the last [`Scan::move_next`] or [`Scan::move_prev`] returned `false`.
     pub fn key(&self) -> &[u8] {
-        self.front_entry().map_or(&[], |cursor| cursor.key())
+        match &self.front.stretch {
+            Some(stretch) => stretch.key(),
+            None => self.front_entry().map_or(&[], |entry| entry.key()),
+        }
     }
 
     /// The value of the current entry; empty if the last [`Scan::move_next`] or [`Scan::move_prev`] returned `false`.
     pub fn value(&self) -> &[u8] {
-        self.front_entry().map_or(&[], |cursor| cursor.value())
+        match &self.front.stretch {
+            Some(stretch) => stretch.value(),
+            None => self.front_entry().map_or(&[], |entry| entry.value()),
+        }
     }
 
-    fn front_entry(&self) -> Option<&RangeCursor> {
+    #[inline]
+    fn front_entry(&self) -> Option<Entry<'_>> {
         self.front.entry().filter(|_| !self.is_ended)
     }
 
+    /// Moves one end to the next entry in a direction.
+    #[inline]
+    fn step(&mut self, end: End, direction: Direction) -> Result<bool> {
+        let (side, other) = match end {
+            End::Front => (&mut self.front, &self.back),
+            End::Back => (&mut self.back, &self.front),
+        };
+        let step = match &mut side.stretch {
+            _ if !self.process.is_current() => Ok(Step::Ended),
+            Some(stretch) => stretch.step(direction),
+            None if other.cursor.is_none() && !self.is_ended => side.begin_stretch(direction),
+            None => Ok(Step::Ended),
+        };
+        match step {
+            Ok(Step::Moved) => Ok(true),
+            Ok(Step::Ended) => self.step_with(end, |side, source| side.step(direction, source)),
+            Ok(Step::Left) => self.step_with(end, |side, source| side.leave_stretch(direction, source)),
+            Err(error) => {
+                side.fail();
+                self.is_ended = true;
+                Err(error)
+            }
+        }
+    }
+
     /// Moves one end and checks whether it has met the other.
-    fn step(
+    #[inline(never)]
+    fn step_with(
         &mut self,
+        end: End,
         go: impl FnOnce(&mut Side, &Arc<ScanSource>) -> Result<bool>,
-        is_front: bool,
     ) -> Result<bool> {
         if self.is_ended {
             return Ok(false);
@@ -322,12 +456,15 @@ impl Scan {
                 return Err(error);
             }
         };
-        let side = if is_front { &mut self.front } else { &mut self.back };
+        let (side, other) = match end {
+            End::Front => (&mut self.front, &mut self.back),
+            End::Back => (&mut self.back, &mut self.front),
+        };
         if side.is_failed {
             return Ok(false);
         }
-        let is_valid = go(side, source).inspect_err(|_| {
-            side.is_failed = true;
+        let is_valid = other.end_stretch().and_then(|()| go(side, source)).inspect_err(|_| {
+            side.fail();
             self.is_ended = true;
         })?;
         if is_valid && self.back.cursor.is_some() && self.have_met() {
@@ -349,17 +486,18 @@ impl Scan {
     }
 
     fn entry_of(side: &Side) -> Option<(Slice, Slice)> {
-        side.entry().map(|cursor| (Slice::from(cursor.key()), cursor.value_slice()))
+        side.entry().map(|entry| (Slice::from(entry.key()), entry.value_slice()))
     }
-}
 
-impl Scan {
-    fn next_by(
-        &mut self,
-        go: impl FnOnce(&mut Side, &Arc<ScanSource>) -> Result<bool>,
-    ) -> Option<<Self as Iterator>::Item> {
-        match self.step(go, true) {
-            Ok(true) => Self::entry_of(&self.front).map(Ok),
+    /// The entry of an end after a step, as an iterator returns it.
+    #[inline]
+    fn item(&self, stepped: Result<bool>, end: End) -> Option<<Self as Iterator>::Item> {
+        let side = match end {
+            End::Front => &self.front,
+            End::Back => &self.back,
+        };
+        match stepped {
+            Ok(true) => Self::entry_of(side).map(Ok),
             Ok(false) => None,
             Err(error) => Some(Err(error)),
         }
@@ -370,21 +508,20 @@ impl Iterator for Scan {
     type Item = Result<(Slice, Slice)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_by(Side::move_next)
+        let stepped = self.step(End::Front, Direction::Forward);
+        self.item(stepped, End::Front)
     }
 
     fn nth(&mut self, count: usize) -> Option<Self::Item> {
-        self.next_by(|side, source| side.move_nth(source, count as u64))
+        let stepped = self.step_with(End::Front, |side, source| side.move_nth(source, count as u64));
+        self.item(stepped, End::Front)
     }
 }
 
 impl DoubleEndedIterator for Scan {
     fn next_back(&mut self) -> Option<Self::Item> {
-        match self.step(Side::move_prev, false) {
-            Ok(true) => Self::entry_of(&self.back).map(Ok),
-            Ok(false) => None,
-            Err(error) => Some(Err(error)),
-        }
+        let stepped = self.step(End::Back, Direction::Backward);
+        self.item(stepped, End::Back)
     }
 }
 
@@ -395,6 +532,7 @@ impl Drop for Scan {
         if !self.process.is_current() {
             mem::forget(mem::replace(&mut self.source, Ok(None)));
             mem::forget((self.front.cursor.take(), self.back.cursor.take()));
+            mem::forget((self.front.stretch.take(), self.back.stretch.take()));
         }
     }
 }
@@ -423,17 +561,18 @@ impl ReadPath {
         let range = KeyRange { lower: bounds.0, upper: bounds.1 };
         let positions = positions_within(&read_state, &range);
         let query = self.scan_query(&range, is_prefix);
-        let mut selection = None;
-        if query.kind().is_some() && positions.len() <= 1 {
+        let mut selection = Selection::default();
+        if positions.len() <= 1 {
             let ranges = (&range, is_prefix, positions.clone());
             let selector = self.tools.selector(&read_state, ranges, &query);
             let selected = selector.select();
-            if selected.is_empty() && matches!(selector.has_memtable_entries(), Ok(false)) {
+            let is_closed = query.kind().is_some();
+            if is_closed && selected.is_empty() && matches!(selector.has_memtable_entries(), Ok(false)) {
                 query.record(&read_state.query_sample, &selector.filter_range());
                 self.metrics.scans_ended.add(1);
                 return Scan::new(Ok(None));
             }
-            selection = Some(selected);
+            selection = selected;
         }
         let read_state = Guard::into_inner(read_state);
         Scan::new(Ok(Some(Arc::new(self.scan_source(

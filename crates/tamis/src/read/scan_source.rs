@@ -11,25 +11,24 @@ use std::{
     fmt,
     ops::{Bound, Range},
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use tamis_filter::auto::QueryKind;
+use tamis_filter::{Digester, auto::QueryKind};
 
 use super::{
     DeletedRanges, ReadPath, ReadTools,
     scan_query::ScanQuery,
-    seek_answers::{Visible, count_seek, outcome_of_seek},
+    seek_answers::{count_seek, outcome_of_seek},
     select_range::RangeSelector,
-    select_runs::SelectedRun,
     select_views::{SelectedView, Selection},
 };
 use crate::{
     cache::table::TableCache,
     cursor::{
-        bounded::{KeyRange, as_slice},
+        bounded::{KeyRange, Needed, as_slice},
         coverage::{CoverSource, Coverage, FIRST_RANK},
         filter_outcome::FilterOutcome,
         merge::MergeCursor,
@@ -56,17 +55,20 @@ use crate::{
 /// A range of more tables of a run is not planned together with other ranges.
 const TABLES_PLANNED_MAX: usize = 2;
 
+/// The visible entries of a scan that merges its sources.
+pub(super) type Visible = VisibleCursor<Source, Arc<ScanSource>>;
+
 /// The inputs of the cursors.
 pub(crate) struct ScanSource {
-    pub(super) range: Arc<KeyRange>,
+    pub(super) range: KeyRange,
     /// The range is a prefix: the prefix is its lower bound.
     is_prefix: bool,
     /// The positions of the partitions that the range touches.
     positions: Range<usize>,
-    /// The runs and views to read, once the filters were checked.
-    selection: OnceLock<Selection>,
+    /// The runs and views to read, of which the filters were checked. None if the range touches several partitions: these have their own.
+    selection: Selection,
     /// The reads that it shares with other ranges.
-    planned_reads: OnceLock<Vec<Arc<PlannedRead>>>,
+    planned_reads: Vec<Arc<PlannedRead>>,
     /// Only the first cursor counts false positives of the filters.
     has_counted_outcomes: AtomicBool,
     /// The next two are in reach of each step.
@@ -78,7 +80,7 @@ pub(crate) struct ScanSource {
 /// The parts of a scan that all its partitions share.
 struct Shared {
     read_state: Arc<ReadState>,
-    tools: ReadTools,
+    tools: Arc<ReadTools>,
     query: ScanQuery,
 }
 
@@ -91,15 +93,12 @@ enum PartOf {
 
 impl Drop for ScanSource {
     fn drop(&mut self) {
-        let selection = self.selection.get();
         if let PartOf::Itself(shared) = &self.scan {
             shared.tools.tables.metrics().scans_ended.add(1);
-            if selection.is_some() {
-                shared.query.record(&shared.read_state.query_sample, &self.selector().filter_range());
-            }
+            shared.query.record(&shared.read_state.query_sample, &self.selector().filter_range());
         }
-        if let Some(selection) = selection.filter(|_| self.query().kind().is_some()) {
-            count_merged(selection, None, self.query().tally_weight());
+        if self.query().kind().is_some() {
+            count_merged(&self.selection, None, self.query().tally_weight());
         }
     }
 }
@@ -112,25 +111,41 @@ impl fmt::Debug for ScanSource {
 
 impl Limits for ScanSource {
     fn lower(&self) -> Option<&[u8]> {
-        Limits::lower(&*self.range)
+        Limits::lower(&self.range)
     }
 
     fn upper(&self) -> Option<&[u8]> {
-        Limits::upper(&*self.range)
+        Limits::upper(&self.range)
     }
 
     fn planned_read(&self, file_number: u64, block: usize) -> Option<&Arc<PlannedRead>> {
-        self.planned_reads.get()?.iter().find(|read| read.has(file_number, block))
+        self.planned_reads.iter().find(|read| read.has(file_number, block))
+    }
+}
+
+impl AsRef<KeyRange> for ScanSource {
+    fn as_ref(&self) -> &KeyRange {
+        &self.range
+    }
+}
+
+impl Needed for ScanSource {
+    fn range(&self) -> &KeyRange {
+        &self.range
+    }
+
+    fn digester(&self) -> &Digester {
+        &self.shared().tools.digester
     }
 }
 
 impl ScanContext for ScanSource {
     fn run(&self, run_index: usize) -> &Run {
-        self.selection().run(run_index).expect("cursors exist only for selected runs")
+        self.selection.run(run_index).expect("cursors exist only for selected runs")
     }
 
     fn place(&self, run_index: usize) -> Option<ReadPlace> {
-        self.selection().level_of(run_index).map(|level| self.query().place(level))
+        self.selection.level_of(run_index).map(|level| self.query().place(level))
     }
 
     fn tables(&self) -> &TableCache {
@@ -138,13 +153,13 @@ impl ScanContext for ScanSource {
     }
 
     fn record_damaged_view(&self, view_index: usize, error: &Error) {
-        if let Some(view) = self.selection().views.get(view_index) {
+        if let Some(view) = self.selection.views.get(view_index) {
             view.report_damage(self.shared().tools.tables.environment(), error);
         }
     }
 
     fn record_filter_outcome(&self, run_index: usize, is_there: bool) {
-        let Some(run) = self.selection().runs.get(run_index) else { return };
+        let Some(run) = self.selection.runs.get(run_index) else { return };
         let Some(table) = run.run.tables().get(run.tables.start) else { return };
         if run.is_checked && run.is_tallied {
             let counters = self.shared().tools.tables.metrics().reads(self.query().place(run.level));
@@ -166,7 +181,7 @@ impl ScanSource {
     pub(super) fn of_partition(scan: &Arc<Self>, position: usize) -> Arc<Self> {
         let Some(touched) = scan.several_partitions() else { return Arc::clone(scan) };
         let version = &scan.read_state().version;
-        let mut range = (*scan.range).clone();
+        let mut range = scan.range.clone();
         if position > touched.start
             && let Some(partition) = version.partitions.get(position)
         {
@@ -177,17 +192,19 @@ impl ScanSource {
         {
             range.upper = Bound::Excluded(upper.to_vec());
         }
-        Arc::new(Self {
-            range: Arc::new(range),
+        let mut part = Self {
+            range,
             is_prefix: false,
             positions: position..position + 1,
-            selection: OnceLock::new(),
-            planned_reads: OnceLock::new(),
+            selection: Selection::default(),
+            planned_reads: Vec::new(),
             has_counted_outcomes: AtomicBool::new(false),
             sequence: scan.sequence,
             deleted_ranges: Arc::clone(&scan.deleted_ranges),
             scan: PartOf::Whole(Arc::clone(scan)),
-        })
+        };
+        part.selection = part.selector().select();
+        Arc::new(part)
     }
 
     #[inline]
@@ -214,20 +231,14 @@ impl ScanSource {
 
     /// The partitions whose cursors the scan needs, at least one. If they are several, they select their runs and views themselves.
     pub(super) fn partitions(&self) -> Range<usize> {
-        let Some(positions) = self.several_partitions() else {
-            return self.positions.start..self.positions.start + 1;
-        };
-        // The cursor of the other end may have done it.
-        let _ = self.selection.set(Selection::default());
-        positions
+        self.several_partitions().unwrap_or(self.positions.start..self.positions.start + 1)
     }
 
     pub(super) fn merged_cursor(self: &Arc<Self>) -> Visible {
-        let selection = self.selection();
+        let selection = &self.selection;
         let first_run = FIRST_RANK + self.read_state().memtables().count();
         let count = first_run + selection.runs.len() + selection.views.len();
-        let range = Arc::clone(&self.range);
-        let mut merge = MergeCursor::with_capacity(count).within(range, &self.shared().tools.digester);
+        let mut merge = MergeCursor::with_capacity(count).within(Arc::<Self>::clone(self));
         for (rank, memtable) in (FIRST_RANK..).zip(self.read_state().memtables()) {
             if memtable.memtable.entry_count() > 0 {
                 merge.push(rank, Source::Memtable(memtable.memtable.cursor()));
@@ -238,8 +249,8 @@ impl ScanSource {
             let base: Arc<dyn ScanContext> = Arc::<Self>::clone(self);
             let cursor = RunCursor::new(RunTables::of_scan(base, run_index, run.tables.clone()));
             let source = if (run.is_checked || run.lacks_filter) && !has_counted_outcomes {
-                let (scan, range) = (Arc::<Self>::clone(self), Arc::clone(&self.range));
-                Source::FilterChecked(cursor, Some(Box::new(FilterOutcome::new(scan, run_index, range))))
+                let outcome = FilterOutcome::new(Arc::<Self>::clone(self), run_index);
+                Source::FilterChecked(cursor, Some(Box::new(outcome)))
             } else {
                 Source::Run(cursor)
             };
@@ -252,7 +263,8 @@ impl ScanSource {
             merge.sort();
         }
         steps::count(Step::MergedSource, merge.len());
-        VisibleCursor::new(merge.with_coverage(self.coverage()), self.sequence, Arc::clone(&self.range))
+        merge.set_coverage(self.coverage());
+        VisibleCursor::new(merge, self.sequence, Arc::clone(self))
     }
 
     fn view_source(self: &Arc<Self>, view_index: usize, selected: &SelectedView) -> Source {
@@ -278,19 +290,19 @@ impl ScanSource {
         let (metrics, sample) = (self.shared().tools.tables.metrics(), &self.read_state().query_sample);
         let sampling = self.query().record_seek(kind, metrics, sample, || {
             let answered = self.start_of_seek(kind, sought).zip(merge);
-            let outcome = answered.map(|(start, merge)| outcome_of_seek(kind, start, merge));
+            let outcome = answered.map(|(start, merge)| outcome_of_seek(kind, start, merge.source()));
             (self.range_of_seek(kind, sought, found), outcome.unwrap_or_default())
         });
         if let Some((partition, _)) = partition
-            && let Some(selection) = partition.selection.get().filter(|_| sampling.weight > 0)
+            && sampling.weight > 0
         {
-            count_merged(selection, found.or(sought), sampling.weight);
+            count_merged(&partition.selection, found.or(sought), sampling.weight);
         }
         if sampling.tally_weight > 0
             && let Some(merge) = merge
             && let Some(start) = self.start_of_seek(kind, sought)
         {
-            count_seek(kind, start, merge, sampling.tally_weight);
+            count_seek(kind, start, merge.source(), sampling.tally_weight);
         }
     }
 
@@ -358,7 +370,7 @@ impl ScanSource {
     fn coverage(&self) -> Option<Coverage> {
         let selector = self.selector();
         let is_selected =
-            |run: &Arc<Run>| self.selection().runs.iter().any(|selected| Arc::ptr_eq(&selected.run, run));
+            |run: &Arc<Run>| self.selection.runs.iter().any(|selected| Arc::ptr_eq(&selected.run, run));
         let runs = selector.runs_within().map(|(_, run)| run);
         let runs = runs.filter(|run| !sim_fault!("forget-rejected-range-tombstones") || is_selected(run));
         coverage_of(self.read_state(), &self.range, runs, &self.shared().tools.tables, self.sequence)
@@ -367,29 +379,23 @@ impl ScanSource {
     /// The selector of the runs and views to read.
     pub(super) fn selector(&self) -> RangeSelector<'_> {
         let Shared { read_state, tools, query } = self.shared();
-        let ranges = (&*self.range, self.is_prefix, self.positions.clone());
+        let ranges = (&self.range, self.is_prefix, self.positions.clone());
         tools.selector(read_state, ranges, query)
     }
 
-    /// The runs and views to read; the filters are checked once.
-    pub(super) fn selection(&self) -> &Selection {
-        self.selection.get_or_init(|| self.selector().select())
-    }
-
-    /// Sets the runs to read, whose filters were checked. Views replace some of them.
-    pub(super) fn set_runs(&self, runs: Vec<SelectedRun>) {
-        // Only a cursor sets them too, and none exists yet.
-        let _ = self.selection.set(self.selector().with_views(runs));
+    /// Sets the runs and views to read.
+    pub(super) fn set_selection(&mut self, selection: Selection) {
+        self.selection = selection;
     }
 
     /// Adds the blocks of open tables that the scan may read, if they are few.
     pub(super) fn add_reads<'a>(&'a self, range_number: usize, planner: &mut ReadPlanner<'a>) {
-        let few = self.selection().runs.iter().filter(|selected| selected.tables.len() <= TABLES_PLANNED_MAX);
+        let few = self.selection.runs.iter().filter(|selected| selected.tables.len() <= TABLES_PLANNED_MAX);
         let tables = few.filter_map(|selected| selected.run.tables().get(selected.tables.clone())).flatten();
         for table in tables.filter_map(|table| table.slot().get()) {
             planner.add(table, range_number, self);
         }
-        for selected in &self.selection().views {
+        for selected in &self.selection.views {
             self.add_reads_of_view(selected, range_number, planner);
         }
     }
@@ -428,9 +434,8 @@ impl ScanSource {
         }
     }
 
-    pub(super) fn set_planned_reads(&self, reads: Vec<Arc<PlannedRead>>) {
-        // Set once, before a cursor exists.
-        let _ = self.planned_reads.set(reads);
+    pub(super) fn set_planned_reads(&mut self, reads: Vec<Arc<PlannedRead>>) {
+        self.planned_reads = reads;
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -482,25 +487,25 @@ fn count_merged(selection: &Selection, key: Option<&[u8]>, weight: u32) {
 }
 
 impl ReadPath {
-    /// The inputs of a scan of this range. `selection`: the runs and views to read, if they are known.
+    /// The inputs of a scan of this range. `selection`: the runs and views to read.
     pub(super) fn scan_source(
         &self,
         read_state: Arc<ReadState>,
         (range, is_prefix, positions): (KeyRange, bool, Range<usize>),
         sequence: Sequence,
         query: ScanQuery,
-        selection: Option<Selection>,
+        selection: Selection,
     ) -> ScanSource {
         ScanSource {
             positions,
-            range: Arc::new(range),
+            range,
             is_prefix,
-            selection: selection.map_or_else(OnceLock::new, OnceLock::from),
-            planned_reads: OnceLock::new(),
+            selection,
+            planned_reads: Vec::new(),
             has_counted_outcomes: AtomicBool::new(false),
             sequence,
             deleted_ranges: Arc::clone(&self.deleted_ranges),
-            scan: PartOf::Itself(Shared { read_state, tools: self.tools.clone(), query }),
+            scan: PartOf::Itself(Shared { read_state, tools: Arc::clone(&self.tools), query }),
         }
     }
 }

@@ -13,14 +13,11 @@
 use tamis_filter::auto::QueryKind;
 
 use crate::{
-    cursor::{source::Source, visible::VisibleCursor},
+    cursor::{merge::MergeCursor, source::Source},
     query_sample::QueryOutcome,
     table::lazy_reader::NamedTable,
     version::handle::Table,
 };
-
-/// The visible entries of a scan that merges its sources.
-pub(super) type Visible = VisibleCursor<Source>;
 
 /// The answer of the filters of one table to a seek.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,9 +33,9 @@ enum SeekAnswer {
 fn answers<'a>(
     kind: QueryKind,
     sought: &'a [u8],
-    merge: &'a Visible,
+    merge: &'a MergeCursor<Source>,
 ) -> impl Iterator<Item = (&'a Table, SeekAnswer)> {
-    merge.source().sought().filter_map(move |lane| {
+    merge.sought().filter_map(move |lane| {
         let table = lane.cursor.open_table()?;
         let is_within = table.smallest_key() <= sought && sought <= table.largest_key();
         let is_counted = is_within && !(lane.is_read && has_evicted_filter(table, kind));
@@ -56,7 +53,7 @@ fn has_evicted_filter(table: &Table, kind: QueryKind) -> bool {
 }
 
 /// Counts a seek to `sought`, which a merge has just executed, for `weight` seeks.
-pub(super) fn count_seek(kind: QueryKind, sought: &[u8], merge: &Visible, weight: u32) {
+pub(super) fn count_seek(kind: QueryKind, sought: &[u8], merge: &MergeCursor<Source>, weight: u32) {
     for (table, answer) in answers(kind, sought, merge) {
         let counters = table.filter_tally().of(kind);
         match answer {
@@ -70,7 +67,7 @@ pub(super) fn count_seek(kind: QueryKind, sought: &[u8], merge: &Visible, weight
 }
 
 /// The answers to a seek to `sought`, which a merge has just executed, as they are sampled.
-pub(super) fn outcome_of_seek(kind: QueryKind, sought: &[u8], merge: &Visible) -> QueryOutcome {
+pub(super) fn outcome_of_seek(kind: QueryKind, sought: &[u8], merge: &MergeCursor<Source>) -> QueryOutcome {
     let mut outcome = QueryOutcome::default();
     for (_, answer) in answers(kind, sought, merge) {
         match answer {

@@ -71,7 +71,9 @@ pub(super) fn open_views(
             context.views.reader(named, partition, context.environment, context.keyspace_id)
         });
         let bound = view.and_then(|view| read_state.views.get(&read_state.version, index, view));
-        views.extend(bound.map(|bound| SelectedView { bound: Arc::clone(bound), first_rank, first_run: 0 }));
+        if let Some(bound) = bound {
+            views.push(SelectedView { bound: Arc::clone(bound), first_rank, first_run: 0 });
+        }
         if partitions.len() > 1 {
             first_rank += partition.runs().count();
         }

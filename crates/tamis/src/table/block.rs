@@ -10,7 +10,7 @@
 use std::cmp::Ordering;
 
 use super::{
-    format::{CONTENT_HEADER_LENGTH, CONTENT_WIDE_OFFSETS, HEAD_LENGTH},
+    format::{CONTENT_HEADER_LENGTH, CONTENT_PLAIN, CONTENT_WIDE_OFFSETS, HEAD_LENGTH},
     key_buffer::KeyBuffer,
 };
 use crate::{coding::Decoder, key::Sequence};
@@ -28,6 +28,7 @@ pub(super) struct Layout {
     prefix_length: u32,
     sequence_width: u8,
     is_wide: bool,
+    is_plain: bool,
     sequence_base: Sequence,
 }
 
@@ -43,16 +44,28 @@ impl Layout {
             prefix_length: prefix_length.into(),
             sequence_width,
             is_wide: flags & CONTENT_WIDE_OFFSETS != 0,
+            is_plain: flags & CONTENT_PLAIN != 0,
             sequence_base,
         };
-        let is_possible =
-            entry_count > 0 && sequence_width <= 8 && flags <= CONTENT_WIDE_OFFSETS && zero == 0;
+        let is_known = flags <= CONTENT_WIDE_OFFSETS | CONTENT_PLAIN;
+        let is_possible = entry_count > 0 && sequence_width <= 8 && is_known && zero == 0;
         let fits = layout.entries_start() <= content.len();
         (is_possible && fits).then_some(layout)
     }
 
     pub(super) const fn entry_count(&self) -> usize {
         self.entry_count as usize
+    }
+
+    /// Whether all entries are puts, each the only version of its key in the table.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// A number that no sequence number of the block exceeds.
+    pub(super) fn sequence_bound(&self) -> Sequence {
+        let delta = u64::MAX.checked_shr(64 - 8 * u32::from(self.sequence_width)).unwrap_or_default();
+        self.sequence_base.saturating_add(delta)
     }
 
     pub(super) const fn prefix_length(&self) -> usize {
@@ -148,16 +161,44 @@ impl<'a> Block<'a> {
     /// The entry with this number; `None` also past the last one.
     #[inline(always)]
     pub(super) fn entry(&self, entry_index: usize) -> Option<RawEntry<'a>> {
+        self.decode::<true>(entry_index)
+    }
+
+    /// As [`Block::entry`], without its sequence number, which is 0.
+    #[inline(always)]
+    pub(super) fn key_and_value(&self, entry_index: usize) -> Option<RawEntry<'a>> {
+        self.decode::<false>(entry_index)
+    }
+
+    /// The sequence number whose delta the bytes begin with.
+    #[inline(always)]
+    fn sequence(&self, bytes: &[u8]) -> Option<Sequence> {
+        let width = usize::from(self.layout.sequence_width);
+        let delta = match bytes.first_chunk() {
+            // Mostly eight bytes follow, of which the shifts keep those of the delta.
+            Some(word) if width > 0 => {
+                let shift = 64 - 8 * width;
+                (u64::from_le_bytes(*word) << shift) >> shift
+            }
+            _ => {
+                let mut word = [0; 8];
+                word.get_mut(..width)?.copy_from_slice(bytes.get(..width)?);
+                u64::from_le_bytes(word)
+            }
+        };
+        self.layout.sequence_base.checked_add(delta)
+    }
+
+    #[inline(always)]
+    fn decode<const READS_SEQUENCE: bool>(&self, entry_index: usize) -> Option<RawEntry<'a>> {
         if entry_index >= self.layout.entry_count() {
             return None;
         }
         let (start, end) = (self.offset(entry_index)?, self.offset(entry_index + 1)?);
         let bytes = self.content.get(start..end)?;
         let (&kind, bytes) = bytes.split_first()?;
-        let (delta, bytes) = bytes.split_at_checked(self.layout.sequence_width.into())?;
-        let mut word = [0; 8];
-        word.get_mut(..delta.len())?.copy_from_slice(delta);
-        let sequence = self.layout.sequence_base.checked_add(u64::from_le_bytes(word))?;
+        let sequence = if READS_SEQUENCE { self.sequence(bytes)? } else { 0 };
+        let bytes = bytes.get(self.layout.sequence_width.into()..)?;
         let (suffix_length, bytes) = match bytes.split_first()? {
             (&short, rest) if short < 0x80 => (usize::from(short), rest),
             _ => {

@@ -4,7 +4,7 @@
 //! unencoded and encoded by [`BlockBuilder::finish`]. `BlockBuilder::add` computes the exact size with one more entry in
 //! constant time; only if the prefix gets shorter it reads all lengths again.
 
-use super::format::{CONTENT_HEADER_LENGTH, CONTENT_WIDE_OFFSETS, HEAD_LENGTH};
+use super::format::{CONTENT_HEADER_LENGTH, CONTENT_PLAIN, CONTENT_WIDE_OFFSETS, HEAD_LENGTH};
 use crate::{
     coding::{length_u16, put_u16, put_u32, put_u64, put_varint},
     key::{Kind, Sequence},
@@ -54,6 +54,8 @@ pub(super) struct BlockBuilder {
     bytes: Vec<u8>,
     first_key: Vec<u8>,
     shape: Shape,
+    /// An entry is no put, or has the key of its neighbor.
+    is_mixed: bool,
 }
 
 impl BlockBuilder {
@@ -63,6 +65,11 @@ impl BlockBuilder {
 
     pub(super) fn content_length(&self) -> usize {
         self.shape.content_length(self.pending.len())
+    }
+
+    /// Records that a key has versions in this block, or in this one and its neighbor.
+    pub(super) const fn repeat_key(&mut self) {
+        self.is_mixed = true;
     }
 
     fn shape_with(&self, key: &[u8], sequence: Sequence, value_length: usize) -> Shape {
@@ -110,6 +117,7 @@ impl BlockBuilder {
             self.first_key.extend_from_slice(key);
         }
         self.shape = shape;
+        self.is_mixed |= kind != Kind::Put;
         self.pending.push(Pending { key_length: key.len(), value_length: value.len(), sequence, kind });
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
@@ -126,7 +134,8 @@ impl BlockBuilder {
         put_u16(target, length_u16(self.pending.len()));
         put_u16(target, prefix_length as u16);
         target.push(width as u8);
-        target.push(if is_wide { CONTENT_WIDE_OFFSETS } else { 0 });
+        let plain = if std::mem::take(&mut self.is_mixed) { 0 } else { CONTENT_PLAIN };
+        target.push(plain | if is_wide { CONTENT_WIDE_OFFSETS } else { 0 });
         put_u16(target, 0);
         put_u64(target, self.shape.sequence_smallest);
         let put_offset = |target: &mut Vec<u8>, offset: usize| {

@@ -7,7 +7,7 @@
 //! Sorted views move cursors to entries by their numbers: within a block this is a step, too.
 
 use std::{
-    ops::Range,
+    ops::{Bound, Range},
     sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
@@ -55,6 +55,19 @@ impl CurrentBlock {
         }
     }
 
+    /// A part of the content.
+    #[inline(always)]
+    fn part<'a>(&'a self, table: &'a TableReader, (start, end): (usize, usize)) -> &'a [u8] {
+        match self {
+            Self::None => &[],
+            Self::Mapped { start: base, .. } => {
+                let bytes = table.data().source.file.mapping();
+                bytes.and_then(|bytes| bytes.get(base + start..base + end)).unwrap_or_default()
+            }
+            Self::Memory(block) => block.content().get(start..end).unwrap_or_default(),
+        }
+    }
+
     fn slice(&self, table: &TableReader, (start, end): (usize, usize)) -> Slice {
         match self {
             Self::None => Slice::from([].as_slice()),
@@ -97,9 +110,13 @@ pub(crate) struct TableCursor {
     numbers: Range<u64>,
     /// The block that was prefetched for a move to a number: its own number, its start, and the numbers of its entries.
     prefetched: Option<(usize, u64, Range<u64>)>,
+    /// The block that the seek reads which [`Cursor::prepare_seek`] has prepared.
+    prepared: Option<usize>,
     /// The next block was prefetched.
     is_next_prefetched: bool,
     layout: Layout,
+    /// Of a plain block: no sequence number of it is greater.
+    plain_up_to: Option<Sequence>,
     entry: usize,
     is_valid: bool,
     key: KeyBuffer,
@@ -175,8 +192,10 @@ impl TableCursor {
             end: 0,
             numbers: 0..0,
             prefetched: None,
+            prepared: None,
             is_next_prefetched: false,
             layout: Layout::default(),
+            plain_up_to: None,
             entry: 0,
             is_valid: false,
             key: KeyBuffer::new(),
@@ -208,6 +227,7 @@ impl TableCursor {
     /// Makes it a cursor over another table, not valid. Its memory is reused.
     pub(crate) fn change_table(&mut self, table: &Arc<TableReader>) {
         self.is_valid = false;
+        self.prepared = None;
         if Arc::ptr_eq(&self.table, table) {
             return;
         }
@@ -261,6 +281,9 @@ impl TableCursor {
         };
         (self.block, self.offset, self.end, self.layout) = (block, extent.0, extent.1, layout);
         self.is_next_prefetched = false;
+        let bound = layout.sequence_bound().saturating_add(self.table.sequence_shift);
+        let largest = self.table.properties().summary.largest_sequence;
+        self.plain_up_to = layout.is_plain().then(|| bound.min(largest));
         Ok(())
     }
 
@@ -408,6 +431,53 @@ impl TableCursor {
         self.entries().prefetch(next_entry(self.entry, direction));
     }
 
+    /// How many entries follow the current one in its block and are before an end of a range.
+    pub(crate) fn entries_before(&self, end: Bound<&[u8]>, direction: Direction) -> Result<usize> {
+        let newest = Some(Sequence::MAX);
+        Ok(match (direction, end) {
+            (Direction::Forward, Bound::Unbounded) => {
+                self.layout.entry_count().saturating_sub(self.entry + 1)
+            }
+            (Direction::Forward, Bound::Included(key)) => {
+                self.rank(key, None)?.saturating_sub(self.entry + 1)
+            }
+            (Direction::Forward, Bound::Excluded(key)) => {
+                self.rank(key, newest)?.saturating_sub(self.entry + 1)
+            }
+            (Direction::Backward, Bound::Unbounded) => self.entry,
+            (Direction::Backward, Bound::Included(key)) => self.entry.saturating_sub(self.rank(key, newest)?),
+            (Direction::Backward, Bound::Excluded(key)) => self.entry.saturating_sub(self.rank(key, None)?),
+        })
+    }
+
+    /// Prefetches the block behind the current one, once.
+    pub(crate) fn prefetch_behind(&mut self, direction: Direction) {
+        if !self.is_next_prefetched {
+            self.prefetch_next_block(direction);
+        }
+    }
+
+    /// Moves to the next entry of a plain block, which has one: to its key and its value.
+    #[inline]
+    pub(crate) fn step_within(&mut self, direction: Direction) -> Result<()> {
+        let entry_index = next_entry(self.entry, direction);
+        let block = self.layout.over(self.current.content(&self.table));
+        let entry = block.key_and_value(entry_index);
+        let Some(entry) = entry else { return Err(self.table.malformed(self.offset)) };
+        if block.set_key(entry_index, &entry, &mut self.key).is_none() {
+            return Err(self.table.malformed(self.offset));
+        }
+        self.value = entry.value;
+        self.entry = entry_index;
+        Ok(())
+    }
+
+    /// Completes the entry to which [`TableCursor::step_within`] has moved.
+    pub(crate) fn end_stretch(&mut self) -> Result<()> {
+        self.is_valid = false;
+        self.move_within(self.entry)
+    }
+
     fn rank(&self, key: &[u8], sequence: Option<Sequence>) -> Result<usize> {
         self.entries().rank(key, sequence).ok_or_else(|| self.table.malformed(self.offset))
     }
@@ -439,7 +509,10 @@ impl Cursor for TableCursor {
         let began = self.begin_timed();
         // If the subtraction fails, all versions of the key are newer: the table was ingested later.
         let stored = sequence.checked_sub(self.table.sequence_shift);
-        let block = self.table.index_for_search()?.block_of(key, stored.unwrap_or(0));
+        let block = match self.prepared.take() {
+            Some(block) => block,
+            None => self.table.index_for_search()?.block_of(key, stored.unwrap_or(0)),
+        };
         self.load_block(block)?;
         let rank = self.rank(key, stored)?;
         self.move_to(block, rank)?;
@@ -457,6 +530,7 @@ impl Cursor for TableCursor {
         bound: &mut Vec<u8>,
     ) -> Result<SeekHint> {
         self.is_valid = false;
+        self.prepared = None;
         let key = needed.range().lower_bytes();
         match self.table.candidate(needed, Direction::Forward) {
             Candidate::Absent => {
@@ -478,12 +552,18 @@ impl Cursor for TableCursor {
         if !self.table.data().is_mapped() {
             return Ok(SeekHint::Unknown);
         }
-        let index = self.table.index()?;
-        let block = index.block_of(key, sequence);
+        let stored = sequence.saturating_sub(self.table.sequence_shift);
+        let index = self.table.index_for_search()?;
+        let block = index.block_of(key, stored);
         if let Some((start, _)) = index.extent(block) {
             self.table.data().prefetch(start);
         }
+        self.prepared = Some(block);
         Ok(SeekHint::Unknown)
+    }
+
+    fn forget_prepared(&mut self) {
+        self.prepared = None;
     }
 
     fn prepare_seek_for_prev(&mut self, needed: &RangeProbe<'_>, bound: &mut Vec<u8>) -> Result<SeekHint> {
@@ -512,6 +592,7 @@ impl Cursor for TableCursor {
 
     fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
         self.is_valid = false;
+        self.prepared = None;
         let began = self.begin_timed();
         let block = self.table.index_for_search()?.block_for_prev(key, is_inclusive);
         self.load_block(block)?;
@@ -541,6 +622,16 @@ impl Cursor for TableCursor {
     }
 
     #[inline]
+    fn is_only_version(&self, snapshot: Sequence) -> bool {
+        self.plain_up_to.is_some_and(|largest| largest <= snapshot)
+    }
+
+    #[inline]
+    fn is_at_edge(&self) -> bool {
+        self.block == 0 || self.block + 1 == self.table.block_count()
+    }
+
+    #[inline]
     fn is_valid(&self) -> bool {
         self.is_valid
     }
@@ -562,7 +653,7 @@ impl Cursor for TableCursor {
 
     #[inline]
     fn value(&self) -> &[u8] {
-        self.current.content(&self.table).get(self.value.0..self.value.1).unwrap_or_default()
+        self.current.part(&self.table, self.value)
     }
 
     fn value_slice(&self) -> Slice {

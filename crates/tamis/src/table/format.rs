@@ -47,6 +47,8 @@ pub(super) const CONTENT_HEADER_LENGTH: usize = 16;
 /// The largest content of one entry with the longest key and value, rounded up.
 pub(super) const CONTENT_LENGTH_MAX: usize = VALUE_LENGTH_MAX + 2 * (KEY_LENGTH_MAX + 1);
 pub(super) const CONTENT_WIDE_OFFSETS: u8 = 1;
+/// All entries are puts, and each has another key than its neighbors, also those in the neighboring blocks.
+pub(super) const CONTENT_PLAIN: u8 = 2;
 pub(super) const HEAD_LENGTH: usize = 4;
 
 pub(super) const INDEX_HEADER_LENGTH: usize = 32;

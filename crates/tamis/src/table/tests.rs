@@ -185,6 +185,57 @@ pub(super) fn at(cursor: &TableCursor) -> Option<Entry> {
     })
 }
 
+/// Versions of a key that fill a block and continue in the next one, tombstones, and long stretches without either.
+fn stretches(random: &mut Random) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for number in 0..4_000_u64 {
+        let versions = if random.below(300) == 0 { 1 + random.below(150) as u64 } else { 1 };
+        for version in 0..versions {
+            let kind = if random.below(400) == 0 { Kind::Tombstone } else { Kind::Put };
+            let value = if kind == Kind::Put { vec![number as u8; 40] } else { Vec::new() };
+            let sequence = number * 1_000 % 1_000_003 * 200 + version;
+            entries.push((format!("key{number:05}").into_bytes(), sequence, kind, value));
+        }
+    }
+    sorted(entries)
+}
+
+/// A scan checks no version of an entry that a cursor says is the only one.
+#[test]
+fn an_only_version_is_a_visible_put_whose_neighbors_have_other_keys() {
+    let mut random = Random::new(31);
+    for compression in COMPRESSIONS {
+        let (vfs, entries) = (memory(), stretches(&mut random));
+        write(&vfs, 1, options(compression, 4096), &entries);
+        let table = TableReader::open(&environment(&vfs, Access::Mapped), 1, None).unwrap();
+        assert!(table.verify().is_empty());
+        let mut counts = Vec::new();
+        for snapshot in [SEQUENCE_MAX, 100_000_000, 0] {
+            let mut cursor = table.cursor();
+            cursor.seek_first().unwrap();
+            let mut only_count = 0;
+            for (place, entry) in entries.iter().enumerate() {
+                let (key, sequence, kind, _) = entry;
+                assert_eq!(at(&cursor).as_ref(), Some(entry));
+                let before = place.checked_sub(1).map(|before| &entries[before].0);
+                let after = entries.get(place + 1).map(|after| &after.0);
+                if cursor.is_only_version(snapshot) {
+                    only_count += 1;
+                    assert!(*sequence <= snapshot && *kind == Kind::Put, "{entry:?} at {snapshot}");
+                    assert!(before != Some(key) && after != Some(key), "{entry:?}");
+                }
+                cursor.next().unwrap();
+            }
+            counts.push(only_count);
+        }
+        assert!(
+            counts[0] > entries.len() / 8 && counts[0] > counts[1] && counts[1] > counts[2],
+            "{counts:?}"
+        );
+        assert_eq!(counts[2], 0);
+    }
+}
+
 #[test]
 fn entries_out_of_order_and_empty_tables_are_refused() {
     let vfs = memory();

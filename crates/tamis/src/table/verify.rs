@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    key::{Sequence, compare_entries},
+    key::{Kind, Sequence, compare_entries},
 };
 
 /// The parts with which blocks are compared.
@@ -39,6 +39,8 @@ struct Check<'a> {
     ahead: ReadAhead,
     /// The previous entry; `None` at the beginning and after a fault.
     last: Option<(Vec<u8>, Sequence)>,
+    /// It is in a plain block.
+    is_last_plain: bool,
 }
 
 impl TableReader {
@@ -71,6 +73,7 @@ impl TableReader {
             digester: Digester::new(0),
             ahead: ReadAhead::of_job(),
             last: None,
+            is_last_plain: false,
         };
         let mut position = Some(0);
         for block in 0..index.block_count() {
@@ -160,18 +163,21 @@ impl Check<'_> {
             let mut key = entries.prefix().to_vec();
             let entry = entries.entry(number).ok_or_else(malformed)?;
             entries.assemble_key(number, &entry, &mut key).ok_or_else(malformed)?;
-            table.kind(entry.kind, extent.0)?;
+            let kind = table.kind(entry.kind, extent.0)?;
             let is_after = match &self.last {
                 Some((last, sequence)) => compare_entries((last, *sequence), (&key, entry.sequence)).is_lt(),
                 None => block + number > 0 || key == table.properties.summary.smallest_key,
             };
             let last_key = self.last.as_ref().map(|(key, _)| key.as_slice());
+            let repeats_key = last_key == Some(key.as_slice());
+            let is_wrongly_plain = layout.is_plain() && kind != Kind::Put
+                || repeats_key && (layout.is_plain() || self.is_last_plain);
             let is_separated =
                 number > 0 || self.last.is_none() || self.index.separates(block, last_key, &key);
             let sequence = entry.sequence.wrapping_add(table.sequence_shift);
             let summary = &table.properties.summary;
             let is_counted = (summary.smallest_sequence..=summary.largest_sequence).contains(&sequence);
-            if !is_after || !is_separated || !is_counted {
+            if !is_after || !is_separated || !is_counted || is_wrongly_plain {
                 return Err(malformed());
             }
             if let Some(column) = &mut column
@@ -190,6 +196,7 @@ impl Check<'_> {
                 ));
             }
             self.last = Some((key, entry.sequence));
+            self.is_last_plain = layout.is_plain();
         }
         Ok(())
     }

@@ -180,6 +180,7 @@ impl TableWriter {
         check_key(key)?;
         check_value(value)?;
         let mut hidden_by = range_tombstone;
+        let mut repeats_key = false;
         if let Some((last_key, last_sequence)) = &self.last {
             let by_key = last_key.as_slice().cmp(key);
             if by_key.is_gt() || by_key.is_eq() && *last_sequence <= sequence {
@@ -189,7 +190,8 @@ impl TableWriter {
                     expected: format!("give entries after {} at {last_sequence}", last_key.escape_ascii()),
                 });
             }
-            if by_key.is_eq() {
+            repeats_key = by_key.is_eq();
+            if repeats_key {
                 hidden_by = Some(hidden_by.map_or(*last_sequence, |other| other.min(*last_sequence)));
             }
         }
@@ -201,9 +203,15 @@ impl TableWriter {
             });
         }
         let limit = self.options.block_bytes as usize - BLOCK_HEADER_LENGTH;
+        if repeats_key {
+            self.block.repeat_key();
+        }
         if !self.block.add(key, sequence, kind, value, limit) {
             self.finish_block(!self.is_compressed())?;
             self.block.add(key, sequence, kind, value, limit);
+            if repeats_key {
+                self.block.repeat_key();
+            }
         }
         if self.block.entry_count() == 1 {
             self.first_of_block.0.clear();

@@ -161,7 +161,7 @@ fn visible_model(entries: &[Entry], snapshot: Sequence, range: &KeyRange) -> Vec
         .collect()
 }
 
-fn visible_at<C: Cursor>(cursor: &VisibleCursor<C>) -> Option<(Vec<u8>, Vec<u8>)> {
+fn visible_at<C: Cursor>(cursor: &VisibleCursor<C, Box<KeyRange>>) -> Option<(Vec<u8>, Vec<u8>)> {
     cursor.is_valid().then(|| {
         assert_eq!(cursor.value(), &*cursor.value_slice());
         (cursor.key().to_vec(), cursor.value().to_vec())
@@ -170,7 +170,7 @@ fn visible_at<C: Cursor>(cursor: &VisibleCursor<C>) -> Option<(Vec<u8>, Vec<u8>)
 
 /// Moves at random; `disturb` is called between the steps.
 fn check_visible_walk<C: Cursor>(
-    cursor: &mut VisibleCursor<C>,
+    cursor: &mut VisibleCursor<C, Box<KeyRange>>,
     model: &[(Vec<u8>, Vec<u8>)],
     random: &mut Random,
     key_count: usize,
@@ -236,7 +236,7 @@ fn the_newest_version_at_the_snapshot_is_visible_and_deleted_keys_are_not() {
         let model = visible_model(&entries, snapshot, &range);
         let counts = Arc::new(Counts::default());
         let cursors = sources.into_iter().map(|source| VecCursor::new(source, &counts)).collect();
-        let mut cursor = VisibleCursor::new(MergeCursor::new(cursors), snapshot, range);
+        let mut cursor = VisibleCursor::new(MergeCursor::new(cursors), snapshot, Box::new(range));
         check_visible_walk(&mut cursor, &model, &mut random, key_count, seed, |_| {});
     }
 }
@@ -260,7 +260,7 @@ fn entries_inserted_during_a_scan_are_not_visible_to_its_snapshot() {
         let snapshot = entry_count as Sequence;
         let model = visible_model(&entries, snapshot, &KeyRange::ALL);
         let cursors = memtables.iter().map(Memtable::cursor).collect();
-        let mut cursor = VisibleCursor::new(MergeCursor::new(cursors), snapshot, KeyRange::ALL);
+        let mut cursor = VisibleCursor::new(MergeCursor::new(cursors), snapshot, Box::new(KeyRange::ALL));
         let mut sequence = snapshot;
         check_visible_walk(&mut cursor, &model, &mut random, key_count, seed, |random| {
             sequence += 1;
@@ -277,7 +277,7 @@ fn after_an_error_a_cursor_is_not_valid_until_the_next_seek() {
     let entries = random.entries(60, 20);
     let model = visible_model(&entries, 60, &KeyRange::ALL);
     let parts = entries.chunks(20).map(|part| VecCursor::new(part.to_vec(), &counts)).collect();
-    let mut cursor = VisibleCursor::new(MergeCursor::new(parts), 60, KeyRange::ALL);
+    let mut cursor = VisibleCursor::new(MergeCursor::new(parts), 60, Box::new(KeyRange::ALL));
     for moves_left in 1..120 {
         counts.moves_left.store(moves_left, Relaxed);
         let walked = (|| {

@@ -60,7 +60,7 @@ fn execute(command: &str, sources: &mut Vec<Vec<Entry>>) -> String {
         }
         "visible" => {
             let (snapshot, range) = view(words);
-            walk(&mut VisibleCursor::new(MergeCursor::new(cursors()), snapshot, range), &calls)
+            walk(&mut VisibleCursor::new(MergeCursor::new(cursors()), snapshot, Box::new(range)), &calls)
         }
         other => panic!("unknown command {other}"),
     };
@@ -141,7 +141,7 @@ impl<C: Cursor> Walk for C {
     }
 }
 
-impl<C: Cursor> Walk for VisibleCursor<C> {
+impl<C: Cursor> Walk for VisibleCursor<C, Box<KeyRange>> {
     fn call(&mut self, name: &str, argument: &str) -> Result<()> {
         match name {
             "first" => self.seek_first(),

@@ -145,9 +145,9 @@ impl RunSource for VecRun {
         &self.tables.get(table_index).and_then(|table| table.last()).expect("tables have entries").key
     }
 
-    fn open_cursor(&self, table_index: usize) -> Result<VecCursor> {
+    fn open_cursor(&self, table_index: usize) -> Result<Box<VecCursor>> {
         self.counts.opens.fetch_add(1, Relaxed);
         let table = self.tables.get(table_index).expect("the position is below the table count");
-        Ok(VecCursor::new(table.clone(), &self.counts))
+        Ok(Box::new(VecCursor::new(table.clone(), &self.counts)))
     }
 }

@@ -114,6 +114,16 @@ fn an_entry_of_an_unknown_kind_is_refused_and_never_skipped() {
     }
 }
 
+/// Readers compare no versions in a plain block.
+#[test]
+fn verify_finds_a_block_that_is_wrongly_plain() {
+    // Block header 16, count 2, prefix length 2, width 1, flags.
+    let vfs = forged(|block| block[21] |= 2, 0, parts_of_single_block().0);
+    let table = TableReader::open(&environment(&vfs, Access::Mapped), 1, None).unwrap();
+    let faults = table.verify();
+    assert!(matches!(&faults[..], [Error::Corruption(found)] if found.offset == 0), "{faults:?}");
+}
+
 #[test]
 fn invalid_bytes_with_a_correct_checksum_are_an_error_and_never_a_panic() {
     let (block_end, index_start, index_end) = parts_of_single_block();

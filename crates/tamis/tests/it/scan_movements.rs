@@ -1,4 +1,5 @@
-//! Scans of a view with entries in memtables: every movement agrees with a sorted list, whether the scan meets a memtable's entry or not.
+//! Scans of a view, of runs and of one run, with entries in memtables: every movement agrees with a sorted list, whether the scan meets an
+//! entry of another source or takes many entries of one source.
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
@@ -20,13 +21,21 @@ fn key(number: u64) -> Vec<u8> {
     format!("{:05}{}", number / 2, "suffix".repeat((number % 2) as usize * 4)).into_bytes()
 }
 
-/// Runs that overlap, with a view over all of them, and the live entries.
-fn open(random: &mut Random) -> (Db, Keyspace, Entries) {
+/// The sources of a scan besides memtables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sources {
+    View,
+    Runs,
+    OneRun,
+}
+
+/// Runs that overlap, and the live entries.
+fn open(sources: Sources, random: &mut Random) -> (Db, Keyspace, Entries) {
     let keyspace = KeyspaceOptions {
         memtable_bytes: 64 << 20,
         level0_runs: 64,
         filters: Filters::bits(10.0),
-        views: Views::On,
+        views: if sources == Sources::View { Views::On } else { Views::Off },
         ..KeyspaceOptions::default()
     };
     let db =
@@ -45,8 +54,12 @@ fn open(random: &mut Random) -> (Db, Keyspace, Entries) {
         change(&keyspace, &mut entries, random, 10, "changed");
         db.flush().unwrap();
     }
-    let views = db.statistics().keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap().views;
-    assert_eq!((views.open_count, views.run_count), (1, RUNS));
+    if sources == Sources::OneRun {
+        db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    }
+    let found = db.statistics().keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap().clone();
+    let run_count = if sources == Sources::View { RUNS } else { 0 };
+    assert_eq!((found.views.open_count, found.views.run_count), (run_count.min(1), run_count));
     (db, keyspace, entries)
 }
 
@@ -145,9 +158,23 @@ fn bound(random: &mut Random) -> Bound<Vec<u8>> {
 
 #[test]
 fn scans_of_a_view_meet_the_entries_of_memtables() {
-    let mut random = Random(11);
+    meet_memtables(Sources::View, 11);
+}
+
+#[test]
+fn scans_of_runs_meet_the_entries_of_memtables() {
+    meet_memtables(Sources::Runs, 12);
+}
+
+#[test]
+fn scans_of_one_run_meet_the_entries_of_memtables() {
+    meet_memtables(Sources::OneRun, 13);
+}
+
+fn meet_memtables(sources: Sources, seed: u64) {
+    let mut random = Random(seed);
     for memtable_count in [0, 1, 5, 50, 1_000] {
-        let (db, keyspace, before) = open(&mut random);
+        let (db, keyspace, before) = open(sources, &mut random);
         let snapshot = db.snapshot();
         let mut now = before.clone();
         change(&keyspace, &mut now, &mut random, memtable_count, "memtable");
@@ -156,6 +183,10 @@ fn scans_of_a_view_meet_the_entries_of_memtables() {
             for number in 700..760 {
                 keyspace.delete(key(number)).unwrap();
                 now.remove(&key(number));
+            }
+            for first in [300, 310, 1_200] {
+                keyspace.delete_range(key(first)..key(first + 7)).unwrap();
+                now.retain(|found, _| !(key(first)..key(first + 7)).contains(found));
             }
         }
         for turn in 0..300 {
@@ -185,8 +216,14 @@ fn scans_of_a_view_meet_the_entries_of_memtables() {
 
 #[test]
 fn a_scan_does_not_return_what_is_written_at_its_place() {
+    for sources in [Sources::View, Sources::Runs, Sources::OneRun] {
+        write_at_the_place(sources);
+    }
+}
+
+fn write_at_the_place(sources: Sources) {
     let mut random = Random(12);
-    let (_db, keyspace, mut now) = open(&mut random);
+    let (_db, keyspace, mut now) = open(sources, &mut random);
     change(&keyspace, &mut now, &mut random, 1, "memtable");
     let mut choice = Random(13);
     for turn in 0..200 {
