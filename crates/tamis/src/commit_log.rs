@@ -31,22 +31,14 @@ pub(crate) struct PinnedLog {
     log: Arc<CommitLog>,
     versions: Arc<VersionSet>,
     known: KnownLog,
-    /// As the writer of the log knows them; `None` if the store was opened read-only.
-    segments: Option<Vec<SegmentEnd>>,
+    segments: Vec<SegmentEnd>,
     pin: Option<Arc<()>>,
 }
 
 impl PinnedLog {
     /// The files of the segments.
-    ///
-    /// # Errors
-    /// The system's.
-    pub(crate) fn files(&self) -> Result<LogFiles> {
-        let folder = &self.log.context.folder;
-        match &self.segments {
-            Some(segments) => Ok(LogFiles::of_open_log(segments, folder, self.known.clone())),
-            None => LogFiles::find(folder, self.known.clone()),
-        }
+    pub(crate) fn files(&self) -> LogFiles {
+        LogFiles::of_open_log(&self.segments, &self.log.context.folder, self.known.clone())
     }
 }
 
@@ -64,11 +56,17 @@ pub(crate) struct CommitLog {
     context: Arc<StoreContext>,
     /// `None` if the store was opened read-only.
     state: Mutex<Option<LogState>>,
+    /// The segments that the open has replayed. Of a read-only store they are the whole log: nothing removes the torn end after them.
+    replayed: Vec<SegmentEnd>,
 }
 
 impl CommitLog {
-    pub(crate) fn new(context: &Arc<StoreContext>, state: Option<LogState>) -> Arc<Self> {
-        Arc::new(Self { context: Arc::clone(context), state: Mutex::new(state) })
+    pub(crate) fn new(
+        context: &Arc<StoreContext>,
+        state: Option<LogState>,
+        replayed: Vec<SegmentEnd>,
+    ) -> Arc<Self> {
+        Arc::new(Self { context: Arc::clone(context), state: Mutex::new(state), replayed })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Option<LogState>> {
@@ -90,7 +88,7 @@ impl CommitLog {
             log: Arc::clone(self),
             versions: Arc::clone(versions),
             known: catalog.known_log(),
-            segments: state.map(|state| state.log.ends().collect()),
+            segments: state.map_or_else(|| self.replayed.clone(), |state| state.log.ends().collect()),
             pin: state.map(|state| state.log.pin_segments()),
         }
     }

@@ -137,7 +137,8 @@ impl Engine {
         recovered: Recovered,
         lock: Option<Box<dyn Lock>>,
     ) -> Self {
-        let Recovered { versions, keyspaces, times, resources, log, last_sequence, report, .. } = recovered;
+        let Recovered { versions, keyspaces, times, resources, log, segments, last_sequence, report, .. } =
+            recovered;
         restore_times(&context, times);
         let (_, filter_seed) = versions.database();
         let snapshots = Arc::new(Snapshots::default());
@@ -145,7 +146,7 @@ impl Engine {
         let keyspaces = KeyspaceRegistry::new(keyspaces);
         let shared = Shared {
             tables,
-            log: CommitLog::new(&context, log),
+            log: CommitLog::new(&context, log, segments),
             installer: VersionInstaller::new(&context, &keyspaces, &versions),
             scheduler: Arc::new(Scheduler::new(&resources.changed)),
             sample_file: SampleFile::new(&context, &keyspaces, &versions),

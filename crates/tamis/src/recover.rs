@@ -47,7 +47,7 @@ use crate::{
     },
     wal::{
         reader::{LogFiles, ReplayReport},
-        writer::{Log, LogSetup},
+        writer::{Log, LogSetup, SegmentEnd},
     },
     write::keyspace_admin::new_keyspace,
 };
@@ -62,6 +62,8 @@ pub(crate) struct Recovered {
     pub(crate) resources: Arc<KeyspaceResources>,
     /// `None` if the store is opened read-only.
     pub(crate) log: Option<LogState>,
+    /// The segments of the log that were replayed.
+    pub(crate) segments: Vec<SegmentEnd>,
     pub(crate) last_sequence: u64,
     pub(crate) report: OpenReport,
     /// The rest of the log, if the memtables are full.
@@ -115,7 +117,8 @@ pub(crate) fn recover(
     let last_sequence = replayed.last_sequence.max(versions.catalog().counters.last_sequence);
     let log = recovery.begin_log(options, &replayed, last_sequence, &mut report)?;
     report_truncations(options, &report);
-    Ok(Recovered { versions, keyspaces, times, resources, log, last_sequence, report, unreplayed })
+    let segments = replayed.segments;
+    Ok(Recovered { versions, keyspaces, times, resources, log, segments, last_sequence, report, unreplayed })
 }
 
 /// Changes the keyspaces that the options name. Compactions and builds of views then lead to the new options.

@@ -315,7 +315,7 @@ impl Verifier {
             let log = self.log.lock();
             self.log.pin(log.as_ref(), &self.versions, &self.versions.catalog())
         };
-        report.add_log(&self.context.folder, &pinned.files()?);
+        report.add_log(&self.context.folder, &pinned.files());
         Ok(())
     }
 }

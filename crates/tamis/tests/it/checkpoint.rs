@@ -308,3 +308,24 @@ fn a_folder_that_holds_something_is_refused() {
     db.checkpoint(COPY).unwrap();
     assert_eq!(open(&memory, COPY).unwrap().get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
+
+/// A power failure leaves zeros or a torn record at the end of the log. A read-only open ignores them and keeps them in the file; a checkpoint of it
+/// copied them as if they had been synced, and no open could read the copy.
+#[test]
+fn a_checkpoint_of_a_read_only_store_ends_where_its_log_ends() {
+    for seed in 0..40 {
+        let _context = Context(format!("seed {seed}"));
+        let memory = MemVfs::new();
+        let db = open_in_memory(&memory, inline_options()).unwrap();
+        db.put("key", "value").unwrap();
+        db.persist(Durability::Synced).unwrap();
+        db.put("lost", vec![7; 3_000]).unwrap();
+        let after = memory.crash_clone(seed);
+        let db = open_in_memory(&after, Options { read_only: true, ..inline_options() }).unwrap();
+        let expected = db.range::<&[u8]>(..).map(Result::unwrap).collect::<Vec<_>>();
+        assert!(db.verify().unwrap().is_sound());
+        db.checkpoint(COPY).unwrap();
+        let copy = open(&after, COPY).unwrap();
+        assert!(copy.range::<&[u8]>(..).map(Result::unwrap).eq(expected));
+    }
+}
