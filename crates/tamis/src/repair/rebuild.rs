@@ -35,6 +35,9 @@ use crate::{
     wal::reader::{LogFiles, salvage},
 };
 
+/// The first keyspace of every store is the default one.
+const DEFAULT_KEYSPACE_ID: u64 = 1;
+
 /// Why the whole content of a keyspace is uncertain.
 const UNCERTAIN: &str = "the end of the manifest is lost: a table here may have been replaced by others that are missing, \
     and with them the deletes that they had dropped";
@@ -490,6 +493,8 @@ impl<'a> StateRebuilder<'a> {
         let ids: BTreeSet<u64> = self.state.keyspaces.keys().copied().chain(chosen.keys().copied()).collect();
         let ids: BTreeSet<u64> = ids.into_iter().chain(ranges.keys().copied()).collect();
         let ids: BTreeSet<u64> = ids.into_iter().chain(logged.keys().map(|id| u64::from(*id))).collect();
+        // Every store has the default keyspace, also if no file shows it.
+        let ids: BTreeSet<u64> = ids.into_iter().chain([DEFAULT_KEYSPACE_ID]).collect();
         for id in ids.into_iter().rev() {
             let tables = chosen.remove(&id).unwrap_or_default();
             let memtables =
@@ -577,8 +582,7 @@ impl<'a> StateRebuilder<'a> {
         let name = match (known, from_tables) {
             (Some(version), _) => version.name.to_string(),
             (None, Some(name)) => name,
-            // The first keyspace of every store is the default one.
-            (None, None) if id == 1 => DEFAULT_KEYSPACE.to_owned(),
+            (None, None) if id == DEFAULT_KEYSPACE_ID => DEFAULT_KEYSPACE.to_owned(),
             (None, None) => format!("recovered-{id}"),
         };
         // A keyspace that was dropped may have had the name of one that was made later.

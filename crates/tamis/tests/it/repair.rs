@@ -855,3 +855,22 @@ fn a_repair_finds_partitions_by_their_tables() {
         db.close().unwrap();
     }
 }
+
+/// No table and no log record is of the default keyspace, and the manifest is lost: the repaired store had no such keyspace, and could not be opened
+/// read-only.
+#[test]
+fn a_repaired_store_has_the_default_keyspace() {
+    let memory = MemVfs::new();
+    let db = open_in_memory(&memory, inline_options()).unwrap();
+    db.create_keyspace("other", small_keyspace()).unwrap().put("key", "value").unwrap();
+    db.flush().unwrap();
+    db.close().unwrap();
+    let mut files = files_of(&memory, FOLDER);
+    files.retain(|name, _| !name.ends_with(".manifest"));
+    let memory = folder_of(&files);
+    let report = repair(&memory);
+    assert!(report.default_options.contains(&"default".to_owned()));
+    let db = open_in_memory(&memory, Options { read_only: true, ..inline_options() }).unwrap();
+    assert_eq!(db.default_keyspace().range::<&[u8]>(..).count(), 0);
+    assert_eq!(db.keyspace_names().len(), 2);
+}
