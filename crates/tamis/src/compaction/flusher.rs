@@ -216,7 +216,7 @@ impl Flusher {
     /// Removes the log segments that no memtable needs: the manifest is updated first. The names of segments up to
     /// `durable_segment` are known to be synced.
     pub(super) fn remove_obsolete_segments(&self, durable_segment: u64) -> Result<()> {
-        let needed = {
+        let (oldest_log, last_sequence) = {
             // Under the lock no writer is between its log record and `LoggedMemtable::note_segment`.
             let mut log = self.log.lock();
             let Some(state) = log.as_mut() else { return Ok(()) };
@@ -229,11 +229,13 @@ impl Flusher {
             }
             let kept = state.log.sync_names_up_to(oldest, durable_segment);
             kept.inspect_err(|error| self.log.propagate_background_error(state, error))?;
-            oldest
+            (oldest, state.last_sequence)
         };
         let mut edit = VersionEdit::default();
-        edit.push(Change::AdvanceCounters(Counters { oldest_log: needed, ..Counters::default() }));
+        // The last numbers may be in the removed segments only: those of entries of dropped keyspaces.
+        let counters = Counters { oldest_log, last_sequence, ..Counters::default() };
+        edit.push(Change::AdvanceCounters(counters));
         self.installer.install(edit)?;
-        self.log.remove_obsolete(needed)
+        self.log.remove_obsolete(oldest_log)
     }
 }

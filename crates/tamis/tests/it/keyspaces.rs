@@ -420,3 +420,26 @@ fn drop_of_several_keyspaces_drops_all_or_none() {
     let db = open_again(&vfs, &db);
     assert_eq!(db.keyspace_names(), ["b", "default"]);
 }
+
+/// The last sequence number was in the log only, as an entry of a dropped keyspace. When its segment was removed, the next open
+/// continued with a smaller number.
+#[test]
+fn sequence_numbers_of_a_dropped_keyspace_are_not_used_again() {
+    for is_closed in [true, false] {
+        let vfs = MemVfs::new();
+        let db = open(&vfs);
+        let dropped = db.create_keyspace("dropped", small_keyspace()).unwrap();
+        db.put("key", "value").unwrap();
+        dropped.put("key", "value").unwrap();
+        let before = db.snapshot().sequence();
+        drop(dropped);
+        db.drop_keyspace("dropped").unwrap();
+        db.flush().unwrap();
+        if is_closed {
+            db.close().unwrap();
+        } else {
+            drop(db);
+        }
+        assert!(open(&vfs).snapshot().sequence() >= before);
+    }
+}
