@@ -26,7 +26,7 @@ use arc_swap::ArcSwap;
 use crate::{
     key::{SEQUENCE_MAX, Sequence},
     range_tombstone::{Cover, compare_uppers, is_below_upper, key_after},
-    sync,
+    sync::{self, sim_fault},
 };
 
 /// The maximum number of ranges; the oldest are dropped.
@@ -140,6 +140,7 @@ impl KnownRanges {
     /// With the candidate as a range that is valid from `sequence`.
     fn with_candidate(&self, sequence: Sequence) -> Self {
         let Some(candidate) = &self.candidate else { return self.clone() };
+        let sequence = if sim_fault!("note-range-at-old-number") { candidate.sequence } else { sequence };
         let candidate = &EmptyRange { sequence, ..EmptyRange::clone(candidate) };
         let (touching, mut ranges): (Vec<_>, Vec<_>) =
             self.ranges.iter().cloned().partition(|range| range.touches(candidate));

@@ -18,6 +18,7 @@ use crate::{
     error::Result,
     file_name::FileName,
     range_tombstone::{RangeTombstone, compare_uppers, is_below_upper, least_upper},
+    sync::sim_fault,
     table::properties::TableSummary,
     version::{
         edit::{Change, VersionEdit},
@@ -86,7 +87,7 @@ pub(super) fn merge_inputs(
         older_sequence.unwrap_or(0),
     );
     let mut sink = TableSink::new(context, &origin, (plan.depth, key_count), &plan.grandparents, rules);
-    if plan.reason == Reason::SmallTables {
+    if plan.reason == Reason::SmallTables && !sim_fault!("join-tables-by-file-bytes") {
         sink.write_one_table();
     }
     sink.take_range_tombstones(kept);

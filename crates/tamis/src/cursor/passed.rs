@@ -3,6 +3,7 @@
 use tamis_filter::Direction;
 
 use super::coverage::{CoveredSpan, FIRST_RANK};
+use crate::sync::sim_fault;
 
 /// See the head of this file.
 pub(super) struct Passed {
@@ -35,12 +36,16 @@ impl Passed {
 
     pub(super) fn add(&mut self, key: &[u8]) {
         self.begin(key);
+        copy(&mut self.last, key);
         self.key_count += 1;
     }
 
     /// Adds a jump over a span from `key`. Ranges without entries are known, and not counted.
     pub(super) fn add_span(&mut self, key: &[u8], span: &CoveredSpan) {
         self.begin(key);
+        if !sim_fault!("note-keys-not-visited") {
+            copy(&mut self.last, key);
+        }
         self.key_count += u32::from(span.rank >= FIRST_RANK);
     }
 
@@ -49,7 +54,6 @@ impl Passed {
             self.has_first = true;
             copy(&mut self.first, key);
         }
-        copy(&mut self.last, key);
     }
 }
 
