@@ -9,8 +9,8 @@ use crate::{
     client::collect,
     model::{Bounds, short},
     ops::Direction,
-    store::{FOLDER, Shared, Store},
-    world::{Life, SimClock, SimSpawner, SimVfs},
+    store::{Shared, Store},
+    world::{FOLDER, Life, SimClock, SimSpawner, SimVfs},
 };
 
 /// Why a store is not as it should be.
@@ -137,7 +137,7 @@ pub fn compare_copy(
 ///
 /// # Errors
 /// The first broken rule.
-pub fn quiet(store: &Store, cache_bytes: u64) -> Result<(), Difference> {
+pub fn quiet(store: &Store) -> Result<(), Difference> {
     let (shared, db) = (&store.shared, &store.db);
     let begin = shared.schedule.now();
     db.flush()?;
@@ -153,13 +153,52 @@ pub fn quiet(store: &Store, cache_bytes: u64) -> Result<(), Difference> {
     if let Some(fault) = report.faults.first() {
         return Err(Difference::Wrong(format!("verify has found damage: {fault:?}")));
     }
-    let statistics = db.statistics();
-    shared.coverage.note_statistics(&statistics);
-    if statistics.cache_bytes > cache_bytes + (cache_bytes / 16) {
-        let got = statistics.cache_bytes;
-        return Err(Difference::Wrong(format!("the cache has {got} bytes, its option allows {cache_bytes}")));
-    }
+    limits(store).map_err(Difference::Wrong)?;
     space(store)
+}
+
+/// Memtables that may wait for their flush, and the one that takes writes.
+const MEMTABLE_COUNT_MAX: usize = 6;
+
+/// Memory and open files are within their limits at any time; with faults, memtables may wait.
+///
+/// # Errors
+/// The first broken limit.
+pub fn limits(store: &Store) -> Result<(), String> {
+    let (shared, db) = (&store.shared, &store.db);
+    let statistics = db.statistics();
+    let largest_batch = shared.model.lock().largest_batch_bytes;
+    shared.coverage.note_statistics(&statistics);
+    if store.life.is_off() {
+        return Ok(());
+    }
+    let (cached, cache_bytes) = (
+        statistics.cache_bytes + statistics.cache_pinned_bytes + statistics.cache_sample_bytes,
+        store.options.cache_bytes,
+    );
+    if cached > cache_bytes + cache_bytes / 16 {
+        return Err(format!("the cache has {cached} bytes, its option allows {cache_bytes}"));
+    }
+    if statistics.open_files > statistics.open_files_max {
+        let (count, most) = (statistics.open_files, statistics.open_files_max);
+        return Err(format!("{count} files are open, the limit is {most}"));
+    }
+    for keyspace in &statistics.keyspaces {
+        let Some((_, options)) = shared.model.lock().names.get(&keyspace.name).cloned() else { continue };
+        let most = options.memtable_bytes + 2 * largest_batch + (64 << 10);
+        if keyspace.memtable_bytes > most && !store.is_read_only {
+            let (name, bytes) = (&keyspace.name, keyspace.memtable_bytes);
+            return Err(format!("the memtable of {name} has {bytes} bytes, at most {most} are expected"));
+        }
+        if keyspace.immutable_memtable_count > MEMTABLE_COUNT_MAX
+            && !store.life.is_disturbed()
+            && !store.is_read_only
+        {
+            let (name, count) = (&keyspace.name, keyspace.immutable_memtable_count);
+            return Err(format!("{count} memtables of {name} wait for their flush"));
+        }
+    }
+    Ok(())
 }
 
 /// After all keyspaces were compacted completely, the tables take 1.3 times the live bytes, and a fixed part for each table.
@@ -177,7 +216,8 @@ fn space(store: &Store) -> Result<(), Difference> {
     let tables = files.iter().filter(|file| file.name.ends_with(".table"));
     let (count, bytes) = tables.fold((0, 0), |(count, bytes), file| (count + 1, bytes + file.length));
     let live = shared.model.lock().live_bytes();
-    let bound = live * 13 / 10 + fixed_bytes(store, count);
+    // Handles of dropped keyspaces keep their tables.
+    let bound = live * 13 / 10 + fixed_bytes(store, count) + db.statistics().held_bytes;
     if bytes > bound {
         return Err(Difference::Wrong(format!(
             "{count} tables take {bytes} bytes after all compactions, for {live} live bytes: at most {bound} are expected"

@@ -5,9 +5,10 @@ mod writes;
 
 use std::sync::Arc;
 
-use tamis::{Error, Scan, Snapshot, simulation::keyspace_id};
+use tamis::{Scan, Snapshot, simulation::keyspace_id};
 
 use crate::{
+    keys::Shape,
     model::{Bounds, States, Value},
     ops::{Direction, Move, Op, SLOT_COUNT},
     scan_check::{CheckedScan, Outcome},
@@ -47,6 +48,8 @@ impl Client {
         match op {
             Op::Write(..) | Op::DeletePrefix(..) | Op::Clear(..) => self.write_one(op),
             Op::Batch(changes, durability) => self.write_batch(changes, *durability),
+            Op::DeleteEach(keyspace, first, count) => self.delete_each(*keyspace, *first, *count),
+            Op::Fill(keyspace, number, count) => self.fill(*keyspace, *number, *count),
             Op::Persist(durability) => self.persist(*durability),
             Op::Get(keyspace, key) => self.get(*keyspace, key),
             Op::MultiGet(keyspace, keys) => self.multi_get(*keyspace, keys),
@@ -56,6 +59,7 @@ impl Client {
             }
             Op::Prefix(keyspace, prefix) => self.prefix(*keyspace, prefix),
             Op::MultiRange(keyspace, ranges) => self.multi_range(*keyspace, ranges),
+            Op::Poll(keyspace, number, count) => self.poll(*keyspace, *number, *count),
             Op::Count(keyspace, bounds) => self.count(*keyspace, bounds),
             Op::OpenScan(slot, keyspace, bounds, on_snapshot) => {
                 self.open_scan(*slot, *keyspace, bounds, *on_snapshot)
@@ -84,6 +88,12 @@ impl Client {
         }
     }
 
+    /// The shape of the keys of a keyspace, and their number.
+    fn keys_of(&self, number: u64) -> (Shape, u64) {
+        let keys = &self.store.shared.profile.keys;
+        keys.get(number as usize).copied().unwrap_or((Shape::Dense, 1))
+    }
+
     /// Reads, and returns the result with the states that it may show. An error must have a reason.
     pub(crate) fn read<T>(
         &self,
@@ -100,7 +110,6 @@ impl Client {
         match result {
             _ if self.store.life.is_off() => Ok(None),
             Ok(value) => Ok(Some((value, states))),
-            Err(Error::KeyspaceDropped) => Ok(None),
             Err(error) => self.store.judge(what, &error, Some(faults_before)).map(|()| None),
         }
     }
@@ -148,10 +157,7 @@ impl Client {
                 Outcome::Wrong(message) => return Err(message),
                 Outcome::Failed(error) => {
                     self.close_scan(slot);
-                    return match error {
-                        Error::KeyspaceDropped => Ok(()),
-                        error => self.store.judge("a step of a scan", &error, Some(faults_before)),
-                    };
+                    return self.store.judge("a step of a scan", &error, Some(faults_before));
                 }
             }
         }

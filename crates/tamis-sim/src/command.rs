@@ -22,6 +22,30 @@ use tamis_sim::{
 const PROGRAM: &str = "cargo run --release --manifest-path crates/tamis-sim/Cargo.toml --";
 /// A history without a step for so many seconds is given up.
 const SECONDS_MAX: u32 = 120;
+/// The names of `sim_fault!` in the engine.
+const FAULTS: &[&str] = &[
+    "skip-log-sync",
+    "skip-manifest-sync",
+    "skip-folder-sync",
+    "drop-tombstone-early",
+    "forget-rejected-range-tombstones",
+    "release-flush-claim-twice",
+    "keep-claim-of-failed-flush",
+    "filter-without-a-key",
+    "include-excluded-bound",
+    "remove-segment-early",
+    "view-one-version-behind",
+    "forget-snapshot",
+    "ignore-block-checksum",
+    "ingest-below-recorded-ranges",
+    "flush-part-of-a-batch",
+    "assign-flushed-number-again",
+    "close-without-waiting",
+    "note-keys-not-visited",
+    "note-range-at-old-number",
+    "record-empty-segments",
+    "join-tables-by-file-bytes",
+];
 /// Plays that a shrink may use.
 const ATTEMPTS_MAX: usize = 400;
 
@@ -98,6 +122,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, String> {
         check_folder(folder)?;
     }
     if let Some(name) = &arguments.fault {
+        if !FAULTS.contains(&name.as_str()) {
+            return Err(format!("no fault has the name {name}; use one of {}", FAULTS.join(", ")));
+        }
         tamis::simulation::put_in(name);
     }
     match &arguments.seed {

@@ -162,6 +162,8 @@ const ARGUED: &[(&str, &str)] = &[
     ("LockUnsupported", "locks in memory always work: `tests/it/bad_input.rs`"),
     ("FolderLost", "no program moves the folder"),
     ("Forked", "a simulation does not fork: `tests/it/fork.rs`"),
+    ("ProbeTimesMeasured", "needs a clock of real time: `tests/it/measured_times.rs`"),
+    ("measure the times of filter probes", "needs a clock of real time: `tests/it/measured_times.rs`"),
     ("ValueTooLong", "256 MiB of memory for each try: `tests/it/bad_input.rs`"),
     ("BatchTooLarge", "GiB of memory for each try: `tests/it/bad_input.rs`"),
     ("UnknownFilterParameter", "a mistake in text, parsed without a store: `tests/it/bad_input.rs`"),

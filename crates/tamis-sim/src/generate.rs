@@ -8,6 +8,7 @@ use crate::{
     keys::{Shape, ValueSpec},
     model::Bounds,
     ops::{Change, Direction, End, Event, KEYSPACE_COUNT, Move, Op, Profile, SLOT_COUNT, Step},
+    settings,
 };
 
 /// Draws all steps.
@@ -21,8 +22,10 @@ pub fn steps(random: &mut SplitMix64, profile: &Profile) -> Vec<Step> {
     }
     while steps.len() < profile.step_count {
         if until_end == 0 {
-            until_end = generator.life_length();
-            steps.push(Step { client: 0, op: generator.end() });
+            let end = generator.end();
+            let is_read_only = matches!(end, Op::Reopen(_, number) if settings::is_read_only(number));
+            until_end = generator.life_length() / if is_read_only { 8 } else { 1 };
+            steps.push(Step { client: 0, op: end });
             continue;
         }
         until_end -= 1;
@@ -43,7 +46,7 @@ impl Generator<'_> {
     }
 
     fn life_length(&mut self) -> u64 {
-        let length = [30, 150, 600].get(self.below(3) as usize).copied().unwrap_or(150);
+        let length = [4, 30, 150, 600].get(self.below(4) as usize).copied().unwrap_or(150);
         length + self.below(length)
     }
 
@@ -53,10 +56,11 @@ impl Generator<'_> {
     }
 
     fn end(&mut self) -> Op {
-        let end = match self.below(if self.profile.has_crashes { 6 } else { 2 }) {
+        let end = match self.below(if self.profile.has_crashes { 7 } else { 3 }) {
             0 => End::Close,
             1 => End::Drop,
-            2 | 3 => End::Kill,
+            2 => End::CloseEarly,
+            3 | 4 => End::Kill,
             _ => End::Crash(self.random.next_u64()),
         };
         Op::Reopen(end, self.random.next_u64())
@@ -203,7 +207,7 @@ impl Generator<'_> {
 
     fn maintenance(&mut self, client: usize) -> Step {
         let keyspace = self.keyspace();
-        let op = match self.below(32) {
+        let op = match self.below(37) {
             0..7 => Op::Flush,
             7..10 => Op::Compact(keyspace, self.bounds(keyspace)),
             10..13 => Op::WaitForJobs,
@@ -219,6 +223,15 @@ impl Generator<'_> {
             27 => Op::RebuildFilters(keyspace, self.random.next_u64()),
             28 => Op::CheckFilters(keyspace),
             29 => Op::OpenTables(keyspace),
+            30 => Op::Poll(keyspace, self.random.next_u64(), 200 + self.below(2_000)),
+            31 | 32 => {
+                Op::Fill(keyspace, self.random.next_u64(), 1 + self.below(self.profile.fill_count_max))
+            }
+            33 => {
+                let count = [40, 1_200, 10_500].get(self.below(3) as usize).copied().unwrap_or(40);
+                let count = count.min(self.profile.delete_count_max);
+                Op::DeleteEach(keyspace, self.below(50), count)
+            }
             _ => Op::Sleep(1 + self.below(5_000)),
         };
         Step { client, op }

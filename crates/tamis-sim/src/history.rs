@@ -1,6 +1,7 @@
 //! Plays one history: opens the store, lets clients and world make their steps, ends the life, and opens it again.
 
 mod life;
+mod trial;
 
 use std::{
     collections::BTreeMap,
@@ -13,12 +14,13 @@ use std::{
 
 use parking_lot::Mutex;
 use tamis::{
-    Db, Error, Options,
+    Db, Error,
     simulation::{install, keyspace_id},
 };
 use tamis_vfs::{MemVfs, OperationKind, Rule, Vfs};
 use tamis_workload::SplitMix64;
 
+use self::trial::{Trial, is_torn};
 use crate::{
     check::{self, Difference},
     coverage::Coverage,
@@ -27,12 +29,15 @@ use crate::{
     ops::{End, KEYSPACE_COUNT, Op, Profile, Step},
     schedule::Schedule,
     settings,
-    store::{FOLDER, Mode, Shared, Store, install_hooks, name_of},
-    world::{Life, SimListener, SimVfs},
+    store::{Mode, Shared, Store, install_hooks, name_of},
+    world::{FOLDER, Life, SimListener, SimVfs},
 };
 
+/// Files that a store and a copy of it may have open in some lives.
+const OPEN_FILES_MAX: u64 = 80;
+
 /// The version of histories: it changes when a seed no longer means the same history.
-pub const HISTORY_VERSION: u32 = 1;
+pub const HISTORY_VERSION: u32 = 2;
 
 /// All that decides a history.
 #[derive(Debug, Clone)]
@@ -144,8 +149,8 @@ impl History {
         install(None);
     }
 
-    /// Opens the store; the disk may crash meanwhile.
-    fn open(&self, mut disk: MemVfs, mut has_crashed: bool, number: u64) -> Option<(Store, Options, bool)> {
+    /// Opens the store; the disk may crash meanwhile. Returns whether the first attempt has succeeded.
+    fn open(&self, mut disk: MemVfs, mut has_crashed: bool, number: u64) -> Option<(Store, bool)> {
         let shared = &self.shared;
         let random = &mut SplitMix64::new(number);
         for attempt in 0.. {
@@ -165,14 +170,19 @@ impl History {
                 let (shared, life) = (Arc::clone(shared), Arc::clone(&life));
                 Arc::new(move || install_hooks(&shared, &life, Mode::Observe))
             };
+            if random.below(4) == 0 {
+                life.faults.limit_open_files(OPEN_FILES_MAX);
+            }
             let vfs: Arc<dyn Vfs> = Arc::new(SimVfs::new(&life));
             let runtime = check::runtime(shared, prepare);
             match Db::open_on(vfs, FOLDER, options.clone(), runtime) {
                 Ok(db) => {
                     life.faults.clear_rules();
                     let keyspaces = Mutex::new(BTreeMap::new());
-                    let store = Store { shared: Arc::clone(shared), life, db, keyspaces };
-                    return Some((store, options, has_crashed));
+                    let is_read_only = options.read_only;
+                    let store =
+                        Store { shared: Arc::clone(shared), life, db, options, is_read_only, keyspaces };
+                    return Some((store, attempt == 0));
                 }
                 Err(error) => {
                     shared.coverage.note_error(&error);
@@ -220,9 +230,19 @@ impl History {
         number: u64,
     ) -> Option<(Arc<Life>, bool)> {
         let shared = &self.shared;
-        let (store, options, _) = self.open(disk, has_crashed, number)?;
+        let trial = Trial::draw(&disk, number);
+        let (store, is_undisturbed) = self.open(disk, has_crashed, number)?;
         let life = Arc::clone(&store.life);
         self.take_over(&store);
+        if let Some(trial) =
+            trial.filter(|_| is_undisturbed && !life.is_disturbed() && !shared.schedule.has_failed())
+        {
+            let is_torn = is_torn(store.db.open_report());
+            if let Err(message) = trial.run(shared, is_torn) {
+                shared.schedule.fail(message);
+            }
+            install_hooks(shared, &life, Mode::Observe);
+        }
         let store = Arc::new(store);
         let is_ended = shared.schedule.has_failed();
         if !is_ended {
@@ -232,9 +252,12 @@ impl History {
         life.slowness.store(1, Ordering::Relaxed);
         life.listener_panics.store(false, Ordering::Relaxed);
         life.job_panics.store(false, Ordering::Relaxed);
-        let is_calm = !life.is_disturbed() && !shared.schedule.has_failed();
+        let is_calm = !life.is_disturbed()
+            && !shared.schedule.has_failed()
+            && !store.is_read_only
+            && !life.is_closing();
         if is_calm && (segment.end == End::Close || shared.schedule.below(4) == 0) {
-            match check::quiet(&store, options.cache_bytes) {
+            match check::quiet(&store) {
                 _ if life.is_off() => {}
                 Ok(()) => {}
                 Err(Difference::Wrong(message)) => shared.schedule.fail(message),
@@ -258,7 +281,11 @@ impl History {
                 let number = (0..KEYSPACE_COUNT).find(|number| name_of(*number) == name);
                 store.keyspaces.lock().extend(number.map(|number| (number, keyspace)));
             }
-            shared.model.lock().reconcile(&found, "default").map_err(Difference::Wrong)?;
+            shared
+                .model
+                .lock()
+                .reconcile(&found, ("default", store.is_read_only))
+                .map_err(Difference::Wrong)?;
             check::resolve(shared, &store.db)
         };
         match check() {
@@ -275,7 +302,7 @@ impl History {
 
     fn end_life(&self, end: End, store: Arc<Store>) {
         let shared = &self.shared;
-        let life = Arc::clone(&store.life);
+        let (life, is_read_only) = (Arc::clone(&store.life), store.is_read_only);
         store.keyspaces.lock().clear();
         let Some(store) = Arc::into_inner(store) else {
             return shared.schedule.fail("a thread keeps the store".to_owned());
@@ -290,7 +317,7 @@ impl History {
         let mut model = shared.model.lock();
         let visible = model.visible();
         match result {
-            _ if life.is_off() => {}
+            _ if life.is_off() || is_read_only => {}
             // A drop does not report errors.
             Ok(()) if end == End::Close || !life.is_disturbed() => model.acknowledge(visible, true),
             Ok(()) | Err(Error::WritesRefused { .. } | Error::Io { .. } | Error::DiskFull { .. }) => {

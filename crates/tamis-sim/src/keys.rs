@@ -39,12 +39,6 @@ impl Shape {
         }
         let number = random.below(count);
         match self {
-            Self::Dense => (number as u32).to_be_bytes().to_vec(),
-            Self::Spread => tamis_workload::mix64(number).to_be_bytes().to_vec(),
-            Self::SharedPrefix => {
-                [b"a/long/prefix/that/all/share/".as_slice(), &(number as u16).to_be_bytes()].concat()
-            }
-            Self::Nested => vec![b'n'; 1 + (number % 400) as usize],
             Self::Runs => {
                 let length = 1 + random.below(6) as usize;
                 let mut byte = || {
@@ -52,9 +46,25 @@ impl Shape {
                 };
                 (0..length).map(|_| byte()).collect()
             }
-            Self::OneByte => vec![number as u8],
             Self::Hot if random.below(4) > 0 => vec![b'h', random.below(2) as u8],
-            Self::Hot => (number as u32).to_be_bytes().to_vec(),
+            _ => self.key_at(number),
+        }
+    }
+
+    /// The key of a number; greater numbers have greater keys, except in `Spread` and when the bytes of a key do not suffice.
+    pub fn key_at(self, number: u64) -> Vec<u8> {
+        match self {
+            Self::Dense | Self::Hot => (number as u32).to_be_bytes().to_vec(),
+            Self::Spread => tamis_workload::mix64(number).to_be_bytes().to_vec(),
+            Self::SharedPrefix => {
+                [b"a/long/prefix/that/all/share/".as_slice(), &(number as u16).to_be_bytes()].concat()
+            }
+            Self::Nested => vec![b'n'; 1 + (number % 400) as usize],
+            Self::Runs => vec![
+                [0x00, 0x01, 0xFE, 0xFF].get(number as usize % 4).copied().unwrap_or(0);
+                1 + (number / 4 % 6) as usize
+            ],
+            Self::OneByte => vec![number as u8],
         }
     }
 
@@ -88,6 +98,11 @@ impl Shape {
             *last = last.saturating_add(1 + random.below(20) as u8);
         }
         (Bound::Included(lower), Bound::Included(upper))
+    }
+
+    /// A key between those that are written, which are not longer or have another end.
+    pub fn absent_key(self, number: u64) -> Vec<u8> {
+        [self.key_at(number).as_slice(), b"~~~~~~~"].concat()
     }
 
     /// A prefix of keys.

@@ -41,10 +41,7 @@ impl Client {
             Op::Create(number, options) => self.create(*number, *options),
             Op::DropKeyspace(number) => self.drop_keyspace(*number),
             Op::Verify => self.verify(),
-            Op::Statistics => {
-                self.store.shared.coverage.note_statistics(&db.statistics());
-                Ok(())
-            }
+            Op::Statistics => check::limits(&self.store),
             Op::RebuildFilters(number, filters) => {
                 let Some(keyspace) = self.store.keyspace(*number) else { return Ok(()) };
                 let filters = settings::table_filters(&mut SplitMix64::new(*filters));
@@ -67,17 +64,12 @@ impl Client {
         }
     }
 
-    fn judge(&self, what: &str, result: tamis::Result<()>) -> Judgement {
+    pub(crate) fn judge(&self, what: &str, result: tamis::Result<()>) -> Judgement {
         self.record(u64::from(result.is_ok()));
         match result {
             Ok(()) => Ok(()),
-            Err(Error::KeyspaceDropped) if self.has_dropped() => Ok(()),
             Err(error) => self.store.judge(what, &error, None),
         }
-    }
-
-    fn has_dropped(&self) -> bool {
-        !self.store.shared.model.lock().dropping.is_empty()
     }
 
     fn vfs(&self) -> Arc<dyn Vfs> {
@@ -193,6 +185,9 @@ impl Client {
         let name = name_of(number);
         let shared = &self.store.shared;
         let options = settings::keyspace(options, shared.profile.layout);
+        if self.store.is_read_only {
+            return self.refused(self.store.db.create_keyspace(&name, options).map(drop));
+        }
         shared.model.lock().creating.insert(name.clone(), options.clone());
         let result = self.store.db.create_keyspace(&name, options.clone());
         if self.store.life.is_off() {
@@ -206,7 +201,10 @@ impl Client {
                 self.store.keyspaces.lock().insert(number, keyspace);
                 Ok(())
             }
-            Err(Error::KeyspaceExists { .. }) if exists => Ok(()),
+            Err(error) if exists && matches!(error, Error::KeyspaceExists { .. }) => {
+                shared.coverage.note_error(&error);
+                Ok(())
+            }
             Err(error) => self.judge("the create of a keyspace", Err(error)),
         }
     }
@@ -214,9 +212,14 @@ impl Client {
     fn drop_keyspace(&self, number: u64) -> Judgement {
         let name = name_of(number);
         let shared = &self.store.shared;
+        if self.store.is_read_only {
+            return self.refused(self.store.db.drop_keyspace(&name));
+        }
         let exists = shared.model.lock().names.contains_key(&name);
         if exists && number > 0 {
-            shared.model.lock().dropping.insert(name.clone());
+            let mut model = shared.model.lock();
+            model.dropping.insert(name.clone());
+            model.has_dropped = true;
         }
         let result = self.store.db.drop_keyspace(&name);
         if self.store.life.is_off() {
@@ -231,6 +234,19 @@ impl Client {
             Err(Error::InvalidArgument { .. }) if number == 0 => Ok(()),
             Err(Error::KeyspaceNotFound { .. }) if !exists => Ok(()),
             Err(error) => self.judge("the drop of a keyspace", Err(error)),
+        }
+    }
+
+    /// The judgement of a write to a store that is open for reads only.
+    fn refused(&self, result: tamis::Result<()>) -> Judgement {
+        match result {
+            Ok(()) => Err("a store that is open for reads only was changed".to_owned()),
+            Err(error @ Error::ReadOnly { .. }) => self.judge("a write", Err(error)),
+            // Bad arguments are refused first.
+            Err(
+                Error::InvalidArgument { .. } | Error::KeyspaceNotFound { .. } | Error::KeyspaceExists { .. },
+            ) => Ok(()),
+            Err(error) => self.judge("a write", Err(error)),
         }
     }
 
@@ -264,7 +280,10 @@ impl Client {
         };
         let Some(error) = error else { return Err(format!("bad input {} was accepted", which % 8)) };
         match (which % 8, &error) {
-            (_, Error::WritesRefused { .. } | Error::KeyspaceDropped) => self.judge("bad input", Err(error)),
+            (
+                _,
+                Error::WritesRefused { .. } | Error::KeyspaceDropped | Error::ReadOnly { .. } | Error::Closed,
+            ) => self.judge("bad input", Err(error)),
             (0 | 1, Error::KeyEmpty)
             | (2 | 3, Error::KeyTooLong { .. })
             | (4, Error::KeyspaceNotFound { .. })

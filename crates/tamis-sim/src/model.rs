@@ -8,7 +8,7 @@
 //! the writes that were acknowledged as durable.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashSet, VecDeque},
     ops::Bound,
 };
 
@@ -22,7 +22,7 @@ mod entries;
 mod reopen;
 
 pub use entries::{Bounds, Entry, Value, half_open, prefix_bounds, short};
-use entries::{Versions, add_version, is_range, value_at};
+use entries::{Versions, add_version, entry_hash, is_range, value_at};
 
 use crate::schedule::mix;
 
@@ -66,6 +66,8 @@ pub struct Model {
     pub creating: BTreeMap<String, KeyspaceOptions>,
     /// See `creating`.
     pub dropping: BTreeSet<String>,
+    /// A client has dropped a keyspace, or tried it, in this life.
+    pub has_dropped: bool,
     /// The values of the visible sequence number that some reader may still use, ascending.
     states: VecDeque<u64>,
     /// Sequence numbers that readers and snapshots use, with their number.
@@ -86,6 +88,10 @@ pub struct Model {
     /// First and last number of the batches above `durable`.
     batches: VecDeque<(u64, u64)>,
     number_count: u64,
+    /// Bytes of keys and values of the largest batch of the history.
+    pub largest_batch_bytes: u64,
+    /// Hashes of all entries that were ever put.
+    written: HashSet<u64>,
     /// Between an open and the comparison with its content: the least number that its content must have, and whether the machine had crashed.
     opened: Option<(u64, bool)>,
 }
@@ -142,7 +148,20 @@ impl Model {
             let kind = mix(hash, u64::from(entry.keyspace) << 8 | entry.kind as u64);
             mix(mix(kind, xxh3_64(&entry.key)), xxh3_64(&entry.value))
         });
+        let bytes = entries.iter().map(|entry| (entry.key.len() + entry.value.len()) as u64 + 64).sum();
+        self.largest_batch_bytes = self.largest_batch_bytes.max(bytes);
+        self.note_written(&entries);
         self.pending.insert(client, Pending { entries, hash, last_sequence: None });
+    }
+
+    fn note_written(&mut self, entries: &[Entry]) {
+        let puts = entries.iter().filter(|entry| entry.kind == EntryKind::Put);
+        self.written.extend(puts.map(|entry| entry_hash(&entry.key, Value::of(&entry.value))));
+    }
+
+    /// Whether a client has ever written this value of the key, or tried it.
+    pub fn was_written(&self, key: &[u8], value: Value) -> bool {
+        self.written.contains(&entry_hash(key, value))
     }
 
     /// A write has returned; returns the number of its last entry.
@@ -208,6 +227,7 @@ impl Model {
         };
         let is_new = self.ingests.values().all(|other| name(other) != name(&entries));
         if is_new {
+            self.note_written(&entries);
             self.ingests.insert(client, entries);
         }
         is_new

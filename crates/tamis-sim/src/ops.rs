@@ -92,6 +92,8 @@ pub enum Event {
 pub enum End {
     /// After all steps, by a close.
     Close,
+    /// During the steps, by a close: the calls that follow are refused.
+    CloseEarly,
     /// After all steps, by dropping all handles.
     Drop,
     /// The process is killed during the steps.
@@ -109,6 +111,10 @@ pub enum Op {
     DeletePrefix(u64, Vec<u8>),
     /// Deletes all keys.
     Clear(u64),
+    /// Deletes so many keys one by one, in order from the first of these numbers on, in one batch.
+    DeleteEach(u64, u64, u64),
+    /// Puts values of some thousand bytes to so many keys, one after the other; the number chooses them.
+    Fill(u64, u64, u64),
     /// Writes a batch.
     Batch(Vec<(u64, Change)>, Durability),
     /// Makes all writes durable.
@@ -125,6 +131,8 @@ pub enum Op {
     Prefix(u64, Vec<u8>),
     /// Reads several ranges.
     MultiRange(u64, Vec<Bounds>),
+    /// Reads so many keys and short ranges that are never written; the number chooses them.
+    Poll(u64, u64, u64),
     /// The approximate number of keys.
     Count(u64, Bounds),
     /// Opens a scan in a slot; on the snapshot of the same slot, if there is one and the flag is set.
@@ -171,7 +179,7 @@ pub enum Op {
     Sleep(u64),
     /// An event of the world.
     World(Event),
-    /// Ends the life, and opens the store again with options that the number decides.
+    /// Ends the life, and opens the store again with options that the number decides; it also decides what is tried with a copy of the disk.
     Reopen(End, u64),
 }
 
@@ -201,6 +209,10 @@ pub struct Profile {
     pub write_percent: u64,
     /// The longest value.
     pub value_length_max: u32,
+    /// The most values that one step writes.
+    pub fill_count_max: u64,
+    /// The most keys that one step deletes one by one.
+    pub delete_count_max: u64,
     /// One of so many steps is one of maintenance.
     pub maintenance_rarity: u64,
     /// The layout of all keyspaces; drawn for each keyspace otherwise.
@@ -214,6 +226,7 @@ impl Profile {
     pub const fn calm(&mut self) {
         (self.has_faults, self.has_crashes) = (false, false);
         self.layout = Some(tamis::Layout::Leveled);
+        (self.fill_count_max, self.delete_count_max) = (10, 40);
     }
 
     /// Draws what a history is like.
@@ -236,6 +249,8 @@ impl Profile {
                 .get(random.below(4) as usize)
                 .copied()
                 .unwrap_or(100),
+            fill_count_max: [10, 60, 400].get(random.below(3) as usize).copied().unwrap_or(10),
+            delete_count_max: [40, 1_200, 10_500].get(random.below(3) as usize).copied().unwrap_or(40),
             maintenance_rarity: [15, 40, 120].get(random.below(3) as usize).copied().unwrap_or(40),
             layout: None,
             default_options: random.next_u64(),

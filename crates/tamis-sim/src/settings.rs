@@ -96,6 +96,11 @@ pub fn keyspace(number: u64, fixed: Option<Layout>) -> KeyspaceOptions {
     }
 }
 
+/// Whether an open with these options is read-only, unless the store is new.
+pub fn is_read_only(number: u64) -> bool {
+    tamis_workload::mix64(number).is_multiple_of(10)
+}
+
 /// The options of an open, with changes for some of the keyspaces that exist.
 pub fn open(
     number: u64,
@@ -111,7 +116,8 @@ pub fn open(
     };
     let random = &mut SplitMix64::new(number);
     let mut change_keyspaces = Vec::new();
-    for name in keyspaces.iter().filter(|_| fixed.is_none()) {
+    let read_only = !keyspaces.is_empty() && is_read_only(number);
+    for name in keyspaces.iter().filter(|_| fixed.is_none() && !read_only) {
         if random.below(4) == 0 {
             let change = match random.below(3) {
                 0 => KeyspaceChange::Layout(layout(random)),
@@ -122,6 +128,7 @@ pub fn open(
         }
     }
     Options {
+        read_only,
         cache_bytes: one_of(random, &[64 << 10, 1 << 20, 8 << 20]).unwrap_or(1 << 20),
         cache_pinned_percent: one_of(random, &[0, 20, 60, 100]).unwrap_or(60),
         table_access: one_of(random, &[Access::Mapped, Access::Buffered, Access::Direct])

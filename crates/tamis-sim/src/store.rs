@@ -10,14 +10,11 @@ use std::{
 
 use parking_lot::Mutex;
 use tamis::{
-    Db, Error, Keyspace,
+    Db, Error, Keyspace, Options,
     simulation::{CommittedEntry, Hooks, install},
 };
 
 use crate::{coverage::Coverage, model::Model, ops::Profile, schedule::Schedule, world::Life};
-
-/// The folder of the store.
-pub const FOLDER: &str = "/store";
 
 /// State that all lives of a history share.
 #[derive(Debug)]
@@ -51,6 +48,10 @@ pub struct Store {
     pub life: Arc<Life>,
     /// The open store.
     pub db: Db,
+    /// Its options.
+    pub options: Options,
+    /// It is open for reads only.
+    pub is_read_only: bool,
     /// Handles of the keyspaces by their number in the steps. Those of dropped keyspaces stay until they are created again.
     pub keyspaces: Mutex<BTreeMap<u64, Keyspace>>,
 }
@@ -88,6 +89,9 @@ impl Store {
                 is_disturbed && faults_before.is_none_or(|before| fault_count > before || !flips.is_empty())
             }
             Error::WritesRefused { .. } | Error::Panicked { .. } => is_disturbed && faults_before.is_none(),
+            Error::ReadOnly { .. } => self.is_read_only,
+            Error::Closed => life.is_closing(),
+            Error::KeyspaceDropped => self.shared.model.lock().has_dropped,
             _ => false,
         };
         if has_reason { Ok(()) } else { Err(format!("{operation} failed without a reason: {error}")) }

@@ -29,6 +29,9 @@ use crate::{
     schedule::{Schedule, current},
 };
 
+/// The folder of the store.
+pub const FOLDER: &str = "/store";
+
 /// A bit that has flipped on the medium.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flip {
@@ -66,6 +69,8 @@ pub struct Life {
     /// Something has gone wrong in this life, and may have lasting consequences.
     pub is_disturbed: AtomicBool,
     is_off: AtomicBool,
+    is_closing: AtomicBool,
+    is_closed: AtomicBool,
 }
 
 impl Life {
@@ -84,6 +89,8 @@ impl Life {
             slowness: AtomicU64::new(1),
             is_disturbed: AtomicBool::new(false),
             is_off: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
         })
     }
 
@@ -99,6 +106,21 @@ impl Life {
     /// Whether the process was killed or the machine has crashed.
     pub fn is_off(&self) -> bool {
         self.is_off.load(Ordering::Relaxed)
+    }
+
+    /// A close begins while clients work.
+    pub fn begin_close(&self) {
+        self.is_closing.store(true, Ordering::Relaxed);
+    }
+
+    /// The close has returned: no thread of the store may change its folder from now on.
+    pub fn end_close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether calls may be refused because the store is closed.
+    pub fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Relaxed)
     }
 
     /// From now on errors have a reason.
@@ -169,6 +191,10 @@ impl Life {
         }
         if self.is_off() {
             return Err(io::Error::other("the machine is off"));
+        }
+        let reads = [OperationKind::Read, OperationKind::Open, OperationKind::List, OperationKind::Exists];
+        if self.is_closed.load(Ordering::Relaxed) && path.starts_with(FOLDER) && !reads.contains(&kind) {
+            schedule.fail(format!("after the close of the store: {kind:?} of {}", path.display()));
         }
         self.coverage.note_operation(kind);
         if PRINTS_EVENTS.load(Ordering::Relaxed) {

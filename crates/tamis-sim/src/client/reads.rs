@@ -165,6 +165,30 @@ impl Client {
         }
     }
 
+    /// Reads that find nothing: filters answer most of them, and their false positives count.
+    pub(super) fn poll(&self, number: u64, chosen: u64, count: u64) -> Judgement {
+        let Some(keyspace) = self.store.keyspace(number) else { return Ok(()) };
+        let (shape, _) = self.keys_of(number);
+        let read = || {
+            let mut found = 0;
+            for step in 0..count {
+                let key = shape.absent_key(tamis_workload::mix64(chosen ^ step) % 6_000);
+                found += match step % 3 {
+                    0 => {
+                        let range = keyspace.range(key.clone()..[key.as_slice(), b"~"].concat());
+                        collect(range, Direction::Forward, usize::MAX)?.len()
+                    }
+                    _ => usize::from(keyspace.get(&key)?.is_some()),
+                };
+            }
+            Ok(found)
+        };
+        match self.read("a poll", read)? {
+            Some((found, _)) if found > 0 => Err(format!("{found} keys were found that no client wrote")),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn count(&self, number: u64, bounds: &Bounds) -> Judgement {
         let Some(keyspace) = self.store.keyspace(number) else { return Ok(()) };
         let Some((count, _)) = self.read("a count", || keyspace.approximate_count(bounds.clone()))? else {

@@ -3,12 +3,13 @@
 use std::ops::Bound;
 
 use tamis::{
-    Durability, Error, Keyspace, WriteBatch,
+    Durability, Keyspace, WriteBatch,
     simulation::{EntryKind, keyspace_id},
 };
 
 use super::{Client, Judgement};
 use crate::{
+    keys::ValueSpec,
     model::{Entry, half_open, prefix_bounds},
     ops::{Change, Op},
 };
@@ -51,6 +52,29 @@ impl Client {
         })
     }
 
+    pub(super) fn delete_each(&self, number: u64, first: u64, count: u64) -> Judgement {
+        let (shape, _) = self.keys_of(number);
+        let changes: Vec<_> =
+            (first..first + count).map(|key| (number, Change::Delete(shape.key_at(key)))).collect();
+        self.write_batch(&changes, Durability::Buffered)
+    }
+
+    pub(super) fn fill(&self, number: u64, chosen: u64, count: u64) -> Judgement {
+        let (shape, key_count) = self.keys_of(number);
+        for step in 0..count {
+            let number_of_value = tamis_workload::mix64(chosen ^ step);
+            let length = 1_000 + (number_of_value % 4_000) as u32;
+            let value =
+                ValueSpec { number: number_of_value, length, is_regular: number_of_value.is_multiple_of(4) };
+            let key = shape.key_at(number_of_value.rotate_left(17) % key_count);
+            self.write_one(&Op::Write(number, Change::Put(key, value)))?;
+            if self.store.life.is_off() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn write_batch(&self, changes: &[(u64, Change)], durability: Durability) -> Judgement {
         let mut batch = WriteBatch::new();
         let mut entries = Vec::new();
@@ -91,7 +115,7 @@ impl Client {
         }
         drop(model);
         match result {
-            Ok(()) | Err(Error::KeyspaceDropped) => Ok(()),
+            Ok(()) => Ok(()),
             Err(error) => self.store.judge("a write", &error, None),
         }
     }
@@ -110,7 +134,9 @@ impl Client {
         durability: Durability,
     ) -> Judgement {
         match result {
-            _ if self.store.life.is_off() => Ok(()),
+            _ if self.store.life.is_off() || self.store.is_read_only => {
+                self.judge("a call that makes writes durable", result)
+            }
             Ok(()) if durability >= Durability::Buffered => {
                 self.store.shared.model.lock().acknowledge(visible, durability == Durability::Synced);
                 Ok(())

@@ -15,8 +15,8 @@ use super::{History, Segment};
 use crate::{
     client::{Client, Judgement},
     ops::{End, Event, Op},
-    store::{FOLDER, Mode, Store, install_hooks},
-    world::Life,
+    store::{Mode, Store, install_hooks},
+    world::{FOLDER, Life},
 };
 
 /// The progress of the clients of a life, on which the world waits.
@@ -51,7 +51,7 @@ impl History {
             }));
         }
         let end = segment.end;
-        if !world.is_empty() || !matches!(end, End::Close | End::Drop) {
+        if !world.is_empty() || is_during_steps(end) {
             let end_at = shared.schedule.below(before as u64 + 1) as usize;
             let (store, progress) = (Arc::clone(store), Arc::clone(&progress));
             threads.push(
@@ -92,12 +92,13 @@ fn fail_if(store: &Store, verdict: Judgement) {
 
 fn run_world(store: &Store, events: &[(usize, Event)], (end, end_at): (End, usize), progress: &Progress) {
     let (schedule, life) = (&store.shared.schedule, &store.life);
+    install_hooks(&store.shared, life, Mode::Observe);
     let wait_until = |made: usize| {
         while progress.made.load(Ordering::Relaxed) < made && progress.running.load(Ordering::Relaxed) > 0 {
             schedule.wait(std::ptr::from_ref(progress).addr(), None);
         }
     };
-    let is_cut = !matches!(end, End::Close | End::Drop);
+    let is_cut = is_during_steps(end);
     for (at, event) in events.iter().filter(|(at, _)| !is_cut || *at <= end_at) {
         wait_until(*at);
         if progress.running.load(Ordering::Relaxed) == 0 || schedule.has_failed() {
@@ -109,8 +110,28 @@ fn run_world(store: &Store, events: &[(usize, Event)], (end, end_at): (End, usiz
         wait_until(end_at);
         match end {
             End::Crash(seed) => life.crash(seed),
+            End::CloseEarly => close_early(store),
             _ => life.turn_off(),
         }
+    }
+}
+
+/// Whether the world ends the life while clients make steps.
+const fn is_during_steps(end: End) -> bool {
+    matches!(end, End::CloseEarly | End::Kill | End::Crash(_))
+}
+
+/// Closes the store while clients use it. The entries that were visible when the close began are durable when it has returned.
+fn close_early(store: &Store) {
+    let (shared, life) = (&store.shared, &store.life);
+    let visible = shared.model.lock().visible();
+    life.begin_close();
+    let result = store.db.clone().close();
+    life.end_close();
+    match result {
+        Ok(()) if store.is_read_only => {}
+        Ok(()) => shared.model.lock().acknowledge(visible, true),
+        Err(error) => fail_if(store, store.judge("a close", &error, None)),
     }
 }
 

@@ -5,6 +5,8 @@ use std::ops::Bound;
 use tamis::{KEY_LENGTH_MAX, simulation::EntryKind};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::schedule::mix;
+
 /// Bounds of a range of keys.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
@@ -67,6 +69,11 @@ pub(super) fn add_version(versions: &mut Versions, version: (u64, Option<Value>)
 pub(super) fn forget(versions: &mut Versions, keep_from: u64) {
     let newest = versions.iter().rposition(|(number, _)| *number <= keep_from);
     versions.drain(..newest.unwrap_or(0));
+}
+
+/// The identity of a put.
+pub(super) fn entry_hash(key: &[u8], value: Value) -> u64 {
+    mix(mix(xxh3_64(key), value.hash), value.length as u64)
 }
 
 /// A range delete as the store logs it: an included lower and an excluded upper bound; `None` if no key is between them.

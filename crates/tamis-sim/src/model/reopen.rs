@@ -94,7 +94,7 @@ impl Model {
     pub fn reconcile(
         &mut self,
         found: &[(String, u32, KeyspaceOptions)],
-        default: &str,
+        (default, is_read_only): (&str, bool),
     ) -> Result<(), String> {
         let lost = self
             .names
@@ -103,7 +103,7 @@ impl Model {
         if let Some(name) = lost {
             return Err(format!("the keyspace {name} is lost"));
         }
-        for (name, id, options) in found {
+        for (name, id, _) in found {
             match self.names.get(name) {
                 Some((known, _))
                     if known == id || self.dropping.contains(name) && self.creating.contains_key(name) => {}
@@ -114,9 +114,20 @@ impl Model {
                     ));
                 }
             }
-            let _ = options;
+        }
+        if is_read_only {
+            // The open makes nothing durable: a crash may still lose a new keyspace, or the drop of one.
+            let is_found = |name: &String| found.iter().any(|(other, ..)| other == name);
+            let gone = self.names.iter().filter(|(name, _)| !is_found(name));
+            self.creating.extend(gone.map(|(name, (_, options))| (name.clone(), options.clone())));
+            let new = found.iter().map(|(name, ..)| name).filter(|name| !self.names.contains_key(*name));
+            self.dropping.extend(new.cloned());
         }
         self.names = found.iter().map(|(name, id, options)| (name.clone(), (*id, options.clone()))).collect();
+        self.has_dropped = false;
+        if is_read_only {
+            return Ok(());
+        }
         self.dropping.clear();
         self.creating.clear();
         let names = &self.names;
