@@ -22,7 +22,7 @@ use std::sync::Arc;
 use super::{
     Due, RangePick, Strategy,
     garbage::Garbage,
-    plan_parts::{are_disjoint, bytes_of, input, input_of, span_of},
+    plan_parts::{apart_at_level0, are_disjoint, bytes_of, input, input_of, span_of},
     small_tables::small_neighbours,
 };
 use crate::{
@@ -191,10 +191,13 @@ impl<'a> Leveled<'a> {
         if base_bytes <= sizes.iter().sum::<u64>().saturating_mul(self.config.size_ratio) {
             return None;
         }
-        let runs = oldest_first.get(first_similar(&sizes)..).filter(|runs| runs.len() > 1)?;
+        let level0 = self.partition.level(0)?.runs();
+        let newest = level0.len().checked_sub(oldest_first.len())?;
+        let similar = newest..level0.len().checked_sub(first_similar(&sizes))?;
+        let runs = level0.get(apart_at_level0(level0, similar)).filter(|runs| runs.len() > 1)?;
         let mut spec = self.spec(Action::Merge, Reason::Level0, score, 0);
-        spec.output_run_age = runs.last()?.age();
-        spec.inputs = runs.iter().rev().map(|run| input(0, run.age(), run.tables())).collect();
+        spec.output_run_age = runs.first()?.age();
+        spec.inputs = runs.iter().map(|run| input(0, run.age(), run.tables())).collect();
         self.plan(spec)
     }
 

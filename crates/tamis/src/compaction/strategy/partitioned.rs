@@ -34,7 +34,7 @@ use self::{
 use super::{
     Due, RangePick, Strategy,
     garbage::{Garbage, due_share},
-    plan_parts::input,
+    plan_parts::{apart_at_level0, input},
 };
 use crate::{
     compaction::{
@@ -149,7 +149,7 @@ impl<'a> Partitioned<'a> {
         let sizes: Vec<RunSize> = runs.iter().map(|(_, run)| size_of(run, garbage)).collect();
         match decide(&sizes, self.limits) {
             Decision::Keep => None,
-            Decision::Major { run_count } => Some(Job::Merge(mergeable_count(runs, run_count))),
+            Decision::Major { run_count } => Some(Job::Merge(self.mergeable_count(run_count))),
             Decision::Split => Some(Job::Split),
         }
     }
@@ -195,25 +195,15 @@ impl<'a> Partitioned<'a> {
         Some(Plan { bytes_written, ..Plan::new(self.keyspace, self.partition, spec)? })
     }
 
+    /// At least `run_count` of the newest runs, so that the runs of L0 that stay have only older entries than these.
+    fn mergeable_count(&self, run_count: usize) -> usize {
+        let level0 = self.partition.level(0).map_or(&[][..], |level| level.runs());
+        if run_count >= level0.len() { run_count } else { apart_at_level0(level0, 0..run_count).end }
+    }
+
     fn merge_all(&self, reason: Reason, score: f64, garbage: &Garbage<'_>) -> Option<Plan> {
         self.plan(&self.runs(), Action::Merge, (reason, score), garbage)
     }
-}
-
-/// At least `run_count` of the newest runs, so that the runs of L0 that stay have only older entries than these.
-fn mergeable_count(runs: &[LeveledRun<'_>], run_count: usize) -> usize {
-    let level0_count = runs.iter().take_while(|(level, _)| *level == 0).count();
-    let sequences = |runs: &[LeveledRun<'_>]| {
-        let ranges = runs.iter().map(|(_, run)| run.sequence_range());
-        ranges.fold((Sequence::MAX, 0), |all, (oldest, newest)| (all.0.min(oldest), all.1.max(newest)))
-    };
-    let is_newer = |count: &usize| {
-        let (taken, rest) = (runs.get(..*count), runs.get(*count..level0_count));
-        let (oldest_taken, _) = sequences(taken.unwrap_or_default());
-        let (_, newest_of_rest) = sequences(rest.unwrap_or_default());
-        oldest_taken > newest_of_rest
-    };
-    (run_count..level0_count).find(is_newer).unwrap_or(level0_count.max(run_count))
 }
 
 impl Strategy for Partitioned<'_> {

@@ -1,9 +1,10 @@
 //! Parts of plans that the strategies share.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use crate::{
     compaction::plan::PlanInput,
+    key::Sequence,
     version::{handle::Table, key_bounds::KeySpan, level::Run},
 };
 
@@ -23,6 +24,25 @@ pub(super) fn input(level: usize, run_age: u64, tables: &[Arc<Table>]) -> PlanIn
 
 pub(super) fn bytes_of(tables: &[Arc<Table>]) -> u64 {
     tables.iter().map(|table| table.file_bytes()).sum()
+}
+
+/// The runs of L0 that become one run of L0 if these do: all other runs, which are given newest first, have only newer or only older entries.
+/// The output has the keys between those of its inputs, too, and tables of other runs there must keep the order of entries.
+pub(super) fn apart_at_level0(level0: &[Arc<Run>], taken: Range<usize>) -> Range<usize> {
+    let mut taken = taken;
+    loop {
+        let runs = level0.get(taken.clone()).unwrap_or_default();
+        let ranges = runs.iter().map(|run| run.sequence_range());
+        let (oldest, newest) =
+            ranges.fold((Sequence::MAX, 0), |all, (oldest, newest)| (all.0.min(oldest), all.1.max(newest)));
+        let is_mixed = |(index, run): (usize, &Arc<Run>)| match run.sequence_range() {
+            (other_oldest, _) if index < taken.start => other_oldest <= newest,
+            (_, other_newest) => index >= taken.end && other_newest >= oldest,
+        };
+        let mixed = || level0.iter().enumerate().filter(|run| is_mixed(*run)).map(|(index, _)| index);
+        let (Some(first), Some(last)) = (mixed().next(), mixed().next_back()) else { return taken };
+        taken = taken.start.min(first)..taken.end.max(last + 1);
+    }
 }
 
 /// Whether no two tables of the runs have keys in common.
