@@ -83,6 +83,9 @@ pub(crate) struct Arguments {
     /// Leveled layout, no faults, no crashes: for figures of speed.
     #[arg(long)]
     calm: bool,
+    /// Play histories of at most so many steps.
+    #[arg(long, value_name = "COUNT")]
+    length: Option<usize>,
     /// Do not make failing histories shorter.
     #[arg(long)]
     no_shrink: bool,
@@ -168,6 +171,7 @@ fn plan_of(arguments: &Arguments, seed: u64) -> Plan {
         if arguments.calm {
             Profile::calm(profile);
         }
+        profile.step_count = profile.step_count.min(arguments.length.unwrap_or(usize::MAX));
     })
 }
 
@@ -201,6 +205,9 @@ fn report(arguments: &Arguments, seed: u64, plan: &Plan, outcome: &Outcome) -> R
     let mut command = format!("{PROGRAM} --seed {HISTORY_VERSION}:{seed}");
     if arguments.calm {
         command.push_str(" --calm");
+    }
+    if let Some(length) = arguments.length {
+        command.push_str(&format!(" --length {length}"));
     }
     if let Some(fault) = &arguments.fault {
         command.push_str(&format!(" --fault {fault}"));

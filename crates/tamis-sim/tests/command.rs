@@ -3,10 +3,11 @@
 use std::process::Command;
 
 fn refused(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_tamis-sim")).args(arguments).output().unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_tamis-sim")).args(arguments).output().expect("the program starts");
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
     assert!(output.stdout.is_empty(), "{arguments:?}");
-    String::from_utf8(output.stderr).unwrap()
+    String::from_utf8(output.stderr).expect("messages are text")
 }
 
 #[test]

@@ -14,11 +14,12 @@ fn two_plays_of_a_seed_are_equal_to_the_last_byte() {
     }
 }
 
-/// Among them 11: a removed log segment was taken for lost; 12: small tables were joined forever; 157 and 174: backward scans hid keys.
+/// Seeds whose histories have failed. The engine has a test for each fault, too, also for those that were found before version 2 of histories. Seed 186:
+/// runs of L0 whose sequence numbers interleave became one run, which broke the order of L0.
 #[test]
 fn seeds_that_have_failed_are_right() {
     keep_panics();
-    for seed in [11, 12, 20, 77, 101, 129, 157, 172, 174, 192, 345] {
+    for seed in [24, 186, 1_795_912_580_972_500] {
         assert_eq!(Plan::new(seed, |_| ()).play(600).failure, None, "seed {seed}");
     }
 }
