@@ -51,7 +51,7 @@ use super::{
 use crate::{
     error::Result,
     key::{Kind, SEQUENCE_MAX, Sequence, compare_entries},
-    range_tombstone::is_below_upper,
+    range_tombstone::{is_below_upper, key_after},
     slice::Slice,
 };
 
@@ -442,7 +442,12 @@ impl<C: Cursor> MergeCursor<C> {
         if span.sequence == 0 || span.rank >= least.rank {
             return Ok(false);
         }
-        self.passed.add_span(key, span);
+        // Newer versions of the key may be visible, and may have been returned.
+        if sequence == SEQUENCE_MAX || self.direction == Direction::Backward {
+            self.passed.add_span(key, span);
+        } else if let Some(next) = key_after(key) {
+            self.passed.add_span(&next, span);
+        }
         skip_lanes(&mut self.lanes, span, behind(needed.range(), span, self.direction))
     }
 

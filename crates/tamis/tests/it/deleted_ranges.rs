@@ -309,3 +309,21 @@ fn a_backward_scan_notes_no_keys_that_it_has_not_visited() {
     assert_eq!(db.range::<&str>(..).count(), 2);
     assert!(db.range("a".."c").rev().count() == 2 && db.first().unwrap().is_some());
 }
+
+/// The last write has the number of the next scan. The scan returned its key, and passed the older entry of the key, which a range tombstone
+/// deletes, with the next step: later scans did not find the key.
+#[test]
+fn a_scan_notes_no_key_that_it_has_returned() {
+    let db = open_with(&MemVfs::new(), Options { deleted_range_keys: 1, ..options(0) });
+    for key in ["a", "k", "l"] {
+        db.put(key, "old").unwrap();
+    }
+    db.flush().unwrap();
+    db.delete_range("b".."z").unwrap();
+    db.put("k", "new").unwrap();
+    for _ in 0..3 {
+        assert_eq!(db.range("k"..).count(), 1);
+        assert_eq!(db.range::<&str>(..).count(), 2);
+        assert_eq!(db.range(.."l").rev().count(), 2);
+    }
+}

@@ -51,7 +51,8 @@ fn open(sources: Sources, random: &mut Random) -> (Db, Keyspace, Entries) {
             }
         }
         // Few: more garbage would be compacted.
-        change(&keyspace, &mut entries, random, 10, "changed");
+        let ranges = if sources == Sources::View { Ranges::Kept } else { Ranges::Deleted };
+        change(&keyspace, &mut entries, random, (10, ranges), "changed");
         db.flush().unwrap();
     }
     if sources == Sources::OneRun {
@@ -63,13 +64,31 @@ fn open(sources: Sources, random: &mut Random) -> (Db, Keyspace, Entries) {
     (db, keyspace, entries)
 }
 
+/// Whether ranges of keys are deleted, too: a view is given up if much of its runs is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ranges {
+    Deleted,
+    Kept,
+}
+
 /// Writes and deletes keys at random.
-fn change(keyspace: &Keyspace, entries: &mut Entries, random: &mut Random, count: u64, text: &str) {
+fn change(
+    keyspace: &Keyspace,
+    entries: &mut Entries,
+    random: &mut Random,
+    (count, ranges): (u64, Ranges),
+    text: &str,
+) {
     for number in 0..count {
         let key = key(random.below(KEYS));
         if random.below(4) == 0 {
             keyspace.delete(&key).unwrap();
             entries.remove(&key);
+        } else if ranges == Ranges::Deleted && random.below(4) == 0 {
+            let end = self::key(random.below(KEYS));
+            let end = if end < key || random.below(4) > 0 { [&key[..], b"~"].concat() } else { end };
+            keyspace.delete_range(key.clone()..end.clone()).unwrap();
+            entries.retain(|found, _| !(key.clone()..end.clone()).contains(found));
         } else {
             let value = format!("{text}, {number}").into_bytes();
             keyspace.put(&key, &value).unwrap();
@@ -148,6 +167,22 @@ impl Model<'_> {
     }
 }
 
+/// Takes entries from both ends at random until they meet.
+fn check_both_ends(entries: &[(&Vec<u8>, &Vec<u8>)], mut scan: Scan, random: &mut Random) {
+    let (mut lower, mut upper) = (0, entries.len());
+    loop {
+        let is_front = random.below(2) == 0;
+        let found = if is_front { scan.next() } else { scan.next_back() };
+        let found = found.transpose().unwrap().map(|(key, value)| (key.to_vec(), value.to_vec()));
+        let expected = (lower < upper).then(|| if is_front { entries[lower] } else { entries[upper - 1] });
+        assert_eq!(found, expected.map(|(key, value)| (key.clone(), value.clone())));
+        if expected.is_none() {
+            return;
+        }
+        if is_front { lower += 1 } else { upper -= 1 }
+    }
+}
+
 fn bound(random: &mut Random) -> Bound<Vec<u8>> {
     match random.below(4) {
         0 => Bound::Included(key(random.below(KEYS))),
@@ -177,7 +212,7 @@ fn meet_memtables(sources: Sources, seed: u64) {
         let (db, keyspace, before) = open(sources, &mut random);
         let snapshot = db.snapshot();
         let mut now = before.clone();
-        change(&keyspace, &mut now, &mut random, memtable_count, "memtable");
+        change(&keyspace, &mut now, &mut random, (memtable_count, Ranges::Deleted), "memtable");
         if memtable_count == 50 {
             // More deleted keys in a row than a scan passes without a merge.
             for number in 700..760 {
@@ -208,6 +243,14 @@ fn meet_memtables(sources: Sources, seed: u64) {
             };
             let entries: Vec<_> = entries.iter().filter(|(key, _)| is_within(key)).collect();
             let range = (lower.clone(), upper.clone());
+            if turn % 10 == 0 {
+                let scan = if is_at_snapshot {
+                    snapshot.range(&keyspace, range.clone())
+                } else {
+                    keyspace.range(range.clone())
+                };
+                check_both_ends(&entries, scan, &mut random);
+            }
             let scan = if is_at_snapshot { snapshot.range(&keyspace, range) } else { keyspace.range(range) };
             Model { entries, place: Place::Before(0) }.check(scan, &mut random, |_| ());
         }
@@ -224,7 +267,7 @@ fn a_scan_does_not_return_what_is_written_at_its_place() {
 fn write_at_the_place(sources: Sources) {
     let mut random = Random(12);
     let (_db, keyspace, mut now) = open(sources, &mut random);
-    change(&keyspace, &mut now, &mut random, 1, "memtable");
+    change(&keyspace, &mut now, &mut random, (1, Ranges::Kept), "memtable");
     let mut choice = Random(13);
     for turn in 0..200 {
         let before = now.clone();
