@@ -19,7 +19,7 @@ use crate::{
     model::half_open,
     ops::{Change, Op},
     settings,
-    store::{Mode, install_hooks, name_of},
+    store::{Mode, SOURCES, install_hooks, name_of},
     world::SimVfs,
 };
 
@@ -104,8 +104,8 @@ impl Client {
             _ => false,
         };
         let ranges: Vec<&Change> = changes.iter().filter(is_above).collect();
-        if let Err(error) = self.vfs().create_dir_all(Path::new("/in")) {
-            let error = Error::Io { operation: "create", path: "/in".into(), source: Arc::new(error) };
+        if let Err(error) = self.vfs().create_dir_all(Path::new(SOURCES)) {
+            let error = Error::Io { operation: "create", path: SOURCES.into(), source: Arc::new(error) };
             return self.store.judge("the create of a folder", &error, None);
         }
         let path = self.new_path("in/");

@@ -16,6 +16,9 @@ use tamis::{
 
 use crate::{coverage::Coverage, model::Model, ops::Profile, schedule::Schedule, world::Life};
 
+/// The folder of the tables that clients ingest.
+pub const SOURCES: &str = "/in";
+
 /// State that all lives of a history share.
 #[derive(Debug)]
 pub struct Shared {
@@ -81,7 +84,10 @@ impl Store {
         let flips = life.flipped.lock();
         let is_disturbed = life.is_disturbed() || fault_count > 0;
         let has_reason = match error {
-            Error::Corruption(found) => flips.iter().any(|flip| flip.path == found.file),
+            // An ingest names its source, which may be a link to the flipped table.
+            Error::Corruption(found) => {
+                flips.iter().any(|flip| flip.path == found.file || found.file.starts_with(SOURCES))
+            }
             Error::UnknownFormat { file, .. } | Error::UnknownEntryKind { file, .. } => {
                 flips.iter().any(|flip| flip.path == *file)
             }
