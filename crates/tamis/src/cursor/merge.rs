@@ -51,7 +51,7 @@ use super::{
 use crate::{
     error::Result,
     key::{Kind, SEQUENCE_MAX, Sequence, compare_entries},
-    range_tombstone::{is_below_upper, key_after},
+    range_tombstone::is_below_upper,
     slice::Slice,
 };
 
@@ -429,7 +429,8 @@ impl<C: Cursor> MergeCursor<C> {
         Ok(true)
     }
 
-    /// Moves lanes past the entries that newer lanes delete, if the least lane, which is pending, is at such entries.
+    /// Moves lanes past the entries that newer lanes delete, if the least lane, which is pending, is at such entries. No key counts as passed:
+    /// none was read, and a newer lane may have a visible entry at the key of the pending one.
     fn skip_pending(&mut self) -> Result<bool> {
         let (Some(coverage), Some(needed)) = (&mut self.coverage, &self.needed) else { return Ok(false) };
         let Some(least) = self.lanes.get(self.least) else { return Ok(false) };
@@ -441,12 +442,6 @@ impl<C: Cursor> MergeCursor<C> {
         let span = coverage.span_at(key)?;
         if span.sequence == 0 || span.rank >= least.rank {
             return Ok(false);
-        }
-        // Newer versions of the key may be visible, and may have been returned.
-        if sequence == SEQUENCE_MAX || self.direction == Direction::Backward {
-            self.passed.add_span(key, span);
-        } else if let Some(next) = key_after(key) {
-            self.passed.add_span(&next, span);
         }
         skip_lanes(&mut self.lanes, span, behind(needed.range(), span, self.direction))
     }

@@ -327,3 +327,28 @@ fn a_scan_notes_no_key_that_it_has_returned() {
         assert_eq!(db.range(.."l").rev().count(), 2);
     }
 }
+
+/// A run that waited at its smallest key, within a range tombstone of a newer memtable, jumped over the tombstone after the memtable's entry of the
+/// same key had been returned. The key counted as passed: the scan noted a range with a visible entry as empty.
+#[test]
+fn a_jump_over_a_range_tombstone_passes_no_newer_entry() {
+    for key_count in [1, 2] {
+        let db = open_with(&MemVfs::new(), Options { deleted_range_keys: key_count, ..options(0) });
+        for prefix in ["f", "g", "h"] {
+            db.put([prefix, "0"].concat(), "old").unwrap();
+            db.put([prefix, "1"].concat(), "old").unwrap();
+            db.flush().unwrap();
+        }
+        db.delete_range("f0"..="h7").unwrap();
+        for key in ["f0", "g0", "h0"] {
+            db.put(key, "new").unwrap();
+        }
+        for _ in 0..3 {
+            assert_eq!(db.range("f0"..="hh").count(), 3);
+            assert_eq!(db.range("f0"..="hh").rev().count(), 3);
+            assert_eq!(db.range("h0"..="hc").count(), 1);
+            assert_eq!(db.range("h0"..="hc").rev().count(), 1);
+            assert_eq!(db.multi_range(["h0"..="hc"]).into_iter().map(Iterator::count).sum::<usize>(), 1);
+        }
+    }
+}
