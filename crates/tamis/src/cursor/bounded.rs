@@ -103,8 +103,10 @@ impl AsRef<Self> for KeyRange {
 }
 
 /// The keys that the reader of a merge needs: entries outside of them are not read.
-pub(crate) trait Needed: Send + Sync {
-    fn range(&self) -> &KeyRange;
+pub(crate) trait Needed: AsRef<KeyRange> + Send + Sync {
+    fn range(&self) -> &KeyRange {
+        self.as_ref()
+    }
     /// For the filters of tables.
     fn digester(&self) -> &Digester;
 }
@@ -122,10 +124,6 @@ impl AsRef<KeyRange> for NeededRange {
 }
 
 impl Needed for NeededRange {
-    fn range(&self) -> &KeyRange {
-        &self.range
-    }
-
     fn digester(&self) -> &Digester {
         &self.digester
     }
@@ -151,9 +149,8 @@ pub(super) fn nearer<'a>(
 ) -> Bound<&'a [u8]> {
     match (left, right) {
         (Bound::Unbounded, end) | (end, Bound::Unbounded) => end,
-        (Bound::Included(key), end) if is_before(key, end, direction) => left,
         (Bound::Excluded(key), Bound::Included(end) | Bound::Excluded(end)) if key == end => left,
-        (Bound::Excluded(key), end) if is_before(key, end, direction) => left,
+        (Bound::Included(key) | Bound::Excluded(key), end) if is_before(key, end, direction) => left,
         _ => right,
     }
 }

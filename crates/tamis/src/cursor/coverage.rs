@@ -65,14 +65,9 @@ impl CoveredSpan {
     fn set(&mut self, cover: Cover<'_>, has_newer: bool) {
         self.sequence = cover.sequence;
         self.has_newer = has_newer;
-        copy(&mut self.lower, cover.lower);
-        copy(&mut self.upper, cover.upper);
+        cover.lower.clone_into(&mut self.lower);
+        cover.upper.clone_into(&mut self.upper);
     }
-}
-
-fn copy(target: &mut Vec<u8>, bytes: &[u8]) {
-    target.clear();
-    target.extend_from_slice(bytes);
 }
 
 /// A source, with the span of its last lookup.
@@ -128,10 +123,14 @@ impl Coverage {
         (!sources.is_empty()).then_some(Self { sources, tables, snapshot, newest: 0, lower, upper, is_known })
     }
 
+    /// Whether `key` is one of the keys of the last lookup.
+    fn is_known_at(&self, key: &[u8]) -> bool {
+        self.is_known && self.lower.as_slice() <= key && is_below_upper(key, &self.upper)
+    }
+
     /// The span of `key`, with the newest tombstone over it.
     pub(crate) fn span_at(&mut self, key: &[u8]) -> Result<&CoveredSpan> {
-        let is_known = self.is_known && self.lower.as_slice() <= key && is_below_upper(key, &self.upper);
-        if !is_known {
+        if !self.is_known_at(key) {
             self.look_up(key)?;
         }
         Ok(&self.sources.get(self.newest).expect("there is at least one source").span)
@@ -140,7 +139,7 @@ impl Coverage {
     /// Whether it is known from the last lookup that no range tombstone covers `key`.
     pub(super) fn is_clear_at(&self, key: &[u8]) -> bool {
         let is_clear = self.sources.get(self.newest).is_some_and(|source| source.span.sequence == 0);
-        is_clear && self.is_known && self.lower.as_slice() <= key && is_below_upper(key, &self.upper)
+        is_clear && self.is_known_at(key)
     }
 
     /// The end of the keys of the last lookup, to which the same range tombstones belong.
@@ -163,11 +162,10 @@ impl Coverage {
         let spans = || self.sources.iter().map(|source| &source.span);
         let newest = spans().enumerate().rev().max_by_key(|(_, span)| span.sequence);
         self.newest = newest.map_or(0, |(index, _)| index);
-        copy(&mut self.lower, spans().map(|span| span.lower.as_slice()).max().unwrap_or_default());
-        copy(
-            &mut self.upper,
-            spans().map(|span| span.upper.as_slice()).reduce(least_upper).unwrap_or_default(),
-        );
+        let lower = spans().map(|span| span.lower.as_slice()).max();
+        lower.unwrap_or_default().clone_into(&mut self.lower);
+        let upper = spans().map(|span| span.upper.as_slice()).reduce(least_upper);
+        upper.unwrap_or_default().clone_into(&mut self.upper);
         self.is_known = true;
         Ok(())
     }

@@ -36,7 +36,7 @@ impl Passed {
 
     pub(super) fn add(&mut self, key: &[u8]) {
         self.begin(key);
-        copy(&mut self.last, key);
+        key.clone_into(&mut self.last);
         self.key_count += 1;
     }
 
@@ -44,7 +44,7 @@ impl Passed {
     pub(super) fn add_span(&mut self, key: &[u8], span: &CoveredSpan) {
         self.begin(key);
         if !sim_fault!("note-keys-not-visited") {
-            copy(&mut self.last, key);
+            key.clone_into(&mut self.last);
         }
         self.key_count += u32::from(span.rank >= FIRST_RANK);
     }
@@ -52,12 +52,7 @@ impl Passed {
     fn begin(&mut self, key: &[u8]) {
         if !self.has_first {
             self.has_first = true;
-            copy(&mut self.first, key);
+            key.clone_into(&mut self.first);
         }
     }
-}
-
-fn copy(target: &mut Vec<u8>, bytes: &[u8]) {
-    target.clear();
-    target.extend_from_slice(bytes);
 }

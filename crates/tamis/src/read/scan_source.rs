@@ -130,10 +130,6 @@ impl AsRef<KeyRange> for ScanSource {
 }
 
 impl Needed for ScanSource {
-    fn range(&self) -> &KeyRange {
-        &self.range
-    }
-
     fn digester(&self) -> &Digester {
         &self.shared().tools.digester
     }
