@@ -96,6 +96,8 @@ struct PendingTables<'a> {
 
 impl Drop for PendingTables<'_> {
     fn drop(&mut self) {
+        // After a close the next open removes the files, and may give their numbers to other tables.
+        let Ok(_job) = self.context.begin_job() else { return };
         for name in self.names.drain(..) {
             // A file that can't be removed is deleted at the next open.
             let _ = self.context.folder.remove(&name.path(&self.context.folder));
