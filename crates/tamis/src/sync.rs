@@ -32,6 +32,9 @@ mod real {
     /// A pause in a loop that waits for another thread.
     #[inline]
     pub(crate) fn spin() {
+        #[cfg(loom)]
+        loom::thread::yield_now();
+        #[cfg(not(loom))]
         std::hint::spin_loop();
     }
 }

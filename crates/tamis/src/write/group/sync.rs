@@ -46,6 +46,7 @@ mod real {
 mod model {
     use std::time::Duration;
 
+    pub(in crate::write::group) use crate::sync::spin;
     pub(in crate::write::group) use loom::sync::{
         Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering},
@@ -78,10 +79,6 @@ mod model {
 
     pub(in crate::write::group) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().expect("no thread of the model panics while it holds the lock")
-    }
-
-    pub(in crate::write::group) fn spin() {
-        loom::thread::yield_now();
     }
 }
 
