@@ -315,7 +315,7 @@ tamis_code tamis_persist(const struct tamis_db *database, int32_t durability, ch
 // Flushes the memtables of all keyspaces and waits.
 tamis_code tamis_flush(const struct tamis_db *database, char **message);
 
-// Waits until no flush or compaction is pending.
+// Waits until no flush or compaction is pending, and the files that they have replaced are deleted.
 tamis_code tamis_wait_for_compactions(const struct tamis_db *database, char **message);
 
 // Creates a consistent copy of the database in a new or empty folder. `json` receives a report and may be NULL.

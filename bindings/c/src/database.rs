@@ -176,7 +176,7 @@ pub extern "C" fn tamis_flush(
     call(message, || Ok(self::database(database)?.flush()?))
 }
 
-/// Waits until no flush or compaction is pending.
+/// Waits until no flush or compaction is pending, and the files that they have replaced are deleted.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_wait_for_compactions(
     database: Option<&Database>,

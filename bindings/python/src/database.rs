@@ -170,7 +170,7 @@ impl Database {
         run(slf.py(), || Ok(db.flush()?))
     }
 
-    /// Waits until no flush or compaction is due.
+    /// Waits until no flush or compaction is due, and the files that they have replaced are deleted.
     fn wait_for_compactions(slf: &Bound<'_, Self>) -> PyResult<()> {
         let db = Self::db(slf)?;
         run(slf.py(), || Ok(db.wait_for_compactions()?))

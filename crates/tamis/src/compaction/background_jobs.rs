@@ -460,6 +460,11 @@ impl BackgroundJobs {
         self.context.report_failed_job(job, error);
     }
 
+    /// Whether there are obsolete files, and no failed deletion waits for its next attempt.
+    fn has_files_to_delete(&self, state: &State, now: Duration) -> bool {
+        self.versions.has_obsolete_files() && state.deletion_at.is_none_or(|at| now >= at)
+    }
+
     /// Claims the next job.
     fn next_job(&self) -> Option<Job> {
         let now = self.context.runtime.clock.now();
@@ -474,8 +479,7 @@ impl BackgroundJobs {
         if self.context.check_writable().is_err() {
             return None;
         }
-        let has_obsolete_files = self.versions.has_obsolete_files() && !is_waiting(state.deletion_at);
-        if has_obsolete_files && !self.scheduler.is_deleting.swap(true, Ordering::SeqCst) {
+        if self.has_files_to_delete(&state, now) && !self.scheduler.is_deleting.swap(true, Ordering::SeqCst) {
             return Some(Job::DeleteObsoleteFiles(DeletionClaim(Arc::clone(&self.scheduler))));
         }
         if !is_waiting(state.flush_at)
@@ -769,7 +773,9 @@ impl BackgroundJobs {
             && self.scheduler.dense_tables.is_idle()
             && state.in_progress.is_empty()
             && state.due.has_no_compactions()
-            && self.scheduler.read_requests.waiting().is_none();
+            && self.scheduler.read_requests.waiting().is_none()
+            && !self.has_files_to_delete(&state, self.context.runtime.clock.now())
+            && !self.scheduler.is_deleting.load(Ordering::SeqCst);
         drop(state);
         is_idle && !self.needs_view(&keyspaces)
     }

@@ -511,7 +511,8 @@ impl Db {
         Ok(current_prices(context, level, context.filter_price.get()))
     }
 
-    /// Waits until no flush or compaction is due or running.
+    /// Waits until no flush or compaction is due or running, and the files that they have replaced are deleted, except those that scans and
+    /// snapshots still read.
     ///
     /// # Errors
     /// The error of a job that fails in the meantime.

@@ -113,6 +113,24 @@ fn a_failed_file_deletion_is_retried_and_delays_no_other() {
     assert_eq!(left(), [""; 0]);
 }
 
+/// The wait ended while tables that compactions had replaced were still on disk, so that a settled store took up to twice its space.
+#[test]
+fn a_wait_for_compactions_ends_after_the_deletion_of_replaced_tables() {
+    let memory = MemVfs::new();
+    let fault = FaultVfs::new(Arc::new(memory.clone()));
+    let slow = Rule::slow(|_| std::thread::sleep(Duration::from_millis(20)));
+    let slow = fault.add_rule(slow.on(&[OperationKind::Remove]).path(".table.obsolete").forever());
+    let db = open_on(&fault, Options { workers: 2, ..Options::default() });
+    let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
+    for number in 0..6_000_u32 {
+        keyspace.put((number * 7_919 % 6_000).to_be_bytes(), [7; 100]).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_for_compactions().unwrap();
+    assert!(fault.hit_count(slow) > 0);
+    assert_eq!(files_with(&memory, ".table.obsolete"), [""; 0]);
+}
+
 /// The compaction that failed was chosen again and again, and no other keyspace was compacted.
 #[test]
 fn a_damaged_table_does_not_block_other_keyspaces() {
