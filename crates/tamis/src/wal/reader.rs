@@ -9,7 +9,8 @@
 //! 4. A bad part (header, record, missing segment) is damage if anything proves that it was synced: a mark in its own file
 //!    above it, the next segment's header, or any mark in a later segment (a sync covers the whole log). Otherwise it is a
 //!    torn tail: replay ends there, later segments are dropped, and all of that is reported. Zero bytes up to the end of
-//!    the file are no bad part: they are room that the writer had allocated. The name of the first needed segment is
+//!    the file are no bad part: they are room that the writer had allocated. If the next segment's header is bad, nobody knows whether
+//!    the segment was to end at its bad part: then this header is the damage. The name of the first needed segment is
 //!    durable before another segment follows it: if the lowest existing segment continues one that is needed and missing,
 //!    that is damage. So is a missing or shorter segment of which the manifest says that it was synced ([`KnownLog`]).
 //!
@@ -467,9 +468,22 @@ impl<'a> Replay<'a> {
             self.report.segments.push(end);
             return Ok(None);
         }
-        if self.is_damage(&bad, member, synced, later)? {
+        let is_known_here = synced > bad.offset
+            || proves_synced(&mut member.segment.open()?, self.seed(number), bad.offset, bad.offset)?;
+        let is_known_later = !is_known_here && self.is_known_from(later)?;
+        if is_known_here || is_known_later {
             let what = if member.header.is_none() { "log segment header" } else { "log record" };
-            return Err(Error::corruption(path, bad.offset, what, bad.expected, bad.got));
+            let error = Error::corruption(path, bad.offset, what, bad.expected, bad.got);
+            let is_next_bad = later.first().is_some_and(|next| next.header.is_none());
+            if is_known_here || member.header.is_none() || !is_next_bad {
+                return Err(error);
+            }
+            // The next header is damaged, and may have said that the segment ends here: it is the first fault that is certain.
+            if let Some(faults) = &mut self.faults {
+                faults.push(error);
+            }
+            self.report.segments.push(end);
+            return Ok(None);
         }
         if member.header.is_none() {
             self.drop_segment(member.segment);
@@ -484,21 +498,11 @@ impl<'a> Replay<'a> {
         Ok(Some(Torn))
     }
 
-    /// Step 4: whether the bad part was synced.
-    fn is_damage(
-        &self,
-        bad: &BadFrame,
-        member: Member<'a>,
-        synced: u64,
-        later: &[Member<'a>],
-    ) -> Result<bool> {
-        // The next header is about this segment (`synced` includes it); the headers after it are about later ones.
-        let known = later.iter().skip(1).any(|member| member.header.is_some_and(|h| h.previous_synced > 0));
-        let LogFile { number, .. } = *member.segment;
-        Ok(synced > bad.offset
-            || known
-            || proves_synced(&mut member.segment.open()?, self.seed(number), bad.offset, bad.offset)?
-            || self.is_synced(later)?)
+    /// Step 4: whether the segments after one prove that it was synced. The header of the first of them was read with the segment.
+    fn is_known_from(&self, later: &[Member<'a>]) -> Result<bool> {
+        let is_named =
+            later.iter().skip(1).any(|member| member.header.is_some_and(|h| h.previous_synced > 0));
+        Ok(is_named || self.is_synced(later)?)
     }
 
     fn replay_record(

@@ -117,6 +117,17 @@ fn bytes_after_the_valid_part_are_not_part_of_the_log() {
     assert_eq!((ids, report.truncations), (vec![1, 3], vec![]));
 }
 
+/// The fault was reported of the segment before, whose torn end only the damaged header knew.
+#[test]
+fn a_damaged_header_is_the_damage_and_not_the_end_that_it_knew() {
+    let mut files = log_files(&chain(3, Durability::Synced));
+    files.get_mut("000001.log").unwrap().extend_from_slice(b"a record that was cut off");
+    assert_eq!(replayed(&vfs_of(&files), 0).unwrap().0, [1, 2, 3]);
+    files.get_mut("000002.log").unwrap()[27] ^= 1;
+    let Err(Error::Corruption(found)) = replayed(&vfs_of(&files), 0) else { panic!("no damage") };
+    assert_eq!((&found.file, found.offset), (&path(2), 0));
+}
+
 #[test]
 fn abandoned_segments_are_skipped() {
     let vfs = chain(2, Durability::Synced);
