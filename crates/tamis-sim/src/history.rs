@@ -279,8 +279,9 @@ impl History {
             for name in store.db.keyspace_names() {
                 let keyspace = store.db.keyspace(&name)?;
                 found.push((name.clone(), keyspace_id(&keyspace), keyspace.options().clone()));
-                let number = (0..KEYSPACE_COUNT).find(|number| name_of(*number) == name);
-                store.keyspaces.lock().extend(number.map(|number| (number, keyspace)));
+                if let Some(number) = (0..KEYSPACE_COUNT).find(|number| name_of(*number) == name) {
+                    store.keep_keyspace(number, keyspace);
+                }
             }
             shared
                 .model
@@ -304,7 +305,8 @@ impl History {
     fn end_life(&self, end: End, store: Arc<Store>) {
         let shared = &self.shared;
         let (life, is_read_only) = (Arc::clone(&store.life), store.is_read_only);
-        store.keyspaces.lock().clear();
+        let handles = std::mem::take(&mut *store.keyspaces.lock());
+        drop(handles);
         let Some(store) = Arc::into_inner(store) else {
             return shared.schedule.fail("a thread keeps the store".to_owned());
         };

@@ -198,7 +198,7 @@ impl Client {
             Ok(_) if exists => Err(format!("the keyspace {name} was created twice")),
             Ok(keyspace) => {
                 shared.model.lock().names.insert(name, (keyspace_id(&keyspace), options));
-                self.store.keyspaces.lock().insert(number, keyspace);
+                self.store.keep_keyspace(number, keyspace);
                 Ok(())
             }
             Err(error) if exists && matches!(error, Error::KeyspaceExists { .. }) => {

@@ -70,6 +70,13 @@ impl Store {
         self.keyspaces.lock().get(&number).cloned()
     }
 
+    /// Keeps the handle of a keyspace instead of an older one.
+    pub fn keep_keyspace(&self, number: u64, keyspace: Keyspace) {
+        let replaced = self.keyspaces.lock().insert(number, keyspace);
+        // Not under the lock, which no schedule knows: the schedule may continue with another thread while files of the store are released.
+        drop(replaced);
+    }
+
     /// Whether an error has a reason: a fault that was injected in this life.
     ///
     /// # Errors
