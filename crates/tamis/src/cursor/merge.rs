@@ -25,7 +25,8 @@
 //! A change of direction moves every lane to the other side of the current entry, by one step or by a seek to an end, and
 //! rebuilds the tree.
 //!
-//! The loser of inner node n is kept in lane n, so that a merge allocates nothing but its lanes.
+//! The loser of inner node n is kept in lane n, so that a merge allocates nothing but its lanes. A match first compares numbers:
+//! the first eight bytes of the keys, inverted backward. Only lanes with equal numbers compare their entries.
 //!
 //! Invariants, while valid:
 //!
@@ -67,6 +68,22 @@ enum Place<'a> {
 /// No lane has waited at this node.
 const NO_LANE: usize = usize::MAX;
 
+/// The number of a key in the merge: keys ascend with it in its direction.
+#[inline]
+fn order_of(key: &[u8], direction: Direction) -> u64 {
+    match direction {
+        Direction::Forward => key_head(key),
+        Direction::Backward => !key_head(key),
+    }
+}
+
+/// A lane that waits at an inner node, or [`NO_LANE`] before its match, with its number.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    lane: usize,
+    order: u64,
+}
+
 struct Lane<C> {
     cursor: C,
     /// The lane is pending: its cursor has no position yet, and its entry is not before this place in the direction of the merge.
@@ -74,19 +91,19 @@ struct Lane<C> {
     pending: Option<(Vec<u8>, Sequence)>,
     /// See [`super::coverage`].
     rank: usize,
-    /// The lane that lost at the inner node with the number of this lane; [`NO_LANE`] before its match.
-    loser: usize,
-    /// The first eight bytes of the cursor's key, while it is valid.
-    head: u64,
+    /// The loser of the inner node with the number of this lane.
+    loser: Waiting,
+    /// The number of the current key or of the pending one; the greatest one without an entry, which a key may have, too.
+    order: u64,
     is_valid: bool,
     /// It ended before a span that a range tombstone covers; there may be entries after the span.
     is_cut: bool,
 }
 
 impl<C: Cursor> Lane<C> {
-    /// The current entry, or the place of a pending lane.
+    /// The current entry, or the bound of a pending lane.
     #[inline]
-    fn place(&self) -> (&[u8], Sequence) {
+    fn entry(&self) -> (&[u8], Sequence) {
         match &self.pending {
             None => (self.cursor.key(), self.cursor.sequence()),
             Some((key, sequence)) => (key, *sequence),
@@ -94,13 +111,11 @@ impl<C: Cursor> Lane<C> {
     }
 
     #[inline]
-    fn refresh(&mut self) {
+    fn refresh(&mut self, direction: Direction) {
         self.pending = None;
         self.is_valid = self.cursor.is_valid();
         self.is_cut = false;
-        if self.is_valid {
-            self.head = key_head(self.cursor.key());
-        }
+        self.order = if self.is_valid { order_of(self.cursor.key(), direction) } else { u64::MAX };
     }
 
     /// Makes the lane pending as a hint says, or ends it; without a hint the cursor must seek. `is_covered`: range tombstones may delete
@@ -120,19 +135,20 @@ impl<C: Cursor> Lane<C> {
             (SeekHint::Bound, SeekTarget::Last | SeekTarget::UpTo(..)) => 0,
             (SeekHint::Bound | SeekHint::Below, _) => SEQUENCE_MAX,
         };
-        self.set_pending(bound, sequence);
+        self.set_pending((bound, sequence), target.direction());
     }
 
     /// Ends the lane, although its cursor may have entries elsewhere.
     fn cut(&mut self) {
         self.pending = None;
         self.is_valid = false;
+        self.order = u64::MAX;
         self.is_cut = true;
     }
 
-    fn set_pending(&mut self, key: Vec<u8>, sequence: Sequence) {
+    fn set_pending(&mut self, (key, sequence): (Vec<u8>, Sequence), direction: Direction) {
         self.cursor.forget_prepared();
-        self.head = key_head(&key);
+        self.order = order_of(&key, direction);
         self.pending = Some((key, sequence));
         self.is_valid = true;
         self.is_cut = false;
@@ -145,14 +161,14 @@ impl<C: Cursor> Lane<C> {
             Direction::Forward => self.cursor.seek(&key, sequence)?,
             Direction::Backward => self.cursor.seek_for_prev(&key, sequence == 0)?,
         }
-        self.refresh();
+        self.refresh(direction);
         Ok(())
     }
 
     #[inline]
     fn step(&mut self, direction: Direction) -> Result<()> {
         self.cursor.step(direction)?;
-        self.refresh();
+        self.refresh(direction);
         Ok(())
     }
 
@@ -161,7 +177,7 @@ impl<C: Cursor> Lane<C> {
         if !self.is_valid {
             return Ok(false);
         }
-        let (key, _) = self.place();
+        let (key, _) = self.entry();
         // A lane that is pending below a key has no entry of this key.
         let is_below_key = self.pending.as_ref().is_some_and(|(_, sequence)| *sequence == SEQUENCE_MAX);
         let is_within = match target.direction {
@@ -176,7 +192,7 @@ impl<C: Cursor> Lane<C> {
             Place::Unknown => return self.skip_in_cursor(span, target),
             Place::End => self.cut(),
             // Nothing is read before the merge reaches the end of the span.
-            Place::Behind(end) => self.set_pending(end.to_vec(), SEQUENCE_MAX),
+            Place::Behind(end) => self.set_pending((end.to_vec(), SEQUENCE_MAX), target.direction),
         }
         Ok(true)
     }
@@ -186,7 +202,7 @@ impl<C: Cursor> Lane<C> {
         if self.pending.is_some() || !self.cursor.skip_covered(span, target)? {
             return Ok(false);
         }
-        self.refresh();
+        self.refresh(target.direction);
         // It may have entries behind the span.
         self.is_cut = !self.is_valid;
         Ok(true)
@@ -214,7 +230,7 @@ impl<C: Cursor> Lane<C> {
             Direction::Forward => self.cursor.seek(key, SEQUENCE_MAX)?,
             Direction::Backward => self.cursor.seek_for_prev(key, true)?,
         }
-        self.refresh();
+        self.refresh(direction);
         Ok(())
     }
 
@@ -224,7 +240,7 @@ impl<C: Cursor> Lane<C> {
             Direction::Forward => self.cursor.seek_first()?,
             Direction::Backward => self.cursor.seek_last()?,
         }
-        self.refresh();
+        self.refresh(direction);
         Ok(())
     }
 }
@@ -370,8 +386,8 @@ impl<C: Cursor> MergeCursor<C> {
 
     /// Adds a cursor. Seek afterwards.
     pub(crate) fn push(&mut self, rank: usize, cursor: C) {
-        let (loser, head, is_valid, is_cut) = (NO_LANE, 0, false, false);
-        self.lanes.push(Lane { cursor, pending: None, rank, loser, head, is_valid, is_cut });
+        let (loser, order) = (Waiting { lane: NO_LANE, order: u64::MAX }, u64::MAX);
+        self.lanes.push(Lane { cursor, pending: None, rank, loser, order, is_valid: false, is_cut: false });
     }
 
     /// Puts cursors that were added in another order into that of their ranks.
@@ -434,7 +450,7 @@ impl<C: Cursor> MergeCursor<C> {
     fn skip_pending(&mut self) -> Result<bool> {
         let (Some(coverage), Some(needed)) = (&mut self.coverage, &self.needed) else { return Ok(false) };
         let Some(least) = self.lanes.get(self.least) else { return Ok(false) };
-        let (key, sequence) = least.place();
+        let (key, sequence) = least.entry();
         // Behind the key another span may begin.
         if (sequence == 0) != (self.direction == Direction::Backward) {
             return Ok(false);
@@ -472,7 +488,7 @@ impl<C: Cursor> MergeCursor<C> {
     /// The first end of these: `end`, the next key of another lane, the next range tombstone.
     pub(super) fn end_of_stretch<'a>(&'a self, end: Bound<&'a [u8]>) -> Bound<&'a [u8]> {
         let next = self.runner_up.map(|lane| self.lane(lane)).filter(|lane| lane.is_valid);
-        let next = next.map_or(Bound::Unbounded, |lane| Bound::Excluded(lane.place().0));
+        let next = next.map_or(Bound::Unbounded, |lane| Bound::Excluded(lane.entry().0));
         let span = self.coverage.as_ref();
         let span = span.map_or(Bound::Unbounded, |coverage| coverage.end_of_span(self.direction));
         nearer(next, nearer(span, end, self.direction), self.direction)
@@ -483,7 +499,8 @@ impl<C: Cursor> MergeCursor<C> {
     /// # Errors
     /// Those of lanes that are read now.
     pub(super) fn take_back(&mut self) -> Result<()> {
-        self.lane_mut(self.least).refresh();
+        let direction = self.direction;
+        self.lane_mut(self.least).refresh(direction);
         self.update_least();
         self.settle().inspect_err(|_| self.is_valid = false)
     }
@@ -509,22 +526,62 @@ impl<C: Cursor> MergeCursor<C> {
         &mut self.lanes[lane]
     }
 
+    /// Whether no other lane may have an entry of the current key. Of the others, the next one is on the path of the least lane.
+    #[inline]
+    fn is_alone_at_key(&self) -> bool {
+        let least = self.lane(self.least);
+        let mut node = self.first_node(self.least);
+        while node > 0 {
+            let loser = self.lane(node).loser;
+            if loser.order == least.order && self.has_key(loser.lane, least.cursor.key()) {
+                return false;
+            }
+            node /= 2;
+        }
+        true
+    }
+
+    /// Whether a lane may have an entry of a key that is not before its own one.
+    #[inline(never)]
+    fn has_key(&self, lane: usize, key: &[u8]) -> bool {
+        let lane = self.lane(lane);
+        lane.is_valid && lane.entry().0 == key
+    }
+
     /// The lanes except the least.
     fn others(&self) -> impl Iterator<Item = &Lane<C>> {
         self.lanes.iter().enumerate().filter(|(number, _)| *number != self.least).map(|(_, lane)| lane)
     }
 
+    /// The inner node at which a lane plays its first match; the next ones are at half of the number, up to 1.
+    #[inline]
+    const fn first_node(&self, lane: usize) -> usize {
+        (self.lanes.len() + lane) / 2
+    }
+
+    /// A lane with its number.
+    #[inline]
+    fn waiting(&self, lane: usize) -> Waiting {
+        Waiting { lane, order: self.lane(lane).order }
+    }
+
     /// Whether a lane is before another in the current direction.
     #[inline]
-    fn is_before(&self, left: usize, right: usize) -> bool {
+    fn is_before(&self, left: Waiting, right: Waiting) -> bool {
+        if left.order == right.order {
+            self.is_entry_before(left.lane, right.lane)
+        } else {
+            left.order < right.order
+        }
+    }
+
+    #[inline(never)]
+    fn is_entry_before(&self, left: usize, right: usize) -> bool {
         let (left_lane, right_lane) = (self.lane(left), self.lane(right));
         if !left_lane.is_valid || !right_lane.is_valid {
             return left_lane.is_valid;
         }
-        if left_lane.head != right_lane.head {
-            return (left_lane.head < right_lane.head) == (self.direction == Direction::Forward);
-        }
-        let order = compare_entries(left_lane.place(), right_lane.place());
+        let order = compare_entries(left_lane.entry(), right_lane.entry());
         order.then(left.cmp(&right)).is_lt() == (self.direction == Direction::Forward)
     }
 
@@ -548,7 +605,7 @@ impl<C: Cursor> MergeCursor<C> {
         drop(needed);
         for lane in self.lanes.iter_mut().filter(|lane| lane.pending.is_none() && !lane.is_cut) {
             target.seek(&mut lane.cursor)?;
-            lane.refresh();
+            lane.refresh(target.direction());
         }
         self.direction = target.direction();
         self.build();
@@ -583,7 +640,7 @@ impl<C: Cursor> MergeCursor<C> {
 
     /// Whether the keys of the least lane, which is pending, are outside of the range.
     fn is_least_out_of_range(&self) -> bool {
-        let (key, sequence) = self.lane(self.least).place();
+        let (key, sequence) = self.lane(self.least).entry();
         self.needed.as_ref().is_some_and(|needed| match (self.direction, sequence) {
             (Direction::Forward, _) => needed.range().is_above(key),
             (Direction::Backward, 0) => needed.range().is_below(key),
@@ -593,25 +650,24 @@ impl<C: Cursor> MergeCursor<C> {
 
     /// Plays all matches: at each inner node the first lane waits for the second, and the winner goes up.
     fn build(&mut self) {
-        let lane_count = self.lanes.len();
         self.runner_up = None;
-        self.lanes.iter_mut().for_each(|lane| lane.loser = NO_LANE);
-        for lane in 0..lane_count {
-            let (mut winner, mut node) = (lane, (lane_count + lane) / 2);
+        self.lanes.iter_mut().for_each(|lane| lane.loser.lane = NO_LANE);
+        for lane in 0..self.lanes.len() {
+            let (mut winner, mut node) = (self.waiting(lane), self.first_node(lane));
             while node > 0 {
-                let waiting = self.lane(node).loser;
-                if waiting == NO_LANE {
-                    self.lane_mut(node).loser = winner;
+                let waiting = std::mem::replace(&mut self.lane_mut(node).loser, winner);
+                if waiting.lane == NO_LANE {
                     break;
                 }
                 if self.is_before(waiting, winner) {
-                    self.lane_mut(node).loser = winner;
                     winner = waiting;
+                } else {
+                    self.lane_mut(node).loser = waiting;
                 }
                 node /= 2;
             }
             if node == 0 {
-                self.least = winner;
+                self.least = winner.lane;
             }
         }
         self.is_valid = self.lanes.get(self.least).is_some_and(|lane| lane.is_valid);
@@ -621,7 +677,7 @@ impl<C: Cursor> MergeCursor<C> {
     #[inline]
     fn update_least(&mut self) {
         let is_least_still = match self.runner_up {
-            Some(runner_up) => !self.is_before(runner_up, self.least),
+            Some(runner_up) => !self.is_before(self.waiting(runner_up), self.waiting(self.least)),
             None => self.lanes.len() == 1,
         };
         if !is_least_still {
@@ -633,27 +689,32 @@ impl<C: Cursor> MergeCursor<C> {
     /// Replays the matches on the path of the least lane.
     #[inline]
     fn replay(&mut self) {
-        let path = |lane_count: usize, lane: usize| {
-            std::iter::successors(Some((lane_count + lane) / 2), |node| Some(node / 2))
-                .take_while(|&node| node > 0)
-        };
-        let (lane_count, moved) = (self.lanes.len(), self.least);
-        for node in path(lane_count, moved) {
+        let (mut winner, mut node) = (self.waiting(self.least), self.first_node(self.least));
+        while node > 0 {
             let loser = self.lane(node).loser;
-            if self.is_before(loser, self.least) {
-                self.lane_mut(node).loser = self.least;
-                self.least = loser;
+            if self.is_before(loser, winner) {
+                self.lane_mut(node).loser = winner;
+                winner = loser;
             }
+            node /= 2;
         }
-        self.runner_up = None;
-        if self.least == moved {
-            for node in path(lane_count, moved) {
-                let loser = self.lane(node).loser;
-                if self.runner_up.is_none_or(|best| self.is_before(loser, best)) {
-                    self.runner_up = Some(loser);
-                }
+        let has_won_again = winner.lane == self.least;
+        self.least = winner.lane;
+        self.runner_up = if has_won_again { self.best_loser() } else { None };
+    }
+
+    /// The best of the lanes that wait on the path of the least one.
+    fn best_loser(&self) -> Option<usize> {
+        let mut node = self.first_node(self.least);
+        let mut best: Option<Waiting> = None;
+        while node > 0 {
+            let loser = self.lane(node).loser;
+            if best.is_none_or(|best| self.is_before(loser, best)) {
+                best = Some(loser);
             }
+            node /= 2;
         }
+        best.map(|best| best.lane)
     }
 
     #[inline]
@@ -661,7 +722,7 @@ impl<C: Cursor> MergeCursor<C> {
         debug_assert!(self.is_valid);
         self.is_valid = false;
         if let [lane] = self.lanes.as_mut_slice() {
-            // Nothing is compared: the lane needs no head, and both directions are one.
+            // Nothing is compared: the lane needs no number, and both directions are one.
             self.direction = direction;
             lane.cursor.step(direction)?;
             lane.is_valid = lane.cursor.is_valid();
@@ -690,6 +751,8 @@ impl<C: Cursor> MergeCursor<C> {
     fn change_direction(&mut self, direction: Direction) -> Result<()> {
         let least = self.least;
         self.direction = direction;
+        let lane = self.lane_mut(least);
+        lane.order = order_of(lane.cursor.key(), direction);
         for lane in (0..self.lanes.len()).filter(|&lane| lane != least) {
             if self.lane(lane).is_valid && self.lane(lane).pending.is_none() {
                 self.lane_mut(lane).step(direction)?;
@@ -700,7 +763,7 @@ impl<C: Cursor> MergeCursor<C> {
                 self.lane_mut(lane).seek_end(direction)?;
             }
             // More than one step only if a memtable got entries in between.
-            while self.is_before(lane, least) {
+            while self.is_before(self.waiting(lane), self.waiting(least)) {
                 self.lane_mut(lane).step(direction)?;
             }
         }
@@ -748,17 +811,7 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
 
     #[inline(always)]
     fn is_only_version(&self, snapshot: Sequence) -> bool {
-        let least = self.lane(self.least);
-        if !least.cursor.is_only_version(snapshot) {
-            return false;
-        }
-        let is_behind = |lane: &Lane<C>| {
-            !lane.is_valid || lane.head != least.head || lane.place().0 != least.cursor.key()
-        };
-        match self.runner_up {
-            Some(runner_up) => is_behind(self.lane(runner_up)),
-            None => self.others().all(is_behind),
-        }
+        self.lane(self.least).cursor.is_only_version(snapshot) && self.is_alone_at_key()
     }
 
     fn skip(&mut self, count: u64, upper: Bound<&[u8]>) -> Result<u64> {
@@ -766,7 +819,7 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
         if self.direction == Direction::Backward {
             return Ok(0);
         }
-        let limit = self.others().filter(|lane| lane.is_valid).map(|lane| lane.place().0).min();
+        let limit = self.others().filter(|lane| lane.is_valid).map(|lane| lane.entry().0).min();
         let limit = limit.map(<[u8]>::to_vec);
         let upper = match (&limit, upper) {
             (Some(limit), Bound::Included(key) | Bound::Excluded(key)) if key < limit.as_slice() => upper,
@@ -777,7 +830,7 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
         let least = self.least;
         let lane = self.lane_mut(least);
         let skipped = lane.cursor.skip(count, upper)?;
-        lane.refresh();
+        lane.refresh(Direction::Forward);
         self.is_valid = lane.is_valid;
         Ok(skipped)
     }
