@@ -19,7 +19,7 @@ use std::{
 
 use tamis_filter::Digester;
 
-use super::{DeletedRanges, scan_source::coverage_of, snapshot::Snapshots};
+use super::{DeletedRanges, scan_coverage::coverage_of, snapshot::Snapshots};
 use crate::{
     cache::table::TableCache,
     compaction::deleted_range_jobs::{RecordDeletedRanges, dense_tables},

@@ -8,13 +8,16 @@ mod get;
 mod multi_range;
 mod partition_walk;
 pub(crate) mod scan;
+mod scan_coverage;
 mod scan_query;
+mod scan_record;
 mod scan_source;
 mod seek_answers;
 mod select_range;
 mod select_runs;
 mod select_views;
 pub(crate) mod snapshot;
+mod touched_range;
 mod view_opener;
 
 use std::sync::Arc;

@@ -14,16 +14,21 @@ use tamis_filter::RangeProbe;
 use super::{
     ReadPath,
     scan::Scan,
-    scan_source::{ScanSource, positions_within},
+    scan_source::ScanSource,
     select_runs::SelectedRun,
-    select_views::Selection,
+    select_views::{SelectedView, Selection},
+    touched_range::TouchedRange,
 };
 use crate::{
-    cursor::bounded::{Bounds, KeyRange},
+    cursor::bounded::Bounds,
     key::Sequence,
     keyspace_state::KeyspaceState,
-    table::planned_reads::ReadPlanner,
+    table::{lazy_reader::NamedTable as _, planned_reads::ReadPlanner},
+    view::run::entry_at,
 };
+
+/// A range of more tables of a run is not planned together with other ranges.
+const TABLES_PLANNED_MAX: usize = 2;
 
 impl ReadPath {
     /// A scan for each of `ranges`, in their order, at `snapshot`, or now.
@@ -38,17 +43,16 @@ impl ReadPath {
         }
         let (read_state, visible) = keyspace.read_point(&self.snapshots);
         let sequence = snapshot.unwrap_or(visible);
-        let source = |(lower, upper)| {
-            let range = KeyRange { lower, upper };
-            let positions = positions_within(&read_state, &range);
-            let query = self.scan_query(&range, false);
-            let inputs = (range, false, positions);
-            self.scan_source(Arc::clone(&read_state), inputs, sequence, query, Selection::default())
+        let source = |bounds| {
+            let touched = TouchedRange::new(bounds, false, &read_state);
+            let query = self.scan_query(&touched);
+            self.scan_source(Arc::clone(&read_state), touched, sequence, query, Selection::default())
         };
         let mut sources: Vec<ScanSource> = ranges.into_iter().map(source).collect();
         // No filter can reject a range that crosses partitions.
-        let is_checked =
-            |source: &&mut ScanSource| !source.is_empty() && source.several_partitions().is_none();
+        let is_checked = |source: &&mut ScanSource| {
+            !source.touched.range.is_empty() && source.several_partitions().is_none()
+        };
         let mut order: Vec<&mut ScanSource> = sources.iter_mut().filter(is_checked).collect();
         order.sort_by(|left, right| lower_of(left).cmp(&lower_of(right)));
         self.select_runs_of(&mut order);
@@ -90,9 +94,57 @@ fn plan_reads(order: &mut [&mut ScanSource]) {
     }
 }
 
+impl ScanSource {
+    /// Adds the blocks of open tables that the scan may read, if they are few.
+    fn add_reads<'a>(&'a self, range_number: usize, planner: &mut ReadPlanner<'a>) {
+        let few = self.selection().runs.iter().filter(|selected| selected.tables.len() <= TABLES_PLANNED_MAX);
+        let tables = few.filter_map(|selected| selected.run.tables().get(selected.tables.clone())).flatten();
+        for table in tables.filter_map(|table| table.slot().get()) {
+            planner.add(table, range_number, self);
+        }
+        for selected in &self.selection().views {
+            self.add_reads_of_view(selected, range_number, planner);
+        }
+    }
+
+    /// Those of the runs that a sorted view covers: the view knows which entries are in the range. A view that can't be searched reports
+    /// its error to the scan.
+    fn add_reads_of_view<'a>(
+        &'a self,
+        selected: &'a SelectedView,
+        range_number: usize,
+        planner: &mut ReadPlanner<'a>,
+    ) {
+        let (
+            Bound::Included(lower) | Bound::Excluded(lower),
+            Bound::Included(upper) | Bound::Excluded(upper),
+        ) = (&self.touched.range.lower, &self.touched.range.upper)
+        else {
+            return;
+        };
+        let Ok(all) = selected.bound.view.ordinals_within(lower, upper) else { return };
+        for ((_, run), ordinals) in selected.bound.runs.iter().zip(all).filter(|(_, all)| !all.is_empty()) {
+            let before = run.entries_before();
+            let tables = entry_at(before, ordinals.start).0..=entry_at(before, ordinals.end - 1).0;
+            if tables.clone().count() > TABLES_PLANNED_MAX {
+                continue;
+            }
+            for index in tables {
+                let Some(&[start, end]) = before.get(index..).and_then(<[u64]>::first_chunk) else {
+                    continue;
+                };
+                let numbers = ordinals.start.max(start) - start..ordinals.end.min(end) - start;
+                if let Some(table) = run.tables().get(index).and_then(|table| table.slot().get()) {
+                    planner.add_numbered(table, range_number, numbers);
+                }
+            }
+        }
+    }
+}
+
 /// The order of ranges: by their lower bounds.
 fn lower_of(source: &ScanSource) -> (&[u8], bool) {
-    match source.lower() {
+    match &source.touched.range.lower {
         Bound::Unbounded => (&[], false),
         Bound::Included(key) => (key, false),
         Bound::Excluded(key) => (key, true),

@@ -20,15 +20,12 @@ use tamis_filter::{Direction, auto::QueryKind};
 use tamis_vfs::fork::Process;
 
 use super::{
-    ReadPath,
-    partition_walk::RangeCursor,
-    scan_query::ScanQuery,
-    scan_source::{ScanSource, positions_within},
-    select_views::Selection,
+    ReadPath, partition_walk::RangeCursor, scan_query::ScanQuery, scan_source::ScanSource,
+    select_views::Selection, touched_range::TouchedRange,
 };
 use crate::{
     cursor::{
-        bounded::{Bounds, KeyRange},
+        bounded::Bounds,
         stretch::{Step, Stretch},
     },
     error::{Error, Result},
@@ -558,34 +555,26 @@ impl ReadPath {
         // A guard costs no reference count, on which threads with empty ranges would contend.
         let (read_state, visible) = keyspace.read_point_now(&self.snapshots);
         let sequence = snapshot.unwrap_or(visible);
-        let range = KeyRange { lower: bounds.0, upper: bounds.1 };
-        let positions = positions_within(&read_state, &range);
-        let query = self.scan_query(&range, is_prefix);
+        let touched = TouchedRange::new(bounds, is_prefix, &read_state);
+        let query = self.scan_query(&touched);
         let mut selection = Selection::default();
-        if positions.len() <= 1 {
-            let ranges = (&range, is_prefix, positions.clone());
-            let selector = self.tools.selector(&read_state, ranges, &query);
+        if touched.positions.len() <= 1 {
+            let selector = self.tools.selector(&read_state, &touched, &query);
             let selected = selector.select();
             let is_closed = query.kind().is_some();
             if is_closed && selected.is_empty() && matches!(selector.has_memtable_entries(), Ok(false)) {
-                query.record(&read_state.query_sample, &selector.filter_range());
+                query.record(&read_state.query_sample, &touched.filter_range());
                 self.metrics.scans_ended.add(1);
                 return Scan::new(Ok(None));
             }
             selection = selected;
         }
         let read_state = Guard::into_inner(read_state);
-        Scan::new(Ok(Some(Arc::new(self.scan_source(
-            read_state,
-            (range, is_prefix, positions),
-            sequence,
-            query,
-            selection,
-        )))))
+        Scan::new(Ok(Some(Arc::new(self.scan_source(read_state, touched, sequence, query, selection)))))
     }
 
     /// Counts a scan.
-    pub(super) fn scan_query(&self, range: &KeyRange, is_prefix: bool) -> ScanQuery {
-        ScanQuery::new(range, is_prefix, &self.metrics, self.samples_queries)
+    pub(super) fn scan_query(&self, touched: &TouchedRange) -> ScanQuery {
+        ScanQuery::new(touched, &self.metrics, self.samples_queries)
     }
 }

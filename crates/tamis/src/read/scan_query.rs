@@ -11,8 +11,8 @@ use std::sync::{
 
 use tamis_filter::{KeyRange, auto::QueryKind};
 
+use super::touched_range::TouchedRange;
 use crate::{
-    cursor::bounded,
     metrics::{Metrics, ReadKind, ReadPlace},
     query_sample::{QueryOutcome, QuerySample, Sampling},
 };
@@ -32,15 +32,10 @@ pub(super) struct ScanQuery {
 
 impl ScanQuery {
     /// Counts a scan.
-    pub(super) fn new(
-        range: &bounded::KeyRange,
-        is_prefix: bool,
-        metrics: &Metrics,
-        samples_queries: bool,
-    ) -> Self {
+    pub(super) fn new(touched: &TouchedRange, metrics: &Metrics, samples_queries: bool) -> Self {
         use std::ops::Bound::Unbounded;
-        let (kind, counter) = match (&range.lower, &range.upper) {
-            _ if is_prefix => (Some(QueryKind::Prefix), &metrics.prefix_scans),
+        let (kind, counter) = match (&touched.range.lower, &touched.range.upper) {
+            _ if touched.is_prefix => (Some(QueryKind::Prefix), &metrics.prefix_scans),
             (Unbounded, _) | (_, Unbounded) => (None, &metrics.open_range_scans),
             _ => (Some(QueryKind::Range), &metrics.range_scans),
         };

@@ -3,10 +3,7 @@
 //! It needs no cursor. So a closed range for which nothing is selected, and in which the memtables have no entry, ends before a scan of it
 //! is created ([`super::scan`]).
 
-use std::{
-    ops::{Bound, Range},
-    sync::Arc,
-};
+use std::{ops::Bound, sync::Arc};
 
 use tamis_filter::{Digester, RangeProbe};
 
@@ -15,14 +12,12 @@ use super::{
     scan_query::ScanQuery,
     select_runs::{RunSelector, SelectedRun},
     select_views::{SelectedView, Selection, ViewContext, is_covered, open_views},
+    touched_range::TouchedRange,
     view_opener::ViewOpener,
 };
 use crate::{
     cache::table::TableCache,
-    cursor::{
-        Cursor as _,
-        bounded::{KeyRange, as_slice},
-    },
+    cursor::{Cursor as _, bounded::as_slice},
     error::Result,
     key::{AFTER_ALL, SEQUENCE_MAX},
     keyspace_state::ReadState,
@@ -31,11 +26,7 @@ use crate::{
 
 /// See the head of this file.
 pub(super) struct RangeSelector<'a> {
-    pub(super) range: &'a KeyRange,
-    /// The range is a prefix: the prefix is its lower bound.
-    pub(super) is_prefix: bool,
-    /// The positions of the partitions that the range touches.
-    pub(super) positions: Range<usize>,
+    pub(super) touched: &'a TouchedRange,
     pub(super) read_state: &'a ReadState,
     pub(super) tables: &'a TableCache,
     pub(super) digester: &'a Digester,
@@ -44,41 +35,34 @@ pub(super) struct RangeSelector<'a> {
 }
 
 impl ReadTools {
-    /// The selector of a scan. `positions`: those of the partitions that the range touches.
+    /// The selector of a scan.
     pub(super) fn selector<'a>(
         &'a self,
         read_state: &'a ReadState,
-        (range, is_prefix, positions): (&'a KeyRange, bool, Range<usize>),
+        touched: &'a TouchedRange,
         query: &'a ScanQuery,
     ) -> RangeSelector<'a> {
         let Self { tables, digester, views } = self;
-        RangeSelector { range, is_prefix, positions, read_state, tables, digester, views: *views, query }
+        RangeSelector { touched, read_state, tables, digester, views: *views, query }
     }
 }
 
 impl<'a> RangeSelector<'a> {
-    /// The range as filters take it.
-    pub(super) fn filter_range(&self) -> tamis_filter::KeyRange<'a> {
-        match as_slice(&self.range.lower) {
-            Bound::Included(prefix) if self.is_prefix => tamis_filter::KeyRange::prefix(prefix),
-            lower => tamis_filter::KeyRange::new(lower, as_slice(&self.range.upper)),
-        }
-    }
-
     /// A probe for the filters of all runs.
     pub(super) fn range_probe(&self) -> RangeProbe<'a> {
-        RangeProbe::new(self.filter_range(), self.digester)
+        RangeProbe::new(self.touched.filter_range(), self.digester)
     }
 
     /// The runs of the partitions that the range touches, newest first in each.
     pub(super) fn runs_within(&self) -> impl Iterator<Item = (usize, &'a Arc<Run>)> {
-        let partitions = self.read_state.version.partitions.get(self.positions.clone()).unwrap_or_default();
+        let partitions =
+            self.read_state.version.partitions.get(self.touched.positions.clone()).unwrap_or_default();
         partitions.iter().flat_map(|partition| partition.runs())
     }
 
     /// The runs and views to read.
     pub(super) fn select(&self) -> Selection {
-        if self.range.is_empty() {
+        if self.touched.range.is_empty() {
             return Selection::default();
         }
         let views = self.open_views();
@@ -109,15 +93,15 @@ impl<'a> RangeSelector<'a> {
         (level, run): (usize, &Arc<Run>),
         probe: &RangeProbe<'_>,
     ) -> Option<SelectedRun> {
-        let bounds = (as_slice(&self.range.lower), as_slice(&self.range.upper));
-        let Self { tables, range, query, .. } = *self;
-        RunSelector { tables, range, probe, query }.select(rank, level, run, bounds)
+        let bounds = (as_slice(&self.touched.range.lower), as_slice(&self.touched.range.upper));
+        let Self { tables, query, .. } = *self;
+        RunSelector { tables, range: &self.touched.range, probe, query }.select(rank, level, run, bounds)
     }
 
     fn open_views(&self) -> Vec<SelectedView> {
         let (environment, keyspace_id) = (self.tables.environment(), self.read_state.version.id);
         let context = ViewContext { views: self.views, environment, keyspace_id };
-        open_views(self.read_state, self.positions.clone(), &context)
+        open_views(self.read_state, self.touched.positions.clone(), &context)
     }
 
     /// Whether a memtable has an entry of the range, in any version.
@@ -125,12 +109,12 @@ impl<'a> RangeSelector<'a> {
         let filled = self.read_state.memtables().filter(|memtable| memtable.memtable.entry_count() > 0);
         for memtable in filled {
             let mut cursor = memtable.memtable.cursor();
-            match &self.range.lower {
+            match &self.touched.range.lower {
                 Bound::Unbounded => cursor.seek_first()?,
                 Bound::Included(key) => cursor.seek(key, SEQUENCE_MAX)?,
                 Bound::Excluded(key) => cursor.seek(key, AFTER_ALL)?,
             }
-            if cursor.is_valid() && !self.range.is_above(cursor.key()) {
+            if cursor.is_valid() && !self.touched.range.is_above(cursor.key()) {
                 return Ok(true);
             }
         }

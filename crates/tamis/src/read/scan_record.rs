@@ -1,0 +1,136 @@
+//! What a scan leaves behind: its seeks as queries of the sample, the answers of filters in the counters of tables, the deleted keys that it
+//! passes, and the runs that it merges, which a view would save.
+
+use std::ops::Bound;
+
+use tamis_filter::auto::QueryKind;
+
+use super::{
+    scan_source::{ScanSource, Visible},
+    seek_answers::{count_seek, outcome_of_seek},
+    select_views::Selection,
+};
+use crate::cursor::bounded::as_slice;
+
+impl ScanSource {
+    /// Records the end of these inputs. `is_scan`: with them the scan ends, and not only its visit of a partition.
+    pub(super) fn record_end(&self, is_scan: bool) {
+        if is_scan {
+            self.metrics().scans_ended.add(1);
+            self.query().record(&self.read_state().query_sample, &self.touched.filter_range());
+        }
+        if self.query().kind().is_some() {
+            count_merged(self.selection(), None, self.query().tally_weight());
+        }
+    }
+
+    /// Records whether a run has a key of the range, which its filter admitted.
+    pub(super) fn record_outcome(&self, run_index: usize, is_there: bool) {
+        let Some(run) = self.selection().runs.get(run_index) else { return };
+        let Some(table) = run.run.tables().get(run.tables.start) else { return };
+        if run.is_checked && run.is_tallied {
+            let counters = self.metrics().reads(self.query().place(run.level));
+            counters.inspect(|reads| if is_there { &reads.right } else { &reads.wrong }.add(1));
+            self.query().add_outcome(is_there);
+        }
+        let weight = self.query().tally_weight();
+        if let Some(kind) = self.query().kind()
+            && weight > 0
+            && run.is_tallied
+        {
+            table.filter_tally().of(kind).add_outcome(is_there, weight);
+        }
+    }
+
+    /// Counts a seek to `sought`, or to an end of the range, that found this key of the range, in this partition.
+    pub(super) fn record_seek(
+        &self,
+        kind: QueryKind,
+        (sought, found): (Option<&[u8]>, Option<&[u8]>),
+        partition: Option<(&Self, &Visible)>,
+    ) {
+        let merge = partition.map(|(_, merge)| merge);
+        let (metrics, sample) = (self.metrics(), &self.read_state().query_sample);
+        let sampling = self.query().record_seek(kind, metrics, sample, || {
+            let answered = self.start_of_seek(kind, sought).zip(merge);
+            let outcome = answered.map(|(start, merge)| outcome_of_seek(kind, start, merge.source()));
+            (self.range_of_seek(kind, sought, found), outcome.unwrap_or_default())
+        });
+        if let Some((partition, _)) = partition
+            && sampling.weight > 0
+        {
+            count_merged(partition.selection(), found.or(sought), sampling.weight);
+        }
+        if sampling.tally_weight > 0
+            && let Some(merge) = merge
+            && let Some(start) = self.start_of_seek(kind, sought)
+        {
+            count_seek(kind, start, merge.source(), sampling.tally_weight);
+        }
+    }
+
+    /// The keys of the range from the sought one to the one that was found, or to its end.
+    fn range_of_seek<'a>(
+        &'a self,
+        kind: QueryKind,
+        sought: Option<&'a [u8]>,
+        found: Option<&'a [u8]>,
+    ) -> tamis_filter::KeyRange<'a> {
+        let sought =
+            sought.filter(|key| !self.touched.range.is_below(key) && !self.touched.range.is_above(key));
+        let (lower, upper) = match kind {
+            QueryKind::SeekForward => (sought, found),
+            _ => (found, sought),
+        };
+        let lower = lower.map_or(as_slice(&self.touched.range.lower), Bound::Included);
+        tamis_filter::KeyRange::new(lower, upper.map_or(as_slice(&self.touched.range.upper), Bound::Included))
+    }
+
+    /// The key from which a seek to `sought`, or to an end of the range, searches; `None` for an end without a bound, and for a seek that
+    /// finds nothing because all keys of the range are behind it.
+    fn start_of_seek<'a>(&'a self, kind: QueryKind, sought: Option<&'a [u8]>) -> Option<&'a [u8]> {
+        match sought {
+            Some(key) if self.touched.range.is_below(key) => {
+                self.end_of(kind).filter(|_| kind == QueryKind::SeekForward)
+            }
+            Some(key) if self.touched.range.is_above(key) => {
+                self.end_of(kind).filter(|_| kind != QueryKind::SeekForward)
+            }
+            Some(key) => Some(key),
+            None => self.end_of(kind),
+        }
+    }
+
+    /// The bound of the range at which a seek from its end begins.
+    fn end_of(&self, kind: QueryKind) -> Option<&[u8]> {
+        let bound = if kind == QueryKind::SeekForward {
+            &self.touched.range.lower
+        } else {
+            &self.touched.range.upper
+        };
+        match bound {
+            Bound::Included(key) | Bound::Excluded(key) => Some(key),
+            Bound::Unbounded => None,
+        }
+    }
+
+    /// Counts the first step of a cursor from an end of the range, which is an open seek unless the range has two bounds.
+    pub(super) fn record_first_step(
+        &self,
+        kind: QueryKind,
+        found: Option<&[u8]>,
+        partition: Option<(&Self, &Visible)>,
+    ) {
+        if self.query().kind().is_none() {
+            self.record_seek(kind, (None, found), partition);
+        }
+    }
+}
+
+/// Counts a seek for the runs that it merges with others, near `key` if there is one: a view would save it.
+fn count_merged(selection: &Selection, key: Option<&[u8]>, weight: u32) {
+    let count = selection.merged_runs(key).count();
+    if weight > 0 && count + selection.views.len() > 1 {
+        selection.merged_runs(key).for_each(|run| run.add_merged_seeks(weight.into()));
+    }
+}
