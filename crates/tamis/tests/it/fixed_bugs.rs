@@ -118,7 +118,7 @@ fn a_failed_file_deletion_is_retried_and_delays_no_other() {
 fn a_wait_for_compactions_ends_after_the_deletion_of_replaced_tables() {
     let memory = MemVfs::new();
     let fault = FaultVfs::new(Arc::new(memory.clone()));
-    let slow = Rule::slow(|_| std::thread::sleep(Duration::from_millis(20)));
+    let slow = Rule::slow(|_| (0..2_000).for_each(|_| std::thread::yield_now()));
     let slow = fault.add_rule(slow.on(&[OperationKind::Remove]).path(".table.obsolete").forever());
     let db = open_on(&fault, Options { workers: 2, ..Options::default() });
     let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
