@@ -1,5 +1,5 @@
-//! What a scan leaves behind: its seeks as queries of the sample, the answers of filters in the counters of tables, the deleted keys that it
-//! passes, and the runs that it merges, which a view would save.
+//! Records scans: their seeks as queries of the sample, the answers of filters in the counters of tables, and the runs that they merge, which a
+//! view would save.
 
 use std::ops::Bound;
 

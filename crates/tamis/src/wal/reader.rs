@@ -9,7 +9,7 @@
 //! 4. A bad part (header, record, missing segment) is damage if anything proves that it was synced: a mark in its own file
 //!    above it, the next segment's header, or any mark in a later segment (a sync covers the whole log). Otherwise it is a
 //!    torn tail: replay ends there, later segments are dropped, and all of that is reported. Zero bytes up to the end of
-//!    the file are no bad part: they are room that the writer had allocated. If the next segment's header is bad, nobody knows whether
+//!    the file are no bad part: they are room that the writer had allocated. If the next segment's header is bad, it is unknown whether
 //!    the segment was to end at its bad part: then this header is the damage. The name of the first needed segment is
 //!    durable before another segment follows it: if the lowest existing segment continues one that is needed and missing,
 //!    that is damage. So is a missing or shorter segment of which the manifest says that it was synced ([`KnownLog`]).
@@ -284,6 +284,13 @@ pub(crate) fn salvage(
 /// Replay ended before the end of the log.
 struct Torn;
 
+/// A bad part that was synced.
+enum Damage {
+    Here(Error),
+    /// The next header is damaged, and may have said that the segment ends at the bad part: the header is the first fault that is certain.
+    HereOrNext(Error),
+}
+
 struct Replay<'a> {
     files: &'a LogFiles,
     report: ReplayReport,
@@ -468,22 +475,16 @@ impl<'a> Replay<'a> {
             self.report.segments.push(end);
             return Ok(None);
         }
-        let is_known_here = synced > bad.offset
-            || proves_synced(&mut member.segment.open()?, self.seed(number), bad.offset, bad.offset)?;
-        let is_known_later = !is_known_here && self.is_known_from(later)?;
-        if is_known_here || is_known_later {
-            let what = if member.header.is_none() { "log segment header" } else { "log record" };
-            let error = Error::corruption(path, bad.offset, what, bad.expected, bad.got);
-            let is_next_bad = later.first().is_some_and(|next| next.header.is_none());
-            if is_known_here || member.header.is_none() || !is_next_bad {
-                return Err(error);
+        match self.damage(bad, member, synced, later)? {
+            Some(Damage::Here(error)) => return Err(error),
+            Some(Damage::HereOrNext(error)) => {
+                if let Some(faults) = &mut self.faults {
+                    faults.push(error);
+                }
+                self.report.segments.push(end);
+                return Ok(None);
             }
-            // The next header is damaged, and may have said that the segment ends here: it is the first fault that is certain.
-            if let Some(faults) = &mut self.faults {
-                faults.push(error);
-            }
-            self.report.segments.push(end);
-            return Ok(None);
+            None => {}
         }
         if member.header.is_none() {
             self.drop_segment(member.segment);
@@ -498,11 +499,28 @@ impl<'a> Replay<'a> {
         Ok(Some(Torn))
     }
 
-    /// Step 4: whether the segments after one prove that it was synced. The header of the first of them was read with the segment.
-    fn is_known_from(&self, later: &[Member<'a>]) -> Result<bool> {
+    /// Step 4: the damage, if the bad part was synced.
+    fn damage(
+        &self,
+        bad: BadFrame,
+        member: Member<'a>,
+        synced: u64,
+        later: &[Member<'a>],
+    ) -> Result<Option<Damage>> {
+        let LogFile { number, path, .. } = member.segment;
+        let is_known_here = synced > bad.offset
+            || proves_synced(&mut member.segment.open()?, self.seed(*number), bad.offset, bad.offset)?;
+        // The next header is about this segment (`synced` includes it); the headers after it are about later ones.
         let is_named =
-            later.iter().skip(1).any(|member| member.header.is_some_and(|h| h.previous_synced > 0));
-        Ok(is_named || self.is_synced(later)?)
+            || later.iter().skip(1).any(|later| later.header.is_some_and(|h| h.previous_synced > 0));
+        if !is_known_here && !is_named() && !self.is_synced(later)? {
+            return Ok(None);
+        }
+        let what = if member.header.is_none() { "log segment header" } else { "log record" };
+        let error = Error::corruption(path, bad.offset, what, bad.expected, bad.got);
+        let is_next_bad = later.first().is_some_and(|next| next.header.is_none());
+        let is_unclear = !is_known_here && member.header.is_some() && is_next_bad;
+        Ok(Some(if is_unclear { Damage::HereOrNext(error) } else { Damage::Here(error) }))
     }
 
     fn replay_record(
