@@ -5,7 +5,8 @@
 //! 2. A failed append closes the segment after its last acknowledged record: the rest is truncated if possible, and the
 //!    next segment's header has the length of the valid part in any case. The failed record is dropped and its writer gets
 //!    the error. Deferred records before it are kept and written to the next segment. Each later append tries to begin that
-//!    segment, so writes continue as soon as there is space.
+//!    segment, so writes continue as soon as there is space. The header of that segment is synced before a write in it is acknowledged:
+//!    otherwise a crash could lose it with these writes, and bring the failed record back.
 //! 3. A failed sync (of a segment or of the folder) is fatal: it is unknown what is on disk. All later calls return
 //!    [`Error::WritesRefused`] with the first cause.
 //! 4. An obsolete segment that was filled quickly becomes the next segment ([`Log::take_obsolete`], [`RecycledSegment`]):
@@ -155,6 +156,8 @@ pub(crate) struct Log {
     readers: Arc<()>,
     /// Whether the names of all segments are durable.
     is_folder_durable: bool,
+    /// An append has failed whose record may be in its segment. No durable header excludes it yet.
+    may_have_failed_record: bool,
     /// The first failed sync.
     background_error: Option<Arc<str>>,
 }
@@ -193,6 +196,7 @@ impl Log {
             recycled: None,
             readers: Arc::new(()),
             is_folder_durable: false,
+            may_have_failed_record: false,
             background_error: None,
         };
         log.begin_segment()?;
@@ -211,7 +215,7 @@ impl Log {
     /// requested. Returns the bytes that it takes in the log. `now` is the runtime's clock.
     ///
     /// # Errors
-    /// The record is not in the log (a later replay may find it if the disk kept it in spite of the error). After a failed
+    /// The record is not in the log (a replay may find it if the disk kept it in spite of the error, and no later record was acknowledged). After a failed
     /// sync always [`Error::WritesRefused`].
     pub(crate) fn append(&mut self, parts: &[&[u8]], durability: Durability, now: Duration) -> Result<u64> {
         self.check_background_error()?;
@@ -344,7 +348,7 @@ impl Log {
     /// removes them without the log's lock, and [`Log::put_back`] takes the result. The current segment is not taken, and none while
     /// segments are pinned.
     pub(crate) fn take_obsolete(&mut self, number: u64) -> ObsoleteSegments {
-        let is_pinned = Arc::strong_count(&self.readers) > 1;
+        let is_pinned = self.is_pinned();
         let is_taken = |segment: &&OlderSegment| !is_pinned && segment.end.number < number;
         let count = self.older.iter().take_while(is_taken).count();
         ObsoleteSegments {
@@ -370,6 +374,10 @@ impl Log {
         Arc::clone(&self.readers)
     }
 
+    fn is_pinned(&self) -> bool {
+        Arc::strong_count(&self.readers) > 1
+    }
+
     fn check_background_error(&self) -> Result<()> {
         self.background_error().map_or(Ok(()), Err)
     }
@@ -393,12 +401,21 @@ impl Log {
         let file = self.make_file(&path)?;
         self.is_folder_durable = false;
         let written = file.append(&header.encode()).map_err(|error| Error::io("append to", &path, error));
-        let begun = written.and_then(|()| if previous.is_none() { self.sync_names() } else { Ok(()) });
+        let is_synced_first = self.may_have_failed_record;
+        let begun = written.and_then(|()| match is_synced_first {
+            true => file.sync().map_err(|error| Error::io("sync", &path, error)),
+            false => Ok(()),
+        });
+        let begun = begun.and_then(|()| match is_synced_first || previous.is_none() {
+            true => self.sync_names(),
+            false => Ok(()),
+        });
         if let Err(error) = begun {
             // If the file stays, it is ignored: no later segment names it as its previous one.
             let _ = self.setup.folder.remove(&path);
             return Err(error);
         }
+        self.may_have_failed_record = false;
         let seed = segment_seed(self.setup.database_id, number);
         if !self.pending_frames.is_empty() {
             self.pending_frames = moved_frames(&self.pending_frames, seed, HEADER_BYTES);
@@ -449,10 +466,13 @@ impl Log {
     /// Closes the current segment after a failed append.
     fn close_segment(&mut self) {
         let Some(segment) = self.current.take() else { return };
+        self.may_have_failed_record = true;
         if segment.length == HEADER_BYTES {
             // No record in it was acknowledged, and no segment will name it, whether it is removed (so that repeated
-            // failures leave no files) or stays.
-            let _ = self.setup.folder.remove(&segment.path);
+            // failures leave no files) or stays, because a reader has it.
+            if !self.is_pinned() {
+                let _ = self.setup.folder.remove(&segment.path);
+            }
             return;
         }
         // May fail: the next header has the length of the valid part.

@@ -303,6 +303,45 @@ fn the_name_of_the_first_segment_is_durable_after_an_earlier_one_failed() {
     }
 }
 
+/// A checkpoint had recorded the segment, and failed because the file was missing.
+#[test]
+fn a_segment_whose_first_append_fails_stays_while_it_is_pinned() {
+    for is_pinned in [false, true] {
+        let (inner, vfs, mut log) = fault_log();
+        let pin = is_pinned.then(|| log.pin_segments());
+        vfs.add_rule(Rule::error(ErrorKind::Other).on(&[OperationKind::Append]));
+        append(&mut log, 1, Durability::Buffered).unwrap_err();
+        assert_eq!(log_files(&inner).contains_key("000001.log"), is_pinned);
+        drop(pin);
+        append(&mut log, 2, Durability::Synced).unwrap();
+        assert_eq!(found(&inner), [2]);
+    }
+}
+
+/// A crash lost the segment of later records, and brought the failed record back in the segment that was removed or truncated.
+#[test]
+fn a_failed_record_does_not_return_after_a_later_one_was_acknowledged() {
+    for has_record in [false, true] {
+        let (inner, vfs, mut log) = fault_log();
+        append(&mut log, 1, Durability::Synced).unwrap();
+        log.rotate().unwrap();
+        log.persist(Durability::Synced).unwrap();
+        if has_record {
+            append(&mut log, 2, Durability::Buffered).unwrap();
+        }
+        vfs.add_rule(Rule::error_after(ErrorKind::Other).on(&[OperationKind::Append]));
+        append(&mut log, 8, Durability::Buffered).unwrap_err();
+        append(&mut log, 9, Durability::Buffered).unwrap();
+        let mut later_count = 0;
+        for seed in 0..200 {
+            let found = found(&inner.crash_clone(seed));
+            assert!(!found.contains(&8), "{found:?}");
+            later_count += usize::from(found.contains(&9));
+        }
+        assert!((1..200).contains(&later_count), "crashes keep and lose the later record");
+    }
+}
+
 /// The log after a crash that lost its front: the second segment exists, the header of the first one does not. The first
 /// recovery is killed before it removed anything, so that the second one continues from a segment that is in the page cache
 /// only.
