@@ -140,6 +140,10 @@ impl Life {
 
     /// Flips a bit of a table, a filter or a view, if there is one; `number` chooses.
     pub fn flip(&self, folder: &Path, number: u64) {
+        // The disk of the next life is already made.
+        if self.is_off() {
+            return;
+        }
         let kinds = [".table", ".filter", ".view"];
         let is_kind =
             |entry: &DirEntry| kinds.iter().any(|kind| entry.name.ends_with(kind)) && entry.length > 0;
