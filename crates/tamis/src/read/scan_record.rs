@@ -14,6 +14,7 @@ use crate::cursor::bounded::as_slice;
 
 impl ScanSource {
     /// Records the end of these inputs. `is_scan`: with them the scan ends, and not only its visit of a partition.
+    #[inline]
     pub(super) fn record_end(&self, is_scan: bool) {
         if is_scan {
             self.metrics().scans_ended.add(1);
@@ -25,6 +26,7 @@ impl ScanSource {
     }
 
     /// Records whether a run has a key of the range, which its filter admitted.
+    #[inline]
     pub(super) fn record_outcome(&self, run_index: usize, is_there: bool) {
         let Some(run) = self.selection().runs.get(run_index) else { return };
         let Some(table) = run.run.tables().get(run.tables.start) else { return };
@@ -43,6 +45,7 @@ impl ScanSource {
     }
 
     /// Counts a seek to `sought`, or to an end of the range, that found this key of the range, in this partition.
+    #[inline]
     pub(super) fn record_seek(
         &self,
         kind: QueryKind,
@@ -115,6 +118,7 @@ impl ScanSource {
     }
 
     /// Counts the first step of a cursor from an end of the range, which is an open seek unless the range has two bounds.
+    #[inline]
     pub(super) fn record_first_step(
         &self,
         kind: QueryKind,

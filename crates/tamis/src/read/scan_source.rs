@@ -179,10 +179,12 @@ impl ScanSource {
         }
     }
 
+    #[inline]
     pub(super) fn query(&self) -> &ScanQuery {
         &self.shared().query
     }
 
+    #[inline]
     pub(super) fn metrics(&self) -> &Metrics {
         self.shared().tools.tables.metrics()
     }

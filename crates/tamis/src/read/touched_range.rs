@@ -18,12 +18,14 @@ pub(super) struct TouchedRange {
 
 impl TouchedRange {
     /// `is_prefix`: the bounds are those of all keys with a prefix.
+    #[inline]
     pub(super) fn new((lower, upper): Bounds, is_prefix: bool, read_state: &ReadState) -> Self {
         let positions = read_state.version.positions_within((as_slice(&lower), as_slice(&upper)));
         Self { range: KeyRange { lower, upper }, is_prefix, positions }
     }
 
     /// The range as filters take it.
+    #[inline]
     pub(super) fn filter_range(&self) -> tamis_filter::KeyRange<'_> {
         match as_slice(&self.range.lower) {
             Bound::Included(prefix) if self.is_prefix => tamis_filter::KeyRange::prefix(prefix),
