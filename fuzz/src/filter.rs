@@ -119,6 +119,6 @@ fn ask(bytes: &[u8], seed: u64, queries: &[Vec<u8>]) {
         let below = KeyRange::new(Bound::Unbounded, Bound::Included(upper));
         opened.candidate(&RangeProbe::new(below, &digester), Direction::Backward);
     }
-    let probes: Vec<Probe<'_>> = queries.iter().map(|key| Probe::new(key, &digester)).collect();
-    opened.may_contain_many(&probes, &mut vec![true; probes.len()]);
+    let keys: Vec<&[u8]> = queries.iter().map(Vec::as_slice).collect();
+    opened.may_contain_keys(&digester, &keys, &mut vec![true; keys.len()]);
 }

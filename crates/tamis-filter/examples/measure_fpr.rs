@@ -4,7 +4,7 @@
 //! the rows of one family only.
 
 use tamis_filter::{
-    AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter, FilterSpec, KeyRange, Probe, Samples,
+    AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter, FilterSpec, KeyRange, Samples,
 };
 
 /// False positives of a column: one standard deviation is 1 % of the rate.
@@ -80,10 +80,8 @@ fn count(
             *query = scatter(keys.len() as u64 + query_count, seed);
             query_count += 1;
         }
-        let probes = queries.each_ref().map(|query| Probe::new(query, &digester));
-        let mut answers = [true; BATCH_KEYS];
-        filter.may_contain_many(&probes, &mut answers);
-        positive_count += answers.iter().filter(|answer| **answer).count() as u64;
+        let positives = queries.iter().filter(|query| filter.may_contain_key(&digester, *query));
+        positive_count += positives.count() as u64;
     }
     count.queries += query_count;
     count.positives += positive_count;

@@ -20,8 +20,7 @@ use std::time::Instant;
 
 use tamis_filter::trie::{TrieIndex, TrieIndexBuilder};
 use tamis_filter::{
-    AlignedBytes, AnyFilter, Budget, Digester, Filter, FilterSpec, KeyRange, KeySet as FilterKeys, Probe,
-    Samples,
+    AlignedBytes, AnyFilter, Budget, Digester, Filter, FilterSpec, KeyRange, KeySet as FilterKeys, Samples,
 };
 use tamis_workload::{
     Calibration, KeySet, NON_EMPTY_SEED, PUBLIC_KEY_SEED, QUERY_SEED, QuerySet, SplitMix64, non_empty_ranges,
@@ -109,11 +108,10 @@ impl Subject {
         if queries.iter().all(|(lower, upper)| lower == upper) {
             batch = Some(time(timed.len(), || {
                 for queries in timed.chunks(BATCH) {
-                    let probes: Vec<Probe<'_>> =
-                        queries.iter().map(|query| Probe::new(&query.0, &self.digester)).collect();
+                    let keys: Vec<&[u8]> = queries.iter().map(|query| query.0.as_slice()).collect();
                     let mut answers = [true; BATCH];
-                    self.filter
-                        .may_contain_many(&probes, answers.get_mut(..probes.len()).unwrap_or_default());
+                    let asked = answers.get_mut(..keys.len()).unwrap_or_default();
+                    self.filter.may_contain_keys(&self.digester, &keys, asked);
                     black_box(answers);
                 }
             }));

@@ -91,10 +91,11 @@ pub trait Filter {
         self.may_contain_range(&RangeProbe::new(range, digester))
     }
 
-    /// Looks up many keys at once: `answers[i]` becomes `false` if `probes[i]` is certainly absent, and is skipped if
-    /// it is `false` already. Overlaps the cache misses of the keys.
-    fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
-        for (probes, answers) in probes.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
+    /// [`Filter::may_contain_key`] for many keys at once: `answers[i]` becomes `false` if `keys[i]` is certainly
+    /// absent, and is skipped if it is `false` already. Overlaps the cache misses of the keys.
+    fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
+        for (keys, answers) in keys.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
+            let probes: Vec<Probe<'_>> = keys.iter().map(|key| Probe::new(key, digester)).collect();
             for (probe, answer) in probes.iter().zip(&*answers) {
                 if *answer {
                     self.prefetch(probe);
@@ -103,15 +104,6 @@ pub trait Filter {
             for (probe, answer) in probes.iter().zip(answers) {
                 *answer = *answer && self.may_contain(probe);
             }
-        }
-    }
-
-    /// [`Filter::may_contain_key`] for many keys at once: `answers[i]` becomes `false` if `keys[i]` is certainly
-    /// absent, and is skipped if it is `false` already.
-    fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
-        for (keys, answers) in keys.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
-            let probes: Vec<Probe<'_>> = keys.iter().map(|key| Probe::new(key, digester)).collect();
-            self.may_contain_many(&probes, answers);
         }
     }
 

@@ -223,10 +223,6 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
         }
     }
 
-    fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
-        each!(self, filter => filter.may_contain_many(probes, answers))
-    }
-
     fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
         each!(self, filter => filter.may_contain_keys(digester, keys, answers))
     }

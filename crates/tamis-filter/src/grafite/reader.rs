@@ -294,13 +294,6 @@ impl<D: AsRef<[u8]>> Filter for GrafiteFilter<D> {
         }
     }
 
-    fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
-        self.answer_many(probes, answers, |view, probe| {
-            probe.add_probes(1);
-            self.image_of_key(view, probe.key())
-        });
-    }
-
     fn may_contain_keys(&self, _digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
         self.answer_many(keys, answers, |view, key| self.image_of_key(view, key));
     }

@@ -7,47 +7,57 @@ use tamis_bits::kernel::Steps;
 
 use super::walk::{AtNode, View, shared_by_bounds};
 use crate::trie::INTERLEAVE_WIDTH;
-use crate::{KeyRange, Probe};
+use crate::{Digester, KeyRange, Probe};
 
 /// A query of a batch.
 pub(super) trait BatchQuery: Sized {
     /// Answers at most [`INTERLEAVE_WIDTH`] queries, except for answers that are already `false`.
-    fn interleaved<S: Steps>(view: &View<'_, S>, queries: &[Self], answers: &mut [bool]);
+    fn interleaved<S: Steps>(view: &View<'_, S>, digester: &Digester, queries: &[Self], answers: &mut [bool]);
 }
 
 /// Answers all queries, except for answers that are already `false`.
 #[inline(always)]
-pub(super) fn walk_many<S: Steps>(view: &View<'_, S>, queries: &[impl BatchQuery], answers: &mut [bool]) {
+pub(super) fn walk_many<S: Steps>(
+    view: &View<'_, S>,
+    digester: &Digester,
+    queries: &[impl BatchQuery],
+    answers: &mut [bool],
+) {
     for (queries, answers) in queries.chunks(INTERLEAVE_WIDTH).zip(answers.chunks_mut(INTERLEAVE_WIDTH)) {
-        BatchQuery::interleaved(view, queries, answers);
+        BatchQuery::interleaved(view, digester, queries, answers);
     }
 }
 
-impl BatchQuery for Probe<'_> {
+impl BatchQuery for &[u8] {
     #[inline(always)]
-    fn interleaved<S: Steps>(view: &View<'_, S>, probes: &[Self], answers: &mut [bool]) {
-        points_interleaved(view, probes, answers);
+    fn interleaved<S: Steps>(view: &View<'_, S>, digester: &Digester, keys: &[Self], answers: &mut [bool]) {
+        points_interleaved(view, digester, keys, answers);
     }
 }
 
 /// The caller tests the digest bits of points.
 impl BatchQuery for KeyRange<'_> {
     #[inline(always)]
-    fn interleaved<S: Steps>(view: &View<'_, S>, ranges: &[Self], answers: &mut [bool]) {
+    fn interleaved<S: Steps>(view: &View<'_, S>, _: &Digester, ranges: &[Self], answers: &mut [bool]) {
         ranges_interleaved(view, ranges, answers);
     }
 }
 
 #[inline(always)]
-fn points_interleaved<S: Steps>(view: &View<'_, S>, probes: &[Probe<'_>], answers: &mut [bool]) {
+fn points_interleaved<S: Steps>(
+    view: &View<'_, S>,
+    digester: &Digester,
+    keys: &[&[u8]],
+    answers: &mut [bool],
+) {
     let trie = &view.trie;
     let mut asked = [None; INTERLEAVE_WIDTH];
-    for (asked, (probe, answer)) in asked.iter_mut().zip(probes.iter().zip(answers.iter())) {
-        *asked = answer.then(|| probe.key());
+    for (asked, (key, answer)) in asked.iter_mut().zip(keys.iter().zip(answers.iter())) {
+        *asked = answer.then_some(*key);
     }
     answers.fill(false);
     let mut hits = trie.walk_interleaved(
-        probes.len(),
+        keys.len(),
         |place| asked.get(place).copied().flatten(),
         |_, key| trie.enter(key),
         |place, node| {
@@ -60,10 +70,9 @@ fn points_interleaved<S: Steps>(view: &View<'_, S>, probes: &[Probe<'_>], answer
         hits.iter().for_each(|hits| view.prefetch_suffix(hits.number()));
     }
     for hits in hits.iter() {
-        if let (Some(probe), Some(answer)) =
-            (probes.get(hits.key_number()), answers.get_mut(hits.key_number()))
-        {
-            *answer = !has_suffixes || view.may_equal_at(hits.number(), hits.depth(), probe);
+        if let (Some(key), Some(answer)) = (keys.get(hits.key_number()), answers.get_mut(hits.key_number())) {
+            *answer =
+                !has_suffixes || view.may_equal_at(hits.number(), hits.depth(), &Probe::new(key, digester));
         }
     }
 }

@@ -87,12 +87,14 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
         self.widths
     }
 
-    /// Answers a batch by interleaved walks, except for answers that are already `false`.
-    pub(super) fn may_contain_interleaved(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
-        for (probe, _) in probes.iter().zip(answers.iter()).filter(|(_, answer)| **answer) {
-            probe.add_probes(1);
-        }
-        kernel::run(BatchWalk(self, probes, answers));
+    /// Answers a batch of keys by interleaved walks, except for answers that are already `false`.
+    pub(super) fn may_contain_keys_interleaved(
+        &self,
+        digester: &Digester,
+        keys: &[&[u8]],
+        answers: &mut [bool],
+    ) {
+        kernel::run(BatchWalk(self, digester, keys, answers));
     }
 
     /// The same for ranges.
@@ -102,7 +104,7 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
         ranges: &[KeyRange<'_>],
         answers: &mut [bool],
     ) {
-        kernel::run(BatchWalk(self, ranges, answers));
+        kernel::run(BatchWalk(self, digester, ranges, answers));
         for (range, answer) in ranges.iter().zip(answers) {
             *answer = *answer && self.may_be_point(digester, range);
         }
@@ -149,19 +151,19 @@ impl<D: AsRef<[u8]>> kernel::Task for RangeWalk<'_, D> {
 }
 
 /// The walks of a batch, compiled for the instruction set.
-struct BatchWalk<'a, D, Q>(&'a SurfFilter<D>, &'a [Q], &'a mut [bool]);
+struct BatchWalk<'a, D, Q>(&'a SurfFilter<D>, &'a Digester, &'a [Q], &'a mut [bool]);
 
 impl<D: AsRef<[u8]>, Q: BatchQuery> kernel::Task for BatchWalk<'_, D, Q> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) {
-        let Self(filter, queries, answers) = self;
+        let Self(filter, digester, queries, answers) = self;
         // Answers without a query stay as they are.
         let count = queries.len().min(answers.len());
         let answers = answers.get_mut(..count).unwrap_or_default();
         match filter.view() {
-            Some(view) => walk_many(&view.with(steps), queries, answers),
+            Some(view) => walk_many(&view.with(steps), digester, queries, answers),
             None => answers.fill(false),
         }
     }
@@ -191,12 +193,12 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
         kernel::run(RangeWalk(self, &range)) && self.may_be_point(digester, &range)
     }
 
-    fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
+    fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
         if self.bytes.as_ref().len() >= INTERLEAVE_MIN_BYTES {
-            return self.may_contain_interleaved(probes, answers);
+            return self.may_contain_keys_interleaved(digester, keys, answers);
         }
-        for (probe, answer) in probes.iter().zip(answers) {
-            *answer = *answer && self.may_contain(probe);
+        for (key, answer) in keys.iter().zip(answers) {
+            *answer = *answer && self.may_contain_key(digester, key);
         }
     }
 

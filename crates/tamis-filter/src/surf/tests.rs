@@ -150,8 +150,9 @@ fn check_points<D: AsRef<[u8]>>(filter: &SurfFilter<D>, keys: &[Vec<u8>], others
         let mut answers = vec![true; probes.len()];
         answers[probes.len() - 1] = false;
         let mut interleaved = answers.clone();
-        filter.may_contain_many(&probes, &mut answers);
-        filter.may_contain_interleaved(&probes, &mut interleaved);
+        let asked: Vec<&[u8]> = probes.iter().map(Probe::key).collect();
+        filter.may_contain_keys(&digester, &asked, &mut answers);
+        filter.may_contain_keys_interleaved(&digester, &asked, &mut interleaved);
         assert_eq!(answers, interleaved, "sequential and interleaved");
         for (index, probe) in probes.iter().enumerate().take(probes.len() - 1) {
             let answer = filter.may_contain(&Probe::new(probe.key(), &digester));
@@ -448,7 +449,7 @@ fn damaged_payloads_do_not_panic() {
             let Ok(filter) = SurfFilter::open(envelope, &damaged) else { continue };
             for bound in bounds(&keys, 2, &mut state) {
                 let _ = filter.may_contain(&Probe::new(&bound, &digester));
-                filter.may_contain_interleaved(&[Probe::new(&bound, &digester)], &mut [true]);
+                filter.may_contain_keys_interleaved(&digester, &[&bound], &mut [true]);
                 let _ = least_candidate(&filter, Bound::Excluded(&bound));
                 for upper in uppers(&keys[0]).into_iter().chain(uppers(&keys[keys.len() - 1])) {
                     let probe =

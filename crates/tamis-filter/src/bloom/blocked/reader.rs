@@ -39,13 +39,6 @@ impl<D: AsRef<[u8]>> BlockedBloomFilter<D> {
         Ok(Self { bytes, envelope, line_count, probe_count: u32::from(probe_count) })
     }
 
-    #[inline]
-    fn digest(&self, probe: &Probe<'_>) -> u64 {
-        probe.add_probes(1);
-        let seed = self.envelope.seed;
-        probe.quick_digest(seed).unwrap_or_else(|| probe.digest(seed))
-    }
-
     /// Whether the line of a digest has all its bits set; `true` if the line is outside the bytes.
     #[inline]
     fn holds(&self, digest: u64) -> bool {
@@ -61,16 +54,6 @@ impl<D: AsRef<[u8]>> BlockedBloomFilter<D> {
     #[inline(never)]
     fn may_contain_long(&self, probe: &Probe<'_>) -> bool {
         self.holds(probe.digest(self.envelope.seed))
-    }
-
-    /// [`Filter::may_contain_many`] for digests with the seed of the filter: `answers[i]` becomes the answer for
-    /// `digests[i]`.
-    pub fn may_contain_digests(&self, digests: &[u64], answers: &mut [bool]) {
-        if self.line_count == 0 {
-            answers.iter_mut().take(digests.len()).for_each(|answer| *answer = false);
-            return;
-        }
-        kernel::lines_contain(self.lines(), self.line_count, digests, self.probe_count, answers);
     }
 
     #[inline]
@@ -92,29 +75,11 @@ impl<D: AsRef<[u8]>> Filter for BlockedBloomFilter<D> {
         }
     }
 
-    fn may_contain_many(&self, probes: &[Probe<'_>], answers: &mut [bool]) {
+    fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
         if self.line_count == 0 {
-            answers.iter_mut().take(probes.len()).for_each(|answer| *answer = false);
+            answers.iter_mut().take(keys.len()).for_each(|answer| *answer = false);
             return;
         }
-        let mut digests = [0; BATCH_KEYS];
-        let mut held = [false; BATCH_KEYS];
-        for (probes, answers) in probes.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
-            let mut count = 0;
-            for ((slot, probe), answer) in digests.iter_mut().zip(probes).zip(answers.iter()) {
-                // A rejected key is not hashed; any line is valid for it.
-                *slot = if *answer { self.digest(probe) } else { 0 };
-                count += 1;
-            }
-            let asked = digests.get(..count).unwrap_or_default();
-            self.may_contain_digests(asked, &mut held);
-            for (answer, held) in answers.iter_mut().zip(held) {
-                *answer &= held;
-            }
-        }
-    }
-
-    fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
         let seed = self.envelope.seed;
         let own = (seed != digester.seed()).then(|| Digester::new(seed));
         let digester = own.as_ref().unwrap_or(digester);
@@ -127,7 +92,8 @@ impl<D: AsRef<[u8]>> Filter for BlockedBloomFilter<D> {
                     Err(_) => digester.digest(key),
                 };
             }
-            self.may_contain_digests(digests.get(..keys.len()).unwrap_or_default(), &mut held);
+            let asked = digests.get(..keys.len()).unwrap_or_default();
+            kernel::lines_contain(self.lines(), self.line_count, asked, self.probe_count, &mut held);
             answers.iter_mut().zip(held).for_each(|(answer, held)| *answer &= held);
         }
     }

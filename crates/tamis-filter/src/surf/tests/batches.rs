@@ -3,7 +3,7 @@
 use super::{SEED, Shape, bounds, builder, encode, hostile_sets, lowers, next, open, uppers};
 use crate::surf::reader::INTERLEAVE_MIN_BYTES;
 use crate::surf::{SuffixBits, SurfBuilder, SurfFilter};
-use crate::{Budget, Digester, Family, Filter, FilterBuilder, KeyRange, Probe, RangeProbe, Samples};
+use crate::{Budget, Digester, Family, Filter, FilterBuilder, KeyRange, RangeProbe, Samples};
 
 const SUFFIXES: [SuffixBits; 4] = [
     SuffixBits { hash: 0, real: 0 },
@@ -20,16 +20,14 @@ fn before(count: usize) -> Vec<bool> {
 fn check_keys<D: AsRef<[u8]>>(filter: &SurfFilter<D>, digester: &Digester, strings: &[Vec<u8>]) {
     for count in [0, 1, 63, 64, 65, 200, strings.len()] {
         let keys: Vec<&[u8]> = strings.iter().take(count).map(Vec::as_slice).collect();
-        let probes: Vec<Probe<'_>> = keys.iter().map(|key| Probe::new(key, digester)).collect();
         let mut by_keys = before(keys.len());
-        let (mut by_probes, mut interleaved) = (by_keys.clone(), by_keys.clone());
+        let mut interleaved = by_keys.clone();
         let single = keys.iter().zip(&by_keys);
         let single: Vec<bool> =
             single.map(|(key, is_asked)| *is_asked && filter.may_contain_key(digester, key)).collect();
         filter.may_contain_keys(digester, &keys, &mut by_keys);
-        filter.may_contain_many(&probes, &mut by_probes);
-        filter.may_contain_interleaved(&probes, &mut interleaved);
-        assert_eq!((&by_keys, &by_probes, &interleaved), (&single, &single, &single));
+        filter.may_contain_keys_interleaved(digester, &keys, &mut interleaved);
+        assert_eq!((&by_keys, &interleaved), (&single, &single));
     }
 }
 
@@ -108,29 +106,26 @@ fn batches_on_a_large_filter_equal_single_queries() {
     check_ranges(&filter, &digester, &ranges_of(&strings[..3000]));
 }
 
-/// Answers after the last probe became `false` up to the next multiple of 64.
+/// Answers after the last key became `false` up to the next multiple of 64.
 #[test]
-fn batches_change_no_answers_beyond_their_probes() {
+fn batches_change_no_answers_beyond_their_keys() {
     let keys = &hostile_sets()[8];
     let digester = Digester::new(SEED);
     let empty = builder(&[], SUFFIXES[1]).finish(Budget::BY_PARAMETERS, Samples::NONE).unwrap();
     for (bytes, has_keys) in [(encode(keys, SUFFIXES[1], Shape::Best), true), (empty, false)] {
         let filter = open(bytes);
-        for probe_count in [0, 1, 3, 64, 65, 100] {
+        for key_count in [0, 1, 3, 64, 65, 100] {
             for answer_count in [0, 1, 2, 3, 64, 70, 128, 150] {
-                let probes: Vec<Probe<'_>> =
-                    keys[..probe_count].iter().map(|key| Probe::new(key, &digester)).collect();
                 let mut interleaved = vec![true; answer_count];
-                let (mut by_probes, mut by_keys) = (interleaved.clone(), interleaved.clone());
-                filter.may_contain_interleaved(&probes, &mut interleaved);
-                filter.may_contain_many(&probes, &mut by_probes);
-                let asked: Vec<&[u8]> = keys[..probe_count].iter().map(Vec::as_slice).collect();
+                let mut by_keys = interleaved.clone();
+                let asked: Vec<&[u8]> = keys[..key_count].iter().map(Vec::as_slice).collect();
+                filter.may_contain_keys_interleaved(&digester, &asked, &mut interleaved);
                 filter.may_contain_keys(&digester, &asked, &mut by_keys);
-                // Keys are found; answers without a probe stay as they were.
+                // Keys are found; answers without a key stay as they were.
                 let expected: Vec<bool> =
-                    (0..answer_count).map(|number| has_keys || number >= probe_count).collect();
-                let what = format!("{probe_count} probes, {answer_count} answers");
-                assert_eq!((&interleaved, &by_probes, &by_keys), (&expected, &expected, &expected), "{what}");
+                    (0..answer_count).map(|number| has_keys || number >= key_count).collect();
+                let what = format!("{key_count} keys, {answer_count} answers");
+                assert_eq!((&interleaved, &by_keys), (&expected, &expected), "{what}");
             }
         }
     }

@@ -12,7 +12,7 @@ use super::{
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
 use crate::surf::{SuffixBits, SurfFilter};
 use crate::trie::{Layout, TRAILER_BYTES};
-use crate::{Candidate, Count, DecodeError, Digester, Direction, Filter, KeyRange, Probe, RangeProbe, Upper};
+use crate::{Candidate, Count, DecodeError, Digester, Direction, Filter, KeyRange, RangeProbe, Upper};
 
 /// None, and all kinds.
 const SUFFIXES: [SuffixBits; 7] = [
@@ -92,9 +92,9 @@ fn fit(bytes: &mut Vec<u8>, envelope: Envelope, filling: u8) -> bool {
 
 fn ask(filter: &SurfFilter<&[u8]>, strings: &[Vec<u8>]) {
     let digester = Digester::new(SEED);
-    let probes: Vec<Probe<'_>> = strings.iter().map(|string| Probe::new(string, &digester)).collect();
-    filter.may_contain_interleaved(&probes, &mut vec![true; probes.len()]);
-    filter.may_contain_many(&probes, &mut vec![true; probes.len()]);
+    let keys: Vec<&[u8]> = strings.iter().map(Vec::as_slice).collect();
+    filter.may_contain_keys_interleaved(&digester, &keys, &mut vec![true; keys.len()]);
+    filter.may_contain_keys(&digester, &keys, &mut vec![true; keys.len()]);
     let mut ranges = vec![KeyRange::ALL];
     for (string, other) in strings.iter().zip(strings.iter().rev()) {
         for lower in lowers(string) {
