@@ -19,7 +19,7 @@
 //! - `interleaved.rs`: many walks at once, so that their cache misses overlap.
 //! - `cursor.rs`: a position with its path: seek, next, prev. `rank.rs`: the number of keys before a bound.
 //! - `index.rs`: complete keys with values of one size, [`TrieIndex`]. `key_suffixes.rs`: the bytes of its keys below the
-//!   leaves; `root_cache.rs`: nodes at which its searches start.
+//!   leaves.
 //!
 //! Bytes: section "Trie" of `docs/format/filter.md`.
 
@@ -35,7 +35,6 @@ mod node;
 mod plan;
 mod rank;
 mod reader;
-mod root_cache;
 mod sparse;
 
 pub(crate) use cursor::{Cursor, Stop};

@@ -12,8 +12,6 @@ use crate::BenchError;
 /// Stored keys, and as many absent keys between them.
 const KEY_COUNT: usize = 20_000;
 const SEED: u64 = 42;
-/// Keys of a batch.
-const BATCH_KEYS: usize = 64;
 /// Distance of the keys that are searched one after the other: a prime, so that all are, in no order.
 const STRIDE: usize = 7_919;
 
@@ -22,8 +20,7 @@ type Keys = Vec<Vec<u8>>;
 /// Runs one operation for each key.
 type Operation = fn(&Index, &[&[u8]]) -> u64;
 
-const OPERATIONS: [(&str, Operation); 4] =
-    [("get", get), ("get in batches of 64", get_many), ("seek", seek), ("next", next)];
+const OPERATIONS: [(&str, Operation); 3] = [("get", get), ("seek", seek), ("next", next)];
 
 pub(super) fn cases() -> Vec<Case> {
     let of_keys = |name: &'static str, generate: fn() -> Keys| {
@@ -65,16 +62,6 @@ fn prepare(keys: &Keys, run: Operation) -> Result<Work, BenchError> {
 
 fn get(index: &Index, keys: &[&[u8]]) -> u64 {
     keys.iter().filter(|key| index.get(key).is_some()).count() as u64
-}
-
-fn get_many(index: &Index, keys: &[&[u8]]) -> u64 {
-    let mut values = [None; BATCH_KEYS];
-    let mut found = 0;
-    for keys in keys.chunks(BATCH_KEYS) {
-        index.get_many(keys, &mut values);
-        found += values.iter().take(keys.len()).flatten().count();
-    }
-    found as u64
 }
 
 fn seek(index: &Index, keys: &[&[u8]]) -> u64 {

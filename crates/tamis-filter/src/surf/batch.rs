@@ -59,7 +59,6 @@ fn points_interleaved<S: Steps>(
     let mut hits = trie.walk_interleaved(
         keys.len(),
         |place| asked.get(place).copied().flatten(),
-        |_, key| trie.enter(key),
         |place, node| {
             answers.get_mut(place).into_iter().for_each(|answer| *answer = trie.is_prefix_key(&node));
         },
@@ -88,22 +87,17 @@ fn ranges_interleaved<S: Steps>(view: &View<'_, S>, ranges: &[KeyRange<'_>], ans
     let shared = |place| path(place).map_or(0, <[u8]>::len);
     answers.fill(false);
     let mut divergences = [None; INTERLEAVE_WIDTH];
-    let mut hits = trie.walk_interleaved(
-        ranges.len(),
-        path,
-        |_, path| trie.enter(path),
-        |place, node| {
-            let Some(range) = ranges.get(place) else { return };
-            match view.at_node(node, range, shared(place)) {
-                AtNode::Answer(answer) => answers.get_mut(place).into_iter().for_each(|slot| *slot = answer),
-                AtNode::Divergence(divergence) => {
-                    let below = [divergence.low, divergence.high].into_iter().flatten();
-                    below.filter(|_| !divergence.has_between).for_each(|edge| trie.prefetch_child(&edge));
-                    divergences.get_mut(place).into_iter().for_each(|slot| *slot = Some(divergence));
-                }
+    let mut hits = trie.walk_interleaved(ranges.len(), path, |place, node| {
+        let Some(range) = ranges.get(place) else { return };
+        match view.at_node(node, range, shared(place)) {
+            AtNode::Answer(answer) => answers.get_mut(place).into_iter().for_each(|slot| *slot = answer),
+            AtNode::Divergence(divergence) => {
+                let below = [divergence.low, divergence.high].into_iter().flatten();
+                below.filter(|_| !divergence.has_between).for_each(|edge| trie.prefetch_child(&edge));
+                divergences.get_mut(place).into_iter().for_each(|slot| *slot = Some(divergence));
             }
-        },
-    );
+        }
+    });
     if view.compared != 0 {
         hits.count(trie);
         hits.iter().for_each(|hits| view.prefetch_suffix(hits.number()));

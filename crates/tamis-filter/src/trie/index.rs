@@ -1,9 +1,8 @@
 //! The trie as an index: complete keys, each with a value of a fixed number of bytes.
 //!
 //! Built from sorted keys in one pass, used in place over any bytes. The trie holds of each key the bytes up to the first
-//! that no other key shares; the remaining bytes are stored for its leaf (`key_suffixes.rs`). If many keys are below nodes
-//! of some depths up to 16, a root cache (`root_cache.rs`) lets searches start there. A search costs a step for each byte of
-//! the trie. Cursors return full keys in both directions. A count of a range is exact and costs some ranks per level.
+//! that no other key shares; the remaining bytes are stored for its leaf (`key_suffixes.rs`). A search costs a step for each
+//! byte of the trie. Cursors return full keys in both directions. A count of a range is exact and costs some ranks per level.
 //!
 //! ```
 //! use std::ops::Bound;
@@ -27,26 +26,16 @@
 use std::ops::Bound;
 
 use tamis_bits::kernel::{self, Steps};
-use tamis_bits::{line::LINE_BYTES, packed::PackedVec, prefetch};
+use tamis_bits::packed::PackedVec;
 
-use super::key_suffixes::{
-    KeySuffixes, StoredSuffix, SuffixBuilder, SuffixCounts, SuffixEncoding, SuffixLayout,
-};
-use super::node::{PendingNode, Prefetcher};
+use super::key_suffixes::{SuffixBuilder, SuffixLayout};
 use super::rank::{Frontier, Side, count_between};
-use super::root_cache::{self, CHILD_BYTES, RootCache, RootCacheLayout};
 use super::{
-    Cursor, Depth, Edge, EncodedTrie, INTERLEAVE_WIDTH, Layout, LeafWords, Levels, Node, Plan, Stop,
-    TRAILER_BYTES, Trie, WalkResult, encode, plan,
+    Cursor, Depth, Edge, Layout, LeafWords, Levels, Node, Plan, Stop, TRAILER_BYTES, Trie, WalkResult,
+    encode, plan,
 };
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::{BuildError, DecodeError};
-
-/// Maximal number of bytes of long suffixes; the byte above it holds the bits per length or the encoding of suffixes.
-const LONG_BYTES_MAX: u64 = u64::MAX >> 8;
-
-/// Maximal size of an index with a root cache: 10.75 bits per node of the trie of the whole keys.
-const NODE_BYTES: (u64, u64) = (43, 32);
 
 /// Number of the index among the families of the envelope. It is not a filter.
 const INDEX_NUMBER: u16 = 256;
@@ -132,22 +121,11 @@ impl TrieIndexBuilder {
         bytes.reserve_exact(trie.bytes.len() + self.values.len() + TRAILER_BYTES);
         bytes.extend_from_slice(&trie.bytes);
         self.encode_values(&mut bytes);
-        let start = bytes.len();
-        let suffixes = self.suffixes.encode(&mut bytes, self.leaves()).ok_or_else(too_large)?;
-        debug_assert_eq!(
-            SuffixLayout::new(plan.counts.leaf_count(), plan.counts.height, suffixes)
-                .and_then(|layout| layout.bytes()),
-            Some(bytes.len() - start),
-            "readers find the end of the suffixes"
-        );
-        let stage_count = self.encode_root_cache(&mut bytes, &trie);
+        self.suffixes.encode(&mut bytes, self.leaves());
         bytes.extend_from_slice(&trie.trailer);
         let mut parameters = [0; PARAMETER_BYTES];
         envelope::set_parameter(&mut parameters, 0, self.value_bytes.to_le_bytes());
-        envelope::set_parameter(&mut parameters, 4, suffixes.short_bytes.to_le_bytes());
-        envelope::set_parameter(&mut parameters, 8, suffixes.long_bytes.to_le_bytes());
-        // The last byte of `long_bytes` is always zero.
-        envelope::set_parameter(&mut parameters, 15, [suffixes.length_bits | stage_count << 4]);
+        envelope::set_parameter(&mut parameters, 8, self.suffixes.byte_count().to_le_bytes());
         let envelope = Envelope {
             family: INDEX_NUMBER,
             seed: 0,
@@ -158,21 +136,6 @@ impl TrieIndexBuilder {
         };
         envelope.seal(&mut bytes);
         Ok(bytes)
-    }
-
-    /// Appends the root cache that saves the most steps, if there is room for it; returns the number of its stages.
-    fn encode_root_cache(&self, target: &mut Vec<u8>, trie: &EncodedTrie) -> u8 {
-        let levels = self.levels.levels();
-        let labels =
-            levels.iter().map(|level| level.labels.len() as u64 + level.prefix_key_count).sum::<u64>();
-        let (bytes, nodes) = NODE_BYTES;
-        let allowed = (labels + self.suffixes.byte_count()) * bytes / nodes + self.values.len() as u64;
-        let start = (target.len() - ENVELOPE_BYTES).next_multiple_of(LINE_BYTES);
-        let Some(room) = allowed.checked_sub((start + TRAILER_BYTES) as u64) else { return 0 };
-        let Some((stage_count, lines)) = root_cache::build(&self.levels, trie, room) else { return 0 };
-        target.resize(ENVELOPE_BYTES + start, 0);
-        target.extend_from_slice(lines.as_flattened());
-        stage_count
     }
 
     /// The numbers of the keys of leaves, in the order of their labels.
@@ -202,7 +165,6 @@ pub struct TrieIndex<D> {
     /// Start of the suffixes in the payload.
     suffixes: usize,
     suffix_layout: SuffixLayout,
-    root_cache_layout: RootCacheLayout,
 }
 
 /// An exact search, compiled for the instruction set. Index and key are passed in registers: a search through memory
@@ -217,79 +179,15 @@ impl<D: AsRef<[u8]>> kernel::Task for Search<'_, '_, D> {
 
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) -> Option<u64> {
-        match self.index.suffix_layout {
-            SuffixLayout::Grouped(encoding) => self.search(steps, encoding),
-            SuffixLayout::FixedLength(encoding) => self.search(steps, encoding),
-            SuffixLayout::Dictionary(encoding) => self.search(steps, encoding),
-        }
-    }
-}
-
-impl<D: AsRef<[u8]>> Search<'_, '_, D> {
-    /// The search for one encoding of suffixes: it is compiled for each of them.
-    #[inline(always)]
-    fn search(&self, steps: impl Steps, encoding: impl SuffixEncoding) -> Option<u64> {
-        let (trie, table, suffixes) = self.index.parts();
-        let (trie, suffixes) = (trie.with(steps), suffixes.bytes());
-        let entered = table.enter(&trie, self.key);
-        let lookahead =
-            SearchPrefetcher { trie: &trie, children: table.children(), suffixes, encoding: &encoding };
-        match trie.walk_on(entered, self.key, &lookahead) {
+        let Self { index, key } = self;
+        let trie = index.trie().with(steps);
+        match trie.walk(key) {
             WalkResult::Leaf(leaf, depth) => {
                 let leaf = trie.leaf_number(leaf);
-                encoding.slot(suffixes, leaf, depth)?.equals_rest_of(self.key, depth).then_some(leaf)
+                (key.get(depth..) == Some(index.suffix(leaf))).then_some(leaf)
             }
             WalkResult::Node(node) if trie.is_prefix_key(&node) => Some(prefix_ordinal(&trie, &node)),
             _ => None,
-        }
-    }
-}
-
-/// Prefetches the blocks of children, and the estimated suffix (or its directory entry), while labels are compared.
-struct SearchPrefetcher<'a, S, F> {
-    trie: &'a Trie<'a, S>,
-    children: &'a [[u8; CHILD_BYTES]],
-    suffixes: &'a [u8],
-    encoding: &'a F,
-}
-
-impl<S: Steps, F: SuffixEncoding> Prefetcher for SearchPrefetcher<'_, S, F> {
-    #[inline(always)]
-    fn before_node(&self, pending: PendingNode) {
-        let Self { trie, suffixes, encoding, .. } = self;
-        if let Some(children) = self.child_number(pending.block) {
-            trie.prefetch_children(&pending, children);
-        }
-        let leaf = if F::IS_IN_LEAF_ORDER { trie.leaf_near(&pending) } else { trie.leaf_about(&pending) };
-        encoding.prefetch(suffixes, leaf);
-        encoding.prefetch_near(suffixes, leaf, pending.depth);
-    }
-
-    #[inline(always)]
-    fn child_number(&self, block: u32) -> Option<u32> {
-        self.children.get(block as usize).map(|number| u32::from(u16::from_le_bytes(*number)))
-    }
-}
-
-/// Exact searches for many keys, compiled for the instruction set.
-struct SearchMany<'a, 'k, 'v, D> {
-    index: &'a TrieIndex<D>,
-    keys: &'k [&'k [u8]],
-    values: &'v mut [Option<&'a [u8]>],
-}
-
-impl<D: AsRef<[u8]>> kernel::Task for SearchMany<'_, '_, '_, D> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Steps>(self, steps: S) {
-        let (trie, table, suffixes) = self.index.parts();
-        let parts = (&trie.with(steps), &table, &suffixes);
-        // Values without a key stay as they are.
-        let count = self.keys.len().min(self.values.len());
-        let values = self.values.get_mut(..count).unwrap_or_default();
-        for (keys, values) in self.keys.chunks(INTERLEAVE_WIDTH).zip(values.chunks_mut(INTERLEAVE_WIDTH)) {
-            self.index.search_interleaved(parts, keys, values);
         }
     }
 }
@@ -313,37 +211,25 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
         let value_bytes = u32::from_le_bytes(envelope::parameter(&envelope.parameters, 0));
         let payload = envelope::payload(slice);
         let refuse = |(field, got)| DecodeError::Field { field, got };
-        let mut layout = Layout::read(payload, true).map_err(refuse)?;
-        layout.node_leaves = Trie::new(payload, &layout).node_leaves();
+        let layout = Layout::read(payload, true).map_err(refuse)?;
         let key_count = layout.counts.key_count();
         let values =
             key_count.checked_mul(u64::from(value_bytes)).and_then(|bytes| bytes.checked_next_multiple_of(8));
         let wrong_length = || refuse(("payload_bytes", envelope.payload_bytes));
-        let long_bytes = u64::from_le_bytes(envelope::parameter(&envelope.parameters, 8));
-        let suffixes = SuffixCounts {
-            short_bytes: u32::from_le_bytes(envelope::parameter(&envelope.parameters, 4)),
-            long_bytes: long_bytes & LONG_BYTES_MAX,
-            length_bits: (long_bytes >> 56) as u8 & 15,
-        };
-        let stage_count = (long_bytes >> 60) as u8;
-        if !root_cache::is_stage_count(usize::from(stage_count)) {
-            return Err(refuse(("root_cache_stages", u64::from(stage_count))));
+        if envelope::parameter(&envelope.parameters, 4) != [0; 4] {
+            let got = u32::from_le_bytes(envelope::parameter(&envelope.parameters, 4));
+            return Err(refuse(("reserved", u64::from(got))));
         }
-        let suffix_layout = SuffixLayout::new(layout.counts.leaf_count(), layout.counts.height, suffixes)
-            .ok_or_else(wrong_length)?;
+        let suffix_bytes = u64::from_le_bytes(envelope::parameter(&envelope.parameters, 8));
+        let suffix_layout =
+            SuffixLayout::new(layout.counts.leaf_count(), suffix_bytes).ok_or_else(wrong_length)?;
         let suffixes = values
             .and_then(|values| usize::try_from(values).ok()?.checked_add(layout.leaves))
             .ok_or_else(wrong_length)?;
-        let end =
-            suffix_layout.bytes().and_then(|bytes| bytes.checked_add(suffixes)).ok_or_else(wrong_length)?;
-        let root_cache_start =
-            if stage_count == 0 { Some(end) } else { end.checked_next_multiple_of(LINE_BYTES) };
-        let root_cache_start = root_cache_start.ok_or_else(wrong_length)?;
-        // The remaining lines are those of the root cache.
-        let block_count = (layout.lines - layout.sparse) / LINE_BYTES;
-        let root_cache_layout =
-            RootCacheLayout::read(payload, root_cache_start, usize::from(stage_count), block_count)
-                .ok_or_else(wrong_length)?;
+        let end = suffix_layout.bytes().and_then(|bytes| bytes.checked_add(suffixes));
+        if end.and_then(|end| end.checked_add(TRAILER_BYTES)) != Some(payload.len()) {
+            return Err(wrong_length());
+        }
         if layout.counts.capped_leaf_count != 0 {
             return Err(wrong_length());
         }
@@ -351,41 +237,19 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
             return Err(refuse(("key_count", envelope.key_count)));
         }
         let value_bytes = value_bytes as usize;
-        Ok(Self { bytes, envelope, layout, value_bytes, suffixes, suffix_layout, root_cache_layout })
-    }
-
-    /// The parts that searches use.
-    #[inline(always)]
-    pub(super) fn parts(&self) -> (Trie<'_>, RootCache<'_>, KeySuffixes<'_>) {
-        let payload = envelope::payload(self.bytes.as_ref());
-        let table = RootCache::new(payload, &self.root_cache_layout);
-        (
-            Trie::new(payload, &self.layout),
-            table,
-            KeySuffixes::new(payload, self.suffixes, &self.suffix_layout),
-        )
+        Ok(Self { bytes, envelope, layout, value_bytes, suffixes, suffix_layout })
     }
 
     #[inline(always)]
     fn trie(&self) -> Trie<'_> {
-        self.parts().0
+        Trie::new(envelope::payload(self.bytes.as_ref()), &self.layout)
     }
 
+    /// The bytes of the key of a leaf below it.
     #[inline(always)]
-    fn suffixes(&self) -> KeySuffixes<'_> {
-        self.parts().2
-    }
-
-    /// The depths of the stages of the root cache.
-    #[cfg(test)]
-    pub(super) fn root_cache_depths(&self) -> Vec<usize> {
-        self.root_cache_layout.depths()
-    }
-
-    /// The depth of a direct table.
-    #[cfg(test)]
-    pub(super) fn direct_depth(&self) -> Option<usize> {
-        self.root_cache_layout.direct_depth()
+    fn suffix(&self, leaf: u64) -> &[u8] {
+        let payload = envelope::payload(self.bytes.as_ref());
+        self.suffix_layout.get(payload.get(self.suffixes..).unwrap_or_default(), leaf)
     }
 
     /// Number of keys.
@@ -415,66 +279,6 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
         self.value(kernel::run(Search { index: self, key: &key })?)
-    }
-
-    /// [`TrieIndex::get`] for many keys at once: `values[i]` becomes the value of `keys[i]`, up to the length of the shorter
-    /// list. Up to 64 searches are interleaved, so that their cache misses overlap.
-    ///
-    /// ```
-    /// use tamis_filter::{AlignedBytes, trie::{TrieIndex, TrieIndexBuilder}};
-    ///
-    /// let mut builder = TrieIndexBuilder::new(2);
-    /// builder.add(b"apple", b"ap")?;
-    /// builder.add(b"pear", b"pe")?;
-    /// let bytes = builder.finish()?;
-    /// let index = TrieIndex::open(AlignedBytes::from(bytes.as_slice()))?;
-    /// let mut values = [None; 3];
-    /// index.get_many(&[b"pear", b"plum", b"apple"], &mut values);
-    /// assert_eq!(values, [Some(&b"pe"[..]), None, Some(b"ap")]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn get_many<'v>(&'v self, keys: &[&[u8]], values: &mut [Option<&'v [u8]>]) {
-        kernel::run(SearchMany { index: self, keys, values });
-    }
-
-    #[inline(always)]
-    fn search_interleaved<'v>(
-        &'v self,
-        (trie, table, suffixes): (&Trie<'_, impl Steps>, &RootCache<'_>, &KeySuffixes<'_>),
-        keys: &[&[u8]],
-        values: &mut [Option<&'v [u8]>],
-    ) {
-        values.fill(None);
-        keys.iter().take(INTERLEAVE_WIDTH).for_each(|key| table.prefetch(key));
-        let mut hits = trie.walk_interleaved(
-            keys.len(),
-            |place| keys.get(place).copied(),
-            |_, key| table.enter(trie, key),
-            |place, node| {
-                if let Some(value) = values.get_mut(place)
-                    && trie.is_prefix_key(&node)
-                {
-                    *value = self.value(prefix_ordinal(trie, &node));
-                }
-            },
-        );
-        hits.count(trie);
-        hits.iter().for_each(|hits| suffixes.prefetch(hits.number()));
-        let mut slots = [None; INTERLEAVE_WIDTH];
-        for (slot, hits) in slots.iter_mut().zip(hits.iter()) {
-            *slot = suffixes.slot(hits.number(), hits.depth());
-            slot.iter().for_each(StoredSuffix::prefetch);
-            let value = (hits.number() as usize).wrapping_mul(self.value_bytes);
-            prefetch(trie.bytes, self.layout.leaves.wrapping_add(value));
-        }
-        for (slot, hits) in slots.iter().zip(hits.iter()) {
-            if let (Some(slot), Some(key), Some(value)) =
-                (slot, keys.get(hits.key_number()), values.get_mut(hits.key_number()))
-                && slot.equals_rest_of(key, hits.depth())
-            {
-                *value = self.value(hits.number());
-            }
-        }
     }
 
     #[inline]
@@ -515,7 +319,7 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     /// Whether the key of a leaf on a bound's path is before the bound: its suffix decides.
     fn is_tie_before(&self, frontier: &Frontier<'_>, (key, side): (&[u8], Side)) -> bool {
         frontier.tie.is_some_and(|(edge, length): (Edge, usize)| {
-            let suffix = self.suffixes().get(self.trie().leaf_index(&edge), length);
+            let suffix = self.suffix(self.trie().leaf_index(&edge));
             let order = suffix.cmp(key.get(length..).unwrap_or_default());
             order.is_lt() || side == Side::After && order.is_eq()
         })
@@ -573,8 +377,7 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     #[inline(always)]
     fn complete(&self, trie: &Trie<'_, impl Steps>, cursor: &mut Cursor) {
         if let Some(Stop::Leaf(edge)) = cursor.stop() {
-            let depth = cursor.path().len();
-            cursor.extend_path(self.suffixes().get(trie.leaf_index(&edge), depth));
+            cursor.extend_path(self.suffix(trie.leaf_index(&edge)));
         }
     }
 }

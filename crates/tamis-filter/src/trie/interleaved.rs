@@ -88,15 +88,13 @@ impl LeafHit {
 }
 
 impl<S: Steps> Trie<'_, S> {
-    /// Follows up to [`INTERLEAVE_WIDTH`] keys, given by their numbers; `key` may return `None`. `enter` leads to
-    /// sparse nodes, as [`Trie::enter`] does. Calls `at_node` for walks that arrive at a node with the last byte of
-    /// their key; returns those that reached a leaf.
+    /// Follows up to [`INTERLEAVE_WIDTH`] keys, given by their numbers; `key` may return `None`. Calls `at_node` for
+    /// walks that arrive at a node with the last byte of their key; returns those that reached a leaf.
     #[inline(always)]
     pub(crate) fn walk_interleaved<'k>(
         &self,
         count: usize,
         key: impl Fn(usize) -> Option<&'k [u8]>,
-        enter: impl Fn(usize, &[u8]) -> DenseWalk,
         mut at_node: impl FnMut(usize, Node),
     ) -> LeafHits {
         let walk = WalkState { lookahead: Lookahead::ROOT, depth: 0 };
@@ -106,13 +104,13 @@ impl<S: Steps> Trie<'_, S> {
         let mut hits = LeafHits::NEW;
         for number in 0..count.min(INTERLEAVE_WIDTH) {
             let Some(key) = key(number) else { continue };
-            match enter(number, key) {
+            match self.enter(key) {
                 DenseWalk::Ended(WalkResult::Absent) => {}
                 DenseWalk::Ended(WalkResult::Node(node)) => at_node(number, node),
                 DenseWalk::Ended(WalkResult::Leaf(leaf, depth)) => {
                     hits.push(LeafHit { leaf, depth: depth as u32, key_number: number as u32, number: 0 });
                 }
-                DenseWalk::Sparse(lookahead, depth) | DenseWalk::SparseExact(lookahead, depth) => {
+                DenseWalk::Sparse(lookahead, depth) => {
                     self.prefetch(&lookahead);
                     if let (Some(slot), Some(walk)) =
                         (walks.keys.get_mut(number), walks.walks.get_mut(number))
@@ -125,14 +123,7 @@ impl<S: Steps> Trie<'_, S> {
         }
         if self.layout.is_wide {
             // The first nodes have many labels; those below have few, but are far apart.
-            let arrive = |lookahead: &Lookahead| {
-                if lookahead.number == Node::UNKNOWN {
-                    self.arrive(lookahead)
-                } else {
-                    self.arrive_below(lookahead)
-                }
-            };
-            self.round(&mut walks, &mut at_node, arrive, true);
+            self.round(&mut walks, &mut at_node, |lookahead| self.arrive_below(lookahead), true);
             let arrive =
                 |lookahead: &Lookahead| lookahead.node(self.locate_wide(lookahead.block, lookahead.index));
             self.round(&mut walks, &mut at_node, arrive, false);

@@ -215,9 +215,6 @@ pub(crate) struct Layout {
     pub(super) hinted_count: u32,
     /// Whether the first sparse nodes have many labels each, so that nodes often continue in the next block.
     pub(super) is_wide: bool,
-    /// Mean number of leaves of a sparse node and of a wide one, in units of 1/256. Only indexes compute it, for
-    /// prefetches.
-    pub(super) node_leaves: [u32; 2],
     pub(super) has_fine_ranks: bool,
     pub(super) has_block_bases: bool,
     pub(super) sparse: usize,
@@ -371,7 +368,6 @@ impl Layout {
             hint_shift: hint_shift as u8,
             hinted_count: counts.hinted_count() as u32,
             is_wide: labels > WIDE_LABELS * sparse_nodes,
-            node_leaves: [0; 2],
             has_fine_ranks,
             has_block_bases: has_block_bases(block_count),
             sparse,

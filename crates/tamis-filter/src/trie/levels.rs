@@ -88,7 +88,7 @@ fn expanded<'a>(labels: &'a [u16], words: &'a PackedVec) -> impl Iterator<Item =
 }
 
 /// The number of keys below each label of an uncapped level, given the counts of the nodes of the next level.
-pub(crate) fn keys_of_labels<'a>(level: &'a Level, below: &'a [u64]) -> impl Iterator<Item = u64> + 'a {
+fn keys_of_labels<'a>(level: &'a Level, below: &'a [u64]) -> impl Iterator<Item = u64> + 'a {
     let mut children = below.iter();
     let child_or_leaf =
         move |label: &u16| if label & HAS_CHILD == 0 { 1 } else { children.next().copied().unwrap_or(0) };
@@ -96,7 +96,7 @@ pub(crate) fn keys_of_labels<'a>(level: &'a Level, below: &'a [u64]) -> impl Ite
 }
 
 /// The number of keys that are below each node of a level or end there, given the counts of its labels.
-pub(crate) fn keys_of_nodes(level: &Level, keys_of_labels: impl Iterator<Item = u64>) -> Vec<u64> {
+fn keys_of_nodes(level: &Level, keys_of_labels: impl Iterator<Item = u64>) -> Vec<u64> {
     let mut nodes = Vec::with_capacity(level.node_count as usize);
     for (label, count) in level.labels.iter().zip(keys_of_labels) {
         if label & FIRST != 0 {

@@ -101,8 +101,6 @@ pub(crate) enum DenseWalk {
     Ended(WalkResult),
     /// To a sparse node; the number is that of the bytes that lead to it.
     Sparse(Lookahead, usize),
-    /// To a sparse node that begins exactly in the named block.
-    SparseExact(Lookahead, usize),
 }
 
 /// The end of the walk along a key.
@@ -129,35 +127,4 @@ impl Leaf {
     pub(super) const fn sparse(at: u32) -> Self {
         Self { number: Node::UNKNOWN, at }
     }
-}
-
-/// A node that a walk arrives at, before anything of its block was read.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PendingNode {
-    /// The block named for the node, and the node's index among those that begin there; it may be in an earlier or later block.
-    pub(super) block: u32,
-    pub(super) index: u32,
-    /// One of the first sparse nodes, which have many labels.
-    pub(super) is_wide: bool,
-    /// The label to find, and the number of bytes on the path that includes it.
-    pub(super) byte: u8,
-    pub(super) depth: usize,
-}
-
-/// Prefetches what a walk needs at its end, while the walk is under way.
-pub(super) trait Prefetcher {
-    /// Called before each node.
-    fn before_node(&self, pending: PendingNode);
-
-    /// The number that a block stores for the block of its children, if it is known without reading the block: the walk
-    /// does not wait for the block then.
-    #[inline(always)]
-    fn child_number(&self, _block: u32) -> Option<u32> {
-        None
-    }
-}
-
-impl Prefetcher for () {
-    #[inline(always)]
-    fn before_node(&self, _: PendingNode) {}
 }

@@ -8,9 +8,7 @@ use tamis_bits::{EliasFano, RankBits, key_head, prefetch, rank::Select};
 
 use super::Layout;
 use super::layout::{Block, DENSE_NODE_BYTES, chunk};
-use super::node::{
-    DenseStep, DenseWalk, Divergence, Edge, Leaf, Lookahead, Node, Prefetcher, Split, WalkResult,
-};
+use super::node::{DenseStep, DenseWalk, Divergence, Edge, Leaf, Lookahead, Node, Split, WalkResult};
 use crate::envelope::nothing;
 
 /// An encoded trie: its bytes, from the first part on, its layout, and the instruction set for its steps.
@@ -134,20 +132,9 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// Follows a key as far as possible: one loop over dense nodes, one over sparse nodes.
     #[inline(always)]
     pub(crate) fn walk(&self, key: &[u8]) -> WalkResult {
-        self.walk_on(self.enter(key), key, &())
-    }
-
-    /// [`Trie::walk`] below the dense nodes.
-    #[inline(always)]
-    pub(super) fn walk_on(&self, entered: DenseWalk, key: &[u8], prefetcher: &impl Prefetcher) -> WalkResult {
-        match entered {
+        match self.enter(key) {
             DenseWalk::Ended(result) => result,
-            DenseWalk::Sparse(lookahead, depth) => {
-                self.walk_sparse(&lookahead, key, depth, |lookahead| self.arrive_below(lookahead), prefetcher)
-            }
-            DenseWalk::SparseExact(lookahead, depth) => {
-                self.walk_sparse(&lookahead, key, depth, |lookahead| self.arrive(lookahead), prefetcher)
-            }
+            DenseWalk::Sparse(lookahead, depth) => self.walk_sparse(&lookahead, key, depth),
         }
     }
 

@@ -12,20 +12,15 @@
 use tamis_bits::kernel::{self, Steps, Task};
 use tamis_bits::prefetch;
 
-use super::Layout;
 use super::layout::{
     BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, Block, FINE_BLOCKS, HINT_GROUP, RANK_BLOCKS,
     chunk, item,
 };
-use super::node::{Divergence, Edge, Leaf, Lookahead, Node, PendingNode, Prefetcher, Split, WalkResult};
+use super::node::{Divergence, Edge, Leaf, Lookahead, Node, Split, WalkResult};
 use super::reader::Trie;
 
 /// One bit for each label of a block.
 const LABEL_MASK: u64 = (1 << BLOCK_LABELS) - 1;
-/// Approximate number of leaves of a block.
-const BLOCK_LEAVES: u64 = 32;
-/// Nodes with a smaller index count as the first ones of their block.
-const FIRST_NODES: u32 = 8;
 /// Added to a skip so that the stored number is not negative.
 const SKIP_BIAS: u32 = 64;
 /// Blocks after the first that a node of 256 labels can reach.
@@ -41,7 +36,7 @@ fn first_word(block: &Block) -> u64 {
 
 /// The 15 bits of a block that number the block of its children.
 #[inline(always)]
-pub(super) fn child_number(block: &Block) -> u32 {
+fn child_number(block: &Block) -> u32 {
     (first_word(block) >> BLOCK_LABELS) as u32
 }
 
@@ -240,19 +235,6 @@ fn locate_nearby(blocks: &[Block], steps: impl Steps, mut number: u32, index: u3
     None
 }
 
-/// A node that the root cache stores by its position: its block, and its index among those that begin there.
-#[inline(always)]
-pub(super) const fn lookahead(place: u32) -> Lookahead {
-    Lookahead { number: Node::UNKNOWN, place: 0, block: place >> 6, index: place & 63 }
-}
-
-/// The positions of all sparse nodes, in order, as the root cache stores them; there may be one more at the end.
-pub(super) fn node_places(blocks: &[Block]) -> impl Iterator<Item = u32> {
-    (0_u32..)
-        .zip(blocks)
-        .flat_map(|(number, block)| (0..firsts(block).count_ones()).map(move |index| number << 6 | index))
-}
-
 /// Labels with a child before a block, for counts: reads the blocks of its group one by one. Separate like
 /// [`find_far`].
 #[inline(never)]
@@ -443,30 +425,16 @@ impl<'a, S: Steps> Trie<'a, S> {
 
     /// Follows a key from the first sparse node on; `depth` bytes lead to it.
     #[inline(always)]
-    pub(super) fn walk_sparse(
-        &self,
-        lookahead: &Lookahead,
-        key: &[u8],
-        depth: usize,
-        arrive: impl Fn(&Lookahead) -> Node,
-        prefetcher: &impl Prefetcher,
-    ) -> WalkResult {
-        let Some(byte) = key.get(depth) else { return WalkResult::Node(arrive(lookahead)) };
+    pub(super) fn walk_sparse(&self, lookahead: &Lookahead, key: &[u8], depth: usize) -> WalkResult {
+        let Some(byte) = key.get(depth) else { return WalkResult::Node(self.arrive_below(lookahead)) };
         if !self.layout.is_wide {
-            return match self.locate_with_children(lookahead.block, lookahead.index, prefetcher) {
-                Some(at) => self.walk_narrow(*lookahead, at, key, depth, prefetcher),
+            return match self.locate_with_children(lookahead.block, lookahead.index) {
+                Some(at) => self.walk_narrow(*lookahead, at, key, depth),
                 None => WalkResult::Absent,
             };
         }
         // The first node has many labels, those below it have few.
-        prefetcher.before_node(PendingNode {
-            block: lookahead.block,
-            index: lookahead.index,
-            is_wide: true,
-            byte: *byte,
-            depth: depth + 1,
-        });
-        let found = self.find_wide(&arrive(lookahead), *byte);
+        let found = self.find_wide(&self.arrive_below(lookahead), *byte);
         match self.follow(&found) {
             SparseStep::Absent => WalkResult::Absent,
             SparseStep::Leaf(at) => WalkResult::Leaf(Leaf::sparse(at), depth + 1),
@@ -474,7 +442,7 @@ impl<'a, S: Steps> Trie<'a, S> {
                 let (block, range) = self.locate_wide(lookahead.block, lookahead.index);
                 let Some(line) = self.block(block) else { return WalkResult::Absent };
                 let at = (Part { number: block, block: line, range }, child_number(line));
-                self.walk_narrow(lookahead, at, key, depth + 1, prefetcher)
+                self.walk_narrow(lookahead, at, key, depth + 1)
             }
         }
     }
@@ -484,11 +452,10 @@ impl<'a, S: Steps> Trie<'a, S> {
     #[inline(always)]
     fn walk_narrow(
         &self,
-        Lookahead { place: above, block: mut named, mut index, .. }: Lookahead,
+        Lookahead { place: above, .. }: Lookahead,
         (mut at, mut to_children): (Part<'a>, u32),
         key: &[u8],
         depth: usize,
-        prefetcher: &impl Prefetcher,
     ) -> WalkResult {
         let (mut above, mut above_bit) = (above >> 6, 1 << (above & 63));
         let mut rest = key.get(depth..).unwrap_or_default().iter();
@@ -502,8 +469,6 @@ impl<'a, S: Steps> Trie<'a, S> {
                     range,
                 });
             };
-            let depth = key.len() - rest.len();
-            prefetcher.before_node(PendingNode { block: named, index, is_wide: false, byte: *byte, depth });
             let mut bit = self.equal(at.block, *byte) & at.range;
             if bit == 0 {
                 let Some(after) = self.next_part(&at) else { return WalkResult::Absent };
@@ -522,36 +487,24 @@ impl<'a, S: Steps> Trie<'a, S> {
             }
             let children = child_word(at.block);
             if bit & children == 0 {
-                return WalkResult::Leaf(Leaf::sparse(place(at.number, bit)), depth);
+                return WalkResult::Leaf(Leaf::sparse(place(at.number, bit)), key.len() - rest.len());
             }
             (above, above_bit) = (at.number, bit);
-            index = child_index(children, (children & bit.wrapping_sub(1)).count_ones());
-            named = self.child_block(at.number, to_children);
-            let Some(child) = self.locate_with_children(named, index, prefetcher) else {
-                return WalkResult::Absent;
-            };
+            let index = child_index(children, (children & bit.wrapping_sub(1)).count_ones());
+            let named = self.child_block(at.number, to_children);
+            let Some(child) = self.locate_with_children(named, index) else { return WalkResult::Absent };
             (at, to_children) = child;
         }
     }
 
     /// The node with an index among those that begin in a block, and the number that its block stores for the block of
-    /// its children. Most nodes begin in the named block: the prefetcher may know the number before the block has
-    /// arrived.
+    /// its children. Most nodes begin in the named block.
     #[inline(always)]
-    fn locate_with_children(
-        &self,
-        block: u32,
-        index: u32,
-        prefetcher: &impl Prefetcher,
-    ) -> Option<(Part<'a>, u32)> {
-        if let Some(part) = part_in(self.blocks, self.steps, block, index) {
-            let child_number = match prefetcher.child_number(block) {
-                Some(child_number) => child_number,
-                None => child_number(part.block),
-            };
-            return Some((part, child_number));
-        }
-        let part = locate_nearby(self.blocks, self.steps, block, index)?;
+    fn locate_with_children(&self, block: u32, index: u32) -> Option<(Part<'a>, u32)> {
+        let part = match part_in(self.blocks, self.steps, block, index) {
+            Some(part) => part,
+            None => locate_nearby(self.blocks, self.steps, block, index)?,
+        };
         Some((part, child_number(part.block)))
     }
 
@@ -676,18 +629,6 @@ impl<'a, S: Steps> Trie<'a, S> {
         u32::from_le_bytes(base).wrapping_add(number)
     }
 
-    /// Prefetches the blocks in which the children of a node usually begin, from the number that its block stores.
-    #[inline(always)]
-    pub(super) fn prefetch_children(&self, pending: &PendingNode, children: u32) {
-        let line = self.child_block(pending.block, children) as usize * BLOCK_BYTES;
-        // The named block is that of the middle child: the children of the first nodes begin before it.
-        let neighbor =
-            if pending.index < FIRST_NODES { line.wrapping_sub(BLOCK_BYTES) } else { line + BLOCK_BYTES };
-        let bytes = self.blocks.as_flattened();
-        prefetch(bytes, line);
-        prefetch(bytes, neighbor);
-    }
-
     /// A node with a hint.
     #[inline(always)]
     pub(super) fn hinted_lookahead(&self, number: u32, relative: u32) -> Lookahead {
@@ -802,50 +743,6 @@ impl<'a, S: Steps> Trie<'a, S> {
         };
         let inside = (!child_word(block) & ((1 << index) - 1)).count_ones();
         self.fine_rank(number).wrapping_add(inside)
-    }
-
-    /// Estimates the leaf at the label to find: assumes that the nodes of the block before it have the mean number of
-    /// leaves, as has half a node that begins in an earlier block. Requires fine ranks.
-    #[inline(always)]
-    pub(super) fn leaf_near(&self, pending: &PendingNode) -> u64 {
-        let PendingNode { block, index, is_wide, byte, .. } = *pending;
-        let [narrow, wide] = self.layout.node_leaves;
-        let nodes = i64::from(index.cast_signed()) << 8 | i64::from(byte);
-        let leaves = i64::from(if is_wide { wide } else { narrow });
-        let inside = ((nodes + 128) * leaves) >> 16;
-        self.leaves_before_block(block).saturating_add_signed(inside)
-    }
-
-    /// A cheaper [`Trie::leaf_near`]: a leaf in the middle of the block.
-    #[inline(always)]
-    pub(super) fn leaf_about(&self, pending: &PendingNode) -> u64 {
-        self.leaves_before_block(pending.block) + BLOCK_LEAVES / 2
-    }
-
-    /// Mean number of leaves of sparse nodes and of wide ones, in units of 1/256.
-    pub(super) fn node_leaves(&self) -> [u32; 2] {
-        let Layout { counts, hinted_count, is_wide, .. } = self.layout;
-        // No node has more labels.
-        let mean = |leaves: u64, nodes: u32| {
-            (leaves << 8).checked_div(u64::from(nodes)).map_or(0, |mean| mean.min(256 << 8) as u32)
-        };
-        let (leaves, nodes) = (counts.leaf_count(), counts.node_count - counts.dense_node_count);
-        let last = hinted_count.checked_sub(1).filter(|_| *is_wide);
-        let first_block = |last| self.hinted_lookahead(counts.dense_node_count, last).block;
-        let dense_leaves = u64::from(counts.dense_leaf_count);
-        match last.map(first_block) {
-            Some(block) => {
-                let end = self.leaves_before_block(block).clamp(dense_leaves, leaves);
-                [mean(leaves - end, nodes - hinted_count), mean(end - dense_leaves, *hinted_count)]
-            }
-            None => [mean(leaves - dense_leaves, nodes); 2],
-        }
-    }
-
-    /// Leaves before a sparse block. Requires fine ranks.
-    #[inline(always)]
-    fn leaves_before_block(&self, number: u32) -> u64 {
-        u64::from(self.layout.counts.dense_leaf_count) + u64::from(self.fine_rank(number))
     }
 
     /// Labels without a child before a block. Requires fine ranks.

@@ -2,16 +2,14 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::node::{PendingNode, Prefetcher};
 use super::plan::plan_at;
-use super::{Layout, Trie, TrieIndex, TrieIndexBuilder, WalkResult, plan};
+use super::{Layout, TrieIndex, TrieIndexBuilder, plan};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, payload};
 
-mod batches;
+mod beginnings;
 mod damage;
 mod long_keys;
 mod words;
@@ -84,18 +82,6 @@ fn check_probe(map: &Map, index: &TrieIndex<impl AsRef<[u8]>>, probe: &[u8]) {
     assert_eq!(cursor.key(), expected.next(), "seek back {probe:?}");
     cursor.previous();
     assert_eq!(cursor.key(), expected.next(), "seek back {probe:?}, previous");
-}
-
-/// A batch of searches finds the same values as single searches.
-fn check_many(map: &Map, index: &TrieIndex<impl AsRef<[u8]>>, probes: &[Vec<u8>]) {
-    let keys: Vec<&[u8]> = probes.iter().map(Vec::as_slice).collect();
-    // Previous values are overwritten.
-    let mut values = vec![Some(&b"old"[..]); keys.len()];
-    index.get_many(&keys, &mut values);
-    for (key, value) in keys.iter().zip(values) {
-        let expected = map.get(*key).map(|value| value.to_le_bytes());
-        assert_eq!(value, expected.as_ref().map(|value| &value[..]), "{key:?}");
-    }
 }
 
 fn check_count(map: &Map, index: &TrieIndex<impl AsRef<[u8]>>, left: &[u8], right: &[u8]) {
@@ -188,7 +174,6 @@ fn hostile_keys_are_found_scanned_and_counted() {
             index.verify().unwrap();
             assert_eq!(index.len(), map.len() as u64);
             check_scans(&map, &index);
-            let mut probes = Vec::new();
             for round in 0..100 {
                 let mut probe = match keys.get((next(&mut state) % (keys.len() as u64 + 1)) as usize) {
                     Some(key) => (*key).clone(),
@@ -213,9 +198,7 @@ fn hostile_keys_are_found_scanned_and_counted() {
                 if round < 20 && map.len() < 5000 && !keys.is_empty() {
                     check_count(&map, &index, &probe, keys[(next(&mut state) % keys.len() as u64) as usize]);
                 }
-                probes.push(probe);
             }
-            check_many(&map, &index, &probes);
         }
     }
 }
@@ -288,52 +271,6 @@ fn a_search_skips_full_levels_in_one_step() {
     }
 }
 
-/// Records the last leaf that the walk estimated.
-struct Near<'a> {
-    trie: &'a Trie<'a>,
-    leaf: Cell<u64>,
-}
-
-impl Prefetcher for Near<'_> {
-    fn before_node(&self, pending: PendingNode) {
-        self.leaf.set(self.trie.leaf_near(&pending));
-    }
-}
-
-/// Searches prefetch the cache lines near this leaf: a wrong estimate costs a second wait.
-#[test]
-fn the_estimated_leaf_of_an_integer_is_near_its_leaf() {
-    let mut state = 11;
-    let random = (0..200_000).map(|_| next(&mut state)).collect::<Vec<u64>>();
-    let mut id = 1 << 40;
-    let mut ids = |most| {
-        (0..200_000)
-            .map(|_| {
-                id += 1 + next(&mut state) % most;
-                id
-            })
-            .collect::<Vec<u64>>()
-    };
-    for integers in [random, ids(2048), ids(20)] {
-        let map = map_of(integers.iter().map(|integer| integer.to_be_bytes().to_vec()));
-        let index = TrieIndex::open(build(&map, Cut::Best)).unwrap();
-        let (trie, _, _) = index.parts();
-        let (mut near_count, mut count) = (0, 0);
-        for key in map.keys() {
-            let near = Near { trie: &trie, leaf: Cell::new(u64::MAX) };
-            let WalkResult::Leaf(leaf, _) = trie.walk_on(trie.enter(key), key, &near) else {
-                panic!("{key:?}")
-            };
-            // Some walks end at dense nodes.
-            if near.leaf.get() != u64::MAX {
-                count += 1;
-                near_count += u32::from(trie.leaf_number(leaf).abs_diff(near.leaf.get()) <= 16);
-            }
-        }
-        assert!(count > 10_000 && near_count * 10 > count * 9, "{near_count} of {count}");
-    }
-}
-
 #[test]
 fn all_sets_of_a_small_universe_are_correct() {
     let symbols = [0x00, 0xff];
@@ -402,7 +339,6 @@ fn exercise(bytes: &[u8]) {
     let Ok(index) = TrieIndex::open(bytes) else { return };
     let mut cursor = index.cursor();
     let keys = [&b""[..], b"abc", &[0xff; 9], &[0; 9]];
-    index.get_many(&keys, &mut [None; 4]);
     for key in keys {
         let _ = index.get(key);
         let _ = index.count(Bound::Excluded(key), Bound::Unbounded);

@@ -162,14 +162,14 @@ fn a_trie_index_equals_its_frozen_bytes_and_answers() {
     // And keys of one length.
     let integers: Vec<Vec<u8>> =
         (0..KEY_COUNT).map(|number| (number.pow(2) << 20).to_be_bytes().to_vec()).collect();
-    // And keys with many others below a few beginnings, which have a root cache.
+    // And keys with many others below a few beginnings.
     let mut paths: Vec<Vec<u8>> = (0..10 * u64::from(KEY_COUNT))
         .map(|number| {
             format!("topic{}/item-{:010}", number % 7, tamis_filter::mix64(number, 1) >> 31).into_bytes()
         })
         .collect();
     paths.sort();
-    // And keys of a few endings, which have codes.
+    // And keys of a few endings.
     let endings: Vec<Vec<u8>> = (0..4200_u32)
         .map(|number| {
             [&number.to_be_bytes()[2..], &b"endings and others"[number as usize % 19 / 3 * 3..]].concat()

@@ -19,8 +19,6 @@ use crate::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
 /// Number of searches per timed pass, at most four per key.
 const SEARCH_COUNT: usize = 300_000;
-/// Keys per batch search, if an index supports it.
-const BATCH_KEYS: usize = 64;
 /// Number of timed passes; the result is the median.
 const ROUND_COUNT: usize = 3;
 
@@ -143,10 +141,6 @@ fn input(point: &Point, context: &mut Context<'_>) -> Result<Option<Arc<Input>>,
 trait Index {
     /// Whether a key is present.
     fn has(&self, key: &[u8]) -> bool;
-    /// The number of present keys in a batch search; `None` if the index does not support it.
-    fn count_many(&self, _keys: &[&[u8]]) -> Option<usize> {
-        None
-    }
     /// The value of the first key at or after a key.
     fn lower_bound(&self, key: &[u8]) -> Option<u64>;
     /// The sum of all values, in key order.
@@ -162,13 +156,6 @@ fn value(bytes: &[u8]) -> u64 {
 impl Index for TrieIndex<AlignedBytes> {
     fn has(&self, key: &[u8]) -> bool {
         self.get(key).is_some()
-    }
-
-    fn count_many(&self, keys: &[&[u8]]) -> Option<usize> {
-        let mut values = [None; BATCH_KEYS];
-        let values = values.get_mut(..keys.len())?;
-        self.get_many(keys, values);
-        Some(values.iter().flatten().count())
     }
 
     fn lower_bound(&self, key: &[u8]) -> Option<u64> {
@@ -314,25 +301,6 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let search_ns = time(context, input.stored.len(), || {
         black_box(input.stored.iter().filter(|key| index.has(key)).count());
     })?;
-    // The time includes creating the references to the keys of a batch.
-    let mut keys: [&[u8]; BATCH_KEYS] = [&[]; BATCH_KEYS];
-    let mut search_many = || {
-        let (mut searches, mut found) = (input.stored.iter(), 0);
-        loop {
-            let filled = keys.iter_mut().zip(&mut searches).map(|(slot, key)| *slot = key).count();
-            found += index.count_many(keys.get(..filled).unwrap_or_default())?;
-            if filled < BATCH_KEYS {
-                return Some(found);
-            }
-        }
-    };
-    let search_many_ns = match search_many() {
-        Some(found) if found != input.stored.len() => {
-            return Err(BenchError::other(format!("{kind} does not find all keys in batch searches")));
-        }
-        Some(_) => Some(time(context, input.stored.len(), || _ = black_box(search_many()))?),
-        None => None,
-    };
     let lower_bound_ns = time(context, input.absent.len(), || {
         black_box(input.absent.iter().filter_map(|key| index.lower_bound(key)).count());
     })?;
@@ -344,7 +312,6 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         .with("bytes_per_key", index.bytes() as f64 / count.max(1) as f64)
         .with("build_ns", build_ns)
         .with("search_ns", search_ns)
-        .with("search_many_ns", search_many_ns)
         .with("lower_bound_ns", lower_bound_ns)
         .with("iterate_ns", iterate_ns)
         .with_digest(digest))
