@@ -13,13 +13,16 @@ use super::{
 use crate::cursor::bounded::as_slice;
 
 impl ScanSource {
-    /// Records the end of these inputs. `is_scan`: with them the scan ends, and not only its visit of a partition.
+    /// Records the end of the scan.
     #[inline]
-    pub(super) fn record_end(&self, is_scan: bool) {
-        if is_scan {
-            self.metrics().scans_ended.add(1);
-            self.query().record(&self.read_state().query_sample, &self.touched.filter_range());
-        }
+    pub(super) fn record_end(&self) {
+        self.metrics().scans_ended.add(1);
+        self.query().record(&self.read_state().query_sample, &self.touched.filter_range());
+    }
+
+    /// Counts the runs that a range with two bounds merges, here or in one partition.
+    #[inline]
+    pub(super) fn record_merges(&self) {
         if self.query().kind().is_some() {
             count_merged(self.selection(), None, self.query().tally_weight());
         }

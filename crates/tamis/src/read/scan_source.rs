@@ -82,7 +82,10 @@ enum PartOf {
 
 impl Drop for ScanSource {
     fn drop(&mut self) {
-        self.record_end(matches!(self.scan, PartOf::Itself(_)));
+        if matches!(self.scan, PartOf::Itself(_)) {
+            self.record_end();
+        }
+        self.record_merges();
     }
 }
 

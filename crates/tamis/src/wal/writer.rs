@@ -401,14 +401,11 @@ impl Log {
         let file = self.make_file(&path)?;
         self.is_folder_durable = false;
         let written = file.append(&header.encode()).map_err(|error| Error::io("append to", &path, error));
-        let is_synced_first = self.may_have_failed_record;
-        let begun = written.and_then(|()| match is_synced_first {
-            true => file.sync().map_err(|error| Error::io("sync", &path, error)),
-            false => Ok(()),
-        });
-        let begun = begun.and_then(|()| match is_synced_first || previous.is_none() {
-            true => self.sync_names(),
-            false => Ok(()),
+        let begun = written.and_then(|()| {
+            if self.may_have_failed_record {
+                file.sync().map_err(|error| Error::io("sync", &path, error))?;
+            }
+            if self.may_have_failed_record || previous.is_none() { self.sync_names() } else { Ok(()) }
         });
         if let Err(error) = begun {
             // If the file stays, it is ignored: no later segment names it as its previous one.
