@@ -21,7 +21,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::{Access, DirEntry, File, Lock, LockMode, Operation, OperationKind, Vfs};
+use crate::{Access, DirEntry, File, Lock, LockMode, Mapping, Operation, OperationKind, Vfs};
 
 mod rule;
 #[cfg(test)]
@@ -423,7 +423,7 @@ impl File for FaultFile {
         self.inner.length()
     }
 
-    fn mapping(&self) -> Option<&[u8]> {
+    fn mapping(&self) -> Option<&Arc<Mapping>> {
         self.inner.mapping()
     }
 

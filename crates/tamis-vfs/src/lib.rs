@@ -24,6 +24,7 @@ use std::{fmt::Debug, io, path::Path, sync::Arc};
 mod fault;
 mod folder;
 pub mod fork;
+mod mapping;
 mod mem;
 mod operation;
 mod os;
@@ -33,6 +34,7 @@ mod tests;
 
 pub use fault::{Fault, FaultVfs, Rule, RuleId};
 pub use folder::Folder;
+pub use mapping::Mapping;
 pub use mem::MemVfs;
 pub use operation::{Operation, OperationKind};
 pub use os::OsVfs;
@@ -84,7 +86,7 @@ pub trait File: Debug + Send + Sync {
     /// The current length in bytes.
     fn length(&self) -> io::Result<u64>;
     /// The bytes of the file if it was opened with [`Access::Mapped`].
-    fn mapping(&self) -> Option<&[u8]>;
+    fn mapping(&self) -> Option<&Arc<Mapping>>;
     /// Prefetches `length` bytes at `offset`, which will be read soon. This is a hint: errors are not reported.
     fn will_need(&self, offset: u64, length: u64);
 }

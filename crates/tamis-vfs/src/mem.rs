@@ -22,7 +22,7 @@ use std::{
 
 use parking_lot::RwLock;
 
-use crate::{Access, DirEntry, File, Lock, LockMode, Vfs, check_direct, read_slice};
+use crate::{Access, DirEntry, File, Lock, LockMode, Mapping, Vfs, check_direct, read_slice};
 
 mod crash;
 #[cfg(test)]
@@ -393,7 +393,9 @@ impl Vfs for MemVfs {
         let role = match access {
             Access::Buffered => Role::Read,
             Access::Direct => Role::ReadAligned,
-            Access::Mapped => Role::Mapped(Arc::clone(&inode.contents.read().bytes)),
+            Access::Mapped => {
+                Role::Mapped(Arc::new(Mapping::of_memory(Arc::clone(&inode.contents.read().bytes))))
+            }
         };
         Ok(self.handle(inode, role))
     }
@@ -550,7 +552,7 @@ enum Role {
     AppendLocked(#[expect(dead_code, reason = "held until the handle is dropped")] InodeLock),
     Read,
     ReadAligned,
-    Mapped(Arc<Vec<u8>>),
+    Mapped(Arc<Mapping>),
 }
 
 /// Unlocks the file when dropped.
@@ -626,7 +628,7 @@ impl File for MemFile {
         }
     }
 
-    fn mapping(&self) -> Option<&[u8]> {
+    fn mapping(&self) -> Option<&Arc<Mapping>> {
         match &self.role {
             Role::Mapped(bytes) => Some(bytes),
             _ => None,

@@ -29,13 +29,15 @@ use std::{
     },
 };
 
-use memmap2::{Advice, Mmap};
+use memmap2::Mmap;
 use rustix::{
     fs::{AtFlags, FileType, Mode, OFlags, Stat},
     io::Errno,
 };
 
-use crate::{Access, DIRECT_ALIGNMENT_BYTES, DirEntry, File, Lock, LockMode, Vfs, check_direct, fork};
+use crate::{
+    Access, DIRECT_ALIGNMENT_BYTES, DirEntry, File, Lock, LockMode, Mapping, Vfs, check_direct, fork,
+};
 
 #[cfg(target_os = "linux")]
 mod direct;
@@ -57,7 +59,7 @@ mod tests;
 /// file.sync()?; // the bytes survive a crash of the machine
 /// OsVfs.sync_dir(directory.path())?; // and so does the name
 ///
-/// assert_eq!(OsVfs.open(&path, Access::Mapped)?.mapping(), Some(&b"record"[..]));
+/// assert_eq!(OsVfs.open(&path, Access::Mapped)?.mapping().map(|bytes| bytes.to_vec()), Some(b"record".to_vec()));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
@@ -164,7 +166,9 @@ impl<T: Lookup> Vfs for T {
             return Err(ErrorKind::IsADirectory.into());
         }
         if access == Access::Mapped {
-            return Ok(Arc::new(MappedFile { mapping: map(&file, metadata.len())? }));
+            return Ok(Arc::new(MappedFile {
+                mapping: Arc::new(Mapping::of_file(map(&file, metadata.len())?)),
+            }));
         }
         Ok(Arc::new(ReadFile { file, is_direct: AtomicBool::new(false) }))
     }
@@ -477,7 +481,7 @@ impl File for WriteFile {
         Ok(self.end.load(Ordering::Acquire))
     }
 
-    fn mapping(&self) -> Option<&[u8]> {
+    fn mapping(&self) -> Option<&Arc<Mapping>> {
         None
     }
 
@@ -544,7 +548,7 @@ impl File for ReadFile {
         Ok(self.file.metadata()?.len())
     }
 
-    fn mapping(&self) -> Option<&[u8]> {
+    fn mapping(&self) -> Option<&Arc<Mapping>> {
         None
     }
 
@@ -562,21 +566,15 @@ fn advise_will_need(file: &fs::File, offset: u64, length: u64) {
     }
 }
 
-/// A file that keeps only its mapping; `None` if the file is empty.
+/// A file that keeps only its mapping.
 #[derive(Debug)]
 struct MappedFile {
-    mapping: Option<Mmap>,
-}
-
-impl MappedFile {
-    fn bytes(&self) -> &[u8] {
-        self.mapping.as_deref().unwrap_or_default()
-    }
+    mapping: Arc<Mapping>,
 }
 
 impl File for MappedFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        crate::read_slice(self.bytes(), offset, buffer)
+        crate::read_slice(&self.mapping, offset, buffer)
     }
 
     fn append(&self, _bytes: &[u8]) -> io::Result<()> {
@@ -592,19 +590,14 @@ impl File for MappedFile {
     }
 
     fn length(&self) -> io::Result<u64> {
-        Ok(self.bytes().len() as u64)
+        Ok(self.mapping.len() as u64)
     }
 
-    fn mapping(&self) -> Option<&[u8]> {
-        Some(self.bytes())
+    fn mapping(&self) -> Option<&Arc<Mapping>> {
+        Some(&self.mapping)
     }
 
     fn will_need(&self, offset: u64, length: u64) {
-        let Some(mapping) = &self.mapping else { return };
-        let Ok(offset) = usize::try_from(offset) else { return };
-        let Some(rest) = mapping.len().checked_sub(offset).filter(|rest| *rest > 0) else { return };
-        let length = usize::try_from(length).unwrap_or(usize::MAX).min(rest);
-        // A hint: an error has no effect.
-        let _ = mapping.advise_range(Advice::WillNeed, offset, length);
+        self.mapping.will_need(offset, length);
     }
 }

@@ -13,7 +13,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::{Access, DirEntry, File, Lock, LockMode, Operation, OperationKind, Vfs};
+use crate::{Access, DirEntry, File, Lock, LockMode, Mapping, Operation, OperationKind, Vfs};
 
 #[cfg(test)]
 mod tests;
@@ -293,7 +293,7 @@ impl File for RecordFile {
         self.inner.length()
     }
 
-    fn mapping(&self) -> Option<&[u8]> {
+    fn mapping(&self) -> Option<&Arc<Mapping>> {
         self.inner.mapping()
     }
 

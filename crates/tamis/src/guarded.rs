@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use tamis_vfs::{Access, DirEntry, File, Lock, LockMode, Vfs};
+use tamis_vfs::{Access, DirEntry, File, Lock, LockMode, Mapping, Vfs};
 
 use crate::{
     background_error::BackgroundError,
@@ -199,7 +199,7 @@ impl File for GuardedFile {
         self.guard.run(|| self.inner.length())
     }
 
-    fn mapping(&self) -> Option<&[u8]> {
+    fn mapping(&self) -> Option<&Arc<Mapping>> {
         self.inner.mapping()
     }
 

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis_vfs::{Access, DirEntry, File, Lock, LockMode, OperationKind, Vfs};
+use tamis_vfs::{Access, DirEntry, File, Lock, LockMode, Mapping, OperationKind, Vfs};
 
 use super::Life;
 
@@ -159,7 +159,7 @@ impl File for SimFile {
         self.inner.length()
     }
 
-    fn mapping(&self) -> Option<&[u8]> {
+    fn mapping(&self) -> Option<&Arc<Mapping>> {
         self.inner.mapping()
     }
 

@@ -203,5 +203,5 @@ fn a_limit_of_open_files_counts_files_that_are_open_and_not_mapped() {
     assert!(vfs.open(path("/first"), Access::Mapped).is_err());
     drop((first, reader));
     assert_eq!(vfs.read(path("/first")).unwrap(), b"1");
-    assert_eq!(mapped[0].mapping(), Some(&b"1"[..]));
+    assert_eq!(***mapped[0].mapping().unwrap(), b"1"[..]);
 }

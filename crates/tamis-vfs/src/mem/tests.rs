@@ -27,7 +27,7 @@ fn open_handles_and_mappings_survive_remove() {
     let mut buffer = [0; 2];
     handle.read_at(1, &mut buffer).unwrap();
     assert_eq!(&buffer, b"bc");
-    assert_eq!(mapped.mapping().unwrap(), b"abc");
+    assert_eq!(***mapped.mapping().unwrap(), b"abc"[..]);
     assert!(!vfs.exists(path("/a")).unwrap());
 }
 
@@ -37,7 +37,7 @@ fn a_mapping_does_not_change_after_open() {
     let writer = file_with(&vfs, "/a", b"abc");
     let mapped = vfs.open(path("/a"), Access::Mapped).unwrap();
     writer.append(b"def").unwrap();
-    assert_eq!(mapped.mapping().unwrap(), b"abc");
+    assert_eq!(***mapped.mapping().unwrap(), b"abc"[..]);
     assert_eq!(mapped.length().unwrap(), 3);
     assert_eq!(vfs.read(path("/a")).unwrap(), b"abcdef");
 }

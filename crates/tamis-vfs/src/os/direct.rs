@@ -14,14 +14,17 @@
 use std::{
     fs,
     io::{self, ErrorKind},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
 
 use super::WriteFile;
-use crate::{DIRECT_ALIGNMENT_BYTES, File};
+use crate::{DIRECT_ALIGNMENT_BYTES, File, Mapping};
 
 /// Bytes per write.
 const CHUNK_BYTES: usize = 2 << 20;
@@ -120,7 +123,7 @@ impl File for DirectFile {
         self.inner.length()
     }
 
-    fn mapping(&self) -> Option<&[u8]> {
+    fn mapping(&self) -> Option<&Arc<Mapping>> {
         None
     }
 

@@ -26,7 +26,7 @@ use std::{
     fs,
     io::{self, ErrorKind},
     os::unix::fs::{FileExt, MetadataExt},
-    sync::atomic::Ordering,
+    sync::{Arc, atomic::Ordering},
 };
 
 use memmap2::{Advice, MmapMut, MmapOptions};
@@ -34,7 +34,7 @@ use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, FsWord};
 
 use super::WriteFile;
-use crate::File;
+use crate::{File, Mapping};
 
 #[cfg(test)]
 mod tests;
@@ -234,7 +234,7 @@ impl File for LogFile {
         self.inner.length()
     }
 
-    fn mapping(&self) -> Option<&[u8]> {
+    fn mapping(&self) -> Option<&Arc<Mapping>> {
         None
     }
 

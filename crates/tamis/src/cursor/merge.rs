@@ -70,7 +70,7 @@ const NO_LANE: usize = usize::MAX;
 
 /// The number of a key in the merge: keys ascend with it in its direction.
 #[inline]
-fn order_of(key: &[u8], direction: Direction) -> u64 {
+pub(super) fn order_of(key: &[u8], direction: Direction) -> u64 {
     match direction {
         Direction::Forward => key_head(key),
         Direction::Backward => !key_head(key),
@@ -471,37 +471,63 @@ impl<C: Cursor> MergeCursor<C> {
         self.settle()
     }
 
-    /// Whether entries of the least lane may follow the current one without a check, up to [`MergeCursor::end_of_stretch`]: no range
-    /// tombstone covers it, and the lane has won twice, since entries that alternate have no stretches.
+    /// Whether entries may follow the current one without a check, up to [`MergeCursor::end_of_stretch`]: no range tombstone covers it.
     #[inline]
     pub(super) fn may_lend(&self, direction: Direction) -> bool {
-        (self.runner_up.is_some() || self.lanes.len() == 1)
-            && direction == self.direction
+        direction == self.direction
             && self.coverage.as_ref().is_none_or(|coverage| coverage.is_clear_at(self.key()))
     }
 
-    /// The cursor of the least lane, which may be lent. [`MergeCursor::take_back`] follows.
-    pub(super) fn least_mut(&mut self) -> &mut C {
-        &mut self.lane_mut(self.least).cursor
+    /// Whether the least lane has won twice, or is the only one.
+    pub(super) const fn has_won_again(&self) -> bool {
+        self.runner_up.is_some() || self.lanes.len() == 1
     }
 
-    /// The first end of these: `end`, the next key of another lane, the next range tombstone.
-    pub(super) fn end_of_stretch<'a>(&'a self, end: Bound<&'a [u8]>) -> Bound<&'a [u8]> {
-        let next = self.runner_up.map(|lane| self.lane(lane)).filter(|lane| lane.is_valid);
-        let next = next.map_or(Bound::Unbounded, |lane| Bound::Excluded(lane.entry().0));
-        let span = self.coverage.as_ref();
-        let span = span.map_or(Bound::Unbounded, |coverage| coverage.end_of_span(self.direction));
-        nearer(next, nearer(span, end, self.direction), self.direction)
+    pub(super) const fn least(&self) -> usize {
+        self.least
     }
 
-    /// Continues with the least lane, whose cursor may have moved behind entries of others.
+    pub(super) fn cursor_of(&self, lane: usize) -> &C {
+        &self.lane(lane).cursor
+    }
+
+    /// The cursor of a lane, to lend it. [`MergeCursor::refresh`] and [`MergeCursor::restart`] follow.
+    pub(super) fn cursor_of_mut(&mut self, lane: usize) -> &mut C {
+        &mut self.lane_mut(lane).cursor
+    }
+
+    /// The cursor of a lane that is at an entry.
+    pub(super) fn entry_of(&self, lane: usize) -> Option<&C> {
+        let lane = self.lane(lane);
+        (lane.is_valid && lane.pending.is_none()).then_some(&lane.cursor)
+    }
+
+    /// The first end of these: `end`, the next range tombstone, the next keys of other lanes that are not lent.
+    pub(super) fn end_of_stretch<'a>(
+        &'a self,
+        end: Bound<&'a [u8]>,
+        is_lent: impl Fn(&C) -> bool,
+    ) -> Bound<&'a [u8]> {
+        let direction = self.direction;
+        let span =
+            self.coverage.as_ref().map_or(Bound::Unbounded, |coverage| coverage.end_of_span(direction));
+        let stays = |lane: &&Lane<C>| lane.is_valid && (lane.pending.is_some() || !is_lent(&lane.cursor));
+        let keys = self.others().filter(stays).map(|lane| Bound::Excluded(lane.entry().0));
+        keys.fold(nearer(span, end, direction), |end, key| nearer(key, end, direction))
+    }
+
+    /// Notes the position to which the cursor of a lane has moved. [`MergeCursor::restart`] follows.
+    pub(super) fn refresh(&mut self, lane: usize) {
+        let direction = self.direction;
+        self.lane_mut(lane).refresh(direction);
+    }
+
+    /// Continues with the least of the lanes, of which some have moved.
     ///
     /// # Errors
     /// Those of lanes that are read now.
-    pub(super) fn take_back(&mut self) -> Result<()> {
-        let direction = self.direction;
-        self.lane_mut(self.least).refresh(direction);
-        self.update_least();
+    pub(super) fn restart(&mut self) -> Result<()> {
+        self.build();
         self.settle().inspect_err(|_| self.is_valid = false)
     }
 

@@ -74,6 +74,10 @@ impl<S: RunSource> RunCursor<S> {
         self.open.as_ref().map(|(table_index, _)| *table_index)
     }
 
+    pub(super) fn open_cursor(&self) -> Option<&S::Cursor> {
+        self.open.as_ref().map(|(_, cursor)| &**cursor)
+    }
+
     /// Opens a table, unless it is open.
     fn open(&mut self, table_index: usize) -> Result<&mut S::Cursor> {
         if self.open_index() != Some(table_index) {

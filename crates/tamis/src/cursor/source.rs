@@ -6,13 +6,14 @@ use tamis_filter::{Direction, KeyRange, RangeProbe};
 
 use super::{
     Cursor, SeekHint, SkipTarget, coverage::CoveredSpan, filter_outcome::FilterOutcome, run::RunCursor,
-    run_tables::RunTables, stretch::Lent, view_source::ViewSource,
+    run_tables::RunTables, view_source::ViewSource,
 };
 use crate::{
     error::Result,
     key::{Kind, Sequence},
     memtable::MemtableCursor,
     slice::Slice,
+    table::cursor::TableCursor,
     version::handle::Table,
 };
 
@@ -28,12 +29,34 @@ pub(crate) enum Source {
     Lent,
 }
 
+/// A cursor that is lent to a stretch.
+pub(super) enum Lent {
+    /// The open table of a run, with its position there.
+    Table(usize, Box<TableCursor>),
+    View(Box<ViewSource>),
+}
+
 impl Source {
     /// The table of a run that was opened last.
     pub(crate) fn open_table(&self) -> Option<&Table> {
         match self {
             Self::Run(cursor) | Self::FilterChecked(cursor, _) => cursor.open_table(),
             Self::Memtable(_) | Self::View(_) | Self::Lent => None,
+        }
+    }
+
+    pub(super) const fn is_view(&self) -> bool {
+        matches!(self, Self::View(_))
+    }
+
+    /// The table of a run whose block has only entries that the snapshot sees, each the only version of its key in the run.
+    #[inline]
+    pub(super) fn plain_block(&self, snapshot: Sequence) -> Option<&TableCursor> {
+        match self {
+            Self::Run(run) | Self::FilterChecked(run, _) if run.is_only_version(snapshot) => {
+                run.open_cursor()
+            }
+            _ => None,
         }
     }
 

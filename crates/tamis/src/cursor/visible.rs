@@ -39,6 +39,10 @@ use crate::{
 /// Versions of one key that are stepped over before the source seeks past them.
 const STEP_COUNT_MAX: usize = 8;
 
+/// After n tries in a row that found no stretch, the next one is 2^n steps away, for n up to this: where sources alternate, few tries fail,
+/// and where they cease to, few steps are lost.
+const FAILED_TRIES_MAX: u32 = 6;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Invalid,
@@ -60,6 +64,10 @@ pub(crate) struct VisibleCursor<C, R> {
     state: State,
     /// Deleted entries until the cursor pauses.
     steps_left: u64,
+    /// Steps until it is tried again whether a stretch begins.
+    steps_to_try: u32,
+    /// Tries in a row that found no stretch.
+    failed_tries: u32,
     /// Backward: the entry's key. While the cursor moves: the key that it leaves.
     key: Vec<u8>,
     /// Backward: the entry's value.
@@ -120,7 +128,18 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
         let value = Value { copy: Vec::new(), shared: None };
         let state = State::Invalid;
         let steps_left = u64::MAX;
-        Self { source, snapshot, range, state, steps_left, key: Vec::new(), value }
+        let (steps_to_try, failed_tries) = (0, 0);
+        Self {
+            source,
+            snapshot,
+            range,
+            state,
+            steps_left,
+            steps_to_try,
+            failed_tries,
+            key: Vec::new(),
+            value,
+        }
     }
 
     #[inline]
@@ -475,30 +494,27 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
 }
 
 impl<R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<Source, R> {
-    /// The entries that follow the current one in the direction of the last movement without a check ([`super::stretch`]). Until [`VisibleCursor::give_back`] the cursor has no
-    /// entry.
+    /// The entries that follow the current one in the direction of the last movement without a check ([`super::stretch`]). Until
+    /// [`VisibleCursor::give_back`] the cursor has no entry.
     pub(crate) fn lend(&mut self, direction: Direction) -> Option<Stretch> {
-        let is_over = self.state != State::Only || direction != self.source.passed.direction;
-        if is_over || !self.source.may_lend(direction) {
+        if self.state != State::Only || direction != self.source.passed.direction {
             return None;
         }
-        let lent = self.source.least_mut().lend()?;
-        let KeyRange { lower, upper } = range_of(&self.range);
-        let range_end = as_slice(if direction == Direction::Forward { upper } else { lower });
-        match Stretch::new(lent, direction, self.source.end_of_stretch(range_end)) {
-            Ok(stretch) => Some(stretch),
-            Err(lent) => {
-                self.source.least_mut().give_back(lent);
-                None
-            }
+        if self.steps_to_try > 0 {
+            self.steps_to_try -= 1;
+            return None;
         }
+        let KeyRange { lower, upper } = range_of(&self.range);
+        let end = as_slice(if direction == Direction::Forward { upper } else { lower });
+        let stretch = self.source.lend(direction, self.snapshot, end);
+        self.failed_tries = if stretch.is_some() { 0 } else { (self.failed_tries + 1).min(FAILED_TRIES_MAX) };
+        self.steps_to_try = (1 << self.failed_tries) - 1;
+        stretch
     }
 
     /// Continues at the current entry of a stretch.
     pub(crate) fn give_back(&mut self, stretch: Stretch) -> Result<()> {
-        let (lent, result) = stretch.end();
-        self.source.least_mut().give_back(lent);
-        result.and_then(|()| self.source.take_back()).inspect_err(|_| self.state = State::Invalid)
+        self.source.give_back(stretch).inspect_err(|_| self.state = State::Invalid)
     }
 
     /// Continues behind a stretch whose cursor has left it: moves to the first visible entry from there on.

@@ -113,7 +113,7 @@ struct Side {
     cursor: Option<Box<RangeCursor>>,
     /// The entries that need no cursor until they end. Only while the position is [`Position::On`] and the other end has not begun: of two
     /// ends, each step asks whether they have met.
-    stretch: Option<Stretch>,
+    stretch: Option<Box<Stretch>>,
     position: Position,
     /// The last step failed: the position of the cursor is undefined until a seek.
     is_failed: bool,
@@ -134,7 +134,9 @@ impl Side {
     #[inline]
     fn end_stretch(&mut self) -> Result<()> {
         match (self.stretch.take(), &mut self.cursor) {
-            (Some(stretch), Some(cursor)) => cursor.give_back(stretch).inspect_err(|_| self.is_failed = true),
+            (Some(stretch), Some(cursor)) => {
+                cursor.give_back(*stretch).inspect_err(|_| self.is_failed = true)
+            }
             _ => Ok(()),
         }
     }
@@ -144,7 +146,7 @@ impl Side {
         if self.position != Position::On || self.is_failed {
             return Ok(Step::Ended);
         }
-        self.stretch = self.cursor.as_mut().and_then(|cursor| cursor.lend(direction));
+        self.stretch = self.cursor.as_mut().and_then(|cursor| cursor.lend(direction)).map(Box::new);
         self.stretch.as_mut().map_or(Ok(Step::Ended), |stretch| stretch.step(direction))
     }
 
@@ -153,7 +155,7 @@ impl Side {
         let (Some(cursor), Some(stretch)) = (&mut self.cursor, self.stretch.take()) else {
             return self.step(direction, source);
         };
-        cursor.leave(stretch, direction)?;
+        cursor.leave(*stretch, direction)?;
         cursor.note_step();
         let is_valid = cursor.is_valid();
         self.position = match direction {

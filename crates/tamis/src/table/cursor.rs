@@ -48,7 +48,7 @@ impl CurrentBlock {
         match self {
             Self::None => &[],
             Self::Mapped { start, length } => {
-                let bytes = table.data().source.file.mapping();
+                let bytes = table.data().mapping();
                 bytes.and_then(|bytes| bytes.get(*start..*start + *length)).unwrap_or_default()
             }
             Self::Memory(block) => block.content(),
@@ -61,7 +61,7 @@ impl CurrentBlock {
         match self {
             Self::None => &[],
             Self::Mapped { start: base, .. } => {
-                let bytes = table.data().source.file.mapping();
+                let bytes = table.data().mapping();
                 bytes.and_then(|bytes| bytes.get(base + start..base + end)).unwrap_or_default()
             }
             Self::Memory(block) => block.content().get(start..end).unwrap_or_default(),
@@ -448,6 +448,19 @@ impl TableCursor {
             (Direction::Backward, Bound::Included(key)) => self.entry.saturating_sub(self.rank(key, newest)?),
             (Direction::Backward, Bound::Excluded(key)) => self.entry.saturating_sub(self.rank(key, None)?),
         })
+    }
+
+    /// Whether the table has another block in a direction.
+    pub(crate) fn has_block_behind(&self, direction: Direction) -> bool {
+        match direction {
+            Direction::Forward => self.block + 1 < self.table.block_count(),
+            Direction::Backward => self.block > 0,
+        }
+    }
+
+    /// The bytes with which all keys of the current block begin.
+    pub(crate) fn block_prefix(&self) -> &[u8] {
+        self.entries().prefix()
     }
 
     /// Prefetches the block behind the current one, once.

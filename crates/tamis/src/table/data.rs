@@ -11,7 +11,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use tamis_vfs::{Access, File};
+use tamis_vfs::{Access, File, Mapping};
 
 use super::{
     block::Layout,
@@ -65,6 +65,7 @@ impl BlockRef<'_> {
 pub(super) struct DataBlocks {
     pub(super) source: Source,
     pub(super) file_number: u64,
+    mapping: Option<Arc<Mapping>>,
     /// One bit per block of a mapped table: its checksum was verified.
     verified: Box<[AtomicU64]>,
     shared_reads: SharedReads,
@@ -72,22 +73,29 @@ pub(super) struct DataBlocks {
 
 impl DataBlocks {
     pub(super) fn new(source: Source, file_number: u64, block_count: usize) -> Self {
-        let is_verified_once = !source.is_paranoid && source.file.mapping().is_some();
+        let mapping = source.file.mapping().cloned();
+        let is_verified_once = !source.is_paranoid && mapping.is_some();
         let words = if is_verified_once { block_count.div_ceil(64) } else { 0 };
         let verified = (0..words).map(|_| AtomicU64::new(0)).collect();
-        Self { source, file_number, verified, shared_reads: SharedReads::default() }
+        Self { source, file_number, mapping, verified, shared_reads: SharedReads::default() }
     }
 
     /// Whether blocks are used in place in the mapping.
     #[inline]
     pub(super) fn is_mapped(&self) -> bool {
-        self.source.file.mapping().is_some()
+        self.mapping.is_some()
+    }
+
+    /// The bytes of a mapped table.
+    #[inline(always)]
+    pub(super) fn mapping(&self) -> Option<&[u8]> {
+        self.mapping.as_deref().map(|mapping| &**mapping)
     }
 
     /// Prefetches the bytes that a search of the block at `start` reads first, if the table is mapped.
     #[inline]
     pub(super) fn prefetch(&self, start: u64) {
-        let rest = self.source.file.mapping().zip(usize::try_from(start).ok());
+        let rest = self.mapping().zip(usize::try_from(start).ok());
         if let Some(block) = rest.and_then(|(bytes, start)| bytes.get(start..)) {
             prefetch_search(block);
         }
@@ -95,7 +103,7 @@ impl DataBlocks {
 
     /// Prefetches an entry of the mapped block at `start`, if the block was used before.
     pub(super) fn prefetch_entry(&self, block: usize, start: u64, entry: usize) {
-        let rest = self.source.file.mapping().zip(usize::try_from(start).ok());
+        let rest = self.mapping().zip(usize::try_from(start).ok());
         if self.is_verified(block)
             && let Some(content) = rest.and_then(|(bytes, start)| bytes.get(start + BLOCK_HEADER_LENGTH..))
             && let Some(layout) = Layout::parse(content)

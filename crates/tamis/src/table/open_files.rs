@@ -22,7 +22,7 @@ use std::{
 
 use crate::sync::Mutex;
 use arc_swap::ArcSwapOption;
-use tamis_vfs::{Access, File, Vfs};
+use tamis_vfs::{Access, File, Mapping, Vfs};
 
 use super::{direct_buffer::DirectBuffer, format::FILE_ALIGNMENT};
 
@@ -291,7 +291,7 @@ impl File for FileReader {
         Ok(self.0.length)
     }
 
-    fn mapping(&self) -> Option<&[u8]> {
+    fn mapping(&self) -> Option<&Arc<Mapping>> {
         None
     }
 

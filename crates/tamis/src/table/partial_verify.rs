@@ -155,7 +155,7 @@ impl Check<'_> {
         let whole = read_whole(source)?;
         let bytes = match &whole {
             Some(bytes) => bytes.as_slice(),
-            None => source.file.mapping().unwrap_or_default(),
+            None => source.file.mapping().map(|bytes| &***bytes).unwrap_or_default(),
         };
         self.found.bytes = bytes.len() as u64;
         let footer = bytes.len().saturating_sub(FOOTER_LENGTH) as u64;

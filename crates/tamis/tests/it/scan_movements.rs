@@ -17,8 +17,10 @@ const RUNS: usize = 5;
 const KEYS: u64 = 2_000;
 
 fn key(number: u64) -> Vec<u8> {
-    // Keys of different lengths, some of which are prefixes of others.
-    format!("{:05}{}", number / 2, "suffix".repeat((number % 2) as usize * 4)).into_bytes()
+    // Keys of different lengths, some of which are prefixes of others; the first half begins with more equal bytes than a merge compares as
+    // one number.
+    let prefix = if number < KEYS / 2 { "a long prefix/" } else { "b" };
+    format!("{prefix}{:05}{}", number / 2, "suffix".repeat((number % 2) as usize * 4)).into_bytes()
 }
 
 /// The sources of a scan besides memtables.
@@ -45,7 +47,9 @@ fn open(sources: Sources, random: &mut Random) -> (Db, Keyspace, Entries) {
     for run in 0..RUNS {
         for number in (run as u64..KEYS).step_by(RUNS) {
             if random.below(2) == 0 {
-                let value = format!("run {run}, {number}").into_bytes();
+                // Long values: each run has many blocks.
+                let padding = ".".repeat(random.below(600) as usize);
+                let value = format!("run {run}, {number}{padding}").into_bytes();
                 keyspace.put(key(number), &value).unwrap();
                 entries.insert(key(number), value);
             }

@@ -1,0 +1,55 @@
+//! The bytes of a mapped file.
+
+use std::{fmt, ops::Deref, sync::Arc};
+
+use memmap2::{Advice, Mmap};
+
+/// The bytes of a file that was opened with [`crate::Access::Mapped`]. A type, and not a method of [`crate::File`]: a reader that keeps it
+/// reaches the bytes without a call.
+pub struct Mapping {
+    bytes: Bytes,
+}
+
+enum Bytes {
+    Mapped(Mmap),
+    /// A file in memory, or an empty one, which can't be mapped.
+    Memory(Arc<Vec<u8>>),
+}
+
+impl Mapping {
+    pub(crate) fn of_file(mapped: Option<Mmap>) -> Self {
+        Self { bytes: mapped.map_or_else(|| Bytes::Memory(Arc::default()), Bytes::Mapped) }
+    }
+
+    pub(crate) const fn of_memory(bytes: Arc<Vec<u8>>) -> Self {
+        Self { bytes: Bytes::Memory(bytes) }
+    }
+
+    /// As [`crate::File::will_need`].
+    pub(crate) fn will_need(&self, offset: u64, length: u64) {
+        let Bytes::Mapped(mapped) = &self.bytes else { return };
+        let Ok(offset) = usize::try_from(offset) else { return };
+        let Some(rest) = mapped.len().checked_sub(offset).filter(|rest| *rest > 0) else { return };
+        let length = usize::try_from(length).unwrap_or(usize::MAX).min(rest);
+        // A hint: an error has no effect.
+        let _ = mapped.advise_range(Advice::WillNeed, offset, length);
+    }
+}
+
+impl Deref for Mapping {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Mapped(bytes) => bytes,
+            Bytes::Memory(bytes) => bytes,
+        }
+    }
+}
+
+impl fmt::Debug for Mapping {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Mapping({} bytes)", self.len())
+    }
+}
