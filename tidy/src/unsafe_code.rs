@@ -10,7 +10,7 @@ const PLACES: &[(&str, &str)] = &[
     ("crates/tamis/src/memtable/", "nodes of the skip list"),
     ("crates/tamis/tests/allocations.rs", "an allocator that counts"),
     ("crates/tamis/tests/it/fork.rs", "a forked child"),
-    ("crates/tamis-filter/tests/allocations.rs", "an allocator that counts"),
+    ("crates/tamis-filter/tests/it/allocations.rs", "an allocator that counts"),
     ("crates/tamis-vfs/src/fork", "the handler of fork"),
     ("crates/tamis-vfs/src/os.rs", "mapping of files"),
     ("crates/tamis-vfs/src/os/", "mapping of files"),

@@ -40,6 +40,11 @@ impl SplitMix64 {
         next.checked_rem(bound).unwrap_or(next)
     }
 
+    /// An index below `count`, as [`SplitMix64::below`].
+    pub fn index(&mut self, count: usize) -> usize {
+        self.below(count as u64) as usize
+    }
+
     /// A double in `[0, 1)`.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * UNIT_STEP

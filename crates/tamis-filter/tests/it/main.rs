@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
+mod allocations;
+mod auto;
 mod candidates;
 mod excluded_bounds;
 mod golden;

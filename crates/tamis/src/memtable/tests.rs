@@ -9,6 +9,7 @@ use std::{
     },
     thread,
 };
+use tamis_workload::SplitMix64;
 
 use super::{ChunkPool, Memtable, height_of, node::HEIGHT_MAX};
 use crate::{
@@ -21,31 +22,17 @@ type Content = (Kind, Vec<u8>);
 type Owned = (Position, Content);
 type Model = BTreeMap<Position, Content>;
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    /// Keys that share heads, are prefixes of each other, and have zero bytes.
-    fn key(&mut self) -> Vec<u8> {
-        let length = 1 + self.below(12) as usize;
-        (0..length).map(|_| *[0, 1, b'a', 0xFF].get(self.below(4) as usize).unwrap_or(&0)).collect()
-    }
+/// Keys that share heads, are prefixes of each other, and have zero bytes.
+fn random_key(random: &mut SplitMix64) -> Vec<u8> {
+    let length = 1 + random.below(12) as usize;
+    (0..length).map(|_| *[0, 1, b'a', 0xFF].get(random.below(4) as usize).unwrap_or(&0)).collect()
 }
 
 fn fill(seed: u64, entry_count: u64) -> (Arc<Memtable>, Model) {
-    let (memtable, mut model, mut random) = (Memtable::new(&ChunkPool::new()), Model::new(), Random(seed));
+    let (memtable, mut model, mut random) =
+        (Memtable::new(&ChunkPool::new()), Model::new(), SplitMix64::new(seed));
     for sequence in 1..=entry_count {
-        let key = random.key();
+        let key = random_key(&mut random);
         let kind = if random.below(4) == 0 { Kind::Tombstone } else { Kind::Put };
         let value = vec![sequence as u8; random.below(40) as usize];
         memtable.insert(&key, sequence, kind, &value);
@@ -117,9 +104,9 @@ fn entries_and_seeks_match_a_sorted_map() {
         }
         assert!(!cursor.is_valid());
 
-        let mut random = Random(!seed);
+        let mut random = SplitMix64::new(!seed);
         for _ in 0..if cfg!(miri) { 50 } else { 2_000 } {
-            let (key, sequence) = (random.key(), random.below(2_100));
+            let (key, sequence) = (random_key(&mut random), random.below(2_100));
             let from = (key.clone(), Reverse(sequence));
             let expected = model.range(&from..).next().map(owned);
             cursor.seek(&key, sequence).expect("memory");
@@ -138,20 +125,21 @@ fn entries_and_seeks_match_a_sorted_map() {
 }
 
 /// Keys for a list that is sampled: uniform, with equal heads, always the same, or ascending.
-fn key_of_many(random: &mut Random, step: u64) -> Vec<u8> {
+fn key_of_many(random: &mut SplitMix64, step: u64) -> Vec<u8> {
     match random.below(8) {
-        0..3 => random.next().to_be_bytes().to_vec(),
+        0..3 => random.next_u64().to_be_bytes().to_vec(),
         3..5 => format!("shared-head/{:05}", random.below(20_000)).into_bytes(),
         5 => b"one key".to_vec(),
         6 => (u64::MAX / 2 + step).to_be_bytes().to_vec(),
-        _ => random.key(),
+        _ => random_key(random),
     }
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "too many entries")]
 fn searches_that_begin_at_a_sample_match_a_sorted_map() {
-    let (memtable, mut model, mut random) = (Memtable::new(&ChunkPool::new()), Model::new(), Random(11));
+    let (memtable, mut model, mut random) =
+        (Memtable::new(&ChunkPool::new()), Model::new(), SplitMix64::new(11));
     for sequence in 1..=60_000 {
         let key = key_of_many(&mut random, sequence);
         memtable.insert(&key, sequence, Kind::Put, b"value");
@@ -180,7 +168,7 @@ fn mixed_steps_match_a_sorted_map() {
     let (memtable, model) = fill(7, if cfg!(miri) { 60 } else { 500 });
     let entries: Vec<Owned> = model.iter().map(owned).collect();
     let mut cursor = memtable.cursor();
-    let (mut position, mut random) = (0, Random(77));
+    let (mut position, mut random) = (0, SplitMix64::new(77));
     cursor.seek_first().expect("memory");
     for _ in 0..if cfg!(miri) { 200 } else { 20_000 } {
         // Several steps in one direction, so that the nodes that `prev` remembers are all used, or dropped half used.
@@ -296,7 +284,7 @@ fn inserts_of_many_threads_are_all_found_in_order() {
             .map(|thread| {
                 let memtable = &memtable;
                 scope.spawn(move || {
-                    let mut random = Random(thread);
+                    let mut random = SplitMix64::new(thread);
                     for index in 0..per_thread {
                         let sequence = 1 + index * thread_count + thread;
                         // Every second key ascends, so that threads use and overwrite hints.

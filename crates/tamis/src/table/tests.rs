@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::{path::Path, sync::Arc};
+use tamis_workload::SplitMix64;
 
 use tamis_filter::{Budget, Digester, Family, FilterSpec, Probe, Samples};
 use tamis_vfs::{Access, Folder, MemVfs, Vfs};
@@ -36,27 +37,6 @@ pub(super) type Entry = (Vec<u8>, Sequence, Kind, Vec<u8>);
 
 pub(super) const ACCESSES: [Access; 3] = [Access::Mapped, Access::Buffered, Access::Direct];
 pub(super) const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd(3)];
-
-/// A generator with a seed.
-pub(super) struct Random(u64);
-
-impl Random {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
-    pub(super) fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-}
 
 pub(super) fn options(compression: Compression, block_bytes: u32) -> TableOptions {
     TableOptions {
@@ -145,32 +125,32 @@ pub(super) fn sorted(mut entries: Vec<Entry>) -> Vec<Entry> {
 }
 
 /// Keys that break search trees: prefixes of each other, runs of 0x00 and 0xFF, common prefixes, long keys.
-pub(super) fn hostile_key(random: &mut Random) -> Vec<u8> {
-    let letters: &[u8] = [b"\x00\xFF".as_slice(), b"a", b"ab", b"\x00a\xFF"][random.below(4)];
-    let mut key = match random.below(4) {
+pub(super) fn hostile_key(random: &mut SplitMix64) -> Vec<u8> {
+    let letters: &[u8] = [b"\x00\xFF".as_slice(), b"a", b"ab", b"\x00a\xFF"][random.index(4)];
+    let mut key = match random.index(4) {
         0 => b"shared-beginning-of-many-keys/".to_vec(),
-        1 => vec![0xFF; random.below(6)],
+        1 => vec![0xFF; random.index(6)],
         _ => Vec::new(),
     };
-    let length = if random.below(200) == 0 { 65_535 - key.len() } else { 1 + random.below(9) };
-    key.extend((0..length).map(|_| letters[random.below(letters.len())]));
+    let length = if random.index(200) == 0 { 65_535 - key.len() } else { 1 + random.index(9) };
+    key.extend((0..length).map(|_| letters[random.index(letters.len())]));
     key
 }
 
-pub(super) fn hostile_entries(random: &mut Random, count: usize) -> Vec<Entry> {
+pub(super) fn hostile_entries(random: &mut SplitMix64, count: usize) -> Vec<Entry> {
     let mut entries = Vec::new();
     for _ in 0..count {
         let key = hostile_key(random);
-        let versions = if random.below(50) == 0 { 300 } else { 1 + random.below(3) };
+        let versions = if random.index(50) == 0 { 300 } else { 1 + random.index(3) };
         for _ in 0..versions {
-            let sequence = random.next() >> [8, 40, 60][random.below(3)];
-            let (kind, length) = match random.below(100) {
+            let sequence = random.next_u64() >> [8, 40, 60][random.index(3)];
+            let (kind, length) = match random.index(100) {
                 0..20 => (Kind::Tombstone, 0),
                 20 => (Kind::Put, 70_000),
-                21..24 => (Kind::Put, 4000 + random.below(200)),
-                _ => (Kind::Put, random.below(60)),
+                21..24 => (Kind::Put, 4000 + random.index(200)),
+                _ => (Kind::Put, random.index(60)),
             };
-            let fill = random.next() as u8;
+            let fill = random.next_u64() as u8;
             entries.push((key.clone(), sequence, kind, vec![fill; length]));
         }
     }
@@ -186,12 +166,12 @@ pub(super) fn at(cursor: &TableCursor) -> Option<Entry> {
 }
 
 /// Versions of a key that fill a block and continue in the next one, tombstones, and long stretches without either.
-fn stretches(random: &mut Random) -> Vec<Entry> {
+fn stretches(random: &mut SplitMix64) -> Vec<Entry> {
     let mut entries = Vec::new();
     for number in 0..4_000_u64 {
-        let versions = if random.below(300) == 0 { 1 + random.below(150) as u64 } else { 1 };
+        let versions = if random.index(300) == 0 { 1 + random.index(150) as u64 } else { 1 };
         for version in 0..versions {
-            let kind = if random.below(400) == 0 { Kind::Tombstone } else { Kind::Put };
+            let kind = if random.index(400) == 0 { Kind::Tombstone } else { Kind::Put };
             let value = if kind == Kind::Put { vec![number as u8; 40] } else { Vec::new() };
             let sequence = number * 1_000 % 1_000_003 * 200 + version;
             entries.push((format!("key{number:05}").into_bytes(), sequence, kind, value));
@@ -203,7 +183,7 @@ fn stretches(random: &mut Random) -> Vec<Entry> {
 /// A scan checks no version of an entry that a cursor says is the only one.
 #[test]
 fn an_only_version_is_a_visible_put_whose_neighbors_have_other_keys() {
-    let mut random = Random::new(31);
+    let mut random = SplitMix64::new(31);
     for compression in COMPRESSIONS {
         let (vfs, entries) = (memory(), stretches(&mut random));
         write(&vfs, 1, options(compression, 4096), &entries);
@@ -325,7 +305,7 @@ fn the_filter_rejects_absent_keys_and_never_a_present_key() {
 #[test]
 fn the_key_column_has_all_keys_from_every_number_on() {
     let vfs = memory();
-    let entries = hostile_entries(&mut Random::new(11), 100);
+    let entries = hostile_entries(&mut SplitMix64::new(11), 100);
     write(&vfs, 1, options(Compression::None, 4096), &entries);
     let table = TableReader::open(&environment(&vfs, Access::Buffered), 1, None).unwrap();
     let column = table.key_column().unwrap().unwrap();
@@ -350,7 +330,7 @@ fn the_key_column_has_all_keys_from_every_number_on() {
 #[test]
 fn results_are_the_same_without_room_for_index_and_filter() {
     let vfs = memory();
-    let entries = hostile_entries(&mut Random::new(12), 200);
+    let entries = hostile_entries(&mut SplitMix64::new(12), 200);
     write(&vfs, 1, options(Compression::Lz4, 4096), &entries);
     let digester = Digester::new(9);
     for access in [Access::Buffered, Access::Direct] {

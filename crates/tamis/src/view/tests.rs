@@ -5,6 +5,7 @@ use std::{
     path::Path,
     sync::{Arc, atomic::Ordering},
 };
+use tamis_workload::SplitMix64;
 
 use tamis_vfs::{Access, Folder, MemVfs, Vfs};
 
@@ -39,20 +40,6 @@ mod rebuild;
 mod scan;
 mod spool;
 mod tables;
-
-/// A generator with a seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        tamis_bits::mix64(self.0, 0)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-}
 
 /// Runs, their view, and the list of all entries.
 struct Sample {
@@ -150,31 +137,35 @@ fn at(cursor: &impl Cursor) -> Option<Entry> {
 }
 
 /// Keys of 16 bytes, evenly distributed.
-fn even_keys(random: &mut Random, count: usize) -> Vec<Vec<u8>> {
-    (0..count).map(|_| [random.next().to_be_bytes(), random.next().to_be_bytes()].concat()).collect()
+fn even_keys(random: &mut SplitMix64, count: usize) -> Vec<Vec<u8>> {
+    (0..count).map(|_| [random.next_u64().to_be_bytes(), random.next_u64().to_be_bytes()].concat()).collect()
 }
 
 /// Keys that break search trees: prefixes of each other, runs of 0x00 and 0xFF, common prefixes, long keys.
-fn hostile_key(random: &mut Random) -> Vec<u8> {
-    let letters: &[u8] = [b"\x00\xFF".as_slice(), b"a", b"ab", b"\x00a\xFF"][random.below(4)];
-    let mut key = match random.below(4) {
+fn hostile_key(random: &mut SplitMix64) -> Vec<u8> {
+    let letters: &[u8] = [b"\x00\xFF".as_slice(), b"a", b"ab", b"\x00a\xFF"][random.index(4)];
+    let mut key = match random.index(4) {
         0 => b"shared-beginning-of-many-keys/".to_vec(),
-        1 => vec![0xFF; random.below(6)],
+        1 => vec![0xFF; random.index(6)],
         _ => Vec::new(),
     };
-    let length = if random.below(400) == 0 { 300 + random.below(1_000) } else { 1 + random.below(9) };
-    key.extend((0..length).map(|_| letters[random.below(letters.len())]));
+    let length = if random.index(400) == 0 { 300 + random.index(1_000) } else { 1 + random.index(9) };
+    key.extend((0..length).map(|_| letters[random.index(letters.len())]));
     key
 }
 
 /// Distributes keys over runs with random kinds; each entry has another sequence number.
-fn distribute(random: &mut Random, run_count: usize, keys: impl Iterator<Item = Vec<u8>>) -> Vec<Vec<Entry>> {
+fn distribute(
+    random: &mut SplitMix64,
+    run_count: usize,
+    keys: impl Iterator<Item = Vec<u8>>,
+) -> Vec<Vec<Entry>> {
     distribute_from(random, 1, run_count, keys)
 }
 
 /// As [`distribute`], with sequence numbers from `first` on.
 fn distribute_from(
-    random: &mut Random,
+    random: &mut SplitMix64,
     first: u64,
     run_count: usize,
     keys: impl Iterator<Item = Vec<u8>>,
@@ -183,13 +174,13 @@ fn distribute_from(
     let keys: Vec<_> = keys.collect();
     let mut sequences: Vec<u64> = (first..first + keys.len() as u64).collect();
     for place in (1..sequences.len()).rev() {
-        sequences.swap(place, random.below(place + 1));
+        sequences.swap(place, random.index(place + 1));
     }
     for (key, sequence) in keys.into_iter().zip(sequences) {
-        let is_put = random.below(4) > 0;
+        let is_put = random.index(4) > 0;
         let (kind, value) =
             if is_put { (Kind::Put, vec![sequence as u8; 3]) } else { (Kind::Tombstone, vec![]) };
-        runs[random.below(run_count)].push((key, sequence, kind, value));
+        runs[random.index(run_count)].push((key, sequence, kind, value));
     }
     runs
 }

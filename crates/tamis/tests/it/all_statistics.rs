@@ -8,7 +8,7 @@ use tamis::{
 };
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
-use crate::support::{FOLDER, Random, inline_options, small_keyspace, table_filters};
+use crate::support::{FOLDER, SplitMix64, inline_options, small_keyspace, table_filters};
 
 /// The numbers that stay 0, with the tests that move them.
 const MOVED_BY_OTHERS: [(&str, &str); 6] = [
@@ -135,7 +135,7 @@ impl Store {
     fn partition(&self) {
         let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
         let keyspace = self.create("partitions", KeyspaceOptions { layout, ..small_keyspace() });
-        let mut random = Random(5);
+        let mut random = SplitMix64::new(5);
         self.put_all(&keyspace, 0..4_000, 300);
         self.put_all(&keyspace, (0..3_000).map(|_| random.below(6_000)), 400);
         self.db.flush().unwrap();

@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use tamis::{
-    Clock, Condvar, Db, Error, Filters, Keyspace, KeyspaceOptions, ManualClock, MutexGuard, Options, Runtime,
-    Views, WriteBatch,
+    Clock, Condvar, Db, Error, EventListener, Filters, Keyspace, KeyspaceOptions, ManualClock, MutexGuard,
+    Options, Runtime, Views, WriteBatch,
 };
 use tamis_vfs::MemVfs;
 use tamis_workload::SplitMix64;
 
 use crate::support::{
-    FOLDER, filter_designs,
+    EventLog, FOLDER, filter_designs,
     filter_store::{
         KEY_COUNT, absent_points, blocks, close_ranges, design, filled_on, filled_with, filled_with_clock,
         key, open_with_filters, run_background_jobs, uniform_ranges,
@@ -209,27 +209,22 @@ fn measured_reads_decide_how_much_false_positives_cost() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "the workers run by the clock of the operating system")]
 fn filters_that_were_chosen_without_a_sample_are_replaced_in_the_background() {
-    let db = Db::open_on(
-        Arc::new(MemVfs::new()),
-        FOLDER,
-        Options { workers: 1, ..Options::default() },
-        Runtime::system(),
-    )
-    .unwrap();
+    let log = Arc::new(EventLog::default());
+    let listener: Arc<dyn EventListener> = Arc::<EventLog>::clone(&log);
+    let options = Options { workers: 1, listener: Some(listener), ..Options::default() };
+    let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, options, Runtime::system()).unwrap();
     let keyspace = db.default_keyspace();
     for number in 0..KEY_COUNT {
         db.put(key(number), b"value").unwrap();
     }
     db.flush().unwrap();
     close_ranges(&keyspace, 5_000);
-    let start = std::time::Instant::now();
-    while db.statistics().filters_replaced == 0 && start.elapsed().as_secs() < 300 {
+    let is_replaced = (0..15_000).any(|_| {
         close_ranges(&keyspace, 100);
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert!(db.statistics().filters_replaced > 0, "no other filters within five minutes");
+        log.wait_until(Duration::from_millis(20), || db.statistics().filters_replaced > 0)
+    });
+    assert!(is_replaced, "no other filters");
     let read = blocks(&db, || close_ranges(&keyspace, 2_000));
     assert!(read < 200, "{read} blocks for 2,000 ranges without a key");
 }

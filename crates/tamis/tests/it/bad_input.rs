@@ -5,12 +5,12 @@ use std::{
 };
 
 use tamis::{
-    Compression, Db, Durability, Error, Filters, KEY_LENGTH_MAX, KeyspaceOptions, Options, Runtime,
-    TableFilter, VALUE_LENGTH_MAX, WriteBatch,
+    Compression, Db, Durability, Error, Filters, KEY_LENGTH_MAX, KeyspaceOptions, Options, TableFilter,
+    VALUE_LENGTH_MAX, WriteBatch,
 };
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, OsVfs, Rule, Vfs};
 
-use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
+use crate::support::{FOLDER, inline_options, open_in_memory, open_on, small_keyspace};
 
 /// The text of the error contains the value that was given and the advice.
 #[track_caller]
@@ -407,7 +407,7 @@ fn a_folder_that_can_not_be_written_opens_read_only_and_says_so_otherwise() {
         vfs.add_rule(Rule::error(kind).on(&[OperationKind::Create]).forever());
         let open = |read_only| {
             let options = Options { read_only, ..inline_options() };
-            Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(7))
+            open_on(Arc::new(vfs.clone()), options)
         };
         assert!(matches!(says(open(false), "open the store with `read_only`"), Error::NotWritable { .. }));
         assert_eq!(open(true).unwrap().get("key").unwrap().unwrap(), b"value");

@@ -19,7 +19,7 @@ use tamis_workload::{SplitMix64, ZipfianComposite};
 use crate::{
     scenario::Context,
     support::{
-        EventLog, FOLDER, Model, Random, check_entries, inline_options, is_deep, open_in_memory,
+        EventLog, FOLDER, Model, check_entries, inline_options, is_deep, open_in_memory, open_on,
         small_keyspace,
     },
 };
@@ -42,7 +42,7 @@ fn put(db: &Db, model: &mut Model, number: u64, value: Vec<u8>) {
 /// A store with some partitions, of which most have nearly as many tables as they may have.
 pub(crate) fn prepare(vfs: &MemVfs) -> (Db, Model) {
     let db = open_in_memory(vfs, options()).unwrap();
-    let (mut model, mut random) = (Model::new(), Random(3));
+    let (mut model, mut random) = (Model::new(), SplitMix64::new(3));
     for _ in 0..3 * KEY_COUNT {
         put(&db, &mut model, random.below(KEY_COUNT), vec![1; 3_000]);
     }
@@ -52,7 +52,7 @@ pub(crate) fn prepare(vfs: &MemVfs) -> (Db, Model) {
 }
 
 /// Overwrites hot keys, and changes a few cold keys a little.
-fn write(db: &Db, model: &mut Model, random: &mut Random, count: u64) {
+fn write(db: &Db, model: &mut Model, random: &mut SplitMix64, count: u64) {
     for round in 0..count {
         if round % 7 > 0 {
             put(db, model, random.below(HOT_COUNT), vec![round as u8; 3_000]);
@@ -73,7 +73,7 @@ fn write(db: &Db, model: &mut Model, random: &mut Random, count: u64) {
 fn few_entries_of_expensive_partitions_stay_in_memory_until_a_later_flush() {
     let vfs = MemVfs::new();
     let (db, mut model) = prepare(&vfs);
-    let mut random = Random(4);
+    let mut random = SplitMix64::new(4);
     let before = db.statistics();
     let mut snapshots = Vec::new();
     for _ in 0..6 {
@@ -123,7 +123,7 @@ fn carried_entries_save_more_bytes_than_they_take() {
         let vfs = MemVfs::new();
         let (db, mut model) = prepare(&vfs);
         let before = db.statistics();
-        let mut random = Random(4);
+        let mut random = SplitMix64::new(4);
         for _ in 0..40 {
             write(&db, &mut model, &mut random, 21);
             if flush_each {
@@ -152,7 +152,7 @@ fn flushes_do_not_expect_to_write_the_entries_that_they_carry() {
     let log = Arc::new(EventLog::default());
     let listener: Arc<dyn EventListener> = Arc::<EventLog>::clone(&log);
     let db = open_in_memory(&vfs, Options { listener: Some(listener), ..options() }).unwrap();
-    let mut random = Random(4);
+    let mut random = SplitMix64::new(4);
     for round in 0..1_500 {
         let (number, length) = match round % 7 {
             0 => (HOT_COUNT + random.below(KEY_COUNT - HOT_COUNT), 300),
@@ -184,7 +184,7 @@ fn carried_entries_survive_changes_of_the_layout_ingests_and_checkpoints() {
     for layout in [Layout::Leveled, Layout::tiered()] {
         let vfs = MemVfs::new();
         let (db, mut model) = prepare(&vfs);
-        let mut random = Random(5);
+        let mut random = SplitMix64::new(5);
         while db.statistics().partition_decisions.abort.count == 0 {
             write(&db, &mut model, &mut random, 7);
         }
@@ -234,8 +234,8 @@ fn a_refused_record_of_carried_entries_is_not_replayed() {
     let (db, mut model) = prepare(&memory);
     db.close().unwrap();
     let faults = FaultVfs::new(Arc::new(memory.clone()));
-    let db = Db::open_on(Arc::new(faults.clone()), FOLDER, options(), Runtime::deterministic(7)).unwrap();
-    let mut random = Random(4);
+    let db = open_on(Arc::new(faults.clone()), options()).unwrap();
+    let mut random = SplitMix64::new(4);
     let mut refused = 0;
     for round in 0..40_u64 {
         let rule = Rule::error_after(std::io::ErrorKind::Other).on(&[OperationKind::Append]).path(".log");
@@ -293,7 +293,7 @@ struct GatedStore {
     memory: MemVfs,
     db: Db,
     model: Model,
-    random: Random,
+    random: SplitMix64,
 }
 
 impl GatedStore {
@@ -305,7 +305,7 @@ impl GatedStore {
         let options = Options { workers: 2, listener: Some(Arc::new(gate)), ..options() };
         let files: Arc<dyn Vfs> = Arc::new(memory.clone());
         let db = Db::open_on(files, FOLDER, options, Runtime::system()).unwrap();
-        Self { memory, db, model, snapshots: Vec::new(), random: Random(4), reached, release }
+        Self { memory, db, model, snapshots: Vec::new(), random: SplitMix64::new(4), reached, release }
     }
 
     fn immutable_count(&self) -> usize {
@@ -319,8 +319,8 @@ impl GatedStore {
         write(&self.db, &mut self.model, &mut self.random, 1);
         let cold = HOT_COUNT + self.random.below(KEY_COUNT - HOT_COUNT);
         match self.random.below(8) {
-            0 => put(&self.db, &mut self.model, cold, self.random.next().to_be_bytes().to_vec()),
-            1..6 => put(&self.db, &mut self.model, self.random.0 % HOT_COUNT, vec![1; 3_000]),
+            0 => put(&self.db, &mut self.model, cold, self.random.next_u64().to_be_bytes().to_vec()),
+            1..6 => put(&self.db, &mut self.model, self.random.below(HOT_COUNT), vec![1; 3_000]),
             _ => {}
         }
     }
@@ -330,7 +330,7 @@ impl GatedStore {
         for number in HOT_COUNT..KEY_COUNT {
             let key = number.to_be_bytes().to_vec();
             match self.random.below(6) {
-                0 => put(&self.db, &mut self.model, number, self.random.next().to_be_bytes().to_vec()),
+                0 => put(&self.db, &mut self.model, number, self.random.next_u64().to_be_bytes().to_vec()),
                 1 => {
                     self.db.delete(&key).unwrap();
                     self.model.remove(&key);
@@ -565,16 +565,16 @@ impl World {
         self.batches.clear();
     }
 
-    fn step(&mut self, random: &mut Random) {
+    fn step(&mut self, random: &mut SplitMix64) {
         let cold = HOT_COUNT + random.below(KEY_COUNT - HOT_COUNT);
         let key = |number: u64| number.to_be_bytes().to_vec();
         let hot = key(random.below(HOT_COUNT));
         match random.below(200) {
-            0..130 => self.write(vec![Edit::Put(hot, vec![random.next() as u8; 3_000])]),
-            130..150 => self.write(vec![Edit::Put(key(cold), random.next().to_be_bytes().to_vec())]),
+            0..130 => self.write(vec![Edit::Put(hot, vec![random.next_u64() as u8; 3_000])]),
+            130..150 => self.write(vec![Edit::Put(key(cold), random.next_u64().to_be_bytes().to_vec())]),
             150..156 => self.write(vec![Edit::Delete(key(cold))]),
             156..162 => {
-                let value = random.next().to_be_bytes().to_vec();
+                let value = random.next_u64().to_be_bytes().to_vec();
                 self.write(vec![Edit::Put(hot, value), Edit::Delete(key(cold))]);
             }
             162..164 => self.write(vec![Edit::DeleteRange(key(cold), key(cold + 1 + random.below(6)))]),
@@ -599,7 +599,7 @@ impl World {
         }
     }
 
-    fn check_snapshot(&mut self, random: &mut Random) {
+    fn check_snapshot(&mut self, random: &mut SplitMix64) {
         if self.snapshots.is_empty() {
             return;
         }
@@ -626,8 +626,8 @@ impl World {
     }
 
     /// The power fails: a prefix of the batches since the last sync stays.
-    fn cut_power(&mut self, random: &mut Random) {
-        let crashed = self.vfs.crash_clone(random.next());
+    fn cut_power(&mut self, random: &mut SplitMix64) {
+        let crashed = self.vfs.crash_clone(random.next_u64());
         // Its close must not change the files that are opened next.
         drop(self.end_process(true));
         self.vfs = crashed;
@@ -682,7 +682,7 @@ fn random_operations_and_crashes_with_carried_entries_agree_with_a_map() {
             crash_count: 0,
         };
         world.open();
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         for _ in 0..1_500 {
             world.step(&mut random);
         }

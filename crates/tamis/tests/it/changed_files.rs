@@ -8,7 +8,7 @@ use std::{
 
 use tamis::{Access, Db, Error, Options};
 
-use crate::support::{Random, small_keyspace};
+use crate::support::{SplitMix64, small_keyspace};
 
 const KEY_COUNT: u32 = 2_000;
 
@@ -43,11 +43,11 @@ fn table_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Overwrites bytes of the data blocks.
-fn change(path: &Path, random: &mut Random) {
+fn change(path: &Path, random: &mut SplitMix64) {
     let file = fs::OpenOptions::new().write(true).open(path).unwrap();
     let blocks = file.metadata().unwrap().len() / 2 / 4096;
     for block in 0..blocks {
-        let bytes: Vec<u8> = (0..64).map(|_| random.next() as u8).collect();
+        let bytes: Vec<u8> = (0..64).map(|_| random.next_u64() as u8).collect();
         file.write_all_at(&bytes, block * 4096 + 16 + random.below(3_000)).unwrap();
     }
 }
@@ -65,7 +65,7 @@ fn paranoid_reads_find_every_change_of_a_mapped_table() {
         read_all(&db).iter().all(|found| matches!(found, Ok(Some(_)))),
         "all blocks were verified before"
     );
-    let mut random = Random(3);
+    let mut random = SplitMix64::new(3);
     table_files(folder.path()).iter().for_each(|path| change(path, &mut random));
     let mut error_count = 0;
     for (number, found) in (0..).zip(read_all(&db)) {
@@ -96,7 +96,7 @@ fn a_mapped_table_that_changed_after_its_first_read_is_a_checksum_error() {
         Some(other) => panic!("{other}"),
         None => {}
     };
-    let mut random = Random(4);
+    let mut random = SplitMix64::new(4);
     for _ in 0..20 {
         table_files(folder.path()).iter().for_each(|path| change(path, &mut random));
         read_all(&db).into_iter().for_each(|found| check(found.err()));
@@ -113,7 +113,7 @@ fn changed_and_shortened_tables_are_errors_in_buffered_and_direct_access() {
         let db = store(folder.path(), Options { table_access, cache_bytes: 0, ..Options::default() });
         read_all(&db);
         let files = table_files(folder.path());
-        change(&files[0], &mut Random(5));
+        change(&files[0], &mut SplitMix64::new(5));
         fs::OpenOptions::new().write(true).open(&files[1]).unwrap().set_len(4096).unwrap();
         let found = read_all(&db);
         for (number, found) in (0..).zip(&found) {
@@ -153,7 +153,7 @@ fn verify_of_an_open_store_reads_the_files() {
         let (removed, rest) = files.split_at(files.len() / 2);
         #[expect(clippy::disallowed_methods, reason = "another program removes the files")]
         removed.iter().for_each(|path| fs::remove_file(path).unwrap());
-        change(&rest[0], &mut Random(6));
+        change(&rest[0], &mut SplitMix64::new(6));
         let report = db.verify().unwrap();
         for path in removed.iter().chain(&rest[..1]) {
             assert!(report.faults.iter().any(|fault| fault.file == *path), "{path:?}: {report:?}");
@@ -177,7 +177,7 @@ fn a_checkpoint_of_a_shortened_or_changed_table_is_refused() {
     assert!(is_empty());
 
     fs::write(path, &bytes).unwrap();
-    change(path, &mut Random(7));
+    change(path, &mut SplitMix64::new(7));
     let refused = db.checkpoint_verified(&target);
     assert!(matches!(&refused, Err(Error::Corruption(found)) if found.file == *path), "{refused:?}");
     assert!(is_empty());

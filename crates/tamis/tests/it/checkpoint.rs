@@ -13,7 +13,7 @@ use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
     scenario::{Context, Plan, State, Step, apply, difference, new_state, read_all, run, script},
-    support::{FOLDER, inline_options, open_in_memory, small_keyspace},
+    support::{FOLDER, inline_options, open_in_memory, open_on, small_keyspace},
 };
 
 const COPY: &str = "/copy";
@@ -55,8 +55,7 @@ fn a_checkpoint_during_writes_is_consistent() {
         let _context = Context(format!("seed {seed}"));
         let memory = MemVfs::new();
         let faults = FaultVfs::new(Arc::new(memory.clone()));
-        let db = Db::open_on(Arc::new(faults.clone()), FOLDER, inline_options(), Runtime::deterministic(7))
-            .unwrap();
+        let db = open_on(Arc::new(faults.clone()), inline_options()).unwrap();
         let all = steps(seed);
         let (before, meanwhile) = all.split_at(all.len() / 2 + seed as usize);
         let mut state = new_state();
@@ -104,7 +103,7 @@ fn a_flush_meanwhile_removes_no_segment_that_is_read() {
         let memory = MemVfs::new();
         let faults = FaultVfs::new(Arc::new(memory.clone()));
         let options = Options { log_bytes_max: 64 << 20, ..inline_options() };
-        let db = Db::open_on(Arc::new(faults.clone()), FOLDER, options, Runtime::deterministic(7)).unwrap();
+        let db = open_on(Arc::new(faults.clone()), options).unwrap();
         let busy = db.create_keyspace("busy", small_keyspace()).unwrap();
         db.put("key", "value").unwrap();
         // Each memtable of 64 KiB begins a segment, and the entry of the other keyspace keeps all of them.
@@ -142,8 +141,7 @@ fn a_flush_meanwhile_removes_no_segment_that_is_read() {
 #[test]
 fn a_checkpoint_does_not_list_the_folder_of_the_store() {
     let faults = FaultVfs::new(Arc::new(MemVfs::new()));
-    let db =
-        Db::open_on(Arc::new(faults.clone()), FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let db = open_on(Arc::new(faults.clone()), inline_options()).unwrap();
     db.put("key", "value").unwrap();
     let folder = Rule::error(std::io::ErrorKind::Other).on(&[OperationKind::List]).path(FOLDER);
     let rule = faults.add_rule(folder.forever());
@@ -215,8 +213,7 @@ fn checkpoints_under_threads_hold_a_prefix_and_whole_batches() {
 fn no_crash_leaves_half_a_copy_that_opens() {
     let memory = MemVfs::new();
     let faults = FaultVfs::new(Arc::new(memory.clone()));
-    let db =
-        Db::open_on(Arc::new(faults.clone()), FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let db = open_on(Arc::new(faults.clone()), inline_options()).unwrap();
     let mut state = new_state();
     for step in steps(3) {
         run(&db, &step).unwrap();
@@ -254,9 +251,7 @@ fn a_failed_checkpoint_leaves_no_file_and_changes_no_store() {
         for nth in 1.. {
             let memory = MemVfs::new();
             let faults = FaultVfs::new(Arc::new(memory.clone()));
-            let db =
-                Db::open_on(Arc::new(faults.clone()), FOLDER, inline_options(), Runtime::deterministic(7))
-                    .unwrap();
+            let db = open_on(Arc::new(faults.clone()), inline_options()).unwrap();
             db.put("in a table", "1").unwrap();
             db.flush().unwrap();
             db.put("in the log", "2").unwrap();

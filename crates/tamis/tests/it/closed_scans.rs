@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use tamis::{Db, Error, Options, Runtime, Scan};
+use tamis::{Db, Error, Options, Scan};
 use tamis_vfs::{Access, MemVfs};
 
-use crate::support::{FOLDER, inline_options, small_keyspace};
+use crate::support::{inline_options, open_on, small_keyspace};
 
 const COUNT: u32 = 3_000;
 
 fn open(vfs: &MemVfs) -> Db {
     let options =
         Options { table_access: Access::Buffered, default_keyspace: small_keyspace(), ..inline_options() };
-    Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(7)).unwrap()
+    open_on(Arc::new(vfs.clone()), options).unwrap()
 }
 
 /// A scan that has returned one entry, of tables that were replaced since.

@@ -17,7 +17,7 @@ use std::{
 use tamis::{Db, Durability, Error, Keyspace, KeyspaceOptions, Options, Runtime, Scan, Slice, WriteBatch};
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, OsVfs, Rule, Vfs};
 
-use crate::support::{FOLDER, Random, small_keyspace};
+use crate::support::{FOLDER, SplitMix64, small_keyspace};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -52,7 +52,7 @@ fn number(value: &[u8]) -> u64 {
     u64::from_be_bytes(value[..8].try_into().unwrap())
 }
 
-fn durability(random: &mut Random) -> Durability {
+fn durability(random: &mut SplitMix64) -> Durability {
     match random.below(20) {
         0 => Durability::Synced,
         1..8 => Durability::Deferred,
@@ -98,7 +98,7 @@ struct Own {
     accounts: Model,
 }
 
-fn write(world: &World, writer: u64, step_count: u64, random: &mut Random) -> Own {
+fn write(world: &World, writer: u64, step_count: u64, random: &mut SplitMix64) -> Own {
     let mut own = Own::default();
     let mut balances = [BALANCE; ACCOUNT_COUNT as usize];
     for step in 1..=step_count {
@@ -149,7 +149,7 @@ fn entries_back(scan: Scan) -> Vec<(Slice, Slice)> {
     entries
 }
 
-fn read(world: &World, random: &mut Random, is_over: impl Fn() -> bool) {
+fn read(world: &World, random: &mut SplitMix64, is_over: impl Fn() -> bool) {
     let mut counters = vec![0; world.writer_count as usize];
     let mut held: Option<(tamis::Snapshot, Vec<(Slice, Slice)>)> = None;
     loop {
@@ -199,7 +199,7 @@ fn read(world: &World, random: &mut Random, is_over: impl Fn() -> bool) {
 }
 
 /// Flushes and compacts; creates and drops keyspaces.
-fn keep_up(world: &World, random: &mut Random, is_over: impl Fn() -> bool) {
+fn keep_up(world: &World, random: &mut SplitMix64, is_over: impl Fn() -> bool) {
     let mut turn = 0;
     while !is_over() {
         turn += 1;
@@ -256,7 +256,7 @@ fn run(vfs: &Arc<dyn Vfs>, folder: &std::path::Path, options: &Options, shape: &
     world.fill();
     let running = AtomicUsize::new(shape.writer_count as usize);
     let is_over = || running.load(Ordering::SeqCst) == 0;
-    let random = |thread: u64| Random(shape.seed.wrapping_mul(1_000).wrapping_add(thread));
+    let random = |thread: u64| SplitMix64::new(shape.seed.wrapping_mul(1_000).wrapping_add(thread));
     let owns: Vec<Own> = thread::scope(|scope| {
         let writers: Vec<_> = (0..shape.writer_count)
             .map(|writer| {

@@ -20,7 +20,7 @@ use crate::{
         Context, Edit, Entries, Entry, State, difference, keyspace_options, new_state, read_all, value,
         write, write_to,
     },
-    support::{FOLDER, Random, inline_options},
+    support::{FOLDER, SplitMix64, inline_options, open_on},
 };
 
 /// The files of a folder by name.
@@ -50,7 +50,7 @@ fn folder_of(files: &Files) -> MemVfs {
 fn open(memory: &MemVfs, table_access: Access) -> tamis::Result<Db> {
     let vfs: Arc<dyn Vfs> = Arc::new(memory.clone());
     let options = Options { table_access, ..inline_options() };
-    Db::open_on(vfs, FOLDER, options, Runtime::deterministic(7))
+    open_on(vfs, options)
 }
 
 /// A small store and its content.
@@ -78,7 +78,7 @@ impl Sample {
 /// log of three segments, a manifest with an edit after its first records.
 fn sample(is_closed: bool) -> Sample {
     let memory = MemVfs::new();
-    let mut random = Random(2);
+    let mut random = SplitMix64::new(2);
     let mut state = new_state();
     let mut history = Vec::new();
     let mut db = open(&memory, Access::Mapped).unwrap();
@@ -320,7 +320,7 @@ fn a_flipped_byte_of_a_table_that_is_read_is_an_error_or_changes_nothing() {
 fn a_flipped_byte_of_a_table_on_disk_is_an_error_or_changes_nothing() {
     let sample = sample(true);
     let folder = tempfile::tempdir().unwrap();
-    let mut random = Random(11);
+    let mut random = SplitMix64::new(11);
     for (name, bytes) in &sample.files {
         std::fs::write(folder.path().join(name), bytes).unwrap();
     }
@@ -461,7 +461,7 @@ fn a_truncation_of_the_log_is_reported() {
     let listener: Arc<dyn EventListener> = Arc::clone(&cuts) as _;
     let options = Options { listener: Some(listener), ..inline_options() };
     let vfs: Arc<dyn Vfs> = Arc::new(folder_of(&files));
-    let db = Db::open_on(Arc::clone(&vfs), FOLDER, options, Runtime::deterministic(7)).unwrap();
+    let db = open_on(Arc::clone(&vfs), options).unwrap();
     let reported: Vec<_> = db
         .open_report()
         .wal_truncations
@@ -473,7 +473,7 @@ fn a_truncation_of_the_log_is_reported() {
     assert_eq!(*cuts.0.lock().unwrap(), reported);
     // The truncation is permanent: the next open drops nothing.
     db.close().unwrap();
-    let db = Db::open_on(vfs, FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let db = open_on(vfs, inline_options()).unwrap();
     assert_eq!(db.open_report().wal_truncations, []);
     assert!(read_all(&db, sample.state()).unwrap() == sample.history[sample.history.len() - 2]);
 }

@@ -7,11 +7,11 @@ use std::{
     sync::Arc,
 };
 
-use tamis::{Compression, Db, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Statistics};
+use tamis::{Compression, Db, Filters, Keyspace, KeyspaceOptions, Options, Statistics};
 use tamis_vfs::{Access, MemVfs, Operation, OperationKind, RecordVfs, Vfs};
 
 use crate::support::{
-    FOLDER, Random, filter_designs, filters, inline_options, open_in_memory, small_keyspace,
+    SplitMix64, filter_designs, filters, inline_options, key, open_in_memory, open_on, small_keyspace,
 };
 
 const BLOCK: u64 = 4096;
@@ -32,7 +32,7 @@ impl Bench {
         let options =
             Options { workers: 0, table_access: self.access, cache_bytes: 64 << 20, ..Options::default() };
         let vfs: Arc<dyn Vfs> = Arc::new(self.vfs.clone());
-        let db = Db::open_on(vfs, FOLDER, options, Runtime::deterministic(7)).unwrap();
+        let db = open_on(vfs, options).unwrap();
         let keyspace = db.get_or_create_keyspace("k", self.keyspace.clone()).unwrap();
         (db, keyspace)
     }
@@ -79,13 +79,9 @@ struct Cost {
 
 const ACCESSES: [Access; 3] = [Access::Buffered, Access::Direct, Access::Mapped];
 
-fn key(number: u64) -> Vec<u8> {
-    format!("key/{number:08}").into_bytes()
-}
-
 fn value(number: u64) -> Vec<u8> {
-    let mut random = Random(number);
-    (0..13).flat_map(|_| random.next().to_le_bytes()).collect()
+    let mut random = SplitMix64::new(number);
+    (0..13).flat_map(|_| random.next_u64().to_le_bytes()).collect()
 }
 
 /// Memtables and tables that are large enough for all data of a test; nothing is merged without a call.
@@ -305,7 +301,7 @@ fn without_filters_each_run_costs_a_block_and_no_digest() {
 fn a_seek_reads_one_block_of_each_run_and_two_only_where_it_falls_between_them() {
     for access in ACCESSES {
         let bench = Bench::new(access, roomy());
-        let mut random = Random(3);
+        let mut random = SplitMix64::new(3);
         let mut sorted = BTreeSet::new();
         {
             let (db, keyspace) = bench.open();
@@ -702,7 +698,7 @@ fn a_random_fill_writes_a_bounded_number_of_bytes() {
     let bench = Bench::new(Access::Buffered, options);
     let (db, keyspace) = bench.open();
     bench.vfs.reset();
-    let mut random = Random(5);
+    let mut random = SplitMix64::new(5);
     for _ in 0..80_000 {
         let number = random.below(1 << 39);
         keyspace.put(format!("{number:012}"), &value(number)[..100]).unwrap();
@@ -744,7 +740,7 @@ fn a_put_takes_little_more_than_its_key_and_value_in_the_log() {
 fn an_approximate_count_reads_no_block() {
     let memory = MemVfs::new();
     let options = Options { table_access: Access::Buffered, ..inline_options() };
-    let db = Db::open_on(Arc::new(memory), FOLDER, options, Runtime::deterministic(7)).unwrap();
+    let db = open_on(Arc::new(memory), options).unwrap();
     let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
     for number in 0..20_000_u32 {
         keyspace.put(number.to_be_bytes(), [1; 50]).unwrap();
@@ -769,7 +765,7 @@ fn an_approximate_count_reads_no_block() {
 #[test]
 fn counts_leave_out_deleted_ranges() {
     let memory = MemVfs::new();
-    let db = Db::open_on(Arc::new(memory), FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let db = open_on(Arc::new(memory), inline_options()).unwrap();
     let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
     for number in 0..20_000_u32 {
         keyspace.put(number.to_be_bytes(), [1; 50]).unwrap();

@@ -24,7 +24,7 @@ use crate::{
         Context, Edit, Entry, Plan, State, Step, apply, difference, new_state, read_all, run, script, value,
         with_filter_steps, write, write_to,
     },
-    support::{CHANGING, FOLDER, Random, inline_options, small_keyspace},
+    support::{CHANGING, FOLDER, SplitMix64, inline_options, open_on, small_keyspace},
 };
 
 /// One of this many crashes is followed by a crash within recovery.
@@ -35,7 +35,7 @@ fn options() -> Options {
 }
 
 fn open(vfs: Arc<dyn Vfs>) -> Db {
-    Db::open_on(vfs, FOLDER, options(), Runtime::deterministic(7)).expect("the store opens after a crash")
+    open_on(vfs, options()).expect("the store opens after a crash")
 }
 
 /// The progress of the program.
@@ -128,8 +128,8 @@ fn check_one_of(db: &Db, possible: &[State]) -> State {
 }
 
 /// The store accepts writes of all kinds, and a second crash keeps those that were synced.
-fn check_second_life(vfs: &MemVfs, db: Db, mut state: State, random: &mut Random) {
-    let entries = |state: &State, random: &mut Random| -> Vec<Entry> {
+fn check_second_life(vfs: &MemVfs, db: Db, mut state: State, random: &mut SplitMix64) {
+    let entries = |state: &State, random: &mut SplitMix64| -> Vec<Entry> {
         let names = state.keys().cloned();
         let entry = |keyspace: String| {
             let key = format!("key{:03}", 3 * random.below(8)).into_bytes();
@@ -159,7 +159,7 @@ fn check_second_life(vfs: &MemVfs, db: Db, mut state: State, random: &mut Random
     let mut possible = vec![state.clone()];
     write_to(&mut state, &batch);
     possible.push(state);
-    let after = vfs.crash_clone(random.next());
+    let after = vfs.crash_clone(random.next_u64());
     drop(db);
     let db = open(Arc::new(after));
     check_one_of(&db, &possible);
@@ -173,14 +173,14 @@ fn check_recovery_crashes(crashed: &MemVfs, seed: u64, possible: &[State]) {
     };
     let memory = crashed.crash_clone(0);
     let faults = FaultVfs::new(Arc::new(memory.clone()));
-    let random = Mutex::new(Random(seed));
+    let random = Mutex::new(SplitMix64::new(seed));
     faults.add_rule(
         Rule::slow(move |operation| {
             if std::thread::panicking() {
                 return;
             }
             let _context = Context(format!("recovery, before {operation:?}"));
-            let seed = random.lock().unwrap().next();
+            let seed = random.lock().unwrap().next_u64();
             check_one_of(&open(Arc::new(memory.crash_clone(seed))), std::slice::from_ref(&expected));
         })
         .on(&CHANGING),
@@ -191,9 +191,9 @@ fn check_recovery_crashes(crashed: &MemVfs, seed: u64, possible: &[State]) {
 /// The contents if power fails now.
 fn crash(memory: &MemVfs, seed: u64, possible: &[State]) {
     let crashed = memory.crash_clone(seed);
-    let mut random = Random(seed);
+    let mut random = SplitMix64::new(seed);
     if random.below(RECOVERY_CRASH_INTERVAL) == 0 {
-        check_recovery_crashes(&crashed, random.next(), possible);
+        check_recovery_crashes(&crashed, random.next_u64(), possible);
     }
     let db = open(Arc::new(crashed.clone()));
     let found = check_one_of(&db, possible);
@@ -505,9 +505,7 @@ fn a_crash_after_a_flush_without_tables_leaves_no_log_without_its_beginning() {
 #[test]
 fn no_crash_after_a_kill_leaves_half_a_batch_that_was_replayed() {
     let options = || Options { log_bytes_max: 1 << 30, ..inline_options() };
-    let open = |memory: &MemVfs| {
-        Db::open_on(Arc::new(memory.clone()), FOLDER, options(), Runtime::deterministic(7)).unwrap()
-    };
+    let open = |memory: &MemVfs| open_on(Arc::new(memory.clone()), options()).unwrap();
     let memory = MemVfs::new();
     let db = open(&memory);
     let keyspace = db.keyspace("default").unwrap();

@@ -6,13 +6,11 @@ use tamis::{Db, Keyspace, KeyspaceOptions, Options};
 use tamis_filter::bloom::elastic::allocation::{TableUnits, best_allocation};
 use tamis_vfs::{Access, MemVfs, Vfs};
 
-use crate::support::{Random, filter_designs, filters, inline_options, open_in_memory, small_keyspace};
+use crate::support::{
+    SplitMix64, filter_designs, filters, inline_options, key, open_in_memory, small_keyspace,
+};
 
 const KEY_COUNT: u64 = 40_000;
-
-fn key(number: u64) -> Vec<u8> {
-    format!("key/{number:08}").into_bytes()
-}
 
 /// Even numbers, in one level of many tables.
 fn fill(vfs: &MemVfs) {
@@ -44,7 +42,7 @@ fn false_reads(db: &Db) -> u64 {
 }
 
 /// Looks up absent keys, nine of ten of them in the first tenth of the keys; returns the share of false-positive reads.
-fn look_up(db: &Db, keyspace: &Keyspace, random: &mut Random, count: u64) -> f64 {
+fn look_up(db: &Db, keyspace: &Keyspace, random: &mut SplitMix64, count: u64) -> f64 {
     let before = false_reads(db);
     for _ in 0..count {
         let width = if random.below(10) > 0 { KEY_COUNT / 10 } else { KEY_COUNT - 1 };
@@ -70,7 +68,7 @@ fn units_are_loaded_for_tables_with_false_positives() {
     fill(&vfs);
     // With room for all, every unit is there.
     let (db, keyspace) = open(&vfs, 64 << 20);
-    let all_rate = look_up(&db, &keyspace, &mut Random(1), 20_000);
+    let all_rate = look_up(&db, &keyspace, &mut SplitMix64::new(1), 20_000);
     let (loaded, on_disk) = units(&db);
     assert!(loaded == on_disk && on_disk > 60, "{loaded} of {on_disk}");
     let pinned = db.statistics().cache_pinned_bytes;
@@ -80,7 +78,7 @@ fn units_are_loaded_for_tables_with_false_positives() {
     let unit_bytes = KEY_COUNT * 3 / 8;
     let budget = pinned - 2 * unit_bytes;
     let (db, keyspace) = open(&vfs, budget);
-    let mut random = Random(2);
+    let mut random = SplitMix64::new(2);
     let first = look_up(&db, &keyspace, &mut random, 2_000);
     look_up(&db, &keyspace, &mut random, 200_000);
     let learned = look_up(&db, &keyspace, &mut random, 50_000);
@@ -100,11 +98,11 @@ fn outputs_of_a_compaction_inherit_the_hotness_of_its_inputs() {
     let vfs = MemVfs::new();
     fill(&vfs);
     let (db, keyspace) = open(&vfs, 64 << 20);
-    look_up(&db, &keyspace, &mut Random(1), 1_000);
+    look_up(&db, &keyspace, &mut SplitMix64::new(1), 1_000);
     let pinned = db.statistics().cache_pinned_bytes;
     drop((db, keyspace));
     let (db, keyspace) = open(&vfs, pinned - KEY_COUNT * 6 / 8);
-    let mut random = Random(2);
+    let mut random = SplitMix64::new(2);
     look_up(&db, &keyspace, &mut random, 200_000);
     let before = look_up(&db, &keyspace, &mut random, 20_000);
     // Every table is written again.
@@ -157,7 +155,7 @@ fn adjacent_tables(vfs: &MemVfs, filter: &str) -> (Db, Keyspace) {
 /// Absent keys, their tables drawn by shares.
 struct Lookups {
     cumulative: Vec<f64>,
-    random: Random,
+    random: SplitMix64,
 }
 
 impl Lookups {
@@ -167,12 +165,12 @@ impl Lookups {
             sum += share;
             sum
         });
-        Self { cumulative: cumulative.collect(), random: Random(5) }
+        Self { cumulative: cumulative.collect(), random: SplitMix64::new(5) }
     }
 
     fn run(&mut self, keyspace: &Keyspace, count: u64) {
         for _ in 0..count {
-            let place = (self.random.next() >> 11) as f64 / (1_u64 << 53) as f64;
+            let place = (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
             let place = place * self.cumulative[TABLE_COUNT - 1];
             let table = self.cumulative.partition_point(|sum| *sum <= place);
             let number = self.random.below((TABLE_KEYS - 1) << 20) | 1;

@@ -26,7 +26,7 @@ use crate::{
         Context, Edit, Entry, Plan, State, Step, apply, difference, new_state, read_all, run, script,
         with_filter_steps, with_view_steps,
     },
-    support::{FOLDER, Random, inline_options, small_keyspace},
+    support::{FOLDER, SplitMix64, inline_options, small_keyspace},
 };
 
 /// A clock that detects an endless loop.
@@ -358,11 +358,11 @@ impl World {
 
     /// The faults end: reads and, unless a sync failed, writes continue in the same handle. In any case the next open finds all
     /// writes that must survive.
-    fn check_end(&mut self, random: &mut Random) {
+    fn check_end(&mut self, random: &mut SplitMix64) {
         self.faults.clear_rules();
         self.check_handle();
         for _ in 0..2 {
-            self.read_content(self.memory.crash_clone(random.next()), Loss::Unsynced);
+            self.read_content(self.memory.crash_clone(random.next_u64()), Loss::Unsynced);
         }
         let entry = |key: &str| Entry {
             keyspace: "default".to_owned(),
@@ -377,7 +377,7 @@ impl World {
             self.step(&Step::Write(vec![entry("end")], Durability::Synced));
             assert!(was_refused || self.error_count == errors, "the faults have ended: writes work again");
             self.check_handle();
-            self.read_content(self.memory.crash_clone(random.next()), Loss::Unsynced);
+            self.read_content(self.memory.crash_clone(random.next_u64()), Loss::Unsynced);
             self.close();
         }
         self.check_folder();
@@ -438,7 +438,7 @@ fn run_with(make_rule: &dyn Fn(u64) -> Rule, steps: &[Step], nth: u64) -> Option
     }
     let hit_count = world.faults.hit_count(rule);
     let views = world.all_views();
-    world.check_end(&mut Random(nth));
+    world.check_end(&mut SplitMix64::new(nth));
     (hit_count == 0).then_some(views)
 }
 
@@ -519,7 +519,7 @@ fn each_operation_fails_once() {
         let is_reported = world.error_count > 0 || !world.listener.failures.lock().unwrap().is_empty();
         assert!(is_reported || may_be_silent(&operation), "no error or event reports the fault");
         *seen.entry(operation.kind).or_default() += 1;
-        world.check_end(&mut Random(nth));
+        world.check_end(&mut SplitMix64::new(nth));
     }
     println!("failed: {seen:?}, views: {view_failure_count}");
     assert!(view_failure_count > 15, "{view_failure_count} builds of views have failed");
@@ -622,7 +622,7 @@ fn a_failed_sync_is_final_and_reads_continue() {
             assert_eq!(world.error_count, 2 + index, "{part} {error:?}: {step:?}");
         }
         world.check_handle();
-        world.check_end(&mut Random(1));
+        world.check_end(&mut SplitMix64::new(1));
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::{cell::Cell, sync::Arc};
 
-use tamis::{Db, Error, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, Options, Runtime};
+use tamis::{Db, Error, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, Options};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, RecordVfs, Rule, Vfs};
 
 use crate::support::{
-    CHANGING_FILES, FOLDER, Model, Random, check_entries,
+    CHANGING_FILES, Model, SplitMix64, check_entries,
     filter_store::{
         absent_points, blocks, design, filled_on, key, open_with_filters, run_background_jobs, uniform_ranges,
     },
-    filters, inline_options, is_deep, open_in_memory, small_keyspace, write_at_random,
+    filters, inline_options, is_deep, open_in_memory, open_on, small_keyspace, write_at_random,
 };
 
 const AUTOMATIC: Filters = Filters::auto(16.0);
@@ -148,7 +148,7 @@ fn options(filters: Filters) -> Options {
 }
 
 /// Overwrites, deletes and inserts at random; flushed four times.
-fn write(db: &Db, model: &mut Model, random: &mut Random) {
+fn write(db: &Db, model: &mut Model, random: &mut SplitMix64) {
     write_at_random(db, model, random, (4, 100));
 }
 
@@ -166,7 +166,7 @@ fn check(db: &Db, model: &Model) {
 fn reads_agree_with_a_map_while_the_filters_of_a_keyspace_change() {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, options(Filters::bits(10.0))).unwrap();
-    let (mut model, mut random) = (Model::new(), Random(6));
+    let (mut model, mut random) = (Model::new(), SplitMix64::new(6));
     write(&db, &mut model, &mut random);
     db.close().unwrap();
     let changes = [
@@ -233,13 +233,13 @@ fn no_failure_within_a_change_of_filters_loses_the_change_or_entries() {
     {
         let memory = MemVfs::new();
         let db = open_in_memory(&memory, options(from.clone())).unwrap();
-        let (mut model, mut random) = (Model::new(), Random(7));
+        let (mut model, mut random) = (Model::new(), SplitMix64::new(7));
         write(&db, &mut model, &mut random);
         db.close().unwrap();
         let is_open = Cell::new(false);
         let change = |vfs: Arc<dyn Vfs>| -> tamis::Result<()> {
             is_open.set(false);
-            let db = Db::open_on(vfs, FOLDER, with_filters(to.clone()), Runtime::deterministic(7))?;
+            let db = open_on(vfs, with_filters(to.clone()))?;
             is_open.set(true);
             db.check_filters(&db.default_keyspace())?;
             db.put(0_u64.to_be_bytes(), [])?;

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use crate::support::{
     FOLDER, filter_designs,
     filter_store::{absent_points, blocks, design, filled_on, open_with_filters, run_background_jobs},
-    filters, inline_options, table_filters,
+    filters, inline_options, key, table_filters,
 };
 
 const KEY_COUNT: u64 = 6_000;
@@ -33,10 +33,6 @@ impl EventListener for Ignored {
             self.0.lock().unwrap().push((file.clone(), reason.clone()));
         }
     }
-}
-
-fn key(number: u64) -> Vec<u8> {
-    format!("key/{number:08}").into_bytes()
 }
 
 /// A store with a listener.

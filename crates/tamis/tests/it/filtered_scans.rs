@@ -6,16 +6,16 @@ use std::ops::Bound;
 use tamis::{Db, KeyspaceOptions, Options, Scan};
 use tamis_vfs::MemVfs;
 
-use crate::support::{Model, Random, filters, inline_options, open_in_memory};
+use crate::support::{Model, SplitMix64, filters, inline_options, open_in_memory};
 
 const BYTES: [u8; 5] = [0, 1, b'a', 0xfe, 0xff];
 
 /// Short keys of few bytes: most are prefixes of others, or begin or end with the least and the greatest bytes.
-fn key(random: &mut Random) -> Vec<u8> {
+fn key(random: &mut SplitMix64) -> Vec<u8> {
     (0..1 + random.below(4)).map(|_| BYTES[random.below(BYTES.len() as u64) as usize]).collect()
 }
 
-fn bound(random: &mut Random) -> Bound<Vec<u8>> {
+fn bound(random: &mut SplitMix64) -> Bound<Vec<u8>> {
     let key = key(random);
     if random.below(2) == 0 { Bound::Included(key) } else { Bound::Excluded(key) }
 }
@@ -26,7 +26,7 @@ fn filled(row: &str, seed: u64) -> (Db, Model) {
         KeyspaceOptions { filters: filters(row), level0_runs: 64, ..KeyspaceOptions::default() };
     let options = Options { default_keyspace, ..inline_options() };
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
-    let (mut model, mut random) = (Model::new(), Random(seed));
+    let (mut model, mut random) = (Model::new(), SplitMix64::new(seed));
     for run in 0..9_u8 {
         // The least and the greatest key of each table are outside of most ranges.
         for key in [vec![0], vec![0xff; 6]] {
@@ -66,7 +66,7 @@ enum Place {
 }
 
 /// Moves a scan at random, and compares each entry with the expected ones of its range.
-fn check_movements(scan: &mut Scan, expected: &[(Vec<u8>, Vec<u8>)], random: &mut Random, what: &str) {
+fn check_movements(scan: &mut Scan, expected: &[(Vec<u8>, Vec<u8>)], random: &mut SplitMix64, what: &str) {
     let mut place = Place::Before(0);
     for _ in 0..12 {
         let sought = key(random);
@@ -113,7 +113,7 @@ fn movements_in_closed_ranges_agree_with_the_entries() {
     {
         for seed in 0..4 {
             let (db, model) = filled(row, seed);
-            let mut random = Random(100 + seed);
+            let mut random = SplitMix64::new(100 + seed);
             for _ in 0..250 {
                 let (lower, upper, prefix) = (bound(&mut random), bound(&mut random), key(&mut random));
                 let is_prefix = random.below(4) == 0;

@@ -15,7 +15,7 @@ use tamis::{
 };
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
-use crate::support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace};
+use crate::support::{FOLDER, SplitMix64, inline_options, open_in_memory, small_keyspace};
 
 fn open_on(vfs: &FaultVfs, options: Options) -> Db {
     Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(2)).unwrap()
@@ -180,11 +180,11 @@ fn a_damaged_table_does_not_block_other_partitions() {
     let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(2) };
     let db = Db::open_on(Arc::new(fault.clone()), FOLDER, options, runtime).unwrap();
     let partitions = || db.statistics().keyspaces[0].partitions.clone();
-    let mut random = Random(5);
+    let mut random = SplitMix64::new(5);
     while partitions().len() < PARTITIONS as usize {
         for _ in 0..100 {
-            let value: Vec<u8> = (0..100).flat_map(|_| random.next().to_be_bytes()).collect();
-            db.put(random.next().to_be_bytes(), value).unwrap();
+            let value: Vec<u8> = (0..100).flat_map(|_| random.next_u64().to_be_bytes()).collect();
+            db.put(random.next_u64().to_be_bytes(), value).unwrap();
         }
     }
     db.flush().unwrap();

@@ -9,7 +9,7 @@ use tamis::{
 };
 use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
 
-use crate::support::{FOLDER, Random, inline_options};
+use crate::support::{EventLog, FOLDER, SplitMix64, inline_options, key};
 
 const BLOCK: u64 = 4096;
 
@@ -77,10 +77,6 @@ impl Store {
         let read = self.table_blocks_read(|| assert!(self.keyspace.first().unwrap().is_none()));
         assert!(read <= blocks, "first() reads {read} blocks");
     }
-}
-
-fn key(number: u64) -> Vec<u8> {
-    format!("key/{number:08}").into_bytes()
 }
 
 /// A permutation of the numbers below `count`, which 7919 does not divide.
@@ -153,7 +149,10 @@ fn obsolete_versions_are_reclaimed_after_their_snapshot() {
 #[test]
 fn workers_compact_after_a_snapshot_is_released() {
     const COUNT: u64 = 5_000;
-    let store = Store::with(Options { workers: 2, ..inline_options() }, Runtime::system());
+    let log = Arc::new(EventLog::default());
+    let listener: Arc<dyn EventListener> = Arc::<EventLog>::clone(&log);
+    let options = Options { workers: 2, listener: Some(listener), ..inline_options() };
+    let store = Store::with(options, Runtime::system());
     store.put_all(0..COUNT, 1);
     let snapshot = store.db.snapshot();
     store.put_all(0..COUNT, 2);
@@ -161,11 +160,7 @@ fn workers_compact_after_a_snapshot_is_released() {
     store.db.wait_for_compactions().unwrap();
     assert_eq!(store.entries(), 2 * COUNT);
     drop(snapshot);
-    // At most five minutes.
-    let is_reclaimed = (0..12_000).any(|_| {
-        wait(Duration::from_millis(25));
-        store.entries() == COUNT
-    });
+    let is_reclaimed = log.wait_until(Duration::from_secs(60), || store.entries() == COUNT);
     assert!(is_reclaimed, "{} entries", store.entries());
 }
 
@@ -223,7 +218,7 @@ fn extra_writes(key_count: u64, delete_percent: u64) -> (u64, u64) {
     let reported: Arc<dyn EventListener> = Arc::<GarbageBytes>::clone(&listener);
     let options = Options { listener: Some(reported), ..inline_options() };
     let store = Store::with(options, Runtime::deterministic(7));
-    let mut random = Random(11);
+    let mut random = SplitMix64::new(11);
     for _ in 0..100_000 {
         let key = key(random.below(key_count));
         if random.below(100) < delete_percent {
@@ -261,10 +256,4 @@ fn compactions_reclaim_the_deleted_entries_of_a_queue() {
     }
     store.db.flush().unwrap();
     assert!(store.entries() < 4_000, "{} entries", store.entries());
-}
-
-/// Lets the workers of a store run; a test can only observe their progress.
-#[expect(clippy::disallowed_methods, reason = "the workers run by the clock of the operating system")]
-fn wait(time: Duration) {
-    std::thread::sleep(time);
 }

@@ -19,7 +19,7 @@ use tamis::{
 };
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 
-use crate::support::{CHANGING, FOLDER, inline_options, open_in_memory, small_keyspace};
+use crate::support::{CHANGING, FOLDER, inline_options, open_in_memory, open_on, small_keyspace};
 
 fn build(vfs: &MemVfs, path: &str, numbers: std::ops::Range<u32>, text: &str) {
     let mut table = TableWriter::create_on(Arc::new(vfs.clone()), path, &KeyspaceOptions::default()).unwrap();
@@ -278,7 +278,7 @@ fn without_hard_links_the_files_are_copied() {
     let memory = MemVfs::new();
     let faults = FaultVfs::new(Arc::new(memory.clone()));
     faults.add_rule(Rule::error(ErrorKind::CrossesDevices).on(&[OperationKind::HardLink]).times(u64::MAX));
-    let db = Db::open_on(Arc::new(faults), FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let db = open_on(Arc::new(faults), inline_options()).unwrap();
     build(&memory, "/t", 0..1_000, "copied");
     db.ingest(&db.default_keyspace(), ["/t"]).unwrap();
     assert!(!memory.exists(Path::new("/t")).unwrap());
@@ -391,7 +391,7 @@ fn a_source_that_cannot_be_removed_is_reported_and_the_store_has_a_copy() {
     faults.add_rule(
         Rule::error(ErrorKind::PermissionDenied).on(&[OperationKind::Remove]).path("/t").times(u64::MAX),
     );
-    let db = Db::open_on(Arc::new(faults), FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let db = open_on(Arc::new(faults), inline_options()).unwrap();
     build(&memory, "/t", 0..100, "value");
     assert_eq!(ingest_with(&db, "/t", false).unwrap().kept, [Path::new("/t")]);
     assert!(memory.is_only_name(Path::new("/t")).unwrap());
@@ -423,7 +423,7 @@ fn a_crash_at_any_operation_of_an_ingest_leaves_the_file_or_the_store_with_all_e
     for (keep, is_shared) in WAYS {
         let (memory, whole) = store_and_table(is_shared);
         let faults = FaultVfs::new(Arc::new(memory.clone()));
-        let db = Db::open_on(Arc::new(faults.clone()), FOLDER, inline_options(), Runtime::deterministic(7));
+        let db = open_on(Arc::new(faults.clone()), inline_options());
         let db = db.unwrap();
         let (watched, counts) = (memory.clone(), Arc::new(Mutex::new([0; 3])));
         let seen = Arc::clone(&counts);
@@ -459,7 +459,7 @@ fn an_error_at_any_operation_of_an_ingest_leaves_the_file_whole() {
                 let (memory, whole) = store_and_table(is_shared);
                 let faults = FaultVfs::new(Arc::new(memory.clone()));
                 let vfs = Arc::new(faults.clone());
-                let db = Db::open_on(vfs, FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+                let db = open_on(vfs, inline_options()).unwrap();
                 let error = if is_done { Rule::error_after } else { Rule::error };
                 let rule = faults.add_rule(error(ErrorKind::Other).nth(nth));
                 let ingested = ingest_with(&db, "/in/t", keep);

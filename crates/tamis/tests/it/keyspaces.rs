@@ -3,12 +3,11 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use tamis::{
-    Compression, Db, Durability, Error, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Statistics,
-    WriteBatch,
+    Compression, Db, Durability, Error, Filters, Keyspace, KeyspaceOptions, Options, Statistics, WriteBatch,
 };
 use tamis_vfs::{MemVfs, OperationKind, RecordVfs, Vfs};
 
-use crate::support::{FOLDER, Random, inline_options, open_in_memory, small_keyspace};
+use crate::support::{FOLDER, SplitMix64, inline_options, open_in_memory, open_on, small_keyspace};
 
 fn open(vfs: &MemVfs) -> Db {
     open_in_memory(vfs, inline_options()).unwrap()
@@ -102,7 +101,7 @@ fn writes_to_a_dropped_keyspace_never_reach_a_new_one_with_its_name() {
 fn a_keyspace_with_a_reused_name_is_empty_after_any_end_of_the_process() {
     for seed in 0..40 {
         println!("seed {seed}");
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let mut vfs = MemVfs::new();
         let mut db = open(&vfs);
         // The contents of the keyspace of each name.
@@ -134,7 +133,7 @@ fn a_keyspace_with_a_reused_name_is_empty_after_any_end_of_the_process() {
                 }
                 _ => {
                     if let Some(model) = models.get_mut(&name) {
-                        let (key, value) = (random.below(50), random.next());
+                        let (key, value) = (random.below(50), random.next_u64());
                         let keyspace = db.keyspace(&name).unwrap();
                         keyspace.put(key.to_be_bytes(), value.to_be_bytes().repeat(100)).unwrap();
                         model.insert(key, value);
@@ -212,7 +211,7 @@ fn open_again(vfs: &MemVfs, db: &Db) -> Db {
 fn a_batch_over_keyspaces_is_whole_after_any_crash() {
     for seed in 0..60 {
         println!("seed {seed}");
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let vfs = MemVfs::new();
         let db = open(&vfs);
         let keyspaces: Vec<_> =
@@ -328,7 +327,7 @@ const MANY: u64 = 1_000;
 /// A store with [`MANY`] keyspaces of one entry each, and the names of the keyspaces.
 fn open_many(vfs: &RecordVfs) -> (Db, Vec<String>) {
     let vfs: Arc<dyn Vfs> = Arc::new(vfs.clone());
-    let db = Db::open_on(vfs, FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let db = open_on(vfs, inline_options()).unwrap();
     let names: Vec<String> = (0..MANY).map(|index| format!("tenant/{index:04}")).collect();
     for name in &names {
         db.create_keyspace(name, small_keyspace()).unwrap().put("key", name).unwrap();
@@ -365,7 +364,7 @@ fn a_group_of_flushes_leaves_no_half_of_a_batch() {
         let db = open_in_memory(&vfs, options).unwrap();
         let keyspaces: Vec<_> =
             (0..8).map(|index| db.create_keyspace(&format!("k{index}"), small_keyspace()).unwrap()).collect();
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         for step in 1..=40_u64 {
             // Each batch fills two keyspaces, so that others are immutable and not flushed yet.
             let mut batch = WriteBatch::new();

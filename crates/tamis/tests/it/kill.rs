@@ -13,7 +13,7 @@ use tamis::{Db, Durability, Keyspace, KeyspaceOptions, Options, TableWriter, Wri
 
 use crate::{
     scenario::Context,
-    support::{Random, small_keyspace},
+    support::{SplitMix64, small_keyspace},
 };
 
 /// Names the store's folder to the process that is killed.
@@ -37,8 +37,8 @@ fn key(thread: u64, number: u64) -> Vec<u8> {
 }
 
 fn value(thread: u64, number: u64) -> Vec<u8> {
-    let mut random = Random(thread << 32 | number);
-    vec![random.next() as u8; 8 + random.below(9_000) as usize]
+    let mut random = SplitMix64::new(thread << 32 | number);
+    vec![random.next_u64() as u8; 8 + random.below(9_000) as usize]
 }
 
 /// The number of batches of a thread that exist; each must be complete, and no earlier one may be missing.
@@ -153,7 +153,7 @@ fn run_and_kill(folder: &Path, wait_count: u64, spin_count: u64) -> Vec<(u64, u6
 #[test]
 fn every_acknowledged_batch_survives_kill_9() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut random = Random(9);
+    let mut random = SplitMix64::new(9);
     let mut counts = [0; THREAD_COUNT as usize];
     for round in 0..ROUND_COUNT {
         let wait_count = if random.below(4) == 0 { 0 } else { random.below(250) };

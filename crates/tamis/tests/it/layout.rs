@@ -6,8 +6,8 @@ use tamis::{Db, Error, KeyspaceChange, KeyspaceOptions, KeyspaceStatistics, Layo
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, RecordVfs, Rule, Vfs};
 
 use crate::support::{
-    FOLDER, Model, Random, check_entries, inline_options, is_deep, open_in_memory, small_keyspace,
-    write_at_random,
+    FOLDER, Model, SplitMix64, check_entries, inline_options, is_deep, open_in_memory, open_on,
+    small_keyspace, write_at_random,
 };
 
 const TIERED: Layout = Layout::Tiered { runs_per_level: 3, space_amplification_percent: 400 };
@@ -25,7 +25,7 @@ fn with_layout(layout: Layout) -> Options {
 }
 
 /// Overwrites, deletes and inserts at random; flushed eight times.
-fn write(db: &Db, model: &mut Model, random: &mut Random) {
+fn write(db: &Db, model: &mut Model, random: &mut SplitMix64) {
     write_at_random(db, model, random, (8, 60));
 }
 
@@ -45,7 +45,7 @@ fn partition_count(db: &Db) -> usize {
 fn a_tiered_keyspace_has_several_runs_per_level_and_is_read_and_compacted() {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, options(TIERED)).unwrap();
-    let (mut model, mut random) = (Model::new(), Random(5));
+    let (mut model, mut random) = (Model::new(), SplitMix64::new(5));
     let mut run_count_max = 0;
     for _ in 0..6 {
         write(&db, &mut model, &mut random);
@@ -73,7 +73,7 @@ fn a_tiered_keyspace_has_several_runs_per_level_and_is_read_and_compacted() {
 fn a_tiered_keyspace_writes_less() {
     let written = |layout: Layout| {
         let db = open_in_memory(&MemVfs::new(), options(layout)).unwrap();
-        let (mut model, mut random) = (Model::new(), Random(9));
+        let (mut model, mut random) = (Model::new(), SplitMix64::new(9));
         for _ in 0..12 {
             write(&db, &mut model, &mut random);
         }
@@ -88,7 +88,7 @@ fn a_tiered_keyspace_writes_less() {
 fn an_open_changes_the_layout_and_compactions_convert_the_tables() {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, options(TIERED)).unwrap();
-    let (mut model, mut random) = (Model::new(), Random(6));
+    let (mut model, mut random) = (Model::new(), SplitMix64::new(6));
     write(&db, &mut model, &mut random);
     write(&db, &mut model, &mut random);
     db.close().unwrap();
@@ -150,7 +150,7 @@ fn a_repair_keeps_the_entries_of_several_runs_per_level() {
     for is_manifest_lost in [false, true] {
         let vfs = MemVfs::new();
         let db = open_in_memory(&vfs, options(TIERED)).unwrap();
-        let (mut model, mut random) = (Model::new(), Random(8));
+        let (mut model, mut random) = (Model::new(), SplitMix64::new(8));
         write(&db, &mut model, &mut random);
         write(&db, &mut model, &mut random);
         let before = run_counts(&db);
@@ -186,12 +186,12 @@ fn no_failure_within_a_change_of_layout_loses_entries() {
     ] {
         let memory = MemVfs::new();
         let db = open_in_memory(&memory, options(from)).unwrap();
-        let (mut model, mut random) = (Model::new(), Random(7));
+        let (mut model, mut random) = (Model::new(), SplitMix64::new(7));
         write(&db, &mut model, &mut random);
         write(&db, &mut model, &mut random);
         db.close().unwrap();
         let change = |vfs: Arc<dyn Vfs>| -> tamis::Result<()> {
-            let db = Db::open_on(vfs, FOLDER, with_layout(to), Runtime::deterministic(7))?;
+            let db = open_on(vfs, with_layout(to))?;
             db.wait_for_compactions()?;
             db.compact_range::<&[u8]>(&db.default_keyspace(), ..)?;
             db.close()

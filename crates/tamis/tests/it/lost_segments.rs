@@ -5,7 +5,7 @@ use std::{io::ErrorKind, path::Path, sync::Arc};
 use tamis::{Db, Durability, Error, KeyspaceOptions, Options, Runtime, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
-use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
+use crate::support::{FOLDER, inline_options, open_in_memory, open_on, small_keyspace};
 
 /// The log segments of the folder with their bytes, oldest first.
 fn segments(vfs: &MemVfs) -> Vec<(String, Vec<u8>)> {
@@ -160,7 +160,7 @@ fn a_power_failure_during_a_close_is_no_damage() {
     for nth in 1.. {
         let memory = MemVfs::new();
         let faults = FaultVfs::new(Arc::new(memory.clone()));
-        let db = Db::open_on(Arc::new(faults.clone()), FOLDER, inline_options(), Runtime::deterministic(7));
+        let db = open_on(Arc::new(faults.clone()), inline_options());
         let db = db.unwrap();
         put(&db, 0, Durability::Synced);
         put(&db, 1, Durability::Buffered);
@@ -208,7 +208,7 @@ fn segments_are_read_in_pieces() {
             counted.fetch_max(operation.length_bytes, std::sync::atomic::Ordering::Relaxed);
         };
         vfs.add_rule(Rule::slow(hook).on(&[OperationKind::Read]).path(".log"));
-        let db = Db::open_on(Arc::new(vfs), FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+        let db = open_on(Arc::new(vfs), inline_options()).unwrap();
         assert_eq!(db.get("long").unwrap().is_some(), torn == 0);
         let most = most.load(std::sync::atomic::Ordering::Relaxed);
         // A record is read as a whole.

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
-use tamis::{Compression, Db, Filters, KeyspaceOptions, Options, Runtime, Scan, Views};
+use tamis::{Compression, Db, Filters, KeyspaceOptions, Options, Scan, Views};
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
 use tamis_workload::SplitMix64;
 
-use crate::support::{FOLDER, filters, inline_options, open_in_memory};
+use crate::support::{filters, inline_options, open_in_memory, open_on};
 
 type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
@@ -136,7 +136,7 @@ fn settled(vfs: Arc<dyn Vfs>, access: Access, cache_bytes: u64, compression: Com
             default_keyspace: default_keyspace.clone(),
             ..Options::default()
         };
-        Db::open_on(Arc::clone(&vfs), FOLDER, options, Runtime::deterministic(7)).unwrap()
+        open_on(Arc::clone(&vfs), options).unwrap()
     };
     let db = open();
     let mut random = SplitMix64::new(3);
@@ -262,7 +262,7 @@ fn viewed(vfs: Arc<dyn Vfs>) -> Db {
         default_keyspace,
         ..inline_options()
     };
-    let db = Db::open_on(vfs, FOLDER, options, Runtime::deterministic(7)).unwrap();
+    let db = open_on(vfs, options).unwrap();
     for run in 0..2 {
         for number in (run..KEY_COUNT).step_by(2) {
             db.put((number * KEY_DISTANCE).to_be_bytes(), [7; 100]).unwrap();

@@ -14,7 +14,7 @@ use std::{
 use tamis::{Db, Durability, Error, Options, Runtime, TableWriter, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, OsVfs, Rule, Vfs};
 
-use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
+use crate::support::{inline_options, open_in_memory, open_on, small_keyspace};
 
 /// Names the task to the other process.
 const TASK: &str = "TAMIS_TEST_NAMES_TASK";
@@ -352,7 +352,7 @@ fn a_file_system_without_locks_is_refused_or_used_without_the_lock() {
     for read_only in [false, true] {
         let open = |lock| {
             let options = Options { lock, read_only, ..inline_options() };
-            Db::open_on(vfs.clone(), FOLDER, options, Runtime::deterministic(7))
+            open_on(vfs.clone(), options)
         };
         let error = open(true).unwrap_err();
         assert!(matches!(error, Error::LockUnsupported { .. }));

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tamis::{Access, Db, Durability, KeyspaceOptions, Options};
 
-use crate::support::{Random, small_keyspace};
+use crate::support::{SplitMix64, small_keyspace};
 
 /// Names the store's folder to the process with the limit.
 const FOLDER_VARIABLE: &str = "TAMIS_TEST_OPEN_FILES_FOLDER";
@@ -21,13 +21,13 @@ fn read_and_write(access: Access, folder: &std::path::Path) -> tamis::Result<()>
         default_keyspace: small_keyspace(),
         ..Options::default()
     };
-    let mut random = Random(1);
+    let mut random = SplitMix64::new(1);
     let db = Db::open_with(folder, options.clone())?;
     // Its memtable holds the oldest log segment: no segment can be removed.
     let idle = db.create_keyspace("idle", KeyspaceOptions::default())?;
     idle.put("key", "value")?;
     for number in 0..12_000_u64 {
-        db.put(random.next().to_be_bytes(), [number as u8; 600])?;
+        db.put(random.next_u64().to_be_bytes(), [number as u8; 600])?;
         if number % 4_000 == 2_000 {
             db.persist(Durability::Synced)?;
         }
@@ -44,9 +44,9 @@ fn read_and_write(access: Access, folder: &std::path::Path) -> tamis::Result<()>
     assert!(table_count > 80, "{table_count} tables");
     assert_eq!(statistics.open_files_max, OPEN_FILES_MAX);
     assert!(statistics.open_files <= OPEN_FILES_MAX);
-    let mut random = Random(1);
+    let mut random = SplitMix64::new(1);
     for number in 0..12_000_u64 {
-        let value = db.get(random.next().to_be_bytes())?;
+        let value = db.get(random.next_u64().to_be_bytes())?;
         assert_eq!(value.as_deref(), Some([number as u8; 600].as_slice()));
     }
     // Scans hold their tables.

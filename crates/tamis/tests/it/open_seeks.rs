@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tamis::{Db, Filters, KeyspaceOptions, Options, Runtime, TableFilter, Views};
 use tamis_vfs::MemVfs;
 
-use crate::support::{FOLDER, Random, filter_designs, filters_of_tables};
+use crate::support::{FOLDER, SplitMix64, filter_designs, filters_of_tables};
 
 const TABLE_COUNT: u64 = 10;
 const KEYS_PER_TABLE: u64 = 3_000;
@@ -26,7 +26,7 @@ fn overlapping_below(filters: Filters, limit: u64) -> (Db, Vec<u64>) {
         ..Options::default()
     };
     let db = Db::open_on(Arc::new(vfs), FOLDER, options, Runtime::deterministic(1)).unwrap();
-    let mut random = Random(3);
+    let mut random = SplitMix64::new(3);
     let mut keys = Vec::new();
     for _ in 0..TABLE_COUNT {
         for _ in 0..KEYS_PER_TABLE {
@@ -44,11 +44,11 @@ fn overlapping_below(filters: Filters, limit: u64) -> (Db, Vec<u64>) {
 
 /// Blocks for each of many calls.
 fn blocks_per_call(db: &Db, count: u64, mut call: impl FnMut(u64)) -> f64 {
-    let mut random = Random(7);
+    let mut random = SplitMix64::new(7);
     // The readers are open, and their filters are in memory.
-    call(random.next() >> 8);
+    call(random.next_u64() >> 8);
     let before = db.statistics().blocks_read;
-    (0..count).for_each(|_| call(random.next() >> 8));
+    (0..count).for_each(|_| call(random.next_u64() >> 8));
     (db.statistics().blocks_read - before) as f64 / count as f64
 }
 
@@ -62,9 +62,9 @@ fn each_table_counts_the_open_seeks_that_its_filters_saved_it() {
         ("blocked-bloom@10", false, u64::MAX),
     ] {
         let (db, _) = overlapping(Filters::each([filter.parse().unwrap()]));
-        let mut random = Random(7);
+        let mut random = SplitMix64::new(7);
         for _ in 0..500 {
-            let key = (random.next() >> 8).to_be_bytes();
+            let key = (random.next_u64() >> 8).to_be_bytes();
             let found = if is_forward { db.range(key..).next() } else { db.range(..=key).next_back() };
             assert!(found.is_some());
         }
@@ -149,16 +149,16 @@ fn open_seeks_read_the_block_that_they_return() {
 }
 
 /// Blocks for each of many calls, read or found in memory.
-fn blocks_touched(db: &Db, seed: u64, count: u64, mut call: impl FnMut(u64, &mut Random)) -> f64 {
+fn blocks_touched(db: &Db, seed: u64, count: u64, mut call: impl FnMut(u64, &mut SplitMix64)) -> f64 {
     let touched = || db.statistics().blocks_read + db.statistics().cache_hits;
-    let mut random = Random(seed);
+    let mut random = SplitMix64::new(seed);
     let before = touched();
-    (0..count).for_each(|_| call(random.next() >> 8, &mut random));
+    (0..count).for_each(|_| call(random.next_u64() >> 8, &mut random));
     (touched() - before) as f64 / count as f64
 }
 
 /// Reads the store, whose keys are given, at a place that the number selects.
-type Read = fn(&Db, &[u64], u64, &mut Random);
+type Read = fn(&Db, &[u64], u64, &mut SplitMix64);
 
 /// Blocks of a read of each of two kinds, after the filters were chosen for as many of both.
 fn blocks_with_chosen_filters((db, keys): &(Db, Vec<u64>), kinds: [Read; 2]) -> ([f64; 2], String) {
@@ -172,7 +172,7 @@ fn blocks_with_chosen_filters((db, keys): &(Db, Vec<u64>), kinds: [Read; 2]) -> 
     (after, format!("{before:?} blocks, then {after:?}; {replaced} replaced, for example {design:?}"))
 }
 
-fn seek(db: &Db, keys: &[u64], from: u64, _: &mut Random) {
+fn seek(db: &Db, keys: &[u64], from: u64, _: &mut SplitMix64) {
     let found = db.range(from.to_be_bytes()..).next().map(|entry| entry.unwrap().0);
     let expected = keys.get(keys.partition_point(|&key| key < from));
     assert_eq!(found.as_deref(), expected.map(|key| key.to_be_bytes()).as_ref().map(<[u8; 8]>::as_slice));
@@ -183,11 +183,11 @@ fn short_range(db: &Db, keys: &[u64], lower: u64, upper: u64) {
     assert_eq!(db.range(lower.to_be_bytes()..=upper.to_be_bytes()).next().is_some(), is_there);
 }
 
-fn uniform_range(db: &Db, keys: &[u64], lower: u64, random: &mut Random) {
+fn uniform_range(db: &Db, keys: &[u64], lower: u64, random: &mut SplitMix64) {
     short_range(db, keys, lower, lower + (32 << random.below(16)));
 }
 
-fn range_next_to_a_key(db: &Db, keys: &[u64], drawn: u64, random: &mut Random) {
+fn range_next_to_a_key(db: &Db, keys: &[u64], drawn: u64, random: &mut SplitMix64) {
     let lower = keys[drawn as usize % keys.len()] + 1;
     short_range(db, keys, lower, lower + random.below(32));
 }
@@ -234,7 +234,7 @@ fn closed_ranges_and_prefixes_read_the_block_of_their_first_entry() {
     const LIMIT: u64 = 1 << 20;
     for filter in ["surf-real@24", "rosetta@24"] {
         let (db, keys) = overlapping_below(Filters::each([filter.parse().unwrap()]), LIMIT);
-        let mut random = Random(5);
+        let mut random = SplitMix64::new(5);
         let mut blocks = |is_backward: bool, is_prefix: bool| {
             blocks_per_call(&db, 500, |_| {
                 let lower = if is_prefix { random.below(LIMIT) >> 8 << 8 } else { random.below(LIMIT - 600) };
@@ -286,10 +286,10 @@ fn first_and_last_of_a_keyspace_read_one_block() {
 fn moves_around_deferred_tables_agree_with_the_keys() {
     for filters in [Filters::each(["surf-real@24".parse().unwrap()]), Filters::default()] {
         let (db, keys) = overlapping(filters);
-        let mut random = Random(11);
+        let mut random = SplitMix64::new(11);
         let mut scan = db.range::<&[u8]>(..);
         for _ in 0..300 {
-            let target = random.next() >> 8;
+            let target = random.next_u64() >> 8;
             let mut place = keys.partition_point(|&key| key < target) as i64;
             if random.below(2) == 0 {
                 scan.seek(target.to_be_bytes()).unwrap();

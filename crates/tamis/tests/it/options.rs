@@ -16,7 +16,9 @@ use tamis::{
 };
 use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
 
-use crate::support::{EventLog, FOLDER, Random, filters, inline_options, open_in_memory, small_keyspace};
+use crate::support::{
+    EventLog, FOLDER, SplitMix64, filters, inline_options, open_in_memory, open_on, small_keyspace,
+};
 
 #[test]
 fn a_missing_database_is_created_only_on_request() {
@@ -199,9 +201,9 @@ fn deferred_writes_are_buffered_up_to_their_limit() {
 /// Writes a number of entries of 100 bytes in random order, and waits for all due jobs.
 fn fill(db: &Db, options: KeyspaceOptions, count: u64) -> Keyspace {
     let keyspace = db.create_keyspace("k", options).unwrap();
-    let mut random = Random(1);
+    let mut random = SplitMix64::new(1);
     for _ in 0..count {
-        keyspace.put(random.next().to_be_bytes(), [b'v'; 100]).unwrap();
+        keyspace.put(random.next_u64().to_be_bytes(), [b'v'; 100]).unwrap();
     }
     db.flush().unwrap();
     keyspace
@@ -222,8 +224,7 @@ fn fill_all_levels(db: &Db, options: KeyspaceOptions, count: u64) -> Keyspace {
 /// A store of one table of 5,000 entries on a recording file system, opened again with `options`.
 fn table_store(options: Options) -> (RecordVfs, Db, Keyspace) {
     let vfs = RecordVfs::new(Arc::new(MemVfs::new()));
-    let open =
-        |options| Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(7)).unwrap();
+    let open = |options| open_on(Arc::new(vfs.clone()), options).unwrap();
     let keyspace = KeyspaceOptions { filters: Filters::bits(10.0), ..KeyspaceOptions::default() };
     fill(&open(inline_options()), keyspace, 5_000);
     let db = open(options);
@@ -444,7 +445,7 @@ fn block_bytes_decide_what_a_read_costs() {
         let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
         let options = KeyspaceOptions { block_bytes, level0_runs: 64, ..KeyspaceOptions::default() };
         let keyspace = fill(&db, options, 5_000);
-        keyspace.get(Random(1).next().to_be_bytes()).unwrap().unwrap();
+        keyspace.get(SplitMix64::new(1).next_u64().to_be_bytes()).unwrap().unwrap();
         let statistics = db.statistics();
         assert_eq!((statistics.blocks_read, statistics.bytes_read), (1, u64::from(block_bytes)));
     }
@@ -484,9 +485,9 @@ fn filters_decide_the_number_of_false_positive_reads() {
         let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
         let options = KeyspaceOptions { filters: Filters::bits(bits), ..KeyspaceOptions::default() };
         let keyspace = fill(&db, options, 5_000);
-        let mut random = Random(77);
+        let mut random = SplitMix64::new(77);
         for _ in 0..4_000 {
-            assert!(keyspace.get(random.next().to_be_bytes()).unwrap().is_none());
+            assert!(keyspace.get(random.next_u64().to_be_bytes()).unwrap().is_none());
         }
         let statistics = db.statistics();
         let asked: u64 = statistics.filters.iter().map(|level| level.checked).sum();
@@ -533,10 +534,10 @@ fn level0_runs_decide_when_runs_are_merged() {
     let greatest = |level0_runs| {
         let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
         let keyspace = db.create_keyspace("k", KeyspaceOptions { level0_runs, ..small_keyspace() }).unwrap();
-        let mut random = Random(1);
+        let mut random = SplitMix64::new(1);
         let mut greatest = 0;
         for _ in 0..8_000 {
-            keyspace.put(random.next().to_be_bytes(), [b'v'; 100]).unwrap();
+            keyspace.put(random.next_u64().to_be_bytes(), [b'v'; 100]).unwrap();
             let levels = of_keyspace(&db.statistics()).levels;
             greatest = greatest.max(levels.first().map_or(0, |level| level.run_count));
         }

@@ -18,13 +18,13 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tamis::{Db, Durability, Event, EventListener, KeyspaceChange, Layout, Options, Runtime, Statistics};
+use tamis::{Db, Durability, Event, EventListener, KeyspaceChange, Layout, Options, Statistics};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
     carry,
     scenario::Context,
-    support::{CHANGING_FILES, FOLDER, Model, Random, inline_options, is_deep},
+    support::{CHANGING_FILES, FOLDER, Model, SplitMix64, inline_options, is_deep, open_on},
 };
 
 fn hash_of(key: &[u8], value: &[u8]) -> u64 {
@@ -161,7 +161,7 @@ impl Scenario {
     }
 
     fn open(&self, files: Arc<dyn Vfs>) -> tamis::Result<Db> {
-        Db::open_on(files, FOLDER, self.options(), Runtime::deterministic(7))
+        open_on(files, self.options())
     }
 
     /// Opens the store, works and closes it. `at_error` is called when the work has failed, before the store is closed.
@@ -278,10 +278,10 @@ fn image(layout: Layout, key_count: u64, length: usize) -> (MemVfs, Model) {
     let mut options = carry::options();
     options.default_keyspace.layout = layout;
     let files: Arc<dyn Vfs> = Arc::new(vfs.clone());
-    let db = Db::open_on(files, FOLDER, options, Runtime::deterministic(7)).unwrap();
+    let db = open_on(files, options).unwrap();
     let history = Mutex::new(History::new(&Model::new()));
     let writer = Writer { db: &db, history: &history };
-    let mut random = Random(3);
+    let mut random = SplitMix64::new(3);
     for _ in 0..2 * key_count {
         writer.put(random.below(key_count), length).unwrap();
     }
@@ -303,7 +303,7 @@ fn scenario(
 
 /// Hot keys fill memtables; cold keys change a little.
 fn write_hot_and_cold(writer: &Writer<'_>) -> tamis::Result<()> {
-    let mut random = Random(5);
+    let mut random = SplitMix64::new(5);
     let cold = carry::KEY_COUNT - carry::HOT_COUNT;
     for round in 0..117 {
         match round % 9 {
@@ -368,7 +368,7 @@ fn scenarios() -> Vec<Scenario> {
         "split",
         40,
         |writer| {
-            let mut random = Random(9);
+            let mut random = SplitMix64::new(9);
             for round in 0..60 {
                 writer.put(random.below(60), 4_000)?;
                 if round % 20 == 10 {
@@ -485,11 +485,11 @@ fn a_split_succeeds_once_a_full_disk_has_space() {
         let listener: Arc<dyn EventListener> = Arc::<FailedJobs>::clone(&failed);
         let options = Options { listener: Some(listener), ..split.options() };
         let files: Arc<dyn Vfs> = Arc::new(faults.clone());
-        let db = Db::open_on(files, FOLDER, options, Runtime::deterministic(7)).unwrap();
+        let db = open_on(files, options).unwrap();
         faults.add_rule(Rule::disk_full(free_bytes));
         let history = Mutex::new(History::new(&split.model));
         let writer = Writer { db: &db, history: &history };
-        let (mut random, mut refused) = (Random(9), BTreeSet::new());
+        let (mut random, mut refused) = (SplitMix64::new(9), BTreeSet::new());
         for _ in 0..60 {
             let number = random.below(60);
             if writer.put(number, 4_000).is_err() {

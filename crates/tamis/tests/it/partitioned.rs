@@ -9,7 +9,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Duration,
 };
 
 use tamis::{
@@ -19,7 +18,8 @@ use tamis::{
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
 
 use crate::support::{
-    EventLog, FOLDER, Model, Random, check_entries, inline_options, is_deep, open_in_memory, small_keyspace,
+    EventLog, FOLDER, Model, SplitMix64, check_entries, inline_options, is_deep, open_in_memory, open_on,
+    small_keyspace,
 };
 
 const LAYOUT: Layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
@@ -39,7 +39,7 @@ fn put(db: &Db, model: &mut Model, number: u64, value: Vec<u8>) {
 }
 
 /// Puts and deletes at random.
-fn write(db: &Db, model: &mut Model, random: &mut Random, keys: std::ops::Range<u64>, count: u64) {
+fn write(db: &Db, model: &mut Model, random: &mut SplitMix64, keys: std::ops::Range<u64>, count: u64) {
     for round in 0..count {
         let number = keys.start + random.below(keys.end - keys.start);
         if random.below(6) == 0 {
@@ -56,7 +56,7 @@ fn write(db: &Db, model: &mut Model, random: &mut Random, keys: std::ops::Range<
 fn random_writes_split_partitions_and_every_entry_stays_readable() {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, options()).unwrap();
-    let (mut model, mut random) = (Model::new(), Random(3));
+    let (mut model, mut random) = (Model::new(), SplitMix64::new(3));
     for round in 0..12 {
         write(&db, &mut model, &mut random, 0..6_000, 400);
         check_entries(&db, &model);
@@ -91,7 +91,7 @@ fn scans_cross_partitions_in_both_directions() {
         let mut options = options();
         options.default_keyspace.views = views;
         let db = open_in_memory(&MemVfs::new(), options).unwrap();
-        let (mut model, mut random) = (Model::new(), Random(12));
+        let (mut model, mut random) = (Model::new(), SplitMix64::new(12));
         write(&db, &mut model, &mut random, 0..6_000, 4_000);
         db.flush().unwrap();
         db.wait_for_compactions().unwrap();
@@ -133,7 +133,7 @@ fn scans_cross_partitions_in_both_directions() {
 fn check_moves<'a>(
     scan: &mut Scan,
     expected: impl Iterator<Item = (&'a Vec<u8>, &'a Vec<u8>)>,
-    random: &mut Random,
+    random: &mut SplitMix64,
 ) {
     let expected: Vec<_> = expected.collect();
     let sought = random.below(6_200).to_be_bytes();
@@ -195,7 +195,7 @@ fn a_load_in_key_order_is_divided_and_never_rewritten() {
 fn skewed_updates_leave_untouched_partitions_unread() {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, options()).unwrap();
-    let (mut model, mut random) = (Model::new(), Random(4));
+    let (mut model, mut random) = (Model::new(), SplitMix64::new(4));
     for number in 0..4_000 {
         put(&db, &mut model, number, vec![1; 300]);
     }
@@ -226,7 +226,7 @@ fn skewed_updates_leave_untouched_partitions_unread() {
     // A scan of the cold partitions opens their tables.
     let copy = RecordVfs::new(Arc::new(vfs.crash_clone(0)));
     let files: Arc<dyn Vfs> = Arc::new(copy.clone());
-    let db = Db::open_on(files, FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let db = open_on(files, inline_options()).unwrap();
     let first = before.first().unwrap().lower.as_slice();
     assert!(db.range::<&[u8]>(first..).count() > 1_000);
     let cold_names = opened_by(&copy);
@@ -234,7 +234,7 @@ fn skewed_updates_leave_untouched_partitions_unread() {
     drop(db);
     let record = RecordVfs::new(Arc::new(vfs));
     let files: Arc<dyn Vfs> = Arc::new(record.clone());
-    let db = Db::open_on(files, FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let db = open_on(files, inline_options()).unwrap();
     for _ in 0..6 {
         write(&db, &mut model, &mut random, 0..500, 300);
         db.flush().unwrap();
@@ -252,7 +252,7 @@ fn skewed_updates_leave_untouched_partitions_unread() {
 fn range_deletes_cross_partitions_and_small_partitions_are_united() {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, options()).unwrap();
-    let (mut model, mut random) = (Model::new(), Random(5));
+    let (mut model, mut random) = (Model::new(), SplitMix64::new(5));
     write(&db, &mut model, &mut random, 0..6_000, 3_000);
     db.flush().unwrap();
     db.wait_for_compactions().unwrap();
@@ -288,7 +288,7 @@ fn range_deletes_cross_partitions_and_small_partitions_are_united() {
 fn an_ingested_table_may_cross_partitions() {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, options()).unwrap();
-    let (mut model, mut random) = (Model::new(), Random(9));
+    let (mut model, mut random) = (Model::new(), SplitMix64::new(9));
     write(&db, &mut model, &mut random, 0..6_000, 3_000);
     db.flush().unwrap();
     db.wait_for_compactions().unwrap();
@@ -331,7 +331,7 @@ fn concurrent_writers_ingests_and_jobs_lose_no_entry() {
             .map(|writer| {
                 let db = &db;
                 scope.spawn(move || {
-                    let (mut model, mut random) = (Model::new(), Random(20 + writer));
+                    let (mut model, mut random) = (Model::new(), SplitMix64::new(20 + writer));
                     for round in 0..COUNT {
                         let key = (random.below(4_000) * 4 + writer).to_be_bytes().to_vec();
                         if random.below(8) == 0 {
@@ -424,8 +424,7 @@ fn a_store_of_many_partitions_opens_and_reads_only_the_tables_that_it_needs() {
     assert!(of_default(&db.statistics()).partitions.len() == tamis::PARTITIONS_MAX);
     db.close().unwrap();
     let record = RecordVfs::new(Arc::new(vfs));
-    let db =
-        Db::open_on(Arc::new(record.clone()), FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let db = open_on(Arc::new(record.clone()), inline_options()).unwrap();
     // The manifest, the log and few others: no table.
     let opened = record.operations().iter().filter(|operation| operation.kind == OperationKind::Open).count();
     assert!(opened < 20, "{opened} files opened");
@@ -440,13 +439,13 @@ fn a_store_of_many_partitions_opens_and_reads_only_the_tables_that_it_needs() {
 fn no_failure_of_a_job_loses_entries_or_revives_deleted_ones() {
     let memory = MemVfs::new();
     let db = open_in_memory(&memory, options()).unwrap();
-    let (mut model, mut random) = (Model::new(), Random(6));
+    let (mut model, mut random) = (Model::new(), SplitMix64::new(6));
     write(&db, &mut model, &mut random, 0..3_000, 1_200);
     db.close().unwrap();
     let (lower, upper) = (700_u64.to_be_bytes(), 1_600_u64.to_be_bytes());
     let work = |vfs: Arc<dyn Vfs>, model: &mut Model| -> tamis::Result<Statistics> {
-        let db = Db::open_on(vfs, FOLDER, inline_options(), Runtime::deterministic(7))?;
-        let mut random = Random(8);
+        let db = open_on(vfs, inline_options())?;
+        let mut random = SplitMix64::new(8);
         for round in 0..1_200_u64 {
             let key = (random.below(3_000) * 2).to_be_bytes();
             let value = vec![round as u8; 400];
@@ -511,20 +510,13 @@ fn no_failure_of_a_job_loses_entries_or_revives_deleted_ones() {
     }
 }
 
-/// Whether the folder has the named tables only, within five minutes: the background deletes the inputs of compactions.
-#[expect(clippy::disallowed_methods, reason = "the workers run by the clock of the operating system")]
+/// Whether the folder has the named tables only.
 fn keeps_only_named_tables(db: &Db, files: &MemVfs) -> bool {
     let is_table = |name: &str| name.ends_with(".table") || name.ends_with(".tmp");
-    (0..30_000).any(|_| {
-        let names = files.list(Path::new(FOLDER)).unwrap();
-        let tables = names.iter().filter(|entry| is_table(&entry.name)).count();
-        let levels = of_default(&db.statistics()).levels;
-        let is_equal = tables == levels.iter().map(|level| level.table_count).sum::<usize>();
-        if !is_equal {
-            thread::sleep(Duration::from_millis(10));
-        }
-        is_equal
-    })
+    let names = files.list(Path::new(FOLDER)).unwrap();
+    let tables = names.iter().filter(|entry| is_table(&entry.name)).count();
+    let levels = of_default(&db.statistics()).levels;
+    tables == levels.iter().map(|level| level.table_count).sum::<usize>()
 }
 
 /// A flush with workers syncs its tables by several threads. Each of these syncs fails once, or panics.
@@ -532,7 +524,7 @@ fn keeps_only_named_tables(db: &Db, files: &MemVfs) -> bool {
 fn a_failed_sync_of_one_table_of_a_flush_loses_nothing() {
     let memory = MemVfs::new();
     let db = open_in_memory(&memory, options()).unwrap();
-    let (mut model, mut random) = (Model::new(), Random(16));
+    let (mut model, mut random) = (Model::new(), SplitMix64::new(16));
     write(&db, &mut model, &mut random, 0..6_000, 3_000);
     db.flush().unwrap();
     let partition_count = of_default(&db.statistics()).partition_count as u64;
@@ -544,7 +536,7 @@ fn a_failed_sync_of_one_table_of_a_flush_loses_nothing() {
             let faults = FaultVfs::new(Arc::new(files.clone()));
             let workers = Options { workers: 2, ..inline_options() };
             let vfs: Arc<dyn Vfs> = Arc::new(faults.clone());
-            let db = Db::open_on(vfs, FOLDER, workers, Runtime::deterministic(7)).unwrap();
+            let db = open_on(vfs, workers).unwrap();
             let mut model = model.clone();
             for number in (0..6_000_u64).step_by(50) {
                 put(&db, &mut model, number, vec![nth as u8; 40]);
@@ -586,7 +578,7 @@ fn decisions_report_expected_and_actual_bytes() {
     let listener: Arc<dyn EventListener> = Arc::<EventLog>::clone(&log);
     let options = Options { listener: Some(listener), ..options() };
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
-    let (mut model, mut random) = (Model::new(), Random(9));
+    let (mut model, mut random) = (Model::new(), SplitMix64::new(9));
     // Splits and majors, then divisions, carried entries, and unions of partitions whose entries are deleted.
     for _ in 0..800 {
         put(&db, &mut model, random.below(400), vec![1; 3_000]);
@@ -701,9 +693,9 @@ fn the_estimate_of_each_decision_is_near_to_its_outcome() {
         KeyspaceOptions { memtable_bytes: 1 << 20, table_bytes: 256 << 10, ..options().default_keyspace };
     let options = Options { default_keyspace: keyspace, log_bytes_max: 64 << 20, ..options() };
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
-    let mut random = Random(9);
+    let mut random = SplitMix64::new(9);
     let mut put = |number: u64, length: usize| {
-        let value: Vec<u8> = std::iter::repeat_with(|| random.next() as u8).take(length).collect();
+        let value: Vec<u8> = std::iter::repeat_with(|| random.next_u64() as u8).take(length).collect();
         db.put(number.to_be_bytes(), value).unwrap();
     };
     // A load at random: minors, majors and splits. The factors have no divisor of the count, so that no key comes twice.

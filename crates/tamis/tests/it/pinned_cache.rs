@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tamis::{Db, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime};
 use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
 
-use crate::support::{FOLDER, Random, filter_store::run_background_jobs, filters, table_filters};
+use crate::support::{FOLDER, SplitMix64, filter_store::run_background_jobs, filters, table_filters};
 
 const KEY_COUNT: u64 = 100_000;
 const QUERY_COUNT: u64 = 5_000;
@@ -99,7 +99,7 @@ fn cost(row: &str, query: Query) -> Cost {
 
     let db = open(&vfs, all * 6 / 10);
     let keyspace = db.keyspace("k").unwrap();
-    let mut random = Random(3);
+    let mut random = SplitMix64::new(3);
     let mut run = || {
         vfs.reset();
         let before = db.statistics().blocks_read;
@@ -167,7 +167,7 @@ fn tables_whose_filters_were_evicted_are_not_checked() {
         (0..KEY_COUNT).for_each(|number| keyspace.put(key(2 * number), [7; 24]).unwrap());
         db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
         db.rebuild_filters(&keyspace, &table_filters("blocked-bloom@10")).unwrap();
-        let mut random = Random(3);
+        let mut random = SplitMix64::new(3);
         let mut ask = |keyspace: &Keyspace, count: u64| {
             (0..count).for_each(|_| query.run(keyspace, random.below(KEY_COUNT - 1)));
         };

@@ -18,7 +18,7 @@ use tamis::{
 };
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule};
 
-use crate::support::{FOLDER, Random, small_keyspace};
+use crate::support::{FOLDER, SplitMix64, small_keyspace};
 
 /// The real time after which a waiting thread checks the simulated time.
 const POLL: Duration = Duration::from_micros(100);
@@ -164,11 +164,11 @@ fn fill(bytes_per_second: u64, workers: usize, write_bytes: u64) -> (tamis::Stat
     let db = Db::open_on(Arc::new(vfs), FOLDER, options, runtime).unwrap();
     let keyspace = db.create_keyspace("k", tiny_keyspace()).unwrap();
     let _end = EndOnDrop(Arc::clone(&clock));
-    let mut random = Random(9);
+    let mut random = SplitMix64::new(9);
     let mut longest = Duration::ZERO;
     for number in 0..write_bytes / 1_000 {
         let before = clock.now();
-        keyspace.put(random.next().to_be_bytes(), [number as u8; 992]).unwrap();
+        keyspace.put(random.next_u64().to_be_bytes(), [number as u8; 992]).unwrap();
         if number % 16 == 0 {
             // The writer itself could write 100 MB a second.
             clock.advance(Duration::from_micros(160));
@@ -390,7 +390,7 @@ fn old_files_that_cannot_be_deleted_stop_no_writer() {
         let options = Options { workers: 0, ..Options::default() };
         let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(1)).unwrap();
         let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
-        let mut random = Random(1);
+        let mut random = SplitMix64::new(1);
         let mut keys = BTreeSet::new();
         let mut fill = || {
             for _ in 0..2_000 {
@@ -428,10 +428,10 @@ fn failing_compactions_stop_writers_before_l0_has_many_runs() {
         let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
         let rule =
             vfs.add_rule(Rule::error(ErrorKind::Other).on(&[OperationKind::Read]).path(".t").forever());
-        let mut random = Random(5);
+        let mut random = SplitMix64::new(5);
         let mut acknowledged = BTreeSet::new();
         let refused = (0..200_000).find_map(|_| {
-            let key = random.next().to_be_bytes();
+            let key = random.next_u64().to_be_bytes();
             let error = keyspace.put(key, [1; 1_000]).err();
             if error.is_none() {
                 acknowledged.insert(key);
@@ -465,9 +465,9 @@ fn a_hanging_compaction_stops_writers_before_l0_has_many_runs_and_reports_it() {
     thread::scope(|scope| {
         let _open = OpenOnDrop(Arc::clone(&gate));
         scope.spawn(|| {
-            let mut random = Random(5);
+            let mut random = SplitMix64::new(5);
             for _ in 0..4_000 {
-                keyspace.put(random.next().to_be_bytes(), [1; 1_000]).unwrap();
+                keyspace.put(random.next_u64().to_be_bytes(), [1; 1_000]).unwrap();
             }
             let _ = sender.send(Signal::Done);
         });

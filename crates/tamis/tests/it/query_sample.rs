@@ -12,7 +12,7 @@ use tamis::{
 };
 use tamis_vfs::{MemVfs, Vfs};
 
-use crate::support::{FOLDER, Random, filters_of_tables, inline_options, open_in_memory, small_keyspace};
+use crate::support::{FOLDER, SplitMix64, filters_of_tables, inline_options, open_in_memory, small_keyspace};
 
 fn open(options: Options) -> Db {
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
@@ -78,11 +78,11 @@ fn overlapping() -> (Db, Vec<u64>) {
         KeyspaceOptions { filters, level0_runs: 64, views: Views::Off, ..KeyspaceOptions::default() };
     let options = Options { default_keyspace, ..inline_options() };
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
-    let mut random = Random(3);
+    let mut random = SplitMix64::new(3);
     let mut keys = Vec::new();
     for _ in 0..3 {
         // The ends are in reach of all tables.
-        let inner = (0..2_000).map(|_| random.next());
+        let inner = (0..2_000).map(|_| random.next_u64());
         for key in inner.chain([keys.len() as u64, u64::MAX - keys.len() as u64]).collect::<Vec<_>>() {
             db.put(key.to_be_bytes(), [7; 50]).unwrap();
             keys.push(key);
@@ -97,13 +97,13 @@ fn overlapping() -> (Db, Vec<u64>) {
 #[test]
 fn outcomes_of_each_kind_of_query_are_counted() {
     let (db, keys) = overlapping();
-    let mut random = Random(9);
+    let mut random = SplitMix64::new(9);
     for turn in 0..600 {
         let key = keys[10 + random.below(keys.len() as u64 - 20) as usize];
         let sought = match turn % 3 {
             0 => key,
             1 => key + 1,
-            _ => random.next(),
+            _ => random.next_u64(),
         };
         let bytes = sought.to_be_bytes();
         db.get(bytes).unwrap();

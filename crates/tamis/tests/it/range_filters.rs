@@ -5,14 +5,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tamis::{
-    Db, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Statistics, WriteBatch,
-};
+use tamis::{Db, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Options, Statistics, WriteBatch};
 use tamis_vfs::{Access, MemVfs, Vfs};
 
 use crate::support::{
-    FILTERS, FOLDER, Random, filter_designs, filters, filters_of_tables, inline_options, open_in_memory,
-    small_keyspace,
+    FILTERS, SplitMix64, filter_designs, filters, filters_of_tables, inline_options, key, open_in_memory,
+    open_on, small_keyspace,
 };
 
 const RUN_COUNT: u64 = 4;
@@ -30,10 +28,6 @@ const RANGE_FILTERS: [(&str, u64); 10] = [
     ("1pbf:prefix=96,layout=lines@12", 1),
     ("2pbf:first=60,second=96@16", 2),
 ];
-
-fn key(number: u64) -> Vec<u8> {
-    format!("key/{number:08}").into_bytes()
-}
 
 /// Keys 0, 2, ... 7,998 in runs that all span them.
 fn fill(db: &Db, row: &str) -> Keyspace {
@@ -301,7 +295,7 @@ fn filters_of_a_keyspace_are_kept_over_a_reopen() {
     drop(keyspace);
     db.close().unwrap();
     let shared: Arc<dyn Vfs> = Arc::new(vfs);
-    let db = Db::open_on(shared, FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let db = open_on(shared, inline_options()).unwrap();
     let keyspace = db.keyspace("k").unwrap();
     assert_eq!(keyspace.options().filters, wanted);
     assert_eq!(walk(&keyspace, Bound::Included(key(10)), Bound::Included(key(3_000)), 0), 2_991);
@@ -320,8 +314,8 @@ fn filters_change_no_answer_of_a_snapshot() {
     for row in ["bloom@1", "rosetta@1", "surf-base", "blocked-bloom@1 proteus@2"] {
         let with = open(filters(row)).unwrap();
         let without = open(Filters::none()).unwrap();
-        let mut random = Random(11);
-        let key = |random: &mut Random| format!("{:04}", random.below(3_000)).into_bytes();
+        let mut random = SplitMix64::new(11);
+        let key = |random: &mut SplitMix64| format!("{:04}", random.below(3_000)).into_bytes();
         for round in 0..40 {
             for _ in 0..100 {
                 let key = key(&mut random);

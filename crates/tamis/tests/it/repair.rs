@@ -13,7 +13,9 @@ use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 use crate::{
     carry,
     scenario::{Context, Plan, State, Step, apply, difference, new_state, read_all, run, script},
-    support::{FOLDER, Model, Random, check_entries, inline_options, open_in_memory, small_keyspace},
+    support::{
+        FOLDER, Model, SplitMix64, check_entries, inline_options, open_in_memory, open_on, small_keyspace,
+    },
 };
 
 type Files = BTreeMap<String, Vec<u8>>;
@@ -241,7 +243,7 @@ fn repair_uses_the_longest_readable_part_of_a_manifest() {
         let sample = sample(seed);
         let manifest = sample.names(".manifest").pop().unwrap();
         let length = sample.files[&manifest].len();
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         for _ in 0..10 {
             let place = random.below(length as u64) as usize;
             let _context = Context(format!("seed {seed}, cut at {place} of {length}"));
@@ -262,7 +264,7 @@ fn lost_compaction_edits_revive_no_deleted_key_without_a_report() {
         let memory = MemVfs::new();
         let db = open_in_memory(&memory, inline_options()).unwrap();
         let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let (mut state, mut ever) = (BTreeMap::new(), BTreeSet::new());
         let mut lengths = Vec::new();
         for round in 0..8_u64 {
@@ -272,7 +274,7 @@ fn lost_compaction_edits_revive_no_deleted_key_without_a_report() {
                     keyspace.delete(&key).unwrap();
                     state.remove(&key);
                 } else {
-                    let value = vec![random.next() as u8; 900];
+                    let value = vec![random.next_u64() as u8; 900];
                     keyspace.put(&key, &value).unwrap();
                     state.insert(key.clone(), Arc::from(value));
                     ever.insert(("k".to_owned(), key));
@@ -305,7 +307,7 @@ fn lost_compaction_edits_revive_no_deleted_key_without_a_report() {
 fn a_lost_or_damaged_table_is_reported_with_its_range() {
     for seed in SEEDS {
         let sample = sample(seed);
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         for name in sample.names(".table") {
             let _context = Context(format!("seed {seed}, {name}"));
             let mut files = sample.files.clone();
@@ -366,7 +368,7 @@ fn repair_keeps_all_undamaged_blocks_of_a_table() {
 fn repair_keeps_the_readable_records_of_a_damaged_log() {
     for seed in SEEDS {
         let sample = sample(seed);
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         for name in sample.names(".log") {
             let length = sample.files[&name].len();
             for _ in 0..4 {
@@ -399,10 +401,9 @@ fn leftovers_of_a_compaction_are_distinguished_from_installed_tables() {
     for seed in 0..12 {
         let memory = MemVfs::new();
         let faults = FaultVfs::new(Arc::new(memory.clone()));
-        let db = Db::open_on(Arc::new(faults.clone()), FOLDER, inline_options(), Runtime::deterministic(7))
-            .unwrap();
+        let db = open_on(Arc::new(faults.clone()), inline_options()).unwrap();
         let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let (mut state, mut ever) = (BTreeMap::new(), BTreeSet::new());
         for _ in 0..3 {
             for _ in 0..60 {
@@ -411,7 +412,7 @@ fn leftovers_of_a_compaction_are_distinguished_from_installed_tables() {
                     keyspace.delete(&key).unwrap();
                     state.remove(&key);
                 } else {
-                    let value = vec![random.next() as u8; 1_500];
+                    let value = vec![random.next_u64() as u8; 1_500];
                     keyspace.put(&key, &value).unwrap();
                     state.insert(key.clone(), Arc::from(value));
                     ever.insert(("k".to_owned(), key));
@@ -512,7 +513,7 @@ fn a_manifest_truncated_after_a_kill_loses_nothing_without_a_report() {
     for seed in 0..12 {
         let memory = MemVfs::new();
         let db = open_in_memory(&memory, inline_options()).unwrap();
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let (mut state, mut ever) = (BTreeMap::new(), BTreeSet::new());
         let mut lengths = BTreeSet::new();
         for round in 0..6_u64 {
@@ -522,7 +523,7 @@ fn a_manifest_truncated_after_a_kill_loses_nothing_without_a_report() {
                     db.delete(&key).unwrap();
                     state.remove(&key);
                 } else {
-                    let value = vec![random.next() as u8; 300];
+                    let value = vec![random.next_u64() as u8; 300];
                     db.put(&key, &value).unwrap();
                     state.insert(key.clone(), Arc::from(value));
                     ever.insert(("default".to_owned(), key));
@@ -573,7 +574,7 @@ fn a_manifest_truncated_after_a_kill_loses_nothing_without_a_report() {
 fn a_torn_last_edit_of_partitions_loses_nothing_without_a_report() {
     let memory = MemVfs::new();
     let db = open_in_memory(&memory, carry::options()).unwrap();
-    let mut random = Random(12);
+    let mut random = SplitMix64::new(12);
     let (mut state, mut ever) = (BTreeMap::new(), BTreeSet::new());
     let mut samples = Vec::new();
     let changes = |db: &Db| {
@@ -814,7 +815,7 @@ fn a_repair_finds_partitions_by_their_tables() {
     let memory = MemVfs::new();
     let db = open_in_memory(&memory, options).unwrap();
     let first_length = manifest_of(&files_of(&memory, FOLDER)).1.len();
-    let (mut model, mut random) = (Model::new(), Random(5));
+    let (mut model, mut random) = (Model::new(), SplitMix64::new(5));
     for round in 0..3_000_u64 {
         let key = random.below(6_000).to_be_bytes().to_vec();
         if round % 7 == 0 {

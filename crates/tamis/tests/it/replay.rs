@@ -7,15 +7,15 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tamis::{Db, Durability, Error, Event, EventListener, KeyspaceOptions, Options, Runtime, WriteBatch};
+use tamis::{Db, Durability, Error, Event, EventListener, KeyspaceOptions, Options, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
     carry::{self, HOT_COUNT, KEY_COUNT},
     scenario::{Context, State, read_all},
     support::{
-        CHANGING, EventLog, FOLDER, Model, Random, check_entries, inline_options, open_in_memory,
-        small_keyspace,
+        CHANGING, EventLog, FOLDER, Model, SplitMix64, check_entries, inline_options, open_in_memory,
+        open_on, small_keyspace,
     },
 };
 
@@ -41,7 +41,7 @@ fn kill(db: Db, memory: &MemVfs) {
 /// A store in which tables and further log segments can't be created.
 fn open_without_flushes(memory: &MemVfs, options: Options) -> Db {
     let faults = FaultVfs::new(Arc::new(memory.clone()));
-    let db = Db::open_on(Arc::new(faults.clone()), FOLDER, options, Runtime::deterministic(7)).unwrap();
+    let db = open_on(Arc::new(faults.clone()), options).unwrap();
     // Tables are written under temporary names.
     for name in [".tmp", ".log"] {
         let kinds = [OperationKind::Create, OperationKind::Reuse];
@@ -185,7 +185,7 @@ fn check_power_failures(
         .on(&CHANGING),
     );
     let vfs: Arc<dyn Vfs> = Arc::new(faults);
-    drop(Db::open_on(vfs, FOLDER, options.clone(), Runtime::deterministic(7)).unwrap());
+    drop(open_on(vfs, options.clone()).unwrap());
     let replayed = std::mem::take(&mut *replayed.lock().unwrap());
     assert!(replayed.len() as u64 > 40 * seeds, "{replayed:?}");
     replayed
@@ -263,7 +263,7 @@ fn opens_that_are_killed_while_they_replay_make_progress() {
         let rule = Rule::error(ErrorKind::Other).on(&CHANGING).nth(count).forever();
         faults.add_rule(rule);
         let operations = faults.add_rule(Rule::slow(|_| ()).on(&CHANGING));
-        let opened = Db::open_on(Arc::new(faults.clone()), FOLDER, options(), Runtime::deterministic(7));
+        let opened = open_on(Arc::new(faults.clone()), options());
         memory.release_locks();
         (opened, faults.hit_count(operations))
     };
@@ -290,7 +290,7 @@ fn a_replay_whose_flush_fails_is_an_error_and_loses_nothing() {
         let faults = FaultVfs::new(Arc::new(memory.clone()));
         let rule = Rule::error(ErrorKind::StorageFull).on(&[OperationKind::Create]).path(".tmp").nth(nth);
         faults.add_rule(rule.forever());
-        let opened = Db::open_on(Arc::new(faults), FOLDER, options(), Runtime::deterministic(7));
+        let opened = open_on(Arc::new(faults), options());
         let error = opened.map(drop).unwrap_err();
         assert!(matches!(error, Error::DiskFull { .. }), "{error}");
     }
@@ -319,11 +319,11 @@ fn a_replay_flushes_no_keyspace_before_its_last_carried_entry() {
         let (db, mut model) = carry::prepare(&memory);
         db.close().unwrap();
         let faults = FaultVfs::new(Arc::new(memory.clone()));
-        let db = Db::open_on(Arc::new(faults.clone()), FOLDER, carry::options(), Runtime::deterministic(7));
+        let db = open_on(Arc::new(faults.clone()), carry::options());
         let db = db.unwrap();
         let rule = Rule::error(ErrorKind::Other).on(&[OperationKind::Create]).path(".tmp");
         faults.add_rule(rule.nth(1 + seed % 10).forever());
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         for round in 0..1_000_u64 {
             let number = match random.below(7) {
                 0 => HOT_COUNT + random.below(KEY_COUNT - HOT_COUNT),

@@ -7,8 +7,8 @@ use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Runtime, Scan, Views};
 use tamis_vfs::MemVfs;
 
 use crate::{
-    support::{FOLDER, Random, inline_options},
-    views::{self, Store, blocks_touched, views_of},
+    support::{self, FOLDER, SplitMix64, inline_options},
+    views::{Store, blocks_touched, views_of},
 };
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -32,7 +32,7 @@ enum Sources {
 }
 
 /// Runs that overlap, and the live entries.
-fn open(sources: Sources, random: &mut Random) -> (Db, Keyspace, Entries) {
+fn open(sources: Sources, random: &mut SplitMix64) -> (Db, Keyspace, Entries) {
     let keyspace = KeyspaceOptions {
         memtable_bytes: 64 << 20,
         level0_runs: 64,
@@ -79,7 +79,7 @@ enum Ranges {
 fn change(
     keyspace: &Keyspace,
     entries: &mut Entries,
-    random: &mut Random,
+    random: &mut SplitMix64,
     (count, ranges): (u64, Ranges),
     text: &str,
 ) {
@@ -138,7 +138,7 @@ impl Model<'_> {
     }
 
     /// Moves scan and model at random and compares them. `visit` gets each key that the scan returns.
-    fn check(&mut self, mut scan: Scan, random: &mut Random, mut visit: impl FnMut(&[u8])) {
+    fn check(&mut self, mut scan: Scan, random: &mut SplitMix64, mut visit: impl FnMut(&[u8])) {
         let mut is_forward = true;
         for _ in 0..40 {
             match random.below(12) {
@@ -172,7 +172,7 @@ impl Model<'_> {
 }
 
 /// Takes entries from both ends at random until they meet.
-fn check_both_ends(entries: &[(&Vec<u8>, &Vec<u8>)], mut scan: Scan, random: &mut Random) {
+fn check_both_ends(entries: &[(&Vec<u8>, &Vec<u8>)], mut scan: Scan, random: &mut SplitMix64) {
     let (mut lower, mut upper) = (0, entries.len());
     loop {
         let is_front = random.below(2) == 0;
@@ -187,7 +187,7 @@ fn check_both_ends(entries: &[(&Vec<u8>, &Vec<u8>)], mut scan: Scan, random: &mu
     }
 }
 
-fn bound(random: &mut Random) -> Bound<Vec<u8>> {
+fn bound(random: &mut SplitMix64) -> Bound<Vec<u8>> {
     match random.below(4) {
         0 => Bound::Included(key(random.below(KEYS))),
         1 => Bound::Excluded(key(random.below(KEYS))),
@@ -211,7 +211,7 @@ fn scans_of_one_run_meet_the_entries_of_memtables() {
 }
 
 fn meet_memtables(sources: Sources, seed: u64) {
-    let mut random = Random(seed);
+    let mut random = SplitMix64::new(seed);
     for memtable_count in [0, 1, 5, 50, 1_000] {
         let (db, keyspace, before) = open(sources, &mut random);
         let snapshot = db.snapshot();
@@ -269,10 +269,10 @@ fn a_scan_does_not_return_what_is_written_at_its_place() {
 }
 
 fn write_at_the_place(sources: Sources) {
-    let mut random = Random(12);
+    let mut random = SplitMix64::new(12);
     let (_db, keyspace, mut now) = open(sources, &mut random);
     change(&keyspace, &mut now, &mut random, (1, Ranges::Kept), "memtable");
-    let mut choice = Random(13);
+    let mut choice = SplitMix64::new(13);
     for turn in 0..200 {
         let before = now.clone();
         let mut model = Model { entries: before.iter().collect(), place: Place::Before(0) };
@@ -300,7 +300,7 @@ fn a_view_leads_to_values_of_many_blocks() {
     let value = |number: u64| vec![number as u8; length(number)];
     for run in 0..4 {
         for number in (run..400).step_by(4) {
-            keyspace.put(views::key(number), value(number)).unwrap();
+            keyspace.put(support::key(number), value(number)).unwrap();
         }
         db.flush().unwrap();
     }
@@ -313,7 +313,7 @@ fn a_view_leads_to_values_of_many_blocks() {
         for (place, entry) in (0..).zip(entries) {
             let number = if is_backward { 399 - place } else { place };
             let (found, bytes) = entry.unwrap();
-            assert!(*found == *views::key(number) && *bytes == *value(number), "{number}");
+            assert!(*found == *support::key(number) && *bytes == *value(number), "{number}");
             count += 1;
         }
         assert_eq!(count, 400);
@@ -321,12 +321,12 @@ fn a_view_leads_to_values_of_many_blocks() {
     for number in (7..400).step_by(50) {
         let before = blocks_touched(&db);
         let mut scan = keyspace.range::<&[u8]>(..);
-        scan.seek(views::key(number)).unwrap();
+        scan.seek(support::key(number)).unwrap();
         assert!(scan.move_next().unwrap() && scan.value() == value(number));
         assert!(scan.move_next().unwrap() && scan.value() == value(number + 1));
         let blocks = blocks_touched(&db) - before;
         assert!(blocks <= 3, "{blocks} blocks at {number}");
-        assert_eq!(keyspace.get(views::key(number)).unwrap().as_deref(), Some(value(number).as_slice()));
+        assert_eq!(keyspace.get(support::key(number)).unwrap().as_deref(), Some(value(number).as_slice()));
     }
     assert!(db.verify().unwrap().is_sound());
 }

@@ -13,7 +13,7 @@ use std::{
 
 use tamis::{Db, Durability, Filters, Keyspace, KeyspaceOptions, Layout, Views, WriteBatch};
 
-use crate::support::{Random, small_keyspace, table_filters};
+use crate::support::{SplitMix64, small_keyspace, table_filters};
 
 /// The entries of one keyspace.
 pub(crate) type Entries = BTreeMap<Vec<u8>, Arc<[u8]>>;
@@ -109,8 +109,8 @@ pub(crate) fn keyspace_options(name: &str) -> KeyspaceOptions {
 }
 
 /// A value that no other write has.
-pub(crate) fn value(random: &mut Random, length: u64) -> Arc<[u8]> {
-    let mark = random.next();
+pub(crate) fn value(random: &mut SplitMix64, length: u64) -> Arc<[u8]> {
+    let mark = random.next_u64();
     let mut bytes = vec![(mark >> 8) as u8; length as usize];
     for (target, source) in bytes.iter_mut().zip(mark.to_be_bytes()) {
         *target = source;
@@ -118,19 +118,19 @@ pub(crate) fn value(random: &mut Random, length: u64) -> Arc<[u8]> {
     bytes.into()
 }
 
-fn key(random: &mut Random, count: u64) -> Vec<u8> {
+fn key(random: &mut SplitMix64, count: u64) -> Vec<u8> {
     let number = random.below(count);
     format!("{}{:03}", ["key", "k", "other/long/prefix/"][number as usize % 3], number).into_bytes()
 }
 
 /// The delete of a prefix of an entry's key: of about four keys, or of a third of all.
-fn prefix_delete(entry: Entry, random: &mut Random) -> Entry {
+fn prefix_delete(entry: Entry, random: &mut SplitMix64) -> Entry {
     let mut key = entry.key;
     key.truncate(key.len() - 1 - 2 * usize::from(random.below(4) == 0));
     Entry { key, edit: Edit::DeletePrefix, ..entry }
 }
 
-fn durability(random: &mut Random) -> Durability {
+fn durability(random: &mut SplitMix64) -> Durability {
     match random.below(10) {
         0..3 => Durability::Deferred,
         3..7 => Durability::Buffered,
@@ -140,12 +140,12 @@ fn durability(random: &mut Random) -> Durability {
 
 /// The steps of a plan. The last keyspaces are not dropped, so that the final state is not empty.
 pub(crate) fn script(plan: Plan) -> Vec<Step> {
-    let mut random = Random(plan.seed);
+    let mut random = SplitMix64::new(plan.seed);
     let mut live = vec!["default".to_owned()];
     let mut steps = Vec::new();
     while steps.len() < plan.step_count {
         let chosen = live[random.below(live.len() as u64) as usize].clone();
-        let entry = |keyspace: String, random: &mut Random| {
+        let entry = |keyspace: String, random: &mut SplitMix64| {
             let length = 8 + random.below(plan.value_bytes_max);
             let edit = Edit::put_or_delete((random.below(4) > 0).then(|| value(random, length)));
             Entry { keyspace, key: key(random, plan.key_count), edit }

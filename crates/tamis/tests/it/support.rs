@@ -2,14 +2,19 @@
 
 pub(crate) mod filter_store;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tamis::{
     Db, Error, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Options, Runtime, TableFilter,
     TableFilterStatistics,
 };
 use tamis_vfs::{MemVfs, OperationKind, Vfs};
+pub(crate) use tamis_workload::SplitMix64;
 
 /// The folder of every database in memory.
 pub(crate) const FOLDER: &str = "/db";
@@ -38,22 +43,38 @@ pub(crate) fn is_deep() -> bool {
     std::env::var_os("TAMIS_DEEP").is_some()
 }
 
-/// SplitMix64.
-#[derive(Debug, Clone)]
-pub(crate) struct Random(pub(crate) u64);
+/// The seeds of a property test: `least` of them, and more until the time of the test is over. Prints how many cases ran.
+#[derive(Debug)]
+pub(crate) struct Cases {
+    least: u64,
+    next: u64,
+    start: Instant,
+}
 
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+impl Cases {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a loaded machine runs fewer cases, and no case sees the time"
+    )]
+    pub(crate) fn at_least(least: u64) -> Self {
+        Self { least, next: 0, start: Instant::now() }
     }
+}
 
-    /// A number below `limit`.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
+impl Iterator for Cases {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let share = Duration::from_secs(if is_deep() { 30 } else { 3 });
+        let is_over = self.next >= self.least && self.start.elapsed() >= share;
+        self.next += u64::from(!is_over);
+        (!is_over).then(|| self.next - 1)
+    }
+}
+
+impl Drop for Cases {
+    fn drop(&mut self) {
+        println!("{} cases in {:.1?}", self.next, self.start.elapsed());
     }
 }
 
@@ -135,18 +156,43 @@ pub(crate) fn small_keyspace() -> KeyspaceOptions {
     }
 }
 
+/// Keys in the order of their numbers.
+pub(crate) fn key(number: u64) -> Vec<u8> {
+    format!("key/{number:08}").into_bytes()
+}
+
 pub(crate) fn open_in_memory(vfs: &MemVfs, options: Options) -> tamis::Result<Db> {
-    let vfs: Arc<dyn Vfs> = Arc::new(vfs.clone());
+    open_on(Arc::new(vfs.clone()), options)
+}
+
+pub(crate) fn open_on(vfs: Arc<dyn Vfs>, options: Options) -> tamis::Result<Db> {
     Db::open_on(vfs, FOLDER, options, Runtime::deterministic(7))
 }
 
 /// All events, in the order in which they were reported.
 #[derive(Debug, Default)]
-pub(crate) struct EventLog(pub(crate) Mutex<Vec<Event>>);
+pub(crate) struct EventLog(pub(crate) Mutex<Vec<Event>>, Condvar);
+
+impl EventLog {
+    /// Waits until the condition holds; it is checked at first and after each event. False if no event comes for `limit`.
+    pub(crate) fn wait_until(&self, limit: Duration, mut is_met: impl FnMut() -> bool) -> bool {
+        let mut events = self.0.lock();
+        loop {
+            let seen = events.len();
+            if MutexGuard::unlocked(&mut events, &mut is_met) {
+                return true;
+            }
+            if events.len() == seen && self.1.wait_for(&mut events, limit).timed_out() {
+                return false;
+            }
+        }
+    }
+}
 
 impl EventListener for EventLog {
     fn on_event(&self, event: &Event) {
         self.0.lock().push(event.clone());
+        self.1.notify_all();
     }
 }
 
@@ -172,7 +218,7 @@ pub(crate) fn check_entries(db: &Db, model: &Model) {
 pub(crate) fn write_at_random(
     db: &Db,
     model: &mut Model,
-    random: &mut Random,
+    random: &mut SplitMix64,
     (flush_count, write_count): (u64, u64),
 ) {
     for round in 0..flush_count {

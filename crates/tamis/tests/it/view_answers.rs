@@ -2,10 +2,10 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Scan, Views};
+use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Options, Scan, Views};
 use tamis_vfs::{Access, MemVfs};
 
-use crate::support::{FOLDER, Random, inline_options, table_filters};
+use crate::support::{SplitMix64, inline_options, open_on, table_filters};
 
 /// A store with one keyspace whose tables are merged by calls only.
 fn open(views: Views, filters: Filters) -> (Db, Keyspace) {
@@ -17,7 +17,7 @@ fn open(views: Views, filters: Filters) -> (Db, Keyspace) {
         views,
         ..KeyspaceOptions::default()
     };
-    let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, options, Runtime::deterministic(7)).unwrap();
+    let db = open_on(Arc::new(MemVfs::new()), options).unwrap();
     let keyspace = db.get_or_create_keyspace("k", keyspace).unwrap();
     (db, keyspace)
 }
@@ -35,14 +35,14 @@ enum Query {
 }
 
 impl Query {
-    fn new(random: &mut Random) -> Self {
+    fn new(random: &mut SplitMix64) -> Self {
         let (lower, length) = (random.below(3_000), random.below(4));
         if random.below(4) == 0 {
             let mut prefix = digits(lower);
             prefix.truncate(3 + length as usize % 2);
             return Self::Prefix(prefix);
         }
-        let bound = |random: &mut Random, key| match random.below(2) {
+        let bound = |random: &mut SplitMix64, key| match random.below(2) {
             0 => Bound::Included(key),
             _ => Bound::Excluded(key),
         };
@@ -67,7 +67,7 @@ fn views_change_no_answer() {
         open(Views::On, Filters::none()),
         open(Views::Off, Filters::none()),
     ];
-    let mut random = Random(11);
+    let mut random = SplitMix64::new(11);
     for round in 0..24 {
         for _ in 0..60 {
             let key = digits(random.below(3_000));

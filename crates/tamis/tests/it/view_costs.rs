@@ -15,8 +15,8 @@ use tamis::{Db, Event, EventListener, Keyspace, KeyspaceChange, Options, Runtime
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 
 use crate::{
-    support::{FOLDER, Random},
-    views::{Store, all, all_backward, blocks_touched, fill, key, value, view_files, views_of},
+    support::{FOLDER, SplitMix64, key},
+    views::{Store, all, all_backward, blocks_touched, fill, value, view_files, views_of},
 };
 
 /// The limit of the blocks that a seek reads on average.
@@ -36,7 +36,7 @@ fn filled(count: u64, run_count: u64) -> Store {
 /// The blocks of a seek to an even number below `2 * count`, or behind it, in both directions. All even keys exist.
 fn blocks_per_seek(db: &Db, keyspace: &Keyspace, count: u64) -> f64 {
     const SEEKS: u64 = 400;
-    let mut random = Random(1);
+    let mut random = SplitMix64::new(1);
     let before = blocks_touched(db);
     for turn in 0..SEEKS {
         let sought = random.below(2 * count - 1);

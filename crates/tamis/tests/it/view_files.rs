@@ -11,8 +11,8 @@ use tamis::{Db, Keyspace, Runtime, Views};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
-    support::FOLDER,
-    views::{Store, all, all_backward, fill, key, value, view_files, views_of},
+    support::{FOLDER, key, open_on},
+    views::{Store, all, all_backward, fill, value, view_files, views_of},
 };
 
 const RUNS: u64 = 3;
@@ -171,7 +171,7 @@ fn a_read_only_store_does_not_use_the_view_of_a_copy() {
     replace(&memory, &path, &backup.read(&path).unwrap());
     let mut store = store_in(&memory);
     store.options.read_only = true;
-    let db = Db::open_on(Arc::clone(&store.vfs), FOLDER, store.options.clone(), Runtime::deterministic(7));
+    let db = open_on(Arc::clone(&store.vfs), store.options.clone());
     let db = db.unwrap();
     let keyspace = db.keyspace("k").unwrap();
     for number in 0..400 {

@@ -7,8 +7,8 @@ use tamis_vfs::Access;
 use tempfile::TempDir;
 
 use crate::{
-    support::Random,
-    views::{Store, all, all_backward, fill, key, value, views_of},
+    support::{SplitMix64, key},
+    views::{Store, all, all_backward, fill, value, views_of},
 };
 
 const KEYS: u64 = 4_000;
@@ -89,8 +89,8 @@ fn reads_of_an_overwritten_page_index_do_not_panic() {
         match turn {
             0 => bytes.fill(0xFF),
             1 => {
-                let mut random = Random(3);
-                bytes.iter_mut().for_each(|byte| *byte = random.next() as u8);
+                let mut random = SplitMix64::new(3);
+                bytes.iter_mut().for_each(|byte| *byte = random.next_u64() as u8);
             }
             _ => {
                 let counts = counts_in(&bytes);

@@ -6,8 +6,8 @@ use tamis::{Db, Keyspace, Snapshot, Views};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule};
 
 use crate::{
-    support::Random,
-    views::{Store, all, all_backward, blocks_touched, fill, key, value, views_of},
+    support::{SplitMix64, key},
+    views::{Store, all, all_backward, blocks_touched, fill, value, views_of},
 };
 
 const KEYS: u64 = 20_000;
@@ -100,7 +100,7 @@ type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 fn write_run(
     keyspace: &Keyspace,
     entries: &mut Entries,
-    random: &mut Random,
+    random: &mut SplitMix64,
     (run, write_count): (u64, u64),
     key_count: u64,
 ) {
@@ -125,7 +125,7 @@ fn write_run(
 }
 
 /// Moves at random, and compares each step.
-fn check_steps(keyspace: &Keyspace, entries: &Entries, random: &mut Random, key_count: u64) {
+fn check_steps(keyspace: &Keyspace, entries: &Entries, random: &mut SplitMix64, key_count: u64) {
     let list: Vec<_> = entries.iter().collect();
     let mut scan = keyspace.range::<&[u8]>(..);
     for _ in 0..40 {
@@ -158,7 +158,7 @@ fn check_steps(keyspace: &Keyspace, entries: &Entries, random: &mut Random, key_
 fn scans_agree_with_a_model_if_covered_runs_delete_ranges() {
     const KEY_COUNT: u64 = 300;
     for seed in 0..12 {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let faults = FaultVfs::new(Arc::new(MemVfs::new()));
         let store = Store { vfs: Arc::new(faults.clone()), ..Store::new(Views::On) };
         let mut entries = Entries::new();

@@ -4,6 +4,7 @@ use std::{
     io::ErrorKind,
     path::Path,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use tamis::{
@@ -12,7 +13,7 @@ use tamis::{
 };
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
-use crate::support::{FOLDER, Random, inline_options, small_keyspace, table_filters};
+use crate::support::{EventLog, FOLDER, SplitMix64, inline_options, key, small_keyspace, table_filters};
 
 /// Counts the events of views.
 #[derive(Debug, Default)]
@@ -68,10 +69,6 @@ impl Store {
     }
 }
 
-pub(crate) fn key(number: u64) -> Vec<u8> {
-    format!("key/{number:08}").into_bytes()
-}
-
 pub(crate) fn value(number: u64, version: u64) -> Vec<u8> {
     format!("{number}/{version}/{}", "x".repeat(60)).into_bytes()
 }
@@ -113,7 +110,7 @@ fn a_seek_over_eight_runs_reads_about_one_block() {
     let (db, keyspace) = store.open();
     fill(&db, &keyspace, 16_000, 8);
     assert_eq!((views_of(&db).open_count, views_of(&db).run_count), (1, 8));
-    let mut random = Random(1);
+    let mut random = SplitMix64::new(1);
     for is_backward in [false, true] {
         let before = blocks_touched(&db);
         for _ in 0..500 {
@@ -166,7 +163,7 @@ fn entries_of_memtables_cost_a_scan_of_a_view_no_block() {
     fill(&db, &keyspace, 16_000, 8);
     let blocks_of_scans = || {
         let before = blocks_touched(&db);
-        let mut random = Random(21);
+        let mut random = SplitMix64::new(21);
         for turn in 0..200 {
             let mut scan = keyspace.range::<&[u8]>(..);
             scan.seek(key(1_000 + random.below(30_000))).unwrap();
@@ -230,20 +227,20 @@ fn entries_that_an_iterator_skips_cost_no_block() {
 }
 
 /// Random keys of eight bytes in eight runs.
-fn fill_at_random(db: &Db, keyspace: &Keyspace, random: &mut Random) {
+fn fill_at_random(db: &Db, keyspace: &Keyspace, random: &mut SplitMix64) {
     for _ in 0..8 {
         for number in 0..2_000 {
-            keyspace.put(random.next().to_be_bytes(), value(number, 0)).unwrap();
+            keyspace.put(random.next_u64().to_be_bytes(), value(number, 0)).unwrap();
         }
         db.flush().unwrap();
     }
 }
 
 /// The blocks that 2,000 closed ranges without keys read.
-fn blocks_of_empty_ranges(db: &Db, keyspace: &Keyspace, random: &mut Random) -> u64 {
+fn blocks_of_empty_ranges(db: &Db, keyspace: &Keyspace, random: &mut SplitMix64) -> u64 {
     let before = blocks_touched(db);
     for _ in 0..2_000 {
-        let lower = random.next();
+        let lower = random.next_u64();
         assert_eq!(keyspace.range(lower.to_be_bytes()..(lower | 0xFFFF_FFFF).to_be_bytes()).count(), 0);
     }
     blocks_touched(db) - before
@@ -255,7 +252,7 @@ fn closed_ranges_without_keys_read_few_blocks() {
     let mut store = Store::new(Views::On);
     store.keyspace.filters = Filters::each(table_filters("surf-real:bits=16"));
     let (db, keyspace) = store.open();
-    let mut random = Random(2);
+    let mut random = SplitMix64::new(2);
     fill_at_random(&db, &keyspace, &mut random);
     assert_eq!(views_of(&db).open_count, 1);
     let blocks = blocks_of_empty_ranges(&db, &keyspace, &mut random);
@@ -271,7 +268,7 @@ fn point_reads_and_scans_agree_with_views() {
         store.keyspace.filters = filters;
         let (db, keyspace) = store.open();
         let mut snapshots = Vec::new();
-        let mut random = Random(7);
+        let mut random = SplitMix64::new(7);
         for round in 0..6 {
             for _ in 0..300 {
                 let number = random.below(500);
@@ -308,7 +305,7 @@ fn counts_are_exact_within_a_view() {
     let store = Store::new(Views::On);
     let (db, keyspace) = store.open();
     let mut expected = std::collections::BTreeSet::new();
-    let mut random = Random(11);
+    let mut random = SplitMix64::new(11);
     for round in 0..6 {
         for _ in 0..2_000 {
             let number = random.below(6_000);
@@ -324,7 +321,7 @@ fn counts_are_exact_within_a_view() {
     }
     // Some runs were compacted because of the deleted keys; the view has all others.
     assert!(views_of(&db).open_count == 1 && views_of(&db).run_count > 1);
-    let check = |keyspace: &Keyspace, expected: &std::collections::BTreeSet<u64>, random: &mut Random| {
+    let check = |keyspace: &Keyspace, expected: &std::collections::BTreeSet<u64>, random: &mut SplitMix64| {
         for _ in 0..200 {
             let (one, other) = (random.below(6_000), random.below(6_000));
             let (from, to) = (one.min(other), one.max(other));
@@ -504,7 +501,7 @@ fn views_are_built_automatically_once_seeks_have_cost_as_much() {
     };
     next_flush();
     assert_eq!(views_of(&db).count, 0, "no scan has merged the runs");
-    let mut random = Random(3);
+    let mut random = SplitMix64::new(3);
     for _ in 0..40_000 {
         let mut scan = keyspace.range::<&[u8]>(..);
         scan.seek(key(random.below(8_000))).unwrap();
@@ -619,11 +616,12 @@ fn a_checkpoint_has_the_views() {
 
 /// Writers, scans and compactions on threads, with views built in between.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "the workers need time")]
 fn scans_are_right_while_views_are_built() {
     let mut store = Store::new(Views::On);
+    let log = Arc::new(EventLog::default());
     store.keyspace = KeyspaceOptions { views: Views::On, ..small_keyspace() };
     store.options.workers = 2;
+    store.options.listener = Some(Arc::<EventLog>::clone(&log));
     let runtime = Runtime { seed: 3, ..Runtime::system() };
     let db = Db::open_on(Arc::clone(&store.vfs), FOLDER, store.options.clone(), runtime).unwrap();
     let keyspace = db.get_or_create_keyspace("k", store.keyspace.clone()).unwrap();
@@ -639,7 +637,7 @@ fn scans_are_right_while_views_are_built() {
             });
         }
         scope.spawn(|| {
-            let mut random = Random(9);
+            let mut random = SplitMix64::new(9);
             for _ in 0..300 {
                 let snapshot = db.snapshot();
                 let from = key(random.below(3_000));
@@ -657,16 +655,13 @@ fn scans_are_right_while_views_are_built() {
     let expected: Vec<_> = (0..3_000).map(|number| (key(number), value(number / 2, 9))).collect();
     assert_eq!(all(&keyspace), expected);
     // Views are built when nothing else is due: two overlapping runs stay until one is.
-    for round in 0..1_000 {
-        if db.statistics().views_built > 0 {
-            break;
-        }
+    let is_built = (0..1_000).any(|round| {
         keyspace.put(key(round % 100), value(0, 9)).unwrap();
         db.flush().unwrap();
         db.wait_for_compactions().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    assert!(db.statistics().views_built > 0);
+        log.wait_until(Duration::from_millis(10), || db.statistics().views_built > 0)
+    });
+    assert!(is_built);
     assert!(db.verify().unwrap().is_sound());
 }
 

@@ -2,16 +2,12 @@
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
 
-use tamis::{Db, Keyspace, KeyspaceOptions, KeyspaceStatistics, Options, Runtime, Views, WriteBatch};
+use tamis::{Db, Keyspace, KeyspaceOptions, KeyspaceStatistics, Options, Views, WriteBatch};
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
-use crate::support::{FOLDER, inline_options, open_in_memory, small_keyspace};
+use crate::support::{FOLDER, inline_options, key, open_in_memory, open_on, small_keyspace};
 
 const KEY_COUNT: u64 = 10_000;
-
-fn key(number: u64) -> Vec<u8> {
-    format!("key/{number:08}").into_bytes()
-}
 
 fn of_keyspace(db: &Db) -> KeyspaceStatistics {
     db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k").unwrap()
@@ -49,7 +45,7 @@ fn entries_written_counts_each_put_and_delete_of_a_batch() {
 fn pending_compaction_bytes_are_those_that_due_compactions_will_move() {
     let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
     let options = Options { table_access: Access::Buffered, ..inline_options() };
-    let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(7)).unwrap();
+    let db = open_on(Arc::new(vfs.clone()), options).unwrap();
     let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
     assert_eq!(of_keyspace(&db).pending_compaction_bytes, 0);
     // Compactions cannot read their tables, so they stay due.
@@ -86,7 +82,7 @@ fn garbage_compactions_are_counted_only_for_deleted_entries() {
 #[test]
 fn view_bytes_written_are_the_bytes_of_the_view_files() {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
-    let db = Db::open_on(Arc::clone(&vfs), FOLDER, inline_options(), Runtime::deterministic(7)).unwrap();
+    let db = open_on(Arc::clone(&vfs), inline_options()).unwrap();
     let options = KeyspaceOptions { level0_runs: 64, views: Views::On, ..KeyspaceOptions::default() };
     let keyspace = db.create_keyspace("k", options).unwrap();
     let mut view_bytes = 0;

@@ -6,6 +6,7 @@ use std::{
     ops::Bound,
     sync::{Arc, atomic::Ordering::Relaxed},
 };
+use tamis_workload::SplitMix64;
 
 use super::vec_cursor::{Counts, Entry, VecCursor, VecRun};
 use crate::{
@@ -14,39 +15,28 @@ use crate::{
     memtable::{ChunkPool, Memtable},
 };
 
-struct Random(u64);
+/// Few different keys: some short, some that share their first eight bytes.
+fn random_key(random: &mut SplitMix64, key_count: usize) -> Vec<u8> {
+    let number = random.index(key_count);
+    let shared: &[u8] = if number.is_multiple_of(3) { b"sharedhead" } else { b"" };
+    [shared, &[b'a' + (number % 26) as u8], &vec![0; number / 26]].concat()
+}
 
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ (mixed >> 31)) % limit as u64) as usize
-    }
+fn random_entries(random: &mut SplitMix64, entry_count: usize, key_count: usize) -> Vec<Entry> {
+    (1..=entry_count as u64)
+        .map(|sequence| {
+            let kind = if random.index(3) == 0 { Kind::Tombstone } else { Kind::Put };
+            let value = if kind == Kind::Put { sequence.to_string().into_bytes() } else { Vec::new() };
+            Entry { key: random_key(random, key_count), sequence, kind, value }
+        })
+        .collect()
+}
 
-    /// Few different keys: some short, some that share their first eight bytes.
-    fn key(&mut self, key_count: usize) -> Vec<u8> {
-        let number = self.below(key_count);
-        let shared: &[u8] = if number.is_multiple_of(3) { b"sharedhead" } else { b"" };
-        [shared, &[b'a' + (number % 26) as u8], &vec![0; number / 26]].concat()
-    }
-
-    fn entries(&mut self, entry_count: usize, key_count: usize) -> Vec<Entry> {
-        (1..=entry_count as u64)
-            .map(|sequence| {
-                let kind = if self.below(3) == 0 { Kind::Tombstone } else { Kind::Put };
-                let value = if kind == Kind::Put { sequence.to_string().into_bytes() } else { Vec::new() };
-                Entry { key: self.key(key_count), sequence, kind, value }
-            })
-            .collect()
-    }
-
-    fn bound(&mut self, key_count: usize) -> Bound<Vec<u8>> {
-        match self.below(4) {
-            0 => Bound::Included(self.key(key_count)),
-            1 => Bound::Excluded(self.key(key_count)),
-            _ => Bound::Unbounded,
-        }
+fn random_bound(random: &mut SplitMix64, key_count: usize) -> Bound<Vec<u8>> {
+    match random.index(4) {
+        0 => Bound::Included(random_key(random, key_count)),
+        1 => Bound::Excluded(random_key(random, key_count)),
+        _ => Bound::Unbounded,
     }
 }
 
@@ -65,10 +55,16 @@ fn at(cursor: &impl Cursor) -> Option<Entry> {
 }
 
 /// Moves at random and compares each position with the sorted entries.
-fn check_walk(cursor: &mut impl Cursor, entries: &[Entry], random: &mut Random, key_count: usize, seed: u64) {
+fn check_walk(
+    cursor: &mut impl Cursor,
+    entries: &[Entry],
+    random: &mut SplitMix64,
+    key_count: usize,
+    seed: u64,
+) {
     let mut position: Option<usize> = None;
     for step in 0..300 {
-        let op = (random.below(12), position);
+        let op = (random.index(12), position);
         match op {
             (0, _) => {
                 cursor.seek_first().expect("memory");
@@ -79,14 +75,15 @@ fn check_walk(cursor: &mut impl Cursor, entries: &[Entry], random: &mut Random, 
                 position = entries.len().checked_sub(1);
             }
             (2, _) => {
-                let (key, sequence) = (random.key(key_count), random.below(entries.len() + 2) as Sequence);
+                let (key, sequence) =
+                    (random_key(random, key_count), random.index(entries.len() + 2) as Sequence);
                 cursor.seek(&key, sequence).expect("memory");
                 let is_before =
                     |entry: &Entry| compare_entries((&entry.key, entry.sequence), (&key, sequence)).is_lt();
                 position = Some(entries.partition_point(is_before));
             }
             (3, _) => {
-                let (key, is_inclusive) = (random.key(key_count), random.below(2) == 0);
+                let (key, is_inclusive) = (random_key(random, key_count), random.index(2) == 0);
                 cursor.seek_for_prev(&key, is_inclusive).expect("memory");
                 let is_before = |entry: &Entry| entry.key < key || (is_inclusive && entry.key == key);
                 position = entries.partition_point(is_before).checked_sub(1);
@@ -110,13 +107,13 @@ fn check_walk(cursor: &mut impl Cursor, entries: &[Entry], random: &mut Random, 
 #[test]
 fn a_merge_returns_the_entries_of_all_sources_in_order() {
     for seed in 0..if cfg!(miri) { 3 } else { 300 } {
-        let mut random = Random(seed);
-        let (source_count, key_count) = (random.below(9), 1 + random.below(60));
-        let entry_count = if source_count == 0 { 0 } else { random.below(120) };
-        let entries = random.entries(entry_count, key_count);
+        let mut random = SplitMix64::new(seed);
+        let (source_count, key_count) = (random.index(9), 1 + random.index(60));
+        let entry_count = if source_count == 0 { 0 } else { random.index(120) };
+        let entries = random_entries(&mut random, entry_count, key_count);
         let mut sources = vec![Vec::new(); source_count];
         for entry in &entries {
-            if let Some(source) = sources.get_mut(random.below(source_count)) {
+            if let Some(source) = sources.get_mut(random.index(source_count)) {
                 source.push(entry.clone());
             }
         }
@@ -129,14 +126,14 @@ fn a_merge_returns_the_entries_of_all_sources_in_order() {
 #[test]
 fn a_run_returns_the_entries_of_its_tables_in_order() {
     for seed in 0..if cfg!(miri) { 3 } else { 300 } {
-        let mut random = Random(seed);
-        let (key_count, entry_count) = (1 + random.below(60), random.below(120));
-        let entries = sorted(random.entries(entry_count, key_count));
+        let mut random = SplitMix64::new(seed);
+        let (key_count, entry_count) = (1 + random.index(60), random.index(120));
+        let entries = sorted(random_entries(&mut random, entry_count, key_count));
         // Tables are split anywhere, also between the versions of a key.
         let mut tables: Vec<Vec<Entry>> = Vec::new();
         for entry in &entries {
             match tables.last_mut() {
-                Some(table) if random.below(8) != 0 => table.push(entry.clone()),
+                Some(table) if random.index(8) != 0 => table.push(entry.clone()),
                 _ => tables.push(vec![entry.clone()]),
             }
         }
@@ -172,15 +169,15 @@ fn visible_at<C: Cursor>(cursor: &VisibleCursor<C, Box<KeyRange>>) -> Option<(Ve
 fn check_visible_walk<C: Cursor>(
     cursor: &mut VisibleCursor<C, Box<KeyRange>>,
     model: &[(Vec<u8>, Vec<u8>)],
-    random: &mut Random,
+    random: &mut SplitMix64,
     key_count: usize,
     seed: u64,
-    mut disturb: impl FnMut(&mut Random),
+    mut disturb: impl FnMut(&mut SplitMix64),
 ) {
     let mut position: Option<usize> = None;
     for step in 0..300 {
         disturb(random);
-        match (random.below(12), position) {
+        match (random.index(12), position) {
             (0, _) => {
                 cursor.seek_first().expect("memory");
                 position = Some(0);
@@ -190,12 +187,12 @@ fn check_visible_walk<C: Cursor>(
                 position = model.len().checked_sub(1);
             }
             (2, _) => {
-                let key = random.key(key_count);
+                let key = random_key(random, key_count);
                 cursor.seek(&key).expect("memory");
                 position = Some(model.partition_point(|(other, _)| *other < key));
             }
             (3, _) => {
-                let (key, is_inclusive) = (random.key(key_count), random.below(2) == 0);
+                let (key, is_inclusive) = (random_key(random, key_count), random.index(2) == 0);
                 cursor.seek_for_prev(&key, is_inclusive).expect("memory");
                 let count =
                     model.partition_point(|(other, _)| *other < key || (is_inclusive && *other == key));
@@ -220,19 +217,22 @@ fn check_visible_walk<C: Cursor>(
 #[test]
 fn the_newest_version_at_the_snapshot_is_visible_and_deleted_keys_are_not() {
     for seed in 0..if cfg!(miri) { 3 } else { 600 } {
-        let mut random = Random(seed);
-        let (source_count, entry_count) = (1 + random.below(5), random.below(200));
+        let mut random = SplitMix64::new(seed);
+        let (source_count, entry_count) = (1 + random.index(5), random.index(200));
         // Few keys, so that they have more versions than are stepped over.
-        let key_count = if seed % 2 == 0 { 1 + random.below(6) } else { 1 + random.below(60) };
-        let entries = random.entries(entry_count, key_count);
+        let key_count = if seed % 2 == 0 { 1 + random.index(6) } else { 1 + random.index(60) };
+        let entries = random_entries(&mut random, entry_count, key_count);
         let mut sources = vec![Vec::new(); source_count];
         for entry in &entries {
-            if let Some(source) = sources.get_mut(random.below(source_count)) {
+            if let Some(source) = sources.get_mut(random.index(source_count)) {
                 source.push(entry.clone());
             }
         }
-        let snapshot = random.below(entry_count + 2) as Sequence;
-        let range = KeyRange { lower: random.bound(key_count), upper: random.bound(key_count) };
+        let snapshot = random.index(entry_count + 2) as Sequence;
+        let range = KeyRange {
+            lower: random_bound(&mut random, key_count),
+            upper: random_bound(&mut random, key_count),
+        };
         let model = visible_model(&entries, snapshot, &range);
         let counts = Arc::new(Counts::default());
         let cursors = sources.into_iter().map(|source| VecCursor::new(source, &counts)).collect();
@@ -244,13 +244,13 @@ fn the_newest_version_at_the_snapshot_is_visible_and_deleted_keys_are_not() {
 #[test]
 fn entries_inserted_during_a_scan_are_not_visible_to_its_snapshot() {
     for seed in 0..if cfg!(miri) { 2 } else { 200 } {
-        let mut random = Random(seed);
-        let (key_count, entry_count) = (1 + random.below(40), 1 + random.below(100));
-        let entries = random.entries(entry_count, key_count);
+        let mut random = SplitMix64::new(seed);
+        let (key_count, entry_count) = (1 + random.index(40), 1 + random.index(100));
+        let entries = random_entries(&mut random, entry_count, key_count);
         let pool = ChunkPool::new();
         let memtables = [Memtable::new(&pool), Memtable::new(&pool), Memtable::new(&pool)];
-        let insert = |random: &mut Random, entry: &Entry| {
-            if let Some(memtable) = memtables.get(random.below(memtables.len())) {
+        let insert = |random: &mut SplitMix64, entry: &Entry| {
+            if let Some(memtable) = memtables.get(random.index(memtables.len())) {
                 memtable.insert(&entry.key, entry.sequence, entry.kind, &entry.value);
             }
         };
@@ -264,7 +264,7 @@ fn entries_inserted_during_a_scan_are_not_visible_to_its_snapshot() {
         let mut sequence = snapshot;
         check_visible_walk(&mut cursor, &model, &mut random, key_count, seed, |random| {
             sequence += 1;
-            let key = random.key(key_count + 5);
+            let key = random_key(random, key_count + 5);
             insert(random, &Entry { key, sequence, kind: Kind::Put, value: b"late".to_vec() });
         });
     }
@@ -273,8 +273,8 @@ fn entries_inserted_during_a_scan_are_not_visible_to_its_snapshot() {
 #[test]
 fn after_an_error_a_cursor_is_not_valid_until_the_next_seek() {
     let counts = Arc::new(Counts::default());
-    let mut random = Random(5);
-    let entries = random.entries(60, 20);
+    let mut random = SplitMix64::new(5);
+    let entries = random_entries(&mut random, 60, 20);
     let model = visible_model(&entries, 60, &KeyRange::ALL);
     let parts = entries.chunks(20).map(|part| VecCursor::new(part.to_vec(), &counts)).collect();
     let mut cursor = VisibleCursor::new(MergeCursor::new(parts), 60, Box::new(KeyRange::ALL));

@@ -17,10 +17,10 @@ fn check_error(error: &Error) {
 }
 
 fn small_table() -> Vec<Entry> {
-    let mut random = Random::new(3);
+    let mut random = SplitMix64::new(3);
     let mut entries = Vec::new();
     for n in 0..120_u64 {
-        let value: Vec<u8> = (0..random.below(150)).map(|_| random.next() as u8 & 3).collect();
+        let value: Vec<u8> = (0..random.index(150)).map(|_| random.next_u64() as u8 & 3).collect();
         let kind = if n % 5 == 0 { Kind::Tombstone } else { Kind::Put };
         entries.push((format!("key/{:03}", n / 2).into_bytes(), 1000 - n, kind, value));
     }
@@ -158,7 +158,7 @@ fn invalid_bytes_with_a_correct_checksum_are_an_error_and_never_a_panic() {
 /// A table of many blocks: its bytes, the offsets of its blocks, and the offsets of its sections by name.
 fn large_table(compression: Compression) -> (Vec<u8>, Vec<usize>, Vec<(&'static str, usize)>) {
     let vfs = memory();
-    write(&vfs, 1, options(compression, 8192), &hostile_entries(&mut Random::new(8), 1500));
+    write(&vfs, 1, options(compression, 8192), &hostile_entries(&mut SplitMix64::new(8), 1500));
     let path = Path::new("/db/000001.table");
     let table = TableReader::open(&environment(&vfs, Access::Mapped), 1, None).unwrap();
     let blocks = table.blocks().unwrap().iter().map(|block| block.offset as usize).collect();
@@ -218,7 +218,7 @@ fn all_parts_of_an_unreadable_table_are_verified() {
         check(&[index, (*blocks.last().unwrap(), 40)]);
         check(&[(footer, 3), index]);
         let whole = verified_parts_of(&[&bytes[..footer], &[0; 64]].concat(), Access::Mapped);
-        assert_eq!(whole.entry_count, hostile_entries(&mut Random::new(8), 1500).len() as u64);
+        assert_eq!(whole.entry_count, hostile_entries(&mut SplitMix64::new(8), 1500).len() as u64);
     }
     // Adjacent blocks of one size: the header of each gives its end.
     let (mut bytes, blocks, sections) = large_table(Compression::None);
@@ -233,18 +233,18 @@ fn all_parts_of_an_unreadable_table_are_verified() {
 
 #[test]
 fn the_search_for_readable_parts_ends_and_never_panics() {
-    let mut random = Random::new(12);
+    let mut random = SplitMix64::new(12);
     for compression in COMPRESSIONS {
         let (bytes, ..) = large_table(compression);
         let length = bytes.len();
         for _ in 0..20 {
             let mut damaged = bytes.clone();
             damaged[length - 40] ^= 1;
-            for _ in 0..random.below(60) {
-                damaged[random.below(length)] = random.next() as u8;
+            for _ in 0..random.index(60) {
+                damaged[random.index(length)] = random.next_u64() as u8;
             }
-            damaged.drain(..random.below(3) * random.below(5000));
-            assert!(!verified_parts_of(&damaged, ACCESSES[random.below(3)]).faults.is_empty());
+            damaged.drain(..random.index(3) * random.index(5000));
+            assert!(!verified_parts_of(&damaged, ACCESSES[random.index(3)]).faults.is_empty());
         }
     }
     // A header every 16 bytes, each of a block as long as the rest of the bytes.

@@ -23,21 +23,21 @@ fn check_all(table: &Arc<TableReader>, entries: &[Entry]) {
     assert_eq!(at(&table.cursor_at(entries.len() as u64).unwrap()), None);
 }
 
-fn check_seeks(table: &Arc<TableReader>, entries: &[Entry], random: &mut Random) {
+fn check_seeks(table: &Arc<TableReader>, entries: &[Entry], random: &mut SplitMix64) {
     let mut cursor = table.cursor();
     for _ in 0..1500 {
-        let present = &entries[random.below(entries.len())];
-        let (key, sequence) = match random.below(4) {
-            0 => (hostile_key(random), random.next() >> 8),
+        let present = &entries[random.index(entries.len())];
+        let (key, sequence) = match random.index(4) {
+            0 => (hostile_key(random), random.next_u64() >> 8),
             1 => (present.0.clone(), SEQUENCE_MAX),
-            2 => (present.0.clone(), present.1.saturating_add_signed(random.below(3) as i64 - 1)),
+            2 => (present.0.clone(), present.1.saturating_add_signed(random.index(3) as i64 - 1)),
             _ => (present.0[..present.0.len() - 1].to_vec(), SEQUENCE_MAX),
         };
         let first =
             entries.partition_point(|entry| compare_entries((&entry.0, entry.1), (&key, sequence)).is_lt());
         cursor.seek(&key, sequence).unwrap();
         assert_eq!(at(&cursor).as_ref(), entries.get(first), "seek {key:?} {sequence}");
-        if cursor.is_valid() && random.below(2) == 0 {
+        if cursor.is_valid() && random.index(2) == 0 {
             cursor.prev().unwrap();
             assert_eq!(at(&cursor), first.checked_sub(1).map(|before| entries[before].clone()));
         }
@@ -45,7 +45,7 @@ fn check_seeks(table: &Arc<TableReader>, entries: &[Entry], random: &mut Random)
             let count = entries.partition_point(|entry| entry.0 < key || is_inclusive && entry.0 == key);
             cursor.seek_for_prev(&key, is_inclusive).unwrap();
             assert_eq!(at(&cursor), count.checked_sub(1).map(|last| entries[last].clone()), "{key:?}");
-            if cursor.is_valid() && random.below(2) == 0 {
+            if cursor.is_valid() && random.index(2) == 0 {
                 cursor.next().unwrap();
                 assert_eq!(at(&cursor).as_ref(), entries.get(count));
             }
@@ -63,9 +63,9 @@ fn check_seeks(table: &Arc<TableReader>, entries: &[Entry], random: &mut Random)
 #[test]
 fn a_table_returns_what_was_written() {
     for seed in 0..6 {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         let entries = hostile_entries(&mut random, [3, 60, 400][seed as usize % 3]);
-        let block_bytes = [4096, 16_384, 65_536][random.below(3)];
+        let block_bytes = [4096, 16_384, 65_536][random.index(3)];
         for compression in COMPRESSIONS {
             let vfs = memory();
             write(&vfs, 7, options(compression, block_bytes), &entries);

@@ -14,15 +14,15 @@ const TABLE: &str = "/db/000001.table";
 /// About three entries per block. Values of many sizes make blocks of several pages, and one block is longer than any long
 /// read.
 fn mixed(count: u64) -> Vec<Entry> {
-    let mut random = Random::new(21);
+    let mut random = SplitMix64::new(21);
     let entries = (0..count).map(|number| {
         let length = match number {
             700 => 900_000,
             701 => 300_000,
-            _ if random.below(40) == 0 => 4_000 + random.below(30_000),
-            _ => 900 + random.below(300),
+            _ if random.index(40) == 0 => 4_000 + random.index(30_000),
+            _ => 900 + random.index(300),
         };
-        let value = (0..length).map(|_| random.next() as u8 & 7).collect();
+        let value = (0..length).map(|_| random.next_u64() as u8 & 7).collect();
         (format!("key{number:08}").into_bytes(), number + 1, Kind::Put, value)
     });
     entries.collect()
@@ -62,10 +62,10 @@ fn scans_of_every_length_and_direction_are_equal_in_all_access_modes() {
         let vfs = memory();
         write(&vfs, 1, options(compression, 4096), &entries);
         for access in ACCESSES {
-            let mut random = Random::new(5);
+            let mut random = SplitMix64::new(5);
             for length in (0..12).chain([25, 64, 200, 1_000]) {
                 let table = open(&vfs, access);
-                let start = random.below(entries.len());
+                let start = random.index(entries.len());
                 let mut cursor = table.cursor();
                 cursor.seek(&entries[start].0, SEQUENCE_MAX).unwrap();
                 let end = (start + length).min(entries.len());
@@ -96,15 +96,15 @@ fn a_cursor_that_changes_direction_often_equals_the_list() {
     let vfs = memory();
     write(&vfs, 1, options(Compression::None, 4096), &entries);
     for access in ACCESSES {
-        let mut random = Random::new(8);
+        let mut random = SplitMix64::new(8);
         let table = open(&vfs, access);
         for make in [TableReader::cursor, TableReader::cursor_once] {
             let mut cursor = make(&table);
             cursor.seek_first().unwrap();
             let mut place = 0_usize;
             for _ in 0..30 {
-                let steps = random.below(120);
-                let direction = if random.below(5) < 3 { Forward } else { Backward };
+                let steps = random.index(120);
+                let direction = if random.index(5) < 3 { Forward } else { Backward };
                 for _ in 0..steps {
                     let next = if direction == Forward { place + 1 } else { place.wrapping_sub(1) };
                     if next >= entries.len() {
@@ -332,7 +332,7 @@ fn scans_at_about_the_same_place_read_each_block_once() {
     for (access, direction) in
         [(Access::Buffered, Forward), (Access::Direct, Forward), (Access::Direct, Backward)]
     {
-        let mut random = Random::new(3);
+        let mut random = SplitMix64::new(3);
         let (_, cost) = reads(&vfs, access, |table| {
             let mut cursors: Vec<TableCursor> = (0..3).map(|_| table.cursor()).collect();
             let mut taken = vec![Vec::new(); cursors.len()];
@@ -340,9 +340,9 @@ fn scans_at_about_the_same_place_read_each_block_once() {
                 if direction == Forward { cursor.seek_first().unwrap() } else { cursor.seek_last().unwrap() }
             }
             while taken.iter().any(|taken: &Vec<Entry>| taken.len() < entries.len()) {
-                let number = random.below(cursors.len());
+                let number = random.index(cursors.len());
                 let least = taken.iter().map(Vec::len).min().unwrap_or(0);
-                let steps = random.below((least + 100 - taken[number].len()).max(1));
+                let steps = random.index((least + 100 - taken[number].len()).max(1));
                 let (some, error) = take(&mut cursors[number], steps, direction);
                 assert!(error.is_none());
                 taken[number].extend(some);

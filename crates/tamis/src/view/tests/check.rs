@@ -7,7 +7,7 @@ use crate::view::{
 };
 
 /// Runs with tombstones, old versions, long keys, and a key with many versions.
-fn mixed_sample(segment_size: usize, random: &mut Random) -> Sample {
+fn mixed_sample(segment_size: usize, random: &mut SplitMix64) -> Sample {
     let keys: Vec<_> =
         (0..2_500).map(|n| if n % 7 == 0 { b"many".to_vec() } else { hostile_key(random) }).collect();
     Sample::new(with_segments(segment_size), distribute(random, 5, keys.into_iter()))
@@ -19,7 +19,7 @@ fn faults(view: &Arc<View>, runs: &[MemoryRun]) -> Vec<String> {
 
 #[test]
 fn a_view_contains_the_merge_of_its_runs() {
-    let mut random = Random(20);
+    let mut random = SplitMix64::new(20);
     for segment_size in [16, 32, 64] {
         let mut sample = mixed_sample(segment_size, &mut random);
         assert_eq!(faults(&sample.view, &sample.runs), Vec::<String>::new());
@@ -36,14 +36,14 @@ fn a_view_contains_the_merge_of_its_runs() {
 /// Changed bytes with correct checksums: only the comparison with the runs can find them.
 #[test]
 fn each_changed_byte_of_the_pages_is_found() {
-    let mut random = Random(21);
+    let mut random = SplitMix64::new(21);
     let sample = mixed_sample(16, &mut random);
     let bytes = build(*sample.view.options(), &sample.runs).unwrap();
     let pages_end = sections(&bytes)[0].0;
     let mut compared = 0;
     for offset in (0..pages_end).step_by(5) {
         let mut damaged = bytes.clone();
-        damaged[offset] ^= 1 << random.below(8);
+        damaged[offset] ^= 1 << random.index(8);
         correct_checksums(&mut damaged, sample.view.page_count(), true);
         let Ok(view) = open(&damaged) else { continue };
         compared += 1;
@@ -54,7 +54,7 @@ fn each_changed_byte_of_the_pages_is_found() {
 
 #[test]
 fn each_changed_position_and_separator_is_found() {
-    let mut random = Random(22);
+    let mut random = SplitMix64::new(22);
     let sample = mixed_sample(16, &mut random);
     let bytes = build(*sample.view.options(), &sample.runs).unwrap();
     let page_count = sample.view.page_count();
@@ -63,7 +63,7 @@ fn each_changed_position_and_separator_is_found() {
     let positions = index.0 + 64 + 8 + 8 * (4 * page_count + 3);
     for offset in positions..index.0 + index.1 {
         let mut damaged = bytes.clone();
-        damaged[offset] ^= 1 << random.below(8);
+        damaged[offset] ^= 1 << random.index(8);
         correct_checksums(&mut damaged, page_count, false);
         let Ok(view) = open(&damaged) else { continue };
         assert!(!faults(&view, &sample.runs).is_empty(), "changed at {offset}");
@@ -72,7 +72,7 @@ fn each_changed_position_and_separator_is_found() {
 
 #[test]
 fn runs_that_are_not_those_of_the_view_are_faults() {
-    let mut random = Random(23);
+    let mut random = SplitMix64::new(23);
     let sample = mixed_sample(32, &mut random);
     let mut runs = sample.runs.to_vec();
     runs.swap(0, 1);

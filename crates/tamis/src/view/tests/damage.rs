@@ -12,7 +12,7 @@ use crate::{
 
 #[test]
 fn each_flipped_byte_of_a_view_is_detected() {
-    let mut random = Random(4);
+    let mut random = SplitMix64::new(4);
     let keys: Vec<_> = (0..700).map(|_| hostile_key(&mut random)).collect();
     let runs = distribute(&mut random, 3, keys.into_iter());
     let runs: Vec<_> = runs.into_iter().map(MemoryRun::new).collect();
@@ -22,7 +22,7 @@ fn each_flipped_byte_of_a_view_is_detected() {
     }
     for offset in 0..bytes.len() {
         let mut damaged = bytes.clone();
-        damaged[offset] ^= 1 << random.below(8);
+        damaged[offset] ^= 1 << random.index(8);
         if let Ok(view) = open(&damaged) {
             // Bytes without a meaning, as in tables: between sections.
             assert_eq!(bytes[offset], 0, "flipped at {offset}");
@@ -33,7 +33,7 @@ fn each_flipped_byte_of_a_view_is_detected() {
 
 #[test]
 fn wrong_bytes_with_right_checksums_do_not_panic() {
-    let mut random = Random(40);
+    let mut random = SplitMix64::new(40);
     let keys: Vec<_> =
         (0..1_500).map(|n| if n % 9 == 0 { b"many".to_vec() } else { hostile_key(&mut random) }).collect();
     let runs = distribute(&mut random, 5, keys.into_iter());
@@ -49,8 +49,8 @@ fn wrong_bytes_with_right_checksums_do_not_panic() {
             1 => index.0 + SECTION_HEADER_LENGTH..index.0 + index.1,
             _ => 0..header.0,
         };
-        for _ in 0..=random.below(3) {
-            damaged[range.start + random.below(range.len())] = random.next() as u8;
+        for _ in 0..=random.index(3) {
+            damaged[range.start + random.index(range.len())] = random.next_u64() as u8;
         }
         correct_checksums(&mut damaged, page_count, round % 4 != 1);
         let Ok(view) = open(&damaged) else { continue };
@@ -66,14 +66,14 @@ fn use_damaged(
     sample: &Sample,
     view: &Arc<View>,
     mut cursor: ViewCursor<Arc<[MemoryRun]>>,
-    random: &mut Random,
+    random: &mut SplitMix64,
 ) {
     for _ in 0..5 {
-        let (key, sequence, ..) = &sample.entries[random.below(sample.entries.len())];
+        let (key, sequence, ..) = &sample.entries[random.index(sample.entries.len())];
         let _ = cursor.seek(key, *sequence);
-        for _ in 0..random.below(40) {
+        for _ in 0..random.index(40) {
             if cursor.is_valid() {
-                let _ = if random.below(3) > 0 { cursor.next() } else { cursor.prev() };
+                let _ = if random.index(3) > 0 { cursor.next() } else { cursor.prev() };
             }
         }
         let _ = cursor.seek_for_prev(key, true);

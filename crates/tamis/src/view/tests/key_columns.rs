@@ -89,10 +89,10 @@ fn rebuilt(old: &Arc<View>, old_runs: &[TableRun], new_runs: &[TableRun]) -> Vec
 }
 
 /// Runs whose sequence numbers do not overlap.
-fn disjoint_runs(random: &mut Random, run_count: u64, keys: &[Vec<u8>]) -> Vec<Vec<Entry>> {
+fn disjoint_runs(random: &mut SplitMix64, run_count: u64, keys: &[Vec<u8>]) -> Vec<Vec<Entry>> {
     let mut runs = Vec::new();
     for run in 0..run_count {
-        let picked = (0..keys.len() / 2).map(|_| keys[random.below(keys.len())].clone()).collect::<Vec<_>>();
+        let picked = (0..keys.len() / 2).map(|_| keys[random.index(keys.len())].clone()).collect::<Vec<_>>();
         runs.push(distribute_from(random, 1 + 100_000 * run, 1, picked.into_iter()).remove(0));
     }
     runs
@@ -100,7 +100,7 @@ fn disjoint_runs(random: &mut Random, run_count: u64, keys: &[Vec<u8>]) -> Vec<V
 
 #[test]
 fn a_view_from_key_columns_equals_one_from_blocks() {
-    let mut random = Random(41);
+    let mut random = SplitMix64::new(41);
     let keys: Vec<_> = (0..600).map(|_| hostile_key(&mut random)).collect();
     let runs = disjoint_runs(&mut random, 6, &keys);
     let mut tables = Tables::new();
@@ -122,9 +122,9 @@ fn a_view_from_key_columns_equals_one_from_blocks() {
 
 #[test]
 fn runs_whose_sequence_numbers_overlap_are_read_from_blocks() {
-    let mut random = Random(42);
+    let mut random = SplitMix64::new(42);
     let keys: Vec<_> = (0..200).map(|_| hostile_key(&mut random)).collect();
-    let repeated = (0..1_500).map(|_| keys[random.below(keys.len())].clone()).collect::<Vec<_>>();
+    let repeated = (0..1_500).map(|_| keys[random.index(keys.len())].clone()).collect::<Vec<_>>();
     let runs = distribute(&mut random, 4, repeated.into_iter());
     let mut tables = Tables::new();
     let numbers = tables.write(&runs, |_| true);
@@ -140,7 +140,7 @@ fn runs_whose_sequence_numbers_overlap_are_read_from_blocks() {
 #[test]
 fn runs_join_a_view_of_63_and_of_255_tables() {
     const KEYS: usize = 6_000;
-    let mut random = Random(44);
+    let mut random = SplitMix64::new(44);
     let keys = even_keys(&mut random, KEYS);
     let mut runs = vec![Vec::new(); 300];
     for (number, key) in keys.iter().enumerate() {
@@ -163,7 +163,7 @@ fn runs_join_a_view_of_63_and_of_255_tables() {
         let used = environment.metrics.blocks_used();
         for _ in 0..200 {
             let mut cursor = ViewCursor::new(&view, &runs).unwrap();
-            cursor.seek(&keys[random.below(KEYS)], SEQUENCE_MAX).unwrap();
+            cursor.seek(&keys[random.index(KEYS)], SEQUENCE_MAX).unwrap();
         }
         let blocks = environment.metrics.blocks_used() - used;
         assert!((200..=260).contains(&blocks), "{blocks} blocks for 200 seeks in {after} runs");
@@ -184,7 +184,7 @@ enum NewKeys {
 /// added to a view of the others, in relation to those that a merge of all reads.
 fn bytes_of_a_rebuild(has_columns: bool, value_bytes: usize, place: NewKeys) -> f64 {
     const COUNT: usize = 40_000;
-    let mut random = Random(43);
+    let mut random = SplitMix64::new(43);
     let entry =
         |key: Vec<u8>, number: usize| (key, number as u64 + 1, Kind::Put, vec![number as u8; value_bytes]);
     let mut runs = vec![Vec::new(); 9];

@@ -35,7 +35,7 @@ fn with_section(bytes: &[u8], kind: u32, flags: u32) -> Vec<u8> {
 
 #[test]
 fn an_unknown_section_is_refused_unless_it_may_be_ignored() {
-    let mut random = Random(1);
+    let mut random = SplitMix64::new(1);
     let runs = distribute(&mut random, 3, (0..300_u64).map(|n| n.to_be_bytes().to_vec()));
     let sample = Sample::new(options(), runs);
     let bytes = build(options(), &sample.runs).unwrap();
@@ -159,7 +159,7 @@ fn all_keys_may_be_equal_and_runs_may_have_one_entry() {
         for run_count in [1, 2, 63, 64, 300] {
             let runs = (0..run_count as u64).map(|n| vec![(b"k".to_vec(), n + 1, Kind::Put, vec![n as u8])]);
             let sample = Sample::new(with_segments(segment_size), runs.collect());
-            check(&sample, &mut Random(9), 30);
+            check(&sample, &mut SplitMix64::new(9), 30);
             assert!(check_view(&sample.view, &sample.runs).unwrap().is_empty());
         }
     }
@@ -167,7 +167,7 @@ fn all_keys_may_be_equal_and_runs_may_have_one_entry() {
 
 #[test]
 fn pages_are_found_among_separators_with_equal_first_bytes() {
-    let mut random = Random(4);
+    let mut random = SplitMix64::new(4);
     let groups = ["A: a long name", "B: a long name", "B: a long name, and more"];
     let keys = groups.iter().flat_map(|group| (0..3_000).map(move |n| format!("{group}{n:05}").into_bytes()));
     let sample = Sample::new(with_segments(16), distribute(&mut random, 3, keys));

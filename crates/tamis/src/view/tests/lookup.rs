@@ -10,7 +10,7 @@ use super::{
 fn samples() -> Vec<Sample> {
     let mut samples = Vec::new();
     for (seed, count, run_count) in [(1, 0, 1), (2, 30, 2), (3, 1_500, 5), (4, 1_500, 9)] {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let keys: Vec<_> = (0..count).map(|_| hostile_key(&mut random)).collect();
         let runs = distribute(&mut random, run_count, keys.into_iter());
         samples.push(Sample::new(with_segments(16), runs));
@@ -21,9 +21,9 @@ fn samples() -> Vec<Sample> {
 #[test]
 fn keys_are_counted_with_at_most_one_read_for_each_bound() {
     for sample in samples() {
-        let mut random = Random(9);
+        let mut random = SplitMix64::new(9);
         for _ in 0..1_000 {
-            let mut bound = || match random.below(5) {
+            let mut bound = || match random.index(5) {
                 0 => Bound::Unbounded,
                 1 | 2 => Bound::Included(hostile_target(&sample, &mut random)),
                 _ => Bound::Excluded(hostile_target(&sample, &mut random)),

@@ -8,10 +8,10 @@ const COUNT: usize = 40_000;
 
 /// Eight runs of keys of 16 bytes, all puts.
 fn even_sample() -> Sample {
-    let mut random = Random(11);
+    let mut random = SplitMix64::new(11);
     let mut runs = vec![Vec::new(); 8];
     for (number, key) in even_keys(&mut random, COUNT).into_iter().enumerate() {
-        runs[random.below(8)].push((key, number as u64 + 1, Kind::Put, vec![1; 4]));
+        runs[random.index(8)].push((key, number as u64 + 1, Kind::Put, vec![1; 4]));
     }
     Sample::new(options(), runs)
 }
@@ -19,13 +19,13 @@ fn even_sample() -> Sample {
 #[test]
 fn a_seek_reads_one_key_and_a_step_one() {
     let sample = even_sample();
-    let mut random = Random(5);
+    let mut random = SplitMix64::new(5);
     let mut cursor = sample.cursor();
     sample.take_read_count();
     let seek_count = 4_000;
     for number in 0..seek_count {
         let key = match number % 2 {
-            0 => sample.entries[random.below(COUNT)].0.clone(),
+            0 => sample.entries[random.index(COUNT)].0.clone(),
             _ => even_keys(&mut random, 1).remove(0),
         };
         cursor.seek(&key, SEQUENCE_MAX).unwrap();
@@ -47,12 +47,12 @@ fn a_seek_reads_one_key_and_a_step_one() {
 
 #[test]
 fn a_scan_reads_neither_old_versions_nor_tombstones() {
-    let mut random = Random(7);
+    let mut random = SplitMix64::new(7);
     let mut runs = vec![Vec::new(); 4];
     for n in 0..5_000_u64 {
-        for version in 0..=random.below(4) as u64 {
+        for version in 0..=random.index(4) as u64 {
             let kind = if n % 3 == 0 { Kind::Tombstone } else { Kind::Put };
-            runs[random.below(4)].push((n.to_be_bytes().to_vec(), 10 * n + version + 1, kind, vec![0; 2]));
+            runs[random.index(4)].push((n.to_be_bytes().to_vec(), 10 * n + version + 1, kind, vec![0; 2]));
         }
     }
     let sample = Sample::new(options(), runs);

@@ -86,7 +86,7 @@ fn assert_equal(old: &View, rebuilt: &View, scratch: &View, copied_pages: u64, c
     }
 }
 
-fn assert_rebuilt(old: &Sample, (sample, copied_pages): &(Sample, u64), random: &mut Random) -> Compared {
+fn assert_rebuilt(old: &Sample, (sample, copied_pages): &(Sample, u64), random: &mut SplitMix64) -> Compared {
     let scratch = build(*sample.view.options(), &sample.runs).unwrap();
     let scratch = open(&scratch).unwrap();
     let mut compared = Compared::default();
@@ -101,26 +101,26 @@ fn assert_rebuilt(old: &Sample, (sample, copied_pages): &(Sample, u64), random: 
 fn a_rebuilt_view_of_hostile_keys_equals_one_from_scratch() {
     let (mut views, mut pages) = (0, 0);
     for seed in 0..60 {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let entry_count = [0, 1, 5, 40, 300, 3_000][seed as usize % 6];
         let distinct: Vec<_> =
-            (0..1 + random.below(entry_count + 1)).map(|_| hostile_key(&mut random)).collect();
-        let mut pick = Random(seed + 1_000);
-        let mut keys = |count: usize, random: &mut Random| -> Vec<Vec<u8>> {
-            let key = |_| match random.below(3) {
+            (0..1 + random.index(entry_count + 1)).map(|_| hostile_key(&mut random)).collect();
+        let mut pick = SplitMix64::new(seed + 1_000);
+        let mut keys = |count: usize, random: &mut SplitMix64| -> Vec<Vec<u8>> {
+            let key = |_| match random.index(3) {
                 0 => hostile_key(random),
-                _ => distinct[pick.below(distinct.len())].clone(),
+                _ => distinct[pick.index(distinct.len())].clone(),
             };
             (0..count).map(key).collect()
         };
         let old = keys(entry_count, &mut random);
         // New runs have older entries, too: sequence numbers 1,000 to 4,000 are the old ones.
         let runs = distribute_from(&mut random, 1_000, 3, old.into_iter());
-        let mut sample = Sample::new(with_segments([16, 32, 64][random.below(3)]), runs);
+        let mut sample = Sample::new(with_segments([16, 32, 64][random.index(3)]), runs);
         for first in [10_000, 1, 20_000] {
-            let count = random.below(1 + entry_count / 4) + 1;
+            let count = random.index(1 + entry_count / 4) + 1;
             let new = keys(count.min(900), &mut random);
-            let run_count = 1 + random.below(5);
+            let run_count = 1 + random.index(5);
             let new = distribute_from(&mut random, first, run_count, new.into_iter());
             let rebuilt = sample.rebuild(new);
             let compared = assert_rebuilt(&sample, &rebuilt, &mut random);
@@ -134,7 +134,7 @@ fn a_rebuilt_view_of_hostile_keys_equals_one_from_scratch() {
 
 #[test]
 fn pages_without_new_keys_are_copied_and_not_read() {
-    let mut random = Random(2);
+    let mut random = SplitMix64::new(2);
     let old = (0..40_000_u64).map(|n| (n * 10).to_be_bytes().to_vec());
     let sample = Sample::new(with_segments(32), distribute(&mut random, 8, old));
     sample.take_read_count();
@@ -149,10 +149,10 @@ fn pages_without_new_keys_are_copied_and_not_read() {
 #[test]
 fn a_new_key_costs_less_than_a_key_of_the_old_runs() {
     const NEW_COUNT: usize = 5_000;
-    let mut random = Random(12);
+    let mut random = SplitMix64::new(12);
     let sample = Sample::new(
         with_segments(32),
-        distribute(&mut random, 8, even_keys(&mut Random(1), 40_000).into_iter()),
+        distribute(&mut random, 8, even_keys(&mut SplitMix64::new(1), 40_000).into_iter()),
     );
     sample.take_read_count();
     let new = even_keys(&mut random, NEW_COUNT).into_iter();
@@ -165,7 +165,7 @@ fn a_new_key_costs_less_than_a_key_of_the_old_runs() {
 
 #[test]
 fn a_rebuild_without_new_runs_copies_all_pages() {
-    let mut random = Random(3);
+    let mut random = SplitMix64::new(3);
     let keys: Vec<_> = (0..3_000).map(|_| hostile_key(&mut random)).collect();
     let sample = Sample::new(with_segments(16), distribute(&mut random, 4, keys.into_iter()));
     sample.take_read_count();
@@ -176,7 +176,7 @@ fn a_rebuild_without_new_runs_copies_all_pages() {
 
 #[test]
 fn a_key_with_many_versions_gets_more() {
-    let mut random = Random(4);
+    let mut random = SplitMix64::new(4);
     let keys = |count: u64| {
         (0..count).map(|n| if n % 50 == 0 { format!("k{n}").into_bytes() } else { b"k2".to_vec() })
     };
@@ -190,10 +190,10 @@ fn a_key_with_many_versions_gets_more() {
 
 #[test]
 fn repeated_rebuilds_keep_pages_large() {
-    let mut random = Random(8);
+    let mut random = SplitMix64::new(8);
     let mut sample = Sample::new(
         with_segments(32),
-        distribute(&mut random, 2, even_keys(&mut Random(1), 20_000).into_iter()),
+        distribute(&mut random, 2, even_keys(&mut SplitMix64::new(1), 20_000).into_iter()),
     );
     for round in 0..12 {
         let keys = even_keys(&mut random, 100).into_iter();
@@ -208,7 +208,7 @@ fn repeated_rebuilds_keep_pages_large() {
 fn copied_pages_have_selectors_for_the_runs_of_the_old_view() {
     // One more run than a selector of 4 or 5 bits can name, with keys in two distant pages; the pages between are copied.
     for old_runs in [16, 32] {
-        let mut random = Random(9);
+        let mut random = SplitMix64::new(9);
         let old = (0..40_000_u64).map(|n| (n * 10).to_be_bytes().to_vec());
         let sample = Sample::new(with_segments(32), distribute(&mut random, old_runs, old));
         let near = |start: u64| (0..50).map(move |n| (start + 10 * n + 5).to_be_bytes().to_vec());

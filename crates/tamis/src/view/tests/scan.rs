@@ -19,7 +19,7 @@ fn check_moves(
     snapshot: Sequence,
     visible: &[Entry],
     number: usize,
-    random: &mut Random,
+    random: &mut SplitMix64,
 ) {
     let mut number = number;
     for _ in 0..4 {
@@ -28,7 +28,7 @@ fn check_moves(
             return;
         }
         let sees_newest = scan.entry().view().shows_newest_at(snapshot);
-        match random.below(if sees_newest { 3 } else { 2 }) {
+        match random.index(if sees_newest { 3 } else { 2 }) {
             0 => {
                 scan.next().unwrap();
                 number += 1;
@@ -38,9 +38,9 @@ fn check_moves(
                 number = number.wrapping_sub(1);
             }
             _ => {
-                let count = random.below(60);
-                let upper = visible[(number + random.below(90)).min(visible.len() - 1)].0.as_slice();
-                let (bound, end) = match random.below(3) {
+                let count = random.index(60);
+                let upper = visible[(number + random.index(90)).min(visible.len() - 1)].0.as_slice();
+                let (bound, end) = match random.index(3) {
                     0 => (Bound::Unbounded, visible.len()),
                     1 => (Bound::Included(upper), count_before(visible, upper, true)),
                     _ => (Bound::Excluded(upper), count_before(visible, upper, false)),
@@ -53,7 +53,7 @@ fn check_moves(
     }
 }
 
-fn check(sample: &Sample, snapshot: Sequence, random: &mut Random) {
+fn check(sample: &Sample, snapshot: Sequence, random: &mut SplitMix64) {
     let versions = versions(&sample.entries, snapshot);
     let visible: Vec<Entry> = versions.iter().filter(|entry| entry.2 == Kind::Put).cloned().collect();
     let mut scan = sample.scan(snapshot);
@@ -89,15 +89,15 @@ fn check_range(scan: &mut ViewScan<Arc<[MemoryRun]>>, visible: &[Entry], one: &[
 #[test]
 fn a_scan_sees_the_entries_of_its_snapshot() {
     for seed in 0..40 {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let entry_count = [0, 3, 60, 900][seed as usize % 4];
         let distinct: Vec<_> =
-            (0..1 + random.below(entry_count + 1)).map(|_| hostile_key(&mut random)).collect();
-        let mut pick = Random(seed + 1_000);
-        let keys = (0..entry_count).map(|_| distinct[pick.below(distinct.len())].clone());
-        let run_count = 1 + random.below(9);
+            (0..1 + random.index(entry_count + 1)).map(|_| hostile_key(&mut random)).collect();
+        let mut pick = SplitMix64::new(seed + 1_000);
+        let keys = (0..entry_count).map(|_| distinct[pick.index(distinct.len())].clone());
+        let run_count = 1 + random.index(9);
         let runs = distribute(&mut random, run_count, keys);
-        let sample = Sample::new(with_segments([16, 32, 64][random.below(3)]), runs);
+        let sample = Sample::new(with_segments([16, 32, 64][random.index(3)]), runs);
         for snapshot in [SEQUENCE_MAX, entry_count as u64, entry_count as u64 / 2, 1, 0] {
             check(&sample, snapshot, &mut random);
         }
@@ -108,7 +108,7 @@ fn a_scan_sees_the_entries_of_its_snapshot() {
 fn an_old_version_among_many_costs_few_reads() {
     let versions = (0..10_000).map(|_| b"many".to_vec());
     let keys = [b"a".to_vec(), b"z".to_vec()].into_iter().chain(versions);
-    let runs = distribute(&mut Random(1), 4, keys).into_iter();
+    let runs = distribute(&mut SplitMix64::new(1), 4, keys).into_iter();
     let runs =
         runs.map(|run| run.into_iter().map(|(key, sequence, _, value)| (key, sequence, Kind::Put, value)));
     let sample = Sample::new(options(), runs.map(Iterator::collect).collect());

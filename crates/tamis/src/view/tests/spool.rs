@@ -9,7 +9,7 @@ use crate::view::check::check_view;
 
 /// Runs of `count` keys, and of two keys that have many versions: one in the middle, and the last one.
 fn runs_of(count: usize, version_count: usize) -> Vec<MemoryRun> {
-    let mut random = Random(count as u64);
+    let mut random = SplitMix64::new(count as u64);
     let versions = |key: &[u8]| std::iter::repeat_n(key.to_vec(), version_count);
     let mut keys: Vec<_> = (0..count).map(|_| hostile_key(&mut random)).collect();
     keys.extend(versions(b"many").chain(versions(&[0xFF; 40])));

@@ -68,10 +68,10 @@ fn merge(runs: &[Vec<Arc<TableReader>>]) -> MergeCursor<TableCursor> {
 
 #[test]
 fn a_view_over_tables_returns_what_a_merge_returns() {
-    let mut random = Random(12);
+    let mut random = SplitMix64::new(12);
     for (compression, access) in [(Compression::None, Access::Mapped), (Compression::Lz4, Access::Buffered)] {
         let distinct: Vec<_> = (0..9_000).map(|n: u64| (n * 31 % 20_011).to_be_bytes().to_vec()).collect();
-        let keys = (0..12_000).map(|_| distinct[random.below(distinct.len())].clone()).collect::<Vec<_>>();
+        let keys = (0..12_000).map(|_| distinct[random.index(distinct.len())].clone()).collect::<Vec<_>>();
         let runs = distribute(&mut random, 8, keys.into_iter());
         let runs: Vec<_> = runs.into_iter().map(MemoryRun::new).collect();
         let (tables, _) = table_runs(compression, access, &runs);
@@ -91,7 +91,7 @@ fn a_view_over_tables_returns_what_a_merge_returns() {
 fn compare(
     view: &mut ViewCursor<Arc<[TableRun]>>,
     merge: &mut MergeCursor<TableCursor>,
-    random: &mut Random,
+    random: &mut SplitMix64,
 ) {
     view.seek_first().unwrap();
     merge.seek_first().unwrap();
@@ -102,22 +102,22 @@ fn compare(
     }
     assert!(!view.is_valid());
     for _ in 0..2_000 {
-        let key = (random.next() % 20_020).to_be_bytes();
-        if random.below(2) == 0 {
-            let sequence = [SEQUENCE_MAX, random.next() % 12_000][random.below(2)];
+        let key = (random.next_u64() % 20_020).to_be_bytes();
+        if random.index(2) == 0 {
+            let sequence = [SEQUENCE_MAX, random.next_u64() % 12_000][random.index(2)];
             view.seek(&key, sequence).unwrap();
             merge.seek(&key, sequence).unwrap();
         } else {
-            let is_inclusive = random.below(2) == 0;
+            let is_inclusive = random.index(2) == 0;
             view.seek_for_prev(&key, is_inclusive).unwrap();
             merge.seek_for_prev(&key, is_inclusive).unwrap();
         }
-        for _ in 0..random.below(6) {
+        for _ in 0..random.index(6) {
             assert_eq!(at(view), at(merge));
             if !merge.is_valid() {
                 break;
             }
-            if random.below(2) == 0 {
+            if random.index(2) == 0 {
                 view.next().unwrap();
                 merge.next().unwrap();
             } else {
@@ -130,8 +130,8 @@ fn compare(
 
 #[test]
 fn a_seek_in_eight_overlapping_runs_reads_about_one_block() {
-    let mut random = Random(13);
-    let runs = distribute(&mut random, 8, even_keys(&mut Random(14), 16_000).into_iter());
+    let mut random = SplitMix64::new(13);
+    let runs = distribute(&mut random, 8, even_keys(&mut SplitMix64::new(14), 16_000).into_iter());
     let runs: Vec<_> = runs.into_iter().map(MemoryRun::new).collect();
     let (tables, environment) = table_runs(Compression::None, Access::Buffered, &runs);
     let named: Vec<_> = (1..).zip(tables.into_iter().map(TableRun::new)).collect();

@@ -7,6 +7,7 @@ use std::{
     ops::Bound,
     sync::Arc,
 };
+use tamis_workload::SplitMix64;
 
 use super::super::{RangePick, pick, pick_during_bulk_load, pick_range};
 use crate::{
@@ -23,19 +24,6 @@ use crate::{
 };
 
 const ENTRY_BYTES: u64 = 4 << 10;
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % limit
-    }
-}
 
 type Entries = BTreeMap<u32, u64>;
 
@@ -203,7 +191,7 @@ impl Store {
     }
 }
 
-fn options(random: &mut Random) -> KeyspaceOptions {
+fn options(random: &mut SplitMix64) -> KeyspaceOptions {
     KeyspaceOptions {
         memtable_bytes: 64 << 10,
         table_bytes: (64 << 10) << random.below(2),
@@ -227,7 +215,7 @@ impl Jobs {
         self.running.push(plan);
     }
 
-    fn end_one(&mut self, store: &mut Store, random: &mut Random) {
+    fn end_one(&mut self, store: &mut Store, random: &mut SplitMix64) {
         if !self.running.is_empty() {
             let plan = self.running.swap_remove(random.below(self.running.len() as u64) as usize);
             store.carry_out(&plan);
@@ -236,7 +224,7 @@ impl Jobs {
     }
 
     /// Runs jobs until none is due; returns their number.
-    fn drain(&mut self, store: &mut Store, random: &mut Random) -> usize {
+    fn drain(&mut self, store: &mut Store, random: &mut SplitMix64) -> usize {
         let mut count = 0;
         loop {
             while let Some(plan) = pick(&store.version(), &self.in_progress, &[store.sequence]) {
@@ -252,7 +240,7 @@ impl Jobs {
     }
 }
 
-fn tiered(random: &mut Random) -> Layout {
+fn tiered(random: &mut SplitMix64) -> Layout {
     Layout::Tiered {
         runs_per_level: 2 + random.below(4) as u32,
         space_amplification_percent: 25 + random.below(400) as u32,
@@ -260,7 +248,7 @@ fn tiered(random: &mut Random) -> Layout {
 }
 
 /// Flushes at random while up to four jobs run; sometimes a part of the range is compacted on request.
-fn write_at_random(store: &mut Store, random: &mut Random, key_count: u64, rounds: usize) {
+fn write_at_random(store: &mut Store, random: &mut SplitMix64, key_count: u64, rounds: usize) {
     let mut jobs = Jobs::default();
     for round in 0..rounds {
         let start = random.below(key_count) as u32;
@@ -298,7 +286,7 @@ fn write_at_random(store: &mut Store, random: &mut Random, key_count: u64, round
 #[test]
 fn random_writes_with_concurrent_jobs_keep_order_and_converge() {
     for seed in 0..12 {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let mut store = Store::new(options(&mut random));
         let key_count = 200 + random.below(3000);
         write_at_random(&mut store, &mut random, key_count, 120);
@@ -311,7 +299,7 @@ fn random_writes_with_concurrent_jobs_keep_order_and_converge() {
 #[test]
 fn a_tiered_store_keeps_order_and_fewer_runs_than_a_level_is_merged_at() {
     for seed in 0..24 {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let layout = tiered(&mut random);
         let mut store = Store::new(KeyspaceOptions { layout, ..options(&mut random) });
         let key_count = 200 + random.below(3000);
@@ -329,7 +317,7 @@ fn a_tiered_store_keeps_order_and_fewer_runs_than_a_level_is_merged_at() {
 #[test]
 fn a_store_changes_its_layout_by_ordinary_compactions() {
     for seed in 0..24 {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let mut store = Store::new(options(&mut random));
         let key_count = 200 + random.below(3000);
         for _ in 0..6 {
@@ -346,7 +334,7 @@ fn a_store_changes_its_layout_by_ordinary_compactions() {
 
 #[test]
 fn a_load_in_key_order_is_only_moved() {
-    let mut random = Random(5);
+    let mut random = SplitMix64::new(5);
     let mut store = Store::new(KeyspaceOptions {
         memtable_bytes: 64 << 10,
         table_bytes: 64 << 10,
@@ -364,7 +352,7 @@ fn a_load_in_key_order_is_only_moved() {
 /// As with two writers that are never at the same key: each memtable shares a few keys with the memtables before and after it.
 #[test]
 fn a_load_nearly_in_key_order_merges_only_overlapping_tables() {
-    let mut random = Random(6);
+    let mut random = SplitMix64::new(6);
     let mut store = Store::new(KeyspaceOptions {
         memtable_bytes: 1 << 20,
         table_bytes: 1 << 20,
@@ -386,7 +374,7 @@ fn a_load_nearly_in_key_order_merges_only_overlapping_tables() {
 /// which was full after each merge, the write amplification was 3.6.)
 #[test]
 fn a_random_fill_of_26_memtables_writes_each_entry_less_than_three_times() {
-    let mut random = Random(3);
+    let mut random = SplitMix64::new(3);
     let mut store = Store::new(KeyspaceOptions {
         memtable_bytes: 1 << 20,
         table_bytes: 1 << 20,
@@ -419,7 +407,7 @@ fn spread_key(index: u32) -> u32 {
 #[test]
 fn a_tiered_fill_has_the_runs_and_the_writes_of_the_formula() {
     for runs_per_level in [2_u64, 3, 4, 10] {
-        let mut random = Random(runs_per_level);
+        let mut random = SplitMix64::new(runs_per_level);
         let mut store = Store::new(KeyspaceOptions {
             memtable_bytes: 64 << 10,
             table_bytes: 64 << 10,
@@ -456,7 +444,7 @@ fn a_tiered_fill_has_the_runs_and_the_writes_of_the_formula() {
 #[test]
 fn a_tiered_store_bounds_the_space_of_overwritten_entries() {
     for percent in [25, 100, 300] {
-        let mut random = Random(u64::from(percent));
+        let mut random = SplitMix64::new(u64::from(percent));
         let layout = Layout::Tiered { runs_per_level: 8, space_amplification_percent: percent };
         let mut store = Store::new(KeyspaceOptions {
             memtable_bytes: 64 << 10,
@@ -491,7 +479,7 @@ fn a_tiered_fill_writes_each_entry_once_per_level() {
         });
         for count in 0..400 {
             store.flush((count * 16..count * 16 + 16).map(spread_key));
-            Jobs::default().drain(&mut store, &mut Random(1));
+            Jobs::default().drain(&mut store, &mut SplitMix64::new(1));
         }
         store.written_bytes as f64 / (400 * 16 * ENTRY_BYTES) as f64
     };
@@ -517,7 +505,7 @@ fn whole_range(store: &Store) -> RangeRequest {
 #[test]
 fn a_compacted_range_ends_in_one_run() {
     for seed in 0..16 {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let layout = if seed % 2 == 0 { Layout::Leveled } else { tiered(&mut random) };
         let mut store = Store::new(KeyspaceOptions { layout, ..options(&mut random) });
         let mut jobs = Jobs::default();

@@ -1,5 +1,4 @@
 //! The automatic choice: shifts of the workload, hysteresis, determinism, and inputs without information.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod workloads;
 

@@ -1,8 +1,6 @@
 //! Queries of SuRFs and of the trie index allocate nothing: the allocator of this program counts allocations per
 //! thread.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ops::Bound;
