@@ -230,8 +230,10 @@ pub fn mix64_each(values: &mut [u64], numbers: &[u64]) {
 /// skipped.
 #[inline]
 pub fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_count: u32, step: Step) {
-    let is_short = bit_count <= u64::from(u32::MAX);
-    dispatch_words!(is_short, places_insert(bits, bit_count, values, probe_count, step));
+    dispatch_words!(
+        bit_count <= u64::from(u32::MAX),
+        places_insert(bits, bit_count, values, probe_count, step)
+    );
 }
 
 /// The difference between consecutive numbers of a value, for [`places_insert`].
