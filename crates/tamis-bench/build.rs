@@ -7,6 +7,9 @@ use std::{
     process::Command,
 };
 
+/// The folders of the sources of all measuring programs, as seen from their packages.
+const SOURCES: [&str; 2] = ["../../crates", "../../research"];
+
 /// The trimmed output of a command; `None` if it fails.
 fn output_of(program: &str, words: &[&str]) -> Option<String> {
     let output = Command::new(program).args(words).output().ok().filter(|output| output.status.success())?;
@@ -37,7 +40,9 @@ fn add_folder(folder: &Path, hasher: &mut DefaultHasher) {
 /// `+changes-` and a digest of the sources, to distinguish programs with different uncommitted changes.
 fn change_suffix() -> String {
     let mut hasher = DefaultHasher::new();
-    add_folder(Path::new("../../crates"), &mut hasher);
+    for folder in SOURCES {
+        add_folder(Path::new(folder), &mut hasher);
+    }
     hasher.write(&std::fs::read("../../Cargo.lock").unwrap_or_default());
     format!("+changes-{:08x}", hasher.finish() as u32)
 }
@@ -45,8 +50,9 @@ fn change_suffix() -> String {
 fn main() {
     let commit = output_of("git", &["rev-parse", "--short=12", "HEAD"]);
     // Uncommitted changes make it a different program.
-    let is_changed = output_of("git", &["status", "--porcelain", "--", "../../crates", "../../Cargo.lock"])
-        .is_none_or(|changes| !changes.is_empty());
+    let words = ["status", "--porcelain", "--", "../../Cargo.lock"];
+    let is_changed =
+        output_of("git", &[&words[..], &SOURCES].concat()).is_none_or(|changes| !changes.is_empty());
     let mark = if is_changed || commit.is_none() { change_suffix() } else { String::new() };
     let commit = commit.unwrap_or_else(|| "unknown".to_owned());
     println!("cargo::rustc-env=TAMIS_COMMIT={commit}{mark}");
@@ -67,7 +73,7 @@ fn main() {
         }
     }
     // One by one, because a crate that is a separate workspace has a `target` folder in it.
-    for path in sources(Path::new("../../crates")).iter().flat_map(|folder| sources(folder)) {
+    for path in SOURCES.iter().flat_map(|folder| sources(Path::new(folder))).flat_map(|path| sources(&path)) {
         println!("cargo::rerun-if-changed={}", path.display());
     }
     println!("cargo::rerun-if-changed=../../Cargo.lock");

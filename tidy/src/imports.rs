@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{SourceFile, Tree, mask::words};
+use crate::{SourceFile, Tree, mask::words, tree::folder_of};
 
 /// A module as the names from the crate's root: `table/block.rs` is `["table", "block"]`.
 pub type Module = Vec<String>;
@@ -28,9 +28,9 @@ pub struct ModuleMap<'a> {
 }
 
 impl<'a> ModuleMap<'a> {
-    /// Reads the sources (no tests) of `crates/<crate_name>/src`.
+    /// Reads the sources (no tests) of a crate.
     pub fn of_crate(tree: &'a Tree, crate_name: &str) -> Self {
-        let prefix = format!("crates/{crate_name}/src/");
+        let prefix = format!("{}/src/", folder_of(crate_name));
         let files: BTreeMap<Module, &SourceFile> =
             tree.sources_of(crate_name).map(|file| (module_of(&file.path, &prefix), file)).collect();
         let mut map = Self { files, reexports: BTreeMap::new() };

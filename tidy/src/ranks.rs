@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::{
     Finding, Tree,
     imports::{Module, ModuleMap},
+    tree::folder_of,
 };
 
 /// The modules of `crates/tamis` from low to high: a module imports rows below its own. The first row holds leaves,
@@ -49,7 +50,8 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
         &["tamis-workload"],
     ),
     ("tamis-sim", &["tamis", "tamis-vfs", "tamis-workload"], &[]),
-    ("tamis-bench-compare", &["tamis", "tamis-workload"], &["tamis-workload"]),
+    ("tamis-research", &["tamis", "tamis-bench", "tamis-filter", "tamis-workload"], &[]),
+    ("tamis-compare", &["tamis", "tamis-workload"], &["tamis-workload"]),
     ("tamis-slatedb", &["tamis-filter"], &["tamis-workload"]),
     ("tidy", &[], &[]),
 ];
@@ -58,8 +60,7 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
 pub fn crate_imports(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for &(name, allowed, allowed_in_tests) in CRATES {
-        let path =
-            if name == "tidy" { "tidy/Cargo.toml".to_owned() } else { format!("crates/{name}/Cargo.toml") };
+        let path = format!("{}/Cargo.toml", folder_of(name));
         let Some(manifest) = tree.get(&path) else { continue };
         let mut is_dev = false;
         for (index, line) in manifest.text.lines().enumerate() {

@@ -55,6 +55,16 @@ impl SourceFile {
     }
 }
 
+/// The folder of a crate.
+pub fn folder_of(crate_name: &str) -> String {
+    match crate_name {
+        "tidy" => "tidy".to_owned(),
+        "tamis-research" => "research".to_owned(),
+        "tamis-compare" => "research/compare".to_owned(),
+        name => format!("crates/{name}"),
+    }
+}
+
 /// Every text file of the workspace, and the names of all others.
 #[derive(Debug, Clone, Default)]
 pub struct Tree {
@@ -117,7 +127,7 @@ impl Tree {
 
     /// The Rust files of one crate's `src` that are no tests.
     pub fn sources_of<'a>(&'a self, crate_name: &str) -> impl Iterator<Item = &'a SourceFile> {
-        let prefix = format!("crates/{crate_name}/src/");
+        let prefix = format!("{}/src/", folder_of(crate_name));
         self.rust_files().filter(move |file| file.path.starts_with(&prefix) && !file.is_test())
     }
 

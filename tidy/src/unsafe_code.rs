@@ -14,7 +14,7 @@ const PLACES: &[(&str, &str)] = &[
     ("crates/tamis-vfs/src/fork", "the handler of fork"),
     ("crates/tamis-vfs/src/os.rs", "mapping of files"),
     ("crates/tamis-vfs/src/os/", "mapping of files"),
-    ("crates/tamis-bench-compare/src/store/", "stores with a C interface"),
+    ("research/compare/src/store/", "stores with a C interface"),
 ];
 
 /// How many lines above an `unsafe` its reason may begin.

@@ -13,9 +13,9 @@ use crate::{
 /// Files that hold such words on purpose.
 const EXEMPT: &[(&str, &str)] = &[
     ("tidy/words.txt", "the table itself"),
-    ("crates/tamis-bench-compare/src/store/fjall.rs", "names of fjall's interface"),
-    ("crates/tamis-bench-compare/src/store/leveldb.rs", "names of LevelDB's interface"),
-    ("crates/tamis-bench-compare/src/store/rocksdb.rs", "names of RocksDB's interface"),
+    ("research/compare/src/store/fjall.rs", "names of fjall's interface"),
+    ("research/compare/src/store/leveldb.rs", "names of LevelDB's interface"),
+    ("research/compare/src/store/rocksdb.rs", "names of RocksDB's interface"),
 ];
 
 /// Qualifiers that are the last part of the names of values: `block_count`, not `num_blocks`.

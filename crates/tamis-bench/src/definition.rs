@@ -1,8 +1,6 @@
 //! Definitions of experiments.
 
-use std::fmt;
-
-use crate::{BenchError, Context, Point, Row, Size, Value};
+use crate::{BenchError, Context, MeasuredRow, Point, Row, Size};
 
 /// An experiment.
 #[derive(Debug)]
@@ -21,8 +19,8 @@ pub struct Definition {
     pub measure: fn(&Point, &mut Context<'_>) -> Result<Row, BenchError>,
     /// The plots.
     pub plots: &'static [Plot],
-    /// Published figures for comparison.
-    pub paper: &'static [PaperFigure],
+    /// Published values for comparison.
+    pub paper: &'static [Published],
 }
 
 /// The scale of an axis. Text values are always shown as a list of names.
@@ -72,41 +70,28 @@ impl Plot {
     };
 }
 
-/// A parameter value in a constant.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Given {
-    /// Text.
-    Text(&'static str),
-    /// A number.
-    Number(f64),
-}
-
-impl Given {
-    /// Whether a parameter value equals this value.
-    pub fn is(&self, value: &Value) -> bool {
-        match self {
-            Self::Text(text) => matches!(value, Value::Text(own) if own == text),
-            Self::Number(number) => value.is_same(&Value::Number(*number)),
-        }
-    }
-}
-
-impl fmt::Display for Given {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(text) => formatter.write_str(text),
-            Self::Number(number) => Value::Number(*number).fmt(formatter),
-        }
-    }
-}
-
-/// A figure published in a paper, for comparison.
+/// A published value, or a limit, next to which measured values are shown.
 #[derive(Debug, Clone, Copy)]
-pub struct PaperFigure {
-    /// Its parameters; it is compared with the rows that match all of them.
-    pub parameters: &'static [(&'static str, Given)],
+pub struct Published {
+    /// Its parameters as `name=value; name=value`, with values as they are printed.
+    of: &'static str,
     /// The metric.
     pub metric: &'static str,
-    /// The published value.
+    /// The value.
     pub value: f64,
+}
+
+/// A published value of the rows with these parameters (`name=value; name=value`).
+pub const fn published(of: &'static str, metric: &'static str, value: f64) -> Published {
+    Published { of, metric, value }
+}
+
+impl Published {
+    /// Whether a row has all of its parameters.
+    pub fn is_of(&self, row: &MeasuredRow) -> bool {
+        self.of
+            .split("; ")
+            .filter_map(|pair| pair.split_once('='))
+            .all(|(name, value)| row.get(name).is_some_and(|own| own.to_string() == value))
+    }
 }

@@ -27,7 +27,7 @@ pub use empty::EmptyStore;
 pub use run::{Drive, Latencies, Measured, drive};
 pub use script::{Script, Values};
 pub use settle::settle;
-pub use tamis_store::{TamisOptions, TamisStore, bytes_written};
+pub use tamis_store::{TamisOptions, TamisStore, blocks_of, bytes_written};
 
 /// A store under measurement. Threads share it; each has a session.
 pub trait Store: Sync {

@@ -9,6 +9,22 @@ pub enum BenchError {
     /// The run was interrupted.
     #[error("interrupted")]
     Interrupted,
+    /// A command was interrupted; its results so far are kept.
+    #[error(
+        "interrupted after {done} of {total} points; results are in {}; run the same command again to continue",
+        path.display()
+    )]
+    Stopped {
+        /// Measured points.
+        done: u64,
+        /// All points.
+        total: u64,
+        /// The file of the results.
+        path: PathBuf,
+    },
+    /// The output of a command cannot be written.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
     /// An unknown name.
     #[error("no {kind} named {name:?}; there are: {names}")]
     Unknown {

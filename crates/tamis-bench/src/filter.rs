@@ -16,7 +16,7 @@ use tamis_filter::KeySet;
 
 pub use answers::{Answers, answers};
 pub use calibration::{Calibrated, Calibration};
-pub(crate) use calibration::{median, median_of_passes};
+pub use calibration::{median, median_of_passes};
 pub use figures::{Figures, Outcome};
 pub use measure::Plan;
 pub use ranges::Ranges;

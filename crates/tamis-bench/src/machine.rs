@@ -133,7 +133,7 @@ fn kibibytes_of(path: &str, name: &str) -> Option<u64> {
 }
 
 /// The date and time in UTC, `2026-01-31T12:00:00Z`.
-pub(crate) fn date() -> String {
+pub fn date() -> String {
     date_of(clock_gettime(ClockId::Realtime).tv_sec)
 }
 

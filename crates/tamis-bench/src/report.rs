@@ -8,31 +8,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BenchError, Configuration, Definition, Fields, Machine, OperationDigest, Point, RunOptions, Value,
+    BenchError, Configuration, Definition, Machine, MeasuredRow, OperationDigest, Point, RunOptions, Value,
 };
 
 #[cfg(test)]
 mod tests;
-
-/// A point and its metrics.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MeasuredRow {
-    /// The parameters.
-    pub point: Point,
-    /// The metrics.
-    pub metrics: Fields,
-    /// Digest of the operations in hexadecimal.
-    pub digest: String,
-    /// Duration of the measurement, including its inputs.
-    pub seconds: f64,
-}
-
-impl MeasuredRow {
-    /// Returns a metric or a parameter.
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        self.metrics.get(name).or_else(|| self.point.fields().get(name))
-    }
-}
 
 /// A published figure and the measured one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -178,10 +158,7 @@ impl Report {
     fn compare(&self, definition: &Definition) -> Vec<Comparison> {
         let mut comparisons = Vec::new();
         for figure in definition.paper {
-            let fits = |row: &&MeasuredRow| {
-                figure.parameters.iter().all(|(name, given)| row.get(name).is_some_and(|own| given.is(own)))
-            };
-            for row in self.rows.iter().filter(fits) {
+            for row in self.rows.iter().filter(|row| figure.is_of(row)) {
                 let Some(ours) = row.get(figure.metric).and_then(Value::as_number) else { continue };
                 comparisons.push(Comparison {
                     point: row.point.clone(),

@@ -3,15 +3,13 @@
 //! 1. Reads the points that an earlier run has measured from its file.
 //! 2. Checks that disk and memory suffice for the other points, before it measures any.
 //! 3. Measures each point and writes the file after it, so that an interruption loses at most one point.
-//! 4. Draws the plots from all results.
 
 use std::collections::BTreeSet;
 
 use tamis::Clock as _;
 
 use crate::{
-    BenchError, Context, Definition, Needs, Observer, Point, Report, RunOptions, Value, machine, plot,
-    report::MeasuredRow,
+    BenchError, Context, Definition, MeasuredRow, Needs, Observer, Point, Report, RunOptions, Value, machine,
 };
 
 #[cfg(test)]
@@ -137,7 +135,6 @@ pub fn run(
         Err(error) if !error.is_interrupted() => return Err(error),
         _ => report.write()?,
     }
-    report.plots = plot::draw(definition, &report)?;
     Ok(report)
 }
 

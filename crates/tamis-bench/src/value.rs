@@ -360,3 +360,23 @@ impl Row {
         self
     }
 }
+
+/// A point and its metrics.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredRow {
+    /// The parameters.
+    pub point: Point,
+    /// The metrics.
+    pub metrics: Fields,
+    /// Digest of the operations in hexadecimal.
+    pub digest: String,
+    /// Duration of the measurement, including its inputs.
+    pub seconds: f64,
+}
+
+impl MeasuredRow {
+    /// Returns a metric or a parameter.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.metrics.get(name).or_else(|| self.point.fields().get(name))
+    }
+}

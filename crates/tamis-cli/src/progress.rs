@@ -28,12 +28,6 @@ pub(crate) fn items(count: Option<u64>) -> ProgressBar {
     }
 }
 
-/// A bar for the points of an experiment.
-pub(crate) fn points(name: &str) -> ProgressBar {
-    let bar = bar(ProgressBar::new(1), "{prefix} {wide_bar} {percent} %, {eta} left\n{wide_msg}");
-    bar.with_prefix(name.to_owned())
-}
-
 fn bar(bar: ProgressBar, template: &str) -> ProgressBar {
     // Falls back to the default style of the library if the template is invalid.
     let bar = match ProgressStyle::with_template(template) {

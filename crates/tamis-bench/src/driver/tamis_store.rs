@@ -60,6 +60,11 @@ pub const fn bytes_written(statistics: &Statistics) -> u64 {
         + statistics.view_bytes_written
 }
 
+/// Blocks that reads touched, from the file or in memory.
+pub const fn blocks_of(statistics: &Statistics) -> u64 {
+    statistics.blocks_read + statistics.cache_hits
+}
+
 fn configuration(options: &TamisOptions) -> Fields {
     let TamisOptions { options, keyspace, durability } = options;
     let mut fields = Fields::default();

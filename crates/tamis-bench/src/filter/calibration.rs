@@ -8,7 +8,7 @@ pub(super) const ROUND_COUNT: usize = 3;
 const WARM_COUNT: usize = 50_000;
 
 /// The median; 0 of an empty list.
-pub(crate) fn median(times: &mut [f64]) -> f64 {
+pub fn median(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or(0.0)
 }
@@ -21,7 +21,7 @@ fn nanoseconds_each(clock: &SystemClock, count: usize, call: impl FnOnce()) -> f
 }
 
 /// The median duration of some passes in nanoseconds, divided by `count`. The first pass is not timed.
-pub(crate) fn median_of_passes(clock: &SystemClock, count: usize, pass: impl Fn()) -> f64 {
+pub fn median_of_passes(clock: &SystemClock, count: usize, pass: impl Fn()) -> f64 {
     pass();
     median(&mut [0.0; ROUND_COUNT].map(|_| nanoseconds_each(clock, count, &pass)))
 }

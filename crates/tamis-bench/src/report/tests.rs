@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use super::*;
-use crate::{Given, PaperFigure, Row, Size};
+use crate::{Row, Size, published};
 
 const DEFINITION: Definition = Definition {
     name: "bloom-none",
@@ -11,7 +11,7 @@ const DEFINITION: Definition = Definition {
     points: |_| (0..3).map(|number| Point::new().with("number", number)).collect(),
     measure: |_, _| Ok(Row::new()),
     plots: &[],
-    paper: &[PaperFigure { parameters: &[("number", Given::Number(2.0))], metric: "fpr", value: 0.5 }],
+    paper: &[published("number=2", "fpr", 0.5)],
 };
 
 fn row(number: u64, fpr: f64) -> MeasuredRow {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::Folder;
 
-const NAME: &str = "bloom-rate-by-bits";
+const NAME: &str = "store-harness";
 
 #[test]
 fn list_contains_every_experiment() {
@@ -19,15 +19,14 @@ fn list_contains_every_experiment() {
 #[test]
 fn a_second_run_keeps_the_results_of_the_first() {
     let folder = Folder::new();
-    let words = ["bench", "run", NAME, "--out", "out", "--only", "bits=10", "--seed", "7"];
+    let words = ["bench", "run", NAME, "--out", "out", "--only", "workload=ycsb-a", "--seed", "7"];
     let shown = folder.ok(&words);
-    assert!(shown.contains("PARTIAL: 2 of 15 points, size small, seed 7, commit "), "{shown}");
-    let file = || std::fs::read_to_string(folder.path("out/bloom-rate-by-bits-small-s7.json")).unwrap();
+    assert!(shown.contains("PARTIAL: 4 of 16 points, size small, seed 7, commit "), "{shown}");
+    let file = || std::fs::read_to_string(folder.path("out/store-harness-small-s7.json")).unwrap();
     let first = file();
     let results: Value = serde_json::from_str(&first).unwrap();
-    assert_eq!((&results["is_complete"], results["rows"].as_array().unwrap().len()), (&false.into(), 2));
+    assert_eq!((&results["is_complete"], results["rows"].as_array().unwrap().len()), (&false.into(), 4));
     assert!(results["machine"]["core_count"].as_u64().unwrap() > 0);
-    assert!(folder.path("out/bloom-rate-by-bits-small-s7.rate.svg").exists());
     folder.ok(&words);
     assert_eq!(file(), first, "nothing was measured again, not even the times");
     let json: Value = serde_json::from_str(&folder.ok(&[&words[..], &["--json"]].concat())).unwrap();
@@ -64,12 +63,18 @@ fn leftover_stores_of_killed_runs_are_reported() {
     for name in [&gone, &living, "out/tamis-bench-notes"] {
         std::fs::create_dir_all(folder.path(name)).unwrap();
     }
-    let run =
-        folder.tamis(&["bench", "run", NAME, "--out", "out", "--only", "bits=10", "--only", "family=bloom"]);
-    assert_eq!(
-        (run.code, run.stderr),
-        (0, format!("tamis: {gone}: left over from a killed run; delete it\n"))
-    );
+    let run = folder.tamis(&[
+        "bench",
+        "run",
+        NAME,
+        "--out",
+        "out",
+        "--only",
+        "workload=ycsb-a",
+        "--only",
+        "threads=1",
+    ]);
+    assert_eq!((run.code, run.stderr), (0, format!("{gone}: left over from a killed run; delete it\n")));
     assert!(folder.path(&gone).exists(), "nothing is deleted automatically");
 }
 
@@ -77,19 +82,18 @@ fn leftover_stores_of_killed_runs_are_reported() {
 fn unknown_names_are_rejected_with_the_valid_names() {
     let folder = Folder::new();
     for (words, expected) in [
-        (["bench", "run", "bloom-rates"].as_slice(), NAME),
+        (["bench", "run", "store-harnesses"].as_slice(), NAME),
         (&["bench", "run", "nothing-"], NAME),
         (&["bench", "run", NAME, "--size", "huge"], "small, medium, full"),
-        (&["bench", "run", NAME, "--only", "colour=red"], "there are: family, bits, keys"),
-        (&["bench", "run", NAME, "--only", "family=red"], "there are: blocked-bloom, bloom"),
-        (&["bench", "run", NAME, "--only", "family"], "PARAMETER=VALUE"),
+        (&["bench", "run", NAME, "--only", "colour=red"], "there are: workload, latencies, threads"),
+        (&["bench", "run", NAME, "--only", "workload=red"], "there are: readrandom, overwrite"),
+        (&["bench", "run", NAME, "--only", "workload"], "PARAMETER=VALUE"),
         (&["bench", "run", "store-ycsb", "--only", "threads=8"], "named \"8\"; there are: 1, 2\n"),
         (&["bench", "run", "store-ycsb", "--threads", "2,0"], "a number from 1 to 1024"),
         (&["bench", "run", "store-ycsb", "--layout", "flat"], "`partitioned`"),
-        (&["bench", "run", NAME, "--layout", "tiered"], "no parameter named \"layout\"; there are: family"),
-        (&["bench", "run", NAME, "--threads", "4"], "no parameter named \"threads\"; there are: family"),
+        (&["bench", "run", NAME, "--layout", "tiered"], "no parameter named \"layout\"; there are: workload"),
         // All experiments are checked before the first one runs.
-        (&["bench", "run", NAME, "store-ycsb", "--only", "bits=10"], "there are: workload"),
+        (&["bench", "run", NAME, "store-ycsb", "--only", "latencies=every"], "there are: workload"),
         (&["bench", "run"], "NAME"),
     ] {
         let message = folder.fails(2, words);
@@ -100,7 +104,7 @@ fn unknown_names_are_rejected_with_the_valid_names() {
     folder.write("out.json", "");
     assert!(folder.fails(4, &["bench", "run", NAME, "--out", "file"]).contains("not a folder"));
     std::fs::create_dir(folder.path("out")).unwrap();
-    folder.write("out/bloom-rate-by-bits-small-s42.json", "my own file");
+    folder.write("out/store-harness-small-s42.json", "my own file");
     let message = folder.fails(4, &["bench", "run", NAME, "--out", "out"]);
     assert!(
         message.contains("contains no results of an experiment") && message.contains("--again"),

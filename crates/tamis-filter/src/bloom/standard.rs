@@ -4,7 +4,7 @@
 //! bit. For cold data that needs a very low rate, and as the baseline of experiments.
 //!
 //! Double hashing derives the positions of the bits from the digest of the key. Independent digests and the rotated
-//! digest of the paper on hash sharing have the same rate; the experiments of `tamis-bench` compare them.
+//! digest of the paper on hash sharing have the same rate; the experiments in `research/` compare them.
 
 mod builder;
 mod reader;

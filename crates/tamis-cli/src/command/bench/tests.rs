@@ -1,6 +1,6 @@
 //! Exit codes of failed experiments, and the examples of the help text.
 
-use std::{io, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc};
 
 use tamis::Error;
 
@@ -17,7 +17,8 @@ fn the_help_examples_are_valid() {
         let Command::Bench(BenchArgs { command: BenchCommand::Run(args) }) = parsed(&words).command else {
             continue;
         };
-        let (definitions, options) = args.plan().unwrap_or_else(|failure| panic!("{words:?}: {failure:?}"));
+        let (definitions, options) =
+            args.plan(&WORKLOADS).unwrap_or_else(|error| panic!("{words:?}: {error:?}"));
         for definition in definitions {
             let checked = tamis_bench::check(definition, &options);
             // The machine that runs the test may have too little memory or disk.

@@ -1,0 +1,272 @@
+//! The cost of the chosen filters, and of every family at the same memory.
+//!
+//! Cost: time of the probes, plus false positives times the price of a read, plus memory, at the prices with which a new store chooses.
+//! Filters are built in memory and probed with empty queries; nothing is timed. Families that design themselves get the sample of
+//! the choice. Without a sample no family gets one: one choice then serves all queries, so the queries `mix` (as many of each kind)
+//! decide whether it is good.
+
+use std::sync::Arc;
+
+use tamis::{Access, Options, bench_internals::filter_prices};
+use tamis_filter::{
+    KeySet,
+    auto::{Effort, Pause, Request, Workload, choose, score},
+};
+use tamis_workload::{KeySet as Integers, QuerySet};
+
+use super::measured::{Measured, measure as measure_filters, parts, sampled, text_of};
+use crate::inputs::{Form, Keys, OwnedQuery};
+use tamis_bench::{Axis, BenchError, Context, Definition, Needs, Plot, Point, Row, Size};
+
+/// Maximum bits per key.
+const BITS: f64 = 16.0;
+/// All kinds of queries of the keys.
+const MIX: &str = "mix";
+/// Most queries of a kind may be outside of the keys: so often queries are drawn.
+const ROUNDS_MAX: u64 = 40;
+/// Bytes of memory per key: keys, their copies, and the memory of builders.
+const KEY_BYTES: u64 = 400;
+
+/// Kinds of keys that are no integers, and of queries.
+const OTHER_KEYS: [(&str, &[&str]); 5] = [
+    ("events", &["points", "uniform_r1024", "correlated_r32"]),
+    ("domains", &["points", "ranges", "prefix_b64"]),
+    ("emails", &["points", "ranges", "prefix_b96"]),
+    ("paths", &["points", "ranges", "directories"]),
+    ("tenants", &["points", "ranges"]),
+];
+
+/// The experiment.
+pub(super) const ACCURACY: Definition = Definition {
+    name: "auto-accuracy",
+    title: "Costs of the chosen filters and of every family",
+    source: "",
+    about: "Cost per query without a key (probes, reads for false positives and memory at the prices of the store) of the filters that the store chooses, with a sample (in the background, and while a table is written) and without one, relative to the best single family with at most 16 bits per key.",
+    points,
+    measure,
+    plots: &[
+        Plot {
+            name: "ratio",
+            title: "Cost relative to the best family",
+            x: "queries",
+            y: "ratio",
+            series: "sample,access",
+            panel: "keys",
+            y_axis: Axis::Log,
+            ..Plot::NEW
+        },
+        Plot {
+            name: "cost",
+            title: "Nanoseconds per query",
+            x: "queries",
+            y: "cost_ns",
+            series: "sample,access",
+            panel: "keys",
+            y_axis: Axis::Log,
+            ..Plot::NEW
+        },
+    ],
+    paper: &[],
+};
+
+/// The kinds of queries of keys, without the mix.
+fn kinds(keys: &str) -> Vec<String> {
+    if let Some((_, kinds)) = OTHER_KEYS.iter().find(|(name, _)| *name == keys) {
+        return kinds.iter().map(ToString::to_string).collect();
+    }
+    let set = Integers::ALL.into_iter().find(|set| set.name() == keys).unwrap_or(Integers::Uniform);
+    QuerySet::published(set).map(|set| set.to_string()).collect()
+}
+
+fn points(size: Size) -> Vec<Point> {
+    let entries: u64 = size.pick(1_000, 100_000, 1_000_000);
+    let queries: u64 = size.pick(200, 50_000, 100_000);
+    let integers = [Integers::Uniform, Integers::Normal, Integers::Gaps].map(Integers::name);
+    let mut points = Vec::new();
+    for keys in integers.into_iter().chain(OTHER_KEYS.map(|(name, _)| name)) {
+        for kind in kinds(keys).into_iter().chain([MIX.to_owned()]) {
+            for sample in ["yes", "at write", "no"] {
+                for access in ["mapped", "direct"] {
+                    let point = Point::new().with("keys", keys).with("queries", kind.as_str());
+                    let point = point.with("sample", sample).with("access", access);
+                    let needs = Needs { disk_bytes: 0, memory_bytes: entries * KEY_BYTES };
+                    points.push(point.with("entries", entries).with("count", queries).needing(needs));
+                }
+            }
+        }
+    }
+    points
+}
+
+/// Keys in both forms.
+pub(super) struct Input {
+    keys: Keys,
+    pub(super) set: Arc<KeySet>,
+}
+
+impl Input {
+    pub(super) fn generate(name: &str, count: usize, seed: u64) -> Result<Self, BenchError> {
+        let keys = Keys::generate(name, Form::Bytes, count, seed)?;
+        let mut set = KeySet::new();
+        for key in keys.encoded() {
+            set.push(&key)?;
+        }
+        Ok(Self { keys, set: set.into() })
+    }
+
+    /// Queries of a kind between the least and the greatest key: a store probes the filters of a table for no others.
+    fn queries_within(&self, kind: &str, count: usize, seed: u64) -> Result<Vec<OwnedQuery>, BenchError> {
+        let mut queries = Vec::new();
+        for round in 0..ROUNDS_MAX {
+            let drawn = self.keys.queries(kind, count, seed + 100_000 * round)?;
+            queries.extend(drawn.into_iter().filter(|query| self.is_within(query)));
+            if queries.len() >= count {
+                break;
+            }
+        }
+        queries.truncate(count);
+        Ok(queries)
+    }
+
+    fn is_within(&self, query: &OwnedQuery) -> bool {
+        let last = self.set.len().saturating_sub(1);
+        let (Some(least), Some(greatest)) = (self.set.get(0), self.set.get(last)) else { return false };
+        let upper = if query.upper.is_empty() { &query.lower } else { &query.upper };
+        least < query.lower.as_slice() && upper.as_slice() < greatest && !greatest.starts_with(upper)
+    }
+
+    /// Queries of a kind; of the mix as many of each kind, alternating.
+    pub(super) fn queries(
+        &self,
+        (name, kind): (&str, &str),
+        count: usize,
+        seed: u64,
+    ) -> Result<Vec<OwnedQuery>, BenchError> {
+        if kind != MIX {
+            return self.queries_within(kind, count, seed);
+        }
+        let kinds = kinds(name);
+        let mut each = Vec::new();
+        for (number, kind) in kinds.iter().enumerate() {
+            let seed = seed + 1000 * number as u64;
+            each.push(self.queries_within(kind, count / kinds.len(), seed)?.into_iter());
+        }
+        let mut mixed = Vec::new();
+        loop {
+            let before = mixed.len();
+            mixed.extend(each.iter_mut().filter_map(Iterator::next));
+            if mixed.len() == before {
+                return Ok(mixed);
+            }
+        }
+    }
+}
+
+/// Families alone, with at most [`BITS`] bits per key.
+fn fixed_families() -> Vec<String> {
+    let sized = [
+        "blocked-bloom",
+        "surf:truncate=yes",
+        "rosetta",
+        "proteus",
+        "1pbf",
+        "2pbf",
+        "grafite",
+        "prefix-bloom:bytes=4",
+        "prefix-bloom:bytes=6",
+        "prefix-bloom:bytes=8",
+        "prefix-bloom:bytes=12",
+        "prefix-bloom:separator=/",
+    ];
+    let unsized_families = [
+        "",
+        "binary-fuse:bits=8",
+        "surf-base",
+        "surf-real:bits=4",
+        "surf-hash:bits=4",
+        "surf-mixed:hash=2,real=2",
+    ];
+    let sized = sized.into_iter().map(|family| format!("{family}@{BITS}"));
+    sized.chain(unsized_families.map(str::to_owned)).collect()
+}
+
+/// The queries of a point, its sample, and the measured families.
+struct Families {
+    sample: Vec<OwnedQuery>,
+    queries: Vec<OwnedQuery>,
+    fixed: Vec<(String, Measured)>,
+}
+
+fn families(point: &Point, input: &Input, context: &mut Context<'_>) -> Result<Families, BenchError> {
+    let (name, kind) = (point.text("keys")?, point.text("queries")?);
+    let count = point.integer("count")? as usize;
+    let sample_count = context.size().pick(400, 4_000, 4_000);
+    let queries = input.queries((name, kind), count, context.seed() + 2)?;
+    let mut sample = Vec::new();
+    if point.text("sample")? != "no" {
+        sample = input.queries((name, kind), sample_count, context.seed() + 1)?;
+    }
+    let names = fixed_families();
+    let mut fixed = Vec::new();
+    for (number, text) in names.iter().enumerate() {
+        context.progress(number as f64 / names.len() as f64)?;
+        let measured = measure_filters(&input.set, &parts(text)?, &sample, &queries, &prices(point)?);
+        // Some families cannot be built for all keys, or within the memory.
+        if let Ok(measured) = measured
+            && measured.bits_per_key <= BITS * 1.01 + 1_024.0 / input.set.len() as f64
+        {
+            fixed.push((text.clone(), measured));
+        }
+    }
+    Ok(Families { sample, queries, fixed })
+}
+
+fn prices(point: &Point) -> Result<tamis_filter::auto::Prices, BenchError> {
+    let access = if point.text("access")? == "direct" { Access::Direct } else { Access::Mapped };
+    Ok(filter_prices(&Options { table_access: access, ..Options::default() }))
+}
+
+fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+    let (name, kind) = (point.text("keys")?, point.text("queries")?);
+    let entries = point.integer("entries")? as usize;
+    let input: Arc<Input> = context
+        .input(&format!("{entries} keys {name}"), |context| Input::generate(name, entries, context.seed()))?;
+    let sample = point.text("sample")?;
+    let label = format!("families {name} {kind} {entries} {}", if sample == "no" { "no" } else { "yes" });
+    let families: Arc<Families> = context.input(&label, |context| families(point, &input, context))?;
+    let prices = prices(point)?;
+    let sampled = sampled(&families.sample);
+    let request = Request {
+        workload: Workload { queries: &sampled },
+        prices,
+        bits_per_key_max: BITS,
+        overlapping_tables: 1,
+        current: None,
+        is_deepest: true,
+        effort: if sample == "yes" { Effort::Background } else { Effort::Write },
+        seed: 5,
+        pause: Pause::default(),
+    };
+    let choice = choose(&input.set, &request);
+    let chosen =
+        measure_filters(&input.set, &choice.chosen.parts, &families.sample, &families.queries, &prices)?;
+    let cost = |measured: &Measured| measured.cost_ns(&prices);
+    let best = families.fixed.iter().min_by(|left, right| cost(&left.1).total_cmp(&cost(&right.1)));
+    let Some((best_name, best)) = best else {
+        return Err(BenchError::other("no family can be built for these keys"));
+    };
+    let fixed: Vec<_> = families.fixed.iter().map(|(text, _)| parts(text)).collect::<Result<_, _>>()?;
+    let expected = score(&input.set, &request, &fixed).into_iter().map(|scored| scored.cost_ns);
+    let expected_best = expected.fold(f64::INFINITY, f64::min);
+    Ok(Row::new()
+        .with("ratio", cost(&chosen) / cost(best))
+        .with("expected_ratio", choice.chosen.cost_ns / expected_best)
+        .with("chosen", text_of(&choice.chosen.parts))
+        .with("cost_ns", cost(&chosen))
+        .with("expected_ns", choice.chosen.cost_ns)
+        .with("false_positive_rate", chosen.rate)
+        .with("bits_per_key", chosen.bits_per_key)
+        .with("best", if best_name.is_empty() { "none" } else { best_name.as_str() })
+        .with("best_ns", cost(best))
+        .with("was_cut", u64::from(choice.was_cut)))
+}

@@ -1,0 +1,10 @@
+//! Experiments of the group auto: the filters that the store chooses, compared with every family.
+
+mod accuracy;
+mod measured;
+mod strings;
+
+use tamis_bench::Definition;
+
+/// The experiments of the group.
+pub(super) const EXPERIMENTS: &[&Definition] = &[&accuracy::ACCURACY, &strings::STRINGS];

@@ -1,0 +1,244 @@
+//! Promises of sorted views. The same entries are in eight overlapping runs with a view, in eight runs without one, in one run, and
+//! in two settled keyspaces with default options.
+
+use std::{hint::black_box, sync::Arc, time::Duration};
+
+use tamis::{Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Views, WriteBatch};
+use tamis_bench::{BenchError, Context, Definition, Needs, Point, Row, Size, VALUE_BYTES, published};
+use tamis_workload::{SplitMix64, operations::hex_digits};
+
+use super::{Result, blocks, get_present, median_ratio, seconds, seek, statistics_of};
+
+const RUNS: u64 = 8;
+
+/// The experiment.
+pub(super) const VIEW: Definition = Definition {
+    name: "view",
+    title: "Sorted views: reads next to a merge of eight runs and to one run",
+    source: "",
+    about: "Throughput with the first keyspace divided by that with the second, blocks of an operation with the first, bytes of the view per entry, and the time of adding an eighth of the data to the view divided by that of a merge. Next to the limits: the least ratio (for seeks to a merge the factor of the REMIX paper), and the most blocks, bytes and time.",
+    points,
+    measure,
+    plots: &[],
+    paper: &[
+        published("operation=build", "bytes_per_entry", 3.25),
+        published("operation=build", "time_ratio", 0.25),
+        published("operation=seek; keyspaces=viewed, single", "ratio", 0.6),
+        published("operation=seek; keyspaces=viewed, merged", "ratio", 5.1),
+        published("operation=seek; keyspaces=viewed, merged", "blocks", 1.3),
+        published("operation=seek-50; keyspaces=viewed, single", "ratio", 0.6),
+        published("operation=seek-50; keyspaces=viewed, merged", "ratio", 2.3),
+        published("operation=seek-back; keyspaces=viewed, single", "ratio", 0.6),
+        published("operation=seek-back; keyspaces=viewed, merged", "ratio", 1.0),
+        published("operation=seek-back; keyspaces=viewed, merged", "blocks", 1.3),
+        published("operation=seek-back-50; keyspaces=viewed, single", "ratio", 0.6),
+        published("operation=seek-back-50; keyspaces=viewed, merged", "ratio", 1.0),
+        published("operation=get", "ratio", 0.9),
+        published("operation=get-absent", "ratio", 0.9),
+        published("operation=get-absent", "blocks", 0.02),
+        published("operation=empty-range", "ratio", 1.0),
+        published("operation=empty-range", "blocks", 0.02),
+        published("operation=seek; keyspaces=settled with views, settled without", "ratio", 1.5),
+        published("operation=ycsb-e", "ratio", 1.5),
+    ],
+};
+
+const TO_MERGE: &str = "viewed, merged";
+const TO_ONE_RUN: &str = "viewed, single";
+const SETTLED: &str = "settled with views, settled without";
+
+/// Operations, the keyspaces that they compare, and numbers of threads. The inserts of the last one change the stores.
+const PAIRS: [(&[&str], &[&str], &[u64]); 4] = [
+    (&["seek", "seek-50", "seek-back", "seek-back-50"], &[TO_ONE_RUN, TO_MERGE], &[1, 2]),
+    (&["get", "get-absent", "empty-range"], &[TO_MERGE], &[1]),
+    (&["seek"], &[SETTLED], &[1]),
+    (&["ycsb-e"], &[SETTLED], &[1]),
+];
+
+fn points(size: Size) -> Vec<Point> {
+    let entries: u64 = size.pick(100_000, 500_000, 10_000_000);
+    let point = |operation: &str, keyspaces: &str, threads: u64| {
+        let needs = Needs { disk_bytes: entries * 900, memory_bytes: 2 << 30 };
+        let point = Point::new().with("operation", operation).with("keyspaces", keyspaces);
+        point.with("threads", threads).with("entries", entries).needing(needs)
+    };
+    let mut points = vec![point("build", "viewed, single", 1)];
+    for (operations, keyspaces, threads) in PAIRS {
+        for operation in operations {
+            for keyspaces in keyspaces {
+                points.extend(threads.iter().map(|&threads| point(operation, keyspaces, threads)));
+            }
+        }
+    }
+    points
+}
+
+fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row> {
+    let entries = point.integer("entries")?;
+    let stores: Arc<Stores> =
+        context.input(&format!("view of {entries}"), |context| Stores::load(entries, context))?;
+    let (name, threads) = (point.text("operation")?, point.integer("threads")?);
+    if name == "build" {
+        let view = statistics_of(&stores.db, "viewed")?.views;
+        return Ok(Row::new()
+            .with("bytes_per_entry", view.bytes as f64 / entries as f64)
+            .with("time_ratio", stores.rebuild_seconds / stores.merge_seconds));
+    }
+    let keyspaces = point.text("keyspaces")?;
+    let Some((first, second)) = keyspaces.split_once(", ") else {
+        return Err(BenchError::Other(format!("not two keyspaces: {keyspaces}")));
+    };
+    let (first, second) = (stores.db.keyspace(first)?, stores.db.keyspace(second)?);
+    let operation = |keyspace: &Keyspace, random: &mut SplitMix64| run(name, entries, keyspace, random);
+    let count = match name {
+        "seek-50" | "seek-back-50" | "ycsb-e" => 20_000,
+        _ => 100_000,
+    };
+    let count = count.min(entries / 10);
+    if name == "empty-range" {
+        // The view gets filters after the first ranges that it admits.
+        let built_before = stores.db.statistics().views_built;
+        seconds(1, 100_000, |_, random| operation(&first, random))?;
+        wait_until(context, "view with filters", || stores.db.statistics().views_built > built_before)?;
+    }
+    let blocks_before = blocks(&stores.db);
+    seconds(1, count, |_, random| operation(&first, random))?;
+    let blocks = blocks(&stores.db) - blocks_before;
+    let ratio = median_ratio(|| {
+        context.progress(0.5)?;
+        let seconds = |keyspace| seconds(threads, count, |_, random| operation(keyspace, random));
+        Ok([seconds(&second)?, seconds(&first)?])
+    })?;
+    let runs = stores.run_count(&second)?;
+    Ok(Row::new()
+        .with("ratio", ratio)
+        .with("blocks", blocks as f64 / count as f64)
+        .with("runs_of_second", runs))
+}
+
+/// One operation of a kind.
+fn run(name: &str, entries: u64, keyspace: &Keyspace, random: &mut SplitMix64) -> Result<()> {
+    let number = random.next_u64();
+    match name {
+        "seek" => seek(keyspace, hex_digits(number), 0, false),
+        "seek-50" => seek(keyspace, hex_digits(number), 50, false),
+        "seek-back" => seek(keyspace, hex_digits(number), 0, true),
+        "seek-back-50" => seek(keyspace, hex_digits(number), 50, true),
+        "get" => get_present(keyspace, key(random.below(entries))),
+        "get-absent" => {
+            black_box(keyspace.get(hex_digits(number))?);
+            Ok(())
+        }
+        "empty-range" => {
+            let mut scan = keyspace.range(hex_digits(number)..hex_digits(number.saturating_add(1 << 16)));
+            black_box(scan.move_next()?);
+            Ok(())
+        }
+        // Scans of up to 100 entries, and one insert in 20 operations.
+        "ycsb-e" => match random.below(20) {
+            0 => Ok(keyspace.put(hex_digits(number), [7; VALUE_BYTES])?),
+            _ => seek(keyspace, hex_digits(number), random.below(100), false),
+        },
+        _ => Err(BenchError::Other(format!("unknown operation: {name}"))),
+    }
+}
+
+/// Keyspaces with the same entries.
+struct Stores {
+    db: Db,
+    entries: u64,
+    /// Seconds to add the last run to the view of the others.
+    rebuild_seconds: f64,
+    /// Seconds to merge the same runs into one.
+    merge_seconds: f64,
+    _folder: tempfile::TempDir,
+}
+
+/// The n-th key, in the order of loading.
+fn key(number: u64) -> [u8; 16] {
+    hex_digits(SplitMix64::new(number).next_u64())
+}
+
+fn wait_until(context: &mut Context<'_>, what: &str, is_built: impl Fn() -> bool) -> Result<()> {
+    for _ in 0..120_000 {
+        if is_built() {
+            return Ok(());
+        }
+        context.progress(0.5)?;
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    Err(BenchError::Other(format!("no {what} was built in ten minutes")))
+}
+
+impl Stores {
+    fn load(entries: u64, context: &mut Context<'_>) -> Result<Self> {
+        let folder = context.scratch()?;
+        let db = Db::open(folder.path())?;
+        let unmerged = |views| KeyspaceOptions {
+            level0_runs: 64,
+            memtable_bytes: 1 << 30,
+            filters: Filters::bits(10.0),
+            views,
+            ..KeyspaceOptions::default()
+        };
+        let settled = |views| KeyspaceOptions { views, ..KeyspaceOptions::default() };
+        let viewed = db.create_keyspace("viewed", unmerged(Views::On))?;
+        let merged = db.create_keyspace("merged", unmerged(Views::Off))?;
+        let single = db.create_keyspace("single", unmerged(Views::Off))?;
+        let others = [
+            db.create_keyspace("settled with views", settled(Views::On))?,
+            db.create_keyspace("settled without", settled(Views::Off))?,
+        ];
+        let mut stores = Self { db, entries, rebuild_seconds: 0.0, merge_seconds: 0.0, _folder: folder };
+        let clock = tamis::SystemClock::default();
+        for run in 0..RUNS {
+            for keyspace in [&merged, &single].into_iter().chain(&others) {
+                stores.fill(keyspace, run)?;
+                context.progress(run as f64 / RUNS as f64 / 2.0)?;
+            }
+        }
+        let start = clock.now();
+        stores.db.compact_range::<&[u8]>(&single, ..)?;
+        stores.merge_seconds = (clock.now() - start).as_secs_f64();
+        for run in 0..RUNS {
+            stores.fill(&viewed, run)?;
+            let start = clock.now();
+            if run > 0 {
+                let is_built = || {
+                    statistics_of(&stores.db, "viewed")
+                        .is_ok_and(|found| found.views.run_count as u64 == run + 1)
+                };
+                wait_until(context, "view", is_built)?;
+            }
+            stores.rebuild_seconds = (clock.now() - start).as_secs_f64();
+        }
+        stores.db.wait_for_compactions()?;
+        for (keyspace, expected) in [(&viewed, RUNS), (&merged, RUNS), (&single, 1)] {
+            let run_count = stores.run_count(keyspace)?;
+            if run_count != expected {
+                return Err(BenchError::Other(format!("{run_count} runs instead of {expected}")));
+            }
+        }
+        Ok(stores)
+    }
+
+    /// Writes an eighth of the entries, and flushes.
+    fn fill(&self, keyspace: &Keyspace, run: u64) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        for number in self.entries * run / RUNS..self.entries * (run + 1) / RUNS {
+            let mut value = [0; VALUE_BYTES];
+            tamis_workload::fill_value(number, &mut value);
+            batch.put(keyspace, key(number), value)?;
+            if batch.len() == 1_000 {
+                self.db.write(std::mem::take(&mut batch))?;
+            }
+        }
+        self.db.write(batch)?;
+        Ok(self.db.flush()?)
+    }
+
+    fn run_count(&self, keyspace: &Keyspace) -> Result<u64> {
+        let levels = statistics_of(&self.db, keyspace.name())?.levels;
+        Ok(levels.iter().map(|level| level.run_count as u64).sum())
+    }
+}

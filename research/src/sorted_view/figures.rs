@@ -1,0 +1,298 @@
+//! Seeks, short scans and point reads in sets of tables, through a view and without one.
+//!
+//! Each point of a view also measures the baseline on the same set with the same targets: a merge of the tables, for point reads the
+//! tables one by one with their Bloom filters. The ratio of both is the figure to compare; the paper publishes ratios in its text.
+
+use std::{hint::black_box, sync::Arc};
+
+use tamis::{
+    Clock as _,
+    bench_internals::{Reader, SegmentSearch, SortedView, TableSet, TableSetWriter},
+};
+use tamis_workload::{KeySet, SplitMix64, operations::hex_digits};
+
+use tamis_bench::{
+    Axis, BenchError, Context, Definition, Needs, Plot, Point, Published, Row, Size, published,
+};
+
+/// Bytes of a value.
+const VALUE_BYTES: usize = 100;
+/// Bytes of an entry in memory and on disk, rounded up.
+const ENTRY_BYTES: u64 = 140;
+/// Consecutive keys in one table, with strong locality.
+const STRONG_LOCALITY: usize = 64;
+const BITS_PER_KEY: f32 = 10.0;
+const TABLE_COUNTS: [u64; 5] = [1, 2, 4, 8, 16];
+const OPERATIONS: [&str; 3] = ["seek", "seek-next-50", "get"];
+const VIEWS: [&str; 3] = ["view", "view-full", "view-partial"];
+
+const PLOTS: &[Plot] = &[
+    Plot {
+        name: "throughput",
+        title: "Million operations per second",
+        x: "tables",
+        y: "mops",
+        series: "reader",
+        panel: "operation",
+        x_axis: Axis::Log,
+        ..Plot::NEW
+    },
+    Plot {
+        name: "blocks",
+        title: "Blocks used per operation",
+        x: "tables",
+        y: "blocks_per_operation",
+        series: "reader",
+        panel: "operation",
+        x_axis: Axis::Log,
+        ..Plot::NEW
+    },
+];
+
+/// A ratio that the paper's text gives.
+const fn ratio(of: &'static str, value: f64) -> Published {
+    published(of, "ratio_to_baseline", value)
+}
+
+/// Weak locality.
+pub(super) const FIGURE_11: Definition = Definition {
+    name: "remix-figure-11",
+    title: "REMIX: seeks, scans and point reads, weak locality",
+    source: "REMIX, Figure 11",
+    about: "Operations on 1 to 16 overlapping tables, each key in a random table: through a view, with the paper's searches in a segment, through a merge, and for point reads table by table with and without Bloom filters.",
+    points: |size| points(size, "weak"),
+    measure,
+    plots: PLOTS,
+    paper: &[
+        ratio("operation=seek; reader=view-full; tables=1", 0.8),
+        ratio("operation=seek; reader=view-full; tables=8", 5.1),
+        ratio("operation=seek; reader=view-full; tables=16", 9.3),
+        ratio("operation=seek; reader=view-partial; tables=8", 3.5),
+        ratio("operation=seek; reader=view-partial; tables=16", 6.1),
+        ratio("operation=seek-next-50; reader=view-full; tables=2", 1.4),
+        ratio("operation=seek-next-50; reader=view-full; tables=8", 2.3),
+        ratio("operation=seek-next-50; reader=view-full; tables=16", 3.1),
+    ],
+};
+
+/// Strong locality.
+pub(super) const FIGURE_12: Definition = Definition {
+    name: "remix-figure-12",
+    title: "REMIX: seeks, scans and point reads, strong locality",
+    source: "REMIX, Figure 12",
+    about: "As remix-figure-11, with 64 consecutive keys in the same table.",
+    points: |size| points(size, "strong"),
+    measure,
+    plots: PLOTS,
+    paper: &[],
+};
+
+/// Segment sizes.
+pub(super) const FIGURE_13: Definition = Definition {
+    name: "remix-figure-13",
+    title: "REMIX: segment sizes",
+    source: "REMIX, Figure 13",
+    about: "Seeks and scans through views of 8 tables with segments of 16, 32 and 64 entries, for each search in a segment.",
+    points: segment_points,
+    measure,
+    plots: &[Plot {
+        name: "throughput",
+        title: "Million operations per second",
+        x: "segment",
+        y: "mops",
+        series: "reader",
+        panel: "operation locality",
+        x_axis: Axis::Log,
+        ..Plot::NEW
+    }],
+    paper: &[],
+};
+
+fn point(size: Size, tables: u64, locality: &str, operation: &str, reader: &str, segment: u64) -> Point {
+    // The full size is that of the paper: tables of 64 MB.
+    let entries = size.pick(2_000, 60_000, 578_000) * tables;
+    let count: u64 = size.pick(500, 50_000, 300_000);
+    let needs = Needs { disk_bytes: entries * ENTRY_BYTES, memory_bytes: entries * 40 + (256 << 20) };
+    let point = Point::new().with("operation", operation).with("reader", reader).with("tables", tables);
+    let point = point.with("locality", locality).with("segment", segment);
+    point.with("entries", entries).with("count", count).needing(needs)
+}
+
+fn points(size: Size, locality: &str) -> Vec<Point> {
+    let mut points = Vec::new();
+    for tables in TABLE_COUNTS {
+        for operation in OPERATIONS {
+            let others: &[&str] = if operation == "get" { &["bloom", "no-filter"] } else { &["merge"] };
+            for reader in VIEWS.iter().chain(others) {
+                points.push(point(size, tables, locality, operation, reader, 32));
+            }
+        }
+    }
+    points
+}
+
+fn segment_points(size: Size) -> Vec<Point> {
+    let mut points = Vec::new();
+    for locality in ["weak", "strong"] {
+        for segment in [16, 32, 64] {
+            for operation in ["seek", "seek-next-50"] {
+                for reader in VIEWS {
+                    points.push(point(size, 8, locality, operation, reader, segment));
+                }
+            }
+        }
+    }
+    points
+}
+
+/// A set of tables; the folder is deleted with the last reference.
+struct Loaded {
+    set: TableSet,
+    keys: Vec<u64>,
+    _folder: tempfile::TempDir,
+}
+
+fn load(tables: u64, locality: &str, entries: u64, context: &mut Context<'_>) -> Result<Loaded, BenchError> {
+    let folder = context.scratch()?;
+    let keys = KeySet::Uniform.generate(entries as usize, context.seed());
+    let mut random = SplitMix64::new(context.seed());
+    let mut writer = TableSetWriter::create(folder.path(), tables as usize, BITS_PER_KEY)?;
+    let mut value = [0; VALUE_BYTES];
+    let mut table = 0;
+    for (number, key) in keys.iter().enumerate() {
+        if locality == "weak" || number % STRONG_LOCALITY == 0 {
+            table = random.below(tables) as usize;
+        }
+        // Each table gets an entry, in small sets, too.
+        if number < tables as usize {
+            table = number;
+        }
+        tamis_workload::fill_value(random.next_u64(), &mut value);
+        writer.add(table, &hex_digits(*key), &value)?;
+        if number % 10_000 == 0 {
+            context.progress(number as f64 / keys.len() as f64)?;
+        }
+    }
+    // The paper's cache of 64 MB.
+    let set = writer.finish(context.size().pick(8 << 20, 64 << 20, 64 << 20))?;
+    Ok(Loaded { set, keys, _folder: folder })
+}
+
+/// The executor of the operations.
+enum Access<'a> {
+    Reader(Box<Reader>),
+    Tables(&'a TableSet, bool),
+}
+
+impl<'a> Access<'a> {
+    fn open(loaded: &'a Loaded, view: &SortedView, reader: &str) -> Result<Self, BenchError> {
+        let through = |search| Ok(Self::Reader(Box::new(view.reader(search)?)));
+        match reader {
+            "view" => through(SegmentSearch::Blind),
+            "view-full" => through(SegmentSearch::Full),
+            "view-partial" => through(SegmentSearch::Partial),
+            "merge" => Ok(Self::Reader(Box::new(loaded.set.merge()))),
+            "bloom" => Ok(Self::Tables(&loaded.set, true)),
+            "no-filter" => Ok(Self::Tables(&loaded.set, false)),
+            other => Err(BenchError::other(format!("unknown reader: {other}"))),
+        }
+    }
+
+    /// Executes an operation and returns the sum of the bytes that it read.
+    fn execute(&mut self, operation: &str, key: &[u8]) -> Result<u64, BenchError> {
+        match self {
+            Self::Tables(set, uses_filters) => {
+                Ok(set.get(key, *uses_filters)?.map_or(0, |value| value.len() as u64))
+            }
+            Self::Reader(reader) if operation == "get" => {
+                Ok(reader.get(key)?.map_or(0, |value| value.len() as u64))
+            }
+            Self::Reader(reader) => {
+                reader.seek(key)?;
+                let mut sum = 0;
+                let steps = if operation == "seek" { 0 } else { 50 };
+                for _ in 0..steps {
+                    let Some((key, value)) = reader.entry() else { break };
+                    // The paper copies the entries to a buffer.
+                    sum += black_box([key, value].concat()).len() as u64;
+                    reader.move_next()?;
+                }
+                Ok(sum + reader.entry().map_or(0, |(key, _)| key.len() as u64))
+            }
+        }
+    }
+}
+
+/// Time and blocks of operations.
+struct Measured {
+    mops: f64,
+    blocks: f64,
+    bytes: u64,
+}
+
+fn run(
+    loaded: &Loaded,
+    view: &SortedView,
+    (reader, operation): (&str, &str),
+    targets: &[[u8; 16]],
+    context: &mut Context<'_>,
+) -> Result<Measured, BenchError> {
+    let mut bytes = 0;
+    let mut pass = |targets: &[[u8; 16]], context: &mut Context<'_>| -> Result<f64, BenchError> {
+        let mut access = Access::open(loaded, view, reader)?;
+        let before = context.clock().now();
+        for (number, target) in targets.iter().enumerate() {
+            bytes += access.execute(operation, target)?;
+            if number % 1_000 == 0 {
+                context.progress(number as f64 / targets.len() as f64)?;
+            }
+        }
+        Ok((context.clock().now() - before).as_nanos() as f64)
+    };
+    let (warm_up, _) = targets.split_at(targets.len() / 4);
+    pass(warm_up, context)?;
+    let blocks = loaded.set.blocks_used();
+    let nanoseconds = pass(targets, context)?;
+    let count = targets.len().max(1) as f64;
+    Ok(Measured {
+        mops: 1e3 * count / nanoseconds.max(1.0),
+        blocks: (loaded.set.blocks_used() - blocks) as f64 / count,
+        bytes,
+    })
+}
+
+fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+    let (operation, reader, locality) =
+        (point.text("operation")?, point.text("reader")?, point.text("locality")?);
+    let (tables, entries) = (point.integer("tables")?, point.integer("entries")?);
+    let (segment, count) = (point.integer("segment")?, point.integer("count")?);
+    let loaded: Arc<Loaded> = context
+        .input(&format!("{tables} {locality} tables of {entries}"), |context| {
+            context.part(0.0..0.5, |context| load(tables, locality, entries, context))
+        })?;
+    let name = format!("view of {segment} of {tables} {locality} tables of {entries}");
+    let view: Arc<SortedView> = context.input(&name, |_| Ok(loaded.set.view(segment as usize)?))?;
+    let mut random = SplitMix64::new(context.seed() ^ 1);
+    let mut target = || match operation {
+        "get" => {
+            let number = random.below(loaded.keys.len() as u64) as usize;
+            loaded.keys.get(number).copied().unwrap_or_default()
+        }
+        _ => random.next_u64(),
+    };
+    let targets: Vec<_> = (0..count).map(|_| hex_digits(target())).collect();
+    let measured =
+        context.part(0.5..0.8, |context| run(&loaded, &view, (reader, operation), &targets, context))?;
+    let baseline = if operation == "get" { "bloom" } else { "merge" };
+    let other =
+        context.part(0.8..1.0, |context| run(&loaded, &view, (baseline, operation), &targets, context))?;
+    if measured.bytes != other.bytes {
+        let text = format!("{reader} read {} bytes, {baseline} {}", measured.bytes, other.bytes);
+        return Err(BenchError::Other(text));
+    }
+    Ok(Row::new()
+        .with("mops", measured.mops)
+        .with("ratio_to_baseline", measured.mops / other.mops)
+        .with("blocks_per_operation", measured.blocks)
+        .with("view_bytes_per_entry", view.file_bytes() as f64 / entries.max(1) as f64))
+}

@@ -1,0 +1,318 @@
+//! The trie as an index, compared with an ordered map, an adaptive radix tree and a finite state transducer.
+//!
+//! All contain the same keys with values of 8 bytes. Searches are for stored keys in random order, lower bounds for absent keys.
+//! The size of the map counts only its keys and values, because it does not report its own size.
+
+use std::{collections::BTreeMap, hint::black_box, ops::Bound, sync::Arc};
+
+use blart::{TreeMap, visitor::TreeStatsCollector};
+use fst::{IntoStreamer as _, Streamer as _};
+use tamis::Clock as _;
+use tamis_filter::{
+    AlignedBytes,
+    trie::{TrieIndex, TrieIndexBuilder},
+};
+use tamis_workload::{KeySet, PUBLIC_KEY_SEED, SplitMix64, TextSet};
+
+use crate::words::{MISSING, words};
+use tamis_bench::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
+
+/// Number of searches per timed pass, at most four per key.
+const SEARCH_COUNT: usize = 300_000;
+/// Number of timed passes; the result is the median.
+const ROUND_COUNT: usize = 3;
+
+/// The experiment.
+pub(super) const INDEX: Definition = Definition {
+    name: "surf-index",
+    title: "The trie as an index compared with other ordered maps",
+    source: "",
+    about: "Nanoseconds per search, lower bound and iteration step, and bytes per key including 8-byte values. The transducer is smaller for keys with common suffixes; the trie is faster to search.",
+    points,
+    measure,
+    plots: &[
+        Plot {
+            name: "search",
+            title: "Nanoseconds per search of a stored key",
+            x: "keys",
+            y: "search_ns",
+            series: "index",
+            y_axis: Axis::Linear,
+            ..Plot::NEW
+        },
+        Plot {
+            name: "size",
+            title: "Bytes per key, including the value",
+            x: "keys",
+            y: "bytes_per_key",
+            series: "index",
+            ..Plot::NEW
+        },
+    ],
+    paper: &[],
+};
+
+fn points(size: Size) -> Vec<Point> {
+    let count: u64 = size.pick(20_000, 1_000_000, 10_000_000);
+    let mut points = Vec::new();
+    for keys in ["uniform", "gaps", "emails", "words"] {
+        for index in ["trie", "fst", "radix-tree", "btree-map"] {
+            points.push(Point::new().with("keys", keys).with("count", count).with("index", index));
+        }
+    }
+    points
+}
+
+/// Sorted keys, stored keys in random order, and absent keys.
+struct Input {
+    keys: Vec<Vec<u8>>,
+    stored: Searches,
+    absent: Searches,
+}
+
+/// The searched keys in contiguous memory: loading scattered keys would take as long as the search.
+#[derive(Default)]
+struct Searches {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Searches {
+    /// Draws keys from a list.
+    fn draw(random: &mut SplitMix64, list: &[&Vec<u8>]) -> Self {
+        let mut searches = Self::default();
+        for _ in 0..SEARCH_COUNT.min(4 * list.len()) {
+            let Some(key) = list.get(random.below(list.len() as u64) as usize) else { break };
+            searches.bytes.extend_from_slice(key);
+            searches.ends.push(searches.bytes.len());
+        }
+        searches
+    }
+
+    const fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = [0].iter().chain(&self.ends);
+        starts.zip(&self.ends).map(|(start, end)| self.bytes.get(*start..*end).unwrap_or_default())
+    }
+}
+
+fn all_keys(kind: &str, count: usize) -> Result<Option<Vec<Vec<u8>>>, BenchError> {
+    let integers = |set: KeySet| {
+        // Every second key is stored; the others are absent.
+        let keys = set.generate(count * 2, PUBLIC_KEY_SEED);
+        keys.iter().map(|key| key.to_be_bytes().to_vec()).collect()
+    };
+    Ok(Some(match kind {
+        "uniform" => integers(KeySet::Uniform),
+        "gaps" => integers(KeySet::Gaps),
+        "emails" => TextSet::Emails.generate(count * 2, PUBLIC_KEY_SEED),
+        _ => {
+            let Some((stored, others)) = words()? else { return Ok(None) };
+            let mut all = [stored, others].concat();
+            all.sort_unstable();
+            // Appends a zero byte, which no word contains, because the radix tree requires that no key is a prefix of another.
+            all.iter_mut().for_each(|word| word.push(0));
+            all
+        }
+    }))
+}
+
+fn input(point: &Point, context: &mut Context<'_>) -> Result<Option<Arc<Input>>, BenchError> {
+    let (kind, count) = (point.text("keys")?, point.integer("count")? as usize);
+    let Some(mut all) = all_keys(kind, count)? else { return Ok(None) };
+    let of = |context: &mut Context<'_>| {
+        if kind == "emails" {
+            all.iter_mut().for_each(|key| key.push(0));
+        }
+        let mut random = SplitMix64::new(context.seed());
+        let keys: Vec<&Vec<u8>> = all.iter().step_by(2).collect();
+        let others: Vec<&Vec<u8>> = all.iter().skip(1).step_by(2).collect();
+        let stored = Searches::draw(&mut random, &keys);
+        let absent = Searches::draw(&mut random, &others);
+        Ok(Input { stored, absent, keys: keys.into_iter().cloned().collect() })
+    };
+    context.input(&format!("index {kind} {count}"), of).map(Some)
+}
+
+/// An index under measurement.
+trait Index {
+    /// Whether a key is present.
+    fn has(&self, key: &[u8]) -> bool;
+    /// The value of the first key at or after a key.
+    fn lower_bound(&self, key: &[u8]) -> Option<u64>;
+    /// The sum of all values, in key order.
+    fn sum(&self) -> u64;
+    /// Size in bytes.
+    fn bytes(&self) -> u64;
+}
+
+fn value(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+impl Index for TrieIndex<AlignedBytes> {
+    fn has(&self, key: &[u8]) -> bool {
+        self.get(key).is_some()
+    }
+
+    fn lower_bound(&self, key: &[u8]) -> Option<u64> {
+        let mut cursor = self.cursor();
+        cursor.seek(key);
+        cursor.value().map(value)
+    }
+
+    fn sum(&self) -> u64 {
+        let (mut sum, mut cursor) = (0_u64, self.cursor());
+        cursor.first();
+        while let Some(bytes) = cursor.value() {
+            sum = sum.wrapping_add(value(bytes));
+            cursor.next();
+        }
+        sum
+    }
+
+    fn bytes(&self) -> u64 {
+        self.encoded_bytes()
+    }
+}
+
+/// The range of all keys from a key.
+fn from(key: &[u8]) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    (Bound::Included(key), Bound::Unbounded)
+}
+
+impl Index for fst::Map<Vec<u8>> {
+    fn has(&self, key: &[u8]) -> bool {
+        self.get(key).is_some()
+    }
+
+    fn lower_bound(&self, key: &[u8]) -> Option<u64> {
+        self.range().ge(key).into_stream().next().map(|(_, value)| value)
+    }
+
+    fn sum(&self) -> u64 {
+        let (mut sum, mut stream) = (0_u64, self.stream());
+        while let Some((_, value)) = stream.next() {
+            sum = sum.wrapping_add(value);
+        }
+        sum
+    }
+
+    fn bytes(&self) -> u64 {
+        self.as_fst().size() as u64
+    }
+}
+
+impl Index for TreeMap<Vec<u8>, u64> {
+    fn has(&self, key: &[u8]) -> bool {
+        self.contains_key(key)
+    }
+
+    fn lower_bound(&self, key: &[u8]) -> Option<u64> {
+        self.range::<[u8], _>(from(key)).next().map(|(_, value)| *value)
+    }
+
+    fn sum(&self) -> u64 {
+        self.values().fold(0, |sum, value| sum.wrapping_add(*value))
+    }
+
+    fn bytes(&self) -> u64 {
+        let keys: usize = self.keys().map(Vec::len).sum();
+        TreeStatsCollector::collect(self).map_or(0, |stats| stats.total_memory_usage() as u64) + keys as u64
+    }
+}
+
+impl Index for BTreeMap<Vec<u8>, u64> {
+    fn has(&self, key: &[u8]) -> bool {
+        self.contains_key(key)
+    }
+
+    fn lower_bound(&self, key: &[u8]) -> Option<u64> {
+        self.range::<[u8], _>(from(key)).next().map(|(_, value)| *value)
+    }
+
+    fn sum(&self) -> u64 {
+        self.values().fold(0, |sum, value| sum.wrapping_add(*value))
+    }
+
+    fn bytes(&self) -> u64 {
+        let keys: usize = self.keys().map(|key| key.len() + size_of::<Vec<u8>>()).sum();
+        (keys + self.len() * 8) as u64
+    }
+}
+
+fn build(kind: &str, keys: &[Vec<u8>]) -> Result<Box<dyn Index>, BenchError> {
+    let numbered = || keys.iter().zip(0_u64..);
+    Ok(match kind {
+        "trie" => {
+            let mut builder = TrieIndexBuilder::new(8);
+            numbered().try_for_each(|(key, number)| builder.add(key, &number.to_le_bytes()))?;
+            let bytes = builder.finish()?;
+            Box::new(TrieIndex::open(AlignedBytes::from(bytes.as_slice())).map_err(BenchError::other)?)
+        }
+        "fst" => Box::new(fst::Map::from_iter(numbered()).map_err(BenchError::other)?),
+        "radix-tree" => {
+            let mut tree = TreeMap::new();
+            for (key, number) in numbered() {
+                tree.try_insert(key.clone(), number)
+                    .map_err(|_| BenchError::other("a key is a prefix of another key"))?;
+            }
+            Box::new(tree)
+        }
+        _ => Box::new(numbered().map(|(key, number)| (key.clone(), number)).collect::<BTreeMap<_, _>>()),
+    })
+}
+
+/// Nanoseconds per item of a pass through `count` items, the median of [`ROUND_COUNT`] passes.
+fn time(context: &mut Context<'_>, count: usize, mut pass: impl FnMut()) -> Result<f64, BenchError> {
+    let mut times = Vec::new();
+    for _ in 0..ROUND_COUNT {
+        let start = context.clock().now();
+        pass();
+        times.push((context.clock().now() - start).as_nanos() as f64 / count.max(1) as f64);
+        context.progress(0.5)?;
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times.get(ROUND_COUNT / 2).copied().unwrap_or(0.0))
+}
+
+fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+    let Some(input) = input(point, context)? else {
+        return Ok(Row::new().with("refused", MISSING));
+    };
+    let kind = point.text("index")?;
+    let count = input.keys.len();
+    let index = build(kind, &input.keys)?;
+    if !input.stored.iter().all(|key| index.has(key)) || input.absent.iter().any(|key| index.has(key)) {
+        return Err(BenchError::other(format!("{kind} does not find all of its keys")));
+    }
+    let sum = index.sum();
+    if sum != (0..count as u64).sum::<u64>() {
+        return Err(BenchError::other(format!("{kind} does not iterate over all of its keys")));
+    }
+    let bounds = input.absent.iter().filter_map(|key| index.lower_bound(key));
+    let digest = bounds.fold(0_u64, |sum, value| sum.wrapping_mul(31).wrapping_add(value));
+    let build_ns = time(context, count, || {
+        black_box(build(kind, &input.keys).is_ok());
+    })?;
+    let search_ns = time(context, input.stored.len(), || {
+        black_box(input.stored.iter().filter(|key| index.has(key)).count());
+    })?;
+    let lower_bound_ns = time(context, input.absent.len(), || {
+        black_box(input.absent.iter().filter_map(|key| index.lower_bound(key)).count());
+    })?;
+    let iterate_ns = time(context, count, || {
+        black_box(index.sum());
+    })?;
+    Ok(Row::new()
+        .with("key_count", count)
+        .with("bytes_per_key", index.bytes() as f64 / count.max(1) as f64)
+        .with("build_ns", build_ns)
+        .with("search_ns", search_ns)
+        .with("lower_bound_ns", lower_bound_ns)
+        .with("iterate_ns", iterate_ns)
+        .with_digest(digest))
+}

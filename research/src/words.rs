@@ -1,0 +1,66 @@
+//! The word list of the reference programs, its keys and queries, and the calibration unit of their times.
+
+use tamis_filter::KeySet;
+
+use tamis_bench::{
+    BenchError,
+    filter::{FilterInput, Ranges},
+};
+
+/// The word list of the package wamerican-insane, which the reference programs were measured with.
+const WORD_FILE: &str = "/usr/share/dict/american-english-insane";
+
+/// The reason in the row if the list is not installed.
+pub(super) const MISSING: &str = "the word list is not installed; install the package wamerican-insane";
+
+/// Number of keys of the calibration unit for words, as for the reference programs.
+pub(super) const UNIT_KEY_COUNT: usize = 1_000_000;
+
+/// The calibration unit on the machine of the reference figures.
+pub(super) const fn reference_unit_ns(key_count: u64) -> f64 {
+    if key_count > 3_000_000 { 540.0 } else { 160.0 }
+}
+
+/// Builds a key set from sorted keys.
+pub(super) fn key_set<'a>(keys: impl IntoIterator<Item = &'a [u8]>) -> Result<KeySet, BenchError> {
+    let mut set = KeySet::new();
+    keys.into_iter().try_for_each(|key| set.push(key))?;
+    Ok(set)
+}
+
+pub(super) type Lines = Vec<Vec<u8>>;
+
+/// Returns every second word as a key and the others as queries; `None` if the list is not installed.
+pub(super) fn words() -> Result<Option<(Lines, Lines)>, BenchError> {
+    let path = std::path::Path::new(WORD_FILE);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = std::fs::read(path).map_err(BenchError::io(path))?;
+    let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    let every_second = |first: usize| lines.iter().skip(first).step_by(2).map(|line| line.to_vec()).collect();
+    Ok(Some((every_second(0), every_second(1))))
+}
+
+/// Builds empty queries: points, or ranges from a word to the word with its last byte incremented. All keys are stored.
+pub(super) fn words_input(keys: &Lines, queries: &Lines, query_set: &str) -> Result<FilterInput, BenchError> {
+    let mut ranges = Ranges::default();
+    let mut present: Ranges = keys.iter().map(|key| (key.as_slice(), key.as_slice())).collect();
+    for word in queries {
+        let mut upper = word.clone();
+        if query_set == "words_ranges" {
+            upper.iter_mut().next_back().into_iter().for_each(|last| *last = last.saturating_add(1));
+        }
+        let behind = keys.get(keys.partition_point(|key| key < word));
+        let target = if behind.is_some_and(|key| *key <= upper) { &mut present } else { &mut ranges };
+        target.push(word, &upper);
+    }
+    Ok(FilterInput {
+        keys: key_set(keys.iter().map(Vec::as_slice))?.into(),
+        queries: ranges,
+        samples: Ranges::default(),
+        present,
+    })
+}
