@@ -1,5 +1,4 @@
-//! Compiles the commit and the compiler version into the crate, so that every result records the measured program. The
-//! comparison with other stores uses this script too.
+//! Compiles the commit and the compiler version into the crate, so that every result records the measured program.
 
 use std::{
     hash::{DefaultHasher, Hasher as _},

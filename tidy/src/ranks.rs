@@ -51,7 +51,7 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("tamis-sim", &["tamis", "tamis-vfs", "tamis-workload"], &[]),
     ("tamis-research", &["tamis", "tamis-bench", "tamis-filter", "tamis-workload"], &[]),
-    ("tamis-compare", &["tamis", "tamis-workload"], &["tamis-workload"]),
+    ("tamis-compare", &["tamis", "tamis-bench", "tamis-workload"], &["tamis-workload"]),
     ("tamis-slatedb", &["tamis-filter"], &["tamis-workload"]),
     ("tidy", &[], &[]),
 ];

@@ -1,6 +1,6 @@
 //! The clock of the comparison.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tamis::{Clock as _, SystemClock};
 
@@ -28,10 +28,4 @@ impl Stopwatch {
 #[expect(clippy::disallowed_methods, reason = "the background work of other stores sends no notification")]
 pub fn pause(duration: Duration) {
     std::thread::sleep(duration);
-}
-
-/// Seconds since 1970, the time stamp of results.
-#[expect(clippy::disallowed_methods, reason = "a date, not a duration")]
-pub fn seconds_since_1970() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

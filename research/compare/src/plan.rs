@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tamis_bench::{Machine, Needs};
 
 use crate::{
     data::ENTRY_BYTES,
@@ -156,6 +157,7 @@ impl RunArgs {
             None if self.direct => data_bytes / 10,
             None => 512 << 20,
         };
+        let (program, machine) = (tamis_bench::Configuration::current(), Machine::current());
         Ok(Plan {
             folder: self.folder.clone(),
             out: self.out.clone(),
@@ -178,10 +180,10 @@ impl RunArgs {
                 seconds: self.seconds,
                 warm_seconds: self.warm,
                 is_direct: self.direct,
-                commit: env!("TAMIS_COMMIT").to_owned(),
-                build: Configuration::build(),
+                commit: program.commit,
+                build: format!("{}, {}, {}", program.profile, program.compiler, program.target_features),
                 foreign_flags: Configuration::foreign_flags().to_owned(),
-                processor: usage::processor(),
+                processor: format!("{}, {} cores", machine.processor, machine.core_count),
             },
             is_keeping: self.keep,
         })
@@ -236,35 +238,20 @@ impl Plan {
     /// Fails before the run starts if disk or memory is too small.
     pub fn check_needs(&self) -> Result<()> {
         let data_bytes = self.configuration.entries * ENTRY_BYTES;
-        let mebibytes = |bytes: u64| bytes >> 20;
         // All stores exist at the same time, and one more while it is filled.
         let spaces: f64 = self.stores.iter().map(|kind| kind.space).sum::<f64>() + 3.5;
-        let disk_need = (data_bytes as f64 * spaces) as u64;
-        let disk_free = usage::free_disk_bytes(&self.folder)? + usage::disk_bytes(&self.folder);
-        if disk_free < disk_need {
-            return Err(Failure(format!(
-                "{} entries in {} stores need {} MiB of disk in {}, but only {} MiB are free; use fewer --entries, fewer --stores or another --folder",
-                self.configuration.entries,
-                self.stores.len(),
-                mebibytes(disk_need),
-                self.folder.display(),
-                mebibytes(disk_free)
-            )));
-        }
+        let disk_bytes = (data_bytes as f64 * spaces) as u64;
         let own =
             self.configuration.cache_bytes * 5 / 4 + self.configuration.memtable_bytes * 4 + (128 << 20);
         let pages = if self.configuration.is_direct { 0 } else { data_bytes * 3 / 2 };
-        let memory_need = (own + pages) * self.stores.len() as u64;
-        let memory_free = usage::free_memory_bytes().unwrap_or(u64::MAX);
-        if memory_free < memory_need {
-            return Err(Failure(format!(
-                "{} stores with caches and page cache need {} MiB of memory, but only {} MiB are free; use fewer --entries, fewer --stores or a smaller --cache-mib",
-                self.stores.len(),
-                mebibytes(memory_need),
-                mebibytes(memory_free)
-            )));
-        }
-        Ok(())
+        let needs = Needs {
+            disk_bytes: disk_bytes.saturating_sub(usage::disk_bytes(&self.folder)),
+            memory_bytes: (own + pages) * self.stores.len() as u64,
+        };
+        Ok(needs.check_advising(
+            &self.folder,
+            "use fewer --entries, fewer --stores, a smaller --cache-mib or another --folder",
+        )?)
     }
 
     /// The folder of a store in a state.

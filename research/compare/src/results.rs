@@ -7,13 +7,13 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use tamis_bench::Machine;
 
 use crate::{
-    clock::seconds_since_1970,
     failure::{Failure, Result, while_doing},
     pass::Outcome,
     store::{KINDS, kind_named},
-    usage::{self, Memory},
+    usage::Memory,
     worker::Answer,
 };
 
@@ -48,11 +48,6 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// The build of this program.
-    pub fn build() -> String {
-        format!("{}, {}, {}", env!("TAMIS_PROFILE"), env!("TAMIS_COMPILER"), env!("TAMIS_TARGET_FEATURES"))
-    }
-
     /// The flags of C and C++; `.cargo/config.toml` sets them only for builds that start in the folder of this crate.
     pub fn foreign_flags() -> &'static str {
         option_env!("CXXFLAGS").unwrap_or_default()
@@ -136,10 +131,10 @@ impl Row {
 pub struct Results {
     /// The configuration.
     pub configuration: Configuration,
-    /// The machine, in addition to the processor.
-    pub machine: serde_json::Value,
-    /// Start of the first pass in seconds since 1970.
-    pub begun: u64,
+    /// The machine.
+    pub machine: Machine,
+    /// Date and time of the start.
+    pub begun: String,
     /// The settings of each store.
     pub stores: BTreeMap<String, String>,
     /// Whether all passes of the plan are measured.
@@ -161,7 +156,7 @@ impl Results {
     /// Reads the results of a file, or creates empty results.
     pub fn open(path: &Path, configuration: Configuration) -> Result<Self> {
         if !path.exists() {
-            let (machine, begun) = (usage::machine(), seconds_since_1970());
+            let (machine, begun) = (Machine::current(), tamis_bench::date());
             let stores = KINDS.iter().map(|kind| (kind.name.to_owned(), kind.about.to_owned())).collect();
             let path = path.to_owned();
             let results =

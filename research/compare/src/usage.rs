@@ -4,10 +4,7 @@ use std::{fs, io::Read as _, path::Path, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    clock::pause,
-    failure::{Failure, Result},
-};
+use crate::clock::pause;
 
 /// Interval between two checks for CPU time and writes of the process.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -99,41 +96,4 @@ pub fn warm(folder: &Path, is_direct: bool) {
             rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap_or_default();
         }
     });
-}
-
-/// Bytes of available memory.
-pub fn free_memory_bytes() -> Option<u64> {
-    let accounts = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = accounts.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kibibytes| kibibytes * 1024)
-}
-
-/// Free bytes of the file system of a folder, which need not exist yet.
-pub fn free_disk_bytes(folder: &Path) -> Result<u64> {
-    let existing = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
-    let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
-    let status =
-        rustix::fs::statvfs(existing).map_err(|error| Failure(format!("{}: {error}", existing.display())))?;
-    Ok(status.f_bavail.saturating_mul(status.f_frsize))
-}
-
-/// Reads a line `name: value` of a file in `/proc`.
-fn system_value(path: &str, name: &str) -> String {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let value = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-    value.trim_start_matches([' ', '\t', ':']).trim_end().to_owned()
-}
-
-/// The processor and its number of cores.
-pub fn processor() -> String {
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    format!("{}, {cores} cores", system_value("/proc/cpuinfo", "model name"))
-}
-
-/// Other properties of the machine, for the results.
-pub fn machine() -> serde_json::Value {
-    serde_json::json!({
-        "memory": system_value("/proc/meminfo", "MemTotal"),
-        "kernel": system_value("/proc/sys/kernel/osrelease", ""),
-    })
 }

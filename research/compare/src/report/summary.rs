@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use tamis_bench::Machine;
 
 use crate::{
     results::{Configuration, Results, Row},
@@ -83,10 +84,10 @@ pub struct Cost {
 pub struct Summary {
     /// The configuration of the run.
     pub configuration: Configuration,
-    /// The machine, in addition to the processor.
-    pub machine: serde_json::Value,
-    /// Start of the first pass in seconds since 1970.
-    pub begun: u64,
+    /// The machine.
+    pub machine: Machine,
+    /// Date and time of the start.
+    pub begun: String,
     /// Whether all passes of the plan are measured.
     pub is_complete: bool,
     /// Stores in table order.
@@ -114,7 +115,7 @@ impl Summary {
         Self {
             configuration: results.configuration.clone(),
             machine: results.machine.clone(),
-            begun: results.begun,
+            begun: results.begun.clone(),
             is_complete: results.is_complete,
             stores: results.stores_measured(),
             rates,

@@ -96,7 +96,7 @@ pub fn all(summary: &Summary) -> String {
         configuration.operations,
         configuration.commit,
         configuration.processor,
-        summary.machine.get("kernel").and_then(serde_json::Value::as_str).unwrap_or("unknown"),
+        summary.machine.kernel,
         if summary.is_complete { "" } else { " **Not complete.**" }
     );
     for &state in State::ALL {
