@@ -20,7 +20,6 @@ use std::{collections::BTreeSet, str::FromStr as _};
 use tamis_filter::{KeyRange, auto::QueryKind};
 use tamis_workload::{
     EventQuerySet, Events, KeySet as Integers, QuerySet, SplitMix64, TextQuerySet, TextSet, absent_texts,
-    operations::hex_digits,
 };
 
 use tamis_bench::BenchError;
@@ -67,29 +66,10 @@ impl OwnedQuery {
     }
 }
 
-/// How integers are encoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// 16 hexadecimal digits.
-    Hex,
-    /// Eight bytes, big-endian.
-    Bytes,
-}
-
-impl Form {
-    fn encode(self, number: u64) -> Vec<u8> {
-        match self {
-            Self::Hex => hex_digits(number).to_vec(),
-            Self::Bytes => number.to_be_bytes().to_vec(),
-        }
-    }
-}
-
 /// The keys of a store or a table, ascending.
 pub(super) enum Keys {
     Integers {
         set: Integers,
-        form: Form,
         keys: Vec<u64>,
         /// Other integers of the same distribution.
         others: Vec<u64>,
@@ -112,7 +92,7 @@ impl Keys {
     ///
     /// # Errors
     /// [`BenchError::Other`] for an unknown kind.
-    pub(super) fn generate(name: &str, form: Form, count: usize, seed: u64) -> Result<Self, BenchError> {
+    pub(super) fn generate(name: &str, count: usize, seed: u64) -> Result<Self, BenchError> {
         if let Some(set) = Integers::ALL.into_iter().find(|set| set.name() == name) {
             let mut random = SplitMix64::new(seed ^ 0x6f74_6865_7273);
             let (mut keys, mut others) = (Vec::new(), Vec::new());
@@ -127,7 +107,7 @@ impl Keys {
                 }
                 left -= 1;
             }
-            return Ok(Self::Integers { set, form, keys, others });
+            return Ok(Self::Integers { set, keys, others });
         }
         if let Some(set) = TextSet::ALL.into_iter().find(|set| set.name() == name) {
             return Ok(Self::Texts(set, set.generate(count, seed)));
@@ -146,7 +126,7 @@ impl Keys {
     /// All keys, ascending.
     pub(super) fn encoded(&self) -> Vec<Vec<u8>> {
         match self {
-            Self::Integers { form, keys, .. } => keys.iter().map(|key| form.encode(*key)).collect(),
+            Self::Integers { keys, .. } => keys.iter().map(|key| key.to_be_bytes().to_vec()).collect(),
             Self::Events(events) => events.iter().map(|event| pair(*event)).collect(),
             Self::Texts(_, keys) => keys.clone(),
             Self::Paths { keys, .. } => keys.iter().cloned().collect(),
@@ -160,7 +140,7 @@ impl Keys {
     /// [`BenchError::Other`] for an unknown kind, and for keys that leave no room for such queries.
     pub(super) fn queries(&self, kind: &str, count: usize, seed: u64) -> Result<Vec<OwnedQuery>, BenchError> {
         match self {
-            Self::Integers { set, form, keys, others } => {
+            Self::Integers { set, keys, others } => {
                 let ranges = match Special::parse(kind) {
                     Some(special) => {
                         special.draw(keys, others, (0, u64::MAX), count, seed).ok_or_else(|| no_room(kind))?
@@ -170,7 +150,8 @@ impl Keys {
                         query_set.generate(*set, keys, count, seed).map_err(BenchError::other)?
                     }
                 };
-                let encode = |(lower, upper)| OwnedQuery::closed(form.encode(lower), form.encode(upper));
+                let bytes = |number: u64| number.to_be_bytes().to_vec();
+                let encode = |(lower, upper)| OwnedQuery::closed(bytes(lower), bytes(upper));
                 Ok(ranges.into_iter().map(encode).collect())
             }
             Self::Events(events) => event_queries(events, kind, count, seed),
@@ -325,7 +306,7 @@ fn text_queries(
 }
 
 /// Adds `distance` to a string, padded with zeros to `length` bytes, as a big-endian number; `None` on overflow.
-fn add_distance(key: &[u8], length: usize, distance: u64) -> Option<Vec<u8>> {
+pub(super) fn add_distance(key: &[u8], length: usize, distance: u64) -> Option<Vec<u8>> {
     let mut bytes: Vec<u8> = key.iter().copied().chain(std::iter::repeat(0)).take(length).collect();
     let mut carry = u128::from(distance);
     for byte in bytes.iter_mut().rev() {

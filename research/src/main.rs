@@ -6,7 +6,9 @@
 mod auto;
 mod bloom;
 mod end_to_end;
+mod forms;
 mod inputs;
+mod integers;
 mod layouts;
 mod limits;
 mod plot;

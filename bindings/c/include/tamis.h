@@ -350,7 +350,7 @@ tamis_code tamis_table_filters(const struct tamis_db *database,
                                char **json,
                                char **message);
 
-// Creates a builder for a filter such as "surf@16" or "binary-fuse:bits=8": NAME[:param=value,...][@BITS_PER_KEY]. Filters with the same seed
+// Creates a builder for a filter such as "surf@16" or "surf-real:bits=8": NAME[:param=value,...][@BITS_PER_KEY]. Filters with the same seed
 // share digests. Free it with tamis_filter_builder_free.
 tamis_code tamis_filter_builder_new(const char *specification,
                                     uint64_t seed,

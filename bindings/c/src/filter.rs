@@ -38,7 +38,7 @@ pub enum CandidateKind {
     Bytes = 2,
 }
 
-/// Creates a builder for a filter such as "surf@16" or "binary-fuse:bits=8": NAME[:param=value,...][@BITS_PER_KEY]. Filters with the same seed
+/// Creates a builder for a filter such as "surf@16" or "surf-real:bits=8": NAME[:param=value,...][@BITS_PER_KEY]. Filters with the same seed
 /// share digests. Free it with tamis_filter_builder_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_builder_new(

@@ -60,7 +60,6 @@ pub fn advise(question: &Question<'_>) -> Vec<Advice> {
     let mut advice: Vec<Advice> = families
         .map(|family| {
             let filter = match family {
-                Family::Fuse => fuse_of(question.bits_per_key),
                 Family::Prefix => format!(
                     "{}:bytes={}@{}",
                     family.name(),
@@ -77,12 +76,6 @@ pub fn advise(question: &Question<'_>) -> Vec<Advice> {
     let cost = |advice: &Advice| advice.outcome.as_ref().map_or(f64::INFINITY, |measured| measured.cost_ns);
     advice.sort_by(|left, right| cost(left).total_cmp(&cost(right)));
     advice
-}
-
-/// The largest binary fuse filter within the budget (its size is its bits plus an eighth).
-fn fuse_of(bits_per_key: f64) -> String {
-    let bits = [32, 16].into_iter().find(|bits| f64::from(*bits) * 1.13 <= bits_per_key).unwrap_or(8);
-    format!("{}:bits={bits}", Family::Fuse.name())
 }
 
 const fn fixes_its_size(family: Family) -> bool {

@@ -20,7 +20,7 @@ BUDGETS = {"surf": 24.0, "prefix-bloom": 16.0}
 def build(family: Any, keys: Any, **arguments: Any) -> filters.Filter:
     """Builds a filter of any family with arguments that suit the keys."""
     name = NAMES[family]
-    if name not in ("binary-fuse", "surf-base", "surf-hash", "surf-real", "surf-mixed"):
+    if name not in ("surf-base", "surf-hash", "surf-real", "surf-mixed"):
         arguments["bits_per_key"] = BUDGETS.get(name, 16.0)
     if name == "prefix-bloom":
         arguments["bytes"] = 8
@@ -67,7 +67,7 @@ def test_families_are_those_of_the_engine(tmp_path: Any) -> None:
         tamis.open(tmp_path, filters="unknown@10")
     for name in filters.FAMILIES:
         assert name in str(caught.value)
-    assert len(filters.FAMILIES) == 14
+    assert len(filters.FAMILIES) == 12
 
 
 def test_numpy_keys_and_queries() -> None:
@@ -89,10 +89,10 @@ def test_candidates_and_counts() -> None:
     candidate = surf.candidate(b"b", b"z")
     assert isinstance(candidate, bytes) and b"banana".startswith(candidate)
     assert surf.candidate(b"x", b"z") == "absent"
-    assert filters.Bloom.build([b"a"], bits_per_key=10).candidate() == "unknown"
+    assert filters.BlockedBloom.build([b"a"], bits_per_key=10).candidate() == "unknown"
     count = surf.count(b"b", b"z")
     assert count is not None and abs(count[0] - 2) <= count[1]
-    assert filters.Bloom.build([b"a"], bits_per_key=10).count() is None
+    assert filters.BlockedBloom.build([b"a"], bits_per_key=10).count() is None
 
 
 def test_advice_names_the_cheapest_family() -> None:
@@ -109,7 +109,7 @@ def test_advice_names_the_cheapest_family() -> None:
 
 def test_specifications_are_options(tmp_path: Any) -> None:
     assert filters.Surf.spec(24, truncate=True) == "surf:truncate=yes@24"
-    assert filters.BinaryFuse.spec(bits=16) == "binary-fuse:bits=16"
+    assert filters.SurfReal.spec(bits=16) == "surf-real:bits=16"
     assert filters.SurfBase.spec() == "surf-base"
     assert filters.Rosetta.spec(12.5, probe_cost=20) == "rosetta:probe-cost=20@12.5"
     both = filters.BlockedBloom.spec(10) + "+" + filters.Proteus.spec(12)
@@ -121,20 +121,20 @@ def test_specifications_are_options(tmp_path: Any) -> None:
 
 def test_bad_input() -> None:
     with pytest.raises(tamis.FilterBuildError, match="order"):
-        filters.Bloom.build([b"b", b"a"], bits_per_key=10)
+        filters.BlockedBloom.build([b"b", b"a"], bits_per_key=10)
     with pytest.raises(tamis.InvalidArgumentError, match="probes"):
-        filters.Bloom.build([b"a"], bits_per_key=10, probes=1_000)
+        filters.BlockedBloom.build([b"a"], bits_per_key=10, probes=1_000)
     with pytest.raises(tamis.InvalidArgumentError):
-        filters.Bloom.build([b"a"], bits_per_key=-1)
+        filters.BlockedBloom.build([b"a"], bits_per_key=-1)
     with pytest.raises(TypeError):
-        filters.Bloom.build([b"a"])  # type: ignore[call-arg]
+        filters.BlockedBloom.build([b"a"])  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="key: expected bytes"):
-        filters.Bloom.build(["a"], bits_per_key=10)
-    encoded = bytes(filters.Bloom.build(KEYS, bits_per_key=10))
-    with pytest.raises(tamis.InvalidArgumentError, match="is a filter of the family bloom, not surf; open it with"):
+        filters.BlockedBloom.build(["a"], bits_per_key=10)
+    encoded = bytes(filters.BlockedBloom.build(KEYS, bits_per_key=10))
+    with pytest.raises(tamis.InvalidArgumentError, match="is a filter of the family blocked-bloom, not surf; open it with"):
         filters.Surf(encoded)
     with pytest.raises(tamis.InvalidArgumentError, match="1 lower bounds, but 2 upper bounds"):
-        filters.Bloom(encoded).may_contain_ranges([b"a"], [b"b", b"c"])
+        filters.BlockedBloom(encoded).may_contain_ranges([b"a"], [b"b", b"c"])
     for length in range(0, len(encoded), 97):
         with pytest.raises(tamis.CorruptionError, match="build the filter again"):
             filters.Filter(encoded[:length])

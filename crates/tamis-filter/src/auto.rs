@@ -150,8 +150,6 @@ pub struct Request<'a> {
     pub overlapping_tables: u32,
     /// The filters of the tables that this one replaces. They are kept unless others are at least 10 % cheaper.
     pub current: Option<&'a [Part]>,
-    /// Whether the table is in the deepest level, where static filters pay.
-    pub is_deepest: bool,
     /// The time that the choice may take.
     pub effort: Effort,
     /// The seed of the synthetic queries.

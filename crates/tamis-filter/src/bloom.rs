@@ -1,7 +1,6 @@
 //! Bloom filters.
 //!
 //! - [`blocked`]: all bits of a key in one 512-bit line, one cache miss per key; the default for points.
-//! - [`standard`]: bits scattered over the whole filter.
 //! - [`prefix`]: digests of prefixes, for ranges within few prefixes.
 //! - [`elastic`]: several small filters per table, of which a store loads as many as pay off.
 
@@ -11,7 +10,6 @@ pub mod elastic;
 pub mod formula;
 mod lines;
 pub mod prefix;
-pub mod standard;
 
 pub use digests::{DigestBuilder, DigestFamily, DigestKeeper};
 pub(crate) use lines::{LINE_BITS, best_probe_count, empty_filter};

@@ -13,14 +13,10 @@ const FORMER_BLOCKED_BLOOM_NAME: &str = "cache-local";
 pub enum Family {
     /// Bloom filter with all bits of a key in one cache line; the default for points.
     BlockedBloom = 1,
-    /// Bloom filter with bits scattered over the whole filter.
-    Standard = 2,
     /// Bloom filter of prefixes of the keys.
     Prefix = 3,
     /// Bloom filter in units that are loaded one by one.
     Elastic = 4,
-    /// Binary fuse filter: smaller, static; for the deepest level.
-    Fuse = 5,
     /// Succinct range filter whose suffix the budget and the samples choose.
     Surf = 6,
     /// Succinct range filter without suffixes.
@@ -45,12 +41,10 @@ pub enum Family {
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 13] = [
         Self::BlockedBloom,
-        Self::Standard,
         Self::Prefix,
         Self::Elastic,
-        Self::Fuse,
         Self::Surf,
         Self::SurfBase,
         Self::SurfHash,
@@ -67,10 +61,8 @@ impl Family {
     pub const fn name(self) -> &'static str {
         match self {
             Self::BlockedBloom => "blocked-bloom",
-            Self::Standard => "bloom",
             Self::Prefix => "prefix-bloom",
             Self::Elastic => "elastic",
-            Self::Fuse => "binary-fuse",
             Self::Surf => "surf",
             Self::SurfBase => "surf-base",
             Self::SurfHash => "surf-hash",
@@ -88,14 +80,12 @@ impl Family {
     pub const fn help(self) -> &'static str {
         match self {
             Self::BlockedBloom => "points: Bloom filter, one cache line per key; probes=1..16",
-            Self::Standard => "points: Bloom filter over one array; probes=1..64",
             Self::Prefix => {
                 "ranges: Bloom filter of prefixes; bytes=N or bits=N; or of several: bytes=N+M, separator=C or 0xNN, points=yes|no; probes=1..16"
             }
             Self::Elastic => {
                 "points: Bloom filter in units, loaded and unloaded one by one in stores that read tables buffered or directly; units=1..8, probes=1..16"
             }
-            Self::Fuse => "points: static, smaller; bits=8|16|32 (fixes the size: no budget needed)",
             Self::Surf => {
                 "points and ranges: succinct trie; the budget and the sample choose its suffixes; truncate=yes|no (yes: a small budget shortens the trie)"
             }
@@ -139,7 +129,7 @@ impl Family {
 
     /// Whether filters of the family can reject ranges of more than one key. The others reject points only.
     pub const fn answers_ranges(self) -> bool {
-        !matches!(self, Self::BlockedBloom | Self::Standard | Self::Elastic | Self::Fuse)
+        !matches!(self, Self::BlockedBloom | Self::Elastic)
     }
 
     /// Whether filters of the family can name the first key of a range ([`crate::Filter::candidate`]): of any one, or of one with two

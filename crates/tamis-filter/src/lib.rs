@@ -36,7 +36,6 @@ pub mod envelope;
 mod error;
 mod family;
 mod filter;
-pub mod fuse;
 pub mod grafite;
 mod hash;
 mod key_range;

@@ -6,9 +6,7 @@ use std::ops::Bound;
 use crate::bloom::blocked::{BlockedBloomBuilder, BlockedBloomFilter};
 use crate::bloom::elastic::{ElasticBuilder, ElasticFilter};
 use crate::bloom::prefix::{PrefixBuilder, PrefixFilter};
-use crate::bloom::standard::{StandardBuilder, StandardFilter};
 use crate::envelope::Envelope;
-use crate::fuse::{FuseBuilder, FuseFilter};
 use crate::grafite::{GrafiteBuilder, GrafiteFilter};
 use crate::parameters::Parameters;
 use crate::proteus::{ProteusBuilder, ProteusFilter};
@@ -28,10 +26,8 @@ impl Family {
     ) -> Result<Box<dyn FilterBuilder>, BuildError> {
         Ok(match self {
             Self::BlockedBloom => Box::new(BlockedBloomBuilder::with_parameters(parameters, seed)?),
-            Self::Standard => Box::new(StandardBuilder::with_parameters(parameters, seed)?),
             Self::Prefix => Box::new(PrefixBuilder::with_parameters(parameters, seed)?),
             Self::Elastic => Box::new(ElasticBuilder::with_parameters(parameters, seed)?),
-            Self::Fuse => Box::new(FuseBuilder::with_parameters(parameters, seed)?),
             Self::Surf | Self::SurfBase | Self::SurfHash | Self::SurfReal | Self::SurfMixed => {
                 Box::new(SurfBuilder::with_parameters(self, parameters, seed)?)
             }
@@ -50,14 +46,10 @@ impl Family {
 pub enum AnyFilter<D> {
     /// [`Family::BlockedBloom`]
     BlockedBloom(BlockedBloomFilter<D>),
-    /// [`Family::Standard`]
-    Standard(StandardFilter<D>),
     /// [`Family::Prefix`]
     Prefix(PrefixFilter<D>),
     /// [`Family::Elastic`]
     Elastic(ElasticFilter<D>),
-    /// [`Family::Fuse`]
-    Fuse(FuseFilter<D>),
     /// [`Family::Surf`] and its variants
     Surf(SurfFilter<D>),
     /// [`Family::Rosetta`].
@@ -75,10 +67,8 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
         let envelope = Envelope::parse(slice, slice.len() as u64)?;
         Ok(match Family::from_number(envelope.family)? {
             Family::BlockedBloom => Self::BlockedBloom(BlockedBloomFilter::open(envelope, bytes)?),
-            Family::Standard => Self::Standard(StandardFilter::open(envelope, bytes)?),
             Family::Prefix => Self::Prefix(PrefixFilter::open(envelope, bytes)?),
             Family::Elastic => Self::Elastic(ElasticFilter::open(envelope, bytes)?),
-            Family::Fuse => Self::Fuse(FuseFilter::open(envelope, bytes)?),
             Family::Surf | Family::SurfBase | Family::SurfHash | Family::SurfReal | Family::SurfMixed => {
                 Self::Surf(SurfFilter::open(envelope, bytes)?)
             }
@@ -94,10 +84,8 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
     pub const fn family(&self) -> Family {
         match self {
             Self::BlockedBloom(_) => Family::BlockedBloom,
-            Self::Standard(_) => Family::Standard,
             Self::Prefix(_) => Family::Prefix,
             Self::Elastic(_) => Family::Elastic,
-            Self::Fuse(_) => Family::Fuse,
             Self::Surf(filter) => filter.family(),
             Self::Rosetta(_) => Family::Rosetta,
             Self::Proteus(filter) => filter.family(),
@@ -110,10 +98,8 @@ macro_rules! each {
     ($any:expr, $filter:ident => $answer:expr) => {
         match $any {
             AnyFilter::BlockedBloom($filter) => $answer,
-            AnyFilter::Standard($filter) => $answer,
             AnyFilter::Prefix($filter) => $answer,
             AnyFilter::Elastic($filter) => $answer,
-            AnyFilter::Fuse($filter) => $answer,
             AnyFilter::Surf($filter) => $answer,
             AnyFilter::Rosetta($filter) => $answer,
             AnyFilter::Proteus($filter) => $answer,
@@ -127,10 +113,8 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
     fn others_may_contain(&self, probe: &Probe<'_>) -> bool {
         match self {
             Self::BlockedBloom(filter) => filter.may_contain(probe),
-            Self::Standard(filter) => filter.may_contain(probe),
             Self::Prefix(filter) => filter.may_contain(probe),
             Self::Elastic(filter) => filter.may_contain(probe),
-            Self::Fuse(filter) => filter.may_contain(probe),
             Self::Rosetta(filter) => filter.may_contain(probe),
             Self::Surf(_) | Self::Proteus(_) | Self::Grafite(_) => self.walks_may_contain(probe),
         }

@@ -11,12 +11,10 @@ use tamis_workload::SplitMix64;
 use crate::ops::Profile;
 
 /// Filters of all families.
-const FILTERS: [&str; 16] = [
+const FILTERS: [&str; 14] = [
     "blocked-bloom@10",
-    "bloom@8",
     "prefix-bloom:bits=16@10",
     "elastic@9",
-    "binary-fuse:bits=8",
     "surf@18",
     "surf-base",
     "surf-hash:bits=4",
@@ -36,7 +34,7 @@ fn one_of<T: Clone>(random: &mut SplitMix64, among: &[T]) -> Option<T> {
 
 /// Draws filters of a table.
 pub fn table_filters(random: &mut SplitMix64) -> Vec<TableFilter> {
-    let row = one_of(random, &FILTERS).unwrap_or("bloom@8");
+    let row = one_of(random, &FILTERS).unwrap_or("blocked-bloom@10");
     row.split(' ').filter_map(|filter| filter.parse().ok()).collect()
 }
 

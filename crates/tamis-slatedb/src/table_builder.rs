@@ -44,7 +44,6 @@ impl TableFilterBuilder {
                     bits_per_key_max: *bits_per_key_max,
                     overlapping_tables: 1,
                     current: None,
-                    is_deepest: true,
                     effort: Effort::Write,
                     seed: self.shared.seed,
                     pause: Pause::default(),

@@ -116,7 +116,6 @@ fn filter_plan(options: &KeyspaceOptions, seed: u64) -> FilterPlan {
         Some(Policy::Optimal(bits)) => FilterPlan::given(vec![TableFilter::bits(bits)]),
         Some(Policy::Automatic(budget)) => FilterPlan::Chosen(Box::new(ChoiceInput {
             bits_per_key: budget.of_single_table(),
-            is_deepest: true,
             effort: Effort::Write,
             prices: Prices::default(),
             queries: SharedQueries::default(),

@@ -15,7 +15,7 @@ use tamis_filter::{
 use tamis_workload::{KeySet as Integers, QuerySet};
 
 use super::measured::{Measured, measure as measure_filters, parts, sampled, text_of};
-use crate::inputs::{Form, Keys, OwnedQuery};
+use crate::inputs::{Keys, OwnedQuery};
 use tamis_bench::{Axis, BenchError, Context, Definition, Needs, Plot, Point, Row, Size};
 
 /// Maximum bits per key.
@@ -106,7 +106,7 @@ pub(super) struct Input {
 
 impl Input {
     pub(super) fn generate(name: &str, count: usize, seed: u64) -> Result<Self, BenchError> {
-        let keys = Keys::generate(name, Form::Bytes, count, seed)?;
+        let keys = Keys::generate(name, count, seed)?;
         let mut set = KeySet::new();
         for key in keys.encoded() {
             set.push(&key)?;
@@ -178,14 +178,8 @@ fn fixed_families() -> Vec<String> {
         "prefix-bloom:bytes=12",
         "prefix-bloom:separator=/",
     ];
-    let unsized_families = [
-        "",
-        "binary-fuse:bits=8",
-        "surf-base",
-        "surf-real:bits=4",
-        "surf-hash:bits=4",
-        "surf-mixed:hash=2,real=2",
-    ];
+    let unsized_families =
+        ["", "surf-base", "surf-real:bits=4", "surf-hash:bits=4", "surf-mixed:hash=2,real=2"];
     let sized = sized.into_iter().map(|family| format!("{family}@{BITS}"));
     sized.chain(unsized_families.map(str::to_owned)).collect()
 }
@@ -242,7 +236,6 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         bits_per_key_max: BITS,
         overlapping_tables: 1,
         current: None,
-        is_deepest: true,
         effort: if sample == "yes" { Effort::Background } else { Effort::Write },
         seed: 5,
         pause: Pause::default(),

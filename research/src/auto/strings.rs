@@ -79,7 +79,6 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
             prices,
             bits_per_key_max: BITS,
             current: None,
-            is_deepest: true,
             overlapping_tables: 1,
             effort: Effort::Background,
             seed: 5,

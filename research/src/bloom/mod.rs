@@ -1,13 +1,10 @@
 //! Experiments of the group bloom: point filters, and the effect of sharing a digest between filters.
 
-mod city;
 mod cost_model;
-mod crc;
 mod elastic;
 mod levels;
 mod murmur;
 mod rate_by_bits;
-mod schemes;
 mod sharing;
 mod single;
 mod table_1;

@@ -1,11 +1,12 @@
 //! False positive rates and times of the point filters by size.
 
-use tamis_filter::{Budget, KeySet};
+use tamis_filter::KeySet;
 use tamis_workload::{KeySet as IntegerSet, QuerySet, RangeMax};
 
+use crate::forms;
 use tamis_bench::{
     Axis, BenchError, Context, Definition, Plot, Point, Row, Size,
-    filter::{FilterInput, Plan, Ranges},
+    filter::{FilterInput, Ranges},
 };
 
 /// The families; the parameters of a fuse filter determine its size.
@@ -62,9 +63,5 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
             ..FilterInput::default()
         })
     })?;
-    let bits = point.number("bits")?;
-    let budget = if bits > 0.0 { Budget::bits_per_key(bits)? } else { Budget::BY_PARAMETERS };
-    let spec = point.text("family")?.parse()?;
-    let plan = Plan { spec: &spec, seed: context.seed(), budget, input: &input };
-    plan.measure(context.clock())?.into_row()
+    forms::measure(point.text("family")?, Some(point.number("bits")?), &input, context)
 }

@@ -3,23 +3,25 @@
 //! Filters of 10,000 keys at 10 bits per key, absent keys. Schemes with one digest are compared with one digest per bit.
 //! "Units" are seven filters in which each key sets one bit, as in ElasticBF, which the paper probes with two digests.
 
-use tamis_filter::{Budget, FilterSpec, KeySet};
+use tamis_filter::KeySet;
 use tamis_workload::SplitMix64;
 
-use super::schemes::{self, BITS_PER_KEY, Scheme};
+use crate::forms::{self, Scheme};
 use tamis_bench::{
     Axis, BenchError, Context, Definition, Plot, Point, Row, Size,
-    filter::{FilterInput, Plan, Ranges},
+    filter::{FilterInput, Ranges},
     published,
 };
 
 const KEY_COUNT: u64 = 10_000;
+/// The size of all compared filters.
+const BITS_PER_KEY: f64 = 10.0;
 
 /// The names of the paper and the schemes here.
 const SCHEMES: [(&str, &str); 4] = [
     ("all k", Scheme::IndependentDigests.name()),
     ("rotation", Scheme::RotatedDigest.name()),
-    ("double", "bloom:probes=7"),
+    ("double", Scheme::SevenOfDoubleHashing.name()),
     ("blocked-bloom", "blocked-bloom"),
 ];
 
@@ -99,7 +101,7 @@ fn points_3(size: Size) -> Vec<Point> {
 const UNIT_SCHEMES: [(&str, &str); 3] = [
     ("units, one digest", "elastic:units=7,probes=1"),
     ("units, two digests", Scheme::UnitsOfTwoDigests.name()),
-    ("double", "bloom:probes=7"),
+    ("double", Scheme::SevenOfDoubleHashing.name()),
 ];
 
 /// Figure 3: units and double hashing by key size.
@@ -151,10 +153,5 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     let input = context.input(&format!("single {key_bytes} {query_count}"), |context| {
         input(key_bytes as usize, query_count, context.seed())
     })?;
-    if let Some(scheme) = Scheme::from_name(point.text("family")?) {
-        return schemes::measure(scheme, &input, context);
-    }
-    let spec: FilterSpec = point.text("family")?.parse()?;
-    let budget = Budget::bits_per_key(BITS_PER_KEY)?;
-    Plan { spec: &spec, seed: context.seed(), budget, input: &input }.measure(context.clock())?.into_row()
+    forms::measure(point.text("family")?, Some(BITS_PER_KEY), &input, context)
 }

@@ -3,7 +3,7 @@
 use tamis::{Clock as _, Db, Filters};
 
 use super::store::{AUTO, Shape, filter, put_all};
-use crate::inputs::{Form, Keys};
+use crate::inputs::Keys;
 use tamis_bench::{BenchError, Context, Point, Row};
 
 /// Fills a store whose tables have the filters of the point, and settles it; then builds the filters of all tables again.
@@ -17,7 +17,7 @@ pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
         (None, _) => Filters::none(),
     };
     let folder = context.scratch()?;
-    let keys = Keys::generate(&shape.keys, Form::Bytes, shape.entries as usize, context.seed())?.encoded();
+    let keys = Keys::generate(&shape.keys, shape.entries as usize, context.seed())?.encoded();
     let mut options = shape.options("direct", filters);
     let runs = point.integer("level0_runs")?;
     options.default_keyspace.level0_runs = runs as _;

@@ -4,6 +4,7 @@
 //! Sizes are scaled: memtable, tables and cache have the same share of the data as in the papers. Tables are read with direct I/O, as
 //! their data does not fit into memory in the papers.
 
+mod chosen;
 mod construction;
 mod proteus;
 mod rosetta;
@@ -14,8 +15,9 @@ mod surf;
 
 use tamis_bench::Definition;
 
-/// The experiments of the groups surf, rosetta and proteus that need a store.
+/// The experiments of the groups store, surf, rosetta and proteus on filters of whole stores.
 pub(super) const EXPERIMENTS: &[&Definition] = &[
+    &chosen::FILTERS_AT_WORK,
     &surf::FIGURE_5,
     &surf::FIGURE_6,
     &rosetta::FIGURE_5,

@@ -12,7 +12,7 @@ use tamis::{Db, Filters, TableFilter};
 use tamis_workload::SplitMix64;
 
 use super::store::{AUTO, Costs, NONE, Shape, filter, put_all, replace_filters, run, value};
-use crate::inputs::{Form, Keys, OwnedQuery};
+use crate::inputs::{Keys, OwnedQuery};
 use tamis_bench::{BenchError, Context, Point, Row};
 
 /// Batches of queries in a run.
@@ -160,7 +160,7 @@ impl Run<'_> {
     /// The costs of each batch.
     fn measure(&self, context: &mut Context<'_>) -> Result<Vec<Costs>, BenchError> {
         let Self { shape, kinds, transition, name, ref filter, bits } = *self;
-        let keys = Keys::generate(&shape.keys, Form::Bytes, 3 * shape.entries as usize, context.seed())?;
+        let keys = Keys::generate(&shape.keys, 3 * shape.entries as usize, context.seed())?;
         let mut random = SplitMix64::new(context.seed());
         let (stored, put) = divided(keys.encoded(), 2 * shape.entries as usize, &mut random);
         let folder = context.scratch()?;

@@ -9,7 +9,7 @@ use tamis::{
 use tamis_filter::auto::QueryKind;
 use tamis_workload::SplitMix64;
 
-use crate::inputs::{Form, Keys, OwnedQuery};
+use crate::inputs::{Keys, OwnedQuery};
 use tamis_bench::{BenchError, Context, Needs, Point};
 
 /// Size of a write batch, in entries.
@@ -134,7 +134,7 @@ impl Loaded {
         context: &mut Context<'_>,
     ) -> Result<Self, BenchError> {
         let folder = context.scratch()?;
-        let keys = Keys::generate(&shape.keys, Form::Bytes, shape.entries as usize, context.seed())?;
+        let keys = Keys::generate(&shape.keys, shape.entries as usize, context.seed())?;
         let db = Db::open_with(folder.path(), shape.options("direct", filters))?;
         put_all(&db, keys.encoded(), shape.value_bytes, context)?;
         db.flush()?;

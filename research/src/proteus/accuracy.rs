@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use tamis_filter::proteus::{BloomLayout, Design, Model, Prediction, Prices, ProteusBuilder, SetForm, Stage};
 use tamis_filter::{AlignedBytes, AnyFilter, Budget, Digester, Family, FilterBuilder as _, Samples};
 
-use super::input::{Length, Place, integer_input};
+use crate::integers::{Length, Place, integer_input};
 use tamis_bench::filter::{FilterInput, answers};
 use tamis_bench::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size, published};
 

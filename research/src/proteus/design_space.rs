@@ -3,10 +3,10 @@
 //! Proteus and Rosetta get a sample of 20,000 queries. SuRF chooses its suffix from the sample too, so it is at least as good as
 //! the best fixed variant of the paper. If the budget is below the minimum size of SuRF, its row contains the reason.
 
-use tamis_filter::{Budget, Family, FilterSpec};
-
-use super::input::{Length, Place, integer_input};
-use tamis_bench::filter::Plan;
+use crate::{
+    forms,
+    integers::{Length, Place, integer_input},
+};
 use tamis_bench::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
 const SAMPLE_COUNT: usize = 20_000;
@@ -60,18 +60,12 @@ fn counts(size: Size) -> Point {
         .with("queries", size.pick(500_u64, 50_000, 1_000_000))
 }
 
-/// The families that exist in this build.
-fn families() -> impl Iterator<Item = &'static str> {
-    let is_known = |spec: &&str| Family::from_name(spec.split(':').next().unwrap_or_default()).is_ok();
-    FAMILIES.into_iter().filter(is_known)
-}
-
 fn points_1(size: Size) -> Vec<Point> {
     let step = size.pick(14, 5, 4);
     let mut points = Vec::new();
     for length in (0..=28_u64).step_by(step) {
         for distance in (4..=60_u64).step_by(step) {
-            for family in families() {
+            for family in FAMILIES {
                 let point = counts(size).with("set", "uniform").with("place", "correlated");
                 let point = point.with("length_log2", length).with("distance_log2", distance);
                 points.push(point.with("bits", 12_u64).with("family", family));
@@ -100,7 +94,7 @@ fn points_5(size: Size) -> Vec<Point> {
                 continue;
             }
             for bits in (8..=22_u64).step_by(step) {
-                for family in families() {
+                for family in FAMILIES {
                     let point = counts(size).with("set", set).with("place", place).with("length", length);
                     points.push(point.with("bits", bits).with("family", family));
                 }
@@ -141,8 +135,5 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         let samples = SAMPLE_COUNT.min(query_count);
         Ok(integer_input(set, kind, (key_count, query_count, samples), context.seed()))
     })?;
-    let spec: FilterSpec = point.text("family")?.parse()?;
-    let budget = Budget::bits_per_key(point.number("bits")?)?;
-    let plan = Plan { spec: &spec, seed: context.seed(), budget, input: &input };
-    plan.measure(context.clock())?.into_row()
+    forms::measure(point.text("family")?, Some(point.number("bits")?), &input, context)
 }

@@ -2,7 +2,6 @@
 
 mod accuracy;
 mod design_space;
-mod input;
 mod modelling;
 mod strings;
 mod words;

@@ -6,7 +6,7 @@ use tamis::Clock as _;
 use tamis_filter::proteus::{Model, Prices, ProteusBuilder};
 use tamis_filter::{Budget, Family, FilterBuilder as _, Samples};
 
-use super::input::{Length, Place, integer_input};
+use crate::integers::{Length, Place, integer_input};
 use tamis_bench::filter::Calibration;
 use tamis_bench::{BenchError, Context, Definition, Plot, Point, Row, Size, published};
 

@@ -1,12 +1,11 @@
 //! Strings of fixed and variable length: Figure 9 of the paper.
 
-use tamis_filter::{Budget, FilterSpec, KeyRange, KeySet};
+use tamis_filter::{KeyRange, KeySet};
 use tamis_workload::{KeySet as IntegerSet, SplitMix64};
 
-use super::input::add_distance;
 use super::words::{self, WORD_COUNT};
-use crate::words::MISSING;
-use tamis_bench::filter::{FilterInput, Plan, Ranges};
+use crate::{forms, inputs::add_distance, words::MISSING};
+use tamis_bench::filter::{FilterInput, Ranges};
 use tamis_bench::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
 
 /// Maximum length of a range and maximum distance from a key, as in the paper.
@@ -167,8 +166,5 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         Ok(Some(FilterInput { queries, samples, keys: keys.into(), present: Ranges::default() }))
     })?;
     let Some(input) = &*input else { return Ok(Row::new().with("refused", MISSING)) };
-    let spec: FilterSpec = point.text("family")?.parse()?;
-    let budget = Budget::bits_per_key(point.number("bits")?)?;
-    let plan = Plan { spec: &spec, seed: context.seed(), budget, input };
-    plan.measure(context.clock())?.into_row()
+    forms::measure(point.text("family")?, Some(point.number("bits")?), input, context)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tamis_filter::KeySet;
 use tamis_workload::SplitMix64;
 
-use super::inputs;
+use crate::forms;
 use tamis_bench::{
     Axis, BenchError, Context, Definition, Plot, Point, Row, Size,
     filter::{FilterInput, Ranges},
@@ -109,5 +109,5 @@ fn input(key_count: usize, seed: u64) -> Result<FilterInput, BenchError> {
 fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let key_count = point.integer("keys")? as usize;
     let input = context.input(&format!("titles {key_count}"), |context| input(key_count, context.seed()))?;
-    inputs::measure(point, &input, context)
+    forms::measure(point.text("family")?, Some(point.number("bits")?), &input, context)
 }

@@ -1,9 +1,8 @@
-//! Experiments of the group store: costs and savings of the parts of the store that choose by themselves.
+//! Experiments of the group store: costs and savings of the automatic parts of the store.
 
-mod filters;
 mod pairs;
 
 use tamis_bench::Definition;
 
 /// The experiments of the group.
-pub(super) const EXPERIMENTS: &[&Definition] = &[&filters::FILTERS_AT_WORK, &pairs::AUTOMATIC_PARTS];
+pub(super) const EXPERIMENTS: &[&Definition] = &[&pairs::AUTOMATIC_PARTS];

@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use tamis_filter::{Budget, KeySet};
+use tamis_filter::KeySet;
 use tamis_workload::{ScrambledZipfian, SplitMix64, TextSet};
 
-use crate::words::key_set;
+use crate::{forms, words::key_set};
 use tamis_bench::{
     Axis, BenchError, Context, Definition, Plot, Point, Published, Row, Size,
-    filter::{FilterInput, Plan, Ranges},
+    filter::{FilterInput, Ranges},
     published,
 };
 
@@ -161,14 +161,12 @@ fn input(point: &Point, context: &mut Context<'_>) -> Result<Arc<FilterInput>, B
 fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let input = input(point, context)?;
     let bits = point.integer("bits")?;
-    let (spec, budget) = match point.text("variant")? {
-        "bloom" => ("bloom".to_owned(), Budget::bits_per_key(bits as f64)?),
-        "base" => ("surf-base".to_owned(), Budget::BY_PARAMETERS),
-        variant => (format!("surf-{variant}:bits={bits}"), Budget::BY_PARAMETERS),
+    let variant = point.text("variant")?;
+    let row = match variant {
+        "bloom" => forms::measure(variant, Some(bits as f64), &input, context)?,
+        "base" => forms::measure("surf-base", None, &input, context)?,
+        _ => forms::measure(&format!("surf-{variant}:bits={bits}"), None, &input, context)?,
     };
-    let spec = spec.parse()?;
-    let plan = Plan { spec: &spec, seed: context.seed(), budget, input: &input };
-    let row = plan.measure(context.clock())?.into_row()?;
     let query_ns = row.fields.get("query_ns").and_then(tamis_bench::Value::as_number);
     Ok(row.with("million_per_s", query_ns.map(|nanoseconds| 1000.0 / nanoseconds)))
 }

@@ -27,7 +27,7 @@ fn only_range_families_are_advised_for_ranges() {
         })
         .collect();
     let advice = advise(&question(&keys, &queries));
-    assert!(advice.iter().all(|advice| !advice.filter.starts_with("binary-fuse")));
+    assert!(advice.iter().all(|advice| !advice.filter.starts_with("elastic")));
     let best = advice.first().unwrap();
     let measured = best.outcome.as_ref().unwrap();
     assert!(measured.fpr < 0.1, "{best:?}");

@@ -21,7 +21,6 @@ fn filters_of_every_family_accept_their_keys() {
     for family in Family::ALL {
         let text = match family {
             Family::Prefix => "prefix-bloom:bytes=4@16".to_owned(),
-            Family::Fuse => "binary-fuse:bits=8".to_owned(),
             family => format!("{}@16", family.name()),
         };
         let mut builder = Builder::new(&text, 7).unwrap();
@@ -72,7 +71,7 @@ fn invalid_specifications_and_keys_are_rejected() {
 
 #[test]
 fn damaged_filters_are_rejected() {
-    let mut builder = Builder::new("bloom", 0).unwrap();
+    let mut builder = Builder::new("blocked-bloom", 0).unwrap();
     keys().iter().for_each(|key| builder.add(key).unwrap());
     let mut bytes = builder.finish(Some(20.0)).unwrap();
     assert_eq!(OpenFilter::new(&bytes[..10]).unwrap_err().code, Code::Corruption);

@@ -26,7 +26,7 @@ fn every_name_sets_an_option() {
         ("table_bytes", "2MiB"),
         ("compression", "none,lz4,zstd:7"),
         ("filters", "none/surf@16+10"),
-        ("deepest_filters", "binary-fuse:bits=8"),
+        ("deepest_filters", "surf-real:bits=8"),
         ("views", "on"),
         ("key_column", "true"),
         ("layout", "tiered:runs_per_level=6"),

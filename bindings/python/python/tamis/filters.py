@@ -23,9 +23,7 @@ from .types import KeyCodec
 __all__ = [
     "FAMILIES",
     "Advice",
-    "BinaryFuse",
     "BlockedBloom",
-    "Bloom",
     "Elastic",
     "Filter",
     "OnePrefixBloom",
@@ -131,30 +129,6 @@ class BlockedBloom(_Family):
         return cls._spec(bits_per_key, {"probes": probes})
 
 
-class Bloom(_Family):
-    """Points: a Bloom filter with bits scattered over the whole filter."""
-
-    _name = "bloom"
-
-    @classmethod
-    def build(
-        cls,
-        keys: Iterable[Any],
-        *,
-        bits_per_key: float,
-        probes: int | None = None,
-        codec: KeyCodec = "bytes",
-        seed: int = 0,
-    ) -> Self:
-        """Builds the filter of keys in ascending order."""
-        return cls._build(keys, bits_per_key, None, codec, seed, probes=probes)
-
-    @classmethod
-    def spec(cls, bits_per_key: float, *, probes: int | None = None) -> str:
-        """The specification for the option `filters` of a keyspace."""
-        return cls._spec(bits_per_key, {"probes": probes})
-
-
 class PrefixBloom(_Family):
     """Prefixes: a Bloom filter of prefixes of one length, in bytes or in bits."""
 
@@ -211,29 +185,6 @@ class Elastic(_Family):
     def spec(cls, bits_per_key: float, *, units: int | None = None, probes: int | None = None) -> str:
         """The specification for the option `filters` of a keyspace."""
         return cls._spec(bits_per_key, {"units": units, "probes": probes})
-
-
-class BinaryFuse(_Family):
-    """Points: static and smaller than a Bloom filter. `bits` (8, 16, 32) fixes the size."""
-
-    _name = "binary-fuse"
-
-    @classmethod
-    def build(
-        cls,
-        keys: Iterable[Any],
-        *,
-        bits: int = 8,
-        codec: KeyCodec = "bytes",
-        seed: int = 0,
-    ) -> Self:
-        """Builds the filter of keys in ascending order."""
-        return cls._build(keys, None, None, codec, seed, bits=bits)
-
-    @classmethod
-    def spec(cls, *, bits: int = 8) -> str:
-        """The specification for the option `filters` of a keyspace."""
-        return cls._spec(None, {"bits": bits})
 
 
 class Surf(_Family):
@@ -546,10 +497,8 @@ FAMILIES: Mapping[str, type[Filter]] = {
     family._name: family
     for family in (
         BlockedBloom,
-        Bloom,
         PrefixBloom,
         Elastic,
-        BinaryFuse,
         Surf,
         SurfBase,
         SurfHash,

@@ -1,6 +1,6 @@
 //! The answers of a filter to all queries, compared with the keys.
 
-use tamis_filter::{AlignedBytes, AnyFilter, Digester, Filter as _, KeyRange, KeySet, Probe, RangeProbe};
+use tamis_filter::{Digester, Filter, KeyRange, KeySet, Probe, RangeProbe};
 
 use super::Ranges;
 use crate::OperationDigest;
@@ -31,7 +31,7 @@ impl Answers {
 
 /// Probes the filter once with every query and compares its answers with the keys.
 pub fn answers(
-    filter: &AnyFilter<AlignedBytes>,
+    filter: &(impl Filter + ?Sized),
     digester: &Digester,
     keys: &KeySet,
     queries: &Ranges,

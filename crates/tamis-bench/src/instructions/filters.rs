@@ -14,8 +14,7 @@ const SEED: u64 = 42;
 const BITS_PER_KEY: f64 = 14.0;
 
 /// Families that answer points.
-const POINTS: [&str; 8] =
-    ["blocked-bloom", "bloom", "elastic", "binary-fuse", "surf", "rosetta", "proteus", "2pbf"];
+const POINTS: [&str; 6] = ["blocked-bloom", "elastic", "surf", "rosetta", "proteus", "2pbf"];
 /// Families that answer ranges.
 const RANGES: [&str; 6] = ["prefix-bloom:bytes=5", "surf", "rosetta", "proteus", "1pbf", "2pbf"];
 /// Families that answer ranges of text, with bits per key: tries of text need more.

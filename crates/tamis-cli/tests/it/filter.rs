@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::Folder;
 
-const FAMILIES: [&str; 6] =
-    ["blocked-bloom", "bloom", "bloom:probes=5", "prefix-bloom:bits=48", "elastic:units=2", "binary-fuse"];
+const FAMILIES: [&str; 4] =
+    ["blocked-bloom", "blocked-bloom:probes=5", "prefix-bloom:bits=48", "elastic:units=2"];
 
 fn generated() -> Folder {
     let folder = Folder::new();
@@ -81,9 +81,9 @@ fn text_files_are_detected_and_non_empty_queries_are_counted_separately() {
 fn a_failed_build_is_a_result_and_a_fixed_size_needs_no_budget() {
     let folder = generated();
     let words = ["--keys", KEYS, "--queries", POINTS, "--family"];
-    let report = eval(&folder, &[words.as_slice(), &["binary-fuse", "--bits-per-key", "5"]].concat());
-    assert!(report["refused"].as_str().unwrap().contains("needs at least 9."), "{report}");
-    let report = eval(&folder, &[words.as_slice(), &["binary-fuse:bits=8"]].concat());
+    let report = eval(&folder, &[words.as_slice(), &["surf", "--bits-per-key", "5"]].concat());
+    assert!(report["refused"].as_str().unwrap().contains("needs at least "), "{report}");
+    let report = eval(&folder, &[words.as_slice(), &["surf-base"]].concat());
     assert_eq!(report["refused"], Value::Null);
 }
 
@@ -152,9 +152,9 @@ fn wrong_parameters_are_rejected_with_the_valid_ones() {
         folder.fails(2, &[words.as_slice(), budget].concat())
     };
     let ten = ["--bits-per-key", "10"];
-    assert!(run("blom", &ten).contains("blocked-bloom, bloom, prefix-bloom, elastic, binary-fuse"));
-    assert!(run("bloom:probe=7", &ten).contains("probes"));
-    assert!(run("bloom:probes=65", &ten).contains("1 to 64 bits"));
+    assert!(run("blom", &ten).contains("blocked-bloom, prefix-bloom, elastic, surf"));
+    assert!(run("blocked-bloom:probe=7", &ten).contains("probes"));
+    assert!(run("blocked-bloom:probes=65", &ten).contains("1 to 16 bits"));
     assert!(run("blocked-bloom", &[]).contains("needs a budget"));
     for bits in ["0", "-3", "NaN", "inf", "1e99"] {
         let message = run("blocked-bloom", &[&format!("--bits-per-key={bits}")]);

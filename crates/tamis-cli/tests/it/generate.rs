@@ -104,7 +104,7 @@ fn filter_eval_accepts_generated_text_files() {
                 "filter",
                 "eval",
                 "--family",
-                "binary-fuse:bits=8",
+                "surf-real:bits=8",
                 "--format",
                 "json",
                 "--keys",

@@ -224,9 +224,9 @@ fn messages_of_bad_input_have_the_value_and_the_remedy() {
         let files = ["filter", "eval", "--keys", "words", "--queries", "ranges", "--family", family];
         folder.fails(2, &files)
     };
-    assert!(eval("bloom").contains("bloom needs a budget: give the bits per key with --bits-per-key"));
-    assert!(eval("bloom@10").contains("give the bits per key with --bits-per-key"));
-    assert!(eval("bloom:probes=0").contains("probes=0 is not possible; use 1 to 64 bits"));
+    assert!(eval("elastic").contains("elastic needs a budget: give the bits per key with --bits-per-key"));
+    assert!(eval("elastic@10").contains("give the bits per key with --bits-per-key"));
+    assert!(eval("elastic:probes=0").contains("probes=0 is not possible; use 1 to 16 bits"));
     let run = folder.tamis_with(&["shell", "store"], b"scan --limit few\n");
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("line 1: ") && run.stderr.contains("give a whole number"), "{}", run.stderr);

@@ -41,7 +41,7 @@ struct Structure {
     range_ns: Option<f64>,
 }
 
-const STRUCTURES: [Structure; 9] = [
+const STRUCTURES: [Structure; 7] = [
     Structure {
         families: &[Family::BlockedBloom],
         parameters: &[],
@@ -54,20 +54,6 @@ const STRUCTURES: [Structure; 9] = [
         parameters: &[],
         bits_per_key: Some(16.0),
         point_ns: 15.0,
-        range_ns: None,
-    },
-    Structure {
-        families: &[Family::Standard],
-        parameters: &[],
-        bits_per_key: Some(16.0),
-        point_ns: 12.5,
-        range_ns: None,
-    },
-    Structure {
-        families: &[Family::Fuse],
-        parameters: &[("bits", "8")],
-        bits_per_key: None,
-        point_ns: 10.0,
         range_ns: None,
     },
     Structure {

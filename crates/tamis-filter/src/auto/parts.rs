@@ -39,9 +39,7 @@ impl Problem<'_> {
     /// The prediction for a filter of any family. One that cannot be predicted counts as passing everything.
     pub(super) fn predict(&self, part: &Part) -> Predicted {
         let known = match part.spec.family() {
-            Family::BlockedBloom | Family::Elastic | Family::Standard | Family::Fuse => {
-                self.predict_point(part)
-            }
+            Family::BlockedBloom | Family::Elastic => self.predict_point(part),
             Family::Prefix => self.predict_prefix(part),
             Family::Surf | Family::SurfBase | Family::SurfHash | Family::SurfReal | Family::SurfMixed => {
                 self.predict_surf(part)

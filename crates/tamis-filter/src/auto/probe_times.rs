@@ -51,8 +51,6 @@ const fn shipped(family: Family) -> ProbeTime {
     let (point_ns, range_ns, further_ns) = match family {
         Family::BlockedBloom => (6.0, 1.0, 0.0),
         Family::Elastic => (10.0, 1.0, 0.0),
-        Family::Standard => (20.0, 1.0, 0.0),
-        Family::Fuse => (15.0, 1.0, 0.0),
         Family::Prefix => (8.0, 10.0, 5.0),
         Family::Surf | Family::SurfBase | Family::SurfHash | Family::SurfReal | Family::SurfMixed => {
             (25.0, 30.0, 5.0)

@@ -20,7 +20,6 @@ fn request<'a>(queries: &'a [Query<'a>]) -> Request<'a> {
         bits_per_key_max: 16.0,
         overlapping_tables: 1,
         current: None,
-        is_deepest: false,
         effort: Effort::Write,
         seed: 1,
         pause: Pause::default(),

@@ -1,11 +1,11 @@
 //! Batches of queries on the fast path: each step runs for all queries of a batch before the next one, so that their cache misses overlap.
 
-use tamis_bits::{MarkedEliasFano, kernel, prefetch, scatter_bits};
+use tamis_bits::kernel::{self, place};
+use tamis_bits::{MarkedEliasFano, prefetch, scatter_bits};
 
 use super::bloom::start_and_step;
 use super::fast_path::{FastBloom, FastFilter, FastPart as _, FastPath, FastSet, PrefixRun, SetRange};
 use crate::Digester;
-use crate::bloom::standard::place;
 use crate::filter::BATCH_KEYS;
 
 /// Queries of a batch, and prefixes that are tested together.

@@ -1,12 +1,11 @@
 //! Bloom filters of digests in two layouts, and their false positive rates.
 
-use tamis_bits::kernel::{self, Step};
+use tamis_bits::kernel::{self, Step, place};
 use tamis_bits::line::{LINE_BYTES, LINE_PROBE_MAX};
 use tamis_bits::scatter_bits;
 
 use super::design::BloomLayout;
 use crate::bloom::formula::{blocked_fpr, standard_best_k, standard_fpr};
-use crate::bloom::standard::place;
 use crate::bloom::{LINE_BITS, best_probe_count};
 
 /// Most bits per digest in the spread layout.

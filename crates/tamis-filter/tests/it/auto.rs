@@ -21,7 +21,6 @@ fn request<'a>(queries: &'a [Query<'a>]) -> Request<'a> {
         bits_per_key_max: BITS_PER_KEY_MAX,
         overlapping_tables: 1,
         current: None,
-        is_deepest: true,
         effort: Effort::Write,
         seed: 5,
         pause: Pause::default(),

@@ -73,10 +73,7 @@ fn bytes_max(spec: &FilterSpec, keys: &[Vec<u8>]) -> usize {
     let keeps_keys = 2 * (bytes + 8 * count) + (4 << 10);
     match spec.family() {
         Family::Prefix if spec.to_string().contains(['+', 's']) => 8 * 20 * count + (66 << 10),
-        Family::Standard if spec.to_string().contains("independent") => keeps_keys,
-        Family::BlockedBloom | Family::Elastic | Family::Fuse | Family::Prefix | Family::Standard => {
-            keeps_digests
-        }
+        Family::BlockedBloom | Family::Elastic | Family::Prefix => keeps_digests,
         family if family.name().starts_with("surf") => {
             let labels = (bytes + count).min(16 * count + (1 << 20));
             36 * labels + 256 * (1 + keys.iter().map(Vec::len).max().unwrap_or(0))
@@ -102,8 +99,6 @@ fn families_that_need_only_the_keys_share_them() {
     let shared = [
         FilterSpec::new(Family::BlockedBloom),
         FilterSpec::new(Family::Elastic),
-        FilterSpec::new(Family::Fuse),
-        FilterSpec::new(Family::Standard),
         FilterSpec::new(Family::Rosetta),
         FilterSpec::new(Family::Proteus),
         FilterSpec::new(Family::OnePrefixBloom),

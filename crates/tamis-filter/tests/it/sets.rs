@@ -12,7 +12,6 @@ pub(crate) fn specs() -> Vec<FilterSpec> {
         .map(FilterSpec::new)
         .chain([
             FilterSpec::new(Family::BlockedBloom).with("probes", "13"),
-            FilterSpec::new(Family::Standard).with("probes", "64"),
             FilterSpec::new(Family::Prefix).with("bits", "1"),
             FilterSpec::new(Family::Prefix).with("bits", "13"),
             FilterSpec::new(Family::Prefix).with("bytes", "8"),

@@ -6,7 +6,7 @@ fn text_is_parsed_and_printed() {
         "auto@16",
         "auto@9.5",
         "blocked-bloom@10 proteus@12",
-        "binary-fuse:bits=8",
+        "surf-real:bits=8",
         "prefix-bloom:bytes=4+8@14",
     ] {
         assert_eq!(text.parse::<Design>().expect(text).to_string(), text);
@@ -25,7 +25,7 @@ fn impossible_designs_are_errors_that_name_the_part() {
         ("blocked-bloom:probes=99@10", "probes=99 is not possible"),
         ("blocked-bloom:colour=red@10", "no parameter \"colour\""),
         ("", "0 filters for each table"),
-        (&"bloom@8 ".repeat(9), "9 filters for each table"),
+        (&"elastic@8 ".repeat(9), "9 filters for each table"),
     ];
     for (text, expected) in cases {
         let error = text.parse::<Design>().expect_err(text).to_string();
@@ -36,7 +36,7 @@ fn impossible_designs_are_errors_that_name_the_part() {
 #[test]
 fn point_filters_are_not_read_for_ranges() {
     let answers = |text: &str| text.parse::<Design>().expect(text).answers_ranges();
-    assert!(!answers("blocked-bloom@10 binary-fuse:bits=8"));
+    assert!(!answers("blocked-bloom@10 elastic@8"));
     assert!(answers("blocked-bloom@10 rosetta@16"));
     assert!(answers("auto@12"));
 }

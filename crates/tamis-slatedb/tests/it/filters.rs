@@ -82,7 +82,7 @@ proptest! {
 #[test]
 fn every_range_family_skips_tables_without_keys_in_a_range() {
     let keys: Vec<Vec<u8>> = (0..5_000_u64).map(|number| (number << 20).to_be_bytes().to_vec()).collect();
-    let point_families = ["blocked-bloom@16", "bloom@16", "elastic@16", "binary-fuse:bits=8"];
+    let point_families = ["blocked-bloom@16", "elastic@16"];
     for design in designs() {
         let policy = policy(&design);
         let (filter, _) = built_and_read(&policy, &keys);

@@ -31,7 +31,6 @@ pub(crate) fn designs() -> Vec<String> {
             Family::SurfHash => "surf-hash:bits=6".to_owned(),
             Family::SurfReal => "surf-real:bits=6".to_owned(),
             Family::SurfMixed => "surf-mixed:hash=4,real=4".to_owned(),
-            Family::Fuse => "binary-fuse:bits=8".to_owned(),
             other => format!("{other}@16"),
         })
         .collect();

@@ -123,7 +123,6 @@ impl JobContext<'_> {
         let level = usize::from(origin.level);
         ChoiceInput {
             bits_per_key: memory.bits_for(level, key_count, budget) as f32,
-            is_deepest: level == LEVEL_COUNT_MAX - 1,
             effort,
             prices: (self.prices)(level),
             queries: self.sampled_queries.clone(),

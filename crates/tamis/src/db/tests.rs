@@ -251,7 +251,7 @@ const PANIC_KEY: &[u8] = crate::table::filter_block::PANIC_KEY;
 
 #[test]
 fn a_panic_in_a_filter_builder_is_a_background_error() {
-    let bloom = || vec!["bloom@10".parse().unwrap()];
+    let bloom = || vec!["blocked-bloom@12".parse().unwrap()];
     // At the flush, and at the merge into the next level.
     let filters = [Filters::per_level([bloom(), bloom()]), Filters::per_level([Vec::new(), bloom()])];
     for (workers, filters) in [0, 2].into_iter().flat_map(|workers| filters.clone().map(|f| (workers, f))) {

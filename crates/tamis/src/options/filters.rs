@@ -123,7 +123,7 @@ impl FromStr for TableFilter {
 /// // The store chooses, with at most 256 MiB for the keyspace.
 /// let chosen = KeyspaceOptions { filters: Filters::auto_bytes(256 << 20), ..KeyspaceOptions::default() };
 /// // One filter for point reads and ranges, and a smaller one for point reads of the deepest level.
-/// let filters = Filters::each(["surf@16".parse()?]).with_deepest(["binary-fuse:bits=8".parse()?]);
+/// let filters = Filters::each(["surf@16".parse()?]).with_deepest(["blocked-bloom@14".parse()?]);
 /// let given = KeyspaceOptions { filters, ..KeyspaceOptions::default() };
 /// # Ok::<(), tamis::Error>(())
 /// ```

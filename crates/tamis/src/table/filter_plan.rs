@@ -61,8 +61,6 @@ impl KeySpan {
 pub(crate) struct ChoiceInput {
     /// Maximum bits per key of all filters of the table.
     pub(crate) bits_per_key: f32,
-    /// Whether the table is in the deepest level.
-    pub(crate) is_deepest: bool,
     /// How long the choice may take.
     pub(crate) effort: Effort,
     pub(crate) prices: Prices,
@@ -147,7 +145,6 @@ impl ChoiceInput {
             bits_per_key_max: f64::from(self.bits_per_key),
             overlapping_tables: 1,
             current,
-            is_deepest: self.is_deepest,
             effort: if is_small { Effort::Write } else { self.effort },
             seed: self.seed,
             pause: Pause::default(),

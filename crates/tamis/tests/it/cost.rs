@@ -204,16 +204,15 @@ fn families() -> Vec<(Access, Filters, &'static [&'static str])> {
         (access, filters(row), names)
     }
     let mixed = |access| {
-        let filters = filters("elastic@12").with_deepest(["binary-fuse:bits=8".parse().unwrap()]);
-        (access, filters, ["elastic", "binary-fuse"].as_slice())
+        let filters = filters("elastic@12").with_deepest(["blocked-bloom@10".parse().unwrap()]);
+        (access, filters, ["elastic", "blocked-bloom"].as_slice())
     };
     vec![
         row(Access::Mapped, "elastic@12", &["elastic"]),
         row(Access::Buffered, "elastic@12", &["elastic"]),
         row(Access::Direct, "elastic:units=6@12", &["elastic"]),
-        row(Access::Mapped, "bloom@10", &["bloom"]),
-        row(Access::Buffered, "bloom:probes=7@10", &["bloom"]),
-        row(Access::Buffered, "binary-fuse:bits=8", &["binary-fuse"]),
+        row(Access::Mapped, "blocked-bloom@10", &["blocked-bloom"]),
+        row(Access::Buffered, "blocked-bloom:probes=7@10", &["blocked-bloom"]),
         row(Access::Mapped, "blocked-bloom@10 elastic@12", &["blocked-bloom", "elastic"]),
         row(Access::Buffered, "blocked-bloom@10 elastic@12", &["blocked-bloom", "elastic"]),
         mixed(Access::Mapped),

@@ -177,7 +177,7 @@ fn reads_agree_with_a_map_while_the_filters_of_a_keyspace_change() {
         Filters::none(),
         Filters::auto_bytes(2_000),
         Filters::optimal_per_level(8.0),
-        Filters::bits(10.0).with_deepest(["binary-fuse:bits=8".parse().unwrap()]),
+        Filters::bits(10.0).with_deepest(["elastic@12".parse().unwrap()]),
         Filters::auto(0.5),
         Filters::bits_per_level([0.0, 10.0]),
         AUTOMATIC,

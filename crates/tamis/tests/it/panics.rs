@@ -135,7 +135,7 @@ fn work(db: &Db, acknowledged: &mut Acknowledged) {
     }
     check(db.flush());
     check(db.compact_range::<&[u8]>(&db.default_keyspace(), ..));
-    check(db.rebuild_filters(&db.default_keyspace(), &["bloom@12".parse().unwrap()]));
+    check(db.rebuild_filters(&db.default_keyspace(), &["blocked-bloom@12".parse().unwrap()]));
     check(db.wait_for_compactions());
     check(db.get([0, 7]));
 }

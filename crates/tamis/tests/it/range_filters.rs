@@ -284,7 +284,7 @@ fn a_filter_that_cannot_be_built_is_reported_and_left_out() {
 fn filters_of_a_keyspace_are_kept_over_a_reopen() {
     let vfs = MemVfs::new();
     let wanted = Filters::per_level([Vec::new(), vec!["surf-real:bits=8".parse().unwrap()]])
-        .with_deepest(["binary-fuse:bits=8".parse().unwrap(), "surf@16.5".parse().unwrap()]);
+        .with_deepest(["elastic@12".parse().unwrap(), "surf@16.5".parse().unwrap()]);
     let db = open_in_memory(&vfs, inline_options()).unwrap();
     let options = KeyspaceOptions { filters: wanted.clone(), ..small_keyspace() };
     let keyspace = db.create_keyspace("k", options).unwrap();
@@ -301,7 +301,7 @@ fn filters_of_a_keyspace_are_kept_over_a_reopen() {
     assert_eq!(walk(&keyspace, Bound::Included(key(10)), Bound::Included(key(3_000)), 0), 2_991);
     let designs = filter_designs(&db, 1);
     let count = |family: &str| designs.iter().filter(|design| design.starts_with(family)).count();
-    assert!(count("binary-fuse: ") > 0 && count("surf") > 0, "the deepest level has its own: {designs:?}");
+    assert!(count("elastic: ") > 0 && count("surf") > 0, "the deepest level has its own: {designs:?}");
 }
 
 /// Ranges and points of deleted keys, and of snapshots that see keys as absent which a table has in newer versions.
@@ -311,7 +311,7 @@ fn filters_change_no_answer_of_a_snapshot() {
         let default_keyspace = KeyspaceOptions { filters, ..small_keyspace() };
         open_in_memory(&MemVfs::new(), Options { default_keyspace, ..inline_options() })
     };
-    for row in ["bloom@1", "rosetta@1", "surf-base", "blocked-bloom@1 proteus@2"] {
+    for row in ["blocked-bloom@1", "rosetta@1", "surf-base", "blocked-bloom@1 proteus@2"] {
         let with = open(filters(row)).unwrap();
         let without = open(Filters::none()).unwrap();
         let mut random = SplitMix64::new(11);

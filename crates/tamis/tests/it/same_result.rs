@@ -434,7 +434,7 @@ fn chosen_setups() -> Vec<Setup> {
         (setup.options.table_access, setup.options.cache_bytes) = (Access::Buffered, 20 << 10);
     });
     add(&|setup| {
-        setup.keyspace.filters = Filters::bits(10.0).with_deepest(["binary-fuse:bits=8".parse().unwrap()]);
+        setup.keyspace.filters = Filters::bits(10.0).with_deepest(["elastic@12".parse().unwrap()]);
     });
     add(&|setup| setup.keyspace.block_bytes = 65_536);
     add(&|setup| {

@@ -90,14 +90,12 @@ pub(crate) fn inline_options() -> Options {
 }
 
 /// One row for each filter family, and some combinations: no answer depends on them.
-pub(crate) const FILTERS: [&str; 22] = [
+pub(crate) const FILTERS: [&str; 20] = [
     "blocked-bloom@10",
-    "bloom@8",
     "prefix-bloom:bits=16@10",
     "prefix-bloom:bits=100@10",
     "prefix-bloom:bytes=2+5,separator=0x00+a,points=yes@10",
     "elastic@9",
-    "binary-fuse:bits=8",
     "surf@18",
     "surf-base",
     "surf-hash:bits=4",

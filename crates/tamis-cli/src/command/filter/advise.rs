@@ -180,7 +180,6 @@ impl AdviseArgs {
             bits_per_key_max: self.bits_per_key,
             overlapping_tables: input.overlapping_tables,
             current: None,
-            is_deepest: true,
             effort: Effort::Background,
             seed: 1,
             pause: Pause::default(),

@@ -24,8 +24,8 @@ Examples:
   tamis gen inputs --queries uniform_r0 non_empty
   tamis filter eval --family blocked-bloom --bits-per-key 10 \\
     --keys inputs/uniform_n1m_s42.keys --queries inputs/uniform_n1m_s42.uniform_r0_s43.q
-  tamis filter eval --family bloom:probes=6 --bits-per-key 12 --keys words --queries ranges
-  tamis filter eval --family binary-fuse:bits=8 --keys words --queries ranges --format json";
+  tamis filter eval --family blocked-bloom:probes=6 --bits-per-key 12 --keys words --queries ranges
+  tamis filter eval --family surf-real:bits=8 --keys words --queries ranges --format json";
 
 const FILES: &str = "\
 Files are binary 64-bit values (a count, then the values; each query is a pair), or text. A text

@@ -11,7 +11,7 @@ fn choice() -> FilterChoice {
     };
     FilterChoice {
         chosen: cost(&["blocked-bloom@8", "surf-real:bits=4"], [0.01, 0.125, 1.0]),
-        runners_up: vec![cost(&[], [1.0; 3]), cost(&["bloom@12"], [0.5, 0.5, 0.5])],
+        runners_up: vec![cost(&[], [1.0; 3]), cost(&["blocked-bloom@12"], [0.5, 0.5, 0.5])],
         empty_query_count: 1234,
         was_cut: true,
         is_for_targets: true,

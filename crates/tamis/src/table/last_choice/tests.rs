@@ -66,7 +66,6 @@ fn request<'a>(queries: &'a [Query<'a>], current: Option<&'a [Part]>, effort: Ef
         bits_per_key_max: 14.0,
         overlapping_tables: 1,
         current,
-        is_deepest: false,
         effort,
         seed: 1,
         pause: Pause::default(),

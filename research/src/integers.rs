@@ -1,4 +1,4 @@
-//! Keys and empty queries of the paper: integers and strings, near keys and far from keys.
+//! Integers as keys, and empty queries of the Rosetta and Proteus papers: near keys and far from keys.
 //!
 //! Generated sets with the same distribution replace the two real integer sets of the paper: *facebook* (user ids in a narrow
 //! range with uniform gaps) and *books* (popularity values, most of them small).
@@ -15,7 +15,7 @@ const DRAWS_PER_QUERY: usize = 400;
 
 /// The distribution of the lower bounds of queries.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// Anywhere.
     Uniform,
     /// At most this distance after a key.
@@ -26,18 +26,21 @@ pub(super) enum Place {
     Real,
 }
 
-/// The length of queries: points, up to a maximum, or both alternating.
+/// The length of queries: points, up to a maximum, both alternating, or one length.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Length {
+pub(crate) enum Length {
     Point,
     UpTo(u64),
     Mixed(u64),
+    /// So many integers.
+    Exact(u64),
 }
 
 impl Length {
     fn draw(self, random: &mut SplitMix64, index: usize) -> u64 {
         match self {
             Self::Point => 0,
+            Self::Exact(count) => count.saturating_sub(1),
             Self::Mixed(_) if index.is_multiple_of(2) => 0,
             Self::UpTo(max) | Self::Mixed(max) => 2 + random.next_u64() % (max - 1).max(1),
         }
@@ -45,7 +48,7 @@ impl Length {
 }
 
 /// Returns distinct sorted integers of a named set, and other integers from the same distribution.
-pub(super) fn integers(set: &str, count: usize, seed: u64) -> (Vec<u64>, Vec<u64>) {
+fn integers(set: &str, count: usize, seed: u64) -> (Vec<u64>, Vec<u64>) {
     let drawn = match set {
         "normal" => IntegerSet::Normal.generate(count * 2, seed),
         "facebook" => IntegerSet::Gaps.generate(count * 2, seed),
@@ -73,7 +76,7 @@ fn skewed(count: usize, seed: u64) -> Vec<u64> {
 }
 
 /// Draws empty queries; fewer than `count` if the keys leave too few empty ranges.
-pub(super) fn queries(
+fn queries(
     (keys, others): &(Vec<u64>, Vec<u64>),
     place: Place,
     length: Length,
@@ -117,7 +120,7 @@ pub(super) fn queries(
 }
 
 /// Builds keys, queries, and a sample of other queries of the same kind.
-pub(super) fn integer_input(
+pub(crate) fn integer_input(
     set: &str,
     (place, length): (Place, Length),
     (key_count, query_count, sample_count): (usize, usize, usize),
@@ -135,19 +138,4 @@ pub(super) fn integer_input(
         samples: Ranges::from_integers(&queries(&drawn, place, length, sample_count, seed + 2)),
         present: Ranges::default(),
     }
-}
-
-/// Adds `distance` to a string of `length` bytes as a big-endian number; `None` on overflow.
-pub(super) fn add_distance(key: &[u8], length: usize, distance: u64) -> Option<Vec<u8>> {
-    let mut bytes: Vec<u8> = key.iter().copied().chain(std::iter::repeat(0)).take(length).collect();
-    let mut carry = u128::from(distance);
-    for byte in bytes.iter_mut().rev() {
-        carry += u128::from(*byte);
-        *byte = carry as u8;
-        carry >>= 8;
-        if carry == 0 {
-            return Some(bytes);
-        }
-    }
-    None
 }
