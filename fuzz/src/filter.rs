@@ -119,6 +119,4 @@ fn ask(bytes: &[u8], seed: u64, queries: &[Vec<u8>]) {
         let below = KeyRange::new(Bound::Unbounded, Bound::Included(upper));
         opened.candidate(&RangeProbe::new(below, &digester), Direction::Backward);
     }
-    let keys: Vec<&[u8]> = queries.iter().map(Vec::as_slice).collect();
-    opened.may_contain_keys(&digester, &keys, &mut vec![true; keys.len()]);
 }

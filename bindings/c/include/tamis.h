@@ -396,7 +396,7 @@ tamis_code tamis_filter_may_contain(const struct tamis_filter *filter,
                                     bool *answer,
                                     char **message);
 
-// Like tamis_filter_may_contain, for `count` keys, with overlapping cache misses.
+// Like tamis_filter_may_contain, for `count` keys.
 tamis_code tamis_filter_may_contain_many(const struct tamis_filter *filter,
                                          const struct tamis_bytes *keys,
                                          size_t count,

@@ -149,7 +149,7 @@ pub extern "C" fn tamis_filter_may_contain(
     call(message, || put(answer, "answer", self::filter(filter)?.may_contain(bytes(key, key_length, "key")?)))
 }
 
-/// Like tamis_filter_may_contain, for `count` keys, with overlapping cache misses.
+/// Like tamis_filter_may_contain, for `count` keys.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_may_contain_many(
     filter: Option<&FilterHandle>,

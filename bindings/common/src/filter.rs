@@ -133,18 +133,14 @@ impl<D: AsRef<[u8]>> OpenFilter<D> {
         self.filter.may_contain_key_in(&self.digester, range)
     }
 
-    /// [`OpenFilter::may_contain`] for many keys, with overlapping cache misses.
+    /// [`OpenFilter::may_contain`] for many keys.
     pub fn may_contain_many(&self, keys: &[&[u8]]) -> Vec<bool> {
-        let mut answers = vec![true; keys.len()];
-        self.filter.may_contain_keys(&self.digester, keys, &mut answers);
-        answers
+        keys.iter().map(|key| self.may_contain(key)).collect()
     }
 
     /// [`OpenFilter::may_contain_range`] for many ranges.
     pub fn may_contain_ranges(&self, ranges: &[KeyRange<'_>]) -> Vec<bool> {
-        let mut answers = vec![true; ranges.len()];
-        self.filter.may_contain_ranges(&self.digester, ranges, &mut answers);
-        answers
+        ranges.iter().map(|range| self.may_contain_range(*range)).collect()
     }
 
     /// A bound for the first key that a scan of the range would return.

@@ -188,31 +188,6 @@ fn query_pass(
     }
 }
 
-/// The same in batches: of points if all are points, else of ranges.
-#[inline(never)]
-fn batch_pass(filter: &AnyFilter<AlignedBytes>, digester: &Digester, queries: &[Bounds]) -> usize {
-    const BATCH: usize = 64;
-    let are_points = queries.iter().take(BATCH).all(|(left, right)| left == right);
-    let mut count = 0;
-    for batch in queries.chunks(BATCH) {
-        let mut answers = [true; BATCH];
-        let answers = answers.get_mut(..batch.len()).expect("a batch has no more");
-        if are_points {
-            let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
-            keys.iter_mut().zip(batch).for_each(|(key, (left, _))| *key = left);
-            filter.may_contain_keys(digester, keys.get(..batch.len()).unwrap_or_default(), answers);
-        } else {
-            let mut ranges = [KeyRange::ALL; BATCH];
-            ranges.iter_mut().zip(batch).for_each(|(range, (left, right))| {
-                *range = KeyRange::closed(left, right);
-            });
-            filter.may_contain_ranges(digester, ranges.get(..batch.len()).unwrap_or_default(), answers);
-        }
-        count += answers.iter().filter(|answer| **answer).count();
-    }
-    count
-}
-
 fn ask(filter: &AnyFilter<AlignedBytes>, digester: &Digester, (left, right): &Bounds) -> (bool, u32) {
     if left == right {
         let probe = Probe::new(left, digester);
@@ -309,13 +284,13 @@ impl Run<'_> {
             let count = (0.3e9 / (start.elapsed().as_nanos() as f64 / asked as f64)) as usize;
             self.times(&filter, &digester, timed.get(..count.min(timed.len())).unwrap_or(timed))
         });
-        let [(query_ns, query_units), (batch_ns, batch_units)] = timed.unwrap_or([(f64::NAN, f64::NAN); 2]);
+        let (query_ns, query_units) = timed.unwrap_or((f64::NAN, f64::NAN));
         let mut text = String::new();
         filter.design(&mut text).expect("a string takes all");
         let verdict = reference.map_or("-", |reference| reference.verdict(fpr, asked));
         let other = |value: fn(&Reference) -> f64| reference.as_ref().map_or(f64::NAN, value);
         println!(
-            "{key}: {verdict} fpr {fpr:.8} / {:.8} ({positives} of {asked}) predicted {:.8}, {:.2} probes (most {most}), {size:.4} bits, {missed} missed; query {query_ns:.1} / {:.1} ns = {:.2} ({:.3} units); batch {batch_ns:.1} = {:.2} ({batch_units:.3} units); model {:.1} / {:.1} ms; build {build_ns:.1} / {:.1} = {:.2}, keys as words {:.2}; {text}",
+            "{key}: {verdict} fpr {fpr:.8} / {:.8} ({positives} of {asked}) predicted {:.8}, {:.2} probes (most {most}), {size:.4} bits, {missed} missed; query {query_ns:.1} / {:.1} ns = {:.2} ({:.3} units); model {:.1} / {:.1} ms; build {build_ns:.1} / {:.1} = {:.2}, keys as words {:.2}; {text}",
             other(|reference| reference.fpr),
             filter.predicted_fpr().unwrap_or(f64::NAN),
             probes as f64 / asked as f64,
@@ -323,7 +298,6 @@ impl Run<'_> {
             // The reference's unit is 160 ns at 1 million keys, 540 ns at 10 million.
             query_units / (other(|reference| reference.query_ns) / self.reference_unit()),
             query_units,
-            batch_units / (other(|reference| reference.query_ns) / self.reference_unit()),
             model / 1e6,
             other(|reference| reference.model_ms),
             other(|reference| reference.build_ns),
@@ -332,24 +306,14 @@ impl Run<'_> {
         );
     }
 
-    /// Nanoseconds and units of a query: one by one, and in batches.
-    fn times(
-        &self,
-        filter: &AnyFilter<AlignedBytes>,
-        digester: &Digester,
-        queries: &[Bounds],
-    ) -> [(f64, f64); 2] {
+    /// Nanoseconds and units of a query.
+    fn times(&self, filter: &AnyFilter<AlignedBytes>, digester: &Digester, queries: &[Bounds]) -> (f64, f64) {
         let timed = Timed::new(queries);
-        let singly = |count| query_pass(filter, digester, &timed, count);
-        let in_batches = |count| batch_pass(filter, digester, queries.get(..count).unwrap_or(queries));
-        assert_eq!(in_batches(queries.len()), singly(queries.len()), "batches answer alike");
-        let passes: [&dyn Fn(usize) -> usize; 2] = [&singly, &in_batches];
-        passes.map(|pass| {
-            self.unit.measure(|| {
-                // The unit has evicted the filter from the caches.
-                black_box(pass(WARM_COUNT.min(queries.len())));
-                seconds(|| _ = black_box(pass(queries.len()))) * 1e9 / queries.len() as f64
-            })
+        let pass = |count| query_pass(filter, digester, &timed, count);
+        self.unit.measure(|| {
+            // The unit has evicted the filter from the caches.
+            black_box(pass(WARM_COUNT.min(queries.len())));
+            seconds(|| _ = black_box(pass(queries.len()))) * 1e9 / queries.len() as f64
         })
     }
 

@@ -22,7 +22,6 @@ use tamis_workload::Calibration;
 const SEED: u64 = 42;
 const ROUND_COUNT: usize = 5;
 const QUERY_COUNT: usize = 1_000_000;
-const BATCH_KEYS: usize = 64;
 
 /// The median of several rounds, in nanoseconds per item.
 fn median_ns(count: usize, mut round: impl FnMut()) -> f64 {
@@ -66,9 +65,9 @@ fn small() {
     let unit = unit_ns(keys.len());
     println!("1 million keys; the unit is {unit:.0} ns\n");
     println!(
-        "| bits/key | build, ns/key | of a kept set | of it digests | of it bits | question with its digest | batch with digests |"
+        "| bits/key | build, ns/key | of a kept set | of it digests | of it bits | question with its digest |"
     );
-    println!("|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|");
     let mut set = KeySet::new();
     keys.iter().for_each(|key| set.push(&key.to_be_bytes()).expect("sorted"));
     let set = Arc::new(set);
@@ -80,7 +79,6 @@ fn small() {
             black_box(digester.word_digest(&key.to_be_bytes()));
         }
     });
-    let query_keys: Vec<&[u8]> = queries.iter().map(<[u8; 8]>::as_slice).collect();
     for bits_per_key in [10.0, 12.0, 16.0, 20.0] {
         let budget = Budget::bits_per_key(bits_per_key).expect("a possible budget");
         let build =
@@ -97,20 +95,13 @@ fn small() {
             let passed = queries.iter().filter(|query| filter.may_contain(&Probe::new(*query, &digester)));
             black_box(passed.count());
         });
-        let with_digests = median_ns(QUERY_COUNT, || {
-            for part in query_keys.chunks(BATCH_KEYS) {
-                let mut answers = [true; BATCH_KEYS];
-                filter.may_contain_keys(&digester, part, &mut answers[..part.len()]);
-                black_box(&answers);
-            }
-        });
         println!(
-            "| {bits_per_key} | {build:.1} | {build_of_set:.1} | {digests:.1} | {insert:.1} | {single:.1} | {with_digests:.1} |"
+            "| {bits_per_key} | {build:.1} | {build_of_set:.1} | {digests:.1} | {insert:.1} | {single:.1} |"
         );
     }
 }
 
-/// Queries that depend on the answer before, one by one and in batches of 16.
+/// Queries that depend on the answer before.
 fn large() {
     let filter = filter_of(&*builder_of(&sorted_keys(150_000_000)), 10.0);
     let digester = Digester::new(SEED);
@@ -121,18 +112,7 @@ fn large() {
             state = u64::from(filter.may_contain(&Probe::new(&query, &digester)));
         }
     });
-    let batches = median_ns(QUERY_COUNT, || {
-        for first in (0..QUERY_COUNT as u64).step_by(16) {
-            let queries: [[u8; 8]; 16] = std::array::from_fn(|index| {
-                mix64((1 << 40) + first + index as u64 + (state << 50), 1).to_be_bytes()
-            });
-            let mut answers = [true; 16];
-            filter.may_contain_keys(&digester, &queries.each_ref().map(<[u8; 8]>::as_slice), &mut answers);
-            state = u64::from(answers.iter().filter(|answer| **answer).count() > 8);
-        }
-    });
-    println!("\n150 million keys at 10 bits, each question waits for the answer before: {single:.0} ns;");
-    println!("in batches of 16: {batches:.0} ns, {:.1} times as fast", single / batches);
+    println!("\n150 million keys at 10 bits, each question waits for the answer before: {single:.0} ns");
 }
 
 fn main() {

@@ -35,7 +35,6 @@ const SPECS: [&str; 6] = [
     "surf-mixed:hash=4,real=4",
 ];
 const TIMED_COUNT: usize = 300_000;
-const BATCH: usize = 64;
 /// Queries of a pass without a clock.
 const COUNTED: usize = 100_000;
 /// Number of passes, of which the fastest counts.
@@ -104,24 +103,11 @@ impl Subject {
         let single = time(timed.len(), || {
             black_box(self.positives(timed));
         });
-        let mut batch = None;
-        if queries.iter().all(|(lower, upper)| lower == upper) {
-            batch = Some(time(timed.len(), || {
-                for queries in timed.chunks(BATCH) {
-                    let keys: Vec<&[u8]> = queries.iter().map(|query| query.0.as_slice()).collect();
-                    let mut answers = [true; BATCH];
-                    let asked = answers.get_mut(..keys.len()).unwrap_or_default();
-                    self.filter.may_contain_keys(&self.digester, &keys, asked);
-                    black_box(answers);
-                }
-            }));
-        }
         println!(
-            "    {name:16} positives {positives:7} of {:7} ({:.6})   {single:6.1} ns = {:.2} units{}",
+            "    {name:16} positives {positives:7} of {:7} ({:.6})   {single:6.1} ns = {:.2} units",
             queries.len(),
             positives as f64 / queries.len() as f64,
-            single / unit,
-            batch.map_or(String::new(), |batch| format!(", in batches of {BATCH} {batch:.1} ns"))
+            single / unit
         );
     }
 }

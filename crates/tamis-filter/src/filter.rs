@@ -5,9 +5,6 @@ use std::ops::Bound;
 
 use crate::{Digester, KeyRange, Probe, RangeProbe, Upper};
 
-/// Number of keys that are prefetched before the first of them is queried.
-pub(crate) const BATCH_KEYS: usize = 64;
-
 /// Direction of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -91,28 +88,6 @@ pub trait Filter {
         self.may_contain_range(&RangeProbe::new(range, digester))
     }
 
-    /// [`Filter::may_contain_key`] for many keys at once: `answers[i]` becomes `false` if `keys[i]` is certainly
-    /// absent, and is skipped if it is `false` already. Overlaps the cache misses of the keys.
-    fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
-        for (keys, answers) in keys.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
-            let probes: Vec<Probe<'_>> = keys.iter().map(|key| Probe::new(key, digester)).collect();
-            for (probe, answer) in probes.iter().zip(&*answers) {
-                if *answer {
-                    self.prefetch(probe);
-                }
-            }
-            for (probe, answer) in probes.iter().zip(answers) {
-                *answer = *answer && self.may_contain(probe);
-            }
-        }
-    }
-
-    /// [`Filter::may_contain_key_in`] for many ranges at once: `answers[i]` becomes `false` if `ranges[i]` certainly
-    /// contains no key, and is skipped if it is `false` already.
-    fn may_contain_ranges(&self, digester: &Digester, ranges: &[KeyRange<'_>], answers: &mut [bool]) {
-        ranges_one_by_one(self, digester, ranges, answers);
-    }
-
     /// Prefetches the bytes that [`Filter::may_contain`] will read, to look up one key in several filters.
     fn prefetch(&self, probe: &Probe<'_>) {
         let _ = probe;
@@ -144,18 +119,6 @@ pub trait Filter {
 
     /// Checks the checksum of the payload; reads all bytes.
     fn verify(&self) -> Result<(), crate::DecodeError>;
-}
-
-/// [`Filter::may_contain_ranges`] as single queries.
-pub(crate) fn ranges_one_by_one(
-    filter: &(impl Filter + ?Sized),
-    digester: &Digester,
-    ranges: &[KeyRange<'_>],
-    answers: &mut [bool],
-) {
-    for (range, answer) in ranges.iter().zip(answers) {
-        *answer = *answer && filter.may_contain_key_in(digester, *range);
-    }
 }
 
 #[cfg(test)]

@@ -28,9 +28,8 @@
 //! - Design: `counts.rs` (scan of the keys), `sizes.rs` (sizes of sets), `model.rs`, `two_bloom_model.rs`, `query_histogram.rs`,
 //!   `design_search.rs`, `single_queries.rs`.
 //! - Parts: `prefix_set.rs`, `bloom.rs`, `layout.rs`. `builder.rs` writes them.
-//! - Queries: `reader.rs`, `fast_path.rs` (eight-byte keys), `query.rs` (all keys), `batch.rs`.
+//! - Queries: `reader.rs`, `fast_path.rs` (eight-byte keys), `query.rs` (all keys).
 
-mod batch;
 mod bits;
 mod bloom;
 mod builder;

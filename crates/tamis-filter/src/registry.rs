@@ -207,14 +207,6 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
         }
     }
 
-    fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
-        each!(self, filter => filter.may_contain_keys(digester, keys, answers))
-    }
-
-    fn may_contain_ranges(&self, digester: &Digester, ranges: &[KeyRange<'_>], answers: &mut [bool]) {
-        each!(self, filter => filter.may_contain_ranges(digester, ranges, answers))
-    }
-
     #[inline]
     fn prefetch(&self, probe: &Probe<'_>) {
         match self {

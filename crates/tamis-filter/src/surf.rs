@@ -21,7 +21,6 @@
 //! family caps the height of the trie, so that it takes at most 64 bits per key, suffixes of up to 40 bits included, and 256
 //! bytes. A leaf at that height represents all keys below it and stores their number.
 
-mod batch;
 mod builder;
 mod candidate;
 mod count;

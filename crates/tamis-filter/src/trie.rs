@@ -16,7 +16,6 @@
 //! - `plan.rs`: the cost in bytes of a height and a cut, and the choice of both.
 //! - `encode.rs`: writes the levels; `layout.rs`: the offsets of the parts in the bytes.
 //! - `node.rs`: nodes, labels and results of steps; `reader.rs`, `dense.rs`, `sparse.rs`: one step from node to node.
-//! - `interleaved.rs`: many walks at once, so that their cache misses overlap.
 //! - `cursor.rs`: a position with its path: seek, next, prev. `rank.rs`: the number of keys before a bound.
 //! - `index.rs`: complete keys with values of one size, [`TrieIndex`]. `key_suffixes.rs`: the bytes of its keys below the
 //!   leaves.
@@ -27,7 +26,6 @@ mod cursor;
 mod dense;
 mod encode;
 mod index;
-mod interleaved;
 mod key_suffixes;
 mod layout;
 mod levels;
@@ -40,7 +38,6 @@ mod sparse;
 pub(crate) use cursor::{Cursor, Stop};
 pub(crate) use encode::{EncodedTrie, encode};
 pub use index::{TrieCursor, TrieIndex, TrieIndexBuilder};
-pub(crate) use interleaved::INTERLEAVE_WIDTH;
 pub(crate) use layout::{Layout, TRAILER_BYTES};
 pub(crate) use levels::{Depth, LeafWords, Levels, WordBits, shared_bytes};
 pub(crate) use node::{Divergence, Edge, Leaf, Node, WalkResult};

@@ -101,8 +101,8 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         Outcome::Figures(figures) => figures,
         Outcome::Refused(reason) => return Err(BenchError::other(reason)),
     };
-    let (fpr, build, query, batch, model_ms) =
-        (ours.answers.fpr(), ours.build.units, ours.query.units, ours.batch_query.units, ours.model_ms);
+    let (fpr, build, query, model_ms) =
+        (ours.answers.fpr(), ours.build.units, ours.query.units, ours.model_ms);
     let mut row = Outcome::Figures(ours).into_row()?;
     let is_same = |reference: &&Reference| {
         (reference.queries, reference.bits, WORD_COUNT) == (query_set, bits, key_count)
@@ -114,7 +114,6 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         row.fields.set("reference_fpr", rate);
         row.fields.set("fpr_ratio", fpr / rate);
         row.fields.set("query_ratio", query / in_units(reference.query_ns));
-        row.fields.set("batch_query_ratio", batch / in_units(reference.query_ns));
         row.fields.set("build_ratio", build / in_units(reference.build_ns));
         row.fields.set("reference_model_ms", reference.model_ms);
         row.fields.set("model_ms", model_ms);

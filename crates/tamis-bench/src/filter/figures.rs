@@ -26,8 +26,6 @@ pub struct Figures {
     pub build_peak_bytes: Option<u64>,
     /// The time of a query, digests included.
     pub query: Calibrated,
-    /// The same in batches.
-    pub batch_query: Calibrated,
 }
 
 /// Figures, or the reason why the family has none.
@@ -93,10 +91,8 @@ impl Outcome {
             .with("model_ms", figures.model_ms)
             .with("build_peak_bytes", figures.build_peak_bytes)
             .with("query_ns", figures.query.ns)
-            .with("batch_query_ns", figures.batch_query.ns)
             .with("calibration_ns", figures.query.unit_ns)
             .with("query_units", figures.query.units)
-            .with("batch_query_units", figures.batch_query.units)
             .with("design", figures.design);
         Ok(row.with_digest(figures.answers.digest))
     }

@@ -16,8 +16,6 @@ use crate::{BenchError, machine::Memory};
 
 /// A build that takes longer is timed once.
 const LONG_BUILD: Duration = Duration::from_secs(2);
-/// Keys or ranges of a batch.
-const BATCH_KEYS: usize = 64;
 
 /// A filter and the cost of building it.
 #[derive(Debug)]
@@ -101,7 +99,6 @@ impl Plan<'_> {
             model_ms: built.model_ms,
             build_peak_bytes: built.build_peak_bytes,
             query: query_time(clock, calibration, filter, &digester, queries),
-            batch_query: batch_query_time(clock, calibration, filter, &digester, queries),
         })
     }
 
@@ -178,46 +175,5 @@ fn query_time(
             Query::Range(range) => filter.may_contain_key_in(digester, *range),
         });
         black_box(answers.filter(|answer| *answer).count());
-    })
-}
-
-/// [`query_time`] in batches: of keys if all queries are points, otherwise of ranges.
-fn batch_query_time(
-    clock: &SystemClock,
-    calibration: &Calibration,
-    filter: &AnyFilter<AlignedBytes>,
-    digester: &Digester,
-    queries: &Ranges,
-) -> Calibrated {
-    let clocks = (clock, calibration);
-    if !queries.are_points() {
-        let ranges: Vec<KeyRange<'_>> =
-            queries.iter().map(|(lower, upper)| KeyRange::closed(lower, upper)).collect();
-        return time_of_batches(clocks, &ranges, |batch, answers| {
-            filter.may_contain_ranges(digester, batch, answers);
-        });
-    }
-    let points = queries.points();
-    let keys: Vec<&[u8]> = match &points {
-        Some(points) => points.bytes.chunks_exact(points.key_bytes).collect(),
-        None => queries.iter().map(|(key, _)| key).collect(),
-    };
-    time_of_batches(clocks, &keys, |batch, answers| filter.may_contain_keys(digester, batch, answers))
-}
-
-fn time_of_batches<T>(
-    (clock, calibration): (&SystemClock, &Calibration),
-    queries: &[T],
-    ask: impl Fn(&[T], &mut [bool]),
-) -> Calibrated {
-    calibration.time(clock, queries.len(), |count| {
-        let mut positive_count = 0;
-        for batch in queries.get(..count).unwrap_or(queries).chunks(BATCH_KEYS) {
-            let mut answers = [true; BATCH_KEYS];
-            let answers = answers.get_mut(..batch.len()).unwrap_or_default();
-            ask(batch, answers);
-            positive_count += answers.iter().filter(|answer| **answer).count();
-        }
-        black_box(positive_count);
     })
 }

@@ -47,10 +47,6 @@ fn every_method_abstains_by_default() {
         }
         assert_eq!(Silent.count(&probe), None);
     }
-    // A rejected key stays rejected.
-    let mut answers = [true, false];
-    Silent.may_contain_keys(&digester, &[b"b", b"c"], &mut answers);
-    assert_eq!(answers, [true, false]);
     assert_eq!(probe.digest_count(), 0);
 }
 

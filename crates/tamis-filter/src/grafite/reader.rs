@@ -9,7 +9,6 @@ use super::symbols::{POSITIONS_MAX, Symbols};
 use super::window::{ByteWindow, Window};
 use super::{FLAG_ENDS_INSIDE, FLAG_EXACT, FLAG_FIXED, FLAG_SYMBOLS, FLAG_WHOLE, FRONT_BYTES, MODULUS_MAX};
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
-use crate::filter::BATCH_KEYS;
 use crate::{Count, DecodeError, Digester, Filter, KeyRange, Probe, RangeProbe};
 
 const FLAGS: u8 = FLAG_WHOLE | FLAG_FIXED | FLAG_EXACT | FLAG_SYMBOLS | FLAG_ENDS_INSIDE;
@@ -241,28 +240,6 @@ impl<D: AsRef<[u8]>> GrafiteFilter<D> {
             view.hashes.prefetch(interval.start);
         }
     }
-
-    /// Answers many queries, whose cache misses overlap.
-    #[inline(always)]
-    fn answer_many<Q>(&self, queries: &[Q], answers: &mut [bool], image_of: impl Fn(&View<'_>, &Q) -> Image) {
-        let Some(view) = self.view() else {
-            let is_possible = self.hash_count > 0;
-            answers.iter_mut().take(queries.len()).for_each(|answer| *answer &= is_possible);
-            return;
-        };
-        for (queries, answers) in queries.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
-            let mut images = [Image::Empty; BATCH_KEYS];
-            for ((image, query), answer) in images.iter_mut().zip(queries).zip(&*answers) {
-                if *answer {
-                    *image = image_of(&view, query);
-                    Self::prefetch_image(&view, image);
-                }
-            }
-            for (answer, image) in answers.iter_mut().zip(images.iter().take(queries.len())) {
-                *answer = self.may_meet(&view, image);
-            }
-        }
-    }
 }
 
 impl<D: AsRef<[u8]>> Filter for GrafiteFilter<D> {
@@ -292,14 +269,6 @@ impl<D: AsRef<[u8]>> Filter for GrafiteFilter<D> {
             Some(view) => self.may_meet(&view, &self.image_of_range(&view, &range)),
             None => self.hash_count > 0 && !range.is_empty(),
         }
-    }
-
-    fn may_contain_keys(&self, _digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
-        self.answer_many(keys, answers, |view, key| self.image_of_key(view, key));
-    }
-
-    fn may_contain_ranges(&self, _digester: &Digester, ranges: &[KeyRange<'_>], answers: &mut [bool]) {
-        self.answer_many(ranges, answers, |view, range| self.image_of_range(view, range));
     }
 
     fn prefetch(&self, probe: &Probe<'_>) {

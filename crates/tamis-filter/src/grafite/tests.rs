@@ -344,31 +344,6 @@ fn too_small_budgets_name_the_least_one() {
 }
 
 #[test]
-fn batches_answer_as_single_queries() {
-    let keys = random(3_000);
-    let filter = build(&keys, 9.0, SEED).expect("fits");
-    let digester = Digester::new(SEED);
-    let near = |index: usize| mix64(index as u64 * 3 % 9_000, 7).wrapping_add(index as u64 % 3).to_be_bytes();
-    let queries: Vec<[u8; 8]> = (0..3_000).map(near).collect();
-    let slices: Vec<&[u8]> = queries.iter().map(<[u8; 8]>::as_slice).collect();
-    let ranges: Vec<KeyRange<'_>> = slices
-        .iter()
-        .map(|key| KeyRange { lower: Bound::Included(key), upper: Upper::Prefix(&key[..6]) })
-        .collect();
-    let (mut points, mut spans) = (vec![true; 3_000], vec![true; 3_000]);
-    filter.may_contain_keys(&digester, &slices, &mut points);
-    filter.may_contain_ranges(&digester, &ranges, &mut spans);
-    for index in 0..3_000 {
-        assert_eq!(points[index], filter.may_contain_key(&digester, slices[index]));
-        assert_eq!(spans[index], filter.may_contain_key_in(&digester, ranges[index]));
-    }
-    assert!(points.contains(&false) && spans.contains(&false));
-    let mut skipped = vec![false; 3_000];
-    filter.may_contain_keys(&digester, &slices, &mut skipped);
-    assert!(!skipped.contains(&true));
-}
-
-#[test]
 fn block_arithmetic_equals_division() {
     for modulus in [2, 3, 10, 1_000_003, (1 << 56) - 1, 1 << 56] {
         let hash = BlockHash::new(SEED, modulus);

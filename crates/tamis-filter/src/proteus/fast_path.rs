@@ -213,12 +213,6 @@ impl FastBloom {
         })
     }
 
-    /// The bits of the Bloom filter.
-    #[inline(always)]
-    pub(super) fn bits<'a>(&self, filter: &'a [u8]) -> &'a [u8] {
-        filter.get(self.start..self.end).unwrap_or_default()
-    }
-
     #[inline(always)]
     pub(super) fn digest(&self, digester: &Digester, word: u64) -> u64 {
         digester.short_digest(word, self.byte_count) ^ self.mark
@@ -441,26 +435,6 @@ impl FastSet {
             FastForm::Marked(set) if from == to => set.contains_in(steps, filter, from),
             FastForm::Marked(set) => set.is_free_in(steps, filter, from, to).map(|is_free| !is_free),
             FastForm::Bitmap(shape, start) => Some(shape.view(filter.get(*start..)?)?.has_between(from, to)),
-        }
-    }
-
-    /// [`FastSet::has_any`] for the ranges of a batch; passes the index and the answer of each to `report`.
-    #[inline(always)]
-    pub(super) fn has_any_each<S: Steps>(
-        &self,
-        steps: S,
-        filter: &[u8],
-        ranges: &[(u64, u64)],
-        mut report: impl FnMut(usize, Option<bool>),
-    ) {
-        if let FastForm::Marked(set) = &self.form {
-            set.are_free_in(steps, filter, ranges, |index, is_free| {
-                report(index, is_free.map(|is_free| !is_free));
-            });
-            return;
-        }
-        for (index, (from, to)) in ranges.iter().enumerate() {
-            report(index, self.has_any(steps, filter, *from, *to));
         }
     }
 }

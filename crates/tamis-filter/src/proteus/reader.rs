@@ -4,7 +4,6 @@ use std::fmt;
 
 use tamis_bits::kernel::{self, Portable};
 
-use super::batch::{BATCH, Batch};
 use super::design::{Design, Stage};
 use super::fast_path::{FastFilter, FastPart, FastPath, Undecided};
 use super::fixed::{closed_words, word};
@@ -176,12 +175,6 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
     {
         Self { fast_path: FastPath::None, ..self.clone() }
     }
-
-    /// Calls `call` with a digester of the filter's seed: the given one, or a new one.
-    fn with_own<T>(&self, digester: &Digester, call: impl FnOnce(&Digester) -> T) -> T {
-        let seed = self.envelope.seed;
-        if seed == digester.seed() { call(digester) } else { call(&Digester::new(seed)) }
-    }
 }
 
 impl<D: AsRef<[u8]>> FastFilter for ProteusFilter<D> {
@@ -233,30 +226,6 @@ impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
             Some((lower, upper)) => self.test_words(digester, lower, upper),
             None => self.query_key_in(digester, range, false),
         }
-    }
-
-    fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
-        self.with_own(digester, |digester| {
-            for (keys, answers) in keys.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
-                let bounds = |index: usize| word(keys.get(index)?).map(|word| (word, word));
-                let otherwise = |index: usize, is_in_set| {
-                    keys.get(index).is_none_or(|key| self.query_key(digester, key, is_in_set))
-                };
-                Batch { digester, answers, bounds, otherwise }.test(self);
-            }
-        });
-    }
-
-    fn may_contain_ranges(&self, digester: &Digester, ranges: &[KeyRange<'_>], answers: &mut [bool]) {
-        self.with_own(digester, |digester| {
-            for (ranges, answers) in ranges.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {
-                let bounds = |index: usize| closed_words(ranges.get(index)?);
-                let otherwise = |index: usize, is_in_set| {
-                    ranges.get(index).is_none_or(|range| self.query_key_in(digester, *range, is_in_set))
-                };
-                Batch { digester, answers, bounds, otherwise }.test(self);
-            }
-        });
     }
 
     fn prefetch(&self, probe: &Probe<'_>) {

@@ -5,19 +5,13 @@ use std::fmt;
 use tamis_bits::kernel::{self, Steps};
 use tamis_bits::packed;
 
-use super::batch::{BatchQuery, walk_many};
 use super::suffix::SuffixBits;
 use super::walk::View;
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
-use crate::filter::ranges_one_by_one;
 use crate::trie::{Layout, TRAILER_BYTES, Trie};
 use crate::{
     Candidate, Count, DecodeError, Digester, Direction, Family, Filter, KeyRange, Probe, RangeProbe,
 };
-
-/// Bytes from which walks of a batch are interleaved. Smaller filters are usually in a core's own cache, where
-/// sequential walks take fewer steps.
-pub(super) const INTERLEAVE_MIN_BYTES: usize = 4 << 20;
 
 /// A filter of one of the SuRF families.
 #[derive(Debug, Clone)]
@@ -27,7 +21,7 @@ pub struct SurfFilter<D> {
     family: Family,
     /// `None` without keys.
     layout: Option<Layout>,
-    widths: SuffixBits,
+    pub(super) widths: SuffixBits,
     compared: u32,
     predicted_fpr: Option<f64>,
 }
@@ -82,34 +76,6 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
         self.family
     }
 
-    /// The suffix of each leaf.
-    pub const fn suffix_bits(&self) -> SuffixBits {
-        self.widths
-    }
-
-    /// Answers a batch of keys by interleaved walks, except for answers that are already `false`.
-    pub(super) fn may_contain_keys_interleaved(
-        &self,
-        digester: &Digester,
-        keys: &[&[u8]],
-        answers: &mut [bool],
-    ) {
-        kernel::run(BatchWalk(self, digester, keys, answers));
-    }
-
-    /// The same for ranges.
-    pub(super) fn may_contain_ranges_interleaved(
-        &self,
-        digester: &Digester,
-        ranges: &[KeyRange<'_>],
-        answers: &mut [bool],
-    ) {
-        kernel::run(BatchWalk(self, digester, ranges, answers));
-        for (range, answer) in ranges.iter().zip(answers) {
-            *answer = *answer && self.may_be_point(digester, range);
-        }
-    }
-
     /// The answer of the digest bits for a range of one key; `true` for other ranges, about which they have no
     /// information.
     #[inline(always)]
@@ -150,25 +116,6 @@ impl<D: AsRef<[u8]>> kernel::Task for RangeWalk<'_, D> {
     }
 }
 
-/// The walks of a batch, compiled for the instruction set.
-struct BatchWalk<'a, D, Q>(&'a SurfFilter<D>, &'a Digester, &'a [Q], &'a mut [bool]);
-
-impl<D: AsRef<[u8]>, Q: BatchQuery> kernel::Task for BatchWalk<'_, D, Q> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Steps>(self, steps: S) {
-        let Self(filter, digester, queries, answers) = self;
-        // Answers without a query stay as they are.
-        let count = queries.len().min(answers.len());
-        let answers = answers.get_mut(..count).unwrap_or_default();
-        match filter.view() {
-            Some(view) => walk_many(&view.with(steps), digester, queries, answers),
-            None => answers.fill(false),
-        }
-    }
-}
-
 /// In place of a predicted rate.
 pub(super) const NO_PREDICTION: f32 = -1.0;
 
@@ -191,22 +138,6 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
     #[inline(always)]
     fn may_contain_key_in(&self, digester: &Digester, range: KeyRange<'_>) -> bool {
         kernel::run(RangeWalk(self, &range)) && self.may_be_point(digester, &range)
-    }
-
-    fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
-        if self.bytes.as_ref().len() >= INTERLEAVE_MIN_BYTES {
-            return self.may_contain_keys_interleaved(digester, keys, answers);
-        }
-        for (key, answer) in keys.iter().zip(answers) {
-            *answer = *answer && self.may_contain_key(digester, key);
-        }
-    }
-
-    fn may_contain_ranges(&self, digester: &Digester, ranges: &[KeyRange<'_>], answers: &mut [bool]) {
-        if self.bytes.as_ref().len() >= INTERLEAVE_MIN_BYTES {
-            return self.may_contain_ranges_interleaved(digester, ranges, answers);
-        }
-        ranges_one_by_one(self, digester, ranges, answers);
     }
 
     fn candidate(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {

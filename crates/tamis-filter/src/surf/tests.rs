@@ -13,7 +13,6 @@ use crate::{
     Samples, Upper,
 };
 
-mod batches;
 mod budgets;
 mod damage;
 mod long_keys;
@@ -145,21 +144,11 @@ fn uppers(bytes: &[u8]) -> [Upper<'_>; 4] {
 
 fn check_points<D: AsRef<[u8]>>(filter: &SurfFilter<D>, keys: &[Vec<u8>], others: &[Vec<u8>]) {
     for digester in [Digester::new(SEED), Digester::new(SEED + 1)] {
-        let probes: Vec<Probe<'_>> =
-            keys.iter().chain(others).map(|key| Probe::new(key, &digester)).collect();
-        let mut answers = vec![true; probes.len()];
-        answers[probes.len() - 1] = false;
-        let mut interleaved = answers.clone();
-        let asked: Vec<&[u8]> = probes.iter().map(Probe::key).collect();
-        filter.may_contain_keys(&digester, &asked, &mut answers);
-        filter.may_contain_keys_interleaved(&digester, &asked, &mut interleaved);
-        assert_eq!(answers, interleaved, "sequential and interleaved");
-        for (index, probe) in probes.iter().enumerate().take(probes.len() - 1) {
-            let answer = filter.may_contain(&Probe::new(probe.key(), &digester));
-            assert!(answer || index >= keys.len(), "{:?} rejected", probe.key());
-            assert_eq!(answer, answers[index], "batch and single for {:?}", probe.key());
+        for (index, key) in keys.iter().chain(others).enumerate() {
+            let answer = filter.may_contain(&Probe::new(key, &digester));
+            assert!(answer || index >= keys.len(), "{key:?} rejected");
+            assert_eq!(answer, filter.may_contain_key(&digester, key), "with and without a probe: {key:?}");
         }
-        assert!(!answers[probes.len() - 1], "what is false stays false");
     }
 }
 
@@ -449,7 +438,6 @@ fn damaged_payloads_do_not_panic() {
             let Ok(filter) = SurfFilter::open(envelope, &damaged) else { continue };
             for bound in bounds(&keys, 2, &mut state) {
                 let _ = filter.may_contain(&Probe::new(&bound, &digester));
-                filter.may_contain_keys_interleaved(&digester, &[&bound], &mut [true]);
                 let _ = least_candidate(&filter, Bound::Excluded(&bound));
                 for upper in uppers(&keys[0]).into_iter().chain(uppers(&keys[keys.len() - 1])) {
                     let probe =
@@ -502,7 +490,7 @@ fn samples_choose_between_digest_bits_and_key_bits() {
         let queries = closed(&bounds);
         let budget = Budget::bits_per_key(20.0).unwrap();
         let filter = open(builder.finish(budget, Samples { queries: &queries }).unwrap());
-        let SuffixBits { hash, real } = filter.suffix_bits();
+        let SuffixBits { hash, real } = filter.widths;
         assert!(if is_point { hash > real } else { hash == 0 && real >= 6 }, "{is_point} {hash} {real}");
         let positives = positives(&filter, &queries);
         let predicted = filter.predicted_fpr().unwrap();

@@ -8,7 +8,6 @@
 use std::ops::Bound;
 
 use tamis_bits::kernel::{Portable, Steps};
-use tamis_bits::prefetch;
 
 use super::suffix::{SuffixBits, prefix_word_after, word_after};
 use crate::trie::{Divergence, Edge, Leaf, Node, Trie, WalkResult, shared_bytes};
@@ -78,13 +77,6 @@ impl<S: Steps> View<'_, S> {
         let field = self.field_at(self.trie.leaf_number(leaf))?;
         // Bits are compared only if some are stored.
         Some(if self.compared == 0 { 0 } else { field << (64 - self.widths.real) >> (64 - self.compared) })
-    }
-
-    /// Prefetches the suffix of a leaf.
-    #[inline(always)]
-    pub(super) fn prefetch_suffix(&self, leaf_index: u64) {
-        let bit = leaf_index.wrapping_mul(u64::from(self.widths.width()));
-        prefetch(self.trie.bytes, (bit / 8) as usize + self.trie.layout.leaves);
     }
 
     /// The stored bits of a leaf, with bits after them; `None` if it represents several keys and so has none.

@@ -87,12 +87,6 @@ pub(crate) struct Lookahead {
 impl Lookahead {
     /// A sparse root.
     pub(super) const ROOT: Self = Self { number: 0, place: 0, block: 0, index: 0 };
-
-    /// The node, given its block and its labels there.
-    #[inline(always)]
-    pub(super) const fn node(&self, (block, range): (u32, u64)) -> Node {
-        Node { number: self.number, place: self.place, block, range }
-    }
 }
 
 /// The end of the walk through the dense nodes.

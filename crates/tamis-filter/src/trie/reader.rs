@@ -4,7 +4,7 @@
 //! parent.
 
 use tamis_bits::kernel::{Portable, Steps};
-use tamis_bits::{EliasFano, RankBits, key_head, prefetch, rank::Select};
+use tamis_bits::{EliasFano, RankBits, key_head, rank::Select};
 
 use super::Layout;
 use super::layout::{Block, DENSE_NODE_BYTES, chunk};
@@ -267,41 +267,6 @@ impl<'a, S: Steps> Trie<'a, S> {
         let before =
             self.layout.counts.dense_child_count.wrapping_add(self.sparse_children_before(node.place));
         before.saturating_add(1)
-    }
-
-    /// Prefetches the bytes that locating a node reads.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, lookahead: &Lookahead) {
-        if lookahead.number < self.layout.counts.dense_node_count {
-            prefetch(self.bytes, lookahead.number as usize * DENSE_NODE_BYTES);
-            return;
-        }
-        let line = self.layout.sparse + lookahead.block as usize * DENSE_NODE_BYTES;
-        for line in [line.wrapping_sub(DENSE_NODE_BYTES), line, line + DENSE_NODE_BYTES] {
-            prefetch(self.bytes, line);
-        }
-    }
-
-    /// Prefetches the bytes of the step to the child of a label, if it has one.
-    #[inline(always)]
-    pub(crate) fn prefetch_child(&self, edge: &Edge) {
-        if !edge.has_child {
-            return;
-        }
-        let lookahead = if self.is_dense(&edge.node) {
-            self.lookahead(self.dense_children_before(edge.node.number, edge.at).wrapping_add(1))
-        } else {
-            self.sparse_lookahead(edge.at)
-        };
-        self.prefetch(&lookahead);
-    }
-
-    /// Prefetches the ranks that [`Trie::leaf_number`] reads.
-    #[inline(always)]
-    pub(crate) fn prefetch_number(&self, leaf: Leaf) {
-        if leaf.number >= self.layout.counts.dense_node_count {
-            self.prefetch_sparse_number(leaf.at);
-        }
     }
 
     /// The number of a label without a child among the leaves.

@@ -10,11 +10,9 @@
 //! before or after it, blocks are passed one by one.
 
 use tamis_bits::kernel::{self, Steps, Task};
-use tamis_bits::prefetch;
 
 use super::layout::{
-    BASE_BLOCKS, BLOCK_BYTES, BLOCK_HEADER_BYTES, BLOCK_LABELS, Block, FINE_BLOCKS, HINT_GROUP, RANK_BLOCKS,
-    chunk, item,
+    BASE_BLOCKS, BLOCK_HEADER_BYTES, BLOCK_LABELS, Block, FINE_BLOCKS, HINT_GROUP, RANK_BLOCKS, chunk, item,
 };
 use super::node::{Divergence, Edge, Leaf, Lookahead, Node, Split, WalkResult};
 use super::reader::Trie;
@@ -121,15 +119,6 @@ enum SparseStep {
     /// A leaf at this position.
     Leaf(u32),
     Child(Lookahead),
-}
-
-/// A step computed without branches: the child's position is computed even if there is no child.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct SpeculativeStep {
-    pub(super) is_there: bool,
-    pub(super) has_child: bool,
-    /// Its position is that of the label.
-    pub(super) lookahead: Lookahead,
 }
 
 struct FindFar<'a> {
@@ -508,51 +497,6 @@ impl<'a, S: Steps> Trie<'a, S> {
         Some((part, child_number(part.block)))
     }
 
-    /// One step without a branch that depends on its result.
-    #[inline(always)]
-    pub(super) fn speculative_step(&self, node: &Node, byte: u8, is_wide: bool) -> SpeculativeStep {
-        let found = if is_wide { self.find_wide(node, byte) } else { self.find_narrow(node, byte) };
-        let Some(line) = self.block(found.block) else {
-            return SpeculativeStep { is_there: false, has_child: false, lookahead: Lookahead::ROOT };
-        };
-        let children = child_word(line);
-        let block = self.child_block(found.block, child_number(line));
-        let index = child_index(children, (children & found.bit.wrapping_sub(1)).count_ones());
-        let lookahead =
-            Lookahead { number: Node::UNKNOWN, place: place(found.block, found.bit), block, index };
-        SpeculativeStep { is_there: found.bit != 0, has_child: found.bit & children != 0, lookahead }
-    }
-
-    /// Prefetches the bytes that [`Trie::locate_near`] reads.
-    #[inline(always)]
-    pub(super) fn prefetch_near(&self, lookahead: &Lookahead) {
-        let line = lookahead.block.wrapping_sub(lookahead.index >> 31) as usize * BLOCK_BYTES;
-        let bytes = self.blocks.as_flattened();
-        prefetch(bytes, line);
-        prefetch(bytes, line + BLOCK_BYTES);
-    }
-
-    /// [`Trie::locate`] for interleaved walks: selects the one of two prefetched blocks that has the node, without a
-    /// branch.
-    #[inline(always)]
-    pub(super) fn locate_near(&self, block: u32, index: u32) -> (u32, u64) {
-        let is_before = index.cast_signed() < 0;
-        let first = block.wrapping_sub(u32::from(is_before));
-        let lines = self.blocks.get(first as usize..).and_then(|blocks| blocks.first_chunk::<2>());
-        if let Some([own, next]) = lines {
-            let (own, next) = (firsts(own), firsts(next));
-            let count = own.count_ones();
-            let rank = if is_before { index.wrapping_add(count) } else { index };
-            let is_in_next = rank.cast_signed() >= count.cast_signed();
-            let all = mask_if(is_in_next);
-            let (firsts, rank) = (next & all | own & !all, rank.wrapping_sub(count & all as u32));
-            if rank < firsts.count_ones() {
-                return (first + u32::from(is_in_next), self.labels_of(firsts, rank));
-            }
-        }
-        self.locate(block, index)
-    }
-
     /// The step from a label.
     #[inline(always)]
     fn follow(&self, found: &Found) -> SparseStep {
@@ -751,14 +695,6 @@ impl<'a, S: Steps> Trie<'a, S> {
         let group = u32::from_le_bytes(item(self.bytes, self.layout.block_ranks, number / FINE_BLOCKS));
         let own = u16::from_le_bytes(item(self.bytes, self.layout.fine_ranks, number));
         group.wrapping_add(u32::from(own))
-    }
-
-    /// Prefetches the ranks of a position's block.
-    #[inline(always)]
-    pub(super) fn prefetch_sparse_number(&self, at: u32) {
-        if self.layout.has_fine_ranks {
-            prefetch(self.bytes, (self.layout.fine_ranks + (at >> 6) as usize) * size_of::<u16>());
-        }
     }
 
     /// Labels before a position, without dense ones.

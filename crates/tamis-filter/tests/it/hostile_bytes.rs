@@ -21,19 +21,12 @@ fn exercise_with(bytes: &[u8], keys: &[&[u8]]) {
     for &key in keys {
         let _ = filter.may_contain(&Probe::new(key, &digester));
         let _ = filter.may_contain_key(&digester, key);
-        let mut answers = [true; 2];
-        filter.may_contain_keys(&digester, &[key, b"x"], &mut answers);
         filter.prefetch(&Probe::new(key, &digester));
         for range in [KeyRange::prefix(key), KeyRange::point(key), KeyRange::closed(key, b"b"), KeyRange::ALL]
         {
             let probe = RangeProbe::new(range, &digester);
             let _ = filter.may_contain_range(&probe);
             let _ = filter.may_contain_key_in(&digester, range);
-            filter.may_contain_ranges(
-                &digester,
-                &[range, KeyRange::closed(b"12345678", b"12345679")],
-                &mut answers,
-            );
             let _ = filter.candidate(&probe, Direction::Forward);
             let _ = filter.candidate(&probe, Direction::Backward);
             let _ = filter.count(&probe);

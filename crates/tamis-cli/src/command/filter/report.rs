@@ -49,8 +49,6 @@ impl Report {
             "model_ms": figures.model_ms,
             "query_ns": figures.query.ns,
             "query_units": figures.query.units,
-            "batch_query_ns": figures.batch_query.ns,
-            "batch_query_units": figures.batch_query.units,
             "calibration_ns": figures.query.unit_ns,
             "lacks_sample": self.lacks_sample,
             "refused": null,
@@ -91,7 +89,6 @@ impl Report {
             ("design search", format!("{:.1} ms", figures.model_ms)),
             ("peak memory of the build", figures.build_peak_bytes.map_or_else(unknown, terminal::bytes)),
             ("query", in_units(&figures.query)),
-            ("query in batches", in_units(&figures.batch_query)),
             ("calibration unit", format!("{:.1} ns", figures.query.unit_ns)),
         ]
         .into_iter()

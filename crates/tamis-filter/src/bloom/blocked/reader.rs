@@ -7,8 +7,7 @@ use tamis_bits::{kernel, line};
 use crate::bloom::formula::blocked_fpr;
 use crate::bloom::lines;
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
-use crate::filter::BATCH_KEYS;
-use crate::{DecodeError, Digester, Filter, Probe};
+use crate::{DecodeError, Filter, Probe};
 
 /// Lines before the first of the payload.
 const ENVELOPE_LINES: usize = ENVELOPE_BYTES / line::LINE_BYTES;
@@ -72,29 +71,6 @@ impl<D: AsRef<[u8]>> Filter for BlockedBloomFilter<D> {
         match probe.quick_digest(self.envelope.seed) {
             Some(digest) => self.holds(digest),
             None => self.may_contain_long(probe),
-        }
-    }
-
-    fn may_contain_keys(&self, digester: &Digester, keys: &[&[u8]], answers: &mut [bool]) {
-        if self.line_count == 0 {
-            answers.iter_mut().take(keys.len()).for_each(|answer| *answer = false);
-            return;
-        }
-        let seed = self.envelope.seed;
-        let own = (seed != digester.seed()).then(|| Digester::new(seed));
-        let digester = own.as_ref().unwrap_or(digester);
-        let mut digests = [0; BATCH_KEYS];
-        let mut held = [false; BATCH_KEYS];
-        for (keys, answers) in keys.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
-            for (slot, key) in digests.iter_mut().zip(keys) {
-                *slot = match <&[u8; 8]>::try_from(*key) {
-                    Ok(word) => digester.word_digest(word),
-                    Err(_) => digester.digest(key),
-                };
-            }
-            let asked = digests.get(..keys.len()).unwrap_or_default();
-            kernel::lines_contain(self.lines(), self.line_count, asked, self.probe_count, &mut held);
-            answers.iter_mut().zip(held).for_each(|(answer, held)| *answer &= held);
         }
     }
 

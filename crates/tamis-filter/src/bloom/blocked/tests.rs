@@ -1,11 +1,9 @@
-//! The blocked filter: keys are found, absent keys pass at the predicted rate, batches equal single queries.
+//! The blocked filter: keys are found, absent keys pass at the predicted rate.
 
 use std::sync::Arc;
 
 use super::BlockedBloomBuilder;
-use crate::{
-    AlignedBytes, AnyFilter, Budget, BuildError, Digester, Filter, FilterBuilder, KeySet, Probe, Samples,
-};
+use crate::{AnyFilter, Budget, BuildError, Digester, Filter, FilterBuilder, KeySet, Probe, Samples};
 
 fn build(key_count: u64, bits_per_key: f64) -> Vec<u8> {
     let mut builder = BlockedBloomBuilder::new(11);
@@ -33,33 +31,6 @@ fn the_rate_matches_the_formula() {
             "{bits_per_key}: {measured} instead of {predicted}"
         );
     }
-}
-
-#[test]
-fn batches_answer_like_single_queries() {
-    let filter = AnyFilter::open(AlignedBytes::from(build(1000, 8.0).as_slice())).expect("whole");
-    let digester = Digester::new(11);
-    for batch in [0usize, 1, 15, 16, 17, 100] {
-        let keys: Vec<[u8; 8]> = (0..batch as u64).map(|key| key.to_be_bytes()).collect();
-        let probes: Vec<Probe<'_>> = keys.iter().map(|key| Probe::new(key, &digester)).collect();
-        let single: Vec<bool> = probes.iter().map(|probe| filter.may_contain(probe)).collect();
-        for digester in [&digester, &Digester::new(12)] {
-            let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
-            let mut answers = vec![true; batch];
-            filter.may_contain_keys(digester, &keys, &mut answers);
-            assert_eq!(answers, single);
-        }
-        assert!(probes.iter().all(|probe| probe.digest_count() == 1));
-    }
-}
-
-#[test]
-fn rejected_keys_stay_rejected_in_batches() {
-    let keys: [&[u8]; 2] = [&0_u64.to_be_bytes(), &3_u64.to_be_bytes()];
-    let mut answers = [false, true];
-    let filter = AnyFilter::open(build(1000, 8.0)).expect("whole");
-    filter.may_contain_keys(&Digester::new(11), &keys, &mut answers);
-    assert_eq!(answers, [false, true]);
 }
 
 #[test]

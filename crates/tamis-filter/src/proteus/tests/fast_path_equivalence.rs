@@ -1,4 +1,4 @@
-//! The fast path, the general path, and batches return equal answers.
+//! The fast path and the general path return equal answers.
 
 use super::*;
 use crate::proteus::SetForm;
@@ -122,19 +122,16 @@ fn a_bloom_filter_returns_equal_answers_with_and_without_cached_digests() {
     }
 }
 
-/// Compares the answers of a batch and of single queries for all kinds of ranges between two bounds.
+/// Compares the answers with a probe and without one for all kinds of ranges between two bounds.
 fn check_ranges(filter: &AnyFilter<Vec<u8>>, lower: &[u8], upper: &[u8]) {
-    let ranges = ranges(lower, upper);
-    let mut answers = vec![true; ranges.len()];
-    filter.may_contain_ranges(&Digester::new(SEED), &ranges, &mut answers);
-    for (range, answer) in ranges.iter().zip(answers) {
-        assert_eq!(answer, has_range(filter, *range), "{range:?}");
-        assert_eq!(answer, filter.may_contain_key_in(&Digester::new(SEED), *range), "{range:?}");
+    for range in ranges(lower, upper) {
+        let answer = filter.may_contain_key_in(&Digester::new(SEED), range);
+        assert_eq!(answer, has_range(filter, range), "{range:?}");
     }
 }
 
-/// Compares the answers of single queries, with a probe and without one, of batches, and of the general path, for points and for ranges.
-fn check_batches(filter: &AnyFilter<Vec<u8>>, queries: &[(u64, u64)], seed: u64) {
+/// Compares the answers of queries with a probe and without one, and of the general path, for points and for ranges.
+fn check_queries(filter: &AnyFilter<Vec<u8>>, queries: &[(u64, u64)], seed: u64) {
     let digester = Digester::new(seed);
     let bytes: Vec<_> =
         queries.iter().map(|(lower, upper)| (lower.to_be_bytes(), upper.to_be_bytes())).collect();
@@ -142,11 +139,7 @@ fn check_batches(filter: &AnyFilter<Vec<u8>>, queries: &[(u64, u64)], seed: u64)
     let keys: Vec<&[u8]> = bytes.iter().map(|(lower, _)| &lower[..]).collect();
     let AnyFilter::Proteus(proteus) = filter else { panic!("of this module") };
     let general = proteus.without_fast_path();
-    // One in seven is rejected before, and remains so.
-    let asked: Vec<bool> = (0..queries.len()).map(|number| number % 7 != 3).collect();
-    let mut answers = asked.clone();
-    filter.may_contain_keys(&digester, &keys, &mut answers);
-    for ((key, asked), answer) in keys.iter().zip(&asked).zip(answers) {
+    for key in &keys {
         let alone = filter.may_contain(&Probe::new(key, &digester));
         assert_eq!(
             general.may_contain(&Probe::new(key, &digester)),
@@ -154,22 +147,18 @@ fn check_batches(filter: &AnyFilter<Vec<u8>>, queries: &[(u64, u64)], seed: u64)
             "{key:?} of {}",
             design_of(filter)
         );
-        assert_eq!(answer, *asked && alone, "{key:?} of {}", design_of(filter));
         assert_eq!(filter.may_contain_key(&digester, key), alone, "{key:?} of {}", design_of(filter));
     }
-    let mut answers = asked.clone();
-    filter.may_contain_ranges(&digester, &ranges, &mut answers);
-    for ((range, asked), answer) in ranges.iter().zip(&asked).zip(answers) {
+    for range in &ranges {
         let alone = filter.may_contain_range(&RangeProbe::new(*range, &digester));
         let other = general.may_contain_range(&RangeProbe::new(*range, &digester));
         assert_eq!(other, alone, "{range:?} of {}", design_of(filter));
-        assert_eq!(answer, *asked && alone, "{range:?} of {}", design_of(filter));
         assert_eq!(filter.may_contain_key_in(&digester, *range), alone, "{range:?} of {}", design_of(filter));
     }
 }
 
 #[test]
-fn batches_in_bloom_filters_return_the_answers_of_single_queries() {
+fn bloom_filters_return_the_answers_of_the_general_path() {
     let mut state = 4;
     let mut values: Vec<u64> = (0..2000).map(|_| random(&mut state)).collect();
     values.sort_unstable();
@@ -185,8 +174,8 @@ fn batches_in_bloom_filters_return_the_answers_of_single_queries() {
             builder.add_all(&Arc::new(set.clone())).expect("sorted");
             let bytes = builder.finish(bits_per_key(bits), Samples::NONE).expect("fits");
             let filter = AnyFilter::open(bytes).expect("whole");
-            check_batches(&filter, &queries, SEED);
-            check_batches(&filter, &queries[..100], SEED + 1);
+            check_queries(&filter, &queries, SEED);
+            check_queries(&filter, &queries[..100], SEED + 1);
         }
     }
     // Other kinds of bounds, and other lengths.
@@ -198,7 +187,7 @@ fn batches_in_bloom_filters_return_the_answers_of_single_queries() {
 }
 
 #[test]
-fn batches_in_sets_return_the_answers_of_single_queries() {
+fn sets_return_the_answers_of_the_general_path() {
     let mut state = 8;
     for values in even_and_crowded(&mut state) {
         let set = integers(values.iter().copied());
@@ -211,8 +200,8 @@ fn batches_in_sets_return_the_answers_of_single_queries() {
                     continue;
                 }
                 let filter = built(&set, Family::Proteus, &with_set(depth, form, prefix));
-                check_batches(&filter, &queries, SEED);
-                check_batches(&filter, &queries[..100], SEED + 1);
+                check_queries(&filter, &queries, SEED);
+                check_queries(&filter, &queries[..100], SEED + 1);
             }
         }
     }
@@ -223,7 +212,7 @@ fn batches_in_sets_return_the_answers_of_single_queries() {
         let mut builder = ProteusBuilder::new(Family::Proteus, Prices::DEFAULT, SEED).with_design(&design);
         builder.add_all(&Arc::new(integers(values.iter().copied()))).expect("sorted");
         let bytes = builder.finish(bits_per_key(bits), Samples::NONE).expect("fits");
-        check_batches(&AnyFilter::open(bytes).expect("whole"), &queries(&values), SEED);
+        check_queries(&AnyFilter::open(bytes).expect("whole"), &queries(&values), SEED);
     }
     // Other kinds of bounds, and keys and bounds of other lengths.
     let long: Vec<u64> = (0..3000).map(|_| random(&mut state)).collect();
@@ -236,18 +225,12 @@ fn batches_in_sets_return_the_answers_of_single_queries() {
             check_ranges(&filter, lower, upper);
         }
         let near: Vec<Vec<u8>> = set.iter().map(|key| [key, b"x"].concat()).collect();
-        let keys: Vec<&[u8]> = set.iter().chain(near.iter().map(Vec::as_slice)).collect();
-        let mut answers = vec![true; keys.len()];
-        filter.may_contain_keys(&digester, &keys, &mut answers);
-        assert!(answers.iter().take(set.len()).all(|answer| *answer));
-        assert!(!answers.iter().skip(set.len()).any(|answer| *answer));
-        assert!(
-            keys.iter().zip(answers).all(|(key, answer)| filter.may_contain_key(&digester, key) == answer)
-        );
+        assert!(set.iter().all(|key| filter.may_contain_key(&digester, key)));
+        assert!(!near.iter().any(|key| filter.may_contain_key(&digester, key)));
     }
 }
 
-/// Damaged bytes lead to any answer but no panic, in single queries and in batches.
+/// Damaged bytes lead to any answer but no panic.
 #[test]
 fn damaged_sets_do_not_panic() {
     let mut state = 6;
@@ -278,9 +261,6 @@ fn damaged_sets_do_not_panic() {
             rest[..length].fill(byte);
             if let Ok(filter) = AnyFilter::open(damaged) {
                 opened += 1;
-                let mut answers = vec![true; keys.len()];
-                filter.may_contain_keys(&digester, &keys, &mut answers);
-                filter.may_contain_ranges(&digester, &ranges, &mut answers);
                 keys.iter().for_each(|key| _ = filter.may_contain(&Probe::new(key, &digester)));
                 ranges.iter().for_each(|range| _ = has_range(&filter, *range));
                 keys.iter().for_each(|key| _ = filter.may_contain_key(&digester, key));

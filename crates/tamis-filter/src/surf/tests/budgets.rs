@@ -63,7 +63,7 @@ fn a_budget_below_the_least_size_is_rejected_with_the_least_size() {
 fn shortened(builder: &SurfBuilder, key_count: usize, bits_per_key: f64) -> (SurfFilter<Vec<u8>>, usize) {
     let bytes = finish(builder, bits_per_key).unwrap();
     assert!(bytes.len() as f64 <= key_count as f64 * bits_per_key / 8.0 + 128.0, "{} bytes", bytes.len());
-    let suffix = open(bytes.clone()).suffix_bits();
+    let suffix = open(bytes.clone()).widths;
     let height = height(&bytes, suffix);
     (open(bytes), height)
 }

@@ -92,9 +92,7 @@ fn fit(bytes: &mut Vec<u8>, envelope: Envelope, filling: u8) -> bool {
 
 fn ask(filter: &SurfFilter<&[u8]>, strings: &[Vec<u8>]) {
     let digester = Digester::new(SEED);
-    let keys: Vec<&[u8]> = strings.iter().map(Vec::as_slice).collect();
-    filter.may_contain_keys_interleaved(&digester, &keys, &mut vec![true; keys.len()]);
-    filter.may_contain_keys(&digester, &keys, &mut vec![true; keys.len()]);
+    strings.iter().for_each(|key| _ = filter.may_contain_key(&digester, key));
     let mut ranges = vec![KeyRange::ALL];
     for (string, other) in strings.iter().zip(strings.iter().rev()) {
         for lower in lowers(string) {
@@ -104,8 +102,8 @@ fn ask(filter: &SurfFilter<&[u8]>, strings: &[Vec<u8>]) {
         lowers(string).into_iter().for_each(|lower| drop(least_candidate(filter, lower)));
         uppers(string).into_iter().for_each(|upper| drop(greatest_candidate(filter, upper)));
     }
-    filter.may_contain_ranges(&digester, &ranges, &mut vec![true; ranges.len()]);
     for range in &ranges {
+        let _ = filter.may_contain_key_in(&digester, *range);
         let probe = RangeProbe::new(*range, &digester);
         let _ = filter.count(&probe);
         let _ = filter.candidate(&probe, Direction::Forward);

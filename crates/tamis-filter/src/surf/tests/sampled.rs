@@ -21,7 +21,7 @@ fn a_sample_reduces_false_positives_of_similar_queries() {
             let with = filter(Samples { queries: &sample });
             let without = filter(Samples::NONE);
             assert_eq!(with.encoded_bytes(), without.encoded_bytes(), "the same bytes");
-            let SuffixBits { hash, real } = with.suffix_bits();
+            let SuffixBits { hash, real } = with.widths;
             let (fewer, more) = (positives(&with, &others), positives(&without, &others));
             assert!(
                 fewer * 3 < more * 2,
