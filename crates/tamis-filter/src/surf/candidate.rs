@@ -8,7 +8,7 @@ use std::ops::Bound;
 
 use super::walk::View;
 use crate::trie::{Cursor, Edge, Stop};
-use crate::{Candidate, Upper};
+use crate::{Candidate, Direction, Upper};
 
 /// Maximal number of positions that a search tests: the one found, and the next one if the bound excludes the first. No
 /// other path is a part of the bound's path; damaged bytes may have many.
@@ -40,7 +40,7 @@ impl View<'_> {
                     }
                 }
             }
-            cursor.next(&self.trie);
+            cursor.step(&self.trie, Direction::Forward);
         }
         Candidate::Unknown
     }
@@ -49,7 +49,7 @@ impl View<'_> {
         let mut cursor = Cursor::default();
         let bytes = match upper {
             Upper::Open => {
-                cursor.move_to_last(&self.trie);
+                cursor.move_to_end(&self.trie, Direction::Backward);
                 None
             }
             Upper::Included(bytes) | Upper::Excluded(bytes) | Upper::Prefix(bytes) => {
@@ -78,7 +78,7 @@ impl View<'_> {
                     }
                 }
             }
-            cursor.previous(&self.trie);
+            cursor.step(&self.trie, Direction::Backward);
         }
         Candidate::Unknown
     }

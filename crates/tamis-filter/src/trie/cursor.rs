@@ -7,6 +7,7 @@ use tamis_bits::kernel::Steps;
 
 use super::node::{Edge, Node};
 use super::reader::Trie;
+use crate::Direction;
 
 /// The item at which a cursor is.
 #[derive(Debug, Clone, Copy)]
@@ -63,45 +64,22 @@ impl Cursor {
         self.edges.pop()
     }
 
-    /// Moves to the first key.
+    /// Moves to the first key, or backward to the last one.
     #[inline(always)]
-    pub(crate) fn move_to_first(&mut self, trie: &Trie<'_, impl Steps>) {
+    pub(crate) fn move_to_end(&mut self, trie: &Trie<'_, impl Steps>, direction: Direction) {
         self.clear();
         if let Some(root) = trie.root() {
-            self.descend_to_first(trie, root);
-        }
-    }
-
-    /// Moves to the last key.
-    #[inline(always)]
-    pub(crate) fn move_to_last(&mut self, trie: &Trie<'_, impl Steps>) {
-        self.clear();
-        if let Some(root) = trie.root() {
-            self.descend_to_last(trie, root);
+            self.descend(trie, root, direction);
         }
     }
 
     /// Moves to the first key, or leaf that represents keys, of which not all are smaller than `key`. If it is a leaf
-    /// whose path is a prefix of `key`, its key may still be smaller: the caller decides and calls [`Cursor::next`].
+    /// whose path is a prefix of `key`, its key may still be smaller: the caller decides and calls [`Cursor::step`].
     #[inline(always)]
     pub(crate) fn seek(&mut self, trie: &Trie<'_, impl Steps>, key: &[u8]) {
-        self.clear();
-        let Some(mut node) = trie.root() else { return };
-        for byte in key {
-            let Some(edge) = trie.at_or_after(node, *byte) else { return self.climb(trie) };
-            if edge.label != *byte {
-                return self.enter_first(trie, edge);
-            }
-            self.push(edge);
-            match trie.child(&edge) {
-                Some(child) => node = child,
-                None => {
-                    self.stop = Some(Stop::Leaf(edge));
-                    return;
-                }
-            }
+        if let Some(node) = self.follow(trie, key, Direction::Forward) {
+            self.descend(trie, node, Direction::Forward);
         }
-        self.descend_to_first(trie, node);
     }
 
     /// Moves to the last key, or leaf that represents keys, whose path is at most `key`; with `is_prefix`, also those
@@ -109,72 +87,77 @@ impl Cursor {
     /// decides.
     #[inline(always)]
     pub(crate) fn seek_for_prev(&mut self, trie: &Trie<'_, impl Steps>, key: &[u8], is_prefix: bool) {
+        match self.follow(trie, key, Direction::Backward) {
+            Some(node) if is_prefix => self.descend(trie, node, Direction::Backward),
+            // Everything below the node is greater than the key; only the node's own key may equal it.
+            Some(node) => self.stop_at_or_before(trie, node),
+            None => {}
+        }
+    }
+
+    /// Moves to the next key, or backward to the previous one.
+    #[inline(always)]
+    pub(crate) fn step(&mut self, trie: &Trie<'_, impl Steps>, direction: Direction) {
+        self.path.truncate(self.edges.len());
+        match self.stop.take() {
+            None => {}
+            Some(Stop::PrefixKey(node)) if direction == Direction::Forward => {
+                match trie.at_or_after(node, 0) {
+                    Some(edge) => self.enter(trie, edge, direction),
+                    None => self.climb(trie, direction),
+                }
+            }
+            Some(_) => self.climb(trie, direction),
+        }
+    }
+
+    /// Follows a key from the root. Returns the node to which all its bytes lead; otherwise the cursor is at the nearest
+    /// item in the direction.
+    #[inline(always)]
+    fn follow(&mut self, trie: &Trie<'_, impl Steps>, key: &[u8], direction: Direction) -> Option<Node> {
         self.clear();
-        let Some(mut node) = trie.root() else { return };
+        let mut node = trie.root()?;
         for byte in key {
-            let Some(edge) = trie.at_or_before(node, *byte) else { return self.stop_at_or_above(trie, node) };
+            let nearest = match direction {
+                Direction::Forward => trie.at_or_after(node, *byte),
+                Direction::Backward => trie.at_or_before(node, *byte),
+            };
+            let Some(edge) = nearest else {
+                match direction {
+                    Direction::Forward => self.climb(trie, direction),
+                    Direction::Backward => self.stop_at_or_before(trie, node),
+                }
+                return None;
+            };
             if edge.label != *byte {
-                return self.enter_last(trie, edge);
+                self.enter(trie, edge, direction);
+                return None;
             }
             self.push(edge);
             match trie.child(&edge) {
                 Some(child) => node = child,
                 None => {
                     self.stop = Some(Stop::Leaf(edge));
-                    return;
+                    return None;
                 }
             }
         }
-        if is_prefix {
-            self.descend_to_last(trie, node);
-        } else {
-            // Everything below the node is greater than the key; only the node's own key may equal it.
-            self.stop_at_or_above(trie, node);
-        }
+        Some(node)
     }
 
-    /// Moves to the next key.
+    /// Climbs to the nearest label with another one after it in the direction, and enters that. Backward, a node that is
+    /// a key comes before its labels.
     #[inline(always)]
-    pub(crate) fn next(&mut self, trie: &Trie<'_, impl Steps>) {
-        self.path.truncate(self.edges.len());
-        match self.stop.take() {
-            None => {}
-            Some(Stop::Leaf(_)) => self.climb(trie),
-            Some(Stop::PrefixKey(node)) => match trie.at_or_after(node, 0) {
-                Some(edge) => self.enter_first(trie, edge),
-                None => self.climb(trie),
-            },
-        }
-    }
-
-    /// Moves to the previous key.
-    #[inline(always)]
-    pub(crate) fn previous(&mut self, trie: &Trie<'_, impl Steps>) {
-        self.path.truncate(self.edges.len());
-        if self.stop.take().is_some() {
-            self.climb_back(trie);
-        }
-    }
-
-    /// Climbs to the nearest label with a next one, and moves to the first key below that.
-    #[inline(always)]
-    fn climb(&mut self, trie: &Trie<'_, impl Steps>) {
+    fn climb(&mut self, trie: &Trie<'_, impl Steps>, direction: Direction) {
         while let Some(edge) = self.pop() {
-            if let Some(next) = trie.next(&edge) {
-                return self.enter_first(trie, next);
+            let other = match direction {
+                Direction::Forward => trie.next(&edge),
+                Direction::Backward => trie.previous(&edge),
+            };
+            if let Some(other) = other {
+                return self.enter(trie, other, direction);
             }
-        }
-        self.stop = None;
-    }
-
-    /// Climbs to the nearest label with a previous one, or node that is a key.
-    #[inline(always)]
-    fn climb_back(&mut self, trie: &Trie<'_, impl Steps>) {
-        while let Some(edge) = self.pop() {
-            if let Some(before) = trie.previous(&edge) {
-                return self.enter_last(trie, before);
-            }
-            if trie.is_prefix_key(&edge.node) {
+            if direction == Direction::Backward && trie.is_prefix_key(&edge.node) {
                 self.stop = Some(Stop::PrefixKey(edge.node));
                 return;
             }
@@ -184,55 +167,37 @@ impl Cursor {
 
     /// Moves to the node's own key, or to what comes before it.
     #[inline(always)]
-    fn stop_at_or_above(&mut self, trie: &Trie<'_, impl Steps>, node: Node) {
+    fn stop_at_or_before(&mut self, trie: &Trie<'_, impl Steps>, node: Node) {
         if trie.is_prefix_key(&node) {
             self.stop = Some(Stop::PrefixKey(node));
         } else {
-            self.climb_back(trie);
+            self.climb(trie, Direction::Backward);
         }
     }
 
+    /// Moves to the first or last key of a label.
     #[inline(always)]
-    fn enter_first(&mut self, trie: &Trie<'_, impl Steps>, edge: Edge) {
+    fn enter(&mut self, trie: &Trie<'_, impl Steps>, edge: Edge, direction: Direction) {
         self.push(edge);
         match trie.child(&edge) {
-            Some(child) => self.descend_to_first(trie, child),
+            Some(child) => self.descend(trie, child, direction),
             None => self.stop = Some(Stop::Leaf(edge)),
         }
     }
 
+    /// Moves to the first or last key of a node.
     #[inline(always)]
-    fn enter_last(&mut self, trie: &Trie<'_, impl Steps>, edge: Edge) {
-        self.push(edge);
-        match trie.child(&edge) {
-            Some(child) => self.descend_to_last(trie, child),
-            None => self.stop = Some(Stop::Leaf(edge)),
-        }
-    }
-
-    #[inline(always)]
-    fn descend_to_first(&mut self, trie: &Trie<'_, impl Steps>, mut node: Node) {
+    fn descend(&mut self, trie: &Trie<'_, impl Steps>, mut node: Node, direction: Direction) {
         loop {
-            if trie.is_prefix_key(&node) {
+            if direction == Direction::Forward && trie.is_prefix_key(&node) {
                 self.stop = Some(Stop::PrefixKey(node));
                 return;
             }
-            let Some(edge) = trie.at_or_after(node, 0) else { return };
-            self.push(edge);
-            match trie.child(&edge) {
-                Some(child) => node = child,
-                None => {
-                    self.stop = Some(Stop::Leaf(edge));
-                    return;
-                }
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn descend_to_last(&mut self, trie: &Trie<'_, impl Steps>, mut node: Node) {
-        loop {
-            let Some(edge) = trie.at_or_before(node, u8::MAX) else {
+            let end = match direction {
+                Direction::Forward => trie.at_or_after(node, 0),
+                Direction::Backward => trie.at_or_before(node, u8::MAX),
+            };
+            let Some(edge) = end else {
                 // Only a root without labels: the empty key.
                 self.stop = trie.is_prefix_key(&node).then_some(Stop::PrefixKey(node));
                 return;

@@ -35,7 +35,7 @@ use super::{
     encode, plan,
 };
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
-use crate::{BuildError, DecodeError};
+use crate::{BuildError, DecodeError, Direction};
 
 /// Number of the index among the families of the envelope. It is not a filter.
 const INDEX_NUMBER: u16 = 256;
@@ -85,16 +85,6 @@ impl TrieIndexBuilder {
             self.values.extend_from_slice(value);
         }
         Ok(())
-    }
-
-    /// Number of distinct keys added.
-    pub const fn key_count(&self) -> u64 {
-        self.levels.key_count()
-    }
-
-    /// Bytes held.
-    pub fn memory_bytes(&self) -> usize {
-        self.levels.memory_bytes() + self.suffixes.memory_bytes() + self.values.capacity()
     }
 
     /// Returns the encoded index.
@@ -352,19 +342,21 @@ impl<D: AsRef<[u8]>> kernel::Task for Moving<'_, D> {
         let Self { index, cursor, to } = self;
         let trie = index.trie().with(steps);
         match to {
-            Move::First => cursor.move_to_first(&trie),
-            Move::Last => cursor.move_to_last(&trie),
+            Move::First => cursor.move_to_end(&trie, Direction::Forward),
+            Move::Last => cursor.move_to_end(&trie, Direction::Backward),
             Move::Seek(key) => cursor.seek(&trie, key),
             Move::SeekForPrev(key) => cursor.seek_for_prev(&trie, key, false),
-            Move::Next => cursor.next(&trie),
-            Move::Previous => cursor.previous(&trie),
+            Move::Next => cursor.step(&trie, Direction::Forward),
+            Move::Previous => cursor.step(&trie, Direction::Backward),
         }
         index.complete(&trie, cursor);
         // The key of a leaf on the bound's path may be on the wrong side: its suffix decides.
         match to {
-            Move::Seek(key) if cursor.stop().is_some() && cursor.path() < key => cursor.next(&trie),
+            Move::Seek(key) if cursor.stop().is_some() && cursor.path() < key => {
+                cursor.step(&trie, Direction::Forward);
+            }
             Move::SeekForPrev(key) if cursor.stop().is_some() && cursor.path() > key => {
-                cursor.previous(&trie)
+                cursor.step(&trie, Direction::Backward);
             }
             _ => return,
         }

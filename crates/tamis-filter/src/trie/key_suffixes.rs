@@ -77,11 +77,6 @@ impl SuffixBuilder {
         self.bytes.get(start..end).unwrap_or_default()
     }
 
-    /// Bytes held.
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
-    }
-
     /// Appends the suffixes of the keys in the order of their leaves.
     pub(super) fn encode(&self, target: &mut Vec<u8>, leaves: impl Iterator<Item = u64> + Clone) {
         let suffixes = leaves.map(|ordinal| self.get(ordinal));

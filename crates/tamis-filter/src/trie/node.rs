@@ -73,8 +73,7 @@ pub(super) enum DenseStep {
     Child(u32),
 }
 
-/// The next node of a walk, before anything of its block was read. A sparse node is given by an index among the nodes
-/// that begin in a block.
+/// A sparse node before anything of its block was read, by its index among the nodes that begin in a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lookahead {
     /// As in [`Node`].
@@ -87,14 +86,6 @@ pub(crate) struct Lookahead {
 impl Lookahead {
     /// A sparse root.
     pub(super) const ROOT: Self = Self { number: 0, place: 0, block: 0, index: 0 };
-}
-
-/// The end of the walk through the dense nodes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum DenseWalk {
-    Ended(WalkResult),
-    /// To a sparse node; the number is that of the bytes that lead to it.
-    Sparse(Lookahead, usize),
 }
 
 /// The end of the walk along a key.

@@ -63,8 +63,6 @@ pub(crate) struct LevelCounts {
     pub(crate) prefix_keys: u64,
 }
 
-type Sums = LevelCounts;
-
 impl LevelCounts {
     fn of(level: &Level) -> Self {
         Self {
@@ -75,11 +73,11 @@ impl LevelCounts {
         }
     }
 
-    fn with(self, level: &Level) -> Self {
-        self.with_counts(&Self::of(level))
+    fn sum(levels: &[Self]) -> Self {
+        levels.iter().fold(Self::default(), Self::with)
     }
 
-    fn with_counts(self, level: &Self) -> Self {
+    fn with(self, level: &Self) -> Self {
         Self {
             nodes: self.nodes + level.nodes,
             labels: self.labels + level.labels,
@@ -89,40 +87,65 @@ impl LevelCounts {
     }
 }
 
+/// The encoding of some levels: their counts, the dense ones among them, and the size.
+struct Shape {
+    all: LevelCounts,
+    cut: usize,
+    dense: LevelCounts,
+    capped_leaves: u64,
+    bytes: u64,
+}
+
+impl Shape {
+    /// The shape with a given cut, or with the best one. Of a capped trie, all labels of the last level are leaves. `None` if there are
+    /// more labels than positions.
+    fn of(
+        levels: &[LevelCounts],
+        is_capped: bool,
+        cut: Option<usize>,
+        key_count: u64,
+        has_leaf_array: bool,
+    ) -> Option<Self> {
+        let mut all = LevelCounts::sum(levels);
+        // The empty key alone has a root without labels.
+        all.nodes = all.nodes.max(u64::from(!levels.is_empty()));
+        let last = levels.last().filter(|_| is_capped);
+        all.children -= last.map_or(0, |last| last.children);
+        if all.labels > LABEL_COUNT_MAX || all.nodes > LABEL_COUNT_MAX {
+            return None;
+        }
+        let has_fine_ranks = has_fine_ranks(has_leaf_array, all.prefix_keys);
+        let (cut, dense) = match cut {
+            None => best_cut(levels, &all, has_fine_ranks),
+            Some(cut) => (cut, LevelCounts::sum(levels.get(..cut)?)),
+        };
+        let capped_leaves = last.map_or(0, |last| last.labels);
+        let bytes = cost(&dense, &all, has_fine_ranks)
+            + prefix_key_bytes(all.nodes, all.prefix_keys)
+            + capped_bytes(capped_leaves, key_count.max(capped_leaves))?;
+        Some(Self { all, cut, dense, capped_leaves, bytes })
+    }
+}
+
 /// Bytes of an uncapped trie without prefix keys, with data for its leaves, cut as [`plan`] does; without leaf array
 /// and trailer. `None` if there are more labels than positions.
 pub(crate) fn level_bytes(levels: &[LevelCounts]) -> Option<u64> {
-    let all = levels.iter().fold(Sums::default(), Sums::with_counts);
-    let (_, dense) = best_cut(levels, &all, true);
-    (all.labels <= LABEL_COUNT_MAX && all.nodes <= LABEL_COUNT_MAX).then(|| cost(&dense, &all, true))
+    Shape::of(levels, false, None, 0, true).map(|shape| shape.bytes)
 }
 
 /// Bytes of the first `height` levels of a trie, as [`plan`] encodes them, without leaf array and trailer, and the number of
-/// leaves with data. Of a lower trie, all labels of the last level are leaves.
+/// leaves with data.
 pub(crate) fn capped_level_bytes(
     levels: &[LevelCounts],
     height: usize,
     key_count: u64,
     has_leaf_array: bool,
 ) -> Option<(u64, u64)> {
-    let chosen = levels.get(..height)?;
-    let mut all = chosen.iter().fold(Sums::default(), Sums::with_counts);
-    all.nodes = all.nodes.max(u64::from(height > 0));
-    let last = chosen.last().filter(|_| height < levels.len());
-    all.children -= last.map_or(0, |last| last.children);
-    if all.labels > LABEL_COUNT_MAX || all.nodes > LABEL_COUNT_MAX {
-        return None;
-    }
-    let has_fine_ranks = has_fine_ranks(has_leaf_array, all.prefix_keys);
-    let (_, dense) = best_cut(chosen, &all, has_fine_ranks);
-    let capped_leaves = last.map_or(0, |last| last.labels);
-    let bytes = cost(&dense, &all, has_fine_ranks)
-        + prefix_key_bytes(all.nodes, all.prefix_keys)
-        + capped_bytes(capped_leaves, key_count.max(capped_leaves))?;
-    Some((bytes, all.labels - all.children))
+    let shape = Shape::of(levels.get(..height)?, height < levels.len(), None, key_count, has_leaf_array)?;
+    Some((shape.bytes, shape.all.labels - shape.all.children))
 }
 
-fn cost(dense: &Sums, all: &Sums, has_fine_ranks: bool) -> u64 {
+fn cost(dense: &LevelCounts, all: &LevelCounts, has_fine_ranks: bool) -> u64 {
     let sparse_labels = all.labels - dense.labels;
     let dense_bytes: u64 = dense_bytes(dense.nodes).iter().sum();
     let hinted = hinted_count(dense.nodes, dense.children);
@@ -145,27 +168,11 @@ pub(crate) fn plan_at(
     cut: Option<usize>,
 ) -> Option<Plan> {
     let is_capped = levels.is_capped() || height < levels.levels().len();
-    let chosen = levels.levels().get(..height)?;
-    let mut all = chosen.iter().fold(Sums::default(), Sums::with);
-    // The empty key alone has a root without labels.
-    all.nodes = all.nodes.max(u64::from(height > 0));
-    let last = chosen.last().filter(|_| is_capped);
-    if let Some(last) = last {
-        all.children -= last.child_count;
-    }
-    if all.labels > LABEL_COUNT_MAX || all.nodes > LABEL_COUNT_MAX {
-        return None;
-    }
-    let has_fine_ranks = has_fine_ranks(has_leaf_array, all.prefix_keys);
-    let (cut, dense) = match cut {
-        None => best_cut(&chosen.iter().map(LevelCounts::of).collect::<Vec<_>>(), &all, has_fine_ranks),
-        Some(cut) => (cut, chosen.get(..cut)?.iter().fold(Sums::default(), Sums::with)),
-    };
-    let capped_leaves = last.map_or(0, |last| last.labels.len() as u64);
-    let bytes = cost(&dense, &all, has_fine_ranks)
-        + prefix_key_bytes(all.nodes, all.prefix_keys)
-        + capped_bytes(capped_leaves, levels.key_count().max(capped_leaves))?;
-    let dense_children = dense.children - last.filter(|_| cut == height).map_or(0, |last| last.child_count);
+    let chosen: Vec<LevelCounts> = levels.levels().get(..height)?.iter().map(LevelCounts::of).collect();
+    let shape = Shape::of(&chosen, is_capped, cut, levels.key_count(), has_leaf_array)?;
+    let Shape { all, cut, dense, capped_leaves, bytes } = shape;
+    let last = chosen.last().filter(|_| is_capped && cut == height);
+    let dense_children = dense.children - last.map_or(0, |last| last.children);
     let counts = Counts {
         sparse_label_count: (all.labels - dense.labels) as u32,
         node_count: all.nodes as u32,
@@ -180,25 +187,21 @@ pub(crate) fn plan_at(
     Some(Plan { height, cut, is_capped, has_leaf_array, bytes, counts })
 }
 
-/// The deepest cut whose size is near the minimum.
-fn best_cut(levels: &[LevelCounts], all: &Sums, has_fine_ranks: bool) -> (usize, Sums) {
-    let cost = |dense: &Sums| cost(dense, all, has_fine_ranks);
-    let mut dense = Sums::default();
-    let mut least = cost(&dense);
-    for level in levels {
-        dense = dense.with_counts(level);
-        least = least.min(cost(&dense));
-    }
+/// The deepest cut whose size is near the minimum, and the counts above it.
+fn best_cut(levels: &[LevelCounts], all: &LevelCounts, has_fine_ranks: bool) -> (usize, LevelCounts) {
+    let above_cuts = || {
+        levels.iter().scan(LevelCounts::default(), |dense, level| {
+            *dense = dense.with(level);
+            Some((*dense, level.nodes))
+        })
+    };
+    let cost = |dense: &LevelCounts| cost(dense, all, has_fine_ranks);
+    let none = LevelCounts::default();
+    let least = above_cuts().map(|(dense, _)| cost(&dense)).fold(cost(&none), u64::min);
     let allowed = least + least / DENSE_SHARE;
-    let mut best = (0, Sums::default());
-    let mut dense = Sums::default();
-    for (index, level) in levels.iter().enumerate() {
-        dense = dense.with_counts(level);
-        if cost(&dense) <= allowed && level.nodes > 0 && dense.children <= DENSE_CHILDREN_MAX {
-            best = (index + 1, dense);
-        }
-    }
-    best
+    let is_good = |dense: &LevelCounts| cost(dense) <= allowed && dense.children <= DENSE_CHILDREN_MAX;
+    let good = above_cuts().zip(1..).filter(|((dense, nodes), _)| *nodes > 0 && is_good(dense)).last();
+    good.map_or((0, none), |((dense, _), cut)| (cut, dense))
 }
 
 /// The plan of the greatest height within a limit of bytes; height 1 if none fits.

@@ -8,7 +8,7 @@ use tamis_bits::{EliasFano, RankBits, key_head, rank::Select};
 
 use super::Layout;
 use super::layout::{Block, DENSE_NODE_BYTES, chunk};
-use super::node::{DenseStep, DenseWalk, Divergence, Edge, Leaf, Lookahead, Node, Split, WalkResult};
+use super::node::{DenseStep, Divergence, Edge, Leaf, Lookahead, Node, Split, WalkResult};
 use crate::envelope::nothing;
 
 /// An encoded trie: its bytes, from the first part on, its layout, and the instruction set for its steps.
@@ -54,7 +54,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         let counts = &self.layout.counts;
         match (counts.node_count, counts.dense_node_count) {
             (0, _) => None,
-            (_, 0) => Some(self.sparse_root()),
+            (_, 0) => Some(self.located(&Lookahead::ROOT)),
             _ => Some(self.node(0)),
         }
     }
@@ -132,27 +132,18 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// Follows a key as far as possible: one loop over dense nodes, one over sparse nodes.
     #[inline(always)]
     pub(crate) fn walk(&self, key: &[u8]) -> WalkResult {
-        match self.enter(key) {
-            DenseWalk::Ended(result) => result,
-            DenseWalk::Sparse(lookahead, depth) => self.walk_sparse(&lookahead, key, depth),
-        }
-    }
-
-    /// Follows a key through the dense nodes.
-    #[inline(always)]
-    pub(crate) fn enter(&self, key: &[u8]) -> DenseWalk {
         let counts = &self.layout.counts;
         if counts.node_count == 0 {
-            return DenseWalk::Ended(WalkResult::Absent);
+            return WalkResult::Absent;
         }
         if counts.dense_node_count == 0 {
-            return DenseWalk::Sparse(Lookahead::ROOT, 0);
+            return self.walk_sparse(&Lookahead::ROOT, key, 0);
         }
         let stem_length = self.layout.stem_length;
         let (mut number, mut depth) = (0, 0);
         if stem_length != 0 && key.len() >= usize::from(stem_length) {
             if (key_head(key) ^ self.layout.stem) >> (64 - 8 * u32::from(stem_length)) != 0 {
-                return DenseWalk::Ended(WalkResult::Absent);
+                return WalkResult::Absent;
             }
             (number, depth) = (u32::from(stem_length), usize::from(stem_length));
         }
@@ -162,17 +153,15 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
         loop {
             let Some(line) = self.dense.get(number as usize) else {
-                return DenseWalk::Sparse(self.below(number), depth);
+                return self.walk_sparse(&self.below(number), key, depth);
             };
             let Some(byte) = key.get(depth) else {
-                return DenseWalk::Ended(WalkResult::Node(Node::dense(number)));
+                return WalkResult::Node(Node::dense(number));
             };
             depth += 1;
             number = match self.dense_step(number, line, *byte) {
-                DenseStep::Absent => return DenseWalk::Ended(WalkResult::Absent),
-                DenseStep::Leaf => {
-                    return DenseWalk::Ended(WalkResult::Leaf(Leaf { number, at: u32::from(*byte) }, depth));
-                }
+                DenseStep::Absent => return WalkResult::Absent,
+                DenseStep::Leaf => return WalkResult::Leaf(Leaf { number, at: u32::from(*byte) }, depth),
                 DenseStep::Child(child) => child,
             };
         }
@@ -192,17 +181,7 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// A child of a dense node by its number, not located yet.
-    #[inline(always)]
-    fn lookahead(&self, number: u32) -> Lookahead {
-        if number < self.layout.counts.dense_node_count {
-            Lookahead { number, place: 0, block: 0, index: 0 }
-        } else {
-            self.below(number)
-        }
-    }
-
-    /// [`Trie::lookahead`] for a node below the dense ones.
+    /// A node below the dense ones by its number, not located yet.
     #[inline(always)]
     fn below(&self, number: u32) -> Lookahead {
         let relative = number.wrapping_sub(self.layout.counts.dense_node_count);
@@ -213,21 +192,14 @@ impl<'a, S: Steps> Trie<'a, S> {
         }
     }
 
-    /// Locates a node.
-    #[inline(always)]
-    pub(crate) fn arrive(&self, lookahead: &Lookahead) -> Node {
-        let Lookahead { number, place, block, index } = *lookahead;
-        if number < self.layout.counts.dense_node_count {
-            return Node::dense(number);
-        }
-        let (block, range) = self.locate(block, index);
-        Node { number, place, block, range }
-    }
-
     /// The child of a dense node (or a dense root) by its number.
     #[inline(always)]
     fn node(&self, number: u32) -> Node {
-        self.arrive(&self.lookahead(number))
+        if number < self.layout.counts.dense_node_count {
+            Node::dense(number)
+        } else {
+            self.located(&self.below(number))
+        }
     }
 
     /// The child of the first label with a child at or after a position, in the node or after it in its level.

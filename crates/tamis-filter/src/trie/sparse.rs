@@ -85,12 +85,6 @@ fn nodes_in(block: &Block) -> i32 {
     (first_word(block) << (64 - BLOCK_LABELS)).count_ones().cast_signed()
 }
 
-/// All bits of a signed integer if the condition holds, else none.
-#[inline(always)]
-const fn int_mask(condition: bool) -> i32 {
-    -(condition as i32)
-}
-
 /// All bits if the condition holds, else none.
 #[inline(always)]
 const fn mask_if(condition: bool) -> u64 {
@@ -110,15 +104,6 @@ struct Part<'a> {
     number: u32,
     block: &'a Block,
     range: u64,
-}
-
-/// The result of a step from a sparse node.
-#[derive(Debug, Clone, Copy)]
-enum SparseStep {
-    Absent,
-    /// A leaf at this position.
-    Leaf(u32),
-    Child(Lookahead),
 }
 
 struct FindFar<'a> {
@@ -260,53 +245,15 @@ impl<'a, S: Steps> Trie<'a, S> {
 
     /// Calls `look` with each block of a node and its labels there, until it returns a result.
     #[inline(always)]
-    fn search<T>(&self, node: Node, mut look: impl FnMut(u32, &Block, u64) -> Option<T>) -> Option<T> {
-        let (mut number, mut range) = (node.block, node.range);
-        let mut block = self.block(number)?;
+    fn search<T>(&self, node: Node, mut look: impl FnMut(&Part<'a>) -> Option<T>) -> Option<T> {
+        let mut part = Part { number: node.block, block: self.block(node.block)?, range: node.range };
         for _ in 0..=NODE_BLOCKS {
-            if let Some(found) = look(number, block, range) {
+            if let Some(found) = look(&part) {
                 return Some(found);
             }
-            if !reaches_end(range) {
-                return None;
-            }
-            number += 1;
-            block = self.block(number)?;
-            range = continued(block);
+            part = self.next_part(&part)?;
         }
         None
-    }
-
-    #[inline(always)]
-    pub(super) fn sparse_at_or_after(&self, node: Node, byte: u8) -> Option<Edge> {
-        self.search(node, |number, block, range| {
-            let found = self.not_smaller(block, byte) & range;
-            (found != 0).then(|| {
-                let label = label_at(block, found.trailing_zeros());
-                self.sparse_edge(node, number, block, found & found.wrapping_neg(), label)
-            })
-        })
-    }
-
-    #[inline(always)]
-    pub(super) fn sparse_at_or_before(&self, node: Node, byte: u8) -> Option<Edge> {
-        let mut last = None;
-        let _: Option<()> = self.search(node, |number, block, range| {
-            let greater = byte.checked_add(1).map_or(0, |bound| self.not_smaller(block, bound));
-            let found = range & !greater;
-            if found != 0 {
-                let index = found.ilog2();
-                last = Some(self.sparse_edge(node, number, block, 1 << index, label_at(block, index)));
-            }
-            (found != range).then_some(())
-        });
-        last
-    }
-
-    /// The block in which a node begins.
-    #[inline(always)]
-    fn first_part(&self, node: &Node) -> Option<Part<'a>> {
-        Some(Part { number: node.block, block: self.block(node.block)?, range: node.range })
     }
 
     /// The next block, if the node continues there.
@@ -319,13 +266,38 @@ impl<'a, S: Steps> Trie<'a, S> {
         Some(Part { number: part.number + 1, block, range: continued(block) })
     }
 
+    #[inline(always)]
+    pub(super) fn sparse_at_or_after(&self, node: Node, byte: u8) -> Option<Edge> {
+        self.search(node, |part| {
+            let found = self.not_smaller(part.block, byte) & part.range;
+            (found != 0).then(|| {
+                let label = label_at(part.block, found.trailing_zeros());
+                self.sparse_edge(node, part.number, part.block, found & found.wrapping_neg(), label)
+            })
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn sparse_at_or_before(&self, node: Node, byte: u8) -> Option<Edge> {
+        let mut last = None;
+        let _: Option<()> = self.search(node, |part| {
+            let greater = byte.checked_add(1).map_or(0, |bound| self.not_smaller(part.block, bound));
+            let found = part.range & !greater;
+            if found != 0 {
+                let index = found.ilog2();
+                let label = label_at(part.block, index);
+                last = Some(self.sparse_edge(node, part.number, part.block, 1 << index, label));
+            }
+            (found != part.range).then_some(())
+        });
+        last
+    }
+
     /// The labels of a node on both sides of a byte, and at it.
     #[inline(always)]
     pub(super) fn sparse_split(&self, node: Node, byte: u8) -> Split {
         let mut split = Split::default();
-        let mut next = self.first_part(&node);
-        for _ in 0..=NODE_BLOCKS {
-            let Some(part) = next else { break };
+        let _: Option<()> = self.search(node, |part| {
             let equal = self.equal(part.block, byte) & part.range;
             let not_smaller = self.not_smaller(part.block, byte) & part.range;
             split.has_smaller |= part.range != not_smaller;
@@ -333,11 +305,8 @@ impl<'a, S: Steps> Trie<'a, S> {
             if equal != 0 {
                 split.edge = Some(self.sparse_edge(node, part.number, part.block, equal, byte));
             }
-            if split.has_greater {
-                break;
-            }
-            next = self.next_part(&part);
-        }
+            split.has_greater.then_some(())
+        });
         split
     }
 
@@ -345,15 +314,13 @@ impl<'a, S: Steps> Trie<'a, S> {
     #[inline(always)]
     pub(super) fn sparse_divergence(&self, node: Node, low: u8, high: u8) -> Divergence {
         let mut divergence = Divergence::default();
-        let mut next = self.first_part(&node);
-        for _ in 0..=NODE_BLOCKS {
-            let Some(part) = next else { break };
+        let _: Option<()> = self.search(node, |part| {
             let from_low = self.not_smaller(part.block, low) & part.range;
             let from_high = self.not_smaller(part.block, high) & part.range;
             let at_low = self.equal(part.block, low) & from_low;
             divergence.has_between = from_low & !at_low & !from_high != 0;
             if divergence.has_between {
-                break;
+                return Some(());
             }
             if at_low != 0 {
                 divergence.low = Some(self.sparse_edge(node, part.number, part.block, at_low, low));
@@ -363,10 +330,10 @@ impl<'a, S: Steps> Trie<'a, S> {
                 if at_high != 0 {
                     divergence.high = Some(self.sparse_edge(node, part.number, part.block, at_high, high));
                 }
-                break;
+                return Some(());
             }
-            next = self.next_part(&part);
-        }
+            None
+        });
         divergence
     }
 
@@ -398,50 +365,46 @@ impl<'a, S: Steps> Trie<'a, S> {
     /// The position after the last label of a node.
     pub(super) fn sparse_end(&self, node: Node) -> u32 {
         let mut end = node.block << 6;
-        let _: Option<()> = self.search(node, |number, _, range| {
-            end = number << 6 | (64 - range.leading_zeros());
+        let _: Option<()> = self.search(node, |part| {
+            end = part.number << 6 | (64 - part.range.leading_zeros());
             None
         });
         end
     }
 
-    /// The root, if it is sparse.
-    #[inline(always)]
-    pub(super) fn sparse_root(&self) -> Node {
-        let (block, range) = self.locate(0, 0);
-        Node { number: 0, place: 0, block, range }
-    }
-
     /// Follows a key from the first sparse node on; `depth` bytes lead to it.
     #[inline(always)]
     pub(super) fn walk_sparse(&self, lookahead: &Lookahead, key: &[u8], depth: usize) -> WalkResult {
-        let Some(byte) = key.get(depth) else { return WalkResult::Node(self.arrive_below(lookahead)) };
+        let Some(byte) = key.get(depth) else { return WalkResult::Node(self.located(lookahead)) };
         if !self.layout.is_wide {
             return match self.locate_with_children(lookahead.block, lookahead.index) {
-                Some(at) => self.walk_narrow(*lookahead, at, key, depth),
+                Some(at) => self.walk_narrow(lookahead.place, at, key, depth),
                 None => WalkResult::Absent,
             };
         }
         // The first node has many labels, those below it have few.
-        let found = self.find_wide(&self.arrive_below(lookahead), *byte);
-        match self.follow(&found) {
-            SparseStep::Absent => WalkResult::Absent,
-            SparseStep::Leaf(at) => WalkResult::Leaf(Leaf::sparse(at), depth + 1),
-            SparseStep::Child(lookahead) => {
-                let (block, range) = self.locate_wide(lookahead.block, lookahead.index);
-                let Some(line) = self.block(block) else { return WalkResult::Absent };
-                let at = (Part { number: block, block: line, range }, child_number(line));
-                self.walk_narrow(lookahead, at, key, depth + 1)
-            }
+        let found = self.find_wide(&self.located(lookahead), *byte);
+        let Some(line) = self.block(found.block).filter(|_| found.bit != 0) else {
+            return WalkResult::Absent;
+        };
+        let (above, children) = (place(found.block, found.bit), child_word(line));
+        if found.bit & children == 0 {
+            return WalkResult::Leaf(Leaf::sparse(above), depth + 1);
         }
+        let named = self.child_block(found.block, child_number(line));
+        let index = child_index(children, (children & found.bit.wrapping_sub(1)).count_ones());
+        // The children of one block span five blocks.
+        let (number, range) = self.locate_wide::<5>(named, 2, index);
+        let Some(block) = self.block(number) else { return WalkResult::Absent };
+        self.walk_narrow(above, (Part { number, block, range }, child_number(block)), key, depth + 1)
     }
 
     /// Follows a key through nodes with few labels. Long keys spend most of their time here: the loop keeps only what a
-    /// step needs of a node and looks up nothing twice.
+    /// step needs of a node and looks up nothing twice. `above` is the position of the label of the first node.
     #[inline(always)]
     fn walk_narrow(
         &self,
-        Lookahead { place: above, .. }: Lookahead,
+        above: u32,
         (mut at, mut to_children): (Part<'a>, u32),
         key: &[u8],
         depth: usize,
@@ -497,49 +460,23 @@ impl<'a, S: Steps> Trie<'a, S> {
         Some((part, child_number(part.block)))
     }
 
-    /// The step from a label.
-    #[inline(always)]
-    fn follow(&self, found: &Found) -> SparseStep {
-        if found.bit == 0 {
-            return SparseStep::Absent;
-        }
-        let Some(line) = self.block(found.block) else { return SparseStep::Absent };
-        let (at, children) = (place(found.block, found.bit), child_word(line));
-        if found.bit & children == 0 {
-            return SparseStep::Leaf(at);
-        }
-        let block = self.child_block(found.block, child_number(line));
-        let index = child_index(children, (children & found.bit.wrapping_sub(1)).count_ones());
-        SparseStep::Child(Lookahead { number: Node::UNKNOWN, place: at, block, index })
-    }
-
-    /// A label of a node with few labels: nearly always they are in one block.
-    #[inline(always)]
-    fn find_narrow(&self, node: &Node, byte: u8) -> Found {
-        if let Some(block) = self.block(node.block) {
-            let bit = self.equal(block, byte) & node.range;
-            if bit != 0 || !reaches_end(node.range) {
-                return Found { block: node.block, bit };
-            }
-        }
-        find_far(self.blocks, node.block, byte)
-    }
-
     /// A label of a node with many labels. Whether they continue in the next block is unpredictable: both blocks are
     /// compared, and no branch depends on which one has the label.
     #[inline(always)]
     fn find_wide(&self, node: &Node, byte: u8) -> Found {
-        let both = self.blocks.get(node.block as usize..).and_then(|blocks| blocks.first_chunk::<2>());
-        if let Some([own, next]) = both {
-            let range = continued(next) & mask_if(reaches_end(node.range));
-            let (near, far) = (self.equal(own, byte) & node.range, self.equal(next, byte) & range);
-            let bit = near | far;
-            if bit != 0 || !reaches_end(range) {
-                return Found { block: node.block + u32::from(near == 0), bit };
+        match self.blocks.get(node.block as usize..).unwrap_or_default() {
+            [own, next, ..] => {
+                let range = continued(next) & mask_if(reaches_end(node.range));
+                let (near, far) = (self.equal(own, byte) & node.range, self.equal(next, byte) & range);
+                let bit = near | far;
+                if bit != 0 || !reaches_end(range) {
+                    return Found { block: node.block + u32::from(near == 0), bit };
+                }
+                find_far(self.blocks, node.block, byte)
             }
+            [last] => Found { block: node.block, bit: self.equal(last, byte) & node.range },
+            [] => Found { block: node.block, bit: 0 },
         }
-        // Also if there is no next block.
-        self.find_narrow(node, byte)
     }
 
     /// The child of a label that has one; for any other position, the child of the next label with a child.
@@ -584,75 +521,48 @@ impl<'a, S: Steps> Trie<'a, S> {
         Lookahead { number, place: 0, block: base.wrapping_add(hint >> 6), index: (hint & 63) + skipped }
     }
 
-    /// Locates the first sparse node of a walk: its index is not negative, except for the first child of a sparse
-    /// label.
+    /// Locates the child of a dense node, or a sparse root.
     #[inline(always)]
-    pub(super) fn arrive_below(&self, lookahead: &Lookahead) -> Node {
+    pub(super) fn located(&self, lookahead: &Lookahead) -> Node {
         let Lookahead { number, place, block, index } = *lookahead;
-        let (block, range) = self.locate_hinted(block, index);
+        // A hint is that of the node itself, or of one of the nodes before it, which have many labels.
+        let (block, range) = match self.layout.hint_shift {
+            0 => self.locate(block, index),
+            _ => self.locate_wide::<4>(block, 0, index),
+        };
         Node { number, place, block, range }
     }
 
     /// [`locate`] among the blocks of the trie.
     #[inline(always)]
-    pub(super) fn locate(&self, block: u32, index: u32) -> (u32, u64) {
+    fn locate(&self, block: u32, index: u32) -> (u32, u64) {
         locate(self.blocks, self.steps, block, index)
     }
 
-    /// [`Trie::locate`] for a child of a node with many labels: the children of one block span five blocks.
+    /// [`Trie::locate`] for a node near many nodes with many labels: searches some blocks, the first of them `before`
+    /// blocks before the named one, without a branch on the block, which would be mispredicted.
     #[inline(always)]
-    pub(super) fn locate_wide(&self, block: u32, index: u32) -> (u32, u64) {
-        let first = block.wrapping_sub(2);
-        let lines = self.blocks.get(first as usize..).and_then(|blocks| blocks.first_chunk::<5>());
-        if let Some(lines @ [a, b, c, d, e]) = lines {
-            let (a, b, c, d, e) = (nodes_in(a), nodes_in(b), nodes_in(c), nodes_in(d), nodes_in(e));
-            // Relative to the first of the five.
-            let index = index.cast_signed() + a + b;
-            let (b, c, d, e) = (a + b, a + b + c, a + b + c + d, a + b + c + d + e);
-            let is_passed = [index >= a, index >= b, index >= c, index >= d];
-            let passed = is_passed.iter().map(|is_passed| u32::from(*is_passed)).sum();
-            let start = [a, b, c, d].iter().fold(0, |start, end| if index >= *end { *end } else { start });
-            if index >= 0 && index < e {
-                return self.located(lines, first, passed, (index - start) as u32);
+    fn locate_wide<const COUNT: usize>(&self, block: u32, before: u32, index: u32) -> (u32, u64) {
+        let first = block.wrapping_sub(before);
+        let lines = self.blocks.get(first as usize..).and_then(|blocks| blocks.first_chunk::<COUNT>());
+        if let Some(lines) = lines {
+            let counts = lines.each_ref().map(nodes_in);
+            // Relative to the first of the blocks.
+            let index = index.cast_signed() + counts.iter().take(before as usize).sum::<i32>();
+            let (mut passed, mut start, mut end) = (0, 0, 0);
+            for count in counts {
+                end += count;
+                let is_passed = index >= end;
+                passed += u32::from(is_passed);
+                start = if is_passed { end } else { start };
+            }
+            if index >= 0 && index < end {
+                // Loading the block again waits no longer than its labels do.
+                let firsts = lines.get(passed as usize).map_or(0, firsts);
+                return (first.wrapping_add(passed), self.labels_of(firsts, (index - start) as u32));
             }
         }
         locate_far(self.blocks, block, index)
-    }
-
-    /// [`Trie::locate`] for a node with a hint: it has many labels and does not begin before the block.
-    #[inline(always)]
-    fn locate_hinted(&self, block: u32, index: u32) -> (u32, u64) {
-        if self.layout.hint_shift == 0 {
-            // The hint is that of the node itself.
-            return self.locate(block, index);
-        }
-        let lines = self.blocks.get(block as usize..).and_then(|blocks| blocks.first_chunk::<4>());
-        if let Some(lines @ [a, b, c, d]) = lines {
-            let (a, b, c, d) = (nodes_in(a), nodes_in(b), nodes_in(c), nodes_in(d));
-            let index = index.cast_signed();
-            let (b, c, d) = (a + b, a + b + c, a + b + c + d);
-            let passed = u32::from(index >= a) + u32::from(index >= b) + u32::from(index >= c);
-            let start =
-                (a & int_mask(index >= a)).max(b & int_mask(index >= b)).max(c & int_mask(index >= c));
-            if index >= 0 && index < d {
-                return self.located(lines, block, passed, (index - start) as u32);
-            }
-        }
-        locate_far(self.blocks, block, index)
-    }
-
-    /// Block and labels of a node in some cache lines, by its line and its index there. Loading the line again waits no
-    /// longer than its labels do.
-    #[inline(always)]
-    fn located<const COUNT: usize>(
-        &self,
-        lines: &[Block; COUNT],
-        first: u32,
-        passed: u32,
-        rank: u32,
-    ) -> (u32, u64) {
-        let firsts = lines.get(passed as usize).map_or(0, firsts);
-        (first.wrapping_add(passed), self.labels_of(firsts, rank))
     }
 
     /// The labels of a node of a block, by its index there.
