@@ -135,42 +135,32 @@ impl SurfBuilder {
         parameters: &mut Parameters<'_>,
         seed: u64,
     ) -> Result<Self, BuildError> {
-        let is_possible = |bits: &u32| *bits <= SuffixBits::MAX;
-        let expected = "0 to 64 bits";
-        let mut may_truncate = false;
-        let given = match family {
-            Family::SurfHash | Family::SurfReal => {
-                let bits = parameters.take("bits", expected, is_possible)?;
-                parameters.finish("bits")?;
-                let is_hash = family == Family::SurfHash;
-                bits.map(|bits| SuffixBits {
-                    hash: if is_hash { bits } else { 0 },
-                    real: if is_hash { 0 } else { bits },
-                })
-            }
+        let mut take =
+            |name, bits_max, expected| parameters.take(name, expected, |bits: &u32| *bits <= bits_max);
+        let bits = "0 to 64 bits";
+        let (hash, real, known) = match family {
+            Family::SurfHash => (take("bits", SuffixBits::MAX, bits)?, None, "bits"),
+            Family::SurfReal => (None, take("bits", SuffixBits::MAX, bits)?, "bits"),
             Family::SurfMixed => {
-                let hash = parameters.take("hash", expected, is_possible)?;
+                let hash = take("hash", SuffixBits::MAX, bits)?;
                 let real_max = SuffixBits::MAX - hash.unwrap_or(0);
-                let expected = "0 to 64 bits, together with the hash bits at most 64";
-                let real = parameters.take("real", expected, |bits: &u32| *bits <= real_max)?;
-                parameters.finish("hash, real")?;
-                (hash.is_some() || real.is_some())
-                    .then(|| SuffixBits { hash: hash.unwrap_or(0), real: real.unwrap_or(0) })
+                let real = take("real", real_max, "0 to 64 bits, together with the hash bits at most 64")?;
+                (hash, real, "hash, real")
             }
-            Family::Surf => {
-                let truncate = parameters
-                    .take("truncate", "yes or no", |given: &String| given == "yes" || given == "no")?;
-                parameters.finish("truncate")?;
-                may_truncate = truncate.is_some_and(|given| given == "yes");
-                None
-            }
-            _ => {
-                parameters.finish("none")?;
-                None
-            }
+            Family::Surf => (None, None, "truncate"),
+            _ => (None, None, "none"),
         };
+        let truncate = match family {
+            Family::Surf => {
+                parameters.take("truncate", "yes or no", |given: &String| given == "yes" || given == "no")?
+            }
+            _ => None,
+        };
+        parameters.finish(known)?;
+        let given = (hash.is_some() || real.is_some())
+            .then(|| SuffixBits { hash: hash.unwrap_or(0), real: real.unwrap_or(0) });
         let builder = Self::new(family, given, seed);
-        Ok(if may_truncate { builder.with_truncation() } else { builder })
+        Ok(if truncate.is_some_and(|given| given == "yes") { builder.with_truncation() } else { builder })
     }
 
     /// The trie with its own height, or the greatest height within the maximal bits per key.
@@ -187,33 +177,33 @@ impl SurfBuilder {
     }
 
     /// The suffix fixed by the parameters, or `None` if the budget decides.
-    fn fixed_suffix(&self, budget: Budget) -> Result<Option<SuffixBits>, BuildError> {
-        match (self.given, budget.as_bits_per_key()) {
-            (Some(given), _) => Ok(Some(given)),
-            (None, Some(_)) => Ok(None),
-            (None, None) if self.family == Family::SurfMixed => Ok(Some(SuffixBits { hash: 4, real: 4 })),
-            (None, None) => Err(BuildError::BudgetMissing { family: self.family.name() }),
-        }
+    fn fixed_suffix(&self, budget: Budget) -> Option<SuffixBits> {
+        let has_default = self.family == Family::SurfMixed && budget.as_bits_per_key().is_none();
+        self.given.or(has_default.then_some(SuffixBits { hash: 4, real: 4 }))
     }
 
-    /// The widest suffix of at most `width_max` bits within the budget, or the error that names the least size.
-    fn widest_suffix(
+    /// The error that names the least size, if a filter with suffixes of `width` bits exceeds the bits per key.
+    fn check_size(&self, core: &Core, trie: &Planned, width: u32, given: f64) -> Result<(), BuildError> {
+        let (key_count, bytes) = (core.levels.key_count(), trie.filter_bytes(width));
+        if bytes <= allowed_bytes(key_count, given) {
+            return Ok(());
+        }
+        let least_bits_per_key = (bytes - BUDGET_SLACK_BYTES) as f64 * 8.0 / key_count as f64;
+        Err(BuildError::BudgetTooSmall { family: self.family.name(), given, least_bits_per_key })
+    }
+
+    /// The filter with the widest suffix; `None` if there is no room for one bit.
+    fn with_widest_suffix(
         &self,
         core: &Core,
         trie: &Planned,
-        budget: Budget,
-        width_max: u32,
-    ) -> Result<u32, BuildError> {
-        let Some(given) = budget.as_bits_per_key() else { return Ok(width_max) };
-        let key_count = core.levels.key_count();
-        let allowed = allowed_bytes(key_count, given);
-        let least = if self.given.is_some() { width_max } else { 0 };
-        let widest = (least..=width_max).rev().find(|width| trie.filter_bytes(*width) <= allowed);
-        widest.ok_or_else(|| {
-            let needed = trie.filter_bytes(least) - BUDGET_SLACK_BYTES;
-            let least_bits_per_key = needed as f64 * 8.0 / key_count as f64;
-            BuildError::BudgetTooSmall { family: self.family.name(), given, least_bits_per_key }
-        })
+        given: f64,
+        samples: Samples<'_>,
+    ) -> Option<Vec<u8>> {
+        let allowed = allowed_bytes(core.levels.key_count(), given);
+        let width = (1..=SuffixBits::MAX).rev().find(|width| trie.filter_bytes(*width) <= allowed)?;
+        let (suffix, predicted) = self.divide(core, trie, width, samples);
+        Some(self.assemble(core, trie, suffix, predicted))
     }
 
     /// Divides the bits of a suffix into digest and real bits, and predicts the false-positive rate.
@@ -224,14 +214,16 @@ impl SurfBuilder {
         width: u32,
         samples: Samples<'_>,
     ) -> (SuffixBits, Option<f64>) {
+        let halves = (SuffixBits { hash: width - width / 2, real: width / 2 }, None);
         match self.family {
             Family::SurfHash => (SuffixBits { hash: width, real: 0 }, None),
             Family::SurfReal => (SuffixBits { hash: 0, real: width }, None),
             Family::Surf if !samples.queries.is_empty() => {
                 let detailed = SuffixBits { hash: 0, real: SuffixBits::MAX };
                 choose(self.seed, self.assemble(core, trie, detailed, None), width, samples)
+                    .map_or(halves, |(suffix, rate)| (suffix, Some(rate)))
             }
-            _ => (SuffixBits { hash: width - width / 2, real: width / 2 }, None),
+            _ => halves,
         }
     }
 
@@ -254,47 +246,37 @@ impl SurfBuilder {
             Envelope::new(self.family, self.seed, 0, parameters).seal(&mut filter);
             return Ok(filter);
         }
-        let fixed = self.fixed_suffix(budget)?;
-        // A trie without suffixes needs a smaller directory: used if there is no room for one bit of suffix.
-        if fixed.is_none_or(|fixed| fixed.width() > 0) {
-            let trie = self.trie(&core, true, &plan)?;
-            let width_max = fixed.map_or(SuffixBits::MAX, SuffixBits::width);
-            match (self.widest_suffix(&core, &trie, budget, width_max), fixed) {
-                (Ok(_), Some(fixed)) => return Ok(self.assemble(&core, &trie, fixed, None)),
-                (Ok(width @ 1..), None) => {
-                    let (suffix, predicted) = self.divide(&core, &trie, width, samples);
-                    return Ok(self.assemble(&core, &trie, suffix, predicted));
-                }
-                (Err(error), Some(_)) => return Err(error),
-                (Ok(_) | Err(_), None) => {}
+        if let Some(fixed) = self.fixed_suffix(budget) {
+            let trie = self.trie(&core, fixed.width() > 0, &plan)?;
+            if let Some(given) = budget.as_bits_per_key() {
+                self.check_size(&core, &trie, fixed.width(), given)?;
             }
+            return Ok(self.assemble(&core, &trie, fixed, None));
         }
+        let given = budget.require(self.family.name())?;
+        let with_suffixes = self.trie(&core, true, &plan)?;
+        if let Some(filter) = self.with_widest_suffix(&core, &with_suffixes, given, samples) {
+            return Ok(filter);
+        }
+        // A trie without suffixes needs a smaller directory.
         let trie = self.trie(&core, false, &plan)?;
-        match self.widest_suffix(&core, &trie, budget, 0) {
-            Err(BuildError::BudgetTooSmall { given, .. }) if self.may_truncate => {
-                self.finish_truncated(&core, given, samples)
-            }
+        match self.check_size(&core, &trie, 0, given) {
+            Ok(()) => Ok(self.assemble(&core, &trie, SuffixBits::default(), None)),
+            Err(_) if self.may_truncate => self.finish_truncated(&core, given, samples),
             Err(error) => Err(error),
-            Ok(_) => Ok(self.assemble(&core, &trie, SuffixBits::default(), None)),
         }
     }
 
     /// A filter whose trie has as many levels as `given` bits per key allow. The rest of the budget is used for
     /// suffixes.
     fn finish_truncated(&self, core: &Core, given: f64, samples: Samples<'_>) -> Result<Vec<u8>, BuildError> {
-        let budget = Budget::bits_per_key(given)?;
-        let allowed = allowed_bytes(core.levels.key_count(), given);
-        let bytes_max = allowed.saturating_sub((ENVELOPE_BYTES + TRAILER_BYTES) as u64);
+        let others = (ENVELOPE_BYTES + TRAILER_BYTES) as u64;
+        let bytes_max = allowed_bytes(core.levels.key_count(), given).saturating_sub(others);
         let trie = encoded(&core.levels, trie::plan_within(&core.levels, bytes_max, false))?;
-        self.widest_suffix(core, &trie, budget, 0)?;
+        self.check_size(core, &trie, 0, given)?;
         let with_suffixes = encoded(&core.levels, trie::plan(&core.levels, trie.plan.height, true))?;
-        match self.widest_suffix(core, &with_suffixes, budget, SuffixBits::MAX) {
-            Ok(width @ 1..) => {
-                let (suffix, predicted) = self.divide(core, &with_suffixes, width, samples);
-                Ok(self.assemble(core, &with_suffixes, suffix, predicted))
-            }
-            _ => Ok(self.assemble(core, &trie, SuffixBits::default(), None)),
-        }
+        let filter = self.with_widest_suffix(core, &with_suffixes, given, samples);
+        Ok(filter.unwrap_or_else(|| self.assemble(core, &trie, SuffixBits::default(), None)))
     }
 
     /// The whole filter.
@@ -351,17 +333,14 @@ impl FilterBuilder for SurfBuilder {
     }
 }
 
-/// The numbers of digest bits and real bits with the fewest false positives on the samples, and the remaining rate.
+/// The numbers of digest bits and real bits with the fewest false positives on the samples, and the remaining rate;
+/// `None` without samples of empty queries.
 ///
 /// `detailed` is the filter with 64 real bits: a sample that it accepts counts as one that holds a key. For each other
 /// sample, the least number of real bits that reject it is searched; digest bits can reject a point as well.
-fn choose(seed: u64, detailed: Vec<u8>, width: u32, samples: Samples<'_>) -> (SuffixBits, Option<f64>) {
-    let fallback = (SuffixBits { hash: width - width / 2, real: width / 2 }, None);
-    let Ok(mut filter) = Envelope::parse(&detailed, detailed.len() as u64)
-        .and_then(|envelope| SurfFilter::open(envelope, detailed))
-    else {
-        return fallback;
-    };
+fn choose(seed: u64, detailed: Vec<u8>, width: u32, samples: Samples<'_>) -> Option<(SuffixBits, f64)> {
+    let envelope = Envelope::parse(&detailed, detailed.len() as u64).ok()?;
+    let mut filter = SurfFilter::open(envelope, detailed).ok()?;
     let digester = Digester::new(seed);
     // By a number of real bits: the points and ranges that need more.
     let mut points = [0_u32; SuffixBits::MAX as usize + 1];
@@ -374,14 +353,14 @@ fn choose(seed: u64, detailed: Vec<u8>, width: u32, samples: Samples<'_>) -> (Su
         tally.iter_mut().take(needed as usize).for_each(|count| *count += 1);
     }
     if empty_count == 0 {
-        return fallback;
+        return None;
     }
     let positives = |real: u32| {
         let at = |tally: &[u32]| f64::from(tally.get(real as usize).copied().unwrap_or(0));
         at(&points) * 0.5_f64.powi((width - real).cast_signed()) + at(&ranges)
     };
     let best = (0..=width).min_by(|left, right| positives(*left).total_cmp(&positives(*right))).unwrap_or(0);
-    (SuffixBits { hash: width - best, real: best }, Some(positives(best) / f64::from(empty_count)))
+    Some((SuffixBits { hash: width - best, real: best }, positives(best) / f64::from(empty_count)))
 }
 
 /// The least number of real bits that reject a query; `None` if 64 are not sufficient.

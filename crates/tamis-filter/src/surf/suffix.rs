@@ -28,22 +28,10 @@ impl SuffixBits {
         self.hash + self.real
     }
 
-    /// The stored bits of a leaf.
+    /// The stored bits of a leaf, from a digest and a word from [`word_after`].
     #[inline(always)]
     pub(super) fn field(self, digest: u64, real: u64) -> u64 {
-        self.hash_of(digest).checked_shl(self.real).unwrap_or(0) | self.real_of(real)
-    }
-
-    /// The digest bits that a leaf stores.
-    #[inline(always)]
-    pub(super) fn hash_of(self, digest: u64) -> u64 {
-        top_bits(digest, self.hash)
-    }
-
-    /// The real bits that a leaf stores, of a word from [`word_after`].
-    #[inline(always)]
-    pub(super) fn real_of(self, word: u64) -> u64 {
-        top_bits(word, self.real)
+        top_bits(digest, self.hash).checked_shl(self.real).unwrap_or(0) | top_bits(real, self.real)
     }
 }
 
