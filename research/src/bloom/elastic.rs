@@ -10,17 +10,14 @@
 //! The first half of the lookups is warm-up; the second half is counted. The store adapts in both.
 
 use tamis::{Access, Db, Filters, Keyspace, KeyspaceOptions, Options, TableFilter};
-use tamis_filter::{
-    AnyFilter, Budget, Digester, FilterSpec, Probe, Samples,
-    bloom::elastic::{
-        ElasticFilter,
-        allocation::{TableUnits, best_allocation},
-    },
-};
+use tamis_filter::{AnyFilter, Budget, Digester, FilterSpec, Probe, Samples, bloom::elastic::ElasticFilter};
 use tamis_workload::SplitMix64;
 use tempfile::TempDir;
 
-use super::levels::false_reads;
+use super::{
+    levels::false_reads,
+    unit_allocation::{TableUnits, best_allocation},
+};
 use tamis_bench::{BenchError, Context, Definition, OperationDigest, Plot, Point, Row, Size, published};
 
 const TABLE_COUNT: usize = 100;

@@ -8,6 +8,7 @@ mod rate_by_bits;
 mod sharing;
 mod single;
 mod table_1;
+mod unit_allocation;
 
 use tamis_bench::Definition;
 

@@ -5,16 +5,12 @@
 //! product of the rates of the units. A store keeps all units on disk, and in memory only as many as the lookups of
 //! the table justify:
 //!
-//! - [`ElasticHeader`] locates the units, checks them, and looks up a key in those that are in memory.
-//! - [`hotness`] computes the initial hotness of tables that a compaction writes. The store counts lookups, and loads
-//!   and unloads units.
-//! - [`allocation`] computes the best choice of units if the hotness of all tables is known.
+//! - [`ElasticHeader`] locates the units, checks them, and looks up a key in those that are in memory. The store
+//!   counts lookups, and loads and unloads units.
 //! - [`ElasticFilter`] is the whole filter in one piece.
 
-pub mod allocation;
 mod builder;
 mod header;
-pub mod hotness;
 mod probes;
 mod reader;
 

@@ -8,8 +8,6 @@
 
 use std::{ops::Range, sync::Arc};
 
-use tamis_filter::bloom::elastic::hotness::{Ancestor, inherited_hotness};
-
 use super::handle::Table;
 use crate::table::lazy_reader::NamedTable as _;
 
@@ -49,6 +47,27 @@ impl<'a> Outputs<'a> {
     }
 }
 
+/// An input table of a compaction, as seen from one output table.
+#[derive(Debug, Clone, Copy)]
+struct Ancestor {
+    hotness: f64,
+    key_count: u64,
+    /// Estimated number of its keys in the range of the output table.
+    shared_count: f64,
+}
+
+/// The initial hotness of an output table: the hotness per key of its inputs, averaged over the keys that it takes from
+/// them.
+fn inherited_hotness(key_count: u64, ancestors: &[Ancestor]) -> f64 {
+    let shared: f64 = ancestors.iter().map(|ancestor| ancestor.shared_count).sum();
+    if shared == 0.0 {
+        return 0.0;
+    }
+    let of_shared =
+        |ancestor: &Ancestor| ancestor.hotness / (ancestor.key_count as f64).max(1.0) * ancestor.shared_count;
+    key_count as f64 * ancestors.iter().map(of_shared).sum::<f64>() / shared
+}
+
 fn entry_count(table: &Table) -> u64 {
     table.summary().entry_count
 }
@@ -66,7 +85,7 @@ pub(super) fn transfer_hotness<'a>(
         for (index, output) in outputs.overlapping(input) {
             let share = entry_count(output) as f64 / (total as f64).max(1.0);
             let (hotness, key_count) = (input.slot().hotness().at(epoch), entry_count(input));
-            let ancestor = Ancestor { hotness, key_count, shared_count: (key_count as f64 * share) as u64 };
+            let ancestor = Ancestor { hotness, key_count, shared_count: key_count as f64 * share };
             if let Some(of_output) = ancestors.get_mut(index) {
                 of_output.push(ancestor);
             }

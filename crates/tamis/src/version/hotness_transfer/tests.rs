@@ -48,3 +48,12 @@ fn inputs_and_outputs_are_matched_in_any_order_and_where_outputs_overlap() {
     assert!((last - 99.0).abs() < 1.0, "{last}");
     assert!(wide > 0.0);
 }
+
+#[test]
+fn output_tables_inherit_hotness_in_proportion_to_keys() {
+    let hot = Ancestor { hotness: 900.0, key_count: 100, shared_count: 50.0 };
+    let cold = Ancestor { hotness: 0.0, key_count: 100, shared_count: 50.0 };
+    assert!((inherited_hotness(100, &[hot, cold]) - 450.0).abs() < 1e-9);
+    assert!((inherited_hotness(50, &[hot]) - 450.0).abs() < 1e-9);
+    assert_eq!(inherited_hotness(50, &[]), 0.0);
+}

@@ -1,26 +1,26 @@
-//! The best choice of units if the hotness of all tables is known.
+//! The best choice of elastic units if the hotness of all tables is known.
 //!
 //! A lookup of an absent key in a table with `u` loaded units is a false-positive read with probability `q^u`, where
 //! `q` is the rate of a unit. With `h` such lookups the next unit saves `h * q^u * (1 - q)` reads. The saving per byte
 //! decreases from unit to unit, so repeatedly taking the best unit minimises the sum of false-positive reads. A store
-//! does not know the hotness but estimates it; tests and experiments compare its choice with this one.
+//! does not know the hotness but estimates it; the experiment compares its choice with this one.
 
 /// The elastic filter of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TableUnits {
+pub(super) struct TableUnits {
     /// Lookups whose key the table does not have.
-    pub hotness: f64,
+    pub(super) hotness: f64,
     /// Bytes of a unit.
-    pub unit_bytes: u64,
+    pub(super) unit_bytes: u64,
     /// False-positive rate of a unit.
-    pub unit_fpr: f64,
+    pub(super) unit_fpr: f64,
     /// Units on disk.
-    pub unit_count: u32,
+    pub(super) unit_count: u32,
 }
 
 impl TableUnits {
     /// Expected false-positive reads with a number of loaded units: their rates multiply.
-    pub fn false_reads(&self, loaded_count: u32) -> f64 {
+    fn false_reads(&self, loaded_count: u32) -> f64 {
         self.hotness * self.unit_fpr.powi(loaded_count.min(self.unit_count).cast_signed())
     }
 
@@ -35,7 +35,7 @@ impl TableUnits {
 }
 
 /// The number of units to load per table for the least sum of false-positive reads within a budget.
-pub fn best_allocation(tables: &[TableUnits], budget_bytes: u64) -> Vec<u32> {
+pub(super) fn best_allocation(tables: &[TableUnits], budget_bytes: u64) -> Vec<u32> {
     let mut loaded = vec![0; tables.len()];
     let mut free_bytes = budget_bytes;
     while let Some(index) = best_next(tables, &loaded, free_bytes)

@@ -1,7 +1,8 @@
 //! The allocation is optimal, and follows the hotness of the tables.
 
+use tamis_filter::bloom::formula::blocked_fpr;
+
 use super::{TableUnits, best_allocation};
-use crate::bloom::formula::blocked_fpr;
 
 const TABLE_COUNT: usize = 100;
 const UNIT_BYTES: u64 = 1000;
