@@ -2,7 +2,7 @@
 //!
 //! A [`Case`] prepares its input first; [`measured_region`] then runs the work, and nothing else is counted. The binary
 //! `instruction-counts` runs each case under `valgrind --tool=callgrind` and compares the counts with those recorded in
-//! `instruction_counts.json`. Valgrind offers AVX2 and no AVX-512, so the counts are those of the AVX2 code.
+//! `instruction_counts.json`. The counts are those of the AVX2 code.
 //!
 //! Inputs are seeded, background jobs run on the calling thread, and the clock is manual: counts of two runs of one binary
 //! differ by less than 0.1 %.

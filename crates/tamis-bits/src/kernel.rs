@@ -1,196 +1,108 @@
 //! Small loops over bytes in a portable form, and with vector instructions where the processor has them.
 //!
 //! `portable.rs` and `x86_64.rs` are twins: same functions, same answers, same tests. The choice is made at run time,
-//! so one program serves all x86-64 processors: AVX2 for lines and bytes, POPCNT and BMI2 for ranks and for setting
-//! bits. With AVX-512, line queries, the mixing of numbers and scattered bits have a third form in `avx512.rs`,
-//! batches of digests in `batch.rs`, and trie searches in `wide.rs`. Miri runs the first two forms but does not support
-//! enough of AVX-512: tests compare that form with the portable one on processors that have it.
+//! so one program serves all x86-64 processors: the second form needs AVX2, POPCNT, LZCNT and BMI2. Loops that set bits
+//! have one form.
 
-/// The steps of searches by a module's `equal_mask` and `not_smaller_mask`, for a type that only its `run` creates.
-#[cfg(target_arch = "x86_64")]
-macro_rules! steps_form {
-    ($form:ident) => {
-        impl super::Steps for $form {
-            #[inline(always)]
-            fn equal_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
-                // SAFETY: a value of this type exists only if the processor has the features that `run` is compiled
-                // for.
-                unsafe { equal_mask(bytes, byte) }
-            }
-
-            #[inline(always)]
-            fn not_smaller_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
-                // SAFETY: as above.
-                unsafe { not_smaller_mask(bytes, byte) }
-            }
-
-            #[inline(always)]
-            fn equal_words(self, line: &[u8; LINE_BYTES], word: u64, shift: u32) -> u32 {
-                // SAFETY: as above.
-                unsafe { equal_words(line, word, shift) }
-            }
-
-            #[inline(always)]
-            fn nth_one(self, word: u64, rank: u32) -> u64 {
-                // SAFETY: as above; BMI2 is part of it.
-                unsafe { _pdep_u64(1 << (rank & 63), word) }
-            }
-
-            #[inline(always)]
-            fn nth_run(self, word: u64, rank: u32) -> u64 {
-                // SAFETY: as above.
-                let ends = unsafe { _pdep_u64(3 << (rank & 63), word) };
-                (ends & ends.wrapping_sub(1)).wrapping_sub(ends & ends.wrapping_neg())
-            }
-        }
-    };
-}
-
-/// Sets the bits of many digests, for a module whose `lines_insert_each` does it for a constant number of bits.
-#[cfg(target_arch = "x86_64")]
-macro_rules! insert_forms {
-    ($features:literal, $($count:literal)*) => {
-        #[target_feature(enable = $features)]
-        pub(super) fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
-            lines_insert_values(lines, line_count, digests, digests, probe_count);
-        }
-
-        #[target_feature(enable = $features)]
-        pub(super) fn lines_insert_values(
-            lines: &mut [u8],
-            line_count: u64,
-            digests: &[u64],
-            values: &[u64],
-            probe_count: u32,
-        ) {
-            match probe_count {
-                $($count => lines_insert_each::<$count>(lines, line_count, digests, values),)*
-                _ => {}
-            }
-        }
-    };
-}
-
-#[cfg(target_arch = "x86_64")]
-mod avx512;
-#[cfg(target_arch = "x86_64")]
-mod avx512_line;
-#[cfg(target_arch = "x86_64")]
-mod batch;
 mod portable;
-#[cfg(target_arch = "x86_64")]
-mod wide;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::line::{LINE_BYTES, LINE_PROBE_MAX};
+use crate::line::{self, LINE_BYTES, LINE_PROBE_MAX};
 
-/// Calls the vector twin if the processor has the named features, else the portable one.
+/// Prefetch distance of lines, in digests.
+const PREFETCH_DIGESTS: usize = 16;
+
+/// The step of [`crate::line`] to the powers from 0 on.
+static POWERS: [u32; LINE_PROBE_MAX as usize] = powers();
+
+const fn powers<const COUNT: usize>() -> [u32; COUNT] {
+    let mut powers = [1_u32; COUNT];
+    let mut index = 1;
+    #[expect(clippy::indexing_slicing, reason = "an index below the length")]
+    while index < COUNT {
+        powers[index] = powers[index - 1].wrapping_mul(line::STEP);
+        index += 1;
+    }
+    powers
+}
+
+/// The form for this processor; 0 before the detection. Concurrent detections store the same value.
+#[cfg(target_arch = "x86_64")]
+static FORM: AtomicU8 = AtomicU8::new(0);
+#[cfg(target_arch = "x86_64")]
+const FORM_PORTABLE: u8 = 1;
+#[cfg(target_arch = "x86_64")]
+const FORM_VECTOR: u8 = 2;
+
+/// Whether the form is known to be that of `x86_64.rs`: one load.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn is_vector() -> bool {
+    FORM.load(Ordering::Relaxed) == FORM_VECTOR
+}
+
+/// Whether the form is that of `x86_64.rs`; detects it if it is not known.
+#[cfg(target_arch = "x86_64")]
+fn detect_vector() -> bool {
+    use std::arch::is_x86_feature_detected;
+
+    if FORM.load(Ordering::Relaxed) == 0 {
+        let has_vector = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt");
+        FORM.store(if has_vector { FORM_VECTOR } else { FORM_PORTABLE }, Ordering::Relaxed);
+    }
+    is_vector()
+}
+
+/// Calls the form of a function for this processor: callers get one load and a jump. The detection, a call that would
+/// make them save registers, is in a separate function, `$slow_path`, which is inlined into none of them.
 macro_rules! dispatch {
-    ($feature:tt $(, $more:tt)* => $function:ident($($argument:expr),*)) => {{
+    ($slow_path:ident, $function:ident($($argument:ident: $kind:ty),*) -> $output:ty) => {{
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!($feature) $(&& std::arch::is_x86_feature_detected!($more))* {
+        if is_vector() {
             // SAFETY: the functions of `x86_64` are safe except for the features that they are compiled for, which
-            // were just detected.
+            // were detected.
             return unsafe { x86_64::$function($($argument),*) };
         }
-        portable::$function($($argument),*)
-    }};
-}
-
-/// [`dispatch`] with the form of `avx512.rs` before the others.
-macro_rules! dispatch_wide {
-    ($feature:tt => $function:ident($($argument:expr),*)) => {{
-        #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx512vl") {
-            // SAFETY: the functions of `avx512` are safe except for the feature that they are compiled for, which was
-            // just detected (and AVX-512F, which it implies).
-            return unsafe { avx512::$function($($argument),*) };
+        #[inline(never)]
+        fn $slow_path($($argument: $kind),*) -> $output {
+            #[cfg(target_arch = "x86_64")]
+            if detect_vector() {
+                // SAFETY: as above.
+                return unsafe { x86_64::$function($($argument),*) };
+            }
+            portable::$function($($argument),*)
         }
-        dispatch!($feature => $function($($argument),*))
-    }};
-}
-
-/// Calls the form of a line query for this processor. Runs for each filter of a lookup: callers get one load and a
-/// jump. The feature detection, a call that would make them save registers, is a separate function, `$detecting`.
-macro_rules! dispatch_line {
-    ($detecting:ident, $function:ident($($argument:expr),*)) => {{
-        #[cfg(target_arch = "x86_64")]
-        match LINE_FORM.load(Ordering::Relaxed) {
-            // SAFETY: this form is stored only after the features that it is compiled for were detected.
-            FORM_AVX512 => return unsafe { avx512::$function($($argument),*) },
-            // SAFETY: as above.
-            FORM_AVX2 => return unsafe { x86_64::$function($($argument),*) },
-            _ => {}
-        }
-        $detecting($($argument),*)
+        $slow_path($($argument),*)
     }};
 }
 
 /// Whether all bits of a pattern are set in a line; see [`crate::line`]. Any `probe_count` up to [`LINE_PROBE_MAX`].
 #[inline]
 pub fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
-    dispatch_line!(line_contains_detecting, line_contains(line, pattern, probe_count))
+    dispatch!(slow_path, line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool)
 }
 
 /// Whether the line of a digest has all its bits set; `true` if that line is outside `lines`.
 #[inline]
 pub fn may_contain(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
-    dispatch_line!(may_contain_detecting, may_contain(lines, line_count, digest, probe_count))
-}
-
-/// The form of single line queries; 0 before the detection. Concurrent detections store the same value.
-#[cfg(target_arch = "x86_64")]
-static LINE_FORM: AtomicU8 = AtomicU8::new(0);
-#[cfg(target_arch = "x86_64")]
-const FORM_AVX2: u8 = 1;
-#[cfg(target_arch = "x86_64")]
-const FORM_AVX512: u8 = 2;
-
-/// Detects and stores the form of this processor.
-fn detect_line_form() {
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx512vl") {
-        LINE_FORM.store(FORM_AVX512, Ordering::Relaxed);
-    } else if std::arch::is_x86_feature_detected!("avx2") {
-        LINE_FORM.store(FORM_AVX2, Ordering::Relaxed);
-    }
-}
-
-/// [`line_contains`] before the detection, or in the portable form.
-#[inline(never)]
-fn line_contains_detecting(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
-    detect_line_form();
-    dispatch_wide!("avx2" => line_contains(line, pattern, probe_count))
-}
-
-/// [`may_contain`] before the detection, or in the portable form.
-#[inline(never)]
-fn may_contain_detecting(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
-    detect_line_form();
-    dispatch_wide!("avx2" => may_contain(lines, line_count, digest, probe_count))
-}
-
-/// Looks up many digests at once: `answers[i]` becomes whether the line of `digests[i]` has its bits set, and `true`
-/// if that line is outside `lines`. Prefetches lines some digests ahead.
-#[inline]
-pub fn lines_contain(lines: &[u8], line_count: u64, digests: &[u64], probe_count: u32, answers: &mut [bool]) {
-    let probe_count = probe_count.min(LINE_PROBE_MAX);
-    dispatch_wide!("avx2" => lines_contain(lines, line_count, digests, probe_count, answers));
+    dispatch!(slow_path, may_contain(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool)
 }
 
 /// Sets the bits of many digests; skips those whose line is outside `lines`.
-#[inline]
 pub fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
-    let probe_count = probe_count.min(LINE_PROBE_MAX);
-    dispatch_wide!("bmi2" => lines_insert(lines, line_count, digests, probe_count));
+    lines_insert_values(lines, line_count, digests, digests, probe_count);
 }
 
-/// [`lines_insert`] with separate patterns, the low halves of `values`: a digest determines only the line.
-#[inline]
+/// [`lines_insert`] with separate patterns, the low halves of `values`: a digest determines only the line. Prefetches
+/// lines some digests ahead, and sets the bits in words of eight bytes: each address is one independent multiplication.
 pub fn lines_insert_values(
     lines: &mut [u8],
     line_count: u64,
@@ -198,42 +110,38 @@ pub fn lines_insert_values(
     values: &[u64],
     probe_count: u32,
 ) {
-    let probe_count = probe_count.min(LINE_PROBE_MAX);
-    dispatch_wide!("bmi2" => lines_insert_values(lines, line_count, digests, values, probe_count));
-}
-
-/// Calls the AVX-512 form if the processor has the features of its loops over words.
-macro_rules! dispatch_words {
-    ($condition:expr, $function:ident($($argument:expr),*)) => {{
-        #[cfg(target_arch = "x86_64")]
-        if $condition
-            && std::arch::is_x86_feature_detected!("avx512dq")
-            && std::arch::is_x86_feature_detected!("avx512vl")
-            && std::arch::is_x86_feature_detected!("bmi2")
-        {
-            // SAFETY: the functions of `avx512` are safe except for the features that they are compiled for, which
-            // were just detected (and AVX-512F, which they imply).
-            return unsafe { avx512::$function($($argument),*) };
+    let powers = POWERS.get(..probe_count as usize).unwrap_or(&POWERS);
+    let ahead = digests.iter().skip(PREFETCH_DIGESTS).map(Some).chain(std::iter::repeat(None));
+    for ((digest, value), next) in digests.iter().zip(values).zip(ahead) {
+        if let Some(next) = next {
+            line::prefetch_whole_line(lines, line_count, *next);
         }
-        dispatch!("bmi2" => $function($($argument),*))
-    }};
-}
-
-/// Replaces each value by its [`mix64`](crate::mix64()) with the corresponding number.
-#[inline]
-pub fn mix64_each(values: &mut [u64], numbers: &[u64]) {
-    dispatch_words!(true, mix64_each(values, numbers));
+        let Some(line) = line::line_at_mut(lines, line_count, *digest) else { continue };
+        let (words, _) = line.as_chunks_mut::<8>();
+        for power in powers {
+            let pattern = line::pattern(*value).wrapping_mul(*power);
+            if let Some(word) = words.get_mut((pattern >> 29) as usize) {
+                *word = (u64::from_le_bytes(*word) | 1 << ((pattern >> 23) & 63)).to_le_bytes();
+            }
+        }
+    }
 }
 
 /// Sets scattered bits of `bits`, `probe_count` per value: those of the value, of the value plus its step, plus two
 /// steps, and so on. The bit of a number among `bit_count` is the high half of their product; bits outside `bits` are
 /// skipped.
-#[inline]
 pub fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_count: u32, step: Step) {
-    dispatch_words!(
-        bit_count <= u64::from(u32::MAX),
-        places_insert(bits, bit_count, values, probe_count, step)
-    );
+    for value in values {
+        let step = step.of(*value);
+        let mut number = *value;
+        for _ in 0..probe_count {
+            let place = place(number, bit_count);
+            if let Some(byte) = bits.get_mut((place / 8) as usize) {
+                *byte |= 1 << (place % 8);
+            }
+            number = number.wrapping_add(step);
+        }
+    }
 }
 
 /// The difference between consecutive numbers of a value, for [`places_insert`].
@@ -266,22 +174,28 @@ pub const fn place(number: u64, bit_count: u64) -> u64 {
 /// Number of set bits among the first `bit_count` of a line; all of them from 512 on.
 #[inline]
 pub fn rank_in_line(line: &[u8; LINE_BYTES], bit_count: u32) -> u32 {
-    dispatch!("popcnt" => rank_in_line(line, bit_count))
+    dispatch!(slow_path, rank_in_line(line: &[u8; LINE_BYTES], bit_count: u32) -> u32)
 }
 
 /// Position of the set bit with `rank` set bits before it; 512 if there are no more.
 #[inline]
 pub fn select_in_line(line: &[u8; LINE_BYTES], rank: u32) -> u32 {
-    dispatch!("bmi2", "popcnt", "bmi1" => select_in_line(line, rank, 0))
+    select_among(line, rank, 0)
 }
 
 /// Position of the unset bit with `rank` unset bits before it; 512 if there are no more.
 #[inline]
 pub fn select_zero_in_line(line: &[u8; LINE_BYTES], rank: u32) -> u32 {
-    dispatch!("bmi2", "popcnt", "bmi1" => select_in_line(line, rank, u64::MAX))
+    select_among(line, rank, u64::MAX)
 }
 
-/// The operations of a search on lines and words, in one of three forms. A value of a form is proof of the processor's
+/// The position of a bit of a line whose words are exclusive-or `flip`.
+#[inline]
+fn select_among(line: &[u8; LINE_BYTES], rank: u32, flip: u64) -> u32 {
+    dispatch!(slow_path, select_in_line(line: &[u8; LINE_BYTES], rank: u32, flip: u64) -> u32)
+}
+
+/// The operations of a search on lines and words, in one of two forms. A value of a form is proof of the processor's
 /// features: a task that has one needs no detection.
 pub trait Steps: Copy {
     /// Bit `i` of the result: whether `bytes[i]` equals `byte`.
@@ -289,10 +203,6 @@ pub trait Steps: Copy {
 
     /// Bit `i` of the result: whether `bytes[i]` is at least `byte`.
     fn not_smaller_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64;
-
-    /// Bit `i` of the result: whether the `i`th word of a line (little-endian) equals `word`, without the lowest
-    /// `shift` (below 64) bits of both.
-    fn equal_words(self, line: &[u8; LINE_BYTES], word: u64, shift: u32) -> u32;
 
     /// The set bit with `rank` (below 64) set bits before it, alone in a word; 0 if there is none.
     fn nth_one(self, word: u64, rank: u32) -> u64;
@@ -307,8 +217,6 @@ pub trait Steps: Copy {
 
 pub use portable::Portable;
 #[cfg(target_arch = "x86_64")]
-pub use wide::Wide;
-#[cfg(target_arch = "x86_64")]
 pub use x86_64::Vector;
 
 /// Work that is compiled for the processor's features: see [`run`].
@@ -320,24 +228,16 @@ pub trait Task {
     fn run<S: Steps>(self, steps: S) -> Self::Output;
 }
 
-/// Runs a task in the form that is compiled with POPCNT, BMI2 and AVX2, or AVX-512, if the processor has them. One
-/// choice for a whole search, since a choice per step would cost as much as the step; and one load for the choice, where
-/// detecting three features takes three. Everything that the task calls must be `#[inline(always)]` to profit. Inlined
-/// itself: through another call the task would be copied through the stack, which delays each query.
+/// Runs a task in the form for this processor. One choice for a whole search, since a choice per step would cost as
+/// much as the step. Everything that the task calls must be `#[inline(always)]` to profit. Inlined itself: through
+/// another call the task would be copied through the stack, which delays each query.
 #[inline(always)]
 pub fn run<T: Task>(task: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
-    {
-        let form = TASK_FORM.load(Ordering::Relaxed);
-        if form == TASK_WIDE {
-            // SAFETY: the functions of `wide` are safe except for the features that they are compiled for, which were
-            // detected.
-            return unsafe { wide::run(task) };
-        }
-        if form == TASK_VECTOR {
-            // SAFETY: as above, for `x86_64`.
-            return unsafe { x86_64::run(task) };
-        }
+    if is_vector() {
+        // SAFETY: the functions of `x86_64` are safe except for the features that they are compiled for, which were
+        // detected.
+        return unsafe { x86_64::run(task) };
     }
     run_slow_path(task)
 }
@@ -347,49 +247,11 @@ pub fn run<T: Task>(task: T) -> T::Output {
 #[inline(never)]
 fn run_slow_path<T: Task>(task: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
-    match task_form() {
+    if detect_vector() {
         // SAFETY: as in `run`.
-        TASK_WIDE => return unsafe { wide::run(task) },
-        // SAFETY: as in `run`.
-        TASK_VECTOR => return unsafe { x86_64::run(task) },
-        _ => {}
+        return unsafe { x86_64::run(task) };
     }
     task.run(Portable)
-}
-
-/// The form of [`run`]: 0 before the detection, that of [`Vector`], of [`Wide`], or [`TASK_PORTABLE`]. Concurrent
-/// detections store the same value.
-#[cfg(target_arch = "x86_64")]
-static TASK_FORM: AtomicU8 = AtomicU8::new(0);
-#[cfg(target_arch = "x86_64")]
-const TASK_PORTABLE: u8 = 1;
-#[cfg(target_arch = "x86_64")]
-const TASK_VECTOR: u8 = 2;
-#[cfg(target_arch = "x86_64")]
-const TASK_WIDE: u8 = 3;
-
-/// The form that [`run`] chooses; detected once.
-#[cfg(target_arch = "x86_64")]
-fn task_form() -> u8 {
-    use std::arch::is_x86_feature_detected;
-
-    let known = TASK_FORM.load(Ordering::Relaxed);
-    if known != 0 {
-        return known;
-    }
-    let has_vector = is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("bmi1")
-        && is_x86_feature_detected!("bmi2")
-        && is_x86_feature_detected!("lzcnt")
-        && is_x86_feature_detected!("popcnt");
-    let has_wide = is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512bw");
-    let form = match (has_vector, has_wide) {
-        (true, true) => TASK_WIDE,
-        (true, false) => TASK_VECTOR,
-        (false, _) => TASK_PORTABLE,
-    };
-    TASK_FORM.store(form, Ordering::Relaxed);
-    form
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! A mixer of 64-bit integers: every bit of the result depends on every bit of the input.
 
 /// Multiplier of the number of a structure.
-pub(crate) const NUMBER_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+const NUMBER_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The factors of the finaliser.
-pub(crate) const FACTORS: [u64; 2] = [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb];
+const FACTORS: [u64; 2] = [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb];
 
 /// Derives a second digest from a digest, for a structure that must be independent of another one with the same keys:
 /// the finaliser of SplitMix64 over the digest and a number of the structure. Part of the filter format.

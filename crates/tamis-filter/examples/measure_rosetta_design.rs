@@ -126,7 +126,7 @@ fn main() {
         let bounds = bounds_near(&keys, sample_count);
         for kind in ["points", "ranges", "prefixes"] {
             let queries = samples_of(kind, &bounds);
-            for spec in ["rosetta", "rosetta:strategy=variable", "proteus", "1pbf", "2pbf"] {
+            for spec in ["rosetta", "proteus", "1pbf", "2pbf"] {
                 measure(spec, kind, &keys, Samples { queries: &queries });
             }
         }

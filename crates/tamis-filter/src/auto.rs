@@ -255,8 +255,7 @@ pub fn rank(keys: &Arc<KeySet>, request: &Request<'_>) -> Vec<Scored> {
     with_problem(keys, request, |problem| problem.ranked().0)
 }
 
-/// The expected cost of each of several filters, or groups of filters, however long that takes. Rosetta filters of another strategy than `least-cost`
-/// count as passing everything.
+/// The expected cost of each of several filters, or groups of filters, however long that takes.
 pub fn score(keys: &Arc<KeySet>, request: &Request<'_>, filters: &[Vec<Part>]) -> Vec<Scored> {
     Cases::of_sample(keys, request, |cases| {
         let problem = Problem::unlimited(keys, cases, request);

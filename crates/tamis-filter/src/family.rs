@@ -96,7 +96,7 @@ impl Family {
                 "points and ranges: succinct trie with both; hash=N, real=N (no budget needed)"
             }
             Self::Rosetta => {
-                "ranges and points: Bloom filters of binary prefixes, by the sample; strategy=least-cost|single|first-cut|optimised|variable|hybrid, probe-cost=NS, read-cost=NS, probe-cap=N"
+                "ranges and points: Bloom filters of binary prefixes, by the sample; probe-cost=NS, read-cost=NS, probe-cap=N"
             }
             Self::Proteus => {
                 "points and ranges: set of prefixes and Bloom filter, chosen by the sample; trie=BITS, prefix=BITS, layout=spread|lines, probe-cost=, read-cost=, probe-cap=2..16777216"

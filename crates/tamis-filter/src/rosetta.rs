@@ -28,8 +28,7 @@
 //! prefix are continued by zero bits, and the full level serves points only. Levels deeper than 64 bits end at whole
 //! bytes.
 //!
-//! **Memory** is allocated to the levels by one of the strategies of [`Strategy`]; the default minimises the expected
-//! cost of a query,
+//! **Memory** is allocated to the levels so that the expected cost of a query is least,
 //!
 //! ```text
 //! cost = probes * probe-cost + rate * read-cost          (nanoseconds)
@@ -59,27 +58,25 @@
 //! **Cost.** The builder stores the keys (8 bytes for integers of 8 bytes) and iterates over them once per level. A
 //! query allocates nothing in the filter; the digest cache belongs to the query.
 
-mod allocate;
 mod bounds;
 mod builder;
-mod decompose;
 mod insert;
 mod keys;
 mod layout;
 mod level;
 mod model;
+mod prices;
 mod reader;
 mod sample;
 mod search;
 mod search_limit;
 mod single_queries;
-mod strategy;
 mod walk;
 
 pub use builder::RosettaBuilder;
+pub use prices::Prices;
 pub use reader::RosettaFilter;
 pub(crate) use single_queries::PlannedRosetta;
-pub use strategy::{Prices, Strategy};
 
 /// Maximum number of levels of a filter.
 const LEVELS_MAX: usize = 16;

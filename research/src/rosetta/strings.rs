@@ -11,7 +11,7 @@ use tamis_bench::{
     filter::{FilterInput, Ranges},
 };
 
-const FAMILIES: [&str; 3] = ["rosetta", "rosetta:strategy=variable", "surf-real"];
+const FAMILIES: [&str; 2] = ["rosetta", "surf-real"];
 
 /// The size of ranges: this many values of the last byte.
 const RANGE_SIZE: u8 = 128;

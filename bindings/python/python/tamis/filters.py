@@ -315,7 +315,6 @@ class Rosetta(_Family):
         keys: Iterable[Any],
         *,
         bits_per_key: float,
-        strategy: str | None = None,
         probe_cost: float | None = None,
         read_cost: float | None = None,
         probe_cap: int | None = None,
@@ -325,7 +324,7 @@ class Rosetta(_Family):
     ) -> Self:
         """Builds the filter of keys in ascending order."""
         return cls._build(
-            keys, bits_per_key, queries, codec, seed, strategy=strategy, probe_cost=probe_cost, read_cost=read_cost, probe_cap=probe_cap
+            keys, bits_per_key, queries, codec, seed, probe_cost=probe_cost, read_cost=read_cost, probe_cap=probe_cap
         )
 
     @classmethod
@@ -333,13 +332,12 @@ class Rosetta(_Family):
         cls,
         bits_per_key: float,
         *,
-        strategy: str | None = None,
         probe_cost: float | None = None,
         read_cost: float | None = None,
         probe_cap: int | None = None,
     ) -> str:
         """The specification for the option `filters` of a keyspace."""
-        parameters = {"strategy": strategy, "probe_cost": probe_cost, "read_cost": read_cost, "probe_cap": probe_cap}
+        parameters = {"probe_cost": probe_cost, "read_cost": read_cost, "probe_cap": probe_cap}
         return cls._spec(bits_per_key, parameters)
 
 

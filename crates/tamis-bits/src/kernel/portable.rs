@@ -1,10 +1,6 @@
 //! The kernels in plain Rust: their definition, and the fallback without vector instructions.
 
-use super::{Step, place};
 use crate::line::{self, LINE_BYTES};
-
-/// Prefetch distance of lines, in digests.
-const PREFETCH_DIGESTS: usize = 16;
 
 pub(super) fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: u32) -> bool {
     line::contains(line, pattern, probe_count)
@@ -13,84 +9,6 @@ pub(super) fn line_contains(line: &[u8; LINE_BYTES], pattern: u32, probe_count: 
 pub(super) fn may_contain(lines: &[u8], line_count: u64, digest: u64, probe_count: u32) -> bool {
     line::line_at(lines, line_count, digest)
         .is_none_or(|line| line::contains(line, line::pattern(digest), probe_count))
-}
-
-pub(super) fn lines_contain(
-    lines: &[u8],
-    line_count: u64,
-    digests: &[u64],
-    probe_count: u32,
-    answers: &mut [bool],
-) {
-    for digest in digests.iter().take(PREFETCH_DIGESTS) {
-        line::prefetch_line(lines, line_count, *digest);
-    }
-    let ahead = digests.iter().skip(PREFETCH_DIGESTS).map(Some).chain(std::iter::repeat(None));
-    for ((digest, answer), next) in digests.iter().zip(answers).zip(ahead) {
-        if let Some(next) = next {
-            line::prefetch_line(lines, line_count, *next);
-        }
-        *answer = match line::line_at(lines, line_count, *digest) {
-            Some(line) => line::contains(line, line::pattern(*digest), probe_count),
-            None => true,
-        };
-    }
-}
-
-pub(super) fn lines_insert(lines: &mut [u8], line_count: u64, digests: &[u64], probe_count: u32) {
-    let patterns = digests.iter().map(|digest| line::pattern(*digest));
-    insert_all(lines, line_count, digests, patterns, probe_count);
-}
-
-pub(super) fn lines_insert_values(
-    lines: &mut [u8],
-    line_count: u64,
-    digests: &[u64],
-    values: &[u64],
-    probe_count: u32,
-) {
-    let patterns = values.iter().map(|value| line::pattern(*value));
-    insert_all(lines, line_count, digests, patterns, probe_count);
-}
-
-fn insert_all(
-    lines: &mut [u8],
-    line_count: u64,
-    digests: &[u64],
-    patterns: impl Iterator<Item = u32>,
-    probe_count: u32,
-) {
-    let ahead = digests.iter().skip(PREFETCH_DIGESTS).map(Some).chain(std::iter::repeat(None));
-    for ((digest, pattern), next) in digests.iter().zip(patterns).zip(ahead) {
-        if let Some(next) = next {
-            line::prefetch_line(lines, line_count, *next);
-        }
-        if let Some(line) = line::line_at_mut(lines, line_count, *digest) {
-            line::insert(line, pattern, probe_count);
-        }
-    }
-}
-
-/// Inlined into the other forms, which differ in the instructions only.
-#[inline(always)]
-pub(super) fn mix64_each(values: &mut [u64], numbers: &[u64]) {
-    values.iter_mut().zip(numbers).for_each(|(value, number)| *value = crate::mix64(*value, *number));
-}
-
-/// Inlined into the form with BMI2, which differs in the instructions only.
-#[inline(always)]
-pub(super) fn places_insert(bits: &mut [u8], bit_count: u64, values: &[u64], probe_count: u32, step: Step) {
-    for value in values {
-        let step = step.of(*value);
-        let mut number = *value;
-        for _ in 0..probe_count {
-            let place = place(number, bit_count);
-            if let Some(byte) = bits.get_mut((place / 8) as usize) {
-                *byte |= 1 << (place % 8);
-            }
-            number = number.wrapping_add(step);
-        }
-    }
 }
 
 pub(super) fn rank_in_line(line: &[u8; LINE_BYTES], bit_count: u32) -> u32 {
@@ -153,14 +71,6 @@ impl super::Steps for Portable {
     #[inline(always)]
     fn not_smaller_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
         mask_of(bytes, |candidate| candidate >= byte)
-    }
-
-    #[inline(always)]
-    fn equal_words(self, line: &[u8; LINE_BYTES], word: u64, shift: u32) -> u32 {
-        let words = line.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
-        (0..)
-            .zip(words)
-            .fold(0, |mask, (index, own)| mask | u32::from((own ^ word) >> (shift & 63) == 0) << index)
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 #![expect(clippy::indexing_slicing, reason = "tests may panic")]
 
 use super::{Step, Steps, Task, portable, run};
-use crate::line::LINE_BYTES;
+use crate::line::{self, LINE_BYTES};
 
 /// Miri runs the same tests on smaller inputs.
 const IS_SLOW: bool = cfg!(miri);
@@ -13,53 +13,34 @@ fn next(state: &mut u64) -> u64 {
 }
 
 #[test]
-fn line_kernels_agree_with_the_portable_code() {
+fn line_kernels_agree_with_the_plain_definition() {
     let mut state = 1;
     let digest_count = if IS_SLOW { 40 } else { 300 };
     for probe_count in (0..=16).step_by(if IS_SLOW { 5 } else { 1 }) {
-        let digests: Vec<u64> = (0..digest_count).map(|_| next(&mut state)).collect();
-        let strangers: Vec<u64> = (0..digest_count).map(|_| next(&mut state)).collect();
-        for line_count in [1_usize, 2, 7] {
-            let mut portable_lines = vec![0; line_count * LINE_BYTES];
-            portable::lines_insert(&mut portable_lines, line_count as u64, &digests[..20], probe_count);
-            let mut lines = vec![0; line_count * LINE_BYTES];
-            super::lines_insert(&mut lines, line_count as u64, &digests[..20], probe_count);
-            assert_eq!(lines, portable_lines);
-            for queried in [&digests, &strangers] {
-                let mut answers = vec![false; queried.len()];
-                super::lines_contain(&lines, line_count as u64, queried, probe_count, &mut answers);
-                let mut expected = vec![true; queried.len()];
-                portable::lines_contain(&lines, line_count as u64, queried, probe_count, &mut expected);
-                assert_eq!(answers, expected);
-                assert_avx2_answers(&lines, queried, probe_count, &expected);
-                for (digest, answer) in queried.iter().zip(&answers) {
-                    assert_eq!(super::may_contain(&lines, line_count as u64, *digest, probe_count), *answer);
+        let digests: Vec<u64> = (0..2 * digest_count).map(|_| next(&mut state)).collect();
+        // Of some filters the last lines are missing.
+        for (line_count, present_count) in [(1_u64, 1), (2, 2), (7, 7), (5, 3)] {
+            let mut expected = vec![0; present_count * LINE_BYTES];
+            for digest in &digests[..20] {
+                if let Some(line) = line::line_at_mut(&mut expected, line_count, *digest) {
+                    line::insert(line, line::pattern(*digest), probe_count);
                 }
             }
-            let mut answers = vec![false; 20];
-            super::lines_contain(&lines, line_count as u64, &digests[..20], probe_count, &mut answers);
-            assert!(answers.iter().all(|answer| *answer));
+            let mut lines = vec![0; present_count * LINE_BYTES];
+            super::lines_insert(&mut lines, line_count, &digests[..20], probe_count);
+            assert_eq!(lines, expected);
+            for digest in &digests {
+                let line = line::line_at(&lines, line_count, *digest);
+                let expected =
+                    line.is_none_or(|line| line::contains(line, line::pattern(*digest), probe_count));
+                assert_eq!(super::may_contain(&lines, line_count, *digest, probe_count), expected);
+                assert_eq!(portable::may_contain(&lines, line_count, *digest, probe_count), expected);
+                let Some(line) = line else { continue };
+                assert_eq!(super::line_contains(line, line::pattern(*digest), probe_count), expected);
+                assert_eq!(portable::line_contains(line, line::pattern(*digest), probe_count), expected);
+            }
         }
     }
-}
-
-/// Where the processor has a wider form, the kernels do not use this one.
-fn assert_avx2_answers(lines: &[u8], digests: &[u64], probe_count: u32, expected: &[bool]) {
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        let line_count = (lines.len() / LINE_BYTES) as u64;
-        let mut answers = vec![false; digests.len()];
-        // SAFETY: the processor has the feature.
-        unsafe { super::x86_64::lines_contain(lines, line_count, digests, probe_count, &mut answers) };
-        assert_eq!(answers, expected);
-        for (digest, expected) in digests.iter().zip(expected) {
-            // SAFETY: the processor has the feature.
-            let answer = unsafe { super::x86_64::may_contain(lines, line_count, *digest, probe_count) };
-            assert_eq!(answer, *expected);
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (lines, digests, probe_count, expected);
 }
 
 #[test]
@@ -70,44 +51,17 @@ fn separate_values_set_the_bits_of_lines() {
         let values: Vec<u64> = (0..50).map(|_| next(&mut state)).collect();
         let mut expected = vec![0; 3 * LINE_BYTES];
         for (digest, value) in digests.iter().zip(&values) {
-            let line = crate::line::line_at_mut(&mut expected, 3, *digest).expect("three lines");
-            crate::line::insert(line, *value as u32, probe_count);
+            let line = line::line_at_mut(&mut expected, 3, *digest).expect("three lines");
+            line::insert(line, *value as u32, probe_count);
         }
         let mut lines = vec![0; 3 * LINE_BYTES];
         super::lines_insert_values(&mut lines, 3, &digests, &values, probe_count);
         assert_eq!(lines, expected);
-        let mut lines = vec![0; 3 * LINE_BYTES];
-        portable::lines_insert_values(&mut lines, 3, &digests, &values, probe_count);
-        assert_eq!(lines, expected);
-        #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("bmi2") {
-            let mut lines = vec![0; 3 * LINE_BYTES];
-            // SAFETY: the processor has the feature.
-            unsafe { super::x86_64::lines_insert_values(&mut lines, 3, &digests, &values, probe_count) };
-            assert_eq!(lines, expected);
-        }
     }
 }
 
 #[test]
-fn all_forms_mix_numbers_equally() {
-    let mut state = 8;
-    for count in [0, 1, 7, 8, 9, 100] {
-        let values: Vec<u64> = (0..count).map(|_| next(&mut state)).collect();
-        let numbers: Vec<u64> = (0..count).map(|number| number % 8).collect();
-        let expected: Vec<u64> =
-            values.iter().zip(&numbers).map(|(value, number)| crate::mix64(*value, *number)).collect();
-        let mut mixed = values.clone();
-        super::mix64_each(&mut mixed, &numbers);
-        assert_eq!(mixed, expected);
-        let mut mixed = values;
-        portable::mix64_each(&mut mixed, &numbers);
-        assert_eq!(mixed, expected);
-    }
-}
-
-#[test]
-fn all_forms_set_the_same_places() {
+fn places_follow_each_other_by_the_step() {
     let mut state = 6;
     let cases = [0, 1, 2, 7, 16, 17, 33]
         .into_iter()
@@ -134,67 +88,15 @@ fn all_forms_set_the_same_places() {
                 let mut bits = vec![0; 137];
                 super::places_insert(&mut bits, bit_count, &values, probe_count, step);
                 assert_eq!(bits, expected);
-                let mut bits = vec![0; 137];
-                portable::places_insert(&mut bits, bit_count, &values, probe_count, step);
-                assert_eq!(bits, expected);
-                #[cfg(target_arch = "x86_64")]
-                if std::arch::is_x86_feature_detected!("bmi2") {
-                    let mut bits = vec![0; 137];
-                    // SAFETY: the processor has the feature.
-                    unsafe { super::x86_64::places_insert(&mut bits, bit_count, &values, probe_count, step) };
-                    assert_eq!(bits, expected);
-                }
             }
         }
     }
 }
 
 #[test]
-fn lines_beyond_the_l2_cache_give_the_same_answers() {
-    let mut state = 7;
-    let line_count = if IS_SLOW { 3 } else { 300_000 };
-    let digests: Vec<u64> = (0..if IS_SLOW { 100 } else { 2_000 }).map(|_| next(&mut state)).collect();
-    let mut lines = vec![0; line_count * LINE_BYTES];
-    super::lines_insert(&mut lines, line_count as u64, &digests[..50], 3);
-    let mut answers = vec![false; digests.len()];
-    super::lines_contain(&lines, line_count as u64, &digests, 3, &mut answers);
-    let mut expected = vec![true; digests.len()];
-    portable::lines_contain(&lines, line_count as u64, &digests, 3, &mut expected);
-    assert_eq!(answers, expected);
-}
-
-#[test]
 fn digests_of_missing_lines_are_not_rejected() {
-    let mut answers = [false; 40];
-    super::lines_contain(&[0; 64], 1 << 50, &[u64::MAX; 40], 8, &mut answers);
-    assert_eq!(answers, [true; 40]);
     super::lines_insert(&mut [0; 64], 1 << 50, &[u64::MAX; 40], 8);
     assert!(super::may_contain(&[0; 64], 1 << 50, u64::MAX, 8) && super::may_contain(&[], 1, 1, 8));
-    let mut none: [bool; 0] = [];
-    super::lines_contain(&[], 0, &[], 8, &mut none);
-}
-
-#[test]
-fn each_of_two_digests_may_have_a_missing_line() {
-    let mut state = 9;
-    let digests: Vec<u64> = (0..if IS_SLOW { 40 } else { 2_000 }).map(|_| next(&mut state)).collect();
-    for probe_count in [1, 8, 9, 16] {
-        let mut lines = vec![0; 3 * LINE_BYTES];
-        super::lines_insert(&mut lines, 5, &digests[..7], probe_count);
-        let mut answers = vec![false; digests.len()];
-        super::lines_contain(&lines, 5, &digests, probe_count, &mut answers);
-        let mut expected = vec![false; digests.len()];
-        portable::lines_contain(&lines, 5, &digests, probe_count, &mut expected);
-        assert_eq!(answers, expected);
-        assert!(answers.contains(&true) && answers.contains(&false));
-    }
-}
-
-#[test]
-fn a_line_query_fills_fewer_answers_than_digests() {
-    let mut answers = [true; 5];
-    super::lines_contain(&[0; 64], 1, &[7; 40], 8, &mut answers);
-    assert_eq!(answers, [false; 5]);
 }
 
 #[test]
@@ -243,7 +145,7 @@ struct AllSteps<'a> {
 }
 
 impl Task for AllSteps<'_> {
-    type Output = (u64, u64, u64, u64, u32, [u32; 3]);
+    type Output = (u64, u64, u64, u64, u32);
 
     #[inline(always)]
     fn run<S: Steps>(self, steps: S) -> Self::Output {
@@ -253,13 +155,9 @@ impl Task for AllSteps<'_> {
             steps.nth_one(self.word, self.rank),
             if self.rank < self.word.count_ones().min(63) { steps.nth_run(self.word, self.rank) } else { 0 },
             self.word.count_ones(),
-            SHIFTS.map(|shift| steps.equal_words(self.bytes, self.word, shift)),
         )
     }
 }
-
-/// Numbers of low bits that a comparison ignores.
-const SHIFTS: [u32; 3] = [0, 21, 63];
 
 #[test]
 fn steps_agree_with_their_definition_in_all_forms() {
@@ -267,15 +165,9 @@ fn steps_agree_with_their_definition_in_all_forms() {
     for round in 0..if IS_SLOW { 20 } else { 2000 } {
         let bytes: [u8; LINE_BYTES] = core::array::from_fn(|_| next(&mut state) as u8);
         let byte = if round % 2 == 0 { bytes[round % 64] } else { next(&mut state) as u8 };
-        let words: [u64; 8] = core::array::from_fn(|index| {
-            u64::from_le_bytes(core::array::from_fn(|byte| bytes[8 * index + byte]))
-        });
         let word = match round % 7 {
             0 => 0,
             1 => u64::MAX,
-            // Equal to one of the line's words, and so also from one of the lower bits on.
-            3 => words[round % 8],
-            4 => words[round % 8] ^ next(&mut state) >> 43,
             2 => next(&mut state) & next(&mut state),
             _ => next(&mut state),
         };
@@ -293,19 +185,10 @@ fn steps_agree_with_their_definition_in_all_forms() {
                     (bit..behind.unwrap_or(64)).fold(0, |run, bit| run | 1 << bit)
                 }),
                 (0..64).map(|bit| (word >> bit & 1) as u32).sum(),
-                SHIFTS.map(|shift| {
-                    let is_equal = |own: u64| own >> shift == word >> shift;
-                    (0..8).fold(0, |mask, index| mask | u32::from(is_equal(words[index])) << index)
-                }),
             );
             let task = || AllSteps { bytes: &bytes, byte, word, rank };
             assert_eq!(run(task()), expected);
             assert_eq!(task().run(portable::Portable), expected);
-            #[cfg(target_arch = "x86_64")]
-            if super::task_form() >= super::TASK_VECTOR {
-                // SAFETY: the features of the form were detected; a wide one implies them.
-                assert_eq!(unsafe { super::x86_64::run(task()) }, expected);
-            }
         }
     }
 }

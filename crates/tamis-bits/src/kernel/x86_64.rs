@@ -6,36 +6,21 @@
 #![expect(clippy::indexing_slicing, reason = "arrays of known length, indexes that are masked or constant")]
 
 use std::arch::x86_64::{
-    __m256i, _mm_cvtsi32_si128, _mm256_blendv_ps, _mm256_castps_si256, _mm256_castsi256_pd,
-    _mm256_castsi256_ps, _mm256_cmpeq_epi8, _mm256_cmpeq_epi64, _mm256_cmpgt_epi32, _mm256_loadu_si256,
-    _mm256_max_epu8, _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_mullo_epi32,
-    _mm256_permutevar8x32_epi32, _mm256_set1_epi8, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setr_epi32,
-    _mm256_slli_epi32, _mm256_sllv_epi32, _mm256_srl_epi64, _mm256_srli_epi32, _mm256_testc_si256, _pdep_u64,
+    __m256i, _mm256_blendv_ps, _mm256_castps_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi8,
+    _mm256_cmpgt_epi32, _mm256_loadu_si256, _mm256_max_epu8, _mm256_movemask_epi8, _mm256_mullo_epi32,
+    _mm256_permutevar8x32_epi32, _mm256_set1_epi8, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_slli_epi32,
+    _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_testc_si256, _pdep_u64,
 };
 
-use crate::line::{self, LINE_BYTES, LINE_PROBE_MAX};
-
-/// Prefetch distance of lines, in digests.
-const PREFETCH_DIGESTS: usize = 16;
+use crate::line::{self, LINE_BYTES};
 
 /// Number of bits that are tested at once.
-pub(super) const ROUND_PROBES: u32 = 8;
+const ROUND_PROBES: u32 = 8;
 
-/// The step of [`crate::line`] to the powers 0 to 7, and to all that a key may need.
-pub(super) const POWERS: [u32; ROUND_PROBES as usize] = powers();
-pub(super) static ALL_POWERS: [u32; LINE_PROBE_MAX as usize] = powers();
+/// The step of [`crate::line`] to the powers 0 to 7.
+const POWERS: [u32; ROUND_PROBES as usize] = super::powers();
 /// The step to the power 8: from one round of eight bits to the next.
 const ROUND: u32 = POWERS[7].wrapping_mul(line::STEP);
-
-const fn powers<const COUNT: usize>() -> [u32; COUNT] {
-    let mut powers = [1_u32; COUNT];
-    let mut index = 1;
-    while index < COUNT {
-        powers[index] = powers[index - 1].wrapping_mul(line::STEP);
-        index += 1;
-    }
-    powers
-}
 
 #[target_feature(enable = "avx2")]
 #[inline]
@@ -123,92 +108,6 @@ fn later_rounds_contain(low: __m256i, high: __m256i, pattern: u32, probe_count: 
     true
 }
 
-#[target_feature(enable = "avx2")]
-pub(super) fn lines_contain(
-    lines: &[u8],
-    line_count: u64,
-    digests: &[u64],
-    probe_count: u32,
-    answers: &mut [bool],
-) {
-    for digest in digests.iter().take(PREFETCH_DIGESTS) {
-        line::prefetch_line(lines, line_count, *digest);
-    }
-    let ones = lane_ones(probe_count);
-    let contained = |digest: u64| {
-        let Some(line) = line::line_at(lines, line_count, digest) else { return true };
-        let (low, high) = halves(line);
-        let pattern = line::pattern(digest);
-        let first = round_contains(low, high, round_patterns(pattern), ones);
-        if probe_count <= ROUND_PROBES {
-            return first;
-        }
-        first && later_rounds_contain(low, high, pattern, probe_count)
-    };
-    let ahead = digests.get(PREFETCH_DIGESTS..).unwrap_or_default();
-    let head_count = ahead.len().min(answers.len());
-    let (head_answers, tail_answers) = answers.split_at_mut(head_count);
-    for ((digest, answer), next) in digests.iter().zip(head_answers).zip(ahead) {
-        line::prefetch_line(lines, line_count, *next);
-        *answer = contained(*digest);
-    }
-    for (digest, answer) in digests.iter().skip(head_count).zip(tail_answers) {
-        *answer = contained(*digest);
-    }
-}
-
-insert_forms!("bmi2", 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
-
-/// Prefetches lines some digests ahead.
-#[target_feature(enable = "bmi2")]
-fn lines_insert_each<const PROBES: usize>(
-    lines: &mut [u8],
-    line_count: u64,
-    digests: &[u64],
-    values: &[u64],
-) {
-    let ahead = digests.get(PREFETCH_DIGESTS..).unwrap_or_default();
-    let mut keys = digests.iter().zip(values.iter().map(|value| line::pattern(*value)));
-    for (next, (digest, pattern)) in ahead.iter().zip(keys.by_ref()) {
-        line::prefetch_whole_line(lines, line_count, *next);
-        digest_insert::<PROBES>(lines, line_count, *digest, pattern);
-    }
-    for (digest, pattern) in keys {
-        digest_insert::<PROBES>(lines, line_count, *digest, pattern);
-    }
-}
-
-/// Sets bits one by one, in words of eight bytes: each address is one independent multiplication.
-#[target_feature(enable = "bmi2")]
-#[inline]
-fn digest_insert<const PROBES: usize>(lines: &mut [u8], line_count: u64, digest: u64, pattern: u32) {
-    let Some(line) = line::line_at_mut(lines, line_count, digest) else { return };
-    let (words, _) = line.as_chunks_mut::<8>();
-    for power in &ALL_POWERS[..PROBES] {
-        let pattern = pattern.wrapping_mul(*power);
-        let word = &mut words[(pattern >> 29) as usize];
-        *word = (u64::from_le_bytes(*word) | 1 << ((pattern >> 23) & 63)).to_le_bytes();
-    }
-}
-
-/// The portable loop, compiled with better instructions.
-#[target_feature(enable = "bmi2")]
-pub(super) fn mix64_each(values: &mut [u64], numbers: &[u64]) {
-    super::portable::mix64_each(values, numbers);
-}
-
-/// The portable loop, compiled with better instructions.
-#[target_feature(enable = "bmi2")]
-pub(super) fn places_insert(
-    bits: &mut [u8],
-    bit_count: u64,
-    values: &[u64],
-    probe_count: u32,
-    step: super::Step,
-) {
-    super::portable::places_insert(bits, bit_count, values, probe_count, step);
-}
-
 #[target_feature(enable = "popcnt")]
 pub(super) fn rank_in_line(line: &[u8; LINE_BYTES], bit_count: u32) -> u32 {
     let mut rank = 0;
@@ -247,7 +146,32 @@ pub(super) fn run<T: super::Task>(task: T) -> T::Output {
 #[derive(Debug, Clone, Copy)]
 pub struct Vector(());
 
-steps_form!(Vector);
+impl super::Steps for Vector {
+    #[inline(always)]
+    fn equal_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
+        // SAFETY: a value of this type exists only if the processor has the features that `run` is compiled for.
+        unsafe { equal_mask(bytes, byte) }
+    }
+
+    #[inline(always)]
+    fn not_smaller_mask(self, bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
+        // SAFETY: as above.
+        unsafe { not_smaller_mask(bytes, byte) }
+    }
+
+    #[inline(always)]
+    fn nth_one(self, word: u64, rank: u32) -> u64 {
+        // SAFETY: as above.
+        unsafe { _pdep_u64(1 << (rank & 63), word) }
+    }
+
+    #[inline(always)]
+    fn nth_run(self, word: u64, rank: u32) -> u64 {
+        // SAFETY: as above.
+        let ends = unsafe { _pdep_u64(3 << (rank & 63), word) };
+        (ends & ends.wrapping_sub(1)).wrapping_sub(ends & ends.wrapping_neg())
+    }
+}
 
 #[target_feature(enable = "avx2")]
 #[inline]
@@ -255,19 +179,6 @@ fn equal_mask(bytes: &[u8; LINE_BYTES], byte: u8) -> u64 {
     let (low, high) = halves(bytes);
     let wanted = _mm256_set1_epi8(byte.cast_signed());
     join(_mm256_cmpeq_epi8(low, wanted), _mm256_cmpeq_epi8(high, wanted))
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn equal_words(line: &[u8; LINE_BYTES], word: u64, shift: u32) -> u32 {
-    let shifted = |words| _mm256_srl_epi64(words, _mm_cvtsi32_si128(shift.cast_signed()));
-    let wanted = shifted(_mm256_set1_epi64x(word.cast_signed()));
-    let equal = |words| {
-        let mask = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(shifted(words), wanted)));
-        mask.cast_unsigned()
-    };
-    let (low, high) = halves(line);
-    equal(low) | equal(high) << 4
 }
 
 /// A byte is at least `byte` if the maximum of both equals it.

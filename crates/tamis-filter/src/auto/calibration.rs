@@ -72,7 +72,8 @@ const STRUCTURES: [Structure; 7] = [
     },
     Structure {
         families: &[Family::Rosetta],
-        parameters: &[("strategy", "single")],
+        // Without a price of probes whole keys are the only level.
+        parameters: &[("probe-cost", "0")],
         bits_per_key: Some(16.0),
         point_ns: 13.0,
         range_ns: Some(370.0),

@@ -4,29 +4,29 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::insert::insert;
-use super::keys::{Keys, PrefixCounts};
+use super::keys::{PrefixCounts, key_bytes};
 use super::layout::{BitLayout, ENTRY_BYTES, FULL_DEPTH, Level};
-use super::model::{BITS_MIN, Model, Share, Unseen};
+use super::model::{Model, Share, Unseen};
+use super::prices::Prices;
 use super::reader::NO_PREDICTION;
 use super::sample::{self, Groups, Precision, SampleQuery, SyntheticQueries};
 use super::search::{Problem, possible_depths};
 use super::search_limit::SearchLimit;
-use super::strategy::{Options, Prices, Strategy};
-use super::{LEVELS_MAX, allocate, decompose};
 use crate::bloom::empty_filter;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
+use crate::key_set::KeptKeys;
 use crate::parameters::Parameters;
 use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples, mix64};
 
 /// Bytes that a filter may take in addition to its bits per key.
 const BUDGET_SLACK_BYTES: u64 = 128;
 
-/// Builder of [`Family::Rosetta`]. Parameters `strategy`, `probe-cost`, `read-cost`, `probe-cap`.
+/// Builder of [`Family::Rosetta`]. Parameters `probe-cost`, `read-cost`, `probe-cap`.
 #[derive(Debug)]
 pub struct RosettaBuilder {
-    options: Options,
+    prices: Prices,
     digester: Digester,
-    pub(super) keys: Keys,
+    pub(super) keys: KeptKeys,
     /// The design of [`FilterBuilder::design`], with its budget and the fingerprint of its samples.
     chosen: Option<(Budget, u64, Plan)>,
 }
@@ -43,14 +43,12 @@ pub(super) struct Plan {
 
 impl RosettaBuilder {
     /// A builder with a seed for its digests.
-    pub fn new(strategy: Strategy, prices: Prices, seed: u64) -> Self {
-        let options = Options { strategy, prices };
-        Self { options, digester: Digester::new(seed), keys: Keys::new(), chosen: None }
+    pub fn new(prices: Prices, seed: u64) -> Self {
+        Self { prices, digester: Digester::new(seed), keys: KeptKeys::new(), chosen: None }
     }
 
     pub(crate) fn with_parameters(parameters: &mut Parameters<'_>, seed: u64) -> Result<Self, BuildError> {
-        let options = Options::from_parameters(parameters)?;
-        Ok(Self::new(options.strategy, options.prices, seed))
+        Ok(Self::new(Prices::from_parameters(parameters)?, seed))
     }
 
     /// Sets a design as if it had been chosen.
@@ -77,10 +75,7 @@ impl RosettaBuilder {
         cases.extend(sample::cases(&self.keys, &ranges));
         sample::smooth(&mut cases);
         let problem = self.problem(&counts, &cases, bits, SearchLimit::for_keys(self.keys.len()));
-        let shares = match self.options.strategy {
-            Strategy::LeastCost => problem.solve_within_limit(&cases),
-            strategy => published(&problem, strategy, &cases),
-        };
+        let shares = problem.solve_within_limit(&cases);
         if has_samples {
             cases.truncate(known);
         }
@@ -97,14 +92,14 @@ impl RosettaBuilder {
         bits: f64,
         limit: SearchLimit,
     ) -> Problem<'a> {
-        let key_bits = self.keys.key_bytes() * 8;
+        let key_bits = key_bytes(&self.keys) * 8;
         Problem {
             cases: Groups::new(cases).thinned(&Precision::FULL),
             counts,
             key_bits,
             bits,
             unseen: Unseen::new(cases),
-            prices: self.options.prices,
+            prices: self.prices,
             depths: possible_depths(counts, key_bits, sample::useful_depth(cases)),
             is_coarse: false,
             limit: Rc::new(limit),
@@ -112,15 +107,10 @@ impl RosettaBuilder {
     }
 
     fn predicted(&self, counts: &PrefixCounts, shares: &[Share], cases: &[SampleQuery<'_>]) -> Option<f64> {
-        let key_bits = self.keys.key_bytes() * 8;
-        let cap = self.options.prices.probe_cap;
+        let key_bits = key_bytes(&self.keys) * 8;
+        let cap = self.prices.probe_cap;
         let model = Model::new(shares, |share| share.filter(counts), key_bits, Unseen::new(cases), cap);
         (!cases.is_empty()).then(|| model.expected(cases).rate)
-    }
-
-    #[cold]
-    fn forget_design(&mut self) {
-        self.chosen = None;
     }
 
     /// A fingerprint of samples.
@@ -131,64 +121,6 @@ impl RosettaBuilder {
             mix64(print ^ digest(range.lower_bytes()), upper)
         })
     }
-}
-
-/// The levels of one of the paper's strategies: all depths from the deepest up to that of the longest ranges.
-pub(super) fn published(problem: &Problem<'_>, strategy: Strategy, cases: &[SampleQuery<'_>]) -> Vec<Share> {
-    let bottom = if problem.key_bits == 0 {
-        // The depth at which nearly all keys differ.
-        let is_deep = |depth: &u32| problem.counts.at(*depth) as f64 >= 0.99 * problem.counts.keys() as f64;
-        (1..64).find(is_deep).unwrap_or(64)
-    } else {
-        problem.key_bits
-    };
-    // Levels deeper than 64 bits end at whole bytes.
-    let unit = if bottom > 64 { 8 } else { 1 };
-    let ranges = cases.iter().filter_map(|case| {
-        let (first, last) = case.bounds.span(bottom)?;
-        Some((first, last, case.weight))
-    });
-    let mean = decompose::mean_counts(ranges);
-    let level_max = (LEVELS_MAX - 1).min(((bottom - 1) / unit) as usize);
-    let mut counts = vec![0.0; (mean.len().div_ceil(unit as usize)).clamp(1, level_max + 1)];
-    let top = counts.len() - 1;
-    for (level, count) in mean.iter().enumerate() {
-        // An interval between two levels, or above all of them, counts as its nodes at the next level below.
-        let target = (level / unit as usize).min(top);
-        let nodes = 2.0_f64.powi((level - target * unit as usize).min(12) as i32);
-        if let Some(sum) = counts.get_mut(target) {
-            *sum += count * nodes;
-        }
-    }
-    let mut shares: Vec<Share> = (0..counts.len() as u32)
-        .map(|level| {
-            let is_full = level == 0 && problem.key_bits != 0;
-            problem.share((!is_full).then(|| bottom - level * unit), 0.0)
-        })
-        .collect();
-    let prefixes: Vec<f64> = shares.iter().map(|share| share.prefix_count(problem.counts) as f64).collect();
-    let frequencies = allocate::frequencies(&counts);
-    let short = |case: &&SampleQuery<'_>| {
-        case.bounds.span(bottom).is_some_and(|(first, last)| last.wrapping_sub(first) < 16)
-    };
-    let is_short = cases.iter().filter(short).count() * 2 >= cases.len();
-    let bits = match strategy {
-        Strategy::FirstCut => allocate::first_cut(&prefixes, problem.bits),
-        Strategy::Optimised => allocate::optimised(&frequencies, &prefixes, problem.bits),
-        Strategy::Variable => allocate::variable(&frequencies, &prefixes, problem.bits),
-        Strategy::Hybrid if !is_short => allocate::variable(&frequencies, &prefixes, problem.bits),
-        Strategy::Hybrid | Strategy::Single | Strategy::LeastCost => {
-            allocate::single(counts.len(), problem.bits)
-        }
-    };
-    shares.iter_mut().zip(bits).for_each(|(share, bits)| share.bits = bits);
-    shares.retain(|share| share.bits >= BITS_MIN);
-    for share in &mut shares {
-        if !share.is_full && share.filter(problem.counts).probe_count == 1 {
-            share.layout = BitLayout::Blocked;
-        }
-    }
-    shares
 }
 
 /// Lays out the levels in a number of bytes, directory included: blocked levels first, since they start at multiples
@@ -238,22 +170,18 @@ pub(super) fn laid_out(shares: &[Share], counts: &PrefixCounts, bytes: u64) -> V
 impl FilterBuilder for RosettaBuilder {
     #[inline]
     fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
-        if self.chosen.is_some() {
-            self.forget_design();
-        }
+        self.chosen = None;
         self.keys.push(key)
     }
 
     fn add_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
-        if self.chosen.is_some() {
-            self.forget_design();
-        }
+        self.chosen = None;
         self.keys.push_all(keys)
     }
 
     fn design(&mut self, budget: Budget, samples: Samples<'_>) -> Result<(), BuildError> {
         let bits_per_key = budget.require(Family::Rosetta.name())?;
-        if self.keys.len() > 0 {
+        if !self.keys.is_empty() {
             let plan = self.plan(self.keys.len() as f64 * bits_per_key, samples);
             self.chosen = Some((budget, self.print_of(samples), plan));
         }
@@ -271,7 +199,7 @@ impl FilterBuilder for RosettaBuilder {
     fn finish(&self, budget: Budget, samples: Samples<'_>) -> Result<Vec<u8>, BuildError> {
         let bits_per_key = budget.require(Family::Rosetta.name())?;
         let bits = self.keys.len() as f64 * bits_per_key;
-        let (levels, predicted, is_cut) = if self.keys.len() == 0 {
+        let (levels, predicted, is_cut) = if self.keys.is_empty() {
             (Vec::new(), None, false)
         } else {
             let plan = match &self.chosen {
@@ -292,11 +220,11 @@ impl FilterBuilder for RosettaBuilder {
             directory.iter_mut().zip(entries).for_each(|(target, source)| *target = source);
         }
         let mut parameters = [0; PARAMETER_BYTES];
-        set_parameter(&mut parameters, 0, [levels.len() as u8, self.options.strategy as u8]);
-        set_parameter(&mut parameters, 2, (self.keys.key_bytes() as u16).to_le_bytes());
+        set_parameter(&mut parameters, 0, [levels.len() as u8]);
+        set_parameter(&mut parameters, 2, (key_bytes(&self.keys) as u16).to_le_bytes());
         let predicted = predicted.map_or(NO_PREDICTION, |rate| rate.clamp(0.0, 1.0) as f32);
         set_parameter(&mut parameters, 4, predicted.to_le_bytes());
-        set_parameter(&mut parameters, 8, self.options.prices.probe_cap.to_le_bytes());
+        set_parameter(&mut parameters, 8, self.prices.probe_cap.to_le_bytes());
         set_parameter(&mut parameters, 12, [u8::from(is_cut)]);
         let seed = self.digester.seed();
         Envelope::new(Family::Rosetta, seed, self.keys.len() as u64, parameters).seal(&mut filter);

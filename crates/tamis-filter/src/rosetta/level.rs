@@ -12,49 +12,18 @@ pub(super) const SIBLING_BITS: u32 = 3;
 /// Maximum number of nodes of a batch.
 pub(super) const BATCH_NODES: usize = 512;
 
-/// Patterns of up to this many bits are tested one bit at a time.
-const SCALAR_PROBES: u32 = 2;
-
 /// The number of a node's last bits that are not digested.
 pub(super) const fn sibling_bits(depth: u32) -> u32 {
     if depth < SIBLING_BITS { depth } else { SIBLING_BITS }
 }
 
 impl Level {
-    /// The last bits of a node, its number among its siblings.
+    /// Whether the full level may contain a key, given its digest.
     #[inline]
-    pub(super) const fn sibling(&self, node: u64) -> u64 {
-        if self.depth == FULL_DEPTH { 0 } else { node & ((1 << sibling_bits(self.depth)) - 1) }
-    }
-
-    /// Whether the level may contain a node: `digest` is that of its group of siblings, or of the whole key.
-    #[inline]
-    pub(super) fn may_hold(&self, bits: &[u8], digest: u64, sibling: u64) -> bool {
-        let value = self.value(digest, sibling);
+    pub(super) fn may_hold_key(&self, bits: &[u8], digest: u64) -> bool {
         match self.layout {
-            BitLayout::Blocked => {
-                let Some(line) = line::line_at(bits, self.line_count(), digest) else { return true };
-                let pattern = value as u32;
-                if self.probe_count <= SCALAR_PROBES {
-                    line::contains(line, pattern, self.probe_count)
-                } else {
-                    kernel::line_contains(line, pattern, self.probe_count)
-                }
-            }
-            BitLayout::Standard => {
-                let bit_count = self.byte_count * 8;
-                let has = |value| has_bit(bits, place(value, bit_count));
-                if self.probe_count == 1 {
-                    return has(value);
-                }
-                // Tests two bits without a branch: to know which one fails is not worth a misprediction.
-                let step = Step::Mixed.of(value);
-                if !(has(value) & has(value.wrapping_add(step))) {
-                    return false;
-                }
-                (2..self.probe_count)
-                    .all(|number| has(value.wrapping_add(step.wrapping_mul(u64::from(number)))))
-            }
+            BitLayout::Blocked => kernel::may_contain(bits, self.line_count(), digest, self.probe_count),
+            BitLayout::Standard => self.held_values(bits, 1, |_| digest) != 0,
         }
     }
 
@@ -83,7 +52,7 @@ impl Level {
     pub(super) fn held_keys(&self, bits: &[u8], digests: &[u64; 8], wanted: u8) -> u8 {
         match self.layout {
             BitLayout::Blocked => filtered(wanted, |number| {
-                digests.get(number as usize).is_none_or(|digest| self.may_hold(bits, *digest, 0))
+                digests.get(number as usize).is_none_or(|digest| self.may_hold_key(bits, *digest))
             }),
             BitLayout::Standard => {
                 self.held_values(bits, wanted, |number| digests.get(number as usize).copied().unwrap_or(0))
@@ -115,44 +84,33 @@ impl Level {
         })
     }
 
-    /// Sets the bits of a batch of nodes, given their digests and sibling numbers; changes the digests.
-    pub(super) fn insert_all(&self, bits: &mut [u8], digests: &mut [u64], siblings: &[u64]) {
+    /// Sets the bits of a batch of nodes, given their digests and sibling numbers.
+    pub(super) fn insert_all(&self, bits: &mut [u8], digests: &[u64], siblings: &[u64]) {
+        let mut room = [0; BATCH_NODES];
+        let values = room.get_mut(..digests.len()).unwrap_or_default();
+        for (value, (digest, sibling)) in values.iter_mut().zip(digests.iter().zip(siblings)) {
+            // A whole key has no siblings.
+            *value = if self.depth == FULL_DEPTH { *digest } else { mix64(*digest, *sibling) };
+        }
         match self.layout {
-            BitLayout::Blocked if self.depth == FULL_DEPTH => {
-                kernel::lines_insert(bits, self.line_count(), digests, self.probe_count);
-            }
             BitLayout::Blocked => {
-                let mut room = [0; BATCH_NODES];
-                let values = room.get_mut(..digests.len()).unwrap_or_default();
-                values.copy_from_slice(digests);
-                kernel::mix64_each(values, siblings);
                 kernel::lines_insert_values(bits, self.line_count(), digests, values, self.probe_count);
             }
             BitLayout::Standard => {
-                if self.depth != FULL_DEPTH {
-                    kernel::mix64_each(digests, siblings);
-                }
-                kernel::places_insert(bits, self.byte_count * 8, digests, self.probe_count, Step::Mixed);
+                kernel::places_insert(bits, self.byte_count * 8, values, self.probe_count, Step::Mixed);
             }
         }
     }
 
-    /// Prefetches the line of a node's first bit.
+    /// Prefetches the line of a key's first bit in the full level.
     #[inline]
-    pub(super) fn prefetch(&self, bits: &[u8], digest: u64, sibling: u64) {
+    pub(super) fn prefetch_key(&self, bits: &[u8], digest: u64) {
         match self.layout {
             BitLayout::Blocked => line::prefetch_line(bits, self.line_count(), digest),
             BitLayout::Standard => {
-                let place = place(self.value(digest, sibling), self.byte_count * 8);
-                tamis_bits::prefetch(bits, (place / 8) as usize);
+                tamis_bits::prefetch(bits, (place(digest, self.byte_count * 8) / 8) as usize);
             }
         }
-    }
-
-    /// The value that determines the positions of the bits. A whole key has no siblings: its value is its digest.
-    #[inline]
-    const fn value(&self, digest: u64, sibling: u64) -> u64 {
-        if self.depth == FULL_DEPTH { digest } else { mix64(digest, sibling) }
     }
 
     #[inline]

@@ -5,8 +5,8 @@ use tamis_bits::line::LINE_PROBE_MAX;
 use super::keys::PrefixCounts;
 use super::layout::{BitLayout, PROBES_MAX};
 use super::level::sibling_bits;
+use super::prices::Prices;
 use super::sample::SampleQuery;
-use super::strategy::Prices;
 use crate::bloom::best_probe_count;
 use crate::bloom::formula::{blocked_fpr, standard_best_k, standard_fpr};
 

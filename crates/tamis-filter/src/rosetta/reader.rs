@@ -5,7 +5,7 @@ use std::fmt;
 use super::bounds::Bounds;
 use super::layout::{BitLayout, FULL_DEPTH, Level, parse_directory};
 use super::level::sibling_bits;
-use super::strategy::Strategy;
+use super::prices::PROBE_CAP_MAX;
 use super::walk::{End, Tree, Walk, node_of_key};
 use crate::envelope::{self, Envelope};
 use crate::{Candidate, DecodeError, Direction, Filter, Probe, RangeProbe};
@@ -13,15 +13,14 @@ use crate::{Candidate, DecodeError, Direction, Filter, Probe, RangeProbe};
 /// Represents "no predicted rate" in the parameters.
 pub(super) const NO_PREDICTION: f32 = -1.0;
 
-/// The largest probe limit that a filter may have.
-const PROBE_CAP_MAX: u32 = 1 << 16;
+/// The greatest number of a formula by which former builders chose the levels; it changes no answer.
+const FORMULA_MAX: u8 = 5;
 
 /// A filter of [`crate::Family::Rosetta`].
 #[derive(Debug, Clone)]
 pub struct RosettaFilter<D> {
     bytes: D,
     envelope: Envelope,
-    strategy: Strategy,
     key_bytes: u32,
     predicted: f32,
     probe_cap: u32,
@@ -33,16 +32,16 @@ pub struct RosettaFilter<D> {
 
 impl<D: AsRef<[u8]>> RosettaFilter<D> {
     pub(crate) fn open(envelope: Envelope, bytes: D) -> Result<Self, DecodeError> {
-        let [level_count, strategy] = envelope::parameter(&envelope.parameters, 0);
+        let [level_count, formula] = envelope::parameter(&envelope.parameters, 0);
         let key_bytes = u32::from(u16::from_le_bytes(envelope::parameter(&envelope.parameters, 2)));
         let predicted = f32::from_le_bytes(envelope::parameter(&envelope.parameters, 4));
         let probe_cap = u32::from_le_bytes(envelope::parameter(&envelope.parameters, 8));
         let [is_cut] = envelope::parameter(&envelope.parameters, 12);
         envelope::check_reserved(&envelope.parameters, 13)?;
         let refuse = |field, got| Err(DecodeError::Field { field, got });
-        let Some(strategy) = Strategy::from_number(strategy) else {
-            return refuse("strategy", u64::from(strategy));
-        };
+        if formula > FORMULA_MAX {
+            return refuse("formula", u64::from(formula));
+        }
         if !((0.0..=1.0).contains(&predicted) || predicted.to_bits() == NO_PREDICTION.to_bits()) {
             return refuse("predicted_rate", u64::from(predicted.to_bits()));
         }
@@ -65,16 +64,7 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
                 return refuse("prefix_count", level.prefix_count);
             }
         }
-        Ok(Self {
-            bytes,
-            envelope,
-            strategy,
-            key_bytes,
-            predicted,
-            probe_cap,
-            is_search_cut: is_cut == 1,
-            levels,
-        })
+        Ok(Self { bytes, envelope, key_bytes, predicted, probe_cap, is_search_cut: is_cut == 1, levels })
     }
 
     #[inline]
@@ -110,12 +100,10 @@ impl<D: AsRef<[u8]>> RosettaFilter<D> {
     fn may_contain_prefixes(&self, probe: &Probe<'_>) -> bool {
         self.levels.iter().all(|level| {
             probe.add_probes(1);
-            let digest = probe.prefix_digest(self.envelope.seed, level.depth - sibling_bits(level.depth));
-            level.may_hold(
-                level.bits(self.payload()),
-                digest,
-                level.sibling(node_of_key(probe.key(), level.depth)),
-            )
+            let sibling_bits = sibling_bits(level.depth);
+            let digest = probe.prefix_digest(self.envelope.seed, level.depth - sibling_bits);
+            let sibling = node_of_key(probe.key(), level.depth) & ((1 << sibling_bits) - 1);
+            level.held_siblings(level.bits(self.payload()), digest, 1 << sibling) != 0
         })
     }
 
@@ -169,7 +157,7 @@ impl<D: AsRef<[u8]>> Filter for RosettaFilter<D> {
         match self.full() {
             Some(level) => {
                 probe.add_probes(1);
-                level.may_hold(level.bits(self.payload()), probe.digest(self.envelope.seed), 0)
+                level.may_hold_key(level.bits(self.payload()), probe.digest(self.envelope.seed))
             }
             None => self.may_contain_prefixes(probe),
         }
@@ -185,7 +173,7 @@ impl<D: AsRef<[u8]>> Filter for RosettaFilter<D> {
     #[inline]
     fn prefetch(&self, probe: &Probe<'_>) {
         if let Some(level) = self.full() {
-            level.prefetch(level.bits(self.payload()), probe.digest(self.envelope.seed), 0);
+            level.prefetch_key(level.bits(self.payload()), probe.digest(self.envelope.seed));
         }
     }
 
@@ -218,15 +206,14 @@ impl<D: AsRef<[u8]>> Filter for RosettaFilter<D> {
     }
 
     fn design(&self, target: &mut dyn fmt::Write) -> fmt::Result {
-        write!(target, "{}:", self.strategy.name())?;
         if self.levels.is_empty() {
-            return write!(target, " no level");
+            return target.write_str("no level");
         }
         for (index, level) in self.levels.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
+            let comma = if index == 0 { "" } else { ", " };
             match level.depth {
-                FULL_DEPTH => write!(target, "{comma} keys")?,
-                depth => write!(target, "{comma} {depth} bits")?,
+                FULL_DEPTH => write!(target, "{comma}keys")?,
+                depth => write!(target, "{comma}{depth} bits")?,
             }
             let bits = level.byte_count as f64 * 8.0 / (self.envelope.key_count as f64).max(1.0);
             let layout = if level.layout == BitLayout::Blocked { " in lines" } else { "" };

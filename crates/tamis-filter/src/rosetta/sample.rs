@@ -2,9 +2,9 @@
 //! keys.
 
 use super::bounds::Bounds;
-use super::keys::Keys;
+use super::keys::key_bytes;
 use super::layout::DEPTH_MAX;
-use crate::KeyRange;
+use crate::{KeyRange, KeySet};
 
 /// With fewer usable queries than this, generated ones are added.
 const SAMPLES_MIN: usize = 32;
@@ -34,16 +34,14 @@ pub(super) struct SampleQuery<'a> {
 
 impl<'a> SampleQuery<'a> {
     /// `None` for a range that contains a key, and for one that no key of the table's length can be in.
-    pub(super) fn new(keys: &Keys, range: &KeyRange<'a>) -> Option<Self> {
-        let bounds = Bounds::new(range, keys.key_bytes())?;
-        let (index, is_held) = keys.find(range);
-        if is_held {
+    pub(super) fn new(keys: &KeySet, range: &KeyRange<'a>) -> Option<Self> {
+        let bounds = Bounds::new(range, key_bytes(keys))?;
+        let index = keys.lower_index(range);
+        let before = index.checked_sub(1).and_then(|index| keys.get(index));
+        let behind = keys.get(index);
+        if behind.is_some_and(|key| range.contains(key)) {
             return None;
         }
-        let mut buffers = [[0; 8]; 2];
-        let [first, second] = &mut buffers;
-        let before = index.checked_sub(1).and_then(|index| keys.get(index, first));
-        let behind = keys.get(index, second);
         let present = bounds.shared_bits([before, behind]);
         let is_point = range.as_point().is_some();
         Some(Self { bounds, present, is_point, weight: 1.0 })
@@ -52,14 +50,14 @@ impl<'a> SampleQuery<'a> {
 
 /// The usable queries of a sample. Takes every n-th query if the sample is large in relation to the keys, since each
 /// query costs a binary search.
-pub(super) fn sampled_cases<'a>(keys: &Keys, queries: &'a [KeyRange<'a>]) -> Vec<SampleQuery<'a>> {
+pub(super) fn sampled_cases<'a>(keys: &KeySet, queries: &'a [KeyRange<'a>]) -> Vec<SampleQuery<'a>> {
     let most = (keys.len() / KEYS_PER_SAMPLE).max(SAMPLES_MAX_MIN);
     let step = queries.len().div_ceil(most).max(1);
     queries.iter().step_by(step).filter_map(|range| SampleQuery::new(keys, range)).collect()
 }
 
 /// The usable queries of all.
-pub(super) fn cases<'a>(keys: &Keys, queries: &'a [KeyRange<'a>]) -> Vec<SampleQuery<'a>> {
+pub(super) fn cases<'a>(keys: &KeySet, queries: &'a [KeyRange<'a>]) -> Vec<SampleQuery<'a>> {
     queries.iter().filter_map(|range| SampleQuery::new(keys, range)).collect()
 }
 
@@ -77,25 +75,24 @@ pub(super) struct SyntheticQueries {
 impl SyntheticQueries {
     /// As many points as ranges, each right after a key: the most difficult queries. Ranges of integers have up to 64
     /// keys, other ranges are prefixes next to a key.
-    pub(super) fn new(keys: &Keys) -> Self {
+    pub(super) fn new(keys: &KeySet) -> Self {
         let mut bounds = Vec::new();
         let mut random = 0x5eed_u64;
         let mut next = || {
             random = random.wrapping_add(1);
             crate::mix64(random, 0)
         };
-        let mut buffer = [0; 8];
-        let longest = keys.get(0, &mut buffer).map_or(0, <[u8]>::len);
+        let longest = keys.get(0).map_or(0, <[u8]>::len);
         let most = if keys.len() < 4000 { SYNTHETIC_FEW } else { SYNTHETIC_MAX };
         let count = (SYNTHETIC_BYTES / (longest + 1)).clamp(SYNTHETIC_MIN, most);
         for number in 0..count {
             let Some(index) = next().checked_rem(keys.len() as u64) else { break };
-            let Some(key) = keys.get(index as usize, &mut buffer) else { break };
+            let Some(key) = keys.get(index as usize) else { break };
             let is_range = number % 2 == 0;
             let (distance, size) = (1 + next() % SYNTHETIC_SIZE_MAX, 2 + next() % (SYNTHETIC_SIZE_MAX - 1));
             let mut lower = key.to_vec();
-            add(&mut lower, if keys.key_bytes() == 0 { 1 } else { distance });
-            let upper = (is_range && keys.key_bytes() != 0).then(|| {
+            add(&mut lower, if key_bytes(keys) == 0 { 1 } else { distance });
+            let upper = (is_range && key_bytes(keys) != 0).then(|| {
                 let mut upper = lower.clone();
                 add(&mut upper, size - 1);
                 upper

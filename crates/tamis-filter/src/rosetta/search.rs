@@ -1,4 +1,4 @@
-//! The default strategy: searches the levels and their bits with the least expected cost of a query.
+//! Searches the levels and their bits with the least expected cost of a query.
 //!
 //! The cost function is cheap but has many local minima. The search starts with the best single level, with the best
 //! ladder (equal small shares for some depths right above the deepest level, the shape that the theory predicts for
@@ -15,9 +15,9 @@ use super::LEVELS_MAX;
 use super::keys::PrefixCounts;
 use super::layout::BitLayout;
 use super::model::{BITS_MIN, Expected, Model, Share, Unseen};
+use super::prices::Prices;
 use super::sample::{Groups, Precision, SampleQuery};
 use super::search_limit::SearchLimit;
-use super::strategy::Prices;
 
 /// Maximum number of queries of a group in coarse searches, and in full ones.
 const COARSE: [usize; 4] = [1, 2, 4, 7];

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::builder::RosettaBuilder;
+use super::keys::key_bytes;
 use super::model::{Expected, Model, Unseen};
+use super::prices::Prices;
 use super::sample::{self, SampleQuery};
-use super::strategy::{Prices, Strategy};
 use crate::{FilterBuilder as _, KeyRange, KeySet, Samples};
 
 /// The filter that would be built for the keys and a sample, without its bits.
@@ -23,11 +24,11 @@ impl PlannedRosetta {
         bits_per_key: f64,
         samples: Samples<'_>,
     ) -> Option<Self> {
-        let mut builder = RosettaBuilder::new(Strategy::LeastCost, prices, 0);
+        let mut builder = RosettaBuilder::new(prices, 0);
         builder.add_all(keys).ok()?;
         let plan = builder.plan(keys.len() as f64 * bits_per_key, samples);
         let cases = sample::sampled_cases(&builder.keys, samples.queries);
-        let (key_bits, unseen) = (builder.keys.key_bytes() * 8, Unseen::new(&cases));
+        let (key_bits, unseen) = (key_bytes(&builder.keys) * 8, Unseen::new(&cases));
         let filter = |share: &super::model::Share| share.filter(&plan.counts);
         let model = Model::new(&plan.shares, filter, key_bits, unseen, prices.probe_cap);
         Some(Self { builder, model })

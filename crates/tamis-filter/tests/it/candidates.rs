@@ -129,8 +129,7 @@ fn generate_spec(random: &mut Random, family: Family) -> FilterSpec {
             }
         },
         Family::Rosetta => {
-            let strategies = ["least-cost", "single", "first-cut", "optimised", "variable", "hybrid"];
-            with("strategy", random.one_of(&strategies).to_owned());
+            with("probe-cost", random.one_of(&["0", "10", "1e6"]).to_owned());
             with("probe-cap", random.one_of(&["1", "20", "2048", "65536"]).to_owned());
             with("read-cost", random.one_of(&["10", "50000", "1e9"]).to_owned());
         }

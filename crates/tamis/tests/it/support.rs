@@ -102,7 +102,7 @@ pub(crate) const FILTERS: [&str; 20] = [
     "surf-real:bits=8",
     "surf-mixed:hash=2,real=4",
     "rosetta@12",
-    "blocked-bloom@4 rosetta:strategy=variable,probe-cap=64@16",
+    "blocked-bloom@4 rosetta:probe-cap=64@16",
     "blocked-bloom@4 surf-real@20 prefix-bloom:bits=24@6",
     "proteus@12",
     "proteus:trie=13,prefix=40@30",

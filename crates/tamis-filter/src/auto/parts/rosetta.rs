@@ -33,13 +33,10 @@ impl Problem<'_> {
         found
     }
 
-    /// The prediction of a filter of the least-cost strategy; `None` also if the search exceeds the limit on the work. It includes
+    /// The prediction of a filter; `None` if the search exceeds the limit on the work. It includes
     /// the search, so a table's own Rosetta filter takes a quarter of the work of a check.
     pub(super) fn predict_rosetta(&self, part: &Part) -> Option<Predicted> {
         let bits = part.bits_per_key.filter(|bits| *bits > 0.0)?;
-        if parameter::<String>(&part.spec, "strategy").is_some_and(|name| name != "least-cost") {
-            return None;
-        }
         let steps = self.keys.len().saturating_mul(KEY_STEPS).max(SEARCH_STEPS_MIN);
         if !self.work.take(steps + self.cases.empty.len() * RESULT_STEPS) {
             return None;

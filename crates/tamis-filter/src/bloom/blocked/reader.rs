@@ -54,11 +54,6 @@ impl<D: AsRef<[u8]>> BlockedBloomFilter<D> {
     fn may_contain_long(&self, probe: &Probe<'_>) -> bool {
         self.holds(probe.digest(self.envelope.seed))
     }
-
-    #[inline]
-    fn lines(&self) -> &[u8] {
-        envelope::payload(self.bytes.as_ref())
-    }
 }
 
 impl<D: AsRef<[u8]>> Filter for BlockedBloomFilter<D> {
@@ -76,7 +71,8 @@ impl<D: AsRef<[u8]>> Filter for BlockedBloomFilter<D> {
 
     #[inline]
     fn prefetch(&self, probe: &Probe<'_>) {
-        line::prefetch_line(self.lines(), self.line_count, probe.digest(self.envelope.seed));
+        let lines = envelope::payload(self.bytes.as_ref());
+        line::prefetch_line(lines, self.line_count, probe.digest(self.envelope.seed));
     }
 
     fn key_count(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! The blocked filter: keys are found, absent keys pass at the predicted rate.
+//! The blocked filter: keys are found, and absent keys pass at the predicted rate.
 
 use std::sync::Arc;
 
@@ -69,7 +69,6 @@ fn a_key_set_builds_the_same_filter_as_its_keys() {
             together.add_all(&Arc::default()).expect("nothing");
             together.add_all(&set).expect("sorted");
             assert_eq!(together.key_count(), keys.len() as u64);
-            assert_eq!(before > 0, together.memory_bytes() > 0, "a set without further keys is shared");
             assert_eq!(
                 together.finish(budget, Samples::NONE).expect("fits"),
                 one_by_one.finish(budget, Samples::NONE).expect("fits")

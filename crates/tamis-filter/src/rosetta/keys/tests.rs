@@ -1,11 +1,11 @@
-//! Prefix counts compared with sets of prefixes; keys as integers and as strings.
+//! Prefix counts compared with sets of prefixes.
 
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::collections::BTreeSet;
 
-use super::{Keys, PrefixCounts};
-use crate::KeyRange;
+use super::{PrefixCounts, key_bytes};
+use crate::KeySet;
 
 /// The first bits of a key, continued by zeros.
 fn prefix(key: &[u8], bit_count: usize) -> Vec<u8> {
@@ -35,7 +35,7 @@ fn sets() -> Vec<Vec<Vec<u8>>> {
 #[test]
 fn distinct_prefixes_are_counted() {
     for set in sets() {
-        let mut keys = Keys::new();
+        let mut keys = KeySet::new();
         set.iter().for_each(|key| keys.push(key).unwrap());
         let counts = PrefixCounts::new(&keys);
         assert_eq!(counts.keys(), set.len() as u64);
@@ -49,29 +49,13 @@ fn distinct_prefixes_are_counted() {
 #[test]
 fn the_common_length_of_keys_is_known() {
     let length = |set: &[&[u8]]| {
-        let mut keys = Keys::new();
+        let mut keys = KeySet::new();
         set.iter().for_each(|key| keys.push(key).unwrap());
-        keys.key_bytes()
+        key_bytes(&keys)
     };
     assert_eq!(length(&[&[1; 8], &[2; 8]]), 8);
     assert_eq!(length(&[&[1; 8], &[2; 9]]), 0);
     assert_eq!(length(&[&[1; 3], &[2; 3]]), 3);
     assert_eq!(length(&[&[1; 3], &[2; 8]]), 0);
     assert_eq!(length(&[&[1; 8], &[2; 3], &[3; 3]]), 0);
-}
-
-#[test]
-fn a_key_in_a_range_is_found_and_unsorted_keys_are_refused() {
-    let mut keys = Keys::new();
-    for key in [10_u64, 20, 20, 30] {
-        keys.push(&key.to_be_bytes()).unwrap();
-    }
-    assert_eq!(keys.len(), 3);
-    assert!(keys.push(&5_u64.to_be_bytes()).is_err());
-    assert!(keys.push(b"\0").is_err());
-    let find =
-        |lower: u64, upper: u64| keys.find(&KeyRange::closed(&lower.to_be_bytes(), &upper.to_be_bytes()));
-    assert_eq!(find(11, 20), (1, true));
-    assert_eq!(find(11, 19), (1, false));
-    assert_eq!(find(31, 90), (3, false));
 }

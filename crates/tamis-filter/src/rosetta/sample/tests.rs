@@ -3,12 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use super::{Groups, Precision, SampleQuery, cases};
-use crate::KeyRange;
-use crate::rosetta::keys::Keys;
+use crate::{KeyRange, KeySet};
 
 #[test]
 fn ranges_with_a_key_are_ignored_and_neighbours_determine_the_depth() {
-    let mut keys = Keys::new();
+    let mut keys = KeySet::new();
     for key in [0x1000_u64, 0x2000] {
         keys.push(&key.to_be_bytes()).unwrap();
     }
@@ -26,7 +25,7 @@ fn ranges_with_a_key_are_ignored_and_neighbours_determine_the_depth() {
 
 #[test]
 fn thinning_preserves_the_total_weight() {
-    let mut keys = Keys::new();
+    let mut keys = KeySet::new();
     keys.push(&0_u64.to_be_bytes()).unwrap();
     let bounds: Vec<[u8; 8]> = (1..1000_u64).map(|key| (key << 20).to_be_bytes()).collect();
     let ranges: Vec<KeyRange<'_>> = bounds.iter().map(|key| KeyRange::point(key)).collect();

@@ -5,7 +5,7 @@
 use super::{STEPS_MIN, STEPS_PER_KEY, SearchLimit};
 use crate::rosetta::keys::PrefixCounts;
 use crate::rosetta::tests::{self, open};
-use crate::rosetta::{Prices, RosettaBuilder, Strategy, sample};
+use crate::rosetta::{Prices, RosettaBuilder, sample};
 use crate::{Budget, Filter, FilterBuilder, KeyRange, Samples, mix64};
 
 const KEY_BYTES: usize = 100;
@@ -43,7 +43,7 @@ fn prefixes_next_to(keys: &[Vec<u8>], count: u64) -> Vec<Vec<u8>> {
 }
 
 fn builder(keys: &[Vec<u8>]) -> RosettaBuilder {
-    let mut builder = RosettaBuilder::new(Strategy::LeastCost, Prices::default(), 1);
+    let mut builder = RosettaBuilder::new(Prices::default(), 1);
     keys.iter().for_each(|key| builder.add(key).unwrap());
     builder
 }
@@ -100,7 +100,7 @@ fn a_design_reports_that_its_search_ended_at_the_limit() {
 #[test]
 fn a_large_sample_is_thinned_in_proportion_to_the_keys() {
     let numbers: Vec<u64> = (0..4000_u64).map(|number| number << 32).collect();
-    let builder = tests::builder(&numbers, Strategy::LeastCost, Prices::default());
+    let builder = tests::builder(&numbers, Prices::default());
     let bounds: Vec<[u8; 8]> = (0..50_000_u64).map(|number| (number << 20 | 1).to_be_bytes()).collect();
     let queries: Vec<KeyRange<'_>> = bounds.iter().map(|key| KeyRange::point(key)).collect();
     let cases = sample::sampled_cases(&builder.keys, &queries).len();

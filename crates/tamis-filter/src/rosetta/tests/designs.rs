@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Bound;
 
+use super::super::keys::key_bytes;
 use super::super::layout::BitLayout;
 use super::super::model::Share;
-use super::super::{Prices, RosettaBuilder, RosettaFilter, Strategy};
+use super::super::{Prices, RosettaBuilder, RosettaFilter};
 use super::{SEED, check_bytes, open};
 use crate::{
     Budget, Candidate, Digester, Direction, Filter, FilterBuilder, KeyRange, Probe, RangeProbe, Samples,
@@ -173,10 +174,9 @@ fn answers_and_candidates_of_generated_designs_agree_with_an_ordered_set() {
         ]);
         let keys: Vec<Vec<u8>> = generate_keys(random, length).into_iter().collect();
         let probe_cap = random.one_of(&[1, 3, 20, 2048, 1 << 16]);
-        let mut builder =
-            RosettaBuilder::new(Strategy::LeastCost, Prices { probe_cap, ..Prices::default() }, SEED);
+        let mut builder = RosettaBuilder::new(Prices { probe_cap, ..Prices::default() }, SEED);
         keys.iter().for_each(|key| builder.add(key).unwrap());
-        let key_bytes = builder.keys.key_bytes() as usize;
+        let key_bytes = key_bytes(&builder.keys) as usize;
         builder.set_plan(BITS_PER_KEY, generate_levels(random, key_bytes));
         let budget = Budget::bits_per_key(BITS_PER_KEY).unwrap();
         let filter = open(builder.finish(budget, Samples::NONE).unwrap());
@@ -195,8 +195,10 @@ fn answers_and_candidates_of_generated_designs_agree_with_an_ordered_set() {
 
 #[test]
 fn the_backward_candidate_of_all_keys_is_not_below_a_key_of_ten_bytes() {
-    let mut builder = RosettaBuilder::new(Strategy::Single, Prices::default(), SEED);
+    let mut builder = RosettaBuilder::new(Prices::default(), SEED);
     builder.add(b"zzzzzzzzzz").unwrap();
+    builder
+        .set_plan(100.0, vec![Share { depth: 80, is_full: true, layout: BitLayout::Standard, bits: 100.0 }]);
     let filter = open(builder.finish(Budget::bits_per_key(100.0).unwrap(), Samples::NONE).unwrap());
     let digester = Digester::new(SEED);
     let candidate = filter.candidate(&RangeProbe::new(KeyRange::ALL, &digester), Direction::Backward);
@@ -207,7 +209,7 @@ fn the_backward_candidate_of_all_keys_is_not_below_a_key_of_ten_bytes() {
 #[test]
 fn a_prefix_of_seven_bytes_is_not_rejected_by_levels_below_its_end() {
     let prices = Prices { probe_cap: 1 << 16, ..Prices::default() };
-    let mut builder = RosettaBuilder::new(Strategy::Optimised, prices, SEED);
+    let mut builder = RosettaBuilder::new(prices, SEED);
     (1..5_u8).for_each(|number| builder.add(&[b"prefix:", &[number * 50; 9][..]].concat()).unwrap());
     let level = |depth, is_full| Share { depth, is_full, layout: BitLayout::Standard, bits: 300.0 };
     let prefixes = (5..16).map(|bytes| level(bytes * 8, false));
@@ -257,9 +259,9 @@ fn every_range_of_a_small_universe_gets_the_right_answer() {
             let mut keys = vec![strings[first].clone(), strings[second].clone()];
             keys.dedup();
             for depths in &designs {
-                let mut builder = RosettaBuilder::new(Strategy::LeastCost, Prices::default(), SEED);
+                let mut builder = RosettaBuilder::new(Prices::default(), SEED);
                 keys.iter().for_each(|key| builder.add(key).unwrap());
-                let key_bits = builder.keys.key_bytes() * 8;
+                let key_bits = key_bytes(&builder.keys) * 8;
                 let depths: BTreeSet<u32> = depths
                     .iter()
                     .map(|depth| if top + depth > 64 { (top + depth) / 8 * 8 } else { top + depth })
