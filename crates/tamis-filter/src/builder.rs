@@ -62,7 +62,7 @@ pub trait FilterBuilder: Send {
     /// store all keys: see [`FilterBuilder::memory_bytes`].
     fn add(&mut self, key: &[u8]) -> Result<(), BuildError>;
 
-    /// Adds all keys of a key set that several families share. Families that need only its keys share it until another
+    /// Adds all keys of a key set that several families share. Families that store keys share it until another
     /// key is added, instead of copying it.
     fn add_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
         keys.iter().try_for_each(|key| self.add(key))
@@ -119,29 +119,6 @@ impl KeyOrder {
             return Ok(true);
         }
         self.accept_any(key, head)
-    }
-
-    /// [`KeyOrder::accept`] for a key of eight bytes that follows one of at most eight bytes and is greater. Other
-    /// keys change nothing.
-    #[inline(always)]
-    pub(crate) fn accept_next_word(&mut self, key: &[u8; 8]) -> bool {
-        let head = u64::from_be_bytes(*key);
-        let is_next = head > self.head && self.tail.is_empty();
-        if is_next {
-            self.head = head;
-            self.length = key.len();
-            self.count += 1;
-        }
-        is_next
-    }
-
-    /// Records keys that were added without a call per key: their number, and the last of them.
-    pub(crate) fn skip(&mut self, count: u64, last: &[u8]) {
-        self.head = key_head(last);
-        self.length = last.len();
-        self.tail.clear();
-        self.tail.extend_from_slice(last.get(8..).unwrap_or_default());
-        self.count += count;
     }
 
     #[inline(never)]

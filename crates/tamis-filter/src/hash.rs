@@ -38,12 +38,6 @@ impl Digester {
         rapidhash_v3_inline::<true, false, false>(key, &self.secrets)
     }
 
-    /// The digest of a key of eight bytes, as integers are: a few inlined instructions without a branch on the length.
-    #[inline(always)]
-    pub fn word_digest(&self, key: &[u8; 8]) -> u64 {
-        rapidhash_v3_inline::<true, false, false>(key, &self.secrets)
-    }
-
     /// The digest of the first `bit_count` bits of a key, counted from its first bit. A shorter key is continued by
     /// zero bits. Defined as the digest of those bits in whole bytes, the rest of the last byte zero, exclusive-or
     /// `bit_count` times an odd constant, so that lengths with equal bytes differ.
@@ -119,12 +113,6 @@ impl Digester {
     #[inline(always)]
     pub(crate) fn head_digest<const BYTES: usize>(&self, word: u64) -> u64 {
         word.to_be_bytes().first_chunk::<BYTES>().map_or(0, |head| self.digest(head))
-    }
-
-    /// [`Digester::word_prefix_digest`] of 1 to 64 bits that fill `BYTES` bytes.
-    #[inline(always)]
-    pub(crate) fn head_prefix_digest<const BYTES: usize>(&self, word: u64, bit_count: u32) -> u64 {
-        self.head_digest::<BYTES>(word & (u64::MAX << (64 - bit_count))) ^ length_mark(bit_count)
     }
 
     /// [`Digester::prefix_digest`] of a prefix that is given as exactly its bytes; the bits after it in the last byte

@@ -89,12 +89,6 @@ impl KeySet {
         self.ends.is_empty().then_some(self.last.1)
     }
 
-    /// All keys, if each has eight bytes, as integers do.
-    pub(crate) fn words(&self) -> Option<&[[u8; 8]]> {
-        let (words, rest) = self.bytes.as_chunks();
-        (self.ends.is_empty() && rest.is_empty() && words.len() == self.len()).then_some(words)
-    }
-
     /// All keys in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         (0..self.len()).map(|index| self.get(index).unwrap_or_default())

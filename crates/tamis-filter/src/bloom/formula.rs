@@ -1,60 +1,31 @@
 //! Formulas of false-positive rates. `c` is bits per key, `k` the number of bits that a key sets.
 
-/// Lines with more keys than this have every bit set.
-const KEYS_PER_LINE_MAX: f64 = 100_000.0;
-
-/// Up to this mean, `e^-mean` is a normal number, and Poisson probabilities need no logarithms.
-const DIRECT_MEAN_MAX: f64 = 600.0;
-
-/// Number of terms of a Poisson sum that matter: up to the mean plus ten standard deviations.
-fn poisson_terms(mean: f64) -> u32 {
-    (mean + 10.0 * mean.sqrt() + 20.0) as u32
-}
-
-/// Sum over `j` of the Poisson probability of `j` at `mean`, times `rate(j)`.
-fn poisson_mean(mean: f64, rate: impl Fn(f64) -> f64) -> f64 {
-    let first = (mean - 10.0 * mean.sqrt() - 20.0).max(0.0) as u32;
-    // In logarithms, since e^-mean underflows for crowded lines.
-    let mut log_probability = -mean;
-    let mut sum = 0.0;
-    for j in 0..=poisson_terms(mean) {
-        if j > 0 {
-            log_probability += (mean / f64::from(j)).ln();
-        }
-        if j >= first {
-            sum += log_probability.exp() * rate(f64::from(j));
-        }
-    }
-    sum
-}
+/// Lines with more keys than this on average are treated as if all had that average: the spread of their numbers hardly
+/// changes the rate, and `e^-average` is no normal number any more.
+const SPREAD_KEYS_MAX: f64 = 600.0;
 
 /// The rate of a line of `line_bits` bits with `keys_per_line` keys on average, each with `k` bits in it.
 pub fn blocked_fpr(line_bits: f64, keys_per_line: f64, k: u32) -> f64 {
-    if keys_per_line > DIRECT_MEAN_MAX {
-        return blocked_rate(line_bits, keys_per_line, f64::from(k), f64::from(k));
+    blocked_rate(line_bits, keys_per_line, f64::from(k), k)
+}
+
+/// [`blocked_fpr`] if keys set `set` bits on average, and `asked` bits are tested.
+pub(crate) fn blocked_rate(line_bits: f64, keys_per_line: f64, set: f64, asked: u32) -> f64 {
+    let log_clear_per_key = set * (-1.0 / line_bits).ln_1p();
+    let rate = |clear: f64| (1.0 - clear).powi(asked.cast_signed());
+    if keys_per_line > SPREAD_KEYS_MAX {
+        return rate((log_clear_per_key * keys_per_line).exp());
     }
-    // The design of a filter evaluates this thousands of times: each term follows from the previous one by
-    // multiplication.
-    let clear_per_key = (f64::from(k) * (-1.0 / line_bits).ln_1p()).exp();
+    // The sum over the keys of a line, whose number has a Poisson distribution: ten standard deviations suffice. Each
+    // term follows from the previous one by multiplication, since the design of a filter evaluates thousands of sums.
+    let clear_per_key = log_clear_per_key.exp();
     let (mut probability, mut clear, mut sum) = ((-keys_per_line).exp(), 1.0_f64, 0.0);
-    for j in 0..=poisson_terms(keys_per_line) {
-        sum += probability * (1.0 - clear).powi(k.cast_signed());
+    for j in 0..=(keys_per_line + 10.0 * keys_per_line.sqrt() + 20.0) as u32 {
+        sum += probability * rate(clear);
         probability *= keys_per_line / f64::from(j + 1);
         clear *= clear_per_key;
     }
     sum.min(1.0)
-}
-
-/// [`blocked_fpr`] if keys set `set` bits on average, and `asked` bits are tested.
-pub(crate) fn blocked_rate(line_bits: f64, keys_per_line: f64, set: f64, asked: f64) -> f64 {
-    if keys_per_line == 0.0 {
-        return 0.0;
-    }
-    if keys_per_line > KEYS_PER_LINE_MAX {
-        return 1.0;
-    }
-    let miss = (-1.0 / line_bits).ln_1p();
-    poisson_mean(keys_per_line, |j| (-(set * j * miss).exp_m1()).powf(asked)).min(1.0)
 }
 
 /// The rate with bits scattered over the whole filter: `(1 - e^(-k / c))^k`.

@@ -9,7 +9,7 @@ use super::symbols::{POSITIONS_MAX, Symbols};
 use super::window::{ByteWindow, Window};
 use super::{FLAG_ENDS_INSIDE, FLAG_EXACT, FLAG_FIXED, FLAG_SYMBOLS, FLAG_WHOLE, FRONT_BYTES, MODULUS_MAX};
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
-use crate::{Count, DecodeError, Digester, Filter, KeyRange, Probe, RangeProbe};
+use crate::{Count, DecodeError, Filter, KeyRange, Probe, RangeProbe};
 
 const FLAGS: u8 = FLAG_WHOLE | FLAG_FIXED | FLAG_EXACT | FLAG_SYMBOLS | FLAG_ENDS_INSIDE;
 
@@ -233,47 +233,32 @@ impl<D: AsRef<[u8]>> GrafiteFilter<D> {
         }
         self.hash_count.saturating_sub(before).saturating_add(rank(span - to_end))
     }
-
-    #[inline(always)]
-    fn prefetch_image(view: &View<'_>, image: &Image) {
-        if let Image::One(interval) | Image::Two(interval, _) = image {
-            view.hashes.prefetch(interval.start);
-        }
-    }
 }
 
 impl<D: AsRef<[u8]>> Filter for GrafiteFilter<D> {
     #[inline]
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
         probe.add_probes(1);
-        self.may_contain_key(probe.digester(), probe.key())
+        match self.view() {
+            Some(view) => self.may_meet(&view, &self.image_of_key(&view, probe.key())),
+            None => self.hash_count > 0,
+        }
     }
 
     #[inline]
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
         probe.add_probes(1);
-        self.may_contain_key_in(probe.digester(), *probe.range())
-    }
-
-    #[inline(always)]
-    fn may_contain_key(&self, _digester: &Digester, key: &[u8]) -> bool {
         match self.view() {
-            Some(view) => self.may_meet(&view, &self.image_of_key(&view, key)),
-            None => self.hash_count > 0,
-        }
-    }
-
-    #[inline(always)]
-    fn may_contain_key_in(&self, _digester: &Digester, range: KeyRange<'_>) -> bool {
-        match self.view() {
-            Some(view) => self.may_meet(&view, &self.image_of_range(&view, &range)),
-            None => self.hash_count > 0 && !range.is_empty(),
+            Some(view) => self.may_meet(&view, &self.image_of_range(&view, probe.range())),
+            None => self.hash_count > 0 && !probe.range().is_empty(),
         }
     }
 
     fn prefetch(&self, probe: &Probe<'_>) {
-        if let Some(view) = self.view() {
-            Self::prefetch_image(&view, &self.image_of_key(&view, probe.key()));
+        if let Some(view) = self.view()
+            && let Image::One(interval) | Image::Two(interval, _) = self.image_of_key(&view, probe.key())
+        {
+            view.hashes.prefetch(interval.start);
         }
     }
 

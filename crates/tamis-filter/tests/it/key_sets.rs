@@ -93,12 +93,10 @@ fn builders_hold_no_more_than_documented() {
 }
 
 #[test]
-fn families_that_need_only_the_keys_share_them() {
+fn families_that_store_keys_share_them() {
     let [_, strings, _] = large_sets();
     let set = set_of(&strings);
     let shared = [
-        FilterSpec::new(Family::BlockedBloom),
-        FilterSpec::new(Family::Elastic),
         FilterSpec::new(Family::Rosetta),
         FilterSpec::new(Family::Proteus),
         FilterSpec::new(Family::OnePrefixBloom),

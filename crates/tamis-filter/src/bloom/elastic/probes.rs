@@ -104,8 +104,7 @@ impl UnitProbes {
     /// The combined rates of 0, 1, 2, ... units.
     pub(super) fn rates(self, keys_per_line: f64) -> [f64; UNITS_MAX as usize + 1] {
         let least = self.least();
-        let rate =
-            |probe_count| blocked_rate(lines::LINE_BITS, keys_per_line, self.mean(), f64::from(probe_count));
+        let rate = |probe_count| blocked_rate(lines::LINE_BITS, keys_per_line, self.mean(), probe_count);
         let (few, many) = (rate(least), if self.is_whole() { 0.0 } else { rate(least + 1) });
         let mut rates = [1.0; UNITS_MAX as usize + 1];
         for (unit_count, target) in (0..).zip(&mut rates) {
