@@ -51,8 +51,8 @@
 //! before are set, counts in full.
 //!
 //! **Design time.** The search counts its steps (`search_limit.rs`) and takes at most 40 per key, about a tenth of the
-//! time in which the table is written. Within this limit it evaluates as many of the sampled queries and designs as it
-//! can. If the limit ends the search, it returns the best design so far, and [`crate::Filter::design`] reports that.
+//! time in which the table is written. Of the sampled queries it evaluates as many as usually fit within this
+//! limit. If the limit ends the search, it returns the best design so far, and [`crate::Filter::design`] reports that.
 //! Samples of more than 2,048 queries and of more than one query per four keys are thinned first.
 //!
 //! **Cost.** The builder stores the keys (8 bytes for integers of 8 bytes) and iterates over them once per level. A

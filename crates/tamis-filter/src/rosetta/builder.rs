@@ -1,6 +1,5 @@
 //! Builds Rosettas: stores the keys, chooses the levels, sets their bits.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use super::insert::insert;
@@ -9,8 +8,8 @@ use super::layout::{BitLayout, ENTRY_BYTES, FULL_DEPTH, Level};
 use super::model::{Model, Share, Unseen};
 use super::prices::Prices;
 use super::reader::NO_PREDICTION;
-use super::sample::{self, Groups, Precision, SampleQuery, SyntheticQueries};
-use super::search::{Problem, possible_depths};
+use super::sample::{self, SampleQuery, SyntheticQueries};
+use super::search::{Problem, STEPS_PER_CASE, possible_depths};
 use super::search_limit::SearchLimit;
 use crate::bloom::empty_filter;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
@@ -74,35 +73,33 @@ impl RosettaBuilder {
         let known = cases.len();
         cases.extend(sample::cases(&self.keys, &ranges));
         sample::smooth(&mut cases);
-        let problem = self.problem(&counts, &cases, bits, SearchLimit::for_keys(self.keys.len()));
-        let shares = problem.solve_within_limit(&cases);
+        let limit = SearchLimit::for_keys(self.keys.len());
+        let shares = self.problem(&counts, &cases, bits, &limit).solve();
         if has_samples {
             cases.truncate(known);
         }
         let predicted = self.predicted(&counts, &shares, &cases);
-        let is_cut = problem.limit.is_cut();
-        Plan { shares, predicted, counts: Arc::new(counts), is_cut }
+        Plan { shares, predicted, counts: Arc::new(counts), is_cut: limit.is_cut() }
     }
 
-    /// The input of the search.
+    /// The input of the search, with as many of the queries as it can evaluate within its limit.
     pub(super) fn problem<'a>(
         &self,
         counts: &'a PrefixCounts,
         cases: &[SampleQuery<'a>],
         bits: f64,
-        limit: SearchLimit,
+        limit: &'a SearchLimit,
     ) -> Problem<'a> {
         let key_bits = key_bytes(&self.keys) * 8;
         Problem {
-            cases: Groups::new(cases).thinned(&Precision::FULL),
+            cases: sample::thinned(cases, limit.rest() / STEPS_PER_CASE),
             counts,
             key_bits,
             bits,
             unseen: Unseen::new(cases),
             prices: self.prices,
             depths: possible_depths(counts, key_bits, sample::useful_depth(cases)),
-            is_coarse: false,
-            limit: Rc::new(limit),
+            limit,
         }
     }
 

@@ -138,71 +138,46 @@ fn depth(case: &SampleQuery<'_>) -> u32 {
     case.present.0.max(case.present.1)
 }
 
-/// The queries that a search evaluates its designs with.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Precision {
-    /// Maximum number of queries of a group.
-    pub(super) group_max: usize,
-    /// Depths of more than 64 bits are in the same group if their quotients by this number of bits are equal: 8, the
-    /// distance of levels, or more.
-    pub(super) unit: u32,
+/// Maximum numbers of queries of a group.
+const GROUP_MAX: [usize; 5] = [14, 7, 4, 2, 1];
+
+/// A group of queries: those of equal kind (points or ranges) and depth. Depths of more than 64 bits are in one group if
+/// their quotients by `unit` are equal.
+fn group(case: &SampleQuery<'_>, unit: u32) -> (bool, u32) {
+    let depth = depth(case);
+    (case.is_point, if depth > 64 { 64 + depth / unit } else { depth })
 }
 
-impl Precision {
-    pub(super) const FULL: Self = Self { group_max: 14, unit: 8 };
-}
-
-/// Queries grouped by the number of bits that they share with keys.
-pub(super) struct Groups<'c, 'a> {
-    /// Whether the query is a point, its depth, and the query; sorted by these and by the size of its range.
-    sorted: Vec<(bool, u32, &'c SampleQuery<'a>)>,
-}
-
-impl<'c, 'a> Groups<'c, 'a> {
-    pub(super) fn new(cases: &'c [SampleQuery<'a>]) -> Self {
-        let size = |case: &SampleQuery<'_>| {
-            let (first, last) = case.bounds.span(64).unwrap_or((0, u64::MAX));
-            last.wrapping_sub(first)
-        };
-        // Levels deeper than 64 bits end at whole bytes: depths within one byte are equivalent.
-        let depth = |case: &SampleQuery<'_>| if depth(case) > 64 { depth(case) / 8 * 8 } else { depth(case) };
-        let mut keyed: Vec<_> =
-            cases.iter().map(|case| ((case.is_point, depth(case), size(case)), case)).collect();
-        keyed.sort_by_key(|(key, _)| *key);
-        Self {
-            sorted: keyed.into_iter().map(|((is_point, depth, _), case)| (is_point, depth, case)).collect(),
-        }
+/// Thins queries to about `count_max`: some of each group, spread over its sizes and weighted so that the expected cost
+/// stays the same. Rare queries, those next to a key, are kept. The deepest come first: they cost most, so that the
+/// evaluation of a bad design ends early.
+pub(super) fn thinned<'a>(cases: &[SampleQuery<'a>], count_max: u64) -> Vec<SampleQuery<'a>> {
+    let size = |case: &SampleQuery<'_>| {
+        let (first, last) = case.bounds.span(64).unwrap_or((0, u64::MAX));
+        last.wrapping_sub(first)
+    };
+    let mut sorted = cases.to_vec();
+    // Levels deeper than 64 bits end at whole bytes: depths within one byte are equivalent.
+    sorted.sort_by_key(|case| (group(case, 8), size(case)));
+    let groups = |unit: u32| sorted.chunk_by(move |left, right| group(left, unit) == group(right, unit));
+    let fits = |(group_max, unit): &(usize, u32)| {
+        groups(*unit).map(|group| group.len().min(*group_max) as u64).sum::<u64>() <= count_max
+    };
+    // Few of each group, and then larger groups of depths.
+    let precisions = GROUP_MAX.map(|group_max| (group_max, 8)).into_iter();
+    let (group_max, unit) =
+        precisions.chain((4..31).map(|exponent| (1, 1 << exponent))).find(fits).unwrap_or((1, 1 << 31));
+    let mut thinned = Vec::new();
+    for (number, group) in groups(unit).enumerate() {
+        let step = (group.len() as f64 / group_max as f64).max(1.0);
+        // Different offsets per group: together they cover the sizes evenly.
+        let start = (number as f64 * 0.618_034 + 0.5).fract();
+        let taken = (0..(group.len() as f64 / step).round() as usize)
+            .filter_map(|index| group.get(((index as f64 + start) * step) as usize));
+        thinned.extend(taken.map(|case| SampleQuery { weight: case.weight * step, ..*case }));
     }
-
-    /// Groups of equal depths, depths of more than 64 bits divided by `unit`.
-    fn iter(&self, unit: u32) -> impl Iterator<Item = &[(bool, u32, &'c SampleQuery<'a>)]> {
-        let key = move |(is_point, depth, _): &(bool, u32, &SampleQuery<'_>)| {
-            (*is_point, if *depth > 64 { 64 + depth / unit } else { *depth })
-        };
-        self.sorted.chunk_by(move |left, right| key(left) == key(right))
-    }
-
-    /// The number of queries that [`Groups::thinned`] returns.
-    pub(super) fn count(&self, precision: &Precision) -> usize {
-        self.iter(precision.unit).map(|group| group.len().min(precision.group_max)).sum()
-    }
-
-    /// At most [`Precision::group_max`] queries of each group, spread over its sizes and weighted so that the expected
-    /// cost stays the same. Rare queries, those next to a key, are kept. The deepest come first: they cost most, so
-    /// that the evaluation of a bad design ends early.
-    pub(super) fn thinned(&self, precision: &Precision) -> Vec<SampleQuery<'a>> {
-        let mut thinned = Vec::new();
-        for (number, group) in self.iter(precision.unit).enumerate() {
-            let step = (group.len() as f64 / precision.group_max as f64).max(1.0);
-            // Different offsets per group: together they cover the sizes evenly.
-            let start = (number as f64 * 0.618_034 + 0.5).fract();
-            let taken = (0..(group.len() as f64 / step).round() as usize)
-                .filter_map(|index| group.get(((index as f64 + start) * step) as usize));
-            thinned.extend(taken.map(|(_, _, case)| SampleQuery { weight: case.weight * step, ..**case }));
-        }
-        thinned.reverse();
-        thinned
-    }
+    thinned.reverse();
+    thinned
 }
 
 /// Shares and numbers of queries from which on a depth is statistically reliable.

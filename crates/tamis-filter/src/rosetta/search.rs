@@ -2,30 +2,22 @@
 //!
 //! The cost function is cheap but has many local minima. The search starts with the best single level, with the best
 //! ladder (equal small shares for some depths right above the deepest level, the shape that the theory predicts for
-//! large ranges) and with the best pairs of levels, and improves each of them: it adds levels, moves bits between
+//! large ranges) and with the best pair of levels, and improves each of them: it adds levels, moves bits between
 //! levels, and moves levels to other depths, in decreasing steps. Of the designs near the least cost it returns the
 //! one with the fewest levels and cache lines.
 //!
-//! Evaluations count as steps, and their number is limited (`search_limit.rs`). A *coarse* search tries fewer designs
-//! than a *full* one.
-
-use std::rc::Rc;
+//! Evaluations count as steps, and their number is limited (`search_limit.rs`).
 
 use super::LEVELS_MAX;
 use super::keys::PrefixCounts;
 use super::layout::BitLayout;
 use super::model::{BITS_MIN, Expected, Model, Share, Unseen};
 use super::prices::Prices;
-use super::sample::{Groups, Precision, SampleQuery};
+use super::sample::SampleQuery;
 use super::search_limit::SearchLimit;
 
-/// Maximum number of queries of a group in coarse searches, and in full ones.
-const COARSE: [usize; 4] = [1, 2, 4, 7];
-const FULL: [usize; 3] = [4, 7, Precision::FULL.group_max];
-
 /// Steps that a search usually takes per query.
-const COARSE_STEPS: u64 = 2500;
-const FULL_STEPS: u64 = 8_000;
+pub(super) const STEPS_PER_CASE: u64 = 4000;
 
 /// A change must lower the cost to this share.
 const GAIN: f64 = 0.9995;
@@ -37,21 +29,17 @@ const LEVEL_GAIN: f64 = 0.998;
 /// that, each level costs a pass through the keys at build time, and each line costs a read.
 const NEAR: f64 = 1.02;
 
-/// The number of the best designs that are improved again after their layouts are known.
-const PROMISING: usize = 2;
-
 /// Shares of the bits for the upper level of a pair.
-const PARTS: [f64; 3] = [0.15, 0.4, 0.7];
+const PARTS: [f64; 2] = [0.3, 0.6];
 
-/// The same for a coarse search.
-const PARTS_COARSE: [f64; 1] = [0.4];
+/// Pairs have levels at every third depth.
+const PAIR_STEP: usize = 3;
 
-/// Pairs have levels at every second depth, in a coarse search at every fourth.
-const PAIR_STEP: usize = 2;
-const PAIR_STEP_COARSE: usize = 4;
+/// Shares of the bits for a further level.
+const NEW_PARTS: [f64; 2] = [0.15, 0.4];
 
-/// In designs with more levels a coarse search moves bits between neighbours only.
-const FEW_LEVELS: usize = 4;
+/// Distances by which a level moves to other depths.
+const OFFSETS: [isize; 6] = [-4, -2, -1, 1, 2, 4];
 
 /// Steps of bits end below this share of all bits.
 const STEP_MIN: f64 = 0.004;
@@ -65,9 +53,9 @@ const LONG_DEPTHS_MAX: u32 = 64;
 /// Depths of which this share of all possible prefixes exists get no level: it would reject next to nothing.
 const FULL_SHARE: f64 = 0.9;
 
-/// Where probes cost almost nothing, these shares of the cost are used as the price of a line, to find the fastest of
+/// Where probes cost almost nothing, this share of the cost is used as the price of a line, to find the fastest of
 /// several designs with nearly equal rates.
-const EASING: [f64; 2] = [0.004, 0.012];
+const EASING: f64 = 0.008;
 
 /// Probes cost almost nothing if they are less than this share of the cost.
 const EASY_SHARE: f64 = 0.0005;
@@ -86,23 +74,7 @@ pub(super) struct Problem<'a> {
     pub(super) prices: Prices,
     /// Possible depths of levels of prefixes, ascending.
     pub(super) depths: Vec<u32>,
-    /// Whether to try fewer designs.
-    pub(super) is_coarse: bool,
-    pub(super) limit: Rc<SearchLimit>,
-}
-
-/// One of several searches with growing precision.
-#[derive(Debug, Clone, Copy)]
-struct Search {
-    precision: Precision,
-    is_coarse: bool,
-    case_count: u64,
-}
-
-impl Search {
-    const fn steps_per_case(&self) -> u64 {
-        if self.is_coarse { COARSE_STEPS } else { FULL_STEPS }
-    }
+    pub(super) limit: &'a SearchLimit,
 }
 
 /// A design and its cost.
@@ -139,61 +111,7 @@ pub(super) fn possible_depths(counts: &PrefixCounts, key_bits: u32, deepest: u32
         .collect()
 }
 
-impl<'a> Problem<'a> {
-    /// The levels for the queries. The first search is the most precise one that is likely to fit into the step limit;
-    /// if steps are left, more precise searches follow.
-    pub(super) fn solve_within_limit(&self, cases: &[SampleQuery<'a>]) -> Vec<Share> {
-        let groups = Groups::new(cases);
-        let searches = self.searches(&groups);
-        let fits = |search: &Search| search.case_count * search.steps_per_case() <= self.limit.rest();
-        let first = searches.iter().rposition(fits).unwrap_or(0);
-        let mut best: Option<Vec<Share>> = None;
-        let mut factor = 1.0;
-        for search in searches.iter().skip(first) {
-            let guess = search.case_count * search.steps_per_case();
-            if best.is_some() && guess as f64 * factor > self.limit.rest() as f64 {
-                break;
-            }
-            let before = self.limit.rest();
-            let round = Self {
-                cases: groups.thinned(&search.precision),
-                is_coarse: search.is_coarse,
-                ..self.clone()
-            };
-            let found = round.solve();
-            let is_worse = |best: &Vec<Share>| self.limit.is_cut() && round.cost(best) <= round.cost(&found);
-            best = best.filter(is_worse).or(Some(found));
-            factor = (before - self.limit.rest()) as f64 / guess as f64;
-        }
-        best.unwrap_or_default()
-    }
-
-    /// Possible searches, each with more steps than the previous one.
-    fn searches(&self, groups: &Groups<'_, '_>) -> Vec<Search> {
-        let search = |group_max, unit, is_coarse| {
-            let precision = Precision { group_max, unit };
-            Search { precision, is_coarse, case_count: groups.count(&precision) as u64 }
-        };
-        let is_enough = |unit: &u32| {
-            let search = search(1, *unit, true);
-            search.case_count * search.steps_per_case() <= self.limit.rest()
-        };
-        let unit = (3..u32::BITS).map(|exponent| 1_u32 << exponent).find(is_enough).unwrap_or(1 << 31);
-        let coarse = COARSE.map(|group_max| search(group_max, unit, true));
-        let full = FULL.map(|group_max| search(group_max, Precision::FULL.unit, false));
-        let mut searches = Vec::new();
-        let mut steps = 0;
-        for search in coarse.into_iter().chain(full) {
-            // Skips searches with less than one and a half times the steps.
-            let next = search.case_count * search.steps_per_case();
-            if next * 2 >= steps * 3 {
-                steps = next;
-                searches.push(search);
-            }
-        }
-        searches
-    }
-
+impl Problem<'_> {
     fn model(&self, shares: &[Share]) -> Model {
         let filter = |share: &Share| self.limit.filter(share, self.counts);
         let mut model = Model::new(shares, filter, self.key_bits, self.unseen, self.prices.probe_cap);
@@ -271,7 +189,7 @@ impl<'a> Problem<'a> {
                 self.choose_layouts(found);
             }
         }
-        self.polish_lines(&mut designs);
+        sort(&mut designs);
         let eased = self.eased(&designs);
         designs.extend(eased);
         let least = designs.iter().map(|found| found.cost).fold(f64::INFINITY, f64::min);
@@ -281,40 +199,25 @@ impl<'a> Problem<'a> {
         easiest.map(|(_, shares)| shares).unwrap_or_default()
     }
 
-    /// Improves the best designs with blocked levels again: they were placed before their layouts were known.
-    fn polish_lines(&self, designs: &mut [Found]) {
-        sort(designs);
-        let is_wanted = !self.is_coarse && designs.first().is_some_and(|best| !self.is_easy(best));
-        let has_line =
-            |found: &&mut Found| found.shares.iter().any(|share| share.layout == BitLayout::Blocked);
-        for found in designs.iter_mut().filter(has_line).take(if is_wanted { PROMISING } else { 0 }) {
-            self.polish(found);
-            self.choose_layouts(found);
-        }
-    }
-
     /// Whether the lines of a design are almost nothing in its cost.
     fn is_easy(&self, found: &Found) -> bool {
         self.expected(&found.shares).lines * self.prices.probe_ns <= found.cost * EASY_SHARE
     }
 
-    /// Designs near the best with fewer lines, for prices that ignore lines.
+    /// Designs near the best with fewer lines, for a price that does not ignore lines.
     fn eased(&self, designs: &[Found]) -> Vec<Found> {
-        let best = designs.iter().min_by(|left, right| left.cost.total_cmp(&right.cost));
-        let Some(best) = best.filter(|best| !self.is_coarse && self.is_easy(best)) else { return Vec::new() };
-        let eased = |part: f64| {
-            let prices = Prices { probe_ns: self.prices.probe_ns + best.cost * part, ..self.prices };
-            let easier = Self { prices, ..self.clone() };
-            easier.descend(easier.found(best.shares.clone())).into_iter().map(move |mut found| {
-                easier.choose_layouts(&mut found);
-                self.found(found.shares)
-            })
+        let Some(best) = designs.first().filter(|best| self.is_easy(best)) else { return Vec::new() };
+        let prices = Prices { probe_ns: self.prices.probe_ns + best.cost * EASING, ..self.prices };
+        let easier = Self { prices, ..self.clone() };
+        let start = easier.found(best.shares.clone());
+        let layouts = |mut found: Found| {
+            easier.choose_layouts(&mut found);
+            self.found(found.shares)
         };
-        EASING.into_iter().flat_map(eased).collect()
+        easier.descend(start).into_iter().map(layouts).collect()
     }
 
-    /// The best single level, the best ladder, and the two best pairs of levels without a common depth; the cheapest
-    /// first.
+    /// The best single level, the best ladder, and the best pair of levels.
     fn starts(&self) -> Vec<Found> {
         let all = std::iter::once(None).chain(self.depths.iter().copied().map(Some));
         let mut singles: Vec<Found> =
@@ -325,37 +228,26 @@ impl<'a> Problem<'a> {
         singles.truncate(1);
         let mut starts = singles;
         starts.extend(self.cheapest(bottoms.iter().flat_map(|bottom| self.ladders(bottom))));
-        let pair = self.cheapest(self.pairs(&[]));
-        let depths: Vec<u32> = pair.iter().flat_map(|pair| &pair.shares).map(|share| share.depth).collect();
-        starts.extend(pair);
-        if !self.is_coarse {
-            starts.extend(self.cheapest(self.pairs(&depths)));
-        }
+        starts.extend(self.cheapest(self.pairs().into_iter()));
         sort(&mut starts);
         starts
     }
 
-    /// Two levels, of every second depth except `excluded`.
-    fn pairs(&self, excluded: &[u32]) -> impl Iterator<Item = Vec<Share>> {
-        let step = if self.is_coarse { PAIR_STEP_COARSE } else { PAIR_STEP };
-        let parts: &[f64] = if self.is_coarse { &PARTS_COARSE } else { &PARTS };
-        let offset = self.depths.len() % step;
-        let some = self.depths.iter().skip(offset).step_by(step).copied().map(Some).chain([None]);
-        let some: Vec<Share> = some
-            .map(|depth| self.share(depth, self.bits))
-            .filter(|share| !excluded.contains(&share.depth))
-            .collect();
-        let count = some.len();
-        let places = (0..count).flat_map(move |upper| (upper + 1..count).map(move |lower| (upper, lower)));
-        let pair = move |(upper, lower): (usize, usize), part: f64| -> Option<Vec<Share>> {
-            let (mut upper, mut lower) = (*some.get(upper)?, *some.get(lower)?);
-            upper.bits *= part;
-            lower.bits *= 1.0 - part;
-            Some(vec![upper, lower])
-        };
-        places
-            .flat_map(|places| parts.iter().map(move |part| (places, *part)))
-            .filter_map(move |(places, part)| pair(places, part))
+    /// Two levels, of every third depth.
+    fn pairs(&self) -> Vec<Vec<Share>> {
+        let offset = self.depths.len() % PAIR_STEP;
+        let some = self.depths.iter().skip(offset).step_by(PAIR_STEP).copied().map(Some);
+        let depths: Vec<Option<u32>> = some.chain([None]).collect();
+        let mut pairs = Vec::new();
+        for (index, upper) in depths.iter().enumerate() {
+            for lower in depths.iter().skip(index + 1) {
+                for part in PARTS {
+                    let upper = self.share(*upper, self.bits * part);
+                    pairs.push(vec![upper, self.share(*lower, self.bits * (1.0 - part))]);
+                }
+            }
+        }
+        pairs
     }
 
     /// A deepest level and levels right above it with a few bits per key each.
@@ -404,9 +296,7 @@ impl<'a> Problem<'a> {
             !found.shares.iter().any(|old| (old.depth, old.is_full) == (share.depth, share.is_full))
         };
         let all = std::iter::once(None).chain(self.depths.iter().copied().map(Some));
-        let parts: &[f64] = if self.is_coarse { &[0.3] } else { &[0.1, 0.3, 0.6] };
-        let levels =
-            all.flat_map(|depth| parts.iter().map(move |part| (*part, self.share(depth, self.bits * part))));
+        let levels = all.flat_map(|depth| NEW_PARTS.map(|part| (part, self.share(depth, self.bits * part))));
         let designs = levels.filter(|(_, share)| is_free(share)).map(|(part, share)| {
             let mut shares = found.shares.clone();
             shares.iter_mut().for_each(|share| share.bits *= 1.0 - part);
@@ -420,8 +310,7 @@ impl<'a> Problem<'a> {
     /// Moves bits and levels as long as the cost decreases.
     fn polish(&self, found: &mut Found) {
         let mut step = 0.25;
-        let step_min = if self.is_coarse { STEP_MIN * 10.0 } else { STEP_MIN };
-        while step >= step_min && !self.limit.is_reached() {
+        while step >= STEP_MIN && !self.limit.is_reached() {
             let is_better = self.move_bits(found, step * self.bits) | self.move_levels(found);
             if !is_better {
                 step /= 2.0;
@@ -441,9 +330,7 @@ impl<'a> Problem<'a> {
     fn move_bits(&self, found: &mut Found, amount: f64) -> bool {
         let mut is_better = false;
         let count = found.shares.len();
-        let distance_max = if self.is_coarse && count > FEW_LEVELS { 1 } else { LEVELS_MAX };
-        let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
-        for (from, to) in pairs.filter(|(from, to)| from.abs_diff(*to) <= distance_max) {
+        for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
             let mut shares = found.shares.clone();
             let Some(source) = shares.get_mut(from).filter(|_| from != to) else { continue };
             // Moves all bits if the rest would be too small for a level.
@@ -461,17 +348,12 @@ impl<'a> Problem<'a> {
     }
 
     fn move_levels(&self, found: &mut Found) -> bool {
-        let offsets: &[isize] = if self.is_coarse && found.shares.len() > FEW_LEVELS {
-            &[-2, -1, 1, 2]
-        } else {
-            &[-4, -2, -1, 1, 2, 4]
-        };
         let mut is_better = false;
         for index in 0..found.shares.len() {
-            for offset in offsets {
+            for offset in OFFSETS {
                 let Some(old) = found.shares.get(index).filter(|share| !share.is_full) else { continue };
                 let place = self.depths.binary_search(&old.depth).ok();
-                let place = place.and_then(|place| place.checked_add_signed(*offset));
+                let place = place.and_then(|place| place.checked_add_signed(offset));
                 let Some(depth) = place.and_then(|place| self.depths.get(place)) else { continue };
                 if found.shares.iter().any(|share| share.depth == *depth) {
                     continue;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
-use super::{Groups, Precision, SampleQuery, cases};
+use super::{SampleQuery, cases, thinned};
 use crate::{KeyRange, KeySet};
 
 #[test]
@@ -30,8 +30,8 @@ fn thinning_preserves_the_total_weight() {
     let bounds: Vec<[u8; 8]> = (1..1000_u64).map(|key| (key << 20).to_be_bytes()).collect();
     let ranges: Vec<KeyRange<'_>> = bounds.iter().map(|key| KeyRange::point(key)).collect();
     let all = cases(&keys, &ranges);
-    let few = Groups::new(&all).thinned(&Precision { group_max: 100, unit: 8 });
-    assert!(few.len() < all.len() && few.len() >= 100);
+    let few = thinned(&all, 500);
+    assert!(few.len() < all.len() && few.len() >= 90);
     let weight: f64 = few.iter().map(|case: &SampleQuery<'_>| case.weight).sum();
     assert!((weight - all.len() as f64).abs() < 1e-6);
 }

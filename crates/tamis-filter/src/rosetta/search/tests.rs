@@ -111,10 +111,9 @@ impl Comparison {
                 let builder = builder(&keys, prices);
                 let counts = PrefixCounts::new(&builder.keys);
                 let cases = sample::cases(&builder.keys, &samples);
-                let problem =
-                    builder.problem(&counts, &cases, bits * keys.len() as f64, SearchLimit::unlimited());
-                let mut all =
-                    builder.problem(&counts, &cases, bits * keys.len() as f64, SearchLimit::unlimited());
+                let limit = SearchLimit::unlimited();
+                let problem = builder.problem(&counts, &cases, bits * keys.len() as f64, &limit);
+                let mut all = problem.clone();
                 all.cases.clone_from(&cases);
                 let design = problem.solve();
                 let (found, (least, other)) = (all.cost(&design), least_cost(&problem, &all));
@@ -141,7 +140,8 @@ fn a_design_for_free_probes_reads_few_lines_at_nearly_the_least_rate() {
     let counts = PrefixCounts::new(&builder.keys);
     let ranges = ranges(&sample);
     let cases = sample::cases(&builder.keys, &ranges);
-    let problem = builder.problem(&counts, &cases, 20.0 * keys.len() as f64, SearchLimit::unlimited());
+    let limit = SearchLimit::unlimited();
+    let problem = builder.problem(&counts, &cases, 20.0 * keys.len() as f64, &limit);
     let all = problem.starts().into_iter().flat_map(|start| problem.descend(start));
     let least = all.min_by(|left, right| left.cost.total_cmp(&right.cost)).expect("some design");
     let solved = problem.solve();

@@ -56,10 +56,10 @@ fn search(keys: &[Vec<u8>]) -> (u64, bool) {
     let counts = PrefixCounts::new(&builder.keys);
     let cases = sample::sampled_cases(&builder.keys, &queries);
     let bits = 14.0 * keys.len() as f64;
-    let problem = builder.problem(&counts, &cases, bits, SearchLimit::for_keys(keys.len()));
-    let shares = problem.solve_within_limit(&cases);
+    let limit = SearchLimit::for_keys(keys.len());
+    let shares = builder.problem(&counts, &cases, bits, &limit).solve();
     assert!(!shares.is_empty());
-    (problem.limit.steps(), problem.limit.is_cut())
+    (limit.steps(), limit.is_cut())
 }
 
 #[test]
