@@ -95,9 +95,10 @@ impl From<Error> for Failure {
             Error::Io { .. } | Error::LockUnsupported { .. } | Error::FolderLost { .. } => Code::Io,
             Error::DiskFull { .. } => Code::DiskFull,
             Error::Corruption(_) => Code::Corruption,
-            Error::UnknownEntryKind { .. } | Error::UnknownChange { .. } | Error::UnknownFormat { .. } => {
-                Code::UnknownFormat
-            }
+            Error::UnknownEntryKind { .. }
+            | Error::UnknownChange { .. }
+            | Error::UnknownFormat { .. }
+            | Error::ZstdUnavailable { .. } => Code::UnknownFormat,
             Error::NotADatabase { .. } => Code::NotADatabase,
             Error::MissingFile { .. } => Code::MissingFile,
             Error::Locked { .. } => Code::Locked,

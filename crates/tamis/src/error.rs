@@ -98,6 +98,14 @@ pub enum Error {
         /// Newest version known.
         known: u32,
     },
+    /// Blocks are or would be compressed with Zstandard, and the program was built without the feature `zstd` of the crate `tamis`.
+    #[error(
+        "{place}: compressed with Zstandard, which this program was built without; build it with the feature `zstd` of the crate `tamis`"
+    )]
+    ZstdUnavailable {
+        /// The table, or the keyspace whose option `compression` says so.
+        place: String,
+    },
     /// The folder does not hold a Tamis store.
     #[error("{}: not a Tamis store ({found}); name the folder of a store, or an empty or new folder to create one", path.display())]
     NotADatabase {
@@ -276,7 +284,7 @@ impl Error {
             Self::Io { source, .. } => {
                 matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof)
             }
-            Self::DiskFull { .. } | Self::Closed | Self::Forked => false,
+            Self::DiskFull { .. } | Self::ZstdUnavailable { .. } | Self::Closed | Self::Forked => false,
             _ => true,
         }
     }
@@ -302,6 +310,12 @@ impl Error {
             Self::UnknownFormat { found, known, .. } => Self::UnknownFormat { file, found, known },
             other => other,
         }
+    }
+
+    /// A table with blocks that only a program with Zstandard reads.
+    #[cfg(not(feature = "zstd"))]
+    pub(crate) fn zstd_unavailable(table: &Path) -> Self {
+        Self::ZstdUnavailable { place: table.display().to_string() }
     }
 
     /// Damaged bytes at `offset` of `file`.

@@ -31,7 +31,8 @@ pub enum Compression {
     None,
     /// LZ4: fast compression and decompression.
     Lz4,
-    /// Zstandard at this level (1 to 19).
+    /// Zstandard at this level (1 to 19). It needs the feature `zstd` of this crate, which is on by default:
+    /// [`Error::ZstdUnavailable`] otherwise.
     Zstd(u8),
 }
 
@@ -260,8 +261,27 @@ impl KeyspaceOptions {
     }
 
     /// # Errors
-    /// [`Error::InvalidArgument`] for the first value outside its bounds.
+    /// [`Error::InvalidArgument`] for the first value outside its bounds; [`Error::ZstdUnavailable`].
     pub(crate) fn check(&self) -> Result<()> {
+        self.check_bounds()?;
+        self.check_compression("a new keyspace or table")
+    }
+
+    /// Refuses a compression that this program was built without; `place` has these options.
+    ///
+    /// # Errors
+    /// [`Error::ZstdUnavailable`].
+    pub(crate) fn check_compression(&self, place: &str) -> Result<()> {
+        let is_zstd = |compression: &Compression| matches!(compression, Compression::Zstd(_));
+        if !cfg!(feature = "zstd") && self.compression.iter().any(is_zstd) {
+            return Err(Error::ZstdUnavailable { place: place.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// [`Error::InvalidArgument`] for the first value outside its bounds.
+    pub(crate) fn check_bounds(&self) -> Result<()> {
         if self.memtable_bytes < 64 << 10 || self.memtable_bytes > 4 << 30 {
             return refuse("memtable_bytes", self.memtable_bytes, "use 64 KiB to 4 GiB");
         }

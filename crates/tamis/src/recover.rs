@@ -84,6 +84,9 @@ pub(crate) fn recover(
         FolderKind::Database => VersionSet::open(folder, &entries, Mode::ReadOnly)?,
     };
     report.manifest_truncated_bytes = torn.map_or(0, |torn| torn.bytes);
+    for keyspace in versions.catalog().keyspaces.values() {
+        keyspace.options.check_compression(&format!("keyspace {:?}", keyspace.name))?;
+    }
     // After a crash during its creation a store may have no default keyspace.
     if !options.read_only && versions.catalog().keyspace_named(DEFAULT_KEYSPACE).is_none() {
         versions.begin_writing()?;

@@ -60,7 +60,8 @@ fn check_is_loss(error: &Error) -> Result<()> {
     use std::io::ErrorKind::{NotFound, UnexpectedEof};
     match error {
         Error::Io { source, .. } if !matches!(source.kind(), NotFound | UnexpectedEof) => Err(error.clone()),
-        Error::DiskFull { .. } => Err(error.clone()),
+        // Another program can read such a table.
+        Error::DiskFull { .. } | Error::ZstdUnavailable { .. } => Err(error.clone()),
         _ => Ok(()),
     }
 }

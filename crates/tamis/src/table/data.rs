@@ -24,6 +24,7 @@ use super::{
     long_read::PlannedRead,
     read_ahead::{RawBlock, ReadAhead, SharedReads},
     section::Source,
+    zstandard,
 };
 use crate::{
     cache::block::CachedBlock,
@@ -345,7 +346,7 @@ impl DataBlocks {
             COMPRESSION_LZ4 => {
                 lz4_flex::block::decompress_into(stored, target).map_err(|error| error.to_string())
             }
-            _ => zstd::bulk::decompress_to_buffer(stored, target).map_err(|error| error.to_string()),
+            _ => zstandard::decompress(stored, target, &self.source.path)?,
         };
         if written != Ok(content_length) {
             let expected = format!("{content_length} bytes after decompression");

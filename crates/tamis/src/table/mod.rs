@@ -37,6 +37,7 @@ pub(crate) mod section;
 pub(crate) mod unpublished;
 mod verify;
 pub(crate) mod writer;
+mod zstandard;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@
 
 use super::{block::Layout, index::Index, read_ahead::ReadAhead, reader::TableReader};
 use crate::{
-    error::Result,
+    error::{Error, Result},
     key::{Kind, Sequence, compare_entries},
 };
 
@@ -17,7 +17,7 @@ impl TableReader {
     /// not be read.
     ///
     /// # Errors
-    /// Those of `on_entry`, and an index that can't be read.
+    /// Those of `on_entry`, and an index that can't be read; [`Error::ZstdUnavailable`], because such blocks are not lost.
     pub(crate) fn salvage(&self, on_entry: OnEntry<'_>) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let index = self.index()?;
         let summary = &self.properties.summary;
@@ -28,6 +28,9 @@ impl TableReader {
         for block in 0..index.block_count() {
             let mut entries = Vec::new();
             let read = self.read_block(&index, block, &mut ahead, &mut entries);
+            if let Err(error @ Error::ZstdUnavailable { .. }) = read {
+                return Err(error);
+            }
             let is_whole = read.is_ok() && entries_ascend(last.as_ref(), &entries);
             if !is_whole {
                 if !is_behind_loss {

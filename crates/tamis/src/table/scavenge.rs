@@ -15,6 +15,7 @@ use super::{
         SECTION_PASSABLE,
     },
     section::SectionRecord,
+    zstandard,
 };
 use crate::coding::{Decoder, checksum};
 
@@ -100,7 +101,7 @@ impl<'a> BlockScavenger<'a> {
         self.take_effort(rest.len())?;
         let stored = match compression {
             COMPRESSION_LZ4 => lz4_length(rest, length)?,
-            _ => zstd::zstd_safe::find_frame_compressed_size(rest).ok()?,
+            _ => zstandard::frame_length(rest)?,
         };
         Some(content + stored)
     }

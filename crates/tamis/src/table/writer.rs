@@ -32,6 +32,7 @@ use super::{
     refilter::refused,
     section::{ContentSum, SectionRecord, put_directory_and_footer, put_section},
     unpublished::UnpublishedTable,
+    zstandard,
 };
 use crate::{
     coding::{checksum, length_u32},
@@ -345,10 +346,7 @@ impl TableWriter {
                 COMPRESSION_LZ4
             }
             Compression::Zstd(level) => {
-                self.stored.resize(zstd::zstd_safe::compress_bound(self.content.len()), 0);
-                let length = zstd::bulk::compress_to_buffer(&self.content, &mut self.stored, level.into())
-                    .map_err(|error| Error::io("compress", &self.temporary, error))?;
-                self.stored.truncate(length);
+                zstandard::compress(&self.content, &mut self.stored, level, &self.temporary)?;
                 COMPRESSION_ZSTD
             }
         };

@@ -160,7 +160,7 @@ pub(super) fn decode(source: &mut Decoder<'_>) -> Option<KeyspaceOptions> {
             return None;
         }
     }
-    options.check().is_ok().then_some(options)
+    options.check_bounds().is_ok().then_some(options)
 }
 
 /// The tag of an option that this program does not know and must not ignore.
