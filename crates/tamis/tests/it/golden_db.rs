@@ -6,7 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use tamis::{Db, Filters, KeyspaceOptions, Options, TableFilter, Views, WriteBatch};
+use tamis::{Compression, Db, Filters, KeyspaceOptions, Options, TableFilter, Views, WriteBatch};
+#[cfg(not(feature = "zstd"))]
+use tamis::{Error, Runtime};
 use tamis_vfs::{MemVfs, OsVfs, Vfs};
 
 use crate::support::{FOLDER, inline_options, open_in_memory};
@@ -151,17 +153,22 @@ fn a_database_is_written_as_the_frozen_one() {
     assert!(models["events"].len() > 200 && models["users"].len() > 80);
 }
 
+/// Writes the frozen files of a database.
+fn rewrite(folder: &Path, written: &BTreeMap<String, Vec<u8>>) {
+    OsVfs.create_dir_all(folder).unwrap();
+    for name in files(&OsVfs, folder).keys() {
+        OsVfs.remove(&folder.join(name)).unwrap();
+    }
+    for (name, bytes) in written {
+        OsVfs.create(&folder.join(name)).unwrap().append(bytes).unwrap();
+    }
+}
+
 /// The files of a database are the frozen ones.
 fn compare_with_frozen(vfs: &MemVfs, folder: &Path) {
     let written = files(vfs, Path::new(FOLDER));
     if std::env::var_os("TAMIS_REWRITE").is_some() {
-        OsVfs.create_dir_all(folder).unwrap();
-        for name in files(&OsVfs, folder).keys() {
-            OsVfs.remove(&folder.join(name)).unwrap();
-        }
-        for (name, bytes) in &written {
-            OsVfs.create(&folder.join(name)).unwrap().append(bytes).unwrap();
-        }
+        rewrite(folder, &written);
     }
     let frozen = files(&OsVfs, folder);
     let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
@@ -254,4 +261,52 @@ fn a_frozen_database_is_read_and_written_to() {
     check(&db, &models);
     db.clone().close().unwrap();
     check(&open_in_memory(&vfs, inline_options()).unwrap(), &models);
+}
+
+/// A keyspace in one table, whose blocks are compressed with Zstandard. Other versions of Zstandard write other bytes.
+#[cfg(feature = "zstd")]
+fn write_with_zstandard(vfs: &MemVfs) -> Models {
+    let db = open_in_memory(vfs, frozen_options()).unwrap();
+    let compression = vec![Compression::Zstd(3)];
+    db.create_keyspace("packed", KeyspaceOptions { compression, ..options() }).unwrap();
+    let mut program = Program { db, models: Models::new() };
+    program.round("packed", 0, 0..300);
+    program.db.flush().unwrap();
+    let Program { db, models } = program;
+    db.close().unwrap();
+    models
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn a_frozen_database_with_zstandard_is_read() {
+    let written = MemVfs::new();
+    let models = write_with_zstandard(&written);
+    let folder = golden("db_with_zstandard");
+    if std::env::var_os("TAMIS_REWRITE").is_some() {
+        rewrite(&folder, &files(&written, Path::new(FOLDER)));
+    }
+    let db = open_in_memory(&copy(&folder), inline_options()).unwrap();
+    check_contents(&db, &models);
+}
+
+/// A program without Zstandard reads no block of such a store, repairs nothing and creates no such keyspace; each error says why.
+#[cfg(not(feature = "zstd"))]
+#[test]
+fn zstandard_is_refused_without_its_feature() {
+    let is_refused = |error: Error, name: &str| {
+        let text = error.to_string();
+        assert!(matches!(error, Error::ZstdUnavailable { .. }), "{text}");
+        assert!(text.contains(name) && text.contains("feature `zstd` of the crate `tamis`"), "{text}");
+    };
+    let vfs = copy(&golden("db_with_zstandard"));
+    let before = files(&vfs, Path::new(FOLDER));
+    is_refused(open_in_memory(&vfs, inline_options()).unwrap_err(), "\"packed\"");
+    let repaired = Db::repair_on(Arc::new(vfs.clone()), FOLDER, &Runtime::deterministic(7));
+    is_refused(repaired.unwrap_err(), ".table");
+    assert!(files(&vfs, Path::new(FOLDER)) == before, "the store is not changed");
+
+    let db = Db::open_on(Arc::new(vfs), "/other", inline_options(), Runtime::deterministic(7)).unwrap();
+    let packed = KeyspaceOptions { compression: vec![Compression::Zstd(3)], ..KeyspaceOptions::default() };
+    is_refused(db.create_keyspace("packed", packed).unwrap_err(), "a new keyspace");
 }
