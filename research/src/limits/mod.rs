@@ -40,7 +40,7 @@ fn seconds(
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        workers.into_iter().map(join).collect::<Result<()>>()
+        workers.into_iter().try_for_each(join)
     })?;
     Ok((clock.now() - start).as_secs_f64())
 }

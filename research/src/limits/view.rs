@@ -64,7 +64,9 @@ fn points(size: Size) -> Vec<Point> {
     };
     let mut points = vec![point("build", "viewed, single", 1)];
     for (operations, keyspaces, threads) in PAIRS {
-        for operation in operations {
+        // A small view gets no filters, for which this operation waits.
+        let is_measured = |operation: &&&str| size != Size::Small || **operation != "empty-range";
+        for operation in operations.iter().filter(is_measured) {
             for keyspaces in keyspaces {
                 points.extend(threads.iter().map(|&threads| point(operation, keyspaces, threads)));
             }
@@ -101,14 +103,14 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row> {
         seconds(1, 100_000, |_, random| operation(&first, random))?;
         wait_until(context, "view with filters", || stores.db.statistics().views_built > built_before)?;
     }
-    let blocks_before = blocks(&stores.db);
-    seconds(1, count, |_, random| operation(&first, random))?;
-    let blocks = blocks(&stores.db) - blocks_before;
     let ratio = median_ratio(|| {
         context.progress(0.5)?;
         let seconds = |keyspace| seconds(threads, count, |_, random| operation(keyspace, random));
         Ok([seconds(&second)?, seconds(&first)?])
     })?;
+    let blocks_before = blocks(&stores.db);
+    seconds(1, count, |_, random| operation(&first, random))?;
+    let blocks = blocks(&stores.db) - blocks_before;
     let runs = stores.run_count(&second)?;
     Ok(Row::new()
         .with("ratio", ratio)

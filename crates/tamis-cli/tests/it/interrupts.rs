@@ -119,19 +119,19 @@ fn an_interrupted_gen_leaves_no_partial_file() {
 #[test]
 fn an_interrupted_bench_keeps_its_results_and_continues() {
     let folder = Folder::new();
-    let words = ["bench", "run", "bloom-rate-by-bits", "--out", "out"];
-    let results = folder.path("out/bloom-rate-by-bits-small-s42.json");
+    let words = ["bench", "run", "store-ycsb", "--out", "out"];
+    let results = folder.path("out/store-ycsb-small-s42.json");
     let mut child = folder.command(&words).spawn().unwrap();
     wait_for(&mut child, || results.exists());
     let message = interrupted(child);
-    assert!(message.contains("of 15 points; results are in") && message.contains("to continue"), "{message}");
+    assert!(message.contains("of 12 points; results are in") && message.contains("to continue"), "{message}");
     let read = || serde_json::from_slice::<Value>(&std::fs::read(&results).unwrap()).unwrap();
     let part = read();
     let rows = part["rows"].as_array().unwrap();
-    assert!(part["is_complete"] == false && (1..15).contains(&rows.len()), "{} rows", rows.len());
-    assert!(names(&folder, "out").iter().all(|name| name.starts_with("bloom-rate-by-bits-small-s42.")));
+    assert!(part["is_complete"] == false && (1..12).contains(&rows.len()), "{} rows", rows.len());
+    assert!(names(&folder, "out").iter().all(|name| name.starts_with("store-ycsb-small-s42.")));
 
-    assert!(folder.ok(&words).contains("all 15 of 15 points"));
+    assert!(folder.ok(&words).contains("all 12 of 12 points"));
     let whole = read();
     assert_eq!(whole["is_complete"], true);
     // No point is measured twice: the times are equal up to the rounding of printed numbers.
