@@ -216,8 +216,6 @@ pub trait Steps: Copy {
 }
 
 pub use portable::Portable;
-#[cfg(target_arch = "x86_64")]
-pub use x86_64::Vector;
 
 /// Work that is compiled for the processor's features: see [`run`].
 pub trait Task {

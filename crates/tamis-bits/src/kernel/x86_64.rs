@@ -144,7 +144,7 @@ pub(super) fn run<T: super::Task>(task: T) -> T::Output {
 
 /// The operations of searches with AVX2 and BMI2. Only `run` creates it, so a value is proof of the processor's features.
 #[derive(Debug, Clone, Copy)]
-pub struct Vector(());
+pub(super) struct Vector(());
 
 impl super::Steps for Vector {
     #[inline(always)]
