@@ -184,7 +184,7 @@ enum NewKeys {
 /// added to a view of the others, in relation to those that a merge of all reads.
 fn bytes_of_a_rebuild(has_columns: bool, value_bytes: usize, place: NewKeys) -> f64 {
     const COUNT: usize = 40_000;
-    let mut random = SplitMix64::new(43);
+    let mut random = SplitMix64::new(44);
     let entry =
         |key: Vec<u8>, number: usize| (key, number as u64 + 1, Kind::Put, vec![number as u8; value_bytes]);
     let mut runs = vec![Vec::new(); 9];
