@@ -16,6 +16,10 @@
 //!    later successful sync does not make them durable.
 //! 5. Directories created by [`Vfs::create_dir_all`] are durable when it returns `Ok`.
 //!
+//! Windows cannot sync a directory: there, [`Vfs::sync_dir`] only checks that the directory exists, and points 2 and 5
+//! depend on the journal of the file system. After a crash of the machine a directory is in the state of some earlier
+//! moment.
+//!
 //! Implementations: the operating system ([`OsVfs`]), memory with simulated crashes ([`MemVfs`]), and two
 //! wrappers over any other implementation: fault injection ([`FaultVfs`]) and recording ([`RecordVfs`]).
 
@@ -163,8 +167,10 @@ pub trait Vfs: Debug + Send + Sync + 'static {
         Err(io::ErrorKind::Unsupported.into())
     }
     /// Whether `path` is the only name of a file: it is no symbolic link, and no other hard link leads to the file.
+    /// `false` if the file system does not report it.
     fn is_only_name(&self, path: &Path) -> io::Result<bool>;
-    /// Removes a name of a file. Open handles and mappings stay readable.
+    /// Removes a name of a file. Open handles and mappings stay readable. On Windows a mapped file cannot be removed:
+    /// the error is [`io::ErrorKind::PermissionDenied`] until its mapping is dropped.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Creates a directory and its missing parents. An existing directory is not an error.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
@@ -174,7 +180,7 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// Makes the names in a directory durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
-    /// Opens a directory. The result is the same file system, in which `path` and all paths below it, compared
+    /// Opens a directory. Windows refuses to rename or remove an open directory. The result is the same file system, in which `path` and all paths below it, compared
     /// by their components, refer to this directory: also after the directory was renamed, another directory
     /// took its name, or the process changed its current directory. After the directory was removed, operations
     /// below `path` fail with [`io::ErrorKind::NotFound`]. All other paths have the same meaning as before.

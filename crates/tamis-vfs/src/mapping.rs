@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Deref, sync::Arc};
 
-use memmap2::{Advice, Mmap};
+use memmap2::Mmap;
 
 /// The bytes of a file that was opened with [`crate::Access::Mapped`]. A type, and not a method of [`crate::File`]: a reader that keeps it
 /// reaches the bytes without a call.
@@ -25,14 +25,12 @@ impl Mapping {
         Self { bytes: Bytes::Memory(bytes) }
     }
 
-    /// As [`crate::File::will_need`].
-    pub(crate) fn will_need(&self, offset: u64, length: u64) {
-        let Bytes::Mapped(mapped) = &self.bytes else { return };
-        let Ok(offset) = usize::try_from(offset) else { return };
-        let Some(rest) = mapped.len().checked_sub(offset).filter(|rest| *rest > 0) else { return };
-        let length = usize::try_from(length).unwrap_or(usize::MAX).min(rest);
-        // A hint: an error has no effect.
-        let _ = mapped.advise_range(Advice::WillNeed, offset, length);
+    /// The mapping; `None` for bytes that are in memory.
+    pub(crate) const fn mapped(&self) -> Option<&Mmap> {
+        match &self.bytes {
+            Bytes::Mapped(mapped) => Some(mapped),
+            Bytes::Memory(_) => None,
+        }
     }
 }
 

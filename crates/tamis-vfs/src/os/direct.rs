@@ -1,4 +1,4 @@
-//! A file whose writes bypass the page cache (Linux).
+//! Files whose reads or writes bypass the page cache (Linux).
 //!
 //! A buffered write copies bytes into cached pages, which must be looked up first, and a sync waits for all of
 //! them. A program that reads with direct I/O does not need these pages. So an append whose offset and length
@@ -14,6 +14,7 @@
 use std::{
     fs,
     io::{self, ErrorKind},
+    os::unix::fs::FileExt,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -24,7 +25,7 @@ use parking_lot::Mutex;
 use rustix::fs::OFlags;
 
 use super::WriteFile;
-use crate::{DIRECT_ALIGNMENT_BYTES, File, Mapping};
+use crate::{DIRECT_ALIGNMENT_BYTES, File, Mapping, check_direct};
 
 /// Bytes per write.
 const CHUNK_BYTES: usize = 2 << 20;
@@ -130,6 +131,79 @@ impl File for DirectFile {
     fn will_need(&self, offset: u64, length: u64) {
         if !self.is_direct.load(Ordering::Acquire) {
             self.inner.will_need(offset, length);
+        }
+    }
+}
+
+/// A file opened for direct reads. If its file system rejects them, it uses the page cache.
+#[derive(Debug)]
+pub(super) struct DirectReadFile {
+    file: fs::File,
+    is_direct: AtomicBool,
+}
+
+impl DirectReadFile {
+    /// Wraps a file that is open with the direct I/O flag.
+    pub(super) fn new(file: fs::File) -> Self {
+        Self { file, is_direct: AtomicBool::new(true) }
+    }
+
+    /// Switches to the page cache. Some file systems accept a direct open but then reject direct reads.
+    fn disable_direct(&self) -> io::Result<()> {
+        set_direct(&self.file, false)?;
+        self.is_direct.store(false, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl File for DirectReadFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        if !self.is_direct.load(Ordering::Acquire) {
+            return self.file.read_exact_at(buffer, offset);
+        }
+        check_direct(offset, buffer)?;
+        let mut done = 0;
+        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match self.file.read_at(rest, offset + done as u64) {
+                // A direct read ends at an unaligned position only at the end of the file.
+                Ok(count) if count == 0 || !count.is_multiple_of(DIRECT_ALIGNMENT_BYTES) => {
+                    return Err(ErrorKind::UnexpectedEof.into());
+                }
+                Ok(count) => done += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                    self.disable_direct()?;
+                    return self.file.read_exact_at(buffer, offset);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&self, _bytes: &[u8]) -> io::Result<()> {
+        Err(ErrorKind::PermissionDenied.into())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn truncate(&self, _length: u64) -> io::Result<()> {
+        Err(ErrorKind::PermissionDenied.into())
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn mapping(&self) -> Option<&Arc<Mapping>> {
+        None
+    }
+
+    fn will_need(&self, offset: u64, length: u64) {
+        if !self.is_direct.load(Ordering::Acquire) {
+            super::unix::advise_will_need(&self.file, offset, length);
         }
     }
 }
