@@ -83,7 +83,6 @@ pub fn prefetch_line(lines: &[u8], line_count: u64, digest: u64) {
 }
 
 /// [`prefetch_line`] for a line that may span two cache lines, as in a filter under construction.
-#[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn prefetch_whole_line(lines: &[u8], line_count: u64, digest: u64) {
     let offset = line_offset(digest, line_count);

@@ -17,7 +17,7 @@
 //! 5. Directories created by [`Vfs::create_dir_all`] are durable when it returns `Ok`.
 //!
 //! Windows cannot sync a directory: there, [`Vfs::sync_dir`] only checks that the directory exists, and points 2 and 5
-//! depend on the journal of the file system. After a crash of the machine a directory is in the state of some earlier
+//! depend on the file system. After a crash of the machine a directory is in the state of some earlier
 //! moment.
 //!
 //! Implementations: the operating system ([`OsVfs`]), memory with simulated crashes ([`MemVfs`]), and two

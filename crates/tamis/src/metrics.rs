@@ -40,8 +40,8 @@ fn own_shard() -> usize {
         return 0;
     }
     let on_stack = 0_u8;
-    let stack = std::ptr::from_ref(&on_stack).addr() >> STACK_BITS;
-    stack.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (usize::BITS - SHARD_COUNT.ilog2())
+    let stack = (std::ptr::from_ref(&on_stack).addr() >> STACK_BITS) as u64;
+    (stack.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SHARD_COUNT.ilog2())) as usize
 }
 
 impl Counter {

@@ -203,7 +203,7 @@ impl File for DirectReadFile {
 
     fn will_need(&self, offset: u64, length: u64) {
         if !self.is_direct.load(Ordering::Acquire) {
-            super::unix::advise_will_need(&self.file, offset, length);
+            super::system::advise_will_need(&self.file, offset, length);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The files of Windows.
 //!
 //! 1. **No sync of folders.** Windows has no call for it, so `sync_dir` only checks that the folder exists. A new name, a
-//!    rename or a removal reaches the disk with the journal of the file system: after a power loss the folder is in the
+//!    rename or a removal reaches the disk with the log of the file system: after a power loss the folder is in the
 //!    state of some earlier moment, and names of the last seconds may be missing. The content of a file is durable after
 //!    its sync.
 //! 2. **An open folder** keeps a handle that does not share deletion: the folder cannot be renamed or removed while it is
