@@ -34,6 +34,13 @@ impl Mapping {
     }
 }
 
+/// The bytes of a file of another implementation of [`crate::Vfs`].
+impl From<Vec<u8>> for Mapping {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::of_memory(Arc::new(bytes))
+    }
+}
+
 impl Deref for Mapping {
     type Target = [u8];
 

@@ -4,6 +4,8 @@
 //! the permission to read the folder. Linux keeps the locks of folders of some network file systems on this machine:
 //! they are refused, because another machine would not see the lock. On Linux, `/proc/locks` contains the processes that have the folder locked.
 
+#[cfg(target_os = "linux")]
+use std::io::Read as _;
 use std::{
     fs,
     io::{self, ErrorKind},
@@ -68,16 +70,35 @@ fn is_shared_by_machines(_directory: &fs::File) -> bool {
     false
 }
 
+/// The most that Linux returns of a table in one read.
+#[cfg(target_os = "linux")]
+const PAGE_BYTES: usize = 4096;
+
 /// The processes that have the folder locked, in words.
 #[cfg(target_os = "linux")]
 fn holders(directory: &fs::File) -> String {
     let found = rustix::fs::fstat(directory).map_err(io::Error::from).and_then(|folder| {
         let (major, minor) = (rustix::fs::major(folder.st_dev), rustix::fs::minor(folder.st_dev));
         let id = format!("{major:02x}:{minor:02x}:{}", folder.st_ino);
-        Ok(processes(&fs::read_to_string("/proc/locks")?, &id))
+        Ok(processes(&lock_table()?, &id))
     });
     let found = found.unwrap_or_default();
     if found.is_empty() { "by an unknown process".to_owned() } else { found.join(", ") }
+}
+
+/// The table of all locks. A read of a page shows one state of the table; between short reads, entries move as other locks are released, and
+/// some would be missed.
+#[cfg(target_os = "linux")]
+fn lock_table() -> io::Result<String> {
+    let mut file = fs::File::open("/proc/locks")?;
+    let (mut table, mut page) = (Vec::new(), vec![0; PAGE_BYTES]);
+    loop {
+        let length = file.read(&mut page)?;
+        if length == 0 {
+            return String::from_utf8(table).map_err(io::Error::other);
+        }
+        table.extend_from_slice(page.get(..length).unwrap_or_default());
+    }
 }
 
 #[cfg(not(target_os = "linux"))]

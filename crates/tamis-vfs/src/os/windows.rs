@@ -256,6 +256,9 @@ impl OsLock {
             Err(fs::TryLockError::WouldBlock) => {
                 // Another shared lock is possible only if the others are shared.
                 let is_shared = mode == LockMode::Exclusive && file.try_lock_shared().is_ok();
+                if is_shared {
+                    file.unlock()?;
+                }
                 let purpose = if is_shared { "reading" } else { "writing" };
                 Err(io::Error::new(ErrorKind::WouldBlock, format!("for {purpose} by an unknown process")))
             }
