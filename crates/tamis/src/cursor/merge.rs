@@ -516,6 +516,11 @@ impl<C: Cursor> MergeCursor<C> {
         keys.fold(nearer(span, end, direction), |end, key| nearer(key, end, direction))
     }
 
+    /// Makes the merge invalid while cursors are lent, until [`MergeCursor::restart`].
+    pub(super) const fn suspend(&mut self) {
+        self.is_valid = false;
+    }
+
     /// Notes the position to which the cursor of a lane has moved. [`MergeCursor::restart`] follows.
     pub(super) fn refresh(&mut self, lane: usize) {
         let direction = self.direction;

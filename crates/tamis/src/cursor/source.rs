@@ -49,7 +49,8 @@ impl Source {
         matches!(self, Self::View(_))
     }
 
-    /// The table of a run whose block has only entries that the snapshot sees, each the only version of its key in the run.
+    /// The cursor of a run that is at an entry of a block with only entries that the snapshot sees, each the only version of its key in the
+    /// run.
     #[inline]
     pub(super) fn plain_block(&self, snapshot: Sequence) -> Option<&TableCursor> {
         match self {

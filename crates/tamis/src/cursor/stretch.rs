@@ -36,6 +36,9 @@ use crate::{
     table::cursor::TableCursor,
 };
 
+/// A cursor is lent, placed and returned at the cost of about so many steps of the merge.
+const MOVES_PER_CURSOR: usize = 2;
+
 /// A step of a stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -99,6 +102,14 @@ impl Stretch {
         }
     }
 
+    /// Whether it returned so few entries that lending the cursors cost more than it saved.
+    pub(super) const fn is_short(&self) -> bool {
+        match &self.entries {
+            Entries::Blocks(blocks) => (blocks.moves as usize) < MOVES_PER_CURSOR * (blocks.others.len() + 1),
+            Entries::View { .. } => false,
+        }
+    }
+
     pub(crate) fn value_slice(&self) -> Slice {
         match &self.entries {
             Entries::Blocks(blocks) => blocks.current.cursor.value_slice(),
@@ -116,6 +127,8 @@ struct Blocks {
     snapshot: Sequence,
     /// How many first bytes all keys of the blocks share.
     shared: usize,
+    /// The entries that were returned.
+    moves: u32,
 }
 
 /// The cursor of a run at a plain block.
@@ -162,6 +175,7 @@ impl Blocks {
                 ended => return Ok(ended),
             }
         }
+        self.moves = self.moves.wrapping_add(1);
         if self.others.is_empty() {
             return Ok(Step::Moved);
         }
@@ -272,17 +286,19 @@ impl MergeCursor<Source> {
         }
         let least = self.least();
         let entries = if self.cursor_of(least).is_view() {
-            // Each step is one of the view: entries that alternate with those of others have no stretches.
-            if !self.has_won_again() {
-                return None;
-            }
             let end = self.end_of_stretch(end, |_| false).map(<[u8]>::to_vec);
             let Some(Lent::View(source)) = self.cursor_of_mut(least).lend() else { return None };
             Entries::View { lane: least, source, end }
         } else {
             Entries::Blocks(self.lend_blocks(direction, snapshot, end)?)
         };
+        self.suspend();
         Some(Stretch { direction, entries })
+    }
+
+    /// Whether entries of the least lane, a view, alternate with those of others: a stretch would have one entry.
+    pub(super) fn is_alternating_view(&self) -> bool {
+        !self.has_won_again() && self.cursor_of(self.least()).is_view()
     }
 
     fn lend_blocks(&mut self, direction: Direction, snapshot: Sequence, end: Bound<&[u8]>) -> Option<Blocks> {
@@ -304,7 +320,7 @@ impl MergeCursor<Source> {
             }
         }
         let current = self.lend_block(least, as_slice(&end), direction)?;
-        let mut blocks = Blocks { current, others, end, snapshot, shared: 0 };
+        let mut blocks = Blocks { current, others, end, snapshot, shared: 0, moves: 0 };
         blocks.number_all(direction);
         Some(blocks)
     }
@@ -313,7 +329,7 @@ impl MergeCursor<Source> {
     fn lend_block(&mut self, lane: usize, end: Bound<&[u8]>, direction: Direction) -> Option<BlockLane> {
         let Some(Lent::Table(table_index, cursor)) = self.cursor_of_mut(lane).lend() else { return None };
         let mut lent = BlockLane { lane, table_index, cursor, left: 0, is_bounded: true, order: 0 };
-        // Without a count the stretch ends where this lane is the next one.
+        // Without a count the stretch ends where this lane must move.
         lent.count(end, direction);
         Some(lent)
     }

@@ -39,7 +39,7 @@ use crate::{
 /// Versions of one key that are stepped over before the source seeks past them.
 const STEP_COUNT_MAX: usize = 8;
 
-/// After n tries in a row that found no stretch, the next one is 2^n steps away, for n up to this: where sources alternate, few tries fail,
+/// After n tries in a row that found no stretch, or one that saved less than it cost, the next one is 2^n steps away, for n up to this: where sources alternate, few tries fail,
 /// and where they cease to, few steps are lost.
 const FAILED_TRIES_MAX: u32 = 6;
 
@@ -66,7 +66,7 @@ pub(crate) struct VisibleCursor<C, R> {
     steps_left: u64,
     /// Steps until it is tried again whether a stretch begins.
     steps_to_try: u32,
-    /// Tries in a row that found no stretch.
+    /// Tries in a row that found no stretch, or a short one.
     failed_tries: u32,
     /// Backward: the entry's key. While the cursor moves: the key that it leaves.
     key: Vec<u8>,
@@ -500,6 +500,9 @@ impl<R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<Source, R> {
         if self.state != State::Only || direction != self.source.passed.direction {
             return None;
         }
+        if self.source.is_alternating_view() {
+            return None;
+        }
         if self.steps_to_try > 0 {
             self.steps_to_try -= 1;
             return None;
@@ -507,13 +510,26 @@ impl<R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<Source, R> {
         let KeyRange { lower, upper } = range_of(&self.range);
         let end = as_slice(if direction == Direction::Forward { upper } else { lower });
         let stretch = self.source.lend(direction, self.snapshot, end);
-        self.failed_tries = if stretch.is_some() { 0 } else { (self.failed_tries + 1).min(FAILED_TRIES_MAX) };
-        self.steps_to_try = (1 << self.failed_tries) - 1;
+        if stretch.is_none() {
+            self.note_failed_try();
+        }
         stretch
+    }
+
+    const fn note_failed_try(&mut self) {
+        if self.failed_tries < FAILED_TRIES_MAX {
+            self.failed_tries += 1;
+        }
+        self.steps_to_try = (1 << self.failed_tries) - 1;
     }
 
     /// Continues at the current entry of a stretch.
     pub(crate) fn give_back(&mut self, stretch: Stretch) -> Result<()> {
+        if stretch.is_short() {
+            self.note_failed_try();
+        } else {
+            self.failed_tries = 0;
+        }
         self.source.give_back(stretch).inspect_err(|_| self.state = State::Invalid)
     }
 

@@ -232,6 +232,16 @@ impl Side {
         Ok(true)
     }
 
+    /// Whether it has not moved, as the other end of `end`.
+    #[inline]
+    fn is_new(&self, end: End) -> bool {
+        let first = match end {
+            End::Front => Position::End,
+            End::Back => Position::Start,
+        };
+        self.cursor.is_none() && self.position == first
+    }
+
     /// Ends after an error.
     fn fail(&mut self) {
         // Its own error is that of the failed step.
@@ -280,6 +290,12 @@ impl<'a> Entry<'a> {
             Self::AtCursor(cursor) => cursor.value_slice(),
         }
     }
+}
+
+/// Ends the stretches before the front is positioned elsewhere: the back asks from now on whether it has met the front. An error of the front
+/// is that of an entry that it leaves; the back returns its own at its next step.
+fn end_stretches(front: &mut Side, back: &mut Side) {
+    let _ = (front.end_stretch(), back.end_stretch());
 }
 
 /// An end of a scan.
@@ -365,7 +381,7 @@ impl Scan {
 
     fn move_to(&mut self, position: Position) {
         // The next movement seeks, so that the cursor needs no entry.
-        let _ = self.front.end_stretch();
+        end_stretches(&mut self.front, &mut self.back);
         self.front.position = position;
         self.front.is_failed = false;
         self.is_ended = false;
@@ -379,6 +395,7 @@ impl Scan {
         none: Position,
     ) -> Result<()> {
         let Some(source) = usable(&self.source, self.process)? else { return Ok(()) };
+        end_stretches(&mut self.front, &mut self.back);
         let cursor = self.front.cursor(source)?;
         let result = seek(cursor).inspect(|()| {
             source.record_seek(kind, (Some(sought), cursor.found()), cursor.partition());
@@ -422,7 +439,7 @@ impl Scan {
         let step = match &mut side.stretch {
             _ if !self.process.is_current() => Ok(Step::Ended),
             Some(stretch) => stretch.step(direction),
-            None if other.cursor.is_none() && !self.is_ended => side.begin_stretch(direction),
+            None if other.is_new(end) && !self.is_ended => side.begin_stretch(direction),
             None => Ok(Step::Ended),
         };
         match step {

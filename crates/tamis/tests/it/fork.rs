@@ -96,7 +96,10 @@ fn handles(root: &Path, table_access: Access) -> Handles {
     db.put("logged", "1").unwrap();
     let snapshot = db.snapshot();
     let mut scan = keyspace.range::<&[u8]>(..);
-    scan.next().unwrap().unwrap();
+    // The third step takes an entry without the merge.
+    for _ in 0..3 {
+        scan.next().unwrap().unwrap();
+    }
     let mut table = TableWriter::create(root.join("new.table"), &small_keyspace()).unwrap();
     table.put("a", "1").unwrap();
     Handles { db, keyspace, snapshot, scan, table }
@@ -126,7 +129,7 @@ fn a_forked_child_gets_errors_and_its_drops_change_nothing() {
 
         let Handles { db, keyspace, snapshot, scan, mut table } = handles.unwrap();
         assert!(matches!(Db::open(&path), Err(Error::Locked { .. })), "the child did not unlock the folder");
-        assert_eq!(scan.map(Result::unwrap).count(), 2_999);
+        assert_eq!(scan.map(Result::unwrap).count(), 2_997);
         table.put("b", "2").unwrap();
         assert_eq!(table.finish().unwrap().entry_count, 2);
         assert_eq!(snapshot.get(&db.default_keyspace(), "logged").unwrap().unwrap(), b"1");

@@ -261,6 +261,27 @@ fn meet_memtables(sources: Sources, seed: u64) {
     }
 }
 
+/// A seek of the front to an end of the range also ends the back, whether or not it takes its entries without the merge.
+#[test]
+fn the_back_of_a_scan_ends_where_the_front_is_moved() {
+    for sources in [Sources::View, Sources::Runs, Sources::OneRun] {
+        let (_db, keyspace, entries) = open(sources, &mut SplitMix64::new(14));
+        for steps in [0, 1, 2, 5, 40] {
+            for sought in [None, Some(b"zzz".to_vec())] {
+                let mut scan = keyspace.range::<&[u8]>(..);
+                for (key, _) in entries.iter().rev().take(steps) {
+                    assert_eq!(*scan.next_back().unwrap().unwrap().0, **key);
+                }
+                match sought {
+                    None => scan.seek_to_last(),
+                    Some(key) => scan.seek(key).unwrap(),
+                }
+                assert!(scan.next_back().is_none(), "{sources:?}, {steps} steps");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_scan_does_not_return_what_is_written_at_its_place() {
     for sources in [Sources::View, Sources::Runs, Sources::OneRun] {
