@@ -13,6 +13,7 @@ const FORMER_BLOCKED_BLOOM_NAME: &str = "cache-local";
 pub enum Family {
     /// Bloom filter with all bits of a key in one cache line; the default for points.
     BlockedBloom = 1,
+    // 2 and 5 were families that moved to `research/`: no other one takes their numbers.
     /// Bloom filter of prefixes of the keys.
     Prefix = 3,
     /// Bloom filter in units that are loaded one by one.

@@ -1,6 +1,6 @@
 //! Counts the instructions of fixed workloads under valgrind and compares them with the recorded counts.
 //!
-//! `cargo run --release -p tamis-bench --bin instruction-counts` fails if a count grew by more than 3 %; `-- --accept`
+//! `cargo run --profile dist -p tamis-bench --bin instruction-counts` fails if a count grew by more than 3 %; `-- --accept`
 //! records the counts of this build; `-- --only TEXT` selects the cases whose names contain the text. Exit codes: 0 no count
 //! grew; 1 a count grew or a case failed; 2 valgrind is missing or an argument is unknown.
 
