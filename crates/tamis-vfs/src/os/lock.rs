@@ -89,6 +89,7 @@ fn holders(directory: &fs::File) -> String {
 /// The table of all locks. A read of a page shows one state of the table; between short reads, entries move as other locks are released, and
 /// some would be missed.
 #[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "no file of a store")]
 fn lock_table() -> io::Result<String> {
     let mut file = fs::File::open("/proc/locks")?;
     let (mut table, mut page) = (Vec::new(), vec![0; PAGE_BYTES]);
