@@ -10,7 +10,7 @@ int main() {
     tamis_bound bound = {TAMIS_BOUND_KIND_UNBOUNDED, {nullptr, 0}};
     tamis_filter_builder *builder = nullptr;
     char *message = nullptr;
-    if (bound.kind != 0 || tamis_filter_builder_new("bloom@10", 0, &builder, &message) != TAMIS_CODE_OK)
+    if (bound.kind != 0 || tamis_filter_builder_new("blocked-bloom@10", 0, &builder, &message) != TAMIS_CODE_OK)
         return 1;
     tamis_filter_builder_free(builder);
     std::printf("tamis %s\n", tamis_version());

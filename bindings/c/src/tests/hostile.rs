@@ -332,7 +332,8 @@ impl World {
                 });
             }
             3 => {
-                let specifications = ["surf@16", "blocked-bloom@10", "rosetta@20", "cuckoo", "surf-real:bits=x"];
+                let specifications =
+                    ["surf@16", "blocked-bloom@10", "rosetta@20", "cuckoo", "surf-real:bits=x"];
                 let name = CString::new(specifications[random.below(specifications.len())]).unwrap();
                 self.builder = made(|out, message| tamis_filter_builder_new(name.as_ptr(), 1, out, message));
             }
