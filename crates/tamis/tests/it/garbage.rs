@@ -160,7 +160,7 @@ fn workers_compact_after_a_snapshot_is_released() {
     store.db.wait_for_compactions().unwrap();
     assert_eq!(store.entries(), 2 * COUNT);
     drop(snapshot);
-    let is_reclaimed = log.wait_until(Duration::from_secs(60), || store.entries() == COUNT);
+    let is_reclaimed = log.wait_until(Duration::from_secs(300), || store.entries() == COUNT);
     assert!(is_reclaimed, "{} entries", store.entries());
 }
 

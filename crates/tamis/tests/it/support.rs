@@ -172,18 +172,19 @@ pub(crate) fn open_on(vfs: Arc<dyn Vfs>, options: Options) -> tamis::Result<Db> 
 pub(crate) struct EventLog(pub(crate) Mutex<Vec<Event>>, Condvar);
 
 impl EventLog {
-    /// Waits until the condition holds; it is checked at first and after each event. False if no event comes for `limit`.
+    /// Waits until the condition holds, which is checked after each event and ten times a second, or at the limit: what an event reports may be visible later.
+    /// False if that takes so long without an event.
     pub(crate) fn wait_until(&self, limit: Duration, mut is_met: impl FnMut() -> bool) -> bool {
+        let slice = limit.min(Duration::from_millis(100));
+        let mut slices = limit.as_millis() / slice.as_millis();
         let mut events = self.0.lock();
-        loop {
-            let seen = events.len();
-            if MutexGuard::unlocked(&mut events, &mut is_met) {
-                return true;
-            }
-            if events.len() == seen && self.1.wait_for(&mut events, limit).timed_out() {
+        while !MutexGuard::unlocked(&mut events, &mut is_met) {
+            if slices == 0 {
                 return false;
             }
+            slices -= u128::from(self.1.wait_for(&mut events, slice).timed_out());
         }
+        true
     }
 }
 
