@@ -24,7 +24,7 @@ use std::{
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
 
-use super::WriteFile;
+use super::{ReadFile, WriteFile};
 use crate::{DIRECT_ALIGNMENT_BYTES, File, Mapping, check_direct};
 
 /// Bytes per write.
@@ -138,19 +138,20 @@ impl File for DirectFile {
 /// A file opened for direct reads. If its file system rejects them, it uses the page cache.
 #[derive(Debug)]
 pub(super) struct DirectReadFile {
-    file: fs::File,
+    /// Does the reads through the page cache.
+    inner: ReadFile,
     is_direct: AtomicBool,
 }
 
 impl DirectReadFile {
     /// Wraps a file that is open with the direct I/O flag.
     pub(super) fn new(file: fs::File) -> Self {
-        Self { file, is_direct: AtomicBool::new(true) }
+        Self { inner: ReadFile(file), is_direct: AtomicBool::new(true) }
     }
 
     /// Switches to the page cache. Some file systems accept a direct open but then reject direct reads.
     fn disable_direct(&self) -> io::Result<()> {
-        set_direct(&self.file, false)?;
+        set_direct(&self.inner.0, false)?;
         self.is_direct.store(false, Ordering::Release);
         Ok(())
     }
@@ -159,12 +160,12 @@ impl DirectReadFile {
 impl File for DirectReadFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         if !self.is_direct.load(Ordering::Acquire) {
-            return self.file.read_exact_at(buffer, offset);
+            return self.inner.read_at(offset, buffer);
         }
         check_direct(offset, buffer)?;
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            match self.file.read_at(rest, offset + done as u64) {
+            match self.inner.0.read_at(rest, offset + done as u64) {
                 // A direct read ends at an unaligned position only at the end of the file.
                 Ok(count) if count == 0 || !count.is_multiple_of(DIRECT_ALIGNMENT_BYTES) => {
                     return Err(ErrorKind::UnexpectedEof.into());
@@ -173,7 +174,7 @@ impl File for DirectReadFile {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::InvalidInput => {
                     self.disable_direct()?;
-                    return self.file.read_exact_at(buffer, offset);
+                    return self.inner.read_at(offset, buffer);
                 }
                 Err(error) => return Err(error),
             }
@@ -181,20 +182,20 @@ impl File for DirectReadFile {
         Ok(())
     }
 
-    fn append(&self, _bytes: &[u8]) -> io::Result<()> {
-        Err(ErrorKind::PermissionDenied.into())
+    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        self.inner.append(bytes)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.inner.sync()
     }
 
-    fn truncate(&self, _length: u64) -> io::Result<()> {
-        Err(ErrorKind::PermissionDenied.into())
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.inner.truncate(length)
     }
 
     fn length(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        self.inner.length()
     }
 
     fn mapping(&self) -> Option<&Arc<Mapping>> {
@@ -203,7 +204,7 @@ impl File for DirectReadFile {
 
     fn will_need(&self, offset: u64, length: u64) {
         if !self.is_direct.load(Ordering::Acquire) {
-            super::system::advise_will_need(&self.file, offset, length);
+            self.inner.will_need(offset, length);
         }
     }
 }
