@@ -1,17 +1,15 @@
-//! Fast path for queries to marked integers, one by one and in batches.
+//! Fast path for queries to marked integers.
 //!
 //! 1. A mark and a block determine the position from which three words of high bits are read.
 //! 2. These contain the unset bit before the integers of one high part. The set bits after it give their number, and
 //!    its position the index of the first.
 //! 3. Their low parts, at most four, are compared at once, or in pairs if they are wide.
 //!
-//! Each step reads memory at a position that the step before computed: in a batch, all queries do one step before any
-//! does the next, so that their cache misses overlap. Queries that need other steps return `None`: the least high
+//! Each step reads memory at a position that the step before computed. Queries that need other steps return `None`: the least high
 //! part, values beyond the greatest integer, more than four integers of one high part, and unevenly distributed high
 //! parts. Damaged or missing bytes also return `None`, or a wrong answer.
 //!
-//! A single query prefetches the low parts at the position that its mark estimates, and so waits for both only once.
-//! In batches that was slower, since many queries overlap anyway.
+//! A query prefetches the low parts at the position that its mark estimates, and so waits for both only once.
 //!
 //! All lengths were checked when the set was opened ([`MarkedEliasFano`], invariants). A query checks what bytes and
 //! value determine: the high part, the position in a mark, and the index of an integer.
@@ -25,11 +23,8 @@ use crate::{prefetch, rank};
 /// are wider than this.
 const GROUP_MAX: u32 = 4;
 const FOUR_LANES_WIDTH: u32 = 14;
-const BATCH: usize = MarkedEliasFano::BATCH;
 /// Bytes from the first of three words of high bits to the end of the word after the bit that is found in them.
 const REACH_BYTES: usize = 32;
-/// An unknown position: beyond all others.
-const UNKNOWN_POSITION: u64 = u64::MAX;
 
 /// The positions of marked integers among other bytes: all data of their queries.
 ///
@@ -68,9 +63,6 @@ struct Group {
 }
 
 impl MarkedEliasFano {
-    /// Number of queries of a batch.
-    pub const BATCH: usize = 64;
-
     /// Integers whose bytes begin at `start`; `None` where marks save nothing.
     pub(super) fn new(shape: &EliasFanoShape, start: usize) -> Option<Self> {
         let EliasFanoShape { width, count, low_length, high: bits } = *shape;
@@ -123,22 +115,6 @@ impl MarkedEliasFano {
         let place = view.place(from)?;
         view.prefetch_lows(from, place);
         view.is_free_from(view.group(steps, from, place)?, from, to)
-    }
-
-    /// [`MarkedEliasFano::is_free_in`] for at most [`MarkedEliasFano::BATCH`] pairs of values; calls `report` with the
-    /// index and the answer of each in order; ignores further pairs.
-    #[inline(always)]
-    pub fn are_free_in<S: Steps>(
-        &self,
-        steps: S,
-        bytes: &[u8],
-        pairs: &[(u64, u64)],
-        mut report: impl FnMut(usize, Option<bool>),
-    ) {
-        match View::new(self, bytes) {
-            Some(view) => view.query_batch(steps, pairs, report),
-            None => (0..pairs.len().min(Self::BATCH)).for_each(|number| report(number, None)),
-        }
     }
 }
 
@@ -319,34 +295,6 @@ impl<'a> View<'a> {
         let rest = (lanes | tops).wrapping_sub(other & below_tops);
         let smaller = (!lanes & other) | (!(lanes ^ other) & !rest);
         (smaller & self.tops(count)).count_ones()
-    }
-
-    /// Calls `report` with the index of each pair of a batch and whether it is free.
-    #[inline(always)]
-    fn query_batch<S: Steps>(
-        &self,
-        steps: S,
-        pairs: &[(u64, u64)],
-        mut report: impl FnMut(usize, Option<bool>),
-    ) {
-        let mut places = [0; BATCH];
-        for (place, (from, _)) in places.iter_mut().zip(pairs) {
-            *place = self.place(*from).unwrap_or(UNKNOWN_POSITION);
-            prefetch(self.bytes, self.set.high.wrapping_add((*place / 8) as usize));
-        }
-        let mut groups = [Group { bits: 0, first: 0 }; BATCH];
-        for ((group, place), (from, _)) in groups.iter_mut().zip(&places).zip(pairs) {
-            *group = self.group(steps, *from, *place).unwrap_or(Group { bits: 0, first: UNKNOWN_POSITION });
-            prefetch(self.bytes, self.set.low.wrapping_add((self.low_place(group.first) / 8) as usize));
-        }
-        for ((group, (from, to)), number) in groups.iter().zip(pairs).zip(0..) {
-            let is_free = if from == to {
-                self.group_contains(*group, *from).map(|is_there| !is_there)
-            } else {
-                self.is_free_from(*group, *from, *to)
-            };
-            report(number, is_free);
-        }
     }
 }
 
