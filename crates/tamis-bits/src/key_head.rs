@@ -1,4 +1,4 @@
-//! The first eight bytes of a key, or sixteen, as a word whose integer order is the order of the bytes.
+//! The first bytes of keys: eight, or sixteen, as a word whose integer order is the order of the bytes; those that two keys share.
 //!
 //! `key_head(a) < key_head(b)` implies `a < b`. Equal heads imply only equal first eight bytes: shorter keys are
 //! padded with zero bytes, so `"a"` and `"a\0"` have the same head, and the keys themselves decide.
@@ -40,6 +40,19 @@ pub fn long_key_head(key: &[u8]) -> u128 {
     }
     let rest = key.get(8..).map_or(0, key_head);
     u128::from(key_head(key)) << 64 | u128::from(rest)
+}
+
+/// How many first bytes of two keys are equal.
+///
+/// ```
+/// use tamis_bits::common_prefix_length;
+/// assert_eq!(common_prefix_length(b"apple", b"apricot"), 2);
+/// assert_eq!(common_prefix_length(b"app", b"apple"), 3);
+/// ```
+#[inline]
+#[must_use]
+pub fn common_prefix_length(left: &[u8], right: &[u8]) -> usize {
+    left.iter().zip(right).take_while(|(left, right)| left == right).count()
 }
 
 #[cfg(test)]

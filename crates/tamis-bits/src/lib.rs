@@ -25,7 +25,7 @@ pub use ascending::Ascending;
 pub use bitmap::{Bitmap, BitmapShape};
 pub use bits::{BitBuilder, Bits};
 pub use elias_fano::{EliasFano, EliasFanoShape, MarkedEliasFano};
-pub use key_head::{key_head, long_key_head};
+pub use key_head::{common_prefix_length, key_head, long_key_head};
 pub use mix64::mix64;
 pub use owned_slice::OwnedSlice;
 pub use packed::PackedInts;

@@ -133,8 +133,7 @@ fn measure(keys: &[Vec<u8>], sets: &[(String, Vec<Bounds>)], present: &[Bounds],
 /// in random order. Nodes are those of the complete trie, counted as in the paper: one per label, and one for the end
 /// of each key that is a prefix of another.
 fn measure_index(keys: &[Vec<u8>]) {
-    let shared =
-        |left: &[u8], right: &[u8]| left.iter().zip(right).take_while(|(left, right)| left == right).count();
+    let shared = tamis_bits::common_prefix_length;
     let nodes_of_pair = |(left, right): (&Vec<u8>, &Vec<u8>)| {
         let shared = shared(left, right);
         right.len() - shared + usize::from(shared == left.len())

@@ -149,7 +149,7 @@ impl Fragments {
     fn of(list: Vec<Fragment>) -> Self {
         let ends = list.first().zip(list.last());
         let equal = |(first, last): (&Fragment, &Fragment)| {
-            first.lower.iter().zip(&last.lower).take_while(|(first, last)| first == last).count()
+            tamis_bits::common_prefix_length(&first.lower, &last.lower)
         };
         let shared = ends.map_or(0, equal);
         let lower = |fragment: &Fragment| fragment.lower.get(shared..).map_or(0, key_head);

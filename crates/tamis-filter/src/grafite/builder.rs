@@ -64,7 +64,7 @@ impl GrafiteBuilder {
     fn shared_prefix(&self) -> &[u8] {
         let first = self.keys.get(0).unwrap_or_default();
         let last = self.keys.len().checked_sub(1).and_then(|last| self.keys.get(last)).unwrap_or_default();
-        let length = first.iter().zip(last).take_while(|(first, last)| first == last).count();
+        let length = tamis_bits::common_prefix_length(first, last);
         first.get(..length).unwrap_or_default()
     }
 

@@ -61,7 +61,7 @@ impl PrefixCounts {
 
 /// The number of leading bits that two neighbours share; `None` if one is the other followed by zero bytes.
 fn common_bits(before: &[u8], key: &[u8]) -> Option<usize> {
-    let same = before.iter().zip(key).take_while(|(left, right)| left == right).count();
+    let same = tamis_bits::common_prefix_length(before, key);
     let zeros = |rest: &[u8]| rest.iter().take_while(|byte| **byte == 0).count();
     let byte = |key: &[u8], index: usize| key.get(index).copied().unwrap_or(0);
     let longer = if before.len() > key.len() { before } else { key };

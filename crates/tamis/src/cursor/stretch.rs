@@ -20,6 +20,7 @@
 
 use std::{cmp::Ordering, mem, ops::Bound};
 
+use tamis_bits::common_prefix_length;
 use tamis_filter::Direction;
 
 use crate::{
@@ -250,26 +251,21 @@ impl Blocks {
         if !is_within {
             return Ok(Step::Left);
         }
-        if !self.others.is_empty() {
-            self.number_all(direction);
-        }
+        self.number_all(direction);
         Ok(Step::Moved)
     }
 
     /// Numbers all keys.
     fn number_all(&mut self, direction: Direction) {
         let prefix = self.current.cursor.block_prefix();
-        let shared = self.others.iter().map(|lane| common_length(lane.cursor.block_prefix(), prefix)).min();
-        self.shared = shared.unwrap_or_default();
+        let lengths = self.others.iter().map(|lane| common_prefix_length(lane.cursor.block_prefix(), prefix));
+        // Nothing is compared with the keys of a run that is alone.
+        let Some(shared) = lengths.min() else { return };
+        self.shared = shared;
         for lane in self.others.iter_mut().chain([&mut self.current]) {
             lane.number(self.shared, direction);
         }
     }
-}
-
-/// How many first bytes are equal.
-fn common_length(left: &[u8], right: &[u8]) -> usize {
-    left.iter().zip(right).take_while(|(left, right)| left == right).count()
 }
 
 impl MergeCursor<Source> {

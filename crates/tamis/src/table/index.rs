@@ -53,7 +53,7 @@ impl IndexBuilder {
     ) {
         let (key, sequence) = first;
         if let Some(last) = last_key {
-            let shared = last.iter().zip(key).take_while(|(left, right)| left == right).count();
+            let shared = tamis_bits::common_prefix_length(last, key);
             self.separators.extend_from_slice(key.get(..=shared).unwrap_or(key));
             if last == key {
                 self.continued.push((length_u32(self.positions.len()), sequence));

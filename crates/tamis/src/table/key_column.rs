@@ -30,7 +30,7 @@ impl KeyColumnBuilder {
             self.restarts.push(length_u32(self.entries.len()));
             0
         } else {
-            self.last.iter().zip(key).take_while(|(left, right)| left == right).count()
+            tamis_bits::common_prefix_length(&self.last, key)
         };
         let rest = key.get(shared..).unwrap_or_default();
         put_varint(&mut self.entries, shared as u64);

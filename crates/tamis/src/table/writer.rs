@@ -401,8 +401,7 @@ impl TableWriter {
         self.finish_block(!is_packed)?;
         let mut summary = std::mem::take(&mut self.summary);
         summary.block_count = self.index.block_count() as u64;
-        let shared =
-            summary.smallest_key.iter().zip(&largest_key).take_while(|(left, right)| left == right).count();
+        let shared = tamis_bits::common_prefix_length(&summary.smallest_key, &largest_key);
         let end = (self.position(), summary.entry_count as u32);
         let index =
             self.index.finish(&summary.smallest_key, shared, self.options.block_bytes, is_packed, end);

@@ -41,7 +41,7 @@ impl SearchOrder {
         let ends = || runs().filter_map(|(_, run)| ends_of(run));
         let least = ends().map(|(first, _)| first).min().unwrap_or_default();
         let greatest = ends().map(|(_, last)| last).max().unwrap_or_default();
-        let shared_count = least.iter().zip(greatest).take_while(|(one, other)| one == other).count();
+        let shared_count = tamis_bits::common_prefix_length(least, greatest);
         let shared: Box<[u8]> = least.iter().take(shared_count).copied().collect();
         let searched = |(level, run): (usize, &Arc<Run>)| {
             let (first, last) = ends_of(run).unwrap_or_default();

@@ -138,7 +138,7 @@ impl IndexBuilder {
         if self.searched == 1 {
             self.prefix = separator.to_vec();
         }
-        let shared = self.prefix.iter().zip(separator).take_while(|(left, right)| left == right).count();
+        let shared = tamis_bits::common_prefix_length(&self.prefix, separator);
         self.prefix.truncate(shared);
         self.searched += 1;
         self.separator_bytes += separator.len() as u64;

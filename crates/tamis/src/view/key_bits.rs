@@ -39,7 +39,7 @@ pub(super) fn infix(key: &[u8], difference: u32) -> u8 {
 #[inline]
 pub(super) fn difference_from(shared: usize, left: &[u8], right: &[u8]) -> Option<u32> {
     let (left_rest, right_rest) = (left.get(shared..)?, right.get(shared..)?);
-    let more = left_rest.iter().zip(right_rest).take_while(|(left, right)| left == right).count();
+    let more = tamis_bits::common_prefix_length(left_rest, right_rest);
     let start = (shared + more) as u32 * BITS_PER_BYTE;
     match (left_rest.get(more), right_rest.get(more)) {
         (None, None) => None,
@@ -62,7 +62,7 @@ pub(super) const fn byte_of(position: u32) -> usize {
 /// with the anchor. Both are without their first `skipped` bytes, which are equal.
 #[inline]
 pub(super) fn divergence(skipped: usize, key: &[u8], anchor: &[u8]) -> Option<u32> {
-    let shared = key.iter().zip(anchor).take_while(|(left, right)| left == right).count();
+    let shared = tamis_bits::common_prefix_length(key, anchor);
     let (left, right) = (key.get(shared), anchor.get(shared)?);
     let start = (skipped + shared) as u32 * BITS_PER_BYTE;
     Some(left.map_or(start, |left| start + 1 + (left ^ right).leading_zeros()))

@@ -78,7 +78,7 @@ impl PrefixBuilder {
         if !self.keys.accept(key)? {
             return Ok(());
         }
-        let shared = self.last.iter().zip(key).take_while(|(last, next)| last == next).count();
+        let shared = tamis_bits::common_prefix_length(&self.last, key);
         self.set.for_each_length(key, shared, |length| {
             self.keys.push_prefix(key.get(..length).unwrap_or_default());
         });

@@ -168,7 +168,7 @@ pub(crate) fn common_prefix<'a>(range: &KeyRange<'a>) -> &'a [u8] {
         Bound::Included(lower) | Bound::Excluded(lower) => lower,
     };
     let Some(upper) = range.upper_bytes() else { return &[] };
-    let same = lower.iter().zip(upper).take_while(|(lower, upper)| lower == upper).count();
+    let same = tamis_bits::common_prefix_length(lower, upper);
     let mut length = same;
     // An excluded bound that is the successor of a prefix: keys below it continue as the lower bound does, with
     // its next byte and all bytes of 255 after that.

@@ -25,7 +25,7 @@ pub(super) struct Prefix {
 
 /// The prefix of each sorted key up to the first byte that it shares with no other, and at most `height` bytes.
 pub(super) fn prefixes(keys: &[Vec<u8>], height: usize) -> Vec<Prefix> {
-    let shared = |left: &[u8], right: &[u8]| left.iter().zip(right).take_while(|(l, r)| l == r).count();
+    let shared = tamis_bits::common_prefix_length;
     let mut prefixes: Vec<Prefix> = Vec::new();
     for (index, key) in keys.iter().enumerate() {
         let before = index.checked_sub(1).map_or(0, |before| shared(&keys[before], key));
