@@ -29,6 +29,7 @@ use crate::{
         open_files::OpenFiles,
         properties::TableOrigin,
         reader::TableReader,
+        section::Verification,
         writer::{TableOptions, TableWriter},
     },
     view::{
@@ -121,7 +122,7 @@ impl TableSetWriter {
         let environment = Arc::new(TableEnvironment {
             folder: self.folder,
             access: Access::Buffered,
-            is_paranoid: false,
+            verification: Verification::Once,
             open_files: OpenFiles::new(&OsVfs),
             cache: Arc::new(BlockCache::new(cache_bytes)),
             pinned_cache: PinnedCache::new(u64::MAX, &Arc::default(), &metrics, None),

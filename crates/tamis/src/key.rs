@@ -55,6 +55,27 @@ impl Kind {
     }
 }
 
+/// Whether the key of a bound belongs to the range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BoundKind {
+    Included,
+    Excluded,
+}
+
+impl BoundKind {
+    #[cfg(test)]
+    pub(crate) const BOTH: [Self; 2] = [Self::Included, Self::Excluded];
+
+    /// Whether a key is within an upper bound of this kind.
+    #[inline]
+    pub(crate) fn is_within(self, key: &[u8], upper: &[u8]) -> bool {
+        match self {
+            Self::Included => key <= upper,
+            Self::Excluded => key < upper,
+        }
+    }
+}
+
 /// Compares two entries, see the head of this file.
 pub(crate) fn compare_entries(left: (&[u8], Sequence), right: (&[u8], Sequence)) -> Ordering {
     left.0.cmp(right.0).then(right.1.cmp(&left.1))

@@ -104,6 +104,24 @@ pub(crate) const fn interval_at(number: u64) -> u32 {
     1 << interval_bits(number)
 }
 
+/// Whether a table that its filters admitted has a key of the query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Positive {
+    True,
+    False,
+}
+
+impl Positive {
+    /// That of a table in which the query found this.
+    #[inline]
+    pub(crate) const fn of<T>(found: Option<&T>) -> Self {
+        match found {
+            Some(_) => Self::True,
+            None => Self::False,
+        }
+    }
+}
+
 /// The answers of the filters of the tables in reach of one query, as far as known when the read ended. Tables that an evicted filter
 /// admitted are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -123,13 +141,12 @@ impl QueryOutcome {
     }
 
     #[inline]
-    pub(crate) const fn add_there(&mut self) {
-        self.there = self.there.saturating_add(1);
-    }
-
-    #[inline]
-    pub(crate) const fn add_nothing_there(&mut self) {
-        self.nothing_there = self.nothing_there.saturating_add(1);
+    pub(crate) const fn add_positive(&mut self, positive: Positive) {
+        let counter = match positive {
+            Positive::True => &mut self.there,
+            Positive::False => &mut self.nothing_there,
+        };
+        *counter = counter.saturating_add(1);
     }
 }
 

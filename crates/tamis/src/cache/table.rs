@@ -15,6 +15,7 @@ use crate::{
     options::Options,
     table::{
         environment::TableEnvironment, lazy_reader::NamedTable, open_files::OpenFiles, reader::TableReader,
+        section::Verification,
     },
 };
 
@@ -35,7 +36,10 @@ impl TableCache {
         let environment = TableEnvironment {
             folder: folder.clone(),
             access: options.table_access,
-            is_paranoid: options.paranoid_reads,
+            verification: match options.paranoid_reads {
+                true => Verification::EachUse,
+                false => Verification::Once,
+            },
             open_files: OpenFiles::new(&**folder),
             cache,
             pinned_cache: PinnedCache::new(

@@ -19,7 +19,7 @@ use crate::{
     table::{
         properties::{TableOrigin, TableSummary},
         unpublished::UnpublishedTable,
-        writer::{TableOptions, TableWriter},
+        writer::{TableEntry, TableOptions, TableWriter},
     },
     version::handle::Table,
 };
@@ -156,9 +156,9 @@ impl<'a> TableSink<'a> {
             self.last_key.clear();
             self.last_key.extend_from_slice(key);
         }
-        let entry = (key, cursor.sequence(), cursor.kind(), cursor.value());
-        let newer = self.open.as_ref().and_then(|open| open.oldest_above(cursor.sequence()));
-        self.table()?.add_hidden(entry, newer)
+        let (sequence, kind, value) = (cursor.sequence(), cursor.kind(), cursor.value());
+        let newer = self.open.as_ref().and_then(|open| open.oldest_above(sequence));
+        self.table()?.add_hidden(&TableEntry { key, sequence, kind, value }, newer)
     }
 
     /// The current table; a new one is begun if there is none.

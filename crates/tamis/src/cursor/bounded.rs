@@ -11,6 +11,13 @@ use crate::{key::prefix_successor, sync::sim_fault, table::read_ahead::Limits};
 /// Lower and upper bound, owned.
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
+/// The keys of a scan, as the caller gave them.
+pub(crate) enum ScanRange {
+    Bounds(Bounds),
+    /// All keys that begin with these bytes.
+    Prefix(Vec<u8>),
+}
+
 /// The bounds of all keys that begin with `prefix`.
 pub(crate) fn prefix_bounds(prefix: &[u8]) -> Bounds {
     let upper = prefix_successor(prefix).map_or(Bound::Unbounded, Bound::Excluded);

@@ -9,6 +9,7 @@ use std::{fmt, ops::Bound, sync::Arc};
 use tamis_filter::Direction;
 
 use super::{SeekHint, run_tables::ScanContext};
+use crate::query_sample::Positive;
 
 /// See the head of this file.
 pub(crate) struct FilterOutcome {
@@ -79,13 +80,19 @@ impl FilterOutcome {
         self.record(is_whole, found)
     }
 
+    /// Records a seek that would have found any key of the range.
+    pub(super) fn record_seek_to_end(&self, found: Option<&[u8]>) -> bool {
+        self.record(true, found)
+    }
+
     /// `is_whole`: the seek would have found any key of the range.
-    pub(super) fn record(&self, is_whole: bool, found: Option<&[u8]>) -> bool {
+    fn record(&self, is_whole: bool, found: Option<&[u8]>) -> bool {
         let range = self.scan.range();
-        let is_true_positive = found.is_some_and(|key| !range.is_below(key) && !range.is_above(key));
-        if is_true_positive || is_whole {
-            self.scan.record_filter_outcome(self.run_index, is_true_positive);
+        let found = found.filter(|key| !range.is_below(key) && !range.is_above(key));
+        let is_decided = is_whole || found.is_some();
+        if is_decided {
+            self.scan.record_filter_outcome(self.run_index, Positive::of(found.as_ref()));
         }
-        is_true_positive || is_whole
+        is_decided
     }
 }

@@ -51,7 +51,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    key::{Kind, SEQUENCE_MAX, Sequence, compare_entries},
+    key::{BoundKind, Kind, SEQUENCE_MAX, Sequence, compare_entries},
     range_tombstone::is_below_upper,
     slice::Slice,
 };
@@ -159,7 +159,8 @@ impl<C: Cursor> Lane<C> {
         let Some((key, sequence)) = self.pending.take() else { return Ok(()) };
         match direction {
             Direction::Forward => self.cursor.seek(&key, sequence)?,
-            Direction::Backward => self.cursor.seek_for_prev(&key, sequence == 0)?,
+            Direction::Backward if sequence == 0 => self.cursor.seek_for_prev(&key, BoundKind::Included)?,
+            Direction::Backward => self.cursor.seek_for_prev(&key, BoundKind::Excluded)?,
         }
         self.refresh(direction);
         Ok(())
@@ -228,7 +229,7 @@ impl<C: Cursor> Lane<C> {
     fn seek_to(&mut self, key: &[u8], direction: Direction) -> Result<()> {
         match direction {
             Direction::Forward => self.cursor.seek(key, SEQUENCE_MAX)?,
-            Direction::Backward => self.cursor.seek_for_prev(key, true)?,
+            Direction::Backward => self.cursor.seek_for_prev(key, BoundKind::Included)?,
         }
         self.refresh(direction);
         Ok(())
@@ -296,8 +297,12 @@ fn probe_of<'a>(needed: &'a dyn Needed, target: SeekTarget<'a>) -> Option<RangeP
     let range = match target {
         SeekTarget::First | SeekTarget::Last => return None,
         SeekTarget::From(key, _) => tamis_filter::KeyRange::new(Bound::Included(key), upper),
-        SeekTarget::UpTo(key, true) => tamis_filter::KeyRange::new(lower, Bound::Included(key)),
-        SeekTarget::UpTo(key, false) => tamis_filter::KeyRange::new(lower, Bound::Excluded(key)),
+        SeekTarget::UpTo(key, BoundKind::Included) => {
+            tamis_filter::KeyRange::new(lower, Bound::Included(key))
+        }
+        SeekTarget::UpTo(key, BoundKind::Excluded) => {
+            tamis_filter::KeyRange::new(lower, Bound::Excluded(key))
+        }
     };
     Some(RangeProbe::new(range, needed.digester()))
 }
@@ -310,7 +315,7 @@ enum SeekTarget<'a> {
     /// [`Cursor::seek`].
     From(&'a [u8], Sequence),
     /// [`Cursor::seek_for_prev`].
-    UpTo(&'a [u8], bool),
+    UpTo(&'a [u8], BoundKind),
 }
 
 impl SeekTarget<'_> {
@@ -318,8 +323,8 @@ impl SeekTarget<'_> {
     const fn sequence(self) -> Sequence {
         match self {
             Self::From(_, sequence) => sequence,
-            Self::UpTo(_, true) | Self::Last => 0,
-            Self::UpTo(_, false) | Self::First => SEQUENCE_MAX,
+            Self::UpTo(_, BoundKind::Included) | Self::Last => 0,
+            Self::UpTo(_, BoundKind::Excluded) | Self::First => SEQUENCE_MAX,
         }
     }
 
@@ -350,7 +355,7 @@ impl SeekTarget<'_> {
             Self::First => cursor.seek_first(),
             Self::Last => cursor.seek_last(),
             Self::From(key, sequence) => cursor.seek(key, sequence),
-            Self::UpTo(key, is_inclusive) => cursor.seek_for_prev(key, is_inclusive),
+            Self::UpTo(key, kind) => cursor.seek_for_prev(key, kind),
         }
     }
 }
@@ -815,8 +820,8 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
         self.seek_lanes(SeekTarget::From(key, sequence))
     }
 
-    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        self.seek_lanes(SeekTarget::UpTo(key, is_inclusive))
+    fn seek_for_prev(&mut self, key: &[u8], kind: BoundKind) -> Result<()> {
+        self.seek_lanes(SeekTarget::UpTo(key, kind))
     }
 
     fn skip_covered(&mut self, span: &CoveredSpan, target: SkipTarget) -> Result<bool> {

@@ -33,7 +33,7 @@ use tamis_filter::{Direction, RangeProbe};
 use self::coverage::CoveredSpan;
 use crate::{
     error::Result,
-    key::{Kind, Sequence},
+    key::{BoundKind, Kind, Sequence},
 };
 
 /// The next position of a cursor after a span of deleted entries.
@@ -88,8 +88,8 @@ pub(crate) trait Cursor: Send {
     fn prepare_seek_last(&mut self, _bound: &mut Vec<u8>) -> SeekHint {
         SeekHint::Unknown
     }
-    /// Moves to the last entry (oldest version) of the last key below `key`, or at `key` if `is_inclusive`.
-    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()>;
+    /// Moves to the last entry (oldest version) of the last key below `key`, or at `key` if it is included.
+    fn seek_for_prev(&mut self, key: &[u8], kind: BoundKind) -> Result<()>;
     /// Moves past entries that a range tombstone deletes, from an entry within the span; `false` if that is not possible
     /// without steps; then the cursor did not move.
     fn skip_covered(&mut self, _span: &CoveredSpan, _target: SkipTarget) -> Result<bool> {

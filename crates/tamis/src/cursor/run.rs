@@ -11,7 +11,7 @@ use tamis_filter::{RangeProbe, Upper};
 use super::{Cursor, SeekHint};
 use crate::{
     error::Result,
-    key::{Kind, Sequence},
+    key::{BoundKind, Kind, Sequence},
     slice::Slice,
 };
 
@@ -113,11 +113,10 @@ impl<S: RunSource> RunCursor<S> {
         seek(self.open(table_index)?)
     }
 
-    /// The number of tables that begin before `key`, or at it if `is_inclusive`.
-    fn tables_begun_at(&self, key: &[u8], is_inclusive: bool) -> usize {
+    /// The number of tables that begin before `key`, or at it if it is included.
+    fn tables_begun_at(&self, key: &[u8], kind: BoundKind) -> usize {
         partition_point(self.source.table_count(), |table_index| {
-            let smallest = self.source.smallest_key(table_index);
-            smallest < key || (is_inclusive && smallest == key)
+            kind.is_within(self.source.smallest_key(table_index), key)
         })
     }
 
@@ -225,10 +224,12 @@ impl<S: RunSource> Cursor for RunCursor<S> {
     }
 
     fn prepare_seek_for_prev(&mut self, needed: &RangeProbe<'_>, bound: &mut Vec<u8>) -> Result<SeekHint> {
-        let upper = needed.range().upper;
-        let (key, is_inclusive) =
-            (needed.range().upper_bytes().unwrap_or_default(), matches!(upper, Upper::Included(_)));
-        let table_count = self.tables_begun_at(key, is_inclusive);
+        let key = needed.range().upper_bytes().unwrap_or_default();
+        let kind = match needed.range().upper {
+            Upper::Included(_) => BoundKind::Included,
+            Upper::Open | Upper::Excluded(_) | Upper::Prefix(_) => BoundKind::Excluded,
+        };
+        let table_count = self.tables_begun_at(key, kind);
         let Some(table_index) = table_count.checked_sub(1) else { return Ok(SeekHint::End) };
         if self.source.largest_key(table_index) < key {
             return Ok(self.hint_before(table_count, bound));
@@ -253,13 +254,13 @@ impl<S: RunSource> Cursor for RunCursor<S> {
         self.skip_exhausted_tables(|cursor| cursor.seek(key, sequence))
     }
 
-    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        let table_count = self.tables_begun_at(key, is_inclusive);
+    fn seek_for_prev(&mut self, key: &[u8], kind: BoundKind) -> Result<()> {
+        let table_count = self.tables_begun_at(key, kind);
         let Some(table_index) = table_count.checked_sub(1) else {
             self.close();
             return Ok(());
         };
-        self.enter(table_index, |cursor| cursor.seek_for_prev(key, is_inclusive))?;
+        self.enter(table_index, |cursor| cursor.seek_for_prev(key, kind))?;
         self.skip_exhausted_tables_backward()
     }
 

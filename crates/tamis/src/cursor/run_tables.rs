@@ -13,6 +13,7 @@ use crate::{
     cache::table::TableCache,
     error::{Error, Result},
     metrics::ReadPlace,
+    query_sample::Positive,
     table::{cursor::TableCursor, read_ahead::Limits, reader::TableReader},
     version::{
         handle::Table,
@@ -32,8 +33,8 @@ pub(crate) trait ScanContext: Limits + Needed {
     fn tables(&self) -> &TableCache;
     /// Records that a sorted view is damaged. No later scan uses it.
     fn record_damaged_view(&self, view_index: usize, error: &Error);
-    /// Records whether the filters of a run that admitted the scan's range were right.
-    fn record_filter_outcome(&self, run_index: usize, is_there: bool);
+    /// Records whether a run that its filters admitted has a key of the scan's range.
+    fn record_filter_outcome(&self, run_index: usize, positive: Positive);
 }
 
 /// The tables of a run, or those of them that a scan needs.

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    key::{Kind, Sequence},
+    key::{BoundKind, Kind, Sequence},
     memtable::MemtableCursor,
     slice::Slice,
     table::cursor::TableCursor,
@@ -119,13 +119,13 @@ macro_rules! either {
 impl Cursor for Source {
     fn seek_first(&mut self) -> Result<()> {
         either!(self, cursor => cursor.seek_first(), lent => Ok(()))?;
-        self.record_outcome(|outcome, found| outcome.record(true, found));
+        self.record_outcome(|outcome, found| outcome.record_seek_to_end(found));
         Ok(())
     }
 
     fn seek_last(&mut self) -> Result<()> {
         either!(self, cursor => cursor.seek_last(), lent => Ok(()))?;
-        self.record_outcome(|outcome, found| outcome.record(true, found));
+        self.record_outcome(|outcome, found| outcome.record_seek_to_end(found));
         Ok(())
     }
 
@@ -166,8 +166,8 @@ impl Cursor for Source {
         either!(self, cursor => cursor.prepare_seek_last(bound), lent => SeekHint::End)
     }
 
-    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        either!(self, cursor => cursor.seek_for_prev(key, is_inclusive), lent => Ok(()))?;
+    fn seek_for_prev(&mut self, key: &[u8], kind: BoundKind) -> Result<()> {
+        either!(self, cursor => cursor.seek_for_prev(key, kind), lent => Ok(()))?;
         self.record_outcome(|outcome, found| outcome.record_seek_for_prev(key, found));
         Ok(())
     }

@@ -10,11 +10,8 @@ use super::{
 };
 use crate::{
     error::Result,
-    table::cursor::TableCursor,
-    view::{
-        run::{EntryPart, entry_at},
-        run_set::RunSet,
-    },
+    table::cursor::{EntryPart, TableCursor},
+    view::{run::entry_at, run_set::RunSet},
 };
 
 /// See the head of this file.
@@ -110,7 +107,7 @@ impl RunSet for ViewRuns {
         }
         let number = ordinal - lane.ordinals.start;
         if let Some(cursor) = &mut lane.cursor {
-            cursor.prefetch_number(number, part == EntryPart::Entry);
+            cursor.prefetch_number(number, part);
         }
     }
 

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    key::{Kind, Sequence},
+    key::{BoundKind, Kind, Sequence},
     slice::Slice,
     version::bound_view::BoundView,
     view::{cursor::ViewCursor, scan::ViewScan},
@@ -101,7 +101,7 @@ impl ViewSource {
         let (key, _) = self.seek_in_merge(position, error)?;
         let Reads::Merge(merge) = &mut self.reads else { return Ok(()) };
         if direction == Direction::Backward {
-            return merge.seek_for_prev(&key, false);
+            return merge.seek_for_prev(&key, BoundKind::Excluded);
         }
         merge.seek(&key, 0)?;
         while merge.is_valid() && merge.key() == key {
@@ -176,11 +176,8 @@ impl Cursor for ViewSource {
         self.seek_with(in_view, |merge| merge.seek(key, sequence))
     }
 
-    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        self.seek_with(
-            |scan| scan.seek_for_prev(key, is_inclusive),
-            |merge| merge.seek_for_prev(key, is_inclusive),
-        )
+    fn seek_for_prev(&mut self, key: &[u8], kind: BoundKind) -> Result<()> {
+        self.seek_with(|scan| scan.seek_for_prev(key, kind), |merge| merge.seek_for_prev(key, kind))
     }
 
     /// Without steps: the entries of runs that are older than the tombstone.

@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    key::{Kind, Sequence},
+    key::{BoundKind, Kind, Sequence},
     range_tombstone::key_after,
     slice::Slice,
 };
@@ -180,8 +180,8 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
         }
         match &range_of(&self.range).upper {
             Bound::Unbounded => self.source.seek_last()?,
-            Bound::Included(upper) => self.source.seek_for_prev(upper, true)?,
-            Bound::Excluded(upper) => self.source.seek_for_prev(upper, false)?,
+            Bound::Included(upper) => self.source.seek_for_prev(upper, BoundKind::Included)?,
+            Bound::Excluded(upper) => self.source.seek_for_prev(upper, BoundKind::Excluded)?,
         }
         self.find_visible_backward()
     }
@@ -199,17 +199,18 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
         self.find_visible_forward()
     }
 
-    /// Moves to the last visible entry of the range before `key`, or at it if `is_inclusive`.
-    pub(crate) fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+    /// Moves to the last visible entry of the range before `key`, or at it if it is included.
+    pub(crate) fn seek_for_prev(&mut self, key: &[u8], kind: BoundKind) -> Result<()> {
         if self.range().is_above(key) {
             return self.seek_last();
         }
         self.begin_movement(Direction::Backward);
-        let is_out = self.range().is_below(key) || (!is_inclusive && self.range().is_at_lower(key));
+        let is_out =
+            self.range().is_below(key) || (kind == BoundKind::Excluded && self.range().is_at_lower(key));
         if is_out || self.range().is_empty() {
             return Ok(());
         }
-        self.source.seek_for_prev(key, is_inclusive)?;
+        self.source.seek_for_prev(key, kind)?;
         self.find_visible_backward()
     }
 
@@ -427,7 +428,7 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
             }
             self.source.prev()?;
         }
-        self.source.seek_for_prev(&self.key, false)
+        self.source.seek_for_prev(&self.key, BoundKind::Excluded)
     }
 
     /// Finds the last visible entry at or before the position of the source, which is at the oldest version of its key.
@@ -479,7 +480,7 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
             let is_there = self.source.is_valid() && self.source.key() == self.key;
             is_visible = is_there && self.take_value_of_put(covered);
         }
-        self.source.seek_for_prev(&self.key, false)?;
+        self.source.seek_for_prev(&self.key, BoundKind::Excluded)?;
         Ok(is_visible)
     }
 

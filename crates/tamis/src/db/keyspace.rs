@@ -11,7 +11,7 @@ use tamis_vfs::fork::OwnedByProcess;
 
 use crate::{
     batch::{WriteBatch, foreign_keyspace},
-    cursor::bounded::{Bounds, as_slice, prefix_bounds, range_bounds},
+    cursor::bounded::{Bounds, ScanRange, as_slice, prefix_bounds, range_bounds},
     engine::Engine,
     error::Result,
     keyspace_state::KeyspaceState,
@@ -191,7 +191,7 @@ impl Keyspace {
     /// # }
     /// ```
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
-        self.scan(range_bounds(&range), false)
+        self.scan(ScanRange::Bounds(range_bounds(&range)))
     }
 
     /// The entries of several ranges, in their order, all at one point in time.
@@ -222,11 +222,11 @@ impl Keyspace {
 
     /// The entries with keys that begin with `prefix`, in key order, at the time of the call.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
-        self.scan(prefix_bounds(prefix.as_ref()), true)
+        self.scan(ScanRange::Prefix(prefix.as_ref().to_vec()))
     }
 
-    fn scan(&self, bounds: Bounds, is_prefix: bool) -> Scan {
-        self.engine.read_path.scan(&self.state, bounds, is_prefix, None)
+    fn scan(&self, keys: ScanRange) -> Scan {
+        self.engine.read_path.scan(&self.state, keys, None)
     }
 
     /// The approximate number of keys in `range`. In a compacted store it is exact to within two blocks per end of the range;
@@ -261,7 +261,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::get`].
     pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
-        self.scan((Bound::Unbounded, Bound::Unbounded), false).next().transpose()
+        self.scan(ScanRange::Bounds((Bound::Unbounded, Bound::Unbounded))).next().transpose()
     }
 
     /// The entry with the largest key.
@@ -269,7 +269,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::get`].
     pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
-        self.scan((Bound::Unbounded, Bound::Unbounded), false).next_back().transpose()
+        self.scan(ScanRange::Bounds((Bound::Unbounded, Bound::Unbounded))).next_back().transpose()
     }
 
     /// Begins a table outside of the store for an ingest into this keyspace ([`super::Db::ingest`]), with the options of the

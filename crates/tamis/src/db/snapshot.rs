@@ -6,7 +6,7 @@ use super::Keyspace;
 use tamis_vfs::fork::OwnedByProcess;
 
 use crate::{
-    cursor::bounded::{Bounds, prefix_bounds, range_bounds},
+    cursor::bounded::{Bounds, ScanRange, range_bounds},
     engine::Engine,
     error::Result,
     key::Sequence,
@@ -91,7 +91,7 @@ impl Snapshot {
 
     /// The entries in `range` at the time of the snapshot.
     pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Scan {
-        self.scan(keyspace, range_bounds(&range), false)
+        self.scan(keyspace, ScanRange::Bounds(range_bounds(&range)))
     }
 
     /// The entries of several ranges at the time of the snapshot; see [`Keyspace::multi_range`].
@@ -110,13 +110,13 @@ impl Snapshot {
 
     /// The entries with keys that begin with `prefix` at the time of the snapshot.
     pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Scan {
-        self.scan(keyspace, prefix_bounds(prefix.as_ref()), true)
+        self.scan(keyspace, ScanRange::Prefix(prefix.as_ref().to_vec()))
     }
 
-    fn scan(&self, keyspace: &Keyspace, bounds: Bounds, is_prefix: bool) -> Scan {
+    fn scan(&self, keyspace: &Keyspace, keys: ScanRange) -> Scan {
         let Registered { engine, sequence } = &*self.registered;
         match keyspace.check_of(engine) {
-            Ok(()) => engine.read_path.scan(&keyspace.state, bounds, is_prefix, Some(*sequence)),
+            Ok(()) => engine.read_path.scan(&keyspace.state, keys, Some(*sequence)),
             Err(error) => Scan::new(Err(error)),
         }
     }

@@ -13,7 +13,7 @@ use crate::{
     cursor::Cursor,
     error::Result,
     file_name::FileName,
-    key::{Kind, SEQUENCE_MAX},
+    key::{BoundKind, Kind, SEQUENCE_MAX},
     metrics::Metrics,
     options::{Compression, KeyspaceOptions, TableFilter},
     table::{
@@ -24,6 +24,7 @@ use crate::{
         properties::TableOrigin,
         reader::TableReader,
         refilter::write_filters_of,
+        section::Verification,
         writer::{TableOptions, TableWriter},
     },
 };
@@ -235,7 +236,7 @@ pub(super) fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment>
     Arc::new(TableEnvironment {
         folder: folder_in(vfs),
         access,
-        is_paranoid: false,
+        verification: Verification::Once,
         open_files: OpenFiles::new(vfs),
         cache: Arc::new(BlockCache::new(1 << 20)),
         pinned_cache: PinnedCache::new(1 << 20, &Arc::default(), &metrics, None),
@@ -267,7 +268,7 @@ fn read_all(reader: &Arc<TableReader>, length: usize) -> Result<usize> {
     for key in [b"".as_slice(), b"a", &[0xFF; 40]] {
         let _ = reader.get(key, SEQUENCE_MAX, &mut ReadCost::default());
         let _ = reader.cursor().seek(key, 0);
-        let _ = reader.cursor().seek_for_prev(key, true);
+        let _ = reader.cursor().seek_for_prev(key, BoundKind::Included);
     }
     let mut back = reader.cursor();
     let mut back_count = 0_usize;

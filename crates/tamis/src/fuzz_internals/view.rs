@@ -9,11 +9,11 @@ use super::{files, pieces, table::environment};
 use crate::{
     cursor::Cursor,
     error::Result,
-    key::{Kind, SEQUENCE_MAX},
+    key::{BoundKind, Kind, SEQUENCE_MAX},
     view::{
         build::build_view,
         check::check_view,
-        checksums::{correct_checksums, directory_of, page_count_of},
+        checksums::{correct_checksums, correct_section_checksums, directory_of, page_count_of},
         cursor::ViewCursor,
         memory_run::{Entry, MemoryRun, count_before, first_at},
         reader::View,
@@ -121,9 +121,9 @@ fn compare(view: &Arc<View>, runs: &[MemoryRun]) {
         for (key, sequence) in [(key, *sequence), (key, SEQUENCE_MAX), (&longer, SEQUENCE_MAX)] {
             cursor.seek(key, sequence).expect("memory can be read");
             assert_eq!(at(&cursor), entry_at(first_at(all, key, sequence)));
-            for is_inclusive in [false, true] {
-                cursor.seek_for_prev(key, is_inclusive).expect("memory can be read");
-                let last = count_before(all, key, is_inclusive).wrapping_sub(1);
+            for kind in [BoundKind::Excluded, BoundKind::Included] {
+                cursor.seek_for_prev(key, kind).expect("memory can be read");
+                let last = count_before(all, key, kind).wrapping_sub(1);
                 assert_eq!(at(&cursor), entry_at(last));
             }
         }
@@ -160,9 +160,10 @@ fn changed(owner: ViewOwner, bytes: &[u8], runs: &[MemoryRun], changes: &[u8]) {
         return;
     }
     let new = MemoryRun::new(vec![(b"new".to_vec(), 9_999, Kind::Put, Vec::new())]);
-    for is_index_intact in [true, false] {
-        let mut changed = changed.clone();
-        correct_checksums(&mut changed, page_count_of(bytes), is_index_intact);
+    let mut with_all = changed.clone();
+    correct_checksums(&mut with_all, page_count_of(bytes));
+    correct_section_checksums(&mut changed);
+    for changed in [with_all, changed] {
         let Ok(view) = open(&changed, Access::Mapped) else { continue };
         let _ = check_view(&view, runs);
         let _ = use_damaged(&view, runs);
@@ -180,7 +181,7 @@ fn use_damaged(view: &Arc<View>, runs: &[MemoryRun]) -> Result<()> {
                 let _ = cursor.next();
             }
         }
-        let _ = cursor.seek_for_prev(key, true);
+        let _ = cursor.seek_for_prev(key, BoundKind::Included);
         for _ in 0..MOVE_COUNT {
             if cursor.is_valid() {
                 let _ = cursor.prev();

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     cursor::Cursor,
     error::Result,
-    key::{Kind, Sequence},
+    key::{BoundKind, Kind, Sequence},
     slice::Slice,
 };
 
@@ -66,8 +66,11 @@ impl Cursor for MemtableCursor {
         Ok(())
     }
 
-    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        let place = if is_inclusive { Place::after_key(key) } else { Place::before_key(key) };
+    fn seek_for_prev(&mut self, key: &[u8], kind: BoundKind) -> Result<()> {
+        let place = match kind {
+            BoundKind::Included => Place::after_key(key),
+            BoundKind::Excluded => Place::before_key(key),
+        };
         self.seek_with(|memtable| memtable.list.find_last_before(&place));
         Ok(())
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::{
-    span_tree::SpanTree,
+    span_tree::{RangeEntries, SpanTree},
     sync::{AtomicU64, Ordering},
 };
 use crate::{key::Sequence, range_tombstone::RangeTombstone};
@@ -60,9 +60,9 @@ impl Versions {
     }
 
     /// Adds a tombstone newer than all others.
-    fn push(&mut self, tombstone: RangeTombstone, has_newer: bool) {
+    fn push(&mut self, tombstone: RangeTombstone, entries: RangeEntries) {
         let spans = self.newest().map_or_else(SpanTree::default, |newest| newest.spans.clone());
-        let spans = spans.with_newest(&tombstone, has_newer);
+        let spans = spans.with_newest(&tombstone, entries);
         let mut merged = vec![Version { tombstone: Arc::new(tombstone), spans }];
         while let Some(last) = self.chunks.pop_if(|last| last.len() <= merged.len()) {
             merged.splice(..0, last.iter().cloned());
@@ -106,14 +106,14 @@ impl RangeTombstones {
         let mut versions = Versions::clone(&self.versions.load());
         let newest = versions.newest().map_or(0, |newest| newest.tombstone.sequence);
         if tombstone.sequence >= newest.max(entries_newest) {
-            versions.push(tombstone, false);
+            versions.push(tombstone, RangeEntries::Older);
         } else {
             // Entries of an older segment keep their own sequence numbers: which entries are newer is unknown.
             let mut all: Vec<_> = versions.all().map(|version| (*version.tombstone).clone()).collect();
             let place = all.partition_point(|other| other.sequence <= tombstone.sequence);
             all.insert(place, tombstone);
             versions = Versions::default();
-            all.into_iter().for_each(|tombstone| versions.push(tombstone, true));
+            all.into_iter().for_each(|tombstone| versions.push(tombstone, RangeEntries::MaybeNewer));
         }
         self.versions.store(Arc::new(versions));
         self.bytes.fetch_add(bytes, Ordering::Relaxed);

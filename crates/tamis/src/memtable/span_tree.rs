@@ -26,6 +26,15 @@ use crate::{
     steps::{self, Step},
 };
 
+/// The memtable's entries in the range of a tombstone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RangeEntries {
+    /// All are older than the tombstone.
+    Older,
+    /// Some may be newer.
+    MaybeNewer,
+}
+
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct Span {
@@ -123,8 +132,9 @@ impl SpanTree {
         node.right.last().or(Some(&node.span))
     }
 
-    /// The spans with a tombstone that is newer than all others. `has_newer`: the memtable may have newer entries in its range.
-    pub(super) fn with_newest(&self, tombstone: &RangeTombstone, has_newer: bool) -> Self {
+    /// The spans with a tombstone that is newer than all others.
+    pub(super) fn with_newest(&self, tombstone: &RangeTombstone, entries: RangeEntries) -> Self {
+        let has_newer = entries == RangeEntries::MaybeNewer;
         let RangeTombstone { lower, upper, sequence } = tombstone;
         let (mut left, rest) = self.split(lower);
         let (covered, mut right) = if upper.is_empty() { (rest, Self(None)) } else { rest.split(upper) };

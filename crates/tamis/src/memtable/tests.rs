@@ -14,7 +14,7 @@ use tamis_workload::SplitMix64;
 use super::{ChunkPool, Memtable, height_of, node::HEIGHT_MAX};
 use crate::{
     cursor::Cursor,
-    key::{Kind, SEQUENCE_MAX, Sequence},
+    key::{BoundKind, Kind, SEQUENCE_MAX, Sequence},
 };
 
 type Position = (Vec<u8>, Reverse<Sequence>);
@@ -66,7 +66,7 @@ fn an_empty_memtable_has_nothing() {
     assert!(!cursor.is_valid());
     cursor.seek(b"a", SEQUENCE_MAX).expect("memory");
     assert!(!cursor.is_valid());
-    cursor.seek_for_prev(b"a", true).expect("memory");
+    cursor.seek_for_prev(b"a", BoundKind::Included).expect("memory");
     assert!(!cursor.is_valid());
 }
 
@@ -115,10 +115,12 @@ fn entries_and_seeks_match_a_sorted_map() {
             let got = memtable.get(&key, sequence).map(|(kind, _, value)| (kind, value.to_vec()));
             assert_eq!(got, found.map(|(_, value)| value), "seed {seed} get {key:?} {sequence}");
 
-            let is_inclusive = random.below(2) == 0;
-            let limit =
-                if is_inclusive { (key.clone(), Reverse(0)) } else { (key.clone(), Reverse(u64::MAX)) };
-            cursor.seek_for_prev(&key, is_inclusive).expect("memory");
+            let kind = BoundKind::BOTH[random.index(2)];
+            let limit = match kind {
+                BoundKind::Included => (key.clone(), Reverse(0)),
+                BoundKind::Excluded => (key.clone(), Reverse(u64::MAX)),
+            };
+            cursor.seek_for_prev(&key, kind).expect("memory");
             assert_eq!(at(&cursor), model.range(..=limit).next_back().map(owned), "seed {seed} back {key:?}");
         }
     }
@@ -158,7 +160,7 @@ fn searches_that_begin_at_a_sample_match_a_sorted_map() {
         cursor.seek(&key, sequence).expect("memory");
         assert_eq!(at(&cursor), model.range(from..).next().map(owned), "seek {key:?} {sequence}");
         let before = (key.clone(), Reverse(u64::MAX));
-        cursor.seek_for_prev(&key, false).expect("memory");
+        cursor.seek_for_prev(&key, BoundKind::Excluded).expect("memory");
         assert_eq!(at(&cursor), model.range(..before).next_back().map(owned), "back {key:?}");
     }
 }

@@ -11,10 +11,11 @@ use crate::{
     key::{Kind, Sequence, check_key},
     keyspace_state::{KeyspaceState, ReadState},
     metrics::{ReadKind, ReadPlace},
-    query_sample::{QueryOutcome, Sampling},
+    query_sample::{Positive, QueryOutcome, Sampling},
     slice::Slice,
     table::{
         environment::ReadCost,
+        filter_set::FilterQuery,
         lazy_reader::NamedTable,
         reader::{Found, TableReader},
     },
@@ -137,7 +138,7 @@ impl ReadPath {
         let found = self.find_in_tables(read_state, probe, sequence, &mut read);
         read.cost.add_to(&self.metrics, None);
         let weight = read_state.query_sample.weight(sampling);
-        if weight > 0 && self.samples_queries {
+        if weight > 0 && self.context.options.sample_queries {
             let range = KeyRange::point(probe.key());
             read_state.query_sample.record(QueryKind::Point, &range, weight, read.outcome);
         }
@@ -281,12 +282,12 @@ impl ReadPath {
         if !reader.has_filter() {
             let found = get(read)?;
             if weight > 0 {
-                add_admitted(table, weight, found.is_some());
+                add_admitted(table, weight, Positive::of(found.as_ref()));
             }
             return Ok(found);
         }
         // An evicted filter admits all keys: its answers are not counted.
-        let are_filters_asked = reader.are_filters_asked(QueryKind::Point, true);
+        let are_filters_asked = reader.are_filters_asked(FilterQuery::Point);
         if are_filters_asked {
             counters.inspect(|reads| reads.admitted.add(1));
         }
@@ -294,23 +295,23 @@ impl ReadPath {
         if found.is_some() {
             if are_filters_asked {
                 counters.inspect(|reads| reads.right.add(1));
-                read.outcome.add_there();
+                read.outcome.add_positive(Positive::True);
             }
         } else {
             reader.record_false_positive();
             if are_filters_asked {
-                read.outcome.add_nothing_there();
+                read.outcome.add_positive(Positive::False);
             }
         }
         if weight > 0 && are_filters_asked {
-            add_admitted(table, weight, found.is_some());
+            add_admitted(table, weight, Positive::of(found.as_ref()));
         }
         Ok(found)
     }
 }
 
 /// Counts a key that the filters of a table admit; so do tables without filters, which are due for a check, too.
-fn add_admitted(table: &Table, weight: u32, is_there: bool) {
+fn add_admitted(table: &Table, weight: u32, positive: Positive) {
     table.filter_tally().points.add_admitted(weight);
-    table.filter_tally().points.add_outcome(is_there, weight);
+    table.filter_tally().points.add_positive(positive, weight);
 }

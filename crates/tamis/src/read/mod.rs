@@ -42,8 +42,6 @@ pub(crate) struct ReadPath {
     snapshots: Arc<Snapshots>,
     deleted_ranges: Arc<DeletedRanges>,
     tools: Arc<ReadTools>,
-    /// [`crate::Options::sample_queries`].
-    samples_queries: bool,
 }
 
 impl ReadPath {
@@ -59,13 +57,12 @@ impl ReadPath {
             tools: Arc::new(ReadTools {
                 tables: Arc::clone(tables),
                 digester,
-                views: ViewOpener::new(database_id, context.options.read_only),
+                views: ViewOpener::new(database_id, &context.options),
             }),
             context: Arc::clone(context),
             metrics: Arc::clone(&context.metrics),
             snapshots: Arc::clone(snapshots),
             deleted_ranges: Arc::clone(deleted_ranges),
-            samples_queries: context.options.sample_queries,
         }
     }
 

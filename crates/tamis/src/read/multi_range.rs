@@ -20,7 +20,7 @@ use super::{
     touched_range::TouchedRange,
 };
 use crate::{
-    cursor::bounded::Bounds,
+    cursor::bounded::{Bounds, ScanRange},
     key::Sequence,
     keyspace_state::KeyspaceState,
     table::{lazy_reader::NamedTable as _, planned_reads::ReadPlanner},
@@ -44,7 +44,7 @@ impl ReadPath {
         let (read_state, visible) = keyspace.read_point(&self.snapshots);
         let sequence = snapshot.unwrap_or(visible);
         let source = |bounds| {
-            let touched = TouchedRange::new(bounds, false, &read_state);
+            let touched = TouchedRange::new(ScanRange::Bounds(bounds), &read_state);
             let query = self.scan_query(&touched);
             self.scan_source(Arc::clone(&read_state), touched, sequence, query, Selection::default())
         };

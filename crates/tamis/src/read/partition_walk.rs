@@ -11,7 +11,7 @@ use std::{ops::Range, sync::Arc};
 use tamis_filter::Direction;
 
 use super::scan_source::{ScanSource, Visible};
-use crate::{cursor::stretch::Stretch, error::Result, slice::Slice};
+use crate::{cursor::stretch::Stretch, error::Result, key::BoundKind, slice::Slice};
 
 /// See the head of this file. The contract of [`crate::cursor`] applies to the visible entries of the scan's range.
 pub(super) struct RangeCursor {
@@ -72,7 +72,7 @@ impl RangeCursor {
 
     /// Moves to the last entry of the range at or before `key`.
     pub(super) fn seek_for_prev(&mut self, key: &[u8]) -> Result<()> {
-        self.enter(self.position_of(key)).seek_for_prev(key, true)?;
+        self.enter(self.position_of(key)).seek_for_prev(key, BoundKind::Included)?;
         self.leave_backward()
     }
 

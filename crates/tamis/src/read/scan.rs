@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     cursor::{
-        bounded::Bounds,
+        bounded::ScanRange,
         stretch::{Step, Stretch},
     },
     error::{Error, Result},
@@ -560,21 +560,15 @@ impl fmt::Debug for Scan {
 }
 
 impl ReadPath {
-    /// A scan of `bounds` at `snapshot`, or now. `is_prefix`: the bounds are those of all keys with a prefix.
-    pub(crate) fn scan(
-        &self,
-        keyspace: &KeyspaceState,
-        bounds: Bounds,
-        is_prefix: bool,
-        snapshot: Option<Sequence>,
-    ) -> Scan {
+    /// A scan of `keys` at `snapshot`, or now.
+    pub(crate) fn scan(&self, keyspace: &KeyspaceState, keys: ScanRange, snapshot: Option<Sequence>) -> Scan {
         if let Err(error) = self.context.check_open().and_then(|()| keyspace.check()) {
             return Scan::new(Err(error));
         }
         // A guard costs no reference count, on which threads with empty ranges would contend.
         let (read_state, visible) = keyspace.read_point_now(&self.snapshots);
         let sequence = snapshot.unwrap_or(visible);
-        let touched = TouchedRange::new(bounds, is_prefix, &read_state);
+        let touched = TouchedRange::new(keys, &read_state);
         let query = self.scan_query(&touched);
         let mut selection = Selection::default();
         if touched.positions.len() <= 1 {
@@ -594,6 +588,6 @@ impl ReadPath {
 
     /// Counts a scan.
     pub(super) fn scan_query(&self, touched: &TouchedRange) -> ScanQuery {
-        ScanQuery::new(touched, &self.metrics, self.samples_queries)
+        ScanQuery::new(touched, &self.context)
     }
 }

@@ -13,8 +13,9 @@ use tamis_filter::{KeyRange, auto::QueryKind};
 
 use super::touched_range::TouchedRange;
 use crate::{
+    context::StoreContext,
     metrics::{Metrics, ReadKind, ReadPlace},
-    query_sample::{QueryOutcome, QuerySample, Sampling},
+    query_sample::{Positive, QueryOutcome, QuerySample, Sampling},
 };
 
 /// See the head of this file.
@@ -32,8 +33,9 @@ pub(super) struct ScanQuery {
 
 impl ScanQuery {
     /// Counts a scan.
-    pub(super) fn new(touched: &TouchedRange, metrics: &Metrics, samples_queries: bool) -> Self {
+    pub(super) fn new(touched: &TouchedRange, context: &StoreContext) -> Self {
         use std::ops::Bound::Unbounded;
+        let (metrics, samples_queries) = (&context.metrics, context.options.sample_queries);
         let (kind, counter) = match (&touched.range.lower, &touched.range.upper) {
             _ if touched.is_prefix => (Some(QueryKind::Prefix), &metrics.prefix_scans),
             (Unbounded, _) | (_, Unbounded) => (None, &metrics.open_range_scans),
@@ -70,8 +72,11 @@ impl ScanQuery {
     }
 
     /// The filters of a table admitted the query, which had a key there or not.
-    pub(super) fn add_outcome(&self, is_there: bool) {
-        let counter = if is_there { &self.there } else { &self.nothing_there };
+    pub(super) fn add_positive(&self, positive: Positive) {
+        let counter = match positive {
+            Positive::True => &self.there,
+            Positive::False => &self.nothing_there,
+        };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -10,7 +10,7 @@ use super::{
     seek_answers::{count_seek, outcome_of_seek},
     select_views::Selection,
 };
-use crate::cursor::bounded::as_slice;
+use crate::{cursor::bounded::as_slice, query_sample::Positive};
 
 impl ScanSource {
     /// Records the end of the scan.
@@ -30,20 +30,23 @@ impl ScanSource {
 
     /// Records whether a run has a key of the range, which its filter admitted.
     #[inline]
-    pub(super) fn record_outcome(&self, run_index: usize, is_there: bool) {
+    pub(super) fn record_outcome(&self, run_index: usize, positive: Positive) {
         let Some(run) = self.selection().runs.get(run_index) else { return };
         let Some(table) = run.run.tables().get(run.tables.start) else { return };
         if run.is_checked && run.is_tallied {
             let counters = self.metrics().reads(self.query().place(run.level));
-            counters.inspect(|reads| if is_there { &reads.right } else { &reads.wrong }.add(1));
-            self.query().add_outcome(is_there);
+            counters.inspect(|reads| match positive {
+                Positive::True => reads.right.add(1),
+                Positive::False => reads.wrong.add(1),
+            });
+            self.query().add_positive(positive);
         }
         let weight = self.query().tally_weight();
         if let Some(kind) = self.query().kind()
             && weight > 0
             && run.is_tallied
         {
-            table.filter_tally().of(kind).add_outcome(is_there, weight);
+            table.filter_tally().of(kind).add_positive(positive, weight);
         }
     }
 
@@ -59,7 +62,7 @@ impl ScanSource {
         let (metrics, sample) = (self.metrics(), &self.read_state().query_sample);
         let sampling = self.query().record_seek(kind, metrics, sample, || {
             let answered = self.start_of_seek(kind, sought).zip(merge);
-            let outcome = answered.map(|(start, merge)| outcome_of_seek(kind, start, merge.source()));
+            let outcome = answered.map(|(start, merge)| outcome_of_seek(start, merge.source()));
             (self.range_of_seek(kind, sought, found), outcome.unwrap_or_default())
         });
         if let Some((partition, _)) = partition

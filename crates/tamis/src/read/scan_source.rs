@@ -42,6 +42,7 @@ use crate::{
     key::Sequence,
     keyspace_state::ReadState,
     metrics::{Metrics, ReadPlace},
+    query_sample::Positive,
     steps::{self, Step},
     sync::sim_fault,
     table::{long_read::PlannedRead, read_ahead::Limits},
@@ -140,8 +141,8 @@ impl ScanContext for ScanSource {
         }
     }
 
-    fn record_filter_outcome(&self, run_index: usize, is_there: bool) {
-        self.record_outcome(run_index, is_there);
+    fn record_filter_outcome(&self, run_index: usize, positive: Positive) {
+        self.record_outcome(run_index, positive);
     }
 }
 

@@ -13,9 +13,12 @@
 use tamis_filter::auto::QueryKind;
 
 use crate::{
-    cursor::{merge::MergeCursor, source::Source},
-    query_sample::QueryOutcome,
-    table::lazy_reader::NamedTable,
+    cursor::{
+        merge::{MergeCursor, Sought},
+        source::Source,
+    },
+    query_sample::{Positive, QueryOutcome},
+    table::{filter_set::FilterQuery, lazy_reader::NamedTable},
     version::handle::Table,
 };
 
@@ -24,56 +27,55 @@ use crate::{
 enum SeekAnswer {
     /// The table was not read.
     Denied,
-    /// The table was read. `is_right`: it has the entry that was found.
-    Admitted { is_right: bool },
+    /// The table was read. A true positive has the entry that was found.
+    Admitted(Positive),
 }
 
 /// The answers to a seek to `sought`, which a merge has just executed. An evicted filter names no candidate: a table that was read without
 /// it is left out.
 fn answers<'a>(
-    kind: QueryKind,
     sought: &'a [u8],
     merge: &'a MergeCursor<Source>,
 ) -> impl Iterator<Item = (&'a Table, SeekAnswer)> {
     merge.sought().filter_map(move |lane| {
         let table = lane.cursor.open_table()?;
         let is_within = table.smallest_key() <= sought && sought <= table.largest_key();
-        let is_counted = is_within && !(lane.is_read && has_evicted_filter(table, kind));
-        let answer = match lane.is_read {
-            true => SeekAnswer::Admitted { is_right: lane.was_found },
-            false => SeekAnswer::Denied,
+        let is_counted = is_within && !(lane.is_read && has_evicted_filter(table));
+        let answer = match lane {
+            Sought { is_read: false, .. } => SeekAnswer::Denied,
+            Sought { was_found: true, .. } => SeekAnswer::Admitted(Positive::True),
+            Sought { was_found: false, .. } => SeekAnswer::Admitted(Positive::False),
         };
         is_counted.then_some((table, answer))
     })
 }
 
 /// Whether a filter that would name a candidate for the seek is not in memory.
-fn has_evicted_filter(table: &Table, kind: QueryKind) -> bool {
-    table.slot().get().is_some_and(|reader| !reader.are_filters_asked(kind, false))
+fn has_evicted_filter(table: &Table) -> bool {
+    table.slot().get().is_some_and(|reader| !reader.are_filters_asked(FilterQuery::Seek))
 }
 
 /// Counts a seek to `sought`, which a merge has just executed, for `weight` seeks.
 pub(super) fn count_seek(kind: QueryKind, sought: &[u8], merge: &MergeCursor<Source>, weight: u32) {
-    for (table, answer) in answers(kind, sought, merge) {
+    for (table, answer) in answers(sought, merge) {
         let counters = table.filter_tally().of(kind);
         match answer {
             SeekAnswer::Denied => counters.add_denied(weight),
-            SeekAnswer::Admitted { is_right } => {
+            SeekAnswer::Admitted(positive) => {
                 counters.add_admitted(weight);
-                counters.add_outcome(is_right, weight);
+                counters.add_positive(positive, weight);
             }
         }
     }
 }
 
 /// The answers to a seek to `sought`, which a merge has just executed, as they are sampled.
-pub(super) fn outcome_of_seek(kind: QueryKind, sought: &[u8], merge: &MergeCursor<Source>) -> QueryOutcome {
+pub(super) fn outcome_of_seek(sought: &[u8], merge: &MergeCursor<Source>) -> QueryOutcome {
     let mut outcome = QueryOutcome::default();
-    for (_, answer) in answers(kind, sought, merge) {
+    for (_, answer) in answers(sought, merge) {
         match answer {
             SeekAnswer::Denied => outcome.add_denied(),
-            SeekAnswer::Admitted { is_right: true } => outcome.add_there(),
-            SeekAnswer::Admitted { is_right: false } => outcome.add_nothing_there(),
+            SeekAnswer::Admitted(positive) => outcome.add_positive(positive),
         }
     }
     outcome

@@ -14,7 +14,7 @@ use super::scan_query::ScanQuery;
 use crate::{
     cache::table::TableCache,
     cursor::bounded::KeyRange,
-    table::reader::TableReader,
+    table::{filter_set::FilterQuery, reader::TableReader},
     version::{handle::Table, key_bounds::KeyBounds, level::Run},
 };
 
@@ -93,8 +93,8 @@ impl RunSelector<'_, '_> {
 
     /// Whether the answer of these filters counts: none of them is evicted.
     fn are_filters_asked(&self, reader: &TableReader) -> bool {
-        let kind = self.query.kind().unwrap_or(QueryKind::Range);
-        reader.are_filters_asked(kind, self.probe.point().is_some())
+        let query = if self.probe.point().is_some() { FilterQuery::OneKey } else { FilterQuery::Range };
+        reader.are_filters_asked(query)
     }
 
     fn tally_denied(&self, table: &Table) {

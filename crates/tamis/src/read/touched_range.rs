@@ -3,7 +3,7 @@
 use std::ops::{Bound, Range};
 
 use crate::{
-    cursor::bounded::{Bounds, KeyRange, as_slice},
+    cursor::bounded::{KeyRange, ScanRange, as_slice, prefix_bounds},
     keyspace_state::ReadState,
 };
 
@@ -17,9 +17,12 @@ pub(super) struct TouchedRange {
 }
 
 impl TouchedRange {
-    /// `is_prefix`: the bounds are those of all keys with a prefix.
     #[inline]
-    pub(super) fn new((lower, upper): Bounds, is_prefix: bool, read_state: &ReadState) -> Self {
+    pub(super) fn new(keys: ScanRange, read_state: &ReadState) -> Self {
+        let ((lower, upper), is_prefix) = match keys {
+            ScanRange::Bounds(bounds) => (bounds, false),
+            ScanRange::Prefix(prefix) => (prefix_bounds(&prefix), true),
+        };
         let positions = read_state.version.positions_within((as_slice(&lower), as_slice(&upper)));
         Self { range: KeyRange { lower, upper }, is_prefix, positions }
     }

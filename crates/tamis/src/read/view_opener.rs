@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::ReadPath;
 use crate::{
+    options::Options,
     table::environment::TableEnvironment,
     version::{named_view::NamedView, partition::Partition, version::KeyspaceVersion},
     view::{
@@ -29,8 +30,8 @@ pub(crate) struct ViewOpener {
 }
 
 impl ViewOpener {
-    pub(super) const fn new(database_id: u64, is_read_only: bool) -> Self {
-        Self { database_id: if is_read_only { Some(database_id) } else { None } }
+    pub(super) fn new(database_id: u64, options: &Options) -> Self {
+        Self { database_id: options.read_only.then_some(database_id) }
     }
 
     /// The view of a partition, if reads can use it now.

@@ -26,7 +26,7 @@ use crate::{
     cache::block::CachedBlock,
     cursor::{Cursor, SeekHint},
     error::Result,
-    key::{Kind, Sequence, prefix_successor},
+    key::{BoundKind, Kind, Sequence, prefix_successor},
     metrics::{ReadKind, ReadPlace},
     slice::Slice,
 };
@@ -89,6 +89,15 @@ struct CandidateCounts {
     wrong: u32,
 }
 
+/// The part of an entry to prefetch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EntryPart {
+    /// The head of its block, which has the position of the entry.
+    Block,
+    /// The entry, after the head of the block was prefetched.
+    Entry,
+}
+
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct TableCursor {
@@ -146,19 +155,17 @@ impl TableReader {
         TableCursor::new(Arc::clone(self), ReadAhead::of_job(), None)
     }
 
-    /// Prefetches the head of the block with the n-th entry, or the entry itself, if the table is mapped. Nothing is read or verified:
-    /// invalid bytes only make it useless.
-    pub(crate) fn prefetch_entry(&self, number: u64, is_head_near: bool) {
+    /// Prefetches a part of the n-th entry, if the table is mapped. Nothing is read or verified: invalid bytes only make it useless.
+    pub(crate) fn prefetch_entry(&self, number: u64, part: EntryPart) {
         if !self.data().is_mapped() {
             return;
         }
         let Ok(index) = self.index() else { return };
         let Some((block, entry)) = index.block_of_entry(number) else { return };
         let Some((start, _)) = index.extent(block) else { return };
-        if is_head_near {
-            self.data().prefetch_entry(block, start, entry);
-        } else {
-            self.data().prefetch(start);
+        match part {
+            EntryPart::Block => self.data().prefetch(start),
+            EntryPart::Entry => self.data().prefetch_entry(block, start, entry),
         }
     }
 
@@ -390,9 +397,9 @@ impl TableCursor {
         Ok(block.map(with_numbers).filter(|(_, numbers)| numbers.contains(&number)))
     }
 
-    /// Prefetches the head of the block with the n-th entry, or the entry itself, if the table is mapped and the cursor is not near. Nothing
-    /// is read or verified: invalid bytes make it useless, no more.
-    pub(crate) fn prefetch_number(&mut self, number: u64, is_head_near: bool) {
+    /// Prefetches a part of the n-th entry, if the table is mapped and the cursor is not near. Nothing is read or verified: invalid bytes
+    /// make it useless, no more.
+    pub(crate) fn prefetch_number(&mut self, number: u64, part: EntryPart) {
         let is_near = self.numbers.start <= number + 1 && number <= self.numbers.end;
         if is_near && !self.numbers.is_empty() || !self.table.data().is_mapped() {
             return;
@@ -404,11 +411,12 @@ impl TableCursor {
             self.prefetched = start.map(|start| (block, start, numbers));
         }
         if let Some((block, start, numbers)) = &self.prefetched {
-            if is_head_near {
-                let entry_index = (number - numbers.start) as usize;
-                self.table.data().prefetch_entry(*block, *start, entry_index);
-            } else {
-                self.table.data().prefetch(*start);
+            match part {
+                EntryPart::Block => self.table.data().prefetch(*start),
+                EntryPart::Entry => {
+                    let entry_index = (number - numbers.start) as usize;
+                    self.table.data().prefetch_entry(*block, *start, entry_index);
+                }
             }
         }
     }
@@ -603,13 +611,16 @@ impl Cursor for TableCursor {
         }
     }
 
-    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+    fn seek_for_prev(&mut self, key: &[u8], kind: BoundKind) -> Result<()> {
         self.is_valid = false;
         self.prepared = None;
         let began = self.begin_timed();
-        let block = self.table.index_for_search()?.block_for_prev(key, is_inclusive);
+        let block = self.table.index_for_search()?.block_for_prev(key, kind);
         self.load_block(block)?;
-        let rank = self.rank(key, if is_inclusive { None } else { Some(Sequence::MAX) })?;
+        let rank = match kind {
+            BoundKind::Included => self.rank(key, None)?,
+            BoundKind::Excluded => self.rank(key, Some(Sequence::MAX))?,
+        };
         self.move_before(block, rank)?;
         self.end_timed(began);
         if self.candidate.is_some() {

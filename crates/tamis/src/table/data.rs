@@ -22,8 +22,8 @@ use super::{
     },
     index::Index,
     long_read::PlannedRead,
-    read_ahead::{RawBlock, ReadAhead, SharedReads},
-    section::Source,
+    read_ahead::{RawBlock, ReadAhead, ReadTable, SharedReads},
+    section::{Source, Verification},
     zstandard,
 };
 use crate::{
@@ -75,7 +75,7 @@ pub(super) struct DataBlocks {
 impl DataBlocks {
     pub(super) fn new(source: Source, file_number: u64, block_count: usize) -> Self {
         let mapping = source.file.mapping().cloned();
-        let is_verified_once = !source.is_paranoid && mapping.is_some();
+        let is_verified_once = source.verification == Verification::Once && mapping.is_some();
         let words = if is_verified_once { block_count.div_ceil(64) } else { 0 };
         let verified = (0..words).map(|_| AtomicU64::new(0)).collect();
         Self { source, file_number, mapping, verified, shared_reads: SharedReads::default() }
@@ -290,7 +290,8 @@ impl DataBlocks {
             return self.read_alone(extent, cost);
         }
         let is_job = ahead.is_job();
-        match ahead.block((&self.source, index, &self.shared_reads), block, extent, cost) {
+        let table = ReadTable { source: &self.source, index, shared: &self.shared_reads };
+        match ahead.block(table, block, extent, cost) {
             Some(raw) if is_job => self.decode_shared(extent.0, raw),
             Some(RawBlock { bytes, start, length }) => {
                 let raw = bytes.get(start..start + length).unwrap_or_default();

@@ -11,7 +11,10 @@ use std::{
 
 use tamis_vfs::{Access, Folder};
 
-use super::{open_files::OpenFiles, section::Source};
+use super::{
+    open_files::OpenFiles,
+    section::{Source, Verification},
+};
 use crate::{
     cache::{
         block::BlockCache,
@@ -29,7 +32,7 @@ pub(crate) struct TableEnvironment {
     pub(crate) folder: Folder,
     pub(crate) access: Access,
     /// [`crate::Options::paranoid_reads`].
-    pub(crate) is_paranoid: bool,
+    pub(crate) verification: Verification,
     /// The open files.
     pub(crate) open_files: Arc<OpenFiles>,
     pub(crate) cache: Arc<BlockCache>,
@@ -114,7 +117,7 @@ pub(super) fn open_path(environment: &TableEnvironment, path: &Path) -> Result<S
     let open =
         environment.open_files.open(environment.folder.vfs(), path, environment.access).map_err(failed)?;
     let length = open.file.length().map_err(failed)?;
-    Ok(Source::new(open, path, length, environment.is_paranoid))
+    Ok(Source::new(open, path, length, environment.verification))
 }
 
 /// The cost of reads, counted without atomics; added to the database's counters at the end of each read.

@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use tamis_filter::{Candidate, Direction, Family, KeyRange, Probe, RangeProbe, Upper, auto::QueryKind};
+use tamis_filter::{Candidate, Direction, Family, KeyRange, Probe, RangeProbe, Upper};
 
 use super::{
     elastic_units::{ElasticUnits, FRONT_BYTES, elastic_header},
@@ -46,6 +46,19 @@ pub(super) struct FilterSet {
     choice: Option<(Place, SectionRecord)>,
     /// The same, once it was read; `None` if it is damaged.
     read_choice: OnceLock<Option<NamedChoice>>,
+}
+
+/// A query of a table, by the filters that it asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FilterQuery {
+    /// A get: the filters that points probe.
+    Point,
+    /// A range of one key: all filters.
+    OneKey,
+    /// A range or a prefix: the filters that answer ranges.
+    Range,
+    /// An open seek: the filters that name candidates.
+    Seek,
 }
 
 /// The file of a filter.
@@ -316,20 +329,19 @@ impl FilterSet {
         self.filters.iter().all(|filter| filter.may_contain_range(environment, table, probe))
     }
 
-    /// Whether none of the filters that a query of this kind asks is evicted. `is_point`: the range is one key. The answer of the others
-    /// says nothing about the rate of all of them.
+    /// Whether none of the filters that a query asks is evicted. The answer of the others says nothing about the rate of all of them.
     #[inline]
-    pub(super) fn are_all_asked(&self, kind: QueryKind, is_point: bool) -> bool {
-        !self.is_evictable || self.are_all_in_memory(kind, is_point)
+    pub(super) fn are_all_asked(&self, query: FilterQuery) -> bool {
+        !self.is_evictable || self.are_all_in_memory(query)
     }
 
     #[inline(never)]
-    fn are_all_in_memory(&self, kind: QueryKind, is_point: bool) -> bool {
-        let point_count = if kind == QueryKind::Point { self.asked_for_points } else { usize::MAX };
-        let mut asked = self.filters.iter().take(point_count).filter(|filter| match kind {
-            QueryKind::Point => true,
-            QueryKind::Range | QueryKind::Prefix => is_point || filter.family.answers_ranges(),
-            QueryKind::SeekForward | QueryKind::SeekBackward => filter.family.names_candidates(false),
+    fn are_all_in_memory(&self, query: FilterQuery) -> bool {
+        let count = if query == FilterQuery::Point { self.asked_for_points } else { usize::MAX };
+        let mut asked = self.filters.iter().take(count).filter(|filter| match query {
+            FilterQuery::Point | FilterQuery::OneKey => true,
+            FilterQuery::Range => filter.family.answers_ranges(),
+            FilterQuery::Seek => filter.family.names_candidates(false),
         });
         asked.all(OpenFilter::is_asked)
     }

@@ -15,13 +15,22 @@ use super::{
 };
 use crate::{
     coding::{Decoder, length_u32, put_u32, put_u64},
-    key::Sequence,
+    key::{BoundKind, Sequence},
 };
 
 /// One head of this many is copied into the sample.
 const SAMPLE_INTERVAL: usize = 16;
 /// Bytes of a cache line.
 const CACHE_LINE: usize = 64;
+
+/// Where the blocks of a table begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BlockPositions {
+    /// At multiples of the block size: each block is padded to it.
+    Aligned,
+    /// Right after the previous block.
+    Packed,
+}
 
 /// Collects one record per block.
 #[derive(Debug, Default)]
@@ -70,10 +79,11 @@ impl IndexBuilder {
         smallest_key: &[u8],
         prefix_length: usize,
         block_bytes: u32,
-        is_packed: bool,
+        positions: BlockPositions,
         end: (u64, u32),
     ) -> Vec<u8> {
         let (data_end, entry_count) = end;
+        let is_packed = positions == BlockPositions::Packed;
         let mut heads = Vec::new();
         let mut ends = vec![0_u32];
         let mut suffixes = Vec::new();
@@ -283,8 +293,8 @@ impl Index {
         }
     }
 
-    /// The number of separators below `key`, or at most `key` if `is_inclusive`.
-    fn rank(&self, key: &[u8], is_inclusive: bool) -> usize {
+    /// The number of separators below `key`, or at most `key` if it is included.
+    fn rank(&self, key: &[u8], kind: BoundKind) -> usize {
         let Some(suffix) = key.strip_prefix(&*self.prefix) else {
             return if *key < *self.prefix { 0 } else { self.block_count };
         };
@@ -311,11 +321,7 @@ impl Index {
         while low < high {
             let middle = low + (high - low) / 2;
             let separator = self.suffix(middle);
-            if separator < suffix || is_inclusive && separator == suffix {
-                low = middle + 1
-            } else {
-                high = middle
-            }
+            if kind.is_within(separator, suffix) { low = middle + 1 } else { high = middle }
         }
         low
     }
@@ -323,7 +329,7 @@ impl Index {
     /// The block that contains (`key`, `sequence`), or would contain it. If all entries of that block are before it, the
     /// first entry of the next block is the first one after it.
     pub(super) fn block_of(&self, key: &[u8], sequence: Sequence) -> usize {
-        let block = self.rank(key, true).saturating_sub(1);
+        let block = self.rank(key, BoundKind::Included).saturating_sub(1);
         if self.continued_count == 0 || key.strip_prefix(&*self.prefix) != Some(self.suffix(block)) {
             return block;
         }
@@ -375,10 +381,10 @@ impl Index {
         self.continued_count > 0 && self.continued_record(block).is_some()
     }
 
-    /// The last block that may have a key below `key` (or at it, if `is_inclusive`). If it has none, the last entry of the previous block
+    /// The last block that may have a key below `key` (or at it, if it is included). If it has none, the last entry of the previous block
     /// is the result.
-    pub(super) fn block_for_prev(&self, key: &[u8], is_inclusive: bool) -> usize {
-        self.rank(key, is_inclusive).saturating_sub(1)
+    pub(super) fn block_for_prev(&self, key: &[u8], kind: BoundKind) -> usize {
+        self.rank(key, kind).saturating_sub(1)
     }
 
     /// Whether the separator of the block is above the last key before it and not above its first key. For `verify`.

@@ -14,8 +14,8 @@ use super::{
     },
     open_files::OpenFiles,
     read_ahead::ReadAhead,
-    reader::TableReader,
-    section::{SectionRecord, Source},
+    reader::{KnownTable, TableReader},
+    section::{SectionRecord, Source, Verification},
 };
 use crate::{
     cache::{block::BlockCache, pinned_cache::PinnedCache},
@@ -49,7 +49,7 @@ fn environment_of(vfs: &dyn Vfs, path: &Path) -> Result<Arc<TableEnvironment>> {
     Ok(Arc::new(TableEnvironment {
         folder,
         access: Access::Buffered,
-        is_paranoid: false,
+        verification: Verification::Once,
         open_files: OpenFiles::new(vfs),
         cache: Arc::new(BlockCache::new(0)),
         pinned_cache: PinnedCache::new(u64::MAX, &Arc::default(), &Arc::default(), None),
@@ -71,7 +71,8 @@ impl TableReader {
     pub(crate) fn open_anywhere(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Arc<Self>> {
         let environment = environment_of(&**vfs, path)?;
         let source = open_path(&environment, path)?;
-        Self::open_source(&environment, source, None, (None, None, Some(0)), &Arc::default())
+        let known = KnownTable { sequence: Some(0), ..KnownTable::default() };
+        Self::open_source(&environment, source, known, &Arc::default())
     }
 
     /// All blocks in order.

@@ -8,7 +8,11 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{environment::TableEnvironment, properties::TableIdentity, reader::TableReader};
+use super::{
+    environment::TableEnvironment,
+    properties::TableIdentity,
+    reader::{KnownTable, TableReader},
+};
 use crate::{cache::hotness::Hotness, error::Result, file_name::FileName, key::Sequence, sync::Mutex};
 
 /// See the head of this file.
@@ -72,8 +76,13 @@ impl TableReader {
     ) -> Result<Arc<Self>> {
         let (number, hotness) = (table.number(), table.slot().hotness());
         let source = environment.open_file(FileName::Table(number))?;
-        let place = (Some(number), table.filter_file(), table.ingest_sequence());
-        Self::open_source(environment, source, Some(table.identity()), place, hotness)
+        let known = KnownTable {
+            number: Some(number),
+            filter_file: table.filter_file(),
+            sequence: table.ingest_sequence(),
+            identity: Some(table.identity()),
+        };
+        Self::open_source(environment, source, known, hotness)
     }
 }
 

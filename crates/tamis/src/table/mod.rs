@@ -14,7 +14,7 @@ pub(crate) mod filter_block;
 pub(crate) mod filter_choice;
 pub(crate) mod filter_file;
 pub(crate) mod filter_plan;
-mod filter_set;
+pub(crate) mod filter_set;
 pub(crate) mod format;
 mod index;
 pub(crate) mod inspect;

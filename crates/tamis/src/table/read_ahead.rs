@@ -118,6 +118,14 @@ enum Order {
     Backward,
 }
 
+/// The table whose blocks are read.
+#[derive(Clone, Copy)]
+pub(super) struct ReadTable<'a> {
+    pub(super) source: &'a Source,
+    pub(super) index: &'a Index,
+    pub(super) shared: &'a SharedReads,
+}
+
 /// The raw bytes of a block in a shared buffer.
 #[derive(Debug)]
 pub(super) struct RawBlock<'a> {
@@ -181,7 +189,7 @@ impl ReadAhead {
     /// counts the reads made here.
     pub(super) fn block(
         &mut self,
-        table: (&Source, &Index, &SharedReads),
+        table: ReadTable<'_>,
         block: usize,
         extent: (u64, u64),
         cost: &mut ReadCost,
@@ -190,10 +198,10 @@ impl ReadAhead {
         if !self.long.as_ref().is_some_and(|read| read.covers(extent)) {
             self.drop_read();
             let next = self.next.take().filter(|read| read.covers(extent));
-            if let Some(read) = next.or_else(|| table.2.find(extent).filter(|_| !self.is_job)) {
+            if let Some(read) = next.or_else(|| table.shared.find(extent).filter(|_| !self.is_job)) {
                 self.join_read(read, table, block, cost);
             } else {
-                self.blocks = self.plan(table.1, block, extent);
+                self.blocks = self.plan(table.index, block, extent);
                 if self.blocks.len() > 1 || self.is_job && length <= JOB_BYTES {
                     self.long = self.read(self.blocks.clone(), table, cost);
                 }
@@ -239,13 +247,7 @@ impl ReadAhead {
     }
 
     /// Continues in a read of another scan. While that is in progress, the next one is made.
-    fn join_read(
-        &mut self,
-        read: Arc<LongRead>,
-        table: (&Source, &Index, &SharedReads),
-        block: usize,
-        cost: &mut ReadCost,
-    ) {
+    fn join_read(&mut self, read: Arc<LongRead>, table: ReadTable<'_>, block: usize, cost: &mut ReadCost) {
         if self.order_of(block) == Order::None {
             self.used_bytes = 0;
         }
@@ -253,11 +255,11 @@ impl ReadAhead {
         self.blocks = read.blocks.clone();
         let is_long = self.order == Order::Forward && self.is_long_scan();
         if is_long && read.content.get().is_none() && self.next.is_none() {
-            let end = self.within(table.1).end;
-            let after = blocks_from(table.1, read.blocks.end, end, SCAN_BYTES);
+            let end = self.within(table.index).end;
+            let after = blocks_from(table.index, read.blocks.end, end, SCAN_BYTES);
             self.next = if after.is_empty() { None } else { self.read(after, table, cost) };
         }
-        self.finish(&read, table.0, cost);
+        self.finish(&read, table.source, cost);
         self.long = Some(read);
     }
 
@@ -319,7 +321,7 @@ impl ReadAhead {
     fn read(
         &mut self,
         blocks: Range<usize>,
-        (source, index, shared): (&Source, &Index, &SharedReads),
+        ReadTable { source, index, shared }: ReadTable<'_>,
         cost: &mut ReadCost,
     ) -> Option<Arc<LongRead>> {
         let ends = index.extent(blocks.start).zip(index.extent(blocks.end - 1));

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use tamis_filter::{Candidate, Direction, Probe, RangeProbe, auto::QueryKind};
+use tamis_filter::{Candidate, Direction, Probe, RangeProbe};
 
 use super::{
     block::{Layout, RawEntry},
@@ -15,7 +15,7 @@ use super::{
     filter_block::FilterBlock,
     filter_choice::{FilterChoice, NamedChoice},
     filter_file::FilterOwner,
-    filter_set::FilterSet,
+    filter_set::{FilterQuery, FilterSet},
     format::{
         FOOTER_LENGTH, KIND_INDEX, KIND_KEY_COLUMN, KIND_LAST, KIND_PROPERTIES, KIND_RANGE_TOMBSTONES,
         TABLE_MAGIC, VERSION_OUTSIDE,
@@ -65,6 +65,19 @@ pub(crate) struct TableReader {
     pub(super) records: Vec<SectionRecord>,
 }
 
+/// What is known of a table before it is opened.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct KnownTable {
+    /// Without a number, the table's own number is used.
+    pub(super) number: Option<u64>,
+    /// The filter file that replaces the table's own filters.
+    pub(super) filter_file: Option<u64>,
+    /// The sequence number of the entries of a table that was built outside of the store.
+    pub(super) sequence: Option<Sequence>,
+    /// A table with another one is an error.
+    pub(super) identity: Option<TableIdentity>,
+}
+
 impl TableReader {
     /// Opens table `number` of the environment's folder, which this store wrote. The filters of a filter file replace the
     /// table's own.
@@ -75,7 +88,8 @@ impl TableReader {
         filter_file: Option<u64>,
     ) -> Result<Arc<Self>> {
         let source = environment.open_file(FileName::Table(number))?;
-        Self::open_source(environment, source, None, (Some(number), filter_file, None), &Arc::default())
+        let known = KnownTable { number: Some(number), filter_file, ..KnownTable::default() };
+        Self::open_source(environment, source, known, &Arc::default())
     }
 
     /// Opens a table that no version names. The entries of one that was built outside of the store get this sequence number.
@@ -85,7 +99,8 @@ impl TableReader {
         sequence: Sequence,
     ) -> Result<Arc<Self>> {
         let source = environment.open_file(FileName::Table(number))?;
-        Self::open_source(environment, source, None, (Some(number), None, Some(sequence)), &Arc::default())
+        let known = KnownTable { number: Some(number), sequence: Some(sequence), ..KnownTable::default() };
+        Self::open_source(environment, source, known, &Arc::default())
     }
 
     /// Opens a table that was built outside of the store, and no other, before it is ingested.
@@ -96,21 +111,22 @@ impl TableReader {
             let expected = "a table that was built outside of a store";
             return Err(source.damaged(offset, "kind of table", expected, "a table of a store"));
         }
-        Self::open_source(environment, source, None, (Some(number), None, Some(0)), &Arc::default())
+        let known = KnownTable { number: Some(number), sequence: Some(0), ..KnownTable::default() };
+        Self::open_source(environment, source, known, &Arc::default())
     }
 
-    /// Opens a table, which must have this identity, if there is one. Without a number, the table's own number is used.
+    /// Opens a table.
     pub(super) fn open_source(
         environment: &Arc<TableEnvironment>,
         source: Source,
-        expected: Option<TableIdentity>,
-        (number, filter_file, sequence): (Option<u64>, Option<u64>, Option<Sequence>),
+        known: KnownTable,
         hotness: &Arc<Hotness>,
     ) -> Result<Arc<Self>> {
+        let KnownTable { number, filter_file, sequence, identity } = known;
         let directory = source.directory(TABLE_MAGIC, KIND_LAST)?;
         let (version, records) = (directory.version, directory.records);
         let found = TableIdentity { file_bytes: source.length, checksum: directory.footer_checksum };
-        if let Some(expected) = expected.filter(|expected| *expected != found) {
+        if let Some(expected) = identity.filter(|expected| *expected != found) {
             let expected = format!("the table that the manifest names, {expected}");
             let got = format!("another one, {found}");
             return Err(source.damaged(source.length - FOOTER_LENGTH as u64, "table", expected, got));
@@ -300,11 +316,11 @@ impl TableReader {
         self.filters.may_contain_range(&self.environment, &self.data.source, probe)
     }
 
-    /// Whether none of the filters that a query of this kind asks is evicted: only then its answer counts for their rate. `is_point`: the
-    /// range is one key. Asked after the query, because the query may load a filter.
+    /// Whether none of the filters that a query asks is evicted: only then its answer counts for their rate. Asked after the query, because
+    /// the query may load a filter.
     #[inline]
-    pub(crate) fn are_filters_asked(&self, kind: QueryKind, is_point: bool) -> bool {
-        self.filters.are_all_asked(kind, is_point)
+    pub(crate) fn are_filters_asked(&self, query: FilterQuery) -> bool {
+        self.filters.are_all_asked(query)
     }
 
     /// The first key of a range in a direction, as far as the table's filters know.

@@ -46,6 +46,15 @@ impl SectionBytes {
     }
 }
 
+/// How often mapped bytes are verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verification {
+    /// When they are used for the first time.
+    Once,
+    /// At every use: blocks in place, sections by copying them.
+    EachUse,
+}
+
 /// An open file with its path and access mode.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
@@ -53,21 +62,20 @@ pub(crate) struct Source {
     pub(crate) path: Arc<Path>,
     pub(crate) access: Access,
     pub(crate) length: u64,
-    /// Mapped bytes are verified at every use: blocks in place, sections by copying them.
-    pub(crate) is_paranoid: bool,
+    pub(crate) verification: Verification,
     #[expect(dead_code, reason = "counts the mapping until it is dropped")]
     mapping: Option<Arc<CountedMapping>>,
 }
 
 impl Source {
-    pub(super) fn new(open: OpenFile, path: &Path, length: u64, is_paranoid: bool) -> Self {
+    pub(super) fn new(open: OpenFile, path: &Path, length: u64, verification: Verification) -> Self {
         let OpenFile { file, access, mapping } = open;
-        Self { file, path: path.into(), access, length, is_paranoid, mapping }
+        Self { file, path: path.into(), access, length, verification, mapping }
     }
 
     /// Whether sections are used in the mapping.
     pub(super) fn uses_sections_in_place(&self) -> bool {
-        !self.is_paranoid && self.file.mapping().is_some()
+        self.verification == Verification::Once && self.file.mapping().is_some()
     }
 
     /// These bytes in the mapping; `None` without a mapping.
@@ -180,7 +188,7 @@ impl Source {
 
     /// As [`Source::bytes`]; the first bytes were read before.
     fn load(&self, offset: u64, length: usize, front: &[u8]) -> Result<SectionBytes> {
-        let in_place = self.mapped(offset, length).filter(|_| !self.is_paranoid);
+        let in_place = self.mapped(offset, length).filter(|_| self.verification == Verification::Once);
         if in_place.is_some() {
             let body = OwnedSlice::new(Arc::new(self.clone()), |source| {
                 source.mapped(offset, length).unwrap_or_default()

@@ -17,13 +17,14 @@ use super::{
     open_files::OpenFiles,
     properties::TableOrigin,
     reader::TableReader,
+    section::Verification,
     writer::{TableOptions, TableWriter},
 };
 use crate::{
     cache::{block::BlockCache, pinned_cache::PinnedCache},
     cursor::Cursor,
     error::{Error, Result},
-    key::{Kind, SEQUENCE_MAX, Sequence, compare_entries},
+    key::{BoundKind, Kind, SEQUENCE_MAX, Sequence, compare_entries},
     metrics::Metrics,
     options::{Compression, TableFilter},
 };
@@ -71,7 +72,7 @@ pub(super) fn environment_with(
     Arc::new(TableEnvironment {
         folder: folder_in(&**vfs),
         access,
-        is_paranoid: false,
+        verification: Verification::Once,
         open_files: OpenFiles::new(&**vfs),
         cache: Arc::new(BlockCache::new(4 << 20)),
         pinned_cache: PinnedCache::new(pinned_bytes, &Arc::default(), &Arc::default(), None),

@@ -25,7 +25,7 @@ use super::{
         KIND_FILTER, KIND_FILTER_CHOICE, KIND_INDEX, KIND_KEY_COLUMN, KIND_PROPERTIES, KIND_RANGE_TOMBSTONES,
         SECTION_ALIGNMENT, SECTION_PASSABLE, TABLE_MAGIC, VERSION, VERSION_OUTSIDE,
     },
-    index::IndexBuilder,
+    index::{BlockPositions, IndexBuilder},
     key_column::KeyColumnBuilder,
     properties::{TableOrigin, TableProperties, TableSummary},
     range_tombstones,
@@ -50,6 +50,15 @@ const WRITE_BYTES: usize = 2 << 20;
 
 /// Suffix of a table outside of a store while it is written. No foreign file has this name.
 const OUTSIDE_SUFFIX: &str = ".tamis-tmp";
+
+/// An entry of a table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TableEntry<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) sequence: Sequence,
+    pub(crate) kind: Kind,
+    pub(crate) value: &'a [u8],
+}
 
 /// The options of a table.
 #[derive(Debug, Clone)]
@@ -169,15 +178,16 @@ impl TableWriter {
 
     /// Adds the next entry. Refuses an entry that is not after the previous one in entry order.
     pub(crate) fn add(&mut self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) -> Result<()> {
-        self.add_hidden((key, sequence, kind, value), None)
+        self.add_hidden(&TableEntry { key, sequence, kind, value }, None)
     }
 
     /// As [`TableWriter::add`], for an entry that the range tombstone of this number deletes, which is in the same table.
     pub(crate) fn add_hidden(
         &mut self,
-        (key, sequence, kind, value): (&[u8], Sequence, Kind, &[u8]),
+        entry: &TableEntry<'_>,
         range_tombstone: Option<Sequence>,
     ) -> Result<()> {
+        let &TableEntry { key, sequence, kind, value } = entry;
         check_key(key)?;
         check_value(value)?;
         let mut hidden_by = range_tombstone;
@@ -208,7 +218,7 @@ impl TableWriter {
             self.block.repeat_key();
         }
         if !self.block.add(key, sequence, kind, value, limit) {
-            self.finish_block(!self.is_compressed())?;
+            self.finish_block(self.positions())?;
             self.block.add(key, sequence, kind, value, limit);
             if repeats_key {
                 self.block.repeat_key();
@@ -298,8 +308,13 @@ impl TableWriter {
         self.options.compression != Compression::None
     }
 
-    /// Encodes the pending entries as a block, padded to the block size if `is_aligned`.
-    fn finish_block(&mut self, is_aligned: bool) -> Result<()> {
+    /// Where blocks begin, except the only one of a table.
+    fn positions(&self) -> BlockPositions {
+        if self.is_compressed() { BlockPositions::Packed } else { BlockPositions::Aligned }
+    }
+
+    /// Encodes the pending entries as a block.
+    fn finish_block(&mut self, positions: BlockPositions) -> Result<()> {
         let entry_count = self.block.entry_count() as u64;
         let entries_before = (self.summary.entry_count - entry_count) as u32;
         let (key, sequence) = &self.first_of_block;
@@ -316,7 +331,7 @@ impl TableWriter {
         self.buffer.extend_from_slice(&(length_u32(self.content.len())).to_le_bytes());
         self.buffer.extend_from_slice(&[BLOCK_KIND_ENTRIES, compression, 0, 0]);
         self.buffer.extend_from_slice(stored);
-        if is_aligned {
+        if positions == BlockPositions::Aligned {
             let length = (self.buffer.len() - start).next_multiple_of(self.options.block_bytes as usize);
             self.buffer.resize(start + length, 0);
         }
@@ -397,14 +412,14 @@ impl TableWriter {
             });
         };
         // A table of few entries takes one page, instead of one for its block and one for its sections.
-        let is_packed = self.is_compressed() || self.index.block_count() == 0;
-        self.finish_block(!is_packed)?;
+        let positions = if self.index.block_count() == 0 { BlockPositions::Packed } else { self.positions() };
+        self.finish_block(positions)?;
         let mut summary = std::mem::take(&mut self.summary);
         summary.block_count = self.index.block_count() as u64;
         let shared = tamis_bits::common_prefix_length(&summary.smallest_key, &largest_key);
         let end = (self.position(), summary.entry_count as u32);
         let index =
-            self.index.finish(&summary.smallest_key, shared, self.options.block_bytes, is_packed, end);
+            self.index.finish(&summary.smallest_key, shared, self.options.block_bytes, positions, end);
         summary.largest_key = largest_key;
 
         let mut records = vec![self.put_section(KIND_INDEX, 0, &index)];

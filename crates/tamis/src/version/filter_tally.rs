@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tamis_filter::auto::QueryKind;
 
-use crate::metrics::FilterAnswers;
+use crate::{metrics::FilterAnswers, query_sample::Positive};
 
 /// The counts of one kind of query.
 #[derive(Debug, Default)]
@@ -36,8 +36,11 @@ impl Answers {
 
     /// Counts whether an admitted query had a key in the table.
     #[inline]
-    pub(crate) fn add_outcome(&self, is_there: bool, weight: u32) {
-        let counter = if is_there { &self.right } else { &self.wrong };
+    pub(crate) fn add_positive(&self, positive: Positive, weight: u32) {
+        let counter = match positive {
+            Positive::True => &self.right,
+            Positive::False => &self.wrong,
+        };
         counter.fetch_add(u64::from(weight), Ordering::Relaxed);
     }
 

@@ -27,7 +27,10 @@ use super::{
     handle::Table,
     key_bounds::{KeyBounds, compare_ends},
 };
-use crate::{key::Sequence, view::writer::RunSummary};
+use crate::{
+    key::{BoundKind, Sequence},
+    view::writer::RunSummary,
+};
 
 /// The age of the one run of each level below L0 in the leveled layout. In other layouts, no run of the level is older.
 pub(crate) const LEVELED_RUN_AGE: u64 = 0;
@@ -117,16 +120,14 @@ impl Run {
         self.begun_at(key).0.filter(|table| table.has_range_tombstones())
     }
 
-    /// How many tables begin before `key`, or at it if `is_inclusive`.
-    fn begun(&self, key: &[u8], is_inclusive: bool) -> usize {
-        let is_before =
-            |table: &Table| table.smallest_key() < key || is_inclusive && table.smallest_key() == key;
-        self.count_before(key, &self.first_heads, is_before)
+    /// How many tables begin before `key`, or at it if it is included.
+    fn begun(&self, key: &[u8], kind: BoundKind) -> usize {
+        self.count_before(key, &self.first_heads, |table| kind.is_within(table.smallest_key(), key))
     }
 
     /// The last table that begins at or before `key`, and the next table.
     pub(crate) fn begun_at(&self, key: &[u8]) -> (Option<&Arc<Table>>, Option<&Arc<Table>>) {
-        let begun = self.begun(key, true);
+        let begun = self.begun(key, BoundKind::Included);
         (begun.checked_sub(1).and_then(|index| self.tables.get(index)), self.tables.get(begun))
     }
 
@@ -182,8 +183,8 @@ impl Run {
         };
         let to = match upper {
             Bound::Unbounded => self.tables.len(),
-            Bound::Included(key) => self.begun(key, true),
-            Bound::Excluded(key) => self.begun(key, false),
+            Bound::Included(key) => self.begun(key, BoundKind::Included),
+            Bound::Excluded(key) => self.begun(key, BoundKind::Excluded),
         };
         from..to.max(from)
     }

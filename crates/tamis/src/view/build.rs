@@ -3,7 +3,7 @@
 use super::{
     entry_heap::EntryHeap,
     key_bits::{difference, infix},
-    run::{OrdinalRun, are_sequences_disjoint, for_builder},
+    run::{OrdinalRun, for_builder, sequence_order},
     spool::Spool,
     writer::{KeyHead, RunSummary, ViewOptions, ViewWriter},
 };
@@ -32,9 +32,9 @@ pub(crate) fn build_view<R: OrdinalRun>(
 ) -> Result<()> {
     let summaries = runs.iter().map(|(id, run)| summarize(*id, run)).collect();
     let mut writer = ViewWriter::new(options, summaries, spool, sink)?;
-    let are_disjoint = are_sequences_disjoint(None, runs.iter().map(|(_, run)| run));
+    let order = sequence_order(None, runs.iter().map(|(_, run)| run));
     let sources: Vec<R> = runs.iter().map(|(_, run)| run.clone()).collect();
-    let sources = for_builder(&sources, runs.len(), are_disjoint);
+    let sources = for_builder(&sources, runs.len(), order);
     let mut entries = EntryHeap::new(sources.iter().map(OrdinalRun::cursor_once).enumerate())?;
     let mut last = Vec::new();
     while let Some((run, cursor)) = entries.peek() {

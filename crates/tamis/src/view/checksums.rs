@@ -58,16 +58,20 @@ pub(crate) fn page_count_of(bytes: &[u8]) -> usize {
     count.unwrap_or_default() as usize
 }
 
-/// Corrects the checksums of pages and sections; the directory is intact. Those of pages are corrected only if the page index is as
-/// it was written.
-pub(crate) fn correct_checksums(bytes: &mut [u8], page_count: usize, is_index_intact: bool) {
+/// Corrects the checksums of pages and sections; the page index and the directory are as they were written.
+pub(crate) fn correct_checksums(bytes: &mut [u8], page_count: usize) {
     let [_, index] = sections(bytes);
     let body = index.0 + SECTION_HEADER_LENGTH;
-    for page in (0..page_count).filter(|_| is_index_intact) {
+    for page in 0..page_count {
         let (start, end) = (u64_at(bytes, body + 8 + 8 * page), u64_at(bytes, body + 16 + 8 * page));
         let sum = checksum(0, bytes.get(start..end).unwrap_or_default());
         put_u64_at(bytes, body + 8 + 8 * (page_count + 1 + page), sum);
     }
+    correct_section_checksums(bytes);
+}
+
+/// Corrects the checksums of sections; the directory is as it was written.
+pub(crate) fn correct_section_checksums(bytes: &mut [u8]) {
     for SectionRecord { offset, length, .. } in records_of(bytes) {
         let (start, end) = (offset as usize, (offset + length) as usize);
         let sum = checksum(offset, bytes.get(start + 8..end).unwrap_or_default());

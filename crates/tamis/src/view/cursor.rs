@@ -13,7 +13,7 @@ use tamis_filter::Direction;
 use super::{
     format::kind_of,
     reader::View,
-    run::{EntryPart, OrdinalRun},
+    run::OrdinalRun,
     run_set::RunSet,
     search::{Located, Place, resolve},
     segment::{Segment, ones},
@@ -21,8 +21,9 @@ use super::{
 use crate::{
     cursor::Cursor,
     error::{Error, Result},
-    key::{Kind, SEQUENCE_MAX, Sequence},
+    key::{BoundKind, Kind, SEQUENCE_MAX, Sequence},
     slice::Slice,
+    table::cursor::EntryPart,
 };
 
 /// Versions of a key that are read one after the other before the search for a version halves the others.
@@ -517,13 +518,13 @@ impl<S: RunSet> ViewCursor<S> {
         self.seek_version(sequence)
     }
 
-    /// Moves to the last entry of the last key below `key`, or at `key` if `is_inclusive`, without reading it; `false` if there is
+    /// Moves to the last entry of the last key below `key`, or at `key` if it is included, without reading it; `false` if there is
     /// none.
-    pub(super) fn seek_place_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<bool> {
+    pub(super) fn seek_place_for_prev(&mut self, key: &[u8], kind: BoundKind) -> Result<bool> {
         self.is_valid = false;
         let (place, is_equal) = self.find(key)?;
         self.move_to(place);
-        if is_equal && is_inclusive {
+        if is_equal && kind == BoundKind::Included {
             self.step_key()?;
         }
         self.step_back()
@@ -571,7 +572,7 @@ impl<S: RunSet> ViewCursor<S> {
             }
         }
         let has_start = match start {
-            Some(start) => self.seek_place_for_prev(start, false)?,
+            Some(start) => self.seek_place_for_prev(start, BoundKind::Excluded)?,
             None => false,
         };
         let is_behind = |found: &Place| !has_start || view.number_of(found) > view.number_of(&self.place);
@@ -617,8 +618,8 @@ impl<S: RunSet> Cursor for ViewCursor<S> {
         self.load()
     }
 
-    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        if self.seek_place_for_prev(key, is_inclusive)? { self.load() } else { Ok(()) }
+    fn seek_for_prev(&mut self, key: &[u8], kind: BoundKind) -> Result<()> {
+        if self.seek_place_for_prev(key, kind)? { self.load() } else { Ok(()) }
     }
 
     fn next(&mut self) -> Result<()> {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    key::Kind,
+    key::{BoundKind, Kind},
 };
 
 impl View {
@@ -65,22 +65,22 @@ impl View {
     ) -> Result<u64> {
         let first = match lower {
             Bound::Unbounded => 0,
-            Bound::Included(key) => self.live_up_to(key, false, read_key)?,
-            Bound::Excluded(key) => self.live_up_to(key, true, read_key)?,
+            Bound::Included(key) => self.live_up_to(key, BoundKind::Excluded, read_key)?,
+            Bound::Excluded(key) => self.live_up_to(key, BoundKind::Included, read_key)?,
         };
         let end = match upper {
             Bound::Unbounded => self.live_count(),
-            Bound::Included(key) => self.live_up_to(key, true, read_key)?,
-            Bound::Excluded(key) => self.live_up_to(key, false, read_key)?,
+            Bound::Included(key) => self.live_up_to(key, BoundKind::Included, read_key)?,
+            Bound::Excluded(key) => self.live_up_to(key, BoundKind::Excluded, read_key)?,
         };
         Ok(end.saturating_sub(first))
     }
 
-    /// The number of keys below `key`, and `key` if `is_inclusive`, whose newest entry is a put.
+    /// The number of keys below `key`, and `key` if it is included, whose newest entry is a put.
     fn live_up_to(
         &self,
         key: &[u8],
-        is_inclusive: bool,
+        kind: BoundKind,
         read_key: &mut dyn FnMut(usize, u64) -> Result<Vec<u8>>,
     ) -> Result<u64> {
         let candidate = match self.locate(0, key)? {
@@ -95,7 +95,7 @@ impl View {
         let (slot, is_equal) = resolve(&page, &candidate, key, &read_key(run, ordinal)?);
         let place = self.at_slot(&candidate, slot)?;
         let is_put = kind_of(segment.kind(candidate.slot)) == Some(Kind::Put);
-        let is_counted = is_equal && is_inclusive && is_put;
+        let is_counted = is_equal && kind == BoundKind::Included && is_put;
         Ok(self.live_before(&place) + u64::from(is_counted))
     }
 }

@@ -10,7 +10,7 @@ use super::run::{OrdinalCursor, OrdinalRun};
 use crate::{
     cursor::Cursor,
     error::Result,
-    key::{Kind, Sequence, compare_entries},
+    key::{BoundKind, Kind, Sequence, compare_entries},
     slice::Slice,
 };
 
@@ -88,8 +88,8 @@ impl Cursor for MemoryCursor {
         self.move_to(at)
     }
 
-    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        let count = count_before(&self.run.entries, key, is_inclusive);
+    fn seek_for_prev(&mut self, key: &[u8], kind: BoundKind) -> Result<()> {
+        let count = count_before(&self.run.entries, key, kind);
         self.move_to(count.wrapping_sub(1))
     }
 
@@ -132,6 +132,6 @@ pub(crate) fn first_at(entries: &[Entry], key: &[u8], sequence: Sequence) -> usi
 }
 
 /// Entries below a key, or at it.
-pub(crate) fn count_before(entries: &[Entry], key: &[u8], is_inclusive: bool) -> usize {
-    entries.partition_point(|entry| entry.0.as_slice() < key || is_inclusive && entry.0 == key)
+pub(crate) fn count_before(entries: &[Entry], key: &[u8], kind: BoundKind) -> usize {
+    entries.partition_point(|entry| kind.is_within(&entry.0, key))
 }

@@ -23,7 +23,7 @@ use super::{
     entry_heap::EntryHeap,
     key_bits::{difference, infix},
     reader::View,
-    run::{OrdinalRun, are_sequences_disjoint, for_builder},
+    run::{OrdinalRun, for_builder, sequence_order},
     search::{Located, Place},
     spool::Spool,
     writer::{KeyHead, ViewOptions, ViewOwner, ViewWriter},
@@ -64,12 +64,11 @@ pub(crate) fn rebuild_view<R: OrdinalRun>(
     let mut summaries = old.runs().to_vec();
     summaries.extend(new_runs.iter().map(|(id, run)| summarize(*id, run)));
     // Then no sequence number is compared: new entries are before old ones.
-    let are_disjoint =
-        are_sequences_disjoint(Some(old.largest_sequence()), new_runs.iter().map(|(_, run)| run));
+    let order = sequence_order(Some(old.largest_sequence()), new_runs.iter().map(|(_, run)| run));
     let new_sources: Vec<R> = new_runs.iter().map(|(_, run)| run.clone()).collect();
     let run_count = old_runs.len() + new_runs.len();
-    let new_sources = for_builder(&new_sources, run_count, are_disjoint);
-    let old_sources: Arc<[R]> = for_builder(old_runs, run_count, are_disjoint).into();
+    let new_sources = for_builder(&new_sources, run_count, order);
+    let old_sources: Arc<[R]> = for_builder(old_runs, run_count, order).into();
     let mut rebuild = Rebuild {
         view: Arc::clone(old),
         writer: ViewWriter::new(options, summaries, spool, sink)?,

@@ -13,10 +13,10 @@ use tamis_filter::Direction;
 use crate::{
     cursor::Cursor,
     error::Result,
-    key::{Kind, Sequence},
+    key::{BoundKind, Kind, Sequence},
     slice::Slice,
     table::{
-        cursor::TableCursor,
+        cursor::{EntryPart, TableCursor},
         key_column::{KeyColumn, KeyColumnKeys},
         reader::TableReader,
     },
@@ -32,15 +32,6 @@ pub(crate) trait OrdinalCursor: Cursor {
 
     /// Prefetches the entry of the next step. Only while valid.
     fn prefetch_step(&self, _direction: Direction) {}
-}
-
-/// The part of an entry to prefetch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EntryPart {
-    /// The head of its block, which has the position of the entry.
-    Block,
-    /// The entry, after the head of the block was prefetched.
-    Entry,
 }
 
 /// A run of a view. See the head of this file.
@@ -68,22 +59,37 @@ pub(crate) trait OrdinalRun: Clone + Send + Sync {
 /// Memory for the key columns that a builder reads at the same time.
 pub(super) const KEY_COLUMN_MEMORY: u64 = 48 << 20;
 
-/// Whether the sequence numbers of all runs with entries are above `floor` and do not overlap.
-pub(super) fn are_sequences_disjoint<'a, R: OrdinalRun + 'a>(
+/// The sequence numbers of the runs of a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SequenceOrder {
+    /// Those of all runs with entries are above the older ones and do not overlap: the order of the runs is that of their entries.
+    Disjoint,
+    Overlapping,
+}
+
+/// The order of the sequence numbers of runs. `floor`: the largest older one.
+pub(super) fn sequence_order<'a, R: OrdinalRun + 'a>(
     floor: Option<Sequence>,
     runs: impl Iterator<Item = &'a R>,
-) -> bool {
+) -> SequenceOrder {
     let spans = runs.filter(|run| run.entry_count() > 0);
     let mut spans: Vec<_> = spans.map(|run| (run.smallest_sequence(), run.largest_sequence())).collect();
     spans.sort_unstable();
     let is_above = |(smallest, _): &(Sequence, Sequence)| floor.is_none_or(|floor| *smallest > floor);
-    spans.first().is_none_or(is_above) && spans.is_sorted_by(|before, after| before.1 < after.0)
+    match spans.first().is_none_or(is_above) && spans.is_sorted_by(|before, after| before.1 < after.0) {
+        true => SequenceOrder::Disjoint,
+        false => SequenceOrder::Overlapping,
+    }
 }
 
-/// Runs for a builder that needs no values. `are_disjoint`: no sequence number decides.
-pub(super) fn for_builder<R: OrdinalRun>(runs: &[R], run_count: usize, are_disjoint: bool) -> Vec<R> {
+/// Runs for a builder that needs no values.
+pub(super) fn for_builder<R: OrdinalRun>(runs: &[R], run_count: usize, order: SequenceOrder) -> Vec<R> {
     let memory = KEY_COLUMN_MEMORY / (run_count as u64).max(1);
-    runs.iter().map(|run| if are_disjoint { run.keys_only(memory) } else { run.clone() }).collect()
+    let for_builder = |run: &R| match order {
+        SequenceOrder::Disjoint => run.keys_only(memory),
+        SequenceOrder::Overlapping => run.clone(),
+    };
+    runs.iter().map(for_builder).collect()
 }
 
 /// The parts of a table that cursors read.
@@ -329,7 +335,7 @@ impl OrdinalCursor for TableRunCursor {
     fn prefetch_ordinal(&mut self, ordinal: u64, part: EntryPart) {
         let (table, number) = entry_at(&self.entries_before, ordinal);
         if let (Reading::Blocks, Some(table)) = (self.reading, self.tables.get(table)) {
-            table.prefetch_entry(number, part == EntryPart::Entry);
+            table.prefetch_entry(number, part);
         }
     }
 
@@ -365,17 +371,17 @@ impl Cursor for TableRunCursor {
         self.settle_forward()
     }
 
-    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
+    fn seek_for_prev(&mut self, key: &[u8], kind: BoundKind) -> Result<()> {
         let is_before = |table: &Arc<TableReader>| {
             let smallest = table.properties().summary.smallest_key.as_slice();
-            smallest < key || is_inclusive && smallest == key
+            kind.is_within(smallest, key)
         };
         let Some(number) = self.tables.partition_point(is_before).checked_sub(1) else {
             self.end();
             return Ok(());
         };
         if let Some(cursor) = self.entries_of(number)? {
-            cursor.seek_for_prev(key, is_inclusive)?;
+            cursor.seek_for_prev(key, kind)?;
         }
         self.settle_backward()
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use tamis_filter::Direction;
 
-use super::run::{EntryPart, OrdinalCursor, OrdinalRun};
-use crate::{cursor::Cursor, error::Result};
+use super::run::{OrdinalCursor, OrdinalRun};
+use crate::{cursor::Cursor, error::Result, table::cursor::EntryPart};
 
 /// See the head of this file.
 pub(crate) trait RunSet: Send {

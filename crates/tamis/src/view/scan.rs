@@ -12,7 +12,7 @@ use super::{cursor::ViewCursor, reader::View, run_set::RunSet, search::Place};
 use crate::{
     cursor::Cursor,
     error::Result,
-    key::{Kind, Sequence},
+    key::{BoundKind, Kind, Sequence},
 };
 
 /// See the head of this file. As with cursors, `next`, `prev` and `skip_within` may be called only while it is valid.
@@ -120,9 +120,9 @@ impl<S: RunSet> ViewScan<S> {
         self.settle_forward()
     }
 
-    /// Moves to the last visible key below `key`, or at `key` if `is_inclusive`.
-    pub(crate) fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        if self.cursor.seek_place_for_prev(key, is_inclusive)? { self.settle_backward() } else { Ok(()) }
+    /// Moves to the last visible key below `key`, or at `key` if it is included.
+    pub(crate) fn seek_for_prev(&mut self, key: &[u8], kind: BoundKind) -> Result<()> {
+        if self.cursor.seek_place_for_prev(key, kind)? { self.settle_backward() } else { Ok(()) }
     }
 
     /// Moves to the next visible key in a direction.

@@ -23,9 +23,9 @@ use crate::{
     cache::{block::BlockCache, pinned_cache::PinnedCache},
     cursor::Cursor,
     error::{Error, Result},
-    key::{Kind, SEQUENCE_MAX, Sequence},
+    key::{BoundKind, Kind, SEQUENCE_MAX, Sequence},
     metrics::Metrics,
-    table::{environment::TableEnvironment, open_files::OpenFiles},
+    table::{environment::TableEnvironment, open_files::OpenFiles, section::Verification},
 };
 
 mod check;
@@ -111,7 +111,7 @@ fn environment(vfs: Arc<dyn Vfs>, access: Access) -> TableEnvironment {
     TableEnvironment {
         folder: Folder::open(&*vfs, Path::new("/db")).unwrap(),
         access,
-        is_paranoid: false,
+        verification: Verification::Once,
         open_files: OpenFiles::new(&*vfs),
         cache: Arc::new(BlockCache::new(4 << 20)),
         pinned_cache: PinnedCache::new(1 << 20, &Arc::default(), &Arc::default(), None),

@@ -11,7 +11,7 @@ use tamis_workload::SplitMix64;
 use super::vec_cursor::{Counts, Entry, VecCursor, VecRun};
 use crate::{
     cursor::{Cursor, bounded::KeyRange, merge::MergeCursor, run::RunCursor, visible::VisibleCursor},
-    key::{Kind, Sequence, compare_entries},
+    key::{BoundKind, Kind, Sequence, compare_entries},
     memtable::{ChunkPool, Memtable},
 };
 
@@ -83,9 +83,9 @@ fn check_walk(
                 position = Some(entries.partition_point(is_before));
             }
             (3, _) => {
-                let (key, is_inclusive) = (random_key(random, key_count), random.index(2) == 0);
-                cursor.seek_for_prev(&key, is_inclusive).expect("memory");
-                let is_before = |entry: &Entry| entry.key < key || (is_inclusive && entry.key == key);
+                let (key, kind) = (random_key(random, key_count), BoundKind::BOTH[random.index(2)]);
+                cursor.seek_for_prev(&key, kind).expect("memory");
+                let is_before = |entry: &Entry| kind.is_within(&entry.key, &key);
                 position = entries.partition_point(is_before).checked_sub(1);
             }
             (4..8, Some(current)) => {
@@ -192,10 +192,9 @@ fn check_visible_walk<C: Cursor>(
                 position = Some(model.partition_point(|(other, _)| *other < key));
             }
             (3, _) => {
-                let (key, is_inclusive) = (random_key(random, key_count), random.index(2) == 0);
-                cursor.seek_for_prev(&key, is_inclusive).expect("memory");
-                let count =
-                    model.partition_point(|(other, _)| *other < key || (is_inclusive && *other == key));
+                let (key, kind) = (random_key(random, key_count), BoundKind::BOTH[random.index(2)]);
+                cursor.seek_for_prev(&key, kind).expect("memory");
+                let count = model.partition_point(|(other, _)| kind.is_within(other, &key));
                 position = count.checked_sub(1);
             }
             (4..8, Some(current)) => {

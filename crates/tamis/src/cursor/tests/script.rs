@@ -15,7 +15,7 @@ use super::vec_cursor::{Counts, Entry, VecCursor, VecRun};
 use crate::{
     cursor::{Cursor, bounded::KeyRange, merge::MergeCursor, run::RunCursor, visible::VisibleCursor},
     error::Result,
-    key::{Kind, SEQUENCE_MAX},
+    key::{BoundKind, Kind, SEQUENCE_MAX},
     test_script::run_script,
 };
 
@@ -122,8 +122,8 @@ impl<C: Cursor> Walk for C {
                 let (key, sequence) = argument.split_once('@').unwrap_or((argument, ""));
                 self.seek(key.as_bytes(), sequence.parse().unwrap_or(SEQUENCE_MAX))
             }
-            "back" => self.seek_for_prev(argument.as_bytes(), false),
-            "back=" => self.seek_for_prev(argument.as_bytes(), true),
+            "back" => self.seek_for_prev(argument.as_bytes(), BoundKind::Excluded),
+            "back=" => self.seek_for_prev(argument.as_bytes(), BoundKind::Included),
             other => panic!("unknown call {other}"),
         }
     }
@@ -149,8 +149,8 @@ impl<C: Cursor> Walk for VisibleCursor<C, Box<KeyRange>> {
             "next" => self.next(),
             "prev" => self.prev(),
             "seek" => self.seek(argument.as_bytes()),
-            "back" => self.seek_for_prev(argument.as_bytes(), false),
-            "back=" => self.seek_for_prev(argument.as_bytes(), true),
+            "back" => self.seek_for_prev(argument.as_bytes(), BoundKind::Excluded),
+            "back=" => self.seek_for_prev(argument.as_bytes(), BoundKind::Included),
             other => panic!("unknown call {other}"),
         }
     }

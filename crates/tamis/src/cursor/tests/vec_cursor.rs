@@ -8,7 +8,7 @@ use std::sync::{
 use crate::{
     cursor::{Cursor, run::RunSource},
     error::{Error, Result},
-    key::{Kind, Sequence, compare_entries},
+    key::{BoundKind, Kind, Sequence, compare_entries},
     slice::Slice,
 };
 
@@ -84,10 +84,8 @@ impl Cursor for VecCursor {
         self.seek_to(Some(position))
     }
 
-    fn seek_for_prev(&mut self, key: &[u8], is_inclusive: bool) -> Result<()> {
-        let count = self
-            .entries
-            .partition_point(|entry| entry.key.as_slice() < key || (is_inclusive && entry.key == key));
+    fn seek_for_prev(&mut self, key: &[u8], kind: BoundKind) -> Result<()> {
+        let count = self.entries.partition_point(|entry| kind.is_within(&entry.key, key));
         self.seek_to(count.checked_sub(1))
     }
 

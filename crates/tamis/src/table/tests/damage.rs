@@ -137,7 +137,7 @@ fn invalid_bytes_with_a_correct_checksum_are_an_error_and_never_a_panic() {
             for entry in small_table() {
                 let _ = table.get(&entry.0, entry.1, &mut ReadCost::default());
                 let _ = cursor.seek(&entry.0, entry.1);
-                let _ = cursor.seek_for_prev(&entry.0, true);
+                let _ = cursor.seek_for_prev(&entry.0, BoundKind::Included);
             }
             // The index is after the only block.
             let vfs =
@@ -148,7 +148,7 @@ fn invalid_bytes_with_a_correct_checksum_are_an_error_and_never_a_panic() {
                 let mut cursor = table.cursor();
                 for entry in small_table() {
                     let _ = table.get(&entry.0, entry.1, &mut ReadCost::default());
-                    let _ = cursor.seek_for_prev(&entry.0, false);
+                    let _ = cursor.seek_for_prev(&entry.0, BoundKind::Excluded);
                 }
             }
         }

@@ -41,9 +41,9 @@ fn check_seeks(table: &Arc<TableReader>, entries: &[Entry], random: &mut SplitMi
             cursor.prev().unwrap();
             assert_eq!(at(&cursor), first.checked_sub(1).map(|before| entries[before].clone()));
         }
-        for is_inclusive in [false, true] {
-            let count = entries.partition_point(|entry| entry.0 < key || is_inclusive && entry.0 == key);
-            cursor.seek_for_prev(&key, is_inclusive).unwrap();
+        for kind in BoundKind::BOTH {
+            let count = entries.partition_point(|entry| kind.is_within(&entry.0, &key));
+            cursor.seek_for_prev(&key, kind).unwrap();
             assert_eq!(at(&cursor), count.checked_sub(1).map(|last| entries[last].clone()), "{key:?}");
             if cursor.is_valid() && random.index(2) == 0 {
                 cursor.next().unwrap();

@@ -74,7 +74,7 @@ fn scans_of_every_length_and_direction_are_equal_in_all_access_modes() {
                 // Backward over the blocks that were read, and on into others.
                 let mut back = table.cursor();
                 let from = entries[end - usize::from(end > 0)].0.clone();
-                back.seek_for_prev(&from, true).unwrap();
+                back.seek_for_prev(&from, BoundKind::Included).unwrap();
                 let (mut taken, error) = take(&mut back, length + 5, Backward);
                 taken.reverse();
                 let first = end.saturating_sub(length + 5).min(end.saturating_sub(1));
@@ -292,7 +292,9 @@ fn reads_grow_with_the_bytes_a_scan_used_and_a_job_reads_long_at_once() {
                     let mut cursor = table.cursor_of_scan(Some(Arc::clone(&limits)), None);
                     match direction {
                         Forward => cursor.seek(limits.lower().unwrap(), SEQUENCE_MAX).unwrap(),
-                        Backward => cursor.seek_for_prev(limits.upper().unwrap(), true).unwrap(),
+                        Backward => {
+                            cursor.seek_for_prev(limits.upper().unwrap(), BoundKind::Included).unwrap()
+                        }
                     }
                     let count = ((end - first) * per_block) as usize;
                     take(&mut cursor, count - 1, direction);

@@ -3,7 +3,7 @@
 use super::{model::with_segments, *};
 use crate::view::{
     check::check_view,
-    checksums::{correct_checksums, sections},
+    checksums::{correct_checksums, correct_section_checksums, sections},
 };
 
 /// Runs with tombstones, old versions, long keys, and a key with many versions.
@@ -44,7 +44,7 @@ fn each_changed_byte_of_the_pages_is_found() {
     for offset in (0..pages_end).step_by(5) {
         let mut damaged = bytes.clone();
         damaged[offset] ^= 1 << random.index(8);
-        correct_checksums(&mut damaged, sample.view.page_count(), true);
+        correct_checksums(&mut damaged, sample.view.page_count());
         let Ok(view) = open(&damaged) else { continue };
         compared += 1;
         assert!(!faults(&view, &sample.runs).is_empty(), "changed at {offset} of {pages_end}");
@@ -64,7 +64,7 @@ fn each_changed_position_and_separator_is_found() {
     for offset in positions..index.0 + index.1 {
         let mut damaged = bytes.clone();
         damaged[offset] ^= 1 << random.index(8);
-        correct_checksums(&mut damaged, page_count, false);
+        correct_section_checksums(&mut damaged);
         let Ok(view) = open(&damaged) else { continue };
         assert!(!faults(&view, &sample.runs).is_empty(), "changed at {offset}");
     }

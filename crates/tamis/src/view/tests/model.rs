@@ -57,15 +57,11 @@ fn check_seeks(sample: &Sample, mode: SearchMode, random: &mut SplitMix64, count
         cursor.seek(&key, sequence).unwrap();
         assert_eq!(at(&cursor).as_ref(), sample.entries.get(first), "seek {key:?} {sequence} {mode:?}");
         check_moves(sample, &mut cursor, first, random);
-        for is_inclusive in [false, true] {
-            let count = count_before(&sample.entries, &key, is_inclusive);
-            cursor.seek_for_prev(&key, is_inclusive).unwrap();
+        for kind in BoundKind::BOTH {
+            let count = count_before(&sample.entries, &key, kind);
+            cursor.seek_for_prev(&key, kind).unwrap();
             let expected = count.checked_sub(1);
-            assert_eq!(
-                at(&cursor).as_ref(),
-                expected.map(|last| &sample.entries[last]),
-                "{key:?} {is_inclusive}"
-            );
+            assert_eq!(at(&cursor).as_ref(), expected.map(|last| &sample.entries[last]), "{key:?} {kind:?}");
             check_moves(sample, &mut cursor, expected.unwrap_or(usize::MAX), random);
         }
     }

@@ -42,8 +42,8 @@ fn check_moves(
                 let upper = visible[(number + random.index(90)).min(visible.len() - 1)].0.as_slice();
                 let (bound, end) = match random.index(3) {
                     0 => (Bound::Unbounded, visible.len()),
-                    1 => (Bound::Included(upper), count_before(visible, upper, true)),
-                    _ => (Bound::Excluded(upper), count_before(visible, upper, false)),
+                    1 => (Bound::Included(upper), count_before(visible, upper, BoundKind::Included)),
+                    _ => (Bound::Excluded(upper), count_before(visible, upper, BoundKind::Excluded)),
                 };
                 let expected = count.min(end.saturating_sub(number + 1));
                 assert_eq!(scan.skip_within(count as u64, bound).unwrap(), expected as u64);
@@ -64,10 +64,16 @@ fn check(sample: &Sample, snapshot: Sequence, random: &mut SplitMix64) {
     for _ in 0..60 {
         let (lower, _) = target(sample, random);
         scan.seek(&lower).unwrap();
-        check_moves(&mut scan, snapshot, &visible, count_before(&visible, &lower, false), random);
-        for is_inclusive in [false, true] {
-            scan.seek_for_prev(&lower, is_inclusive).unwrap();
-            let last = count_before(&visible, &lower, is_inclusive).wrapping_sub(1);
+        check_moves(
+            &mut scan,
+            snapshot,
+            &visible,
+            count_before(&visible, &lower, BoundKind::Excluded),
+            random,
+        );
+        for kind in BoundKind::BOTH {
+            scan.seek_for_prev(&lower, kind).unwrap();
+            let last = count_before(&visible, &lower, kind).wrapping_sub(1);
             check_moves(&mut scan, snapshot, &visible, last, random);
         }
         check_range(&mut scan, &visible, &lower, &target(sample, random).0);
@@ -77,10 +83,16 @@ fn check(sample: &Sample, snapshot: Sequence, random: &mut SplitMix64) {
 fn check_range(scan: &mut ViewScan<Arc<[MemoryRun]>>, visible: &[Entry], one: &[u8], other: &[u8]) {
     let (lower, upper) = (one.min(other), one.max(other));
     let between = |from: usize, to: usize| to.saturating_sub(from) as u64;
-    let (first, end) = (count_before(visible, lower, false), count_before(visible, upper, true));
+    let (first, end) = (
+        count_before(visible, lower, BoundKind::Excluded),
+        count_before(visible, upper, BoundKind::Included),
+    );
     let mut count = |lower, upper| scan.count(lower, upper).unwrap();
     assert_eq!(count(Bound::Included(lower), Bound::Included(upper)), between(first, end));
-    let (first, end) = (count_before(visible, lower, true), count_before(visible, upper, false));
+    let (first, end) = (
+        count_before(visible, lower, BoundKind::Included),
+        count_before(visible, upper, BoundKind::Excluded),
+    );
     assert_eq!(count(Bound::Excluded(lower), Bound::Excluded(upper)), between(first, end));
     assert_eq!(count(Bound::Unbounded, Bound::Excluded(upper)), end as u64);
     assert_eq!(count(Bound::Unbounded, Bound::Unbounded), visible.len() as u64);

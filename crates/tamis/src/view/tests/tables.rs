@@ -108,9 +108,9 @@ fn compare(
             view.seek(&key, sequence).unwrap();
             merge.seek(&key, sequence).unwrap();
         } else {
-            let is_inclusive = random.index(2) == 0;
-            view.seek_for_prev(&key, is_inclusive).unwrap();
-            merge.seek_for_prev(&key, is_inclusive).unwrap();
+            let kind = BoundKind::BOTH[random.index(2)];
+            view.seek_for_prev(&key, kind).unwrap();
+            merge.seek_for_prev(&key, kind).unwrap();
         }
         for _ in 0..random.index(6) {
             assert_eq!(at(view), at(merge));
