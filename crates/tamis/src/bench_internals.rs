@@ -11,7 +11,7 @@ use tamis_vfs::{Access, Folder, OsVfs, Vfs as _};
 
 use crate::{
     cache::{block::BlockCache, pinned_cache::PinnedCache},
-    compaction::{filter_price::FilterPrice, job_context::read_nanoseconds},
+    compaction::filter_price::FilterPrice,
     cursor::{
         Cursor,
         bounded::{KeyRange, NeededRange},
@@ -22,6 +22,7 @@ use crate::{
     key::{Kind, SEQUENCE_MAX},
     metrics::Metrics,
     options::{Compression, Options, TableFilter},
+    read_times::expected_nanoseconds,
     table::{
         cursor::TableCursor,
         environment::{ReadCost, TableEnvironment},
@@ -61,7 +62,11 @@ pub enum SegmentSearch {
 
 /// The prices with which a new store chooses filters.
 pub fn filter_prices(options: &Options) -> Prices {
-    Prices { read_ns: read_nanoseconds(options), bit_ns: FilterPrice::default().get(), ..Prices::default() }
+    Prices {
+        read_ns: expected_nanoseconds(options.table_access),
+        bit_ns: FilterPrice::default().get(),
+        ..Prices::default()
+    }
 }
 
 /// Writes the tables of a set at the same time.

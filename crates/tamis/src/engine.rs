@@ -159,7 +159,6 @@ impl Engine {
         let deleted_ranges = Arc::new(DeletedRanges {
             context: Arc::clone(&shared.context),
             keyspaces: Arc::clone(&shared.keyspaces),
-            scheduler: Arc::clone(&shared.scheduler),
             versions: Arc::clone(&shared.installer.versions),
             snapshots: Arc::clone(&shared.snapshots),
             key_count_min: shared.context.options.deleted_range_keys,

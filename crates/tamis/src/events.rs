@@ -150,16 +150,15 @@ pub enum Event {
         /// The damage, or the error.
         reason: String,
     },
-    /// A scan passed many deleted keys in a row. Their range is compacted in the background.
-    DeletedKeysPassed {
+    /// Reads have lost as much time as a merge of the runs of a partition takes, because they searched several runs or passed deleted keys. The
+    /// runs are merged in the background.
+    ReadsPaidForMerge {
         /// The keyspace's name.
         keyspace: String,
-        /// The lower bound of the range, included.
-        lower: Vec<u8>,
-        /// The upper bound of the range, excluded; empty: no end.
-        upper: Vec<u8>,
-        /// Deleted keys that the scan passed.
-        key_count: u32,
+        /// The time that reads have lost since the last such merge.
+        lost_microseconds: u64,
+        /// The expected time of the merge, doubled for each earlier one that did not help.
+        price_microseconds: u64,
     },
     /// A background job failed. It is tried again, unless the error is final.
     JobFailed {
@@ -192,7 +191,7 @@ pub enum CompactionReason {
     Garbage,
     /// The program called [`crate::Db::compact_range`].
     Request,
-    /// A scan passed many deleted keys in the range ([`Event::DeletedKeysPassed`]).
+    /// Reads have lost as much time as the merge takes ([`Event::ReadsPaidForMerge`]).
     Reads,
 }
 

@@ -18,6 +18,8 @@ use std::{
     time::Duration,
 };
 
+use tamis_vfs::Access;
+
 use crate::runtime::Clock;
 
 /// The weight of a new time is at least one divided by this.
@@ -29,6 +31,15 @@ const OUTLIER_MAX: f64 = 32.0;
 /// Bounds of the price of a read. A block in memory takes less than the lower one, and displaces others from the processor's caches.
 const PRICE_MIN: f64 = 1_500.0;
 const PRICE_MAX: f64 = 20_000_000.0;
+
+/// The expected time of a read of a table before reads were measured.
+pub(crate) const fn expected_nanoseconds(access: Access) -> f64 {
+    match access {
+        Access::Mapped => 2_000.0,
+        Access::Buffered => 10_000.0,
+        Access::Direct => 60_000.0,
+    }
+}
 
 /// A mean as it is stored (`docs/format/samples.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

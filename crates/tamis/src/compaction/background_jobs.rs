@@ -492,14 +492,14 @@ impl BackgroundJobs {
         }
         drop(state);
         self.pick();
-        let compaction = self.claim_plan().or_else(|| self.claim_read_request(now));
-        compaction
+        self.claim_plan()
             .or_else(|| self.claim_deleted_ranges().map(Job::RecordDeletedRanges))
             .or_else(|| {
                 probe_calibration::claim(&self.context, &self.keyspaces).then_some(Job::MeasureProbeTimes)
             })
             .or_else(|| self.filter_checker.claim(&self.keyspaces, Urgency::Any).map(Job::CheckFilters))
             .or_else(|| self.claim_view(now).map(Job::KeepView))
+            .or_else(|| self.claim_read_merge(now))
     }
 
     fn claim_deleted_ranges(&self) -> Option<DeletedRangesClaim> {
@@ -633,31 +633,9 @@ impl BackgroundJobs {
         }
     }
 
-    /// Claims the next step of the compaction that a scan requested. The request ends when its range is compacted.
-    fn claim_read_request(&self, now: Duration) -> Option<Job> {
-        let requests = &self.scheduler.read_requests;
-        let (id, request) = requests.waiting()?;
-        let keyspace = self.keyspaces.load().get(&id).cloned();
-        let Some(keyspace) = keyspace.filter(|keyspace| keyspace.check().is_ok()) else {
-            requests.end();
-            return None;
-        };
-        let state = self.scheduler.state();
-        let waiting = state.back_off.may_begin(id, now).then(|| state.back_off.waiting(id, now));
-        drop(state);
-        match self.claim_range(&keyspace, &request, &waiting?.held) {
-            RangeStep::Compact(claim) => Some(Job::Compact(keyspace, claim)),
-            RangeStep::Blocked => None,
-            RangeStep::Done => {
-                requests.end();
-                None
-            }
-        }
-    }
-
     /// If a keyspace is bulk loading, the time at which it no longer is. Its memtable was full recently, and no thread waits for
     /// compactions.
-    fn bulk_load_end(&self, keyspace: &KeyspaceState, now: Duration) -> Option<Duration> {
+    pub(super) fn bulk_load_end(&self, keyspace: &KeyspaceState, now: Duration) -> Option<Duration> {
         let end = keyspace.filled_at()? + BULK_LOAD_IDLE_MAX;
         let is_waited_for = self.scheduler.waiting_count.load(Ordering::SeqCst) > 0;
         (!self.is_inline && now < end && !is_waited_for).then_some(end)
@@ -767,17 +745,16 @@ impl BackgroundJobs {
             let keyspace = keyspaces.get(id).filter(|keyspace| keyspace.check().is_ok());
             keyspace.is_some_and(|keyspace| !keyspace.read_state.load().immutable.is_empty())
         };
-        // A flush makes deleted ranges due, and these request compactions.
+        // A flush makes deleted ranges due.
         let is_idle = state.running_flush_count == 0
             && !state.due.flushable.iter().any(has_immutable)
             && self.scheduler.dense_tables.is_idle()
             && state.in_progress.is_empty()
             && state.due.has_no_compactions()
-            && self.scheduler.read_requests.waiting().is_none()
             && !self.has_files_to_delete(&state, self.context.runtime.clock.now())
             && !self.scheduler.is_deleting.load(Ordering::SeqCst);
         drop(state);
-        is_idle && !self.needs_view(&keyspaces)
+        is_idle && !self.needs_view(&keyspaces) && !self.needs_read_merge(self.context.runtime.clock.now())
     }
 
     /// Whether a job of a sorted view is running or due. Lets the workers find it.

@@ -31,7 +31,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tamis_filter::auto::{Effort, QueryKind};
 
 use super::back_off::RETRY;
-use super::job_context::{JobContexts, read_nanoseconds, span_of};
+use super::job_context::{JobContexts, span_of};
 use crate::{
     cache::table::TableCache,
     context::StoreContext,
@@ -41,6 +41,7 @@ use crate::{
     keyspace_state::{KeyspaceRegistry, KeyspaceState},
     options::{Policy, TableFilter},
     query_sample::{QUERIES_MAX, QuerySample, interval_at},
+    read_times::expected_nanoseconds,
     sync::Mutex,
     table::{
         filter_choice::{FilterChoice, meets_targets},
@@ -427,7 +428,7 @@ impl FilterChecker {
         }
         let read_ns_of = |level| {
             let StoreContext { options, metrics, .. } = &*self.context;
-            metrics.read_times.price(level, read_nanoseconds(options))
+            metrics.read_times.price(level, expected_nanoseconds(options.table_access))
         };
         let mut last_checks = BTreeMap::new();
         let mut answer_count = 0;

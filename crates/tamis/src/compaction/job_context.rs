@@ -16,9 +16,10 @@ use crate::{
     key::Sequence,
     keyspace_state::KeyspaceRegistry,
     metrics::LEVEL_COUNT_MAX,
-    options::{Compression, FilterBudget, KeyspaceOptions, Options, Policy, TableFilter, per_level},
+    options::{Compression, FilterBudget, KeyspaceOptions, Policy, TableFilter, per_level},
     query_sample::{SampleAge, SharedQueries},
     read::snapshot::Snapshots,
+    read_times::expected_nanoseconds,
     runtime::Spawner,
     sync::sim_fault,
     table::{
@@ -175,20 +176,11 @@ pub(super) fn span_of<'t>(mut tables: impl DoubleEndedIterator<Item = &'t Arc<Ta
     Some(KeySpan::new(first.shared_summary(), last.shared_summary()))
 }
 
-/// The expected time of a read of a block, which a false positive costs, before reads were measured (`read_times.rs`).
-pub(crate) const fn read_nanoseconds(options: &Options) -> f64 {
-    match options.table_access {
-        Access::Mapped => 2_000.0,
-        Access::Buffered => 10_000.0,
-        Access::Direct => 60_000.0,
-    }
-}
-
 /// The prices of filters that the store chooses for a level, with this price of memory.
 pub(crate) fn current_prices(context: &StoreContext, level: usize, bit_ns: f64) -> Prices {
     let StoreContext { options, metrics, probe_times, .. } = context;
     Prices {
-        read_ns: metrics.read_times.price(level, read_nanoseconds(options)),
+        read_ns: metrics.read_times.price(level, expected_nanoseconds(options.table_access)),
         bit_ns,
         probe: probe_times.get(),
     }

@@ -51,7 +51,7 @@ pub(crate) enum Reason {
     Garbage,
     /// The program requested it.
     Range,
-    /// A scan passed many deleted keys.
+    /// Reads have lost as much time as the merge takes (`law.rs`).
     Reads,
     /// Runs that are newer than the oldest one take too much space.
     Space,

@@ -15,8 +15,8 @@ use super::{
     back_off::{BackOff, RETRY},
     deleted_range_jobs::DenseTables,
     due_jobs::DueJobs,
-    plan::{InProgress, Plan},
-    read_request::ReadRequests,
+    law::JobTimes,
+    plan::{InProgress, Plan, RangeRequest},
 };
 use crate::{
     changed_keyspaces::ChangedKeyspaces,
@@ -123,8 +123,10 @@ fn keep_last(last: &mut Option<(u64, Error)>, number: u64, error: &Error) {
 pub(crate) struct Scheduler {
     state: Mutex<State>,
     changed: Arc<ChangedKeyspaces>,
-    /// Compactions that scans request.
-    pub(crate) read_requests: ReadRequests,
+    /// The merge that reads have paid for, with its keyspace ([`super::read_merges`]).
+    pub(super) read_merge: Mutex<Option<(u32, RangeRequest)>>,
+    /// The times of earlier jobs, which price later ones.
+    pub(super) job_times: JobTimes,
     /// Tables whose deleted ranges the background notes.
     pub(super) dense_tables: Arc<DenseTables>,
     /// Counts every change that may have made a job due, so that no worker sleeps through it.
@@ -158,7 +160,8 @@ impl Scheduler {
         Self {
             state: Mutex::default(),
             changed: Arc::clone(changed),
-            read_requests: ReadRequests::default(),
+            read_merge: Mutex::default(),
+            job_times: JobTimes::default(),
             dense_tables: Arc::default(),
             generation: AtomicU64::new(0),
             idle: [AtomicU64::new(u64::MAX), AtomicU64::new(0)],
@@ -211,11 +214,6 @@ impl Scheduler {
         let _wait_lock = self.wait_lock.lock();
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.work.notify_all();
-    }
-
-    /// Lets a worker look for jobs at the next chance, for reads, which take no lock that writers take.
-    pub(crate) fn wake_later(&self) {
-        self.generation.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Wakes workers and waiting writers: a job has ended.

@@ -136,7 +136,7 @@ impl ViewBuilder {
             let step = match &partition.view {
                 Some(view) if view.is_failed() || views == Views::Off => ViewStep::Remove(Arc::clone(view)),
                 Some(view) if view.needs_open() => ViewStep::Open(Arc::clone(view)),
-                _ => ViewStep::Build(pick(partition, views, in_progress)?),
+                _ => ViewStep::Build(pick(partition, views, in_progress, &self.scheduler.job_times)?),
             };
             let failure = self.schedule.lock().failures.get(&partition.id).copied();
             failure.is_none_or(|(_, at)| at <= now).then_some((partition.id, step))
@@ -215,6 +215,7 @@ impl ViewBuilder {
         let built = self.write_and_install(keyspace, plan, number, &check).map(|built| {
             if let Some(view) = built {
                 let time = self.context.runtime.clock.now().saturating_sub(begun);
+                self.scheduler.job_times.note_view(plan.entry_counts(), time);
                 self.record(keyspace, plan, &view, time);
             }
         });
@@ -309,13 +310,16 @@ impl ViewBuilder {
         })
     }
 
-    /// Lets reads use an installed view. The seeks of its runs count from now on again. `false` if the version has no such view.
+    /// Lets reads use an installed view. Their losses are counted from now on again. `false` if the version has no such view.
     fn begin_use(&self, keyspace: &KeyspaceState, plan: &ViewPlan, number: u64, view: Arc<View>) -> bool {
         let partition = current_partition(keyspace, plan.partition);
         let named = partition.as_ref().and_then(|partition| partition.view.as_ref());
         let Some(named) = named.filter(|named| named.number() == number) else { return false };
         named.set_reader(view);
-        plan.runs.iter().for_each(|run| run.reset_merged_seeks());
+        if let Some(partition) = &partition {
+            partition.losses.view.begin_job();
+            partition.losses.restart();
+        }
         true
     }
 

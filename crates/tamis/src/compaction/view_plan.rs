@@ -1,12 +1,12 @@
 //! Decides which sorted view of a partition to build next. Pure.
 //!
 //! A view covers all runs that overlap another one. Runs that the view of the partition does not cover are added to it; a view whose runs
-//! were replaced is discarded. With [`Views::On`] a view is due while there are such runs. With [`Views::Auto`] it is due once its new runs
-//! were merged by as many seeks as entries are written: runs that are replaced soon, or that are not scanned, get no view.
+//! were replaced is discarded. With [`Views::On`] a view is due while there are such runs. With [`Views::Auto`] it is due once seeks have lost as
+//! much time without it as its build takes (`law.rs`): runs that are replaced soon, or that are not scanned, get no view.
 
 use std::sync::Arc;
 
-use super::plan::InProgress;
+use super::{law::JobTimes, plan::InProgress};
 use crate::{
     options::Views,
     version::{level::Run, partition::Partition},
@@ -15,9 +15,6 @@ use crate::{
 
 /// The least runs of an automatic view: a merge of two is as fast.
 const AUTOMATIC_RUNS_MIN: usize = 3;
-/// As many entries of an old view, which are copied with their pages, take the time of one that is written.
-const COPIED_PER_WRITTEN: u64 = 32;
-
 /// A view to build.
 #[derive(Debug)]
 pub(crate) struct ViewPlan {
@@ -49,26 +46,20 @@ impl ViewPlan {
         self.old.iter().flat_map(|old| &old.runs).chain(&self.runs)
     }
 
-    fn is_due(&self, views: Views) -> bool {
-        let count_min = match views {
-            Views::Off => return false,
-            _ if self.old.is_some() => 1,
-            Views::On => 2,
-            Views::Auto => AUTOMATIC_RUNS_MIN,
-        };
-        let seeks: u64 = self.runs.iter().map(|run| run.merged_seeks()).sum();
-        self.runs.len() >= count_min && (views == Views::On || seeks >= self.written_entries())
-    }
-
-    /// The entries that the build writes, and a share for those that it copies.
-    fn written_entries(&self) -> u64 {
-        let copied = self.old.as_ref().map_or(0, |old| old.view.entry_count());
-        self.runs.iter().map(|run| run.entry_count()).sum::<u64>() + copied / COPIED_PER_WRITTEN
+    /// The entries that the build writes, and those that it copies with their pages.
+    pub(super) fn entry_counts(&self) -> (u64, u64) {
+        let new = self.runs.iter().map(|run| run.entry_count()).sum();
+        (new, self.old.as_ref().map_or(0, |old| old.view.entry_count()))
     }
 }
 
 /// The view of a partition that is due.
-pub(crate) fn pick(partition: &Partition, views: Views, in_progress: &InProgress) -> Option<ViewPlan> {
+pub(crate) fn pick(
+    partition: &Partition,
+    views: Views,
+    in_progress: &InProgress,
+    times: &JobTimes,
+) -> Option<ViewPlan> {
     let old = OldView::of(partition);
     if views == Views::Off || partition.view.is_some() && old.is_none() {
         return None;
@@ -82,7 +73,14 @@ pub(crate) fn pick(partition: &Partition, views: Views, in_progress: &InProgress
     let overlaps_another = |run: &Run| runs.iter().any(|other| other.id() != run.id() && overlap(run, other));
     let new = runs.iter().filter(|run| !is_known(run) && overlaps_another(run)).map(|run| Arc::clone(run));
     let plan = ViewPlan { partition: partition.id, runs: new.collect(), old };
-    plan.is_due(views).then_some(plan)
+    let count_min = match views {
+        _ if plan.old.is_some() => 1,
+        Views::Auto => AUTOMATIC_RUNS_MIN,
+        Views::On | Views::Off => 2,
+    };
+    let is_due =
+        || views == Views::On || partition.losses.view.due(times.of_view(plan.entry_counts())).is_some();
+    (plan.runs.len() >= count_min && is_due()).then_some(plan)
 }
 
 /// Whether the key ranges of two runs overlap. A run between the tables of another one counts, too.

@@ -7,8 +7,8 @@
 //! Noting a range writes nothing, takes no sequence number and no lock. Hints are lost when the store is closed: the next scan finds the
 //! ranges again. After a flush of many tombstones the background scans them before a user does (`background_deleted_ranges.rs`).
 //!
-//! A range of more than [`COMPACTED_KEY_COUNT`] deleted keys is also compacted in the background
-//! (`compaction/read_request.rs`), so that its deleted keys leave the tables.
+//! The time of the steps counts as a loss of the partition (`compaction/law.rs`): if deleted keys are passed again and again, a merge drops
+//! them.
 //!
 //! Cost: one comparison per step of a scan. Noting a range visits its entries in the memtables, if some entry of them is newer than the
 //! scan: fewer than the scan has visited.
@@ -17,14 +17,9 @@ use std::{ops::Bound, sync::Arc};
 
 use super::snapshot::Snapshots;
 use crate::{
-    compaction::{
-        plan::{RangeRequest, Reason},
-        scheduler::Scheduler,
-    },
     context::StoreContext,
     cursor::visible::PassedRange,
     empty_ranges::EmptyRange,
-    events::Event,
     key::{SEQUENCE_MAX, Sequence},
     keyspace_state::{KeyspaceRegistry, ReadState},
     memtable::Span,
@@ -32,14 +27,13 @@ use crate::{
     version::{key_bounds::KeyBounds, set::VersionSet},
 };
 
-/// Deleted keys in a row for which a scan requests a compaction.
-const COMPACTED_KEY_COUNT: u32 = 1_000;
+/// About the time of a step over a deleted key.
+const DELETED_KEY_NANOSECONDS: u64 = 100;
 
 /// See the head of this file.
 pub(crate) struct DeletedRanges {
     pub(crate) context: Arc<StoreContext>,
     pub(crate) keyspaces: Arc<KeyspaceRegistry>,
-    pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) versions: Arc<VersionSet>,
     pub(crate) snapshots: Arc<Snapshots>,
     /// Deleted keys in a row from which on a range is noted; 0: none is.
@@ -57,14 +51,21 @@ impl DeletedRanges {
     #[cold]
     pub(super) fn note_passed(&self, read_state: &ReadState, sequence: Sequence, passed: PassedRange) {
         self.context.metrics.deleted_keys_passed.add(u64::from(passed.key_count));
+        self.add_lost(read_state, &passed);
         self.note(read_state, sequence, passed);
+    }
+
+    /// Adds the time of the steps to the losses of the partition: a merge drops the deleted entries.
+    fn add_lost(&self, read_state: &ReadState, passed: &PassedRange) {
+        let version = &read_state.version;
+        let mut partitions = version.partitions_within(half_open(&passed.lower, &passed.upper)).iter();
+        if let Some(partition) = partitions.next() {
+            partition.losses.merge.add(1, u64::from(passed.key_count) * DELETED_KEY_NANOSECONDS);
+        }
     }
 
     /// As [`DeletedRanges::note_passed`], for the scan of a background job.
     pub(super) fn note(&self, read_state: &ReadState, sequence: Sequence, passed: PassedRange) {
-        if passed.key_count >= COMPACTED_KEY_COUNT && !self.context.options.read_only {
-            self.request_compaction(read_state, sequence, &passed);
-        }
         let PassedRange { lower, upper, .. } = passed;
         if !is_below_upper(&lower, &upper) {
             return;
@@ -107,41 +108,6 @@ impl DeletedRanges {
             })
         };
         !has_newer_table && !has_newer_put()
-    }
-
-    fn request_compaction(&self, read_state: &ReadState, sequence: Sequence, passed: &PassedRange) {
-        let version = &read_state.version;
-        let bounds = half_open(&passed.lower, &passed.upper);
-        let mut runs = version.partitions_within(bounds).iter().flat_map(|partition| partition.runs());
-        // Deleted keys in memtables cost no blocks, and the next flush drops them.
-        if !runs.any(|(_, run)| run.tables_within(bounds).iter().any(|table| table.summary().has_deletes())) {
-            return;
-        }
-        let Ok(keyspace) = u32::try_from(version.id) else { return };
-        let read_points = self.snapshots.read_points();
-        if read_points.len() > 1 {
-            // A snapshot may need the deleted entries.
-            return;
-        }
-        let request = || RangeRequest {
-            lower: bounds.0.map(<[u8]>::to_vec),
-            upper: bounds.1.map(<[u8]>::to_vec),
-            sequence_max: sequence,
-            number_max: self.versions.new_file_number(),
-            read_points,
-            reason: Reason::Reads,
-        };
-        let now = self.context.runtime.clock.now();
-        if self.scheduler.read_requests.add(keyspace, request, now) {
-            self.context.metrics.read_triggered_compactions.add(1);
-            self.context.report(&Event::DeletedKeysPassed {
-                keyspace: version.name.to_string(),
-                lower: passed.lower.clone(),
-                upper: passed.upper.clone(),
-                key_count: passed.key_count,
-            });
-            self.scheduler.wake_later();
-        }
     }
 }
 

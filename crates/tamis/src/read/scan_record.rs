@@ -1,5 +1,5 @@
-//! Records scans: their seeks as queries of the sample, the answers of filters in the counters of tables, and the runs that they merge, which a
-//! view would save.
+//! Records scans: their seeks as queries of the sample, the answers of filters in the counters of tables, and the time that they lose because they
+//! search several runs ([`crate::version::losses`]).
 
 use std::ops::Bound;
 
@@ -10,7 +10,10 @@ use super::{
     seek_answers::{count_seek, outcome_of_seek},
     select_views::Selection,
 };
-use crate::{cursor::bounded::as_slice, query_sample::Positive};
+use crate::{
+    cursor::{bounded::as_slice, source::Source},
+    query_sample::Positive,
+};
 
 impl ScanSource {
     /// Records the end of the scan.
@@ -20,11 +23,21 @@ impl ScanSource {
         self.query().record(&self.read_state().query_sample, &self.touched.filter_range());
     }
 
-    /// Counts the runs that a range with two bounds merges, here or in one partition.
+    /// Counts the runs and views that a range with two bounds searched, here or in one partition.
     #[inline]
-    pub(super) fn record_merges(&self) {
-        if self.query().kind().is_some() {
-            count_merged(self.selection(), None, self.query().tally_weight());
+    pub(super) fn record_searched(&self) {
+        let weight = self.query().tally_weight();
+        if weight > 0 && self.query().kind().is_some() {
+            let Selection { runs, views } = self.selection();
+            self.add_searched(weight, (runs.len(), views.len()));
+        }
+    }
+
+    /// Adds so many reads to the losses of the partition, which each searched so many runs and views.
+    #[cold]
+    fn add_searched(&self, weight: u32, searched: (usize, usize)) {
+        if let Some(partition) = self.partition() {
+            partition.losses.add_searched(weight.into(), searched, self.read_ns());
         }
     }
 
@@ -65,10 +78,10 @@ impl ScanSource {
             let outcome = answered.map(|(start, merge)| outcome_of_seek(start, merge.source()));
             (self.range_of_seek(kind, sought, found), outcome.unwrap_or_default())
         });
-        if let Some((partition, _)) = partition
+        if let Some((partition, merge)) = partition
             && sampling.weight > 0
         {
-            count_merged(partition.selection(), found.or(sought), sampling.weight);
+            partition.add_searched(sampling.weight, searched(merge));
         }
         if sampling.tally_weight > 0
             && let Some(merge) = merge
@@ -137,10 +150,12 @@ impl ScanSource {
     }
 }
 
-/// Counts a seek for the runs that it merges with others, near `key` if there is one: a view would save it.
-fn count_merged(selection: &Selection, key: Option<&[u8]>, weight: u32) {
-    let count = selection.merged_runs(key).count();
-    if weight > 0 && count + selection.views.len() > 1 {
-        selection.merged_runs(key).for_each(|run| run.add_merged_seeks(weight.into()));
-    }
+/// The runs and views that a seek has read.
+fn searched(merge: &Visible) -> (usize, usize) {
+    let read = merge.source().sought().filter(|lane| lane.is_read).map(|lane| lane.cursor);
+    read.fold((0, 0), |(runs, views), source| match source {
+        Source::Run(_) | Source::FilterChecked(..) => (runs + 1, views),
+        Source::View(_) => (runs, views + 1),
+        Source::Memtable(_) | Source::Lent => (runs, views),
+    })
 }

@@ -41,12 +41,13 @@ use crate::{
     error::Error,
     key::Sequence,
     keyspace_state::ReadState,
-    metrics::{Metrics, ReadPlace},
+    metrics::{LEVEL_COUNT_MAX, Metrics, ReadPlace},
     query_sample::Positive,
+    read_times::expected_nanoseconds,
     steps::{self, Step},
     sync::sim_fault,
     table::{long_read::PlannedRead, read_ahead::Limits},
-    version::level::Run,
+    version::{level::Run, partition::Partition},
 };
 
 /// The visible entries of a scan that merges its sources.
@@ -86,7 +87,7 @@ impl Drop for ScanSource {
         if matches!(self.scan, PartOf::Itself(_)) {
             self.record_end();
         }
-        self.record_merges();
+        self.record_searched();
     }
 }
 
@@ -191,6 +192,17 @@ impl ScanSource {
     #[inline]
     pub(super) fn metrics(&self) -> &Metrics {
         self.shared().tools.tables.metrics()
+    }
+
+    /// The partition of which it reads runs and views.
+    pub(super) fn partition(&self) -> Option<&Partition> {
+        self.read_state().version.partitions.get(self.touched.positions.start).map(AsRef::as_ref)
+    }
+
+    /// About the nanoseconds that a read of one more run takes.
+    pub(super) fn read_ns(&self) -> f64 {
+        let environment = self.shared().tools.tables.environment();
+        environment.metrics.read_times.price(LEVEL_COUNT_MAX, expected_nanoseconds(environment.access))
     }
 
     /// The runs and views to read.

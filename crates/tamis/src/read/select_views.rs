@@ -137,16 +137,6 @@ impl Selection {
             None => self.view_run(run_index).map(|(level, _)| *level),
         }
     }
-
-    /// The runs that the scan reads only because no view covers them, near `key` if there is one.
-    pub(super) fn merged_runs(&self, key: Option<&[u8]>) -> impl Iterator<Item = &Arc<Run>> {
-        let runs = self.runs.iter().map(|selected| &selected.run);
-        runs.filter(move |run| {
-            let (first, last) = (run.tables().first(), run.tables().last());
-            key.zip(first.zip(last))
-                .is_none_or(|(key, (first, last))| first.smallest_key() <= key && key <= last.largest_key())
-        })
-    }
 }
 
 /// Whether some view covers the run at this rank.

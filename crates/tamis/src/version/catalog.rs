@@ -478,6 +478,7 @@ impl Work<'_> {
             .and_then(|level| level.run_mut(place.run_age))
             .and_then(|run| run.remove(number))
             .ok_or_else(|| format!("no table {number} at level {} of {place:?}", place.level))?;
+        partition.losses.restart();
         self.places.change_run(place);
         self.thinned.insert((place.keyspace, place.partition));
         self.places.remove_table(number);

@@ -15,10 +15,7 @@
 use std::{
     cmp::Ordering,
     ops::{Bound, Range},
-    sync::{
-        Arc, OnceLock,
-        atomic::{self, AtomicU64},
-    },
+    sync::{Arc, OnceLock},
 };
 
 use tamis_bits::key_head;
@@ -55,8 +52,6 @@ pub(crate) struct Run {
     range_deleting_count: usize,
     /// See [`Run::entries_before`].
     entries_before: OnceLock<Arc<[u64]>>,
-    /// See [`Run::merged_seeks`]. Shared by all versions with the same tables.
-    merged_seeks: Arc<AtomicU64>,
 }
 
 const NO_SEQUENCES: (Sequence, Sequence) = (Sequence::MAX, 0);
@@ -226,7 +221,6 @@ impl Run {
     fn change_tables(&mut self) {
         self.id = NO_RUN_ID;
         self.entries_before = OnceLock::new();
-        self.merged_seeks = Arc::default();
     }
 
     /// The number of entries in the tables before each table, and in all tables.
@@ -249,19 +243,6 @@ impl Run {
     pub(crate) fn summarize(&self) -> RunSummary {
         let (_, largest_sequence) = self.sequences;
         RunSummary { id: self.id, largest_sequence, entry_count: self.entry_count() }
-    }
-
-    /// About how many seeks have merged this run with others since its set of tables changed, or since a view with it was built.
-    pub(crate) fn merged_seeks(&self) -> u64 {
-        self.merged_seeks.load(atomic::Ordering::Relaxed)
-    }
-
-    pub(crate) fn add_merged_seeks(&self, count: u64) {
-        self.merged_seeks.fetch_add(count, atomic::Ordering::Relaxed);
-    }
-
-    pub(crate) fn reset_merged_seeks(&self) {
-        self.merged_seeks.store(0, atomic::Ordering::Relaxed);
     }
 
     pub(crate) fn table_numbered(&self, number: u64) -> Option<&Arc<Table>> {

@@ -19,6 +19,7 @@ mod hotness_transfer;
 pub(crate) mod invariants;
 pub(crate) mod key_bounds;
 pub(crate) mod level;
+pub(crate) mod losses;
 pub(crate) mod manifest;
 pub(crate) mod named_view;
 mod options_format;

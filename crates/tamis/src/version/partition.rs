@@ -6,6 +6,7 @@ use super::{
     filter_memory::{FilterMemory, FilterSums},
     handle::{FileHandle, Table},
     level::{Level, Run},
+    losses::Losses,
     named_view::NamedView,
     search_order::SearchOrder,
     totals::Totals,
@@ -35,6 +36,8 @@ pub(crate) struct Partition {
     filter_sums: Arc<FilterSums>,
     /// A sorted view over some of the runs.
     pub(crate) view: Option<Arc<NamedView>>,
+    /// What reads of it have lost; shared by all of its versions.
+    pub(crate) losses: Arc<Losses>,
 }
 
 impl Partition {
@@ -48,6 +51,7 @@ impl Partition {
             totals: OnceLock::new(),
             filter_sums: Arc::default(),
             view: None,
+            losses: Arc::default(),
         }
     }
 

@@ -51,6 +51,7 @@ mod query_sample;
 mod queue;
 mod range_deletes;
 mod range_filters;
+mod read_merges;
 mod read_statistics;
 mod refilter;
 mod repair;

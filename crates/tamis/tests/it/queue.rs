@@ -195,9 +195,9 @@ fn ranges_are_recorded_while_writers_run() {
     assert!(db.first().unwrap().is_none());
 }
 
-/// Few deleted keys of a table, but in a row: after a scan has passed them, their range is compacted.
+/// Few deleted keys of a table, but in a row: after a scan has passed them, no other one does.
 #[test]
-fn a_scan_that_passes_many_deleted_keys_has_them_compacted() {
+fn deleted_keys_are_passed_once() {
     let vfs = MemVfs::new();
     let db = open(&vfs, 64 << 20);
     let keyspace = db.default_keyspace();
@@ -213,31 +213,8 @@ fn a_scan_that_passes_many_deleted_keys_has_them_compacted() {
     let (found, blocks, passed) = cost_of(&db, count);
     assert_eq!((found, passed), (20, 2_000));
     assert!(blocks > 40, "{blocks}");
-    assert_eq!(db.statistics().read_triggered_compactions, 1);
-    db.wait_for_compactions().unwrap();
     let (found, blocks, passed) = cost_of(&db, count);
     assert_eq!((found, passed), (20, 0));
     assert!(blocks <= 4, "{blocks}");
-    // Nothing is left to compact: the next scans request nothing.
-    assert_eq!(db.statistics().read_triggered_compactions, 1);
     assert_eq!(db.range::<&[u8]>(..).count(), 98_000);
-}
-
-/// Deleted entries that a snapshot needs stay: a compaction would not drop them.
-#[test]
-fn scans_request_no_compaction_while_a_snapshot_needs_the_keys() {
-    let vfs = MemVfs::new();
-    let db = open(&vfs, 64 << 20);
-    for number in 0..20_000_u64 {
-        db.put(key(number), [7; 100]).unwrap();
-    }
-    db.flush().unwrap();
-    let snapshot = db.snapshot();
-    for number in 0..5_000_u64 {
-        db.delete(key(number)).unwrap();
-    }
-    db.flush().unwrap();
-    assert_eq!(db.range::<&[u8]>(..).count(), 15_000);
-    assert_eq!(db.statistics().read_triggered_compactions, 0);
-    assert_eq!(snapshot.range::<&[u8]>(&db.default_keyspace(), ..).count(), 20_000);
 }

@@ -50,7 +50,6 @@ use crate::{
 pub(super) struct Partitioned<'a> {
     keyspace: u64,
     partition: &'a Partition,
-    config: &'a PickerConfig,
     limits: Limits,
     /// The least bytes of a partition that a division creates.
     division_bytes_min: u64,
@@ -102,13 +101,12 @@ impl<'a> Partitioned<'a> {
     pub(super) fn new(
         keyspace: u64,
         partition: &'a Partition,
-        (in_progress, config): (&InProgress, &'a PickerConfig),
+        (in_progress, config): (&InProgress, &PickerConfig),
         (tables_per_partition, tables_after_split): (u32, u32),
     ) -> Self {
         Self {
             keyspace,
             partition,
-            config,
             limits: Limits {
                 table_bytes: config.table_bytes,
                 tables_max: tables_per_partition as usize,
@@ -252,12 +250,6 @@ impl Strategy for Partitioned<'_> {
             .pick(request.reason, 1.0, &garbage)
             .or_else(|| self.merge_all(request.reason, 1.0, &garbage));
         match plan {
-            // A scan must not cause the rewrite of a large partition.
-            Some(plan)
-                if request.reason == Reason::Reads && plan.bytes_read > self.config.input_bytes_max =>
-            {
-                RangePick::Done
-            }
             Some(plan) => RangePick::Plan(Box::new(plan)),
             None => RangePick::Done,
         }

@@ -342,13 +342,6 @@ impl Strategy for Tiered<'_> {
                     return RangePick::Done;
                 };
                 match self.pick_span(span, request.reason) {
-                    // A scan must not cause the rewrite of a whole store.
-                    Some(plan)
-                        if request.reason == Reason::Reads
-                            && plan.bytes_read > self.config.input_bytes_max =>
-                    {
-                        RangePick::Done
-                    }
                     Some(plan) => RangePick::Plan(Box::new(plan)),
                     None => RangePick::Blocked,
                 }

@@ -24,17 +24,18 @@ fn runs(partition: &Partition) -> Vec<Arc<Run>> {
 }
 
 fn pick_in(partition: &Partition, views: Views) -> Option<Vec<u64>> {
-    let plan = pick(partition, views, &InProgress::default())?;
+    let plan = pick(partition, views, &InProgress::default(), &JobTimes::default())?;
     Some(plan.runs.iter().map(|run| run.id()).collect())
 }
 
 #[test]
-fn an_automatic_view_is_due_when_its_runs_were_merged_by_as_many_seeks_as_they_have_entries() {
+fn an_automatic_view_is_due_when_seeks_have_lost_the_time_of_its_build() {
     let (_, partition) = partition_of(&[100_000; 5]);
     assert_eq!(pick_in(&partition, Views::Auto), None);
-    runs(&partition).iter().for_each(|run| run.add_merged_seeks(99_999));
+    let price = JobTimes::default().of_view((500_000, 0));
+    partition.losses.view.add(1_000, price - 1);
     assert_eq!(pick_in(&partition, Views::Auto), None);
-    runs(&partition).iter().for_each(|run| run.add_merged_seeks(1));
+    partition.losses.view.add(1, 1);
     assert_eq!(pick_in(&partition, Views::Auto).map(|runs| runs.len()), Some(5));
     assert_eq!(pick_in(&partition, Views::Off), None);
 }
@@ -42,11 +43,11 @@ fn an_automatic_view_is_due_when_its_runs_were_merged_by_as_many_seeks_as_they_h
 #[test]
 fn two_runs_get_no_automatic_view() {
     let (_, partition) = partition_of(&[1_000; 2]);
-    runs(&partition).iter().for_each(|run| run.add_merged_seeks(100_000_000));
+    partition.losses.view.add(1, u64::MAX);
     assert_eq!(pick_in(&partition, Views::Auto), None);
     assert_eq!(pick_in(&partition, Views::On).map(|runs| runs.len()), Some(2));
     let (_, partition) = partition_of(&[1_000; 3]);
-    runs(&partition).iter().for_each(|run| run.add_merged_seeks(100_000_000));
+    partition.losses.view.add(1, u64::MAX);
     assert_eq!(pick_in(&partition, Views::Auto).map(|runs| runs.len()), Some(3));
 }
 

@@ -1,0 +1,108 @@
+//! Merges of the runs of a partition for which reads have paid (`law.rs`): a store that is only read becomes one run by itself.
+//!
+//! One merge runs at a time, when no other compaction is due. It merges all runs of the partition that had entries when it began into the
+//! deepest level, step by step, as a requested compaction does. Its loss is counted again from its beginning, so that it is due again only
+//! after reads have paid for the next one.
+
+use std::{ops::Bound, sync::Arc, time::Duration};
+
+use super::{
+    background_jobs::{BackgroundJobs, Job, RangeStep},
+    law,
+    plan::{RangeRequest, Reason},
+};
+use crate::{
+    events::Event,
+    keyspace_state::KeyspaceState,
+    version::{losses::DueLoss, partition::Partition},
+};
+
+/// A partition whose runs are to be merged.
+struct DueMerge {
+    keyspace: Arc<KeyspaceState>,
+    partition: Arc<Partition>,
+    bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+}
+
+impl BackgroundJobs {
+    /// Whether a merge that reads have paid for is running or due.
+    pub(super) fn needs_read_merge(&self, now: Duration) -> bool {
+        self.scheduler.read_merge.lock().is_some() || self.due_read_merge(now).is_some()
+    }
+
+    /// Claims the next step of the merge that reads have paid for.
+    pub(super) fn claim_read_merge(&self, now: Duration) -> Option<Job> {
+        let running = self.scheduler.read_merge.lock().clone();
+        let (id, request) = match running {
+            Some(running) => running,
+            None => self.begin_read_merge(now)?,
+        };
+        let keyspace = self.keyspaces.load().get(&id).cloned();
+        let Some(keyspace) = keyspace.filter(|keyspace| keyspace.check().is_ok()) else {
+            *self.scheduler.read_merge.lock() = None;
+            return None;
+        };
+        let state = self.scheduler.state();
+        let waiting = state.back_off.may_begin(id, now).then(|| state.back_off.waiting(id, now));
+        drop(state);
+        match self.claim_range(&keyspace, &request, &waiting?.held) {
+            RangeStep::Compact(claim) => Some(Job::Compact(keyspace, claim)),
+            RangeStep::Blocked => None,
+            RangeStep::Done => {
+                *self.scheduler.read_merge.lock() = None;
+                None
+            }
+        }
+    }
+
+    /// Begins the merge with the greatest loss relative to its price, if one is due.
+    fn begin_read_merge(&self, now: Duration) -> Option<(u32, RangeRequest)> {
+        let (DueMerge { keyspace, partition, bounds }, loss) = self.due_read_merge(now)?;
+        let mut running = self.scheduler.read_merge.lock();
+        if running.is_some() {
+            return None;
+        }
+        partition.losses.merge.begin_job();
+        let request = RangeRequest {
+            lower: bounds.0,
+            upper: bounds.1,
+            sequence_max: self.snapshots.visible(),
+            number_max: self.versions.new_file_number(),
+            read_points: self.snapshots.read_points(),
+            reason: Reason::Reads,
+        };
+        self.context.metrics.read_triggered_compactions.add(1);
+        self.context.report(&Event::ReadsPaidForMerge {
+            keyspace: keyspace.name.clone(),
+            lost_microseconds: loss.lost_ns / 1_000,
+            price_microseconds: loss.price_ns / 1_000,
+        });
+        *running = Some((keyspace.id, request));
+        running.clone()
+    }
+
+    fn due_read_merge(&self, now: Duration) -> Option<(DueMerge, DueLoss)> {
+        let mut due = Vec::new();
+        for keyspace in self.keyspaces.load().values() {
+            if keyspace.check().is_err() || self.bulk_load_end(keyspace, now).is_some() {
+                continue;
+            }
+            let version = Arc::clone(&keyspace.read_state.load().version);
+            for (position, partition) in version.partitions.iter().enumerate() {
+                let price = || self.scheduler.job_times.of_merge(partition);
+                let loss = &partition.losses.merge;
+                let Some(loss) = (loss.nanoseconds() > 0).then(|| loss.due(price())).flatten() else {
+                    continue;
+                };
+                let upper = version.upper_of(position);
+                let bounds = (
+                    Bound::Included(partition.lower.clone()),
+                    upper.map_or(Bound::Unbounded, |upper| Bound::Excluded(upper.to_vec())),
+                );
+                let (keyspace, partition) = (Arc::clone(keyspace), Arc::clone(partition));
+                due.push((DueMerge { keyspace, partition, bounds }, loss));
+            }
+        }
+        law::first(due)
+    }
+}
