@@ -29,12 +29,11 @@ pub fn to_json(event: &Event) -> Value {
         Event::CacheTooSmall { file, bytes } => {
             json!({ "kind": "cache_too_small", "file": path(file), "bytes": bytes })
         }
-        Event::DeletedKeysPassed { keyspace, lower, upper, key_count } => json!({
-            "kind": "deleted_keys_passed",
+        Event::ReadsPaidForMerge { keyspace, lost_microseconds, price_microseconds } => json!({
+            "kind": "reads_paid_for_merge",
             "keyspace": keyspace,
-            "lower": lower.escape_ascii().to_string(),
-            "upper": (!upper.is_empty()).then(|| upper.escape_ascii().to_string()),
-            "key_count": key_count,
+            "lost_microseconds": lost_microseconds,
+            "price_microseconds": price_microseconds,
         }),
         Event::JobFailed { job, error } => json!({ "kind": "job_failed", "job": job, "error": error }),
         other => job_to_json(other),
@@ -103,18 +102,28 @@ fn job_to_json(event: &Event) -> Value {
 /// The event of a build of a sorted view.
 fn view_to_json(event: &Event) -> Value {
     match event {
-        Event::ViewBuilt { keyspace, file, run_count, entry_count, bytes, microseconds, is_rebuilt } => {
-            json!({
-                "kind": "view_built",
-                "keyspace": keyspace,
-                "file": path(file),
-                "run_count": run_count,
-                "entry_count": entry_count,
-                "bytes": bytes,
-                "microseconds": microseconds,
-                "is_rebuilt": is_rebuilt,
-            })
-        }
+        Event::ViewBuilt {
+            keyspace,
+            file,
+            run_count,
+            entry_count,
+            bytes,
+            microseconds,
+            is_rebuilt,
+            lost_microseconds,
+            price_microseconds,
+        } => json!({
+            "kind": "view_built",
+            "keyspace": keyspace,
+            "file": path(file),
+            "run_count": run_count,
+            "entry_count": entry_count,
+            "bytes": bytes,
+            "microseconds": microseconds,
+            "is_rebuilt": is_rebuilt,
+            "lost_microseconds": lost_microseconds,
+            "price_microseconds": price_microseconds,
+        }),
         other => json!({ "kind": "other", "text": format!("{other:?}") }),
     }
 }

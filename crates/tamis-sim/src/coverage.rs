@@ -95,7 +95,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "ViewFailed",
             "CacheTooSmall",
             "SampleIgnored",
-            "DeletedKeysPassed",
+            "ReadsPaidForMerge",
             "JobFailed",
         ],
     ),

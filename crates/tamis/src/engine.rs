@@ -35,6 +35,7 @@ use crate::{
     commit_log::CommitLog,
     compaction::{
         background_jobs::{BackgroundJobs, JobParts},
+        law::JobTimes,
         refilter::FilterRebuilder,
         scheduler::Scheduler,
     },
@@ -214,6 +215,11 @@ impl Engine {
             obsolete_files: self.versions.obsolete_files(),
             replayed_log_bytes: self.report.log_bytes,
         })
+    }
+
+    /// The times of earlier jobs, which price later ones.
+    pub(crate) fn job_times(&self) -> &JobTimes {
+        &self.scheduler.job_times
     }
 
     /// Releases a snapshot: compactions may drop the entries that only it needed.

@@ -127,6 +127,10 @@ pub enum Event {
         microseconds: u64,
         /// It was built from the previous view and newer runs.
         is_rebuilt: bool,
+        /// The time that seeks have lost without it; 0 if the options asked for the view.
+        lost_microseconds: u64,
+        /// The expected time of the job, doubled for each earlier one that did not help; 0 if the options asked for the view.
+        price_microseconds: u64,
     },
     /// A sorted view is damaged, or can't be built: scans merge the runs, results are the same. It is built again later.
     ViewFailed {

@@ -81,8 +81,9 @@ pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 pub use metrics::{
     DecisionStatistics, DroppedKeyspace, ExpectedFilters, FILTER_CHOICES_MAX, FilterAnswers,
     FilterChoiceStatistics, FilterStatistics, KeyspaceStatistics, LevelFilters, LevelStatistics,
-    PARTITIONS_MAX, PartitionDecisionStatistics, PartitionStatistics, QuerySampleStatistics, RUNNERS_UP_MAX,
-    ReadStatistics, SampleStatistics, Statistics, TableFilterStatistics, ViewStatistics,
+    PARTITIONS_MAX, PaidJob, PartitionDecisionStatistics, PartitionStatistics, QuerySampleStatistics,
+    RUNNERS_UP_MAX, ReadLoss, ReadStatistics, SampleStatistics, Statistics, TableFilterStatistics,
+    ViewStatistics,
 };
 pub use open_report::{OpenReport, WalTruncation};
 pub use options::{

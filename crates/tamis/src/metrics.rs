@@ -534,6 +534,31 @@ pub const FILTER_CHOICES_MAX: usize = 64;
 /// The maximum number of filters in [`FilterChoiceStatistics::runners_up`].
 pub const RUNNERS_UP_MAX: usize = 2;
 
+/// A job that the store makes by itself once reads have lost as much time as it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PaidJob {
+    /// All runs of a partition become one, without deleted entries.
+    MergeRuns,
+    /// A sorted view of the runs is built, or extended.
+    BuildView,
+}
+
+/// The time that reads of a partition have lost without a job ([`crate::Db::read_losses`]), since the last such job, or since tables last left
+/// the partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReadLoss {
+    /// The smallest key of the partition: empty, except in the partitioned layout.
+    pub partition: Vec<u8>,
+    /// The job.
+    pub job: PaidJob,
+    /// The lost time.
+    pub lost: Duration,
+    /// The time of the job, doubled for each earlier one that did not help: it is due when the lost time reaches it.
+    pub price: Duration,
+}
+
 /// The filters of one table ([`crate::Db::table_filters`]), and how they answered since the table was installed or the filters were rebuilt.
 /// Queries that an evicted filter admitted are not counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -665,7 +690,7 @@ pub struct Statistics {
     pub deleted_keys_passed: u64,
     /// Ranges of deleted keys that scans noted, so that later scans jump over them.
     pub deleted_ranges_recorded: u64,
-    /// Compactions that scans requested because they passed more than 1,000 deleted keys in a row.
+    /// Merges of all runs of a partition for which reads have paid ([`crate::Event::ReadsPaidForMerge`]).
     pub read_triggered_compactions: u64,
     /// Batches written.
     pub writes: u64,

@@ -7,14 +7,14 @@ use tamis_filter::auto::QueryKind;
 use crate::{
     cache::table::TableCache,
     commit_log::CommitLog,
-    compaction::strategy::pending_bytes,
+    compaction::{law::JobTimes, plan::InProgress, strategy::pending_bytes, view_plan::plan_of},
     context::StoreContext,
     keyspace_state::{KeyspaceRegistry, KeyspaceState},
     metrics::{
         Counter, DroppedKeyspace, ExpectedFilters, FILTER_CHOICES_MAX, FilterChoiceStatistics,
-        KeyspaceStatistics, LevelFilters, LevelStatistics, Metrics, PARTITIONS_MAX, PartitionStatistics,
-        QuerySampleStatistics, RUNNERS_UP_MAX, SampleStatistics, Statistics, TableFilterStatistics,
-        ViewStatistics,
+        KeyspaceStatistics, LevelFilters, LevelStatistics, Metrics, PARTITIONS_MAX, PaidJob,
+        PartitionStatistics, QuerySampleStatistics, RUNNERS_UP_MAX, ReadLoss, SampleStatistics, Statistics,
+        TableFilterStatistics, ViewStatistics,
     },
     query_sample::{QuerySample, interval_at, position_of},
     read::snapshot::Snapshots,
@@ -25,6 +25,7 @@ use crate::{
     version::{
         handle::{ObsoleteFiles, Table},
         level::Level,
+        losses::{Loss, Losses},
         partition::Partition,
         version::KeyspaceVersion,
     },
@@ -256,6 +257,24 @@ pub(crate) fn table_filters(version: &KeyspaceVersion) -> Vec<TableFilterStatist
         TableFilterStatistics { level, table_number: table.number(), designs, points, ranges, seeks }
     };
     tables_by_level(version).map(of_table).collect()
+}
+
+/// What reads of each partition have lost without a job that would save it.
+pub(crate) fn read_losses(version: &KeyspaceVersion, times: &JobTimes) -> Vec<ReadLoss> {
+    let in_progress = InProgress::default();
+    let of_partition = |partition: &Arc<Partition>| {
+        let row = |job, loss: &Loss, price| ReadLoss {
+            partition: partition.lower.clone(),
+            job,
+            lost: Duration::from_nanos(loss.nanoseconds()),
+            price: Duration::from_nanos(loss.price(price)),
+        };
+        let Losses { merge, view } = &*partition.losses;
+        let plan = plan_of(partition, version.options.views, &in_progress);
+        let views = plan.map(|plan| row(PaidJob::BuildView, view, times.of_view(plan.entry_counts())));
+        [Some(row(PaidJob::MergeRuns, merge, times.of_merge(partition))), views].into_iter().flatten()
+    };
+    version.partitions.iter().flat_map(of_partition).filter(|row| !row.lost.is_zero()).collect()
 }
 
 fn of_sample(sample: &QuerySample, metrics: &Metrics) -> SampleStatistics {

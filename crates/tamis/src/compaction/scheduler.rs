@@ -126,7 +126,7 @@ pub(crate) struct Scheduler {
     /// The merge that reads have paid for, with its keyspace ([`super::read_merges`]).
     pub(super) read_merge: Mutex<Option<(u32, RangeRequest)>>,
     /// The times of earlier jobs, which price later ones.
-    pub(super) job_times: JobTimes,
+    pub(crate) job_times: JobTimes,
     /// Tables whose deleted ranges the background notes.
     pub(super) dense_tables: Arc<DenseTables>,
     /// Counts every change that may have made a job due, so that no worker sleeps through it.

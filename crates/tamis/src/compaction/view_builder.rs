@@ -338,6 +338,8 @@ impl ViewBuilder {
             bytes,
             microseconds: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
             is_rebuilt,
+            lost_microseconds: plan.loss.map_or(0, |loss| loss.lost_ns / 1_000),
+            price_microseconds: plan.loss.map_or(0, |loss| loss.price_ns / 1_000),
         });
     }
 }

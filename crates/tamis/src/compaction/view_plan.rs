@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{law::JobTimes, plan::InProgress};
 use crate::{
     options::Views,
-    version::{level::Run, partition::Partition},
+    version::{level::Run, losses::DueLoss, partition::Partition},
     view::reader::View,
 };
 
@@ -23,6 +23,8 @@ pub(crate) struct ViewPlan {
     pub(crate) old: Option<OldView>,
     /// Newest first.
     pub(crate) runs: Vec<Arc<Run>>,
+    /// The loss for which it is due; `None` if the options ask for it.
+    pub(crate) loss: Option<DueLoss>,
 }
 
 /// An open view with its runs, in its order.
@@ -47,7 +49,7 @@ impl ViewPlan {
     }
 
     /// The entries that the build writes, and those that it copies with their pages.
-    pub(super) fn entry_counts(&self) -> (u64, u64) {
+    pub(crate) fn entry_counts(&self) -> (u64, u64) {
         let new = self.runs.iter().map(|run| run.entry_count()).sum();
         (new, self.old.as_ref().map_or(0, |old| old.view.entry_count()))
     }
@@ -60,6 +62,16 @@ pub(crate) fn pick(
     in_progress: &InProgress,
     times: &JobTimes,
 ) -> Option<ViewPlan> {
+    let plan = plan_of(partition, views, in_progress)?;
+    if views == Views::On {
+        return Some(plan);
+    }
+    let loss = partition.losses.view.due(times.of_view(plan.entry_counts()))?;
+    Some(ViewPlan { loss: Some(loss), ..plan })
+}
+
+/// The view that a partition may get: all runs that overlap another one are added to the view that it has.
+pub(crate) fn plan_of(partition: &Partition, views: Views, in_progress: &InProgress) -> Option<ViewPlan> {
     let old = OldView::of(partition);
     if views == Views::Off || partition.view.is_some() && old.is_none() {
         return None;
@@ -72,15 +84,13 @@ pub(crate) fn pick(
         partition.runs().map(|(_, run)| run).filter(|run| is_known(run) || may_join(run)).collect();
     let overlaps_another = |run: &Run| runs.iter().any(|other| other.id() != run.id() && overlap(run, other));
     let new = runs.iter().filter(|run| !is_known(run) && overlaps_another(run)).map(|run| Arc::clone(run));
-    let plan = ViewPlan { partition: partition.id, runs: new.collect(), old };
+    let runs: Vec<_> = new.collect();
     let count_min = match views {
-        _ if plan.old.is_some() => 1,
+        _ if old.is_some() => 1,
         Views::Auto => AUTOMATIC_RUNS_MIN,
         Views::On | Views::Off => 2,
     };
-    let is_due =
-        || views == Views::On || partition.losses.view.due(times.of_view(plan.entry_counts())).is_some();
-    (plan.runs.len() >= count_min && is_due()).then_some(plan)
+    (runs.len() >= count_min).then(|| ViewPlan { partition: partition.id, old, runs, loss: None })
 }
 
 /// Whether the key ranges of two runs overlap. A run between the tables of another one counts, too.

@@ -24,7 +24,7 @@ use crate::{
     error::{Error, Result},
     ingest::{IngestOptions, IngestReport},
     keyspace_state::KeyspaceState,
-    metrics::{Statistics, TableFilterStatistics},
+    metrics::{ReadLoss, Statistics, TableFilterStatistics},
     open_report::OpenReport,
     options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options, TableFilter},
     query_sample::SampledQueries,
@@ -482,6 +482,29 @@ impl Db {
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
         Ok(statistics::table_filters(&keyspace.state.read_state.load().version))
+    }
+
+    /// The time that reads of a keyspace have lost because its runs are not merged, or have no sorted view, and the time of the job that saves
+    /// it. The store makes the job by itself when both are equal. Partitions without a loss are left out.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let db = tamis::Db::open(folder.path())?;
+    /// for loss in db.read_losses(&db.default_keyspace())? {
+    ///     println!("{:?}: lost {:?} of {:?}", loss.job, loss.lost, loss.price);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`].
+    pub fn read_losses(&self, keyspace: &Keyspace) -> Result<Vec<ReadLoss>> {
+        keyspace.check_of(&self.engine)?;
+        keyspace.check()?;
+        let version = Arc::clone(&keyspace.state.read_state.load().version);
+        Ok(statistics::read_losses(&version, self.engine.job_times()))
     }
 
     /// The sampled queries of a keyspace, from which its filters are chosen, at most 20,000. Copies none of them: their memory, a part of

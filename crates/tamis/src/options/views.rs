@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 /// Results are the same with and without them. An open can change the option ([`crate::Options::change_keyspaces`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Views {
-    /// A view of three or more runs is built when they were merged by about as many seeks as they have entries. A keyspace that is not
+    /// A view of three or more runs is built when seeks have lost as much time without it as the build takes. A keyspace that is not
     /// scanned has none.
     #[default]
     Auto,

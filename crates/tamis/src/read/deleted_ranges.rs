@@ -55,8 +55,11 @@ impl DeletedRanges {
         self.note(read_state, sequence, passed);
     }
 
-    /// Adds the time of the steps to the losses of the partition: a merge drops the deleted entries.
+    /// Adds the time of the steps to the losses of the partition: a merge drops the deleted entries, unless a snapshot may need them.
     fn add_lost(&self, read_state: &ReadState, passed: &PassedRange) {
+        if self.snapshots.read_points().len() > 1 {
+            return;
+        }
         let version = &read_state.version;
         let mut partitions = version.partitions_within(half_open(&passed.lower, &passed.upper)).iter();
         if let Some(partition) = partitions.next() {

@@ -150,12 +150,10 @@ impl ScanSource {
     }
 }
 
-/// The runs and views that a seek has read.
+/// The runs and views that a seek has searched: it has read them, or their filters.
 fn searched(merge: &Visible) -> (usize, usize) {
-    let read = merge.source().sought().filter(|lane| lane.is_read).map(|lane| lane.cursor);
-    read.fold((0, 0), |(runs, views), source| match source {
-        Source::Run(_) | Source::FilterChecked(..) => (runs + 1, views),
+    merge.source().sought().fold((0, 0), |(runs, views), lane| match lane.cursor {
         Source::View(_) => (runs, views + 1),
-        Source::Memtable(_) | Source::Lent => (runs, views),
+        source => (runs + usize::from(source.open_table().is_some()), views),
     })
 }

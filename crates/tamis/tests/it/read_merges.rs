@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tamis::{Db, KeyspaceOptions, Layout, Options, Runtime, Views};
+use tamis::{Db, KeyspaceOptions, Layout, Options, PaidJob, ReadLoss, Runtime, Views};
 use tamis_vfs::MemVfs;
 use tamis_workload::SplitMix64;
 
@@ -39,6 +39,10 @@ fn run_count(db: &Db) -> usize {
     db.statistics().keyspaces.iter().flat_map(|keyspace| &keyspace.levels).map(|level| level.run_count).sum()
 }
 
+fn losses(db: &Db) -> Vec<ReadLoss> {
+    db.read_losses(&db.default_keyspace()).unwrap()
+}
+
 /// Seeks to keys of all runs, and reads what it finds.
 fn seek(db: &Db, count: u64) {
     let mut random = SplitMix64::new(count);
@@ -65,8 +69,12 @@ fn a_store_that_is_only_read_becomes_one_run() {
     for layout in [Layout::Leveled, Layout::tiered(), Layout::partitioned()] {
         let db = store(layout, Views::Off);
         assert!(run_count(&db) > 1, "{layout:?}");
+        seek(&db, 500);
+        let [loss] = losses(&db).try_into().unwrap();
+        assert!(loss.job == PaidJob::MergeRuns && loss.lost < loss.price, "{layout:?}: {loss:?}");
         let seeks = seek_until_merged(&db, 400_000);
         assert!(seeks > 500, "{layout:?}: the first seeks do not pay for a merge");
+        assert!(losses(&db).is_empty(), "{layout:?}: the loss is paid");
         assert_eq!(run_count(&db), 1, "{layout:?}");
         let written = db.statistics().compaction_bytes_written;
         seek(&db, 50_000);
@@ -126,5 +134,6 @@ fn merges_that_do_not_help_become_rare() {
         merges.push(db.statistics().read_triggered_compactions);
     }
     let (first, second) = (merges[299], merges[599] - merges[299]);
+    eprintln!("{first} {second} {merges:?}");
     assert!(first >= 1 && second <= first, "{first} merges, then {second}");
 }
