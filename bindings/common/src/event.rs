@@ -16,9 +16,6 @@ pub fn to_json(event: &Event) -> Value {
         Event::FilterBuildFailed { file, reason } => failed("filter_build_failed", file, reason),
         Event::ViewFailed { file, reason } => failed("view_failed", file, reason),
         Event::SampleIgnored { file, reason } => failed("sample_ignored", file, reason),
-        Event::ProbeTimesMeasured { microseconds } => {
-            json!({ "kind": "probe_times_measured", "microseconds": microseconds })
-        }
         Event::FiltersReplaced { keyspace, table, before, after } => json!({
             "kind": "filters_replaced",
             "keyspace": keyspace,

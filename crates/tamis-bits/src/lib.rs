@@ -16,7 +16,6 @@ mod mix64;
 mod owned_slice;
 pub mod packed;
 mod prefetch;
-mod processor;
 pub mod rank;
 pub mod scatter_bits;
 
@@ -30,5 +29,4 @@ pub use mix64::mix64;
 pub use owned_slice::OwnedSlice;
 pub use packed::PackedInts;
 pub use prefetch::prefetch;
-pub use processor::processor_model;
 pub use rank::{RankBits, RankShape, Select};

@@ -21,7 +21,6 @@
 //! returns, also if it asks many tables: filters that keep the targets ([`meets_targets`]) are chosen, if there are such within the maximum
 //! that cost little more.
 
-mod calibration;
 mod candidates;
 mod cases;
 mod key_counts;
@@ -37,7 +36,7 @@ use crate::{FilterSpec, KeyRange, KeySet};
 use candidates::Problem;
 use cases::Cases;
 pub use pause::Pause;
-pub use probe_times::{ProbeTime, ProbeTimes};
+pub use probe_times::ProbeTime;
 
 /// A sample with fewer empty queries in the reach of the keys is weighed against the assumed workload.
 pub const SAMPLE_MIN: usize = 100;
@@ -97,21 +96,19 @@ pub struct Workload<'a> {
     pub queries: &'a [Query<'a>],
 }
 
-/// Prices in nanoseconds.
+/// Prices in nanoseconds. The times of probes are constants ([`ProbeTime`]).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prices {
     /// The read that a false positive causes at the level of the table.
     pub read_ns: f64,
     /// A bit per key, per query.
     pub bit_ns: f64,
-    /// The probes of each family.
-    pub probe: ProbeTimes,
 }
 
 impl Default for Prices {
     /// A read of 20 microseconds; a bit per key is worth one nanosecond per query.
     fn default() -> Self {
-        Self { read_ns: 20_000.0, bit_ns: 1.0, probe: ProbeTimes::default() }
+        Self { read_ns: 20_000.0, bit_ns: 1.0 }
     }
 }
 

@@ -90,7 +90,6 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "FilterCorrupt",
             "FilterBuildFailed",
             "FiltersReplaced",
-            "ProbeTimesMeasured",
             "ViewBuilt",
             "ViewFailed",
             "CacheTooSmall",

@@ -62,11 +62,7 @@ pub enum SegmentSearch {
 
 /// The prices with which a new store chooses filters.
 pub fn filter_prices(options: &Options) -> Prices {
-    Prices {
-        read_ns: expected_nanoseconds(options.table_access),
-        bit_ns: FilterPrice::default().get(),
-        ..Prices::default()
-    }
+    Prices { read_ns: read_nanoseconds(options), bit_ns: FilterPrice::default().get() }
 }
 
 /// Writes the tables of a set at the same time.

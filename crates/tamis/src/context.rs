@@ -13,7 +13,6 @@ use crate::{
     events::Event,
     metrics::Metrics,
     options::Options,
-    probe_times::MachineProbeTimes,
     runtime::Runtime,
     store_folder,
     sync::{RwLock, RwLockReadGuard, RwLockWriteGuard},
@@ -28,7 +27,6 @@ pub(crate) struct StoreContext {
     /// The price of a bit of filters that the store chooses.
     pub(crate) filter_price: FilterPrice,
     pub(crate) last_choices: LastChoices,
-    pub(crate) probe_times: MachineProbeTimes,
     open_in: OpenIn,
     background_error: Arc<BackgroundError>,
     /// Shared by every job that uses the folder; exclusive for close, before it unlocks the folder.
@@ -49,7 +47,6 @@ impl StoreContext {
             runtime,
             filter_price: FilterPrice::default(),
             last_choices: LastChoices::default(),
-            probe_times: MachineProbeTimes::default(),
             open_in: OpenIn::this_process(),
             background_error,
             running_jobs: RwLock::new(()),

@@ -48,7 +48,6 @@ use crate::{
     metrics::Statistics,
     open_report::OpenReport,
     options::Options,
-    query_sample::format::times::StoredTimes,
     read::{BackgroundDeletedRanges, DeletedRanges, ReadPath, snapshot::Snapshots},
     recover::{Recovered, open_folder, recover, refuse_unwritable},
     runtime::{JoinHandle, Runtime},
@@ -138,9 +137,8 @@ impl Engine {
         recovered: Recovered,
         lock: Option<Box<dyn Lock>>,
     ) -> Self {
-        let Recovered { versions, keyspaces, times, resources, log, segments, last_sequence, report, .. } =
+        let Recovered { versions, keyspaces, resources, log, segments, last_sequence, report, .. } =
             recovered;
-        restore_times(&context, times);
         let (_, filter_seed) = versions.database();
         let snapshots = Arc::new(Snapshots::default());
         snapshots.publish(last_sequence);
@@ -272,16 +270,6 @@ impl Drop for Engine {
     fn drop(&mut self) {
         // A program that needs the result calls `Db::close`.
         let _ = self.close();
-    }
-}
-
-/// Continues with times that were measured when the store was open before, if they are valid here.
-fn restore_times(context: &StoreContext, times: StoredTimes) {
-    let times = times.valid_for(tamis_bits::processor_model(), context.options.table_access);
-    context.metrics.read_times.restore(&times.reads);
-    times.memory_price.iter().for_each(|price| context.filter_price.restore(*price));
-    if let Some(probes) = times.probes.filter(|_| context.runtime.clock.is_real_time()) {
-        context.probe_times.set(probes);
     }
 }
 

@@ -106,11 +106,6 @@ pub enum Event {
         /// The current filters, and their expected cost.
         after: String,
     },
-    /// The times of filter probes on this machine were measured, by which the store chooses filters ([`crate::Filters::auto`]).
-    ProbeTimesMeasured {
-        /// How long that took.
-        microseconds: u64,
-    },
     /// A sorted view was built: scans of these runs use it instead of a merge.
     ViewBuilt {
         /// The keyspace's name.

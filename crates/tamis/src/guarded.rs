@@ -241,10 +241,6 @@ impl Clock for GuardedClock {
             self.fallback.wait(condition, guard, timeout);
         }
     }
-
-    fn is_real_time(&self) -> bool {
-        self.call(|clock| clock.is_real_time()).unwrap_or(false)
-    }
 }
 
 #[derive(Debug)]

@@ -36,7 +36,6 @@ mod open_report;
 mod options;
 mod orphans;
 mod pending_bounds;
-mod probe_times;
 mod quarantine;
 mod query_sample;
 mod range_tombstone;

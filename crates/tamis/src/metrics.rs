@@ -317,7 +317,7 @@ pub struct FilterStatistics {
     /// Scans without two bounds.
     pub seeks: ReadStatistics,
     /// The mean time of a read of a table in nanoseconds, loads and blocks in memory together, over about the last 256 sampled
-    /// queries; 0 before the first 64. Filters are chosen by it: it is what a false positive costs.
+    /// queries; 0 before the first 64. It is what a false positive costs.
     pub read_nanoseconds: u64,
 }
 
@@ -796,18 +796,6 @@ impl Statistics {
 }
 
 impl Metrics {
-    /// Reads since the store was opened: lookups, scans with two bounds, prefixes and open seeks.
-    pub(crate) fn read_count(&self) -> u64 {
-        let counters = [
-            &self.point_reads,
-            &self.range_scans,
-            &self.prefix_scans,
-            &self.forward_seeks,
-            &self.backward_seeks,
-        ];
-        counters.into_iter().map(Counter::get).sum()
-    }
-
     /// Measures reads by this clock.
     pub(crate) fn by(clock: Arc<dyn Clock>) -> Self {
         Self { read_times: ReadTimes::by(clock), ..Self::default() }

@@ -4,8 +4,6 @@
 //! loaded or found in memory. Each level has an exponentially weighted mean, so that it follows a cache that fills or a device that slows
 //! down. A single read counts as at most [`OUTLIER_MAX`] times the mean: a thread may lose its processor while it reads.
 //!
-//! The means are stored while the database is closed (`sample_file.rs`).
-//!
 //! Cost: two reads of the clock for each measured read; a read that is not sampled costs a comparison. Nothing is measured by a clock that does
 //! not advance.
 
@@ -41,13 +39,6 @@ pub(crate) const fn expected_nanoseconds(access: Access) -> f64 {
     }
 }
 
-/// A mean as it is stored (`docs/format/samples.md`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StoredReadTime {
-    pub(crate) count: u64,
-    pub(crate) nanoseconds: u64,
-}
-
 /// The mean of one level.
 #[derive(Debug, Default)]
 struct ReadTime {
@@ -68,19 +59,6 @@ impl ReadTime {
             _ => before + (nanoseconds.min(OUTLIER_MAX * before) - before) / count.min(WINDOW) as f64,
         };
         self.nanoseconds.store(mean.to_bits(), Ordering::Relaxed);
-    }
-
-    fn stored(&self) -> StoredReadTime {
-        let nanoseconds = f64::from_bits(self.nanoseconds.load(Ordering::Relaxed)) as u64;
-        StoredReadTime { count: self.count.load(Ordering::Relaxed), nanoseconds }
-    }
-
-    /// Begins with a stored mean. It counts as the fewest times that determine one, so that new times soon outweigh it.
-    fn restore(&self, stored: StoredReadTime) {
-        if stored.nanoseconds > 0 {
-            self.nanoseconds.store((stored.nanoseconds as f64).to_bits(), Ordering::Relaxed);
-            self.count.store(stored.count.min(COUNT_MIN), Ordering::Relaxed);
-        }
     }
 
     fn mean(&self) -> Option<f64> {
@@ -129,17 +107,6 @@ impl<const LEVELS: usize> ReadTimes<LEVELS> {
     /// The mean of a level in nanoseconds; 0 before enough reads were measured.
     pub(crate) fn nanoseconds(&self, level: usize) -> u64 {
         self.levels.get(level).and_then(ReadTime::mean).map_or(0, |mean| mean as u64)
-    }
-
-    /// The means to store: that of all levels, then that of each level.
-    pub(crate) fn stored(&self) -> Vec<StoredReadTime> {
-        std::iter::once(&self.all).chain(&self.levels).map(ReadTime::stored).collect()
-    }
-
-    /// Begins with stored means; called before the first read is measured.
-    pub(crate) fn restore(&self, stored: &[StoredReadTime]) {
-        let times = std::iter::once(&self.all).chain(&self.levels);
-        times.zip(stored).for_each(|(time, stored)| time.restore(*stored));
     }
 
     /// The price of a read in a level, in nanoseconds: that of all levels while the level was rarely read, and `expected` while the store

@@ -37,7 +37,6 @@ use crate::{
     options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options},
     orphans::{self, LogSpan},
     quarantine,
-    query_sample::format::times::StoredTimes,
     runtime::{Clock, Runtime},
     sample_file,
     version::{
@@ -56,8 +55,6 @@ use crate::{
 pub(crate) struct Recovered {
     pub(crate) versions: Arc<VersionSet>,
     pub(crate) keyspaces: Keyspaces,
-    /// Measured when the store was open before.
-    pub(crate) times: StoredTimes,
     /// Memory of the memtables.
     pub(crate) resources: Arc<KeyspaceResources>,
     /// `None` if the store is opened read-only.
@@ -103,12 +100,9 @@ pub(crate) fn recover(
         .map(|version| KeyspaceState::new(Arc::clone(version), &resources))
         .map(|keyspace| (keyspace.id, keyspace))
         .collect();
-    let times = if options.sample_queries {
-        let listener = options.listener.as_ref();
-        sample_file::load(folder, versions.database().0, &keyspaces, listener)
-    } else {
-        StoredTimes::default()
-    };
+    if options.sample_queries {
+        sample_file::load(folder, versions.database().0, &keyspaces, options.listener.as_ref());
+    }
     let recovery = Recovery {
         folder,
         entries: &entries,
@@ -121,7 +115,7 @@ pub(crate) fn recover(
     let log = recovery.begin_log(options, &replayed, last_sequence, &mut report)?;
     report_truncations(options, &report);
     let segments = replayed.segments;
-    Ok(Recovered { versions, keyspaces, times, resources, log, segments, last_sequence, report, unreplayed })
+    Ok(Recovered { versions, keyspaces, resources, log, segments, last_sequence, report, unreplayed })
 }
 
 /// Changes the keyspaces that the options name. Compactions and builds of views then lead to the new options.

@@ -21,11 +21,6 @@ pub trait Clock: fmt::Debug + Send + Sync {
     fn now(&self) -> Duration;
     /// Waits on `condition` until it is notified, for at most `timeout` of this clock's time.
     fn wait(&self, condition: &Condvar, guard: &mut MutexGuard<'_, ()>, timeout: Duration);
-    /// Whether it follows the time of the machine, so that work can be measured by it. The times of filter probes are measured by such a clock
-    /// only; with others they are constants.
-    fn is_real_time(&self) -> bool {
-        false
-    }
 }
 
 /// The operating system's monotonic clock.
@@ -48,10 +43,6 @@ impl Clock for SystemClock {
 
     fn wait(&self, condition: &Condvar, guard: &mut MutexGuard<'_, ()>, timeout: Duration) {
         condition.wait_for(guard, timeout);
-    }
-
-    fn is_real_time(&self) -> bool {
-        true
     }
 }
 

@@ -1,18 +1,16 @@
-//! The file that keeps the sampled queries and the measured times of probes and reads while a store is closed (`docs/format/samples.md`).
+//! The file that keeps the sampled queries while a store is closed (`docs/format/samples.md`).
 //!
 //! It is derived data. A missing file is an empty sample; one that can't be used is reported ([`Event::SampleIgnored`]), and the
-//! store continues with an empty sample, and measures the times again. So it does with times of another processor, and with times of
-//! reads of another kind of access. A file that can't be written is reported, too, and the old one stays.
+//! store continues with an empty sample. A file that can't be written is reported, too, and the old one stays.
 //!
-//! It is written when the store is closed, and after a flush or compaction if [`SAVED_AFTER`] queries were sampled since. Times are only
-//! measured while queries are sampled.
+//! It is written when the store is closed, and after a flush or compaction if [`SAVED_AFTER`] queries were sampled since.
 
 use std::{
     io::ErrorKind,
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
@@ -25,7 +23,7 @@ use crate::{
     file_name::FileName,
     keyspace_state::{KeyspaceRegistry, Keyspaces},
     link::write_new,
-    query_sample::format::{FILE_BYTES_MAX, StoredFile, StoredSample, decode, encode, times::StoredTimes},
+    query_sample::format::{FILE_BYTES_MAX, StoredSample, decode, encode},
     sync::Mutex,
     version::set::VersionSet,
 };
@@ -33,32 +31,28 @@ use crate::{
 /// Queries that are sampled before the file is written again, unless the store is closed.
 const SAVED_AFTER: u64 = 4_000;
 
-/// Reads the file of a store that is opened: the samples into its keyspaces. Returns the times.
+/// Reads the file of a store that is opened: the samples into its keyspaces.
 pub(crate) fn load(
     folder: &Folder,
     database_id: u64,
     keyspaces: &Keyspaces,
     listener: Option<&Arc<dyn EventListener>>,
-) -> StoredTimes {
+) {
     let path = FileName::Samples.path(folder);
     let file = match read(folder, &path) {
         Ok(Some(bytes)) => decode(database_id, &bytes),
-        Ok(None) => return StoredTimes::default(),
+        Ok(None) => return,
         Err(error) => Err(error.to_string()),
     };
     match file {
-        Ok(file) => {
-            for sample in file.samples {
+        Ok(samples) => {
+            for sample in samples {
                 if let Some(keyspace) = keyspaces.get(&sample.keyspace) {
                     keyspace.read_state.load().query_sample.restore(sample);
                 }
             }
-            file.times
         }
-        Err(reason) => {
-            report(listener, &path, reason);
-            StoredTimes::default()
-        }
+        Err(reason) => report(listener, &path, reason),
     }
 }
 
@@ -94,8 +88,6 @@ pub(crate) struct SampleFile {
     writing: Mutex<()>,
     /// Sampled queries of this open when the file was last written.
     saved_count: AtomicU64,
-    /// Whether the file has the times of probes.
-    has_saved_probes: AtomicBool,
 }
 
 impl SampleFile {
@@ -110,19 +102,12 @@ impl SampleFile {
             versions: Arc::clone(versions),
             writing: Mutex::new(()),
             saved_count: AtomicU64::new(0),
-            has_saved_probes: AtomicBool::new(context.probe_times.measured().is_some()),
         })
     }
 
     fn sampled_count(&self) -> u64 {
         let keyspaces = self.keyspaces.load();
         keyspaces.values().map(|keyspace| keyspace.read_state.load().query_sample.sampled_count()).sum()
-    }
-
-    fn is_changed(&self, sampled_count: u64) -> bool {
-        let has_probes = self.context.probe_times.measured().is_some();
-        sampled_count != self.saved_count.load(Ordering::Relaxed)
-            || has_probes != self.has_saved_probes.load(Ordering::Relaxed)
     }
 
     /// Writes the file if many queries were sampled since it was last written.
@@ -132,18 +117,17 @@ impl SampleFile {
         }
     }
 
-    /// Writes the file if a query was sampled, or the times of probes were measured, since it was last written. Does nothing if writes are refused.
+    /// Writes the file if a query was sampled since it was last written. Does nothing if writes are refused.
     pub(crate) fn save(&self) {
         let _writing = self.writing.lock();
         let count = self.sampled_count();
         if !self.context.options.sample_queries
-            || !self.is_changed(count)
+            || count == self.saved_count.load(Ordering::Relaxed)
             || self.context.check_writable().is_err()
         {
             return;
         }
         self.saved_count.store(count, Ordering::Relaxed);
-        self.has_saved_probes.store(self.context.probe_times.measured().is_some(), Ordering::Relaxed);
         if let Err(error) = self.write() {
             report(
                 self.context.options.listener.as_ref(),
@@ -162,15 +146,7 @@ impl SampleFile {
             .map(|keyspace| keyspace.read_state.load().query_sample.stored(keyspace.id))
             .filter(|sample| !sample.queries.is_empty())
             .collect();
-        let StoreContext { options, metrics, probe_times, filter_price, .. } = &*self.context;
-        let times = StoredTimes {
-            processor: tamis_bits::processor_model(),
-            access: options.table_access,
-            probes: probe_times.measured(),
-            reads: metrics.read_times.stored(),
-            memory_price: filter_price.moved(),
-        };
-        let bytes = encode(self.versions.database().0, &StoredFile { times, samples });
+        let bytes = encode(self.versions.database().0, &samples);
         let temporary = FileName::Temporary(self.versions.new_file_number()).path(folder);
         let path = FileName::Samples.path(folder);
         write_new(&**folder, &temporary, |append| append(&bytes))?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tamis_filter::{
     AnyFilter, Budget, Digester, Filter as _, KeyRange, KeySet, Probe, RangeProbe, Samples,
-    auto::{Part, Prices, Query, QueryKind},
+    auto::{Part, ProbeTime, Query, QueryKind},
 };
 
 use crate::inputs::OwnedQuery;
@@ -81,7 +81,7 @@ pub(super) fn measure(
             if is_point && has_point_filter && filter.family().answers_ranges() {
                 return true;
             }
-            let time = prices.probe.get(filter.family());
+            let time = ProbeTime::of(filter.family());
             let (passes, first, probes) = if is_point {
                 let probe = Probe::new(&query.lower, &digester);
                 (filter.may_contain(&probe), time.point_ns, probe.probe_count())

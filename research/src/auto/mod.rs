@@ -2,9 +2,11 @@
 
 mod accuracy;
 mod measured;
+mod probe_times;
 mod strings;
 
 use tamis_bench::Definition;
 
 /// The experiments of the group.
-pub(super) const EXPERIMENTS: &[&Definition] = &[&accuracy::ACCURACY, &strings::STRINGS];
+pub(super) const EXPERIMENTS: &[&Definition] =
+    &[&accuracy::ACCURACY, &strings::STRINGS, &probe_times::PROBE_TIMES];

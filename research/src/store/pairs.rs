@@ -316,7 +316,6 @@ fn measure_load(point: &Point, rounds: u64, context: &mut Context<'_>) -> Result
         db.compact_range::<&[u8]>(&db.default_keyspace(), ..)?;
         let compaction_time = context.clock().now() - start;
         db.close()?;
-        // The first round also calibrates probe times, once per machine.
         if round > 0 {
             for (times, time) in [(&mut loads, load_time), (&mut compactions, compaction_time)] {
                 if let Some(times) = times.get_mut(index) {

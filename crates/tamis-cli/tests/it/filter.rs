@@ -257,7 +257,7 @@ fn advise_uses_the_sample_of_a_store() {
 }
 
 #[test]
-fn advise_uses_the_prices_that_a_store_has_measured() {
+fn advise_uses_the_prices_of_a_store() {
     let folder = Folder::new();
     let db = tamis::Db::open(folder.path("store")).unwrap();
     for number in 0..20_000_u64 {
@@ -272,7 +272,7 @@ fn advise_uses_the_prices_that_a_store_has_measured() {
     db.close().unwrap();
     let options = tamis::Options { read_only: true, ..tamis::Options::default() };
     let db = tamis::Db::open_with(folder.path("store"), options).unwrap();
-    let prices = db.filter_prices(&db.default_keyspace()).unwrap();
+    let prices = db.filter_prices();
     db.close().unwrap();
     let advise = |words: &[&str]| -> Value {
         let all = [&["filter", "advise", "--store", "store", "--json"][..], words].concat();

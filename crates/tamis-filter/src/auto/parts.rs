@@ -7,9 +7,9 @@ mod proteus;
 mod rosetta;
 mod surf;
 
-use super::Part;
 use super::candidates::{Predicted, Problem};
 use super::cases::Case;
+use super::{Part, ProbeTime};
 use crate::{Family, FilterSpec, steps};
 
 /// Budgets as shares of the maximum.
@@ -72,7 +72,7 @@ impl Problem<'_> {
         bits: f64,
         rate: impl Fn(&Case<'_>) -> f64,
     ) -> Predicted {
-        let time = self.request.prices.probe.get(spec.family());
+        let time = ProbeTime::of(spec.family());
         let names_candidates = spec.family().names_candidates(false);
         let rate = |case: &Case<'_>| match (case.kind.is_seek(), case.is_closed()) {
             (true, _) if !names_candidates => 1.0,
@@ -94,7 +94,7 @@ impl Problem<'_> {
         bits: f64,
         results: &[(f64, f64)],
     ) -> Predicted {
-        let time = self.request.prices.probe.get(spec.family());
+        let time = ProbeTime::of(spec.family());
         let mut predicted = self.prediction(spec, bits_per_key, bits, |_| 1.0);
         let (mut tests, mut counts) = ([0.0; 2], [0.0; 2]);
         for ((case, (rate, probes)), slot) in self.cases.empty.iter().zip(results).zip(&mut predicted.rates) {

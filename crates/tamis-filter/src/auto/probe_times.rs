@@ -1,4 +1,6 @@
-//! The time of a probe by family.
+//! The time of a probe by family: constants, so that equal inputs give equal choices on every machine and under load.
+//!
+//! `research run auto-probe-times --size medium` measures them, with filters of a million keys.
 
 use crate::Family;
 
@@ -17,47 +19,20 @@ pub struct ProbeTime {
     pub further_ns: f64,
 }
 
-/// The times of all families.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ProbeTimes {
-    times: [ProbeTime; Family::ALL.len()],
-}
-
-impl ProbeTimes {
+impl ProbeTime {
     /// The time of a family.
-    pub fn get(&self, family: Family) -> ProbeTime {
-        let index = Family::ALL.iter().position(|other| *other == family);
-        index.and_then(|index| self.times.get(index)).copied().unwrap_or_else(|| shipped(family))
+    pub const fn of(family: Family) -> Self {
+        let (point_ns, range_ns, further_ns) = match family {
+            Family::BlockedBloom => (6.0, 1.0, 0.0),
+            Family::Elastic => (10.0, 1.0, 0.0),
+            Family::Prefix => (8.0, 10.0, 5.0),
+            Family::Surf | Family::SurfBase | Family::SurfHash | Family::SurfReal | Family::SurfMixed => {
+                (25.0, 30.0, 5.0)
+            }
+            Family::Rosetta => (20.0, 40.0, 8.0),
+            Family::Proteus | Family::OnePrefixBloom | Family::TwoPrefixBloom => (10.0, 12.0, 8.0),
+            Family::Grafite => (45.0, 50.0, 0.0),
+        };
+        Self { point_ns, range_ns, further_ns }
     }
-
-    /// Replaces the time of a family by one that was measured on this machine.
-    pub fn set(&mut self, family: Family, time: ProbeTime) {
-        let index = Family::ALL.iter().position(|other| *other == family);
-        if let Some(slot) = index.and_then(|index| self.times.get_mut(index)) {
-            *slot = time;
-        }
-    }
-}
-
-impl Default for ProbeTimes {
-    /// Times of filters of a million keys (`results/`).
-    fn default() -> Self {
-        Self { times: Family::ALL.map(shipped) }
-    }
-}
-
-/// The time of a family without a calibration.
-const fn shipped(family: Family) -> ProbeTime {
-    let (point_ns, range_ns, further_ns) = match family {
-        Family::BlockedBloom => (6.0, 1.0, 0.0),
-        Family::Elastic => (10.0, 1.0, 0.0),
-        Family::Prefix => (8.0, 10.0, 5.0),
-        Family::Surf | Family::SurfBase | Family::SurfHash | Family::SurfReal | Family::SurfMixed => {
-            (25.0, 30.0, 5.0)
-        }
-        Family::Rosetta => (20.0, 40.0, 8.0),
-        Family::Proteus | Family::OnePrefixBloom | Family::TwoPrefixBloom => (10.0, 12.0, 8.0),
-        Family::Grafite => (45.0, 50.0, 0.0),
-    };
-    ProbeTime { point_ns, range_ns, further_ns }
 }

@@ -5,7 +5,7 @@ mod workloads;
 use std::sync::Arc;
 
 use tamis_filter::auto::{
-    Choice, Effort, Part, Pause, Prices, Query, QueryKind, Request, Scored, Workload, choose,
+    Choice, Effort, Part, Pause, Prices, ProbeTime, Query, QueryKind, Request, Scored, Workload, choose,
 };
 use tamis_filter::{KeyRange, KeySet};
 use workloads::OwnedQuery;
@@ -159,7 +159,7 @@ fn without_a_sample_points_cost_hardly_more_than_with_a_bloom_filter() {
             assert!(rates.point.unwrap() < 0.015, "{choice:?}");
             // The filter that answers points is a Bloom filter, or the read is far slower.
             let family = choice.chosen.parts[0].spec.family();
-            assert!(prices.probe.get(family).point_ns <= 10.0 || read_ns > 10_000.0, "{choice:?}");
+            assert!(ProbeTime::of(family).point_ns <= 10.0 || read_ns > 10_000.0, "{choice:?}");
             assert!(rates.range.unwrap() < 0.9, "ranges have a filter, too: {choice:?}");
         }
     }

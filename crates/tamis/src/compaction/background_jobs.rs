@@ -3,7 +3,7 @@
 //! A job is claimed under the scheduler's lock and runs outside of it. Compactions are picked outside of the lock, too, and only for
 //! keyspaces that have changed (`due_jobs.rs`). Order of jobs: deferred log bytes that waited too long,
 //! obsolete files, flushes (the oldest immutable memtable of a keyspace, or of several), compactions, deleted ranges
-//! (`deleted_range_jobs.rs`), the times of filter probes, filters, views. With two or more workers one is always
+//! (`deleted_range_jobs.rs`), filters, views. With two or more workers one is always
 //! kept free for flushes. With no workers the writing thread runs all due jobs itself ([`BackgroundJobs::run_inline`]), in the
 //! same order.
 //!
@@ -38,7 +38,7 @@ use super::{
     flusher::Flusher,
     job_context::JobContexts,
     plan::{InProgress, Plan, RangeRequest},
-    probe_calibration, range_deletes,
+    range_deletes,
     scheduler::{Scheduler, State},
     strategy::{self, RangePick},
     view_builder::{ViewBuilder, ViewClaim},
@@ -78,7 +78,6 @@ pub(super) enum Job {
     Flush(FlushClaim),
     Compact(Arc<KeyspaceState>, CompactionClaim),
     RecordDeletedRanges(DeletedRangesClaim),
-    MeasureProbeTimes,
     CheckFilters(CheckClaim),
     KeepView(ViewClaim),
 }
@@ -92,7 +91,6 @@ impl Job {
             Self::Flush(_) => "flush a memtable",
             Self::Compact(..) => "compact tables",
             Self::RecordDeletedRanges(_) => "record the deleted ranges of tables",
-            Self::MeasureProbeTimes => "measure the times of filter probes",
             Self::CheckFilters(_) => "check the filters of a table",
             Self::KeepView(_) => "build a sorted view",
         }
@@ -397,7 +395,6 @@ impl BackgroundJobs {
                 };
                 self.deleted_ranges.record(claim.keyspace, &claim.tables, &may_continue)?;
             }
-            Job::MeasureProbeTimes => probe_calibration::measure(&self.context, &|| self.yield_to_others()),
             Job::CheckFilters(claim) => {
                 let between = || self.yield_to_others();
                 let checked =
@@ -494,9 +491,6 @@ impl BackgroundJobs {
         self.pick();
         self.claim_plan()
             .or_else(|| self.claim_deleted_ranges().map(Job::RecordDeletedRanges))
-            .or_else(|| {
-                probe_calibration::claim(&self.context, &self.keyspaces).then_some(Job::MeasureProbeTimes)
-            })
             .or_else(|| self.filter_checker.claim(&self.keyspaces, Urgency::Any).map(Job::CheckFilters))
             .or_else(|| self.claim_view(now).map(Job::KeepView))
             .or_else(|| self.claim_read_merge(now))

@@ -51,16 +51,6 @@ impl FilterPrice {
         f64::from_bits(self.0.load(Ordering::Relaxed))
     }
 
-    /// The price, if it is not the one of a new store.
-    pub(crate) fn moved(&self) -> Option<f64> {
-        Some(self.get()).filter(|price| *price != PRICE_AT_START)
-    }
-
-    /// Continues with the price that the store had when it was closed.
-    pub(crate) fn restore(&self, price: f64) {
-        self.0.store(price.clamp(PRICE_MIN, PRICE_MAX).to_bits(), Ordering::Relaxed);
-    }
-
     /// Moves the price: the tables of a keyspace use `memory` of a budget.
     pub(crate) fn update(&self, memory: FilterMemory, budget: FilterBudget) {
         self.0.store(next_price(self.get(), memory, budget).to_bits(), Ordering::Relaxed);

@@ -52,8 +52,8 @@ pub(crate) struct JobContext<'a> {
     pub(crate) sample_age: SampleAge,
     /// The last choices of filters; `None`: each table has its own.
     pub(crate) last_choices: Option<&'a LastChoices>,
-    /// The prices of filters in a level.
-    pub(crate) prices: &'a dyn Fn(usize) -> Prices,
+    /// The prices by which filters are chosen.
+    pub(crate) prices: Prices,
     /// The memory of the filters of all tables, if filters are chosen automatically.
     pub(crate) memory: Option<FilterMemory>,
     pub(crate) is_cancelled: &'a AtomicBool,
@@ -125,7 +125,7 @@ impl JobContext<'_> {
         ChoiceInput {
             bits_per_key: memory.bits_for(level, key_count, budget) as f32,
             effort,
-            prices: (self.prices)(level),
+            prices: self.prices,
             queries: self.sampled_queries.clone(),
             current: None,
             other_runs: Arc::default(),
@@ -176,14 +176,10 @@ pub(super) fn span_of<'t>(mut tables: impl DoubleEndedIterator<Item = &'t Arc<Ta
     Some(KeySpan::new(first.shared_summary(), last.shared_summary()))
 }
 
-/// The prices of filters that the store chooses for a level, with this price of memory.
-pub(crate) fn current_prices(context: &StoreContext, level: usize, bit_ns: f64) -> Prices {
-    let StoreContext { options, metrics, probe_times, .. } = context;
-    Prices {
-        read_ns: metrics.read_times.price(level, expected_nanoseconds(options.table_access)),
-        bit_ns,
-        probe: probe_times.get(),
-    }
+/// The time of a read of a table, which a false positive costs: a constant, so that the choice of filters does not depend on the load of the
+/// machine.
+pub(crate) const fn read_nanoseconds(options: &Options) -> f64 {
+    expected_nanoseconds(options.table_access)
 }
 
 /// The parts of an open store from which the contexts of its jobs are made.
@@ -230,7 +226,7 @@ impl JobContexts {
             sampled_queries,
             sample_age,
             last_choices: Some(&self.context.last_choices),
-            prices: &|level| current_prices(&self.context, level, bit_ns),
+            prices: Prices { read_ns: read_nanoseconds(&self.context.options), bit_ns },
             memory,
             is_cancelled: self.scheduler.is_stopping(),
             spawner: (self.context.options.workers > 0).then_some(&*self.context.runtime.spawner),

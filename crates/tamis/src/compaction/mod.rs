@@ -19,7 +19,6 @@ mod level_filter_bits;
 pub(crate) mod manual;
 pub(crate) mod merge;
 pub(crate) mod plan;
-mod probe_calibration;
 mod publisher;
 mod range_deletes;
 mod read_merges;

@@ -18,7 +18,7 @@ pub use self::{keyspace::Keyspace, snapshot::Snapshot};
 use crate::{
     batch::WriteBatch,
     checkpoint::{CheckpointReport, Verify},
-    compaction::{job_context::current_prices, manual::CompactProgress},
+    compaction::{job_context::read_nanoseconds, manual::CompactProgress},
     cursor::bounded::range_bounds,
     engine::Engine,
     error::{Error, Result},
@@ -519,19 +519,10 @@ impl Db {
         Ok(keyspace.state.read_state.load().query_sample.for_programs())
     }
 
-    /// The prices by which filters of the deepest level of a keyspace are chosen. The times of probes and reads are measured by this
-    /// process or by an earlier one, which read tables in the same way; before that they are expected ones.
-    ///
-    /// # Errors
-    /// As [`Db::sampled_queries`].
-    pub fn filter_prices(&self, keyspace: &Keyspace) -> Result<Prices> {
-        self.engine.context.check_process()?;
-        keyspace.check_of(&self.engine)?;
-        keyspace.check()?;
-        let version = Arc::clone(&keyspace.state.read_state.load().version);
-        let level_count = version.partitions.iter().map(|partition| partition.levels().len()).max();
-        let (context, level) = (&self.engine.context, level_count.unwrap_or_default().saturating_sub(1));
-        Ok(current_prices(context, level, context.filter_price.get()))
+    /// The prices by which the store chooses filters.
+    pub fn filter_prices(&self) -> Prices {
+        let context = &self.engine.context;
+        Prices { read_ns: read_nanoseconds(&context.options), bit_ns: context.filter_price.get() }
     }
 
     /// Waits until no flush or compaction is due or running, and the files that they have replaced are deleted, except those that scans and

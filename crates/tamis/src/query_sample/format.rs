@@ -1,10 +1,7 @@
-//! The bytes of the file of sampled queries and measured times (`docs/format/samples.md`).
-
-pub(crate) mod times;
+//! The bytes of the file of sampled queries (`docs/format/samples.md`).
 
 use tamis_filter::auto::QueryKind;
 
-use self::times::{StoredTimes, put_times, take_times};
 use super::{
     KIND_COUNT, LowerKind, QUERIES_MAX, QueryOutcome, SAMPLED_BOUND_BYTES_MAX, SampledQuery, SharedQueries,
     UpperKind, position_of,
@@ -13,11 +10,7 @@ use crate::coding::{Decoder, checksum, put_bytes, put_u32, put_u64, put_varint};
 
 /// The first bytes: "TMsm".
 const MAGIC: u32 = u32::from_le_bytes(*b"TMsm");
-const VERSION: u32 = 3;
-/// The version without the price of memory.
-const WITHOUT_MEMORY_PRICE: u32 = 2;
-/// The version without times.
-const WITHOUT_TIMES: u32 = 1;
+const VERSION: u32 = 4;
 /// Bytes of the checksum at the end.
 const CHECKSUM_BYTES: usize = 8;
 /// The least bytes of a query and of a keyspace.
@@ -41,21 +34,12 @@ pub(crate) struct StoredSample {
 const KINDS: [QueryKind; KIND_COUNT] =
     [QueryKind::Point, QueryKind::Range, QueryKind::Prefix, QueryKind::SeekForward, QueryKind::SeekBackward];
 
-/// The content of a file.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct StoredFile {
-    pub(crate) times: StoredTimes,
-    pub(crate) samples: Vec<StoredSample>,
-}
-
 /// The bytes of a file. If they would exceed the limit, each keyspace keeps its newest queries only.
-pub(crate) fn encode(database_id: u64, file: &StoredFile) -> Vec<u8> {
-    let StoredFile { times, samples } = file;
+pub(crate) fn encode(database_id: u64, samples: &[StoredSample]) -> Vec<u8> {
     let mut bytes = Vec::new();
     put_u32(&mut bytes, MAGIC);
     put_u32(&mut bytes, VERSION);
     put_u64(&mut bytes, database_id);
-    put_times(&mut bytes, times);
     put_varint(&mut bytes, samples.len() as u64);
     let query_bytes_max = FILE_BYTES_MAX / 2 / samples.len().max(1);
     for sample in samples {
@@ -90,34 +74,23 @@ fn put_query(bytes: &mut Vec<u8>, query: &SampledQuery) {
     put_bytes(bytes, upper);
 }
 
-/// The content of a file, or the reason why it can't be used.
-pub(crate) fn decode(database_id: u64, bytes: &[u8]) -> Result<StoredFile, String> {
+/// The samples of a file, or the reason why it can't be used.
+pub(crate) fn decode(database_id: u64, bytes: &[u8]) -> Result<Vec<StoredSample>, String> {
     let covered_length = bytes.len().checked_sub(CHECKSUM_BYTES).ok_or("it is too short")?;
     let (covered, sum) = bytes.split_at_checked(covered_length).ok_or("it is too short")?;
     let mut header = Decoder::new(covered);
-    let version = match (header.take_u32(), header.take_u32(), header.take_u64()) {
-        (Some(MAGIC), Some(version @ WITHOUT_TIMES..=VERSION), Some(id)) if id == database_id => version,
-        (Some(MAGIC), Some(WITHOUT_TIMES..=VERSION), Some(_)) => {
-            return Err("it is of another store".to_owned());
-        }
+    match (header.take_u32(), header.take_u32(), header.take_u64()) {
+        (Some(MAGIC), Some(VERSION), Some(id)) if id == database_id => {}
+        (Some(MAGIC), Some(VERSION), Some(_)) => return Err("it is of another store".to_owned()),
         (Some(MAGIC), Some(version), _) => {
-            return Err(format!("its version is {version}; this program knows versions up to {VERSION}"));
+            return Err(format!("its version is {version}; this program knows version {VERSION}"));
         }
         _ => return Err("it does not begin as a file of sampled queries".to_owned()),
-    };
+    }
     if Decoder::new(sum).take_u64() != Some(checksum(0, covered)) {
         return Err("its checksum is wrong".to_owned());
     }
-    content(&mut header, version)
-        .ok_or_else(|| "its checksum is right, but its content is invalid".to_owned())
-}
-
-fn content(source: &mut Decoder<'_>, version: u32) -> Option<StoredFile> {
-    let times = match version {
-        WITHOUT_TIMES => StoredTimes::default(),
-        _ => take_times(source, version > WITHOUT_MEMORY_PRICE)?,
-    };
-    Some(StoredFile { times, samples: samples(source)? })
+    take_samples(&mut header).ok_or_else(|| "its checksum is right, but its content is invalid".to_owned())
 }
 
 /// A number of items of at least `bytes_min` bytes each, which must fit into the rest.
@@ -126,7 +99,7 @@ fn take_count(source: &mut Decoder<'_>, bytes_min: usize) -> Option<usize> {
     (count <= source.rest().len() / bytes_min).then_some(count)
 }
 
-fn samples(source: &mut Decoder<'_>) -> Option<Vec<StoredSample>> {
+fn take_samples(source: &mut Decoder<'_>) -> Option<Vec<StoredSample>> {
     let count = take_count(source, KEYSPACE_BYTES_MIN)?;
     let mut samples = Vec::with_capacity(count);
     for _ in 0..count {

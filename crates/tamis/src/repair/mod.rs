@@ -94,7 +94,7 @@ impl Repair {
             sampled_queries: SharedQueries::default(),
             sample_age: SampleAge::default(),
             last_choices: None,
-            prices: &|_| Prices::default(),
+            prices: Prices::default(),
             memory: None,
             is_cancelled: &self.is_cancelled,
             spawner: None,

@@ -3,8 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tamis::{
-    Clock, Condvar, Db, Error, EventListener, Filters, Keyspace, KeyspaceOptions, ManualClock, MutexGuard,
-    Options, Runtime, Views, WriteBatch,
+    Db, Error, EventListener, Filters, Keyspace, KeyspaceOptions, Options, Runtime, Views, WriteBatch,
 };
 use tamis_vfs::MemVfs;
 use tamis_workload::SplitMix64;
@@ -164,48 +163,6 @@ fn open_seeks_without_effect_make_filters_that_were_chosen_without_them_due() {
     let after = seek(12_000);
     assert!(after > checked, "each table was read by six thousand seeks that another one answered");
     assert_eq!(seek(12_000), after, "the check has priced seeks");
-}
-
-/// A clock that advances at each look.
-#[derive(Debug)]
-struct SteppingClock {
-    now: ManualClock,
-    step: Duration,
-}
-
-impl Clock for SteppingClock {
-    fn now(&self) -> Duration {
-        self.now.advance(self.step);
-        self.now.now()
-    }
-
-    fn wait(&self, condition: &Condvar, guard: &mut MutexGuard<'_, ()>, timeout: Duration) {
-        self.now.wait(condition, guard, timeout);
-    }
-}
-
-/// The same queries choose filters with fewer false positives if a read takes longer.
-#[test]
-fn measured_reads_decide_how_much_false_positives_cost() {
-    let chosen = |step: Duration| {
-        let clock = Arc::new(SteppingClock { now: ManualClock::default(), step });
-        let runtime = Runtime { clock, ..Runtime::deterministic(1) };
-        let options = Options { workers: 0, ..Options::default() };
-        let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, options, runtime).unwrap();
-        let keyspace = db.create_keyspace("k", KeyspaceOptions::default()).unwrap();
-        for number in 0..KEY_COUNT {
-            keyspace.put(key(number), b"value").unwrap();
-        }
-        db.flush().unwrap();
-        close_ranges(&keyspace, 2_000);
-        db.check_filters(&keyspace).unwrap();
-        let level = db.statistics().filters.first().copied().unwrap_or_default();
-        let read = blocks(&db, || close_ranges(&keyspace, 5_000));
-        (level.read_nanoseconds, read, design(&db))
-    };
-    let (in_memory, slow) = (chosen(Duration::from_micros(1)), chosen(Duration::from_millis(2)));
-    assert_eq!((in_memory.0, slow.0), (1_000, 2_000_000));
-    assert!(slow.1 < in_memory.1, "{in_memory:?}, {slow:?}");
 }
 
 #[test]

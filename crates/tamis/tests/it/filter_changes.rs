@@ -122,7 +122,7 @@ fn budget_and_price_of_memory_follow_the_change() {
         let vfs = stored(before);
         let (db, keyspace, _) = open_with_filters(&vfs, after);
         db.open_tables(&keyspace).unwrap();
-        let price = || db.filter_prices(&keyspace).unwrap().bit_ns;
+        let price = || db.filter_prices().bit_ns;
         let at_open = price();
         db.check_filters(&keyspace).unwrap();
         if keyspace.options().filters != AUTOMATIC {

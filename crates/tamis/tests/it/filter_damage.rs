@@ -58,8 +58,7 @@ impl Store {
             listener: Some(listener),
             ..inline_options()
         };
-        // Its clock is no real one: probes are not measured, whose times in a test would change what is chosen.
-        let db = Db::open_on(vfs, folder, options, Runtime::deterministic(7)).unwrap();
+        let db = Db::open_on(vfs, folder, options, Runtime::default()).unwrap();
         let keyspace = db.keyspace("k").unwrap();
         Self { db, keyspace, ignored }
     }

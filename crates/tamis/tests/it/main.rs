@@ -34,7 +34,6 @@ mod kill;
 mod layout;
 mod log_segments;
 mod lost_segments;
-mod measured_times;
 mod model;
 mod multi_range;
 mod names;

@@ -43,8 +43,8 @@ const STORE_KEYS_MAX: usize = 1_000_000;
 /// Rank filters by their expected cost for your keys and queries
 ///
 /// The cost of a query is the time of the probes, plus the time of a read for each false positive, plus a price of memory for each bit
-/// per key. Queries that contain a key cost only their probes. The prices are those by which the store chooses filters, measured if it
-/// has been read; for files a read takes 20 microseconds, and a bit per key costs one nanosecond.
+/// per key. Queries that contain a key cost only their probes. The prices are those by which the store chooses filters;
+/// for files a read takes 20 microseconds, and a bit per key costs one nanosecond.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AdviseArgs {
@@ -158,7 +158,7 @@ impl AdviseArgs {
             return Ok(Input {
                 keys: keys_around(&keyspace, &sample.queries(), STORE_KEYS_MAX)?.into(),
                 queries: Queries::Store(sample),
-                prices: db.filter_prices(&keyspace)?,
+                prices: db.filter_prices(),
                 overlapping_tables: overlapping_tables(&db, keyspace.name()),
                 origin: format!("{} (sampled queries)", folder.display()),
             });

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::parameter;
 use crate::auto::candidates::{Predicted, Problem};
 use crate::auto::cases::Case;
-use crate::auto::{Part, QueryKind};
+use crate::auto::{Part, ProbeTime, QueryKind};
 use crate::bloom::formula::blocked_fpr;
 use crate::bloom::prefix::{
     BITS_PER_PREFIX_MAX, Lengths, PREFIXES_MAX, PrefixSet, Separators, common_prefix,
@@ -139,7 +139,7 @@ impl Problem<'_> {
             sum += case.weight * further.unwrap_or(0) as f64;
             weight += case.weight;
         }
-        self.request.prices.probe.get(Family::Prefix).further_ns * sum / f64::max(weight, f64::MIN_POSITIVE)
+        ProbeTime::of(Family::Prefix).further_ns * sum / f64::max(weight, f64::MIN_POSITIVE)
     }
 
     /// Number of distinct prefixes of the keys.

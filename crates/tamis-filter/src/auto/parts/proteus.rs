@@ -6,7 +6,7 @@
 use super::parameter;
 use crate::auto::candidates::{Predicted, Problem};
 use crate::auto::cases::Case;
-use crate::auto::{Effort, Part};
+use crate::auto::{Effort, Part, ProbeTime};
 use crate::proteus::{BloomLayout, Design, Model, Prices, QuickSearch, SetForm, SizedDesign, Stage};
 use crate::{Budget, Family, FilterSpec, KeyRange, Samples};
 
@@ -184,7 +184,7 @@ impl Problem<'_> {
     }
 
     fn proteus_prices(&self) -> Prices {
-        let probe = self.request.prices.probe.get(Family::Proteus).further_ns / 2.0;
+        let probe = ProbeTime::of(Family::Proteus).further_ns / 2.0;
         Prices { probe, read: self.request.prices.read_ns, ..Prices::DEFAULT }
     }
 }

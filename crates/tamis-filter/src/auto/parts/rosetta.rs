@@ -3,7 +3,7 @@
 use super::parameter;
 use crate::auto::candidates::{Predicted, Problem};
 use crate::auto::cases::Case;
-use crate::auto::{Effort, Part};
+use crate::auto::{Effort, Part, ProbeTime};
 use crate::rosetta::{PlannedRosetta, Prices};
 use crate::{Family, FilterSpec, Samples};
 
@@ -23,7 +23,7 @@ impl Problem<'_> {
         }
         let prices = self.request.prices;
         let spec = FilterSpec::new(Family::Rosetta)
-            .with("probe-cost", &prices.probe.get(Family::Rosetta).further_ns.to_string())
+            .with("probe-cost", &ProbeTime::of(Family::Rosetta).further_ns.to_string())
             .with("read-cost", &prices.read_ns.to_string());
         let mut found = Vec::new();
         for share in [1.0, SHARE_NEXT_TO_POINTS] {

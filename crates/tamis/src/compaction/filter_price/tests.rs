@@ -75,18 +75,3 @@ fn only_tables_of_one_level_of_one_keyspace_share_a_choice() {
     assert!(Arc::ptr_eq(&one, &choices.of(1, 2)));
     assert!(!Arc::ptr_eq(&one, &choices.of(1, 3)) && !Arc::ptr_eq(&one, &choices.of(2, 2)));
 }
-
-/// A stored price may be damaged, or of a version with other bounds.
-#[test]
-fn a_restored_price_is_within_the_bounds_and_moves_on() {
-    for (stored, expected) in [(7.0, 7.0), (0.0, PRICE_MIN), (-1.0, PRICE_MIN), (1e300, PRICE_MAX)] {
-        let price = FilterPrice::default();
-        assert_eq!(price.moved(), None, "a new store has no price to keep");
-        price.restore(stored);
-        assert_eq!(price.moved(), Some(expected));
-        let mut memory = FilterMemory::default();
-        memory.add(1, 1_000, Some(2_000));
-        price.update(memory, MEAN);
-        assert!(price.get() > expected || expected == PRICE_MAX, "{stored}");
-    }
-}

@@ -2,14 +2,9 @@
 
 use std::ops::Bound;
 
-use tamis_filter::{
-    Family, KeyRange, Upper,
-    auto::{ProbeTime, ProbeTimes},
-};
-use tamis_vfs::Access;
+use tamis_filter::{KeyRange, Upper};
 
 use super::*;
-use crate::read_times::StoredReadTime;
 
 const ID: u64 = 0x0102_0304_0506_0708;
 
@@ -29,65 +24,20 @@ fn samples() -> Vec<StoredSample> {
     ]
 }
 
-fn times() -> StoredTimes {
-    let mut probes = ProbeTimes::default();
-    probes.set(Family::Rosetta, ProbeTime { point_ns: 12.5, range_ns: 300.0, further_ns: 0.25 });
-    let reads = vec![
-        StoredReadTime { count: 1_000, nanoseconds: 60_000 },
-        StoredReadTime { count: 0, nanoseconds: 0 },
-        StoredReadTime { count: 3, nanoseconds: 1_000_000_000 },
-    ];
-    StoredTimes {
-        processor: 0x1122_3344_5566_7788,
-        access: Access::Direct,
-        probes: Some(probes),
-        reads,
-        memory_price: Some(31.25),
-    }
-}
-
-fn file() -> StoredFile {
-    StoredFile { times: times(), samples: samples() }
-}
-
-fn golden_of(version: u32) -> String {
-    format!("{}/tests/golden/v{version}/samples.bin", env!("CARGO_MANIFEST_DIR"))
-}
-
-#[test]
-fn times_of_another_processor_or_kind_of_reads_are_not_used() {
-    let times = times();
-    assert_eq!(times.clone().valid_for(times.processor, Access::Direct), times);
-    let buffered = times.clone().valid_for(times.processor, Access::Buffered);
-    assert_eq!((buffered.probes, buffered.reads), (times.probes, Vec::new()));
-    for (stored, current) in [(times.processor, 5), (0, 5), (times.processor, 0)] {
-        let other = StoredTimes { processor: stored, ..times.clone() }.valid_for(current, Access::Direct);
-        assert_eq!((other.probes, other.reads, other.memory_price), (None, Vec::new(), None));
-    }
-    // Its reads may well be those of this machine, its probes must be exact.
-    let unknown = StoredTimes { processor: 0, ..times.clone() }.valid_for(0, Access::Direct);
-    assert_eq!((unknown.probes, unknown.reads), (None, times.reads));
-}
-
 #[test]
 fn bytes_are_frozen_and_return_the_sample() {
-    let bytes = encode(ID, &file());
-    let golden = golden_of(VERSION);
+    let bytes = encode(ID, &samples());
+    let golden = format!("{}/tests/golden/v{VERSION}/samples.bin", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("TAMIS_REWRITE").is_some() {
         std::fs::write(&golden, &bytes).unwrap();
     }
     assert_eq!(bytes, std::fs::read(golden).unwrap());
-    assert_eq!(decode(ID, &bytes), Ok(file()));
-    let times_only = StoredTimes { memory_price: None, ..times() };
-    let older = std::fs::read(golden_of(WITHOUT_MEMORY_PRICE)).unwrap();
-    assert_eq!(decode(ID, &older), Ok(StoredFile { times: times_only, samples: samples() }));
-    let older = std::fs::read(golden_of(1)).unwrap();
-    assert_eq!(decode(ID, &older), Ok(StoredFile { times: StoredTimes::default(), samples: samples() }));
+    assert_eq!(decode(ID, &bytes), Ok(samples()));
 }
 
 #[test]
 fn damaged_foreign_and_unknown_files_are_refused() {
-    let bytes = encode(ID, &file());
+    let bytes = encode(ID, &samples());
     for position in 0..bytes.len() {
         for bit in 0..8 {
             let mut flipped = bytes.clone();
@@ -103,7 +53,7 @@ fn damaged_foreign_and_unknown_files_are_refused() {
 /// Invalid content with a right checksum: errors, no panics and no large allocations.
 #[test]
 fn invalid_content_with_a_right_checksum_is_refused_or_read() {
-    let bytes = encode(ID, &file());
+    let bytes = encode(ID, &samples());
     let covered = bytes.len() - CHECKSUM_BYTES;
     for position in 16..covered {
         for byte in [0, 1, 5, 0x7F, 0x80, 0xFF] {
@@ -111,7 +61,7 @@ fn invalid_content_with_a_right_checksum_is_refused_or_read() {
             changed[position] = byte;
             let sum = checksum(0, &changed);
             put_u64(&mut changed, sum);
-            for sample in decode(ID, &changed).into_iter().flat_map(|file| file.samples) {
+            for sample in decode(ID, &changed).into_iter().flatten() {
                 sample
                     .queries
                     .iter()
@@ -120,7 +70,6 @@ fn invalid_content_with_a_right_checksum_is_refused_or_read() {
         }
     }
     let mut counts = bytes[..16].to_vec();
-    put_times(&mut counts, &StoredTimes::default());
     put_varint(&mut counts, u64::MAX >> 1);
     let sum = checksum(0, &counts);
     put_u64(&mut counts, sum);
@@ -138,9 +87,8 @@ fn files_stay_below_the_limit() {
         queries: std::iter::repeat_n(query.clone(), QUERIES_MAX).collect(),
         ..StoredSample::default()
     };
-    let bytes =
-        encode(ID, &StoredFile { samples: vec![sample(1), sample(2), sample(3)], ..StoredFile::default() });
+    let bytes = encode(ID, &[sample(1), sample(2), sample(3)]);
     assert!(bytes.len() <= FILE_BYTES_MAX, "{} bytes", bytes.len());
     let read = decode(ID, &bytes).unwrap();
-    assert!(read.samples.iter().all(|sample| sample.queries.len() > 1_000));
+    assert!(read.iter().all(|sample| sample.queries.len() > 1_000));
 }
