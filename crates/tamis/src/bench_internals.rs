@@ -11,7 +11,7 @@ use tamis_vfs::{Access, Folder, OsVfs, Vfs as _};
 
 use crate::{
     cache::{block::BlockCache, pinned_cache::PinnedCache},
-    compaction::filter_price::FilterPrice,
+    compaction::job_context,
     cursor::{
         Cursor,
         bounded::{KeyRange, NeededRange},
@@ -22,7 +22,6 @@ use crate::{
     key::{Kind, SEQUENCE_MAX},
     metrics::Metrics,
     options::{Compression, Options, TableFilter},
-    read_times::expected_nanoseconds,
     table::{
         cursor::TableCursor,
         environment::{ReadCost, TableEnvironment},
@@ -60,9 +59,9 @@ pub enum SegmentSearch {
     Partial,
 }
 
-/// The prices with which a new store chooses filters.
+/// The prices by which a store chooses filters.
 pub fn filter_prices(options: &Options) -> Prices {
-    Prices { read_ns: read_nanoseconds(options), bit_ns: FilterPrice::default().get() }
+    job_context::filter_prices(options)
 }
 
 /// Writes the tables of a set at the same time.

@@ -8,7 +8,7 @@ use tamis_vfs::{Folder, fork::OpenIn};
 
 use crate::{
     background_error::BackgroundError,
-    compaction::filter_price::{FilterPrice, LastChoices},
+    compaction::filter_price::LastChoices,
     error::{Error, Result},
     events::Event,
     metrics::Metrics,
@@ -24,8 +24,6 @@ pub(crate) struct StoreContext {
     pub(crate) options: Options,
     pub(crate) runtime: Runtime,
     pub(crate) metrics: Arc<Metrics>,
-    /// The price of a bit of filters that the store chooses.
-    pub(crate) filter_price: FilterPrice,
     pub(crate) last_choices: LastChoices,
     open_in: OpenIn,
     background_error: Arc<BackgroundError>,
@@ -45,7 +43,6 @@ impl StoreContext {
             options,
             metrics: Arc::new(Metrics::by(Arc::clone(&runtime.clock))),
             runtime,
-            filter_price: FilterPrice::default(),
             last_choices: LastChoices::default(),
             open_in: OpenIn::this_process(),
             background_error,

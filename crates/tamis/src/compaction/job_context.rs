@@ -27,11 +27,11 @@ use crate::{
         properties::TableOrigin,
         writer::TableOptions,
     },
-    version::{
-        edit::RunPlace, filter_memory::FilterMemory, handle::Table, level::Run, set::VersionSet,
-        version::KeyspaceVersion,
-    },
+    version::{edit::RunPlace, handle::Table, level::Run, set::VersionSet, version::KeyspaceVersion},
 };
+
+/// The nanoseconds of a query that a bit per key must save.
+const BIT_NANOSECONDS: f64 = 0.5;
 
 /// See the head of this file.
 #[derive(Clone)]
@@ -54,8 +54,6 @@ pub(crate) struct JobContext<'a> {
     pub(crate) last_choices: Option<&'a LastChoices>,
     /// The prices by which filters are chosen.
     pub(crate) prices: Prices,
-    /// The memory of the filters of all tables, if filters are chosen automatically.
-    pub(crate) memory: Option<FilterMemory>,
     pub(crate) is_cancelled: &'a AtomicBool,
     /// Starts threads that help the job; `None`: it has its own thread only.
     pub(crate) spawner: Option<&'a dyn Spawner>,
@@ -107,8 +105,7 @@ impl JobContext<'_> {
         self.folder.sync().map_err(|source| Error::io("sync", self.folder.path(), source))
     }
 
-    /// The input of the choice of filters for `key_count` keys of this origin, if all filters have this budget and those of the replaced
-    /// files are removed.
+    /// The input of the choice of filters for `key_count` keys of this origin, if all filters have this budget.
     pub(crate) fn choice_input(
         &self,
         budget: FilterBudget,
@@ -116,14 +113,11 @@ impl JobContext<'_> {
         origin: &TableOrigin,
         effort: Effort,
     ) -> ChoiceInput {
-        let mut memory = self.memory.unwrap_or_else(|| self.version.filter_memory());
-        if !origin.replaced.is_empty() {
-            let replaced = self.version.filter_memory_of(&origin.replaced, &origin.partition_lower);
-            memory = memory.minus(&replaced);
-        }
         let level = usize::from(origin.level);
+        // A compaction has at most the keys of the tables that it replaces.
+        let new_keys = if origin.replaced.is_empty() { key_count } else { 0 };
         ChoiceInput {
-            bits_per_key: memory.bits_for(level, key_count, budget) as f32,
+            bits_per_key: budget.bits_per_key(self.version.entry_count() + new_keys),
             effort,
             prices: self.prices,
             queries: self.sampled_queries.clone(),
@@ -176,10 +170,9 @@ pub(super) fn span_of<'t>(mut tables: impl DoubleEndedIterator<Item = &'t Arc<Ta
     Some(KeySpan::new(first.shared_summary(), last.shared_summary()))
 }
 
-/// The time of a read of a table, which a false positive costs: a constant, so that the choice of filters does not depend on the load of the
-/// machine.
-pub(crate) const fn read_nanoseconds(options: &Options) -> f64 {
-    expected_nanoseconds(options.table_access)
+/// The prices by which filters are chosen: constants, so that the choice does not depend on the load of the machine.
+pub(crate) const fn filter_prices(options: &Options) -> Prices {
+    Prices { read_ns: expected_nanoseconds(options.table_access), bit_ns: BIT_NANOSECONDS }
 }
 
 /// The parts of an open store from which the contexts of its jobs are made.
@@ -196,15 +189,6 @@ impl JobContexts {
     /// Calls `work` with the context of a job that begins now on `version`.
     pub(super) fn with<R>(&self, version: &KeyspaceVersion, work: impl FnOnce(&JobContext<'_>) -> R) -> R {
         let (database_id, filter_seed) = self.versions.database();
-        let mut bit_ns = Prices::default().bit_ns;
-        let mut memory = None;
-        if let Some(Policy::Automatic(budget)) = version.options.filters.policy() {
-            let price = &self.context.filter_price;
-            let all = version.filter_memory();
-            price.update(all, budget);
-            bit_ns = price.get();
-            memory = Some(all);
-        }
         let (mut sampled_queries, mut sample_age) = (SharedQueries::default(), SampleAge::default());
         if version.options.filters.uses_sample()
             && let Some(keyspace) =
@@ -226,8 +210,7 @@ impl JobContexts {
             sampled_queries,
             sample_age,
             last_choices: Some(&self.context.last_choices),
-            prices: Prices { read_ns: read_nanoseconds(&self.context.options), bit_ns },
-            memory,
+            prices: filter_prices(&self.context.options),
             is_cancelled: self.scheduler.is_stopping(),
             spawner: (self.context.options.workers > 0).then_some(&*self.context.runtime.spawner),
             between_tables: &|| ControlFlow::Continue(()),

@@ -18,7 +18,7 @@ pub use self::{keyspace::Keyspace, snapshot::Snapshot};
 use crate::{
     batch::WriteBatch,
     checkpoint::{CheckpointReport, Verify},
-    compaction::{job_context::read_nanoseconds, manual::CompactProgress},
+    compaction::{job_context::filter_prices, manual::CompactProgress},
     cursor::bounded::range_bounds,
     engine::Engine,
     error::{Error, Result},
@@ -521,8 +521,7 @@ impl Db {
 
     /// The prices by which the store chooses filters.
     pub fn filter_prices(&self) -> Prices {
-        let context = &self.engine.context;
-        Prices { read_ns: read_nanoseconds(&context.options), bit_ns: context.filter_price.get() }
+        filter_prices(&self.engine.context.options)
     }
 
     /// Waits until no flush or compaction is due or running, and the files that they have replaced are deleted, except those that scans and

@@ -149,13 +149,12 @@ pub(crate) enum Policy {
 /// The memory of all filters of a keyspace that the store chooses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum FilterBudget {
-    /// On average.
     BitsPerKey(f32),
     Bytes(u64),
 }
 
 impl FilterBudget {
-    /// The mean for so many keys in all.
+    /// The maximum of a table of a keyspace of so many keys in all.
     pub(crate) fn bits_per_key(self, key_count: u64) -> f32 {
         match self {
             Self::BitsPerKey(bits) => bits,
@@ -183,7 +182,7 @@ impl Default for Filters {
 }
 
 impl Filters {
-    /// The store chooses the filters of each table, with at most `bits_per_key` on average over all tables (above 0, up to 64): those of least
+    /// The store chooses the filters of each table, with at most `bits_per_key` (above 0, up to 64): those of least
     /// expected cost for the queries that it samples. It replaces filters whose false-positive rate is not the expected one. Without a
     /// sample it chooses filters for points and ranges that suit most queries. The deepest level is included, so it can't be
     /// combined with [`Filters::with_deepest`].
@@ -193,12 +192,11 @@ impl Filters {
 
     /// As [`Filters::auto`], with a budget in bytes (above 0) for the filters of all tables of the keyspace: the more keys, the fewer
     /// bits each of them gets, and no filters if that is too little. While the keyspace grows, older tables have more bits than their share until
-    /// they are compacted, and newer ones at least half of theirs.
+    /// they are compacted or checked.
     ///
     /// A table that [`crate::TableWriter`] builds outside of a store gets up to 16 bits per key, because the other keys of the keyspace are
-    /// not known. An ingest keeps these filters, as a checkpoint keeps those of its tables. They count against the budget from the first read
-    /// of the table on, before that with the mean of the keyspace: later tables get fewer bits, and a compaction gives the entries filters
-    /// within their share; a check may use as many bits as the table has. Until then the filters may take more than the budget.
+    /// not known. An ingest keeps these filters, as a checkpoint keeps those of its tables. A compaction or a check gives the entries filters
+    /// within their share. Until then the filters may take more than the budget.
     pub const fn auto_bytes(bytes: u64) -> Self {
         Self::chosen(FilterBudget::Bytes(bytes))
     }

@@ -95,7 +95,6 @@ impl Repair {
             sample_age: SampleAge::default(),
             last_choices: None,
             prices: Prices::default(),
-            memory: None,
             is_cancelled: &self.is_cancelled,
             spawner: None,
             between_tables: &|| ControlFlow::Continue(()),

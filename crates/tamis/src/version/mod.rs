@@ -11,7 +11,6 @@ pub(crate) mod counters;
 pub(crate) mod current;
 pub(crate) mod edit;
 mod failure;
-pub(crate) mod filter_memory;
 pub(crate) mod filter_tally;
 pub(crate) mod folder;
 pub(crate) mod handle;

@@ -3,7 +3,6 @@
 use std::sync::{Arc, OnceLock};
 
 use super::{
-    filter_memory::{FilterMemory, FilterSums},
     handle::{FileHandle, Table},
     level::{Level, Run},
     losses::Losses,
@@ -32,8 +31,6 @@ pub(crate) struct Partition {
     search_order: OnceLock<SearchOrder>,
     /// Made by the first search for compactions, dropped by every change of a level.
     totals: OnceLock<Totals>,
-    /// The same for their filters.
-    filter_sums: Arc<FilterSums>,
     /// A sorted view over some of the runs.
     pub(crate) view: Option<Arc<NamedView>>,
     /// What reads of it have lost; shared by all of its versions.
@@ -49,7 +46,6 @@ impl Partition {
             levels: Vec::new(),
             search_order: OnceLock::new(),
             totals: OnceLock::new(),
-            filter_sums: Arc::default(),
             view: None,
             losses: Arc::default(),
         }
@@ -62,7 +58,6 @@ impl Partition {
 
     fn levels_mut(&mut self) -> &mut Vec<Level> {
         (self.search_order, self.totals) = (OnceLock::new(), OnceLock::new());
-        self.filter_sums = Arc::default();
         &mut self.levels
     }
 
@@ -98,11 +93,6 @@ impl Partition {
         }
     }
 
-    pub(super) fn tables_with_levels(&self) -> impl Iterator<Item = (usize, &Arc<Table>)> {
-        let levels = self.levels.iter().enumerate();
-        levels.flat_map(|(number, level)| level.tables().map(move |table| (number, table)))
-    }
-
     /// All runs with their levels, newest entries first: the order of point reads.
     #[inline]
     pub(crate) fn runs(&self) -> impl Iterator<Item = (usize, &Arc<Run>)> {
@@ -123,11 +113,6 @@ impl Partition {
     /// Sums over all tables.
     pub(crate) fn totals(&self) -> &Totals {
         self.totals.get_or_init(|| Totals::of(&self.levels))
-    }
-
-    /// Keys and filter bits of all tables; `partition_count`: the partitions of the keyspace.
-    pub(crate) fn filter_memory(&self, partition_count: usize) -> FilterMemory {
-        self.filter_sums.get(&self.levels, partition_count)
     }
 
     pub(super) fn runs_mut(&mut self) -> impl Iterator<Item = &mut Arc<Run>> {

@@ -8,7 +8,6 @@ use std::{
 };
 
 use super::{
-    filter_memory::FilterMemory,
     handle::{FileHandle, Table},
     key_bounds::KeyBounds,
     partition::Partition,
@@ -85,29 +84,9 @@ impl KeyspaceVersion {
         self.partitions.iter().flat_map(|partition| partition.tables())
     }
 
-    /// Keys and filter bits of all tables.
-    pub(crate) fn filter_memory(&self) -> FilterMemory {
-        let count = self.partitions.len();
-        let sums = self.partitions.iter().map(|partition| partition.filter_memory(count));
-        sums.fold(FilterMemory::default(), |all, sum| all.plus(&sum))
-    }
-
-    /// Those of the tables with these file numbers. They are searched from the partition of `near` on.
-    pub(crate) fn filter_memory_of(&self, numbers: &[u64], near: &[u8]) -> FilterMemory {
-        let mut found = FilterMemory::default();
-        let mut missing = numbers.len();
-        let first = self.partition_index(near);
-        let partitions = self.partitions.iter().skip(first).chain(self.partitions.iter().take(first));
-        for (level, table) in partitions.flat_map(|partition| partition.tables_with_levels()) {
-            if missing == 0 {
-                break;
-            }
-            if numbers.contains(&table.number()) {
-                found.add_table(level, table);
-                missing -= 1;
-            }
-        }
-        found
+    /// Entries of all tables.
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.partitions.iter().map(|partition| partition.totals().entry_count).sum()
     }
 
     /// The files of the version: tables, filters, views.
