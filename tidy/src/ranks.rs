@@ -20,7 +20,7 @@ pub const ROWS: &[&str] = &[
     "view",
     "cache version",
     "cache/table",
-    "cursor/* compaction/back_off compaction/deleted_range_jobs compaction/due_jobs compaction/filter_price compaction/plan compaction/law compaction/scheduler read/snapshot write/back_pressure write/group write/request",
+    "cursor/* compaction/back_off compaction/deleted_range_jobs compaction/due_jobs compaction/plan compaction/law compaction/scheduler read/snapshot write/back_pressure write/group write/request",
     "context orphans",
     "keyspace_state commit_log",
     "version_installer sample_file",

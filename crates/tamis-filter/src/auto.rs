@@ -124,10 +124,7 @@ pub struct Part {
 /// The time that a choice may take: designs beyond it are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Effort {
-    /// About 0.05 microseconds per key, at least 6 milliseconds. Leaves out the designs that need a search over a model (Proteus, 2PBF and
-    /// Rosetta), and uses fewer queries: for a table that is written and whose filters are checked soon after.
-    Quick,
-    /// About 0.1 microseconds per key, at least 6 milliseconds: a tenth of the time in which a table is written.
+    /// About 0.1 microseconds per key, at least 2 milliseconds: a tenth of the time in which a table is written.
     #[default]
     Write,
     /// About 1 microsecond per key, at least 60 milliseconds: for filters of an existing table, next to other work.
@@ -209,7 +206,7 @@ pub struct Choice {
     pub current: Scored,
     /// Number of empty queries of the sample in the reach of the keys.
     pub empty_queries: usize,
-    /// Whether the limit on the work left out queries or designs.
+    /// Whether the limit on the work left out designs.
     pub was_cut: bool,
     /// Whether cheaper filters have too many false positives ([`meets_targets`]).
     pub is_for_targets: bool,
@@ -237,7 +234,7 @@ pub fn choose(keys: &Arc<KeySet>, request: &Request<'_>) -> Choice {
         }
         let mut ranked = ranked.into_iter();
         let chosen = ranked.next().unwrap_or_else(|| problem.score(&[]));
-        let was_cut = problem.cases.was_cut || problem.work.was_cut();
+        let was_cut = problem.work.was_cut();
         // The current filters may be chosen for the targets, too.
         let is_for_targets = is_cheapest_second
             && problem.meets_targets(&chosen, 1.0)

@@ -8,7 +8,6 @@ use tamis_vfs::{Folder, fork::OpenIn};
 
 use crate::{
     background_error::BackgroundError,
-    compaction::filter_price::LastChoices,
     error::{Error, Result},
     events::Event,
     metrics::Metrics,
@@ -24,7 +23,6 @@ pub(crate) struct StoreContext {
     pub(crate) options: Options,
     pub(crate) runtime: Runtime,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) last_choices: LastChoices,
     open_in: OpenIn,
     background_error: Arc<BackgroundError>,
     /// Shared by every job that uses the folder; exclusive for close, before it unlocks the folder.
@@ -43,7 +41,6 @@ impl StoreContext {
             options,
             metrics: Arc::new(Metrics::by(Arc::clone(&runtime.clock))),
             runtime,
-            last_choices: LastChoices::default(),
             open_in: OpenIn::this_process(),
             background_error,
             running_jobs: RwLock::new(()),

@@ -270,15 +270,6 @@ impl SampledQueries {
     }
 }
 
-/// The state of a sample when a job began to use its queries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct SampleAge {
-    /// Queries that it had taken.
-    pub(crate) sampled_count: u64,
-    /// Refills that had ended.
-    pub(crate) refills: u32,
-}
-
 /// The kept queries of a kind, and the sums of their outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct KeptQueries {
@@ -412,11 +403,6 @@ impl QuerySample {
         if let Some(seen) = self.seen.get(position_of(kind)) {
             seen.fetch_add(u64::from(weight), Ordering::Relaxed);
         }
-    }
-
-    /// Its age.
-    pub(crate) fn age(&self) -> SampleAge {
-        SampleAge { sampled_count: self.sampled_count(), refills: self.refills() }
     }
 
     /// Queries that were recorded since the store was opened.

@@ -122,8 +122,7 @@ fn filter_plan(options: &KeyspaceOptions, seed: u64) -> FilterPlan {
             current: None,
             other_runs: Arc::default(),
             seed,
-            last: None,
-            always_searches: true,
+            shared: Arc::default(),
         })),
         None => FilterPlan::given(options.filters.of_level(LEVEL_COUNT_MAX - 1, true).to_vec()),
     }

@@ -19,7 +19,7 @@ use crate::inputs::{Keys, OwnedQuery};
 use tamis_bench::{Axis, BenchError, Context, Definition, Needs, Plot, Point, Row, Size};
 
 /// Maximum bits per key.
-const BITS: f64 = 16.0;
+pub(super) const BITS: f64 = 16.0;
 /// All kinds of queries of the keys.
 const MIX: &str = "mix";
 /// Most queries of a kind may be outside of the keys: so often queries are drawn.
@@ -78,7 +78,7 @@ fn kinds(keys: &str) -> Vec<String> {
     QuerySet::published(set).map(|set| set.to_string()).collect()
 }
 
-fn points(size: Size) -> Vec<Point> {
+pub(super) fn points(size: Size) -> Vec<Point> {
     let entries: u64 = size.pick(1_000, 100_000, 1_000_000);
     let queries: u64 = size.pick(200, 50_000, 100_000);
     let integers = [Integers::Uniform, Integers::Normal, Integers::Gaps].map(Integers::name);
@@ -215,7 +215,7 @@ fn families(point: &Point, input: &Input, context: &mut Context<'_>) -> Result<F
     Ok(Families { sample, queries, fixed })
 }
 
-fn prices(point: &Point) -> Result<tamis_filter::auto::Prices, BenchError> {
+pub(super) fn prices(point: &Point) -> Result<tamis_filter::auto::Prices, BenchError> {
     let access = if point.text("access")? == "direct" { Access::Direct } else { Access::Mapped };
     Ok(filter_prices(&Options { table_access: access, ..Options::default() }))
 }

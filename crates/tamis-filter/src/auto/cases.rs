@@ -5,7 +5,7 @@
 
 use std::ops::Bound;
 
-use super::{Effort, QueryKind, Request, SAMPLE_MIN, Workload};
+use super::{QueryKind, Request, SAMPLE_MIN, Workload};
 use crate::proteus::BitString;
 use crate::trie::shared_bytes;
 use crate::{KeyRange, KeySet, mix64, steps};
@@ -13,8 +13,8 @@ use crate::{KeyRange, KeySet, mix64, steps};
 /// Maximum number of queries that are used, and the number of keys per query of smaller tables.
 const QUERIES_MAX: usize = 4000;
 const KEYS_PER_QUERY: usize = 16;
-/// Small tables and quick choices use this many queries.
-const QUERIES_MIN: usize = 2000;
+/// Small tables use this many queries.
+const QUERIES_MIN: usize = 500;
 
 /// Synthetic queries: one for this many of the sample, and their number in the assumed workload.
 const SAMPLED_PER_SYNTHETIC: usize = 20;
@@ -131,8 +131,6 @@ pub(super) struct Cases<'a> {
     pub(super) sampled: usize,
     /// Weight of the queries that hold a key: points, ranges and seeks.
     pub(super) hits: [f64; 3],
-    /// Whether queries of the sample were left out.
-    pub(super) was_cut: bool,
     /// Whether the synthetic queries are those of the assumed workload, because the sample is small or empty.
     pub(super) is_assumed: bool,
 }
@@ -145,8 +143,7 @@ impl<'a> Cases<'a> {
         work: impl FnOnce(&Cases<'_>) -> R,
     ) -> R {
         let (workload, seed) = (request.workload, request.seed);
-        let max = if request.effort == Effort::Quick { QUERIES_MIN } else { QUERIES_MAX };
-        let max = (keys.len() / KEYS_PER_QUERY).clamp(QUERIES_MIN, max);
+        let max = (keys.len() / KEYS_PER_QUERY).clamp(QUERIES_MIN, QUERIES_MAX);
         if workload.queries.len() >= SAMPLE_MIN {
             let synthetic = SyntheticQueries::like(keys, workload, seed);
             let cases = Cases::new(keys, workload, max, &synthetic);
@@ -178,7 +175,7 @@ impl<'a> Cases<'a> {
         }
         let synthetic = synthetic.ranges().filter_map(|(kind, range)| Case::new(keys, kind, range, 1.0));
         empty.extend(synthetic.filter(|case| !case.is_hit));
-        Self { empty, sampled, hits, was_cut: max < workload.queries.len().min(QUERIES_MAX), is_assumed }
+        Self { empty, sampled, hits, is_assumed }
     }
 
     /// The empty queries that designs shall fit: of the sample, or else the assumed ones.

@@ -397,9 +397,7 @@ impl BackgroundJobs {
             }
             Job::CheckFilters(claim) => {
                 let between = || self.yield_to_others();
-                let checked =
-                    self.filter_checker.check(&claim.keyspace, claim.table, claim.search(), &between);
-                match checked {
+                match self.filter_checker.check(&claim.keyspace, claim.table, &between) {
                     Ok(_) | Err(Error::Closed | Error::KeyspaceDropped) => {}
                     Err(error) => return Err(error),
                 }

@@ -10,8 +10,8 @@
 //! A check lets flushes run while it works, and ends soon after the store is closed or the keyspace is dropped.
 //!
 //! The check reads the keys of the table and computes the expected cost of its filters, and that of the best ones, for today's sample. The
-//! filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best, those of a quick search, which are provisional,
-//! if they cost more than [`QUICK_COST_RATIO_MAX`] times as much; and at any cost if they let too many ranges and seeks read the tables that
+//! filters are replaced if they cost more than [`COST_RATIO_MAX`] times as much as the best, those of a search that was cut, which are provisional,
+//! if they cost more than [`CUT_COST_RATIO_MAX`] times as much; and at any cost if they let too many ranges and seeks read the tables that
 //! overlap. The new filters are written to a filter file; the table stays.
 //!
 //! If a table has more false positives than expected, the queries may have changed, and most of the sample may be older. So the sample
@@ -20,8 +20,7 @@
 //!
 //! Checks run in the background when nothing else is due, one table at a time, the one with the most false positives first. Urgent ones, and those that
 //! are due because of a wrong rate, follow one another, and run between the tables of a compaction, too; others take at most half of the
-//! time. After a shift of the queries many tables of a level mostly need the same filters. So urgent checks use the filters of the last search
-//! again (`table/last_choice.rs`), which takes a fraction of the time of a search; only if these are not better the check searches. After a
+//! time. After a
 //! check that kept the filters, the rates that it computed are the expected ones, and the next check needs twice as many answers, unless
 //! the rates become worse than those that the check saw. A table whose false positives have cost more time than a check takes is due at any rate,
 //! and urgent: other filters may save it. A check of a small table takes longer than a thousand false positives: it waits for that.
@@ -46,9 +45,9 @@ use crate::{
     table::{
         filter_choice::{FilterChoice, meets_targets},
         filter_plan::{ChoiceInput, GivenFilters},
-        last_choice::SMALL_KEYS,
         lazy_reader::NamedTable,
         refilter::{Comparison, write_built},
+        shared_choice::SMALL_KEYS,
     },
     version::{
         edit::{Change, RunPlace, VersionEdit},
@@ -63,8 +62,8 @@ use crate::{
 const RETRY_DOUBLINGS_MAX: u32 = 7;
 /// Filters are replaced if the best ones cost less than the current ones by this factor.
 const COST_RATIO_MAX: f64 = 1.3;
-/// Those that a quick search chose, by this factor.
-const QUICK_COST_RATIO_MAX: f64 = 1.1;
+/// Those of a search that was cut while the table was written, by this factor.
+const CUT_COST_RATIO_MAX: f64 = 1.1;
 /// A filter is wrong if it has this many times the expected false positives.
 const RATE_RATIO_MAX: f64 = 3.0;
 /// Differences of rates below this do not matter.
@@ -75,7 +74,7 @@ const ANSWER_COUNT_MIN: u64 = 1_000;
 const EARLY_COUNT_MIN: u64 = 200;
 const EARLY_RATIO_MAX: f64 = 5.0;
 const EARLY_DIFFERENCE_MIN: f64 = 0.1;
-/// A choice that is based on fewer empty queries is checked after [`ANSWER_COUNT_MIN`] answers, like one of a quick search.
+/// A choice that is based on fewer empty queries is checked after [`ANSWER_COUNT_MIN`] answers, like one of a search that was cut.
 const EMPTY_QUERY_COUNT_MIN: u64 = 100;
 /// The time between two reads of the counters, and while the filters give many answers.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -162,11 +161,6 @@ impl Expected {
     /// Whether designs were left out, and no check has searched them since.
     const fn awaits_search(&self) -> bool {
         self.was_cut && self.kept_count == 0
-    }
-
-    /// Whether few empty queries had been sampled when the filters were chosen, and no check has kept them since.
-    const fn is_unsampled(&self) -> bool {
-        self.empty_query_count < EMPTY_QUERY_COUNT_MIN && self.kept_count == 0
     }
 
     /// Whether the filters are to read few blocks in more tables than before, and do not.
@@ -327,16 +321,6 @@ pub(super) enum Urgency {
     Urgent,
 }
 
-/// Whether a check searches for the best filters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Search {
-    Always,
-    /// If those of the last thorough search can't be used again.
-    IfNoneIsAlike,
-    /// Also if they are not better than the current ones.
-    IfNoneIsBetter,
-}
-
 /// See the head of this file.
 pub(super) struct FilterChecker {
     pub(super) context: Arc<StoreContext>,
@@ -388,14 +372,7 @@ pub(super) struct CheckClaim {
     pub(super) keyspace: Arc<KeyspaceState>,
     pub(super) table: u64,
     is_urgent: bool,
-    search: Search,
     began: Duration,
-}
-
-impl CheckClaim {
-    pub(super) const fn search(&self) -> Search {
-        self.search
-    }
 }
 
 impl Drop for CheckClaim {
@@ -482,8 +459,8 @@ impl FilterChecker {
         let Due { keyspace, table, check, checked } = due?;
         schedule.last_checks.insert(table, checked);
         schedule.is_checking = true;
-        let (is_urgent, search) = (check.is_urgent, check.search());
-        Some(CheckClaim { checker: Arc::clone(self), keyspace, table, is_urgent, search, began: now })
+        let is_urgent = check.is_urgent;
+        Some(CheckClaim { checker: Arc::clone(self), keyspace, table, is_urgent, began: now })
     }
 
     /// Records that a check kept the filters of a table: the next check is due later.
@@ -518,27 +495,15 @@ impl FilterChecker {
     /// # Errors
     /// Those of the file system and of a damaged table; [`crate::Error::Closed`] and [`crate::Error::KeyspaceDropped`] soon after a close
     /// or a drop. The filters stay.
-    pub(crate) fn check(
-        &self,
-        keyspace: &KeyspaceState,
-        number: u64,
-        search: Search,
-        between: &dyn Fn(),
-    ) -> Result<bool> {
-        let result = self.try_check(keyspace, number, search, between);
+    pub(crate) fn check(&self, keyspace: &KeyspaceState, number: u64, between: &dyn Fn()) -> Result<bool> {
+        let result = self.try_check(keyspace, number, between);
         if matches!(&result, Err(error) if !matches!(error, Error::Closed | Error::KeyspaceDropped)) {
             self.note_failed(number);
         }
         result
     }
 
-    fn try_check(
-        &self,
-        keyspace: &KeyspaceState,
-        number: u64,
-        search: Search,
-        between: &dyn Fn(),
-    ) -> Result<bool> {
+    fn try_check(&self, keyspace: &KeyspaceState, number: u64, between: &dyn Fn()) -> Result<bool> {
         let check = || {
             between();
             self.context.check_open()?;
@@ -549,25 +514,17 @@ impl FilterChecker {
         let Some((place, table)) = find(&version, number) else { return Ok(false) };
         let reader = Arc::clone(self.tables.reader(&table)?);
         let current = reader.chosen_filters().map(<[TableFilter]>::to_vec);
-        let is_quick = reader.filter_choice().is_some_and(|choice| is_provisional(&table, choice));
-        let cost_ratio_max = if is_quick { QUICK_COST_RATIO_MAX } else { COST_RATIO_MAX };
+        let is_provisional = reader.filter_choice().is_some_and(|choice| is_provisional(&table, choice));
+        let cost_ratio_max = if is_provisional { CUT_COST_RATIO_MAX } else { COST_RATIO_MAX };
         let input = self.job_contexts.with(&version, |context| {
             let key_count = table.summary().entry_count;
             let origin = context.origin(place.partition, place, vec![number]);
             let effort = if is_small(&table) { Effort::Write } else { Effort::Background };
             let input = context.choice_input(budget, key_count, &origin, effort);
-            let input = input.replacing(current, (reader.filter_bytes(), key_count));
-            let (other_runs, always_searches) = (context.other_runs(&origin), search == Search::Always);
-            ChoiceInput { other_runs, always_searches, ..input }
+            ChoiceInput { current, other_runs: context.other_runs(&origin), ..input }
         });
         self.context.metrics.filters_checked.add(1);
-        let mut comparison = Comparison::of(&reader, &input, &check)?;
-        if comparison.is_used_again
-            && search == Search::IfNoneIsBetter
-            && !is_better(&comparison, cost_ratio_max)
-        {
-            comparison.choose_again(&ChoiceInput { always_searches: true, ..input.clone() }, &check)?;
-        }
+        let comparison = Comparison::of(&reader, &input, &check)?;
         if input.current.is_some() && !is_better(&comparison, cost_ratio_max) {
             self.note_kept(number, comparison.current.rates);
             return Ok(false);
@@ -653,17 +610,6 @@ impl DueCheck {
     /// False positives since the last check.
     fn admitted(&self) -> u64 {
         admitted_of(&self.answers)
-    }
-
-    /// Tables that were written after one another mostly need the same filters.
-    fn search(&self) -> Search {
-        match self.expected {
-            _ if self.is_urgent => Search::IfNoneIsBetter,
-            // The last search may have seen the queries that the choice did not know.
-            Some(expected) if expected.is_unsampled() => Search::IfNoneIsBetter,
-            Some(expected) if expected.awaits_search() || expected.has_new_target() => Search::IfNoneIsAlike,
-            _ => Search::Always,
-        }
     }
 }
 

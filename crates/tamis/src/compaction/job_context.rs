@@ -8,7 +8,7 @@ use std::{
 use tamis_filter::auto::{Effort, Prices};
 use tamis_vfs::{Access, Folder};
 
-use super::{filter_price::LastChoices, level_filter_bits::bits_of_level, scheduler::Scheduler};
+use super::{level_filter_bits::bits_of_level, scheduler::Scheduler};
 use crate::{
     context::StoreContext,
     error::{Error, Result},
@@ -16,8 +16,8 @@ use crate::{
     key::Sequence,
     keyspace_state::KeyspaceRegistry,
     metrics::LEVEL_COUNT_MAX,
-    options::{Compression, FilterBudget, KeyspaceOptions, Policy, TableFilter, per_level},
-    query_sample::{SampleAge, SharedQueries},
+    options::{Compression, FilterBudget, KeyspaceOptions, Options, Policy, TableFilter, per_level},
+    query_sample::SharedQueries,
     read::snapshot::Snapshots,
     read_times::expected_nanoseconds,
     runtime::Spawner,
@@ -25,6 +25,7 @@ use crate::{
     table::{
         filter_plan::{ChoiceInput, FilterPlan, GivenFilters, KeySpan},
         properties::TableOrigin,
+        shared_choice::SharedChoice,
         writer::TableOptions,
     },
     version::{edit::RunPlace, handle::Table, level::Run, set::VersionSet, version::KeyspaceVersion},
@@ -49,9 +50,8 @@ pub(crate) struct JobContext<'a> {
     pub(crate) read_points: Vec<Sequence>,
     /// The keyspace's queries, from which filters are chosen.
     pub(crate) sampled_queries: SharedQueries,
-    pub(crate) sample_age: SampleAge,
-    /// The last choices of filters; `None`: each table has its own.
-    pub(crate) last_choices: Option<&'a LastChoices>,
+    /// The choice of filters that the small tables of the job share.
+    pub(crate) shared_choice: Arc<SharedChoice>,
     /// The prices by which filters are chosen.
     pub(crate) prices: Prices,
     pub(crate) is_cancelled: &'a AtomicBool,
@@ -78,7 +78,7 @@ impl JobContext<'_> {
             }
             Some(Policy::Automatic(budget)) => FilterPlan::Chosen(Box::new(ChoiceInput {
                 other_runs: self.other_runs(origin),
-                ..self.choice_input(budget, key_count, origin, Effort::Quick)
+                ..self.choice_input(budget, key_count, origin, Effort::Write)
             })),
             None => FilterPlan::Given(GivenFilters {
                 filters: options.filters.of_level(depth, is_deepest).to_vec(),
@@ -113,7 +113,6 @@ impl JobContext<'_> {
         origin: &TableOrigin,
         effort: Effort,
     ) -> ChoiceInput {
-        let level = usize::from(origin.level);
         // A compaction has at most the keys of the tables that it replaces.
         let new_keys = if origin.replaced.is_empty() { key_count } else { 0 };
         ChoiceInput {
@@ -124,8 +123,7 @@ impl JobContext<'_> {
             current: None,
             other_runs: Arc::default(),
             seed: self.filter_seed,
-            last: self.last_choices.map(|choices| (choices.of(self.version.id, level), self.sample_age)),
-            always_searches: false,
+            shared: Arc::clone(&self.shared_choice),
         }
     }
 
@@ -189,14 +187,12 @@ impl JobContexts {
     /// Calls `work` with the context of a job that begins now on `version`.
     pub(super) fn with<R>(&self, version: &KeyspaceVersion, work: impl FnOnce(&JobContext<'_>) -> R) -> R {
         let (database_id, filter_seed) = self.versions.database();
-        let (mut sampled_queries, mut sample_age) = (SharedQueries::default(), SampleAge::default());
+        let mut sampled_queries = SharedQueries::default();
         if version.options.filters.uses_sample()
             && let Some(keyspace) =
                 u32::try_from(version.id).ok().and_then(|id| self.keyspaces.load().get(&id).cloned())
         {
-            let read_state = keyspace.read_state.load();
-            sample_age = read_state.query_sample.age();
-            sampled_queries = read_state.query_sample.shared();
+            sampled_queries = keyspace.read_state.load().query_sample.shared();
         }
         work(&JobContext {
             folder: &self.context.folder,
@@ -208,8 +204,7 @@ impl JobContexts {
             next_number: &|| self.versions.new_file_number(),
             read_points: self.snapshots.read_points(),
             sampled_queries,
-            sample_age,
-            last_choices: Some(&self.context.last_choices),
+            shared_choice: Arc::default(),
             prices: filter_prices(&self.context.options),
             is_cancelled: self.scheduler.is_stopping(),
             spawner: (self.context.options.workers > 0).then_some(&*self.context.runtime.spawner),

@@ -9,7 +9,6 @@ mod direct_flush;
 pub(crate) mod drop_rules;
 mod due_jobs;
 pub(crate) mod filter_check;
-pub(crate) mod filter_price;
 mod flush;
 mod flush_split;
 mod flusher;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{
     background_jobs::BackgroundJobs,
-    filter_check::{FilterChecker, Search, find},
+    filter_check::{FilterChecker, find},
 };
 use crate::{
     cache::table::TableCache,
@@ -54,7 +54,7 @@ impl FilterRebuilder {
         let mut replaced_count = 0;
         for number in numbers_of(keyspace) {
             keyspace.check()?;
-            replaced_count += u64::from(checker.check(keyspace, number, Search::Always, &|| {})?);
+            replaced_count += u64::from(checker.check(keyspace, number, &|| {})?);
         }
         drop(job);
         self.background.run_due();

@@ -134,21 +134,15 @@ impl FiltersBuilder {
             Self::Given(given) => given.finish(span),
             Self::Chosen(keys, input) => {
                 let keys = Arc::new(keys);
-                let last = input.last_for_small(keys.len(), span);
-                let designs_itself = |filter: &TableFilter| filter.spec().family().answers_ranges();
-                let needs_queries =
-                    last.as_ref().is_none_or(|last| last.chosen.filters.iter().any(designs_itself));
-                // A small table does not compare its bounds with all of the sample.
-                let mut queries =
-                    if needs_queries { queries_within(&input.queries, span) } else { Vec::new() };
-                if let Some(choice) = last {
+                let queries = queries_within(&input.queries, span);
+                if let Some(choice) = input.shared.take(keys.len(), input.overlapping_tables(span)) {
                     let built = build_choice(&keys, input.seed, &queries, choice);
                     if built.fits(keys.len(), input.bits_per_key) {
                         return built;
                     }
-                    queries = queries_within(&input.queries, span);
                 }
                 let choice = input.choose(&keys, &queries, Pause::default()).choice;
+                input.shared.put(keys.len(), &choice);
                 build_choice(&keys, input.seed, &queries, choice)
             }
         }

@@ -9,12 +9,12 @@ use tamis_filter::{
 
 use super::{
     filter_choice::{ExpectedCost, FilterChoice},
-    last_choice::{LastChoice, SMALL_KEYS},
     properties::TableSummary,
+    shared_choice::SharedChoice,
 };
 use crate::{
     options::TableFilter,
-    query_sample::{SampleAge, SampledQuery, SharedQueries},
+    query_sample::{SampledQuery, SharedQueries},
 };
 
 /// See the head of this file.
@@ -70,18 +70,14 @@ pub(crate) struct ChoiceInput {
     /// The keys of the other runs that a query may ask, too.
     pub(crate) other_runs: Arc<[KeySpan]>,
     pub(crate) seed: u64,
-    /// The last choice for tables of this level, and the state of the sample; `None`: this one is not shared.
-    pub(crate) last: Option<(Arc<LastChoice>, SampleAge)>,
-    /// Whether the last choice is not used again.
-    pub(crate) always_searches: bool,
+    /// The choice that the small tables of the job share.
+    pub(crate) shared: Arc<SharedChoice>,
 }
 
 /// The filters for a table.
 pub(super) struct Chosen {
     pub(super) choice: FilterChoice,
     pub(super) current: ExpectedCost,
-    /// They are those of the last search, for another table.
-    pub(super) is_used_again: bool,
 }
 
 impl ChoiceInput {
@@ -91,64 +87,24 @@ impl ChoiceInput {
         let current = self.current.as_ref().map(|filters| parts_of(filters));
         let span =
             (keys.get(0).unwrap_or_default(), keys.get(keys.len().saturating_sub(1)).unwrap_or_default());
-        let request = Request {
-            overlapping_tables: self.overlapping_tables(span),
-            pause,
-            ..self.request(queries, current.as_deref(), keys.len())
-        };
-        let (choice, is_used_again) = match &self.last {
-            Some((last, sample)) if self.always_searches => (last.search(keys, &request, *sample), false),
-            Some((last, sample)) => last.choose(keys, &request, *sample),
-            None => (auto::choose(keys, &request), false),
-        };
-        let choice_of = |choice| choice_of(choice, request.overlapping_tables);
-        Chosen { choice: choice_of(&choice), current: cost_of(&choice.current), is_used_again }
-    }
-
-    /// The filters of the last search, if a table of so few keys takes them without a computation and without queries.
-    /// `span`: the first and the last key.
-    pub(super) fn last_for_small(&self, key_count: usize, span: (&[u8], &[u8])) -> Option<FilterChoice> {
-        let (last, sample) = self.last.as_ref().filter(|_| key_count < SMALL_KEYS)?;
         let overlapping_tables = self.overlapping_tables(span);
-        let request = Request { overlapping_tables, ..self.request(&[], None, key_count) };
-        let choice = last.for_small(key_count, &request, *sample)?;
-        Some(choice_of(&choice, overlapping_tables))
+        let request = Request {
+            workload: Workload { queries },
+            prices: self.prices,
+            bits_per_key_max: f64::from(self.bits_per_key),
+            overlapping_tables,
+            current: current.as_deref(),
+            effort: self.effort,
+            seed: self.seed,
+            pause,
+        };
+        let choice = auto::choose(keys, &request);
+        Chosen { current: cost_of(&choice.current), choice: choice_of(&choice, overlapping_tables) }
     }
 
     /// The tables that a query in a table with these keys asks, this one included.
     pub(super) fn overlapping_tables(&self, span: (&[u8], &[u8])) -> u32 {
         1 + self.other_runs.iter().filter(|run| run.overlaps(span)).count() as u32
-    }
-
-    /// As the input, for keys that have these filters of so many bytes: other filters may take the same memory, also if the budget is less
-    /// by now.
-    pub(crate) fn replacing(
-        self,
-        current: Option<Vec<TableFilter>>,
-        (filter_bytes, key_count): (u64, u64),
-    ) -> Self {
-        let current_bits = (filter_bytes * 8) as f32 / key_count.max(1) as f32;
-        Self { current, bits_per_key: self.bits_per_key.max(current_bits), ..self }
-    }
-
-    fn request<'a>(
-        &self,
-        queries: &'a [Query<'a>],
-        current: Option<&'a [Part]>,
-        key_count: usize,
-    ) -> Request<'a> {
-        // Many small tables share a search.
-        let is_small = key_count < SMALL_KEYS && self.effort == Effort::Quick;
-        Request {
-            workload: Workload { queries },
-            prices: self.prices,
-            bits_per_key_max: f64::from(self.bits_per_key),
-            overlapping_tables: 1,
-            current,
-            effort: if is_small { Effort::Write } else { self.effort },
-            seed: self.seed,
-            pause: Pause::default(),
-        }
     }
 }
 

@@ -72,8 +72,6 @@ fn span_of(table: &TableReader) -> (&[u8], &[u8]) {
 pub(crate) struct Comparison<'a> {
     pub(crate) current: ExpectedCost,
     pub(crate) choice: FilterChoice,
-    /// The choice is that of the last search, for another table.
-    pub(crate) is_used_again: bool,
     /// The tables that a query of this one asks, this one included.
     pub(crate) overlapping_tables: u32,
     keys: Arc<KeySet>,
@@ -106,17 +104,10 @@ impl<'a> Comparison<'a> {
         let last = keys.len().saturating_sub(1);
         let span = (keys.get(0).unwrap_or_default(), keys.get(last).unwrap_or_default());
         let queries = queries_within(&input.queries, span);
-        let Chosen { choice, current, is_used_again } = choose(input, &keys, &queries, check)?;
+        let Chosen { choice, current } = choose(input, &keys, &queries, check)?;
         let overlapping_tables = input.overlapping_tables(span);
         let seed = input.seed;
-        Ok(Self { current, choice, is_used_again, overlapping_tables, keys, queries, seed })
-    }
-
-    /// Replaces the choice by that of other input for the same table, whose keys are not read again.
-    pub(crate) fn choose_again(&mut self, input: &ChoiceInput, check: &dyn Fn() -> Result<()>) -> Result<()> {
-        let Chosen { choice, current, is_used_again } = choose(input, &self.keys, &self.queries, check)?;
-        (self.choice, self.current, self.is_used_again) = (choice, current, is_used_again);
-        Ok(())
+        Ok(Self { current, choice, overlapping_tables, keys, queries, seed })
     }
 
     /// Builds the chosen filters; `None` if one of them can't be built. If none is worth its memory the list is empty.

@@ -1,0 +1,99 @@
+//! How much dearer the chosen filters would be without one of the families, or without pairs of range filters.
+//!
+//! The choice ranks all combinations of families; without a family the first combination that has none of its filters would be chosen.
+//! Both are built and probed, as in `accuracy.rs`.
+
+use std::sync::Arc;
+
+use tamis_bench::{BenchError, Context, Definition, Point, Row, Size};
+use tamis_filter::{
+    Family,
+    auto::{Effort, Part, Pause, Request, Scored, Workload, rank},
+};
+
+use super::{
+    accuracy::{self, BITS, Input},
+    measured::{measure as measure_filters, sampled, text_of},
+};
+
+/// What is left out: a name, and whether filters have it.
+type LeftOut = (&'static str, fn(&[Part]) -> bool);
+
+const LEFT_OUT: [LeftOut; 9] = [
+    ("without_blocked_bloom", |parts| has(parts, &[Family::BlockedBloom])),
+    ("without_prefix_bloom", |parts| has(parts, &[Family::Prefix])),
+    ("without_surf", |parts| has(parts, &SURF)),
+    ("without_grafite", |parts| has(parts, &[Family::Grafite])),
+    ("without_proteus", |parts| has(parts, &[Family::Proteus])),
+    ("without_1pbf", |parts| has(parts, &[Family::OnePrefixBloom])),
+    ("without_2pbf", |parts| has(parts, &[Family::TwoPrefixBloom])),
+    ("without_rosetta", |parts| has(parts, &[Family::Rosetta])),
+    ("without_range_pairs", |parts| {
+        parts.iter().filter(|part| part.spec.family().answers_ranges()).count() > 1
+    }),
+];
+
+const SURF: [Family; 5] =
+    [Family::Surf, Family::SurfBase, Family::SurfHash, Family::SurfReal, Family::SurfMixed];
+
+fn has(parts: &[Part], families: &[Family]) -> bool {
+    parts.iter().any(|part| families.contains(&part.spec.family()))
+}
+
+/// The experiment.
+pub(super) const CANDIDATES: Definition = Definition {
+    name: "auto-candidates",
+    title: "Cost of the chosen filters without a family",
+    source: "",
+    about: "Cost per query without a key of the best filters without a family, relative to that of the best of all, with a sample, in the background.",
+    points,
+    measure,
+    plots: &[],
+    paper: &[],
+};
+
+fn points(size: Size) -> Vec<Point> {
+    let has_sample = |point: &Point| point.text("sample").is_ok_and(|sample| sample == "yes");
+    accuracy::points(size).into_iter().filter(has_sample).collect()
+}
+
+fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+    let (name, kind) = (point.text("keys")?, point.text("queries")?);
+    let (entries, count) = (point.integer("entries")? as usize, point.integer("count")? as usize);
+    let input: Arc<Input> = context
+        .input(&format!("{entries} keys {name}"), |context| Input::generate(name, entries, context.seed()))?;
+    let queries = input.queries((name, kind), count, context.seed() + 2)?;
+    let sample_count = context.size().pick(400, 4_000, 4_000);
+    let sample = input.queries((name, kind), sample_count, context.seed() + 1)?;
+    let prices = accuracy::prices(point)?;
+    let ranked = rank(
+        &input.set,
+        &Request {
+            workload: Workload { queries: &sampled(&sample) },
+            prices,
+            bits_per_key_max: BITS,
+            overlapping_tables: 1,
+            current: None,
+            effort: Effort::Background,
+            seed: 5,
+            pause: Pause::default(),
+        },
+    );
+    let cost = |scored: &Scored| -> Result<f64, BenchError> {
+        let measured = measure_filters(&input.set, &scored.parts, &sample, &queries, &prices)?;
+        Ok(measured.cost_ns(&prices))
+    };
+    let Some(best) = ranked.first() else { return Err(BenchError::other("no filter fits")) };
+    let best_ns = cost(best)?;
+    let mut row = Row::new().with("chosen", text_of(&best.parts)).with("cost_ns", best_ns);
+    for (name, is_left_out) in LEFT_OUT {
+        let next = ranked.iter().find(|scored| !is_left_out(&scored.parts));
+        let ratio = match next {
+            Some(next) if next.parts == best.parts => 1.0,
+            Some(next) => cost(next)? / best_ns,
+            None => f64::INFINITY,
+        };
+        row = row.with(name, ratio);
+    }
+    Ok(row)
+}
