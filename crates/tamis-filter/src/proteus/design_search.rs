@@ -464,34 +464,14 @@ impl<'m, 'a> Search<'m, 'a> {
 
     /// Prices few lengths and set depths, then some near the best.
     fn run_quickly(&mut self, quick: QuickSearch) {
-        let mut lengths = self.coarse_lengths(quick.lengths);
+        let lengths = self.coarse_lengths(quick.lengths);
         if self.family == Family::TwoPrefixBloom {
             return self.run_string_pairs(&lengths);
         }
         let deepest = self.deepest_quick_set();
-        let mut depths = evenly_spaced(deepest, quick.depths);
-        let mut sets = self.exact_sets(&depths);
-        self.run_sets(&sets, &lengths);
-        for _ in 0..quick.rounds {
-            let (mut finer_lengths, mut finer_depths) = (Vec::new(), Vec::new());
-            for (_, best) in self.best_kinds.into_iter().flatten() {
-                finer_lengths.extend(self.finer_lengths(&lengths, best.prefix, quick.finer));
-                if let Stage::Set { depth, .. } = best.first {
-                    finer_depths = finer(&depths, depth, deepest, quick.finer);
-                }
-            }
-            finer_lengths.sort_unstable();
-            finer_lengths.dedup();
-            let finer_sets = self.exact_sets(&finer_depths);
-            self.run_lengths(&sets, &finer_lengths, true);
-            lengths.extend(finer_lengths);
-            lengths.sort_unstable();
-            finer_sets.iter().for_each(|set| self.price_set(set));
-            self.run_lengths(&finer_sets, &lengths, false);
-            depths.extend(finer_depths);
-            sets.extend(finer_sets);
-            sets.sort_by_key(|(depth, _)| *depth);
-        }
+        let depths = evenly_spaced(deepest, quick.depths);
+        let finer = Finer { rounds: quick.rounds, lengths: quick.finer, depths: quick.finer };
+        self.run_near_best((depths, deepest), lengths, finer);
     }
 
     /// The greatest depth whose set fits, to a multiple of [`QUICK_DEPTH_STEP`].
@@ -521,15 +501,21 @@ impl<'m, 'a> Search<'m, 'a> {
         depths.extend(thin(&whole_bytes, COARSE_SETS));
         depths.sort_unstable();
         depths.dedup();
-        let mut sets = self.exact_sets(&depths);
         lengths.push(WHOLE_KEYS);
+        let finer = Finer { rounds: FINER_ROUNDS, lengths: COARSE, depths: COARSE_SETS };
+        self.run_near_best((depths, deepest), lengths, finer);
+    }
+
+    /// Prices sets of some depths up to `deepest` with some lengths, then depths and lengths near the best, in some rounds.
+    fn run_near_best(&mut self, (mut depths, deepest): (Vec<u32>, u32), mut lengths: Vec<u32>, count: Finer) {
+        let mut sets = self.exact_sets(&depths);
         self.run_sets(&sets, &lengths);
-        for _ in 0..FINER_ROUNDS {
+        for _ in 0..count.rounds {
             let (mut finer_lengths, mut finer_depths) = (Vec::new(), Vec::new());
             for (_, best) in self.best_kinds.into_iter().flatten() {
-                finer_lengths.extend(self.finer_lengths(&lengths, best.prefix, COARSE));
+                finer_lengths.extend(self.finer_lengths(&lengths, best.prefix, count.lengths));
                 if let Stage::Set { depth, .. } = best.first {
-                    finer_depths = finer(&depths, depth, deepest, COARSE_SETS);
+                    finer_depths = finer(&depths, depth, deepest, count.depths);
                 }
             }
             finer_lengths.sort_unstable();
@@ -728,6 +714,14 @@ impl<'m, 'a> Search<'m, 'a> {
         let prediction = Prediction { fpr, probes, cost: rank, first_bytes, bloom_bytes };
         Some(PairDesign { lengths, share, layout, rank, prediction })
     }
+}
+
+/// The rounds of a search near the best design, and the new lengths and depths of each.
+#[derive(Debug, Clone, Copy)]
+struct Finer {
+    rounds: usize,
+    lengths: usize,
+    depths: usize,
 }
 
 /// Two Bloom filters and their prediction.
