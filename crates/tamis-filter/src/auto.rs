@@ -257,12 +257,6 @@ pub fn score(keys: &Arc<KeySet>, request: &Request<'_>, filters: &[Vec<Part>]) -
     })
 }
 
-/// The expected cost of given filters, and the number of empty queries of the sample in the reach of the keys. Takes a fraction of the time
-/// of [`choose`], unless a Rosetta filter is among them.
-pub fn price(keys: &Arc<KeySet>, request: &Request<'_>, parts: &[Part]) -> (Scored, usize) {
-    with_problem(keys, request, |problem| (problem.score(parts), problem.cases.sampled))
-}
-
 fn with_problem<R>(keys: &Arc<KeySet>, request: &Request<'_>, work: impl FnOnce(&Problem<'_>) -> R) -> R {
     Cases::of_sample(keys, request, |cases| work(&Problem::new(keys, cases, request)))
 }
