@@ -192,18 +192,18 @@ impl Run {
             }
             Operation::Skip { is_second, counts } => {
                 let index = usize::from(*is_second);
-                check_skips(self.keyspaces[index].range::<&[u8]>(..), &self.now()[index], counts);
+                check_skips(self.keyspaces[index].range(..), &self.now()[index], counts);
             }
             Operation::Count { is_second } => {
                 // Not exact without a view: only that it returns.
                 let keyspace = &self.keyspaces[usize::from(*is_second)];
-                keyspace.approximate_count::<&[u8]>(..).expect("no corruption");
+                keyspace.approximate_count(..).expect("no corruption");
             }
             Operation::TakeSnapshot => self.snapshots.push((self.db.snapshot(), self.now().clone())),
             Operation::ReadSnapshot { is_second } => {
                 let Some((snapshot, maps)) = self.snapshots.first() else { return };
                 let index = usize::from(*is_second);
-                let scan = snapshot.range::<&[u8]>(&self.keyspaces[index], ..);
+                let scan = snapshot.range(&self.keyspaces[index], ..);
                 check_scan(scan, maps[index].iter().collect(), &[]);
             }
             Operation::Persist => {
@@ -297,7 +297,7 @@ impl Run {
     fn check_all(&self) {
         for (keyspace, map) in self.keyspaces.iter().zip(self.now()) {
             assert_eq!(contents(keyspace), *map);
-            check_scan(keyspace.range::<&[u8]>(..), map.iter().collect(), &[true, false, false]);
+            check_scan(keyspace.range(..), map.iter().collect(), &[true, false, false]);
         }
     }
 }
@@ -312,7 +312,7 @@ fn keyspaces(db: &Db) -> [Keyspace; 2] {
 }
 
 fn contents(keyspace: &Keyspace) -> Map {
-    let entries = keyspace.range::<&[u8]>(..).map(|entry| entry.expect("no corruption"));
+    let entries = keyspace.range(..).map(|entry| entry.expect("no corruption"));
     entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 

@@ -37,9 +37,9 @@ pub fn scan(
     direction: Direction,
 ) -> Scan {
     let mut scan = match (selection, snapshot) {
-        (Selection::Range(lower, upper), None) => keyspace.range::<&[u8]>((borrow(lower), borrow(upper))),
+        (Selection::Range(lower, upper), None) => keyspace.range((borrow(lower), borrow(upper))),
         (Selection::Range(lower, upper), Some(snapshot)) => {
-            snapshot.range::<&[u8]>(keyspace, (borrow(lower), borrow(upper)))
+            snapshot.range(keyspace, (borrow(lower), borrow(upper)))
         }
         (Selection::Prefix(prefix), None) => keyspace.prefix(prefix),
         (Selection::Prefix(prefix), Some(snapshot)) => snapshot.prefix(keyspace, prefix),

@@ -207,7 +207,7 @@ fn space(store: &Store) -> Result<(), Difference> {
     let (shared, db) = (&store.shared, &store.db);
     for name in db.keyspace_names() {
         let keyspace = db.keyspace(&name)?;
-        db.compact_range::<&[u8]>(&keyspace, ..)?;
+        db.compact_range(&keyspace, ..)?;
     }
     db.wait_for_compactions()?;
     // Files that were in use during the last job are deleted by the next one.

@@ -39,7 +39,7 @@ impl Queue {
 
     /// Runs up to `count` jobs; their results and their removal become durable together, or not at all.
     fn run(&self, count: usize) -> Result<usize, Box<dyn Error>> {
-        let taken: Vec<_> = self.jobs.range::<[u8; 8]>(..).take(count).collect::<Result<_, _>>()?;
+        let taken: Vec<_> = self.jobs.range(..).take(count).collect::<Result<_, _>>()?;
         let Some((last, _)) = taken.last() else { return Ok(0) };
         let mut batch = WriteBatch::new();
         for (key, job) in &taken {
@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for _ in 0..50 {
         done += queue.run(100)?;
     }
-    println!("{done} jobs done, {} wait", queue.jobs.range::<[u8; 8]>(..).count());
+    println!("{done} jobs done, {} wait", queue.jobs.range(..).count());
     assert_eq!(done, 5_000);
 
     // The process stops and starts again: the queue continues where it was.
@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     queue.push("one more")?;
     while queue.run(1_000)? > 0 {}
     assert!(queue.jobs.first()?.is_none());
-    assert_eq!(queue.results.range::<[u8; 8]>(..).count(), 10_001);
+    assert_eq!(queue.results.range(..).count(), 10_001);
     let (_, last) = queue.results.last()?.ok_or("no results")?;
     assert_eq!(&*last, b"ONE MORE");
     println!("all 10,001 results are there, once");
@@ -86,6 +86,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut queue = Queue::open(Db::open(folder.path())?)?;
     queue.push("after all others")?;
     assert_eq!(queue.run(1)?, 1);
-    assert_eq!(queue.results.range::<[u8; 8]>(..).count(), 10_002);
+    assert_eq!(queue.results.range(..).count(), 10_002);
     Ok(())
 }

@@ -27,6 +27,7 @@ mod guarded;
 mod ingest;
 mod inspect;
 mod key;
+mod key_range_bounds;
 mod keyspace_state;
 mod link;
 mod memory_budget;
@@ -77,6 +78,7 @@ pub use events::{CompactionReason, Event, EventListener, PartitionChange};
 pub use ingest::{IngestOptions, IngestReport};
 pub use inspect::{Cell, Inspection};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
+pub use key_range_bounds::KeyRangeBounds;
 pub use metrics::{
     DecisionStatistics, DroppedKeyspace, ExpectedFilters, FILTER_CHOICES_MAX, FilterAnswers,
     FilterChoiceStatistics, FilterStatistics, KeyspaceStatistics, LevelFilters, LevelStatistics,

@@ -6,7 +6,6 @@
 use std::{
     fmt,
     io::ErrorKind,
-    ops::RangeBounds,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -20,6 +19,7 @@ use crate::{
     events::{Event, EventListener},
     file_name::FileName,
     key::{Kind, check_key, check_value},
+    key_range_bounds::KeyRangeBounds,
     link::folder_of,
     metrics::LEVEL_COUNT_MAX,
     options::{Compression, KeyspaceOptions, Policy, TableFilter},
@@ -221,7 +221,7 @@ impl TableWriter {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a range that begins below the first key of the table.
-    pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<()> {
+    pub fn delete_range(&mut self, range: impl KeyRangeBounds) -> Result<()> {
         self.delete_bounds(&range_bounds(&range))
     }
 

@@ -198,7 +198,7 @@ fn ycsb_points(size: Size) -> Vec<Point> {
 
 /// Seeks to a key, and reads the entry found and `steps` more. Returns how many there are.
 fn seek(keyspace: &Keyspace, key: &[u8], steps: u64) -> Result<u64, BenchError> {
-    let mut scan = keyspace.range::<&[u8]>(..);
+    let mut scan = keyspace.range(..);
     scan.seek(key)?;
     let mut found = 0;
     while found <= steps && scan.move_next()? {

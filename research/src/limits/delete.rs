@@ -276,7 +276,7 @@ fn scan_deleted(context: &mut Context<'_>, count: u64, by_range: bool, is_backwa
     let (_, first, _) = first_step(&store)?;
     let (_, second, _) = first_step(&store)?;
     drop(snapshot);
-    store.db.compact_range::<&[u8]>(&store.keyspace, ..)?;
+    store.db.compact_range(&store.keyspace, ..)?;
     let (_, compacted, _) = first_step(&store)?;
     let row = Row::new().with("us_at_once", at_once).with("blocks_at_once", blocks);
     Ok(row.with("us_first", first).with("us_second", second).with("us_compacted", compacted))
@@ -293,7 +293,7 @@ fn overwrite_under_snapshot(context: &Context<'_>, count: u64, by_request: bool)
     settle(&store.db)?;
     drop(snapshot);
     match by_request {
-        true => store.db.compact_range::<&[u8]>(&store.keyspace, ..)?,
+        true => store.db.compact_range(&store.keyspace, ..)?,
         false => store.wait(BACKGROUND),
     }
     let entries: u64 = store.levels()?.iter().map(|level| level.entry_count).sum();

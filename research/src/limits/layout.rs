@@ -320,7 +320,7 @@ fn open_time(context: &mut Context<'_>, partitions: u64) -> Result<Row> {
         db.close()?;
     }
     let db = Db::open(folder.path())?;
-    let found = db.keyspace(KEYSPACE)?.range::<&[u8]>(..).count() as u64;
+    let found = db.keyspace(KEYSPACE)?.range(..).count() as u64;
     let report = db.verify()?;
     if found != written || !report.is_sound() {
         return Err(BenchError::Other(format!("{found} entries of {written}; {:?}", report.faults)));

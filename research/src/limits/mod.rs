@@ -54,7 +54,7 @@ fn median_ratio(mut round: impl FnMut() -> Result<[f64; 2]>) -> Result<f64> {
 
 /// Seeks to a key with a new scan of all keys, then takes `steps` entries in its direction.
 fn seek(keyspace: &Keyspace, key: [u8; 16], steps: u64, is_backward: bool) -> Result<()> {
-    let mut scan = keyspace.range::<&[u8]>(..);
+    let mut scan = keyspace.range(..);
     if is_backward {
         scan.seek_for_prev(key)?;
     } else {

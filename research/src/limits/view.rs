@@ -200,7 +200,7 @@ impl Stores {
             }
         }
         let start = clock.now();
-        stores.db.compact_range::<&[u8]>(&single, ..)?;
+        stores.db.compact_range(&single, ..)?;
         stores.merge_seconds = (clock.now() - start).as_secs_f64();
         for run in 0..RUNS {
             stores.fill(&viewed, run)?;

@@ -154,7 +154,7 @@ fn run(keyspace: &Keyspace, kind: &str, (entries, count): (u64, u64), seed: u64)
 
 /// Seeks and takes up to `count` entries.
 fn steps(keyspace: &Keyspace, number: u64, count: u64) -> Result<u64, BenchError> {
-    let mut scan = keyspace.range::<&[u8]>(..);
+    let mut scan = keyspace.range(..);
     scan.seek(key_of(number))?;
     let mut found = 0;
     while found < count && scan.move_next()? {
@@ -313,7 +313,7 @@ fn measure_load(point: &Point, rounds: u64, context: &mut Context<'_>) -> Result
             db.check_filters(&db.default_keyspace())?;
         }
         let start = context.clock().now();
-        db.compact_range::<&[u8]>(&db.default_keyspace(), ..)?;
+        db.compact_range(&db.default_keyspace(), ..)?;
         let compaction_time = context.clock().now() - start;
         db.close()?;
         if round > 0 {

@@ -178,18 +178,18 @@ impl Session for TamisSession<'_> {
     }
 
     fn scan(&mut self, lower: &[u8], limit: u64) -> Result<u64, BenchError> {
-        let mut scan = self.store.keyspace.range::<&[u8]>((Bound::Included(lower), Bound::Unbounded));
+        let mut scan = self.store.keyspace.range((Bound::Included(lower), Bound::Unbounded));
         take(&mut scan, limit, Scan::move_next)
     }
 
     fn scan_back(&mut self, upper: &[u8], limit: u64) -> Result<u64, BenchError> {
-        let mut scan = self.store.keyspace.range::<&[u8]>((Bound::Unbounded, Bound::Included(upper)));
+        let mut scan = self.store.keyspace.range((Bound::Unbounded, Bound::Included(upper)));
         scan.seek_for_prev(upper)?;
         take(&mut scan, limit, Scan::move_prev)
     }
 
     fn range(&mut self, lower: &[u8], upper: &[u8]) -> Result<u64, BenchError> {
         let bounds = (Bound::Included(lower), Bound::Included(upper));
-        take(&mut self.store.keyspace.range::<&[u8]>(bounds), u64::MAX, Scan::move_next)
+        take(&mut self.store.keyspace.range(bounds), u64::MAX, Scan::move_next)
     }
 }

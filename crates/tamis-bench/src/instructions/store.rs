@@ -105,7 +105,7 @@ fn tables_store(folder: &Path, sorted: Sorted) -> Result<Store, BenchError> {
         store.db.flush()?;
     }
     if sorted == Sorted::InOneRun {
-        store.db.compact_range::<&[u8]>(&store.db.keyspace("counted")?, ..)?;
+        store.db.compact_range(&store.db.keyspace("counted")?, ..)?;
     }
     verify_blocks(&store)?;
     sample_queries(&store)?;
@@ -114,7 +114,7 @@ fn tables_store(folder: &Path, sorted: Sorted) -> Result<Store, BenchError> {
 
 /// Reads all entries: blocks of mapped tables are verified at their first use, which is not counted.
 fn verify_blocks(store: &Store) -> Result<(), BenchError> {
-    for entry in store.db.keyspace("counted")?.range::<&[u8]>(..) {
+    for entry in store.db.keyspace("counted")?.range(..) {
         entry?;
     }
     Ok(())
@@ -164,7 +164,7 @@ fn seeks_in(store: Store) -> Result<Work, BenchError> {
         let _ = &store;
         let mut found = 0;
         for key in &keys {
-            found += u64::from(keyspace.range::<[u8; 8]>(*key..).next().transpose()?.is_some());
+            found += u64::from(keyspace.range(*key..).next().transpose()?.is_some());
         }
         Ok(found)
     }))
@@ -210,7 +210,7 @@ fn empty_ranges(folder: &Path) -> Result<Work, BenchError> {
 fn steps(folder: &Path, sorted: Sorted, is_forward: bool) -> Result<Work, BenchError> {
     let store = tables_store(folder, sorted)?;
     let keyspace = store.db.keyspace("counted")?;
-    let mut scan = keyspace.range::<&[u8]>(..);
+    let mut scan = keyspace.range(..);
     // The seek and the first step position the scan, which is not counted.
     if !is_forward {
         scan.seek_for_prev([0xFF; 9])?;

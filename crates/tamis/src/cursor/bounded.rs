@@ -2,11 +2,13 @@
 //!
 //! Reversed bounds are an empty range, not an error.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
 use tamis_filter::{Digester, Direction};
 
-use crate::{key::prefix_successor, sync::sim_fault, table::read_ahead::Limits};
+use crate::{
+    key::prefix_successor, key_range_bounds::KeyRangeBounds, sync::sim_fault, table::read_ahead::Limits,
+};
 
 /// Lower and upper bound, owned.
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -25,9 +27,9 @@ pub(crate) fn prefix_bounds(prefix: &[u8]) -> Bounds {
 }
 
 /// The bounds of a range, copied.
-pub(crate) fn range_bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {
-    let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
-    (own(range.start_bound()), own(range.end_bound()))
+pub(crate) fn range_bounds(range: &impl KeyRangeBounds) -> Bounds {
+    let (lower, upper) = range.key_bounds();
+    (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec))
 }
 
 /// A bound, borrowed.

@@ -1,11 +1,6 @@
 //! The public handle of a keyspace.
 
-use std::{
-    fmt,
-    ops::{Bound, RangeBounds},
-    path::Path,
-    sync::Arc,
-};
+use std::{fmt, ops::Bound, path::Path, sync::Arc};
 
 use tamis_vfs::fork::OwnedByProcess;
 
@@ -14,6 +9,7 @@ use crate::{
     cursor::bounded::{Bounds, ScanRange, as_slice, prefix_bounds, range_bounds},
     engine::Engine,
     error::Result,
+    key_range_bounds::KeyRangeBounds,
     keyspace_state::KeyspaceState,
     options::KeyspaceOptions,
     range_tombstone::half_open,
@@ -112,14 +108,14 @@ impl Keyspace {
     ///     db.put([day], "events")?;
     /// }
     /// db.default_keyspace().delete_range([2]..=[4])?;
-    /// assert_eq!(db.range::<&[u8]>(..).count(), 6);
+    /// assert_eq!(db.range(..).count(), 6);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     /// As [`Keyspace::put`].
-    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+    pub fn delete_range(&self, range: impl KeyRangeBounds) -> Result<()> {
         self.delete_bounds(&range_bounds(&range))
     }
 
@@ -186,12 +182,17 @@ impl Keyspace {
     ///     let (key, value) = entry?;
     ///     println!("{key:?} {value:?}");
     /// }
-    /// assert_eq!(db.range::<&str>(..).count(), 2);
+    /// assert_eq!(db.range(..).count(), 2);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
+    pub fn range(&self, range: impl KeyRangeBounds) -> Scan {
         self.scan(ScanRange::Bounds(range_bounds(&range)))
+    }
+
+    /// All entries, in key order, at the time of the call: `range(..)`.
+    pub fn iter(&self) -> Scan {
+        self.range(..)
     }
 
     /// The entries of several ranges, in their order, all at one point in time.
@@ -212,10 +213,7 @@ impl Keyspace {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn multi_range<K: AsRef<[u8]>>(
-        &self,
-        ranges: impl IntoIterator<Item = impl RangeBounds<K>>,
-    ) -> Vec<Scan> {
+    pub fn multi_range(&self, ranges: impl IntoIterator<Item = impl KeyRangeBounds>) -> Vec<Scan> {
         let ranges = ranges.into_iter().map(|range| range_bounds(&range)).collect();
         self.engine.read_path.multi_scan(&self.state, ranges, None)
     }
@@ -252,7 +250,7 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`Keyspace::get`].
-    pub fn approximate_count<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
+    pub fn approximate_count(&self, range: impl KeyRangeBounds) -> Result<u64> {
         self.engine.read_path.approximate_count(&self.state, &range_bounds(&range))
     }
 
@@ -318,11 +316,7 @@ impl WriteBatch {
     ///
     /// # Errors
     /// As [`WriteBatch::put`], without those of keys and values.
-    pub fn delete_range<K: AsRef<[u8]>>(
-        &mut self,
-        keyspace: &Keyspace,
-        range: impl RangeBounds<K>,
-    ) -> Result<()> {
+    pub fn delete_range(&mut self, keyspace: &Keyspace, range: impl KeyRangeBounds) -> Result<()> {
         self.claim(keyspace.engine.id())?;
         add_delete_range(self, keyspace.id(), &range_bounds(&range))
     }

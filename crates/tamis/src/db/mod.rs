@@ -6,7 +6,7 @@ mod snapshot;
 use std::{
     collections::BTreeSet,
     fmt,
-    ops::{ControlFlow, RangeBounds},
+    ops::ControlFlow,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -23,6 +23,7 @@ use crate::{
     engine::Engine,
     error::{Error, Result},
     ingest::{IngestOptions, IngestReport},
+    key_range_bounds::KeyRangeBounds,
     keyspace_state::KeyspaceState,
     metrics::{ReadLoss, Statistics, TableFilterStatistics},
     open_report::OpenReport,
@@ -258,7 +259,7 @@ impl Db {
     ///
     /// # Errors
     /// As [`Keyspace::put`].
-    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+    pub fn delete_range(&self, range: impl KeyRangeBounds) -> Result<()> {
         self.default.delete_range(range)
     }
 
@@ -313,16 +314,18 @@ impl Db {
         self.default.multi_get(keys)
     }
 
+    /// All entries of the default keyspace. See [`Keyspace::iter`].
+    pub fn iter(&self) -> Scan {
+        self.default.iter()
+    }
+
     /// A range of the default keyspace. See [`Keyspace::range`].
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
+    pub fn range(&self, range: impl KeyRangeBounds) -> Scan {
         self.default.range(range)
     }
 
     /// Several ranges of the default keyspace. See [`Keyspace::multi_range`].
-    pub fn multi_range<K: AsRef<[u8]>>(
-        &self,
-        ranges: impl IntoIterator<Item = impl RangeBounds<K>>,
-    ) -> Vec<Scan> {
+    pub fn multi_range(&self, ranges: impl IntoIterator<Item = impl KeyRangeBounds>) -> Vec<Scan> {
         self.default.multi_range(ranges)
     }
 
@@ -366,11 +369,7 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::write`]; [`Error::Corruption`] from the tables read.
-    pub fn compact_range<K: AsRef<[u8]>>(
-        &self,
-        keyspace: &Keyspace,
-        range: impl RangeBounds<K>,
-    ) -> Result<()> {
+    pub fn compact_range(&self, keyspace: &Keyspace, range: impl KeyRangeBounds) -> Result<()> {
         self.compact_range_with(keyspace, range, |_| ControlFlow::Continue(())).map(drop)
     }
 
@@ -383,7 +382,7 @@ impl Db {
     /// # let folder = tempfile::tempdir().expect("a temporary folder");
     /// let db = tamis::Db::open(folder.path())?;
     /// db.put("apple", "red")?;
-    /// let is_done = db.compact_range_with::<&str>(&db.default_keyspace(), .., |progress| {
+    /// let is_done = db.compact_range_with(&db.default_keyspace(), .., |progress| {
     ///     println!("{} tables", progress.table_count);
     ///     ControlFlow::Continue(())
     /// })?;
@@ -394,10 +393,10 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::compact_range`].
-    pub fn compact_range_with<K: AsRef<[u8]>>(
+    pub fn compact_range_with(
         &self,
         keyspace: &Keyspace,
-        range: impl RangeBounds<K>,
+        range: impl KeyRangeBounds,
         mut progress: impl FnMut(&CompactProgress) -> ControlFlow<()>,
     ) -> Result<bool> {
         keyspace.check_of(&self.engine)?;
@@ -614,7 +613,7 @@ impl Db {
     /// table.delete("pear")?;
     /// let file = table.finish()?;
     /// db.ingest(&db.default_keyspace(), [&file.path])?;
-    /// assert_eq!(db.range::<&str>(..).count(), 1);
+    /// assert_eq!(db.range(..).count(), 1);
     /// # Ok(())
     /// # }
     /// ```

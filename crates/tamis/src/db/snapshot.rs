@@ -1,6 +1,6 @@
 //! The public handle of a snapshot.
 
-use std::{fmt, ops::RangeBounds, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use super::Keyspace;
 use tamis_vfs::fork::OwnedByProcess;
@@ -10,6 +10,7 @@ use crate::{
     engine::Engine,
     error::Result,
     key::Sequence,
+    key_range_bounds::KeyRangeBounds,
     read::scan::Scan,
     slice::Slice,
 };
@@ -89,16 +90,21 @@ impl Snapshot {
         self.registered.engine.read_path.multi_get(&keyspace.state, keys, Some(self.registered.sequence))
     }
 
+    /// All entries of a keyspace at the time of the snapshot.
+    pub fn iter(&self, keyspace: &Keyspace) -> Scan {
+        self.range(keyspace, ..)
+    }
+
     /// The entries in `range` at the time of the snapshot.
-    pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Scan {
+    pub fn range(&self, keyspace: &Keyspace, range: impl KeyRangeBounds) -> Scan {
         self.scan(keyspace, ScanRange::Bounds(range_bounds(&range)))
     }
 
     /// The entries of several ranges at the time of the snapshot; see [`Keyspace::multi_range`].
-    pub fn multi_range<K: AsRef<[u8]>>(
+    pub fn multi_range(
         &self,
         keyspace: &Keyspace,
-        ranges: impl IntoIterator<Item = impl RangeBounds<K>>,
+        ranges: impl IntoIterator<Item = impl KeyRangeBounds>,
     ) -> Vec<Scan> {
         let Registered { engine, sequence } = &*self.registered;
         let ranges: Vec<Bounds> = ranges.into_iter().map(|range| range_bounds(&range)).collect();

@@ -173,9 +173,9 @@ fn reads_need_no_lock_of_writers() {
     db.delete_range(500_u64.to_be_bytes()..999_u64.to_be_bytes()).unwrap();
     let log = db.engine.log.lock();
     let noted = || db.engine.context.metrics.deleted_ranges_recorded.get();
-    assert_eq!((db.range::<&[u8]>(..).count(), noted()), (2, 1));
-    assert_eq!((db.range::<&[u8]>(..).rev().count(), noted()), (2, 1));
-    assert_eq!(snapshot.range::<&[u8]>(&db.default_keyspace(), ..).count(), 1_000);
+    assert_eq!((db.range(..).count(), noted()), (2, 1));
+    assert_eq!((db.range(..).rev().count(), noted()), (2, 1));
+    assert_eq!(snapshot.range(&db.default_keyspace(), ..).count(), 1_000);
     assert!(db.get(700_u64.to_be_bytes()).unwrap().is_none() && db.snapshot().sequence() > 0);
     drop(log);
 }
@@ -211,7 +211,7 @@ fn a_flush_and_a_compaction_fragment_each_range_tombstone_once() {
     }
     let check = || {
         for (half, snapshot) in &snapshots {
-            let left = snapshot.range::<&[u8]>(&keyspace, ..).map(|entry| entry.unwrap().0.to_vec());
+            let left = snapshot.range(&keyspace, ..).map(|entry| entry.unwrap().0.to_vec());
             let below = 0..COUNT - half;
             let expected = below.chain(COUNT + half..2 * COUNT).map(|number| number.to_be_bytes().to_vec());
             assert!(left.eq(expected), "within {half} of the middle");
@@ -223,7 +223,7 @@ fn a_flush_and_a_compaction_fragment_each_range_tombstone_once() {
     db.flush().unwrap();
     assert_eq!(steps::take(Step::FragmentedTombstone) as u64, COUNT);
     check();
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     let fragmented = steps::take(Step::FragmentedTombstone) as u64;
     assert!((1..=COUNT).contains(&fragmented), "{fragmented} range tombstones");
     check();
@@ -267,7 +267,7 @@ fn a_panic_in_a_filter_builder_is_a_background_error() {
             }
             results.push(db.flush());
         }
-        results.push(db.compact_range::<&[u8]>(&db.default_keyspace(), ..));
+        results.push(db.compact_range(&db.default_keyspace(), ..));
         assert!(results.iter().any(Result::is_err), "no job has panicked");
         let refused = db.put("late", "value").unwrap_err().to_string();
         assert!(refused.contains("a filter builder panics"), "{refused}");
@@ -307,14 +307,14 @@ fn a_seek_in_a_store_of_many_partitions_merges_the_runs_of_one() {
 
     steps::take(Step::MergedSource);
     for number in (0..KEYS).step_by(97) {
-        let mut scan = db.range::<&[u8]>(..);
+        let mut scan = db.range(..);
         scan.seek(number.to_be_bytes()).unwrap();
         assert!(scan.move_next().unwrap());
         assert_eq!(scan.key(), number.to_be_bytes());
         let merged = steps::take(Step::MergedSource);
         assert!(merged <= 2 * 6, "a seek merges {merged} sources of {partition_count} partitions");
     }
-    assert_eq!(db.range::<&[u8]>(..).count() as u64, KEYS);
+    assert_eq!(db.range(..).count() as u64, KEYS);
     let merged = steps::take(Step::MergedSource) as u64;
     assert!(merged <= 7 * partition_count, "a scan merges {merged} sources of {partition_count} partitions");
 }

@@ -368,7 +368,7 @@ impl Scan {
     /// # let db = tamis::Db::open(folder.path())?;
     /// db.put("a", "1")?;
     /// db.put("b", "2")?;
-    /// let mut scan = db.range::<&str>(..);
+    /// let mut scan = db.range(..);
     /// scan.seek_to_last();
     /// assert!(scan.move_prev()?);
     /// assert_eq!(scan.key(), b"b");

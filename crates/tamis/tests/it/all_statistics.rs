@@ -112,7 +112,7 @@ impl Store {
         // At random: tables are merged.
         self.put_all(&keyspace, (0..5_000).map(|number| number * 7_919 % 5_000), 100);
         self.db.flush().unwrap();
-        self.db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+        self.db.compact_range(&keyspace, ..).unwrap();
         keyspace.delete_range(key(0)..key(4_000)).unwrap();
         self.db.flush().unwrap();
         self.db.wait_for_compactions().unwrap();
@@ -122,7 +122,7 @@ impl Store {
     fn delete(&self) {
         let keyspace = self.create("deleted", KeyspaceOptions::default());
         self.put_all(&keyspace, 0..30_000, 100);
-        self.db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+        self.db.compact_range(&keyspace, ..).unwrap();
         (10_000..11_500).for_each(|number| keyspace.delete(key(number)).unwrap());
         self.db.flush().unwrap();
         assert_eq!(keyspace.range(key(9_990)..key(11_510)).count(), 20);
@@ -144,7 +144,7 @@ impl Store {
         keyspace.delete_range(key(100)..key(5_900)).unwrap();
         self.put_all(&keyspace, (0..100).map(|_| random.below(6_000)), 400);
         self.db.flush().unwrap();
-        self.db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+        self.db.compact_range(&keyspace, ..).unwrap();
         self.db.wait_for_compactions().unwrap();
 
         let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 2 };
@@ -167,7 +167,7 @@ impl Store {
             self.put_all(&keyspace, (run..4_000).step_by(4), 20);
             self.db.flush().unwrap();
         }
-        assert_eq!(keyspace.range::<&[u8]>(..).count(), 4_000);
+        assert_eq!(keyspace.range(..).count(), 4_000);
     }
 
     fn ingest(&self) {
@@ -223,12 +223,12 @@ fn every_number_of_the_statistics_is_moved_by_what_it_counts() {
     db.flush().unwrap();
     db.drop_keyspace("dropped").unwrap();
     let keyspace = db.keyspace("leveled").unwrap();
-    let mut scan = keyspace.range::<&[u8]>(..);
+    let mut scan = keyspace.range(..);
     assert!(scan.move_next().unwrap());
     let snapshot = db.snapshot();
     store.put_all(&keyspace, 0..500, 100);
     db.flush().unwrap();
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     keyspace.put(key(1), "in the log").unwrap();
     store.clock.advance(Duration::from_secs(1));
 

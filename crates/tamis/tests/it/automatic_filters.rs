@@ -251,7 +251,7 @@ fn samples_of_hits_of_one_query_and_of_long_bounds_give_filters_and_right_answer
         for number in 0..KEY_COUNT {
             assert!(keyspace.get(key(number)).unwrap().is_some(), "{sample}: {number}");
         }
-        assert_eq!(keyspace.range::<&[u8]>(..).count() as u64, KEY_COUNT);
+        assert_eq!(keyspace.range(..).count() as u64, KEY_COUNT);
     }
 }
 
@@ -266,7 +266,7 @@ fn check_answers(db: &Db, keyspace: &Keyspace, count: u64) {
         let next = stored.saturating_add(1).to_be_bytes();
         assert_eq!(keyspace.range(next..=stored.saturating_add(3).to_be_bytes()).count(), 0);
     }
-    assert_eq!(keyspace.range::<&[u8]>(..).count() as u64, count);
+    assert_eq!(keyspace.range(..).count() as u64, count);
     assert!(db.verify().unwrap().is_sound());
 }
 
@@ -384,7 +384,7 @@ fn a_budget_in_bytes_is_kept_and_stored_with_the_keyspace() {
     assert_eq!(bytes(&db, &keyspace), of_first);
     // Three times the keys: a third of the bits for each, once the first table is written again.
     flush(&db, &keyspace, 10_000..30_000);
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     let of_all = bytes(&db, &keyspace);
     assert!(of_all <= BYTES + 500, "{of_all} bytes");
     check_answers(&db, &keyspace, 30_000);
@@ -422,7 +422,7 @@ fn filters_that_are_disabled_later_change_no_answer() {
         for is_rewritten in [false, true] {
             if is_rewritten {
                 keyspace.delete(key(KEY_COUNT)).unwrap();
-                db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+                db.compact_range(&keyspace, ..).unwrap();
                 check_answers(&db, &keyspace, KEY_COUNT);
                 assert_eq!(design(&db).is_empty(), filters == Filters::none(), "{}", design(&db));
             }

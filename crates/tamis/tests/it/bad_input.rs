@@ -62,7 +62,7 @@ fn keys_and_values_outside_their_bounds_are_refused_everywhere_and_leave_all_as_
     }
     assert_eq!((batch.len(), batch.size_bytes()), (1, size), "a refusal leaves the batch as it was");
     db.write(batch).unwrap();
-    assert_eq!(db.range::<&[u8]>(..).count(), 1);
+    assert_eq!(db.range(..).count(), 1);
 
     let longest = vec![b'k'; KEY_LENGTH_MAX];
     db.put(&longest, [7; 100_000]).unwrap();
@@ -82,7 +82,7 @@ fn bounds_that_hold_no_key_give_empty_scans() {
             keyspace.put((10 * index + round).to_be_bytes(), [0; 200]).unwrap();
         }
         match round {
-            0 => db.compact_range::<&[u8]>(&keyspace, ..).unwrap(),
+            0 => db.compact_range(&keyspace, ..).unwrap(),
             1 => db.flush().unwrap(),
             _ => {}
         }
@@ -121,7 +121,7 @@ fn bounds_that_hold_no_key_give_empty_scans() {
     assert_eq!(keyspace.range(vec![0xFF; 100_000]..).count(), 0);
     assert_eq!(keyspace.prefix("").count(), 1_200);
     assert_eq!(keyspace.prefix([0xFF, 0xFF]).count(), 0);
-    let mut scan = keyspace.range::<&[u8]>(..);
+    let mut scan = keyspace.range(..);
     scan.seek("").unwrap();
     assert!(scan.move_next().unwrap());
     assert_eq!(scan.key(), at(0));
@@ -342,9 +342,9 @@ fn untidy_store(folder: &Path) {
 fn check_read_only(folder: &Path) {
     let db = Db::open_with(folder, Options { read_only: true, ..Options::default() }).unwrap();
     let keyspace = db.keyspace("k").unwrap();
-    assert_eq!(keyspace.range::<&[u8]>(..).count(), 2_001);
+    assert_eq!(keyspace.range(..).count(), 2_001);
     assert_eq!(keyspace.get("logged").unwrap().unwrap(), b"2");
-    assert_eq!(db.snapshot().range::<&[u8]>(&keyspace, ..).rev().count(), 2_001);
+    assert_eq!(db.snapshot().range(&keyspace, ..).rev().count(), 2_001);
     assert_eq!(db.open_report().wal_truncations.len(), 1, "a torn tail is reported, and not truncated");
     let mut batch = WriteBatch::new();
     batch.put(&keyspace, "a", "b").unwrap();
@@ -355,7 +355,7 @@ fn check_read_only(folder: &Path) {
         db.write_with(batch, Durability::Deferred),
         db.persist(Durability::Synced),
         db.flush(),
-        db.compact_range::<&[u8]>(&keyspace, ..),
+        db.compact_range(&keyspace, ..),
         db.rebuild_filters(&keyspace, &[TableFilter::bits(12.0)]),
         db.create_keyspace("new", KeyspaceOptions::default()).map(drop),
         db.drop_keyspace("k"),
@@ -395,7 +395,7 @@ fn a_folder_that_can_not_be_written_opens_read_only_and_says_so_otherwise() {
         check_read_only(folder.path());
     }
     set_mode(0o755, 0o644);
-    assert_eq!(Db::open(folder.path()).unwrap().keyspace("k").unwrap().range::<&[u8]>(..).count(), 2_001);
+    assert_eq!(Db::open(folder.path()).unwrap().keyspace("k").unwrap().range(..).count(), 2_001);
 
     // The same on a file system that refuses new files.
     let (memory, db) = memory();
@@ -422,7 +422,7 @@ fn after_close_every_call_says_that_the_database_was_closed() {
         keyspace.put(index.to_be_bytes(), [1; 200]).unwrap();
     }
     let snapshot = db.snapshot();
-    let mut begun = keyspace.range::<&[u8]>(..);
+    let mut begun = keyspace.range(..);
     assert!(begun.move_next().unwrap());
     let other = db.clone();
     db.close().unwrap();
@@ -437,12 +437,12 @@ fn after_close_every_call_says_that_the_database_was_closed() {
         other.multi_get(["a"]).map(drop),
         keyspace.first().map(drop),
         keyspace.last().map(drop),
-        keyspace.range::<&[u8]>(..).next().unwrap().map(drop),
+        keyspace.range(..).next().unwrap().map(drop),
         keyspace.prefix("a").move_next().map(drop),
         snapshot.get(&keyspace, "a").map(drop),
-        snapshot.range::<&[u8]>(&keyspace, ..).next_back().unwrap().map(drop),
+        snapshot.range(&keyspace, ..).next_back().unwrap().map(drop),
         other.flush(),
-        other.compact_range::<&[u8]>(&keyspace, ..),
+        other.compact_range(&keyspace, ..),
         other.rebuild_filters(&keyspace, &[TableFilter::bits(12.0)]),
         other.wait_for_compactions(),
         other.create_keyspace("new", KeyspaceOptions::default()).map(drop),
@@ -472,11 +472,11 @@ fn a_keyspace_of_another_database_is_refused() {
         batch.put(&mine, "key", "changed"),
         batch.delete(&mine, "key"),
         here.write(batch.clone()),
-        here.compact_range::<&[u8]>(&theirs, ..),
+        here.compact_range(&theirs, ..),
         here.rebuild_filters(&theirs, &[TableFilter::bits(12.0)]),
         snapshot.get(&theirs, "key").map(drop),
         snapshot.multi_get(&theirs, ["key"]).map(drop),
-        snapshot.range::<&[u8]>(&theirs, ..).next().unwrap().map(drop),
+        snapshot.range(&theirs, ..).next().unwrap().map(drop),
         snapshot.prefix(&theirs, "k").next_back().unwrap().map(drop),
     ] {
         let error = says(result, "use a keyspace of the store that is called");

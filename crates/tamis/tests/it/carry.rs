@@ -83,7 +83,7 @@ fn few_entries_of_expensive_partitions_stay_in_memory_until_a_later_flush() {
         for (snapshot, model) in &snapshots {
             let keyspace = db.default_keyspace();
             let found: Model = snapshot
-                .range::<&[u8]>(&keyspace, ..)
+                .range(&keyspace, ..)
                 .map(|entry| entry.unwrap())
                 .map(|(key, value)| (key.to_vec(), value.to_vec()))
                 .collect();
@@ -363,11 +363,11 @@ impl GatedStore {
         check_entries(&self.db, &self.model);
         let keyspace = self.db.default_keyspace();
         for (snapshot, model) in &self.snapshots {
-            let entries = snapshot.range::<&[u8]>(&keyspace, ..).map(Result::unwrap);
+            let entries = snapshot.range(&keyspace, ..).map(Result::unwrap);
             let found: Vec<_> = entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
             assert!(found.iter().map(|(key, value)| (key, value)).eq(model), "a snapshot has other entries");
         }
-        let backward = self.db.range::<&[u8]>(..).rev().map(Result::unwrap);
+        let backward = self.db.range(..).rev().map(Result::unwrap);
         assert!(
             backward.map(|(key, value)| (key.to_vec(), value.to_vec())).eq(self
                 .model
@@ -550,7 +550,7 @@ impl World {
                 Edit::Put(key, value) => batch.put(&keyspace, key, value).unwrap(),
                 Edit::Delete(key) => batch.delete(&keyspace, key).unwrap(),
                 Edit::DeleteRange(lower, upper) => {
-                    batch.delete_range::<&[u8]>(&keyspace, &lower[..]..&upper[..]).unwrap()
+                    batch.delete_range(&keyspace, &lower[..]..&upper[..]).unwrap()
                 }
             }
             edit.apply(&mut self.model);
@@ -605,7 +605,7 @@ impl World {
         }
         let chosen = random.below(self.snapshots.len() as u64) as usize;
         let (snapshot, model) = self.snapshots.swap_remove(chosen);
-        let entries = snapshot.range::<&[u8]>(&self.db().default_keyspace(), ..).map(Result::unwrap);
+        let entries = snapshot.range(&self.db().default_keyspace(), ..).map(Result::unwrap);
         let found: Model = entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
         assert!(found == model, "a snapshot has {} entries, not {}", found.len(), model.len());
     }
@@ -632,7 +632,7 @@ impl World {
         drop(self.end_process(true));
         self.vfs = crashed;
         self.open();
-        let entries = self.db().range::<&[u8]>(..).map(Result::unwrap);
+        let entries = self.db().range(..).map(Result::unwrap);
         let found: Model = entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
         let mut batches = std::mem::take(&mut self.batches).into_iter();
         while self.durable != found {

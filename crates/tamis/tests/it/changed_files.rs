@@ -100,8 +100,8 @@ fn a_mapped_table_that_changed_after_its_first_read_is_a_checksum_error() {
     for _ in 0..20 {
         table_files(folder.path()).iter().for_each(|path| change(path, &mut random));
         read_all(&db).into_iter().for_each(|found| check(found.err()));
-        db.range::<&[u8]>(..).for_each(|entry| check(entry.err()));
-        db.range::<&[u8]>(..).rev().for_each(|entry| check(entry.err()));
+        db.range(..).for_each(|entry| check(entry.err()));
+        db.range(..).rev().for_each(|entry| check(entry.err()));
     }
     assert!(error_count > 0);
 }
@@ -184,5 +184,5 @@ fn a_checkpoint_of_a_shortened_or_changed_table_is_refused() {
 
     fs::write(path, &bytes).unwrap();
     db.checkpoint_verified(&target).unwrap();
-    assert_eq!(Db::open(&target).unwrap().range::<&[u8]>(..).count(), KEY_COUNT as usize);
+    assert_eq!(Db::open(&target).unwrap().range(..).count(), KEY_COUNT as usize);
 }

@@ -87,7 +87,7 @@ fn a_checkpoint_during_writes_is_consistent() {
         assert!(report.linked_file_count > 0 && step_count.load(Ordering::Relaxed) > 10, "{report:?}");
         check_copy(&memory, &state);
         // Neither store sees later changes of the other.
-        db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+        db.compact_range(&db.default_keyspace(), ..).unwrap();
         assert!(db.verify().unwrap().is_sound());
         assert!(db.get("later").unwrap().is_none());
         db.close().unwrap();
@@ -128,7 +128,7 @@ fn a_flush_meanwhile_removes_no_segment_that_is_read() {
         } else {
             db.checkpoint(COPY).unwrap();
             let copy = open(&memory, COPY).unwrap();
-            assert_eq!(copy.keyspace("busy").unwrap().range::<&[u8]>(..).count(), 1_500);
+            assert_eq!(copy.keyspace("busy").unwrap().range(..).count(), 1_500);
             assert!(copy.get("key").unwrap().is_some() && copy.get("later").unwrap().is_none());
         }
         assert_eq!(faults.hit_count(rule), 1);
@@ -272,7 +272,7 @@ fn a_failed_checkpoint_leaves_no_file_and_changes_no_store() {
             faults.clear_rules();
             match result {
                 // Files that could not be linked were copied.
-                Ok(_) => assert_eq!(open(&memory, COPY).unwrap().range::<&[u8]>(..).count(), 2),
+                Ok(_) => assert_eq!(open(&memory, COPY).unwrap().range(..).count(), 2),
                 Err(_) => {
                     let left = memory.list(Path::new(COPY)).unwrap();
                     // A last sync that failed may have completed the copy.
@@ -281,7 +281,7 @@ fn a_failed_checkpoint_leaves_no_file_and_changes_no_store() {
                 }
             }
             db.put("goes", "on").unwrap();
-            assert_eq!(db.range::<&[u8]>(..).count(), 3);
+            assert_eq!(db.range(..).count(), 3);
         }
     }
 }
@@ -317,10 +317,10 @@ fn a_checkpoint_of_a_read_only_store_ends_where_its_log_ends() {
         db.put("lost", vec![7; 3_000]).unwrap();
         let after = memory.crash_clone(seed);
         let db = open_in_memory(&after, Options { read_only: true, ..inline_options() }).unwrap();
-        let expected = db.range::<&[u8]>(..).map(Result::unwrap).collect::<Vec<_>>();
+        let expected = db.range(..).map(Result::unwrap).collect::<Vec<_>>();
         assert!(db.verify().unwrap().is_sound());
         db.checkpoint(COPY).unwrap();
         let copy = open(&after, COPY).unwrap();
-        assert!(copy.range::<&[u8]>(..).map(Result::unwrap).eq(expected));
+        assert!(copy.range(..).map(Result::unwrap).eq(expected));
     }
 }

@@ -20,12 +20,12 @@ fn kept_scan(db: &Db) -> Scan {
     let put = |value: u8| (0..COUNT).for_each(|key| db.put(key.to_be_bytes(), [value; 100]).unwrap());
     put(1);
     db.flush().unwrap();
-    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
-    let mut scan = db.range::<&[u8]>(..);
+    db.compact_range(&db.default_keyspace(), ..).unwrap();
+    let mut scan = db.range(..);
     assert_eq!(&*scan.next().unwrap().unwrap().0, 0_u32.to_be_bytes());
     put(2);
     db.flush().unwrap();
-    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    db.compact_range(&db.default_keyspace(), ..).unwrap();
     scan
 }
 
@@ -60,11 +60,11 @@ fn a_scan_ends_where_another_open_has_deleted_its_tables() {
     let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
     (0..COUNT).for_each(|key| keyspace.put(key.to_be_bytes(), [1; 100]).unwrap());
     db.flush().unwrap();
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     drop(keyspace);
     db.close().unwrap();
     let db = open(&vfs);
-    let mut scan = db.keyspace("k").unwrap().range::<&[u8]>(..);
+    let mut scan = db.keyspace("k").unwrap().range(..);
     assert_eq!(&*scan.next().unwrap().unwrap().0, 0_u32.to_be_bytes());
     db.drop_keyspace("k").unwrap();
     db.close().unwrap();

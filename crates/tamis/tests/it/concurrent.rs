@@ -155,12 +155,12 @@ fn read(world: &World, random: &mut SplitMix64, is_over: impl Fn() -> bool) {
     loop {
         let is_last = is_over();
         // A scan that pauses for a while returns the state at which it began.
-        let mut slow = world.accounts.range::<&[u8]>(..);
+        let mut slow = world.accounts.range(..);
         let begun: Vec<_> = slow.by_ref().take(3).map(|entry| entry.unwrap().1).collect();
 
         let snapshot = world.db.snapshot();
-        let left = entries(snapshot.range::<&[u8]>(&world.left, ..));
-        assert_eq!(left, entries_back(snapshot.range::<&[u8]>(&world.right, ..)), "half a batch was seen");
+        let left = entries(snapshot.range(&world.left, ..));
+        assert_eq!(left, entries_back(snapshot.range(&world.right, ..)), "half a batch was seen");
         world.check_sum(
             entries(snapshot.prefix(&world.accounts, "account/")).into_iter().map(|entry| entry.1),
         );
@@ -182,12 +182,12 @@ fn read(world: &World, random: &mut SplitMix64, is_over: impl Fn() -> bool) {
             .flat_map(|writer| (0..ACCOUNT_COUNT).map(move |account| account_key(writer, account)))
             .collect();
         world.check_sum(world.accounts.multi_get(&keys).unwrap().into_iter().flatten());
-        world.check_sum(entries(world.accounts.range::<&[u8]>(..)).into_iter().map(|entry| entry.1));
+        world.check_sum(entries(world.accounts.range(..)).into_iter().map(|entry| entry.1));
         world.check_sum(begun.into_iter().chain(slow.map(|entry| entry.unwrap().1)));
 
         // The snapshot of some rounds before still returns the same state.
         if let Some((snapshot, seen)) = &held {
-            assert_eq!(&entries(snapshot.range::<&[u8]>(&world.right, ..)), seen, "a snapshot changed");
+            assert_eq!(&entries(snapshot.range(&world.right, ..)), seen, "a snapshot changed");
         }
         if held.is_none() || random.below(4) == 0 {
             held = Some((snapshot, left));
@@ -217,8 +217,8 @@ fn keep_up(world: &World, random: &mut SplitMix64, is_over: impl Fn() -> bool) {
                 for index in 0..300_u32 {
                     keyspace.put(index.to_be_bytes(), vec![turn as u8; 400]).unwrap();
                 }
-                assert_eq!(keyspace.range::<&[u8]>(..).count(), 300);
-                let mut scan = keyspace.range::<&[u8]>(..);
+                assert_eq!(keyspace.range(..).count(), 300);
+                let mut scan = keyspace.range(..);
                 scan.move_next().unwrap();
                 world.db.drop_keyspace(&name).unwrap();
                 assert!(matches!(keyspace.put("a", "b"), Err(Error::KeyspaceDropped)));
@@ -292,10 +292,8 @@ fn run(vfs: &Arc<dyn Vfs>, folder: &std::path::Path, options: &Options, shape: &
 
 fn check(world: &World, pairs: &Model, accounts: &Model) {
     for (keyspace, model) in [(&world.left, pairs), (&world.right, pairs), (&world.accounts, accounts)] {
-        let found: Model = entries(keyspace.range::<&[u8]>(..))
-            .iter()
-            .map(|(key, value)| (key.to_vec(), value.to_vec()))
-            .collect();
+        let found: Model =
+            entries(keyspace.range(..)).iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
         assert!(found == *model, "{} differs from what its writers wrote", keyspace.name());
         for (key, value) in model {
             assert_eq!(keyspace.get(key).unwrap().as_deref(), Some(value.as_slice()));
@@ -415,7 +413,7 @@ fn close_unlocks_the_folder_after_the_last_job() {
     );
     let is_closed = AtomicBool::new(false);
     thread::scope(|scope| {
-        let compaction = scope.spawn(|| db.compact_range::<&[u8]>(&db.default_keyspace(), ..));
+        let compaction = scope.spawn(|| db.compact_range(&db.default_keyspace(), ..));
         is_reached.recv().unwrap();
         let close = scope.spawn(|| {
             let result = db.clone().close();
@@ -437,6 +435,6 @@ fn close_unlocks_the_folder_after_the_last_job() {
     });
     vfs.clear_rules();
     let db = open().unwrap();
-    assert_eq!(db.range::<&[u8]>(..).count(), 500);
+    assert_eq!(db.range(..).count(), 500);
     assert!(db.verify().unwrap().is_sound());
 }

@@ -182,7 +182,7 @@ fn check_reads(db: &Db, state: &State, name: &str) -> bool {
     for (keyspace, entries) in state {
         let keyspace = db.keyspace(keyspace).unwrap();
         for is_forward in [true, false] {
-            let mut scan = keyspace.range::<&[u8]>(..);
+            let mut scan = keyspace.range(..);
             let mut expected: Vec<_> = entries.iter().collect();
             if is_forward {
                 expected.reverse();
@@ -732,7 +732,7 @@ fn older_formats_are_not_reported_as_damage() {
 }
 
 fn read_all_of(db: &Db, keyspace: &str) -> tamis::Result<()> {
-    db.keyspace(keyspace)?.range::<&[u8]>(..).try_for_each(|entry| entry.map(drop))
+    db.keyspace(keyspace)?.range(..).try_for_each(|entry| entry.map(drop))
 }
 
 #[test]

@@ -1,13 +1,9 @@
 //! Costs of reads and writes in blocks, files and bytes: counted by the statistics, and by the recording file system if tables are
 //! read through it.
 
-use std::{
-    collections::BTreeSet,
-    ops::{Bound, RangeBounds},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, ops::Bound, sync::Arc};
 
-use tamis::{Compression, Db, Filters, Keyspace, KeyspaceOptions, Options, Statistics};
+use tamis::{Compression, Db, Filters, KeyRangeBounds, Keyspace, KeyspaceOptions, Options, Statistics};
 use tamis_vfs::{Access, MemVfs, Operation, OperationKind, RecordVfs, Vfs};
 
 use crate::support::{
@@ -227,7 +223,7 @@ fn a_lookup_computes_one_digest_for_all_families() {
         fill_runs(&bench, 4_000, 4);
         let (db, keyspace) = bench.open();
         // All of it at the deepest level, and two runs above it.
-        db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+        db.compact_range(&keyspace, ..).unwrap();
         for run in 0..2 {
             for number in (run..4_000).step_by(9) {
                 keyspace.put(key(2 * number), value(number)).unwrap();
@@ -347,7 +343,7 @@ fn a_seek_to_a_present_key_reads_one_block() {
     let bench = with_runs(Access::Buffered, 2_000, 1);
     for number in (0..4_000).step_by(74) {
         let (db, keyspace) = bench.open();
-        let mut scan = keyspace.range::<&[u8]>(..);
+        let mut scan = keyspace.range(..);
         let (cost, ()) = bench.cost(&db, || {
             scan.seek(key(number)).unwrap();
             assert!(scan.move_next().unwrap());
@@ -359,7 +355,7 @@ fn a_seek_to_a_present_key_reads_one_block() {
 }
 
 /// Steps through a range from the front, from the back, or from both.
-fn walk<R: RangeBounds<Vec<u8>>>(keyspace: &Keyspace, range: R, style: usize) -> BTreeSet<Vec<u8>> {
+fn walk<R: KeyRangeBounds>(keyspace: &Keyspace, range: R, style: usize) -> BTreeSet<Vec<u8>> {
     let mut scan = keyspace.range(range);
     let mut seen = BTreeSet::new();
     for turn in 0.. {
@@ -453,7 +449,7 @@ fn whole_scans_and_compactions_read_many_blocks_at_once() {
         assert!(cost.blocks > 340 && cost.file_reads <= 20, "{access:?}: {cost:?}");
         drop((db, keyspace));
         let (db, keyspace) = bench.open();
-        let (cost, ()) = bench.cost(&db, || db.compact_range::<&[u8]>(&keyspace, ..).unwrap());
+        let (cost, ()) = bench.cost(&db, || db.compact_range(&keyspace, ..).unwrap());
         assert!(db.statistics().compaction_bytes_read > 340 * BLOCK);
         // Each run: footer, directory, properties, index, a piece of the filter, and the blocks in two reads.
         assert!(cost.blocks > 340 && cost.file_reads <= 2 * 8, "{access:?}: {cost:?}");
@@ -524,7 +520,7 @@ fn optimal_bits_per_level_read_fewer_false_positives_than_equal_bits() {
             }
             db.flush().unwrap();
             if run == 0 {
-                db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+                db.compact_range(&keyspace, ..).unwrap();
             }
         }
         let (cost, _) = bench.cost(&db, || {
@@ -567,7 +563,7 @@ fn leveled() -> Bench {
             db.write(std::mem::take(&mut batch)).unwrap();
         }
     }
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     db.close().unwrap();
     bench
 }
@@ -661,7 +657,7 @@ fn the_blocks_that_flushes_and_compactions_write_are_counted() {
         assert_eq!((one.flush_blocks_written, one.compaction_blocks_written), (blocks_of_walk(), 0));
         let two = fill(1);
         assert!(two.flush_blocks_written > one.flush_blocks_written + 80);
-        db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+        db.compact_range(&keyspace, ..).unwrap();
         let merged = db.statistics();
         assert_eq!(merged.flush_blocks_written, two.flush_blocks_written);
         assert_eq!(merged.compaction_blocks_written, blocks_of_walk());
@@ -744,7 +740,7 @@ fn an_approximate_count_reads_no_block() {
     for number in 0..20_000_u32 {
         keyspace.put(number.to_be_bytes(), [1; 50]).unwrap();
     }
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     for number in 20_000..20_100_u32 {
         keyspace.put(number.to_be_bytes(), [1; 50]).unwrap();
     }
@@ -754,9 +750,9 @@ fn an_approximate_count_reads_no_block() {
         assert!(count.abs_diff(u64::from(upper - lower)) <= 200, "{lower} to {upper}: {count}");
     }
     assert_eq!(keyspace.approximate_count(20_010_u32.to_be_bytes()..=20_019_u32.to_be_bytes()).unwrap(), 10);
-    assert_eq!(keyspace.approximate_count::<&[u8]>(..).unwrap(), 20_100);
+    assert_eq!(keyspace.approximate_count(..).unwrap(), 20_100);
     assert_eq!(keyspace.approximate_count(9_u32.to_be_bytes()..3_u32.to_be_bytes()).unwrap(), 0);
-    assert_eq!(db.default_keyspace().approximate_count::<&[u8]>(..).unwrap(), 0);
+    assert_eq!(db.default_keyspace().approximate_count(..).unwrap(), 0);
     assert_eq!(db.statistics().blocks_read, before);
 }
 
@@ -769,7 +765,7 @@ fn counts_leave_out_deleted_ranges() {
     for number in 0..20_000_u32 {
         keyspace.put(number.to_be_bytes(), [1; 50]).unwrap();
     }
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     let count = |range: std::ops::Range<u32>| {
         keyspace.approximate_count(range.start.to_be_bytes()..range.end.to_be_bytes()).unwrap()
     };
@@ -856,9 +852,7 @@ fn merged_share_of_two_writers() -> f64 {
         assert_eq!(keyspace.get(key(number)).unwrap().as_deref(), expected.as_ref().map(|value| &value[..]));
     }
     let there = (0..COUNT).filter(|number| !number.is_multiple_of(7));
-    assert!(
-        keyspace.range::<&[u8]>(..).map(|entry| entry.unwrap().0.to_vec()).eq(there.map(|n| key(n).to_vec()))
-    );
+    assert!(keyspace.range(..).map(|entry| entry.unwrap().0.to_vec()).eq(there.map(|n| key(n).to_vec())));
     assert!(statistics.flushes >= 8, "{} flushes", statistics.flushes);
     statistics.compaction_bytes_written as f64 / statistics.flush_bytes_written as f64
 }

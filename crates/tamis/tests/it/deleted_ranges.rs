@@ -64,13 +64,13 @@ fn the_first_scan_after_flushes_of_tombstones_reads_few_blocks() {
         let snapshot = delete_in_parts(&db, 21_000);
         assert_eq!(db.statistics().deleted_ranges_recorded, 1);
         let scan = || {
-            let mut scan = db.range::<&[u8]>(..);
+            let mut scan = db.range(..);
             if is_forward { scan.next() } else { scan.next_back() }
         };
         let (found, blocks, passed) = cost_of(&db, scan);
         assert!(found.is_none());
         assert!(blocks <= 2 * 2 * PARTS && passed <= PARTS, "{blocks} blocks, {passed} deleted keys");
-        assert_eq!(snapshot.range::<&[u8]>(&db.default_keyspace(), ..).count(), 21_000);
+        assert_eq!(snapshot.range(&db.default_keyspace(), ..).count(), 21_000);
     }
 }
 
@@ -93,7 +93,7 @@ fn a_flush_of_tombstones_between_visible_entries_reads_few_blocks() {
     let ((), blocks, _) = cost_of(&db, || db.flush().unwrap());
     assert!(blocks <= 3 * 64, "{blocks} blocks");
     assert_eq!(db.statistics().deleted_ranges_recorded, 0);
-    assert_eq!(db.range::<&[u8]>(..).count(), 40_000);
+    assert_eq!(db.range(..).count(), 40_000);
 }
 
 /// Several spans of one flush, with visible entries between them.
@@ -108,10 +108,10 @@ fn each_span_of_deleted_keys_is_recorded() {
     }
     db.flush().unwrap();
     assert_eq!(db.statistics().deleted_ranges_recorded, 3);
-    let (count, _, passed) = cost_of(&db, || db.range::<&[u8]>(..).count());
+    let (count, _, passed) = cost_of(&db, || db.range(..).count());
     assert_eq!((count, passed), (77_000, 0));
     assert_eq!(db.range(key(40_000)..).next().unwrap().unwrap().0.as_ref(), key(45_000));
-    assert_eq!(snapshot.range::<&[u8]>(&db.default_keyspace(), ..).count(), 100_000);
+    assert_eq!(snapshot.range(&db.default_keyspace(), ..).count(), 100_000);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn nothing_is_recorded_if_ranges_are_switched_off() {
     let db = open_with(&MemVfs::new(), Options { deleted_range_keys: 0, ..options(0) });
     let _snapshot = delete_in_parts(&db, 14_000);
     assert_eq!(db.statistics().deleted_ranges_recorded, 0);
-    assert_eq!(db.range::<&[u8]>(..).count(), 0);
+    assert_eq!(db.range(..).count(), 0);
 }
 
 #[test]
@@ -185,14 +185,14 @@ fn recorded_ranges_change_no_answer() {
                 db.put(key(number), "new").unwrap();
                 map.insert(key(number).to_vec(), b"new".to_vec());
             }
-            check(db.range::<&[u8]>(..), &map);
-            check(snapshot.0.range::<&[u8]>(&db.default_keyspace(), ..), &snapshot.1);
+            check(db.range(..), &map);
+            check(snapshot.0.range(&db.default_keyspace(), ..), &snapshot.1);
             recorded_count += db.statistics().deleted_ranges_recorded;
             drop(snapshot);
             if random.below(3) == 0 {
                 drop(db);
                 db = open(&vfs);
-                check(db.range::<&[u8]>(..), &map);
+                check(db.range(..), &map);
             }
         }
         assert!(recorded_count > 4, "seed {seed}: {recorded_count} ranges");
@@ -223,9 +223,9 @@ fn ranges_that_workers_record_hide_no_concurrent_write() {
             flushed.join().unwrap()
         });
         flusher.unwrap();
-        assert_eq!(db.range::<&[u8]>(..).count(), 12_000_usize.div_ceil(101));
+        assert_eq!(db.range(..).count(), 12_000_usize.div_ceil(101));
         db.wait_for_compactions().unwrap();
-        assert_eq!(db.range::<&[u8]>(..).count(), 12_000_usize.div_ceil(101));
+        assert_eq!(db.range(..).count(), 12_000_usize.div_ceil(101));
     }
 }
 
@@ -284,16 +284,16 @@ fn scans_over_partitions_with_many_deleted_keys_delete_no_entry() {
         map.remove(&key(number)[..]);
     }
     for _ in 0..3 {
-        assert_eq!(db.range::<&[u8]>(..).rev().count(), map.len());
-        check(db.range::<&[u8]>(..), &map);
-        let (mut both, mut count) = (db.range::<&[u8]>(..), 0);
+        assert_eq!(db.range(..).rev().count(), map.len());
+        check(db.range(..), &map);
+        let (mut both, mut count) = (db.range(..), 0);
         while both.next().is_some() {
             count += 1 + usize::from(both.next_back().is_some());
         }
         assert_eq!(count, map.len());
     }
     db.flush().unwrap();
-    check(db.range::<&[u8]>(..), &map);
+    check(db.range(..), &map);
 }
 
 /// A scan that moved backward over keys of a range tombstone, up to its end, noted a range down to a key of an earlier movement, or to the first key
@@ -306,7 +306,7 @@ fn a_backward_scan_notes_no_keys_that_it_has_not_visited() {
     }
     db.delete_range("m".."o").unwrap();
     assert_eq!(db.range("l"..).rev().count(), 0);
-    assert_eq!(db.range::<&str>(..).count(), 2);
+    assert_eq!(db.range(..).count(), 2);
     assert!(db.range("a".."c").rev().count() == 2 && db.first().unwrap().is_some());
 }
 
@@ -323,7 +323,7 @@ fn a_scan_notes_no_key_that_it_has_returned() {
     db.put("k", "new").unwrap();
     for _ in 0..3 {
         assert_eq!(db.range("k"..).count(), 1);
-        assert_eq!(db.range::<&str>(..).count(), 2);
+        assert_eq!(db.range(..).count(), 2);
         assert_eq!(db.range(.."l").rev().count(), 2);
     }
 }

@@ -19,7 +19,7 @@ fn fill(vfs: &MemVfs) {
     for number in 0..KEY_COUNT {
         keyspace.put(key(2 * number), [7; 40]).unwrap();
     }
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     drop(keyspace);
     db.close().unwrap();
 }
@@ -108,7 +108,7 @@ fn outputs_of_a_compaction_inherit_the_hotness_of_its_inputs() {
     for number in (0..KEY_COUNT).step_by(50) {
         keyspace.put(key(2 * number), [8; 40]).unwrap();
     }
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     look_up(&db, &keyspace, &mut random, 5_000);
     let after = look_up(&db, &keyspace, &mut random, 20_000);
     assert!(

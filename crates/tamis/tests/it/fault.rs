@@ -678,8 +678,7 @@ fn writers_continue_after_a_full_disk_has_space_again() {
     let check = |db: &Db| {
         for name in ["a", "b"] {
             let keyspace = db.keyspace(name).unwrap();
-            let found: BTreeSet<_> =
-                keyspace.range::<&[u8]>(..).map(|entry| entry.unwrap().0.to_vec()).collect();
+            let found: BTreeSet<_> = keyspace.range(..).map(|entry| entry.unwrap().0.to_vec()).collect();
             let expected = acknowledged.lock().unwrap();
             let expected: BTreeSet<_> =
                 expected.iter().map(|&(thread, number)| key(thread, number)).collect();

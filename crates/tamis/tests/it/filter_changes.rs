@@ -33,7 +33,7 @@ fn filter_bytes(db: &Db, keyspace: &Keyspace) -> u64 {
 /// Merges all tables of the store into one run.
 fn rewrite(db: &Db, keyspace: &Keyspace) {
     keyspace.put(key(0), "another").unwrap();
-    db.compact_range::<&[u8]>(keyspace, ..).unwrap();
+    db.compact_range(keyspace, ..).unwrap();
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn no_failure_within_a_change_of_filters_loses_the_change_or_entries() {
             is_open.set(true);
             db.check_filters(&db.default_keyspace())?;
             db.put(0_u64.to_be_bytes(), [])?;
-            db.compact_range::<&[u8]>(&db.default_keyspace(), ..)?;
+            db.compact_range(&db.default_keyspace(), ..)?;
             db.close()
         };
         let record = RecordVfs::new(Arc::new(memory.crash_clone(0)));

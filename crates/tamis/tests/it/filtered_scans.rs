@@ -42,7 +42,7 @@ fn filled(row: &str, seed: u64) -> (Db, Model) {
                 }
                 2 if run % 3 == 1 => {
                     let upper = [&key[..], &[1]].concat();
-                    db.delete_range::<&Vec<u8>>(&key..&upper).unwrap();
+                    db.delete_range(&key..&upper).unwrap();
                     model.retain(|other, _| !(&key..&upper).contains(&other));
                 }
                 _ => {
@@ -165,7 +165,7 @@ fn a_scan_that_can_have_no_entry_keeps_no_table_and_stays_empty() {
     assert_eq!(db.range((Bound::Excluded(key(lower)), Bound::Included(key(upper)))).count(), 1);
     let between = || (Bound::Excluded(key(lower)), Bound::Excluded(key(upper)));
     let (mut empty, other) = (db.range(between()), db.range(key(lower)..key(upper)));
-    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    db.compact_range(&db.default_keyspace(), ..).unwrap();
     assert!(db.statistics().held_bytes > 0, "the other scan keeps the tables");
     drop(other);
     assert_eq!(db.statistics().held_bytes, 0, "the empty scan keeps a table");

@@ -61,7 +61,7 @@ fn a_failed_seek_is_an_error_once_and_a_later_seek_succeeds() {
         db.put(number.to_be_bytes(), [7; 100]).unwrap();
     }
     db.flush().unwrap();
-    let mut scan = db.range::<&[u8]>(..);
+    let mut scan = db.range(..);
     assert!(scan.move_next().unwrap());
     let rule = fault.add_rule(Rule::error(ErrorKind::Other).on(&[OperationKind::Read]).forever());
     scan.seek(1_500_u32.to_be_bytes()).unwrap_err();
@@ -104,7 +104,7 @@ fn a_failed_file_deletion_is_retried_and_delays_no_other() {
     }
     db.flush().unwrap();
     fault.add_rule(Rule::error(ErrorKind::Other).on(&[OperationKind::Remove]).path(".obsolete"));
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     // A log segment that waits to be used again has such a name, too.
     let left = || files_with(&memory, ".table.obsolete");
     assert!(left().len() <= 1, "{:?}", left());
@@ -162,7 +162,7 @@ fn a_damaged_table_does_not_block_other_keyspaces() {
     }
     assert!(runs("damaged", &db) >= 12, "its own compaction can't be done");
     assert!(db.statistics().jobs_failed > 0);
-    db.compact_range::<&[u8]>(&sound, ..).unwrap();
+    db.compact_range(&sound, ..).unwrap();
 }
 
 /// As above, within a keyspace: the partition with the damaged table was the most urgent one each time, and no other was compacted.

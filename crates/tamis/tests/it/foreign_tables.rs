@@ -80,7 +80,7 @@ fn a_foreign_table_of_equal_length_is_an_error_with_both_checksums() {
         assert_eq!(found.file, Path::new(FOLDER).join(&name));
         assert!(found.expected.contains(&footer_checksum(&ours)), "{found:?}");
         assert!(found.got.contains(&footer_checksum(&theirs)), "{found:?}");
-        assert!(db.range::<&[u8]>(..).next().unwrap().is_err());
+        assert!(db.range(..).next().unwrap().is_err());
         let report = db.verify().unwrap();
         let [fault] = &report.faults[..] else { panic!("{report:?}") };
         assert!(fault.what.contains(&footer_checksum(&ours)), "{fault:?}");
@@ -126,7 +126,7 @@ fn a_repair_moves_a_foreign_table_to_quarantine_and_names_both_checksums() {
         let quarantine = Path::new(FOLDER).join("quarantine");
         assert_eq!(vfs.read(&quarantine.join(&name)).unwrap(), theirs);
         let db = open_in_memory(&vfs, inline_options()).unwrap();
-        assert_eq!(db.range::<&[u8]>(..).count(), 0);
+        assert_eq!(db.range(..).count(), 0);
         assert!(db.verify().unwrap().is_sound());
     }
 }

@@ -56,14 +56,14 @@ fn use_in_child(db: &Db, snapshot: &Snapshot) {
     assert!(is_forked(db.get("key")));
     assert!(is_forked(db.multi_get(["key"])));
     assert!(is_forked(db.first()));
-    assert!(is_forked(db.range::<&str>(..).next().unwrap()));
+    assert!(is_forked(db.range(..).next().unwrap()));
     assert!(is_forked(db.prefix("k").next_back().unwrap()));
-    assert!(is_forked(keyspace.approximate_count::<&str>(..)));
+    assert!(is_forked(keyspace.approximate_count(..)));
     assert!(is_forked(snapshot.get(&keyspace, "key")));
     assert!(is_forked(db.snapshot().get(&keyspace, "key")));
     assert!(is_forked(db.create_keyspace("new", KeyspaceOptions::default())));
     assert!(is_forked(db.drop_keyspace("k")));
-    assert!(is_forked(db.compact_range::<&str>(&keyspace, ..)));
+    assert!(is_forked(db.compact_range(&keyspace, ..)));
     assert!(is_forked(db.wait_for_compactions()));
     assert!(is_forked(db.check_filters(&keyspace)));
     assert!(is_forked(db.open_tables(&keyspace)));
@@ -95,7 +95,7 @@ fn handles(root: &Path, table_access: Access) -> Handles {
     db.wait_for_compactions().unwrap();
     db.put("logged", "1").unwrap();
     let snapshot = db.snapshot();
-    let mut scan = keyspace.range::<&[u8]>(..);
+    let mut scan = keyspace.range(..);
     // The third step takes an entry without the merge.
     for _ in 0..3 {
         scan.next().unwrap().unwrap();
@@ -139,7 +139,7 @@ fn a_forked_child_gets_errors_and_its_drops_change_nothing() {
         db.close().unwrap();
         let db = Db::open(&path).unwrap();
         assert_eq!(db.get("logged").unwrap().unwrap(), b"1");
-        assert_eq!(db.keyspace("k").unwrap().range::<&[u8]>(..).count(), 3_001);
+        assert_eq!(db.keyspace("k").unwrap().range(..).count(), 3_001);
     }
 }
 

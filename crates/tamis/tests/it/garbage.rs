@@ -126,7 +126,7 @@ fn obsolete_versions_are_reclaimed_after_their_snapshot() {
     let without_snapshot = overwritten(COUNT, false).0.entries();
     for (is_compacted, is_requested) in [(false, false), (false, true), (true, false), (true, true)] {
         let (store, snapshot) = overwritten(COUNT, true);
-        let compact = || store.db.compact_range::<&[u8]>(&store.keyspace, ..).unwrap();
+        let compact = || store.db.compact_range(&store.keyspace, ..).unwrap();
         if is_compacted {
             compact();
         }
@@ -141,7 +141,7 @@ fn obsolete_versions_are_reclaimed_after_their_snapshot() {
         }
         let entries_max = if is_compacted || is_requested { COUNT } else { without_snapshot };
         assert!(store.entries() <= entries_max, "{} entries, at most {entries_max}", store.entries());
-        assert_eq!(store.keyspace.range::<&[u8]>(..).count() as u64, COUNT);
+        assert_eq!(store.keyspace.range(..).count() as u64, COUNT);
         assert_eq!(store.keyspace.get(key(7)).unwrap().unwrap(), &[2; 100]);
     }
 }
@@ -194,11 +194,11 @@ fn a_snapshot_keeps_the_tables_that_a_range_tombstone_deletes() {
     let snapshot = store.db.snapshot();
     store.keyspace.clear().unwrap();
     store.db.flush().unwrap();
-    assert_eq!(snapshot.range::<&[u8]>(&store.keyspace, ..).count() as u64, COUNT);
+    assert_eq!(snapshot.range(&store.keyspace, ..).count() as u64, COUNT);
     drop(snapshot);
     store.keyspace.put("the next write", "").unwrap();
     assert_eq!(store.entries(), 0);
-    assert_eq!(store.keyspace.range::<&[u8]>(..).count(), 1);
+    assert_eq!(store.keyspace.range(..).count(), 1);
 }
 
 #[derive(Debug, Default)]

@@ -81,7 +81,7 @@ fn write_all(vfs: &MemVfs) -> Models {
     program.round("events", 0, 0..300);
     program.round("users", 0, 0..100);
     let all = program.db.keyspace("events").unwrap();
-    program.db.compact_range::<&[u8]>(&all, ..).unwrap();
+    program.db.compact_range(&all, ..).unwrap();
     program.round("events", 1, 100..200);
     program.db.flush().unwrap();
     program.round("events", 2, 150..320);
@@ -130,8 +130,8 @@ fn check_contents(db: &Db, models: &Models) {
             let (key, value) = entry.unwrap();
             (key.to_vec(), value.to_vec())
         };
-        let forward: Vec<_> = keyspace.range::<&[u8]>(..).map(own).collect();
-        let mut backward: Vec<_> = keyspace.range::<&[u8]>(..).rev().map(own).collect();
+        let forward: Vec<_> = keyspace.range(..).map(own).collect();
+        let mut backward: Vec<_> = keyspace.range(..).rev().map(own).collect();
         backward.reverse();
         let expected: Vec<_> = model.clone().into_iter().collect();
         assert!(forward == expected && backward == expected, "{name}");
@@ -256,7 +256,7 @@ fn a_frozen_database_is_read_and_written_to() {
     let users = db.keyspace("users").unwrap();
     users.put("users/00002", "later").unwrap();
     models.get_mut("users").unwrap().insert(b"users/00002".to_vec(), b"later".to_vec());
-    db.compact_range::<&[u8]>(&users, ..).unwrap();
+    db.compact_range(&users, ..).unwrap();
     db.flush().unwrap();
     check(&db, &models);
     db.clone().close().unwrap();

@@ -87,14 +87,14 @@ fn ingested_tables_return_equal_entries_in_every_access_mode_and_compression() {
                     };
                     assert_eq!(db.get(number.to_be_bytes()).unwrap().as_deref(), expected, "{number}");
                 }
-                assert_eq!(db.range::<&[u8]>(..).count(), 400 + 250);
-                assert_eq!(db.range::<&[u8]>(..).rev().count(), 400 + 250);
+                assert_eq!(db.range(..).count(), 400 + 250);
+                assert_eq!(db.range(..).rev().count(), 400 + 250);
                 assert!(db.verify().unwrap().is_sound());
             };
             check(&db);
             let keyspace = db.default_keyspace();
-            assert_eq!(snapshot.range::<&[u8]>(&keyspace, ..).count(), 500);
-            assert_eq!(snapshot.range::<&[u8]>(&keyspace, ..).rev().count(), 500);
+            assert_eq!(snapshot.range(&keyspace, ..).count(), 500);
+            assert_eq!(snapshot.range(&keyspace, ..).rev().count(), 500);
             assert_eq!(snapshot.get(&keyspace, 2_u32.to_be_bytes()).unwrap().as_deref(), Some(&b"old"[..]));
             db.rebuild_filters(&keyspace, &[TableFilter::bits(12.0)]).unwrap();
             check(&db);
@@ -102,7 +102,7 @@ fn ingested_tables_return_equal_entries_in_every_access_mode_and_compression() {
             db.close().unwrap();
             let db = open_in_memory(&vfs, Options { table_access: access, ..inline_options() }).unwrap();
             check(&db);
-            db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+            db.compact_range(&db.default_keyspace(), ..).unwrap();
             check(&db);
         }
     }
@@ -131,7 +131,7 @@ fn ingest_refuses_files_that_are_no_tables_and_leaves_no_file() {
         matches!(db.ingest(&keyspace, ["/missing"]), Err(Error::Io { path, .. }) if path == Path::new("/missing"))
     );
     assert_eq!(db.ingest(&keyspace, [] as [&str; 0]).unwrap().table_count, 0);
-    assert_eq!((table_count(&vfs), db.range::<&[u8]>(..).count()), (count, 1));
+    assert_eq!((table_count(&vfs), db.range(..).count()), (count, 1));
 
     let other = MemVfs::new();
     let other = open_in_memory(&other, inline_options()).unwrap();
@@ -239,13 +239,13 @@ fn an_ingest_deletes_ranges_and_keeps_the_keys_of_its_tables() {
     check(&db);
     assert_eq!(before.range(&keyspace, "1".."5").count(), 40);
     drop(before);
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     check(&db);
     // A table that contains only deletes.
     let mut table = keyspace.table_writer("/deletes.table").unwrap();
-    table.delete_range::<&[u8]>(..).unwrap();
+    table.delete_range(..).unwrap();
     db.ingest(&keyspace, [table.finish().unwrap().path]).unwrap();
-    assert_eq!(db.range::<&[u8]>(..).count(), 0);
+    assert_eq!(db.range(..).count(), 0);
     assert!(db.verify().unwrap().is_sound());
 }
 
@@ -270,7 +270,7 @@ fn a_table_writer_replaces_the_temporary_file_of_a_killed_process() {
     assert_eq!(names, ["t"]);
     let db = open_in_memory(&vfs, inline_options()).unwrap();
     db.ingest(&db.default_keyspace(), ["/t"]).unwrap();
-    assert_eq!(db.range::<&[u8]>(..).count(), 1);
+    assert_eq!(db.range(..).count(), 1);
 }
 
 #[test]
@@ -282,10 +282,10 @@ fn without_hard_links_the_files_are_copied() {
     build(&memory, "/t", 0..1_000, "copied");
     db.ingest(&db.default_keyspace(), ["/t"]).unwrap();
     assert!(!memory.exists(Path::new("/t")).unwrap());
-    assert_eq!(db.range::<&[u8]>(..).count(), 1_000);
+    assert_eq!(db.range(..).count(), 1_000);
     let report = db.checkpoint("/copy").unwrap();
     assert_eq!(report.linked_file_count, 0);
-    assert_eq!(open_copy(&memory, "/copy").range::<&[u8]>(..).count(), 1_000);
+    assert_eq!(open_copy(&memory, "/copy").range(..).count(), 1_000);
 }
 
 fn open_copy(memory: &MemVfs, folder: &str) -> Db {
@@ -320,7 +320,7 @@ fn an_ingest_is_not_starved_by_writers() {
         }
         is_done.store(true, Ordering::Relaxed);
     });
-    assert_eq!(keyspace.range::<&[u8]>(..).count(), 3_000);
+    assert_eq!(keyspace.range(..).count(), 3_000);
     assert!(db.verify().unwrap().is_sound());
 }
 
@@ -348,7 +348,7 @@ fn no_name_outside_of_the_store_leads_to_an_ingested_file() {
             std::fs::hard_link(path("new"), path("other")).unwrap();
         }
         let check = |db: &Db| {
-            let values = db.range::<&[u8]>(..).map(|entry| entry.unwrap().1.to_vec());
+            let values = db.range(..).map(|entry| entry.unwrap().1.to_vec());
             assert!(values.eq(std::iter::repeat_n(b"value".to_vec(), 100)));
             assert!(db.verify().unwrap().is_sound());
         };
@@ -395,10 +395,10 @@ fn a_source_that_cannot_be_removed_is_reported_and_the_store_has_a_copy() {
     build(&memory, "/t", 0..100, "value");
     assert_eq!(ingest_with(&db, "/t", false).unwrap().kept, [Path::new("/t")]);
     assert!(memory.is_only_name(Path::new("/t")).unwrap());
-    assert_eq!(db.range::<&[u8]>(..).count(), 100);
+    assert_eq!(db.range(..).count(), 100);
     drop(db);
     let db = open_in_memory(&memory, inline_options()).unwrap();
-    assert_eq!(db.range::<&[u8]>(..).count(), 100);
+    assert_eq!(db.range(..).count(), 100);
     assert!(db.verify().unwrap().is_sound());
 }
 
@@ -432,7 +432,7 @@ fn a_crash_at_any_operation_of_an_ingest_leaves_the_file_or_the_store_with_all_e
                 let crashed = watched.crash_clone(seed);
                 let has_file = crashed.read(Path::new("/in/t")).is_ok_and(|bytes| bytes == whole);
                 let db = open_in_memory(&crashed, inline_options()).unwrap();
-                let count = db.range::<&[u8]>(..).count();
+                let count = db.range(..).count();
                 let context = format!("keep {keep}, shared {is_shared}, seed {seed}, before {operation:?}");
                 assert!(count == 0 || count == 100, "{count} entries: {context}");
                 assert!(has_file || count == 100 && !keep, "all is lost: {context}");
@@ -470,7 +470,7 @@ fn an_error_at_any_operation_of_an_ingest_leaves_the_file_whole() {
                 match &ingested {
                     Ok(report) => {
                         assert!(has_file == keep || report.kept == [Path::new("/in/t")], "{context}");
-                        assert_eq!(db.range::<&[u8]>(..).count(), 100, "{context}");
+                        assert_eq!(db.range(..).count(), 100, "{context}");
                         let shared = |path: &PathBuf| !memory.is_only_name(path).unwrap();
                         assert!(!tables_of(&memory).iter().any(shared), "{context}");
                     }
@@ -478,7 +478,7 @@ fn an_error_at_any_operation_of_an_ingest_leaves_the_file_whole() {
                 }
                 drop(db);
                 let db = open_in_memory(&memory, inline_options()).unwrap();
-                let count = db.range::<&[u8]>(..).count();
+                let count = db.range(..).count();
                 assert!(count == 100 || count == 0 && ingested.is_err(), "{context}: {count}");
                 assert!(db.verify().unwrap().is_sound(), "{context}");
                 if !is_hit {
@@ -505,7 +505,7 @@ fn ingests_and_compactions_flush_only_their_own_keyspace() {
         build(&vfs, "/t", 1_000 * round + 1_000..1_000 * round + 1_100, "value");
         db.ingest(&keyspace, ["/t"]).unwrap();
         keyspace.put(round.to_be_bytes(), "later").unwrap();
-        db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+        db.compact_range(&keyspace, ..).unwrap();
     }
     assert_eq!(db.statistics().flushes, 40, "two in each round");
     // A segment for each flush, which the memtables of the other keyspaces need, would be 40 files.
@@ -515,7 +515,7 @@ fn ingests_and_compactions_flush_only_their_own_keyspace() {
         for number in 0..100 {
             let keyspace = db.keyspace(&format!("k{number}")).unwrap();
             let expected = if number == 7 { 1 + 20 + 2_000 } else { 1 };
-            assert_eq!(keyspace.range::<&[u8]>(..).count(), expected, "k{number}");
+            assert_eq!(keyspace.range(..).count(), expected, "k{number}");
         }
         assert!(db.verify().unwrap().is_sound());
     };
@@ -546,7 +546,7 @@ fn many_small_disjoint_tables_are_joined() {
             let written = db.statistics().compaction_bytes_written;
             let factor = if step == 1 { 6 } else { 20 };
             assert!(written <= factor * bytes, "{written} bytes written for {bytes}, {layout:?}, {step}");
-            assert_eq!(db.range::<&[u8]>(..).count(), 20 * count as usize);
+            assert_eq!(db.range(..).count(), 20 * count as usize);
             assert!(db.verify().unwrap().is_sound());
         }
     }
@@ -569,7 +569,7 @@ fn joined_tables_are_not_divided_again() {
     db.wait_for_compactions().unwrap();
     assert!(tables_of(&vfs).len() < 20, "{} tables", tables_of(&vfs).len());
     assert!(db.statistics().compactions < 80, "{} compactions", db.statistics().compactions);
-    assert_eq!(db.range::<&[u8]>(..).count(), 160);
+    assert_eq!(db.range(..).count(), 160);
 }
 
 /// It would be removed from its keyspace.
@@ -585,6 +585,6 @@ fn a_table_of_the_own_folder_is_refused() {
         let refused = db.ingest_with(&db.default_keyspace(), [&ingested], IngestOptions { keep });
         assert!(matches!(&refused, Err(Error::InvalidArgument { .. })), "{refused:?}");
     }
-    assert_eq!(other.range::<&[u8]>(..).count(), 1);
+    assert_eq!(other.range(..).count(), 1);
     assert!(db.verify().unwrap().is_sound());
 }

@@ -40,7 +40,7 @@ fn handles_of_a_dropped_keyspace_fail_and_its_open_scans_continue() {
     let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
     fill(&keyspace, 3_000, 100);
     let snapshot = db.snapshot();
-    let mut begun = keyspace.range::<&[u8]>(..);
+    let mut begun = keyspace.range(..);
     assert!(begun.move_next().unwrap());
     let table_count = count(&vfs, ".table");
     assert!(table_count > 2);
@@ -53,10 +53,10 @@ fn handles_of_a_dropped_keyspace_fail_and_its_open_scans_continue() {
     assert!(db.get("half").unwrap().is_none(), "half a batch was written");
     assert!(is_dropped(keyspace.put("a", "b")) && is_dropped(keyspace.delete("a")));
     assert!(is_dropped(keyspace.get("a")) && is_dropped(keyspace.multi_get(["a"])));
-    assert!(is_dropped(keyspace.first()) && is_dropped(keyspace.range::<&[u8]>(..).next().unwrap()));
+    assert!(is_dropped(keyspace.first()) && is_dropped(keyspace.range(..).next().unwrap()));
     assert!(is_dropped(snapshot.get(&keyspace, "a")));
     assert!(is_dropped(snapshot.prefix(&keyspace, "a").next_back().unwrap()));
-    assert!(is_dropped(db.compact_range::<&[u8]>(&keyspace, ..)));
+    assert!(is_dropped(db.compact_range(&keyspace, ..)));
     assert!(matches!(db.keyspace("k"), Err(Error::KeyspaceNotFound { .. })));
     assert!(matches!(db.drop_keyspace("k"), Err(Error::KeyspaceNotFound { .. })));
     assert_eq!(db.keyspace_names(), ["default"]);
@@ -92,7 +92,7 @@ fn writes_to_a_dropped_keyspace_never_reach_a_new_one_with_its_name() {
         }
         let new = db.keyspace("k").unwrap();
         assert_eq!(new.get("key").unwrap().unwrap(), b"new");
-        assert_eq!(new.range::<&[u8]>(..).count(), 1);
+        assert_eq!(new.range(..).count(), 1);
         db.drop_keyspace("k").unwrap();
     }
 }
@@ -155,7 +155,7 @@ fn a_keyspace_with_a_reused_name_is_empty_after_any_end_of_the_process() {
 fn entries(keyspace: &Keyspace) -> BTreeMap<u64, u64> {
     let number = |bytes: &[u8]| u64::from_be_bytes(bytes[..8].try_into().unwrap());
     keyspace
-        .range::<&[u8]>(..)
+        .range(..)
         .map(|entry| entry.unwrap())
         .map(|(key, value)| (number(&key), number(&value)))
         .collect()
@@ -268,7 +268,7 @@ fn an_idle_keyspace_keeps_no_log_segment() {
     let db = open_again(&vfs, &db);
     assert!(db.open_report().replayed_entries < 20_000);
     assert_eq!(db.keyspace("idle").unwrap().get("only").unwrap().unwrap(), b"entry");
-    assert_eq!(db.keyspace("busy").unwrap().range::<&[u8]>(..).count(), 2_000);
+    assert_eq!(db.keyspace("busy").unwrap().range(..).count(), 2_000);
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn hundreds_of_keyspaces_keep_their_entries_separate() {
     let db = open_again(&vfs, &db);
     let check = |db: &Db, index: u64| {
         let found = db.keyspace(&name(index)).unwrap();
-        let keys: Vec<_> = found.range::<&[u8]>(..).map(|entry| entry.unwrap().0.to_vec()).collect();
+        let keys: Vec<_> = found.range(..).map(|entry| entry.unwrap().0.to_vec()).collect();
         let mut expected: Vec<_> = (0..5).map(|entry| (index * entry).to_be_bytes().to_vec()).collect();
         expected.dedup();
         assert_eq!(keys, expected, "{index}");

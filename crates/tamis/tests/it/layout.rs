@@ -53,7 +53,7 @@ fn a_tiered_keyspace_has_several_runs_per_level_and_is_read_and_compacted() {
         check_entries(&db, &model);
     }
     assert!(run_count_max > 1, "one run in each level, as in a leveled store");
-    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    db.compact_range(&db.default_keyspace(), ..).unwrap();
     assert_eq!(run_counts(&db).iter().sum::<usize>(), 1);
     check_entries(&db, &model);
     // A checkpoint and an open have the same runs and the same layout.
@@ -193,7 +193,7 @@ fn no_failure_within_a_change_of_layout_loses_entries() {
         let change = |vfs: Arc<dyn Vfs>| -> tamis::Result<()> {
             let db = open_on(vfs, with_layout(to))?;
             db.wait_for_compactions()?;
-            db.compact_range::<&[u8]>(&db.default_keyspace(), ..)?;
+            db.compact_range(&db.default_keyspace(), ..)?;
             db.close()
         };
         let copy = |memory: &MemVfs| memory.crash_clone(0);

@@ -25,7 +25,7 @@ fn a_thousand_opens_with_one_write_each_leave_few_segments() {
             db.close().unwrap();
         }
         let db = open_in_memory(&vfs, inline_options()).unwrap();
-        assert_eq!(db.range::<&[u8]>(..).count(), 1000);
+        assert_eq!(db.range(..).count(), 1000);
     }
 }
 
@@ -67,6 +67,6 @@ fn short_lived_processes_leave_few_files() {
             std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         assert!(names.len() <= 20, "{workers} workers: {} files: {names:?}", names.len());
-        assert_eq!(Db::open(folder.path()).unwrap().range::<&[u8]>(..).count(), 200);
+        assert_eq!(Db::open(folder.path()).unwrap().range(..).count(), 200);
     }
 }

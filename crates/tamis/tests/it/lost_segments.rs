@@ -98,7 +98,7 @@ fn a_clean_close_records_the_segments_and_their_lengths() {
     let report = Db::verify_folder_on(Arc::new(vfs.clone()), FOLDER).unwrap();
     assert!(report.is_sound(), "{:?}", report.faults);
     let db = open_in_memory(&vfs, inline_options()).unwrap();
-    assert_eq!(db.range::<&[u8]>(..).count(), 3);
+    assert_eq!(db.range(..).count(), 3);
 }
 
 /// The mark of the last record proves nothing about lost data: it may be torn.
@@ -242,7 +242,7 @@ fn a_segment_without_records_is_not_missed() {
         assert!(keyspaces[0].put("later", "refused").is_err());
         let db_of_next = open_in_memory(&copy_of(&memory), inline_options()).unwrap();
         for name in ["a", "b"] {
-            assert_eq!(db_of_next.keyspace(name).unwrap().range::<&[u8]>(..).count(), 40);
+            assert_eq!(db_of_next.keyspace(name).unwrap().range(..).count(), 40);
         }
         assert!(db_of_next.verify().unwrap().is_sound());
         if is_whole {

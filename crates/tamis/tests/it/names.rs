@@ -77,7 +77,7 @@ fn change_folder() {
     for index in 0..5_000_u32 {
         keyspace.put(index.to_be_bytes(), [7; 100]).unwrap();
     }
-    db.compact_range::<&str>(&db.default_keyspace(), ..).unwrap();
+    db.compact_range(&db.default_keyspace(), ..).unwrap();
     db.checkpoint("copy").unwrap();
     assert!(db.verify().unwrap().is_sound());
     drop(keyspace);
@@ -101,9 +101,9 @@ fn a_change_of_the_current_folder_moves_no_file() {
     assert_eq!(Db::open(two.join("store")).unwrap().get("second").unwrap().unwrap(), b"1");
     for store in [one.join("store"), two.join("copy")] {
         let db = Db::open(store).unwrap();
-        let keys: Vec<_> = db.range::<&str>(..).map(|entry| entry.unwrap().0).collect();
+        let keys: Vec<_> = db.range(..).map(|entry| entry.unwrap().0).collect();
         assert_eq!(keys, [&b"after"[..], b"before", b"first"]);
-        assert_eq!(db.keyspace("k").unwrap().range::<&[u8]>(..).count(), 5_000);
+        assert_eq!(db.keyspace("k").unwrap().range(..).count(), 5_000);
     }
 }
 
@@ -256,7 +256,7 @@ fn a_renamed_folder_is_still_the_store() {
         db.close().unwrap();
         assert!(!place.vfs.exists(&place.root.join("store")).unwrap());
         let db = place.open("moved").unwrap();
-        let keys: Vec<_> = db.range::<&str>(..).map(|entry| entry.unwrap().0).collect();
+        let keys: Vec<_> = db.range(..).map(|entry| entry.unwrap().0).collect();
         assert_eq!(keys, [&b"after"[..], b"before", b"last"]);
     }
 }

@@ -59,11 +59,11 @@ fn read_and_write(access: Access, folder: &std::path::Path) -> tamis::Result<()>
     drop(scans);
     // Filters are then in separate files.
     db.rebuild_filters(&db.default_keyspace(), &["blocked-bloom@12".parse()?])?;
-    assert_eq!(db.range::<&[u8]>(..).count(), 12_000);
+    assert_eq!(db.range(..).count(), 12_000);
     idle.put("more", "value")?;
     db.close()?;
     let db = Db::open_with(folder, options)?;
-    assert_eq!(db.range::<&[u8]>(..).count(), 12_000);
+    assert_eq!(db.range(..).count(), 12_000);
     assert!(db.verify()?.faults.is_empty());
     Ok(())
 }

@@ -102,7 +102,7 @@ fn seeks_outside_of_a_table_do_not_count_for_its_filters() {
         db.flush().unwrap();
     }
     // Both tables stay open in a scan that is kept.
-    let mut scan = db.range::<&[u8]>(..);
+    let mut scan = db.range(..);
     for number in 0..200 {
         for table in 0..2 {
             scan.seek(key(table, number)).unwrap();
@@ -137,7 +137,7 @@ fn open_seeks_read_the_block_that_they_return() {
     });
     assert!(backward <= 1.3, "{backward}");
     // A scan that is kept and moves in both directions.
-    let mut scan = db.range::<&[u8]>(..);
+    let mut scan = db.range(..);
     let kept = blocks_per_call(&db, 500, |from| {
         scan.seek(from.to_be_bytes()).unwrap();
         let place = keys.partition_point(|&key| key < from);
@@ -287,7 +287,7 @@ fn moves_around_deferred_tables_agree_with_the_keys() {
     for filters in [Filters::each(["surf-real@24".parse().unwrap()]), Filters::default()] {
         let (db, keys) = overlapping(filters);
         let mut random = SplitMix64::new(11);
-        let mut scan = db.range::<&[u8]>(..);
+        let mut scan = db.range(..);
         for _ in 0..300 {
             let target = random.next_u64() >> 8;
             let mut place = keys.partition_point(|&key| key < target) as i64;

@@ -275,10 +275,10 @@ fn cache_bytes_decide_what_is_read_again() {
     let second_scan = |cache_bytes| {
         let options = Options { cache_bytes, table_access: Access::Buffered, ..inline_options() };
         let (_, db, keyspace) = table_store(options);
-        assert_eq!(keyspace.range::<&[u8]>(..).count(), 5_000);
+        assert_eq!(keyspace.range(..).count(), 5_000);
         let before = db.statistics();
         assert!(before.cache_bytes <= cache_bytes);
-        assert_eq!(keyspace.range::<&[u8]>(..).count(), 5_000);
+        assert_eq!(keyspace.range(..).count(), 5_000);
         db.statistics().blocks_read - before.blocks_read
     };
     let (none, some, all) = (second_scan(0), second_scan(200 << 10), second_scan(4 << 20));
@@ -331,7 +331,7 @@ fn table_access_decides_how_blocks_are_read() {
         let options = Options { table_access: access, cache_bytes: 4 << 20, ..inline_options() };
         let (vfs, db, keyspace) = table_store(options);
         vfs.reset();
-        assert_eq!(keyspace.range::<&[u8]>(..).count(), 5_000);
+        assert_eq!(keyspace.range(..).count(), 5_000);
         let operations = vfs.operations();
         let reads: Vec<_> =
             operations.iter().filter(|operation| operation.kind == OperationKind::Read).collect();
@@ -373,7 +373,7 @@ fn a_store_starts_its_workers_and_flushes_inline_without_any() {
             assert!(db.statistics().flushes > 2);
         }
         db.flush().unwrap();
-        assert_eq!(keyspace.range::<&[u8]>(..).count(), 2_000);
+        assert_eq!(keyspace.range(..).count(), 2_000);
     }
 }
 

@@ -134,7 +134,7 @@ fn work(db: &Db, acknowledged: &mut Acknowledged) {
         }
     }
     check(db.flush());
-    check(db.compact_range::<&[u8]>(&db.default_keyspace(), ..));
+    check(db.compact_range(&db.default_keyspace(), ..));
     check(db.rebuild_filters(&db.default_keyspace(), &["blocked-bloom@12".parse().unwrap()]));
     check(db.wait_for_compactions());
     check(db.get([0, 7]));
@@ -179,7 +179,7 @@ fn run(workers: usize, panics: Panics) -> bool {
     }
     if acknowledged.is_other_keyspace_there {
         let other = db.keyspace("other").unwrap();
-        assert!(other.range::<&[u8]>(..).count() >= acknowledged.entries.len(), "{panics:?}");
+        assert!(other.range(..).count() >= acknowledged.entries.len(), "{panics:?}");
     }
     db.put("late", "accepted").unwrap();
     db.close().unwrap();

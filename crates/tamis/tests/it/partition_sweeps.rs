@@ -35,7 +35,7 @@ fn hash_of(key: &[u8], value: &[u8]) -> u64 {
 
 /// A digest of the content of a store, which does not depend on the order of entries.
 fn digest_of(db: &Db) -> u64 {
-    let hashes = db.range::<&[u8]>(..).map(|entry| {
+    let hashes = db.range(..).map(|entry| {
         let (key, value) = entry.unwrap();
         hash_of(&key, &value)
     });
@@ -396,7 +396,7 @@ fn scenarios() -> Vec<Scenario> {
                 writer.delete(number)?;
             }
             writer.flush()?;
-            writer.db.compact_range::<&[u8]>(&writer.db.default_keyspace(), ..)?;
+            writer.db.compact_range(&writer.db.default_keyspace(), ..)?;
             writer.db.wait_for_compactions()
         },
         |statistics| statistics.partition_decisions.unite.count > 0,

@@ -74,7 +74,7 @@ fn random_writes_split_partitions_and_every_entry_stays_readable() {
         let db = Db::open_on(files, folder, inline_options(), Runtime::deterministic(7)).unwrap();
         assert_eq!(db.default_keyspace().options().layout, LAYOUT);
         check_entries(&db, &model);
-        db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+        db.compact_range(&db.default_keyspace(), ..).unwrap();
         for partition in of_default(&db.statistics()).partitions {
             assert!(partition.size.run_count <= 1, "{partition:?}");
             assert_eq!(partition.size.tombstone_count, 0, "{partition:?}");
@@ -111,7 +111,7 @@ fn scans_cross_partitions_in_both_directions() {
             let mut bounds = [random.below(6_200).to_be_bytes(), random.below(6_200).to_be_bytes()];
             bounds.sort_unstable();
             let [lower, upper] = bounds;
-            check_moves(&mut db.range::<&[u8]>(..), model.range::<Vec<u8>, _>(..), &mut random);
+            check_moves(&mut db.range(..), model.range::<Vec<u8>, _>(..), &mut random);
             let within = || (Bound::Included(lower.to_vec()), Bound::Excluded(upper.to_vec()));
             check_moves(&mut db.range(lower..upper), model.range(within()), &mut random);
             let mut scan = snapshot.range(&keyspace, lower..upper);
@@ -228,7 +228,7 @@ fn skewed_updates_leave_untouched_partitions_unread() {
     let files: Arc<dyn Vfs> = Arc::new(copy.clone());
     let db = open_on(files, inline_options()).unwrap();
     let first = before.first().unwrap().lower.as_slice();
-    assert!(db.range::<&[u8]>(first..).count() > 1_000);
+    assert!(db.range(first..).count() > 1_000);
     let cold_names = opened_by(&copy);
     assert_eq!(cold_names.len(), table_count(&before));
     drop(db);
@@ -270,9 +270,9 @@ fn range_deletes_cross_partitions_and_small_partitions_are_united() {
     for (key, value) in &old {
         assert_eq!(snapshot.get(&keyspace, key).unwrap().as_deref(), Some(value.as_slice()));
     }
-    assert_eq!(snapshot.range::<&[u8]>(&keyspace, ..).count(), old.len());
+    assert_eq!(snapshot.range(&keyspace, ..).count(), old.len());
     drop(snapshot);
-    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    db.compact_range(&db.default_keyspace(), ..).unwrap();
     db.wait_for_compactions().unwrap();
     let statistics = db.statistics();
     assert!(statistics.partition_decisions.unite.count > 0);
@@ -367,7 +367,7 @@ fn concurrent_writers_ingests_and_jobs_lose_no_entry() {
             while !is_done.load(Ordering::Relaxed) {
                 let snapshot = db.snapshot();
                 let entries = |backward: bool| -> Vec<_> {
-                    let scan = snapshot.range::<&[u8]>(&keyspace, ..);
+                    let scan = snapshot.range(&keyspace, ..);
                     if backward {
                         scan.rev().map(Result::unwrap).collect()
                     } else {
@@ -456,7 +456,7 @@ fn no_failure_of_a_job_loses_entries_or_revives_deleted_ones() {
         model.retain(|key, _| key.as_slice() < &lower[..] || key.as_slice() >= &upper[..]);
         db.flush()?;
         db.wait_for_compactions()?;
-        db.compact_range::<&[u8]>(&db.default_keyspace(), ..)?;
+        db.compact_range(&db.default_keyspace(), ..)?;
         db.wait_for_compactions()?;
         let statistics = db.statistics();
         db.close()?;
@@ -489,7 +489,7 @@ fn no_failure_of_a_job_loses_entries_or_revives_deleted_ones() {
             let files = if seed == 0 { files.crash_clone(seed) } else { files.clone() };
             let db = open_in_memory(&files, inline_options()).unwrap();
             let all: Model = db
-                .range::<&[u8]>(..)
+                .range(..)
                 .map(|entry| entry.unwrap())
                 .map(|(key, value)| (key.to_vec(), value.to_vec()))
                 .collect();
@@ -596,7 +596,7 @@ fn decisions_report_expected_and_actual_bytes() {
         model.remove(&number.to_be_bytes()[..]);
     }
     db.flush().unwrap();
-    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    db.compact_range(&db.default_keyspace(), ..).unwrap();
     db.wait_for_compactions().unwrap();
     check_entries(&db, &model);
 
@@ -716,7 +716,7 @@ fn the_estimate_of_each_decision_is_near_to_its_outcome() {
     for number in (0..COUNT).filter(|number| number % 1_000 > 1) {
         db.delete((number * 1_000).to_be_bytes()).unwrap();
     }
-    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    db.compact_range(&db.default_keyspace(), ..).unwrap();
     db.wait_for_compactions().unwrap();
     let mut decisions = before.partition_decisions;
     decisions.unite = db.statistics().partition_decisions.unite;
@@ -753,7 +753,7 @@ fn a_partition_of_one_key_keeps_the_versions_of_snapshots() {
     db.wait_for_compactions().unwrap();
     for (snapshot, value) in &snapshots {
         assert_eq!(snapshot.get(&keyspace, "key").unwrap().as_deref(), Some(value.as_slice()));
-        assert_eq!(snapshot.range::<&[u8]>(&keyspace, ..).count(), 1);
+        assert_eq!(snapshot.range(&keyspace, ..).count(), 1);
     }
     let statistics = db.statistics();
     let flushed = statistics.flush_bytes_written;
@@ -766,7 +766,7 @@ fn a_partition_of_one_key_keeps_the_versions_of_snapshots() {
     assert_eq!(of_default(&statistics).partition_count, 1);
     let (_, newest) = snapshots.pop().unwrap();
     drop(snapshots);
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     let partition = of_default(&db.statistics()).partitions.remove(0);
     assert_eq!((partition.size.table_count, partition.size.entry_count), (1, 1), "{partition:?}");
     drop(keyspace);
@@ -792,7 +792,7 @@ fn a_partition_of_one_key_takes_a_million_versions() {
     }
     let check = |db: &Db, snapshots: &[(Snapshot, u64)], version_count: u64| {
         db.flush().unwrap();
-        db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+        db.compact_range(&keyspace, ..).unwrap();
         db.wait_for_compactions().unwrap();
         let partitions = of_default(&db.statistics()).partitions;
         let sizes: Vec<_> = partitions.iter().map(|partition| &partition.size).collect();
@@ -833,7 +833,7 @@ fn check_versions(db: &Db, snapshots: &[(Snapshot, u64)]) {
         let value = number.to_be_bytes();
         assert_eq!(snapshot.get(&keyspace, "key").unwrap().as_deref(), Some(&value[..]));
         for is_forward in [true, false] {
-            let mut scan = snapshot.range::<&[u8]>(&keyspace, ..);
+            let mut scan = snapshot.range(&keyspace, ..);
             let mut next = || if is_forward { scan.next() } else { scan.next_back() };
             let (key, found) = next().unwrap().unwrap();
             assert!(*key == *b"key" && *found == value && next().is_none());
@@ -862,7 +862,7 @@ fn a_flush_into_many_partitions_gives_its_small_runs_more_bits_per_key() {
     let keyspace = db.default_keyspace();
     let put = |number: u64| db.put((number * 7_919 % 100_003).to_be_bytes(), [7; 100]).unwrap();
     (0..80_000).for_each(put);
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     (80_000..95_000).for_each(put);
     db.flush().unwrap();
     db.open_tables(&keyspace).unwrap();

@@ -91,7 +91,7 @@ fn cost(row: &str, query: Query) -> Cost {
     };
     let keyspace = db.create_keyspace("k", options).unwrap();
     (0..KEY_COUNT).for_each(|number| keyspace.put(key(2 * number), [7; 24]).unwrap());
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     (0..100).for_each(|part| Query::PresentKey.run(&keyspace, part * KEY_COUNT / 100));
     let all = db.statistics().cache_pinned_bytes;
     drop(keyspace);
@@ -165,7 +165,7 @@ fn tables_whose_filters_were_evicted_are_not_checked() {
         let options = KeyspaceOptions { table_bytes: 1 << 20, ..KeyspaceOptions::default() };
         let keyspace = db.create_keyspace("k", options).unwrap();
         (0..KEY_COUNT).for_each(|number| keyspace.put(key(2 * number), [7; 24]).unwrap());
-        db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+        db.compact_range(&keyspace, ..).unwrap();
         db.rebuild_filters(&keyspace, &table_filters("blocked-bloom@10")).unwrap();
         let mut random = SplitMix64::new(3);
         let mut ask = |keyspace: &Keyspace, count: u64| {

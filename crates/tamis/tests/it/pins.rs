@@ -37,12 +37,12 @@ fn a_scan_that_holds_obsolete_tables_shows_their_bytes_and_age() {
         db.flush().unwrap();
     };
     fill();
-    let mut scan = db.range::<&[u8]>(..);
+    let mut scan = db.range(..);
     scan.next().unwrap().unwrap();
     let before = db.statistics();
     assert_eq!((before.open_scans, before.held_bytes, before.oldest_replaced_state), (1, 0, Duration::ZERO));
     fill();
-    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    db.compact_range(&db.default_keyspace(), ..).unwrap();
     clock.advance(Duration::from_secs(9));
     let statistics = db.statistics();
     assert_eq!(statistics.open_scans, 1);

@@ -190,7 +190,7 @@ fn fill(bytes_per_second: u64, workers: usize, write_bytes: u64) -> (tamis::Stat
     let statistics = db.statistics();
     db.flush().unwrap();
     db.wait_for_compactions().unwrap();
-    assert_eq!(keyspace.range::<&[u8]>(..).count() as u64, write_bytes / 1_000);
+    assert_eq!(keyspace.range(..).count() as u64, write_bytes / 1_000);
     (statistics, longest)
 }
 
@@ -347,7 +347,7 @@ fn a_batch_over_keyspaces_is_throttled_by_each_of_them() {
             gate.open();
             while signals.recv().unwrap() != Signal::Done {}
         });
-        assert_eq!(keyspaces[0].range::<&[u8]>(..).count(), 1_000);
+        assert_eq!(keyspaces[0].range(..).count(), 1_000);
         assert!(db.statistics().stopped_writes > 0);
     }
 }
@@ -375,11 +375,11 @@ fn a_write_that_waits_for_a_failing_flush_returns_its_error() {
     assert!(statistics.stopped_writes > 0 && statistics.jobs_failed > 0);
     // Five memtables of 64 KiB.
     assert!((500..2_000).contains(&model.len()), "{} writes fitted", model.len());
-    assert_eq!(keyspace.range::<&[u8]>(..).count(), model.len());
+    assert_eq!(keyspace.range(..).count(), model.len());
     vfs.remove_rule(rule);
     clock.advance(Duration::from_secs(1));
     keyspace.put(77_777_u32.to_be_bytes(), "back").unwrap();
-    assert_eq!(keyspace.range::<&[u8]>(..).count(), model.len() + 1);
+    assert_eq!(keyspace.range(..).count(), model.len() + 1);
     db.flush().unwrap();
 }
 /// The writing thread retried the deletion of old files forever.
@@ -404,7 +404,7 @@ fn old_files_that_cannot_be_deleted_stop_no_writer() {
         let rule = vfs.add_rule(rule);
         fill();
         assert!(vfs.hit_count(rule) > 0, "{kind:?}");
-        assert_eq!(keyspace.range::<&[u8]>(..).count(), keys.len());
+        assert_eq!(keyspace.range(..).count(), keys.len());
     }
 }
 
@@ -445,7 +445,7 @@ fn failing_compactions_stop_writers_before_l0_has_many_runs() {
         keyspace.put("later", "accepted").unwrap();
         db.wait_for_compactions().unwrap();
         assert!(level0_runs(&db) < 4, "{} runs", level0_runs(&db));
-        assert_eq!(keyspace.range::<&[u8]>(..).count(), acknowledged.len() + 1);
+        assert_eq!(keyspace.range(..).count(), acknowledged.len() + 1);
     }
 }
 
@@ -482,6 +482,6 @@ fn a_hanging_compaction_stops_writers_before_l0_has_many_runs_and_reports_it() {
         gate.open();
         while signals.recv().unwrap() != Signal::Done {}
     });
-    assert_eq!(keyspace.range::<&[u8]>(..).count(), 4_000);
+    assert_eq!(keyspace.range(..).count(), 4_000);
     assert!(db.statistics().stopped_writes > 0);
 }

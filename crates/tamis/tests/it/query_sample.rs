@@ -112,7 +112,7 @@ fn outcomes_of_each_kind_of_query_are_counted() {
         let near = if turn % 3 == 1 { sought + 256 } else { sought };
         db.prefix(&near.to_be_bytes()[..7]).count();
         db.range(bytes..).next().unwrap().unwrap();
-        let mut scan = db.range::<&[u8]>(..);
+        let mut scan = db.range(..);
         scan.seek_for_prev(bytes).unwrap();
         assert!(scan.move_prev().unwrap());
     }

@@ -50,16 +50,16 @@ fn the_first_entry_of_a_queue_costs_a_few_blocks_in_any_state() {
             head += 1;
             match tail % 20_000 {
                 7_000 => db.flush().unwrap(),
-                9_000 => db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap(),
+                9_000 => db.compact_range(&db.default_keyspace(), ..).unwrap(),
                 _ => {}
             }
         }
         assert!(db.statistics().deleted_ranges_recorded > 100);
         let (last, blocks, _) = cost_of(&db, || db.last().unwrap().unwrap());
         assert!(last.0.as_ref() == key(59_999) && blocks <= 16, "{blocks} blocks");
-        assert_eq!(db.range::<&[u8]>(..).count() as u64, LIVE_COUNT);
+        assert_eq!(db.range(..).count() as u64, LIVE_COUNT);
         db.flush().unwrap();
-        assert_eq!(db.range::<&[u8]>(..).rev().count() as u64, LIVE_COUNT);
+        assert_eq!(db.range(..).rev().count() as u64, LIVE_COUNT);
         assert!(db.verify().unwrap().is_sound());
     }
 }
@@ -120,7 +120,7 @@ fn scans_record_deleted_ranges_in_both_directions() {
         assert!(blocks < 20, "{blocks}");
         assert_eq!(before.range(&db.default_keyspace(), key(500)..key(9_500)).count(), 9_000);
         // Seeks end after the range as well.
-        let mut scan = db.range::<&[u8]>(..);
+        let mut scan = db.range(..);
         scan.seek(key(4_000)).unwrap();
         assert!(scan.move_next().unwrap() && scan.key() == key(9_000));
         scan.seek_for_prev(key(4_000)).unwrap();
@@ -150,7 +150,7 @@ fn ranges_recorded_in_an_empty_memtable_do_not_hide_ingested_tables() {
         db.delete(key(number)).unwrap();
     }
     db.flush().unwrap();
-    assert_eq!(db.range::<&[u8]>(..).count(), 2);
+    assert_eq!(db.range(..).count(), 2);
     assert_eq!(db.statistics().deleted_ranges_recorded, 1);
     let mut table = TableWriter::create_on(Arc::new(vfs.clone()), "/t", &KeyspaceOptions::default()).unwrap();
     for number in 400..600_u64 {
@@ -158,12 +158,12 @@ fn ranges_recorded_in_an_empty_memtable_do_not_hide_ingested_tables() {
     }
     table.finish().unwrap();
     db.ingest(&db.default_keyspace(), ["/t"]).unwrap();
-    assert_eq!(db.range::<&[u8]>(..).count(), 202);
+    assert_eq!(db.range(..).count(), 202);
     assert_eq!(db.get(key(500)).unwrap().as_deref(), Some(&[8][..]));
     db.put(key(0), [9]).unwrap();
     db.flush().unwrap();
-    assert_eq!(db.range::<&[u8]>(..).count(), 202);
-    assert_eq!(snapshot.range::<&[u8]>(&db.default_keyspace(), ..).count(), 5_000);
+    assert_eq!(db.range(..).count(), 202);
+    assert_eq!(snapshot.range(&db.default_keyspace(), ..).count(), 5_000);
 }
 
 /// Writers and a reader at the same time: the reader finds exactly the existing keys.
@@ -204,7 +204,7 @@ fn deleted_keys_are_passed_once() {
     for number in 0..100_000_u64 {
         db.put(key(number), [7; 100]).unwrap();
     }
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     for number in 40_000..42_000_u64 {
         db.delete(key(number)).unwrap();
     }
@@ -216,5 +216,5 @@ fn deleted_keys_are_passed_once() {
     let (found, blocks, passed) = cost_of(&db, count);
     assert_eq!((found, passed), (20, 0));
     assert!(blocks <= 4, "{blocks}");
-    assert_eq!(db.range::<&[u8]>(..).count(), 98_000);
+    assert_eq!(db.range(..).count(), 98_000);
 }

@@ -77,7 +77,7 @@ fn consume(memtable_bytes: u64, count: u64, delete: impl Fn(&Db, u64)) {
             db.flush().unwrap();
         }
     }
-    assert_eq!(db.range::<&[u8]>(..).count() as u64, total - head);
+    assert_eq!(db.range(..).count() as u64, total - head);
     assert!(db.verify().unwrap().is_sound());
 }
 
@@ -101,7 +101,7 @@ fn the_first_entry_of_a_queue_of_deletes_costs_few_blocks() {
 fn runs_with_range_tombstones_cost_the_first_entry_one_block_each() {
     let db = open(64 << 20);
     (0..100_000).for_each(|number| db.put(key(number), [7; 40]).unwrap());
-    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    db.compact_range(&db.default_keyspace(), ..).unwrap();
     let mut head = 0;
     for round in 1..4 {
         (0..1_000).for_each(|number| db.put(key(round * 1_000_000 + number), [7; 40]).unwrap());
@@ -190,14 +190,14 @@ fn random_prefix_deletes_leave_no_garbage_and_cheap_reads() {
     let idle = table_bytes(&db);
     let live: Vec<u64> = shuffled(100_000).skip(90_000).step_by(11).collect();
     let before = read_blocks(&db, &live, None);
-    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    db.compact_range(&db.default_keyspace(), ..).unwrap();
     let compacted = table_bytes(&db);
     let after = read_blocks(&db, &live, None);
     println!("{full} bytes, {idle} when idle, {compacted} compacted; blocks {before:?}, {after:?} compacted");
     assert!(2 * idle <= 3 * compacted, "{idle} bytes when idle, {compacted} compacted");
     assert!(2 * before.0 <= 3 * after.0, "gets: {} blocks, {} compacted", before.0, after.0);
     assert!(2 * before.1 <= 3 * after.1, "scans: {} blocks, {} compacted", before.1, after.1);
-    assert_eq!(db.range::<&[u8]>(..).count(), 50_000);
+    assert_eq!(db.range(..).count(), 50_000);
 }
 
 /// 100,000 range deletes with and without 50 snapshots that are taken meanwhile.
@@ -228,7 +228,7 @@ fn range_deletes_under_snapshots_keep_reads_cheap() {
         assert!(with.0 <= 2 * without.0, "gets: {} blocks, {} without snapshots", with.0, without.0);
         assert!(with.1 <= 2 * without.1, "scans: {} blocks, {} without snapshots", with.1, without.1);
     }
-    assert_eq!(db.range::<&[u8]>(..).count(), 400_000);
+    assert_eq!(db.range(..).count(), 400_000);
 }
 
 /// A scan passes deleted keys while the memtable is empty; then a power failure interrupts the next flush before its edit. The log has
@@ -244,9 +244,9 @@ fn scans_take_no_sequence_number_that_the_log_does_not_have() {
     (0..1_999).for_each(|number| db.delete(key(number)).unwrap());
     let snapshot = db.snapshot();
     db.flush().unwrap();
-    assert_eq!(db.range::<&[u8]>(..).count(), 1);
+    assert_eq!(db.range(..).count(), 1);
     db.put(key(7), "new").unwrap();
-    assert_eq!(db.range::<&[u8]>(..).count(), 2);
+    assert_eq!(db.range(..).count(), 2);
     db.persist(Durability::Synced).unwrap();
     let killed: Arc<Mutex<Option<MemVfs>>> = Arc::default();
     let slot = Arc::clone(&killed);
@@ -261,7 +261,7 @@ fn scans_take_no_sequence_number_that_the_log_does_not_have() {
     let report = db.open_report();
     assert!(report.quarantined_files.is_empty() && report.foreign_files.is_empty(), "{report:?}");
     assert!(report.removed_file_count > 0, "the flush had written its table: {report:?}");
-    assert_eq!(db.range::<&[u8]>(..).count(), 2);
+    assert_eq!(db.range(..).count(), 2);
 }
 
 /// A scan proved a range empty at its sequence number; a compaction has dropped a newer put and its delete since. A reader between them, which
@@ -271,12 +271,12 @@ fn a_range_that_an_old_scan_finds_empty_hides_no_newer_entry() {
     let db = open(64 << 20);
     (0..1_000).for_each(|number| db.put(key(number), [7]).unwrap());
     (0..1_000).for_each(|number| db.delete(key(number)).unwrap());
-    let mut old = db.range::<&[u8]>(..);
+    let mut old = db.range(..);
     db.put(key(500), "new").unwrap();
-    let mut between = db.range::<&[u8]>(..);
+    let mut between = db.range(..);
     db.delete(key(500)).unwrap();
     db.flush().unwrap();
-    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    db.compact_range(&db.default_keyspace(), ..).unwrap();
     assert!(old.next().is_none());
     let (found, value) = between.next().expect("the put is older than this scan").unwrap();
     assert_eq!((&*found, &*value), (key(500).as_slice(), b"new".as_slice()));

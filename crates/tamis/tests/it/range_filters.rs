@@ -291,7 +291,7 @@ fn filters_of_a_keyspace_are_kept_over_a_reopen() {
     for number in 0..4_000 {
         keyspace.put(key(number), [7; 100]).unwrap();
     }
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     drop(keyspace);
     db.close().unwrap();
     let shared: Arc<dyn Vfs> = Arc::new(vfs);

@@ -84,7 +84,7 @@ fn a_store_that_is_only_read_becomes_one_run() {
             written,
             "{layout:?}: one run has nothing to gain"
         );
-        let numbers = db.range::<&[u8]>(..).map(|entry| entry.unwrap().0.to_vec());
+        let numbers = db.range(..).map(|entry| entry.unwrap().0.to_vec());
         assert!(numbers.eq((0..KEY_COUNT).map(|number| key(number).to_vec())), "{layout:?}");
     }
 }

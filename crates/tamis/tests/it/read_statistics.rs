@@ -147,7 +147,7 @@ fn blocks_of_levels_are_part_of_the_totals() {
     for number in 0..KEY_COUNT {
         assert!(db.get(key(number)).unwrap().is_some());
     }
-    assert_eq!(db.range::<&[u8]>(..).count(), KEY_COUNT as usize);
+    assert_eq!(db.range(..).count(), KEY_COUNT as usize);
     let after = totals(&db);
     let (mut read, mut hits) = (0, 0);
     for level in 0..db.statistics().filters.len() {

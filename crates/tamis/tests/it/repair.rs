@@ -154,7 +154,7 @@ fn check(files: &Files, sample: &Sample) -> (RepairReport, Differences) {
     let differences = check_reported(&found, sample, &report);
     db.put("later", "write").unwrap();
     db.create_keyspace("after the repair", small_keyspace()).unwrap().put("key", "value").unwrap();
-    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    db.compact_range(&db.default_keyspace(), ..).unwrap();
     db.close().unwrap();
     assert!(repair(&memory).was_sound(), "a repaired store needs no repair");
     let db = open_in_memory(&memory, inline_options()).unwrap();
@@ -282,7 +282,7 @@ fn lost_compaction_edits_revive_no_deleted_key_without_a_report() {
             }
             db.flush().unwrap();
             if round % 3 == 2 {
-                db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+                db.compact_range(&keyspace, ..).unwrap();
             }
             let manifest =
                 files_of(&memory, FOLDER).into_iter().find(|(name, _)| name.ends_with(".manifest"));
@@ -355,7 +355,7 @@ fn repair_keeps_all_undamaged_blocks_of_a_table() {
     assert_eq!((report.table_count, report.rewritten_table_count, report.lost_ranges.len()), (1, 1, 1));
     assert!(!report.lost_ranges[0].may_lose_deletes, "the table held none");
     let db = open_in_memory(&memory, inline_options()).unwrap();
-    let left = db.range::<&[u8]>(..).count();
+    let left = db.range(..).count();
     assert!((1_900..2_000).contains(&left), "{left}");
     for number in 0..2_000_u32 {
         let key = number.to_be_bytes();
@@ -429,7 +429,7 @@ fn leftovers_of_a_compaction_are_distinguished_from_installed_tables() {
             OperationKind::Remove,
             OperationKind::SyncDir,
         ]));
-        db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+        db.compact_range(&keyspace, ..).unwrap();
         faults.clear_rules();
         let state = State::from([("default".to_owned(), BTreeMap::new()), ("k".to_owned(), state)]);
         let pictures = std::mem::take(&mut *pictures.lock().unwrap());
@@ -534,7 +534,7 @@ fn a_manifest_truncated_after_a_kill_loses_nothing_without_a_report() {
                 db.flush().unwrap();
             }
             if round % 2 == 1 {
-                db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+                db.compact_range(&db.default_keyspace(), ..).unwrap();
             }
         }
         std::mem::forget(db);
@@ -827,7 +827,7 @@ fn a_repair_finds_partitions_by_their_tables() {
             model.insert(key, value);
         }
     }
-    db.compact_range::<&[u8]>(&db.default_keyspace(), ..).unwrap();
+    db.compact_range(&db.default_keyspace(), ..).unwrap();
     db.wait_for_compactions().unwrap();
     let before = partition_count(&db);
     assert!(before > 5, "{before}");
@@ -872,6 +872,6 @@ fn a_repaired_store_has_the_default_keyspace() {
     let report = repair(&memory);
     assert!(report.default_options.contains(&"default".to_owned()));
     let db = open_in_memory(&memory, Options { read_only: true, ..inline_options() }).unwrap();
-    assert_eq!(db.default_keyspace().range::<&[u8]>(..).count(), 0);
+    assert_eq!(db.default_keyspace().range(..).count(), 0);
     assert_eq!(db.keyspace_names().len(), 2);
 }

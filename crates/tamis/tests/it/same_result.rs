@@ -305,7 +305,7 @@ impl World {
 
 /// Seeks, steps, and changes direction.
 fn note_walk(out: &mut String, keyspace: &Keyspace, from: &[u8], back: &[u8]) {
-    let mut scan = keyspace.range::<&[u8]>(..);
+    let mut scan = keyspace.range(..);
     let mut note = |scan: &Scan, is_on: bool| {
         let hash = if is_on { hash_of(hash_of(1, scan.key()), scan.value()) } else { 0 };
         writeln!(out, "{is_on} {hash:016x}").unwrap();
@@ -339,7 +339,7 @@ fn transcript(setup: &Setup, operations: &[Operation]) -> Vec<String> {
     }
     let (db, keyspace) = world.open.as_ref().unwrap();
     let mut out = String::new();
-    note_scan(&mut out, keyspace.range::<&[u8]>(..), Style::Forward);
+    note_scan(&mut out, keyspace.range(..), Style::Forward);
     outputs.push(out);
     assert!(db.verify().unwrap().is_sound());
     outputs

@@ -60,7 +60,7 @@ fn open(sources: Sources, random: &mut SplitMix64) -> (Db, Keyspace, Entries) {
         db.flush().unwrap();
     }
     if sources == Sources::OneRun {
-        db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+        db.compact_range(&keyspace, ..).unwrap();
     }
     let found = db.statistics().keyspaces.iter().find(|keyspace| keyspace.name == "k").unwrap().clone();
     let run_count = if sources == Sources::View { RUNS } else { 0 };
@@ -268,7 +268,7 @@ fn the_back_of_a_scan_ends_where_the_front_is_moved() {
         let (_db, keyspace, entries) = open(sources, &mut SplitMix64::new(14));
         for steps in [0, 1, 2, 5, 40] {
             for sought in [None, Some(b"zzz".to_vec())] {
-                let mut scan = keyspace.range::<&[u8]>(..);
+                let mut scan = keyspace.range(..);
                 for (key, _) in entries.iter().rev().take(steps) {
                     assert_eq!(*scan.next_back().unwrap().unwrap().0, **key);
                 }
@@ -297,7 +297,7 @@ fn write_at_the_place(sources: Sources) {
     for turn in 0..200 {
         let before = now.clone();
         let mut model = Model { entries: before.iter().collect(), place: Place::Before(0) };
-        model.check(keyspace.range::<&[u8]>(..), &mut random, |key| match choice.below(3) {
+        model.check(keyspace.range(..), &mut random, |key| match choice.below(3) {
             0 => {
                 keyspace.delete(key).unwrap();
                 now.remove(key);
@@ -327,7 +327,7 @@ fn a_view_leads_to_values_of_many_blocks() {
     }
     assert!(views_of(&db).open_count == 1 && views_of(&db).run_count >= 4);
     for is_backward in [false, true] {
-        let scan = keyspace.range::<&[u8]>(..);
+        let scan = keyspace.range(..);
         let entries: Box<dyn Iterator<Item = _>> =
             if is_backward { Box::new(scan.rev()) } else { Box::new(scan) };
         let mut count = 0;
@@ -341,7 +341,7 @@ fn a_view_leads_to_values_of_many_blocks() {
     }
     for number in (7..400).step_by(50) {
         let before = blocks_touched(&db);
-        let mut scan = keyspace.range::<&[u8]>(..);
+        let mut scan = keyspace.range(..);
         scan.seek(support::key(number)).unwrap();
         assert!(scan.move_next().unwrap() && scan.value() == value(number));
         assert!(scan.move_next().unwrap() && scan.value() == value(number + 1));

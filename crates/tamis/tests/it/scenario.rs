@@ -278,7 +278,7 @@ pub(crate) fn run(db: &Db, step: &Step) -> tamis::Result<()> {
         Step::Create(name) => db.create_keyspace(name, keyspace_options(name)).map(drop),
         Step::Drop(name) => db.drop_keyspace(name),
         Step::Flush => db.flush(),
-        Step::Compact(name) => db.compact_range::<&[u8]>(&db.keyspace(name)?, ..),
+        Step::Compact(name) => db.compact_range(&db.keyspace(name)?, ..),
         Step::Persist(durability) => db.persist(*durability),
         Step::Ingest(entries) => ingest(db, entries),
         Step::RebuildFilters(name, row) => db.rebuild_filters(&db.keyspace(name)?, &table_filters(row)),
@@ -309,7 +309,7 @@ fn ingest(db: &Db, entries: &[Entry]) -> tamis::Result<()> {
 }
 
 fn read_keyspace(keyspace: &Keyspace) -> tamis::Result<Entries> {
-    let all = || keyspace.range::<&[u8]>(..);
+    let all = || keyspace.range(..);
     let mut entries = Entries::new();
     for entry in all() {
         let (key, value) = entry?;

@@ -200,11 +200,8 @@ pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Asserts that the default keyspace has exactly the entries of the model, for scans and gets, and that the store is sound.
 pub(crate) fn check_entries(db: &Db, model: &Model) {
-    let all: Model = db
-        .range::<&[u8]>(..)
-        .map(|entry| entry.unwrap())
-        .map(|(key, value)| (key.to_vec(), value.to_vec()))
-        .collect();
+    let all: Model =
+        db.range(..).map(|entry| entry.unwrap()).map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
     assert!(all == *model, "{} entries instead of {}", all.len(), model.len());
     for (key, value) in model {
         assert_eq!(db.get(key).unwrap().as_deref(), Some(value.as_slice()));

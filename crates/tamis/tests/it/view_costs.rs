@@ -40,7 +40,7 @@ fn blocks_per_seek(db: &Db, keyspace: &Keyspace, count: u64) -> f64 {
     let before = blocks_touched(db);
     for turn in 0..SEEKS {
         let sought = random.below(2 * count - 1);
-        let mut scan = keyspace.range::<&[u8]>(..);
+        let mut scan = keyspace.range(..);
         if turn % 2 == 0 {
             scan.seek(key(sought)).unwrap();
             assert!(scan.move_next().unwrap() && scan.key() == key(sought.next_multiple_of(2)));
@@ -203,7 +203,7 @@ fn a_compaction_during_a_build_waits_for_nothing_and_discards_the_view() {
     let build = StoppedBuild::new();
     let (db, keyspace) = (&build.db, &build.keyspace);
     let expected = all(keyspace);
-    db.compact_range::<&[u8]>(keyspace, ..).unwrap();
+    db.compact_range(keyspace, ..).unwrap();
     assert!(all(keyspace) == expected && all_backward(keyspace) == expected);
     build.release();
     assert_eq!((views_of(db).count, db.statistics().views_discarded), (0, 1));

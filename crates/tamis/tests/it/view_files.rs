@@ -175,7 +175,7 @@ fn a_read_only_store_does_not_use_the_view_of_a_copy() {
     let db = db.unwrap();
     let keyspace = db.keyspace("k").unwrap();
     for number in 0..400 {
-        let mut scan = keyspace.range::<&[u8]>(..);
+        let mut scan = keyspace.range(..);
         scan.seek(key(number)).unwrap();
         let expected = if number < 40 { number } else { number.next_multiple_of(2) };
         assert!(scan.move_next().unwrap() && scan.key() == key(expected), "{number}");

@@ -61,7 +61,7 @@ fn a_mapped_view_that_is_overwritten_is_replaced_by_a_merge() {
     let expected = all(keyspace);
     let length = mapped.file().metadata().unwrap().len() as usize;
     mapped.file().write_all_at(&vec![0; length], 0).unwrap();
-    let mut scan = keyspace.range::<&[u8]>(..);
+    let mut scan = keyspace.range(..);
     scan.seek(key(4_001)).unwrap();
     assert!(scan.move_next().unwrap() && scan.key() == key(4_002));
     assert!(scan.move_prev().unwrap() && scan.key() == key(4_000));
@@ -97,7 +97,7 @@ fn reads_of_an_overwritten_page_index_do_not_panic() {
                 bytes[counts].fill(0xFF);
             }
         }
-        let mut scans: Vec<_> = (0..6).map(|_| keyspace.range::<&[u8]>(..)).collect();
+        let mut scans: Vec<_> = (0..6).map(|_| keyspace.range(..)).collect();
         scans.iter_mut().for_each(|scan| assert!(scan.move_next().unwrap()));
         mapped.file().write_all_at(&bytes, 0).unwrap();
         // The view is not trusted any more: results may be errors, or wrong where the bytes are, but the calls return.

@@ -30,7 +30,7 @@ fn with_deleted_span(views: Views) -> (Db, Keyspace, Snapshot) {
 
 /// The key of the entry that a seek finds.
 fn found(keyspace: &Keyspace, sought: u64, is_forward: bool) -> Vec<u8> {
-    let mut scan = keyspace.range::<&[u8]>(..);
+    let mut scan = keyspace.range(..);
     if is_forward {
         scan.seek(key(sought)).unwrap();
         assert!(scan.move_next().unwrap());
@@ -127,7 +127,7 @@ fn write_run(
 /// Moves at random, and compares each step.
 fn check_steps(keyspace: &Keyspace, entries: &Entries, random: &mut SplitMix64, key_count: u64) {
     let list: Vec<_> = entries.iter().collect();
-    let mut scan = keyspace.range::<&[u8]>(..);
+    let mut scan = keyspace.range(..);
     for _ in 0..40 {
         let (sought, is_forward) = (key(random.below(key_count)), random.below(2) == 0);
         let mut place = if is_forward {
@@ -174,7 +174,7 @@ fn scans_agree_with_a_model_if_covered_runs_delete_ranges() {
         let check = |snapshots: &[(Snapshot, Entries)]| {
             for (snapshot, expected) in snapshots {
                 let found = |is_backward: bool| -> Vec<_> {
-                    let scan = snapshot.range::<&[u8]>(&keyspace, ..);
+                    let scan = snapshot.range(&keyspace, ..);
                     let entry = |entry: tamis::Result<(tamis::Slice, tamis::Slice)>| {
                         let (key, value) = entry.unwrap();
                         (key.to_vec(), value.to_vec())

@@ -93,12 +93,12 @@ pub(crate) fn blocks_touched(db: &Db) -> u64 {
 }
 
 pub(crate) fn all(keyspace: &Keyspace) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let entries = keyspace.range::<&[u8]>(..).map(|entry| entry.unwrap());
+    let entries = keyspace.range(..).map(|entry| entry.unwrap());
     entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
 pub(crate) fn all_backward(keyspace: &Keyspace) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let entries = keyspace.range::<&[u8]>(..).rev().map(|entry| entry.unwrap());
+    let entries = keyspace.range(..).rev().map(|entry| entry.unwrap());
     let mut found: Vec<_> = entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
     found.reverse();
     found
@@ -115,7 +115,7 @@ fn a_seek_over_eight_runs_reads_about_one_block() {
         let before = blocks_touched(&db);
         for _ in 0..500 {
             let sought = random.below(32_000);
-            let mut scan = keyspace.range::<&[u8]>(..);
+            let mut scan = keyspace.range(..);
             if is_backward {
                 scan.seek_for_prev(key(sought)).unwrap();
                 assert!(scan.move_prev().unwrap());
@@ -165,7 +165,7 @@ fn entries_of_memtables_cost_a_scan_of_a_view_no_block() {
         let before = blocks_touched(&db);
         let mut random = SplitMix64::new(21);
         for turn in 0..200 {
-            let mut scan = keyspace.range::<&[u8]>(..);
+            let mut scan = keyspace.range(..);
             scan.seek(key(1_000 + random.below(30_000))).unwrap();
             for _ in 0..40 {
                 assert!(if turn % 2 == 0 { scan.move_next() } else { scan.move_prev() }.unwrap());
@@ -197,12 +197,12 @@ fn entries_that_an_iterator_skips_cost_no_block() {
             read();
             blocks_touched(&db) - before
         };
-        let key_at = |number: usize| keyspace.range::<&[u8]>(..).nth(number).unwrap().unwrap().0.to_vec();
+        let key_at = |number: usize| keyspace.range(..).nth(number).unwrap().unwrap().0.to_vec();
         let of_nth = blocks_of(&mut || {
             for number in [100, 5_000, 15_999] {
                 assert_eq!(key_at(number), key(2 * number as u64));
             }
-            assert!(keyspace.range::<&[u8]>(..).nth(16_000).is_none());
+            assert!(keyspace.range(..).nth(16_000).is_none());
         });
         let of_step_by = blocks_of(&mut || {
             let found: Vec<_> =
@@ -289,7 +289,7 @@ fn point_reads_and_scans_agree_with_views() {
         keyspace.delete_range(key(300)..key(320)).unwrap();
         snapshots.push(db.snapshot());
         for snapshot in &snapshots {
-            let entries = snapshot.range::<&[u8]>(&keyspace, ..).map(|entry| entry.unwrap());
+            let entries = snapshot.range(&keyspace, ..).map(|entry| entry.unwrap());
             let expected: std::collections::BTreeMap<_, _> =
                 entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
             for number in 0..510 {
@@ -330,7 +330,7 @@ fn counts_are_exact_within_a_view() {
             assert_eq!(keyspace.approximate_count(key(from)..key(to)).unwrap(), count);
             assert_eq!(keyspace.approximate_count(key(from)..=key(to)).unwrap(), inclusive);
         }
-        assert_eq!(keyspace.approximate_count::<&[u8]>(..).unwrap(), expected.len() as u64);
+        assert_eq!(keyspace.approximate_count(..).unwrap(), expected.len() as u64);
     };
     let before = blocks_touched(&db);
     check(&keyspace, &expected, &mut random);
@@ -362,7 +362,7 @@ fn reads_of_a_read_only_store_open_its_view() {
     };
     let db = open();
     let keyspace = db.keyspace("k").unwrap();
-    let read = |number: u64| keyspace.range::<&[u8]>(..).seek(key(61 * number % 32_000)).unwrap();
+    let read = |number: u64| keyspace.range(..).seek(key(61 * number % 32_000)).unwrap();
     (0..10).for_each(read);
     assert_eq!(views_of(&db).open_count, 0, "ten reads save less than the open costs");
     (0..100).for_each(read);
@@ -434,7 +434,7 @@ fn runs_that_the_view_does_not_cover_are_merged_with_it() {
     assert_eq!((views_of(&db).run_count, db.statistics().views_rebuilt), (5, 4 - 2 + 1));
     assert_eq!((all(&keyspace), all_backward(&keyspace)), (expected.clone(), expected));
     let at_snapshot = |snapshot: &Snapshot| -> Vec<_> {
-        let entries = snapshot.range::<&[u8]>(&keyspace, ..).map(|entry| entry.unwrap());
+        let entries = snapshot.range(&keyspace, ..).map(|entry| entry.unwrap());
         entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
     };
     assert_eq!(at_snapshot(&snapshot), expected_before, "a snapshot older than a run of the view");
@@ -470,7 +470,7 @@ fn compactions_make_a_view_obsolete_and_its_file_is_deleted() {
     fill(&db, &keyspace, 2_000, 4);
     let expected = all(&keyspace);
     assert_eq!(view_files(&*store.vfs).len(), 1);
-    let mut old = keyspace.range::<&[u8]>(..);
+    let mut old = keyspace.range(..);
     assert!(old.move_next().unwrap());
     db.compact_range(&keyspace, (std::ops::Bound::Unbounded::<Vec<u8>>, std::ops::Bound::Unbounded)).unwrap();
     assert_eq!(views_of(&db).count, 0, "one run needs no view");
@@ -503,7 +503,7 @@ fn views_are_built_automatically_once_seeks_have_cost_as_much() {
     assert_eq!(views_of(&db).count, 0, "no scan has merged the runs");
     let mut random = SplitMix64::new(3);
     for _ in 0..40_000 {
-        let mut scan = keyspace.range::<&[u8]>(..);
+        let mut scan = keyspace.range(..);
         scan.seek(key(random.below(8_000))).unwrap();
     }
     next_flush();

@@ -163,15 +163,15 @@ impl Reader for RedbReader<'_> {
         if is_fresh {
             self.table = self.store.table()?;
         }
-        give(self.table.range::<&[u8]>(key.as_slice()..)?, count, sink)
+        give(self.table.range(key.as_slice()..)?, count, sink)
     }
 
     fn backward(&mut self, key: &Key, count: usize, sink: &mut Sink) -> Result<usize> {
-        give(self.table.range::<&[u8]>(..=key.as_slice())?.rev(), count, sink)
+        give(self.table.range(..=key.as_slice())?.rev(), count, sink)
     }
 
     fn range(&mut self, lower: &Key, upper: &Key, sink: &mut Sink) -> Result<usize> {
-        give(self.table.range::<&[u8]>(lower.as_slice()..=upper.as_slice())?, usize::MAX, sink)
+        give(self.table.range(lower.as_slice()..=upper.as_slice())?, usize::MAX, sink)
     }
 
     fn all(&mut self, sink: &mut Sink, may_continue: &mut dyn FnMut(u64) -> bool) -> Result<u64> {

@@ -97,7 +97,7 @@ fn open(
 
 impl Store for Tamis {
     fn reader(&self, _is_live: bool) -> Result<Box<dyn Reader + '_>> {
-        Ok(Box::new(TamisReader { keyspace: &self.keyspace, scan: self.keyspace.range::<&[u8]>(..) }))
+        Ok(Box::new(TamisReader { keyspace: &self.keyspace, scan: self.keyspace.range(..) }))
     }
 
     fn put(&self, key: &Key, value: &Value) -> Result<()> {
@@ -118,7 +118,7 @@ impl Store for Tamis {
     }
 
     fn compact(&self) -> Result<()> {
-        Ok(self.db.compact_range::<&[u8]>(&self.keyspace, ..)?)
+        Ok(self.db.compact_range(&self.keyspace, ..)?)
     }
 
     fn shape(&self) -> String {
@@ -195,7 +195,7 @@ impl Reader for TamisReader<'_> {
     }
 
     fn all(&mut self, sink: &mut Sink, may_continue: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
-        let mut scan = self.keyspace.range::<&[u8]>(..);
+        let mut scan = self.keyspace.range(..);
         let mut count = 0;
         while should_continue(count, may_continue) && scan.move_next()? {
             if sink.is_strict {

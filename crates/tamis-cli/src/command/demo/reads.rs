@@ -226,7 +226,7 @@ fn take_back(scan: Scan, length: usize) -> Result<u64, Failure> {
 }
 
 fn all(keyspace: &Keyspace, is_backward: bool) -> Result<StepResult, Failure> {
-    let scan = keyspace.range::<&[u8]>(..);
+    let scan = keyspace.range(..);
     let entry_count = if is_backward { take_back(scan, usize::MAX)? } else { take(scan, usize::MAX)? };
     Ok(StepResult { operation_count: 1, entry_count })
 }

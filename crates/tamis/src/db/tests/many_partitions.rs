@@ -96,8 +96,8 @@ fn check_scans(db: &Db, model: &Model) {
         (key.to_vec(), value.to_vec())
     };
     let expected = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
-    assert!(db.range::<&[u8]>(..).map(found).eq(model.iter().map(expected)));
-    assert!(db.range::<&[u8]>(..).rev().map(found).eq(model.iter().rev().map(expected)));
+    assert!(db.range(..).map(found).eq(model.iter().map(expected)));
+    assert!(db.range(..).rev().map(found).eq(model.iter().rev().map(expected)));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_store_of_10000_partitions_uses_the_tables_that_it_needs() {
 
     // Other threads sync the tables of a flush, while a scan has files open.
     let store = Store::open(&memory, 2);
-    let mut scan = store.db.range::<&[u8]>(..);
+    let mut scan = store.db.range(..);
     assert!(scan.move_next().unwrap());
     for partition in (0..PARTITIONS).step_by(20) {
         store.put(&mut model, (partition, 3), "new");

@@ -154,7 +154,7 @@ fn paused_bytes(work: Work, interval: u64, times: u64) -> u64 {
     let statistics = db.statistics();
     let partition_count = statistics.keyspaces.first().map_or(0, |keyspace| keyspace.partition_count);
     assert!(statistics.partition_decisions.divide.count > 0 && partition_count > 3, "{statistics:?}");
-    let entries = db.range::<&[u8]>(..).map(|entry| entry.unwrap());
+    let entries = db.range(..).map(|entry| entry.unwrap());
     let found: Model = entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
     assert!(found == *load.model.lock().unwrap(), "entries are lost");
     assert!(db.verify().unwrap().is_sound());
