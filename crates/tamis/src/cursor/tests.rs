@@ -2,4 +2,5 @@
 
 mod property;
 mod script;
+mod stretch;
 mod vec_cursor;
