@@ -57,6 +57,7 @@ mod repair;
 mod replay;
 mod same_result;
 mod scan_movements;
+mod stretches;
 mod view_answers;
 mod view_costs;
 mod view_files;
