@@ -145,6 +145,8 @@ impl KeyspaceResources {
 
 /// The sources of a read, newest first (RocksDB: super version).
 pub(crate) struct ReadState {
+    /// How many read states of the keyspace it has replaced.
+    number: u64,
     pub(crate) memtable: Arc<LoggedMemtable>,
     /// Immutable memtables, the newest first.
     pub(crate) immutable: Vec<Arc<LoggedMemtable>>,
@@ -158,6 +160,24 @@ pub(crate) struct ReadState {
 }
 
 impl ReadState {
+    /// The next one, with these sources.
+    pub(crate) fn with_sources(
+        &self,
+        memtable: &Arc<LoggedMemtable>,
+        immutable: Vec<Arc<LoggedMemtable>>,
+        version: &Arc<KeyspaceVersion>,
+    ) -> Self {
+        Self {
+            number: self.number + 1,
+            memtable: Arc::clone(memtable),
+            immutable,
+            version: Arc::clone(version),
+            query_sample: Arc::clone(&self.query_sample),
+            empty_ranges: Arc::clone(&self.empty_ranges),
+            views: BoundViews::default(),
+        }
+    }
+
     /// All memtables, the newest first.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<LoggedMemtable>> {
         std::iter::once(&self.memtable).chain(&self.immutable)
@@ -175,6 +195,8 @@ pub(crate) struct KeyspaceState {
     pub(crate) name: String,
     pub(crate) options: KeyspaceOptions,
     pub(crate) read_state: ArcSwap<ReadState>,
+    /// How many replacements of the read state have begun: counted before each one.
+    replacements: AtomicU64,
     /// That of each read state.
     pub(crate) empty_ranges: Arc<EmptyRanges>,
     pub(crate) is_dropped: AtomicBool,
@@ -204,6 +226,7 @@ impl KeyspaceState {
             name: version.name.to_string(),
             options: KeyspaceOptions::clone(&version.options),
             read_state: ArcSwap::from_pointee(ReadState {
+                number: 0,
                 memtable,
                 immutable: Vec::new(),
                 version,
@@ -211,6 +234,7 @@ impl KeyspaceState {
                 empty_ranges: Arc::clone(&empty_ranges),
                 views: BoundViews::default(),
             }),
+            replacements: AtomicU64::new(0),
             empty_ranges,
             is_dropped: AtomicBool::new(false),
             flush_slot: FlushSlot::new(),
@@ -283,11 +307,10 @@ impl KeyspaceState {
         let mut read_state = self.read_state.load();
         loop {
             let sequence = snapshots.visible();
-            let now = self.read_state.load();
-            if Arc::ptr_eq(&read_state, &now) {
+            if self.is_current(&read_state) {
                 return (read_state, sequence);
             }
-            read_state = now;
+            read_state = self.read_state.load();
         }
     }
 
@@ -296,16 +319,24 @@ impl KeyspaceState {
         let mut read_state = self.read_state.load_full();
         loop {
             let sequence = snapshots.visible();
-            let now = self.read_state.load();
-            if Arc::ptr_eq(&read_state, &now) {
+            if self.is_current(&read_state) {
                 return (read_state, sequence);
             }
-            read_state = Arc::clone(&now);
+            read_state = self.read_state.load_full();
         }
     }
 
-    /// Replaces the read state by the result of `change`, which may be called more than once.
+    /// Whether no other read state was published before the call. The count saves most callers a second load of the read state, which costs
+    /// more than the load of a number.
+    #[inline]
+    fn is_current(&self, read_state: &Arc<ReadState>) -> bool {
+        self.replacements.load(Ordering::Acquire) == read_state.number
+            || Arc::ptr_eq(read_state, &self.read_state.load())
+    }
+
+    /// Replaces the read state by the result of `change`, which may be called more than once ([`ReadState::with_sources`]).
     pub(crate) fn update_read_state(&self, change: impl Fn(&ReadState) -> ReadState) {
+        self.replacements.fetch_add(1, Ordering::SeqCst);
         let before = self.read_state.rcu(|read_state| Arc::new(change(read_state)));
         self.update_is_throttled();
         let is_same_version = Arc::ptr_eq(&before.version, &self.read_state.load().version);
@@ -328,14 +359,7 @@ impl KeyspaceState {
             let mut immutable = read_state.immutable.clone();
             immutable.insert(0, Arc::clone(&read_state.memtable));
             let memtable = LoggedMemtable::new(&self.resources);
-            ReadState {
-                memtable,
-                immutable,
-                version: Arc::clone(&read_state.version),
-                query_sample: Arc::clone(&read_state.query_sample),
-                empty_ranges: Arc::clone(&read_state.empty_ranges),
-                views: BoundViews::default(),
-            }
+            read_state.with_sources(&memtable, immutable, &read_state.version)
         });
         true
     }

@@ -8,7 +8,6 @@ use crate::{
     file_name::FileName,
     keyspace_state::{KeyspaceRegistry, KeyspaceState, LoggedMemtable, ReadState},
     version::{
-        bound_view::BoundViews,
         catalog::Catalog,
         edit::VersionEdit,
         set::{Installed, VersionSet},
@@ -55,13 +54,8 @@ impl VersionInstaller {
     /// # Errors
     /// [`Error::KeyspaceDropped`]; those of the manifest, of which a failed sync is a background error.
     pub(crate) fn install(&self, edit: VersionEdit) -> Result<Arc<Catalog>> {
-        self.install_with(edit, |_, read_state, version| ReadState {
-            memtable: Arc::clone(&read_state.memtable),
-            immutable: read_state.immutable.clone(),
-            version: Arc::clone(version),
-            query_sample: Arc::clone(&read_state.query_sample),
-            empty_ranges: Arc::clone(&read_state.empty_ranges),
-            views: BoundViews::default(),
+        self.install_with(edit, |_, read_state, version| {
+            read_state.with_sources(&read_state.memtable, read_state.immutable.clone(), version)
         })
     }
 
@@ -91,14 +85,8 @@ impl VersionInstaller {
                 let is_left = |memtable: &&Arc<LoggedMemtable>| {
                     flushed.get(&id).is_none_or(|flushed| !Arc::ptr_eq(memtable, flushed))
                 };
-                ReadState {
-                    memtable: Arc::clone(&read_state.memtable),
-                    immutable: read_state.immutable.iter().filter(is_left).cloned().collect(),
-                    version: Arc::clone(version),
-                    query_sample: Arc::clone(&read_state.query_sample),
-                    empty_ranges: Arc::clone(&read_state.empty_ranges),
-                    views: BoundViews::default(),
-                }
+                let immutable = read_state.immutable.iter().filter(is_left).cloned().collect();
+                read_state.with_sources(&read_state.memtable, immutable, version)
             });
             match installed {
                 Ok(_) => {
