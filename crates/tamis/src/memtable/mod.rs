@@ -170,8 +170,9 @@ impl Memtable {
 
     /// The newest version of `key` with at most this sequence number, tombstones included.
     pub(crate) fn get(&self, key: &[u8], sequence: Sequence) -> Option<(Kind, Sequence, &[u8])> {
-        let node = self.list.find(&Place::before_entry(key, sequence))?;
-        (node.key() == key).then(|| (node.kind(), node.sequence(), node.value()))
+        let place = Place::before_entry(key, sequence);
+        let node = self.list.find(&place)?;
+        place.has_key_of(node).then(|| (node.kind(), node.sequence(), node.value()))
     }
 
     /// The approximate number of entries with keys below `key`: accurate to some hundreds.

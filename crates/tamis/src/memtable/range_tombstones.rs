@@ -128,10 +128,12 @@ impl RangeTombstones {
     }
 
     /// The newest tombstone at or below `snapshot` that covers `key`; 0 for none.
+    #[inline]
     pub(crate) fn sequence_at(&self, key: &[u8], snapshot: Sequence) -> Sequence {
-        if self.is_empty() {
-            return 0;
-        }
+        if self.is_empty() { 0 } else { self.sequence_in_spans(key, snapshot) }
+    }
+
+    fn sequence_in_spans(&self, key: &[u8], snapshot: Sequence) -> Sequence {
         let versions = self.versions.load();
         let span = versions.at(snapshot).and_then(|version| version.spans.span_of(key));
         span.map_or(0, |span| span.sequence)

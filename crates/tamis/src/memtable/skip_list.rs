@@ -42,6 +42,9 @@ use crate::{
     steps::{self, Step},
 };
 
+/// Bytes of a head.
+const HEAD_LENGTH: usize = 8;
+
 /// Levels in which an insert searches near the hint before it starts at the top.
 const HINT_LEVEL_COUNT: usize = 4;
 
@@ -86,11 +89,27 @@ impl<'a> Place<'a> {
     }
 
     fn is_after_by_key(&self, node: NodeRef<'_>) -> bool {
-        match node.key().cmp(self.key) {
+        match compare_behind_heads(node.key(), self.key) {
             Ordering::Less => true,
             Ordering::Equal => node.sequence() >= self.sequence_limit,
             Ordering::Greater => false,
         }
+    }
+
+    /// Whether a node has the key of the place.
+    #[inline]
+    pub(super) fn has_key_of(&self, node: NodeRef<'_>) -> bool {
+        node.head() == self.head && compare_behind_heads(node.key(), self.key).is_eq()
+    }
+}
+
+/// The order of two keys with equal heads: that of the bytes behind the heads. If one of the keys has none, the shorter key is the smaller
+/// one, or they are equal.
+#[inline]
+fn compare_behind_heads(left: &[u8], right: &[u8]) -> Ordering {
+    match (left.get(HEAD_LENGTH..), right.get(HEAD_LENGTH..)) {
+        (Some(left @ [_, ..]), Some(right @ [_, ..])) => left.cmp(right),
+        _ => left.len().cmp(&right.len()),
     }
 }
 
@@ -148,6 +167,7 @@ impl SkipList {
     }
 
     /// The first node after a place.
+    #[inline]
     pub(super) fn find(&self, place: &Place<'_>) -> Option<NodeRef<'_>> {
         let node = self.find_near(place, 1);
         // SAFETY: every node has level 0.
