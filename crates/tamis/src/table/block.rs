@@ -7,7 +7,7 @@
 //! Every access is checked: `None` means that no writer can have written these bytes although their checksum is correct.
 //! Callers return a [`crate::Corruption`] then.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, ops::Range};
 
 use super::{
     format::{CONTENT_HEADER_LENGTH, CONTENT_PLAIN, CONTENT_WIDE_OFFSETS, HEAD_LENGTH},
@@ -35,20 +35,18 @@ pub(super) struct Layout {
 impl Layout {
     /// Parses and checks the header, and that heads, offsets and prefix are within the content.
     pub(super) fn parse(content: &[u8]) -> Option<Self> {
-        let mut source = Decoder::new(content);
-        let (entry_count, prefix_length) = (source.take_u16()?, source.take_u16()?);
-        let (sequence_width, flags, zero) = (source.take_u8()?, source.take_u8()?, source.take_u16()?);
-        let sequence_base = source.take_u64()?;
+        let header: &[u8; CONTENT_HEADER_LENGTH] = content.first_chunk()?;
+        let [count0, count1, prefix0, prefix1, sequence_width, flags, zero0, zero1, base @ ..] = *header;
         let layout = Self {
-            entry_count: entry_count.into(),
-            prefix_length: prefix_length.into(),
+            entry_count: u16::from_le_bytes([count0, count1]).into(),
+            prefix_length: u16::from_le_bytes([prefix0, prefix1]).into(),
             sequence_width,
             is_wide: flags & CONTENT_WIDE_OFFSETS != 0,
             is_plain: flags & CONTENT_PLAIN != 0,
-            sequence_base,
+            sequence_base: u64::from_le_bytes(base),
         };
-        let is_known = flags <= CONTENT_WIDE_OFFSETS | CONTENT_PLAIN;
-        let is_possible = entry_count > 0 && sequence_width <= 8 && is_known && zero == 0;
+        let is_known = flags <= CONTENT_WIDE_OFFSETS | CONTENT_PLAIN && [zero0, zero1] == [0, 0];
+        let is_possible = layout.entry_count > 0 && sequence_width <= 8 && is_known;
         let fits = layout.entries_start() <= content.len();
         (is_possible && fits).then_some(layout)
     }
@@ -105,6 +103,15 @@ pub(super) struct RawEntry<'a> {
     tail: &'a [u8],
     /// Start and end of the value in the content.
     pub(super) value: (usize, usize),
+}
+
+/// The result of a search for a version of a key.
+pub(super) enum Lookup<'a> {
+    Found(RawEntry<'a>),
+    /// The first entry that is not before the version has another key.
+    Absent,
+    /// All entries are before the version.
+    Behind,
 }
 
 /// The position of a key relative to the prefix of a block.
@@ -227,14 +234,7 @@ impl<'a> Block<'a> {
             Place::AboveAll => return Some(self.layout.entry_count()),
             Place::Within(suffix) => suffix,
         };
-        let head = head_of(suffix);
-        let heads = self.heads();
-        let mut low = count_below(heads, head);
-        if self.head(low) != Some(head) {
-            return Some(low);
-        }
-        let equal = heads.get(low..)?.partition_point(|bytes| u32::from_le_bytes(*bytes) == head);
-        let mut high = low + equal;
+        let Range { start: mut low, end: mut high } = self.with_head(head_of(suffix));
         while low < high {
             let middle = low + (high - low) / 2;
             let entry = self.entry(middle)?;
@@ -251,13 +251,44 @@ impl<'a> Block<'a> {
         Some(low)
     }
 
-    /// The entry with this number, if its key is `key`.
-    pub(super) fn entry_with_key(&self, entry_index: usize, key: &[u8]) -> Option<RawEntry<'a>> {
-        let Place::Within(suffix) = self.place(key) else { return None };
-        if self.head(entry_index)? != head_of(suffix) {
-            return None;
+    /// The newest version of `key` at or below `sequence`.
+    pub(super) fn find(&self, key: &[u8], sequence: Sequence) -> Option<Lookup<'a>> {
+        let suffix = match self.place(key) {
+            Place::BelowAll => return Some(Lookup::Absent),
+            Place::AboveAll => return Some(Lookup::Behind),
+            Place::Within(suffix) => suffix,
+        };
+        let Range { start: mut low, end: mut high } = self.with_head(head_of(suffix));
+        let mut found = None;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let entry = self.entry(middle)?;
+            match compare_suffixes(&entry, suffix) {
+                Ordering::Equal if entry.sequence <= sequence => (high, found) = (middle, Some(entry)),
+                Ordering::Less | Ordering::Equal => low = middle + 1,
+                Ordering::Greater => high = middle,
+            }
         }
-        self.entry(entry_index).filter(|entry| compare_suffixes(entry, suffix) == Ordering::Equal)
+        Some(match found {
+            Some(entry) => Lookup::Found(entry),
+            None if low < self.layout.entry_count() => Lookup::Absent,
+            None => Lookup::Behind,
+        })
+    }
+
+    /// The entries with this head; an empty range where they would be.
+    #[inline]
+    fn with_head(&self, head: u32) -> Range<usize> {
+        let heads = self.heads();
+        let low = count_below(heads, head);
+        let is_equal = |bytes: &[u8; HEAD_LENGTH]| u32::from_le_bytes(*bytes) == head;
+        // Most heads are different.
+        let equal = match heads.get(low..) {
+            Some([first, second, ..]) if is_equal(first) && !is_equal(second) => 1,
+            Some(rest) => rest.partition_point(is_equal),
+            None => 0,
+        };
+        low..low + equal
     }
 
     /// As [`Block::assemble_key`], for the key of a cursor in this block.

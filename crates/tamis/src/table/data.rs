@@ -93,6 +93,12 @@ impl DataBlocks {
         self.mapping.as_deref().map(|mapping| &**mapping)
     }
 
+    /// These bytes of a mapped table.
+    #[inline]
+    fn mapped(&self, start: u64, length: usize) -> Option<&[u8]> {
+        self.mapping()?.get(usize::try_from(start).ok()?..)?.get(..length)
+    }
+
     /// Prefetches the bytes that a search of the block at `start` reads first, if the table is mapped.
     #[inline]
     pub(super) fn prefetch(&self, start: u64) {
@@ -201,7 +207,7 @@ impl DataBlocks {
         cost: &mut ReadCost,
     ) -> Result<Option<BlockRef<'_>>> {
         let length = usize::try_from(end - start).unwrap_or(usize::MAX);
-        if let Some(bytes) = self.source.mapped(start, length) {
+        if let Some(bytes) = self.mapped(start, length) {
             if let Some(content) = self.mapped_content(block, start, bytes, cost)? {
                 return Ok(Some(BlockRef::Mapped { content, start: start as usize + BLOCK_HEADER_LENGTH }));
             }

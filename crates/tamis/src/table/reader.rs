@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tamis_filter::{Candidate, Direction, Probe, RangeProbe};
 
 use super::{
-    block::{Layout, RawEntry},
+    block::{Layout, Lookup, RawEntry},
     data::{BlockRef, DataBlocks},
     environment::{ReadCost, TableEnvironment},
     filter_block::FilterBlock,
@@ -374,19 +374,12 @@ impl TableReader {
             let extent = self.extent(&index, block)?;
             let data = self.data.load(&self.environment, block, extent, cost)?;
             let content = data.content();
-            let layout = Layout::parse(content).ok_or_else(|| self.malformed(extent.0))?;
-            let entries = layout.over(content);
-            let rank = entries.rank(key, Some(sequence)).ok_or_else(|| self.malformed(extent.0))?;
-            if rank < layout.entry_count() {
-                return match entries.entry_with_key(rank, key) {
-                    Some(entry) => self.found(&data, &entry, extent.0).map(Some),
-                    None => Ok(None),
-                };
-            }
-            // All entries are before: only a key whose versions continue in the next block can be there.
-            block += 1;
-            if !index.is_continued(block) {
-                return Ok(None);
+            let found = Layout::parse(content).and_then(|layout| layout.over(content).find(key, sequence));
+            match found.ok_or_else(|| self.malformed(extent.0))? {
+                Lookup::Found(entry) => return self.found(&data, &entry, extent.0).map(Some),
+                // Only a key whose versions continue in the next block can be there.
+                Lookup::Behind if index.is_continued(block + 1) => block += 1,
+                Lookup::Absent | Lookup::Behind => return Ok(None),
             }
         }
     }
