@@ -123,8 +123,8 @@ impl ReadPlace {
     }
 }
 
-/// Reads of the tables of one level by one kind of query. Each probe of a filter changes one counter, because an atomic addition
-/// costs more than the probe; so does each read of a table, whose blocks are not counted elsewhere.
+/// Reads of the tables of one level by one kind of query. An atomic addition costs more than the probe of a filter: so a point read adds
+/// its counts once for each level, and a probe by a scan changes one counter.
 #[derive(Debug, Default)]
 pub(crate) struct ReadCounters {
     pub(crate) admitted: Counter,

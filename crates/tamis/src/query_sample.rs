@@ -21,7 +21,7 @@ pub(crate) mod format;
 mod recent;
 
 use std::{
-    ops::Bound,
+    ops::{AddAssign, Bound},
     sync::{
         Arc,
         atomic::{AtomicU32, AtomicU64, Ordering},
@@ -147,6 +147,15 @@ impl QueryOutcome {
             Positive::False => &mut self.nothing_there,
         };
         *counter = counter.saturating_add(1);
+    }
+}
+
+impl AddAssign for QueryOutcome {
+    #[inline]
+    fn add_assign(&mut self, other: Self) {
+        self.denied = self.denied.saturating_add(other.denied);
+        self.there = self.there.saturating_add(other.there);
+        self.nothing_there = self.nothing_there.saturating_add(other.nothing_there);
     }
 }
 

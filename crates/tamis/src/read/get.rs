@@ -2,6 +2,10 @@
 //!
 //! The key's digest is computed for the first filter and shared by the filters of all levels; a key found in a memtable is not
 //! hashed. A run is skipped without reading a block if no table of it covers the key, or if the table's filter rejects the key.
+//!
+//! A read counts without atomics. [`PointRead::end_level`] is the only place that adds to the counters of the store: once for each level.
+
+use std::{mem, sync::Arc};
 
 use tamis_filter::{KeyRange, Probe, auto::QueryKind};
 
@@ -10,7 +14,8 @@ use crate::{
     error::Result,
     key::{Kind, Sequence, check_key},
     keyspace_state::{KeyspaceState, ReadState},
-    metrics::{ReadKind, ReadPlace},
+    memtable::Memtable,
+    metrics::{Metrics, ReadKind, ReadPlace},
     query_sample::{Positive, QueryOutcome, Sampling},
     slice::Slice,
     table::{
@@ -24,30 +29,93 @@ use crate::{
 
 /// Keys of a [`ReadPath::multi_get`] whose filters are prefetched together.
 const GROUP_COUNT: usize = 16;
-/// Runs whose filters a get prefetches together.
+/// Runs whose filters a get prefetches before it probes the first of them.
 const PREFETCHED_RUNS: usize = 6;
 
-/// The state of one point read: its cost, and the answers of the filters for the sample of queries.
+/// The reads of the tables of one level.
 #[derive(Default)]
-struct PointRead {
+struct LevelReads {
+    level: usize,
+    answers: QueryOutcome,
     cost: ReadCost,
+}
+
+/// One point read, with what it has counted.
+struct PointRead<'a> {
+    probe: &'a Probe<'a>,
+    sequence: Sequence,
     sampling: Sampling,
+    /// The answers of the filters in the levels that were left.
     outcome: QueryOutcome,
+    here: LevelReads,
+}
+
+impl<'a> PointRead<'a> {
+    fn new(probe: &'a Probe<'a>, sequence: Sequence, sampling: Sampling) -> Self {
+        Self { probe, sequence, sampling, outcome: QueryOutcome::default(), here: LevelReads::default() }
+    }
+
+    /// Continues in a level.
+    #[inline]
+    fn enter_level(&mut self, level: usize, metrics: &Metrics) {
+        if level != self.here.level {
+            self.end_level(metrics);
+            self.here.level = level;
+        }
+    }
+
+    /// Adds the reads of the current level to the counters.
+    fn end_level(&mut self, metrics: &Metrics) {
+        let LevelReads { level, answers, mut cost } = mem::take(&mut self.here);
+        let place = ReadPlace::new(level, ReadKind::Point);
+        if let Some(reads) = metrics.reads(place) {
+            let QueryOutcome { denied, there, nothing_there } = answers;
+            reads.denied.add(denied.into());
+            reads.admitted.add(u64::from(there) + u64::from(nothing_there));
+            reads.right.add(there.into());
+        }
+        cost.add_to(metrics, Some(place));
+        self.outcome += answers;
+    }
+
+    /// Prefetches the filters of a table that is open.
+    #[inline]
+    fn prefetch(&self, table: &Table) {
+        if let Some(reader) = table.slot().get() {
+            reader.prefetch(self.probe);
+        }
+    }
+
+    /// Whether the filters of a table reject the key.
+    #[inline]
+    fn is_rejected(&mut self, reader: &TableReader, table: &Table) -> bool {
+        if !reader.has_filter() || reader.may_contain(self.probe) {
+            return false;
+        }
+        self.here.answers.add_denied();
+        let weight = self.sampling.tally_weight;
+        if weight > 0 {
+            table.filter_tally().points.add_denied(weight);
+        }
+        true
+    }
 }
 
 /// Looks a key up in the memtables: `None` if no memtable has it, `Some(None)` if it is deleted.
+#[inline]
 fn get_in_memory(read_state: &ReadState, key: &[u8], sequence: Sequence) -> Option<Option<Slice>> {
-    for memtable in read_state.memtables() {
-        let covered = memtable.memtable.range_tombstones().sequence_at(key, sequence);
-        match memtable.memtable.get(key, sequence) {
-            Some((kind, found, value)) if found >= covered => {
-                return Some((kind == Kind::Put).then(|| Slice::from(value)));
-            }
-            _ if covered > 0 => return Some(None),
-            _ => {}
+    read_state.memtables().find_map(|memtable| get_in_memtable(&memtable.memtable, key, sequence))
+}
+
+fn get_in_memtable(memtable: &Memtable, key: &[u8], sequence: Sequence) -> Option<Option<Slice>> {
+    let covered = memtable.range_tombstones().sequence_at(key, sequence);
+    match memtable.get(key, sequence) {
+        Some((kind, found, value)) if found >= covered => {
+            Some((kind == Kind::Put).then(|| Slice::from(value)))
         }
+        _ if covered > 0 => Some(None),
+        _ => None,
     }
-    None
 }
 
 impl ReadPath {
@@ -62,8 +130,12 @@ impl ReadPath {
         self.context.check_open()?;
         keyspace.check()?;
         let (read_state, visible) = keyspace.read_point_now(&self.snapshots);
-        let sampling = Sampling::of(self.metrics.point_reads.number());
-        self.get_in(&read_state, &self.probe(key), snapshot.unwrap_or(visible), sampling)
+        let sequence = snapshot.unwrap_or(visible);
+        let number = self.metrics.point_reads.number();
+        match get_in_memory(&read_state, key, sequence) {
+            Some(value) => Ok(value),
+            None => self.get_in_tables(&read_state, &self.probe(key), sequence, Sampling::of(number)),
+        }
     }
 
     /// The values of several keys at one point in time.
@@ -114,19 +186,6 @@ impl ReadPath {
         Ok(())
     }
 
-    fn get_in(
-        &self,
-        read_state: &ReadState,
-        probe: &Probe<'_>,
-        sequence: Sequence,
-        sampling: Sampling,
-    ) -> Result<Option<Slice>> {
-        match get_in_memory(read_state, probe.key(), sequence) {
-            Some(value) => Ok(value),
-            None => self.get_in_tables(read_state, probe, sequence, sampling),
-        }
-    }
-
     fn get_in_tables(
         &self,
         read_state: &ReadState,
@@ -134,69 +193,48 @@ impl ReadPath {
         sequence: Sequence,
         sampling: Sampling,
     ) -> Result<Option<Slice>> {
-        let mut read = PointRead { sampling, ..PointRead::default() };
-        let found = self.find_in_tables(read_state, probe, sequence, &mut read);
-        read.cost.add_to(&self.metrics, None);
+        let mut read = PointRead::new(probe, sequence, sampling);
+        let found = match read_state.version.partition_of(probe.key()) {
+            Some(partition) => self.find_in_partition(partition, &mut read),
+            None => Ok(None),
+        };
+        read.end_level(&self.metrics);
+        self.metrics.digests.add(u64::from(probe.digest_count()));
         let weight = read_state.query_sample.weight(sampling);
         if weight > 0 && self.context.options.sample_queries {
             let range = KeyRange::point(probe.key());
             read_state.query_sample.record(QueryKind::Point, &range, weight, read.outcome);
         }
-        self.metrics.digests.add(u64::from(probe.digest_count()));
         Ok(found?.filter(|found| found.kind == Kind::Put).map(|found| found.value))
     }
 
-    fn find_in_tables(
-        &self,
-        read_state: &ReadState,
-        probe: &Probe<'_>,
-        sequence: Sequence,
-        read: &mut PointRead,
-    ) -> Result<Option<Found>> {
-        let key = probe.key();
-        let Some(partition) = read_state.version.partition_of(key) else { return Ok(None) };
+    fn find_in_partition(&self, partition: &Partition, read: &mut PointRead<'_>) -> Result<Option<Found>> {
         if partition.has_range_tombstones() {
-            return self.find_with_range_tombstones(partition, probe, sequence, read);
+            return self.find_with_range_tombstones(partition, read);
         }
-        let mut tables = partition.tables_of(key);
-        loop {
-            // Prefetches the filters of several runs, so that their cache misses overlap.
-            let mut next = [None; PREFETCHED_RUNS];
-            let mut count = 0;
-            for (slot, (level, _, table)) in next.iter_mut().zip(tables.by_ref()) {
-                *slot = Some((level, table, table.slot().get()));
-                count += 1;
+        let tables = partition.tables_of(read.probe.key());
+        // The filters of the next runs are prefetched, so that their cache misses overlap.
+        let mut ahead = tables.clone().skip(1);
+        ahead.by_ref().take(PREFETCHED_RUNS - 1).for_each(|(.., table)| read.prefetch(table));
+        for (level, _, table) in tables {
+            if let Some((.., table)) = ahead.next() {
+                read.prefetch(table);
             }
-            if count > 1 {
-                for (.., open) in next.iter().flatten() {
-                    open.iter().for_each(|reader| reader.prefetch(probe));
-                }
-            }
-            for &(level, table, open) in next.iter().flatten() {
-                let reader = match open {
-                    Some(reader) => reader,
-                    None => self.tools.tables.reader(table)?,
-                };
-                if let Some(found) = self.find_in_table(reader, (level, table), probe, sequence, read)? {
-                    return Ok(Some(found));
-                }
-            }
-            if count < PREFETCHED_RUNS {
-                return Ok(None);
+            if let Some(found) = self.find_in_table(table, level, read)? {
+                return Ok(Some(found));
             }
         }
+        Ok(None)
     }
 
-    /// As `find_in_tables`, if some runs have range tombstones: those of a run are checked before its filter, and end the search
+    /// As `find_in_partition`, if some runs have range tombstones: those of a run are checked before its filter, and end the search
     /// if they cover the key.
     fn find_with_range_tombstones(
         &self,
         partition: &Partition,
-        probe: &Probe<'_>,
-        sequence: Sequence,
-        read: &mut PointRead,
+        read: &mut PointRead<'_>,
     ) -> Result<Option<Found>> {
-        let key = probe.key();
+        let (key, sequence) = (read.probe.key(), read.sequence);
         for (level, run) in partition.runs() {
             let covered = match run.range_deleting_table_of(key) {
                 Some(table) => {
@@ -206,10 +244,7 @@ impl ReadPath {
                 None => 0,
             };
             let found = match run.table_of(key) {
-                Some(table) => {
-                    let reader = self.tools.tables.reader(table)?;
-                    self.find_in_table(reader, (level, table), probe, sequence, read)?
-                }
+                Some(table) => self.find_in_table(table, level, read)?,
                 None => None,
             };
             match found {
@@ -225,37 +260,13 @@ impl ReadPath {
     #[inline(always)]
     fn find_in_table(
         &self,
-        reader: &TableReader,
-        place: (usize, &Table),
-        probe: &Probe<'_>,
-        sequence: Sequence,
-        read: &mut PointRead,
+        table: &Arc<Table>,
+        level: usize,
+        read: &mut PointRead<'_>,
     ) -> Result<Option<Found>> {
-        match self.is_rejected(reader, place, probe, read) {
-            true => Ok(None),
-            false => self.read_table(reader, place, probe, sequence, read),
-        }
-    }
-
-    /// Whether the filters of a table reject the key.
-    #[inline]
-    fn is_rejected(
-        &self,
-        reader: &TableReader,
-        (level, table): (usize, &Table),
-        probe: &Probe<'_>,
-        read: &mut PointRead,
-    ) -> bool {
-        if !reader.has_filter() || reader.may_contain(probe) {
-            return false;
-        }
-        self.metrics.reads(ReadPlace::new(level, ReadKind::Point)).inspect(|reads| reads.denied.add(1));
-        read.outcome.add_denied();
-        let weight = read.sampling.tally_weight;
-        if weight > 0 {
-            table.filter_tally().points.add_denied(weight);
-        }
-        true
+        let reader = self.tools.tables.reader(table)?;
+        read.enter_level(level, &self.metrics);
+        if read.is_rejected(reader, table) { Ok(None) } else { self.read_table(reader, table, read) }
     }
 
     /// Reads a table that its filters do not reject. Not inlined, so that most tables of an absent key do not move a result.
@@ -263,55 +274,33 @@ impl ReadPath {
     fn read_table(
         &self,
         reader: &TableReader,
-        (level, table): (usize, &Table),
-        probe: &Probe<'_>,
-        sequence: Sequence,
-        read: &mut PointRead,
+        table: &Table,
+        read: &mut PointRead<'_>,
     ) -> Result<Option<Found>> {
-        let counters = self.metrics.reads(ReadPlace::new(level, ReadKind::Point));
-        let get = |read: &mut PointRead| {
-            let began = if read.sampling.weight > 0 { self.metrics.read_times.begin() } else { None };
-            let found = reader.get(probe.key(), sequence, &mut read.cost);
-            if let Some(began) = began {
-                self.metrics.read_times.end(level, began);
-            }
-            counters.inspect(|reads| read.cost.move_blocks_to(reads));
-            found
-        };
-        let weight = read.sampling.tally_weight;
-        if !reader.has_filter() {
-            let found = get(read)?;
-            if weight > 0 {
-                add_admitted(table, weight, Positive::of(found.as_ref()));
-            }
-            return Ok(found);
+        let began = if read.sampling.weight > 0 { self.metrics.read_times.begin() } else { None };
+        let found = reader.get(read.probe.key(), read.sequence, &mut read.here.cost);
+        if let Some(began) = began {
+            self.metrics.read_times.end(read.here.level, began);
+        }
+        let found = found?;
+        let has_filter = reader.has_filter();
+        if has_filter && found.is_none() {
+            reader.record_false_positive();
         }
         // An evicted filter admits all keys: its answers are not counted.
-        let are_filters_asked = reader.are_filters_asked(FilterQuery::Point);
-        if are_filters_asked {
-            counters.inspect(|reads| reads.admitted.add(1));
+        if has_filter && !reader.are_filters_asked(FilterQuery::Point) {
+            return Ok(found);
         }
-        let found = get(read)?;
-        if found.is_some() {
-            if are_filters_asked {
-                counters.inspect(|reads| reads.right.add(1));
-                read.outcome.add_positive(Positive::True);
-            }
-        } else {
-            reader.record_false_positive();
-            if are_filters_asked {
-                read.outcome.add_positive(Positive::False);
-            }
+        let positive = Positive::of(found.as_ref());
+        if has_filter {
+            read.here.answers.add_positive(positive);
         }
-        if weight > 0 && are_filters_asked {
-            add_admitted(table, weight, Positive::of(found.as_ref()));
+        // Tables without filters are due for a check, too.
+        let weight = read.sampling.tally_weight;
+        if weight > 0 {
+            table.filter_tally().points.add_admitted(weight);
+            table.filter_tally().points.add_positive(positive, weight);
         }
         Ok(found)
     }
-}
-
-/// Counts a key that the filters of a table admit; so do tables without filters, which are due for a check, too.
-fn add_admitted(table: &Table, weight: u32, positive: Positive) {
-    table.filter_tally().points.add_admitted(weight);
-    table.filter_tally().points.add_positive(positive, weight);
 }

@@ -101,7 +101,10 @@ impl Partition {
 
     /// The tables that can have an entry of `key`, with their levels and runs, newest entries first.
     #[inline]
-    pub(crate) fn tables_of(&self, key: &[u8]) -> impl Iterator<Item = (usize, &Arc<Run>, &Arc<Table>)> {
+    pub(crate) fn tables_of(
+        &self,
+        key: &[u8],
+    ) -> impl Iterator<Item = (usize, &Arc<Run>, &Arc<Table>)> + Clone {
         self.search_order().tables_of(key)
     }
 

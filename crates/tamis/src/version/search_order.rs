@@ -72,7 +72,10 @@ impl SearchOrder {
 
     /// The tables that can have an entry of `key`, with their levels and runs.
     #[inline]
-    pub(super) fn tables_of(&self, key: &[u8]) -> impl Iterator<Item = (usize, &Arc<Run>, &Arc<Table>)> {
+    pub(super) fn tables_of(
+        &self,
+        key: &[u8],
+    ) -> impl Iterator<Item = (usize, &Arc<Run>, &Arc<Table>)> + Clone {
         let head = head_after(&self.shared, key);
         self.runs.iter().filter_map(move |searched| {
             searched.table_of(key, head).map(|table| (searched.level, &searched.run, table))
