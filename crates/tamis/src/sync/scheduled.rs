@@ -211,15 +211,6 @@ impl<T> RwLock<T> {
         Self(parking_lot::RwLock::new(value))
     }
 
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, T> {
-        let lock = address(&self.0);
-        if !is_active() {
-            return RwLockReadGuard { guard: Some(self.0.read()), lock };
-        }
-        point();
-        RwLockReadGuard { guard: Some(retry(lock, || self.0.try_read())), lock }
-    }
-
     pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         let lock = address(&self.0);
         self.0.try_read().map(|guard| RwLockReadGuard { guard: Some(guard), lock })

@@ -288,6 +288,7 @@ impl FilterSet {
     }
 
     /// Bytes of the filters.
+    #[cfg(feature = "bench-internals")]
     pub(super) fn bytes(&self) -> u64 {
         self.filters.iter().map(|filter| filter.record.length).sum()
     }

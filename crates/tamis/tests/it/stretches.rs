@@ -84,7 +84,7 @@ fn a_damaged_block_of_one_run_fails_once_and_a_seek_continues() {
         let (_db, keyspace) = store.open();
         let all: Vec<_> = entries.into_iter().collect();
         for is_forward in [true, false] {
-            let mut scan = keyspace.range::<&[u8]>(..);
+            let mut scan = keyspace.range(..);
             if !is_forward {
                 scan.seek_to_last();
             }
@@ -215,7 +215,7 @@ fn values_larger_than_a_block_follow_small_ones() {
             }
         }
         for number in (7..400).step_by(40) {
-            let mut scan = keyspace.range::<&[u8]>(..);
+            let mut scan = keyspace.range(..);
             scan.seek(key(number)).unwrap();
             for number in number..number + 3 {
                 assert!(scan.move_next().unwrap() && scan.value() == value(number), "{number}");
@@ -230,6 +230,6 @@ fn values_larger_than_a_block_follow_small_ones() {
         db.flush().unwrap();
     }
     check();
-    db.compact_range::<&[u8]>(&keyspace, ..).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
     check();
 }
