@@ -20,9 +20,8 @@
 //!
 //! Checks run in the background when nothing else is due, one table at a time, the one with the most false positives first. Urgent ones, and those that
 //! are due because of a wrong rate, follow one another, and run between the tables of a compaction, too; others take at most half of the
-//! time. After a
-//! check that kept the filters, the rates that it computed are the expected ones, and the next check needs twice as many answers, unless
-//! the rates become worse than those that the check saw. A table whose false positives have cost more time than a check takes is due at any rate,
+//! time. After a check that kept the filters, the rates that it computed are the expected ones, and the next check needs twice as many
+//! answers, unless the rates become worse than those that the check saw. A table whose false positives have cost more time than a check takes is due at any rate,
 //! and urgent: other filters may save it. A check of a small table takes longer than a thousand false positives: it waits for that.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};

@@ -192,11 +192,11 @@ impl Filters {
 
     /// As [`Filters::auto`], with a budget in bytes (above 0) for the filters of all tables of the keyspace: the more keys, the fewer
     /// bits each of them gets, and no filters if that is too little. While the keyspace grows, older tables have more bits than their share until
-    /// they are compacted or checked.
+    /// they are compacted.
     ///
     /// A table that [`crate::TableWriter`] builds outside of a store gets up to 16 bits per key, because the other keys of the keyspace are
-    /// not known. An ingest keeps these filters, as a checkpoint keeps those of its tables. A compaction or a check gives the entries filters
-    /// within their share. Until then the filters may take more than the budget.
+    /// not known. An ingest keeps these filters, as a checkpoint keeps those of its tables. A compaction gives the entries filters within their
+    /// share. Until then the filters may take more than the budget.
     pub const fn auto_bytes(bytes: u64) -> Self {
         Self::chosen(FilterBudget::Bytes(bytes))
     }
