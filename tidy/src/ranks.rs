@@ -12,7 +12,7 @@ use crate::{
 /// which may import each other. A folder means all of its files; `folder/*` means all except its `mod.rs`; the
 /// longest entry that matches a module is valid.
 pub const ROWS: &[&str] = &[
-    "sync error changed_keyspaces coding empty_ranges file_name key key_range_bounds range_tombstone link quarantine slice options open_report runtime metrics read_times advise events background_error guarded steps store_folder flush_slot pending_bounds memory_budget query_sample test_script",
+    "sync error changed_keyspaces coding empty_ranges file_name key key_range_bounds range_tombstone link quarantine slice options open_report runtime metrics read_times advise events background_error guarded steps store_folder flush_slot pending_bounds memory_budget query_sample",
     "frame cursor",
     "batch",
     "memtable wal cache/block cache/pinned_cache cache/hotness",

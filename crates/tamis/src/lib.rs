@@ -56,7 +56,7 @@ mod sync;
 mod table;
 mod table_writer;
 #[cfg(test)]
-mod test_script;
+mod tests;
 mod verify;
 mod version;
 mod version_installer;

@@ -17,6 +17,4 @@ pub(crate) mod reader;
 pub(crate) mod writer;
 
 #[cfg(test)]
-mod testing;
-#[cfg(test)]
 mod tests;

@@ -1,19 +1,17 @@
 //! Tests of the whole log: what a crash, a fault or a flipped bit may lose, and the frozen bytes.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
+pub(super) mod support;
+
 use std::{io::ErrorKind, path::Path, sync::Arc};
 
 use tamis_vfs::{Fault, FaultVfs, MemVfs, OperationKind, OsVfs, Rule, Vfs};
 use tamis_workload::SplitMix64;
 
-use super::{
-    format::HEADER_BYTES,
-    reader::ReplayReport,
-    testing::{
-        Numbers, append, folder, log_files, new_vfs, open_log, path, remove_below, replayed, vfs_of, write,
-    },
-    writer::Log,
+use self::support::{
+    Numbers, append, folder, log_files, new_vfs, open_log, path, remove_below, replayed, vfs_of, write,
 };
+use super::{format::HEADER_BYTES, reader::ReplayReport, writer::Log};
 use crate::{error::Error, options::Durability};
 
 const DURABILITIES: [Durability; 3] = [Durability::Deferred, Durability::Buffered, Durability::Synced];
@@ -294,8 +292,8 @@ fn write_golden_log() -> MemVfs {
 }
 
 #[test]
-fn the_bytes_of_version_2_are_frozen() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v2/wal");
+fn the_bytes_of_a_log_are_frozen() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/wal");
     let written = log_files(&write_golden_log());
     let os = OsVfs;
     if std::env::var_os("TAMIS_REWRITE").is_some() {

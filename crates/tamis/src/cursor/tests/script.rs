@@ -1,4 +1,4 @@
-//! Scripts in `src/cursor/testdata` ([`crate::test_script`]).
+//! Scripts in `src/cursor/testdata` ([`crate::tests`]).
 //!
 //! - `sources`: each line after it is a cursor: `key@sequence=value`, or `key@sequence-` for a tombstone.
 //! - `merge`, `run` (lines are tables), `visible [snapshot=N] [lower=[KEY|(KEY] [upper=KEY]|KEY)]` (over a merge): each
@@ -16,7 +16,7 @@ use crate::{
     cursor::{Cursor, bounded::KeyRange, merge::MergeCursor, run::RunCursor, visible::VisibleCursor},
     error::Result,
     key::{BoundKind, Kind, SEQUENCE_MAX},
-    test_script::run_script,
+    tests::run_script,
 };
 
 #[test]

@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     frame::put_frame_parts,
     options::Durability,
-    wal::testing::{
+    wal::tests::support::{
         DATABASE_ID, Numbers, append, folder_in, log_files, new_vfs, open_log, path, payload, remove_below,
         replayed, replayed_with, vfs_of, write,
     },

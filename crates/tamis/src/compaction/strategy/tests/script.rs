@@ -1,4 +1,4 @@
-//! Scripts in `src/compaction/testdata` ([`crate::test_script`]).
+//! Scripts in `src/compaction/testdata` ([`crate::tests`]).
 //!
 //! - `version [ratio=N] [runs=N] [table=KIB] [memtable=KIB] [compression=alike|other] [tiered=RUNS] [space=PERCENT]
 //!   [partitioned=TABLES] [split=TABLES]`: each line after it is a run of the last partition, or `partition LOWER`, which begins another:
@@ -24,7 +24,7 @@ use crate::{
     key::Sequence,
     options::{Compression, KeyspaceOptions, Layout},
     range_tombstone::{Fragment, Fragments},
-    test_script::run_script,
+    tests::run_script,
     version::{
         edit::{Change, RunPlace},
         invariants::check_invariants,
