@@ -45,8 +45,7 @@ pub fn format_pages_have_golden_files(tree: &Tree) -> Vec<Finding> {
             .any(|file| file.is_test() && file.path.contains("golden") && file.text.contains(name));
         let is_exempt = WITHOUT_GOLDEN.iter().any(|(exempt, _)| *exempt == name);
         if !(has_file || is_named || is_exempt) {
-            let advice =
-                format!("freeze its bytes as `tests/golden/v1/{name}...` and compare them in a test");
+            let advice = format!("freeze its bytes as `tests/golden/{name}...` and compare them in a test");
             findings.push(Finding::new(&page.path, 0, advice));
         }
     }

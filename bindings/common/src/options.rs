@@ -19,10 +19,8 @@ pub const DATABASE_NAMES: &[&str] = &[
     "cache_bytes",
     "cache_pinned_percent",
     "table_access",
-    "paranoid_reads",
     "workers",
     "log_bytes_max",
-    "deferred_bytes_max",
     "change_layout",
     "change_views",
     "change_filters",
@@ -37,7 +35,6 @@ pub const KEYSPACE_NAMES: &[&str] = &[
     "filters",
     "deepest_filters",
     "views",
-    "key_column",
     "layout",
     "size_ratio",
     "level0_runs",
@@ -55,10 +52,8 @@ pub fn set_database(options: &mut Options, name: &str, value: &str) -> Result<()
         "cache_bytes" => options.cache_bytes = bytes(name, value)?,
         "cache_pinned_percent" => options.cache_pinned_percent = number(name, value)?,
         "table_access" => options.table_access = access(value)?,
-        "paranoid_reads" => options.paranoid_reads = switch(name, value)?,
         "workers" => options.workers = number(name, value)?,
         "log_bytes_max" => options.log_bytes_max = bytes(name, value)?,
-        "deferred_bytes_max" => options.deferred_bytes_max = byte_count(name, value)?,
         "change_layout" => {
             let (keyspace, layout) = change(name, value, "LAYOUT", "tiered")?;
             options.change_keyspaces.push((keyspace, KeyspaceChange::Layout(layout.parse()?)));
@@ -94,7 +89,6 @@ pub fn set_keyspace(options: &mut KeyspaceOptions, name: &str, value: &str) -> R
             options.filters = std::mem::take(&mut options.filters).with_deepest(table_filters(value)?);
         }
         "views" => options.views = value.parse()?,
-        "key_column" => options.key_column = switch(name, value)?,
         "layout" => options.layout = value.parse()?,
         "size_ratio" => options.size_ratio = number(name, value)?,
         "level0_runs" => options.level0_runs = number(name, value)?,
@@ -204,10 +198,6 @@ fn bytes(name: &str, value: &str) -> Result<u64, Failure> {
     let (digits, shift) = found.unwrap_or((value, 0));
     let parsed = digits.trim().parse::<u64>().ok().and_then(|count| count.checked_mul(1 << shift));
     parsed.ok_or_else(|| refused(name, value, "give a number of bytes, such as 1048576 or 1MiB"))
-}
-
-fn byte_count(name: &str, value: &str) -> Result<usize, Failure> {
-    usize::try_from(bytes(name, value)?).map_err(|_| refused(name, value, "give fewer bytes"))
 }
 
 fn narrow(name: &str, value: &str) -> Result<u32, Failure> {

@@ -111,7 +111,7 @@ def test_other_options_of_an_existing_keyspace_are_refused(tmp_path: Path) -> No
 
 
 def test_keyspaces(db: Database) -> None:
-    events = db.create_keyspace("events", filters="surf@16", memtable_bytes="1MiB", key_column=True, size_ratio=4)
+    events = db.create_keyspace("events", filters="surf@16", memtable_bytes="1MiB", size_ratio=4)
     events[b"a"] = b"1"
     assert events.name == "events"
     assert db.keyspace_names() == ["default", "events"]

@@ -227,7 +227,7 @@ fn space(store: &Store) -> Result<(), Difference> {
     Ok(())
 }
 
-/// The bytes of tables without their entries: metadata, padding, filters, key columns; entries that the partitioned layout keeps apart.
+/// The bytes of tables without their entries: metadata, padding, filters; entries that the partitioned layout keeps apart.
 fn fixed_bytes(store: &Store, table_count: u64) -> u64 {
     let model = store.shared.model.lock();
     let of_layout = model.names.values().map(|(_, options)| match options.layout {

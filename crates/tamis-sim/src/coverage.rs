@@ -150,7 +150,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
 /// Names that histories do not reach, with reasons.
 const ARGUED: &[(&str, &str)] = &[
     ("UnknownEntryKind", "written by newer programs only: `tests/it/bad_input.rs`"),
-    ("UnknownChange", "written by newer programs only: `tests/it/bad_input.rs`"),
+    ("UnknownChange", "written by other versions only: `tests/it/bad_input.rs`"),
     (
         "UnknownFormat",
         "written by newer programs only; a flipped bit is found by a checksum before: `tests/it/corrupt.rs`",

@@ -81,7 +81,6 @@ pub fn keyspace(number: u64, fixed: Option<Layout>) -> KeyspaceOptions {
         compression,
         filters: filters(random),
         views: views(random),
-        key_column: random.below(2) == 0,
         layout: layout(random),
         size_ratio: 2 + random.below(4) as u32,
         level0_runs: 1 + random.below(4) as u32,
@@ -131,10 +130,8 @@ pub fn open(
         cache_pinned_percent: one_of(random, &[0, 20, 60, 100]).unwrap_or(60),
         table_access: one_of(random, &[Access::Mapped, Access::Buffered, Access::Direct])
             .unwrap_or(Access::Mapped),
-        paranoid_reads: random.below(4) == 0,
         workers: one_of(random, &[0, 1, 2, 2, 3]).unwrap_or(2),
         log_bytes_max: (1 << random.below(4)) << 20,
-        deferred_bytes_max: one_of(random, &[0, 1_000, 1 << 20]).unwrap_or(1 << 20),
         deleted_range_keys: one_of(random, &[0, 2, 16, 64]).unwrap_or(64),
         sample_queries: random.below(4) > 0,
         default_keyspace,

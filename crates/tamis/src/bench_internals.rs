@@ -29,7 +29,6 @@ use crate::{
         open_files::OpenFiles,
         properties::TableOrigin,
         reader::TableReader,
-        section::Verification,
         writer::{TableOptions, TableWriter},
     },
     view::{
@@ -85,7 +84,6 @@ impl TableSetWriter {
                 compression: Compression::None,
                 filters: FilterPlan::given(vec![TableFilter::bits(bits_per_key)]),
                 filter_seed: SEED,
-                key_column: false,
                 origin: TableOrigin::default(),
                 is_direct: false,
                 listener: None,
@@ -122,7 +120,6 @@ impl TableSetWriter {
         let environment = Arc::new(TableEnvironment {
             folder: self.folder,
             access: Access::Buffered,
-            verification: Verification::Once,
             open_files: OpenFiles::new(&OsVfs),
             cache: Arc::new(BlockCache::new(cache_bytes)),
             pinned_cache: PinnedCache::new(u64::MAX, &Arc::default(), &metrics, None),

@@ -30,7 +30,7 @@ pub struct Corruption {
 /// Which program can read a file of an unknown format version.
 fn program_for(found: u32, known: u32) -> &'static str {
     if found < known {
-        "a program older than the first release wrote it: export the store with that program and import it into a new store"
+        "an older version of Tamis wrote it: export the store with that version and import it into a new store"
     } else {
         "open it with a newer program"
     }
@@ -76,17 +76,17 @@ pub enum Error {
         /// The kind's byte.
         kind: u8,
     },
-    /// The manifest holds a change or a keyspace option that is unknown and must not be ignored, written by a newer program.
-    #[error("{}: {what} of unknown kind {kind} at offset {offset}; open the store with a newer program", file.display())]
+    /// The manifest holds a change, a keyspace option or a filter that is unknown and must not be ignored, written by another version.
+    #[error("{}: unknown {what} {kind} at offset {offset}: another version of Tamis wrote it; open the store with that version", file.display())]
     UnknownChange {
         /// The manifest.
         file: PathBuf,
         /// Offset in bytes of the record.
         offset: u64,
-        /// "change" or "option".
+        /// "change", "option" or "filter".
         what: &'static str,
-        /// Its tag.
-        kind: u64,
+        /// The tag of a change or an option, the name of a filter with its parameters.
+        kind: String,
     },
     /// A file has a format version that this program can't read.
     #[error("{}: unknown format version {found} (newest known version: {known}); {}", file.display(), program_for(*found, *known))]

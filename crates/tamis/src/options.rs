@@ -39,7 +39,7 @@ pub enum Compression {
 /// Which failures a write survives; chosen per write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Durability {
-    /// The log record stays in the process: at most [`Options::deferred_bytes_max`] bytes and, if there are workers, at most
+    /// The log record stays in the process: at most 1 MiB and, if there are workers, at most
     /// 100 ms. A crash of the process loses these writes.
     Deferred,
     /// The log record is written to the operating system: the write survives a crash of the process, not of the machine. The
@@ -78,19 +78,14 @@ pub struct Options {
     /// - Buffered and direct: a block is verified in memory when it is loaded. A changed or shortened file gives
     ///   [`Error::Corruption`] or [`Error::Io`], never a wrong answer.
     /// - Mapped: a block is verified when it is first used after its table was opened, so a table that was changed or shortened
-    ///   before gives an error. A later change may give wrong answers ([`Options::paranoid_reads`] finds it), and a later
-    ///   truncation, or an I/O error of the disk, ends the process with SIGBUS.
+    ///   before gives an error. A later change may give wrong answers, and a later truncation, or an I/O error of the disk, ends the
+    ///   process with SIGBUS.
     pub table_access: Access,
-    /// Verify the checksum of a mapped block at every read, and copy indexes and filters of mapped tables into memory. Without
-    /// mappings it changes nothing. Cost: a checksum for each block read, about as much as the read itself. Default: false.
-    pub paranoid_reads: bool,
     /// Threads for flushes and compactions (0 to 64); 0 runs them on the writing thread. Default: 2.
     pub workers: usize,
     /// The size of the write-ahead log at which the memtables that need its oldest segment are flushed. An open that replays more
     /// flushes all memtables. Unit: bytes, at least 1 MiB. Default: 1 GiB.
     pub log_bytes_max: u64,
-    /// The maximum size of [`Durability::Deferred`] writes in the process. Unit: bytes. Default: 1 MiB.
-    pub deferred_bytes_max: usize,
     /// A scan that passes this many deleted keys in a row notes their range in memory, so that later scans jump over it until something
     /// is put into it; 0: never. Queues depend on it. Default: 64.
     pub deleted_range_keys: u32,
@@ -115,10 +110,8 @@ impl Default for Options {
             cache_bytes: 256 << 20,
             cache_pinned_percent: 60,
             table_access: Access::Mapped,
-            paranoid_reads: false,
             workers: 2,
             log_bytes_max: 1 << 30,
-            deferred_bytes_max: 1 << 20,
             deleted_range_keys: 64,
             sample_queries: true,
             default_keyspace: KeyspaceOptions::default(),
@@ -143,8 +136,6 @@ pub struct KeyspaceOptions {
     pub filters: Filters,
     /// Sorted views, which scans of several runs use instead of a merge: automatic, on or off. Default: automatic.
     pub views: Views,
-    /// Store a key column (all keys, no values) in each table, from which filters and views are rebuilt. Default: false.
-    pub key_column: bool,
     /// How the runs of the levels are kept. Default: leveled.
     pub layout: Layout,
     /// The size of a level relative to the level above it, in the leveled layout (2 to 20). Default: 10.
@@ -162,7 +153,6 @@ impl Default for KeyspaceOptions {
             compression: vec![Compression::None],
             filters: Filters::default(),
             views: Views::Auto,
-            key_column: false,
             layout: Layout::Leveled,
             size_ratio: 10,
             level0_runs: 4,
@@ -212,7 +202,7 @@ impl fmt::Display for Compression {
 
 impl KeyspaceOptions {
     /// The options as texts, with their names.
-    pub(crate) fn named(&self) -> [(&'static str, String); 11] {
+    pub(crate) fn named(&self) -> [(&'static str, String); 10] {
         let compression: Vec<_> = self.compression.iter().map(Compression::to_string).collect();
         [
             ("memtable_bytes", self.memtable_bytes.to_string()),
@@ -222,7 +212,6 @@ impl KeyspaceOptions {
             ("filters", self.filters.to_string()),
             ("deepest_filters", self.filters.deepest().map_or("as filters".to_owned(), filters_text)),
             ("views", self.views.to_string()),
-            ("key_column", self.key_column.to_string()),
             ("layout", self.layout.to_string()),
             ("size_ratio", self.size_ratio.to_string()),
             ("level0_runs", self.level0_runs.to_string()),

@@ -46,7 +46,7 @@ use crate::{
     },
     wal::{
         reader::{LogFiles, ReplayReport},
-        writer::{Log, LogSetup, SegmentEnd},
+        writer::{DEFERRED_BYTES_MAX, Log, LogSetup, SegmentEnd},
     },
     write::keyspace_admin::new_keyspace,
 };
@@ -287,7 +287,7 @@ impl Recovery<'_> {
         let setup = LogSetup {
             folder: self.folder.clone(),
             database_id: self.versions.database().0,
-            deferred_bytes_max: options.deferred_bytes_max,
+            deferred_bytes_max: DEFERRED_BYTES_MAX,
             next_number: Box::new(move || versions.new_file_number()),
             clock: Arc::clone(self.clock),
         };

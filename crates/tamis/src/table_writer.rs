@@ -182,7 +182,6 @@ impl TableWriter {
             compression: options.compression.last().copied().unwrap_or(Compression::None),
             filters: filter_plan(options, filter_seed),
             filter_seed,
-            key_column: options.key_column,
             origin: TableOrigin::default(),
             is_direct: false,
             listener: Some(Arc::<FailedFilters>::clone(&failed_filters)),

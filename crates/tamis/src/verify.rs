@@ -9,7 +9,7 @@
 //! all existing tables and log segments are read. Tables that the manifest does not name and that are not proven obsolete
 //! are named, too (`orphans.rs`).
 //!
-//! A table that cannot be opened is checked part by part, as far as its parts can be found (`table/partial_verify.rs`).
+//! A table that cannot be opened is checked part by part, as far as its parts can be found (`table/scrub.rs`).
 //!
 //! Cost: every file is read once.
 
@@ -35,8 +35,8 @@ use crate::{
     recover::{inspect_folder, open_folder},
     table::{
         lazy_reader::NamedTable as _,
-        partial_verify::{check_filter_file_alone, verify_readable_parts},
         reader::TableReader,
+        scrub::{check_filter_file_alone, scrub_unreadable},
     },
     version::{
         catalog::Catalog, folder, handle::Table, named_view::open_view, partition::Partition,
@@ -139,16 +139,16 @@ impl VerifyReport {
                 self.bytes += reader.properties().summary.file_bytes;
                 reader.verify().iter().for_each(|error| self.note(path.clone(), error));
             }
-            Err(error) => self.add_remains(&path, tables, number, error),
+            Err(error) => self.add_unreadable_table(&path, tables, number, error),
         }
     }
 
     /// Reads the parts of a table that can't be opened, and records each fault.
-    fn add_remains(&mut self, path: &Path, tables: &TableCache, number: u64, why: Error) {
-        let remains = verify_readable_parts(tables.environment(), number, why);
-        self.bytes += remains.bytes;
-        self.entry_count += remains.entry_count;
-        remains.faults.iter().for_each(|error| self.note(path.to_path_buf(), error));
+    fn add_unreadable_table(&mut self, path: &Path, tables: &TableCache, number: u64, why: Error) {
+        let scrubbed = scrub_unreadable(tables.environment(), number, why);
+        self.bytes += scrubbed.bytes;
+        self.entry_count += scrubbed.entry_count;
+        scrubbed.faults.iter().for_each(|error| self.note(path.to_path_buf(), error));
     }
 
     /// Reads the sorted views of a version, compares them with a merge of their runs, and records each fault.
@@ -190,7 +190,7 @@ impl VerifyReport {
         let reader = match TableReader::open_named(tables.environment(), table) {
             Ok(reader) => reader,
             Err(error) => {
-                self.add_remains(&path, tables, table.number(), error);
+                self.add_unreadable_table(&path, tables, table.number(), error);
                 return self.add_filter_file_alone(folder, tables, table);
             }
         };
@@ -251,11 +251,9 @@ pub(crate) fn fault_of(file: PathBuf, error: &Error) -> Fault {
         Error::UnknownEntryKind { file, offset, kind } => {
             Fault { file: file.clone(), offset: Some(*offset), what: format!("entry of unknown kind {kind}") }
         }
-        Error::UnknownChange { file, offset, what, kind } => Fault {
-            file: file.clone(),
-            offset: Some(*offset),
-            what: format!("{what} of unknown kind {kind}"),
-        },
+        Error::UnknownChange { file, offset, what, kind } => {
+            Fault { file: file.clone(), offset: Some(*offset), what: format!("unknown {what} {kind}") }
+        }
         Error::MissingFile { path, .. } => {
             Fault { file: path.clone(), offset: None, what: "the file is missing".to_owned() }
         }

@@ -58,7 +58,7 @@ fn key(number: u64) -> [u8; 16] {
     (u128::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835)).to_be_bytes()
 }
 
-/// Eight runs that take more than the bound; the view, which has a key column, is built by the second open.
+/// Eight runs that take more than the bound; the view is built by the second open.
 #[test]
 fn the_memory_of_building_a_view_is_bounded() {
     const COUNT: u64 = 640_000;
@@ -75,7 +75,6 @@ fn the_memory_of_building_a_view_is_bounded() {
         level0_runs: 64,
         filters: Filters::none(),
         views: Views::Off,
-        key_column: true,
         ..KeyspaceOptions::default()
     };
     let first = Options { change_keyspaces: Vec::new(), default_keyspace, ..options(Views::Off) };

@@ -86,7 +86,6 @@ fn configuration(options: &TamisOptions) -> Fields {
     fields.set("compression", format!("{:?}", keyspace.compression));
     fields.set("filters", format!("{:?}", keyspace.filters));
     fields.set("views", keyspace.views.to_string());
-    fields.set("key_column", keyspace.key_column);
     fields.set("layout", keyspace.layout.to_string());
     fields.set("size_ratio", keyspace.size_ratio);
     fields.set("level0_runs", keyspace.level0_runs);

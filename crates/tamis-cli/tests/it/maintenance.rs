@@ -368,7 +368,7 @@ fn a_torn_tail_is_no_fault_and_both_commands_say_so() {
 #[test]
 fn inspect_knows_every_kind_of_file_by_its_bytes() {
     let folder = store();
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tamis/tests/golden/v1/view");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tamis/tests/golden/view");
     let first = |extension| files(&folder, "store", extension).remove(0);
     for (number, (file, fact)) in [
         (first("table"), "entries: 2000"),
@@ -407,7 +407,7 @@ fn inspect_prints_every_kind_of_file() {
     assert!(folder.fails(2, &["inspect", "block", name(&table), "9999"]).contains("has blocks 0 to"));
     let shown = folder.ok(&["inspect", "filter", name(&table)]);
     assert!(shown.contains("filters: ") && shown.contains("chosen for 0 empty sampled queries"), "{shown}");
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tamis/tests/golden/v1/view");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tamis/tests/golden/view");
     let view = folder.path("000007.view");
     std::fs::copy(golden, &view).unwrap();
     let shown = folder.ok(&["inspect", "view", name(&view)]);

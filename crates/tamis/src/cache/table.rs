@@ -15,7 +15,6 @@ use crate::{
     options::Options,
     table::{
         environment::TableEnvironment, lazy_reader::NamedTable, open_files::OpenFiles, reader::TableReader,
-        section::Verification,
     },
 };
 
@@ -36,10 +35,6 @@ impl TableCache {
         let environment = TableEnvironment {
             folder: folder.clone(),
             access: options.table_access,
-            verification: match options.paranoid_reads {
-                true => Verification::EachUse,
-                false => Verification::Once,
-            },
             open_files: OpenFiles::new(&**folder),
             cache,
             pinned_cache: PinnedCache::new(

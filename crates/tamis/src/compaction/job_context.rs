@@ -90,7 +90,6 @@ impl JobContext<'_> {
             compression: per_level(&options.compression, depth).unwrap_or(Compression::None),
             filters,
             filter_seed: self.filter_seed,
-            key_column: options.key_column,
             origin: origin.clone(),
             is_direct: self.is_direct,
             listener: self.listener.clone(),

@@ -412,7 +412,7 @@ impl Db {
     /// [`Db::check_filters`] replaces all of them, also if they are no worse. With other filters
     /// of the keyspace ([`crate::KeyspaceChange::Filters`]) they last until a compaction.
     ///
-    /// Cost: reads the key columns of the tables, or all their blocks if they have none; writes only the filters.
+    /// Cost: reads all blocks of the tables; writes only the filters.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for filters that can't be built; otherwise as [`Db::compact_range`].

@@ -20,11 +20,10 @@ use crate::{
         environment::{ReadCost, TableEnvironment},
         filter_plan::{FilterPlan, GivenFilters},
         open_files::OpenFiles,
-        partial_verify::verify_readable_parts,
         properties::TableOrigin,
         reader::TableReader,
         refilter::write_filters_of,
-        section::Verification,
+        scrub::scrub_unreadable,
         writer::{TableOptions, TableWriter},
     },
 };
@@ -139,7 +138,6 @@ fn written(data: &[u8], compression: Compression) -> Option<(Vec<u8>, usize)> {
         compression,
         filters: FilterPlan::given(vec![TableFilter::bits(10.0), surf()]),
         filter_seed: 1,
-        key_column: true,
         origin: TableOrigin::default(),
         is_direct: false,
         listener: None,
@@ -236,7 +234,6 @@ pub(super) fn environment(vfs: &MemVfs, access: Access) -> Arc<TableEnvironment>
     Arc::new(TableEnvironment {
         folder: folder_in(vfs),
         access,
-        verification: Verification::Once,
         open_files: OpenFiles::new(vfs),
         cache: Arc::new(BlockCache::new(1 << 20)),
         pinned_cache: PinnedCache::new(1 << 20, &Arc::default(), &metrics, None),
@@ -250,7 +247,7 @@ fn read(bytes: &[u8], access: Access) -> Result<usize> {
     let vfs = files(&[("000005.table", bytes)]);
     let environment = environment(&vfs, access);
     let opened = TableReader::open(&environment, NUMBER, None);
-    let reader = opened.inspect_err(|why| drop(verify_readable_parts(&environment, NUMBER, why.clone())))?;
+    let reader = opened.inspect_err(|why| drop(scrub_unreadable(&environment, NUMBER, why.clone())))?;
     read_all(&reader, bytes.len())
 }
 
@@ -279,6 +276,5 @@ fn read_all(reader: &Arc<TableReader>, length: usize) -> Result<usize> {
         back.prev()?;
     }
     reader.verify();
-    let _ = reader.salvage(&mut |_, _, _, _| Ok(()));
     Ok(count)
 }

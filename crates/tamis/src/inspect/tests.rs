@@ -34,7 +34,7 @@ fn a_manifest_must_be_the_file_that_current_names() {
 }
 
 fn golden_view() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1/view")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/view")
 }
 
 #[test]

@@ -274,20 +274,6 @@ impl Filters {
         self.policy
     }
 
-    /// The bits per key of each level, if all filters are blocked Bloom filters.
-    pub(crate) fn as_bits_per_level(&self) -> Option<Vec<f32>> {
-        let of_level = |filters: &Vec<TableFilter>| match filters.as_slice() {
-            [] => Some(0.0),
-            [filter] if filter.spec == FilterSpec::new(Family::BlockedBloom) => filter.bits_per_key,
-            _ => None,
-        };
-        self.levels
-            .iter()
-            .map(of_level)
-            .collect::<Option<_>>()
-            .filter(|_| self.deepest.is_none() && self.policy.is_none())
-    }
-
     /// Refuses filters that can't be built for any keys, and contradicting settings.
     pub(crate) fn check(&self) -> Result<()> {
         if let (Some(policy), Some(_)) = (self.policy, &self.deepest) {

@@ -335,7 +335,7 @@ impl<'a> StateRebuilder<'a> {
         let mut entry_count = 0_u64;
         let fragments =
             reader.range_tombstones().map(|fragments| fragments.list().to_vec()).unwrap_or_default();
-        let lost = reader.salvage(&mut |key, sequence, kind, value| {
+        let scrubbed = reader.scrub(&mut |key, sequence, kind, value| {
             // Entries at or behind the bounds of the first one may be lost.
             if let Some(first) =
                 fragments.first().filter(|first| entry_count == 0 && first.lower.as_slice() < key)
@@ -345,8 +345,8 @@ impl<'a> StateRebuilder<'a> {
             entry_count += 1;
             writer.add(key, sequence, kind, value)
         });
-        let lost = match lost {
-            Ok(lost) => lost,
+        let lost = match scrubbed {
+            Ok(scrubbed) => scrubbed.lost,
             Err(error) => {
                 let _ = writer.abandon();
                 return Err(error);

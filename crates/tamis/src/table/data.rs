@@ -2,7 +2,7 @@
 //!
 //! A mapped block of an uncompressed table is used in place. A bit per block records that its checksum was correct, so it
 //! is computed once per opened table and not once per read. Two threads may both find the bit clear and both verify the
-//! block: that costs time once and is harmless. With [`crate::Options::paranoid_reads`] there are no such bits. All other
+//! block: that costs time once and is harmless. All other
 //! blocks are read or decompressed into memory, verified then, and cached. A point read reads one block; sequential readers read
 //! several at once (`read_ahead.rs`), and ranges that are given together share reads (`planned_reads.rs`).
 
@@ -23,7 +23,7 @@ use super::{
     index::Index,
     long_read::PlannedRead,
     read_ahead::{RawBlock, ReadAhead, ReadTable, SharedReads},
-    section::{Source, Verification},
+    section::Source,
     zstandard,
 };
 use crate::{
@@ -75,8 +75,7 @@ pub(super) struct DataBlocks {
 impl DataBlocks {
     pub(super) fn new(source: Source, file_number: u64, block_count: usize) -> Self {
         let mapping = source.file.mapping().cloned();
-        let is_verified_once = source.verification == Verification::Once && mapping.is_some();
-        let words = if is_verified_once { block_count.div_ceil(64) } else { 0 };
+        let words = if mapping.is_some() { block_count.div_ceil(64) } else { 0 };
         let verified = (0..words).map(|_| AtomicU64::new(0)).collect();
         Self { source, file_number, mapping, verified, shared_reads: SharedReads::default() }
     }

@@ -11,10 +11,7 @@ use std::{
 
 use tamis_vfs::{Access, Folder};
 
-use super::{
-    open_files::OpenFiles,
-    section::{Source, Verification},
-};
+use super::{open_files::OpenFiles, section::Source};
 use crate::{
     cache::{
         block::BlockCache,
@@ -31,8 +28,6 @@ use crate::{
 pub(crate) struct TableEnvironment {
     pub(crate) folder: Folder,
     pub(crate) access: Access,
-    /// [`crate::Options::paranoid_reads`].
-    pub(crate) verification: Verification,
     /// The open files.
     pub(crate) open_files: Arc<OpenFiles>,
     pub(crate) cache: Arc<BlockCache>,
@@ -117,7 +112,7 @@ pub(super) fn open_path(environment: &TableEnvironment, path: &Path) -> Result<S
     let open =
         environment.open_files.open(environment.folder.vfs(), path, environment.access).map_err(failed)?;
     let length = open.file.length().map_err(failed)?;
-    Ok(Source::new(open, path, length, environment.verification))
+    Ok(Source::new(open, path, length))
 }
 
 /// The cost of reads, counted without atomics; added to the database's counters at the end of each read.

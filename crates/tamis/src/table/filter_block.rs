@@ -11,8 +11,8 @@
 use std::{fmt, sync::Arc};
 
 use tamis_filter::{
-    AnyFilter, Budget, BuildError, Candidate, Direction, Family, Filter, FilterBuilder, KeyRange, KeySet,
-    Probe, RangeProbe, Samples,
+    AnyFilter, Budget, BuildError, Candidate, DecodeError, Direction, Family, Filter, FilterBuilder,
+    KeyRange, KeySet, Probe, RangeProbe, Samples,
     auto::{Pause, Query},
 };
 
@@ -228,9 +228,9 @@ pub(crate) struct FilterBlock {
 }
 
 impl FilterBlock {
-    /// Opens an encoded filter; the reason as text if that fails.
-    pub(crate) fn open(bytes: SectionBytes) -> Result<Self, String> {
-        AnyFilter::open(bytes).map(|filter| Self { filter }).map_err(|error| error.to_string())
+    /// Opens an encoded filter.
+    pub(crate) fn open(bytes: SectionBytes) -> Result<Self, DecodeError> {
+        AnyFilter::open(bytes).map(|filter| Self { filter })
     }
 
     /// Bytes of memory that it uses.

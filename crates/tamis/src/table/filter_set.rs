@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use tamis_filter::{Candidate, Direction, Family, KeyRange, Probe, RangeProbe, Upper};
+use tamis_filter::{Candidate, DecodeError, Direction, Family, KeyRange, Probe, RangeProbe, Upper};
 
 use super::{
     elastic_units::{ElasticUnits, FRONT_BYTES, elastic_header},
@@ -26,7 +26,7 @@ use crate::{
         hotness::Hotness,
         pinned_cache::{Pinned, PinnedRef},
     },
-    error::Result,
+    error::{Error, Result},
     file_name::FileName,
 };
 
@@ -84,14 +84,26 @@ enum Loaded {
     Units(ElasticUnits, Option<Source>),
 }
 
-fn open_block(source: &Source, record: &SectionRecord) -> Result<FilterBlock> {
+pub(super) fn open_block(source: &Source, record: &SectionRecord) -> Result<FilterBlock> {
     open_with_front(source, record, &[])
 }
 
 /// As [`open_block`], with the front that was read before.
 fn open_with_front(source: &Source, record: &SectionRecord, front: &[u8]) -> Result<FilterBlock> {
     FilterBlock::open(source.section_with_front(record, front)?)
-        .map_err(|reason| source.damaged(record.offset, "filter", "a known family", reason))
+        .map_err(|error| unusable_filter(source, record, &error))
+}
+
+/// A family that this program does not know is another format, and no damage.
+fn unusable_filter(source: &Source, record: &SectionRecord, error: &DecodeError) -> Error {
+    let unknown = |found, known| Error::UnknownFormat { file: source.path.to_path_buf(), found, known };
+    match *error {
+        DecodeError::Version { got, max } => unknown(got.into(), max.into()),
+        DecodeError::Family { got } => {
+            unknown(got.into(), Family::ALL.map(|family| family as u32).into_iter().fold(0, u32::max))
+        }
+        _ => source.damaged(record.offset, "filter", "a valid one", error.to_string()),
+    }
 }
 
 impl OpenFilter {

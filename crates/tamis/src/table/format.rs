@@ -3,9 +3,9 @@
 use crate::key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 
 /// Tables of a store.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 5;
 /// Tables built outside of a store.
-pub(super) const VERSION_OUTSIDE: u32 = 4;
+pub(super) const VERSION_OUTSIDE: u32 = 6;
 /// Filter files.
 pub(super) const FILTER_VERSION: u32 = 2;
 /// Sorted views.
@@ -23,7 +23,6 @@ pub(crate) const SECTION_PASSABLE: u32 = 1;
 pub(crate) const DIRECTORY_RECORD_LENGTH: usize = 24;
 
 pub(super) const KIND_INDEX: u32 = 1;
-pub(super) const KIND_KEY_COLUMN: u32 = 2;
 pub(crate) const KIND_FILTER: u32 = 3;
 pub(super) const KIND_PROPERTIES: u32 = 4;
 pub(super) const KIND_DIRECTORY: u32 = 5;
@@ -55,7 +54,3 @@ pub(super) const INDEX_HEADER_LENGTH: usize = 32;
 pub(super) const INDEX_PACKED: u32 = 1;
 pub(super) const INDEX_HEAD_LENGTH: usize = 8;
 pub(super) const INDEX_CONTINUED_LENGTH: usize = 12;
-
-/// Keys between two restarts of the key column.
-pub(super) const KEY_COLUMN_RESTART: usize = 16;
-pub(super) const KEY_COLUMN_HEADER_LENGTH: usize = 16;

@@ -6,16 +6,18 @@ use tamis_vfs::{Access, Folder, Vfs};
 
 use super::{
     environment::{TableEnvironment, open_path},
-    filter_block::FilterBlock,
     filter_choice::FilterChoice,
+    filter_set::open_block,
     format::{
-        FILTER_MAGIC, KIND_FILTER, KIND_FILTER_CHOICE, KIND_INDEX, KIND_KEY_COLUMN, KIND_LAST, KIND_OWNER,
-        KIND_PROPERTIES, KIND_RANGE_TOMBSTONES, TABLE_MAGIC,
+        FILTER_MAGIC, KIND_FILTER, KIND_FILTER_CHOICE, KIND_INDEX, KIND_LAST, KIND_OWNER, KIND_PROPERTIES,
+        KIND_RANGE_TOMBSTONES, TABLE_MAGIC,
     },
+    index::Index,
     open_files::OpenFiles,
     read_ahead::ReadAhead,
     reader::{KnownTable, TableReader},
-    section::{SectionRecord, Source, Verification},
+    scrub::entries_of,
+    section::{SectionRecord, Source},
 };
 use crate::{
     cache::{block::BlockCache, pinned_cache::PinnedCache},
@@ -49,7 +51,6 @@ fn environment_of(vfs: &dyn Vfs, path: &Path) -> Result<Arc<TableEnvironment>> {
     Ok(Arc::new(TableEnvironment {
         folder,
         access: Access::Buffered,
-        verification: Verification::Once,
         open_files: OpenFiles::new(vfs),
         cache: Arc::new(BlockCache::new(0)),
         pinned_cache: PinnedCache::new(u64::MAX, &Arc::default(), &Arc::default(), None),
@@ -82,10 +83,9 @@ impl TableReader {
         let place = |block: usize| {
             let (start, end) = self.extent(&index, block)?;
             let entry_count = index.entries_before(block + 1).saturating_sub(index.entries_before(block));
-            let mut entries = Vec::new();
-            let first_key = self
-                .read_block(&index, block, &mut ahead, &mut entries)
-                .map(|()| entries.into_iter().next().map(|(key, ..)| key).unwrap_or_default());
+            let entries = self.read_block(&index, block, &mut ahead);
+            let first_key =
+                entries.map(|entries| entries.into_iter().next().map(|(key, ..)| key).unwrap_or_default());
             Ok(BlockPlace { offset: start, bytes: end - start, entry_count, first_key })
         };
         (0..index.block_count()).map(place).collect()
@@ -101,9 +101,18 @@ impl TableReader {
                 expected: format!("the table has blocks 0 to {}", index.block_count() - 1),
             });
         }
-        let mut entries = Vec::new();
-        self.read_block(&index, block, &mut ReadAhead::of_scan(None), &mut entries)?;
-        Ok(entries)
+        self.read_block(&index, block, &mut ReadAhead::of_scan(None))
+    }
+
+    fn read_block(&self, index: &Index, block: usize, ahead: &mut ReadAhead) -> Result<Vec<InspectedEntry>> {
+        let extent = self.extent(index, block)?;
+        let data = self.data.load_and_verify(index, block, extent, ahead)?;
+        let (_, entries) = entries_of(&self.data.source, extent.0, data.content(), self.sequence_shift)?;
+        let value_of = |(start, end): (usize, usize)| data.content().get(start..end).unwrap_or_default();
+        let entries = entries.into_iter();
+        Ok(entries
+            .map(|entry| (entry.key, entry.sequence, entry.kind, value_of(entry.value).to_vec()))
+            .collect())
     }
 }
 
@@ -122,10 +131,7 @@ pub(crate) fn sections_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<Section
         let damaged =
             |what: &'static str, reason: String| source.damaged(record.offset, "filter", what, reason);
         let design = match record.kind {
-            KIND_FILTER => Some(source.section(record).and_then(|body| {
-                let filter = FilterBlock::open(body);
-                filter.map(|filter| filter.design()).map_err(|reason| damaged("a known family", reason))
-            })),
+            KIND_FILTER => Some(open_block(&source, record).map(|filter| filter.design())),
             KIND_FILTER_CHOICE => Some(source.section(record).and_then(|body| {
                 let choice = FilterChoice::decode(body.as_ref());
                 choice
@@ -136,7 +142,6 @@ pub(crate) fn sections_of(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<Section
         };
         let kind = match record.kind {
             KIND_INDEX => "index",
-            KIND_KEY_COLUMN => "key column",
             KIND_FILTER => "filter",
             KIND_FILTER_CHOICE => FILTER_CHOICE,
             KIND_PROPERTIES => "properties",

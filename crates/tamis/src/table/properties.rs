@@ -11,9 +11,6 @@ use crate::{
     range_tombstone::is_below_upper,
 };
 
-/// The fields of [`TableSummary::encode_range_tombstones`] without any: a count of 0 and an empty bound.
-const NO_RANGE_TOMBSTONES: &[u8] = &[0, 0];
-
 /// The place of a table and its inputs, for repair and inspection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TableOrigin {
@@ -151,35 +148,10 @@ impl TableSummary {
         }
         put_bytes(target, &self.smallest_key);
         put_bytes(target, &self.largest_key);
-    }
-
-    /// The fields of range tombstones, if there are any.
-    pub(crate) fn encode_range_tombstones(&self, target: &mut Vec<u8>) {
         put_varint(target, self.range_tombstone_count);
         put_bytes(target, &self.range_tombstone_upper);
-    }
-
-    /// Decodes the fields of [`TableSummary::encode_range_tombstones`]; `None` for bytes that it can't have written.
-    pub(crate) fn take_range_tombstones(&mut self, source: &mut Decoder<'_>) -> Option<()> {
-        self.range_tombstone_count = source.take_varint().filter(|&count| count > 0)?;
-        self.range_tombstone_upper = source.take_bytes()?.to_vec();
-        is_below_upper(&self.smallest_key, &self.range_tombstone_upper).then_some(())
-    }
-
-    /// The fields of obsolete entries, if there are any.
-    pub(crate) fn encode_obsolete(&self, target: &mut Vec<u8>) {
         put_varint(target, self.obsolete_count);
         put_varint(target, self.obsolete_since);
-    }
-
-    /// Decodes the fields of [`TableSummary::encode_obsolete`]; `None` for bytes that it can't have written.
-    pub(crate) fn take_obsolete(&mut self, source: &mut Decoder<'_>) -> Option<()> {
-        self.obsolete_count =
-            source.take_varint().filter(|&count| (1..=self.entry_count).contains(&count))?;
-        self.obsolete_since = source.take_varint()?;
-        let is_possible =
-            self.smallest_sequence < self.obsolete_since && self.obsolete_since <= self.largest_sequence;
-        is_possible.then_some(())
     }
 
     /// `None` for bytes that [`TableSummary::encode`] can't have written, and for an impossible summary.
@@ -197,15 +169,29 @@ impl TableSummary {
             largest_sequence: source.take_varint()?,
             smallest_key: source.take_bytes()?.to_vec(),
             largest_key: source.take_bytes()?.to_vec(),
-            range_tombstone_count: 0,
-            range_tombstone_upper: Vec::new(),
-            obsolete_count: 0,
-            obsolete_since: 0,
+            range_tombstone_count: source.take_varint()?,
+            range_tombstone_upper: source.take_bytes()?.to_vec(),
+            obsolete_count: source.take_varint()?,
+            obsolete_since: source.take_varint()?,
+        };
+        let are_tombstones_possible = match summary.range_tombstone_count {
+            0 => summary.range_tombstone_upper.is_empty(),
+            _ => is_below_upper(&summary.smallest_key, &summary.range_tombstone_upper),
+        };
+        let are_obsolete_possible = match summary.obsolete_count {
+            0 => summary.obsolete_since == 0,
+            _ => {
+                summary.obsolete_count <= summary.entry_count
+                    && summary.smallest_sequence < summary.obsolete_since
+                    && summary.obsolete_since <= summary.largest_sequence
+            }
         };
         let is_possible = summary.tombstone_count <= summary.entry_count
             && summary.block_count <= summary.entry_count
             && summary.smallest_sequence <= summary.largest_sequence
-            && summary.smallest_key <= summary.largest_key;
+            && summary.smallest_key <= summary.largest_key
+            && are_tombstones_possible
+            && are_obsolete_possible;
         is_possible.then_some(summary)
     }
 
@@ -243,33 +229,11 @@ impl TableProperties {
     pub(crate) fn encode(&self, target: &mut Vec<u8>) {
         self.origin.encode(target);
         TableSummary { file_bytes: 0, ..self.summary.clone() }.encode(target);
-        let has_obsolete = self.summary.obsolete_count > 0;
-        if self.summary.range_tombstone_count > 0 || has_obsolete {
-            self.summary.encode_range_tombstones(target);
-        }
-        if has_obsolete {
-            self.summary.encode_obsolete(target);
-        }
     }
 
     /// `None` for bytes that [`TableProperties::encode`] can't have written; more bytes may follow.
     pub(crate) fn decode(source: &mut Decoder<'_>) -> Option<Self> {
-        let mut properties =
-            Self { origin: TableOrigin::decode(source)?, summary: TableSummary::decode(source)? };
-        let summary = &mut properties.summary;
-        if source.rest().starts_with(NO_RANGE_TOMBSTONES) {
-            source.take_varint()?;
-            source.take_bytes()?;
-            summary.take_obsolete(source)?;
-            return Some(properties);
-        }
-        if !source.is_empty() {
-            summary.take_range_tombstones(source)?;
-        }
-        if !source.is_empty() {
-            summary.take_obsolete(source)?;
-        }
-        Some(properties)
+        Some(Self { origin: TableOrigin::decode(source)?, summary: TableSummary::decode(source)? })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Only for tables that are not mapped: the system reads ahead in mappings. There are two modes:
 //!
-//! 1. A **job** (compaction, refilter, verify, salvage) reads the whole table: [`JOB_BYTES`] at once from the first block
+//! 1. A **job** (compaction, refilter, scrub) reads the whole table: [`JOB_BYTES`] at once from the first block
 //!    on, into a buffer that it reuses from table to table. Uncompressed blocks are used in place in that buffer.
 //! 2. A **scan** may end after any step. Its first two blocks are read alone, as for a point read. From the third adjacent
 //!    block on, a read is as long as the bytes that the scan used of all earlier reads, at most [`SCAN_BYTES`]: 1, 1, 2, 4,

@@ -17,12 +17,10 @@ use super::{
     filter_file::FilterOwner,
     filter_set::{FilterQuery, FilterSet},
     format::{
-        FOOTER_LENGTH, KIND_INDEX, KIND_KEY_COLUMN, KIND_LAST, KIND_PROPERTIES, KIND_RANGE_TOMBSTONES,
-        TABLE_MAGIC, VERSION_OUTSIDE,
+        FOOTER_LENGTH, KIND_INDEX, KIND_LAST, KIND_PROPERTIES, KIND_RANGE_TOMBSTONES, TABLE_MAGIC,
+        VERSION_OUTSIDE,
     },
     index::Index,
-    key_column::KeyColumn,
-    partial_verify::open_index,
     properties::{TableIdentity, TableOrigin, TableProperties, TableSummary},
     range_tombstones,
     section::{SectionRecord, Source},
@@ -62,7 +60,6 @@ pub(crate) struct TableReader {
     pub(super) sequence_shift: Sequence,
     filters: FilterSet,
     range_tombstones: Option<Arc<Fragments>>,
-    pub(super) records: Vec<SectionRecord>,
 }
 
 /// What is known of a table before it is opened.
@@ -181,7 +178,6 @@ impl TableReader {
             sequence_shift,
             filters,
             range_tombstones,
-            records,
         }))
     }
 
@@ -225,7 +221,7 @@ impl TableReader {
         self.index.get_uncounted(|| self.load_index())
     }
 
-    fn load_index(&self) -> Result<Index> {
+    pub(super) fn load_index(&self) -> Result<Index> {
         let index = open_index(&self.data.source, &self.index_record)?;
         if index.block_count() == self.block_count {
             return Ok(index);
@@ -393,37 +389,9 @@ impl TableReader {
         })
     }
 
-    /// All keys without their values, if the table was written with a key column.
-    pub(crate) fn key_column(&self) -> Result<Option<KeyColumn>> {
-        let Some(record) = self.records.iter().find(|record| record.kind == KIND_KEY_COLUMN) else {
-            return Ok(None);
-        };
-        let source = &self.data.source;
-        let column = KeyColumn::open(source.section(record)?)
-            .filter(|column| column.entry_count() as u64 == self.properties.summary.entry_count);
-        column
-            .ok_or_else(|| source.damaged(record.offset, "key column", "the keys of the table", "other keys"))
-            .map(Some)
-    }
-
-    /// Bytes of memory that the key column takes while it is used: 0 in a mapping. `None` without a column.
-    pub(crate) fn key_column_memory(&self) -> Option<u64> {
-        let record = self.records.iter().find(|record| record.kind == KIND_KEY_COLUMN)?;
-        Some(if self.data.source.uses_sections_in_place() { 0 } else { record.length })
-    }
-
     /// The filters in use, read again.
     pub(super) fn read_filters(&self) -> impl Iterator<Item = Result<FilterBlock>> {
         self.filters.read_all(&self.environment, &self.data.source)
-    }
-
-    pub(crate) fn key_column_error(&self) -> Error {
-        self.data.source.damaged(
-            0,
-            "key column",
-            "the keys of the table",
-            "invalid ones with a correct checksum",
-        )
     }
 }
 
@@ -478,6 +446,11 @@ fn found_outside(
         let expected = "a sequence number in the manifest";
         source.damaged(offset, "properties", expected, "a table built outside of a store, which has none")
     })
+}
+
+pub(super) fn open_index(source: &Source, record: &SectionRecord) -> Result<Index> {
+    Index::open(source.section(record)?)
+        .ok_or_else(|| source.damaged(record.offset, "block index", "a valid index", "an invalid one"))
 }
 
 fn find_section(source: &Source, records: &[SectionRecord], kind: u32) -> Result<SectionRecord> {

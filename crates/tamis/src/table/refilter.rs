@@ -1,6 +1,6 @@
 //! Builds other filters for an existing table: its keys are read, and values only if necessary.
 //!
-//! Cost: reads the key column if there is one, otherwise every data block. The table's file is not changed: the new filters
+//! Cost: reads every data block. The table's file is not changed: the new filters
 //! are written to their own filter file, which a version edit installs.
 
 use std::{cell::Cell, ops::ControlFlow, sync::Arc};
@@ -152,14 +152,6 @@ fn for_each_key(
         work(key);
         Ok(())
     };
-    if let Some(column) = table.key_column()? {
-        let mut keys = column.keys_from(0);
-        while let Some(key) = keys.advance() {
-            let (key, _) = key.ok_or_else(|| table.key_column_error())?;
-            work(key)?;
-        }
-        return Ok(());
-    }
     let mut cursor = table.cursor_once();
     cursor.seek_first()?;
     while cursor.is_valid() {

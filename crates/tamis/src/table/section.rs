@@ -46,15 +46,6 @@ impl SectionBytes {
     }
 }
 
-/// How often mapped bytes are verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verification {
-    /// When they are used for the first time.
-    Once,
-    /// At every use: blocks in place, sections by copying them.
-    EachUse,
-}
-
 /// An open file with its path and access mode.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
@@ -62,20 +53,19 @@ pub(crate) struct Source {
     pub(crate) path: Arc<Path>,
     pub(crate) access: Access,
     pub(crate) length: u64,
-    pub(crate) verification: Verification,
     #[expect(dead_code, reason = "counts the mapping until it is dropped")]
     mapping: Option<Arc<CountedMapping>>,
 }
 
 impl Source {
-    pub(super) fn new(open: OpenFile, path: &Path, length: u64, verification: Verification) -> Self {
+    pub(super) fn new(open: OpenFile, path: &Path, length: u64) -> Self {
         let OpenFile { file, access, mapping } = open;
-        Self { file, path: path.into(), access, length, verification, mapping }
+        Self { file, path: path.into(), access, length, mapping }
     }
 
     /// Whether sections are used in the mapping.
     pub(super) fn uses_sections_in_place(&self) -> bool {
-        self.verification == Verification::Once && self.file.mapping().is_some()
+        self.file.mapping().is_some()
     }
 
     /// These bytes in the mapping; `None` without a mapping.
@@ -188,8 +178,7 @@ impl Source {
 
     /// As [`Source::bytes`]; the first bytes were read before.
     fn load(&self, offset: u64, length: usize, front: &[u8]) -> Result<SectionBytes> {
-        let in_place = self.mapped(offset, length).filter(|_| self.verification == Verification::Once);
-        if in_place.is_some() {
+        if self.mapped(offset, length).is_some() {
             let body = OwnedSlice::new(Arc::new(self.clone()), |source| {
                 source.mapped(offset, length).unwrap_or_default()
             });

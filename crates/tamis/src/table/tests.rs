@@ -17,7 +17,6 @@ use super::{
     open_files::OpenFiles,
     properties::TableOrigin,
     reader::TableReader,
-    section::Verification,
     writer::{TableOptions, TableWriter},
 };
 use crate::{
@@ -45,7 +44,6 @@ pub(super) fn options(compression: Compression, block_bytes: u32) -> TableOption
         compression,
         filters: FilterPlan::given(vec![TableFilter::bits(10.0)]),
         filter_seed: 9,
-        key_column: true,
         origin: TableOrigin {
             keyspace_name: "test".to_owned(),
             replaced: vec![1, 2],
@@ -72,7 +70,6 @@ pub(super) fn environment_with(
     Arc::new(TableEnvironment {
         folder: folder_in(&**vfs),
         access,
-        verification: Verification::Once,
         open_files: OpenFiles::new(&**vfs),
         cache: Arc::new(BlockCache::new(4 << 20)),
         pinned_cache: PinnedCache::new(pinned_bytes, &Arc::default(), &Arc::default(), None),
@@ -301,31 +298,6 @@ fn the_filter_rejects_absent_keys_and_never_a_present_key() {
         });
         assert!(passed.count() < 90);
     }
-}
-
-#[test]
-fn the_key_column_has_all_keys_from_every_number_on() {
-    let vfs = memory();
-    let entries = hostile_entries(&mut SplitMix64::new(11), 100);
-    write(&vfs, 1, options(Compression::None, 4096), &entries);
-    let table = TableReader::open(&environment(&vfs, Access::Buffered), 1, None).unwrap();
-    let column = table.key_column().unwrap().unwrap();
-    for start in [0, 1, 15, 16, 17, entries.len() - 1, entries.len()] {
-        let mut keys = column.keys_from(start);
-        for entry in &entries[start..] {
-            assert_eq!(keys.advance(), Some(Some((entry.0.as_slice(), entry.2 as u8))));
-        }
-        assert_eq!(keys.advance(), None);
-    }
-    let without = TableOptions { key_column: false, ..options(Compression::None, 4096) };
-    write(&vfs, 2, without, &entries);
-    assert!(
-        TableReader::open(&environment(&vfs, Access::Buffered), 2, None)
-            .unwrap()
-            .key_column()
-            .unwrap()
-            .is_none()
-    );
 }
 
 #[test]

@@ -22,11 +22,10 @@ use super::{
     filter_plan::FilterPlan,
     format::{
         BLOCK_HEADER_LENGTH, BLOCK_KIND_ENTRIES, COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD,
-        KIND_FILTER, KIND_FILTER_CHOICE, KIND_INDEX, KIND_KEY_COLUMN, KIND_PROPERTIES, KIND_RANGE_TOMBSTONES,
+        KIND_FILTER, KIND_FILTER_CHOICE, KIND_INDEX, KIND_PROPERTIES, KIND_RANGE_TOMBSTONES,
         SECTION_ALIGNMENT, SECTION_PASSABLE, TABLE_MAGIC, VERSION, VERSION_OUTSIDE,
     },
     index::{BlockPositions, IndexBuilder},
-    key_column::KeyColumnBuilder,
     properties::{TableOrigin, TableProperties, TableSummary},
     range_tombstones,
     refilter::refused,
@@ -69,7 +68,6 @@ pub(crate) struct TableOptions {
     pub(crate) filters: FilterPlan,
     /// The seed of all filters of the database.
     pub(crate) filter_seed: u64,
-    pub(crate) key_column: bool,
     pub(crate) origin: TableOrigin,
     /// Writes without the page cache, for stores that read so.
     pub(crate) is_direct: bool,
@@ -89,7 +87,6 @@ pub(crate) struct TableWriter {
     block: BlockBuilder,
     index: IndexBuilder,
     filters: FiltersBuilder,
-    key_column: Option<KeyColumnBuilder>,
     /// Ascending and disjoint.
     range_tombstones: Vec<Fragment>,
     range_tombstone_bytes: usize,
@@ -161,7 +158,6 @@ impl TableWriter {
             block: BlockBuilder::default(),
             index: IndexBuilder::default(),
             filters,
-            key_column: options.key_column.then(KeyColumnBuilder::default),
             options,
             range_tombstones: Vec::new(),
             range_tombstone_bytes: 0,
@@ -232,9 +228,6 @@ impl TableWriter {
         if !(sim_fault!("filter-without-a-key") && key.last().is_some_and(|last| last % 64 == 5)) {
             self.filters.add(key);
         }
-        if let Some(column) = &mut self.key_column {
-            column.add(key, kind as u8);
-        }
         if let Some(hidden_by) = hidden_by {
             self.summary.obsolete_count += 1;
             self.summary.obsolete_since = self.summary.obsolete_since.max(hidden_by);
@@ -292,11 +285,8 @@ impl TableWriter {
 
     /// Approximate length of the file if it ended now.
     pub(crate) fn estimated_bytes(&self) -> u64 {
-        let column = self.key_column.as_ref().map_or(0, KeyColumnBuilder::estimated_bytes);
-        let sections = self.index.estimated_bytes()
-            + column
-            + self.filters.estimated_bytes()
-            + self.range_tombstone_bytes;
+        let sections =
+            self.index.estimated_bytes() + self.filters.estimated_bytes() + self.range_tombstone_bytes;
         self.position() + self.block.content_length() as u64 + sections as u64
     }
 
@@ -427,9 +417,6 @@ impl TableWriter {
         if !self.range_tombstones.is_empty() {
             let body = range_tombstones::encode(&std::mem::take(&mut self.range_tombstones));
             records.push(self.put_section(KIND_RANGE_TOMBSTONES, 0, &body));
-        }
-        if let Some(column) = self.key_column.take().and_then(|column| column.finish()) {
-            records.push(self.put_section(KIND_KEY_COLUMN, SECTION_PASSABLE, &column));
         }
         let BuiltFilters { filters, choice, refusals } =
             std::mem::take(&mut self.filters).finish((&summary.smallest_key, &summary.largest_key));

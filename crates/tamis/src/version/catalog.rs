@@ -5,8 +5,8 @@
 //! checks the invariants ([`Applied::check_invariants`], [`Catalog::check_invariants`]) before it installs the result.
 //! A replay ([`Replay`]) changes one catalog in place.
 //!
-//! A run whose set of tables changed gets an id that was never used: the edit has it if it was read from a manifest of version 4
-//! or later; else it is assigned here, in the order of places. Of a catalog in several records, that is after the last one.
+//! A run whose set of tables changed gets an id that was never used: the edit has it if it was read from a manifest; else it is
+//! assigned here, in the order of places. Of a catalog in several records, that is after the last one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

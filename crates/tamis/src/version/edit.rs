@@ -130,11 +130,6 @@ impl Change {
 /// Bit 0 of a change's flags: a reader that does not know the change may ignore it.
 const IGNORABLE: u8 = 1;
 
-/// Flags of an added table.
-const TABLE_IS_INGESTED: u8 = 1;
-const TABLE_HAS_RANGE_TOMBSTONES: u8 = 2;
-const TABLE_HAS_OBSOLETE: u8 = 4;
-
 const CREATE_KEYSPACE: u64 = 1;
 const SET_OPTIONS: u64 = 2;
 const DROP_KEYSPACE: u64 = 3;
@@ -143,14 +138,12 @@ const REMOVE_PARTITION: u64 = 5;
 const ADD_TABLE: u64 = 6;
 const REMOVE_TABLE: u64 = 7;
 const SET_TABLE_FILTER: u64 = 8;
-/// Never used by a release; manifests of development versions may have it.
-const RESERVED: u64 = 9;
-const SET_VIEW: u64 = 10;
-const SET_FLUSHED_SEQUENCE: u64 = 11;
-const ADVANCE_COUNTERS: u64 = 12;
-const SET_DATABASE: u64 = 13;
-const SET_RUN_ID: u64 = 14;
-const SET_SYNCED_LOG: u64 = 15;
+const SET_VIEW: u64 = 9;
+const SET_FLUSHED_SEQUENCE: u64 = 10;
+const ADVANCE_COUNTERS: u64 = 11;
+const SET_DATABASE: u64 = 12;
+const SET_RUN_ID: u64 = 13;
+const SET_SYNCED_LOG: u64 = 14;
 
 /// See the head of this file.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -232,11 +225,11 @@ impl VersionEdit {
                 expected: "a tagged change".to_owned(),
                 got: format!("{} bytes", decoder.rest().len()),
             })?;
-            if tag == RESERVED || !(CREATE_KEYSPACE..=SET_SYNCED_LOG).contains(&tag) {
+            if !(CREATE_KEYSPACE..=SET_SYNCED_LOG).contains(&tag) {
                 if flags & IGNORABLE != 0 {
                     continue;
                 }
-                return Err(BadEdit::Unknown { what: "change", kind: tag });
+                return Err(BadEdit::Unknown { what: "change", kind: tag.to_string() });
             }
             let mut source = Decoder::new(body);
             match decode_change(tag, &mut source) {
@@ -253,8 +246,8 @@ impl VersionEdit {
 pub(crate) enum BadEdit {
     /// The expected and the found bytes.
     Damaged { expected: String, got: String },
-    /// A newer program wrote it.
-    Unknown { what: &'static str, kind: u64 },
+    /// Another version wrote it.
+    Unknown { what: &'static str, kind: String },
 }
 
 impl BadEdit {
@@ -279,10 +272,10 @@ fn why_bad(tag: u64, body: &[u8]) -> BadEdit {
             SET_OPTIONS => {}
             _ => return None,
         }
-        options_format::unknown_tag(&mut source)
+        options_format::unknown_part(&mut source)
     };
     match options() {
-        Some(kind) => BadEdit::Unknown { what: "option", kind },
+        Some((what, kind)) => BadEdit::Unknown { what, kind },
         None => BadEdit::Damaged {
             expected: format!("a valid change of tag {tag}"),
             got: format!("{} bytes", body.len()),
@@ -324,21 +317,6 @@ fn take_file(source: &mut Decoder<'_>) -> Option<Option<u64>> {
     Some((number != 0).then_some(number))
 }
 
-/// Decodes the fields after the summary of an added table; returns whether the table was ingested.
-fn take_table_flags(source: &mut Decoder<'_>, summary: &mut TableSummary) -> Option<bool> {
-    let flags = source.take_u8()?;
-    if flags & !(TABLE_IS_INGESTED | TABLE_HAS_RANGE_TOMBSTONES | TABLE_HAS_OBSOLETE) != 0 {
-        return None;
-    }
-    if flags & TABLE_HAS_RANGE_TOMBSTONES != 0 {
-        summary.take_range_tombstones(source)?;
-    }
-    if flags & TABLE_HAS_OBSOLETE != 0 {
-        summary.take_obsolete(source)?;
-    }
-    Some(flags & TABLE_IS_INGESTED != 0)
-}
-
 fn put_numbers(target: &mut Vec<u8>, numbers: &[u64]) {
     for &number in numbers {
         put_varint(target, number);
@@ -377,19 +355,7 @@ fn encode_change(change: &Change, body: &mut Vec<u8>) -> u64 {
             put_file(body, *filter_file);
             summary.encode(body);
             put_u64(body, summary.checksum);
-            let has_range_tombstones = summary.range_tombstone_count > 0;
-            let has_obsolete = summary.obsolete_count > 0;
-            body.push(
-                if *is_ingested { TABLE_IS_INGESTED } else { 0 }
-                    | if has_range_tombstones { TABLE_HAS_RANGE_TOMBSTONES } else { 0 }
-                    | if has_obsolete { TABLE_HAS_OBSOLETE } else { 0 },
-            );
-            if has_range_tombstones {
-                summary.encode_range_tombstones(body);
-            }
-            if has_obsolete {
-                summary.encode_obsolete(body);
-            }
+            body.push(u8::from(*is_ingested));
             ADD_TABLE
         }
         Change::RemoveTable { place, number } => {
@@ -465,7 +431,11 @@ fn decode_change(tag: u64, source: &mut Decoder<'_>) -> Option<Change> {
             let (place, filter_file) = (take_place(source)?, take_file(source)?);
             let mut summary = TableSummary::decode(source)?;
             summary.checksum = source.take_u64()?;
-            let is_ingested = take_table_flags(source, &mut summary)?;
+            let is_ingested = match source.take_u8()? {
+                0 => false,
+                1 => true,
+                _ => return None,
+            };
             Change::AddTable { place, summary, filter_file, is_ingested }
         }
         REMOVE_TABLE => Change::RemoveTable { place: take_place(source)?, number: source.take_varint()? },

@@ -13,14 +13,11 @@ const MEMTABLE_BYTES: u64 = 1;
 const BLOCK_BYTES: u64 = 2;
 const TABLE_BYTES: u64 = 3;
 const COMPRESSION: u64 = 4;
-const FILTER_BITS_PER_KEY: u64 = 5;
-const KEY_COLUMN: u64 = 6;
-const SIZE_RATIO: u64 = 7;
-const LEVEL0_RUNS: u64 = 8;
-const FILTERS: u64 = 9;
-const LAYOUT: u64 = 10;
-const VIEWS: u64 = 11;
-const FILTER_BYTES: u64 = 12;
+const FILTERS: u64 = 5;
+const SIZE_RATIO: u64 = 6;
+const LEVEL0_RUNS: u64 = 7;
+const LAYOUT: u64 = 8;
+const VIEWS: u64 = 9;
 
 /// Flag of an option that a program which does not know it may ignore.
 const MAY_BE_IGNORED: u8 = 1;
@@ -31,7 +28,8 @@ const LAYOUT_PARTITIONED: u8 = 2;
 
 /// Kinds of [`FILTERS`] without filters per level.
 const OPTIMAL: u8 = 2;
-const AUTOMATIC: u8 = 3;
+const AUTOMATIC_BITS: u8 = 3;
+const AUTOMATIC_BYTES: u8 = 4;
 
 /// A varint length and the tagged options.
 pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
@@ -39,7 +37,6 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
         (MEMTABLE_BYTES, options.memtable_bytes),
         (BLOCK_BYTES, u64::from(options.block_bytes)),
         (TABLE_BYTES, options.table_bytes),
-        (KEY_COLUMN, u64::from(options.key_column)),
         (SIZE_RATIO, u64::from(options.size_ratio)),
         (LEVEL0_RUNS, u64::from(options.level0_runs)),
     ];
@@ -61,21 +58,8 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
     }
     put_tagged(&mut list, COMPRESSION, 0, &body);
     body.clear();
-    match options.filters.as_bits_per_level() {
-        Some(levels) => {
-            levels.iter().for_each(|bits| put_u32(&mut body, bits.to_bits()));
-            put_tagged(&mut list, FILTER_BITS_PER_KEY, 0, &body);
-        }
-        None => {
-            put_filters(&mut body, &options.filters);
-            put_tagged(&mut list, FILTERS, 0, &body);
-        }
-    }
-    if let Some(Policy::Automatic(FilterBudget::Bytes(bytes))) = options.filters.policy() {
-        body.clear();
-        put_varint(&mut body, bytes);
-        put_tagged(&mut list, FILTER_BYTES, MAY_BE_IGNORED, &body);
-    }
+    put_filters(&mut body, &options.filters);
+    put_tagged(&mut list, FILTERS, 0, &body);
     let layout = match options.layout {
         Layout::Leveled => None,
         Layout::Tiered { runs_per_level, space_amplification_percent } => {
@@ -115,9 +99,11 @@ fn put_filters(body: &mut Vec<u8>, filters: &Filters) {
     if let Some(policy) = filters.policy() {
         let (kind, bits) = match policy {
             Policy::Optimal(bits) => (OPTIMAL, bits),
-            Policy::Automatic(FilterBudget::BitsPerKey(bits)) => (AUTOMATIC, bits),
-            // For programs that ignore the budget in bytes.
-            Policy::Automatic(budget @ FilterBudget::Bytes(_)) => (AUTOMATIC, budget.of_single_table()),
+            Policy::Automatic(FilterBudget::BitsPerKey(bits)) => (AUTOMATIC_BITS, bits),
+            Policy::Automatic(FilterBudget::Bytes(bytes)) => {
+                body.push(AUTOMATIC_BYTES);
+                return put_varint(body, bytes);
+            }
         };
         body.push(kind);
         return put_u32(body, bits.to_bits());
@@ -141,17 +127,10 @@ pub(super) fn decode(source: &mut Decoder<'_>) -> Option<KeyspaceOptions> {
             BLOCK_BYTES => options.block_bytes = u32::try_from(body.take_varint()?).ok()?,
             TABLE_BYTES => options.table_bytes = body.take_varint()?,
             COMPRESSION => options.compression = take_compression(&mut body)?,
-            FILTER_BITS_PER_KEY => options.filters = Filters::bits_per_level(take_bits(&mut body)?),
             FILTERS => options.filters = take_filters(&mut body)?,
-            KEY_COLUMN => options.key_column = take_bool(&mut body)?,
             SIZE_RATIO => options.size_ratio = u32::try_from(body.take_varint()?).ok()?,
             LAYOUT => options.layout = take_layout(&mut body)?,
             VIEWS => options.views = take_views(&mut body)?,
-            FILTER_BYTES => {
-                // The filters have a smaller tag.
-                let Some(Policy::Automatic(_)) = options.filters.policy() else { return None };
-                options.filters = Filters::auto_bytes(body.take_varint()?);
-            }
             LEVEL0_RUNS => options.level0_runs = u32::try_from(body.take_varint()?).ok()?,
             _ if flags & 1 != 0 => continue,
             _ => return None,
@@ -163,13 +142,34 @@ pub(super) fn decode(source: &mut Decoder<'_>) -> Option<KeyspaceOptions> {
     options.check_bounds().is_ok().then_some(options)
 }
 
-/// The tag of an option that this program does not know and must not ignore.
-pub(super) fn unknown_tag(source: &mut Decoder<'_>) -> Option<u64> {
+/// An option, or a filter in an option, that this program does not know and must not ignore: which of both, and its tag or name.
+pub(super) fn unknown_part(source: &mut Decoder<'_>) -> Option<(&'static str, String)> {
     let mut list = Decoder::new(source.take_bytes()?);
     while !list.is_empty() {
-        let (tag, flags, _) = take_tagged(&mut list)?;
-        if !(MEMTABLE_BYTES..=FILTER_BYTES).contains(&tag) && flags & 1 == 0 {
-            return Some(tag);
+        let (tag, flags, body) = take_tagged(&mut list)?;
+        if !(MEMTABLE_BYTES..=VIEWS).contains(&tag) && flags & 1 == 0 {
+            return Some(("option", tag.to_string()));
+        }
+        if tag == FILTERS
+            && let Some(name) = unknown_filter(&mut Decoder::new(body))
+        {
+            return Some(("filter", name));
+        }
+    }
+    None
+}
+
+/// The first filter of a list per level whose family or parameters this program does not know.
+fn unknown_filter(body: &mut Decoder<'_>) -> Option<String> {
+    if body.take_u8()? > 1 {
+        return None;
+    }
+    while !body.is_empty() {
+        for _ in 0..body.take_varint()? {
+            let name = std::str::from_utf8(body.take_bytes()?).ok()?;
+            if name.parse::<TableFilter>().is_err() {
+                return Some(name.to_owned());
+            }
         }
     }
     None
@@ -189,14 +189,6 @@ fn take_layout(body: &mut Decoder<'_>) -> Option<Layout> {
     }
 }
 
-fn take_bool(body: &mut Decoder<'_>) -> Option<bool> {
-    match body.take_varint()? {
-        0 => Some(false),
-        1 => Some(true),
-        _ => None,
-    }
-}
-
 fn take_compression(body: &mut Decoder<'_>) -> Option<Vec<Compression>> {
     let mut list = Vec::new();
     while !body.is_empty() {
@@ -210,20 +202,13 @@ fn take_compression(body: &mut Decoder<'_>) -> Option<Vec<Compression>> {
     Some(list)
 }
 
-fn take_bits(body: &mut Decoder<'_>) -> Option<Vec<f32>> {
-    let mut list = Vec::new();
-    while !body.is_empty() {
-        list.push(f32::from_bits(body.take_u32()?));
-    }
-    Some(list)
-}
-
 fn take_filters(body: &mut Decoder<'_>) -> Option<Filters> {
     let deepest = match body.take_u8()? {
         0 => None,
         1 => Some(take_level(body)?),
         OPTIMAL => return Some(Filters::optimal_per_level(f32::from_bits(body.take_u32()?))),
-        AUTOMATIC => return Some(Filters::auto(f32::from_bits(body.take_u32()?))),
+        AUTOMATIC_BITS => return Some(Filters::auto(f32::from_bits(body.take_u32()?))),
+        AUTOMATIC_BYTES => return Some(Filters::auto_bytes(body.take_varint()?)),
         _ => return None,
     };
     let mut levels = Vec::new();

@@ -3,7 +3,7 @@
 use super::{
     entry_heap::EntryHeap,
     key_bits::{difference, infix},
-    run::{OrdinalRun, for_builder, sequence_order},
+    run::OrdinalRun,
     spool::Spool,
     writer::{KeyHead, RunSummary, ViewOptions, ViewWriter},
 };
@@ -32,10 +32,7 @@ pub(crate) fn build_view<R: OrdinalRun>(
 ) -> Result<()> {
     let summaries = runs.iter().map(|(id, run)| summarize(*id, run)).collect();
     let mut writer = ViewWriter::new(options, summaries, spool, sink)?;
-    let order = sequence_order(None, runs.iter().map(|(_, run)| run));
-    let sources: Vec<R> = runs.iter().map(|(_, run)| run.clone()).collect();
-    let sources = for_builder(&sources, runs.len(), order);
-    let mut entries = EntryHeap::new(sources.iter().map(OrdinalRun::cursor_once).enumerate())?;
+    let mut entries = EntryHeap::new(runs.iter().map(|(_, run)| run.cursor_once()).enumerate())?;
     let mut last = Vec::new();
     while let Some((run, cursor)) = entries.peek() {
         let (key, kind) = (cursor.key(), cursor.kind());

@@ -41,10 +41,6 @@ impl OrdinalRun for MemoryRun {
         self.entries.iter().map(|entry| entry.1).max().unwrap_or_default()
     }
 
-    fn smallest_sequence(&self) -> Sequence {
-        self.entries.iter().map(|entry| entry.1).min().unwrap_or_default()
-    }
-
     fn cursor(&self) -> MemoryCursor {
         MemoryCursor { run: self.clone(), at: usize::MAX }
     }

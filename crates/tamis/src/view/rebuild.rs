@@ -23,7 +23,7 @@ use super::{
     entry_heap::EntryHeap,
     key_bits::{difference, infix},
     reader::View,
-    run::{OrdinalRun, for_builder, sequence_order},
+    run::OrdinalRun,
     search::{Located, Place},
     spool::Spool,
     writer::{KeyHead, ViewOptions, ViewOwner, ViewWriter},
@@ -63,16 +63,10 @@ pub(crate) fn rebuild_view<R: OrdinalRun>(
     let options = ViewOptions { owner, ..*old.options() };
     let mut summaries = old.runs().to_vec();
     summaries.extend(new_runs.iter().map(|(id, run)| summarize(*id, run)));
-    // Then no sequence number is compared: new entries are before old ones.
-    let order = sequence_order(Some(old.largest_sequence()), new_runs.iter().map(|(_, run)| run));
-    let new_sources: Vec<R> = new_runs.iter().map(|(_, run)| run.clone()).collect();
-    let run_count = old_runs.len() + new_runs.len();
-    let new_sources = for_builder(&new_sources, run_count, order);
-    let old_sources: Arc<[R]> = for_builder(old_runs, run_count, order).into();
     let mut rebuild = Rebuild {
         view: Arc::clone(old),
         writer: ViewWriter::new(options, summaries, spool, sink)?,
-        old: ViewCursor::new(old, &old_sources)?,
+        old: ViewCursor::new(old, old_runs)?,
         last_new: None,
         gap_difference: None,
         is_after_copy: true,
@@ -80,8 +74,7 @@ pub(crate) fn rebuild_view<R: OrdinalRun>(
         compared_pages: 0,
     };
     rebuild.old.move_to(old.start_of(0)?);
-    let cursors =
-        new_sources.iter().enumerate().map(|(number, run)| (old_runs.len() + number, run.cursor_once()));
+    let cursors = (old_runs.len()..).zip(new_runs.iter().map(|(_, run)| run.cursor_once()));
     let mut entries = EntryHeap::new(cursors)?;
     while let Some((_, cursor)) = entries.peek() {
         let key = cursor.key().to_vec();

@@ -2,9 +2,6 @@
 //!
 //! Contract: the entries of a run are numbered from 0 in entry order and never change. `seek_ordinal` reads the block of the entry,
 //! `next` and `prev` one when they leave a block. A cursor that is not moved reads nothing.
-//!
-//! Builders need keys and kinds only. If the sequence numbers of runs do not overlap, one number per run orders the entries of a
-//! key, and builders read the key columns of tables instead of their blocks ([`OrdinalRun::keys_only`]).
 
 use std::sync::Arc;
 
@@ -17,7 +14,6 @@ use crate::{
     slice::Slice,
     table::{
         cursor::{EntryPart, TableCursor},
-        key_column::{KeyColumn, KeyColumnKeys},
         reader::TableReader,
     },
 };
@@ -41,66 +37,12 @@ pub(crate) trait OrdinalRun: Clone + Send + Sync {
     fn entry_count(&self) -> u64;
     /// The largest sequence number, known without a read.
     fn largest_sequence(&self) -> Sequence;
-    /// The smallest sequence number, known without a read.
-    fn smallest_sequence(&self) -> Sequence;
     /// A cursor that is not valid; reads nothing.
     fn cursor(&self) -> Self::Cursor;
     /// As [`OrdinalRun::cursor`], for a job that reads all entries once, in order.
     fn cursor_once(&self) -> Self::Cursor {
         self.cursor()
     }
-    /// The run for a reader that needs no values, and for which all entries of the run may have its largest sequence number. Its
-    /// cursors hold at most `memory` bytes, or a block.
-    fn keys_only(&self, _memory: u64) -> Self {
-        self.clone()
-    }
-}
-
-/// Memory for the key columns that a builder reads at the same time.
-pub(super) const KEY_COLUMN_MEMORY: u64 = 48 << 20;
-
-/// The sequence numbers of the runs of a view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SequenceOrder {
-    /// Those of all runs with entries are above the older ones and do not overlap: the order of the runs is that of their entries.
-    Disjoint,
-    Overlapping,
-}
-
-/// The order of the sequence numbers of runs. `floor`: the largest older one.
-pub(super) fn sequence_order<'a, R: OrdinalRun + 'a>(
-    floor: Option<Sequence>,
-    runs: impl Iterator<Item = &'a R>,
-) -> SequenceOrder {
-    let spans = runs.filter(|run| run.entry_count() > 0);
-    let mut spans: Vec<_> = spans.map(|run| (run.smallest_sequence(), run.largest_sequence())).collect();
-    spans.sort_unstable();
-    let is_above = |(smallest, _): &(Sequence, Sequence)| floor.is_none_or(|floor| *smallest > floor);
-    match spans.first().is_none_or(is_above) && spans.is_sorted_by(|before, after| before.1 < after.0) {
-        true => SequenceOrder::Disjoint,
-        false => SequenceOrder::Overlapping,
-    }
-}
-
-/// Runs for a builder that needs no values.
-pub(super) fn for_builder<R: OrdinalRun>(runs: &[R], run_count: usize, order: SequenceOrder) -> Vec<R> {
-    let memory = KEY_COLUMN_MEMORY / (run_count as u64).max(1);
-    let for_builder = |run: &R| match order {
-        SequenceOrder::Disjoint => run.keys_only(memory),
-        SequenceOrder::Overlapping => run.clone(),
-    };
-    runs.iter().map(for_builder).collect()
-}
-
-/// The parts of a table that cursors read.
-#[derive(Debug, Clone, Copy)]
-enum Reading {
-    /// Blocks, which are cached.
-    Blocks,
-    /// Blocks in order, which are not cached.
-    BlocksOnce,
-    /// Key columns that take at most this much memory; blocks of other tables. All entries have this sequence number.
-    Keys { memory: u64, sequence: Sequence },
 }
 
 /// The tables of a run in key order, with cumulative entry counts.
@@ -109,7 +51,6 @@ pub(crate) struct TableRun {
     tables: Arc<[Arc<TableReader>]>,
     /// Entries before each table, and all entries.
     entries_before: Arc<[u64]>,
-    reading: Reading,
 }
 
 impl TableRun {
@@ -120,7 +61,7 @@ impl TableRun {
             count += table.properties().summary.entry_count;
             entries_before.push(count);
         }
-        Self { tables: tables.into(), entries_before: entries_before.into(), reading: Reading::Blocks }
+        Self { tables: tables.into(), entries_before: entries_before.into() }
     }
 }
 
@@ -144,73 +85,25 @@ impl OrdinalRun for TableRun {
         self.tables.iter().map(|table| table.properties().summary.largest_sequence).max().unwrap_or_default()
     }
 
-    fn smallest_sequence(&self) -> Sequence {
-        self.tables.iter().map(|table| table.properties().summary.smallest_sequence).min().unwrap_or_default()
-    }
-
     fn cursor(&self) -> TableRunCursor {
-        self.cursor_reading(self.reading)
+        self.new_cursor(false)
     }
 
     fn cursor_once(&self) -> TableRunCursor {
-        match self.reading {
-            Reading::Blocks => self.cursor_reading(Reading::BlocksOnce),
-            other => self.cursor_reading(other),
-        }
-    }
-
-    fn keys_only(&self, memory: u64) -> Self {
-        let sequence = self.largest_sequence();
-        Self { reading: Reading::Keys { memory, sequence }, ..self.clone() }
+        self.new_cursor(true)
     }
 }
 
 impl TableRun {
-    fn cursor_reading(&self, reading: Reading) -> TableRunCursor {
+    fn new_cursor(&self, reads_once: bool) -> TableRunCursor {
         TableRunCursor {
             tables: Arc::clone(&self.tables),
             entries_before: Arc::clone(&self.entries_before),
-            reading,
+            reads_once,
             table: 0,
             open: None,
         }
     }
-}
-
-/// The keys of a table by number, from its key column.
-#[derive(Debug)]
-struct KeyCursor {
-    table: Arc<TableReader>,
-    keys: KeyColumnKeys<KeyColumn>,
-    number: u64,
-    kind: Kind,
-    sequence: Sequence,
-    is_valid: bool,
-}
-
-impl KeyCursor {
-    fn seek_number(&mut self, number: u64) -> Result<()> {
-        self.is_valid = false;
-        self.keys.seek(number as usize);
-        let Some(found) = self.keys.advance() else { return Ok(()) };
-        let kind = found.and_then(|(_, kind)| Kind::from_block_byte(kind));
-        self.kind = kind.ok_or_else(|| self.table.key_column_error())?;
-        self.number = number;
-        self.is_valid = true;
-        Ok(())
-    }
-
-    fn prev(&mut self) -> Result<()> {
-        self.is_valid = false;
-        self.number.checked_sub(1).map_or(Ok(()), |before| self.seek_number(before))
-    }
-}
-
-/// A cursor in one table.
-#[derive(Debug)]
-enum Open {
-    Entries(Box<TableCursor>),
-    Keys(Box<KeyCursor>),
 }
 
 /// A cursor over the tables of a run. Tables are disjoint: a move past the end of one continues in the next.
@@ -218,72 +111,30 @@ enum Open {
 pub(crate) struct TableRunCursor {
     tables: Arc<[Arc<TableReader>]>,
     entries_before: Arc<[u64]>,
-    reading: Reading,
+    /// Blocks are read in order, and are not cached.
+    reads_once: bool,
     table: usize,
-    open: Option<Open>,
+    open: Option<Box<TableCursor>>,
 }
 
 impl TableRunCursor {
-    /// Opens the key column of a table, if the cursor may read it.
-    fn open_keys(&self, table: &Arc<TableReader>) -> Result<Option<KeyCursor>> {
-        let Reading::Keys { memory, sequence } = self.reading else { return Ok(None) };
-        if table.key_column_memory().is_none_or(|bytes| bytes > memory) {
-            return Ok(None);
-        }
-        let keys = |column: KeyColumn| KeyCursor {
-            table: Arc::clone(table),
-            keys: column.into_keys(),
-            number: 0,
-            kind: Kind::Put,
-            sequence,
-            is_valid: false,
-        };
-        Ok(table.key_column()?.map(keys))
-    }
-
     /// Opens a table; `false` past the last one.
     fn open_table(&mut self, number: usize) -> Result<bool> {
-        let Some(table) = self.tables.get(number).cloned() else { return Ok(false) };
+        let Some(table) = self.tables.get(number) else { return Ok(false) };
         match &mut self.open {
-            Some(Open::Keys(_)) if self.table == number => return Ok(true),
-            Some(Open::Entries(cursor)) if !matches!(self.reading, Reading::Keys { .. }) => {
-                // No effect if it is the current table.
-                cursor.change_table(&table);
-                self.table = number;
-                return Ok(true);
-            }
-            Some(Open::Entries(_)) if self.table == number => return Ok(true),
-            _ => {}
+            // No effect if it is the current table.
+            Some(cursor) => cursor.change_table(table),
+            None if self.reads_once => self.open = Some(Box::new(table.cursor_once())),
+            None => self.open = Some(Box::new(table.cursor())),
         }
-        // Drops the column of the previous table before the next one is read.
-        self.open = None;
-        self.open = Some(match self.open_keys(&table)? {
-            Some(keys) => Open::Keys(Box::new(keys)),
-            None if matches!(self.reading, Reading::BlocksOnce) => {
-                Open::Entries(Box::new(table.cursor_once()))
-            }
-            None => Open::Entries(Box::new(table.cursor())),
-        });
         self.table = number;
         Ok(true)
     }
 
-    /// Switches the cursor to reading blocks, for seeks to keys.
-    fn read_blocks(&mut self) {
-        if let Reading::Keys { .. } = self.reading {
-            self.reading = Reading::Blocks;
-            self.open = None;
-        }
-    }
-
-    /// The cursor in the blocks of a table; `None` past the last table.
+    /// The cursor in a table; `None` past the last table.
     fn entries_of(&mut self, number: usize) -> Result<Option<&mut TableCursor>> {
-        self.read_blocks();
-        self.open_table(number)?;
-        Ok(match &mut self.open {
-            Some(Open::Entries(cursor)) if number < self.tables.len() => Some(cursor),
-            _ => None,
-        })
+        let is_open = self.open_table(number)?;
+        Ok(self.open.as_deref_mut().filter(|_| is_open))
     }
 
     /// Makes the cursor not valid.
@@ -293,11 +144,7 @@ impl TableRunCursor {
 
     /// Moves to the n-th entry of the open table.
     fn seek_number(&mut self, number: u64) -> Result<()> {
-        match &mut self.open {
-            Some(Open::Entries(cursor)) => cursor.seek_number(number),
-            Some(Open::Keys(cursor)) => cursor.seek_number(number),
-            None => Ok(()),
-        }
+        self.open.as_mut().map_or(Ok(()), |cursor| cursor.seek_number(number))
     }
 
     /// Moves to the first entry of the next tables, if the cursor ended in its table.
@@ -334,13 +181,13 @@ impl OrdinalCursor for TableRunCursor {
 
     fn prefetch_ordinal(&mut self, ordinal: u64, part: EntryPart) {
         let (table, number) = entry_at(&self.entries_before, ordinal);
-        if let (Reading::Blocks, Some(table)) = (self.reading, self.tables.get(table)) {
+        if let (false, Some(table)) = (self.reads_once, self.tables.get(table)) {
             table.prefetch_entry(number, part);
         }
     }
 
     fn prefetch_step(&self, direction: Direction) {
-        if let Some(Open::Entries(cursor)) = &self.open {
+        if let Some(cursor) = &self.open {
             cursor.prefetch_step(direction);
         }
     }
@@ -387,67 +234,40 @@ impl Cursor for TableRunCursor {
     }
 
     fn next(&mut self) -> Result<()> {
-        match &mut self.open {
-            Some(Open::Entries(cursor)) => cursor.next()?,
-            Some(Open::Keys(cursor)) => cursor.seek_number(cursor.number + 1)?,
-            None => {}
+        if let Some(cursor) = &mut self.open {
+            cursor.next()?;
         }
         self.settle_forward()
     }
 
     fn prev(&mut self) -> Result<()> {
-        match &mut self.open {
-            Some(Open::Entries(cursor)) => cursor.prev()?,
-            Some(Open::Keys(cursor)) => cursor.prev()?,
-            None => {}
+        if let Some(cursor) = &mut self.open {
+            cursor.prev()?;
         }
         self.settle_backward()
     }
 
     fn is_valid(&self) -> bool {
-        match &self.open {
-            Some(Open::Entries(cursor)) => cursor.is_valid(),
-            Some(Open::Keys(cursor)) => cursor.is_valid,
-            None => false,
-        }
+        self.open.as_ref().is_some_and(|cursor| cursor.is_valid())
     }
 
     fn key(&self) -> &[u8] {
-        match &self.open {
-            Some(Open::Entries(cursor)) => cursor.key(),
-            Some(Open::Keys(cursor)) => cursor.keys.key(),
-            None => &[],
-        }
+        self.open.as_ref().map_or(&[], |cursor| cursor.key())
     }
 
     fn sequence(&self) -> Sequence {
-        match (&self.open, self.reading) {
-            (Some(Open::Keys(cursor)), _) => cursor.sequence,
-            (_, Reading::Keys { sequence, .. }) => sequence,
-            (Some(Open::Entries(cursor)), _) => cursor.sequence(),
-            (None, _) => 0,
-        }
+        self.open.as_ref().map_or(0, |cursor| cursor.sequence())
     }
 
     fn kind(&self) -> Kind {
-        match &self.open {
-            Some(Open::Entries(cursor)) => cursor.kind(),
-            Some(Open::Keys(cursor)) => cursor.kind,
-            None => Kind::Put,
-        }
+        self.open.as_ref().map_or(Kind::Put, |cursor| cursor.kind())
     }
 
     fn value(&self) -> &[u8] {
-        match &self.open {
-            Some(Open::Entries(cursor)) => cursor.value(),
-            _ => &[],
-        }
+        self.open.as_ref().map_or(&[], |cursor| cursor.value())
     }
 
     fn value_slice(&self) -> Slice {
-        match &self.open {
-            Some(Open::Entries(cursor)) => cursor.value_slice(),
-            _ => Slice::from([].as_slice()),
-        }
+        self.open.as_ref().map_or_else(|| Slice::from([].as_slice()), |cursor| cursor.value_slice())
     }
 }

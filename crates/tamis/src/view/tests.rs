@@ -25,18 +25,18 @@ use crate::{
     error::{Error, Result},
     key::{BoundKind, Kind, SEQUENCE_MAX, Sequence},
     metrics::Metrics,
-    table::{environment::TableEnvironment, open_files::OpenFiles, section::Verification},
+    table::{environment::TableEnvironment, open_files::OpenFiles},
 };
 
 mod check;
 mod damage;
 mod golden;
-mod key_columns;
 mod limits;
 mod lookup;
 mod model;
 mod reads;
 mod rebuild;
+mod rebuild_tables;
 mod scan;
 mod spool;
 mod tables;
@@ -111,7 +111,6 @@ fn environment(vfs: Arc<dyn Vfs>, access: Access) -> TableEnvironment {
     TableEnvironment {
         folder: Folder::open(&*vfs, Path::new("/db")).unwrap(),
         access,
-        verification: Verification::Once,
         open_files: OpenFiles::new(&*vfs),
         cache: Arc::new(BlockCache::new(4 << 20)),
         pinned_cache: PinnedCache::new(1 << 20, &Arc::default(), &Arc::default(), None),

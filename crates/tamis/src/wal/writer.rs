@@ -46,6 +46,8 @@ const RECYCLED_AGE_MAX: Duration = Duration::from_secs(30);
 /// Older segments whose handles are kept until a sync; those of other ones are opened again for it. It bounds the descriptors of a
 /// log with many segments.
 const OLDER_HANDLES_MAX: usize = 8;
+/// The most bytes of [`Durability::Deferred`] records in the process, in a store.
+pub(crate) const DEFERRED_BYTES_MAX: usize = 1 << 20;
 /// A larger buffer of a group is freed.
 const RETAINED_BUFFER_BYTES: usize = 4 << 20;
 
@@ -63,7 +65,7 @@ pub(crate) struct SegmentEnd {
 pub(crate) struct LogSetup {
     pub(crate) folder: Folder,
     pub(crate) database_id: u64,
-    /// [`crate::Options::deferred_bytes_max`].
+    /// The maximum size of deferred records in the process.
     pub(crate) deferred_bytes_max: usize,
     /// Allocates a file number that was never used in the folder, greater than all before.
     pub(crate) next_number: Box<dyn Fn() -> u64 + Send + Sync>,

@@ -498,13 +498,8 @@ fn budgets_of_any_size_open() {
     for access in [Access::Buffered, Access::Mapped] {
         for cache_bytes in [0, 1, 99, 1 << 50, u64::MAX] {
             let vfs = MemVfs::new();
-            let options = Options {
-                cache_bytes,
-                table_access: access,
-                deferred_bytes_max: usize::MAX,
-                log_bytes_max: u64::MAX,
-                ..inline_options()
-            };
+            let options =
+                Options { cache_bytes, table_access: access, log_bytes_max: u64::MAX, ..inline_options() };
             let db = open_in_memory(&vfs, options).unwrap();
             db.put("key", "value").unwrap();
             db.flush().unwrap();

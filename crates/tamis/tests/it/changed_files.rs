@@ -56,31 +56,6 @@ fn read_all(db: &Db) -> Vec<Result<Option<Vec<u8>>, Error>> {
     (0..KEY_COUNT).map(|number| db.get(key(number)).map(|value| value.map(|value| value.to_vec()))).collect()
 }
 
-/// Mapped blocks were verified once: if a table changed later, reads returned wrong values.
-#[test]
-fn paranoid_reads_find_every_change_of_a_mapped_table() {
-    let folder = tempfile::tempdir().unwrap();
-    let db = store(folder.path(), Options { paranoid_reads: true, ..Options::default() });
-    assert!(
-        read_all(&db).iter().all(|found| matches!(found, Ok(Some(_)))),
-        "all blocks were verified before"
-    );
-    let mut random = SplitMix64::new(3);
-    table_files(folder.path()).iter().for_each(|path| change(path, &mut random));
-    let mut error_count = 0;
-    for (number, found) in (0..).zip(read_all(&db)) {
-        match found {
-            Ok(found) => assert_eq!(found, Some(value(number)), "a wrong answer"),
-            Err(Error::Corruption(found)) => {
-                assert!(found.expected.starts_with("checksum"), "{found:?}");
-                error_count += 1;
-            }
-            Err(other) => panic!("{other}"),
-        }
-    }
-    assert!(error_count > KEY_COUNT / 4, "{error_count} errors");
-}
-
 /// Blocks of a mapped table that changed later were reported as damaged "with a correct checksum", or as entries of a newer program.
 #[test]
 fn a_mapped_table_that_changed_after_its_first_read_is_a_checksum_error() {

@@ -74,7 +74,7 @@ impl Sample {
     }
 }
 
-/// Tables of three keyspaces (plain; compressed with key columns and filter files), views of two keyspaces, of which one was rebuilt, a
+/// Tables of three keyspaces (plain; compressed with filter files), views of two keyspaces, of which one was rebuilt, a
 /// log of three segments, a manifest with an edit after its first records.
 fn sample(is_closed: bool) -> Sample {
     let memory = MemVfs::new();
@@ -681,9 +681,9 @@ fn check_formats(sample: &Sample, is_older: bool) {
         let known = match name.rsplit_once('.') {
             None | Some((_, "view")) => 1,
             Some((_, "filter" | "log")) => 2,
-            Some((_, "manifest")) => 5,
-            // Tables built outside of a store have version 4.
-            _ => 4,
+            Some((_, "manifest")) => 6,
+            // Tables built outside of a store have version 6.
+            _ => 6,
         };
         let found = if is_older { 1 } else { known + 1 };
         changed[version] = found;
@@ -712,7 +712,7 @@ fn check_formats(sample: &Sample, is_older: bool) {
         let is_right = matches!(&error, Error::UnknownFormat { file, found: seen, known: newest }
             if file.ends_with(name) && (*seen, *newest) == (u32::from(found), u32::from(known)));
         assert!(is_right, "{error:?}");
-        let advice = if is_older { "older than the first release" } else { "newer program" };
+        let advice = if is_older { "an older version of Tamis" } else { "newer program" };
         assert!(error.to_string().contains(advice), "{error}");
         // It is not damage: the repair changes nothing.
         let memory = folder_of(&files);

@@ -612,27 +612,6 @@ fn a_scan_does_not_open_the_table_after_its_upper_bound() {
     }
 }
 
-#[test]
-fn a_key_column_is_written_only_if_requested_and_never_read_by_reads() {
-    let size = |key_column| {
-        let bench = Bench::new(Access::Buffered, KeyspaceOptions { key_column, ..roomy() });
-        let (db, keyspace) = bench.open();
-        for number in 0..3_000 {
-            keyspace.put(key(number), value(number)).unwrap();
-        }
-        db.flush().unwrap();
-        let (cost, seen) = bench.cost(&db, || walk(&keyspace, .., 0));
-        assert_eq!(seen.len(), 3_000);
-        (db.statistics().flush_bytes_written, cost.blocks, cost.file_bytes)
-    };
-    let (without, with) = (size(false), size(true));
-    let column = with.0 - without.0;
-    // 3,000 keys of 12 bytes that share most of them.
-    assert!((3_000 * 2..3_000 * 12).contains(&column), "{column} bytes");
-    assert_eq!(with.1, without.1);
-    assert!(with.2 - without.2 < 256, "reads do not touch the column: {with:?} {without:?}");
-}
-
 /// Written blocks are compared with the blocks that a full scan reads.
 #[test]
 fn the_blocks_that_flushes_and_compactions_write_are_counted() {

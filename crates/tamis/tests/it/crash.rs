@@ -30,12 +30,8 @@ use crate::{
 /// One of this many crashes is followed by a crash within recovery.
 const RECOVERY_CRASH_INTERVAL: u64 = 7;
 
-fn options() -> Options {
-    Options { deferred_bytes_max: 8 << 10, ..inline_options() }
-}
-
 fn open(vfs: Arc<dyn Vfs>) -> Db {
-    open_on(vfs, options()).expect("the store opens after a crash")
+    open_on(vfs, inline_options()).expect("the store opens after a crash")
 }
 
 /// The progress of the program.
@@ -539,7 +535,7 @@ fn no_crash_under_threads_loses_synced_writes_or_leaves_half_a_batch() {
     let faults = FaultVfs::new(Arc::new(memory.clone()));
     let durable: Arc<[AtomicU64; 3]> = Arc::default();
     let pictures: Arc<Mutex<Vec<Picture>>> = Arc::default();
-    let options = Options { workers: 2, ..options() };
+    let options = Options { workers: 2, ..inline_options() };
     let db = Db::open_on(Arc::new(faults.clone()), FOLDER, options, Runtime::system()).unwrap();
     let keyspaces = ["a", "b"].map(|name| db.create_keyspace(name, small_keyspace()).unwrap());
     let (acknowledged, taken, count) = (Arc::clone(&durable), Arc::clone(&pictures), AtomicU64::new(0));

@@ -157,7 +157,6 @@ impl World {
     fn open(&self, vfs: Arc<dyn Vfs>) -> tamis::Result<Db> {
         let listener: Arc<dyn EventListener> = Arc::clone(&self.listener) as _;
         let options = Options {
-            deferred_bytes_max: 8 << 10,
             listener: Some(listener),
             // Errors of its file are reported and not returned, unlike all others.
             sample_queries: false,

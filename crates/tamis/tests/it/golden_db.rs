@@ -19,7 +19,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 type Models = BTreeMap<&'static str, Model>;
 
 fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v5").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
 struct Program {
@@ -69,11 +69,11 @@ fn frozen_options() -> Options {
     Options { default_keyspace, ..inline_options() }
 }
 
-/// Creates the database: tables of two levels, runs at L0, a filter file, a key column, tombstones, a value larger than a block, a
+/// Creates the database: tables of two levels, runs at L0, a filter file, tombstones, a value larger than a block, a
 /// dropped keyspace, and a log to replay.
 fn write_all(vfs: &MemVfs) -> Models {
     let db = open_in_memory(vfs, frozen_options()).unwrap();
-    db.create_keyspace("events", KeyspaceOptions { key_column: true, size_ratio: 4, ..options() }).unwrap();
+    db.create_keyspace("events", KeyspaceOptions { size_ratio: 4, ..options() }).unwrap();
     db.create_keyspace("dropped", options()).unwrap().put("gone", "gone").unwrap();
     db.create_keyspace("users", KeyspaceOptions { block_bytes: 8192, ..options() }).unwrap();
     db.drop_keyspace("dropped").unwrap();

@@ -63,8 +63,7 @@ fn ingested_tables_return_equal_entries_in_every_access_mode_and_compression() {
                 db.put(number.to_be_bytes(), "old").unwrap();
             }
             let snapshot = db.snapshot();
-            let options =
-                KeyspaceOptions { compression: vec![compression], key_column: true, ..small_keyspace() };
+            let options = KeyspaceOptions { compression: vec![compression], ..small_keyspace() };
             let mut table = TableWriter::create_on(Arc::new(vfs.clone()), "/t", &options).unwrap();
             for number in (0..1_000_u32).step_by(2) {
                 match number % 10 {

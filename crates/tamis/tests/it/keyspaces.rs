@@ -185,7 +185,6 @@ fn options_stay_with_their_keyspace() {
         compression: vec![Compression::None, Compression::Lz4, Compression::Zstd(7)],
         filters: Filters::bits_per_level([12.5, 8.0, 0.0]),
         views: tamis::Views::On,
-        key_column: true,
         size_ratio: 7,
         level0_runs: 3,
     };

@@ -76,7 +76,7 @@ fn other_options_of_an_existing_keyspace_are_refused() {
         assert_eq!(db.default_keyspace().options(), &created);
         assert_eq!(db.get_or_create_keyspace("k", given.clone()).unwrap().options(), &created);
     }
-    let others: [(&str, &str, &str, KeyspaceOptions); 11] = [
+    let others: [(&str, &str, &str, KeyspaceOptions); 10] = [
         (
             "memtable_bytes",
             "1048576",
@@ -104,7 +104,6 @@ fn other_options_of_an_existing_keyspace_are_refused() {
             KeyspaceOptions { filters: filters("surf@12").with_deepest([]), ..created.clone() },
         ),
         ("views", "auto", "on", KeyspaceOptions { views: Views::On, ..created.clone() }),
-        ("key_column", "false", "true", KeyspaceOptions { key_column: true, ..created.clone() }),
         (
             "layout",
             "tiered",
@@ -176,26 +175,6 @@ fn the_default_keyspace_of_a_new_database_has_the_given_options() {
     assert!(matches!(with_blocks(8_192), Err(Error::KeyspaceOption { option: "block_bytes", .. })));
     let db = open_in_memory(&vfs, inline_options()).unwrap();
     assert_eq!(db.default_keyspace().options().block_bytes, 16_384, "an existing keyspace keeps its options");
-}
-
-#[test]
-fn deferred_writes_are_buffered_up_to_their_limit() {
-    let log_bytes = |deferred_bytes_max: usize| {
-        let vfs = MemVfs::new();
-        let db = open_in_memory(&vfs, Options { deferred_bytes_max, ..inline_options() }).unwrap();
-        for number in 0..10_u8 {
-            let mut batch = WriteBatch::new();
-            batch.put(&db.default_keyspace(), [number + 1], [0; 100]).unwrap();
-            db.write_with(batch, Durability::Deferred).unwrap();
-        }
-        let files = vfs.list(Path::new(FOLDER)).unwrap();
-        let logs = files.iter().filter(|file| file.name.ends_with(".log"));
-        logs.map(|file| file.length).sum::<u64>()
-    };
-    let (all_waits, some_waits, none_waits) = (log_bytes(1 << 20), log_bytes(400), log_bytes(0));
-    assert!(all_waits < 500, "{all_waits} bytes were written to the system");
-    assert!(some_waits > all_waits && none_waits > some_waits, "{all_waits} {some_waits} {none_waits}");
-    assert!(none_waits > 1_000, "{none_waits} bytes were written to the system");
 }
 
 /// Writes a number of entries of 100 bytes in random order, and waits for all due jobs.
@@ -508,15 +487,6 @@ fn filters_decide_the_number_of_false_positive_reads() {
     };
     assert_eq!(statistics.filters[0].checked, 0);
     assert!(statistics.filters.iter().skip(1).any(|level| level.checked > 100));
-}
-
-#[test]
-fn a_key_column_is_written_if_the_option_is_set() {
-    let without = filled(|options| options.level0_runs = 64);
-    let with = filled(|options| (options.level0_runs, options.key_column) = (64, true));
-    let added = with.flush_bytes_written - without.flush_bytes_written;
-    // 8,000 random keys of 8 bytes.
-    assert!((8_000 * 6..8_000 * 12).contains(&added), "{added} bytes");
 }
 
 #[test]

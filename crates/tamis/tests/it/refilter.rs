@@ -12,9 +12,9 @@ fn key(number: u32) -> Vec<u8> {
 }
 
 /// The even numbers, every tenth of them deleted in a later run.
-fn fill(db: &Db, key_column: bool) -> Keyspace {
+fn fill(db: &Db) -> Keyspace {
     let filters = Filters::bits(10.0);
-    let options = KeyspaceOptions { key_column, level0_runs: 8, filters, ..small_keyspace() };
+    let options = KeyspaceOptions { level0_runs: 8, filters, ..small_keyspace() };
     let keyspace = db.create_keyspace("k", options).unwrap();
     for number in (0..4_000).step_by(2) {
         keyspace.put(key(number), [7; 60]).unwrap();
@@ -39,42 +39,38 @@ fn filter_files(vfs: &MemVfs) -> usize {
 }
 
 #[test]
-fn rebuilt_filters_answer_as_before_with_and_without_a_key_column() {
-    for key_column in [false, true] {
-        let vfs = MemVfs::new();
-        let db = open_in_memory(&vfs, inline_options()).unwrap();
-        let keyspace = fill(&db, key_column);
-        let table_count: usize =
-            db.statistics().keyspaces[1].levels.iter().map(|level| level.table_count).sum();
-        for text in ["blocked-bloom@16", "surf@20 blocked-bloom@4", "", "blocked-bloom@10"] {
-            let filters: Vec<TableFilter> =
-                text.split(' ').filter_map(|filter| filter.parse().ok()).collect();
-            db.rebuild_filters(&keyspace, &filters).unwrap();
-            check(&keyspace);
-            // The replaced filter file is deleted.
-            let expected = if filters.is_empty() { 0 } else { table_count };
-            assert_eq!(filter_files(&vfs), expected, "{text}");
-            let designs = filter_designs(&db, 1);
-            assert_eq!(designs.len(), table_count * filters.len().max(1), "{designs:?}");
-            let count = |part| designs.iter().filter(|filter| filter.contains(part)).count();
-            assert_eq!(count("blocked-bloom: "), table_count, "{designs:?}");
-            assert_eq!(count(" bytes"), designs.len(), "{designs:?}");
-        }
-        drop(keyspace);
-        db.close().unwrap();
-        let db = open_in_memory(&vfs, inline_options()).unwrap();
-        check(&db.keyspace("k").unwrap());
-        let denied: u64 = db.statistics().filters.iter().map(|level| level.negative).sum();
-        assert!(denied > 1_000, "the rebuilt filters are used after a reopen: {denied}");
-        assert!(db.verify().unwrap().is_sound());
+fn rebuilt_filters_answer_as_before() {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let keyspace = fill(&db);
+    let table_count: usize = db.statistics().keyspaces[1].levels.iter().map(|level| level.table_count).sum();
+    for text in ["blocked-bloom@16", "surf@20 blocked-bloom@4", "", "blocked-bloom@10"] {
+        let filters: Vec<TableFilter> = text.split(' ').filter_map(|filter| filter.parse().ok()).collect();
+        db.rebuild_filters(&keyspace, &filters).unwrap();
+        check(&keyspace);
+        // The replaced filter file is deleted.
+        let expected = if filters.is_empty() { 0 } else { table_count };
+        assert_eq!(filter_files(&vfs), expected, "{text}");
+        let designs = filter_designs(&db, 1);
+        assert_eq!(designs.len(), table_count * filters.len().max(1), "{designs:?}");
+        let count = |part| designs.iter().filter(|filter| filter.contains(part)).count();
+        assert_eq!(count("blocked-bloom: "), table_count, "{designs:?}");
+        assert_eq!(count(" bytes"), designs.len(), "{designs:?}");
     }
+    drop(keyspace);
+    db.close().unwrap();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    check(&db.keyspace("k").unwrap());
+    let denied: u64 = db.statistics().filters.iter().map(|level| level.negative).sum();
+    assert!(denied > 1_000, "the rebuilt filters are used after a reopen: {denied}");
+    assert!(db.verify().unwrap().is_sound());
 }
 
 #[test]
 fn filters_that_can_not_be_built_are_refused_and_change_nothing() {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, inline_options()).unwrap();
-    let keyspace = fill(&db, false);
+    let keyspace = fill(&db);
     for bits in [-1.0, f32::NAN, 1_000.0] {
         let error = db.rebuild_filters(&keyspace, &[TableFilter::bits(bits)]).unwrap_err();
         assert!(error.to_string().contains("at most 64"), "{bits}: {error}");
@@ -88,7 +84,7 @@ fn filters_that_can_not_be_built_are_refused_and_change_nothing() {
 fn store_on_disk(options: impl Fn() -> Options) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open_with(folder.path(), options()).unwrap();
-    drop(fill(&db, true));
+    drop(fill(&db));
     db.close().unwrap();
     let tables = std::fs::read_dir(folder.path())
         .unwrap()

@@ -796,7 +796,8 @@ fn repair_keeps_changes_of_a_newer_program() {
     let sum = xxhash_rust::xxh3::xxh3_64_with_seed(&covered, bytes.len() as u64);
     let frame = [&[0x50_u8][..], &sum.to_le_bytes(), &covered].concat();
     files.get_mut(&manifest).unwrap().extend(frame);
-    let is_refused = |error: &tamis::Error| matches!(error, tamis::Error::UnknownChange { kind: 60, .. });
+    let is_refused =
+        |error: &tamis::Error| matches!(error, tamis::Error::UnknownChange { kind, .. } if kind == "60");
     let memory = folder_of(&files);
     assert!(open_in_memory(&memory, inline_options()).is_err_and(|error| is_refused(&error)));
     let repaired = Db::repair_on(Arc::new(memory.clone()), FOLDER, &Runtime::deterministic(9));

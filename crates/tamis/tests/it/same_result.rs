@@ -370,14 +370,12 @@ fn random_setup(random: &mut SplitMix64) -> Setup {
     options.workers = pick(&[0, 0, 0, 2]) as usize;
     options.log_bytes_max = pick(&[1 << 20, 1 << 30]);
     options.deleted_range_keys = pick(&[0, 1, 2, 8]) as u32;
-    options.deferred_bytes_max = pick(&[0, 1_000, 1 << 20]) as usize;
     options.sample_queries = pick(&[0, 1, 1]) == 1;
     let compressions = [Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zstd(9)];
     let keyspace = &mut setup.keyspace;
     keyspace.memtable_bytes = pick(&[64 << 10, 64 << 10, 200 << 10, 1 << 20]);
     keyspace.table_bytes = pick(&[64 << 10, 128 << 10, 1 << 20]);
     keyspace.block_bytes = pick(&[4096, 8192, 16_384, 65_536]) as u32;
-    keyspace.key_column = pick(&[0, 1]) == 1;
     keyspace.size_ratio = pick(&[2, 3, 10, 20]) as u32;
     keyspace.level0_runs = pick(&[1, 2, 4, 8]) as u32;
     keyspace.views = [Views::Auto, Views::On, Views::Off][pick(&[0, 1, 1, 1, 2]) as usize];

@@ -84,7 +84,7 @@ pub(crate) fn new_state() -> State {
     State::from([("default".to_owned(), Entries::new())])
 }
 
-/// The options of a keyspace that a scenario makes: some of them compress, keep key columns, are tiered or partitioned.
+/// The options of a keyspace that a scenario makes: some of them compress, are tiered or partitioned.
 /// All have sorted views, which point reads of keyspaces without filters use, too.
 pub(crate) fn keyspace_options(name: &str) -> KeyspaceOptions {
     let compression = match name {
@@ -104,8 +104,7 @@ pub(crate) fn keyspace_options(name: &str) -> KeyspaceOptions {
         _ => Filters::default(),
     };
     let views = Views::On;
-    let key_column = name == "b";
-    KeyspaceOptions { compression, filters, key_column, layout, level0_runs, views, ..small_keyspace() }
+    KeyspaceOptions { compression, filters, layout, level0_runs, views, ..small_keyspace() }
 }
 
 /// A value that no other write has.

@@ -31,7 +31,6 @@ fn tables(vfs: &dyn Vfs, count: u64) -> (Folder, Vec<Arc<Table>>) {
                 compression: Compression::None,
                 filters: FilterPlan::given(vec![TableFilter::bits(10.0)]),
                 filter_seed: 1,
-                key_column: false,
                 origin: TableOrigin::default(),
                 is_direct: false,
                 listener: None,

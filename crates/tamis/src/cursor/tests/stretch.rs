@@ -104,7 +104,6 @@ fn write(folder: &Folder, number: u64, entries: &[Entry]) -> Arc<Table> {
         compression: Compression::None,
         filters: FilterPlan::given(Vec::new()),
         filter_seed: 1,
-        key_column: false,
         origin: TableOrigin::default(),
         is_direct: false,
         listener: None,

@@ -61,10 +61,8 @@ fn the_last_level_counts_for_deeper_ones_and_the_deepest_has_its_own() {
         [Some(12.0), None, Some(8.0), Some(8.0)]
     );
     assert_eq!(bits(&filters, 9, true), Some(8.0));
-    assert_eq!(filters.as_bits_per_level(), Some(vec![12.0, 0.0, 8.0]));
     let filters = filters.with_deepest([TableFilter::bits(3.0)]);
     assert_eq!((bits(&filters, 9, false), bits(&filters, 1, true)), (Some(8.0), Some(3.0)));
-    assert_eq!(filters.as_bits_per_level(), None);
     assert!(Filters::none().of_level(0, true).is_empty());
     assert_eq!(bits(&Filters::bits(10.0), 3, true), Some(10.0));
     assert_eq!(Filters::default().policy(), Some(Policy::Automatic(FilterBudget::BitsPerKey(16.0))));

@@ -46,35 +46,36 @@ fn properties_round_trip_and_truncated_bytes_are_refused() {
     }
 }
 
+/// The sample with obsolete entries, and with range tombstones.
+fn with(obsolete: (u64, Sequence), tombstones: (u64, &[u8])) -> TableProperties {
+    let mut properties = sample();
+    (properties.summary.obsolete_count, properties.summary.obsolete_since) = obsolete;
+    properties.summary.range_tombstone_count = tombstones.0;
+    properties.summary.range_tombstone_upper = tombstones.1.to_vec();
+    properties
+}
+
 #[test]
-fn optional_fields_round_trip_and_truncated_ones_are_refused() {
-    let mut with_ranges = sample();
-    with_ranges.summary.range_tombstone_count = 3;
-    with_ranges.summary.range_tombstone_upper = b"x".to_vec();
-    let with_obsolete = |mut properties: TableProperties| {
-        (properties.summary.obsolete_count, properties.summary.obsolete_since) = (4, 1 << 30);
-        properties
-    };
-    let mut plain = Vec::new();
-    sample().encode(&mut plain);
-    for properties in [with_ranges.clone(), with_obsolete(sample()), with_obsolete(with_ranges.clone())] {
+fn range_tombstones_and_obsolete_entries_round_trip_and_impossible_ones_are_refused() {
+    let possible = [with((4, 1 << 30), (0, b"")), with((0, 0), (3, b"x")), with((10, 6), (1, b""))];
+    let impossible = [
+        with((0, 9), (0, b"")),
+        with((11, 9), (0, b"")),
+        with((4, 5), (0, b"")),
+        with((4, 1 << 56), (0, b"")),
+        with((0, 0), (0, b"x")),
+        with((0, 0), (3, b"a")),
+    ];
+    let is_possible = |properties: &TableProperties| {
         let mut bytes = Vec::new();
         properties.encode(&mut bytes);
-        assert_eq!(TableProperties::decode(&mut Decoder::new(&bytes)).as_ref(), Some(&properties));
-        let decoded = |cut: usize| TableProperties::decode(&mut Decoder::new(&bytes[..cut]));
-        for cut in plain.len() + 1..bytes.len() {
-            // The fields of range tombstones alone are valid.
-            let is_whole = decoded(cut) == Some(with_ranges.clone());
-            assert!(is_whole || decoded(cut).is_none(), "truncated to {cut}");
-        }
-    }
-    for (count, since) in [(0, 9), (11, 9), (4, 5), (4, 1 << 56)] {
-        let mut bytes = plain.clone();
-        bytes.extend_from_slice(NO_RANGE_TOMBSTONES);
-        TableSummary { obsolete_count: count, obsolete_since: since, ..TableSummary::default() }
-            .encode_obsolete(&mut bytes);
-        let decoded = TableProperties::decode(&mut Decoder::new(&bytes));
-        assert_eq!(decoded, None, "{count} obsolete entries of 10 since {since}");
+        TableProperties::decode(&mut Decoder::new(&bytes)).as_ref() == Some(properties)
+    };
+    assert!(possible.iter().all(is_possible));
+    for properties in impossible {
+        let mut bytes = Vec::new();
+        properties.encode(&mut bytes);
+        assert_eq!(TableProperties::decode(&mut Decoder::new(&bytes)), None, "{:?}", properties.summary);
     }
 }
 

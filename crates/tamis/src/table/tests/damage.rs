@@ -3,7 +3,7 @@
 use super::{
     super::{
         inspect::sections_of,
-        partial_verify::{PartialVerify, verify_readable_parts},
+        scrub::{Scrubbed, scrub_unreadable},
     },
     *,
 };
@@ -168,15 +168,15 @@ fn large_table(compression: Compression) -> (Vec<u8>, Vec<usize>, Vec<(&'static 
 }
 
 /// The result of verifying a table of these bytes, which can't be opened.
-fn verified_parts_of(bytes: &[u8], access: Access) -> PartialVerify {
+fn verified_parts_of(bytes: &[u8], access: Access) -> Scrubbed {
     let vfs = memory();
     vfs.create(Path::new("/db/000001.table")).unwrap().append(bytes).unwrap();
     let environment = environment(&vfs, access);
     let why = TableReader::open(&environment, 1, None).unwrap_err();
-    verify_readable_parts(&environment, 1, why)
+    scrub_unreadable(&environment, 1, why)
 }
 
-fn offsets_of(parts: &PartialVerify) -> Vec<usize> {
+fn offsets_of(parts: &Scrubbed) -> Vec<usize> {
     let offset = |error: &Error| match error {
         Error::Corruption(found) => found.offset as usize,
         other => panic!("{other}"),
@@ -213,7 +213,7 @@ fn all_parts_of_an_unreadable_table_are_verified() {
             check(&[index, filter, block(1, within)]);
             check(&[(footer, 20), block(0, within), block(7, within), filter]);
         }
-        check(&[(directory, 80), block(3, 20), (section("key column"), 64), index]);
+        check(&[(directory, 80), block(3, 20), (section("filter"), 64), index]);
         check(&[(section("properties"), 70), block(2, 500), block(9, 14), filter]);
         check(&[index, (*blocks.last().unwrap(), 40)]);
         check(&[(footer, 3), index]);

@@ -5,7 +5,7 @@ use tamis_vfs::OsVfs;
 use super::*;
 use crate::range_tombstone::{RangeTombstone, fragment};
 
-/// One aligned table with a filter, a key column and a continued key; one of them packed; a filter file.
+/// One aligned table with a filter and a continued key; one of them packed; a filter file.
 fn write_all(vfs: &Arc<dyn Vfs>) -> Vec<Entry> {
     let mut entries: Vec<Entry> = (0..40_u64)
         .map(|n| (format!("golden/{n:03}").into_bytes(), 100 + n, Kind::Put, vec![n as u8; 30]))
@@ -59,7 +59,7 @@ fn check_range_tombstones(vfs: &Arc<dyn Vfs>) {
     }
 }
 
-/// The bytes of version 4, tables built outside of a store.
+/// The bytes of tables built outside of a store.
 #[test]
 fn a_table_from_outside_is_written_and_read_as_its_golden_file() {
     let vfs = memory();
@@ -75,7 +75,7 @@ fn a_table_from_outside_is_written_and_read_as_its_golden_file() {
         vfs.read(Path::new("/db/outside")).unwrap()
     };
     let written = outside(&vfs);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v4/table_outside");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/table_outside");
     if std::env::var_os("TAMIS_REWRITE").is_some() {
         let _ = OsVfs.remove(&path);
         OsVfs.create_dir_all(path.parent().unwrap()).unwrap();
@@ -108,10 +108,10 @@ fn tables_and_filter_files_are_written_and_read_as_their_golden_files() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let frozen = memory();
     for (name, file) in [
-        ("000001.table", "v3/table_aligned"),
-        ("000002.table", "v3/table_packed"),
-        ("000003.filter", "v2/filter_file"),
-        ("000004.table", "v3/table_single_block"),
+        ("000001.table", "table_aligned"),
+        ("000002.table", "table_packed"),
+        ("000003.filter", "filter_file"),
+        ("000004.table", "table_single_block"),
     ] {
         let path = golden.join(file);
         let written = vfs.read(&Path::new("/db").join(name)).unwrap();
@@ -121,7 +121,7 @@ fn tables_and_filter_files_are_written_and_read_as_their_golden_files() {
         }
         let expected = OsVfs.read(&path).unwrap();
         // The output of LZ4 may change with its crate; its earlier output stays readable.
-        assert!(written == expected || file == "v3/table_packed", "the bytes of {name} have changed");
+        assert!(written == expected || file == "table_packed", "the bytes of {name} have changed");
         frozen.create(&Path::new("/db").join(name)).unwrap().append(&expected).unwrap();
     }
     check_range_tombstones(&frozen);

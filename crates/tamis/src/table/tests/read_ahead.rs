@@ -150,13 +150,13 @@ fn damage_in_a_long_read_is_an_error_of_the_damaged_block_only() {
         }
         let faults = table.verify();
         assert!(faults.len() == 1 && is_named(&faults[0]), "{access:?} {faults:?}");
-        let mut salvaged = Vec::new();
-        let lost = table.salvage(&mut |key, sequence, kind, value| {
-            salvaged.push((key.to_vec(), sequence, kind, value.to_vec()));
+        let mut readable = Vec::new();
+        let scrubbed = table.scrub(&mut |key, sequence, kind, value| {
+            readable.push((key.to_vec(), sequence, kind, value.to_vec()));
             Ok(())
         });
-        assert_eq!(lost.unwrap().len(), 1);
-        assert!(salvaged == [&entries[..before], &entries[after..]].concat(), "{access:?}");
+        assert_eq!(scrubbed.unwrap().lost.len(), 1);
+        assert!(readable == [&entries[..before], &entries[after..]].concat(), "{access:?}");
     }
 }
 

@@ -14,7 +14,6 @@ fn options() -> KeyspaceOptions {
         compression: vec![Compression::None, Compression::Lz4, Compression::Zstd(3)],
         filters: Filters::bits_per_level([10.0, 6.5, 0.0]),
         views: Views::Auto,
-        key_column: true,
         size_ratio: 4,
         level0_runs: 2,
         layout: Layout::Tiered { runs_per_level: 3, space_amplification_percent: 200 },
@@ -128,8 +127,7 @@ fn hostile_bytes_never_panic() {
 #[test]
 fn unknown_changes_are_ignored_only_if_their_flags_allow_it() {
     let known = VersionEdit { changes: vec![Change::DropKeyspace { keyspace: 4 }] };
-    // The tag 9 is reserved; with this body it was the filter file 12 of a partition.
-    for (tag, body) in [(99, &b"later"[..]), (9, &[1, 1, 12])] {
+    for (tag, body) in [(99, &b"later"[..]), (15, &[1, 1, 12])] {
         let mut bytes = Vec::new();
         put_tagged(&mut bytes, tag, IGNORABLE, body);
         bytes.extend(known.encode());
@@ -137,7 +135,7 @@ fn unknown_changes_are_ignored_only_if_their_flags_allow_it() {
         let mut bytes = known.encode();
         put_tagged(&mut bytes, tag, 0, body);
         let unknown = decode(&bytes).unwrap_err();
-        assert_eq!(unknown, BadEdit::Unknown { what: "change", kind: tag });
+        assert_eq!(unknown, BadEdit::Unknown { what: "change", kind: tag.to_string() });
     }
     // The same for options.
     let options = KeyspaceOptions::default();
@@ -158,10 +156,28 @@ fn unknown_changes_are_ignored_only_if_their_flags_allow_it() {
             put_bytes(&mut longer, &all);
             let mut bytes = Vec::new();
             put_tagged(&mut bytes, tag, flags, &longer);
-            let expected =
-                if is_known { Ok(edit.clone()) } else { Err(BadEdit::Unknown { what: "option", kind: 77 }) };
-            assert_eq!(decode(&bytes), expected);
+            let unknown = BadEdit::Unknown { what: "option", kind: "77".to_owned() };
+            assert_eq!(decode(&bytes), if is_known { Ok(edit.clone()) } else { Err(unknown) });
         }
+    }
+}
+
+/// Another version may have other families and parameters. The length of each name stays.
+#[test]
+fn unknown_filters_are_not_damage() {
+    let filters = Filters::per_level([Vec::new(), vec!["surf-hash:bits=4".parse().unwrap()]]);
+    let options = KeyspaceOptions { filters, ..KeyspaceOptions::default() };
+    let bytes = VersionEdit { changes: vec![Change::SetOptions { keyspace: 4, options }] }.encode();
+    let known = b"surf-hash:bits=4";
+    let place = bytes.windows(known.len()).position(|window| window == known).unwrap();
+    for other in ["surf-gone:bits=4", "surf-hash:gone=4"] {
+        let mut changed = bytes.clone();
+        changed.get_mut(place..place + known.len()).unwrap().copy_from_slice(other.as_bytes());
+        let unknown = decode(&changed).unwrap_err();
+        assert_eq!(unknown, BadEdit::Unknown { what: "filter", kind: other.to_owned() });
+        let error = unknown.at(Path::new("/db/000001.manifest"), 32).to_string();
+        assert!(error.contains(other) && error.contains("another version of Tamis wrote it"), "{error}");
+        assert!(!error.contains("repair"), "{error}");
     }
 }
 
@@ -181,37 +197,22 @@ fn options_outside_their_bounds_are_refused() {
     }
 }
 
-/// A program that does not know the budget in bytes reads the keyspace with the default budget.
 #[test]
-fn a_budget_in_bytes_is_an_option_that_older_programs_ignore() {
-    let options = KeyspaceOptions { filters: Filters::auto_bytes(3 << 30), ..options() };
-    let edit = VersionEdit { changes: vec![Change::SetOptions { keyspace: 1, options: options.clone() }] };
-    assert_eq!(decode(&edit.encode()).unwrap(), edit);
-    let list = |options: &KeyspaceOptions| {
-        let mut bytes = Vec::new();
-        options_format::encode(options, &mut bytes);
-        Decoder::new(&bytes).take_bytes().unwrap().to_vec()
-    };
-    let (with_bytes, default) =
-        (list(&options), list(&KeyspaceOptions { filters: Filters::default(), ..options }));
-    let mut budget = Vec::new();
-    put_tagged(&mut budget, 12, IGNORABLE, &[0x80, 0x80, 0x80, 0x80, 0x0C]);
-    let place = with_bytes.windows(budget.len()).position(|bytes| bytes == budget).unwrap();
-    let (before, rest) = with_bytes.split_at(place);
-    assert_eq!([before, rest.get(budget.len()..).unwrap()].concat(), default);
-    // Without chosen filters it has no meaning.
-    let mut options = Vec::new();
-    put_bytes(&mut options, &budget);
-    assert_eq!(
-        options_format::decode(&mut Decoder::new(&options)).map(|options| options.filters),
-        Some(Filters::auto_bytes(3 << 30)),
-        "the store chooses by default"
-    );
-    let mut given = list(&KeyspaceOptions { filters: Filters::bits(9.0), ..KeyspaceOptions::default() });
-    given.extend(&budget);
-    let mut options = Vec::new();
-    put_bytes(&mut options, &given);
-    assert_eq!(options_format::decode(&mut Decoder::new(&options)), None);
+fn filters_of_every_kind_round_trip() {
+    let named = |filter: &str| vec![filter.parse().unwrap()];
+    for filters in [
+        Filters::none(),
+        Filters::bits(0.1),
+        Filters::bits_per_level([12.5, 0.0, 8.0]),
+        Filters::per_level([named("surf@12"), Vec::new()]).with_deepest(named("rosetta@20")),
+        Filters::optimal_per_level(10.0),
+        Filters::auto(7.5),
+        Filters::auto_bytes(3 << 30),
+    ] {
+        let options = KeyspaceOptions { filters, ..options() };
+        let edit = VersionEdit { changes: vec![Change::SetOptions { keyspace: 1, options }] };
+        assert_eq!(decode(&edit.encode()).unwrap(), edit);
+    }
 }
 
 /// A flushed table of one entry was taken for an ingested one, so that `CURRENT` was written for its edit.

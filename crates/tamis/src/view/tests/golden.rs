@@ -15,7 +15,7 @@ fn a_view_is_written_and_read_as_its_golden_file() {
     runs[1].extend((0..50).map(|n| (b"golden/many".to_vec(), 1_000 + n, Kind::Put, Vec::new())));
     let runs: Vec<_> = runs.into_iter().map(MemoryRun::new).collect();
     let written = build(options(), &runs).unwrap();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1/view");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/view");
     if std::env::var_os("TAMIS_REWRITE").is_some() {
         let _ = OsVfs.remove(&path);
         OsVfs.create(&path).unwrap().append(&written).unwrap();

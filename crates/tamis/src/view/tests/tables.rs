@@ -14,18 +14,12 @@ use crate::{
     view::run::TableRun,
 };
 
-pub(super) fn write_table(
-    vfs: &Arc<dyn Vfs>,
-    number: u64,
-    (compression, key_column): (Compression, bool),
-    entries: &[Entry],
-) {
+pub(super) fn write_table(vfs: &Arc<dyn Vfs>, number: u64, compression: Compression, entries: &[Entry]) {
     let options = TableOptions {
         block_bytes: 4096,
         compression,
         filters: FilterPlan::given(Vec::new()),
         filter_seed: 9,
-        key_column,
         origin: TableOrigin::default(),
         is_direct: false,
         listener: None,
@@ -54,7 +48,7 @@ fn table_runs(
         let parts = run.entries.chunks(run.entries.len().div_ceil(1 + place % 3));
         let open = |entries: &[Entry]| {
             number += 1;
-            write_table(&vfs, number, (compression, false), entries);
+            write_table(&vfs, number, compression, entries);
             TableReader::open(&environment, number, None).unwrap()
         };
         tables.push(parts.map(open).collect());

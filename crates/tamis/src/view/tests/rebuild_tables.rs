@@ -1,4 +1,4 @@
-//! Views that are built from key columns equal those that are built from blocks, and cost a small part of their reads.
+//! Views of tables: built and rebuilt in every access mode, of many runs, and the bytes that a rebuild reads.
 
 use tamis_vfs::{OperationKind, RecordVfs};
 
@@ -25,15 +25,15 @@ impl Tables {
         Self { vfs: Arc::new(record.clone()), record, next: 0 }
     }
 
-    /// Writes runs of one to three tables, with or without key columns; returns their numbers.
-    fn write(&mut self, runs: &[Vec<Entry>], has_columns: impl Fn(u64) -> bool) -> Vec<Vec<u64>> {
+    /// Writes runs of one to three tables; returns their numbers.
+    fn write(&mut self, runs: &[Vec<Entry>]) -> Vec<Vec<u64>> {
         let mut numbers = Vec::new();
         for (place, run) in runs.iter().enumerate() {
             let run = MemoryRun::new(run.clone());
             let parts = run.entries.chunks(run.entries.len().div_ceil(1 + place % 3));
             let write = |entries: &[Entry]| {
                 self.next += 1;
-                write_table(&self.vfs, self.next, (Compression::None, has_columns(self.next)), entries);
+                write_table(&self.vfs, self.next, Compression::None, entries);
                 self.next
             };
             numbers.push(parts.map(write).collect());
@@ -99,41 +99,24 @@ fn disjoint_runs(random: &mut SplitMix64, run_count: u64, keys: &[Vec<u8>]) -> V
 }
 
 #[test]
-fn a_view_from_key_columns_equals_one_from_blocks() {
+fn views_of_tables_are_built_and_rebuilt_in_every_access_mode() {
     let mut random = SplitMix64::new(41);
     let keys: Vec<_> = (0..600).map(|_| hostile_key(&mut random)).collect();
-    let runs = disjoint_runs(&mut random, 6, &keys);
-    let mut tables = Tables::new();
-    // Some tables of a run have a column, others do not.
-    let with = tables.write(&runs, |number| number % 3 > 0);
-    let without = tables.write(&runs, |_| false);
-    for access in [Access::Mapped, Access::Buffered, Access::Direct] {
-        let with = runs_of(tables.open(&with, access));
-        let without = runs_of(tables.open(&without, access));
-        assert!(built(with_segments(16), &with) == built(with_segments(16), &without));
-        let old = built(with_segments(16), &with[..4]);
-        let old = open(&old).unwrap();
-        let from_columns = rebuilt(&old, &with[..4], &with[4..]);
-        assert!(from_columns == rebuilt(&old, &without[..4], &without[4..]));
-        let view = open(&from_columns).unwrap();
-        assert!(check_view(&view, &with).unwrap().is_empty());
-    }
-}
-
-#[test]
-fn runs_whose_sequence_numbers_overlap_are_read_from_blocks() {
-    let mut random = SplitMix64::new(42);
-    let keys: Vec<_> = (0..200).map(|_| hostile_key(&mut random)).collect();
     let repeated = (0..1_500).map(|_| keys[random.index(keys.len())].clone()).collect::<Vec<_>>();
-    let runs = distribute(&mut random, 4, repeated.into_iter());
-    let mut tables = Tables::new();
-    let numbers = tables.write(&runs, |_| true);
-    let runs = runs_of(tables.open(&numbers, Access::Buffered));
-    let view = open(&built(options(), &runs)).unwrap();
-    assert!(check_view(&view, &runs).unwrap().is_empty());
-    let old = open(&built(options(), &runs[..2])).unwrap();
-    let view = open(&rebuilt(&old, &runs[..2], &runs[2..])).unwrap();
-    assert!(check_view(&view, &runs).unwrap().is_empty());
+    let overlapping = distribute(&mut random, 6, repeated.into_iter());
+    // With sequence numbers that overlap, and that do not.
+    for runs in [disjoint_runs(&mut random, 6, &keys), overlapping] {
+        let mut tables = Tables::new();
+        let numbers = tables.write(&runs);
+        for access in [Access::Mapped, Access::Buffered, Access::Direct] {
+            let runs = runs_of(tables.open(&numbers, access));
+            let view = open(&built(with_segments(16), &runs)).unwrap();
+            assert!(check_view(&view, &runs).unwrap().is_empty());
+            let old = open(&built(with_segments(16), &runs[..4])).unwrap();
+            let view = open(&rebuilt(&old, &runs[..4], &runs[4..])).unwrap();
+            assert!(check_view(&view, &runs).unwrap().is_empty());
+        }
+    }
 }
 
 /// The paper's limits are 63 runs. One more run than selectors of 6 and of 8 bits can name, and 45 more at once.
@@ -147,7 +130,7 @@ fn runs_join_a_view_of_63_and_of_255_tables() {
         runs[number % 300].push((key.clone(), number as u64 + 1, Kind::Put, vec![number as u8; 100]));
     }
     let mut tables = Tables::new();
-    let numbers = tables.write(&runs, |_| false);
+    let numbers = tables.write(&runs);
     for (before, after) in [(63, 64), (64, 65), (255, 256), (255, 300), (256, 257)] {
         let environment = Arc::new(environment(Arc::clone(&tables.vfs), Access::Buffered));
         let open_run = |run: &Vec<u64>| {
@@ -182,7 +165,7 @@ enum NewKeys {
 
 /// Eight runs of entries of 16 + `value_bytes` bytes, and a ninth with an eighth of their entries: the bytes that are read when the ninth is
 /// added to a view of the others, in relation to those that a merge of all reads.
-fn bytes_of_a_rebuild(has_columns: bool, value_bytes: usize, place: NewKeys) -> f64 {
+fn bytes_of_a_rebuild(value_bytes: usize, place: NewKeys) -> f64 {
     const COUNT: usize = 40_000;
     let mut random = SplitMix64::new(44);
     let entry =
@@ -200,7 +183,7 @@ fn bytes_of_a_rebuild(has_columns: bool, value_bytes: usize, place: NewKeys) -> 
         runs[if is_new { 8 } else { number % 8 }].push(entry(key, number));
     }
     let mut tables = Tables::new();
-    let numbers = tables.write(&runs, |_| has_columns);
+    let numbers = tables.write(&runs);
     let opened = tables.open(&numbers, Access::Buffered);
     let mut merge = MergeCursor::new(opened.iter().flatten().map(TableReader::cursor_once).collect());
     tables.take_bytes_read();
@@ -222,27 +205,19 @@ fn bytes_of_a_rebuild(has_columns: bool, value_bytes: usize, place: NewKeys) -> 
     let view = open(&bytes).unwrap();
     assert!(check_view(&view, &runs).unwrap().is_empty());
     let ratio = rebuild_bytes as f64 / merge_bytes as f64;
-    println!(
-        "columns: {has_columns}, values of {value_bytes} bytes, keys {place:?}: {ratio:.3} of the bytes of a merge"
-    );
+    println!("values of {value_bytes} bytes, keys {place:?}: {ratio:.3} of the bytes of a merge");
     ratio
 }
 
-#[test]
-fn a_rebuild_reads_at_most_0_15_of_the_bytes_of_a_merge() {
-    assert!(bytes_of_a_rebuild(true, 100, NewKeys::Everywhere) <= 0.15);
-    assert!(bytes_of_a_rebuild(true, 100, NewKeys::Within(0.1)) <= 0.15);
-}
-
-/// Without key columns, the blocks of the new run are an eighth of those of the others. In addition, about one old key is read for each
+/// The blocks of the new run are an eighth of those of the others. In addition, about one old key is read for each
 /// new one, with its block: the key of a new segment, and the key behind a new one, if the bits that the view has of both do not decide. So new
 /// keys that are near each other read few blocks, and keys everywhere in small entries read a block of the old runs for almost each of
 /// their blocks.
 #[test]
-fn a_rebuild_without_key_columns_reads_the_blocks_near_new_keys() {
-    assert!(bytes_of_a_rebuild(false, 100, NewKeys::Behind) <= 0.15);
-    assert!(bytes_of_a_rebuild(false, 100, NewKeys::Within(0.02)) <= 0.15);
-    assert!(bytes_of_a_rebuild(false, 100, NewKeys::Within(0.1)) <= 0.32);
-    let everywhere = bytes_of_a_rebuild(false, 100, NewKeys::Everywhere);
+fn a_rebuild_reads_the_blocks_near_new_keys() {
+    assert!(bytes_of_a_rebuild(100, NewKeys::Behind) <= 0.15);
+    assert!(bytes_of_a_rebuild(100, NewKeys::Within(0.02)) <= 0.15);
+    assert!(bytes_of_a_rebuild(100, NewKeys::Within(0.1)) <= 0.32);
+    let everywhere = bytes_of_a_rebuild(100, NewKeys::Everywhere);
     assert!((0.15..=1.15).contains(&everywhere), "{everywhere}");
 }
