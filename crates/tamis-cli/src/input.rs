@@ -1,25 +1,25 @@
-//! Reads entries from the user's files: CSV, JSON lines, binary 64-bit values.
+//! Reads entries from the user's files: CSV, JSON lines, binary 64-bit values, dumps of other stores.
 //!
 //! Files are streamed once, never loaded into memory. Every error contains the file and the line or offset.
 
 mod csv;
+mod dump;
 mod json_lines;
+mod lines;
 mod values;
 
 use std::{
     fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
 };
 
 use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
 use tamis::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 
-use crate::{bytes::Formats, failure::Failure};
+use self::lines::Lines;
+use crate::{bytes::Formats, failure::Failure, progress};
 
 /// The format of an input file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -30,6 +30,12 @@ pub(crate) enum FileFormat {
     Jsonl,
     /// A count, then that many little-endian 64-bit numbers as keys (*.keys, *.u64); values are empty
     U64,
+    /// The output of LMDB's `mdb_dump`, with or without -p
+    MdbDump,
+    /// The output of RocksDB's `ldb dump --hex`, which also reads LevelDB
+    LdbDump,
+    /// The output of LevelDB's `leveldbutil dump` for all tables and logs of a store; sorted in a temporary folder first
+    LeveldbutilDump,
 }
 
 /// The input file and its format.
@@ -61,37 +67,30 @@ pub(crate) trait Entries {
 
     /// The line or offset of the last entry.
     fn place(&self) -> String;
+
+    /// Whether every key occurs once, as in the dump of a store.
+    fn has_unique_keys(&self) -> bool {
+        false
+    }
 }
 
 /// An open input.
 pub(crate) struct Input {
     pub(crate) entries: Box<dyn Entries>,
-    /// Length of the file in bytes, if known.
-    pub(crate) length: Option<u64>,
-    /// Bytes read so far.
-    pub(crate) position: Position,
+    /// Shows the bytes read so far.
+    pub(crate) bar: ProgressBar,
 }
 
-/// The number of bytes read from a source.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Position(Arc<AtomicU64>);
-
-impl Position {
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// A reader that counts the bytes read.
+/// A reader that moves the progress bar.
 pub(crate) struct Source {
     inner: Box<dyn Read>,
-    position: Position,
+    bar: ProgressBar,
 }
 
 impl Read for Source {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.inner.read(buffer)?;
-        self.position.0.fetch_add(length as u64, Ordering::Relaxed);
+        self.bar.inc(length as u64);
         Ok(length)
     }
 }
@@ -122,14 +121,17 @@ pub(crate) fn open(options: &InputArgs) -> Result<Input, Failure> {
         let length = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
         (Box::new(file), length)
     };
-    let position = Position::default();
-    let source = Source { inner, position: position.clone() };
+    let bar = progress::bytes(length);
+    let source = Source { inner, bar: bar.clone() };
     let entries: Box<dyn Entries> = match format {
         FileFormat::Csv => Box::new(csv::CsvEntries::new(source, options)?),
         FileFormat::Jsonl => Box::new(json_lines::JsonEntries::new(source, options)),
+        FileFormat::MdbDump => Box::new(dump::MdbDump::new(Lines::new(source, options))),
+        FileFormat::LdbDump => Box::new(dump::LdbDump::new(Lines::new(source, options))),
+        FileFormat::LeveldbutilDump => Box::new(dump::LeveldbutilDump::new(Lines::new(source, options))),
         FileFormat::U64 => Box::new(values::ValueEntries::new(source, length, options)?),
     };
-    Ok(Input { entries, length, position })
+    Ok(Input { entries, bar })
 }
 
 fn by_extension(path: &Path) -> Result<FileFormat, Failure> {
@@ -138,7 +140,7 @@ fn by_extension(path: &Path) -> Result<FileFormat, Failure> {
         Some("jsonl" | "ndjson") => Ok(FileFormat::Jsonl),
         Some("keys" | "u64") => Ok(FileFormat::U64),
         _ => Err(Failure::Usage(format!(
-            "{}: unknown file extension; add --format csv, --format jsonl or --format u64",
+            "{}: unknown file extension; add --format csv, jsonl, u64, mdb-dump, ldb-dump or leveldbutil-dump",
             path.display()
         ))),
     }

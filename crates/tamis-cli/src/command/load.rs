@@ -6,14 +6,13 @@
 use std::io::Write;
 
 use clap::Args;
-use indicatif::ProgressBar;
 use serde_json::json;
 use tamis::{Clock as _, Db, Durability, Keyspace, SystemClock, WriteBatch};
 
 use crate::{
     failure::Failure,
     input::{self, Input, InputArgs},
-    interrupt, progress,
+    interrupt,
     store::StoreArgs,
     terminal,
 };
@@ -30,11 +29,15 @@ Examples:
   tamis load store part.jsonl                           as `tamis scan --json` writes it
   tamis load store uniform_n1m_s42.keys                 binary 64-bit numbers, empty values
   zcat big.csv.gz | tamis load store - --format csv --no-header
+  mdb_dump lmdb-folder | tamis load store - --format mdb-dump
+  ldb --db=rocksdb-folder dump --hex | tamis load store - --format ldb-dump
+  leveldbutil dump db/*.ldb db/*.log | tamis load store - --format leveldbutil-dump
 
 Ctrl-C, or an error in the file, ends the load between two entries: the store is intact and contains all earlier entries.
-It is safe to load the file again. Errors name the line or offset.";
+It is safe to load the file again. Errors name the line or offset. After a dump is loaded into an
+empty keyspace, its entries are counted.";
 
-/// Load a CSV, JSON lines or binary file into a store; the store is created if missing
+/// Load a CSV, JSON lines or binary file, or a dump of another store, into a store; the store is created if missing
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LoadArgs {
@@ -53,18 +56,21 @@ impl LoadArgs {
         let mut input = input::open(&self.input)?;
         interrupt::install_handler()?;
         let (db, keyspace) = self.store.open_to_write()?;
+        let counts = input.entries.has_unique_keys() && keyspace.first()?.is_none();
         let clock = SystemClock::default();
-        let bar = progress::bytes(input.length);
-        let mut load = Load { db: &db, keyspace: &keyspace, bar: &bar, entry_count: 0, bytes: 0 };
-        let result = load.all(&mut input);
+        let mut load = Load { db: &db, keyspace: &keyspace, entry_count: 0, bytes: 0 };
+        let mut result = load.all(&mut input);
         let (entry_count, bytes) = (load.entry_count, load.bytes);
-        bar.finish_and_clear();
+        input.bar.finish_and_clear();
         if let Err(Failure::Store(error)) = result {
             return Err(Failure::Store(error));
         }
         // Also after an error in the input: the loaded entries remain.
         db.flush()?;
         db.persist(Durability::Synced)?;
+        if counts && matches!(result, Ok(true)) {
+            result = check_count(&keyspace, entry_count).map(|()| true);
+        }
         let seconds = clock.now().as_secs_f64();
         db.close()?;
         let loaded = format!(
@@ -98,10 +104,25 @@ impl LoadArgs {
     }
 }
 
+/// Compares the number of loaded entries with the number in the keyspace, which was empty.
+fn check_count(keyspace: &Keyspace, entry_count: u64) -> Result<(), Failure> {
+    let mut scan = keyspace.range::<&[u8]>(..);
+    let mut count = 0;
+    while scan.move_next()? {
+        count += 1;
+    }
+    if count == entry_count {
+        return Ok(());
+    }
+    let read = terminal::amount(entry_count, "entry", "entries");
+    Err(Failure::Input(format!(
+        "the input has {read}, but the keyspace has {count}: keys occur more than once; load one dump at a time"
+    )))
+}
+
 struct Load<'a> {
     db: &'a Db,
     keyspace: &'a Keyspace,
-    bar: &'a ProgressBar,
     entry_count: u64,
     bytes: u64,
 }
@@ -130,8 +151,7 @@ impl Load<'_> {
                 self.db.write_with(batch, Durability::Buffered)?;
                 self.entry_count += count;
                 self.bytes += bytes;
-                self.bar.set_position(input.position.get());
-                self.bar.set_message(terminal::amount(self.entry_count, "entry", "entries"));
+                input.bar.set_message(terminal::amount(self.entry_count, "entry", "entries"));
             }
             if !has_more? {
                 return Ok(true);

@@ -9,7 +9,7 @@ use tamis::{Compression, Error, IngestOptions, Inspection, KeyspaceOptions, OsVf
 use crate::{
     failure::Failure,
     input::{self, InputArgs},
-    interrupt, progress,
+    interrupt,
     store::StoreArgs,
     terminal,
 };
@@ -47,7 +47,6 @@ impl BuildArgs {
         let options = KeyspaceOptions { compression: vec![compression], ..KeyspaceOptions::default() };
         let fail = |error| Failure::of_target(error, &self.table);
         let mut table = TableWriter::create(&self.table, &options).map_err(fail)?;
-        let bar = progress::bytes(input.length);
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let mut count = 0_u64;
         while input.entries.next(&mut key, &mut value)? {
@@ -62,11 +61,8 @@ impl BuildArgs {
                 }
                 other => fail(other),
             })?;
-            if count.is_multiple_of(1 << 10) {
-                bar.set_position(input.position.get());
-                if interrupt::is_interrupted() {
-                    return Err(Failure::Interrupted("interrupted; no table was created".to_owned()));
-                }
+            if count.is_multiple_of(1 << 10) && interrupt::is_interrupted() {
+                return Err(Failure::Interrupted("interrupted; no table was created".to_owned()));
             }
         }
         if count == 0 {
@@ -75,7 +71,7 @@ impl BuildArgs {
             return Err(Failure::Input(text));
         }
         let built = table.finish().map_err(fail)?;
-        bar.finish_and_clear();
+        input.bar.finish_and_clear();
         for reason in &built.failed_filters {
             eprintln!("tamis: {}: the table has no filter: {reason}", self.table.display());
         }

@@ -1,20 +1,12 @@
 //! JSON lines input: one object per line, with a field for the key and one for the value, as `tamis scan --json` writes it.
 
-use std::io::{BufRead, BufReader, Read};
-
 use serde_json::Value;
 
-use super::{Entries, InputArgs, Source, check_lengths};
+use super::{Entries, InputArgs, Source, check_lengths, lines::Lines};
 use crate::{bytes::Formats, failure::Failure};
 
-/// Maximum length of a line: more than the longest value needs in hex. Limits memory for a file without line feeds.
-const LINE_BYTES_MAX: u64 = 640 << 20;
-
 pub(super) struct JsonEntries {
-    source: BufReader<Source>,
-    line: Vec<u8>,
-    line_number: u64,
-    name: String,
+    lines: Lines,
     key_field: String,
     value_field: String,
     formats: Formats,
@@ -24,38 +16,16 @@ impl JsonEntries {
     pub(super) fn new(source: Source, options: &InputArgs) -> Self {
         let field = |name: &Option<String>, default: &str| name.clone().unwrap_or_else(|| default.to_owned());
         Self {
-            source: BufReader::with_capacity(1 << 16, source),
-            line: Vec::new(),
-            line_number: 0,
-            name: options.file.display().to_string(),
+            lines: Lines::new(source, options),
             key_field: field(&options.key_field, "key"),
             value_field: field(&options.value_field, "value"),
             formats: options.formats,
         }
     }
 
-    /// Reads the next line that is not blank; returns `false` at the end.
-    fn read_line(&mut self) -> Result<bool, Failure> {
-        loop {
-            self.line.clear();
-            self.line_number += 1;
-            let mut limited = self.source.by_ref().take(LINE_BYTES_MAX);
-            match limited.read_until(b'\n', &mut self.line) {
-                Ok(0) => return Ok(false),
-                Ok(length) if length as u64 == LINE_BYTES_MAX && self.line.last() != Some(&b'\n') => {
-                    return Err(self
-                        .fail("the line is longer than any valid entry; check that the file is JSON lines"));
-                }
-                Ok(_) if self.line.trim_ascii().is_empty() => {}
-                Ok(_) => return Ok(true),
-                Err(error) => return Err(self.fail(error)),
-            }
-        }
-    }
-
     fn entry(&self) -> Result<(Vec<u8>, Vec<u8>), String> {
-        let is_last_cut = self.line.last() != Some(&b'\n');
-        let value: Value = serde_json::from_slice(&self.line).map_err(|error| {
+        let is_last_cut = self.lines.is_cut();
+        let value: Value = serde_json::from_slice(self.lines.line()).map_err(|error| {
             let advice = match is_last_cut && error.is_eof() {
                 true => "the file seems to be truncated; create it again",
                 false => "correct the line, or check that the file is JSON lines",
@@ -78,23 +48,22 @@ impl JsonEntries {
             value.map_err(|error| named(&self.value_field, error))?,
         ))
     }
-
-    fn fail(&self, error: impl std::fmt::Display) -> Failure {
-        Failure::Input(format!("{}: line {}: {error}", self.name, self.line_number))
-    }
 }
 
 impl Entries for JsonEntries {
     fn next(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<bool, Failure> {
-        if !self.read_line()? {
-            return Ok(false);
+        while self.lines.read()? {
+            if self.lines.line().trim_ascii().is_empty() {
+                continue;
+            }
+            (*key, *value) = self.entry().map_err(|error| self.lines.fail(error))?;
+            check_lengths(key, value).map_err(|error| self.lines.fail(error))?;
+            return Ok(true);
         }
-        (*key, *value) = self.entry().map_err(|error| self.fail(error))?;
-        check_lengths(key, value).map_err(|error| self.fail(error))?;
-        Ok(true)
+        Ok(false)
     }
 
     fn place(&self) -> String {
-        format!("line {}", self.line_number)
+        self.lines.place()
     }
 }

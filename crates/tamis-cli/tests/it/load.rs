@@ -1,6 +1,12 @@
 //! `load`: every format, every kind of invalid input, and Ctrl-C.
 
-use std::{io::Write as _, process::Command};
+use std::{
+    collections::BTreeMap,
+    io::Write as _,
+    process::{Command, Stdio},
+};
+
+use tamis_workload::SplitMix64;
 
 use crate::{Folder, Run};
 
@@ -166,4 +172,150 @@ fn an_interrupted_load_leaves_an_intact_store() {
     let expected: String = (0..count).map(|number| row(number).replace(',', "\t")).collect();
     assert_eq!(entries, expected);
     folder.ok(&["verify", "store"]);
+}
+
+/// The files were written by the tools of LMDB 0.9.24, RocksDB 7.8.3 and LevelDB 1.23; that of LevelDB contains older versions,
+/// deletes and a log.
+#[test]
+fn dumps_of_other_stores_are_loaded() {
+    let folder = Folder::new();
+    let expected = "6170\t0a0d\n625c78\t\n666967\t33\nff00\t7e\n";
+    for (file, format) in [
+        ("lmdb.dump", "mdb-dump"),
+        ("lmdb-print.dump", "mdb-dump"),
+        ("rocksdb.dump", "ldb-dump"),
+        ("leveldb.dump", "leveldbutil-dump"),
+    ] {
+        let data = format!("{}/tests/testdata/{file}", env!("CARGO_MANIFEST_DIR"));
+        let report = folder.ok(&["load", file, &data, "--format", format]);
+        assert!(report.starts_with("4 entries"), "{file}: {report}");
+        let hex = ["scan", file, "--key-format", "hex", "--value-format", "hex"];
+        assert_eq!(folder.ok(&hex), expected, "{file}");
+    }
+}
+
+/// Runs a tool of another store; `None` if it is not installed.
+fn tool(folder: &Folder, program: &str, words: &[&str], input: &str) -> Option<String> {
+    let mut command = Command::new(program);
+    command.args(words).current_dir(folder.path("")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = match command.spawn() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            eprintln!("skipped: {program} is not installed");
+            return None;
+        }
+        child => child.unwrap(),
+    };
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{program}");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// Entries with bytes of all kinds, sorted, as lines `KEY\tVALUE` of hexadecimal digits.
+fn hex_entries() -> Vec<(String, String)> {
+    let mut random = SplitMix64::new(42);
+    let mut bytes = |length_max: u64, least: u64| -> String {
+        let length = least + random.below(length_max);
+        (0..length).map(|_| format!("{:02x}", random.below(256))).collect()
+    };
+    let entries: BTreeMap<String, String> = (0..2000).map(|_| (bytes(40, 3), bytes(60, 0))).collect();
+    entries.into_iter().collect()
+}
+
+fn scanned_hex(folder: &Folder, store: &str) -> Vec<(String, String)> {
+    let lines = folder.ok(&["scan", store, "--key-format", "hex", "--value-format", "hex"]);
+    let pair =
+        |line: &str| line.split_once('\t').map(|(key, value)| (key.to_owned(), value.to_owned())).unwrap();
+    lines.lines().map(pair).collect()
+}
+
+#[test]
+fn stores_of_lmdb_are_loaded_with_its_tools() {
+    let folder = Folder::new();
+    let entries = hex_entries();
+    let lines: String = entries.iter().map(|(key, value)| format!(" {key}\n {value}\n")).collect();
+    let header = "VERSION=3\nformat=bytevalue\ntype=btree\nmapsize=16777216\nHEADER=END\n";
+    std::fs::create_dir(folder.path("lmdb")).unwrap();
+    if tool(&folder, "mdb_load", &["lmdb"], &format!("{header}{lines}DATA=END\n")).is_none() {
+        return;
+    }
+    let dump = tool(&folder, "mdb_dump", &["lmdb"], "").unwrap();
+    let words = ["load", "store", "-", "--format", "mdb-dump"];
+    let run = folder.tamis_with(&words, dump.as_bytes());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert_eq!(scanned_hex(&folder, "store"), entries);
+
+    // Without backslashes the printed format has one meaning in all versions of the tool.
+    let plain: Vec<_> =
+        entries.iter().filter(|(key, value)| !has_backslash(key) && !has_backslash(value)).cloned().collect();
+    let lines: String = plain.iter().map(|(key, value)| format!(" {key}\n {value}\n")).collect();
+    std::fs::create_dir(folder.path("plain")).unwrap();
+    tool(&folder, "mdb_load", &["plain"], &format!("{header}{lines}DATA=END\n")).unwrap();
+    let dump = tool(&folder, "mdb_dump", &["-p", "plain"], "").unwrap();
+    let run = folder.tamis_with(&["load", "printed", "-", "--format", "mdb-dump"], dump.as_bytes());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert_eq!(scanned_hex(&folder, "printed"), plain);
+}
+
+fn has_backslash(digits: &str) -> bool {
+    digits.as_bytes().chunks(2).any(|pair| pair == b"5c")
+}
+
+#[test]
+fn stores_of_rocksdb_are_loaded_with_its_tool() {
+    let folder = Folder::new();
+    let entries = hex_entries();
+    let lines: String = entries.iter().map(|(key, value)| format!("0x{key} ==> 0x{value}\n")).collect();
+    let load = ["--db=rocksdb", "--create_if_missing", "--hex", "load"];
+    if tool(&folder, "ldb", &load, &lines).is_none() {
+        return;
+    }
+    tool(&folder, "ldb", &["--db=rocksdb", "--hex", "delete", &format!("0x{}", entries[7].0)], "").unwrap();
+    let dump = tool(&folder, "ldb", &["--db=rocksdb", "dump", "--hex"], "").unwrap();
+    let run = folder.tamis_with(&["load", "store", "-", "--format", "ldb-dump"], dump.as_bytes());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let mut expected = entries;
+    expected.remove(7);
+    assert_eq!(scanned_hex(&folder, "store"), expected);
+}
+
+#[test]
+fn incomplete_and_unsuitable_dumps_are_rejected() {
+    let header = "VERSION=3\nformat=bytevalue\ntype=btree\nHEADER=END\n";
+    let printed = "VERSION=3\nformat=print\ntype=btree\nHEADER=END\n";
+    for (format, dump, place, text, loaded) in [
+        ("mdb-dump", format!("{header} 61\n 62\n"), "line 7: ", "truncated", 1),
+        ("mdb-dump", format!("{header} 61\nDATA=END\n"), "line 6: ", "has no value", 0),
+        ("mdb-dump", format!("{header} 6\n 62\nDATA=END\n"), "line 5: ", "not whole bytes", 0),
+        ("mdb-dump", format!("{header} 61\n 6g\nDATA=END\n"), "line 6: ", "\"6g\" is not a byte", 0),
+        ("mdb-dump", format!("{header}61\n 62\nDATA=END\n"), "line 5: ", "begins with a space", 0),
+        ("mdb-dump", format!("{header} \n 62\nDATA=END\n"), "line 6: ", "the key is empty", 0),
+        ("mdb-dump", format!("{header} 61\n 62\nDATA=END\n{header}"), "line 8: ", "several databases", 1),
+        ("mdb-dump", format!("{header} 61\n 62\n 61\n 62\nDATA=END\n"), "", "more than once", 2),
+        ("mdb-dump", format!("{printed} a\\b\n 62\nDATA=END\n"), "line 5: ", "without -p", 0),
+        ("mdb-dump", "VERSION=3\ndupsort=1\n".to_owned(), "line 2: ", "several values", 0),
+        ("mdb-dump", "VERSION=3\n".to_owned(), "line 2: ", "in its header", 0),
+        ("mdb-dump", "a,b\n".to_owned(), "line 1: ", "not a line of the header", 0),
+        ("ldb-dump", "0x61 ==> 0x62\n".to_owned(), "line 2: ", "truncated", 1),
+        ("ldb-dump", "0x61 ==> 0x62\nKeys in range: 2\n".to_owned(), "line 2: ", "1 entries, and not", 1),
+        ("ldb-dump", "Keys in range: 0\n0x61 ==> 0x62\n".to_owned(), "line 2: ", "after the count", 0),
+        ("ldb-dump", "0x61 ==> 0x62\n0x62 ==> 0x6\n".to_owned(), "line 2: ", "not whole bytes", 1),
+        ("ldb-dump", "a ==> b\n".to_owned(), "line 1: ", "--hex", 0),
+        // Nothing is loaded before the whole dump was read.
+        ("leveldbutil-dump", "'a' @ 1 : val => 'b'\nbadkey 'c'\n".to_owned(), "line 2: ", "badkey", 0),
+        (
+            "leveldbutil-dump",
+            "'a' @ 1 : val => 'b'\n'c' @ 2 : val => 'd'".to_owned(),
+            "line 2: ",
+            "no end",
+            0,
+        ),
+    ] {
+        let folder = Folder::new();
+        folder.write("dump", &dump);
+        let message = folder.fails(4, &["load", "store", "dump", "--format", format]);
+        assert!(message.contains(place) && message.contains(text), "{dump}: {message}");
+        let amount = format!("the store is intact, {loaded} entr");
+        assert!(message.contains(&amount), "{dump}: {message}");
+    }
 }
