@@ -185,6 +185,29 @@ impl WriteBatch {
         Ok(())
     }
 
+    /// Adds the writes of another batch of the same store, in their order. The other batch keeps them.
+    ///
+    /// # Errors
+    /// [`Error::BatchTooLarge`]; [`Error::InvalidArgument`] for a batch of another store. The batch stays as it was.
+    pub fn append(&mut self, other: &Self) -> Result<()> {
+        if other.is_empty() {
+            return Ok(());
+        }
+        self.claim(other.database)?;
+        check_size(self.bytes.len(), HEADER_BYTES_MAX + ENTRY_OVERHEAD_MAX + other.bytes.len())?;
+        other
+            .unnumbered()
+            .try_for_each(|entry| self.add(entry.keyspace, entry.kind, None, entry.key, entry.value))
+    }
+
+    /// The entries of a batch that a program builds, before sequence numbers are assigned.
+    pub(crate) fn unnumbered(&self) -> impl Iterator<Item = BatchEntry<'_>> {
+        let written = self.bytes.get(HEADER_BYTES_MAX..).unwrap_or_default();
+        let entries = Entries { left: self.count, next_sequence: Some(1), ..entries(written) };
+        // These bytes were written by `add` and never left memory: they decode.
+        entries.map_while(std::result::Result::ok)
+    }
+
     /// Ids of the keyspaces that the batch writes to, each once.
     pub(crate) fn keyspaces(&self) -> impl Iterator<Item = u32> {
         self.first_keyspace.into_iter().chain(self.other_keyspaces.iter().copied())
@@ -249,6 +272,44 @@ fn check_size(current: usize, added: usize) -> Result<()> {
         return Err(Error::BatchTooLarge { length, limit: FRAME_PAYLOAD_MAX });
     }
     Ok(())
+}
+
+/// A write of a batch, as [`WriteBatch::writes`] returns it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BatchWrite<'a> {
+    /// A put.
+    Put {
+        /// Its key.
+        key: &'a [u8],
+        /// Its value.
+        value: &'a [u8],
+    },
+    /// A delete of a key.
+    Delete {
+        /// The key.
+        key: &'a [u8],
+    },
+    /// A delete of all keys of a range.
+    DeleteRange {
+        /// The lower bound, included.
+        lower: &'a [u8],
+        /// The upper bound, excluded; `None`: all keys from `lower` on.
+        upper: Option<&'a [u8]>,
+    },
+}
+
+impl<'a> BatchWrite<'a> {
+    pub(crate) fn of(entry: BatchEntry<'a>) -> Self {
+        let BatchEntry { kind, key, value, .. } = entry;
+        match kind {
+            Kind::Put => Self::Put { key, value },
+            Kind::Tombstone => Self::Delete { key },
+            Kind::RangeTombstone => {
+                Self::DeleteRange { lower: key, upper: (!value.is_empty()).then_some(value) }
+            }
+        }
+    }
 }
 
 /// One write of a batch. A tombstone's value is empty; of a range tombstone key and value are the bounds.

@@ -69,7 +69,7 @@ mod wal;
 mod write;
 
 pub use advise::{LayoutEstimate, Workload, advise_layout};
-pub use batch::WriteBatch;
+pub use batch::{BatchWrite, WriteBatch};
 pub use checkpoint::CheckpointReport;
 pub use compaction::manual::CompactProgress;
 pub use db::{Db, Keyspace, Snapshot, UnreadableTable};

@@ -79,6 +79,33 @@ fn a_cleared_batch_is_like_a_new_one() {
 }
 
 #[test]
+fn an_appended_batch_keeps_its_writes_and_their_order() {
+    let mut batch = WriteBatch::new();
+    batch.append(&WriteBatch::new()).unwrap();
+    assert!(batch.is_empty());
+    batch.put_in(1, b"a", b"1").unwrap();
+    let mut other = WriteBatch::new();
+    other.delete_in(2, b"b").unwrap();
+    other.delete_range_in(1, b"c", b"").unwrap();
+    batch.append(&other).unwrap();
+    batch.append(&other).unwrap();
+    assert_eq!((batch.len(), other.len()), (5, 2));
+    let writes: Vec<_> = batch.unnumbered().map(|entry| (entry.keyspace, BatchWrite::of(entry))).collect();
+    let (put, delete) = (BatchWrite::Put { key: b"a", value: b"1" }, BatchWrite::Delete { key: b"b" });
+    let range = BatchWrite::DeleteRange { lower: b"c", upper: None };
+    assert_eq!(writes, [(1, put), (2, delete), (1, range), (2, delete), (1, range)]);
+    assert_eq!(batch.keyspaces().collect::<Vec<_>>(), [1, 2]);
+    other.clear();
+    other.claim(7).unwrap();
+    other.put_in(1, b"x", b"").unwrap();
+    assert!(batch.append(&other).is_err());
+    assert_eq!(batch.len(), 5);
+    batch.assign_sequences(10);
+    let numbers: Vec<u64> = batch.entries().map(|entry| entry.sequence).collect();
+    assert_eq!(numbers, [10, 11, 12, 13, 14]);
+}
+
+#[test]
 fn a_refused_entry_leaves_the_batch_unchanged() {
     let mut batch = WriteBatch::new();
     batch.put_in(1, b"a", b"1").unwrap();

@@ -5,7 +5,7 @@ use std::{fmt, ops::Bound, path::Path, sync::Arc};
 use tamis_vfs::fork::OwnedByProcess;
 
 use crate::{
-    batch::{WriteBatch, foreign_keyspace},
+    batch::{BatchWrite, WriteBatch, foreign_keyspace},
     cursor::bounded::{Bounds, ScanRange, as_slice, prefix_bounds, range_bounds},
     engine::Engine,
     error::Result,
@@ -328,6 +328,26 @@ impl WriteBatch {
     pub fn delete_prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Result<()> {
         self.claim(keyspace.engine.id())?;
         add_delete_range(self, keyspace.id(), &prefix_bounds(prefix.as_ref()))
+    }
+
+    /// The writes of the batch to a keyspace, in their order.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let db = tamis::Db::open(folder.path())?;
+    /// let keyspace = db.default_keyspace();
+    /// let mut batch = tamis::WriteBatch::new();
+    /// batch.put(&keyspace, "apple", "red")?;
+    /// let put = batch.writes(&keyspace).next();
+    /// assert_eq!(put, Some(tamis::BatchWrite::Put { key: b"apple", value: b"red" }));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn writes(&self, keyspace: &Keyspace) -> impl Iterator<Item = BatchWrite<'_>> {
+        let is_of_store = self.check_database(keyspace.engine.id()).is_ok();
+        let id = keyspace.id();
+        self.unnumbered().filter(move |entry| is_of_store && entry.keyspace == id).map(BatchWrite::of)
     }
 }
 
