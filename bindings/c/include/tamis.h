@@ -28,11 +28,7 @@
 #define TAMIS_ABI_VERSION 1
 
 // The reason of a failure. The numbers are part of the C interface and never change their meaning.
-enum tamis_code
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : int32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
+typedef enum tamis_code {
     // No failure.
     TAMIS_CODE_OK = 0,
     // An argument is invalid; the message contains its name and the valid values.
@@ -77,77 +73,37 @@ enum tamis_code
     TAMIS_CODE_PANIC = 20,
     // A failure without a specific code.
     TAMIS_CODE_OTHER = 21,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum tamis_code tamis_code;
-#else
-typedef int32_t tamis_code;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
+} tamis_code;
 
 // The kinds of bounds.
-enum tamis_bound_kind
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : int32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
+typedef enum tamis_bound_kind {
     // No bound.
     TAMIS_BOUND_KIND_UNBOUNDED = 0,
     // Includes the key.
     TAMIS_BOUND_KIND_INCLUDED = 1,
     // Excludes the key.
     TAMIS_BOUND_KIND_EXCLUDED = 2,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum tamis_bound_kind tamis_bound_kind;
-#else
-typedef int32_t tamis_bound_kind;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
+} tamis_bound_kind;
 
 // The bound of a filter for the first key that a scan would return.
-enum tamis_candidate
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : int32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
+typedef enum tamis_candidate {
     // Nothing.
     TAMIS_CANDIDATE_UNKNOWN = 0,
     // There is certainly no such key.
     TAMIS_CANDIDATE_ABSENT = 1,
     // Forward: no key is smaller than the bytes. Backward: every key is smaller than the bytes or has them as a prefix.
     TAMIS_CANDIDATE_BYTES = 2,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum tamis_candidate tamis_candidate;
-#else
-typedef int32_t tamis_candidate;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
+} tamis_candidate;
 
 // The durability of a write when the call returns.
-enum tamis_durability
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : int32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
+typedef enum tamis_durability {
     // Buffered in the process: a crash of the process may lose it.
     TAMIS_DURABILITY_DEFERRED = 0,
     // Survives a crash of the process, not of the machine.
     TAMIS_DURABILITY_BUFFERED = 1,
     // Survives a crash of the machine.
     TAMIS_DURABILITY_SYNCED = 2,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum tamis_durability tamis_durability;
-#else
-typedef int32_t tamis_durability;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
+} tamis_durability;
 
 // A write batch. One thread uses it at a time.
 typedef struct tamis_batch tamis_batch;
@@ -199,6 +155,9 @@ typedef struct tamis_bound {
     struct tamis_bytes key;
 } tamis_bound;
 
+// Receives an event as JSON, which is valid during the call. The fields are those of the events of the Rust interface, with `kind`.
+typedef void (*tamis_event_callback)(void *context, const char *json);
+
 // Bytes that the library returns; free them with tamis_value_free. `data` is NULL if there is no value; an
 // empty value has a pointer and the length 0.
 typedef struct tamis_value {
@@ -209,6 +168,14 @@ typedef struct tamis_value {
     // The owner of the bytes, which keeps them alive.
     struct tamis_owner *owner;
 } tamis_value;
+
+// The two bounds of a range.
+typedef struct tamis_key_range {
+    // The lower bound.
+    struct tamis_bound lower;
+    // The upper bound.
+    struct tamis_bound upper;
+} tamis_key_range;
 
 // Entries of a scan in memory that the scan owns, valid until its next call. The key of entry `i` is `key_bytes[key_ends[i - 1]]` up to
 // `key_bytes[key_ends[i]]` (exclusive); the key of entry 0 begins at 0. The same applies to values.
@@ -232,415 +199,525 @@ extern "C" {
 #endif // __cplusplus
 
 // Creates an empty batch. Free it with tamis_batch_free.
-tamis_code tamis_batch_new(struct tamis_batch **batch, char **message);
+enum tamis_code tamis_batch_new(struct tamis_batch **batch, char **message);
 
 // Adds a put to a batch. All keyspaces of a batch must belong to one database.
-tamis_code tamis_batch_put(const struct tamis_batch *batch,
-                           const struct tamis_keyspace *keyspace,
-                           const uint8_t *key,
-                           size_t key_length,
-                           const uint8_t *value,
-                           size_t value_length,
-                           char **message);
+enum tamis_code tamis_batch_put(const struct tamis_batch *batch,
+                                const struct tamis_keyspace *keyspace,
+                                const uint8_t *key,
+                                size_t key_length,
+                                const uint8_t *value,
+                                size_t value_length,
+                                char **message);
 
 // Adds a delete to a batch.
-tamis_code tamis_batch_delete(const struct tamis_batch *batch,
-                              const struct tamis_keyspace *keyspace,
-                              const uint8_t *key,
-                              size_t key_length,
-                              char **message);
+enum tamis_code tamis_batch_delete(const struct tamis_batch *batch,
+                                   const struct tamis_keyspace *keyspace,
+                                   const uint8_t *key,
+                                   size_t key_length,
+                                   char **message);
+
+// Adds the delete of all keys between two bounds to a batch.
+enum tamis_code tamis_batch_delete_range(const struct tamis_batch *batch,
+                                         const struct tamis_keyspace *keyspace,
+                                         struct tamis_bound lower,
+                                         struct tamis_bound upper,
+                                         char **message);
+
+// Adds the delete of all keys that have a prefix to a batch.
+enum tamis_code tamis_batch_delete_prefix(const struct tamis_batch *batch,
+                                          const struct tamis_keyspace *keyspace,
+                                          const uint8_t *prefix,
+                                          size_t prefix_length,
+                                          char **message);
+
+// Adds the writes of another batch of the same database, which keeps them.
+enum tamis_code tamis_batch_append(const struct tamis_batch *batch,
+                                   const struct tamis_batch *other,
+                                   char **message);
+
+// Returns the greatest number of bytes of a batch in the log.
+enum tamis_code tamis_batch_size(const struct tamis_batch *batch, size_t *size, char **message);
 
 // Returns the number of writes in a batch.
-tamis_code tamis_batch_count(const struct tamis_batch *batch, size_t *count, char **message);
+enum tamis_code tamis_batch_count(const struct tamis_batch *batch, size_t *count, char **message);
 
 // Removes all writes from a batch; keeps the allocated memory.
-tamis_code tamis_batch_clear(const struct tamis_batch *batch, char **message);
+enum tamis_code tamis_batch_clear(const struct tamis_batch *batch, char **message);
 
 // Writes a batch atomically, with a durability of tamis_durability. The batch is empty afterwards, whether the write
 // succeeded or not.
-tamis_code tamis_write(const struct tamis_db *database,
-                       const struct tamis_batch *batch,
-                       int32_t durability,
-                       char **message);
+enum tamis_code tamis_write(const struct tamis_db *database,
+                            const struct tamis_batch *batch,
+                            int32_t durability,
+                            char **message);
 
 // Frees a batch. NULL is allowed.
 void tamis_batch_free(struct tamis_batch *batch);
 
 // Opens or creates the database in a folder. `options` may be NULL. Close it with tamis_close or tamis_db_free.
-tamis_code tamis_open(const char *folder,
-                      const struct tamis_options *options,
-                      struct tamis_db **database,
-                      char **message);
+enum tamis_code tamis_open(const char *folder,
+                           const struct tamis_options *options,
+                           struct tamis_db **database,
+                           char **message);
 
 // Closes a database: syncs the log and ends running jobs. Other handles of it then return TAMIS_CODE_CLOSED; existing scans
 // can be read to the end. The handle must still be freed.
-tamis_code tamis_close(const struct tamis_db *database,
-                       char **message);
+enum tamis_code tamis_close(const struct tamis_db *database,
+                            char **message);
 
 // Frees the handle of a database. The database is closed when its last handle (keyspaces, snapshots) is freed. NULL is allowed.
 void tamis_db_free(struct tamis_db *database);
 
 // Returns the default keyspace, which every database has. Free it with tamis_keyspace_free.
-tamis_code tamis_default_keyspace(const struct tamis_db *database,
-                                  struct tamis_keyspace **keyspace,
-                                  char **message);
+enum tamis_code tamis_default_keyspace(const struct tamis_db *database,
+                                       struct tamis_keyspace **keyspace,
+                                       char **message);
 
 // Returns the keyspace with this name. Free it with tamis_keyspace_free.
-tamis_code tamis_keyspace_open(const struct tamis_db *database,
-                               const char *name,
-                               struct tamis_keyspace **keyspace,
-                               char **message);
+enum tamis_code tamis_keyspace_open(const struct tamis_db *database,
+                                    const char *name,
+                                    struct tamis_keyspace **keyspace,
+                                    char **message);
 
 // Creates a keyspace; it survives a crash of the machine when the call returns. `options` may be NULL.
-tamis_code tamis_keyspace_create(const struct tamis_db *database,
-                                 const char *name,
-                                 const struct tamis_keyspace_options *options,
-                                 struct tamis_keyspace **keyspace,
-                                 char **message);
+enum tamis_code tamis_keyspace_create(const struct tamis_db *database,
+                                      const char *name,
+                                      const struct tamis_keyspace_options *options,
+                                      struct tamis_keyspace **keyspace,
+                                      char **message);
+
+// Returns the keyspace with this name; creates it if there is none. Options that differ from those of an existing keyspace are a failure.
+enum tamis_code tamis_keyspace_get_or_create(const struct tamis_db *database,
+                                             const char *name,
+                                             const struct tamis_keyspace_options *options,
+                                             struct tamis_keyspace **keyspace,
+                                             char **message);
 
 // Drops a keyspace with all its data. Its handles then return TAMIS_CODE_KEYSPACE_DROPPED.
-tamis_code tamis_keyspace_drop(const struct tamis_db *database, const char *name, char **message);
+enum tamis_code tamis_keyspace_drop(const struct tamis_db *database,
+                                    const char *name,
+                                    char **message);
+
+// Like tamis_keyspace_drop for `count` keyspaces, atomically: all of them or none.
+enum tamis_code tamis_keyspaces_drop(const struct tamis_db *database,
+                                     const char *const *names,
+                                     size_t count,
+                                     char **message);
 
 // Returns the names of all keyspaces, sorted, as a JSON array. Free it with tamis_text_free.
-tamis_code tamis_keyspace_names(const struct tamis_db *database, char **json, char **message);
+enum tamis_code tamis_keyspace_names(const struct tamis_db *database, char **json, char **message);
 
 // Creates a snapshot of all keyspaces. Free it with tamis_snapshot_free.
-tamis_code tamis_snapshot_new(const struct tamis_db *database,
-                              struct tamis_snapshot **snapshot,
-                              char **message);
+enum tamis_code tamis_snapshot_new(const struct tamis_db *database,
+                                   struct tamis_snapshot **snapshot,
+                                   char **message);
 
 // Makes all earlier writes as durable as `durability`.
-tamis_code tamis_persist(const struct tamis_db *database, int32_t durability, char **message);
+enum tamis_code tamis_persist(const struct tamis_db *database, int32_t durability, char **message);
 
 // Flushes the memtables of all keyspaces and waits.
-tamis_code tamis_flush(const struct tamis_db *database, char **message);
+enum tamis_code tamis_flush(const struct tamis_db *database, char **message);
 
 // Waits until no flush or compaction is pending, and the files that they have replaced are deleted.
-tamis_code tamis_wait_for_compactions(const struct tamis_db *database, char **message);
+enum tamis_code tamis_wait_for_compactions(const struct tamis_db *database, char **message);
 
 // Creates a consistent copy of the database in a new or empty folder. `json` receives a report and may be NULL.
-tamis_code tamis_checkpoint(const struct tamis_db *database,
-                            const char *folder,
-                            char **json,
-                            char **message);
+enum tamis_code tamis_checkpoint(const struct tamis_db *database,
+                                 const char *folder,
+                                 char **json,
+                                 char **message);
+
+// Like tamis_checkpoint, and verifies the copy.
+enum tamis_code tamis_checkpoint_verified(const struct tamis_db *database,
+                                          const char *folder,
+                                          char **json,
+                                          char **message);
 
 // Verifies every byte of every live file. The report (JSON) lists all damage; the call fails only if it cannot continue.
-tamis_code tamis_verify(const struct tamis_db *database,
-                        char **json,
-                        char **message);
+enum tamis_code tamis_verify(const struct tamis_db *database,
+                             char **json,
+                             char **message);
 
 // Like tamis_verify, for a database that is not open and may be damaged.
-tamis_code tamis_verify_folder(const char *folder, char **json, char **message);
+enum tamis_code tamis_verify_folder(const char *folder, char **json, char **message);
 
 // Repairs a damaged database from everything that is readable. Nothing is deleted; the report (JSON) lists every key range in which
 // writes may be lost.
-tamis_code tamis_repair(const char *folder,
-                        char **json,
-                        char **message);
+enum tamis_code tamis_repair(const char *folder,
+                             char **json,
+                             char **message);
 
 // Returns the report of the open as JSON.
-tamis_code tamis_open_report(const struct tamis_db *database, char **json, char **message);
+enum tamis_code tamis_open_report(const struct tamis_db *database, char **json, char **message);
+
+// Returns the folder of the database. Free it with tamis_text_free.
+enum tamis_code tamis_db_path(const struct tamis_db *database, char **folder, char **message);
 
 // Returns counters since the open, and the state of log, cache and levels, as JSON.
-tamis_code tamis_statistics(const struct tamis_db *database, char **json, char **message);
+enum tamis_code tamis_statistics(const struct tamis_db *database, char **json, char **message);
 
-// Returns the filters of each table of a keyspace and how they answered, newest first, as JSON.
-tamis_code tamis_table_filters(const struct tamis_db *database,
-                               const struct tamis_keyspace *keyspace,
-                               char **json,
-                               char **message);
+// Sets a function that receives the events of databases opened with these options: flushes, compactions, write stalls, damage. NULL removes it.
+// It is called on threads of the library, also on several at the same time, until the last handle of the database is freed. It must return soon, must not throw or
+// longjmp, and must not call this library: calls return TAMIS_CODE_BUSY.
+enum tamis_code tamis_options_set_event_callback(const struct tamis_options *options,
+                                                 tamis_event_callback callback,
+                                                 void *context,
+                                                 char **message);
 
 // Creates a builder for a filter such as "surf@16" or "surf-real:bits=8": NAME[:param=value,...][@BITS_PER_KEY]. Filters with the same seed
 // share digests. Free it with tamis_filter_builder_free.
-tamis_code tamis_filter_builder_new(const char *specification,
-                                    uint64_t seed,
-                                    struct tamis_filter_builder **builder,
-                                    char **message);
+enum tamis_code tamis_filter_builder_new(const char *specification,
+                                         uint64_t seed,
+                                         struct tamis_filter_builder **builder,
+                                         char **message);
 
 // Adds a key. Keys must be in ascending order; a duplicate is ignored.
-tamis_code tamis_filter_builder_add(const struct tamis_filter_builder *builder,
-                                    const uint8_t *key,
-                                    size_t key_length,
-                                    char **message);
+enum tamis_code tamis_filter_builder_add(const struct tamis_filter_builder *builder,
+                                         const uint8_t *key,
+                                         size_t key_length,
+                                         char **message);
 
 // Adds a sample query, for families that choose their design from a sample (surf, rosetta, proteus, 1pbf, 2pbf).
-tamis_code tamis_filter_builder_sample(const struct tamis_filter_builder *builder,
-                                       struct tamis_bound lower,
-                                       struct tamis_bound upper,
-                                       char **message);
+enum tamis_code tamis_filter_builder_sample(const struct tamis_filter_builder *builder,
+                                            struct tamis_bound lower,
+                                            struct tamis_bound upper,
+                                            char **message);
 
 // Builds and encodes the filter with `bits_per_key`, or with the budget of the specification if it is 0. The builder can build again.
 // Free the bytes with tamis_value_free.
-tamis_code tamis_filter_builder_finish(const struct tamis_filter_builder *builder,
-                                       double bits_per_key,
-                                       struct tamis_value *filter,
-                                       char **message);
+enum tamis_code tamis_filter_builder_finish(const struct tamis_filter_builder *builder,
+                                            double bits_per_key,
+                                            struct tamis_value *filter,
+                                            char **message);
 
 // Frees a builder. NULL is allowed.
 void tamis_filter_builder_free(struct tamis_filter_builder *builder);
 
 // Opens an encoded filter in place; reads only its header. The bytes are borrowed: they must stay unchanged until the
 // filter is freed with tamis_filter_free.
-tamis_code tamis_filter_open(const uint8_t *data,
-                             size_t length,
-                             struct tamis_filter **filter,
-                             char **message);
+enum tamis_code tamis_filter_open(const uint8_t *data,
+                                  size_t length,
+                                  struct tamis_filter **filter,
+                                  char **message);
 
 // Frees an open filter; the caller still owns its bytes. NULL is allowed.
 void tamis_filter_free(struct tamis_filter *filter);
 
 // Whether the filter may contain a key. False: the key is certainly absent.
-tamis_code tamis_filter_may_contain(const struct tamis_filter *filter,
-                                    const uint8_t *key,
-                                    size_t key_length,
-                                    bool *answer,
-                                    char **message);
-
-// Like tamis_filter_may_contain, for `count` keys.
-tamis_code tamis_filter_may_contain_many(const struct tamis_filter *filter,
-                                         const struct tamis_bytes *keys,
-                                         size_t count,
-                                         bool *answers,
+enum tamis_code tamis_filter_may_contain(const struct tamis_filter *filter,
+                                         const uint8_t *key,
+                                         size_t key_length,
+                                         bool *answer,
                                          char **message);
 
+// Like tamis_filter_may_contain, for `count` keys.
+enum tamis_code tamis_filter_may_contain_many(const struct tamis_filter *filter,
+                                              const struct tamis_bytes *keys,
+                                              size_t count,
+                                              bool *answers,
+                                              char **message);
+
 // Whether the filter may contain a key between two bounds. False: there is certainly none.
-tamis_code tamis_filter_may_contain_range(const struct tamis_filter *filter,
-                                          struct tamis_bound lower,
-                                          struct tamis_bound upper,
-                                          bool *answer,
-                                          char **message);
+enum tamis_code tamis_filter_may_contain_range(const struct tamis_filter *filter,
+                                               struct tamis_bound lower,
+                                               struct tamis_bound upper,
+                                               bool *answer,
+                                               char **message);
 
 // Whether the filter may contain a key with a prefix. False: there is certainly none.
-tamis_code tamis_filter_may_contain_prefix(const struct tamis_filter *filter,
-                                           const uint8_t *prefix,
-                                           size_t prefix_length,
-                                           bool *answer,
-                                           char **message);
+enum tamis_code tamis_filter_may_contain_prefix(const struct tamis_filter *filter,
+                                                const uint8_t *prefix,
+                                                size_t prefix_length,
+                                                bool *answer,
+                                                char **message);
 
 // Returns a bound for the first key that a scan between two bounds would return, forward or (`is_backward` not 0) backward: a value of
 // tamis_candidate, and its bytes. Free the bytes with tamis_value_free.
-tamis_code tamis_filter_candidate(const struct tamis_filter *filter,
-                                  struct tamis_bound lower,
-                                  struct tamis_bound upper,
-                                  int32_t is_backward,
-                                  int32_t *kind,
-                                  struct tamis_value *candidate,
-                                  char **message);
+enum tamis_code tamis_filter_candidate(const struct tamis_filter *filter,
+                                       struct tamis_bound lower,
+                                       struct tamis_bound upper,
+                                       int32_t is_backward,
+                                       int32_t *kind,
+                                       struct tamis_value *candidate,
+                                       char **message);
 
 // Estimates the number of keys between two bounds, with the maximum error. `is_known` is false if the family
 // cannot count.
-tamis_code tamis_filter_count(const struct tamis_filter *filter,
-                              struct tamis_bound lower,
-                              struct tamis_bound upper,
-                              bool *is_known,
-                              uint64_t *count,
-                              uint64_t *error_max,
-                              char **message);
+enum tamis_code tamis_filter_count(const struct tamis_filter *filter,
+                                   struct tamis_bound lower,
+                                   struct tamis_bound upper,
+                                   bool *is_known,
+                                   uint64_t *count,
+                                   uint64_t *error_max,
+                                   char **message);
 
 // Returns family, number of keys, size, predicted false positive rate and design as JSON. Free it with tamis_text_free.
-tamis_code tamis_filter_describe(const struct tamis_filter *filter,
-                                 char **json,
-                                 char **message);
+enum tamis_code tamis_filter_describe(const struct tamis_filter *filter,
+                                      char **json,
+                                      char **message);
 
 // Verifies the checksum of all bytes of a filter: TAMIS_CODE_CORRUPTION if it does not match.
-tamis_code tamis_filter_verify(const struct tamis_filter *filter, char **message);
+enum tamis_code tamis_filter_verify(const struct tamis_filter *filter, char **message);
 
 // Returns the name of a keyspace. Free it with tamis_text_free.
-tamis_code tamis_keyspace_name(const struct tamis_keyspace *keyspace, char **name, char **message);
+enum tamis_code tamis_keyspace_name(const struct tamis_keyspace *keyspace,
+                                    char **name,
+                                    char **message);
 
 // Frees the handle of a keyspace; the keyspace remains. NULL is allowed.
 void tamis_keyspace_free(struct tamis_keyspace *keyspace);
 
-// Sets the value of a key with TAMIS_DURABILITY_BUFFERED; for other durabilities use tamis_write.
-tamis_code tamis_put(const struct tamis_keyspace *keyspace,
-                     const uint8_t *key,
-                     size_t key_length,
-                     const uint8_t *value,
-                     size_t value_length,
-                     char **message);
+// Sets the value of a key with TAMIS_DURABILITY_BUFFERED; for other durabilities use tamis_put_with.
+enum tamis_code tamis_put(const struct tamis_keyspace *keyspace,
+                          const uint8_t *key,
+                          size_t key_length,
+                          const uint8_t *value,
+                          size_t value_length,
+                          char **message);
 
-// Deletes a key; an absent key is not an error.
-tamis_code tamis_delete(const struct tamis_keyspace *keyspace,
-                        const uint8_t *key,
-                        size_t key_length,
-                        char **message);
+// Deletes a key with TAMIS_DURABILITY_BUFFERED; an absent key is not an error.
+enum tamis_code tamis_delete(const struct tamis_keyspace *keyspace,
+                             const uint8_t *key,
+                             size_t key_length,
+                             char **message);
 
 // Returns the value of a key in a snapshot, or in the current state (NULL); `value->data` is NULL if the key is absent. Long values are not
 // copied: the value keeps their block in memory. Free it with tamis_value_free.
-tamis_code tamis_get(const struct tamis_keyspace *keyspace,
-                     const struct tamis_snapshot *snapshot,
-                     const uint8_t *key,
-                     size_t key_length,
-                     struct tamis_value *value,
-                     char **message);
+enum tamis_code tamis_get(const struct tamis_keyspace *keyspace,
+                          const struct tamis_snapshot *snapshot,
+                          const uint8_t *key,
+                          size_t key_length,
+                          struct tamis_value *value,
+                          char **message);
 
 // Like tamis_get, into the buffer of the caller, without an allocation. `is_found` is whether the key exists, `value_length` the length
 // of its value. TAMIS_CODE_BUFFER_TOO_SMALL: the buffer has less than `value_length` bytes; call again with a larger one.
-tamis_code tamis_get_into(const struct tamis_keyspace *keyspace,
-                          const struct tamis_snapshot *snapshot,
-                          const uint8_t *key,
-                          size_t key_length,
-                          uint8_t *buffer,
-                          size_t buffer_length,
-                          size_t *value_length,
-                          bool *is_found,
-                          char **message);
+enum tamis_code tamis_get_into(const struct tamis_keyspace *keyspace,
+                               const struct tamis_snapshot *snapshot,
+                               const uint8_t *key,
+                               size_t key_length,
+                               uint8_t *buffer,
+                               size_t buffer_length,
+                               size_t *value_length,
+                               bool *is_found,
+                               char **message);
 
 // Whether a key exists.
-tamis_code tamis_contains(const struct tamis_keyspace *keyspace,
-                          const struct tamis_snapshot *snapshot,
-                          const uint8_t *key,
-                          size_t key_length,
-                          bool *is_found,
-                          char **message);
+enum tamis_code tamis_contains(const struct tamis_keyspace *keyspace,
+                               const struct tamis_snapshot *snapshot,
+                               const uint8_t *key,
+                               size_t key_length,
+                               bool *is_found,
+                               char **message);
 
 // Returns the approximate number of keys between two bounds; reads no blocks.
-tamis_code tamis_approximate_count(const struct tamis_keyspace *keyspace,
-                                   struct tamis_bound lower,
-                                   struct tamis_bound upper,
-                                   uint64_t *count,
-                                   char **message);
+enum tamis_code tamis_approximate_count(const struct tamis_keyspace *keyspace,
+                                        struct tamis_bound lower,
+                                        struct tamis_bound upper,
+                                        uint64_t *count,
+                                        char **message);
 
 // Compacts the entries between two bounds into the deepest level, drops tombstones and obsolete versions, and waits.
-tamis_code tamis_compact(const struct tamis_db *database,
-                         const struct tamis_keyspace *keyspace,
-                         struct tamis_bound lower,
-                         struct tamis_bound upper,
-                         char **message);
+enum tamis_code tamis_compact(const struct tamis_db *database,
+                              const struct tamis_keyspace *keyspace,
+                              struct tamis_bound lower,
+                              struct tamis_bound upper,
+                              char **message);
 
 // Reads the values of `count` keys in one consistent state, in the order of the keys; the value of an absent key has a NULL pointer. Free the values
 // with tamis_values_free. After a failure all values have a NULL pointer.
-tamis_code tamis_multi_get(const struct tamis_keyspace *keyspace,
-                           const struct tamis_snapshot *snapshot,
-                           const struct tamis_bytes *keys,
-                           size_t count,
-                           struct tamis_value *values,
-                           char **message);
+enum tamis_code tamis_multi_get(const struct tamis_keyspace *keyspace,
+                                const struct tamis_snapshot *snapshot,
+                                const struct tamis_bytes *keys,
+                                size_t count,
+                                struct tamis_value *values,
+                                char **message);
 
 // Creates options with defaults; free them with tamis_options_free.
-tamis_code tamis_options_new(struct tamis_options **options, char **message);
+enum tamis_code tamis_options_new(struct tamis_options **options, char **message);
 
 // Sets an option by name, such as "cache_bytes" to "512MiB" or "filters" to "surf@16". Options of a keyspace apply to the default
 // keyspace of a database that the open creates. The guide docs/guide/c.md lists all names.
-tamis_code tamis_options_set(const struct tamis_options *options,
-                             const char *name,
-                             const char *value,
-                             char **message);
+enum tamis_code tamis_options_set(const struct tamis_options *options,
+                                  const char *name,
+                                  const char *value,
+                                  char **message);
 
 // Frees options. NULL is allowed.
 void tamis_options_free(struct tamis_options *options);
 
 // Creates options of a keyspace with defaults; free them with tamis_keyspace_options_free.
-tamis_code tamis_keyspace_options_new(struct tamis_keyspace_options **options, char **message);
+enum tamis_code tamis_keyspace_options_new(struct tamis_keyspace_options **options, char **message);
 
 // Sets an option of a keyspace by name.
-tamis_code tamis_keyspace_options_set(const struct tamis_keyspace_options *options,
-                                      const char *name,
-                                      const char *value,
-                                      char **message);
+enum tamis_code tamis_keyspace_options_set(const struct tamis_keyspace_options *options,
+                                           const char *name,
+                                           const char *value,
+                                           char **message);
 
 // Frees options of a keyspace. NULL is allowed.
 void tamis_keyspace_options_free(struct tamis_keyspace_options *options);
 
 // Creates a scan of the entries between two bounds, in a snapshot or in the current state (NULL). It starts before the first entry; nothing is read
 // before the first step. Free it with tamis_scan_free.
-tamis_code tamis_range(const struct tamis_keyspace *keyspace,
-                       const struct tamis_snapshot *snapshot,
-                       struct tamis_bound lower,
-                       struct tamis_bound upper,
-                       struct tamis_scan **scan,
-                       char **message);
+enum tamis_code tamis_range(const struct tamis_keyspace *keyspace,
+                            const struct tamis_snapshot *snapshot,
+                            struct tamis_bound lower,
+                            struct tamis_bound upper,
+                            struct tamis_scan **scan,
+                            char **message);
 
 // Creates a scan of the entries whose keys have a prefix.
-tamis_code tamis_prefix(const struct tamis_keyspace *keyspace,
-                        const struct tamis_snapshot *snapshot,
-                        const uint8_t *prefix,
-                        size_t prefix_length,
-                        struct tamis_scan **scan,
-                        char **message);
+enum tamis_code tamis_prefix(const struct tamis_keyspace *keyspace,
+                             const struct tamis_snapshot *snapshot,
+                             const uint8_t *prefix,
+                             size_t prefix_length,
+                             struct tamis_scan **scan,
+                             char **message);
+
+// Creates a scan for each of `count` ranges, in the order of the ranges. Scans of one call share reads of the same and of adjacent blocks. Free each with
+// tamis_scan_free. After a failure all scans are NULL.
+enum tamis_code tamis_multi_range(const struct tamis_keyspace *keyspace,
+                                  const struct tamis_snapshot *snapshot,
+                                  const struct tamis_key_range *ranges,
+                                  size_t count,
+                                  struct tamis_scan **scans,
+                                  char **message);
 
 // Moves to the next entry; `has_entry` is false after the last one.
-tamis_code tamis_scan_next(const struct tamis_scan *scan, bool *has_entry, char **message);
+enum tamis_code tamis_scan_next(const struct tamis_scan *scan, bool *has_entry, char **message);
 
 // Moves to the previous entry; `has_entry` is false before the first one.
-tamis_code tamis_scan_prev(const struct tamis_scan *scan, bool *has_entry, char **message);
+enum tamis_code tamis_scan_prev(const struct tamis_scan *scan, bool *has_entry, char **message);
 
 // Seeks, so that tamis_scan_next returns the first entry at or after a key, and tamis_scan_prev the last entry before it.
-tamis_code tamis_scan_seek(const struct tamis_scan *scan,
-                           const uint8_t *key,
-                           size_t key_length,
-                           char **message);
+enum tamis_code tamis_scan_seek(const struct tamis_scan *scan,
+                                const uint8_t *key,
+                                size_t key_length,
+                                char **message);
 
 // Seeks, so that tamis_scan_prev returns the last entry at or before a key, and tamis_scan_next the first entry after it.
-tamis_code tamis_scan_seek_for_prev(const struct tamis_scan *scan,
-                                    const uint8_t *key,
-                                    size_t key_length,
-                                    char **message);
+enum tamis_code tamis_scan_seek_for_prev(const struct tamis_scan *scan,
+                                         const uint8_t *key,
+                                         size_t key_length,
+                                         char **message);
 
 // Moves before the first entry, so that tamis_scan_next returns it.
-tamis_code tamis_scan_seek_to_first(const struct tamis_scan *scan, char **message);
+enum tamis_code tamis_scan_seek_to_first(const struct tamis_scan *scan, char **message);
 
 // Moves after the last entry, so that tamis_scan_prev returns it.
-tamis_code tamis_scan_seek_to_last(const struct tamis_scan *scan, char **message);
+enum tamis_code tamis_scan_seek_to_last(const struct tamis_scan *scan, char **message);
 
 // Returns key and value of the entry of the last tamis_scan_next or tamis_scan_prev; both have length 0 if there was none. They are
 // in memory that the scan owns, valid until its next call. `key` or `value` may be NULL.
-tamis_code tamis_scan_entry(const struct tamis_scan *scan,
-                            struct tamis_bytes *key,
-                            struct tamis_bytes *value,
-                            char **message);
+enum tamis_code tamis_scan_entry(const struct tamis_scan *scan,
+                                 struct tamis_bytes *key,
+                                 struct tamis_bytes *value,
+                                 char **message);
 
 // Reads the next entries, forward or (`is_backward` not 0) backward: at most `count_max` entries, until they have `bytes_max` bytes.
 // There is no allocation per entry. Afterwards the scan is at the last entry of the chunk.
-tamis_code tamis_scan_chunk(const struct tamis_scan *scan,
-                            int32_t is_backward,
-                            size_t count_max,
-                            size_t bytes_max,
-                            struct tamis_chunk *chunk,
+enum tamis_code tamis_scan_chunk(const struct tamis_scan *scan,
+                                 int32_t is_backward,
+                                 size_t count_max,
+                                 size_t bytes_max,
+                                 struct tamis_chunk *chunk,
+                                 char **message);
+
+// Returns the entry with the smallest key, in a snapshot or in the current state (NULL); the pointers of `key` and `value` are NULL if there is none. Free
+// both with tamis_value_free.
+enum tamis_code tamis_first(const struct tamis_keyspace *keyspace,
+                            const struct tamis_snapshot *snapshot,
+                            struct tamis_value *key,
+                            struct tamis_value *value,
                             char **message);
+
+// Returns the entry with the largest key, like tamis_first.
+enum tamis_code tamis_last(const struct tamis_keyspace *keyspace,
+                           const struct tamis_snapshot *snapshot,
+                           struct tamis_value *key,
+                           struct tamis_value *value,
+                           char **message);
 
 // Frees a scan. NULL is allowed.
 void tamis_scan_free(struct tamis_scan *scan);
 
+// Returns the sequence number of a snapshot: that of the newest write that it contains.
+enum tamis_code tamis_snapshot_sequence(const struct tamis_snapshot *snapshot,
+                                        uint64_t *sequence,
+                                        char **message);
+
 // Frees a snapshot; compactions can then drop obsolete versions. NULL is allowed.
 void tamis_snapshot_free(struct tamis_snapshot *snapshot);
 
+// Returns the filters of each table of a keyspace and how they answered, newest first, as JSON.
+enum tamis_code tamis_table_filters(const struct tamis_db *database,
+                                    const struct tamis_keyspace *keyspace,
+                                    char **json,
+                                    char **message);
+
+// Replaces the filters of all tables of a keyspace by `filters`, such as "surf@16"; NULL restores those with which the tables were written.
+enum tamis_code tamis_rebuild_filters(const struct tamis_db *database,
+                                      const struct tamis_keyspace *keyspace,
+                                      const char *filters,
+                                      char **message);
+
+// Chooses the filters of all tables of a keyspace again, for the sampled queries. `replaced_count` receives the number of tables whose filters
+// were replaced. A keyspace with given filters keeps them.
+enum tamis_code tamis_check_filters(const struct tamis_db *database,
+                                    const struct tamis_keyspace *keyspace,
+                                    uint64_t *replaced_count,
+                                    char **message);
+
+// Builds and measures all filter families for sorted keys and typical queries of a program, without a database. `json` receives an
+// array, cheapest family first: `filter`, and `cost_ns`, `query_ns`, `fpr`, `bits_per_key`, `build_ms`, `design`, or the `error`.
+// `read_cost_ns` is the cost of a false positive, such as 20000 for a read of a block.
+enum tamis_code tamis_advise(const struct tamis_bytes *keys,
+                             size_t key_count,
+                             const struct tamis_key_range *queries,
+                             size_t query_count,
+                             double bits_per_key,
+                             double read_cost_ns,
+                             char **json,
+                             char **message);
+
 // Creates a table file for tamis_ingest into the keyspace; the path must not exist. Free it with tamis_table_writer_free.
-tamis_code tamis_table_writer_new(const struct tamis_keyspace *keyspace,
-                                  const char *file,
-                                  struct tamis_table_writer **writer,
-                                  char **message);
+enum tamis_code tamis_table_writer_new(const struct tamis_keyspace *keyspace,
+                                       const char *file,
+                                       struct tamis_table_writer **writer,
+                                       char **message);
 
 // Adds a key with its value; it must be greater than the previous key.
-tamis_code tamis_table_writer_put(const struct tamis_table_writer *writer,
-                                  const uint8_t *key,
-                                  size_t key_length,
-                                  const uint8_t *value,
-                                  size_t value_length,
-                                  char **message);
+enum tamis_code tamis_table_writer_put(const struct tamis_table_writer *writer,
+                                       const uint8_t *key,
+                                       size_t key_length,
+                                       const uint8_t *value,
+                                       size_t value_length,
+                                       char **message);
 
 // Adds a delete of a key; the ingestion deletes the key.
-tamis_code tamis_table_writer_delete(const struct tamis_table_writer *writer,
-                                     const uint8_t *key,
-                                     size_t key_length,
-                                     char **message);
+enum tamis_code tamis_table_writer_delete(const struct tamis_table_writer *writer,
+                                          const uint8_t *key,
+                                          size_t key_length,
+                                          char **message);
 
 // Finishes the table: its file is complete and survives a crash of the machine. The handle must still be freed.
-tamis_code tamis_table_writer_finish(const struct tamis_table_writer *writer,
-                                     char **message);
+enum tamis_code tamis_table_writer_finish(const struct tamis_table_writer *writer,
+                                          char **message);
 
 // Frees a writer. NULL is allowed.
 void tamis_table_writer_free(struct tamis_table_writer *writer);
 
 // Adds finished tables to a keyspace atomically, as one write that is newer than all earlier writes. The files are
 // moved into the database, or copied if `keep` is true. `json` receives a report and may be NULL.
-tamis_code tamis_ingest(const struct tamis_db *database,
-                        const struct tamis_keyspace *keyspace,
-                        const char *const *files,
-                        size_t count,
-                        bool keep,
-                        char **json,
-                        char **message);
+enum tamis_code tamis_ingest(const struct tamis_db *database,
+                             const struct tamis_keyspace *keyspace,
+                             const char *const *files,
+                             size_t count,
+                             bool keep,
+                             char **json,
+                             char **message);
 
 // Frees the bytes of a value and sets its pointer to NULL; it may be freed again.
 void tamis_value_free(struct tamis_value *value);
@@ -656,6 +733,42 @@ const char *tamis_version(void);
 
 // Returns the ABI version of the library; compare it with TAMIS_ABI_VERSION of the header.
 uint32_t tamis_abi_version(void);
+
+// Sets the value of a key with a durability of tamis_durability.
+enum tamis_code tamis_put_with(const struct tamis_keyspace *keyspace,
+                               const uint8_t *key,
+                               size_t key_length,
+                               const uint8_t *value,
+                               size_t value_length,
+                               int32_t durability,
+                               char **message);
+
+// Deletes a key with a durability of tamis_durability; an absent key is not an error.
+enum tamis_code tamis_delete_with(const struct tamis_keyspace *keyspace,
+                                  const uint8_t *key,
+                                  size_t key_length,
+                                  int32_t durability,
+                                  char **message);
+
+// Deletes all keys between two bounds, with a durability of tamis_durability: one log record for any number of keys. Reversed bounds
+// delete nothing.
+enum tamis_code tamis_delete_range(const struct tamis_keyspace *keyspace,
+                                   struct tamis_bound lower,
+                                   struct tamis_bound upper,
+                                   int32_t durability,
+                                   char **message);
+
+// Deletes all keys that have a prefix, like tamis_delete_range.
+enum tamis_code tamis_delete_prefix(const struct tamis_keyspace *keyspace,
+                                    const uint8_t *prefix,
+                                    size_t prefix_length,
+                                    int32_t durability,
+                                    char **message);
+
+// Deletes all keys of a keyspace, like tamis_delete_range.
+enum tamis_code tamis_clear(const struct tamis_keyspace *keyspace,
+                            int32_t durability,
+                            char **message);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -8,7 +8,7 @@ use tamis_bindings_common::{Code, fork::Guarded};
 use crate::{
     boundary::{Exclusive, bytes, call, clear, clear_pointer, free_box, handle, put, put_handle, quiet},
     database::{Database, database, durability},
-    keyspace::{KeyspaceHandle, keyspace},
+    keyspace::{KeyspaceHandle, RangeBound, bound, keyspace},
 };
 
 /// A write batch. One thread uses it at a time.
@@ -56,6 +56,64 @@ pub extern "C" fn tamis_batch_delete(
         let key = bytes(key, key_length, "key")?;
         let keyspace = self::keyspace(keyspace)?;
         handle(batch, "batch")?.0.with(|batch| Ok(batch.get_mut()?.delete(keyspace, key)?))
+    })
+}
+
+/// Adds the delete of all keys between two bounds to a batch.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_batch_delete_range(
+    batch: Option<&Batch>,
+    keyspace: Option<&KeyspaceHandle>,
+    lower: RangeBound,
+    upper: RangeBound,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let bounds = (bound(lower, "lower")?, bound(upper, "upper")?);
+        let keyspace = self::keyspace(keyspace)?;
+        handle(batch, "batch")?.0.with(|batch| Ok(batch.get_mut()?.delete_range(keyspace, bounds)?))
+    })
+}
+
+/// Adds the delete of all keys that have a prefix to a batch.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_batch_delete_prefix(
+    batch: Option<&Batch>,
+    keyspace: Option<&KeyspaceHandle>,
+    prefix: *const u8,
+    prefix_length: usize,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let prefix = bytes(prefix, prefix_length, "prefix")?;
+        let keyspace = self::keyspace(keyspace)?;
+        handle(batch, "batch")?.0.with(|batch| Ok(batch.get_mut()?.delete_prefix(keyspace, prefix)?))
+    })
+}
+
+/// Adds the writes of another batch of the same database, which keeps them.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_batch_append(
+    batch: Option<&Batch>,
+    other: Option<&Batch>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let added = handle(other, "other")?.0.with(|other| Ok(other.get()?.clone()))?;
+        handle(batch, "batch")?.0.with(|batch| Ok(batch.get_mut()?.append(&added)?))
+    })
+}
+
+/// Returns the greatest number of bytes of a batch in the log.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_batch_size(
+    batch: Option<&Batch>,
+    mut size: Option<&mut MaybeUninit<usize>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear(&mut size);
+    call(message, || {
+        put(size, "size", handle(batch, "batch")?.0.with(|batch| Ok(batch.get()?.size_bytes()))?)
     })
 }
 

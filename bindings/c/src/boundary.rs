@@ -4,6 +4,7 @@
 //! call, and no other thread changes it meanwhile. Everything else is checked here.
 
 use std::{
+    cell::Cell,
     ffi::{CStr, CString, OsStr, c_char},
     mem::MaybeUninit,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -22,7 +23,8 @@ pub(crate) type Out<'a, T> = Option<&'a mut MaybeUninit<T>>;
 
 /// Runs the body of a function; returns the code of a failure and stores its message if `message` is not null.
 pub(crate) fn call(message: Out<'_, *mut c_char>, body: impl FnOnce() -> Outcome) -> Code {
-    let outcome = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(of_panic(&*panic)));
+    let checked = || if IS_IN_CALLBACK.get() { Err(called_from_callback()) } else { body() };
+    let outcome = catch_unwind(AssertUnwindSafe(checked)).unwrap_or_else(|panic| Err(of_panic(&*panic)));
     let (code, text) = match outcome {
         Ok(()) => (Code::Ok, std::ptr::null_mut()),
         Err(failure) => {
@@ -39,6 +41,21 @@ pub(crate) fn call(message: Out<'_, *mut c_char>, body: impl FnOnce() -> Outcome
 pub(crate) fn quiet(body: impl FnOnce()) {
     // The panic hook has reported it; a destructor has no caller to return it to.
     let _ = catch_unwind(AssertUnwindSafe(body));
+}
+
+thread_local! {
+    static IS_IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a function of the caller, from which calls of the library fail: the engine holds locks.
+pub(crate) fn in_callback(work: impl FnOnce()) {
+    let was = IS_IN_CALLBACK.replace(true);
+    work();
+    IS_IN_CALLBACK.set(was);
+}
+
+fn called_from_callback() -> Failure {
+    Failure::new(Code::Busy, "an event callback must not call the library; record the event and return")
 }
 
 fn of_panic(panic: &(dyn std::any::Any + Send)) -> Failure {

@@ -3,12 +3,10 @@
 use std::{ffi::c_char, mem::MaybeUninit};
 
 use engine::{Db, KeyspaceOptions, Options};
-use tamis_bindings_common::{
-    Code, Failure, fork::Guarded, options, report, statistics_json, table_filters_json,
-};
+use tamis_bindings_common::{Code, Failure, fork::Guarded, options, report, statistics_json};
 
 use crate::{
-    boundary::{call, clear_pointer, free_box, handle, own, path, put, put_handle, quiet, text},
+    boundary::{call, clear_pointer, free_box, handle, items, own, path, put, put_handle, quiet, text},
     keyspace::KeyspaceHandle,
     options::{DatabaseOptions, OptionsOfKeyspace},
     snapshot::SnapshotHandle,
@@ -79,8 +77,8 @@ pub extern "C" fn tamis_default_keyspace(
 ) -> Code {
     clear_pointer(&mut keyspace);
     call(message, || {
-        let found = self::database(database)?.default_keyspace();
-        put_handle(keyspace, "keyspace", KeyspaceHandle(Guarded::new(found)))
+        let database = self::database(database)?;
+        put_handle(keyspace, "keyspace", KeyspaceHandle::new(database, database.default_keyspace()))
     })
 }
 
@@ -94,8 +92,9 @@ pub extern "C" fn tamis_keyspace_open(
 ) -> Code {
     clear_pointer(&mut keyspace);
     call(message, || {
-        let found = self::database(database)?.keyspace(text(name, "name")?)?;
-        put_handle(keyspace, "keyspace", KeyspaceHandle(Guarded::new(found)))
+        let database = self::database(database)?;
+        let found = database.keyspace(text(name, "name")?)?;
+        put_handle(keyspace, "keyspace", KeyspaceHandle::new(database, found))
     })
 }
 
@@ -110,13 +109,34 @@ pub extern "C" fn tamis_keyspace_create(
 ) -> Code {
     clear_pointer(&mut keyspace);
     call(message, || {
-        let options = match options {
-            Some(options) => options.0.with(|options| Ok(options.clone()))?,
-            None => KeyspaceOptions::default(),
-        };
-        let made = self::database(database)?.create_keyspace(text(name, "name")?, options)?;
-        put_handle(keyspace, "keyspace", KeyspaceHandle(Guarded::new(made)))
+        let (database, options) = (self::database(database)?, keyspace_options(options)?);
+        let made = database.create_keyspace(text(name, "name")?, options)?;
+        put_handle(keyspace, "keyspace", KeyspaceHandle::new(database, made))
     })
+}
+
+/// Returns the keyspace with this name; creates it if there is none. Options that differ from those of an existing keyspace are a failure.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_keyspace_get_or_create(
+    database: Option<&Database>,
+    name: *const c_char,
+    options: Option<&OptionsOfKeyspace>,
+    mut keyspace: Option<&mut MaybeUninit<*mut KeyspaceHandle>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut keyspace);
+    call(message, || {
+        let (database, options) = (self::database(database)?, keyspace_options(options)?);
+        let found = database.get_or_create_keyspace(text(name, "name")?, options)?;
+        put_handle(keyspace, "keyspace", KeyspaceHandle::new(database, found))
+    })
+}
+
+fn keyspace_options(options: Option<&OptionsOfKeyspace>) -> Result<KeyspaceOptions, Failure> {
+    match options {
+        Some(options) => options.0.with(|options| Ok(options.clone())),
+        None => Ok(KeyspaceOptions::default()),
+    }
 }
 
 /// Drops a keyspace with all its data. Its handles then return TAMIS_CODE_KEYSPACE_DROPPED.
@@ -127,6 +147,21 @@ pub extern "C" fn tamis_keyspace_drop(
     message: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> Code {
     call(message, || Ok(self::database(database)?.drop_keyspace(text(name, "name")?)?))
+}
+
+/// Like tamis_keyspace_drop for `count` keyspaces, atomically: all of them or none.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_keyspaces_drop(
+    database: Option<&Database>,
+    names: *const *const c_char,
+    count: usize,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let names = items(names, count, "names")?.iter().map(|name| text(*name, "name"));
+        let names = names.collect::<Result<Vec<_>, _>>()?;
+        Ok(self::database(database)?.drop_keyspaces(names)?)
+    })
 }
 
 /// Returns the names of all keyspaces, sorted, as a JSON array. Free it with tamis_text_free.
@@ -200,6 +235,21 @@ pub extern "C" fn tamis_checkpoint(
     })
 }
 
+/// Like tamis_checkpoint, and verifies the copy.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_checkpoint_verified(
+    database: Option<&Database>,
+    folder: *const c_char,
+    mut json: Option<&mut MaybeUninit<*mut c_char>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut json);
+    call(message, || {
+        let made = self::database(database)?.checkpoint_verified(path(folder, "folder")?)?;
+        put_optional_json(json, &report::checkpoint(&made))
+    })
+}
+
 /// Verifies every byte of every live file. The report (JSON) lists all damage; the call fails only if it cannot continue.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_verify(
@@ -245,6 +295,23 @@ pub extern "C" fn tamis_open_report(
     call(message, || put_json(json, &report::open(self::database(database)?.open_report())))
 }
 
+/// Returns the folder of the database. Free it with tamis_text_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_db_path(
+    database: Option<&Database>,
+    mut folder: Option<&mut MaybeUninit<*mut c_char>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear_pointer(&mut folder);
+    call(message, || {
+        let database = self::database(database)?;
+        if folder.is_none() {
+            return Err(crate::boundary::null("folder"));
+        }
+        put(folder, "folder", own(database.path().display().to_string()))
+    })
+}
+
 /// Returns counters since the open, and the state of log, cache and levels, as JSON.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_statistics(
@@ -256,23 +323,11 @@ pub extern "C" fn tamis_statistics(
     call(message, || put_json(json, &statistics_json(&self::database(database)?.statistics())))
 }
 
-/// Returns the filters of each table of a keyspace and how they answered, newest first, as JSON.
-#[unsafe(no_mangle)]
-pub extern "C" fn tamis_table_filters(
-    database: Option<&Database>,
-    keyspace: Option<&KeyspaceHandle>,
-    mut json: Option<&mut MaybeUninit<*mut c_char>>,
-    message: Option<&mut MaybeUninit<*mut c_char>>,
-) -> Code {
-    clear_pointer(&mut json);
-    call(message, || {
-        let tables = self::database(database)?.table_filters(crate::keyspace::keyspace(keyspace)?)?;
-        put_json(json, &table_filters_json(&tables))
-    })
-}
-
 /// Stores JSON as a text that the caller frees.
-fn put_json(target: Option<&mut MaybeUninit<*mut c_char>>, json: &serde_json::Value) -> Result<(), Failure> {
+pub(crate) fn put_json(
+    target: Option<&mut MaybeUninit<*mut c_char>>,
+    json: &serde_json::Value,
+) -> Result<(), Failure> {
     if target.is_none() {
         return Err(crate::boundary::null("json"));
     }

@@ -27,7 +27,7 @@ pub struct FilterBuilderHandle(Exclusive<Builder>);
 pub struct FilterHandle(OpenFilter<&'static [u8]>);
 
 /// The bound of a filter for the first key that a scan would return.
-#[repr(i32)]
+#[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CandidateKind {
     /// Nothing.

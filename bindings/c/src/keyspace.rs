@@ -2,7 +2,7 @@
 
 use std::{ffi::c_char, mem::MaybeUninit, ops::Bound};
 
-use engine::{Keyspace, Slice, Snapshot};
+use engine::{Db, Keyspace, Slice, Snapshot};
 use tamis_bindings_common::{Code, Failure, fork::Guarded, scan::Selection};
 
 use crate::{
@@ -14,10 +14,21 @@ use crate::{
 
 /// A named, ordered map of a database.
 #[derive(Debug)]
-pub struct KeyspaceHandle(pub(crate) Guarded<Keyspace>);
+pub struct KeyspaceHandle(Guarded<(Db, Keyspace)>);
+
+impl KeyspaceHandle {
+    pub(crate) fn new(database: &Db, keyspace: Keyspace) -> Self {
+        Self(Guarded::new((database.clone(), keyspace)))
+    }
+}
 
 /// The keyspace of a handle.
 pub(crate) fn keyspace(keyspace: Option<&KeyspaceHandle>) -> Result<&Keyspace, Failure> {
+    Ok(&handle(keyspace, "keyspace")?.0.get()?.1)
+}
+
+/// The database and the keyspace of a handle.
+pub(crate) fn store(keyspace: Option<&KeyspaceHandle>) -> Result<&(Db, Keyspace), Failure> {
     handle(keyspace, "keyspace")?.0.get()
 }
 
@@ -32,7 +43,7 @@ pub struct RangeBound {
 }
 
 /// The kinds of bounds.
-#[repr(i32)]
+#[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BoundKind {
     /// No bound.
@@ -44,7 +55,7 @@ pub enum BoundKind {
 }
 
 /// The durability of a write when the call returns.
-#[repr(i32)]
+#[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DurabilityKind {
     /// Buffered in the process: a crash of the process may lose it.
@@ -55,8 +66,18 @@ pub enum DurabilityKind {
     Synced = 2,
 }
 
+/// The two bounds of a range.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct RangeOfKeys {
+    /// The lower bound.
+    pub lower: RangeBound,
+    /// The upper bound.
+    pub upper: RangeBound,
+}
+
 /// Converts a bound of the header.
-fn bound(bound: RangeBound, name: &str) -> Result<Bound<Vec<u8>>, Failure> {
+pub(crate) fn bound(bound: RangeBound, name: &str) -> Result<Bound<Vec<u8>>, Failure> {
     let own = || Ok(bytes(bound.key.data, bound.key.length, name)?.to_vec());
     match bound.kind {
         0 => Ok(Bound::Unbounded),
@@ -94,7 +115,7 @@ pub extern "C" fn tamis_keyspace_free(keyspace: *mut KeyspaceHandle) {
     quiet(|| free_box(keyspace));
 }
 
-/// Sets the value of a key with TAMIS_DURABILITY_BUFFERED; for other durabilities use tamis_write.
+/// Sets the value of a key with TAMIS_DURABILITY_BUFFERED; for other durabilities use tamis_put_with.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_put(
     keyspace: Option<&KeyspaceHandle>,
@@ -110,7 +131,7 @@ pub extern "C" fn tamis_put(
     })
 }
 
-/// Deletes a key; an absent key is not an error.
+/// Deletes a key with TAMIS_DURABILITY_BUFFERED; an absent key is not an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_delete(
     keyspace: Option<&KeyspaceHandle>,

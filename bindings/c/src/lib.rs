@@ -9,15 +9,18 @@
 pub mod batch;
 mod boundary;
 pub mod database;
+pub mod event;
 pub mod filter;
 pub mod keyspace;
 pub mod multi_get;
 pub mod options;
 pub mod scan;
 pub mod snapshot;
+pub mod store_filters;
 pub mod table_writer;
 pub mod value;
 pub mod version;
+pub mod write;
 
 pub use tamis_bindings_common::Code;
 

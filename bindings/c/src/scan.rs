@@ -11,16 +11,25 @@ use tamis_bindings_common::{
 };
 
 use crate::{
-    boundary::{Exclusive, bytes, call, clear, clear_pointer, free_box, handle, put, put_handle, quiet},
-    keyspace::{KeyspaceHandle, RangeBound, keyspace, selection},
+    boundary::{
+        Exclusive, Out, Outcome, bytes, call, clear, clear_pointer, free_box, handle, items, items_mut, null,
+        put, put_handle, quiet,
+    },
+    keyspace::{KeyspaceHandle, RangeBound, RangeOfKeys, bound, keyspace, selection},
     snapshot::{SnapshotHandle, snapshot},
-    value::Bytes,
+    value::{Bytes, Owner, Value},
 };
 
 /// A scan. It reads the state at its creation, and needs neither the handle of its keyspace nor of its snapshot. One
 /// thread uses it at a time.
 #[derive(Debug)]
 pub struct ScanHandle(Exclusive<Position>);
+
+impl ScanHandle {
+    fn new(scan: Scan) -> Self {
+        Self(Exclusive::new(Position { scan: Guarded::new(scan), columns: Columns::default() }))
+    }
+}
 
 #[derive(Debug)]
 struct Position {
@@ -66,7 +75,7 @@ fn new_scan(
     selection: &Selection,
 ) -> Result<ScanHandle, Failure> {
     let scan = scan(keyspace(found)?, snapshot(as_of)?, selection, Direction::Forward);
-    Ok(ScanHandle(Exclusive::new(Position { scan: Guarded::new(scan), columns: Columns::default() })))
+    Ok(ScanHandle::new(scan))
 }
 
 /// Creates a scan of the entries between two bounds, in a snapshot or in the current state (NULL). It starts before the first entry; nothing is read
@@ -98,6 +107,35 @@ pub extern "C" fn tamis_prefix(
     call(message, || {
         let selection = Selection::Prefix(bytes(prefix, prefix_length, "prefix")?.to_vec());
         put_handle(scan, "scan", new_scan(keyspace, snapshot, &selection)?)
+    })
+}
+
+/// Creates a scan for each of `count` ranges, in the order of the ranges. Scans of one call share reads of the same and of adjacent blocks. Free each with
+/// tamis_scan_free. After a failure all scans are NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_multi_range(
+    keyspace: Option<&KeyspaceHandle>,
+    snapshot: Option<&SnapshotHandle>,
+    ranges: *const RangeOfKeys,
+    count: usize,
+    scans: *mut MaybeUninit<*mut ScanHandle>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let targets = items_mut(scans, count, "scans")?;
+        targets.iter_mut().for_each(|target| *target = MaybeUninit::new(std::ptr::null_mut()));
+        let ranges = items(ranges, count, "ranges")?.iter();
+        let ranges = ranges.map(|range| Ok((bound(range.lower, "lower")?, bound(range.upper, "upper")?)));
+        let ranges = ranges.collect::<Result<Vec<_>, Failure>>()?;
+        let keyspace = self::keyspace(keyspace)?;
+        let made = match self::snapshot(snapshot)? {
+            Some(snapshot) => snapshot.multi_range(keyspace, ranges),
+            None => keyspace.multi_range(ranges),
+        };
+        for (target, scan) in targets.iter_mut().zip(made) {
+            put_handle(Some(target), "scans", ScanHandle::new(scan))?;
+        }
+        Ok(())
     })
 }
 
@@ -220,7 +258,7 @@ pub extern "C" fn tamis_scan_chunk(
     clear(&mut chunk);
     let direction = if is_backward == 0 { Direction::Forward } else { Direction::Backward };
     call(message, || {
-        let target = chunk.ok_or_else(|| crate::boundary::null("chunk"))?;
+        let target = chunk.ok_or_else(|| null("chunk"))?;
         handle(scan, "scan")?.0.with(|position| {
             let Position { scan, columns } = position;
             columns.clear();
@@ -237,6 +275,52 @@ pub extern "C" fn tamis_scan_chunk(
             Ok(())
         })
     })
+}
+
+/// Returns the entry with the smallest key, in a snapshot or in the current state (NULL); the pointers of `key` and `value` are NULL if there is none. Free
+/// both with tamis_value_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_first(
+    keyspace: Option<&KeyspaceHandle>,
+    snapshot: Option<&SnapshotHandle>,
+    mut key: Option<&mut MaybeUninit<Value>>,
+    mut value: Option<&mut MaybeUninit<Value>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear(&mut key);
+    clear(&mut value);
+    call(message, || end(keyspace, snapshot, Direction::Forward, key, value))
+}
+
+/// Returns the entry with the largest key, like tamis_first.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_last(
+    keyspace: Option<&KeyspaceHandle>,
+    snapshot: Option<&SnapshotHandle>,
+    mut key: Option<&mut MaybeUninit<Value>>,
+    mut value: Option<&mut MaybeUninit<Value>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear(&mut key);
+    clear(&mut value);
+    call(message, || end(keyspace, snapshot, Direction::Backward, key, value))
+}
+
+fn end(
+    found: Option<&KeyspaceHandle>,
+    as_of: Option<&SnapshotHandle>,
+    direction: Direction,
+    key: Out<'_, Value>,
+    value: Out<'_, Value>,
+) -> Outcome {
+    let key = key.ok_or_else(|| null("key"))?;
+    let value = value.ok_or_else(|| null("value"))?;
+    let mut scan = scan(keyspace(found)?, snapshot(as_of)?, &Selection::ALL, direction);
+    if step(&mut scan, direction)? {
+        key.write(Value::new(Owner::Vector(scan.key().to_vec())));
+        value.write(Value::new(Owner::Vector(scan.value().to_vec())));
+    }
+    Ok(())
 }
 
 /// Frees a scan. NULL is allowed.

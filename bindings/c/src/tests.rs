@@ -2,3 +2,4 @@
 
 mod header;
 mod hostile;
+mod table_of_languages;

@@ -34,7 +34,7 @@ pub struct Value {
 pub enum Owner {
     /// A part of a block or of a mapped table, or a short copy.
     Slice(Slice),
-    /// An encoded filter.
+    /// An encoded filter, or a copy.
     Vector(Vec<u8>),
 }
 

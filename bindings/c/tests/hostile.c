@@ -73,15 +73,15 @@ static tamis_bytes any_bytes(void) {
         bytes.length = 0;
         return bytes;
     case 2:
-        bytes.data = own(1);
+        bytes.data = (uint8_t *)own(1);
         bytes.length = SIZE_MAX - below(2);
         return bytes;
     case 3:
-        bytes.data = own(1);
+        bytes.data = (uint8_t *)own(1);
         bytes.length = SIZE_MAX / 2 + 1 + below(100);
         return bytes;
     default: {
-        uint8_t *data = own(bytes.length);
+        uint8_t *data = (uint8_t *)own(bytes.length);
         for (size_t index = 0; index < bytes.length; index++)
             data[index] = (uint8_t)(one_in(4) ? 255 * below(2) : 'a' + below(3));
         bytes.data = data;
@@ -100,7 +100,7 @@ static const char *any_text(const char *const *texts, size_t count) {
     if (index == count)
         return NULL;
     const char *text = index < count ? texts[index] : "\xff\xfe";
-    char *copy = own(strlen(text) + 1);
+    char *copy = (char *)own(strlen(text) + 1);
     strcpy(copy, text);
     return copy;
 }
@@ -211,7 +211,7 @@ static void read_entries(void) {
         break;
     case 1: {
         size_t length, room = below(12);
-        uint8_t *buffer = one_in(8) ? NULL : own(room);
+        uint8_t *buffer = one_in(8) ? NULL : (uint8_t *)own(room);
         CALL(tamis_get_into(any_keyspace(), any_snapshot(), key.data, key.length, buffer, one_in(12) ? SIZE_MAX : room,
                             one_in(8) ? NULL : &length, one_in(8) ? NULL : &is_found, message));
         break;
@@ -221,8 +221,8 @@ static void read_entries(void) {
         break;
     case 3: {
         size_t count = below(5);
-        tamis_bytes *keys = own(count * sizeof(tamis_bytes));
-        tamis_value *values = own(count * sizeof(tamis_value));
+        tamis_bytes *keys = (tamis_bytes *)own(count * sizeof(tamis_bytes));
+        tamis_value *values = (tamis_value *)own(count * sizeof(tamis_value));
         for (size_t index = 0; index < count; index++) {
             keys[index] = any_bytes();
             memset(&values[index], 0, sizeof values[index]);
@@ -365,7 +365,7 @@ static void use_filters(void) {
         filter = NULL;
         free(filter_bytes);
         size_t length = one_in(3) ? below(encoded.length + 1) : encoded.length;
-        filter_bytes = malloc(length == 0 ? 1 : length);
+        filter_bytes = (uint8_t *)malloc(length == 0 ? 1 : length);
         if (filter_bytes == NULL)
             abort();
         if (length > 0)
@@ -386,7 +386,7 @@ static void use_filters(void) {
         break;
     case 9: {
         size_t count = below(5);
-        tamis_bytes *keys = own(count * sizeof(tamis_bytes));
+        tamis_bytes *keys = (tamis_bytes *)own(count * sizeof(tamis_bytes));
         for (size_t index = 0; index < count; index++)
             keys[index] = any_bytes();
         CALL(tamis_filter_may_contain_many(filter, one_in(8) ? NULL : keys, one_in(12) ? SIZE_MAX : count,

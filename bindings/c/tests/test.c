@@ -80,7 +80,7 @@ static void expect(const tamis_keyspace *keyspace, const tamis_snapshot *snapsho
 
 static char *in_folder(const char *folder, const char *name) {
     size_t size = strlen(folder) + strlen(name) + 2;
-    char *path = malloc(size);
+    char *path = (char *)malloc(size);
     CHECK(path != NULL);
     snprintf(path, size, "%s/%s", folder, name);
     return path;
@@ -396,6 +396,204 @@ static void test_maintenance(const char *folder) {
     free(file);
 }
 
+static size_t count_of(const tamis_keyspace *keyspace) {
+    tamis_scan *scan;
+    tamis_chunk chunk;
+    OK(tamis_range(keyspace, NULL, unbounded(), unbounded(), &scan, &message));
+    OK(tamis_scan_chunk(scan, 0, 1000, 1 << 20, &chunk, &message));
+    tamis_scan_free(scan);
+    return chunk.count;
+}
+
+static void put_letters(const tamis_keyspace *keyspace) {
+    const char letters[] = "abcdefghij";
+    for (size_t index = 0; index < 10; index++) {
+        char key[3] = {letters[index], '1', 0};
+        put(keyspace, key, "value");
+    }
+}
+
+static void test_deletes(const char *folder) {
+    char *path = in_folder(folder, "deletes");
+    tamis_db *db = open_store(path);
+    tamis_keyspace *keyspace;
+    OK(tamis_default_keyspace(db, &keyspace, &message));
+    put_letters(keyspace);
+    OK(tamis_delete_range(keyspace, at("b", TAMIS_BOUND_KIND_INCLUDED), at("d", TAMIS_BOUND_KIND_EXCLUDED),
+                          TAMIS_DURABILITY_BUFFERED, &message));
+    CHECK(count_of(keyspace) == 8);
+    OK(tamis_delete_range(keyspace, at("j", TAMIS_BOUND_KIND_INCLUDED), at("a", TAMIS_BOUND_KIND_INCLUDED),
+                          TAMIS_DURABILITY_BUFFERED, &message));
+    CHECK(count_of(keyspace) == 8);
+    OK(tamis_delete_prefix(keyspace, bytes("e"), 1, TAMIS_DURABILITY_SYNCED, &message));
+    expect(keyspace, NULL, "e1", NULL);
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "durability", tamis_clear(keyspace, 3, &message));
+    CHECK(count_of(keyspace) == 7);
+    OK(tamis_clear(keyspace, TAMIS_DURABILITY_DEFERRED, &message));
+    CHECK(count_of(keyspace) == 0);
+
+    OK(tamis_put_with(keyspace, bytes("k"), 1, bytes("v"), 1, TAMIS_DURABILITY_SYNCED, &message));
+    expect(keyspace, NULL, "k", "v");
+    OK(tamis_delete_with(keyspace, bytes("k"), 1, TAMIS_DURABILITY_DEFERRED, &message));
+    expect(keyspace, NULL, "k", NULL);
+    FAILS(TAMIS_CODE_SIZE, "key", tamis_put_with(keyspace, NULL, 0, NULL, 0, TAMIS_DURABILITY_SYNCED, &message));
+
+    put_letters(keyspace);
+    tamis_batch *batch;
+    size_t size;
+    OK(tamis_batch_new(&batch, &message));
+    OK(tamis_batch_delete_range(batch, keyspace, unbounded(), at("c", TAMIS_BOUND_KIND_EXCLUDED), &message));
+    OK(tamis_batch_delete_prefix(batch, keyspace, bytes("j"), 1, &message));
+    OK(tamis_batch_size(batch, &size, &message));
+    CHECK(size > 0);
+    size_t writes;
+    OK(tamis_batch_append(batch, batch, &message));
+    OK(tamis_batch_count(batch, &writes, &message));
+    CHECK(writes == 4);
+    OK(tamis_write(db, batch, TAMIS_DURABILITY_BUFFERED, &message));
+    tamis_batch_free(batch);
+    CHECK(count_of(keyspace) == 7);
+    OK(tamis_close(db, &message));
+    FAILS(TAMIS_CODE_CLOSED, "closed", tamis_clear(keyspace, TAMIS_DURABILITY_BUFFERED, &message));
+    tamis_keyspace_free(keyspace);
+    tamis_db_free(db);
+    free(path);
+}
+
+static void test_many_ranges(const char *folder) {
+    char *path = in_folder(folder, "ranges");
+    tamis_db *db = open_store(path);
+    tamis_keyspace *keyspace;
+    OK(tamis_default_keyspace(db, &keyspace, &message));
+    tamis_value first, last;
+    OK(tamis_first(keyspace, NULL, &first, &last, &message));
+    CHECK(first.data == NULL && last.data == NULL);
+    put_letters(keyspace);
+    tamis_snapshot *snapshot;
+    uint64_t sequence;
+    OK(tamis_snapshot_new(db, &snapshot, &message));
+    OK(tamis_snapshot_sequence(snapshot, &sequence, &message));
+    CHECK(sequence == 10);
+    OK(tamis_clear(keyspace, TAMIS_DURABILITY_BUFFERED, &message));
+    OK(tamis_first(keyspace, snapshot, &first, &last, &message));
+    CHECK(first.length == 2 && first.data[0] == 'a' && last.length == 5);
+    tamis_value_free(&first);
+    tamis_value_free(&last);
+    OK(tamis_last(keyspace, snapshot, &first, &last, &message));
+    CHECK(first.data[0] == 'j');
+    tamis_value_free(&first);
+    tamis_value_free(&last);
+
+    tamis_key_range ranges[2] = {{at("b", TAMIS_BOUND_KIND_INCLUDED), at("d", TAMIS_BOUND_KIND_EXCLUDED)},
+                                 {at("i", TAMIS_BOUND_KIND_INCLUDED), unbounded()}};
+    tamis_scan *scans[2];
+    for (int as_of = 0; as_of < 2; as_of++) {
+        OK(tamis_multi_range(keyspace, as_of == 1 ? snapshot : NULL, ranges, 2, scans, &message));
+        for (int index = 0; index < 2; index++) {
+            tamis_chunk chunk;
+            OK(tamis_scan_chunk(scans[index], 0, 10, 1 << 20, &chunk, &message));
+            CHECK(chunk.count == (as_of == 1 ? 2u : 0u));
+            tamis_scan_free(scans[index]);
+        }
+    }
+    ranges[1].upper.kind = 7;
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "upper", tamis_multi_range(keyspace, NULL, ranges, 2, scans, &message));
+    CHECK(scans[0] == NULL && scans[1] == NULL);
+    tamis_snapshot_free(snapshot);
+    tamis_keyspace_free(keyspace);
+    tamis_db_free(db);
+    free(path);
+}
+
+static void test_keyspaces_and_filters(const char *folder) {
+    char *path = in_folder(folder, "several"), *copy = in_folder(folder, "several-copy"), *text;
+    tamis_db *db = open_store(path);
+    tamis_keyspace *one, *two, *same;
+    OK(tamis_keyspace_get_or_create(db, "one", NULL, &one, &message));
+    OK(tamis_keyspace_get_or_create(db, "one", NULL, &same, &message));
+    OK(tamis_keyspace_get_or_create(db, "two", NULL, &two, &message));
+    put(one, "a", "1");
+    expect(same, NULL, "a", "1");
+    OK(tamis_flush(db, &message));
+    OK(tamis_rebuild_filters(db, one, "blocked-bloom@10", &message));
+    OK(tamis_rebuild_filters(db, one, NULL, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "filters", tamis_rebuild_filters(db, one, "none", &message));
+    uint64_t replaced;
+    OK(tamis_check_filters(db, one, &replaced, &message));
+    OK(tamis_checkpoint_verified(db, copy, &text, &message));
+    tamis_text_free(text);
+    OK(tamis_db_path(db, &text, &message));
+    CHECK(strstr(text, "several") != NULL);
+    tamis_text_free(text);
+    const char *names[3] = {"one", "two", "three"};
+    FAILS(TAMIS_CODE_KEYSPACE_NOT_FOUND, "three", tamis_keyspaces_drop(db, names, 3, &message));
+    expect(one, NULL, "a", "1");
+    OK(tamis_keyspaces_drop(db, names, 2, &message));
+    FAILS(TAMIS_CODE_KEYSPACE_DROPPED, "dropped", tamis_clear(two, TAMIS_DURABILITY_BUFFERED, &message));
+    tamis_keyspace_free(one);
+    tamis_keyspace_free(same);
+    tamis_keyspace_free(two);
+    tamis_db_free(db);
+
+    tamis_bytes keys[3] = {{bytes("a1"), 2}, {bytes("b1"), 2}, {bytes("c1"), 2}};
+    tamis_key_range queries[2] = {{at("a2", TAMIS_BOUND_KIND_INCLUDED), at("a9", TAMIS_BOUND_KIND_INCLUDED)},
+                                  {at("b2", TAMIS_BOUND_KIND_INCLUDED), at("b9", TAMIS_BOUND_KIND_INCLUDED)}};
+    OK(tamis_advise(keys, 3, queries, 2, 16.0, 20000.0, &text, &message));
+    CHECK(strstr(text, "\"filter\":\"surf") != NULL && strstr(text, "\"cost_ns\":") != NULL);
+    tamis_text_free(text);
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "at least one", tamis_advise(NULL, 0, queries, 2, 16.0, 1.0, &text, &message));
+    free(path);
+    free(copy);
+}
+
+// What a callback saw. The test reads it after the database is closed.
+typedef struct seen {
+    pthread_mutex_t lock;
+    int flushed_count;
+    const tamis_keyspace *keyspace;
+    tamis_code code;
+} seen;
+
+static void on_event(void *context, const char *json) {
+    seen *events = (seen *)context;
+    pthread_mutex_lock(&events->lock);
+    if (strstr(json, "\"kind\":\"flushed\"") != NULL) {
+        events->flushed_count++;
+        if (events->keyspace != NULL)
+            events->code = tamis_put(events->keyspace, bytes("b"), 1, NULL, 0, NULL);
+    }
+    pthread_mutex_unlock(&events->lock);
+}
+
+static void test_events(const char *folder) {
+    char *path = in_folder(folder, "events");
+    seen events = {PTHREAD_MUTEX_INITIALIZER, 0, NULL, TAMIS_CODE_OK};
+    tamis_options *options;
+    tamis_db *db;
+    tamis_keyspace *keyspace;
+    OK(tamis_options_new(&options, &message));
+    OK(tamis_options_set_event_callback(options, on_event, &events, &message));
+    OK(tamis_open(path, options, &db, &message));
+    OK(tamis_default_keyspace(db, &keyspace, &message));
+    pthread_mutex_lock(&events.lock);
+    events.keyspace = keyspace;
+    pthread_mutex_unlock(&events.lock);
+    put(keyspace, "a", "1");
+    OK(tamis_flush(db, &message));
+    OK(tamis_close(db, &message));
+    // A callback that calls the library gets an error, not a deadlock.
+    CHECK(events.flushed_count == 1 && events.code == TAMIS_CODE_BUSY);
+    tamis_keyspace_free(keyspace);
+    tamis_db_free(db);
+
+    OK(tamis_options_set_event_callback(options, NULL, NULL, &message));
+    OK(tamis_open(path, options, &db, &message));
+    tamis_db_free(db);
+    CHECK(events.flushed_count == 1);
+    tamis_options_free(options);
+    free(path);
+}
+
 static void test_filters(void) {
     tamis_filter_builder *builder;
     FAILS(TAMIS_CODE_INVALID_ARGUMENT, "there are", tamis_filter_builder_new("cuckoo", 0, &builder, &message));
@@ -411,7 +609,7 @@ static void test_filters(void) {
     tamis_filter_builder_free(builder);
 
     // The filter borrows these bytes.
-    uint8_t *copy = malloc(encoded.length);
+    uint8_t *copy = (uint8_t *)malloc(encoded.length);
     CHECK(copy != NULL);
     size_t length = encoded.length;
     memcpy(copy, encoded.data, length);
@@ -469,7 +667,7 @@ struct worker {
 };
 
 static void *work(void *argument) {
-    struct worker *worker = argument;
+    struct worker *worker = (struct worker *)argument;
     for (uint64_t number = worker->first; number < worker->first + THREAD_ENTRIES; number++) {
         uint8_t key[8];
         number_key(key, number);
@@ -552,6 +750,10 @@ int main(int count, char **arguments) {
     test_batches_keyspaces_snapshots(folder);
     test_scans(folder);
     test_maintenance(folder);
+    test_deletes(folder);
+    test_many_ranges(folder);
+    test_keyspaces_and_filters(folder);
+    test_events(folder);
     test_filters();
     test_threads(folder);
     if (count < 3)

@@ -6,7 +6,7 @@ use tamis::Error;
 use tamis_filter::{BuildError, DecodeError};
 
 /// The reason of a failure. The numbers are part of the C interface and never change their meaning.
-#[repr(i32)]
+#[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Code {
     /// No failure.

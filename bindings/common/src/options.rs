@@ -138,7 +138,11 @@ pub fn filters(value: &str) -> Result<Filters, Failure> {
     Ok(Filters::per_level(levels))
 }
 
-fn table_filters(value: &str) -> Result<Vec<TableFilter>, Failure> {
+/// Parses the filters of one table: `FILTER+FILTER`, or `none`.
+///
+/// # Errors
+/// As [`filters`].
+pub fn table_filters(value: &str) -> Result<Vec<TableFilter>, Failure> {
     if value.trim() == "none" {
         return Ok(Vec::new());
     }

@@ -7,7 +7,7 @@ use tamis_bindings_common::Code;
 
 use crate::{
     batch::*, boundary::results, database::*, filter::*, keyspace::*, multi_get::*, options::*, scan::*,
-    snapshot::*, table_writer::*, value::*,
+    snapshot::*, table_writer::*, value::*, write::*,
 };
 
 /// A random number generator: the same seed gives the same calls.
@@ -152,7 +152,8 @@ impl World {
         let ((key, key_length), (value, value_length)) = (random.bytes(), random.bytes());
         let keyspace = self.keyspace(random);
         let batch = self.batch.as_deref();
-        match random.below(7) {
+        match random.below(9) {
+            7 => self.delete_ranges(random),
             0 => self.batch = made(|out, message| tamis_batch_new(out, message)),
             1 => {
                 Message::expect(|message| tamis_delete(keyspace, key, key_length, message));
@@ -174,6 +175,35 @@ impl World {
                 Message::expect(|message| tamis_put(keyspace, key, key_length, value, value_length, message));
             }
         }
+    }
+
+    fn delete_ranges(&self, random: &mut Random) {
+        let (lower, upper) = (random.bound(), random.bound());
+        let (prefix, length) = random.bytes();
+        let (keyspace, batch) = (self.keyspace(random), self.batch.as_deref());
+        let durability = random.below(5) as i32 - 1;
+        match random.below(6) {
+            0 => Message::expect(|message| tamis_delete_range(keyspace, lower, upper, durability, message)),
+            1 => {
+                Message::expect(|message| tamis_delete_prefix(keyspace, prefix, length, durability, message))
+            }
+            2 => Message::expect(|message| tamis_clear(keyspace, durability, message)),
+            3 => Message::expect(|message| tamis_batch_delete_range(batch, keyspace, lower, upper, message)),
+            4 => Message::expect(|message| tamis_batch_append(batch, batch, message)),
+            _ => {
+                let ranges = [RangeOfKeys { lower, upper }, RangeOfKeys { lower: upper, upper: lower }];
+                let mut scans = [const { MaybeUninit::uninit() }; 2];
+                let count = if random.is_one_in(8) { usize::MAX / 2 } else { 2 };
+                let target = scans.as_mut_ptr();
+                let code = Message::expect(|message| {
+                    tamis_multi_range(keyspace, None, ranges.as_ptr(), count, target, message)
+                });
+                if code == Code::Ok {
+                    scans.into_iter().for_each(|scan| drop(results::take_box(scan)));
+                }
+                code
+            }
+        };
     }
 
     fn read(&mut self, random: &mut Random) {

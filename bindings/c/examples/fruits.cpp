@@ -1,0 +1,75 @@
+// A store of fruits in C++: every wrapper of tamis.hpp. bindings/c/test compiles and runs it.
+
+#include "tamis.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <iostream>
+
+static void require(bool condition, const char *text) {
+    if (!condition) {
+        std::cerr << "not true: " << text << '\n';
+        std::exit(1);
+    }
+}
+
+#define REQUIRE(condition) require(condition, #condition)
+
+int main(int count, char **arguments) {
+    const std::string folder = count > 1 ? arguments[1] : "fruits";
+    std::atomic<int> flushes{0};
+    tamis::options options;
+    options.set("cache_bytes", "16MiB").on_event([&flushes](std::string_view json) {
+        if (json.find("\"kind\":\"flushed\"") != std::string_view::npos)
+            flushes++;
+        throw std::runtime_error("ignored");
+    });
+    tamis::database db(folder, options);
+    tamis::keyspace fruits = db.default_keyspace();
+    fruits.put("apple", "red");
+    fruits.put("banana", "yellow", tamis::durability::synced);
+    fruits.put("pear", "green");
+
+    const tamis::snapshot before = db.take_snapshot();
+    tamis::batch batch;
+    batch.put(fruits, "cherry", "red").remove(fruits, "apple").remove_prefix(fruits, "pe");
+    REQUIRE(batch.size() == 3);
+    db.write(batch);
+    REQUIRE(batch.size() == 0);
+    REQUIRE(!fruits.get("apple") && fruits.get("apple", &before).view() == "red");
+    REQUIRE(fruits.contains("cherry") && !fruits.contains("pear"));
+    REQUIRE(before.sequence() == 3);
+
+    for (tamis::scan scan = fruits.range(tamis::bound::included("a"), tamis::bound::excluded("p"), &before); scan.next();)
+        std::cout << scan.key() << ": " << scan.value() << '\n';
+
+    tamis::scan scan = fruits.prefix("b");
+    scan.seek_to_last();
+    REQUIRE(scan.prev() && scan.key() == "banana" && !scan.prev() && scan.key().empty());
+    const auto [first_key, first_value] = *fruits.first();
+    REQUIRE(first_key.view() == "banana" && first_value.view() == "yellow" && fruits.last()->first.view() == "cherry");
+    REQUIRE(fruits.multi_get({"cherry", "fig"})[0].view() == "red");
+    std::vector<tamis::scan> scans = fruits.multi_range({{tamis::bound::included("b"), tamis::bound::excluded("c")}});
+    REQUIRE(scans[0].next() && !scans[0].next());
+
+    tamis::keyspace trees = db.get_or_create_keyspace("trees", tamis::keyspace_options().set("filters", "surf@16"));
+    trees.put("oak", "");
+    REQUIRE(trees.name() == "trees" && trees.get("oak") && trees.get("oak").view().empty());
+    db.flush();
+    REQUIRE(flushes > 0);
+    fruits.remove_range(tamis::bound::unbounded(), tamis::bound::included("banana"));
+    fruits.remove("cherry");
+    REQUIRE(!fruits.first());
+    trees.clear();
+    db.compact(trees);
+    db.drop_keyspaces({"trees"});
+    try {
+        trees.put("elm", "");
+        REQUIRE(false);
+    } catch (const tamis::error &error) {
+        REQUIRE(error.code() == TAMIS_CODE_KEYSPACE_DROPPED);
+    }
+    REQUIRE(db.statistics().find("\"writes\":") != std::string::npos);
+    db.close();
+    return 0;
+}

@@ -1,0 +1,462 @@
+// RAII wrappers of tamis.h for C++17, in one file without a library of its own.
+//
+// Errors are exceptions of the class tamis::error. Handles free themselves, can be moved and not copied, and follow the rules of tamis.h: any thread
+// may use a database, a keyspace or a snapshot; batches and scans serve one thread at a time. Keys and values are std::string_view of any
+// bytes; a scan returns views that are valid until its next call.
+//
+//     tamis::database db("store");
+//     tamis::keyspace fruits = db.default_keyspace();
+//     fruits.put("apple", "red");
+//     for (auto scan = fruits.prefix("a"); scan.next();)
+//         std::cout << scan.key() << ": " << scan.value() << '\n';
+
+#ifndef TAMIS_HPP
+#define TAMIS_HPP
+
+#include "tamis.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tamis {
+
+// A failure of a call: its message and its code.
+class error : public std::runtime_error {
+public:
+    error(tamis_code code, const std::string &message) : std::runtime_error(message), code_(code) {}
+    tamis_code code() const noexcept { return code_; }
+
+private:
+    tamis_code code_;
+};
+
+enum class durability : int32_t {
+    deferred = TAMIS_DURABILITY_DEFERRED,
+    buffered = TAMIS_DURABILITY_BUFFERED,
+    synced = TAMIS_DURABILITY_SYNCED,
+};
+
+namespace detail {
+
+// Receives the message of a call.
+class receiver {
+public:
+    receiver() = default;
+    receiver(const receiver &) = delete;
+    receiver &operator=(const receiver &) = delete;
+    ~receiver() { tamis_text_free(text_); }
+    operator char **() noexcept { return &text_; }
+    void check(tamis_code code) const {
+        if (code != TAMIS_CODE_OK)
+            throw error(code, text_ == nullptr ? "no message" : text_);
+    }
+
+private:
+    char *text_ = nullptr;
+};
+
+// Calls a function of tamis.h, and throws if it fails. The message is the last argument of every function.
+template <typename Function, typename... Arguments>
+void call(Function function, Arguments... arguments) {
+    receiver message;
+    const tamis_code code = function(arguments..., message);
+    message.check(code);
+}
+
+inline const uint8_t *data(std::string_view bytes) noexcept {
+    return reinterpret_cast<const uint8_t *>(bytes.data());
+}
+
+inline std::string_view view(const uint8_t *data, size_t length) noexcept {
+    return std::string_view(reinterpret_cast<const char *>(data), length);
+}
+
+// Takes a text of the library.
+inline std::string take(char *text) {
+    const std::unique_ptr<char, void (*)(char *)> owner(text, tamis_text_free);
+    return text == nullptr ? std::string() : std::string(text);
+}
+
+template <typename Handle, void (*Free)(Handle *)>
+struct deleter {
+    void operator()(Handle *handle) const noexcept { Free(handle); }
+};
+
+template <typename Handle, void (*Free)(Handle *)>
+using owner = std::unique_ptr<Handle, deleter<Handle, Free>>;
+
+} // namespace detail
+
+// A bound of a range. Its key must live until the call that takes it returns.
+class bound {
+public:
+    static bound unbounded() noexcept { return bound(TAMIS_BOUND_KIND_UNBOUNDED, {}); }
+    static bound included(std::string_view key) noexcept { return bound(TAMIS_BOUND_KIND_INCLUDED, key); }
+    static bound excluded(std::string_view key) noexcept { return bound(TAMIS_BOUND_KIND_EXCLUDED, key); }
+    operator tamis_bound() const noexcept { return bound_; }
+
+private:
+    bound(int32_t kind, std::string_view key) noexcept : bound_{kind, {detail::data(key), key.size()}} {}
+    tamis_bound bound_;
+};
+
+// The bytes of a value, without a copy of long ones: the value keeps their block in memory.
+class value {
+public:
+    explicit value(tamis_value owned = tamis_value{}) noexcept : owned_(owned) {}
+    value(value &&other) noexcept : owned_(std::exchange(other.owned_, tamis_value{})) {}
+    value &operator=(value &&other) noexcept {
+        std::swap(owned_, other.owned_);
+        return *this;
+    }
+    ~value() { tamis_value_free(&owned_); }
+    std::string_view view() const noexcept { return detail::view(owned_.data, owned_.length); }
+    operator std::string_view() const noexcept { return view(); }
+    // Whether there is a value; an empty value is one.
+    explicit operator bool() const noexcept { return owned_.data != nullptr; }
+
+private:
+    tamis_value owned_;
+};
+
+// Receives an event as JSON. It must not call the database; what it throws is ignored.
+using listener = std::function<void(std::string_view json)>;
+
+class snapshot {
+public:
+    explicit snapshot(tamis_snapshot *handle, std::shared_ptr<listener> listener = nullptr) noexcept
+        : listener_(std::move(listener)), handle_(handle) {}
+    tamis_snapshot *get() const noexcept { return handle_.get(); }
+    uint64_t sequence() const {
+        uint64_t sequence = 0;
+        detail::call(tamis_snapshot_sequence, get(), &sequence);
+        return sequence;
+    }
+
+private:
+    // Freed after the handle, which may be the last one of the database.
+    std::shared_ptr<listener> listener_;
+    detail::owner<tamis_snapshot, tamis_snapshot_free> handle_;
+};
+
+// The entries of a range at one point in time. One thread uses it at a time.
+class scan {
+public:
+    explicit scan(tamis_scan *handle) noexcept : handle_(handle) {}
+    tamis_scan *get() const noexcept { return handle_.get(); }
+    // Moves to the next entry; false after the last one.
+    bool next() { return step(tamis_scan_next); }
+    // Moves to the previous entry; false before the first one.
+    bool prev() { return step(tamis_scan_prev); }
+    void seek(std::string_view key) { detail::call(tamis_scan_seek, get(), detail::data(key), key.size()); }
+    void seek_for_prev(std::string_view key) {
+        detail::call(tamis_scan_seek_for_prev, get(), detail::data(key), key.size());
+    }
+    void seek_to_first() { detail::call(tamis_scan_seek_to_first, get()); }
+    void seek_to_last() { detail::call(tamis_scan_seek_to_last, get()); }
+    // Key and value of the entry, valid until the next call.
+    std::string_view key() const noexcept { return detail::view(key_.data, key_.length); }
+    std::string_view value() const noexcept { return detail::view(value_.data, value_.length); }
+
+private:
+    template <typename Step>
+    bool step(Step function) {
+        bool has_entry = false;
+        key_ = value_ = tamis_bytes{};
+        detail::call(function, get(), &has_entry);
+        if (has_entry)
+            detail::call(tamis_scan_entry, get(), &key_, &value_);
+        return has_entry;
+    }
+
+    detail::owner<tamis_scan, tamis_scan_free> handle_;
+    tamis_bytes key_{};
+    tamis_bytes value_{};
+};
+
+class keyspace_options {
+public:
+    keyspace_options() {
+        tamis_keyspace_options *handle = nullptr;
+        detail::call(tamis_keyspace_options_new, &handle);
+        handle_.reset(handle);
+    }
+    keyspace_options &set(const std::string &name, const std::string &value) {
+        detail::call(tamis_keyspace_options_set, get(), name.c_str(), value.c_str());
+        return *this;
+    }
+    tamis_keyspace_options *get() const noexcept { return handle_.get(); }
+
+private:
+    detail::owner<tamis_keyspace_options, tamis_keyspace_options_free> handle_;
+};
+
+class options {
+public:
+    options() {
+        tamis_options *handle = nullptr;
+        detail::call(tamis_options_new, &handle);
+        handle_.reset(handle);
+    }
+    options &set(const std::string &name, const std::string &value) {
+        detail::call(tamis_options_set, get(), name.c_str(), value.c_str());
+        return *this;
+    }
+    // The databases that are opened with these options share the function and keep it.
+    options &on_event(listener function) {
+        listener_ = std::make_shared<listener>(std::move(function));
+        detail::call(tamis_options_set_event_callback, get(), &options::deliver, static_cast<void *>(listener_.get()));
+        return *this;
+    }
+    tamis_options *get() const noexcept { return handle_.get(); }
+    std::shared_ptr<listener> shared_listener() const noexcept { return listener_; }
+
+private:
+    static void deliver(void *context, const char *json) noexcept {
+        try {
+            (*static_cast<listener *>(context))(json);
+        } catch (...) {
+        }
+    }
+
+    detail::owner<tamis_options, tamis_options_free> handle_;
+    std::shared_ptr<listener> listener_;
+};
+
+// A named, ordered map of a database.
+class keyspace {
+public:
+    keyspace(tamis_keyspace *handle, std::shared_ptr<listener> listener) noexcept
+        : listener_(std::move(listener)), handle_(handle) {}
+    tamis_keyspace *get() const noexcept { return handle_.get(); }
+
+    std::string name() const {
+        char *name = nullptr;
+        detail::call(tamis_keyspace_name, get(), &name);
+        return detail::take(name);
+    }
+
+    void put(std::string_view key, std::string_view value, durability kept = durability::buffered) {
+        detail::call(tamis_put_with, get(), detail::data(key), key.size(), detail::data(value), value.size(),
+                     static_cast<int32_t>(kept));
+    }
+    void remove(std::string_view key, durability kept = durability::buffered) {
+        detail::call(tamis_delete_with, get(), detail::data(key), key.size(), static_cast<int32_t>(kept));
+    }
+    void remove_range(bound lower, bound upper, durability kept = durability::buffered) {
+        detail::call(tamis_delete_range, get(), tamis_bound(lower), tamis_bound(upper), static_cast<int32_t>(kept));
+    }
+    void remove_prefix(std::string_view prefix, durability kept = durability::buffered) {
+        detail::call(tamis_delete_prefix, get(), detail::data(prefix), prefix.size(), static_cast<int32_t>(kept));
+    }
+    void clear(durability kept = durability::buffered) {
+        detail::call(tamis_clear, get(), static_cast<int32_t>(kept));
+    }
+
+    // The value of a key; empty if the key is absent.
+    tamis::value get(std::string_view key, const snapshot *as_of = nullptr) const {
+        tamis_value found{};
+        detail::call(tamis_get, get(), of(as_of), detail::data(key), key.size(), &found);
+        return tamis::value(found);
+    }
+    bool contains(std::string_view key, const snapshot *as_of = nullptr) const {
+        bool is_found = false;
+        detail::call(tamis_contains, get(), of(as_of), detail::data(key), key.size(), &is_found);
+        return is_found;
+    }
+    // The values of keys at one point in time, in the order of the keys.
+    std::vector<tamis::value> multi_get(const std::vector<std::string_view> &keys,
+                                        const snapshot *as_of = nullptr) const {
+        std::vector<tamis_bytes> given;
+        for (const std::string_view key : keys)
+            given.push_back({detail::data(key), key.size()});
+        std::vector<tamis_value> found(keys.size());
+        detail::call(tamis_multi_get, get(), of(as_of), given.data(), given.size(), found.data());
+        std::vector<tamis::value> values;
+        values.reserve(found.size());
+        for (const tamis_value one : found)
+            values.emplace_back(one);
+        return values;
+    }
+    // The entry with the smallest or largest key.
+    std::optional<std::pair<tamis::value, tamis::value>> first(const snapshot *as_of = nullptr) const {
+        return end(tamis_first, as_of);
+    }
+    std::optional<std::pair<tamis::value, tamis::value>> last(const snapshot *as_of = nullptr) const {
+        return end(tamis_last, as_of);
+    }
+    scan range(bound lower = bound::unbounded(), bound upper = bound::unbounded(),
+               const snapshot *as_of = nullptr) const {
+        tamis_scan *made = nullptr;
+        detail::call(tamis_range, get(), of(as_of), tamis_bound(lower), tamis_bound(upper), &made);
+        return scan(made);
+    }
+    // A scan for each range; the scans share reads of blocks.
+    std::vector<scan> multi_range(const std::vector<std::pair<bound, bound>> &ranges,
+                                  const snapshot *as_of = nullptr) const {
+        std::vector<tamis_key_range> given;
+        for (const auto &[lower, upper] : ranges)
+            given.push_back({lower, upper});
+        std::vector<tamis_scan *> made(ranges.size());
+        detail::call(tamis_multi_range, get(), of(as_of), given.data(), given.size(), made.data());
+        std::vector<scan> scans;
+        scans.reserve(made.size());
+        for (tamis_scan *one : made)
+            scans.emplace_back(one);
+        return scans;
+    }
+    scan prefix(std::string_view prefix, const snapshot *as_of = nullptr) const {
+        tamis_scan *made = nullptr;
+        detail::call(tamis_prefix, get(), of(as_of), detail::data(prefix), prefix.size(), &made);
+        return scan(made);
+    }
+    uint64_t approximate_count(bound lower = bound::unbounded(), bound upper = bound::unbounded()) const {
+        uint64_t count = 0;
+        detail::call(tamis_approximate_count, get(), tamis_bound(lower), tamis_bound(upper), &count);
+        return count;
+    }
+
+private:
+    static tamis_snapshot *of(const snapshot *as_of) noexcept { return as_of == nullptr ? nullptr : as_of->get(); }
+    template <typename Function>
+    std::optional<std::pair<tamis::value, tamis::value>> end(Function function, const snapshot *as_of) const {
+        tamis_value key{}, found{};
+        detail::call(function, get(), of(as_of), &key, &found);
+        if (key.data == nullptr)
+            return std::nullopt;
+        return std::make_pair(tamis::value(key), tamis::value(found));
+    }
+
+    std::shared_ptr<listener> listener_;
+    detail::owner<tamis_keyspace, tamis_keyspace_free> handle_;
+};
+
+// Writes that database::write applies atomically. One thread uses it at a time.
+class batch {
+public:
+    batch() {
+        tamis_batch *handle = nullptr;
+        detail::call(tamis_batch_new, &handle);
+        handle_.reset(handle);
+    }
+    tamis_batch *get() const noexcept { return handle_.get(); }
+    batch &put(const keyspace &into, std::string_view key, std::string_view value) {
+        detail::call(tamis_batch_put, get(), into.get(), detail::data(key), key.size(), detail::data(value), value.size());
+        return *this;
+    }
+    batch &remove(const keyspace &from, std::string_view key) {
+        detail::call(tamis_batch_delete, get(), from.get(), detail::data(key), key.size());
+        return *this;
+    }
+    batch &remove_range(const keyspace &from, bound lower, bound upper) {
+        detail::call(tamis_batch_delete_range, get(), from.get(), tamis_bound(lower), tamis_bound(upper));
+        return *this;
+    }
+    batch &remove_prefix(const keyspace &from, std::string_view prefix) {
+        detail::call(tamis_batch_delete_prefix, get(), from.get(), detail::data(prefix), prefix.size());
+        return *this;
+    }
+    batch &append(const batch &other) {
+        detail::call(tamis_batch_append, get(), other.get());
+        return *this;
+    }
+    void clear() { detail::call(tamis_batch_clear, get()); }
+    size_t size() const {
+        size_t count = 0;
+        detail::call(tamis_batch_count, get(), &count);
+        return count;
+    }
+
+private:
+    detail::owner<tamis_batch, tamis_batch_free> handle_;
+};
+
+class database {
+public:
+    explicit database(const std::string &folder) : database(folder, nullptr, nullptr) {}
+    database(const std::string &folder, const options &options)
+        : database(folder, options.get(), options.shared_listener()) {}
+    tamis_db *get() const noexcept { return handle_.get(); }
+
+    // Ends running jobs and syncs the log; the destructor does it without reporting errors.
+    void close() { detail::call(tamis_close, get()); }
+
+    keyspace default_keyspace() const {
+        tamis_keyspace *found = nullptr;
+        detail::call(tamis_default_keyspace, get(), &found);
+        return keyspace(found, listener_);
+    }
+    keyspace open_keyspace(const std::string &name) const {
+        tamis_keyspace *found = nullptr;
+        detail::call(tamis_keyspace_open, get(), name.c_str(), &found);
+        return keyspace(found, listener_);
+    }
+    keyspace create_keyspace(const std::string &name, const keyspace_options &options = {}) {
+        return make(tamis_keyspace_create, name, options);
+    }
+    keyspace get_or_create_keyspace(const std::string &name, const keyspace_options &options = {}) {
+        return make(tamis_keyspace_get_or_create, name, options);
+    }
+    // All of these keyspaces or none.
+    void drop_keyspaces(const std::vector<std::string> &names) {
+        std::vector<const char *> given;
+        for (const std::string &name : names)
+            given.push_back(name.c_str());
+        detail::call(tamis_keyspaces_drop, get(), given.data(), given.size());
+    }
+    // The batch is empty afterwards.
+    void write(batch &writes, durability kept = durability::buffered) {
+        detail::call(tamis_write, get(), writes.get(), static_cast<int32_t>(kept));
+    }
+    void persist(durability kept = durability::synced) {
+        detail::call(tamis_persist, get(), static_cast<int32_t>(kept));
+    }
+    snapshot take_snapshot() const {
+        tamis_snapshot *taken = nullptr;
+        detail::call(tamis_snapshot_new, get(), &taken);
+        return snapshot(taken, listener_);
+    }
+    void flush() { detail::call(tamis_flush, get()); }
+    void wait_for_compactions() { detail::call(tamis_wait_for_compactions, get()); }
+    void compact(const keyspace &of, bound lower = bound::unbounded(), bound upper = bound::unbounded()) {
+        detail::call(tamis_compact, get(), of.get(), tamis_bound(lower), tamis_bound(upper));
+    }
+    // Reports are JSON.
+    std::string checkpoint(const std::string &folder) {
+        char *json = nullptr;
+        detail::call(tamis_checkpoint, get(), folder.c_str(), &json);
+        return detail::take(json);
+    }
+    std::string statistics() const {
+        char *json = nullptr;
+        detail::call(tamis_statistics, get(), &json);
+        return detail::take(json);
+    }
+
+private:
+    database(const std::string &folder, const tamis_options *options, std::shared_ptr<listener> listener)
+        : listener_(std::move(listener)) {
+        tamis_db *opened = nullptr;
+        detail::call(tamis_open, folder.c_str(), options, &opened);
+        handle_.reset(opened);
+    }
+    template <typename Function>
+    keyspace make(Function function, const std::string &name, const keyspace_options &options) {
+        tamis_keyspace *made = nullptr;
+        detail::call(function, get(), name.c_str(), options.get(), &made);
+        return keyspace(made, listener_);
+    }
+
+    std::shared_ptr<listener> listener_;
+    detail::owner<tamis_db, tamis_db_free> handle_;
+};
+
+} // namespace tamis
+
+#endif
