@@ -15,6 +15,8 @@ use std::{
 
 use crate::{options::Layout, read_times::ReadTimes, runtime::Clock};
 
+mod prometheus;
+
 /// The maximum number of levels of a keyspace.
 pub(crate) const LEVEL_COUNT_MAX: usize = 16;
 

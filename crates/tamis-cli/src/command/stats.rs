@@ -1,4 +1,6 @@
-//! `tamis stats`: prints the keyspaces, levels, tables, filters, sorted views and files of a store.
+//! `tamis stats`: answers five questions about a store, or prints its keyspaces, levels, tables, filters, sorted views and files.
+
+mod answers;
 
 use std::{io::Write, path::PathBuf};
 
@@ -20,11 +22,13 @@ use crate::{
 const EXAMPLES: &str = "\
 Examples:
   tamis stats store
-  tamis stats store --json";
+  tamis stats store --all
+  tamis stats store --json
+  tamis stats store --prometheus";
 
-/// Print the keyspaces, levels, tables, filters, sorted views and files of a store
+/// Answer five questions about a store: where its data is, what reads cost, what filters save, what waits, what keeps files
 ///
-/// The number of entries includes obsolete versions and tombstones (records of deletes) that compactions have not yet
+/// `--all` prints the keyspaces, levels, tables, filters, sorted views and files. The number of entries includes obsolete versions and tombstones (records of deletes) that compactions have not yet
 /// dropped. The sampled queries are those from which filters are chosen, with the mean number of tables whose filters rejected them, that
 /// had a key, and that were read because of a false positive. One of so many queries is sampled now; a process begins with all of them. The
 /// filters that the store chose are listed with their expected cost and false positives, and with the next best ones. `stats` in `tamis shell` also prints the reads by level and
@@ -35,9 +39,15 @@ pub(crate) struct StatsArgs {
     /// Folder of the store
     #[arg(value_name = "DIR")]
     dir: PathBuf,
+    /// Print all tables and numbers, in wide tables
+    #[arg(long, conflicts_with_all = ["json", "prometheus"])]
+    all: bool,
     /// Print a JSON object
-    #[arg(long)]
+    #[arg(long, conflicts_with = "prometheus")]
     json: bool,
+    /// Print the statistics in the text format of Prometheus
+    #[arg(long)]
+    prometheus: bool,
 }
 
 impl StatsArgs {
@@ -63,32 +73,53 @@ impl StatsArgs {
             });
             return Ok(writeln!(output, "{line}")?);
         }
-        writeln!(output, "{}", keyspaces_table(&statistics.keyspaces))?;
-        if let Some(table) = partitions_table(&statistics.keyspaces) {
-            writeln!(output, "{table}")?;
+        if self.prometheus {
+            return Ok(write!(output, "{}", statistics.to_prometheus())?);
         }
-        writeln!(output, "{}{}", filters_text(&statistics.keyspaces), views_text(&statistics.keyspaces))?;
-        if let Some(table) = choices_table(&statistics.keyspaces) {
-            writeln!(output, "{table}")?;
+        if self.all {
+            return print_all(&statistics, &files, &unreadable, output);
         }
-        for (name, UnreadableTable { table_number, error, .. }) in unreadable {
-            writeln!(output, "The filters of table {table_number} of {name} are not known: {error}")?;
-        }
-        if let Some(table) = samples_table(&statistics.keyspaces) {
-            writeln!(output, "{table}")?;
-        }
-        write!(output, "{}", too_long_text(&statistics.keyspaces))?;
-        writeln!(output, "{}", files_table(&files))?;
-        writeln!(
-            output,
-            "Log to replay on open: {}. Filters and indexes in memory: {}. Limit of open table files: {}.",
-            terminal::bytes(statistics.log_bytes),
-            terminal::bytes(statistics.cache_pinned_bytes),
-            terminal::count(statistics.open_files_max as u64)
-        )?;
-        writeln!(output, "{}", pins_text(&statistics))?;
-        Ok(())
+        let options = statistics.keyspaces.iter().map(|of| Ok(db.keyspace(&of.name)?.options().clone()));
+        let options = options.collect::<Result<Vec<_>, Failure>>()?;
+        let unreadable_count = unreadable.len();
+        let found =
+            answers::Found { statistics: &statistics, options: &options, files: &files, unreadable_count };
+        Ok(write!(output, "{}", answers::answers(&found))?)
     }
+}
+
+/// Prints everything that the statistics contain.
+fn print_all(
+    statistics: &Statistics,
+    files: &[FileKind],
+    unreadable: &[(String, UnreadableTable)],
+    output: &mut dyn Write,
+) -> Result<(), Failure> {
+    writeln!(output, "{}", keyspaces_table(&statistics.keyspaces))?;
+    if let Some(table) = partitions_table(&statistics.keyspaces) {
+        writeln!(output, "{table}")?;
+    }
+    writeln!(output, "{}{}", filters_text(&statistics.keyspaces), views_text(&statistics.keyspaces))?;
+    if let Some(table) = choices_table(&statistics.keyspaces) {
+        writeln!(output, "{table}")?;
+    }
+    for (name, UnreadableTable { table_number, error, .. }) in unreadable {
+        writeln!(output, "The filters of table {table_number} of {name} are not known: {error}")?;
+    }
+    if let Some(table) = samples_table(&statistics.keyspaces) {
+        writeln!(output, "{table}")?;
+    }
+    write!(output, "{}", too_long_text(&statistics.keyspaces))?;
+    writeln!(output, "{}", files_table(files))?;
+    writeln!(
+        output,
+        "Log to replay on open: {}. Filters and indexes in memory: {}. Limit of open table files: {}.",
+        terminal::bytes(statistics.log_bytes),
+        terminal::bytes(statistics.cache_pinned_bytes),
+        terminal::count(statistics.open_files_max as u64)
+    )?;
+    writeln!(output, "{}", pins_text(statistics))?;
+    Ok(())
 }
 
 fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {

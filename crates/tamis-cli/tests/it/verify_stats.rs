@@ -42,7 +42,7 @@ fn a_flipped_bit_is_reported_with_file_and_offset() {
 #[test]
 fn stats_list_levels_and_files() {
     let folder = store();
-    let text = folder.ok(&["stats", "store"]);
+    let text = folder.ok(&["stats", "store", "--all"]);
     assert!(text.contains("default") && text.contains("5,000") && text.contains("*.table"), "{text}");
     let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
     assert_eq!(report["keyspaces"][0]["layout"], "leveled");
@@ -68,6 +68,39 @@ fn stats_list_levels_and_files() {
 }
 
 #[test]
+fn stats_answer_five_questions_in_80_columns() {
+    let folder = store();
+    folder.ok(&["delete", "store", "--prefix", "key0001"]);
+    let text = folder.ok(&["stats", "store"]);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let questions: Vec<&str> = text.lines().filter(|line| line.ends_with('?')).collect();
+    assert_eq!(
+        questions,
+        [
+            "Where is the data?",
+            "How many blocks does a read cost?",
+            "How many blocks did the filters save?",
+            "Does anything wait, and why?",
+            "Does anything keep files?",
+        ]
+    );
+    assert!(text.contains("  default: ") && text.contains("5,000 entries"), "{text}");
+    assert!(text.contains("The next open, for"), "{text}");
+}
+
+#[test]
+fn stats_for_prometheus_are_series() {
+    let folder = store();
+    let text = folder.ok(&["stats", "store", "--prometheus"]);
+    assert!(text.contains("# TYPE tamis_level_entries gauge\n"), "{text}");
+    let level =
+        text.lines().filter(|line| line.starts_with("tamis_level_entries{keyspace=\"default\",level="));
+    let entries: u64 = level.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
+    assert_eq!(entries, 5000, "{text}");
+    folder.fails(2, &["stats", "store", "--prometheus", "--json"]);
+}
+
+#[test]
 fn stats_list_the_sorted_views_of_each_keyspace() {
     let folder = Folder::new();
     // Without workers, a flush builds the view.
@@ -90,7 +123,7 @@ fn stats_list_the_sorted_views_of_each_keyspace() {
     (0..4).for_each(fill);
     drop(keyspace);
     db.close().unwrap();
-    let text = folder.ok(&["stats", "store"]);
+    let text = folder.ok(&["stats", "store", "--all"]);
     let line = text.lines().find(|line| line.contains("sorted view")).unwrap_or_default();
     assert!(line.starts_with("1 sorted view of viewed: 4 runs, 40,000 entries, "), "{text}");
     assert!(line.contains(" bytes per entry)"), "{line}");
@@ -122,7 +155,7 @@ fn stats_list_partitions_with_their_shares_and_advise_names_a_layout() {
     db.flush().unwrap();
     db.wait_for_compactions().unwrap();
     db.close().unwrap();
-    let text = folder.ok(&["stats", "store"]);
+    let text = folder.ok(&["stats", "store", "--all"]);
     assert!(text.contains("partition from") && text.contains("##"), "{text}");
     let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
     let keyspace = &report["keyspaces"][0];
@@ -152,11 +185,11 @@ fn stats_list_partitions_with_their_shares_and_advise_names_a_layout() {
 #[test]
 fn stats_list_the_sampled_queries() {
     let folder = store();
-    assert!(!folder.ok(&["stats", "store"]).contains("in the sample"), "nothing was read yet");
+    assert!(!folder.ok(&["stats", "store", "--all"]).contains("in the sample"), "nothing was read yet");
     let script = "compact\nget key000001\nget key000002\nscan --prefix key00001\nquit\n";
     let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let text = folder.ok(&["stats", "store"]);
+    let text = folder.ok(&["stats", "store", "--all"]);
     assert!(text.contains("points") && text.contains("prefixes") && text.contains("SAMPLES"), "{text}");
     let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
     assert_eq!(report["keyspaces"][0]["sampled_queries"][0]["kept"], 2);
@@ -167,7 +200,7 @@ fn stats_list_the_sampled_queries() {
 #[test]
 fn stats_list_the_expected_costs_of_chosen_filters_and_the_next_best_ones() {
     let folder = store();
-    let text = folder.ok(&["stats", "store"]);
+    let text = folder.ok(&["stats", "store", "--all"]);
     let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
     let choices = report["keyspaces"][0]["filter_choices"].as_array().unwrap();
     let counted = |name| choices.iter().map(|choice| choice[name].as_u64().unwrap()).sum::<u64>();
@@ -210,7 +243,7 @@ fn stats_count_queries_that_are_too_long_for_the_sample_and_name_the_interval() 
     assert_eq!(run.code, 0, "{}", run.stderr);
     let line = format!("Not in the sample of default: 2 queries with a bound of more than {longest} bytes");
     assert!(run.stdout.contains(&line) && run.stdout.contains("1 of 2"), "{}", run.stdout);
-    let text = folder.ok(&["stats", "store"]);
+    let text = folder.ok(&["stats", "store", "--all"]);
     assert!(text.contains(&line) && text.contains("1 of 1"), "{text}");
     let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
     let keyspace = &report["keyspaces"][0];
@@ -254,6 +287,8 @@ fn stats_list_unreadable_tables_with_their_errors() {
         assert!(found["error"].as_str().unwrap().contains(&*name), "{name}: {report}");
         assert!(name.contains(&found["table"].to_string()), "{name}: {report}");
     }
-    let text = folder.ok(&["stats", "store"]);
+    let text = folder.ok(&["stats", "store", "--all"]);
     assert_eq!(text.matches("are not known: ").count(), 2, "{text}");
+    let answer = folder.ok(&["stats", "store"]);
+    assert!(answer.contains("2 tables cannot be opened; see `tamis verify`"), "{answer}");
 }
