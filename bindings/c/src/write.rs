@@ -94,5 +94,5 @@ pub extern "C" fn tamis_clear(
     durability: i32,
     message: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> Code {
-    call(message, || write(keyspace, durability, |batch, keyspace| batch.delete_range::<&[u8]>(keyspace, ..)))
+    call(message, || write(keyspace, durability, |batch, keyspace| batch.delete_range(keyspace, ..)))
 }

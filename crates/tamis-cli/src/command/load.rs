@@ -106,7 +106,7 @@ impl LoadArgs {
 
 /// Compares the number of loaded entries with the number in the keyspace, which was empty.
 fn check_count(keyspace: &Keyspace, entry_count: u64) -> Result<(), Failure> {
-    let mut scan = keyspace.range::<&[u8]>(..);
+    let mut scan = keyspace.range(..);
     let mut count = 0;
     while scan.move_next()? {
         count += 1;

@@ -64,7 +64,7 @@ impl LeveldbutilDump {
             }
             keep_newest(&store, &keyspace, &entry).map_err(|error| self.lines.fail(error))?;
         }
-        let scan = keyspace.range::<&[u8]>(..);
+        let scan = keyspace.range(..);
         Ok(Newest { scan, _store: store, _folder: folder })
     }
 }
