@@ -14,7 +14,7 @@ use crate::{KeyRange, KeySet, mix64, steps};
 const QUERIES_MAX: usize = 4000;
 const KEYS_PER_QUERY: usize = 16;
 /// Small tables use this many queries.
-const QUERIES_MIN: usize = 500;
+const QUERIES_MIN: usize = 2000;
 
 /// Synthetic queries: one for this many of the sample, and their number in the assumed workload.
 const SAMPLED_PER_SYNTHETIC: usize = 20;
