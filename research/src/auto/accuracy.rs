@@ -204,7 +204,7 @@ fn families(point: &Point, input: &Input, context: &mut Context<'_>) -> Result<F
     let mut fixed = Vec::new();
     for (number, text) in names.iter().enumerate() {
         context.progress(number as f64 / names.len() as f64)?;
-        let measured = measure_filters(&input.set, &parts(text)?, &sample, &queries, &prices(point)?);
+        let measured = measure_filters(&input.set, &parts(text)?, &sample, &queries);
         // Some families cannot be built for all keys, or within the memory.
         if let Ok(measured) = measured
             && measured.bits_per_key <= BITS * 1.01 + 1_024.0 / input.set.len() as f64
@@ -241,8 +241,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         pause: Pause::default(),
     };
     let choice = choose(&input.set, &request);
-    let chosen =
-        measure_filters(&input.set, &choice.chosen.parts, &families.sample, &families.queries, &prices)?;
+    let chosen = measure_filters(&input.set, &choice.chosen.parts, &families.sample, &families.queries)?;
     let cost = |measured: &Measured| measured.cost_ns(&prices);
     let best = families.fixed.iter().min_by(|left, right| cost(&left.1).total_cmp(&cost(&right.1)));
     let Some((best_name, best)) = best else {

@@ -80,7 +80,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         },
     );
     let cost = |scored: &Scored| -> Result<f64, BenchError> {
-        let measured = measure_filters(&input.set, &scored.parts, &sample, &queries, &prices)?;
+        let measured = measure_filters(&input.set, &scored.parts, &sample, &queries)?;
         Ok(measured.cost_ns(&prices))
     };
     let Some(best) = ranked.first() else { return Err(BenchError::other("no filter fits")) };

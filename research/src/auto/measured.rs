@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tamis_filter::{
     AnyFilter, Budget, Digester, Filter as _, KeyRange, KeySet, Probe, RangeProbe, Samples,
-    auto::{Part, ProbeTime, Query, QueryKind},
+    auto::{Part, Prices, ProbeTime, Query, QueryKind},
 };
 
 use crate::inputs::OwnedQuery;
@@ -59,7 +59,6 @@ pub(super) fn measure(
     parts: &[Part],
     sample: &[OwnedQuery],
     queries: &[OwnedQuery],
-    prices: &Prices,
 ) -> Result<Measured, BenchError> {
     let ranges: Vec<KeyRange<'_>> = sample.iter().map(OwnedQuery::range).collect();
     let mut filters = Vec::new();

@@ -88,7 +88,7 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
     } else {
         parts(&format!("{filters}@{BITS}"))?
     };
-    let measured = measure_filters(&input.set, &chosen, &sample, &queries, &prices)?;
+    let measured = measure_filters(&input.set, &chosen, &sample, &queries)?;
     Ok(Row::new()
         .with("false_positive_rate", measured.rate)
         .with("bits_per_key", measured.bits_per_key)
