@@ -536,7 +536,7 @@ pub const FILTER_CHOICES_MAX: usize = 64;
 /// The maximum number of filters in [`FilterChoiceStatistics::runners_up`].
 pub const RUNNERS_UP_MAX: usize = 2;
 
-/// A job that the store makes by itself once reads have lost as much time as it takes.
+/// A job that the store makes automatically once reads have lost as much time as it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PaidJob {

@@ -259,7 +259,7 @@ pub(crate) fn table_filters(version: &KeyspaceVersion) -> Vec<TableFilterStatist
     tables_by_level(version).map(of_table).collect()
 }
 
-/// What reads of each partition have lost without a job that would save it.
+/// The time that reads of each partition have lost without a job that would save it.
 pub(crate) fn read_losses(version: &KeyspaceVersion, times: &JobTimes) -> Vec<ReadLoss> {
     let in_progress = InProgress::default();
     let of_partition = |partition: &Arc<Partition>| {

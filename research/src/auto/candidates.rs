@@ -16,7 +16,7 @@ use super::{
     measured::{measure as measure_filters, sampled, text_of},
 };
 
-/// What is left out: a name, and whether filters have it.
+/// A candidate that is left out: its name, and whether filters have it.
 type LeftOut = (&'static str, fn(&[Part]) -> bool);
 
 const LEFT_OUT: [LeftOut; 9] = [

@@ -1,4 +1,4 @@
-//! The law of the work that the store chooses by itself: a job is due when the time that reads have lost without it has reached the time
+//! The law of the work that the store chooses automatically: a job is due when the time that reads have lost without it has reached the time
 //! that it takes.
 //!
 //! This is the rule of renting until the rent equals the price: the losses and the jobs together take at most twice the time of

@@ -1,4 +1,4 @@
-//! Merges of the runs of a partition for which reads have paid (`law.rs`): a store that is only read becomes one run by itself.
+//! Merges of the runs of a partition for which reads have paid (`law.rs`): a store that is only read becomes one run automatically.
 //!
 //! One merge runs at a time, when no other compaction is due. It merges all runs of the partition that had entries when it began into the
 //! deepest level, step by step, as a requested compaction does. Its loss is counted again from its beginning, so that it is due again only

@@ -484,7 +484,7 @@ impl Db {
     }
 
     /// The time that reads of a keyspace have lost because its runs are not merged, or have no sorted view, and the time of the job that saves
-    /// it. The store makes the job by itself when both are equal. Partitions without a loss are left out.
+    /// it. The store makes the job automatically when both are equal. Partitions without a loss are left out.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {

@@ -62,7 +62,7 @@ pub(crate) struct TableReader {
     range_tombstones: Option<Arc<Fragments>>,
 }
 
-/// What is known of a table before it is opened.
+/// The known facts about a table before it is opened.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct KnownTable {
     /// Without a number, the table's own number is used.

@@ -1,4 +1,4 @@
-//! Scrub: goes through a table once, checks all that can be checked, continues after each fault, and returns the readable entries and the
+//! Scrub: scans a table once, checks all that can be checked, continues after each fault, and returns the readable entries and the
 //! faults.
 //!
 //! 1. Every section has a correct checksum and valid content.

@@ -51,7 +51,7 @@ impl Loss {
         self.nanoseconds() as f64 / self.reads.load(Ordering::Relaxed).max(1) as f64
     }
 
-    /// What a job costs that would take `price_ns`, after earlier jobs that did not help.
+    /// The price of a job that would take `price_ns`, doubled for each earlier one that did not help.
     pub(crate) fn price(&self, price_ns: u64) -> u64 {
         price_ns.saturating_mul(1 << self.doublings.load(Ordering::Relaxed).min(DOUBLINGS_MAX))
     }
@@ -92,7 +92,7 @@ impl Loss {
 pub(crate) struct Losses {
     /// Reads searched several runs, and scans stepped over deleted entries, which a merge would drop.
     pub(crate) merge: Loss,
-    /// Seeks searched several runs, or runs beside a view.
+    /// Seeks searched several runs, or runs next to a view.
     pub(crate) view: Loss,
 }
 

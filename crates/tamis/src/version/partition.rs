@@ -33,7 +33,7 @@ pub(crate) struct Partition {
     totals: OnceLock<Totals>,
     /// A sorted view over some of the runs.
     pub(crate) view: Option<Arc<NamedView>>,
-    /// What reads of it have lost; shared by all of its versions.
+    /// The time that its reads have lost; shared by all of its versions.
     pub(crate) losses: Arc<Losses>,
 }
 

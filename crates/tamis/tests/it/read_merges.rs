@@ -1,4 +1,4 @@
-//! A store that is only read becomes one run by itself, once its reads have lost as much time as the merge takes.
+//! A store that is only read becomes one run automatically, once its reads have lost as much time as the merge takes.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn value(number: u64) -> Vec<u8> {
     format!("value {number}").into_bytes()
 }
 
-/// Overlapping runs, none of which the layout merges by itself.
+/// Overlapping runs, none of which the layout merges.
 fn store(layout: Layout, views: Views) -> Db {
     let keyspace = KeyspaceOptions { layout, views, level0_runs: 16, ..KeyspaceOptions::default() };
     let options = Options { workers: 0, default_keyspace: keyspace, ..Options::default() };

@@ -28,7 +28,7 @@ fn measured_jobs_change_the_price_of_later_ones() {
 }
 
 #[test]
-fn a_clock_that_stands_still_or_jumps_breaks_no_price() {
+fn a_clock_that_does_not_advance_or_jumps_breaks_no_price() {
     let times = JobTimes::default();
     let before = times.of_view((1_000, 0));
     times.note_view((1_000, 0), Duration::ZERO);
