@@ -124,7 +124,7 @@ pub struct Part {
 /// The time that a choice may take: designs beyond it are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Effort {
-    /// About 0.1 microseconds per key, at least 2 milliseconds: a tenth of the time in which a table is written.
+    /// About 0.1 microseconds per key, at least 6 milliseconds: a tenth of the time in which a table is written.
     #[default]
     Write,
     /// About 1 microsecond per key, at least 60 milliseconds: for filters of an existing table, next to other work.

@@ -16,7 +16,7 @@ use super::{
     measured::{measure as measure_filters, sampled, text_of},
 };
 
-/// A candidate that is left out: its name, and whether filters have it.
+/// A kind of filters that is left out: its name, and whether filters are of it.
 type LeftOut = (&'static str, fn(&[Part]) -> bool);
 
 const LEFT_OUT: [LeftOut; 9] = [

@@ -126,7 +126,7 @@ fn a_choice_takes_at_most_a_tenth_of_the_time_in_which_its_table_is_written() {
         let queries: Vec<Query<'_>> = bounds.iter().map(query).collect();
         for sample in [&[][..], &queries] {
             for (effort, per_key, least) in
-                [(Effort::Write, 100, 2_000_000), (Effort::Background, 1_000, 60_000_000)]
+                [(Effort::Write, 100, 6_000_000), (Effort::Background, 1_000, 60_000_000)]
             {
                 let limit = (keys.len() * per_key).max(least);
                 let (steps, choice) = steps::of(|| choose(&keys, &Request { effort, ..request(sample) }));

@@ -10,12 +10,11 @@ use super::{Effort, Pause};
 /// Steps per key while a table is written: writing a key and its value takes about a microsecond, and the choice a tenth of it.
 const STEPS_PER_KEY: usize = 100;
 
-/// The least limit: the choice for a table of less than 20,000 keys takes a larger share.
-const STEPS_MIN: usize = 2_000_000;
+/// The least limit: the choice for a table of less than 60,000 keys takes a larger share.
+const STEPS_MIN: usize = 6_000_000;
 
-/// In the background: about as long as writing the table, and at least 60 ms.
-const BACKGROUND_STEPS_PER_KEY: usize = 1_000;
-const BACKGROUND_STEPS_MIN: usize = 60_000_000;
+/// In the background so many times as many: about as long as writing the table, and at least 60 ms.
+const BACKGROUND_FACTOR: usize = 10;
 
 /// The steps of a choice.
 #[derive(Debug)]
@@ -28,11 +27,9 @@ pub(super) struct Work<'a> {
 
 impl<'a> Work<'a> {
     pub(super) fn for_keys(key_count: usize, effort: Effort) -> Self {
-        let (per_key, least) = match effort {
-            Effort::Write => (STEPS_PER_KEY, STEPS_MIN),
-            Effort::Background => (BACKGROUND_STEPS_PER_KEY, BACKGROUND_STEPS_MIN),
-        };
-        Self { rest: Cell::new(key_count.saturating_mul(per_key).max(least)), ..Self::unlimited() }
+        let factor = if effort == Effort::Background { BACKGROUND_FACTOR } else { 1 };
+        let steps = key_count.saturating_mul(STEPS_PER_KEY).max(STEPS_MIN).saturating_mul(factor);
+        Self { rest: Cell::new(steps), ..Self::unlimited() }
     }
 
     pub(super) const fn unlimited() -> Self {

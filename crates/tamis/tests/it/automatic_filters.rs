@@ -219,8 +219,7 @@ fn statistics_have_the_expected_costs_of_the_chosen_filters_and_of_the_next_best
     let found = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k").unwrap();
     let [choice] = &found.filter_choices[..] else { panic!("one table: {found:?}") };
     assert_eq!((choice.table_count, choice.entry_count), (1, KEY_COUNT));
-    let sampled = db.sampled_queries(&keyspace).unwrap().queries().len() as u64;
-    assert!(sampled >= 1_000 && choice.empty_query_count == sampled, "{choice:?} of {sampled}");
+    assert!((1_950..=2_000).contains(&choice.empty_query_count), "{choice:?}");
     assert_eq!(choice.runners_up.len(), tamis::RUNNERS_UP_MAX, "{choice:?}");
     let none = choice.runners_up.iter().find(|filters| filters.filters.is_empty());
     assert!(none.is_none_or(|none| none.range_rate == Some(1.0)), "{choice:?}");
