@@ -15,6 +15,7 @@ const RUNS: u64 = 3;
 const KEYS: u64 = 600;
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+type Entry = (Vec<u8>, Vec<u8>);
 
 fn key(number: u64) -> Vec<u8> {
     support::key(number)
@@ -41,7 +42,7 @@ fn step(scan: &mut Scan, is_forward: bool) -> tamis::Result<bool> {
 }
 
 /// The entries from the current place on, up to the end or an error.
-fn rest(scan: &mut Scan, is_forward: bool) -> (Vec<(Vec<u8>, Vec<u8>)>, Option<Error>) {
+fn rest(scan: &mut Scan, is_forward: bool) -> (Vec<Entry>, Option<Error>) {
     let mut found = Vec::new();
     loop {
         match step(scan, is_forward) {
@@ -159,7 +160,7 @@ fn no_block_behind_the_included_end_of_a_range_is_read() {
 }
 
 /// Takes entries from both ends, several in a row from each, until the ends meet.
-fn take_from_both_ends(mut scan: Scan, front_count: usize, back_count: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn take_from_both_ends(mut scan: Scan, front_count: usize, back_count: usize) -> Vec<Entry> {
     let own = |entry: Option<tamis::Result<(Slice, Slice)>>| {
         entry.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap())
     };

@@ -29,6 +29,11 @@ const KEYS: u64 = 6_000;
 /// The sequence numbers of a run: two for each key.
 const RUN_SEQUENCES: u64 = 2 * KEYS;
 
+/// The key and the value of a visible entry.
+type Found = (Vec<u8>, Vec<u8>);
+/// The key and the sequence number of an entry, in the order of entries.
+type Version = (Vec<u8>, Reverse<Sequence>);
+
 fn key(number: u64) -> Vec<u8> {
     format!("key/{number:05}").into_bytes()
 }
@@ -37,7 +42,7 @@ fn key(number: u64) -> Vec<u8> {
 struct Runs {
     cache: Arc<TableCache>,
     tables: Vec<Vec<Arc<Table>>>,
-    entries: BTreeMap<(Vec<u8>, Reverse<Sequence>), Option<Vec<u8>>>,
+    entries: BTreeMap<Version, Option<Vec<u8>>>,
 }
 
 impl Runs {
@@ -86,7 +91,7 @@ impl Runs {
     }
 
     /// The entries that a snapshot sees in a range.
-    fn expected(&self, snapshot: Sequence, range: &KeyRange) -> Vec<(Vec<u8>, Vec<u8>)> {
+    fn expected(&self, snapshot: Sequence, range: &KeyRange) -> Vec<Found> {
         let mut newest = BTreeMap::new();
         for ((key, Reverse(sequence)), value) in &self.entries {
             if *sequence <= snapshot && !range.is_below(key) && !range.is_above(key) {
@@ -116,10 +121,7 @@ fn write(folder: &Folder, number: u64, entries: &[Entry]) -> Arc<Table> {
 }
 
 /// All entries in a direction, as a scan gets them, and how many of them are those of stretches.
-fn walk(
-    cursor: &mut VisibleCursor<Source, Box<KeyRange>>,
-    direction: Direction,
-) -> (Vec<(Vec<u8>, Vec<u8>)>, usize) {
+fn walk(cursor: &mut VisibleCursor<Source, Box<KeyRange>>, direction: Direction) -> (Vec<Found>, usize) {
     let (mut found, mut in_stretches) = (Vec::new(), 0);
     match direction {
         Direction::Forward => cursor.seek_first().unwrap(),
