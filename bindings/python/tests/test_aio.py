@@ -63,3 +63,56 @@ def test_long_scans_and_concurrent_calls(tmp_path: Path) -> None:
             assert len(await partial.to_list()) == 9_999
 
     asyncio.run(main())
+
+
+def test_scans_and_batches_are_context_managers(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await tamis.aio.open(tmp_path / "store") as db:
+            async with db.batch() as batch:
+                for number in range(200):
+                    batch.put(b"%03d" % number, b"v")
+            assert len(batch) == 0 and await db.count() == 200
+            with pytest.raises(RuntimeError):
+                async with db.batch() as batch:
+                    batch.put(b"x", b"")
+                    raise RuntimeError
+            assert not await db.contains(b"x")
+            async with db.range() as scan:
+                assert (await anext(scan))[0] == b"000"
+                assert [key for key, _ in await scan.take(3)] == [b"001", b"002", b"003"]
+                await scan.seek(b"150")
+                assert len(await scan.to_list()) == 50
+            with pytest.raises(tamis.ClosedError):
+                await anext(scan)
+
+    asyncio.run(main())
+
+
+# Calls without an asynchronous counterpart, with the reason.
+LEFT_OUT = {
+    "pop": "a read and a write in one call is not atomic between tasks",
+    "popitem": "a read and a write in one call is not atomic between tasks",
+    "setdefault": "a read and a write in one call is not atomic between tasks",
+}
+
+
+@pytest.mark.parametrize(
+    ("synchronous", "asynchronous"),
+    [
+        (tamis.Scan, tamis.aio.AsyncScan),
+        (tamis.Reader, tamis.aio.AsyncReader),
+        (tamis.Snapshot, tamis.aio.AsyncSnapshot),
+        (tamis.Keyspace, tamis.aio.AsyncKeyspace),
+        (tamis.Database, tamis.aio.AsyncDatabase),
+        (tamis.WriteBatch, tamis.aio.AsyncWriteBatch),
+    ],
+)
+def test_every_call_has_an_asynchronous_counterpart(
+    synchronous: type, asynchronous: type, tmp_path: Path
+) -> None:
+    expected = {name for name in dir(synchronous) if not name.startswith("_")} - LEFT_OUT.keys()
+    found = set(dir(asynchronous))
+    if asynchronous is tamis.aio.AsyncWriteBatch:
+        with tamis.open(tmp_path / "store") as db:
+            found |= set(vars(tamis.aio.AsyncWriteBatch(db.batch())))
+    assert expected <= found, sorted(expected - found)

@@ -16,14 +16,35 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from os import PathLike
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar, overload
 
 from . import _tamis
-from ._tamis import Database, Keyspace, Reader, Scan, Snapshot, WriteBatch
-from .types import CheckpointReport, Durability, IngestReport, KeyCodec, Statistics, VerifyReport
+from ._tamis import Database, Keyspace, Reader, Scan, Snapshot, TableWriter, WriteBatch
+from .types import (
+    CheckpointReport,
+    Durability,
+    IngestReport,
+    KeyCodec,
+    OpenReport,
+    RepairReport,
+    Statistics,
+    TableFilterStatistics,
+    VerifyReport,
+)
 
-__all__ = ["AsyncDatabase", "AsyncKeyspace", "AsyncReader", "AsyncScan", "AsyncSnapshot", "open"]
+__all__ = [
+    "AsyncDatabase",
+    "AsyncKeyspace",
+    "AsyncReader",
+    "AsyncScan",
+    "AsyncSnapshot",
+    "AsyncWriteBatch",
+    "open",
+    "repair",
+    "verify_folder",
+]
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -55,9 +76,43 @@ class AsyncScan(AsyncIterator[T], Generic[T]):
         self._position += 1
         return self._chunk[self._position - 1]
 
+    async def take(self, count: int) -> list[T]:
+        """The next entries, at most `count`; an empty list at the end."""
+        held = self._held(max(count, 0))
+        if len(held) == count:
+            return held
+        return held + await asyncio.to_thread(self.sync.take, count - len(held))
+
+    async def seek(self, key: Any) -> None:
+        """See `Scan.seek`."""
+        self._held()
+        await asyncio.to_thread(self.sync.seek, key)
+
+    async def close(self) -> None:
+        """Ends the scan and releases the state that it reads."""
+        self._held()
+        await asyncio.to_thread(self.sync.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _class: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _held(self, count: int | None = None) -> list[T]:
+        """Takes entries that were read ahead; all of them without a count, and begins with small chunks again."""
+        end = len(self._chunk) if count is None else self._position + count
+        held = self._chunk[self._position : end]
+        self._position += len(held)
+        if count is None:
+            self._chunk_size = _FIRST_CHUNK
+        return held
+
     async def to_list(self) -> list[T]:
         """The remaining entries."""
-        held, self._chunk, self._position = self._chunk[self._position :], [], 0
+        held = self._held()
         return held + await asyncio.to_thread(list, self.sync)
 
     async def to_numpy(self, *, key_dtype: Any = None, value_dtype: Any = None) -> Any:
@@ -74,6 +129,16 @@ class AsyncReader(Generic[K]):
 
     def __init__(self, reader: Reader[K]) -> None:
         self._reader = reader
+
+    @property
+    def name(self) -> str:
+        """The name of the keyspace."""
+        return self._reader.name
+
+    @property
+    def key_codec(self) -> KeyCodec:
+        """The name of the codec of the keys."""
+        return self._reader.key_codec
 
     @overload
     async def get(self, key: K, default: None = None) -> bytes | None: ...
@@ -119,6 +184,22 @@ class AsyncReader(Generic[K]):
         """The entry with the largest key."""
         return await asyncio.to_thread(self._reader.last)
 
+    async def approximate_count(self, lower: K | None = None, upper: K | None = None) -> int:
+        """The approximate number of keys between two keys; reads no blocks."""
+        return await asyncio.to_thread(self._reader.approximate_count, lower, upper)
+
+    def keys(self) -> AsyncScan[K]:
+        """All keys."""
+        return AsyncScan(self._reader.range(keys_only=True))
+
+    def values(self) -> AsyncScan[bytes]:
+        """All values, in the order of the keys."""
+        return AsyncScan(self._reader.range(values_only=True))
+
+    def items(self) -> AsyncScan[tuple[K, bytes]]:
+        """All entries."""
+        return AsyncScan(self._reader.range())
+
     async def count(self) -> int:
         """The number of entries; reads all keys."""
         return await asyncio.to_thread(self._reader.__len__)
@@ -131,13 +212,52 @@ class AsyncSnapshot(AsyncReader[K]):
         super().__init__(snapshot)
         self.sync = snapshot
 
+    async def of(self, keyspace: AsyncReader[T]) -> AsyncSnapshot[T]:
+        """The same moment of another keyspace."""
+        return AsyncSnapshot(await asyncio.to_thread(self.sync.of, keyspace._reader))
+
+    async def close(self) -> None:
+        """Closes the snapshot, so that compactions can drop the versions that only it needs."""
+        await asyncio.to_thread(self.sync.close)
+
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
         self, _class: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self.sync.close)
+        await self.close()
+
+
+class AsyncWriteBatch(Generic[K]):
+    """A batch. Adding to it needs no thread. `async with` writes it at the end of the block, or nothing after an exception."""
+
+    def __init__(self, batch: WriteBatch[K]) -> None:
+        self.sync = batch
+        self.put = batch.put
+        self.delete = batch.delete
+        self.delete_range = batch.delete_range
+        self.delete_prefix = batch.delete_prefix
+        self.update = batch.update
+        self.clear = batch.clear
+
+    def __len__(self) -> int:
+        return len(self.sync)
+
+    async def write(self, *, durability: Durability | None = None) -> None:
+        """Applies all writes atomically. The batch is empty afterwards."""
+        await asyncio.to_thread(self.sync.write, durability=durability)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, class_: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        if class_ is None:
+            await self.write()
+        else:
+            self.sync.clear()
 
 
 class AsyncKeyspace(AsyncReader[K]):
@@ -155,9 +275,30 @@ class AsyncKeyspace(AsyncReader[K]):
         """Deletes a key; an absent key is no error."""
         await asyncio.to_thread(self.sync.delete, key, durability=durability)
 
-    async def delete_range(self, lower: K | None = None, upper: K | None = None) -> None:
+    async def delete_range(
+        self,
+        lower: K | None = None,
+        upper: K | None = None,
+        *,
+        include_lower: bool = True,
+        include_upper: bool = False,
+    ) -> None:
         """Deletes all keys between two keys."""
-        await asyncio.to_thread(self.sync.delete_range, lower, upper)
+        await asyncio.to_thread(
+            self.sync.delete_range, lower, upper, include_lower=include_lower, include_upper=include_upper
+        )
+
+    async def delete_prefix(self, prefix: K) -> None:
+        """Deletes all keys that begin with `prefix`."""
+        await asyncio.to_thread(self.sync.delete_prefix, prefix)
+
+    async def clear(self) -> None:
+        """Deletes all keys."""
+        await asyncio.to_thread(self.sync.clear)
+
+    async def table_filters(self) -> list[TableFilterStatistics]:
+        """The filters of each table and how they answered, newest first."""
+        return await asyncio.to_thread(self.sync.table_filters)
 
     async def update(
         self, entries: Mapping[K, _Value] | Iterable[tuple[K, _Value]], *, durability: Durability = "buffered"
@@ -165,13 +306,23 @@ class AsyncKeyspace(AsyncReader[K]):
         """Sets the values of a mapping or of pairs in one atomic batch."""
         await asyncio.to_thread(self.sync.update, entries, durability=durability)
 
-    def batch(self) -> WriteBatch[K]:
-        """A batch for `write()`. Adding to it needs no thread."""
-        return self.sync.batch()
+    def batch(self, *, durability: Durability = "buffered") -> AsyncWriteBatch[K]:
+        """A batch. Adding to it needs no thread."""
+        return AsyncWriteBatch(self.sync.batch(durability=durability))
 
-    async def write(self, batch: WriteBatch[Any], *, durability: Durability = "buffered") -> None:
+    async def write(
+        self, batch: AsyncWriteBatch[Any] | WriteBatch[Any], *, durability: Durability | None = None
+    ) -> None:
         """Applies a batch atomically."""
-        await asyncio.to_thread(batch.write, durability=durability)
+        await asyncio.to_thread(batch.sync.write if isinstance(batch, AsyncWriteBatch) else batch.write, durability=durability)
+
+    def table_writer(self, path: str | PathLike[str]) -> TableWriter[K]:
+        """A writer of a table for `ingest`. Adding to it needs no thread."""
+        return self.sync.table_writer(path)
+
+    async def ingest(self, paths: Iterable[str | PathLike[str]], *, keep: bool = False) -> IngestReport:
+        """Adds finished tables as one write."""
+        return await asyncio.to_thread(self.sync.ingest, paths, keep=keep)
 
     async def load(self, entries: Any, values: Any = None, *, progress: Callable[[int], object] | None = None) -> int:
         """See `Keyspace.load`. `progress` is called in the thread."""
@@ -208,6 +359,35 @@ class AsyncDatabase(AsyncKeyspace[K]):
         open_keyspace: Callable[..., Keyspace[Any]] = self._database.keyspace
         return AsyncKeyspace(await asyncio.to_thread(open_keyspace, name, create=create, keys=keys, **options))
 
+    async def create_keyspace(
+        self, name: str, *, keys: KeyCodec = "bytes", **options: str | int | float | bool
+    ) -> AsyncKeyspace[Any]:
+        """Creates a keyspace."""
+        create: Callable[..., Keyspace[Any]] = self._database.create_keyspace
+        return AsyncKeyspace(await asyncio.to_thread(create, name, keys=keys, **options))
+
+    async def keyspace_names(self) -> list[str]:
+        """The names of all keyspaces, sorted."""
+        return await asyncio.to_thread(self._database.keyspace_names)
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._database.path
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the database is closed."""
+        return self._database.is_closed
+
+    def open_report(self) -> OpenReport:
+        """The report of the open."""
+        return self._database.open_report()
+
+    async def wait_for_compactions(self) -> None:
+        """Waits until no flush or compaction is due."""
+        await asyncio.to_thread(self._database.wait_for_compactions)
+
     async def drop_keyspace(self, name: str) -> None:
         """Drops a keyspace with all its entries."""
         await asyncio.to_thread(self._database.drop_keyspace, name)
@@ -220,9 +400,9 @@ class AsyncDatabase(AsyncKeyspace[K]):
         """Writes the memtables of all keyspaces into tables."""
         await asyncio.to_thread(self._database.flush)
 
-    async def checkpoint(self, path: str | PathLike[str]) -> CheckpointReport:
+    async def checkpoint(self, path: str | PathLike[str], *, verify: bool = False) -> CheckpointReport:
         """Creates a consistent copy of the database."""
-        return await asyncio.to_thread(self._database.checkpoint, path)
+        return await asyncio.to_thread(self._database.checkpoint, path, verify=verify)
 
     async def verify(self, *, progress: Callable[[int], object] | None = None) -> VerifyReport:
         """Reads every byte of the database; returns a report of all damage. `progress` is called in the thread."""
@@ -261,3 +441,13 @@ async def open(path: _Path, *, keys: KeyCodec = "bytes", **options: _Option) -> 
     """Opens the database in a folder, or creates one there. See `tamis.open`."""
     open_database: Callable[..., Database[Any]] = _tamis.open
     return AsyncDatabase(await asyncio.to_thread(open_database, path, keys=keys, **options))
+
+
+async def repair(path: _Path) -> RepairReport:
+    """Repairs a damaged database. See `tamis.repair`."""
+    return await asyncio.to_thread(_tamis.repair, path)
+
+
+async def verify_folder(path: _Path, *, progress: Callable[[int], object] | None = None) -> VerifyReport:
+    """Verifies a database that is not open. See `tamis.verify_folder`."""
+    return await asyncio.to_thread(_tamis.verify_folder, path, progress=progress)
