@@ -12,7 +12,7 @@ use crate::{KeyRange, KeySet, mix64, steps};
 
 /// Maximum number of queries that are used, and the number of keys per query of smaller tables.
 const QUERIES_MAX: usize = 4000;
-const KEYS_PER_QUERY: usize = 8;
+const KEYS_PER_QUERY: usize = 16;
 /// Small tables use this many queries.
 const QUERIES_MIN: usize = 2000;
 

@@ -520,7 +520,8 @@ impl FilterChecker {
             let origin = context.origin(place.partition, place, vec![number]);
             let effort = if is_small(&table) { Effort::Write } else { Effort::Background };
             let input = context.choice_input(budget, key_count, &origin, effort);
-            ChoiceInput { current, other_runs: context.other_runs(&origin), ..input }
+            let other_runs = context.other_runs(&origin);
+            ChoiceInput { other_runs, ..input.replacing(current, (reader.filter_bytes(), key_count)) }
         });
         self.context.metrics.filters_checked.add(1);
         let comparison = Comparison::of(&reader, &input, &check)?;

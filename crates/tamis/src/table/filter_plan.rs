@@ -102,6 +102,17 @@ impl ChoiceInput {
         Chosen { current: cost_of(&choice.current), choice: choice_of(&choice, overlapping_tables) }
     }
 
+    /// As the input, for keys that have these filters of so many bytes: other filters may take the same memory, also if the budget is less
+    /// by now.
+    pub(crate) fn replacing(
+        self,
+        current: Option<Vec<TableFilter>>,
+        (filter_bytes, key_count): (u64, u64),
+    ) -> Self {
+        let current_bits = (filter_bytes * 8) as f32 / key_count.max(1) as f32;
+        Self { current, bits_per_key: self.bits_per_key.max(current_bits), ..self }
+    }
+
     /// The tables that a query in a table with these keys asks, this one included.
     pub(super) fn overlapping_tables(&self, span: (&[u8], &[u8])) -> u32 {
         1 + self.other_runs.iter().filter(|run| run.overlaps(span)).count() as u32

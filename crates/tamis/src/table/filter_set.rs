@@ -300,7 +300,6 @@ impl FilterSet {
     }
 
     /// Bytes of the filters.
-    #[cfg(feature = "bench-internals")]
     pub(super) fn bytes(&self) -> u64 {
         self.filters.iter().map(|filter| filter.record.length).sum()
     }

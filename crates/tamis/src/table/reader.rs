@@ -285,7 +285,6 @@ impl TableReader {
     }
 
     /// Bytes of the filters in use.
-    #[cfg(feature = "bench-internals")]
     pub(crate) fn filter_bytes(&self) -> u64 {
         self.filters.bytes()
     }
