@@ -30,6 +30,9 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new("store: closed empty range, 4 runs", OPERATION_COUNT, empty_ranges),
         Case::new("store: next, 4 runs", STEP_COUNT - 1, |folder| steps(folder, Sorted::Not, true)),
         Case::new("store: prev, 4 runs", STEP_COUNT - 1, |folder| steps(folder, Sorted::Not, false)),
+        Case::new("store: next, 4 runs that share every second key", STEP_COUNT - 1, |folder| {
+            steps_in(shared_store(folder)?, true)
+        }),
         Case::new("view: get, absent", OPERATION_COUNT, |folder| {
             gets(tables_store(folder, Sorted::ByView)?, false)
         }),
@@ -89,6 +92,24 @@ fn fill(store: &Store, run: usize) -> Result<(), BenchError> {
         batch.put(&keyspace, store.key(index, true), [7; 100])?;
     }
     Ok(store.db.write(batch)?)
+}
+
+/// Runs of which each also has every second key of the run before it.
+fn shared_store(folder: &Path) -> Result<Store, BenchError> {
+    let store = empty_store(folder, runs_only(Views::Off))?;
+    let keyspace = store.db.keyspace("counted")?;
+    for run in 0..RUN_COUNT {
+        let mut batch = WriteBatch::new();
+        let before = run.checked_sub(1).into_iter();
+        let shared = before.flat_map(|run| (run..KEY_COUNT).step_by(2 * RUN_COUNT));
+        for index in shared.chain((run..KEY_COUNT).step_by(RUN_COUNT)) {
+            batch.put(&keyspace, store.key(index, true), [7; 100])?;
+        }
+        store.db.write(batch)?;
+        store.db.flush()?;
+    }
+    verify_blocks(&store)?;
+    Ok(store)
 }
 
 fn memtable_store(folder: &Path) -> Result<Store, BenchError> {
@@ -208,7 +229,10 @@ fn empty_ranges(folder: &Path) -> Result<Work, BenchError> {
 }
 
 fn steps(folder: &Path, sorted: Sorted, is_forward: bool) -> Result<Work, BenchError> {
-    let store = tables_store(folder, sorted)?;
+    steps_in(tables_store(folder, sorted)?, is_forward)
+}
+
+fn steps_in(store: Store, is_forward: bool) -> Result<Work, BenchError> {
     let keyspace = store.db.keyspace("counted")?;
     let mut scan = keyspace.range(..);
     // The seek and the first step position the scan, which is not counted.
