@@ -66,6 +66,12 @@ impl BoundKind {
     #[cfg(test)]
     pub(crate) const BOTH: [Self; 2] = [Self::Included, Self::Excluded];
 
+    /// The kind with a number.
+    #[cfg(test)]
+    pub(crate) const fn drawn(number: usize) -> Self {
+        if number == 0 { Self::Included } else { Self::Excluded }
+    }
+
     /// Whether a key is within an upper bound of this kind.
     #[inline]
     pub(crate) fn is_within(self, key: &[u8], upper: &[u8]) -> bool {

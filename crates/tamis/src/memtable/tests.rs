@@ -115,7 +115,7 @@ fn entries_and_seeks_match_a_sorted_map() {
             let got = memtable.get(&key, sequence).map(|(kind, _, value)| (kind, value.to_vec()));
             assert_eq!(got, found.map(|(_, value)| value), "seed {seed} get {key:?} {sequence}");
 
-            let kind = BoundKind::BOTH[random.index(2)];
+            let kind = BoundKind::drawn(random.index(2));
             let limit = match kind {
                 BoundKind::Included => (key.clone(), Reverse(0)),
                 BoundKind::Excluded => (key.clone(), Reverse(u64::MAX)),

@@ -83,7 +83,7 @@ fn check_walk(
                 position = Some(entries.partition_point(is_before));
             }
             (3, _) => {
-                let (key, kind) = (random_key(random, key_count), BoundKind::BOTH[random.index(2)]);
+                let (key, kind) = (random_key(random, key_count), BoundKind::drawn(random.index(2)));
                 cursor.seek_for_prev(&key, kind).expect("memory");
                 let is_before = |entry: &Entry| kind.is_within(&entry.key, &key);
                 position = entries.partition_point(is_before).checked_sub(1);
@@ -192,7 +192,7 @@ fn check_visible_walk<C: Cursor>(
                 position = Some(model.partition_point(|(other, _)| *other < key));
             }
             (3, _) => {
-                let (key, kind) = (random_key(random, key_count), BoundKind::BOTH[random.index(2)]);
+                let (key, kind) = (random_key(random, key_count), BoundKind::drawn(random.index(2)));
                 cursor.seek_for_prev(&key, kind).expect("memory");
                 let count = model.partition_point(|(other, _)| kind.is_within(other, &key));
                 position = count.checked_sub(1);

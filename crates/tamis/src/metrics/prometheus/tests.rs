@@ -1,6 +1,6 @@
 //! The text is valid, complete, and named as Prometheus asks.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
