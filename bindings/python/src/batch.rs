@@ -4,9 +4,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use pyo3::{
     prelude::*,
-    types::{PyDict, PyType},
+    types::{PyBytes, PyDict, PyIterator, PyList, PyType},
 };
-use tamis::Durability;
+use tamis::{BatchWrite, Durability};
 use tamis_bindings_common::{Code, Failure, fork::Guarded};
 
 use crate::{
@@ -162,6 +162,52 @@ impl WriteBatch {
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.__len__(py)? > 0)
+    }
+
+    /// The greatest number of bytes of the writes in the log.
+    #[getter]
+    fn size_bytes(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.lock(py)?.get().or_raise(py)?.size_bytes())
+    }
+
+    /// Adds the writes of another batch of the same database, which keeps them.
+    fn append(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        let added = other.get().lock(py)?.get().or_raise(py)?.clone();
+        self.lock(py)?.get_mut().or_raise(py)?.append(&added).or_raise(py)
+    }
+
+    /// The writes to a keyspace (default: that of the batch) as tuples: `("put", key, value)`, `("delete", key)`,
+    /// `("delete_range", lower, upper)` with bounds in bytes, of which `upper` may be `None`.
+    #[pyo3(signature = (keyspace = None))]
+    fn writes<'py>(
+        &self,
+        py: Python<'py>,
+        keyspace: Option<&Bound<'py, Reader>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let reader = keyspace.map_or_else(|| self.keyspace.get(), |keyspace| keyspace.get());
+        let target = reader.handle.keyspace().or_raise(py)?;
+        let batch = self.lock(py)?.get().or_raise(py)?.clone();
+        let list = PyList::empty(py);
+        for write in batch.writes(target) {
+            let tuple = match write {
+                BatchWrite::Put { key, value } => {
+                    ("put", reader.codec.decode(py, key)?, PyBytes::new(py, value)).into_pyobject(py)?
+                }
+                BatchWrite::Delete { key } => ("delete", reader.codec.decode(py, key)?).into_pyobject(py)?,
+                BatchWrite::DeleteRange { lower, upper } => {
+                    let upper = upper.map(|upper| PyBytes::new(py, upper));
+                    ("delete_range", PyBytes::new(py, lower), upper).into_pyobject(py)?
+                }
+                _ => continue,
+            };
+            list.append(tuple)?;
+        }
+        Ok(list)
+    }
+
+    /// The writes to the keyspace of the batch; see `writes()`.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        self.writes(py, None)?.try_iter()
     }
 
     /// Removes all writes.

@@ -1,21 +1,24 @@
-//! Memory that numpy and Arrow read in place. It is immutable, and lives as long as an array refers to it.
+//! Memory that numpy, Arrow and a `memoryview` read in place. It is immutable, and lives as long as an array refers to it.
 
 use std::ffi::c_int;
 
 use pyo3::{ffi, prelude::*};
+use tamis::Slice;
 
-/// The memory of a column.
+/// The memory of a column or a value.
 #[pyclass(module = "tamis._tamis", frozen)]
 #[derive(Debug)]
 pub(crate) struct Buffer(pub(crate) Memory);
 
-/// The bytes of a column, or the offsets of its items.
+/// The bytes of a column, the offsets of its items, or a value.
 #[derive(Debug)]
 pub(crate) enum Memory {
     /// Bytes.
     Bytes(Vec<u8>),
     /// Offsets, as 64-bit integers in the byte order of the machine.
     Offsets(Vec<i64>),
+    /// A value, in the memory of its block.
+    Value(Slice),
 }
 
 impl Buffer {
@@ -23,6 +26,7 @@ impl Buffer {
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.0 {
             Memory::Bytes(bytes) => bytes,
+            Memory::Value(value) => value,
             Memory::Offsets(_) => &[],
         }
     }
@@ -33,6 +37,7 @@ impl Buffer {
     fn __len__(&self) -> usize {
         match &self.0 {
             Memory::Bytes(bytes) => bytes.len(),
+            Memory::Value(value) => value.len(),
             Memory::Offsets(offsets) => size_of_val(offsets.as_slice()),
         }
     }
@@ -43,6 +48,7 @@ impl Buffer {
         let buffer = slf.get();
         let start = match &buffer.0 {
             Memory::Bytes(bytes) => bytes.as_ptr(),
+            Memory::Value(value) => value.as_ptr(),
             Memory::Offsets(offsets) => offsets.as_ptr().cast(),
         };
         let length = buffer.__len__() as ffi::Py_ssize_t;

@@ -4,7 +4,7 @@ use pyo3::{
     exceptions::PyKeyError,
     prelude::*,
     sync::PyOnceLock,
-    types::{PyBytes, PyList, PySlice, PyString, PyTuple, PyType},
+    types::{PyBytes, PyList, PyMemoryView, PySlice, PyString, PyTuple, PyType},
 };
 use tamis::Slice;
 use tamis_bindings_common::{
@@ -14,6 +14,7 @@ use tamis_bindings_common::{
 
 use crate::{
     bounds,
+    buffer::{Buffer, Memory},
     codec::Codec,
     error::{OrRaise, invalid, raise, run, wrong_type},
     handle::{Handle, closed},
@@ -125,6 +126,23 @@ impl Reader {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self.find(py, &self.codec.encode(key)?)? {
             Some(value) => Ok(Some(PyBytes::new(py, &value).into_any())),
+            None => Ok(default),
+        }
+    }
+
+    /// The value of a key as a read-only `memoryview`, or `default`. A long value is not copied: the view keeps its block in memory.
+    #[pyo3(signature = (key, default = None))]
+    fn get_view<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.find(py, &self.codec.encode(key)?)? {
+            Some(value) => {
+                let buffer = Bound::new(py, Buffer(Memory::Value(value)))?;
+                Ok(Some(PyMemoryView::from(buffer.as_any())?.into_any()))
+            }
             None => Ok(default),
         }
     }

@@ -2,7 +2,11 @@
 //!
 //! A scan reads chunks of entries without the interpreter's lock, and `__next__` converts one entry of the chunk to Python objects.
 //! Chunks grow from a few entries, so that a short scan reads little, to some thousands, so that a long scan rarely releases
-//! the lock; a scan with a small limit reads one chunk. A scan owns the state that it reads. It serves one thread at a time; a second one gets `BusyError`.
+//! the lock; a scan with a small limit reads one chunk. After a seek or a turn the first chunk has one entry. A scan owns the state that it reads. It
+//! serves one thread at a time; a second one gets `BusyError`.
+//!
+//! The position of a scan is between two entries: `prev` after `__next__` returns the same entry. The engine is further, at the end of the chunk, so
+//! a turn seeks it to the position, by the keys of the chunk; a scan of values also reads the keys.
 //!
 //! Cost per entry: one copy of key and value into the chunk, one into Python objects.
 
@@ -41,6 +45,7 @@ pub(crate) struct Scan {
     direction: Direction,
     parts: Parts,
     codec: Codec,
+    has_limit: bool,
     /// Checks that no child process uses the scan, without the lock of the state.
     owner: Guarded<()>,
 }
@@ -56,6 +61,8 @@ struct State {
     chunk_count: usize,
     /// The next entry of the chunk.
     position: usize,
+    /// The direction in which the chunk was read.
+    direction: Direction,
     next_chunk_entries: usize,
     /// An error that follows the entries of the chunk.
     failure: Option<Failure>,
@@ -72,7 +79,7 @@ pub(crate) struct ScanOptions {
 
 impl State {
     /// Reads the next chunk; the previous one is used up.
-    fn fill(&mut self, direction: Direction, parts: Parts) -> Result<(), Failure> {
+    fn fill(&mut self, parts: Parts) -> Result<(), Failure> {
         self.chunk.clear();
         (self.chunk_count, self.position) = (0, 0);
         if let Some(failure) = self.failure.take() {
@@ -81,11 +88,47 @@ impl State {
         }
         let entries = self.next_chunk_entries;
         self.next_chunk_entries = (entries * 4).min(CHUNK_ENTRIES_MAX);
-        self.append(direction, parts, ChunkLimit { entry_count: entries, bytes: CHUNK_BYTES })
+        // The keys are needed for turns.
+        let parts = if parts == Parts::Values { Parts::Both } else { parts };
+        self.append(parts, ChunkLimit { entry_count: entries, bytes: CHUNK_BYTES })
+    }
+
+    /// Seeks the engine to the position, so that it continues in another direction.
+    fn turn(&mut self, direction: Direction) -> Result<(), Failure> {
+        if direction == self.direction {
+            return Ok(());
+        }
+        let scan = self.scan.as_mut().ok_or_else(scan_closed)?.get_mut()?;
+        if self.chunk_count > 0 {
+            // The entry before the position in the direction of the chunk is the next one, or it is beyond the first entry of the chunk.
+            let is_next = self.position > 0;
+            let key = self.chunk.keys.get(self.position.saturating_sub(1));
+            match (direction, is_next) {
+                (Direction::Forward, true) | (Direction::Backward, false) => scan.seek(key)?,
+                (Direction::Forward, false) | (Direction::Backward, true) => scan.seek_for_prev(key)?,
+            }
+        }
+        self.direction = direction;
+        self.restart();
+        Ok(())
+    }
+
+    /// Forgets the chunk after the engine was positioned elsewhere.
+    fn restart(&mut self) {
+        self.chunk.clear();
+        (self.chunk_count, self.position, self.failure) = (0, 0, None);
+        self.next_chunk_entries = 1;
+        self.is_finished = self.remaining == 0;
+    }
+
+    /// Counts the entries of the chunk that were not returned as unread, against the limit.
+    fn return_unread(&mut self) {
+        self.remaining = self.remaining.saturating_add((self.chunk_count - self.position) as u64);
     }
 
     /// Appends entries to the chunk.
-    fn append(&mut self, direction: Direction, parts: Parts, limit: ChunkLimit) -> Result<(), Failure> {
+    fn append(&mut self, parts: Parts, limit: ChunkLimit) -> Result<(), Failure> {
+        let direction = self.direction;
         let scan = self.scan.as_mut().ok_or_else(scan_closed)?.get_mut()?;
         let entry_count = limit.entry_count.min(usize::try_from(self.remaining).unwrap_or(usize::MAX));
         let before = self.chunk.keys.len().max(self.chunk.values.len());
@@ -118,13 +161,15 @@ impl Scan {
             chunk: Columns::default(),
             chunk_count: 0,
             position: 0,
+            direction: options.direction,
             next_chunk_entries: options.limit.map_or(FIRST_CHUNK_ENTRIES, |limit| {
                 usize::try_from(limit).unwrap_or(CHUNK_ENTRIES_MAX).clamp(1, CHUNK_ENTRIES_MAX)
             }),
             failure: None,
         };
-        let ScanOptions { direction, parts, codec, .. } = options;
-        Self { state: Mutex::new(state), is_closed, direction, parts, codec, owner: Guarded::new(()) }
+        let ScanOptions { direction, parts, codec, limit } = options;
+        let (state, has_limit, owner) = (Mutex::new(state), limit.is_some(), Guarded::new(()));
+        Self { state, is_closed, direction, parts, codec, has_limit, owner }
     }
 
     /// The state, for this thread.
@@ -150,6 +195,15 @@ impl Scan {
     /// Makes the next entry available; `false` at the end.
     #[inline]
     fn advance(&self, py: Python<'_>, state: &mut State) -> PyResult<bool> {
+        self.advance_to(py, state, self.direction)
+    }
+
+    /// Makes the next entry of a direction available; `false` at the end.
+    #[inline]
+    fn advance_to(&self, py: Python<'_>, state: &mut State, direction: Direction) -> PyResult<bool> {
+        if direction != state.direction {
+            run(py, || state.turn(direction))?;
+        }
         if state.has_entry() {
             return Ok(true);
         }
@@ -159,8 +213,8 @@ impl Scan {
         if state.is_finished && state.failure.is_none() {
             return Ok(false);
         }
-        let (direction, parts) = (self.direction, self.parts);
-        run(py, || state.fill(direction, parts))?;
+        let parts = self.parts;
+        run(py, || state.fill(parts))?;
         // Built-in functions such as `list` check for signals only here.
         py.check_signals()?;
         Ok(state.has_entry())
@@ -189,6 +243,9 @@ impl Scan {
         if state.scan.is_none() {
             return Err(raise(py, scan_closed()));
         }
+        if state.direction != self.direction {
+            run(py, || state.turn(self.direction))?;
+        }
         let mut all = Columns::default();
         for index in state.position..state.chunk_count {
             if self.parts != Parts::Values {
@@ -200,9 +257,9 @@ impl Scan {
         }
         let held = state.chunk_count - state.position;
         (state.chunk, state.chunk_count, state.position) = (all, held, 0);
-        let (direction, parts) = (self.direction, self.parts);
+        let parts = self.parts;
         while !state.is_finished && state.failure.is_none() {
-            run(py, || state.append(direction, parts, BULK_CHUNK))?;
+            run(py, || state.append(parts, BULK_CHUNK))?;
             py.check_signals()?;
         }
         if let Some(failure) = state.failure.take() {
@@ -217,6 +274,9 @@ impl Scan {
     pub(crate) fn count(&self, py: Python<'_>) -> PyResult<usize> {
         let mut state = self.state(py)?;
         let state = &mut *state;
+        if state.direction != self.direction {
+            run(py, || state.turn(self.direction))?;
+        }
         let mut count = state.chunk_count - state.position;
         state.next_chunk_entries = BULK_CHUNK.entry_count;
         state.position = state.chunk_count;
@@ -259,24 +319,49 @@ impl Scan {
         Ok(list)
     }
 
+    /// The entry before the position, against the direction of the scan; `None` at the beginning. After `next` it is the same entry.
+    fn prev<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.has_limit {
+            return Err(invalid(
+                py,
+                "prev: a scan with a limit moves in one direction; create it without limit=",
+            ));
+        }
+        let opposite = match self.direction {
+            Direction::Forward => Direction::Backward,
+            Direction::Backward => Direction::Forward,
+        };
+        let mut state = self.state(py)?;
+        if self.advance_to(py, &mut state, opposite)? {
+            self.take(py, &mut state).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
     /// Moves the scan: the next entry is the first one at or after `key` (reverse scans: at or before it).
     fn seek(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let key = self.codec.encode(key)?;
         let key: &[u8] = &key;
-        let mut state = self.state(py)?;
-        let state = &mut *state;
         let direction = self.direction;
-        // Entries of the chunk that were not returned do not count against the limit.
-        state.remaining = state.remaining.saturating_add((state.chunk_count - state.position) as u64);
-        (state.chunk_count, state.position, state.failure) = (0, 0, None);
-        state.next_chunk_entries = FIRST_CHUNK_ENTRIES;
-        run(py, || {
-            let scan = state.scan.as_mut().ok_or_else(scan_closed)?.get_mut()?;
-            match direction {
-                Direction::Forward => scan.seek(key)?,
-                Direction::Backward => scan.seek_for_prev(key)?,
-            }
-            state.is_finished = state.remaining == 0;
+        self.reposition(py, |scan| match direction {
+            Direction::Forward => scan.seek(key),
+            Direction::Backward => scan.seek_for_prev(key),
+        })
+    }
+
+    /// Moves the scan before the smallest key.
+    fn seek_to_first(&self, py: Python<'_>) -> PyResult<()> {
+        self.reposition(py, |scan| {
+            scan.seek_to_first();
+            Ok(())
+        })
+    }
+
+    /// Moves the scan after the largest key.
+    fn seek_to_last(&self, py: Python<'_>) -> PyResult<()> {
+        self.reposition(py, |scan| {
+            scan.seek_to_last();
             Ok(())
         })
     }
@@ -346,6 +431,25 @@ impl Scan {
 }
 
 impl Scan {
+    /// Positions the engine; the scan continues there in its own direction.
+    fn reposition(
+        &self,
+        py: Python<'_>,
+        seek: impl FnOnce(&mut tamis::Scan) -> tamis::Result<()> + Send,
+    ) -> PyResult<()> {
+        let mut state = self.state(py)?;
+        let state = &mut *state;
+        let direction = self.direction;
+        run(py, || {
+            seek(state.scan.as_mut().ok_or_else(scan_closed)?.get_mut()?)?;
+            // Entries of the chunk that were not returned do not count against the limit.
+            state.return_unread();
+            state.direction = direction;
+            state.restart();
+            Ok(())
+        })
+    }
+
     /// Reads the remaining entries into columns, after the check that `package` is installed. A part that the scan does not read
     /// is `None`.
     fn columns(&self, py: Python<'_>, package: &str) -> PyResult<(OptionalColumn, OptionalColumn)> {

@@ -80,10 +80,15 @@ def test_scans_and_batches_are_context_managers(tmp_path: Path) -> None:
             async with db.range() as scan:
                 assert (await anext(scan))[0] == b"000"
                 assert [key for key, _ in await scan.take(3)] == [b"001", b"002", b"003"]
+                assert await scan.prev() == (b"003", b"v")
+                assert (await anext(scan))[0] == b"003"
                 await scan.seek(b"150")
                 assert len(await scan.to_list()) == 50
+                await scan.seek_to_last()
+                assert await scan.prev() == (b"199", b"v")
             with pytest.raises(tamis.ClosedError):
                 await anext(scan)
+            assert bytes(await db.get_view(b"000", b"?")) == b"v"
 
     asyncio.run(main())
 

@@ -152,3 +152,42 @@ def test_a_snapshot_reads_all_keyspaces(db: Database) -> None:
     names["b"] = b"2"
     assert list(snapshot.of(names)) == ["a"]
     assert list(names.snapshot()) == ["a", "b"]
+
+
+def test_a_batch_has_a_size_is_appended_and_lists_its_writes(db: Database) -> None:
+    numbers = db.create_keyspace("numbers", keys="uint64")
+    batch = db.batch()
+    assert batch.size_bytes == 0 and list(batch) == []
+    batch.put(b"a", b"1")
+    batch.put(7, b"seven", keyspace=numbers)
+    other = db.batch()
+    other.delete(b"b")
+    other.delete_range(b"c", b"e")
+    other.delete_prefix(b"\xff")
+    batch.append(other)
+    assert len(batch) == 5 and len(other) == 3 and batch.size_bytes > other.size_bytes > 0
+    assert list(batch) == [
+        ("put", b"a", b"1"),
+        ("delete", b"b"),
+        ("delete_range", b"c", b"e"),
+        ("delete_range", b"\xff", None),
+    ]
+    assert batch.writes(numbers) == [("put", 7, b"seven")]
+    other.clear()
+    batch.append(batch)
+    assert len(batch) == 10
+    batch.write()
+    assert dict(db) == {b"a": b"1"} and numbers[7] == b"seven"
+
+
+def test_a_batch_of_another_database_is_not_appended(db: Database, tmp_path: Path) -> None:
+    with tamis.open(tmp_path / "other") as other_db:
+        other = other_db.batch()
+        other.put(b"a", b"1")
+        batch = db.batch()
+        batch.put(b"b", b"2")
+        with pytest.raises(tamis.InvalidArgumentError, match="another store"):
+            batch.append(other)
+        assert len(batch) == 1
+        batch.clear()
+        other.clear()

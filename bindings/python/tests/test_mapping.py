@@ -173,3 +173,21 @@ def test_modules_are_imported_when_they_are_used() -> None:
     subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}; {program}"], check=True)
     with pytest.raises(AttributeError, match="module 'tamis' has no attribute 'absent'"):
         tamis.absent  # noqa: B018
+
+
+def test_a_view_reads_a_value_without_a_copy(db: Database) -> None:
+    value = bytes(range(256)) * 64
+    db[b"long"] = value
+    db[b"empty"] = b""
+    db.flush()
+    view = db.get_view(b"long")
+    assert view is not None and view.readonly and bytes(view) == value and view[-1] == 255
+    assert bytes(db.get_view(b"empty", b"?")) == b""
+    assert db.get_view(b"absent") is None and db.get_view(b"absent", b"?") == b"?"
+    db.delete(b"long")
+    db.compact()
+    assert bytes(view) == value
+    with pytest.raises(TypeError):
+        view[0] = 1
+    with pytest.raises(TypeError):
+        db.get_view("text")  # type: ignore[call-overload]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from random import Random
+from time import perf_counter
+
 import pytest
 import tamis
 
@@ -105,3 +109,91 @@ def test_a_closed_scan_raises(letters: Database) -> None:
     with pytest.raises(tamis.ClosedError):
         scan.take(1)
     scan.close()
+
+
+def test_a_scan_moves_both_ways_like_a_list(db: Database) -> None:
+    expected = [b"%04d" % number for number in range(3_000)]
+    db.update((key, key) for key in expected)
+    db.flush()
+    random = Random(1)
+    parts: list[dict[str, bool]] = [{"keys_only": True}, {"values_only": True}, {}]
+    for reverse in (False, True):
+        order = expected[::-1] if reverse else expected
+        for options in parts:
+            scan = db.range(reverse=reverse, **options)  # type: ignore[call-overload]
+            # Between the entries of `order`.
+            position = 0
+            for _ in range(300):
+                kind, steps = random.randrange(6), random.choice([1, 2, 40, 500])
+                if kind == 0:
+                    scan.seek_to_last() if reverse else scan.seek_to_first()
+                    position = 0
+                elif kind == 1:
+                    scan.seek_to_first() if reverse else scan.seek_to_last()
+                    position = len(order)
+                elif kind == 2:
+                    position = random.randrange(len(order))
+                    scan.seek(order[position])
+                elif kind == 3:
+                    for _ in range(steps):
+                        entry = scan.prev()
+                        assert (entry is None) == (position == 0)
+                        if entry is not None:
+                            position -= 1
+                            assert order[position] in (entry, entry[0])
+                else:
+                    found = scan.take(steps)
+                    taken = order[position : position + steps]
+                    assert [entry if options else entry[0] for entry in found] == taken
+                    position += len(taken)
+            assert len(list(scan)) == len(order) - position
+
+
+def test_a_turned_scan_is_read_into_columns_from_its_position(letters: Database) -> None:
+    scan = letters.range()
+    assert scan.take(4)[-1] == (b"d", b"D")
+    assert scan.prev() == (b"d", b"D")
+    assert scan.prev() == (b"c", b"C")
+    keys, _ = scan.to_numpy()
+    assert bytes(keys.reshape(-1)) == b"cde"
+    assert scan.prev() == (b"e", b"E")
+
+
+def test_a_scan_with_a_limit_moves_in_one_direction(letters: Database) -> None:
+    scan = letters.range(limit=2)
+    next(scan)
+    with pytest.raises(tamis.InvalidArgumentError, match="moves in one direction"):
+        scan.prev()
+    with letters.range() as scan:
+        next(scan)
+    for call in (scan.prev, scan.seek_to_first, scan.seek_to_last):
+        with pytest.raises(tamis.ClosedError):
+            call()
+
+
+def test_a_kept_scan_is_not_slower_than_a_new_one(db: Database) -> None:
+    keys = [b"%06d" % number for number in range(50_000)]
+    db.update((key, b"value") for key in keys)
+    db.flush()
+    asked = [keys[number * 7919 % len(keys)] for number in range(2_000)]
+    kept = db.range()
+
+    def seek() -> None:
+        for key in asked:
+            kept.seek(key)
+            next(kept)
+
+    def create() -> None:
+        for key in asked:
+            next(db.range(key))
+
+    def best(work: Callable[[], None]) -> float:
+        times = []
+        for _ in range(7):
+            start = perf_counter()
+            work()
+            times.append(perf_counter() - start)
+        return min(times)
+
+    # Margin for a busy machine; it was 2.9 times as slow.
+    assert best(seek) < 1.3 * best(create)

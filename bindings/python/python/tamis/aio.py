@@ -83,10 +83,31 @@ class AsyncScan(AsyncIterator[T], Generic[T]):
             return held
         return held + await asyncio.to_thread(self.sync.take, count - len(held))
 
+    async def prev(self) -> T | None:
+        """The entry before the position; see `Scan.prev`."""
+        ahead = len(self._held())
+
+        def move() -> T | None:
+            for _ in range(ahead):
+                self.sync.prev()
+            return self.sync.prev()
+
+        return await asyncio.to_thread(move)
+
     async def seek(self, key: Any) -> None:
         """See `Scan.seek`."""
         self._held()
         await asyncio.to_thread(self.sync.seek, key)
+
+    async def seek_to_first(self) -> None:
+        """Moves the scan before the smallest key."""
+        self._held()
+        await asyncio.to_thread(self.sync.seek_to_first)
+
+    async def seek_to_last(self) -> None:
+        """Moves the scan after the largest key."""
+        self._held()
+        await asyncio.to_thread(self.sync.seek_to_last)
 
     async def close(self) -> None:
         """Ends the scan and releases the state that it reads."""
@@ -147,6 +168,14 @@ class AsyncReader(Generic[K]):
     async def get(self, key: K, default: Any = None) -> Any:
         """The value of a key, or `default`."""
         return await asyncio.to_thread(self._reader.get, key, default)
+
+    @overload
+    async def get_view(self, key: K, default: None = None) -> memoryview | None: ...
+    @overload
+    async def get_view(self, key: K, default: T) -> memoryview | T: ...
+    async def get_view(self, key: K, default: Any = None) -> Any:
+        """The value of a key as a `memoryview`, without a copy of a long one."""
+        return await asyncio.to_thread(self._reader.get_view, key, default)
 
     async def contains(self, key: K) -> bool:
         """Whether a key exists."""
@@ -240,6 +269,16 @@ class AsyncWriteBatch(Generic[K]):
         self.delete_prefix = batch.delete_prefix
         self.update = batch.update
         self.clear = batch.clear
+        self.writes = batch.writes
+
+    @property
+    def size_bytes(self) -> int:
+        """The greatest number of bytes of the writes in the log."""
+        return self.sync.size_bytes
+
+    def append(self, other: AsyncWriteBatch[Any] | WriteBatch[Any]) -> None:
+        """Adds the writes of another batch."""
+        self.sync.append(other.sync if isinstance(other, AsyncWriteBatch) else other)
 
     def __len__(self) -> int:
         return len(self.sync)

@@ -1,0 +1,1 @@
+"""The names of other packages over a Tamis store."""
