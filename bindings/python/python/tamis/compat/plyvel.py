@@ -90,10 +90,8 @@ def _integer(name: str, value: Any) -> int:
     return value
 
 
-def _database_options(paranoid_checks: bool | None, lru_cache_size: int | None) -> dict[str, Any]:
+def _database_options(lru_cache_size: int | None) -> dict[str, Any]:
     options: dict[str, Any] = {}
-    if paranoid_checks is not None:
-        options["paranoid_reads"] = bool(paranoid_checks)
     if lru_cache_size is not None:
         options["cache_bytes"] = max(_integer("lru_cache_size", lru_cache_size), 1 << 20)
     return options
@@ -239,7 +237,7 @@ class DB(_Writable):
         if compression not in (None, "snappy"):
             raise ValueError(f"compression: give 'snappy' or None, not {compression!r}")
         _check_comparator(comparator, comparator_name)
-        options = _database_options(paranoid_checks, lru_cache_size)
+        options = _database_options(lru_cache_size)
         for_new = _keyspace_options(write_buffer_size, block_size, max_file_size, compression, bloom_filter_bits)
         exists = os.path.exists(os.path.join(folder, "CURRENT"))
         if exists and error_if_exists:
