@@ -160,8 +160,6 @@ const ARGUED: &[(&str, &str)] = &[
     ("LockUnsupported", "locks in memory always work: `tests/it/bad_input.rs`"),
     ("FolderLost", "no program moves the folder"),
     ("Forked", "a simulation does not fork: `tests/it/fork.rs`"),
-    ("ReadsPaidForMerge", "needs thousands of seeks in runs that stay: `tests/it/read_merges.rs`"),
-    ("Reads", "needs thousands of seeks in runs that stay: `tests/it/read_merges.rs`"),
     ("ValueTooLong", "256 MiB of memory for each try: `tests/it/bad_input.rs`"),
     ("BatchTooLarge", "GiB of memory for each try: `tests/it/bad_input.rs`"),
     ("UnknownFilterParameter", "a mistake in text, parsed without a store: `tests/it/bad_input.rs`"),
