@@ -54,7 +54,22 @@ _CHUNK_MAX = 4096
 _Value = bytes | bytearray | memoryview
 
 
-class AsyncScan(AsyncIterator[T], Generic[T]):
+class _AsyncClosing:
+    """Closes at the end of an `async with` block."""
+
+    async def close(self) -> None:
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _class: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class AsyncScan(_AsyncClosing, AsyncIterator[T], Generic[T]):
     """An asynchronous iterator over a range at one point in time. It reads ahead in chunks."""
 
     def __init__(self, scan: Scan[T]) -> None:
@@ -113,14 +128,6 @@ class AsyncScan(AsyncIterator[T], Generic[T]):
         """Ends the scan and releases the state that it reads."""
         self._held()
         await asyncio.to_thread(self.sync.close)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, _class: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def _held(self, count: int | None = None) -> list[T]:
         """Takes entries that were read ahead; all of them without a count, and begins with small chunks again."""
@@ -234,7 +241,7 @@ class AsyncReader(Generic[K]):
         return await asyncio.to_thread(self._reader.__len__)
 
 
-class AsyncSnapshot(AsyncReader[K]):
+class AsyncSnapshot(_AsyncClosing, AsyncReader[K]):
     """A snapshot. An asynchronous context manager that closes it."""
 
     def __init__(self, snapshot: Snapshot[K]) -> None:
@@ -248,14 +255,6 @@ class AsyncSnapshot(AsyncReader[K]):
     async def close(self) -> None:
         """Closes the snapshot, so that compactions can drop the versions that only it needs."""
         await asyncio.to_thread(self.sync.close)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, _class: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 class AsyncWriteBatch(Generic[K]):
@@ -384,7 +383,7 @@ class AsyncKeyspace(AsyncReader[K]):
         await asyncio.to_thread(self.sync.compact, lower, upper, progress=progress)
 
 
-class AsyncDatabase(AsyncKeyspace[K]):
+class AsyncDatabase(_AsyncClosing, AsyncKeyspace[K]):
     """A database. An asynchronous context manager that closes it."""
 
     def __init__(self, database: Database[K]) -> None:
@@ -454,14 +453,6 @@ class AsyncDatabase(AsyncKeyspace[K]):
     async def close(self) -> None:
         """Closes the database."""
         await asyncio.to_thread(self._database.close)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, _class: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 _Path = str | PathLike[str]

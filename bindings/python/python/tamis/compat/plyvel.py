@@ -127,6 +127,21 @@ def _check_comparator(comparator: Any, comparator_name: Any) -> None:
     raise NotImplementedError("comparator: keys are ordered by their bytes; encode them in the order that you need")
 
 
+class _Closing:
+    """Closes at the end of a `with` block."""
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _class: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
 class _Readable:
     """The reads of a database, of a prefix of it, and of a snapshot."""
 
@@ -212,7 +227,7 @@ def _durability(sync: bool) -> Any:
     return "synced" if sync else "buffered"
 
 
-class DB(_Writable):
+class DB(_Closing, _Writable):
     """An open database."""
 
     def __init__(
@@ -264,14 +279,6 @@ class DB(_Writable):
         """Closes the database."""
         _run(self._database.close)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, _class: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
     def prefixed_db(self, prefix: bytes) -> PrefixedDB:
         """The keys with a prefix, without this prefix."""
         return PrefixedDB(self, prefix)
@@ -322,7 +329,7 @@ class PrefixedDB(_Writable):
         return PrefixedDB(self.db, self.prefix + prefix)
 
 
-class Snapshot(_Readable):
+class Snapshot(_Closing, _Readable):
     """The state of a moment."""
 
     def __init__(self, snapshot: tamis.Snapshot[bytes], prefix: bytes) -> None:
@@ -332,14 +339,6 @@ class Snapshot(_Readable):
     def close(self) -> None:
         """Releases the state."""
         self._snapshot.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, _class: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class WriteBatch:
@@ -395,7 +394,7 @@ class WriteBatch:
             batch.clear()
 
 
-class Iterator(_Iterator[Any]):
+class Iterator(_Closing, _Iterator[Any]):
     """The entries of a range, in both directions. Its position is between two entries."""
 
     def __init__(self, scan: tamis.Scan[Any], prefix: bytes, reverse: bool, keep: tuple[bool, bool]) -> None:
@@ -456,16 +455,8 @@ class Iterator(_Iterator[Any]):
         """Ends the iterator."""
         self._scan.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, _class: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class RawIterator:
+class RawIterator(_Closing):
     """An iterator as in LevelDB: it is at an entry, or invalid."""
 
     def __init__(self, scan: tamis.Scan[tuple[bytes, bytes]], prefix: bytes) -> None:
@@ -544,14 +535,6 @@ class RawIterator:
         """Ends the iterator."""
         self._is_closed = True
         self._scan.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, _class: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def repair_db(name: str | os.PathLike[str], **_options: Any) -> None:
