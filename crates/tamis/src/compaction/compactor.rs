@@ -73,13 +73,11 @@ impl Compactor {
         })?;
         let Merged { edit, files, bytes_read, written } = merged;
         self.installer.install_job(edit, &files)?;
+        let time = clock.now().saturating_sub(start);
         if plan.level() == 0 {
-            self.back_pressure.note_merge(plan.bytes_of(0), clock.now().saturating_sub(start));
+            self.back_pressure.note_merge(plan.bytes_of(0), time);
         }
-        self.job_contexts
-            .scheduler
-            .job_times
-            .note_merge(bytes_read + written.bytes, clock.now().saturating_sub(start));
+        self.job_contexts.scheduler.job_times.note_merge(bytes_read + written.bytes, time);
         metrics.compactions.add(1);
         metrics.garbage_compactions.add(u64::from(plan.reason == Reason::Garbage));
         metrics.trivial_moves.add(plan.moved_tables().count() as u64);

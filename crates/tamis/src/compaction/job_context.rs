@@ -50,6 +50,8 @@ pub(crate) struct JobContext<'a> {
     pub(crate) read_points: Vec<Sequence>,
     /// The keyspace's queries, from which filters are chosen.
     pub(crate) sampled_queries: SharedQueries,
+    /// Entries of all tables of the version, by which a budget in bytes is divided.
+    pub(crate) entry_count: u64,
     /// The choice of filters that the small tables of the job share.
     pub(crate) shared_choice: Arc<SharedChoice>,
     /// The prices by which filters are chosen.
@@ -115,7 +117,7 @@ impl JobContext<'_> {
         // A compaction has at most the keys of the tables that it replaces.
         let new_keys = if origin.replaced.is_empty() { key_count } else { 0 };
         ChoiceInput {
-            bits_per_key: budget.bits_per_key(self.version.entry_count() + new_keys),
+            bits_per_key: budget.bits_per_key(self.entry_count + new_keys),
             effort,
             prices: self.prices,
             queries: self.sampled_queries.clone(),
@@ -203,6 +205,7 @@ impl JobContexts {
             next_number: &|| self.versions.new_file_number(),
             read_points: self.snapshots.read_points(),
             sampled_queries,
+            entry_count: version.entry_count(),
             shared_choice: Arc::default(),
             prices: filter_prices(&self.context.options),
             is_cancelled: self.scheduler.is_stopping(),

@@ -3,8 +3,8 @@
 //!
 //! This is the rule of renting until the rent equals the price: the losses and the jobs together take at most twice the time of
 //! the best plan, which knows all later reads. It needs no prediction and no threshold. A job that did not lower the loss for which it was made
-//! costs twice as much the next time ([`Loss::due`](crate::version::losses::Loss::due)). Of several due jobs, the one with the greatest
-//! ratio of loss to price is first, and of equal ones the cheapest.
+//! costs twice as much the next time ([`Loss::due`](crate::version::losses::Loss::due)). Views, which cost less, are built before merges. Of several
+//! due merges, the one with the greatest ratio of loss to price is first, and of equal ones the cheapest.
 //!
 //! | job | place | loss | price |
 //! |---|---|---|---|
@@ -81,7 +81,7 @@ impl JobTimes {
 
     /// Adds a view of so many new and copied entries.
     pub(crate) fn note_view(&self, (new, copied): (u64, u64), time: Duration) {
-        self.viewed_entry.note(new + copied / COPIED_PER_WRITTEN, time);
+        self.viewed_entry.note(written_entries(new, copied), time);
     }
 
     /// The time of a merge of all runs of a partition.
@@ -93,13 +93,16 @@ impl JobTimes {
 
     /// The time of a view of so many new and copied entries.
     pub(crate) fn of_view(&self, (new, copied): (u64, u64)) -> u64 {
-        self.viewed_entry
-            .of(new.saturating_add(copied / COPIED_PER_WRITTEN))
-            .saturating_add(TABLE_NANOSECONDS)
+        self.viewed_entry.of(written_entries(new, copied)).saturating_add(TABLE_NANOSECONDS)
     }
 }
 
-/// The job to begin with of those that are due.
+/// The entries of a view that take as long as so many new and copied ones.
+const fn written_entries(new: u64, copied: u64) -> u64 {
+    new.saturating_add(copied / COPIED_PER_WRITTEN)
+}
+
+/// The merge to begin with of those that are due.
 pub(crate) fn first<P>(due: impl IntoIterator<Item = (P, DueLoss)>) -> Option<(P, DueLoss)> {
     let ratio = |loss: &DueLoss| loss.lost_ns as f64 / loss.price_ns.max(1) as f64;
     due.into_iter().max_by(|(_, left), (_, right)| {

@@ -161,11 +161,23 @@ impl BackgroundJobs {
         self.wait_until(|| self.is_idle(), self.scheduler.begun_count(), Scheduler::failure_after)
     }
 
+    /// The request to compact what a range has now.
+    pub(super) fn range_request(&self, (lower, upper): Bounds, reason: Reason) -> RangeRequest {
+        RangeRequest {
+            lower,
+            upper,
+            sequence_max: self.snapshots.visible(),
+            number_max: self.versions.new_file_number(),
+            read_points: self.snapshots.read_points(),
+            reason,
+        }
+    }
+
     /// See [`crate::Db::compact_range_with`].
     pub(crate) fn compact_range(
         &self,
         keyspace: &KeyspaceState,
-        bounds: &Bounds,
+        bounds: Bounds,
         progress: &mut dyn FnMut(&CompactProgress) -> ControlFlow<()>,
     ) -> Result<bool> {
         self.flush(Some(keyspace))?;
@@ -177,14 +189,7 @@ impl BackgroundJobs {
             *is_ended |= progress(done).is_break();
             if *is_ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let request = RangeRequest {
-            lower: bounds.0.clone(),
-            upper: bounds.1.clone(),
-            sequence_max: self.snapshots.visible(),
-            number_max: self.versions.new_file_number(),
-            read_points: self.snapshots.read_points(),
-            reason: Reason::Range,
-        };
+        let request = self.range_request(bounds, Reason::Range);
         loop {
             keyspace.check()?;
             if report(0).is_break() {

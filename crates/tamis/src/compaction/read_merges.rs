@@ -12,6 +12,7 @@ use super::{
     plan::{RangeRequest, Reason},
 };
 use crate::{
+    cursor::bounded::Bounds,
     events::Event,
     keyspace_state::KeyspaceState,
     version::{losses::DueLoss, partition::Partition},
@@ -21,7 +22,7 @@ use crate::{
 struct DueMerge {
     keyspace: Arc<KeyspaceState>,
     partition: Arc<Partition>,
-    bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+    bounds: Bounds,
 }
 
 impl BackgroundJobs {
@@ -63,14 +64,7 @@ impl BackgroundJobs {
             return None;
         }
         partition.losses.merge.begin_job();
-        let request = RangeRequest {
-            lower: bounds.0,
-            upper: bounds.1,
-            sequence_max: self.snapshots.visible(),
-            number_max: self.versions.new_file_number(),
-            read_points: self.snapshots.read_points(),
-            reason: Reason::Reads,
-        };
+        let request = self.range_request(bounds, Reason::Reads);
         self.context.metrics.read_triggered_compactions.add(1);
         self.context.report(&Event::ReadsPaidForMerge {
             keyspace: keyspace.name.clone(),

@@ -401,7 +401,7 @@ impl Db {
     ) -> Result<bool> {
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
-        self.engine.background.compact_range(&keyspace.state, &range_bounds(&range), &mut progress)
+        self.engine.background.compact_range(&keyspace.state, range_bounds(&range), &mut progress)
     }
 
     /// Replaces the filters of all tables of a keyspace, for example after one was reported as damaged. An empty list restores the

@@ -77,7 +77,7 @@ impl Statistics {
             ),
             (
                 "tamis_read_triggered_compactions_total",
-                "Compactions that scans over deleted keys requested.",
+                "Merges of all runs of a partition for which reads have paid.",
                 self.read_triggered_compactions,
             ),
             ("tamis_filters_checked_total", "Tables whose filters were chosen again.", self.filters_checked),

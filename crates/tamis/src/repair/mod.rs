@@ -92,6 +92,7 @@ impl Repair {
             next_number: &|| self.new_number(),
             read_points: vec![SEQUENCE_MAX],
             sampled_queries: SharedQueries::default(),
+            entry_count: version.entry_count(),
             shared_choice: Arc::default(),
             prices: Prices::default(),
             is_cancelled: &self.is_cancelled,
