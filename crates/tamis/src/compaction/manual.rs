@@ -146,10 +146,10 @@ impl BackgroundJobs {
             if is_done() {
                 return Ok(());
             }
+            let failure = failure_after(&self.scheduler, begun_before);
+            // Asked after the failure was read: one after which writes are refused gives each waiting thread the same error.
             self.context.check_writable()?;
-            if let Some(error) = failure_after(&self.scheduler, begun_before) {
-                return Err(error);
-            }
+            failure.map_or(Ok(()), Err)?;
             self.scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
         }
     }
