@@ -395,11 +395,6 @@ impl<C: Cursor> MergeCursor<C> {
         self.lanes.push(Lane { cursor, pending: None, rank, loser, order, is_valid: false, is_cut: false });
     }
 
-    /// Puts cursors that were added in another order into that of their ranks.
-    pub(crate) fn sort(&mut self) {
-        self.lanes.sort_by_key(|lane| lane.rank);
-    }
-
     /// The number of cursors.
     pub(crate) const fn len(&self) -> usize {
         self.lanes.len()

@@ -31,8 +31,8 @@ pub(crate) trait ScanContext: Limits + Needed {
     fn place(&self, run_index: usize) -> Option<ReadPlace>;
     /// The cache in which its tables are opened.
     fn tables(&self) -> &TableCache;
-    /// Records that a sorted view is damaged. No later scan uses it.
-    fn record_damaged_view(&self, view_index: usize, error: &Error);
+    /// Records that the sorted view is damaged. No later scan uses it.
+    fn record_damaged_view(&self, error: &Error);
     /// Records whether a run that its filters admitted has a key of the scan's range.
     fn record_filter_outcome(&self, run_index: usize, positive: Positive);
 }

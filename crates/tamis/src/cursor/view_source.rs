@@ -29,8 +29,6 @@ use crate::{
 pub(crate) struct ViewInput {
     pub(crate) scan: Arc<dyn ScanContext>,
     pub(crate) bound: Arc<BoundView>,
-    /// Its number among the views of the scan.
-    pub(crate) view_index: usize,
     /// The number of its first run in the scan; the others follow in the order of the view.
     pub(crate) first_run: usize,
     /// The rank of the newest run of its partition ([`super::coverage`]).
@@ -138,10 +136,10 @@ impl ViewInput {
     }
 
     fn merge_instead(&self, error: &Error) -> Reads {
-        self.scan.record_damaged_view(self.view_index, error);
-        let mut merge = MergeCursor::ranked(self.ranks().zip(self.runs().map(RunCursor::new)));
-        merge.sort();
-        Reads::Merge(merge)
+        self.scan.record_damaged_view(error);
+        let mut runs: Vec<_> = self.ranks().zip(self.runs().map(RunCursor::new)).collect();
+        runs.sort_by_key(|(rank, _)| *rank);
+        Reads::Merge(MergeCursor::ranked(runs))
     }
 }
 

@@ -12,11 +12,7 @@ use std::{ops::Bound, sync::Arc};
 use tamis_filter::RangeProbe;
 
 use super::{
-    ReadPath,
-    scan::Scan,
-    scan_source::ScanSource,
-    select_runs::SelectedRun,
-    select_views::{SelectedView, Selection},
+    ReadPath, scan::Scan, scan_source::ScanSource, select_runs::SelectedRun, select_views::Selection,
     touched_range::TouchedRange,
 };
 use crate::{
@@ -24,6 +20,7 @@ use crate::{
     key::Sequence,
     keyspace_state::KeyspaceState,
     table::{lazy_reader::NamedTable as _, planned_reads::ReadPlanner},
+    version::bound_view::BoundView,
     view::run::entry_at,
 };
 
@@ -64,7 +61,7 @@ impl ReadPath {
     fn select_runs_of(&self, order: &mut [&mut ScanSource]) {
         let probes: Vec<RangeProbe<'_>> =
             order.iter().map(|source| source.selector().range_probe()).collect();
-        let run_count = order.iter().map(|source| source.selector().runs_within().count()).max().unwrap_or(0);
+        let run_count = order.iter().map(|source| source.selector().runs().count()).max().unwrap_or(0);
         let mut selected: Vec<Vec<SelectedRun>> = order.iter().map(|_| Vec::new()).collect();
         for rank in 0..run_count {
             for ((source, probe), selected) in order.iter().zip(&probes).zip(&mut selected) {
@@ -75,7 +72,7 @@ impl ReadPath {
             self.metrics.digests.add(u64::from(probe.digest_count()));
         }
         for (source, runs) in order.iter_mut().zip(selected) {
-            let selection = source.selector().with_views(runs);
+            let selection = source.selector().with_view(runs);
             source.set_selection(selection);
         }
     }
@@ -102,8 +99,8 @@ impl ScanSource {
         for table in tables.filter_map(|table| table.slot().get()) {
             planner.add(table, range_number, self);
         }
-        for selected in &self.selection().views {
-            self.add_reads_of_view(selected, range_number, planner);
+        if let Some(bound) = &self.selection().view {
+            self.add_reads_of_view(bound, range_number, planner);
         }
     }
 
@@ -111,7 +108,7 @@ impl ScanSource {
     /// its error to the scan.
     fn add_reads_of_view<'a>(
         &'a self,
-        selected: &'a SelectedView,
+        bound: &'a BoundView,
         range_number: usize,
         planner: &mut ReadPlanner<'a>,
     ) {
@@ -122,8 +119,8 @@ impl ScanSource {
         else {
             return;
         };
-        let Ok(all) = selected.bound.view.ordinals_within(lower, upper) else { return };
-        for ((_, run), ordinals) in selected.bound.runs.iter().zip(all).filter(|(_, all)| !all.is_empty()) {
+        let Ok(all) = bound.view.ordinals_within(lower, upper) else { return };
+        for ((_, run), ordinals) in bound.runs.iter().zip(all).filter(|(_, all)| !all.is_empty()) {
             let before = run.entries_before();
             let tables = entry_at(before, ordinals.start).0..=entry_at(before, ordinals.end - 1).0;
             if tables.clone().count() > TABLES_PLANNED_MAX {

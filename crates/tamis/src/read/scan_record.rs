@@ -28,8 +28,8 @@ impl ScanSource {
     pub(super) fn record_searched(&self) {
         let weight = self.query().tally_weight();
         if weight > 0 && self.query().kind().is_some() {
-            let Selection { runs, views } = self.selection();
-            self.add_searched(weight, (runs.len(), views.len()));
+            let Selection { runs, view } = self.selection();
+            self.add_searched(weight, (runs.len(), usize::from(view.is_some())));
         }
     }
 

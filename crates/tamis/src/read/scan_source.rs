@@ -1,6 +1,6 @@
-//! The inputs of a scan: the memtables and the version with which it began, the runs and views of them that it reads, and the cursor over these.
+//! The inputs of a scan: the memtables and the version with which it began, the runs and the view of them that it reads, and the cursor over these.
 //!
-//! Both ends of a scan share one. The filters are checked and the views are selected when the scan is
+//! Both ends of a scan share one. The filters are checked and the view is selected when the scan is
 //! created, or at the first movement of an open scan. [`super::scan_record`] records it.
 //!
 //! A scan that touches several partitions has further ones, each for the part of the range in one partition
@@ -18,12 +18,8 @@ use std::{
 use tamis_filter::Digester;
 
 use super::{
-    DeletedRanges, ReadPath, ReadTools,
-    scan_coverage::coverage_of,
-    scan_query::ScanQuery,
-    select_range::RangeSelector,
-    select_views::{SelectedView, Selection},
-    touched_range::TouchedRange,
+    DeletedRanges, ReadPath, ReadTools, scan_coverage::coverage_of, scan_query::ScanQuery,
+    select_range::RangeSelector, select_views::Selection, touched_range::TouchedRange,
 };
 use crate::{
     cache::table::TableCache,
@@ -47,7 +43,7 @@ use crate::{
     steps::{self, Step},
     sync::sim_fault,
     table::{long_read::PlannedRead, read_ahead::Limits},
-    version::{level::Run, partition::Partition},
+    version::{bound_view::BoundView, level::Run, partition::Partition},
 };
 
 /// The visible entries of a scan that merges its sources.
@@ -56,7 +52,7 @@ pub(super) type Visible = VisibleCursor<Source, Arc<ScanSource>>;
 /// The inputs of the cursors.
 pub(crate) struct ScanSource {
     pub(super) touched: TouchedRange,
-    /// The runs and views to read, of which the filters were checked. None if the range touches several partitions: these have their own.
+    /// The runs and the view to read, of which the filters were checked. None if the range touches several partitions: these have their own.
     selection: Selection,
     /// The reads that it shares with other ranges.
     planned_reads: Vec<Arc<PlannedRead>>,
@@ -136,9 +132,9 @@ impl ScanContext for ScanSource {
         &self.shared().tools.tables
     }
 
-    fn record_damaged_view(&self, view_index: usize, error: &Error) {
-        if let Some(view) = self.selection.views.get(view_index) {
-            view.report_damage(self.shared().tools.tables.environment(), error);
+    fn record_damaged_view(&self, error: &Error) {
+        if let Some(view) = &self.selection.view {
+            view.named.fail(self.shared().tools.tables.environment(), error);
         }
     }
 
@@ -194,7 +190,7 @@ impl ScanSource {
         self.shared().tools.tables.metrics()
     }
 
-    /// The partition of which it reads runs and views.
+    /// The partition of which it reads runs and the view.
     pub(super) fn partition(&self) -> Option<&Partition> {
         self.read_state().version.partitions.get(self.touched.positions.start).map(AsRef::as_ref)
     }
@@ -205,7 +201,7 @@ impl ScanSource {
         environment.metrics.read_times.price(LEVEL_COUNT_MAX, expected_nanoseconds(environment.access))
     }
 
-    /// The runs and views to read.
+    /// The runs and the view to read.
     pub(super) const fn selection(&self) -> &Selection {
         &self.selection
     }
@@ -230,7 +226,7 @@ impl ScanSource {
     pub(super) fn merged_cursor(self: &Arc<Self>) -> Visible {
         let selection = &self.selection;
         let first_run = FIRST_RANK + self.read_state().memtables().count();
-        let count = first_run + selection.runs.len() + selection.views.len();
+        let count = first_run + selection.runs.len() + usize::from(selection.view.is_some());
         let mut merge = MergeCursor::with_capacity(count).within(Arc::<Self>::clone(self));
         for (rank, memtable) in (FIRST_RANK..).zip(self.read_state().memtables()) {
             if memtable.memtable.entry_count() > 0 {
@@ -238,7 +234,11 @@ impl ScanSource {
             }
         }
         let has_counted_outcomes = self.has_counted_outcomes.swap(true, Ordering::Relaxed);
+        let mut view = selection.view.as_ref();
         for (run_index, run) in selection.runs.iter().enumerate() {
+            if let Some(newer) = view.take_if(|view| view.rank() < run.rank) {
+                merge.push(first_run + newer.rank(), self.view_source(newer));
+            }
             let base: Arc<dyn ScanContext> = Arc::<Self>::clone(self);
             let cursor = RunCursor::new(RunTables::of_scan(base, run_index, run.tables.clone()));
             let source = if (run.is_checked || run.lacks_filter) && !has_counted_outcomes {
@@ -249,24 +249,20 @@ impl ScanSource {
             };
             merge.push(first_run + run.rank, source);
         }
-        for (index, view) in selection.views.iter().enumerate() {
-            merge.push(first_run + view.rank(), self.view_source(index, view));
-        }
-        if !selection.views.is_empty() {
-            merge.sort();
+        if let Some(last) = view {
+            merge.push(first_run + last.rank(), self.view_source(last));
         }
         steps::count(Step::MergedSource, merge.len());
         merge.set_coverage(self.coverage());
         VisibleCursor::new(merge, self.sequence, Arc::clone(self))
     }
 
-    fn view_source(self: &Arc<Self>, view_index: usize, selected: &SelectedView) -> Source {
+    fn view_source(self: &Arc<Self>, bound: &Arc<BoundView>) -> Source {
         let input = ViewInput {
             scan: Arc::<Self>::clone(self),
-            bound: Arc::clone(&selected.bound),
-            view_index,
-            first_run: selected.first_run,
-            first_rank: FIRST_RANK + self.read_state().memtables().count() + selected.first_rank(),
+            bound: Arc::clone(bound),
+            first_run: self.selection.runs.len(),
+            first_rank: FIRST_RANK + self.read_state().memtables().count(),
             snapshot: self.sequence,
         };
         Source::View(Box::new(ViewSource::new(input)))
@@ -285,18 +281,18 @@ impl ScanSource {
         let selector = self.selector();
         let is_selected =
             |run: &Arc<Run>| self.selection.runs.iter().any(|selected| Arc::ptr_eq(&selected.run, run));
-        let runs = selector.runs_within().map(|(_, run)| run);
+        let runs = selector.runs().map(|(_, run)| run);
         let runs = runs.filter(|run| !sim_fault!("forget-rejected-range-tombstones") || is_selected(run));
         coverage_of(self.read_state(), self.range(), runs, &self.shared().tools.tables, self.sequence)
     }
 
-    /// The selector of the runs and views to read.
+    /// The selector of the runs and the view to read.
     pub(super) fn selector(&self) -> RangeSelector<'_> {
         let Shared { read_state, tools, query } = self.shared();
         tools.selector(read_state, &self.touched, query)
     }
 
-    /// Sets the runs and views to read.
+    /// Sets the runs and the view to read.
     pub(super) fn set_selection(&mut self, selection: Selection) {
         self.selection = selection;
     }
@@ -307,7 +303,7 @@ impl ScanSource {
 }
 
 impl ReadPath {
-    /// The inputs of a scan of this range. `selection`: the runs and views to read.
+    /// The inputs of a scan of this range. `selection`: the runs and the view to read.
     pub(super) fn scan_source(
         &self,
         read_state: Arc<ReadState>,

@@ -11,7 +11,7 @@ use super::{
     ReadTools,
     scan_query::ScanQuery,
     select_runs::{RunSelector, SelectedRun},
-    select_views::{SelectedView, Selection, ViewContext, is_covered, open_views},
+    select_views::Selection,
     touched_range::TouchedRange,
     view_opener::ViewOpener,
 };
@@ -21,7 +21,7 @@ use crate::{
     error::Result,
     key::{AFTER_ALL, SEQUENCE_MAX},
     keyspace_state::ReadState,
-    version::level::Run,
+    version::{bound_view::BoundView, level::Run, partition::Partition},
 };
 
 /// See the head of this file.
@@ -53,38 +53,46 @@ impl<'a> RangeSelector<'a> {
         RangeProbe::new(self.touched.filter_range(), self.digester)
     }
 
-    /// The runs of the partitions that the range touches, newest first in each.
-    pub(super) fn runs_within(&self) -> impl Iterator<Item = (usize, &'a Arc<Run>)> {
-        let partitions =
-            self.read_state.version.partitions.get(self.touched.positions.clone()).unwrap_or_default();
-        partitions.iter().flat_map(|partition| partition.runs())
+    /// The partition that the range touches, and its position. Of several, each is selected for itself ([`super::partition_walk`]).
+    fn partition(&self) -> Option<(usize, &'a Partition)> {
+        let position = self.touched.positions.start;
+        self.read_state.version.partitions.get(position).map(|partition| (position, &**partition))
     }
 
-    /// The runs and views to read.
+    /// The runs of the partition, newest first.
+    pub(super) fn runs(&self) -> impl Iterator<Item = (usize, &'a Arc<Run>)> {
+        self.partition().into_iter().flat_map(|(_, partition)| partition.runs())
+    }
+
+    /// The runs and the view to read.
     pub(super) fn select(&self) -> Selection {
-        if self.touched.range.is_empty() {
+        let Some((_, partition)) = self.partition().filter(|_| !self.touched.range.is_empty()) else {
             return Selection::default();
-        }
-        let views = self.open_views();
+        };
+        let view = self.view();
         let is_open = self.query.kind().is_none();
-        if is_open && matches!(views.as_slice(), [view] if view.bound.is_complete) {
-            return Selection::of_open(Vec::new(), views);
+        if is_open && view.as_ref().is_some_and(|view| view.is_complete) {
+            return Selection { runs: Vec::new(), view };
         }
         let probe = self.range_probe();
-        let runs = self.runs_within().enumerate().filter(|(rank, _)| !is_open || !is_covered(&views, *rank));
-        let runs = runs.filter_map(|(rank, run)| self.select_one(rank, run, &probe)).collect();
+        let mut runs = Vec::new();
+        for (rank, (level, run)) in partition.runs().enumerate() {
+            if !is_open || view.as_ref().is_none_or(|view| !view.covers(rank)) {
+                runs.extend(self.select_one(rank, (level, run), &probe));
+            }
+        }
         self.tables.metrics().digests.add(u64::from(probe.digest_count()));
-        if is_open { Selection::of_open(runs, views) } else { Selection::of_closed(runs, views) }
+        if is_open { Selection { runs, view } } else { Selection::of_closed(runs, view) }
     }
 
-    /// The selection for a closed range of which these runs were selected. Views replace some of them.
-    pub(super) fn with_views(&self, runs: Vec<SelectedRun>) -> Selection {
-        Selection::of_closed(runs, self.open_views())
+    /// The selection for a closed range of which these runs were selected. The view replaces some of them.
+    pub(super) fn with_view(&self, runs: Vec<SelectedRun>) -> Selection {
+        Selection::of_closed(runs, self.view())
     }
 
-    /// The run at a position among those that the range touches, if it is read; its filter is checked now.
+    /// The run at a position in the partition, if it is read; its filter is checked now.
     pub(super) fn select_run(&self, rank: usize, probe: &RangeProbe<'_>) -> Option<SelectedRun> {
-        self.runs_within().nth(rank).and_then(|run| self.select_one(rank, run, probe))
+        self.runs().nth(rank).and_then(|run| self.select_one(rank, run, probe))
     }
 
     fn select_one(
@@ -98,10 +106,13 @@ impl<'a> RangeSelector<'a> {
         RunSelector { tables, range: &self.touched.range, probe, query }.select(rank, level, run, bounds)
     }
 
-    fn open_views(&self) -> Vec<SelectedView> {
-        let (environment, keyspace_id) = (self.tables.environment(), self.read_state.version.id);
-        let context = ViewContext { views: self.views, environment, keyspace_id };
-        open_views(self.read_state, self.touched.positions.clone(), &context)
+    /// The view of the partition, if it has one that can be used now.
+    fn view(&self) -> Option<Arc<BoundView>> {
+        let (position, partition) = self.partition()?;
+        let named = partition.view.as_ref()?;
+        let version = &self.read_state.version;
+        let view = self.views.reader(named, partition, self.tables.environment(), version.id)?;
+        self.read_state.views.get(version, position, view).map(Arc::clone)
     }
 
     /// Whether a memtable has an entry of the range, in any version.

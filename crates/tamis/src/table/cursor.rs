@@ -102,7 +102,8 @@ pub(crate) enum EntryPart {
 #[derive(Debug)]
 pub(crate) struct TableCursor {
     table: Arc<TableReader>,
-    ahead: ReadAhead,
+    /// Made for tables that are not mapped.
+    ahead: Option<Box<ReadAhead>>,
     cost: ReadCost,
     /// Where the cost is counted; `None` for a cursor of no query.
     place: Option<ReadPlace>,
@@ -137,7 +138,7 @@ pub(crate) struct TableCursor {
 impl TableReader {
     /// A cursor whose blocks are cached.
     pub(crate) fn cursor(self: &Arc<Self>) -> TableCursor {
-        TableCursor::new(Arc::clone(self), ReadAhead::of_scan(None), None)
+        TableCursor::new(Arc::clone(self), None, None)
     }
 
     /// As [`TableReader::cursor`], for a scan that may stay within limits, and whose reads are counted at a place.
@@ -147,12 +148,13 @@ impl TableReader {
         limits: Option<Arc<dyn Limits>>,
         place: Option<ReadPlace>,
     ) -> TableCursor {
-        TableCursor::new(Arc::clone(self), ReadAhead::of_scan(limits), place)
+        let ahead = limits.map(|limits| Box::new(ReadAhead::of_scan(Some(limits))));
+        TableCursor::new(Arc::clone(self), ahead, place)
     }
 
     /// A cursor for a job that reads the whole table once: with long reads, and without caching the blocks.
     pub(crate) fn cursor_once(self: &Arc<Self>) -> TableCursor {
-        TableCursor::new(Arc::clone(self), ReadAhead::of_job(), None)
+        TableCursor::new(Arc::clone(self), Some(Box::new(ReadAhead::of_job())), None)
     }
 
     /// Prefetches a part of the n-th entry, if the table is mapped. Nothing is read or verified: invalid bytes only make it useless.
@@ -171,7 +173,7 @@ impl TableReader {
 
     /// As [`TableReader::cursor_once`]; `blocks` counts the blocks that are used.
     pub(crate) fn counted_cursor(self: &Arc<Self>, blocks: &Arc<AtomicU64>) -> TableCursor {
-        TableCursor::new(Arc::clone(self), ReadAhead::of_counted_job(blocks), None)
+        TableCursor::new(Arc::clone(self), Some(Box::new(ReadAhead::of_counted_job(blocks))), None)
     }
 
     /// A cursor at the n-th entry of the table; not valid past the last one.
@@ -185,7 +187,7 @@ impl TableReader {
 
 impl TableCursor {
     #[inline(always)]
-    fn new(table: Arc<TableReader>, ahead: ReadAhead, place: Option<ReadPlace>) -> Self {
+    fn new(table: Arc<TableReader>, ahead: Option<Box<ReadAhead>>, place: Option<ReadPlace>) -> Self {
         Self {
             table,
             ahead,
@@ -242,7 +244,9 @@ impl TableCursor {
         self.numbers = 0..0;
         self.prefetched = None;
         self.candidate = None;
-        self.ahead.reset();
+        if let Some(ahead) = &mut self.ahead {
+            ahead.reset();
+        }
         if self.cost.blocks_read + self.cost.cache_hits >= COUNTED_BLOCKS {
             self.cost.add_to(&self.table.environment().metrics, self.place);
         }
@@ -278,8 +282,14 @@ impl TableCursor {
         let index = self.table.index()?;
         let extent = self.table.extent(&index, block)?;
         let data = self.table.data();
-        let reading = (&mut self.ahead, &mut self.cost);
-        let loaded = data.load_ahead(self.table.environment(), &index, block, extent, reading)?;
+        let (environment, cost) = (self.table.environment(), &mut self.cost);
+        let loaded = match &mut self.ahead {
+            None if data.is_mapped() => data.load(environment, block, extent, cost)?,
+            ahead => {
+                let ahead = ahead.get_or_insert_with(|| Box::new(ReadAhead::of_scan(None)));
+                data.load_ahead(environment, &index, block, extent, (ahead, cost))?
+            }
+        };
         let layout = Layout::parse(loaded.content()).ok_or_else(|| self.table.malformed(extent.0))?;
         self.key.set_prefix(layout.over(loaded.content()).prefix());
         self.current = match loaded {

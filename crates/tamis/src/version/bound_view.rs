@@ -50,6 +50,16 @@ impl BoundView {
             hides_tombstones,
         })
     }
+
+    /// Whether it covers the run at this position among all runs of the partition.
+    pub(crate) fn covers(&self, rank: usize) -> bool {
+        self.ranks.contains(&rank)
+    }
+
+    /// The position of its newest run: its own one in a merge.
+    pub(crate) fn rank(&self) -> usize {
+        self.ranks.iter().min().copied().unwrap_or_default()
+    }
 }
 
 /// The view of one partition, once it is bound; `None` if that is not possible.
