@@ -107,7 +107,6 @@ const EXPECTED: &[(&str, &[&str])] = &[
             "delete obsolete files",
             "flush a memtable",
             "compact tables",
-            "record the deleted ranges of tables",
             "check the filters of a table",
             "build a sorted view",
         ],

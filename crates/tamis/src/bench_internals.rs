@@ -14,7 +14,7 @@ use crate::{
     compaction::job_context,
     cursor::{
         Cursor,
-        bounded::{KeyRange, NeededRange},
+        bounded::{KeyRange, Needed},
         merge::MergeCursor,
     },
     error::{Error, Result},
@@ -293,5 +293,23 @@ impl std::fmt::Debug for Reader {
             Source::View(_) => "reader of a view",
             Source::Merge(_) => "reader of a merge",
         })
+    }
+}
+
+/// The needed keys of a merge without a scan.
+struct NeededRange {
+    range: KeyRange,
+    digester: Digester,
+}
+
+impl AsRef<KeyRange> for NeededRange {
+    fn as_ref(&self) -> &KeyRange {
+        &self.range
+    }
+}
+
+impl Needed for NeededRange {
+    fn digester(&self) -> &Digester {
+        &self.digester
     }
 }

@@ -48,7 +48,7 @@ use crate::{
     metrics::Statistics,
     open_report::OpenReport,
     options::Options,
-    read::{BackgroundDeletedRanges, DeletedRanges, ReadPath, snapshot::Snapshots},
+    read::{DeletedRanges, ReadPath, snapshot::Snapshots},
     recover::{Recovered, open_folder, recover, refuse_unwritable},
     runtime::{JoinHandle, Runtime},
     sample_file::SampleFile,
@@ -162,7 +162,7 @@ impl Engine {
             snapshots: Arc::clone(&shared.snapshots),
             key_count_min: shared.context.options.deleted_range_keys,
         });
-        let background = shared.background_jobs(&deleted_ranges);
+        let background = shared.background_jobs();
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             read_path: ReadPath::new(
@@ -287,7 +287,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn background_jobs(&self, deleted_ranges: &Arc<DeletedRanges>) -> Arc<BackgroundJobs> {
+    fn background_jobs(&self) -> Arc<BackgroundJobs> {
         BackgroundJobs::new(&JobParts {
             context: &self.context,
             keyspaces: &self.keyspaces,
@@ -298,12 +298,6 @@ impl Shared {
             scheduler: &self.scheduler,
             sample_file: &self.sample_file,
             back_pressure: &self.back_pressure,
-            deleted_ranges: Arc::new(BackgroundDeletedRanges {
-                keyspaces: Arc::clone(&self.keyspaces),
-                snapshots: Arc::clone(&self.snapshots),
-                tables: Arc::clone(&self.tables),
-                deleted_ranges: Arc::clone(deleted_ranges),
-            }),
         })
     }
 

@@ -31,7 +31,6 @@ use std::{
 use super::{
     back_off::{RETRY, WaitingPartitions},
     compactor::Compactor,
-    deleted_range_jobs::{DeletedRangesClaim, RecordDeletedRanges},
     direct_flush::CachedPace,
     due_jobs::Picked,
     filter_check::{CheckClaim, FilterChecker, Urgency},
@@ -77,7 +76,6 @@ pub(super) enum Job {
     DeleteObsoleteFiles(#[expect(dead_code, reason = "dropping it releases the claim")] DeletionClaim),
     Flush(FlushClaim),
     Compact(Arc<KeyspaceState>, CompactionClaim),
-    RecordDeletedRanges(DeletedRangesClaim),
     CheckFilters(CheckClaim),
     KeepView(ViewClaim),
 }
@@ -90,7 +88,6 @@ impl Job {
             Self::DeleteObsoleteFiles(_) => "delete obsolete files",
             Self::Flush(_) => "flush a memtable",
             Self::Compact(..) => "compact tables",
-            Self::RecordDeletedRanges(_) => "record the deleted ranges of tables",
             Self::CheckFilters(_) => "check the filters of a table",
             Self::KeepView(_) => "build a sorted view",
         }
@@ -162,7 +159,6 @@ pub(crate) struct JobParts<'a> {
     pub(crate) scheduler: &'a Arc<Scheduler>,
     pub(crate) sample_file: &'a Arc<SampleFile>,
     pub(crate) back_pressure: &'a Arc<BackPressure>,
-    pub(crate) deleted_ranges: Arc<dyn RecordDeletedRanges>,
 }
 
 /// See the head of this file.
@@ -177,7 +173,6 @@ pub(crate) struct BackgroundJobs {
     pub(super) flusher: Flusher,
     pub(super) filter_checker: Arc<FilterChecker>,
     view_builder: Arc<ViewBuilder>,
-    deleted_ranges: Arc<dyn RecordDeletedRanges>,
     sample_file: Arc<SampleFile>,
     /// The writing thread runs the jobs.
     is_inline: bool,
@@ -237,7 +232,6 @@ impl BackgroundJobs {
             flusher,
             filter_checker,
             view_builder,
-            deleted_ranges: Arc::clone(&parts.deleted_ranges),
             sample_file: Arc::clone(parts.sample_file),
         })
     }
@@ -283,8 +277,7 @@ impl BackgroundJobs {
             deferred.map(|since| (since + DEFERRED_TIME_MAX).max(state.deferred_at.unwrap_or_default()));
         let deletion = state.deletion_at.filter(|_| self.versions.has_obsolete_files());
         let compactions = [state.due.next_retry(), state.back_off.next_at(self.context.runtime.clock.now())];
-        let deleted_ranges = self.scheduler.dense_tables.next_at();
-        let times = [deferred, state.flush_at, deletion, state.due.bulk_load_end(), deleted_ranges];
+        let times = [deferred, state.flush_at, deletion, state.due.bulk_load_end()];
         times.into_iter().chain(compactions).flatten().min()
     }
 
@@ -388,13 +381,6 @@ impl BackgroundJobs {
                 let between_tables = || self.work_between_tables();
                 self.compactor.compact(keyspace, &claim.plan, &between_tables)?;
             }
-            Job::RecordDeletedRanges(claim) => {
-                let may_continue = || {
-                    self.yield_to_others();
-                    !self.scheduler.is_stopping.load(Ordering::SeqCst)
-                };
-                self.deleted_ranges.record(claim.keyspace, &claim.tables, &may_continue)?;
-            }
             Job::CheckFilters(claim) => {
                 let between = || self.yield_to_others();
                 match self.filter_checker.check(&claim.keyspace, claim.table, &between) {
@@ -488,15 +474,9 @@ impl BackgroundJobs {
         drop(state);
         self.pick();
         self.claim_plan()
-            .or_else(|| self.claim_deleted_ranges().map(Job::RecordDeletedRanges))
             .or_else(|| self.filter_checker.claim(&self.keyspaces, Urgency::Any).map(Job::CheckFilters))
             .or_else(|| self.claim_view(now).map(Job::KeepView))
             .or_else(|| self.claim_read_merge(now))
-    }
-
-    fn claim_deleted_ranges(&self) -> Option<DeletedRangesClaim> {
-        let is_waited_for = self.scheduler.waiting_count.load(Ordering::SeqCst) > 0;
-        self.scheduler.dense_tables.claim(&self.context.runtime.clock, is_waited_for)
     }
 
     /// Claims the next job of a sorted view: of keyspaces whose versions have changed, or sometimes of any.
@@ -737,10 +717,8 @@ impl BackgroundJobs {
             let keyspace = keyspaces.get(id).filter(|keyspace| keyspace.check().is_ok());
             keyspace.is_some_and(|keyspace| !keyspace.read_state.load().immutable.is_empty())
         };
-        // A flush makes deleted ranges due.
         let is_idle = state.running_flush_count == 0
             && !state.due.flushable.iter().any(has_immutable)
-            && self.scheduler.dense_tables.is_idle()
             && state.in_progress.is_empty()
             && state.due.has_no_compactions()
             && !self.has_files_to_delete(&state, self.context.runtime.clock.now())

@@ -152,11 +152,6 @@ impl Flusher {
             let mut written = Written::default();
             for summary in flush.edit.added_tables() {
                 written.add(summary);
-                if self.context.options.deleted_range_keys > 0 {
-                    let version = &flush.keyspace.read_state.load().version;
-                    let dense_tables = &self.job_contexts.scheduler.dense_tables;
-                    dense_tables.add_if_due(flush.keyspace.id, version, summary);
-                }
             }
             metrics.flushes.add(1);
             metrics.direct_flushes.add(u64::from(flush.is_direct));

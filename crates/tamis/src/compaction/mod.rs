@@ -4,7 +4,6 @@ mod back_off;
 pub(crate) mod background_jobs;
 pub(crate) mod carry;
 mod compactor;
-pub(crate) mod deleted_range_jobs;
 mod direct_flush;
 pub(crate) mod drop_rules;
 mod due_jobs;

@@ -13,7 +13,6 @@ use std::{
 
 use super::{
     back_off::{BackOff, RETRY},
-    deleted_range_jobs::DenseTables,
     due_jobs::DueJobs,
     law::JobTimes,
     plan::{InProgress, Plan, RangeRequest},
@@ -127,8 +126,6 @@ pub(crate) struct Scheduler {
     pub(super) read_merge: Mutex<Option<(u32, RangeRequest)>>,
     /// The times of earlier jobs, which price later ones.
     pub(crate) job_times: JobTimes,
-    /// Tables whose deleted ranges the background notes.
-    pub(super) dense_tables: Arc<DenseTables>,
     /// Counts every change that may have made a job due, so that no worker sleeps through it.
     pub(super) generation: AtomicU64,
     /// Without workers: `generation` when no job was due, or `u64::MAX`, and the time in nanoseconds at which one may be due although
@@ -162,7 +159,6 @@ impl Scheduler {
             changed: Arc::clone(changed),
             read_merge: Mutex::default(),
             job_times: JobTimes::default(),
-            dense_tables: Arc::default(),
             generation: AtomicU64::new(0),
             idle: [AtomicU64::new(u64::MAX), AtomicU64::new(0)],
             is_stopping: AtomicBool::new(false),

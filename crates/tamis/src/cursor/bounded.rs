@@ -120,24 +120,6 @@ pub(crate) trait Needed: AsRef<KeyRange> + Send + Sync {
     fn digester(&self) -> &Digester;
 }
 
-/// Needed keys that no scan has.
-pub(crate) struct NeededRange {
-    pub(crate) range: KeyRange,
-    pub(crate) digester: Digester,
-}
-
-impl AsRef<KeyRange> for NeededRange {
-    fn as_ref(&self) -> &KeyRange {
-        &self.range
-    }
-}
-
-impl Needed for NeededRange {
-    fn digester(&self) -> &Digester {
-        &self.digester
-    }
-}
-
 /// Whether a key is before an end in a direction.
 #[inline]
 pub(super) fn is_before(key: &[u8], end: Bound<&[u8]>, direction: Direction) -> bool {

@@ -1,9 +1,6 @@
 //! The tables of a run for a cursor: each is opened when it is first needed.
 
-use std::{
-    ops::Range,
-    sync::{Arc, atomic::AtomicU64},
-};
+use std::{ops::Range, sync::Arc};
 
 use super::{
     bounded::Needed,
@@ -48,7 +45,7 @@ pub(crate) struct RunTables {
 #[derive(Debug, Clone)]
 enum Owner {
     Scan { scan: Arc<dyn ScanContext>, run_index: usize },
-    Job { run: Arc<Run>, tables: Arc<TableCache>, blocks: Option<Arc<AtomicU64>> },
+    Job { run: Arc<Run>, tables: Arc<TableCache> },
 }
 
 impl RunTables {
@@ -65,21 +62,8 @@ impl RunTables {
 
     /// For compactions: blocks are not cached.
     pub(crate) fn read_once(tables: &[Arc<Table>], cache: &Arc<TableCache>) -> Self {
-        Self::of_job(tables, cache, None)
-    }
-
-    /// As [`RunTables::read_once`]; `blocks` counts the blocks that are used.
-    pub(crate) fn counted_once(
-        tables: &[Arc<Table>],
-        cache: &Arc<TableCache>,
-        blocks: &Arc<AtomicU64>,
-    ) -> Self {
-        Self::of_job(tables, cache, Some(Arc::clone(blocks)))
-    }
-
-    fn of_job(tables: &[Arc<Table>], cache: &Arc<TableCache>, blocks: Option<Arc<AtomicU64>>) -> Self {
         let run = Arc::new(Run::of(LEVELED_RUN_AGE, tables));
-        Self { needed: 0..tables.len(), owner: Owner::Job { run, tables: Arc::clone(cache), blocks } }
+        Self { needed: 0..tables.len(), owner: Owner::Job { run, tables: Arc::clone(cache) } }
     }
 
     fn run(&self) -> &Run {
@@ -132,8 +116,7 @@ impl RunSource for RunTables {
         let reader = self.cache().reader(table)?;
         let (scan, run_index) = match &self.owner {
             Owner::Scan { scan, run_index } => (scan, run_index),
-            Owner::Job { blocks: None, .. } => return Ok(Box::new(reader.cursor_once())),
-            Owner::Job { blocks: Some(blocks), .. } => return Ok(Box::new(reader.counted_cursor(blocks))),
+            Owner::Job { .. } => return Ok(Box::new(reader.cursor_once())),
         };
         Ok(Box::new(cursor_of_scan(scan, *run_index, reader)))
     }

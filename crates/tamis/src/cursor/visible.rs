@@ -43,11 +43,9 @@ const STEP_COUNT_MAX: usize = 8;
 /// and where they cease to, few steps are lost.
 const FAILED_TRIES_MAX: u32 = 6;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Invalid,
-    /// See [`VisibleCursor::pause_after`].
-    Paused,
     /// The source is at the visible entry.
     Forward,
     /// As `Forward`, and the source has no other version of the key.
@@ -62,8 +60,6 @@ pub(crate) struct VisibleCursor<C, R> {
     snapshot: Sequence,
     range: R,
     state: State,
-    /// Deleted entries until the cursor pauses.
-    steps_left: u64,
     /// Steps until it is tried again whether a stretch begins.
     steps_to_try: u32,
     /// Tries in a row that found no stretch, or a short one.
@@ -127,19 +123,8 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
     pub(crate) const fn new(source: MergeCursor<C>, snapshot: Sequence, range: R) -> Self {
         let value = Value { copy: Vec::new(), shared: None };
         let state = State::Invalid;
-        let steps_left = u64::MAX;
         let (steps_to_try, failed_tries) = (0, 0);
-        Self {
-            source,
-            snapshot,
-            range,
-            state,
-            steps_left,
-            steps_to_try,
-            failed_tries,
-            key: Vec::new(),
-            value,
-        }
+        Self { source, snapshot, range, state, steps_to_try, failed_tries, key: Vec::new(), value }
     }
 
     #[inline]
@@ -281,33 +266,6 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
         Ok(skipped)
     }
 
-    /// Lets the next forward movement pause after this many deleted entries; at least one. A paused cursor is not valid.
-    pub(crate) const fn pause_after(&mut self, steps: u64) {
-        self.steps_left = steps;
-    }
-
-    /// Whether the last forward movement has paused.
-    pub(crate) fn is_paused(&self) -> bool {
-        self.state == State::Paused
-    }
-
-    /// Continues the movement of a paused cursor.
-    pub(crate) fn resume(&mut self) -> Result<()> {
-        debug_assert!(self.is_paused());
-        self.state = State::Invalid;
-        self.find_visible_forward()
-    }
-
-    /// Counts a deleted entry; returns `true` if the cursor pauses there. Its key then has no visible entry.
-    #[inline]
-    fn pauses(&mut self) -> bool {
-        self.steps_left -= 1;
-        if self.steps_left == 0 {
-            self.state = State::Paused;
-        }
-        self.steps_left == 0
-    }
-
     /// How many deleted keys the last movement has passed one by one.
     #[inline]
     pub(crate) const fn passed_key_count(&self) -> u32 {
@@ -320,9 +278,9 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
         let Passed { direction, first, last, .. } = &self.source.passed;
         let after = |key: &[u8]| key_after(key).unwrap_or_default();
         let (lower, upper) = match (direction, self.state) {
-            (Direction::Forward, State::Invalid | State::Paused) => (first.clone(), after(last)),
+            (Direction::Forward, State::Invalid) => (first.clone(), after(last)),
             (Direction::Forward, _) => (first.clone(), self.key().to_vec()),
-            (Direction::Backward, State::Invalid | State::Paused) => (last.clone(), after(first)),
+            (Direction::Backward, State::Invalid) => (last.clone(), after(first)),
             (Direction::Backward, _) => (after(self.key()), after(first)),
         };
         PassedRange { lower, upper, key_count: self.source.passed.key_count }
@@ -330,7 +288,7 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
 
     #[inline]
     pub(crate) fn is_valid(&self) -> bool {
-        self.state > State::Paused
+        self.state != State::Invalid
     }
 
     #[inline]
@@ -360,9 +318,7 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
             if !is_only_version && self.source.sequence() > self.snapshot {
                 self.skip_newer()?;
             } else if self.source.has_coverage() && self.source.skip_deleted(Direction::Forward)? {
-                if self.pauses() {
-                    return Ok(());
-                }
+                continue;
             } else if self.source.kind() == Kind::Put {
                 self.state = if is_only_version { State::Only } else { State::Forward };
                 return Ok(());
@@ -371,9 +327,6 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
                 self.source.passed.add(&self.key);
                 self.source.next()?;
                 self.skip_key()?;
-                if self.pauses() {
-                    return Ok(());
-                }
             }
         }
         Ok(())

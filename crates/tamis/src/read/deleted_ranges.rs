@@ -5,7 +5,7 @@
 //! (puts at the end, deletes at the front) therefore finds its first entry in constant time.
 //!
 //! Noting a range writes nothing, takes no sequence number and no lock. Hints are lost when the store is closed: the next scan finds the
-//! ranges again. After a flush of many tombstones the background scans them before a user does (`background_deleted_ranges.rs`).
+//! ranges again.
 //!
 //! The time of the steps counts as a loss of the partition (`compaction/law.rs`): if deleted keys are passed again and again, a merge drops
 //! them.
@@ -67,8 +67,7 @@ impl DeletedRanges {
         }
     }
 
-    /// As [`DeletedRanges::note_passed`], for the scan of a background job.
-    pub(super) fn note(&self, read_state: &ReadState, sequence: Sequence, passed: PassedRange) {
+    fn note(&self, read_state: &ReadState, sequence: Sequence, passed: PassedRange) {
         let PassedRange { lower, upper, .. } = passed;
         if !is_below_upper(&lower, &upper) {
             return;

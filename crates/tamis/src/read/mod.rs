@@ -1,6 +1,5 @@
 //! The read path: a consistent read state of memtables and tables, then point reads or scans over it.
 
-mod background_deleted_ranges;
 mod count;
 mod counting_view;
 mod deleted_ranges;
@@ -24,7 +23,7 @@ use std::sync::Arc;
 
 use tamis_filter::{Digester, Probe};
 
-pub(crate) use self::{background_deleted_ranges::BackgroundDeletedRanges, deleted_ranges::DeletedRanges};
+pub(crate) use self::deleted_ranges::DeletedRanges;
 use self::{snapshot::Snapshots, view_opener::ViewOpener};
 use crate::{cache::table::TableCache, context::StoreContext, metrics::Metrics};
 

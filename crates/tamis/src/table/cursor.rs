@@ -8,7 +8,7 @@
 
 use std::{
     ops::{Bound, Range},
-    sync::{Arc, atomic::AtomicU64},
+    sync::Arc,
     time::Duration,
 };
 
@@ -169,11 +169,6 @@ impl TableReader {
             EntryPart::Block => self.data().prefetch(start),
             EntryPart::Entry => self.data().prefetch_entry(block, start, entry),
         }
-    }
-
-    /// As [`TableReader::cursor_once`]; `blocks` counts the blocks that are used.
-    pub(crate) fn counted_cursor(self: &Arc<Self>, blocks: &Arc<AtomicU64>) -> TableCursor {
-        TableCursor::new(Arc::clone(self), Some(Box::new(ReadAhead::of_counted_job(blocks))), None)
     }
 
     /// A cursor at the n-th entry of the table; not valid past the last one.

@@ -146,7 +146,6 @@ impl DataBlocks {
         extent: (u64, u64),
         (ahead, cost): (&mut ReadAhead, &mut ReadCost),
     ) -> Result<BlockRef<'_>> {
-        ahead.count_block();
         if let Some(found) = self.find(environment, block, extent, cost)? {
             ahead.record_cached(block, extent);
             return Ok(found);

@@ -26,10 +26,7 @@
 use std::{
     fmt::Debug,
     ops::Range,
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 use super::{
@@ -106,8 +103,6 @@ pub(super) struct ReadAhead {
     used_bytes: u64,
     /// Blocks of a failed read: they are read alone.
     failed: Range<usize>,
-    /// Counts the blocks that are used.
-    blocks_used: Option<Arc<AtomicU64>>,
 }
 
 /// The order of a read relative to the previous one.
@@ -140,19 +135,6 @@ impl ReadAhead {
         Self::new(true, None)
     }
 
-    /// As [`ReadAhead::of_job`], for a job with a limit of blocks.
-    pub(super) fn of_counted_job(blocks: &Arc<AtomicU64>) -> Self {
-        Self { blocks_used: Some(Arc::clone(blocks)), ..Self::of_job() }
-    }
-
-    /// Counts a block that is used.
-    #[inline]
-    pub(super) fn count_block(&self) {
-        if let Some(blocks) = &self.blocks_used {
-            blocks.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
     /// For a scan, which may stop at any block, and stops at the limits.
     pub(super) fn of_scan(limits: Option<Arc<dyn Limits>>) -> Self {
         Self::new(false, limits)
@@ -170,7 +152,6 @@ impl ReadAhead {
             order: Order::None,
             used_bytes: 0,
             failed: 0..0,
-            blocks_used: None,
         }
     }
 
