@@ -92,7 +92,7 @@ pub fn options_have_docs_and_tests(tree: &Tree) -> Vec<Finding> {
 
 /// A test names each statistic.
 pub fn statistics_have_tests(tree: &Tree) -> Vec<Finding> {
-    let files = tree.rust_files().filter(|file| file.path == "crates/tamis/src/metrics.rs");
+    let files = tree.rust_files().filter(|file| file.path == "crates/tamis/src/observe/metrics.rs");
     let fields = files.flat_map(|file| {
         public_fields(&file.text, "Statistics {").into_iter().map(move |field| (file, field))
     });

@@ -68,11 +68,11 @@ fn contains_word(line: &str, pattern: &str) -> bool {
 const SEAMS: &[(&str, &[&str], &str)] = &[
     ("std::fs", &[], "use a `tamis_vfs::Vfs`"),
     ("File::open", &[], "use a `tamis_vfs::Vfs`"),
-    ("std::thread", &["crates/tamis/src/runtime.rs"], "start threads through `runtime::Spawner`"),
-    ("std::time::Instant", &["crates/tamis/src/runtime.rs"], "take time from `runtime::Clock`"),
-    ("Instant::now", &["crates/tamis/src/runtime.rs"], "take time from `runtime::Clock`"),
-    ("SystemTime", &["crates/tamis/src/runtime.rs"], "take time from `runtime::Clock`"),
-    ("RandomState", &["crates/tamis/src/runtime.rs"], "take a seed from `runtime::Runtime`"),
+    ("std::thread", &["crates/tamis/src/store/runtime.rs"], "start threads through `runtime::Spawner`"),
+    ("std::time::Instant", &["crates/tamis/src/store/runtime.rs"], "take time from `runtime::Clock`"),
+    ("Instant::now", &["crates/tamis/src/store/runtime.rs"], "take time from `runtime::Clock`"),
+    ("SystemTime", &["crates/tamis/src/store/runtime.rs"], "take time from `runtime::Clock`"),
+    ("RandomState", &["crates/tamis/src/store/runtime.rs"], "take a seed from `runtime::Runtime`"),
     ("println!", &[], "report it to an `events::EventListener`, or count it in the statistics"),
     ("eprintln!", &[], "report it to an `events::EventListener`, or count it in the statistics"),
 ];

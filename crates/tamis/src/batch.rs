@@ -63,7 +63,7 @@ impl WriteBatch {
         }
     }
 
-    /// Refuses keyspaces of more than one store; `database` is [`crate::engine::Engine::id`].
+    /// Refuses keyspaces of more than one store; `database` is [`crate::store::engine::Engine::id`].
     ///
     /// # Errors
     /// [`Error::InvalidArgument`].

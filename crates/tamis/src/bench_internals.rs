@@ -20,7 +20,7 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     key::{Kind, SEQUENCE_MAX},
-    metrics::Metrics,
+    observe::metrics::Metrics,
     options::{Compression, Options, TableFilter},
     table::{
         cursor::TableCursor,

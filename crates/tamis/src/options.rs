@@ -11,7 +11,7 @@ use tamis_vfs::Access;
 
 use crate::{
     error::{Error, Result},
-    events::EventListener,
+    observe::events::EventListener,
 };
 
 pub use change::KeyspaceChange;

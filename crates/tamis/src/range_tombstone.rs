@@ -24,7 +24,7 @@ use tamis_bits::key_head;
 
 use crate::{
     key::{KEY_LENGTH_MAX, Sequence, prefix_successor},
-    steps::{self, Step},
+    observe::steps::{self, Step},
 };
 
 /// See the head of this file.

@@ -27,7 +27,7 @@ fn ordinary_text_has_no_findings() {
     let tree = Tree::of_samples(&[
         ("crates/tamis/src/a.rs", "// mastodon, XXXL, briefly, `std::fs` is not used\nlet s = \"println!\";"),
         ("crates/tamis-cli/src/main.rs", "std::fs::read(path); println!();"),
-        ("crates/tamis/src/runtime.rs", "use std::thread;"),
+        ("crates/tamis/src/store/runtime.rs", "use std::thread;"),
         ("a.md", "networks of work and shared things"),
     ]);
     assert_eq!(nothing_unfinished(&tree), []);

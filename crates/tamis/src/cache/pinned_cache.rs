@@ -10,7 +10,7 @@
 //!    its accesses until it is admitted, and one that was popular is evicted as its hotness decays.
 //! 3. A part of a whole ([`Pinned::shared`]: a unit of an elastic filter) has a share of the benefit of the whole: of the
 //!    false positives that it saves.
-//! 4. Blocks use the rest of the budget (`memory_budget.rs`).
+//! 4. Blocks use the rest of the budget (`store/memory_budget.rs`).
 //! 5. Values in mapped files take none of our memory and take no part ([`Pinned::fixed`]).
 //!
 //! Cost: access to a cached value is one atomic load and a count without a locked instruction (a lost count is harmless).
@@ -32,9 +32,11 @@ use arc_swap::{ArcSwapOption, Guard};
 use super::hotness::{Epoch, Hotness};
 use crate::{
     error::Result,
-    events::{Event, EventListener},
-    memory_budget::MemoryBudget,
-    metrics::Metrics,
+    observe::{
+        events::{Event, EventListener},
+        metrics::Metrics,
+    },
+    store::memory_budget::MemoryBudget,
     sync::Mutex,
 };
 

@@ -10,9 +10,9 @@ use tamis_vfs::Folder;
 use super::{block::BlockCache, pinned_cache::PinnedCache};
 use crate::{
     error::Result,
-    memory_budget::MemoryBudget,
-    metrics::Metrics,
+    observe::metrics::Metrics,
     options::Options,
+    store::memory_budget::MemoryBudget,
     table::{
         environment::TableEnvironment, lazy_reader::NamedTable, open_files::OpenFiles, reader::TableReader,
     },

@@ -44,17 +44,19 @@ use super::{
 };
 use crate::{
     cache::table::TableCache,
-    commit_log::CommitLog,
-    context::StoreContext,
     error::{Error, Result},
     key::Sequence,
-    keyspace_state::{KeyspaceRegistry, KeyspaceState, Keyspaces},
+    observe::sample_file::SampleFile,
     read::snapshot::Snapshots,
-    runtime::JoinHandle,
-    sample_file::SampleFile,
+    store::{
+        commit_log::CommitLog,
+        context::StoreContext,
+        keyspace_state::{KeyspaceRegistry, KeyspaceState, Keyspaces},
+        runtime::JoinHandle,
+        version_installer::VersionInstaller,
+    },
     sync::{Mutex, sim_fault},
     version::set::VersionSet,
-    version_installer::VersionInstaller,
     write::back_pressure::BackPressure,
 };
 

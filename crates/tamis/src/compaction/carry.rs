@@ -36,16 +36,18 @@ use super::{
 };
 use crate::{
     batch::{BatchEntry, WriteBatch},
-    commit_log::CommitLog,
-    context::StoreContext,
     cursor::Cursor,
     error::Result,
-    events::Event,
     key::{SEQUENCE_MAX, Sequence},
-    keyspace_state::{KeyHull, KeyspaceRegistry, KeyspaceState, LoggedMemtable, ReadState},
     memtable::EntrySizes,
+    observe::events::Event,
     options::Durability,
     read::snapshot::Snapshots,
+    store::{
+        commit_log::CommitLog,
+        context::StoreContext,
+        keyspace_state::{KeyHull, KeyspaceRegistry, KeyspaceState, LoggedMemtable, ReadState},
+    },
     version::version::KeyspaceVersion,
 };
 

@@ -10,11 +10,9 @@ use super::{
 };
 use crate::{
     cache::table::TableCache,
-    context::StoreContext,
     error::Result,
-    events::{CompactionReason, Event, PartitionChange},
-    keyspace_state::KeyspaceState,
-    version_installer::VersionInstaller,
+    observe::events::{CompactionReason, Event, PartitionChange},
+    store::{context::StoreContext, keyspace_state::KeyspaceState, version_installer::VersionInstaller},
     write::back_pressure::BackPressure,
 };
 

@@ -19,7 +19,7 @@ use std::{
 };
 
 use super::plan::Plan;
-use crate::{changed_keyspaces::Changed, key::Sequence};
+use crate::{key::Sequence, store::changed_keyspaces::Changed};
 
 /// The result of a pick for one keyspace.
 #[derive(Debug)]

@@ -32,14 +32,19 @@ use super::back_off::RETRY;
 use super::job_context::{JobContexts, span_of};
 use crate::{
     cache::table::TableCache,
-    context::StoreContext,
     error::{Error, Result},
-    events::Event,
     file_name::FileName,
-    keyspace_state::{KeyspaceRegistry, KeyspaceState},
+    observe::{
+        events::Event,
+        query_sample::{QUERIES_MAX, QuerySample, interval_at},
+        read_times::expected_nanoseconds,
+    },
     options::{Policy, TableFilter},
-    query_sample::{QUERIES_MAX, QuerySample, interval_at},
-    read_times::expected_nanoseconds,
+    store::{
+        context::StoreContext,
+        keyspace_state::{KeyspaceRegistry, KeyspaceState},
+        version_installer::VersionInstaller,
+    },
     sync::Mutex,
     table::{
         filter_choice::{FilterChoice, meets_targets},
@@ -54,7 +59,6 @@ use crate::{
         partition::Partition,
         version::KeyspaceVersion,
     },
-    version_installer::VersionInstaller,
 };
 
 /// The wait for the next check of a table doubles with each consecutive one that failed, up to about a minute.

@@ -21,8 +21,8 @@ use crate::{
     error::Result,
     key::SEQUENCE_MAX,
     memtable::{EntrySizes, Memtable},
-    pending_bounds::PendingBounds,
     range_tombstone::fragment,
+    store::pending_bounds::PendingBounds,
     version::{
         catalog::Counters,
         edit::{Change, RunPlace, VersionEdit},

@@ -29,20 +29,22 @@ use super::{
     table_sink::Written,
 };
 use crate::{
-    commit_log::CommitLog,
-    context::StoreContext,
     error::Result,
-    events::Event,
-    keyspace_state::{KeyspaceRegistry, KeyspaceState, LoggedMemtable},
     memtable::Memtable,
+    observe::events::Event,
     options::Durability,
-    store_folder,
+    store::{
+        commit_log::CommitLog,
+        context::StoreContext,
+        keyspace_state::{KeyspaceRegistry, KeyspaceState, LoggedMemtable},
+        store_folder,
+        version_installer::{FinishedFlush, VersionInstaller},
+    },
     sync::sim_fault,
     version::{
         catalog::Counters,
         edit::{Change, VersionEdit},
     },
-    version_installer::{FinishedFlush, VersionInstaller},
     write::back_pressure::BackPressure,
 };
 

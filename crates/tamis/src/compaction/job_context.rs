@@ -10,17 +10,15 @@ use tamis_vfs::{Access, Folder};
 
 use super::{level_filter_bits::bits_of_level, scheduler::Scheduler};
 use crate::{
-    context::StoreContext,
     error::{Error, Result},
-    events::EventListener,
     key::Sequence,
-    keyspace_state::KeyspaceRegistry,
-    metrics::LEVEL_COUNT_MAX,
+    observe::{
+        events::EventListener, metrics::LEVEL_COUNT_MAX, query_sample::SharedQueries,
+        read_times::expected_nanoseconds,
+    },
     options::{Compression, FilterBudget, KeyspaceOptions, Options, Policy, TableFilter, per_level},
-    query_sample::SharedQueries,
     read::snapshot::Snapshots,
-    read_times::expected_nanoseconds,
-    runtime::Spawner,
+    store::{context::StoreContext, keyspace_state::KeyspaceRegistry, runtime::Spawner},
     sync::sim_fault,
     table::{
         filter_plan::{ChoiceInput, FilterPlan, GivenFilters, KeySpan},

@@ -9,10 +9,9 @@ use super::{
     scheduler::Scheduler,
 };
 use crate::{
-    commit_log::LogState,
     cursor::bounded::Bounds,
     error::{Error, Result},
-    keyspace_state::KeyspaceState,
+    store::{commit_log::LogState, keyspace_state::KeyspaceState},
 };
 
 /// How often a waiting thread checks on its own whether its jobs are done.

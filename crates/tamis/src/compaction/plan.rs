@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ops::Bound, sync::Arc};
 
 use crate::{
     key::Sequence,
-    steps::{self, Step},
+    observe::steps::{self, Step},
     version::{
         edit::{Change, RunPlace, VersionEdit},
         handle::Table,

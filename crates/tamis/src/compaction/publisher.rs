@@ -15,7 +15,7 @@ use super::job_context::JobContext;
 use crate::{
     error::{Error, Result},
     file_name::FileName,
-    runtime::JoinHandle,
+    store::runtime::JoinHandle,
     sync::{Mutex, Receiver, SyncSender, sync_channel},
     table::unpublished::UnpublishedTable,
 };

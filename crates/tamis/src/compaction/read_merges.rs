@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     cursor::bounded::Bounds,
-    events::Event,
-    keyspace_state::KeyspaceState,
+    observe::events::Event,
+    store::keyspace_state::KeyspaceState,
     version::{losses::DueLoss, partition::Partition},
 };
 

@@ -11,13 +11,11 @@ use super::{
 };
 use crate::{
     cache::table::TableCache,
-    context::StoreContext,
     error::Result,
-    keyspace_state::KeyspaceState,
     options::TableFilter,
+    store::{context::StoreContext, keyspace_state::KeyspaceState, version_installer::VersionInstaller},
     table::{filter_plan::GivenFilters, refilter::write_filters_of},
     version::handle::Table,
-    version_installer::VersionInstaller,
 };
 
 /// See the head of this file.

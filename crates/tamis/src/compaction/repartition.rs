@@ -5,7 +5,7 @@
 //! 2. Tables of the old partitions that a new bound cuts through are rewritten, each alone and in its run.
 //! 3. Flushes of the keyspace are paused: they write by partition. Tables that were flushed since the job began are cut in the same way. If
 //!    these are many bytes, flushes continue meanwhile, and are paused again afterwards. Flushes that begin once the new bounds are known
-//!    end their tables there ([`crate::pending_bounds`]), so that few bytes are left for the pause.
+//!    end their tables there ([`crate::store::pending_bounds`]), so that few bytes are left for the pause.
 //! 4. One edit removes the old partitions and adds the new ones, with moved, rewritten and merged tables. Readers have either all old
 //!    partitions or all new ones.
 //!
@@ -27,13 +27,12 @@ use super::{
 };
 use crate::{
     cache::table::TableCache,
-    context::StoreContext,
     cursor::{Cursor, run::RunCursor, run_tables::RunTables},
     error::{Error, Result},
     file_name::FileName,
     key::{SEQUENCE_MAX, Sequence},
-    keyspace_state::KeyspaceState,
     options::Layout,
+    store::{context::StoreContext, keyspace_state::KeyspaceState, version_installer::VersionInstaller},
     table::properties::TableSummary,
     version::{
         edit::{Change, RunPlace, VersionEdit},
@@ -41,7 +40,6 @@ use crate::{
         partition::Partition,
         version::KeyspaceVersion,
     },
-    version_installer::VersionInstaller,
 };
 
 /// The interval at which a job that waits for a flush checks whether it has ended.

@@ -18,10 +18,9 @@ use super::{
     plan::{InProgress, Plan, RangeRequest},
 };
 use crate::{
-    changed_keyspaces::ChangedKeyspaces,
     error::Error,
     key::Sequence,
-    runtime::Clock,
+    store::{changed_keyspaces::ChangedKeyspaces, runtime::Clock},
     sync::{Condvar, Mutex, MutexGuard},
 };
 

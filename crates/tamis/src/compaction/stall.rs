@@ -4,8 +4,8 @@
 use super::{background_jobs::BackgroundJobs, scheduler::Scheduler};
 use crate::{
     error::{Error, Result},
-    events::Event,
-    keyspace_state::KeyspaceState,
+    observe::events::Event,
+    store::keyspace_state::KeyspaceState,
     write::back_pressure::IMMUTABLE_COUNT_MAX,
 };
 
@@ -13,7 +13,7 @@ impl BackgroundJobs {
     /// Waits until a keyspace has fewer immutable memtables than the maximum.
     ///
     /// # Errors
-    /// The error of a flush; as [`crate::context::StoreContext::check_writable`].
+    /// The error of a flush; as [`crate::store::context::StoreContext::check_writable`].
     pub(crate) fn wait_for_flush(&self, keyspace: &KeyspaceState) -> Result<()> {
         let is_blocked = || keyspace.read_state.load().immutable.len() >= IMMUTABLE_COUNT_MAX;
         self.stop_writer(keyspace, is_blocked, Scheduler::flush_failure_after)
@@ -22,7 +22,7 @@ impl BackgroundJobs {
     /// Waits until a keyspace has fewer runs at L0 than the maximum.
     ///
     /// # Errors
-    /// The error of a compaction of a partition with the maximum number of runs; as [`crate::context::StoreContext::check_writable`].
+    /// The error of a compaction of a partition with the maximum number of runs; as [`crate::store::context::StoreContext::check_writable`].
     pub(crate) fn wait_for_level0(&self, keyspace: &KeyspaceState) -> Result<()> {
         let is_blocked = || keyspace.pressure(&keyspace.read_state.load()).stops();
         if !is_blocked() {

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use crate::{
-    metrics::LEVEL_COUNT_MAX,
+    observe::metrics::LEVEL_COUNT_MAX,
     options::{KeyspaceOptions, Layout, per_level},
     version::{level::Level, partition::Partition},
 };

@@ -25,22 +25,20 @@ use super::{
     view_plan::{ViewPlan, pick},
 };
 use crate::{
+    admin::link::write_new,
     cache::table::TableCache,
-    context::StoreContext,
     cursor::run_tables::open_run,
     error::{Error, Result},
-    events::Event,
     file_name::FileName,
-    keyspace_state::KeyspaceState,
-    link::write_new,
+    observe::events::Event,
     options::Views,
+    store::{context::StoreContext, keyspace_state::KeyspaceState, version_installer::VersionInstaller},
     sync::Mutex,
     version::{
         edit::{Change, VersionEdit},
         named_view::{NamedView, open_view},
         partition::Partition,
     },
-    version_installer::VersionInstaller,
     view::{
         build::build_view,
         reader::View,

@@ -9,7 +9,7 @@ use std::{fmt, ops::Bound, sync::Arc};
 use tamis_filter::Direction;
 
 use super::{SeekHint, run_tables::ScanContext};
-use crate::query_sample::Positive;
+use crate::observe::query_sample::Positive;
 
 /// See the head of this file.
 pub(crate) struct FilterOutcome {

@@ -9,8 +9,7 @@ use super::{
 use crate::{
     cache::table::TableCache,
     error::{Error, Result},
-    metrics::ReadPlace,
-    query_sample::Positive,
+    observe::{metrics::ReadPlace, query_sample::Positive},
     table::{cursor::TableCursor, read_ahead::Limits, reader::TableReader},
     version::{
         handle::Table,

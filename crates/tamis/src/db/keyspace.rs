@@ -5,17 +5,16 @@ use std::{fmt, ops::Bound, path::Path, sync::Arc};
 use tamis_vfs::fork::OwnedByProcess;
 
 use crate::{
+    admin::table_writer::TableWriter,
     batch::{BatchWrite, WriteBatch, foreign_keyspace},
     cursor::bounded::{Bounds, ScanRange, as_slice, prefix_bounds, range_bounds},
-    engine::Engine,
     error::Result,
     key_range_bounds::KeyRangeBounds,
-    keyspace_state::KeyspaceState,
     options::KeyspaceOptions,
     range_tombstone::half_open,
     read::scan::Scan,
     slice::Slice,
-    table_writer::TableWriter,
+    store::{engine::Engine, keyspace_state::KeyspaceState},
 };
 
 /// A named, ordered map from keys to values: cheap to clone, usable from any thread.

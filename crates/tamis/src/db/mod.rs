@@ -16,27 +16,30 @@ use tamis_vfs::{OsVfs, Vfs, fork::OwnedByProcess};
 
 pub use self::{keyspace::Keyspace, snapshot::Snapshot};
 use crate::{
+    admin::{
+        checkpoint::{CheckpointReport, Verify},
+        ingest::{IngestOptions, IngestReport},
+        repair::{self, RepairReport},
+        verify::{self, VerifyReport},
+    },
     batch::WriteBatch,
-    checkpoint::{CheckpointReport, Verify},
     compaction::{job_context::filter_prices, manual::CompactProgress},
     cursor::bounded::range_bounds,
-    engine::Engine,
     error::{Error, Result},
-    ingest::{IngestOptions, IngestReport},
     key_range_bounds::KeyRangeBounds,
-    keyspace_state::KeyspaceState,
-    metrics::{ReadLoss, Statistics, TableFilterStatistics},
-    open_report::OpenReport,
+    observe::{
+        metrics::{ReadLoss, Statistics, TableFilterStatistics},
+        query_sample::SampledQueries,
+        statistics,
+    },
     options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options, TableFilter},
-    query_sample::SampledQueries,
     read::scan::Scan,
-    repair::{self, RepairReport},
-    runtime::Runtime,
     slice::Slice,
-    statistics,
-    store_folder::absolute,
+    store::{
+        engine::Engine, keyspace_state::KeyspaceState, open_report::OpenReport, runtime::Runtime,
+        store_folder::absolute,
+    },
     table::lazy_reader::NamedTable as _,
-    verify::{self, VerifyReport},
     version::handle::Table,
 };
 

@@ -7,12 +7,12 @@ use tamis_vfs::fork::OwnedByProcess;
 
 use crate::{
     cursor::bounded::{Bounds, ScanRange, range_bounds},
-    engine::Engine,
     error::Result,
     key::Sequence,
     key_range_bounds::KeyRangeBounds,
     read::scan::Scan,
     slice::Slice,
+    store::engine::Engine,
 };
 
 /// All keyspaces at one point in time. While it exists, flushes and compactions keep the versions that it sees. Cheap to clone,

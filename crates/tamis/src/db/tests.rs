@@ -7,10 +7,9 @@ use tamis_vfs::MemVfs;
 
 use super::Db;
 use crate::{
-    keyspace_state::RANGE_TOMBSTONES_MIN,
+    observe::steps::{self, Step},
     options::{Filters, KeyspaceOptions, Layout, Options, Views},
-    runtime::Runtime,
-    steps::{self, Step},
+    store::{keyspace_state::RANGE_TOMBSTONES_MIN, runtime::Runtime},
     version::edit::{Change, VersionEdit},
 };
 

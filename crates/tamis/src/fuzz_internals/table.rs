@@ -14,7 +14,7 @@ use crate::{
     error::Result,
     file_name::FileName,
     key::{BoundKind, Kind, SEQUENCE_MAX},
-    metrics::Metrics,
+    observe::metrics::Metrics,
     options::{Compression, KeyspaceOptions, TableFilter},
     table::{
         environment::{ReadCost, TableEnvironment},
@@ -104,9 +104,12 @@ fn outside(data: &[u8]) {
     }
     let vfs: Arc<dyn Vfs> = Arc::new(files(&[]));
     let path = Path::new(FOLDER).join("outside");
-    let mut writer =
-        crate::table_writer::TableWriter::create_on(Arc::clone(&vfs), &path, &KeyspaceOptions::default())
-            .expect("memory takes files");
+    let mut writer = crate::admin::table_writer::TableWriter::create_on(
+        Arc::clone(&vfs),
+        &path,
+        &KeyspaceOptions::default(),
+    )
+    .expect("memory takes files");
     all.iter().for_each(|key| writer.put(key, key).expect("keys ascend"));
     writer.finish().expect("memory takes bytes");
     let whole = vfs.read(&path).expect("the table was published");

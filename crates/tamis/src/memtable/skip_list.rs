@@ -39,7 +39,7 @@ use super::{
 };
 use crate::{
     key::{Kind, Sequence},
-    steps::{self, Step},
+    observe::steps::{self, Step},
 };
 
 /// Bytes of a head.

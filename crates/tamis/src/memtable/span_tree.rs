@@ -22,8 +22,8 @@ use tamis_bits::{key_head, mix64};
 
 use crate::{
     key::Sequence,
+    observe::steps::{self, Step},
     range_tombstone::{Cover, RangeTombstone, compare_uppers, is_below_upper},
-    steps::{self, Step},
 };
 
 /// The memtable's entries in the range of a tombstone.

@@ -366,7 +366,7 @@ fn entries_before_a_key_are_counted_approximately() {
 fn a_sample_estimates_the_entries_of_a_range_in_few_steps() {
     use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
-    use crate::steps::{self, Step};
+    use crate::observe::steps::{self, Step};
 
     let memtable = Memtable::new(&ChunkPool::new());
     let count = 1_u32 << 18;

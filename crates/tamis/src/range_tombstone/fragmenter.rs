@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::{Fragment, Fragments, RangeTombstone, compare_uppers};
 use crate::{
     key::Sequence,
-    steps::{self, Step},
+    observe::steps::{self, Step},
 };
 
 /// The fragments of some tombstones. Of the tombstones that cover a span, the newest of each stratum between two `read_points`

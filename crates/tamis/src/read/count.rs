@@ -15,9 +15,9 @@ use crate::{
     cursor::bounded::{Bounds, KeyRange, as_slice},
     error::Result,
     key::{Kind, SEQUENCE_MAX},
-    keyspace_state::KeyspaceState,
     memtable::{Memtable, SpanTree},
     range_tombstone::{Fragments, RangeTombstone, fragment},
+    store::keyspace_state::KeyspaceState,
     table::reader::TableReader,
     version::{
         key_bounds::{KeyBounds, compare_ends, overlap},

@@ -17,13 +17,15 @@ use std::{ops::Bound, sync::Arc};
 
 use super::snapshot::Snapshots;
 use crate::{
-    context::StoreContext,
     cursor::visible::PassedRange,
     empty_ranges::EmptyRange,
     key::{SEQUENCE_MAX, Sequence},
-    keyspace_state::{KeyspaceRegistry, ReadState},
     memtable::Span,
     range_tombstone::is_below_upper,
+    store::{
+        context::StoreContext,
+        keyspace_state::{KeyspaceRegistry, ReadState},
+    },
     version::{key_bounds::KeyBounds, set::VersionSet},
 };
 

@@ -13,11 +13,13 @@ use super::ReadPath;
 use crate::{
     error::Result,
     key::{Kind, Sequence, check_key},
-    keyspace_state::{KeyspaceState, ReadState},
     memtable::Memtable,
-    metrics::{Metrics, ReadKind, ReadPlace},
-    query_sample::{Positive, QueryOutcome, Sampling},
+    observe::{
+        metrics::{Metrics, ReadKind, ReadPlace},
+        query_sample::{Positive, QueryOutcome, Sampling},
+    },
     slice::Slice,
+    store::keyspace_state::{KeyspaceState, ReadState},
     table::{
         environment::ReadCost,
         filter_set::FilterQuery,

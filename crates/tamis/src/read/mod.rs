@@ -25,7 +25,7 @@ use tamis_filter::{Digester, Probe};
 
 pub(crate) use self::deleted_ranges::DeletedRanges;
 use self::{snapshot::Snapshots, view_opener::ViewOpener};
-use crate::{cache::table::TableCache, context::StoreContext, metrics::Metrics};
+use crate::{cache::table::TableCache, observe::metrics::Metrics, store::context::StoreContext};
 
 /// The parts of an open store that open tables and views, and probe filters. A scan has its own.
 struct ReadTools {

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     cursor::bounded::{Bounds, ScanRange},
     key::Sequence,
-    keyspace_state::KeyspaceState,
+    store::keyspace_state::KeyspaceState,
     table::{lazy_reader::NamedTable as _, planned_reads::ReadPlanner},
     version::bound_view::BoundView,
     view::run::entry_at,

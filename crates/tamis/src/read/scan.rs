@@ -30,8 +30,8 @@ use crate::{
     },
     error::{Error, Result},
     key::Sequence,
-    keyspace_state::KeyspaceState,
     slice::Slice,
+    store::keyspace_state::KeyspaceState,
 };
 
 /// The entries of a key range at the time when the scan was created.

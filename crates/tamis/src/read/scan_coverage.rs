@@ -10,7 +10,7 @@ use crate::{
     },
     empty_ranges::KnownRanges,
     key::Sequence,
-    keyspace_state::ReadState,
+    store::keyspace_state::ReadState,
     version::level::Run,
 };
 

@@ -13,9 +13,11 @@ use tamis_filter::{KeyRange, auto::QueryKind};
 
 use super::touched_range::TouchedRange;
 use crate::{
-    context::StoreContext,
-    metrics::{Metrics, ReadKind, ReadPlace},
-    query_sample::{Positive, QueryOutcome, QuerySample, Sampling},
+    observe::{
+        metrics::{Metrics, ReadKind, ReadPlace},
+        query_sample::{Positive, QueryOutcome, QuerySample, Sampling},
+    },
+    store::context::StoreContext,
 };
 
 /// See the head of this file.

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     cursor::{bounded::as_slice, source::Source},
-    query_sample::Positive,
+    observe::query_sample::Positive,
 };
 
 impl ScanSource {

@@ -17,7 +17,7 @@ use crate::{
         merge::{MergeCursor, Sought},
         source::Source,
     },
-    query_sample::{Positive, QueryOutcome},
+    observe::query_sample::{Positive, QueryOutcome},
     table::{filter_set::FilterQuery, lazy_reader::NamedTable},
     version::handle::Table,
 };

@@ -20,7 +20,7 @@ use crate::{
     cursor::{Cursor as _, bounded::as_slice},
     error::Result,
     key::{AFTER_ALL, SEQUENCE_MAX},
-    keyspace_state::ReadState,
+    store::keyspace_state::ReadState,
     version::{bound_view::BoundView, level::Run, partition::Partition},
 };
 

@@ -4,7 +4,7 @@ use std::ops::{Bound, Range};
 
 use crate::{
     cursor::bounded::{KeyRange, ScanRange, as_slice, prefix_bounds},
-    keyspace_state::ReadState,
+    store::keyspace_state::ReadState,
 };
 
 /// See the head of this file.

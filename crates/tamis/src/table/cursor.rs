@@ -27,7 +27,7 @@ use crate::{
     cursor::{Cursor, SeekHint},
     error::Result,
     key::{BoundKind, Kind, Sequence, prefix_successor},
-    metrics::{ReadKind, ReadPlace},
+    observe::metrics::{ReadKind, ReadPlace},
     slice::Slice,
 };
 

@@ -18,9 +18,11 @@ use crate::{
         pinned_cache::{Pinned, PinnedCache},
     },
     error::{Error, Result},
-    events::{Event, EventListener},
     file_name::FileName,
-    metrics::{Metrics, ReadCounters, ReadPlace},
+    observe::{
+        events::{Event, EventListener},
+        metrics::{Metrics, ReadCounters, ReadPlace},
+    },
 };
 
 /// The environment of tables: folder, access mode, caches, metrics, listener.

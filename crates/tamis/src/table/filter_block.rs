@@ -21,7 +21,7 @@ use super::{
     filter_plan::{ChoiceInput, FilterPlan, GivenFilters, queries_within},
     section::SectionBytes,
 };
-use crate::{options::TableFilter, query_sample::SharedQueries};
+use crate::{observe::query_sample::SharedQueries, options::TableFilter};
 
 /// A key at which filter builders panic, for tests of the jobs that use them.
 #[cfg(test)]

@@ -13,8 +13,8 @@ use super::{
     shared_choice::SharedChoice,
 };
 use crate::{
+    observe::query_sample::{SampledQuery, SharedQueries},
     options::TableFilter,
-    query_sample::{SampledQuery, SharedQueries},
 };
 
 /// See the head of this file.

@@ -20,10 +20,10 @@ use super::{
     section::{SectionRecord, Source},
 };
 use crate::{
+    admin::link::folder_of,
     cache::{block::BlockCache, pinned_cache::PinnedCache},
     error::{Error, Result},
     key::{Kind, Sequence},
-    link::folder_of,
 };
 
 /// The place of a block and its first key.

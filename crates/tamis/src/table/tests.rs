@@ -24,7 +24,7 @@ use crate::{
     cursor::Cursor,
     error::{Error, Result},
     key::{BoundKind, Kind, SEQUENCE_MAX, Sequence, compare_entries},
-    metrics::Metrics,
+    observe::metrics::Metrics,
     options::{Compression, TableFilter},
 };
 

@@ -5,8 +5,8 @@ use std::{path::PathBuf, sync::Arc};
 use tamis_vfs::{File, Vfs};
 
 use crate::{
+    admin::link::folder_of,
     error::{Error, Result},
-    link::folder_of,
 };
 
 /// See the head of this file. If it is dropped before it is published, the file is removed.

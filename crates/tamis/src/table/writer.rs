@@ -36,9 +36,9 @@ use super::{
 use crate::{
     coding::{checksum, length_u32},
     error::{Error, Result},
-    events::{Event, EventListener},
     file_name::FileName,
     key::{Kind, Sequence, check_key, check_value},
+    observe::events::{Event, EventListener},
     options::Compression,
     range_tombstone::Fragment,
     sync::sim_fault,

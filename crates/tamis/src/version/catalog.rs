@@ -26,7 +26,7 @@ use super::{
     partitions::Partitions,
     version::KeyspaceVersion,
 };
-use crate::{metrics::LEVEL_COUNT_MAX, table::properties::TableSummary, wal::reader::KnownLog};
+use crate::{observe::metrics::LEVEL_COUNT_MAX, table::properties::TableSummary, wal::reader::KnownLog};
 
 /// See the head of this file.
 #[derive(Debug, Clone, Default)]

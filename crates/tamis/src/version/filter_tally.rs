@@ -1,7 +1,7 @@
 //! How the filters of one table answered, by kind of query.
 //!
 //! An atomic update for every table that a read probes would cost as much as its filters. So only some reads are counted, at
-//! most one of eight, and each with the number of reads that it represents ([`crate::query_sample::Sampling`]). The counts
+//! most one of eight, and each with the number of reads that it represents ([`crate::observe::query_sample::Sampling`]). The counts
 //! belong to the table's handle: they survive its reader, and begin at zero when the filters are replaced. Queries that an evicted filter
 //! admitted are not counted: their rate is none of the filters.
 
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tamis_filter::auto::QueryKind;
 
-use crate::{metrics::FilterAnswers, query_sample::Positive};
+use crate::observe::{metrics::FilterAnswers, query_sample::Positive};
 
 /// The counts of one kind of query.
 #[derive(Debug, Default)]

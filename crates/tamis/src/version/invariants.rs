@@ -42,9 +42,11 @@ use super::{
 };
 use crate::{
     key::Sequence,
-    metrics::LEVEL_COUNT_MAX,
+    observe::{
+        metrics::LEVEL_COUNT_MAX,
+        steps::{self, Step},
+    },
     options::Layout,
-    steps::{self, Step},
 };
 
 /// The first invariant that the version breaks.

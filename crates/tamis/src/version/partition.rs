@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     key::Sequence,
-    steps::{self, Step},
+    observe::steps::{self, Step},
     view::writer::RunSummary,
 };
 

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use super::version::KeyspaceVersion;
-use crate::steps::{self, Step};
+use crate::observe::steps::{self, Step};
 
 /// Lookups that scan the partitions before the list is made.
 const LINEAR_COUNT_MAX: usize = 4;

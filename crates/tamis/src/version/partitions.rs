@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::partition::Partition;
-use crate::steps::{self, Step};
+use crate::observe::steps::{self, Step};
 
 /// See the head of this file. Derefs to the partitions.
 #[derive(Debug, Clone, Default)]

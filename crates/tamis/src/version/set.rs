@@ -46,7 +46,7 @@ use crate::{
     file_name::FileName,
     frame::TornTail,
     key::SEQUENCE_MAX,
-    store_folder,
+    store::store_folder,
     sync::{Mutex, sim_fault},
 };
 

@@ -24,7 +24,7 @@ use crate::{
     cursor::Cursor,
     error::{Error, Result},
     key::{BoundKind, Kind, SEQUENCE_MAX, Sequence},
-    metrics::Metrics,
+    observe::metrics::Metrics,
     table::{environment::TableEnvironment, open_files::OpenFiles},
 };
 

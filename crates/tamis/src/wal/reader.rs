@@ -38,7 +38,7 @@ use crate::{
     file_name::FileName,
     frame::{BadFrame, Frame, FrameReader, FrameSource, Record, proves_synced},
     key::Sequence,
-    open_report::WalTruncation,
+    store::open_report::WalTruncation,
     wal::{
         format::{HEADER_BYTES, SegmentHeader, segment_seed},
         writer::SegmentEnd,

@@ -34,8 +34,7 @@ use crate::{
     file_name::FileName,
     frame::{moved_frames, put_frame_parts},
     options::Durability,
-    runtime::Clock,
-    store_folder,
+    store::{runtime::Clock, store_folder},
     sync::sim_fault,
     wal::format::{HEADER_BYTES, SegmentHeader, segment_seed},
 };

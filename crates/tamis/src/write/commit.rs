@@ -34,15 +34,17 @@ use super::{
 };
 use crate::{
     batch::WriteBatch,
-    commit_log::{CommitLog, LogState},
     compaction::{background_jobs::BackgroundJobs, scheduler::Scheduler},
-    context::StoreContext,
     error::{Error, Result},
     key::Kind,
-    keyspace_state::{KeyspaceRegistry, KeyspaceState, ReadState},
-    metrics::Metrics,
+    observe::metrics::Metrics,
     options::Durability,
     read::snapshot::Snapshots,
+    store::{
+        commit_log::{CommitLog, LogState},
+        context::StoreContext,
+        keyspace_state::{KeyspaceRegistry, KeyspaceState, ReadState},
+    },
     sync::sim_fault,
 };
 

@@ -9,17 +9,19 @@ use std::{
 };
 
 use crate::{
-    commit_log::CommitLog,
     compaction::scheduler::Scheduler,
-    context::StoreContext,
     error::{Error, Result},
-    keyspace_state::{KeyspaceRegistry, KeyspaceResources, KeyspaceState},
     options::{DEFAULT_KEYSPACE, KeyspaceOptions},
+    store::{
+        commit_log::CommitLog,
+        context::StoreContext,
+        keyspace_state::{KeyspaceRegistry, KeyspaceResources, KeyspaceState},
+        version_installer::VersionInstaller,
+    },
     version::{
         edit::{Change, VersionEdit},
         set::VersionSet,
     },
-    version_installer::VersionInstaller,
 };
 
 /// The longest name in bytes.

@@ -10,10 +10,12 @@ use super::back_pressure::{BackPressure, IMMUTABLE_COUNT_MAX};
 use crate::{
     batch::WriteBatch,
     compaction::{background_jobs::BackgroundJobs, scheduler::Scheduler},
-    context::StoreContext,
     error::{Error, Result},
-    events::Event,
-    keyspace_state::{KeyspaceRegistry, KeyspaceState},
+    observe::events::Event,
+    store::{
+        context::StoreContext,
+        keyspace_state::{KeyspaceRegistry, KeyspaceState},
+    },
 };
 
 /// How often a waiting writer checks on its own whether it may continue.

@@ -3,7 +3,7 @@
 use tamis_filter::KeyRange;
 
 use super::*;
-use crate::query_sample::QueryOutcome;
+use crate::observe::query_sample::QueryOutcome;
 
 fn chosen(empty_query_count: u64, range_rate: f64) -> Option<Expected> {
     Some(Expected {

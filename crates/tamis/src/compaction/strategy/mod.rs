@@ -38,8 +38,8 @@ use super::{
 };
 use crate::{
     key::Sequence,
+    observe::steps::{self, Step},
     options::Layout,
-    steps::{self, Step},
     version::{partition::Partition, version::KeyspaceVersion},
 };
 

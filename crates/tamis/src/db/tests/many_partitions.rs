@@ -8,11 +8,13 @@ use super::{partition_at, set_flushing};
 use crate::{
     db::Db,
     error::Result,
-    metrics::KeyspaceStatistics,
+    observe::{
+        metrics::KeyspaceStatistics,
+        steps::{self, Step},
+    },
     options::{KeyspaceOptions, Layout, Options},
-    runtime::Runtime,
     slice::Slice,
-    steps::{self, Step},
+    store::runtime::Runtime,
 };
 
 const PARTITIONS: u64 = 10_000;

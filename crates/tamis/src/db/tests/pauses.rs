@@ -14,7 +14,7 @@ use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 use crate::{
     db::Db,
     options::{KeyspaceOptions, Layout, Options},
-    runtime::Runtime,
+    store::runtime::Runtime,
     version::edit::{Change, VersionEdit},
 };
 

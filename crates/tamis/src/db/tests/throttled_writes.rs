@@ -7,9 +7,9 @@ use tamis_vfs::MemVfs;
 use super::{partition_at, set_flushing};
 use crate::{
     db::Db,
+    observe::steps::{self, Step},
     options::{KeyspaceOptions, Layout, Options},
-    runtime::Runtime,
-    steps::{self, Step},
+    store::runtime::Runtime,
 };
 
 const PARTITIONS: u32 = 1_000;

@@ -5,8 +5,8 @@ use tamis_workload::SplitMix64;
 use super::RangeTombstones;
 use crate::{
     key::{SEQUENCE_MAX, Sequence},
+    observe::steps::{self, Step},
     range_tombstone::{RangeTombstone, is_below_upper},
-    steps::{self, Step},
 };
 
 fn key(number: u64) -> Vec<u8> {

@@ -3,8 +3,8 @@
 use super::*;
 use crate::{
     file_name::FileName,
+    observe::steps::{self, Step},
     options::KeyspaceOptions,
-    steps::{self, Step},
     version::{
         level::LEVELED_RUN_AGE,
         test_support::{add, catalog_of, first_edit, place, summary},

@@ -18,7 +18,7 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     options::Durability,
-    runtime::ManualClock,
+    store::runtime::ManualClock,
     wal::{
         reader::{KnownLog, LogFiles, ReplayReport, replay},
         writer::{Log, LogSetup, SegmentEnd},

@@ -10,7 +10,7 @@ use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
 
 use super::*;
 use crate::frame::frame_bytes;
-use crate::runtime::ManualClock;
+use crate::store::runtime::ManualClock;
 use crate::wal::tests::support::{
     DATABASE_ID, DEFERRED_BYTES_MAX, Numbers, append, folder, folder_in, log_files, new_vfs, open_log, path,
     payload, remove_below, replayed,

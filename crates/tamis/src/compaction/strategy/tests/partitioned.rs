@@ -9,8 +9,8 @@ use tamis_workload::{ScrambledZipfian, SplitMix64, ZipfianComposite};
 use super::super::{RangePick, pick, pick_carried, pick_range};
 use crate::{
     compaction::plan::{Action, InProgress, Plan, RangeRequest, Reason},
+    observe::steps::{self, Step},
     options::{KeyspaceOptions, Layout},
-    steps::{self, Step},
     table::properties::TableSummary,
     version::{
         catalog::Catalog,

@@ -1,0 +1,886 @@
+//! Counters of a store: cost of reads, results of filters, bytes written, write stalls.
+//!
+//! Counters are relaxed atomics: each is exact, but two counters may be read at different points in time. A counter is sharded, so
+//! that concurrent readers rarely write to the same cache line. [`Statistics`] is a plain copy for programs, together with the
+//! state of each level.
+
+use std::{
+    ops::AddAssign,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use crate::{observe::read_times::ReadTimes, options::Layout, store::runtime::Clock};
+
+mod prometheus;
+
+/// The maximum number of levels of a keyspace.
+pub(crate) const LEVEL_COUNT_MAX: usize = 16;
+
+/// Shards of a counter: concurrent threads usually use different ones.
+const SHARD_COUNT: usize = 4;
+/// Stacks of threads are usually at least 2 to this power bytes apart.
+const STACK_BITS: u32 = 21;
+
+/// A counter whose shards are on separate cache lines.
+#[derive(Debug, Default)]
+pub(crate) struct Counter([Shard; SHARD_COUNT]);
+
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Shard(AtomicU64);
+
+/// The shard of the current thread, derived from the address of its stack.
+#[inline]
+fn own_shard() -> usize {
+    // A simulation does not depend on addresses.
+    #[cfg(feature = "simulation")]
+    if crate::sync::hooks::is_active() {
+        return 0;
+    }
+    let on_stack = 0_u8;
+    let stack = (std::ptr::from_ref(&on_stack).addr() >> STACK_BITS) as u64;
+    (stack.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SHARD_COUNT.ilog2())) as usize
+}
+
+impl Counter {
+    #[inline]
+    pub(crate) fn add(&self, by: u64) {
+        if by > 0
+            && let Some(shard) = self.0.get(own_shard())
+        {
+            shard.0.fetch_add(by, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds 1; returns how often the thread's shard was counted before.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.numbers(1)
+    }
+
+    /// As [`Counter::number`], for several events.
+    #[inline]
+    pub(crate) fn numbers(&self, count: u64) -> u64 {
+        self.0.get(own_shard()).map_or(0, |shard| shard.0.fetch_add(count, Ordering::Relaxed))
+    }
+
+    /// As [`Counter::add`] without an atomic read-modify-write, for a counter that is only changed under one lock, which the caller
+    /// holds.
+    #[inline]
+    pub(crate) fn add_exclusive(&self, by: u64) {
+        if let Some(Shard(shard)) = self.0.first() {
+            shard.store(shard.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+        }
+    }
+
+    /// The count of the shard that was counted most.
+    pub(crate) fn busiest(&self) -> u64 {
+        self.0.iter().map(|shard| shard.0.load(Ordering::Relaxed)).max().unwrap_or_default()
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.iter().map(|shard| shard.0.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
+    }
+}
+
+/// The kinds of reads that are counted separately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadKind {
+    Point = 0,
+    Range = 1,
+    Prefix = 2,
+    /// Scans without two bounds.
+    Seek = 3,
+}
+
+const READ_KIND_COUNT: usize = 4;
+
+/// The level of a table, and the kind of the read that reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReadPlace {
+    level: u8,
+    pub(crate) kind: ReadKind,
+    /// Whether the first read of the table is measured.
+    pub(crate) is_timed: bool,
+}
+
+impl ReadPlace {
+    #[inline]
+    pub(crate) const fn new(level: usize, kind: ReadKind) -> Self {
+        Self { level: level as u8, kind, is_timed: false }
+    }
+
+    /// The same place; the first read of the table is measured if `is_timed`.
+    pub(crate) const fn timed(self, is_timed: bool) -> Self {
+        Self { is_timed, ..self }
+    }
+
+    /// The level.
+    pub(crate) const fn level(self) -> usize {
+        self.level as usize
+    }
+}
+
+/// Reads of the tables of one level by one kind of query. An atomic addition costs more than the probe of a filter: so a point read adds
+/// its counts once for each level, and a probe by a scan changes one counter.
+#[derive(Debug, Default)]
+pub(crate) struct ReadCounters {
+    pub(crate) admitted: Counter,
+    pub(crate) denied: Counter,
+    pub(crate) right: Counter,
+    /// Of points: all that were admitted and not right.
+    pub(crate) wrong: Counter,
+    pub(crate) blocks_read: Counter,
+    pub(crate) cache_hits: Counter,
+}
+
+impl ReadCounters {
+    fn get(&self, is_point: bool) -> ReadStatistics {
+        let (admitted, denied, right) = (self.admitted.get(), self.denied.get(), self.right.get());
+        ReadStatistics {
+            asked: admitted + denied,
+            denied,
+            right,
+            wrong: if is_point { admitted.saturating_sub(right) } else { self.wrong.get() },
+            blocks_read: self.blocks_read.get(),
+            cache_hits: self.cache_hits.get(),
+        }
+    }
+}
+
+/// The reads of the tables of one level, by kind.
+#[derive(Debug, Default)]
+pub(crate) struct LevelCounters([ReadCounters; READ_KIND_COUNT]);
+
+impl LevelCounters {
+    fn get(&self, read_nanoseconds: u64) -> FilterStatistics {
+        let [points, ranges, prefixes, seeks] = &self.0;
+        let (points, ranges) = (points.get(true), ranges.get(false));
+        let (prefixes, seeks) = (prefixes.get(false), seeks.get(false));
+        FilterStatistics {
+            checked: points.asked,
+            negative: points.denied,
+            true_positive: points.right,
+            range_checked: ranges.asked + prefixes.asked,
+            range_negative: ranges.denied + prefixes.denied,
+            range_true_positive: ranges.right + prefixes.right,
+            range_false_positive: ranges.wrong + prefixes.wrong,
+            points,
+            ranges,
+            prefixes,
+            seeks,
+            read_nanoseconds,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        let is_zero = |counter: &Counter| counter.get() == 0;
+        self.0.iter().all(|kind| {
+            let ReadCounters { admitted, denied, blocks_read, cache_hits, .. } = kind;
+            [admitted, denied, blocks_read, cache_hits].into_iter().all(is_zero)
+        })
+    }
+}
+
+/// The decisions of one kind.
+#[derive(Debug, Default)]
+pub(crate) struct DecisionCounters {
+    count: Counter,
+    bytes_expected: Counter,
+    bytes_written: Counter,
+}
+
+impl DecisionCounters {
+    pub(crate) fn add(&self, count: u64, bytes_expected: u64, bytes_written: u64) {
+        self.count.add(count);
+        self.bytes_expected.add(bytes_expected);
+        self.bytes_written.add(bytes_written);
+    }
+
+    fn get(&self) -> DecisionStatistics {
+        let Self { count, bytes_expected, bytes_written } = self;
+        DecisionStatistics {
+            count: count.get(),
+            bytes_expected: bytes_expected.get(),
+            bytes_written: bytes_written.get(),
+        }
+    }
+}
+
+/// The decisions of the partitioned layout.
+#[derive(Debug, Default)]
+pub(crate) struct PartitionDecisionCounters {
+    pub(crate) abort: DecisionCounters,
+    pub(crate) minor: DecisionCounters,
+    pub(crate) major: DecisionCounters,
+    pub(crate) split: DecisionCounters,
+    pub(crate) divide: DecisionCounters,
+    pub(crate) unite: DecisionCounters,
+}
+
+impl PartitionDecisionCounters {
+    fn get(&self) -> PartitionDecisionStatistics {
+        let Self { abort, minor, major, split, divide, unite } = self;
+        PartitionDecisionStatistics {
+            abort: abort.get(),
+            minor: minor.get(),
+            major: major.get(),
+            split: split.get(),
+            divide: divide.get(),
+            unite: unite.get(),
+        }
+    }
+}
+
+/// Counters of a store since it was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    /// Blocks read by others than queries of tables.
+    pub(crate) other_blocks_read: Counter,
+    pub(crate) bytes_read: Counter,
+    pub(crate) other_cache_hits: Counter,
+    pub(crate) digests: Counter,
+    pub(crate) point_reads: Counter,
+    pub(crate) range_scans: Counter,
+    pub(crate) prefix_scans: Counter,
+    pub(crate) open_range_scans: Counter,
+    pub(crate) forward_seeks: Counter,
+    pub(crate) backward_seeks: Counter,
+    pub(crate) scans_ended: Counter,
+    pub(crate) deleted_keys_passed: Counter,
+    pub(crate) deleted_ranges_recorded: Counter,
+    pub(crate) read_triggered_compactions: Counter,
+    pub(crate) writes: Counter,
+    pub(crate) entries_written: Counter,
+    pub(crate) user_bytes_written: Counter,
+    pub(crate) log_bytes_written: Counter,
+    pub(crate) flush_bytes_written: Counter,
+    pub(crate) flush_blocks_written: Counter,
+    pub(crate) compaction_bytes_read: Counter,
+    pub(crate) compaction_bytes_written: Counter,
+    pub(crate) compaction_blocks_written: Counter,
+    pub(crate) flushes: Counter,
+    pub(crate) direct_flushes: Counter,
+    pub(crate) compactions: Counter,
+    pub(crate) garbage_compactions: Counter,
+    pub(crate) dropped_tables: Counter,
+    pub(crate) partition_decisions: PartitionDecisionCounters,
+    pub(crate) carried_entries: Counter,
+    pub(crate) carried_bytes: Counter,
+    pub(crate) trivial_moves: Counter,
+    pub(crate) filters_checked: Counter,
+    pub(crate) filters_replaced: Counter,
+    pub(crate) views_built: Counter,
+    pub(crate) views_rebuilt: Counter,
+    pub(crate) views_discarded: Counter,
+    pub(crate) view_bytes_written: Counter,
+    pub(crate) jobs_failed: Counter,
+    pub(crate) throttled_writes: Counter,
+    pub(crate) throttled_microseconds: Counter,
+    pub(crate) stopped_writes: Counter,
+    pub(crate) stopped_microseconds: Counter,
+    pub(crate) corrupt_filters: Counter,
+    pub(crate) cache_too_small: Counter,
+    pub(crate) levels: [LevelCounters; LEVEL_COUNT_MAX],
+    pub(crate) read_times: ReadTimes<LEVEL_COUNT_MAX>,
+}
+
+/// Reads of the tables of one level, and the results of their filters. The filters of a table count as a single filter, which rejects a key
+/// if one of them does. The fields that begin with `range` include prefixes.
+///
+/// Queries that an evicted filter admitted are not counted: it was not asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct FilterStatistics {
+    /// Point reads that checked a filter.
+    pub checked: u64,
+    /// Point reads that a filter rejected: each saved a block read.
+    pub negative: u64,
+    /// Point reads that passed the filter and found the key. The remaining ones are false positives.
+    pub true_positive: u64,
+    /// Ranges of scans for which a filter was checked: those that are strictly inside a table.
+    pub range_checked: u64,
+    /// Ranges that a filter rejected: each excluded a table from a scan.
+    pub range_negative: u64,
+    /// Ranges that passed the filter and had a key in the table.
+    pub range_true_positive: u64,
+    /// Ranges that passed the filter and had no key in the table. A scan that ended before it knew counts as neither.
+    pub range_false_positive: u64,
+    /// Point reads.
+    pub points: ReadStatistics,
+    /// Scans with two bounds.
+    pub ranges: ReadStatistics,
+    /// Scans of prefixes.
+    pub prefixes: ReadStatistics,
+    /// Scans without two bounds.
+    pub seeks: ReadStatistics,
+    /// The mean time of a read of a table in nanoseconds, loads and blocks in memory together, over about the last 256 sampled
+    /// queries; 0 before the first 64. It is what a false positive costs.
+    pub read_nanoseconds: u64,
+}
+
+/// How the filters of the tables of one level answered one kind of query, and the blocks that these queries read there.
+///
+/// An open seek probes the filters for the next key that the table may have. The answer is negative if there is none; other
+/// answers are right if the table was read and had the key, wrong if it was read and had not, and neither if it was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ReadStatistics {
+    /// Queries that probed the filters of a table.
+    pub asked: u64,
+    /// Queries that the filters rejected.
+    pub denied: u64,
+    /// Queries that the filters admitted and that had a key in the table.
+    pub right: u64,
+    /// Queries that the filters admitted and that had no key in the table: false positives.
+    pub wrong: u64,
+    /// Blocks that were loaded from the file, or touched for the first time in a mapping.
+    pub blocks_read: u64,
+    /// Blocks found in the cache, or in a mapping that was verified before.
+    pub cache_hits: u64,
+}
+
+impl ReadStatistics {
+    /// Blocks used: read, or found in memory.
+    pub fn blocks(&self) -> u64 {
+        self.blocks_read + self.cache_hits
+    }
+}
+
+/// How the filters of one table answered one kind of query. Only some reads are counted, each for those that it represents.
+///
+/// An open seek counts as rejected if it did without a read of the table, because the filters named a key that it did not reach or none;
+/// otherwise the answer is right if the table had the key that the seek found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct FilterAnswers {
+    /// Queries that probed the filters.
+    pub asked: u64,
+    /// Queries that the filters rejected.
+    pub denied: u64,
+    /// Queries that the filters admitted and that had a key in the table.
+    pub right: u64,
+    /// Queries that the filters admitted and that had no key in the table: false positives.
+    pub wrong: u64,
+}
+
+impl AddAssign for FilterAnswers {
+    fn add_assign(&mut self, other: Self) {
+        self.asked += other.asked;
+        self.denied += other.denied;
+        self.right += other.right;
+        self.wrong += other.wrong;
+    }
+}
+
+impl FilterAnswers {
+    /// The share of queries without a key in the table that the filters admitted; `None` before the first such query.
+    pub fn false_positive_rate(&self) -> Option<f64> {
+        let empty = self.denied + self.wrong;
+        (empty > 0).then(|| self.wrong as f64 / empty as f64)
+    }
+}
+
+/// The state of one level of a keyspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct LevelStatistics {
+    /// Runs.
+    pub run_count: usize,
+    /// Tables.
+    pub table_count: usize,
+    /// Bytes of its tables on disk.
+    pub bytes: u64,
+    /// Entries in its tables: puts, old versions and tombstones.
+    pub entry_count: u64,
+    /// Tombstones in its tables.
+    pub tombstone_count: u64,
+    /// Range tombstones in its tables, as fragments: disjoint ranges with the sequence numbers that delete them.
+    pub range_tombstone_count: u64,
+}
+
+/// The maximum number of partitions in [`KeyspaceStatistics::partitions`].
+pub const PARTITIONS_MAX: usize = 100;
+
+/// A partition of a keyspace: a range of its keys.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct PartitionStatistics {
+    /// Its lower bound, included; its upper bound is the lower bound of the next partition.
+    pub lower: Vec<u8>,
+    /// Its runs, tables, bytes and entries.
+    pub size: LevelStatistics,
+}
+
+/// The decisions of one kind about partitions, each counted for one partition, once it is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct DecisionStatistics {
+    /// Decisions.
+    pub count: u64,
+    /// The bytes that they were expected to write.
+    pub bytes_expected: u64,
+    /// The bytes that they have written.
+    pub bytes_written: u64,
+}
+
+/// The decisions of the partitioned layout ([`Layout::Partitioned`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct PartitionDecisionStatistics {
+    /// Partitions whose entries a flush left in memory, because it would have written too much for them. Expected are the bytes of their
+    /// keys and values; written are those of their records, which are part of `log_bytes_written`.
+    pub abort: DecisionStatistics,
+    /// Partitions for which a flush wrote tables. Expected are the bytes of keys and values, and the fixed bytes of a table; all versions of a
+    /// key in the memtable count, while tables have only those that a reader can see. Written bytes are part of `flush_bytes_written`.
+    pub minor: DecisionStatistics,
+    /// Merges of runs of a partition. Expected are the bytes of these runs, without those of entries that are known to be obsolete. Written
+    /// bytes are part of `compaction_bytes_written`, as are those of the following decisions.
+    pub major: DecisionStatistics,
+    /// Partitions whose runs were merged and distributed to several new partitions, with expected bytes as those of `major`.
+    pub split: DecisionStatistics,
+    /// Partitions that were divided between tables. Expected are the bytes of the tables that a new bound cuts through.
+    pub divide: DecisionStatistics,
+    /// Unions of adjacent partitions that had become small. They write nothing.
+    pub unite: DecisionStatistics,
+}
+
+impl PartitionDecisionStatistics {
+    /// The decisions with their names.
+    pub fn named(&self) -> [(&'static str, DecisionStatistics); 6] {
+        let Self { abort, minor, major, split, divide, unite } = *self;
+        [
+            ("abort", abort),
+            ("minor", minor),
+            ("major", major),
+            ("split", split),
+            ("divide", divide),
+            ("unite", unite),
+        ]
+    }
+}
+
+/// The sorted views of a keyspace. Sizes are those of open views: they are opened in the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ViewStatistics {
+    /// Views, at most one in each partition.
+    pub count: usize,
+    /// Views that scans use.
+    pub open_count: usize,
+    /// Runs that these cover.
+    pub run_count: usize,
+    /// Entries of these runs.
+    pub entry_count: u64,
+    /// Bytes of their files.
+    pub bytes: u64,
+}
+
+/// The tables of one level that have the same filters.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct LevelFilters {
+    /// The level.
+    pub level: usize,
+    /// The designs of the filters in memory, joined by ` + `; empty for no filters.
+    pub filters: String,
+    /// Tables with these filters.
+    pub table_count: usize,
+    /// Entries of these tables.
+    pub entry_count: u64,
+    /// Bytes of these filters in memory: evicted ones, and evicted parts of elastic ones, are left out.
+    pub bytes: u64,
+}
+
+/// Filters that the store scored for the sampled queries, and what it expected of them: the mean of some tables.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct ExpectedFilters {
+    /// The filters with their bits per key, joined by ` + `; empty for no filters.
+    pub filters: String,
+    /// Nanoseconds per query, with the price of memory.
+    pub nanoseconds: f64,
+    /// The false-positive rate of points; `None` without sampled points.
+    pub point_rate: Option<f64>,
+    /// The same of closed ranges and prefixes.
+    pub range_rate: Option<f64>,
+    /// The same of open seeks.
+    pub seek_rate: Option<f64>,
+}
+
+/// The tables of one level for which the store chose the same filters.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct FilterChoiceStatistics {
+    /// The level.
+    pub level: usize,
+    /// Tables with these filters.
+    pub table_count: usize,
+    /// Entries of these tables.
+    pub entry_count: u64,
+    /// Sampled queries without a key in the table, from which the filters were chosen, summed over these tables.
+    pub empty_query_count: u64,
+    /// The filters.
+    pub chosen: ExpectedFilters,
+    /// The next best filters, at most [`RUNNERS_UP_MAX`]: those of the most tables, the cheapest first.
+    pub runners_up: Vec<ExpectedFilters>,
+}
+
+/// The maximum number of choices in [`KeyspaceStatistics::filter_choices`].
+pub const FILTER_CHOICES_MAX: usize = 64;
+
+/// The maximum number of filters in [`FilterChoiceStatistics::runners_up`].
+pub const RUNNERS_UP_MAX: usize = 2;
+
+/// A job that the store makes automatically once reads have lost as much time as it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PaidJob {
+    /// All runs of a partition become one, without deleted entries.
+    MergeRuns,
+    /// A sorted view of the runs is built, or extended.
+    BuildView,
+}
+
+/// The time that reads of a partition have lost without a job ([`crate::Db::read_losses`]), since the last such job, or since tables last left
+/// the partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReadLoss {
+    /// The smallest key of the partition: empty, except in the partitioned layout.
+    pub partition: Vec<u8>,
+    /// The job.
+    pub job: PaidJob,
+    /// The lost time.
+    pub lost: Duration,
+    /// The time of the job, doubled for each earlier one that did not help: it is due when the lost time reaches it.
+    pub price: Duration,
+}
+
+/// The filters of one table ([`crate::Db::table_filters`]), and how they answered since the table was installed or the filters were rebuilt.
+/// Queries that an evicted filter admitted are not counted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TableFilterStatistics {
+    /// The table's level.
+    pub level: usize,
+    /// The number of the table's file.
+    pub table_number: u64,
+    /// Descriptions of the filters in memory: the design, its size and its predicted false-positive rate. Empty if the table is not open: it
+    /// is opened when it is first read.
+    pub designs: Vec<String>,
+    /// Point reads.
+    pub points: FilterAnswers,
+    /// Closed ranges and prefixes.
+    pub ranges: FilterAnswers,
+    /// Open seeks.
+    pub seeks: FilterAnswers,
+}
+
+/// The sampled queries of one kind. Tables that an evicted filter admitted are left out of the counts of answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct QuerySampleStatistics {
+    /// About how many queries reached tables; exact while all of them are sampled.
+    pub seen: u64,
+    /// Queries in the sample.
+    pub kept: u64,
+    /// The number of queries of this kind of which one is sampled now, in all keyspaces together.
+    pub interval: u32,
+    /// Tables whose filters rejected a query in the sample, summed over these queries.
+    pub tables_denied: u64,
+    /// Tables that the filters admitted and that had a key of the query.
+    pub tables_right: u64,
+    /// Tables that the filters admitted and that had no key of the query: false positives.
+    pub tables_wrong: u64,
+}
+
+/// The sample of the queries of one keyspace, from which its filters are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SampleStatistics {
+    /// Point reads.
+    pub points: QuerySampleStatistics,
+    /// Ranges with two bounds.
+    pub ranges: QuerySampleStatistics,
+    /// Prefixes.
+    pub prefixes: QuerySampleStatistics,
+    /// Seeks to the first key at or after a bound.
+    pub forward_seeks: QuerySampleStatistics,
+    /// Seeks to the last key at or before a bound.
+    pub backward_seeks: QuerySampleStatistics,
+    /// Sampled queries that were left out, because a bound is longer than [`crate::SAMPLED_BOUND_BYTES_MAX`] bytes.
+    pub too_long: u64,
+}
+
+/// The state of one keyspace.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct KeyspaceStatistics {
+    /// Its name.
+    pub name: String,
+    /// How its runs are kept.
+    pub layout: Layout,
+    /// Bytes of the memtable that takes writes.
+    pub memtable_bytes: u64,
+    /// Approximate bytes that due compactions will read and write; in the leveled layout with the compactions that follow from them. In the
+    /// partitioned layout only the next job of each partition counts, and a division of a partition that cuts no table counts as 0 bytes.
+    pub pending_compaction_bytes: u64,
+    /// Immutable memtables that wait for their flush.
+    pub immutable_memtable_count: usize,
+    /// Levels, L0 first.
+    pub levels: Vec<LevelStatistics>,
+    /// Number of partitions: 1, except in the partitioned layout.
+    pub partition_count: usize,
+    /// The partitions with the most bytes, in key order, at most [`PARTITIONS_MAX`].
+    pub partitions: Vec<PartitionStatistics>,
+    /// Its sorted views.
+    pub views: ViewStatistics,
+    /// The current filters of the open tables, by level ([`crate::Db::open_tables`] opens all). [`crate::Db::table_filters`] lists each table.
+    pub filters: Vec<LevelFilters>,
+    /// Why the store chose the filters of the open tables, by level: their expected false positives and costs, and the next best ones.
+    /// Given filters are left out. At most [`FILTER_CHOICES_MAX`], those of the most tables.
+    ///
+    /// The first statistics after a table was opened read this from its file, unless a background job did: one read of a few hundred bytes
+    /// (of a mapped table no system call), and an open of the filter file if the table has one. No data block is read. It is kept while
+    /// the table is open, so later statistics only add up a few numbers for each table.
+    pub filter_choices: Vec<FilterChoiceStatistics>,
+    /// Its sampled queries.
+    pub sample: SampleStatistics,
+}
+
+/// A dropped keyspace of which a handle exists.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct DroppedKeyspace {
+    /// Its name.
+    pub name: String,
+    /// Bytes of its tables, which are deleted when the last handle and scan are dropped.
+    pub bytes: u64,
+}
+
+/// Counters since the store was opened, and its current state.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Data blocks that reads touched: loads from the file, and first touches of a mapped block.
+    pub blocks_read: u64,
+    /// Bytes read for data blocks. Sequential scans and jobs read ahead in unmapped tables: all bytes read are counted here, while
+    /// `blocks_read` counts only the blocks used.
+    pub bytes_read: u64,
+    /// Blocks that reads found in the cache, or in a mapping that was verified before.
+    pub cache_hits: u64,
+    /// Digests of keys and prefixes computed by reads.
+    pub digests: u64,
+    /// Point reads.
+    pub point_reads: u64,
+    /// Scans.
+    pub scans: u64,
+    /// Scans of ranges with two bounds.
+    pub range_scans: u64,
+    /// Scans of prefixes.
+    pub prefix_scans: u64,
+    /// Seeks to the first key at or after a bound: the first step of a scan without two bounds, or a seek of a scan.
+    pub forward_seeks: u64,
+    /// Seeks to the last key at or before a bound.
+    pub backward_seeks: u64,
+    /// Deleted keys that scans passed one by one, and range tombstones, in rows of at least [`crate::Options::deleted_range_keys`].
+    pub deleted_keys_passed: u64,
+    /// Ranges of deleted keys that scans noted, so that later scans jump over them.
+    pub deleted_ranges_recorded: u64,
+    /// Merges of all runs of a partition for which reads have paid ([`crate::Event::ReadsPaidForMerge`]).
+    pub read_triggered_compactions: u64,
+    /// Batches written.
+    pub writes: u64,
+    /// Puts and deletes written.
+    pub entries_written: u64,
+    /// Bytes of keys and values written by the program.
+    pub user_bytes_written: u64,
+    /// Bytes written to the log.
+    pub log_bytes_written: u64,
+    /// Bytes written by flushes.
+    pub flush_bytes_written: u64,
+    /// Data blocks of the tables that flushes wrote.
+    pub flush_blocks_written: u64,
+    /// Bytes read by compactions.
+    pub compaction_bytes_read: u64,
+    /// Bytes written by compactions.
+    pub compaction_bytes_written: u64,
+    /// Data blocks of the tables that compactions wrote.
+    pub compaction_blocks_written: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Flushes that used direct I/O.
+    pub direct_flushes: u64,
+    /// Compactions, without trivial moves.
+    pub compactions: u64,
+    /// Compactions that were due because deleted entries and obsolete versions took much of the tables.
+    pub garbage_compactions: u64,
+    /// Tables dropped without a read, because range tombstones deleted all of their entries.
+    pub dropped_tables: u64,
+    /// The decisions of the partitioned layout, with their expected and actual bytes ([`Layout::Partitioned`]).
+    pub partition_decisions: PartitionDecisionStatistics,
+    /// Entries that flushes left in memory.
+    pub carried_entries: u64,
+    /// Bytes of their keys and values.
+    pub carried_bytes: u64,
+    /// Tables for which the store chose filters again, for today's queries.
+    pub filters_checked: u64,
+    /// Checked tables whose filters were replaced.
+    pub filters_replaced: u64,
+    /// Sorted views built from all entries of their runs.
+    pub views_built: u64,
+    /// Sorted views built from the previous view and newer runs.
+    pub views_rebuilt: u64,
+    /// Sorted views that were discarded: damaged ones, failed builds, and those whose runs were replaced while they were built.
+    pub views_discarded: u64,
+    /// Bytes of sorted views written.
+    pub view_bytes_written: u64,
+    /// Tables moved to a deeper level without being rewritten.
+    pub trivial_moves: u64,
+    /// Flushes and compactions that failed.
+    pub jobs_failed: u64,
+    /// Writes that were delayed because flushes or compactions lag behind.
+    pub throttled_writes: u64,
+    /// Total delay of these writes in microseconds.
+    pub throttled_microseconds: u64,
+    /// Writes that waited until a memtable was flushed or L0 was compacted.
+    pub stopped_writes: u64,
+    /// Total time of these waits in microseconds.
+    pub stopped_microseconds: u64,
+    /// Damaged filters, which are ignored.
+    pub corrupt_filters: u64,
+    /// Indexes and filters that did not fit into their share of the cache.
+    pub cache_too_small: u64,
+    /// Bytes of the log segments that are still needed.
+    pub log_bytes: u64,
+    /// Bytes of blocks in the cache.
+    pub cache_bytes: u64,
+    /// Bytes of filters and indexes in memory.
+    pub cache_pinned_bytes: u64,
+    /// Bytes of sampled queries in memory.
+    pub cache_sample_bytes: u64,
+    /// Snapshots that were not dropped. Compactions keep the versions that they see.
+    pub snapshots: usize,
+    /// The age of the oldest snapshot.
+    pub oldest_snapshot: Duration,
+    /// Scans that were not dropped. They keep the memtables and tables that they read.
+    pub open_scans: u64,
+    /// How long ago the oldest state that a scan still reads was replaced by a flush or compaction.
+    pub oldest_replaced_state: Duration,
+    /// Bytes of tables that are obsolete and stay on disk, because scans or handles of dropped keyspaces have them.
+    pub held_bytes: u64,
+    /// Dropped keyspaces whose files stay on disk, because a handle has them.
+    pub dropped_keyspaces: Vec<DroppedKeyspace>,
+    /// Table and filter files with a descriptor. Mapped files have none.
+    pub open_files: usize,
+    /// The maximum number of these files, from the limit of the process: the one not used for longest is closed.
+    pub open_files_max: usize,
+    /// Reads and results of filters per level, L0 first.
+    pub filters: Vec<FilterStatistics>,
+    /// Each keyspace.
+    pub keyspaces: Vec<KeyspaceStatistics>,
+}
+
+impl Statistics {
+    /// Bytes written to disk for each byte written by the program; 0 before the first write.
+    pub fn write_amplification(&self) -> f64 {
+        if self.user_bytes_written == 0 {
+            return 0.0;
+        }
+        let written = self.log_bytes_written + self.flush_bytes_written + self.compaction_bytes_written;
+        written as f64 / self.user_bytes_written as f64
+    }
+}
+
+impl Metrics {
+    /// Measures reads by this clock.
+    pub(crate) fn by(clock: Arc<dyn Clock>) -> Self {
+        Self { read_times: ReadTimes::by(clock), ..Self::default() }
+    }
+
+    /// The counters of a kind of reads in a level.
+    #[inline]
+    pub(crate) fn reads(&self, place: ReadPlace) -> Option<&ReadCounters> {
+        self.levels.get(usize::from(place.level)).and_then(|level| level.0.get(place.kind as usize))
+    }
+
+    fn sum_of_kinds(&self, of: impl Fn(&ReadCounters) -> &Counter) -> u64 {
+        self.levels.iter().flat_map(|level| &level.0).map(|kind| of(kind).get()).fold(0, u64::wrapping_add)
+    }
+
+    fn all_blocks_read(&self) -> u64 {
+        self.other_blocks_read.get().wrapping_add(self.sum_of_kinds(|kind| &kind.blocks_read))
+    }
+
+    fn all_cache_hits(&self) -> u64 {
+        self.other_cache_hits.get().wrapping_add(self.sum_of_kinds(|kind| &kind.cache_hits))
+    }
+
+    /// Blocks that reads have used: loaded, or found in memory. Reads all counters of all levels.
+    pub(crate) fn blocks_used(&self) -> u64 {
+        self.all_blocks_read() + self.all_cache_hits()
+    }
+
+    /// A copy of the counters; the caller adds the state of log, cache and keyspaces.
+    pub(crate) fn snapshot(&self) -> Statistics {
+        let deepest = self.levels.iter().rposition(|level| !level.is_empty());
+        let deepest = deepest.map_or(0, |level| level + 1);
+        let filters = self.levels.iter().take(deepest).enumerate();
+        let filters = filters.map(|(level, counters)| counters.get(self.read_times.nanoseconds(level)));
+        let scans = self.range_scans.get() + self.prefix_scans.get() + self.open_range_scans.get();
+        Statistics {
+            blocks_read: self.all_blocks_read(),
+            bytes_read: self.bytes_read.get(),
+            cache_hits: self.all_cache_hits(),
+            digests: self.digests.get(),
+            point_reads: self.point_reads.get(),
+            scans,
+            range_scans: self.range_scans.get(),
+            prefix_scans: self.prefix_scans.get(),
+            forward_seeks: self.forward_seeks.get(),
+            backward_seeks: self.backward_seeks.get(),
+            open_scans: scans.saturating_sub(self.scans_ended.get()),
+            deleted_keys_passed: self.deleted_keys_passed.get(),
+            deleted_ranges_recorded: self.deleted_ranges_recorded.get(),
+            read_triggered_compactions: self.read_triggered_compactions.get(),
+            writes: self.writes.get(),
+            entries_written: self.entries_written.get(),
+            user_bytes_written: self.user_bytes_written.get(),
+            log_bytes_written: self.log_bytes_written.get(),
+            flush_bytes_written: self.flush_bytes_written.get(),
+            flush_blocks_written: self.flush_blocks_written.get(),
+            compaction_bytes_read: self.compaction_bytes_read.get(),
+            compaction_bytes_written: self.compaction_bytes_written.get(),
+            compaction_blocks_written: self.compaction_blocks_written.get(),
+            flushes: self.flushes.get(),
+            direct_flushes: self.direct_flushes.get(),
+            compactions: self.compactions.get(),
+            garbage_compactions: self.garbage_compactions.get(),
+            dropped_tables: self.dropped_tables.get(),
+            partition_decisions: self.partition_decisions.get(),
+            carried_entries: self.carried_entries.get(),
+            carried_bytes: self.carried_bytes.get(),
+            trivial_moves: self.trivial_moves.get(),
+            filters_checked: self.filters_checked.get(),
+            filters_replaced: self.filters_replaced.get(),
+            views_built: self.views_built.get(),
+            views_rebuilt: self.views_rebuilt.get(),
+            views_discarded: self.views_discarded.get(),
+            view_bytes_written: self.view_bytes_written.get(),
+            jobs_failed: self.jobs_failed.get(),
+            throttled_writes: self.throttled_writes.get(),
+            throttled_microseconds: self.throttled_microseconds.get(),
+            stopped_writes: self.stopped_writes.get(),
+            stopped_microseconds: self.stopped_microseconds.get(),
+            corrupt_filters: self.corrupt_filters.get(),
+            cache_too_small: self.cache_too_small.get(),
+            filters: filters.collect(),
+            ..Statistics::default()
+        }
+    }
+}

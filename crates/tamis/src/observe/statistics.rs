@@ -1,0 +1,316 @@
+//! [`crate::Db::statistics`]: the counters, and the current sizes of log, cache and levels.
+
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
+
+use tamis_filter::auto::QueryKind;
+
+use crate::{
+    cache::table::TableCache,
+    compaction::{law::JobTimes, plan::InProgress, strategy::pending_bytes, view_plan::plan_of},
+    observe::{
+        metrics::{
+            Counter, DroppedKeyspace, ExpectedFilters, FILTER_CHOICES_MAX, FilterChoiceStatistics,
+            KeyspaceStatistics, LevelFilters, LevelStatistics, Metrics, PARTITIONS_MAX, PaidJob,
+            PartitionStatistics, QuerySampleStatistics, RUNNERS_UP_MAX, ReadLoss, SampleStatistics,
+            Statistics, TableFilterStatistics, ViewStatistics,
+        },
+        query_sample::{QuerySample, interval_at, position_of},
+    },
+    read::snapshot::Snapshots,
+    store::{
+        commit_log::CommitLog,
+        context::StoreContext,
+        keyspace_state::{KeyspaceRegistry, KeyspaceState},
+    },
+    table::{
+        filter_choice::{ExpectedCost, NamedChoice},
+        lazy_reader::NamedTable as _,
+    },
+    version::{
+        handle::{ObsoleteFiles, Table},
+        level::Level,
+        losses::{Loss, Losses},
+        partition::Partition,
+        version::KeyspaceVersion,
+    },
+};
+
+/// The parts of an open store with statistics.
+pub(crate) struct Parts<'a> {
+    pub(crate) context: &'a StoreContext,
+    pub(crate) log: &'a CommitLog,
+    pub(crate) tables: &'a TableCache,
+    pub(crate) keyspaces: &'a KeyspaceRegistry,
+    pub(crate) snapshots: &'a Snapshots,
+    pub(crate) obsolete_files: &'a ObsoleteFiles,
+    /// The size of the log of a store that was opened read-only.
+    pub(crate) replayed_log_bytes: u64,
+}
+
+/// Collects the statistics of an open store.
+pub(crate) fn collect(parts: &Parts<'_>) -> Statistics {
+    let Parts { context, log, tables, keyspaces, snapshots, obsolete_files, replayed_log_bytes } = *parts;
+    let mut statistics = context.metrics.snapshot();
+    let now = context.runtime.clock.now();
+    let age = |since: Option<Duration>| since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
+    let (snapshot_count, oldest_snapshot) = snapshots.oldest();
+    statistics.snapshots = snapshot_count;
+    statistics.oldest_snapshot = age(oldest_snapshot);
+    let replaced = |keyspace: &Arc<KeyspaceState>| keyspace.oldest_replaced();
+    statistics.oldest_replaced_state = age(keyspaces.load().values().filter_map(replaced).min());
+    statistics.held_bytes = obsolete_files.held_bytes();
+    statistics.dropped_keyspaces = keyspaces.dropped().iter().map(|keyspace| of_dropped(keyspace)).collect();
+    let log_bytes = log.lock().as_ref().map(|state| state.log.total_bytes());
+    statistics.log_bytes = log_bytes.unwrap_or(replayed_log_bytes);
+    statistics.cache_bytes = tables.block_bytes();
+    statistics.cache_pinned_bytes = tables.pinned_bytes();
+    statistics.cache_sample_bytes = tables.budget().sample_bytes();
+    statistics.open_files = tables.open_files().count();
+    statistics.open_files_max = tables.open_files().count_max();
+    statistics.keyspaces =
+        keyspaces.load().values().map(|keyspace| of_keyspace(keyspace, &context.metrics)).collect();
+    statistics
+}
+
+fn of_dropped(keyspace: &KeyspaceState) -> DroppedKeyspace {
+    let read_state = keyspace.read_state.load();
+    let bytes = read_state.version.partitions.iter().map(|partition| partition.totals().bytes).sum();
+    DroppedKeyspace { name: keyspace.name.clone(), bytes }
+}
+
+fn of_keyspace(keyspace: &KeyspaceState, metrics: &Metrics) -> KeyspaceStatistics {
+    let read_state = keyspace.read_state.load();
+    let mut levels: Vec<LevelStatistics> = Vec::new();
+    for partition in &read_state.version.partitions {
+        for (index, level) in partition.levels().iter().enumerate() {
+            if levels.len() <= index {
+                levels.resize(index + 1, LevelStatistics::default());
+            }
+            if let Some(sum) = levels.get_mut(index) {
+                add(sum, level);
+            }
+        }
+    }
+    KeyspaceStatistics {
+        name: keyspace.name.clone(),
+        layout: keyspace.options.layout,
+        memtable_bytes: read_state.memtable.memtable.bytes() as u64,
+        pending_compaction_bytes: pending_bytes(&read_state.version),
+        immutable_memtable_count: read_state.immutable.len(),
+        levels,
+        partition_count: read_state.version.partitions.len(),
+        partitions: largest_partitions(&read_state.version),
+        views: of_views(&read_state.version),
+        filters: level_filters(&read_state.version),
+        filter_choices: filter_choices(&read_state.version),
+        sample: of_sample(&read_state.query_sample, metrics),
+    }
+}
+
+/// The partitions with the most bytes, in key order.
+fn largest_partitions(version: &KeyspaceVersion) -> Vec<PartitionStatistics> {
+    let of_partition = |partition: &Arc<Partition>| {
+        let mut size = LevelStatistics::default();
+        partition.levels().iter().for_each(|level| add(&mut size, level));
+        PartitionStatistics { lower: partition.lower.clone(), size }
+    };
+    let mut partitions: Vec<PartitionStatistics> = version.partitions.iter().map(of_partition).collect();
+    partitions.sort_by_key(|partition| Reverse(partition.size.bytes));
+    partitions.truncate(PARTITIONS_MAX);
+    partitions.sort_by(|left, right| left.lower.cmp(&right.lower));
+    partitions
+}
+
+fn of_views(version: &KeyspaceVersion) -> ViewStatistics {
+    let mut sum = ViewStatistics::default();
+    for named in version.partitions.iter().filter_map(|partition| partition.view.as_ref()) {
+        sum.count += 1;
+        if let Some(view) = named.reader() {
+            sum.open_count += 1;
+            sum.run_count += view.runs().len();
+            sum.entry_count += view.entry_count();
+            sum.bytes += view.file_bytes();
+        }
+    }
+    sum
+}
+
+/// All tables with their levels, newest first in each partition.
+fn tables_by_level(version: &KeyspaceVersion) -> impl Iterator<Item = (usize, &Arc<Table>)> {
+    let runs = version.partitions.iter().flat_map(|partition| partition.runs());
+    runs.flat_map(|(level, run)| run.tables().iter().map(move |table| (level, table)))
+}
+
+fn level_filters(version: &KeyspaceVersion) -> Vec<LevelFilters> {
+    let mut found: BTreeMap<(usize, String), LevelFilters> = BTreeMap::new();
+    for (level, table) in tables_by_level(version) {
+        let Some(reader) = table.slot().get() else { continue };
+        // The size and the rate differ between tables.
+        let designs = reader.filter_designs();
+        let families: Vec<&str> = designs.iter().filter_map(|(design, _)| design.split(';').next()).collect();
+        let are_evicted = families.is_empty() && reader.has_filter();
+        if are_evicted {
+            continue;
+        }
+        let filters = families.join(" + ");
+        let sum = found.entry((level, filters)).or_insert_with_key(|(level, filters)| LevelFilters {
+            level: *level,
+            filters: filters.clone(),
+            ..LevelFilters::default()
+        });
+        sum.table_count += 1;
+        sum.entry_count += table.summary().entry_count;
+        sum.bytes += designs.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    }
+    found.into_values().collect()
+}
+
+/// The sum of the expected costs of filters for some tables.
+#[derive(Debug, Default)]
+struct CostSum {
+    table_count: u64,
+    nanoseconds: f64,
+    /// The sum and the number of the rates of points, ranges and seeks.
+    rates: [(f64, u64); 3],
+}
+
+impl CostSum {
+    fn add(&mut self, cost: &ExpectedCost) {
+        self.table_count += 1;
+        self.nanoseconds += cost.nanoseconds;
+        for ((sum, count), rate) in self.rates.iter_mut().zip(cost.rates).filter(|(_, rate)| !rate.is_nan()) {
+            *sum += rate;
+            *count += 1;
+        }
+    }
+
+    fn mean(&self, filters: &str) -> ExpectedFilters {
+        let mean = |(sum, count): (f64, u64)| (count > 0).then(|| sum / count as f64);
+        let [point_rate, range_rate, seek_rate] = self.rates.map(mean);
+        let nanoseconds = self.nanoseconds / self.table_count.max(1) as f64;
+        ExpectedFilters { filters: filters.to_owned(), nanoseconds, point_rate, range_rate, seek_rate }
+    }
+}
+
+/// The sums of the tables with the same chosen filters. The names are those of the open tables.
+#[derive(Debug, Default)]
+struct ChoiceSum<'a> {
+    entry_count: u64,
+    empty_query_count: u64,
+    chosen: CostSum,
+    runners_up: BTreeMap<&'a str, CostSum>,
+}
+
+impl<'a> ChoiceSum<'a> {
+    fn add(&mut self, entry_count: u64, named: &'a NamedChoice) {
+        self.entry_count += entry_count;
+        self.empty_query_count += named.choice.empty_query_count;
+        self.chosen.add(&named.choice.chosen);
+        for (filters, runner_up) in named.names().runners_up.iter().zip(&named.choice.runners_up) {
+            self.runners_up.entry(filters).or_default().add(runner_up);
+        }
+    }
+
+    /// The runners-up of the most tables, the cheapest first.
+    fn best_runners_up(self) -> Vec<ExpectedFilters> {
+        let means = |(filters, sum): (&str, CostSum)| (sum.table_count, sum.mean(filters));
+        let mut found: Vec<_> = self.runners_up.into_iter().map(means).collect();
+        found.sort_by(|left, right| left.1.nanoseconds.total_cmp(&right.1.nanoseconds));
+        // Stable: the cheapest first of those of equally many tables.
+        found.sort_by_key(|(table_count, _)| Reverse(*table_count));
+        found.truncate(RUNNERS_UP_MAX);
+        let mut means: Vec<_> = found.into_iter().map(|(_, mean)| mean).collect();
+        means.sort_by(|left, right| left.nanoseconds.total_cmp(&right.nanoseconds));
+        means
+    }
+}
+
+fn filter_choices(version: &KeyspaceVersion) -> Vec<FilterChoiceStatistics> {
+    let mut found: BTreeMap<(usize, &str), ChoiceSum<'_>> = BTreeMap::new();
+    for (level, table) in tables_by_level(version) {
+        let Some(named) = table.slot().get().and_then(|reader| reader.named_filter_choice()) else {
+            continue;
+        };
+        let sum = found.entry((level, named.names().chosen.as_str())).or_default();
+        sum.add(table.summary().entry_count, named);
+    }
+    let of_level = |((level, filters), sum): ((_, &str), ChoiceSum<'_>)| FilterChoiceStatistics {
+        level,
+        table_count: sum.chosen.table_count as usize,
+        entry_count: sum.entry_count,
+        empty_query_count: sum.empty_query_count,
+        chosen: sum.chosen.mean(filters),
+        runners_up: sum.best_runners_up(),
+    };
+    let mut choices: Vec<_> = found.into_iter().map(of_level).collect();
+    if choices.len() > FILTER_CHOICES_MAX {
+        choices.sort_by_key(|choice| Reverse(choice.table_count));
+        choices.truncate(FILTER_CHOICES_MAX);
+        choices.sort_by_key(|choice| choice.level);
+    }
+    choices
+}
+
+/// The filters of each table, newest first.
+pub(crate) fn table_filters(version: &KeyspaceVersion) -> Vec<TableFilterStatistics> {
+    let of_table = |(level, table): (usize, &Arc<Table>)| {
+        let designs = table.slot().get().map(|reader| reader.filter_designs()).unwrap_or_default();
+        let designs = designs.into_iter().map(|(design, _)| design).collect();
+        let tally = table.filter_tally();
+        let (points, ranges, seeks) = (tally.points.get(), tally.ranges.get(), tally.seeks.get());
+        TableFilterStatistics { level, table_number: table.number(), designs, points, ranges, seeks }
+    };
+    tables_by_level(version).map(of_table).collect()
+}
+
+/// The time that reads of each partition have lost without a job that would save it.
+pub(crate) fn read_losses(version: &KeyspaceVersion, times: &JobTimes) -> Vec<ReadLoss> {
+    let in_progress = InProgress::default();
+    let of_partition = |partition: &Arc<Partition>| {
+        let row = |job, loss: &Loss, price| ReadLoss {
+            partition: partition.lower.clone(),
+            job,
+            lost: Duration::from_nanos(loss.nanoseconds()),
+            price: Duration::from_nanos(loss.price(price)),
+        };
+        let Losses { merge, view } = &*partition.losses;
+        let plan = plan_of(partition, version.options.views, &in_progress);
+        let views = plan.map(|plan| row(PaidJob::BuildView, view, times.of_view(plan.entry_counts())));
+        [Some(row(PaidJob::MergeRuns, merge, times.of_merge(partition))), views].into_iter().flatten()
+    };
+    version.partitions.iter().flat_map(of_partition).filter(|row| !row.lost.is_zero()).collect()
+}
+
+fn of_sample(sample: &QuerySample, metrics: &Metrics) -> SampleStatistics {
+    let kept = sample.kept();
+    let of_kind = |kind, counter: &Counter| {
+        let kept = kept.get(position_of(kind)).copied().unwrap_or_default();
+        QuerySampleStatistics {
+            seen: sample.seen(kind),
+            kept: kept.count,
+            interval: interval_at(counter.busiest()),
+            tables_denied: kept.denied,
+            tables_right: kept.there,
+            tables_wrong: kept.nothing_there,
+        }
+    };
+    SampleStatistics {
+        points: of_kind(QueryKind::Point, &metrics.point_reads),
+        ranges: of_kind(QueryKind::Range, &metrics.range_scans),
+        prefixes: of_kind(QueryKind::Prefix, &metrics.prefix_scans),
+        forward_seeks: of_kind(QueryKind::SeekForward, &metrics.forward_seeks),
+        backward_seeks: of_kind(QueryKind::SeekBackward, &metrics.backward_seeks),
+        too_long: sample.too_long(),
+    }
+}
+
+fn add(sum: &mut LevelStatistics, level: &Level) {
+    sum.run_count += level.runs().len();
+    for table in level.tables() {
+        sum.table_count += 1;
+        sum.bytes += table.file_bytes();
+        sum.entry_count += table.summary().entry_count;
+        sum.tombstone_count += table.summary().tombstone_count;
+        sum.range_tombstone_count += table.summary().range_tombstone_count;
+    }
+}

@@ -1,0 +1,314 @@
+//! Recovery: opens the manifest and the log of a folder and makes the state from which a store is opened.
+//!
+//! 1. Open the folder and lock it, so that no second process or handle uses it. All files are used through the open folder.
+//! 2. List it once and inspect it: a store, an empty folder, or something else. All later steps use this list, because a list takes a
+//!    system call for each file, and a store may have many.
+//! 3. Read the manifest: the current tables, and up to which sequence number all entries of each partition are in tables, or in the log
+//!    under a greater number.
+//! 4. Read the log, and replay it into memtables as long as their bounds allow (`recover/replay.rs`). Records up to these numbers and
+//!    entries of dropped keyspaces are skipped.
+//! 5. Begin a new manifest, quarantine tables that a lost edit may have named (`orphans.rs`), delete files that interrupted jobs
+//!    left, and begin a new log segment. Obsolete segments are deleted last, after the new segment is synced.
+//! 6. Replay the rest of the log, and flush full memtables meanwhile ([`UnreplayedLog::replay`]).
+//!
+//! Steps 1 to 4 write nothing: a damaged store that is refused stays as it was.
+//!
+//! The workers flush the replayed memtables later, unless the log has many segments (`BackgroundJobs::bound_replayed_log`). The time
+//! to open grows with the log, not with the data.
+
+mod replay;
+
+use std::{collections::BTreeMap, io::ErrorKind, path::Path, sync::Arc};
+
+use tamis_vfs::{DirEntry, Folder, Lock, LockMode, Vfs};
+
+use self::replay::LogReplay;
+pub(crate) use self::replay::UnreplayedLog;
+use crate::{
+    admin::quarantine,
+    cache::table::TableCache,
+    error::{Error, Result},
+    file_name::FileName,
+    observe::{events::Event, metrics::Metrics, sample_file},
+    options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options},
+    store::{
+        commit_log::LogState,
+        keyspace_state::{KeyspaceResources, KeyspaceState, Keyspaces},
+        memory_budget::MemoryBudget,
+        open_report::{OpenReport, WalTruncation},
+        orphans::{self, LogSpan},
+        runtime::{Clock, Runtime},
+    },
+    version::{
+        edit::{Change, VersionEdit},
+        folder::{self, FolderKind},
+        set::{Mode, VersionSet},
+    },
+    wal::{
+        reader::{LogFiles, ReplayReport},
+        writer::{DEFERRED_BYTES_MAX, Log, LogSetup, SegmentEnd},
+    },
+    write::keyspace_admin::new_keyspace,
+};
+
+/// The state of a store after recovery.
+pub(crate) struct Recovered {
+    pub(crate) versions: Arc<VersionSet>,
+    pub(crate) keyspaces: Keyspaces,
+    /// Memory of the memtables.
+    pub(crate) resources: Arc<KeyspaceResources>,
+    /// `None` if the store is opened read-only.
+    pub(crate) log: Option<LogState>,
+    /// The segments of the log that were replayed.
+    pub(crate) segments: Vec<SegmentEnd>,
+    pub(crate) last_sequence: u64,
+    pub(crate) report: OpenReport,
+    /// The rest of the log, if the memtables are full.
+    pub(crate) unreplayed: Option<UnreplayedLog>,
+}
+
+/// Recovers the store in a folder, or creates one there.
+pub(crate) fn recover(
+    folder: &Folder,
+    options: &Options,
+    runtime: &Runtime,
+    budget: &Arc<MemoryBudget>,
+) -> Result<Recovered> {
+    let (entries, kind) = inspect_folder(folder, options)?;
+    let mut report = OpenReport { is_new: kind == FolderKind::Vacant, ..OpenReport::default() };
+    let (versions, torn) = match kind {
+        FolderKind::Vacant => (create(folder, &entries, runtime)?, None),
+        FolderKind::Database => VersionSet::open(folder, &entries, Mode::ReadOnly)?,
+    };
+    report.manifest_truncated_bytes = torn.map_or(0, |torn| torn.bytes);
+    for keyspace in versions.catalog().keyspaces.values() {
+        keyspace.options.check_compression(&format!("keyspace {:?}", keyspace.name))?;
+    }
+    // After a crash during its creation a store may have no default keyspace.
+    if !options.read_only && versions.catalog().keyspace_named(DEFAULT_KEYSPACE).is_none() {
+        versions.begin_writing()?;
+        let edit = new_keyspace(&versions, DEFAULT_KEYSPACE, &options.default_keyspace, 0);
+        versions.apply(edit, |_| {})?;
+    }
+    change_keyspaces(&versions, options)?;
+    let versions = Arc::new(versions);
+    let resources = KeyspaceResources::new(budget);
+    let keyspaces: Keyspaces = versions
+        .catalog()
+        .keyspaces
+        .values()
+        .map(|version| KeyspaceState::new(Arc::clone(version), &resources))
+        .map(|keyspace| (keyspace.id, keyspace))
+        .collect();
+    if options.sample_queries {
+        sample_file::load(folder, versions.database().0, &keyspaces, options.listener.as_ref());
+    }
+    let recovery = Recovery {
+        folder,
+        entries: &entries,
+        versions: &versions,
+        keyspaces: &keyspaces,
+        clock: &runtime.clock,
+    };
+    let (replayed, unreplayed) = recovery.replay(options, &mut report)?;
+    let last_sequence = replayed.last_sequence.max(versions.catalog().counters.last_sequence);
+    let log = recovery.begin_log(options, &replayed, last_sequence, &mut report)?;
+    report_truncations(options, &report);
+    let segments = replayed.segments;
+    Ok(Recovered { versions, keyspaces, resources, log, segments, last_sequence, report, unreplayed })
+}
+
+/// Changes the keyspaces that the options name. Compactions and builds of views then lead to the new options.
+///
+/// # Errors
+/// [`Error::KeyspaceNotFound`], [`Error::KeyspaceOption`], [`Error::ReadOnly`]; no keyspace is changed then.
+fn change_keyspaces(versions: &VersionSet, options: &Options) -> Result<()> {
+    let catalog = versions.catalog();
+    let mut changed: BTreeMap<u64, KeyspaceOptions> = BTreeMap::new();
+    for (name, change) in &options.change_keyspaces {
+        let version =
+            catalog.keyspace_named(name).ok_or_else(|| Error::KeyspaceNotFound { name: name.clone() })?;
+        change.apply(changed.entry(version.id).or_insert_with(|| KeyspaceOptions::clone(&version.options)));
+    }
+    if let Some(default) = catalog.keyspace_named(DEFAULT_KEYSPACE) {
+        let stored = changed.get(&default.id).unwrap_or(&default.options);
+        options.default_keyspace.check_stored(DEFAULT_KEYSPACE, stored, options)?;
+    }
+    let mut edit = VersionEdit::default();
+    for (keyspace, options) in changed {
+        if catalog.keyspaces.get(&keyspace).is_some_and(|version| *version.options != options) {
+            edit.push(Change::SetOptions { keyspace, options });
+        }
+    }
+    if edit.is_empty() {
+        return Ok(());
+    }
+    if !options.read_only {
+        versions.begin_writing()?;
+    }
+    versions.apply(edit, |_| {}).map(drop)
+}
+
+fn report_truncations(options: &Options, report: &OpenReport) {
+    for found in &report.wal_truncations {
+        let WalTruncation { file, offset, bytes } = found.clone();
+        if let Some(listener) = &options.listener {
+            listener.on_event(&Event::WalTruncated { file, offset, bytes });
+        }
+    }
+}
+
+/// Opens and locks the folder of a store. A missing folder is created if the options allow it.
+///
+/// # Errors
+/// [`Error::NotADatabase`], [`Error::Locked`], [`Error::LockUnsupported`], [`Error::Io`].
+pub(crate) fn open_folder(
+    vfs: &dyn Vfs,
+    path: &Path,
+    options: &Options,
+) -> Result<(Folder, Option<Box<dyn Lock>>)> {
+    let may_create = options.create_if_missing && !options.read_only;
+    let opened = match Folder::open(vfs, path) {
+        Err(error) if error.kind() == ErrorKind::NotFound && may_create => {
+            vfs.create_dir_all(path).map_err(|error| Error::io("create", path, error))?;
+            Folder::open(vfs, path)
+        }
+        opened => opened,
+    };
+    let refuse = |found: &str| Error::NotADatabase { path: path.to_path_buf(), found: found.to_owned() };
+    let folder = opened.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => refuse("it is missing"),
+        ErrorKind::NotADirectory => refuse("it is a file"),
+        _ => Error::io("open", path, error),
+    })?;
+    if !options.lock {
+        return Ok((folder, None));
+    }
+    let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
+    let lock = folder.lock(path, mode).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => Error::Locked { path: path.to_path_buf(), holders: error.to_string() },
+        ErrorKind::Unsupported => {
+            Error::LockUnsupported { path: path.to_path_buf(), source: Arc::new(error) }
+        }
+        _ => Error::io("lock", path, error),
+    })?;
+    Ok((folder, Some(lock)))
+}
+
+/// Names the folder as the cause if no file can be created in it.
+pub(crate) fn refuse_unwritable(error: Error, folder: &Folder) -> Error {
+    match &error {
+        Error::Io { operation: "create", source, .. }
+            if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
+        {
+            Error::NotWritable { path: folder.path().to_path_buf() }
+        }
+        _ => error,
+    }
+}
+
+/// The entries of the folder, and what they are.
+///
+/// # Errors
+/// [`Error::NotADatabase`] also for an empty folder in which no store may be created.
+pub(crate) fn inspect_folder(folder: &Folder, options: &Options) -> Result<(Vec<DirEntry>, FolderKind)> {
+    let entries = folder::list(folder)?;
+    let kind = folder::inspect(&entries, folder.path())?;
+    if kind == FolderKind::Vacant && (options.read_only || !options.create_if_missing) {
+        let found = "it is empty".to_owned();
+        return Err(Error::NotADatabase { path: folder.path().to_path_buf(), found });
+    }
+    Ok((entries, kind))
+}
+
+/// Creates a store without keyspaces.
+fn create(folder: &Folder, entries: &[DirEntry], runtime: &Runtime) -> Result<VersionSet> {
+    let id = crate::coding::checksum(runtime.seed, b"database id");
+    VersionSet::create(folder, entries, (id, runtime.seed))
+}
+
+/// Steps 4 and 5.
+struct Recovery<'a> {
+    folder: &'a Folder,
+    /// Of the folder when the lock was taken, without the files that this open creates.
+    entries: &'a [DirEntry],
+    versions: &'a Arc<VersionSet>,
+    keyspaces: &'a Keyspaces,
+    clock: &'a Arc<dyn Clock>,
+}
+
+impl Recovery<'_> {
+    fn replay(
+        &self,
+        options: &Options,
+        report: &mut OpenReport,
+    ) -> Result<(ReplayReport, Option<UnreplayedLog>)> {
+        let known = self.versions.catalog().known_log();
+        let files = LogFiles::among(self.entries, self.folder, known.clone());
+        let replay = LogReplay::new(self.keyspaces, (!options.read_only).then_some(options.log_bytes_max));
+        let (found, inserted, unreplayed) = replay.read(&files, self.folder, known)?;
+        report.log_bytes = found.segments.iter().map(|segment| segment.bytes).sum();
+        report.replayed_records = found.records;
+        report.replayed_entries = inserted;
+        report.wal_truncations = found.truncations.clone();
+        Ok((found, unreplayed))
+    }
+
+    /// Quarantines the tables that the manifest does not name but that may hold the only copy of some entries.
+    fn quarantine_orphans(&self, log: LogSpan, options: &Options, report: &mut OpenReport) -> Result<()> {
+        let tables = TableCache::new(self.folder, options, &Arc::new(Metrics::default()));
+        let found = orphans::find(&tables, self.entries, &self.versions.catalog(), log);
+        let names: Vec<FileName> = found.into_iter().map(|(name, _)| name).collect();
+        orphans::quarantine_files(self.folder, &names)?;
+        report.quarantined_files = names.iter().map(|name| name.name()).collect();
+        Ok(())
+    }
+
+    fn begin_log(
+        &self,
+        options: &Options,
+        replayed: &ReplayReport,
+        last_sequence: u64,
+        report: &mut OpenReport,
+    ) -> Result<Option<LogState>> {
+        if options.read_only {
+            return Ok(None);
+        }
+        self.versions.begin_writing()?;
+        self.quarantine_orphans(LogSpan::of(replayed), options, report)?;
+        let leftovers = self.versions.sweep_orphans(self.entries, &report.quarantined_files)?;
+        report.removed_file_count = leftovers.orphans.len() + leftovers.obsolete.len();
+        report.foreign_files = leftovers.foreign;
+        let quarantine = quarantine::QUARANTINE.to_owned();
+        if !report.quarantined_files.is_empty() && !report.foreign_files.contains(&quarantine) {
+            report.foreign_files.push(quarantine);
+        }
+        let versions = Arc::clone(self.versions);
+        let setup = LogSetup {
+            folder: self.folder.clone(),
+            database_id: self.versions.database().0,
+            deferred_bytes_max: DEFERRED_BYTES_MAX,
+            next_number: Box::new(move || versions.new_file_number()),
+            clock: Arc::clone(self.clock),
+        };
+        let mut log = Log::create(setup, &replayed.segments)?;
+        let first_needed = self.versions.catalog().counters.oldest_log;
+        if replayed.obsolete.iter().any(|&number| number >= first_needed) {
+            // The new segment's header says that these segments are obsolete: it must be durable before the first is removed.
+            log.persist(Durability::Synced)?;
+        }
+        for &number in &replayed.obsolete {
+            let path = FileName::Log(number).path(self.folder);
+            match self.folder.remove(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(Error::io("remove", &path, error));
+                }
+                _ => report.removed_file_count += 1,
+            }
+        }
+        Ok(Some(LogState { log, last_sequence }))
+    }
+}
+
+#[cfg(test)]
+mod tests;
