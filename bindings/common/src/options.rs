@@ -33,7 +33,6 @@ pub const KEYSPACE_NAMES: &[&str] = &[
     "table_bytes",
     "compression",
     "filters",
-    "deepest_filters",
     "views",
     "layout",
     "size_ratio",
@@ -85,9 +84,6 @@ pub fn set_keyspace(options: &mut KeyspaceOptions, name: &str, value: &str) -> R
         "table_bytes" => options.table_bytes = bytes(name, value)?,
         "compression" => options.compression = list(value, ',').map(compression).collect::<Result<_, _>>()?,
         "filters" => options.filters = filters(value)?,
-        "deepest_filters" => {
-            options.filters = std::mem::take(&mut options.filters).with_deepest(table_filters(value)?);
-        }
         "views" => options.views = value.parse()?,
         "layout" => options.layout = value.parse()?,
         "size_ratio" => options.size_ratio = number(name, value)?,
@@ -120,14 +116,11 @@ pub fn durability(value: &str) -> Result<Durability, Failure> {
 
 /// Parses filters by level: `FILTER+FILTER/...`, L0 first; the last level applies to all deeper levels. `none` is a level without
 /// filters, a number is a Bloom filter with this number of bits per key. `auto@BITS`: the store chooses, with at most this many bits per
-/// key on average; `auto:bytes=BYTES`: with at most this many bytes; `optimal@BITS`: Bloom filters whose bits are distributed over the levels.
+/// key on average; `auto:bytes=BYTES`: with at most this many bytes.
 ///
 /// # Errors
 /// [`crate::Code::InvalidArgument`]; the message contains the invalid part.
 pub fn filters(value: &str) -> Result<Filters, Failure> {
-    if let Some(bits) = value.strip_prefix("optimal@") {
-        return Ok(Filters::optimal_per_level(number("filters", bits)?));
-    }
     if let Some(bits) = value.strip_prefix("auto@") {
         return Ok(Filters::auto(number("filters", bits)?));
     }

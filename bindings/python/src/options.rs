@@ -33,8 +33,6 @@ fn for_each(
         let name: String = name.extract()?;
         given.push((text_of(&name, &value)?, name));
     }
-    // `deepest_filters` changes `filters`, so it comes after it.
-    given.sort_by_key(|(_, name)| name == "deepest_filters");
     given.iter().try_for_each(|(value, name)| set(name, value)).or_raise(arguments.py())
 }
 

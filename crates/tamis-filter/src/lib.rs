@@ -40,7 +40,6 @@ pub mod grafite;
 mod hash;
 mod key_range;
 mod key_set;
-pub mod level_filter_bits;
 mod parameters;
 mod probe;
 pub mod proteus;

@@ -43,7 +43,7 @@ fn filters(random: &mut SplitMix64) -> Filters {
         0 => Filters::none(),
         1 => Filters::auto(16.0),
         2 => Filters::auto_bytes(20_000),
-        3 => Filters::optimal_per_level(6.0),
+        3 => Filters::per_level([Vec::new(), table_filters(random)]),
         _ => Filters::each(table_filters(random)),
     }
 }

@@ -15,8 +15,7 @@ use crate::{
 };
 
 pub use change::KeyspaceChange;
-use filters::filters_text;
-pub(crate) use filters::{FilterBudget, Policy};
+pub(crate) use filters::{FilterBudget, FilterSource};
 pub use filters::{Filters, TableFilter};
 pub use layout::Layout;
 pub use views::Views;
@@ -188,7 +187,7 @@ impl Options {
 }
 
 /// The options that an open can change ([`Options::change_keyspaces`]).
-const CHANGEABLE: [&str; 4] = ["filters", "deepest_filters", "views", "layout"];
+const CHANGEABLE: [&str; 3] = ["filters", "views", "layout"];
 
 impl fmt::Display for Compression {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -202,7 +201,7 @@ impl fmt::Display for Compression {
 
 impl KeyspaceOptions {
     /// The options as texts, with their names.
-    pub(crate) fn named(&self) -> [(&'static str, String); 10] {
+    pub(crate) fn named(&self) -> [(&'static str, String); 9] {
         let compression: Vec<_> = self.compression.iter().map(Compression::to_string).collect();
         [
             ("memtable_bytes", self.memtable_bytes.to_string()),
@@ -210,7 +209,6 @@ impl KeyspaceOptions {
             ("table_bytes", self.table_bytes.to_string()),
             ("compression", compression.join(",")),
             ("filters", self.filters.to_string()),
-            ("deepest_filters", self.filters.deepest().map_or("as filters".to_owned(), filters_text)),
             ("views", self.views.to_string()),
             ("layout", self.layout.to_string()),
             ("size_ratio", self.size_ratio.to_string()),

@@ -25,7 +25,7 @@ use crate::{
         metrics::LEVEL_COUNT_MAX,
         query_sample::SharedQueries,
     },
-    options::{Compression, KeyspaceOptions, Policy, TableFilter},
+    options::{Compression, FilterSource, KeyspaceOptions},
     range_tombstone::{Fragment, RangeTombstone, fragment, half_open},
     store::store_folder::absolute,
     sync::Mutex,
@@ -114,9 +114,8 @@ impl fmt::Debug for TableWriter {
 
 /// The filters of a table of the deepest level. Without a store there are no sampled queries.
 fn filter_plan(options: &KeyspaceOptions, seed: u64) -> FilterPlan {
-    match options.filters.policy() {
-        Some(Policy::Optimal(bits)) => FilterPlan::given(vec![TableFilter::bits(bits)]),
-        Some(Policy::Automatic(budget)) => FilterPlan::Chosen(Box::new(ChoiceInput {
+    match options.filters.source() {
+        FilterSource::Chosen(budget) => FilterPlan::Chosen(Box::new(ChoiceInput {
             bits_per_key: budget.of_single_table(),
             effort: Effort::Write,
             prices: Prices::default(),
@@ -126,7 +125,7 @@ fn filter_plan(options: &KeyspaceOptions, seed: u64) -> FilterPlan {
             seed,
             shared: Arc::default(),
         })),
-        None => FilterPlan::given(options.filters.of_level(LEVEL_COUNT_MAX - 1, true).to_vec()),
+        FilterSource::Given(_) => FilterPlan::given(options.filters.of_level(LEVEL_COUNT_MAX - 1).to_vec()),
     }
 }
 

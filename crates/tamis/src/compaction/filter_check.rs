@@ -39,7 +39,7 @@ use crate::{
         query_sample::{QUERIES_MAX, QuerySample, interval_at},
         read_times::expected_nanoseconds,
     },
-    options::{Policy, TableFilter},
+    options::{FilterSource, TableFilter},
     store::{
         context::StoreContext,
         keyspace_state::{KeyspaceRegistry, KeyspaceState},
@@ -416,7 +416,7 @@ impl FilterChecker {
         for keyspace in keyspaces.load().values() {
             let read_state = keyspace.read_state.load();
             let (version, sample) = (Arc::clone(&read_state.version), Arc::clone(&read_state.query_sample));
-            if !matches!(version.options.filters.policy(), Some(Policy::Automatic(_))) {
+            if !matches!(version.options.filters.source(), FilterSource::Chosen(_)) {
                 continue;
             }
             let levels = version.partitions.iter().flat_map(|partition| {
@@ -513,7 +513,7 @@ impl FilterChecker {
             keyspace.check()
         };
         let version = Arc::clone(&keyspace.read_state.load().version);
-        let Some(Policy::Automatic(budget)) = version.options.filters.policy() else { return Ok(false) };
+        let &FilterSource::Chosen(budget) = version.options.filters.source() else { return Ok(false) };
         let Some((place, table)) = find(&version, number) else { return Ok(false) };
         let reader = Arc::clone(self.tables.reader(&table)?);
         let current = reader.chosen_filters().map(<[TableFilter]>::to_vec);

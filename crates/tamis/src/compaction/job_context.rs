@@ -8,15 +8,12 @@ use std::{
 use tamis_filter::auto::{Effort, Prices};
 use tamis_vfs::{Access, Folder};
 
-use super::{level_filter_bits::bits_of_level, scheduler::Scheduler};
+use super::scheduler::Scheduler;
 use crate::{
     error::{Error, Result},
     key::Sequence,
-    observe::{
-        events::EventListener, metrics::LEVEL_COUNT_MAX, query_sample::SharedQueries,
-        read_times::expected_nanoseconds,
-    },
-    options::{Compression, FilterBudget, KeyspaceOptions, Options, Policy, TableFilter, per_level},
+    observe::{events::EventListener, query_sample::SharedQueries, read_times::expected_nanoseconds},
+    options::{Compression, FilterBudget, FilterSource, KeyspaceOptions, Options, per_level},
     read::snapshot::Snapshots,
     store::{context::StoreContext, keyspace_state::KeyspaceRegistry, runtime::Spawner},
     sync::sim_fault,
@@ -65,23 +62,13 @@ impl JobContext<'_> {
     /// The options of tables that hold `key_count` keys in all; `depth` is the position in per-level options.
     pub(crate) fn table_options(&self, origin: &TableOrigin, depth: usize, key_count: u64) -> TableOptions {
         let options: &KeyspaceOptions = &self.version.options;
-        let level = usize::from(origin.level);
-        let is_deepest = level == LEVEL_COUNT_MAX - 1;
-        let filters = match options.filters.policy() {
-            Some(Policy::Optimal(bits)) => {
-                let place = (level, origin.run_age);
-                let partition = self.version.partition_of(&origin.partition_lower);
-                let bits = partition.map_or(bits, |partition| {
-                    bits_of_level(partition, place, key_count, &origin.replaced, bits)
-                });
-                FilterPlan::given(if bits == 0.0 { Vec::new() } else { vec![TableFilter::bits(bits)] })
-            }
-            Some(Policy::Automatic(budget)) => FilterPlan::Chosen(Box::new(ChoiceInput {
+        let filters = match options.filters.source() {
+            FilterSource::Chosen(budget) => FilterPlan::Chosen(Box::new(ChoiceInput {
                 other_runs: self.other_runs(origin),
-                ..self.choice_input(budget, key_count, origin, Effort::Write)
+                ..self.choice_input(*budget, key_count, origin, Effort::Write)
             })),
-            None => FilterPlan::Given(GivenFilters {
-                filters: options.filters.of_level(depth, is_deepest).to_vec(),
+            FilterSource::Given(_) => FilterPlan::Given(GivenFilters {
+                filters: options.filters.of_level(depth).to_vec(),
                 queries: self.sampled_queries.clone(),
             }),
         };

@@ -13,7 +13,6 @@ mod flush_split;
 mod flusher;
 pub(crate) mod job_context;
 pub(crate) mod law;
-mod level_filter_bits;
 pub(crate) mod manual;
 pub(crate) mod merge;
 pub(crate) mod plan;

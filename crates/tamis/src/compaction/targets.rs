@@ -68,13 +68,11 @@ impl PickerConfig {
         self
     }
 
-    /// Whether tables of both levels, each with its depth, are written with the same options, so that a table can be moved.
-    pub(crate) fn has_same_options(&self, level: (usize, usize), other: (usize, usize)) -> bool {
+    /// Whether tables at both depths are written with the same options, so that a table can be moved.
+    pub(crate) fn has_same_options(&self, depth: usize, other: usize) -> bool {
         let KeyspaceOptions { compression, filters, .. } = &*self.options;
-        let filters_of =
-            |(level, depth): (usize, usize)| filters.of_level(depth, level + 1 == self.level_count);
-        per_level(compression, level.1) == per_level(compression, other.1)
-            && filters_of(level) == filters_of(other)
+        per_level(compression, depth) == per_level(compression, other)
+            && filters.of_level(depth) == filters.of_level(other)
     }
 }
 

@@ -122,28 +122,21 @@ impl FromStr for TableFilter {
 /// let chosen = KeyspaceOptions { filters: Filters::auto(12.0), ..KeyspaceOptions::default() };
 /// // The store chooses, with at most 256 MiB for the keyspace.
 /// let chosen = KeyspaceOptions { filters: Filters::auto_bytes(256 << 20), ..KeyspaceOptions::default() };
-/// // One filter for point reads and ranges, and a smaller one for point reads of the deepest level.
-/// let filters = Filters::each(["surf@16".parse()?]).with_deepest(["blocked-bloom@14".parse()?]);
+/// // One filter for point reads and ranges.
+/// let filters = Filters::each(["surf@16".parse()?]);
 /// let given = KeyspaceOptions { filters, ..KeyspaceOptions::default() };
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-pub struct Filters {
-    /// L0 first; the last entry applies to all deeper levels.
-    levels: Vec<Vec<TableFilter>>,
-    /// Filters of the deepest level, if they differ.
-    deepest: Option<Vec<TableFilter>>,
-    /// Instead of the per-level filters.
-    policy: Option<Policy>,
-}
+pub struct Filters(FilterSource);
 
-/// A policy for the filters of all levels.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Policy {
-    /// Blocked Bloom filters: the mean bits per key, distributed over the levels.
-    Optimal(f32),
-    /// The store chooses.
-    Automatic(FilterBudget),
+/// The source of the filters.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum FilterSource {
+    /// The store.
+    Chosen(FilterBudget),
+    /// The program: per level, L0 first; the last entry applies to all deeper levels.
+    Given(Vec<Vec<TableFilter>>),
 }
 
 /// The memory of all filters of a keyspace that the store chooses.
@@ -184,8 +177,7 @@ impl Default for Filters {
 impl Filters {
     /// The store chooses the filters of each table, with at most `bits_per_key` (above 0, up to 64): those of least
     /// expected cost for the queries that it samples. It replaces filters whose false-positive rate is not the expected one. Without a
-    /// sample it chooses filters for points and ranges that suit most queries. The deepest level is included, so it can't be
-    /// combined with [`Filters::with_deepest`].
+    /// sample it chooses filters for points and ranges that suit most queries.
     pub const fn auto(bits_per_key: f32) -> Self {
         Self::chosen(FilterBudget::BitsPerKey(bits_per_key))
     }
@@ -202,24 +194,17 @@ impl Filters {
     }
 
     const fn chosen(budget: FilterBudget) -> Self {
-        Self { levels: Vec::new(), deepest: None, policy: Some(Policy::Automatic(budget)) }
+        Self(FilterSource::Chosen(budget))
     }
 
     /// No filters.
     pub const fn none() -> Self {
-        Self { levels: Vec::new(), deepest: None, policy: None }
+        Self(FilterSource::Given(Vec::new()))
     }
 
     /// One blocked Bloom filter for each table; none for 0 bits.
     pub fn bits(bits_per_key: f32) -> Self {
-        Self::bits_per_level([bits_per_key])
-    }
-
-    /// One blocked Bloom filter for each table. `bits_per_key` has one entry per level, L0 first; the last entry applies to all
-    /// deeper levels; 0 for none.
-    pub fn bits_per_level(bits_per_key: impl IntoIterator<Item = f32>) -> Self {
-        let of_level = |bits: f32| if bits == 0.0 { Vec::new() } else { vec![TableFilter::bits(bits)] };
-        Self::per_level(bits_per_key.into_iter().map(of_level))
+        if bits_per_key == 0.0 { Self::none() } else { Self::each([TableFilter::bits(bits_per_key)]) }
     }
 
     /// The same filters for each table.
@@ -229,88 +214,60 @@ impl Filters {
 
     /// Filters per level, L0 first; the last entry applies to all deeper levels.
     pub fn per_level(levels: impl IntoIterator<Item = Vec<TableFilter>>) -> Self {
-        Self { levels: levels.into_iter().collect(), deepest: None, policy: None }
+        Self(FilterSource::Given(levels.into_iter().collect()))
     }
 
-    /// Blocked Bloom filters with an average of `bits_per_key` over all keys: more in small levels, fewer in large ones, which
-    /// minimises the expected false-positive reads of a lookup of an absent key. The deepest level is included, so it can't be
-    /// combined with [`Filters::with_deepest`].
-    pub const fn optimal_per_level(bits_per_key: f32) -> Self {
-        Self { levels: Vec::new(), deepest: None, policy: Some(Policy::Optimal(bits_per_key)) }
-    }
-
-    /// Sets other filters for the deepest level, whose tables hold most keys and live longest, however many levels there are.
-    #[must_use]
-    pub fn with_deepest(mut self, filters: impl IntoIterator<Item = TableFilter>) -> Self {
-        self.deepest = Some(filters.into_iter().collect());
-        self
+    pub(crate) const fn source(&self) -> &FilterSource {
+        &self.0
     }
 
     /// Whether the queries decide which filters are built: the store chooses them, or some design themselves.
     pub(crate) fn uses_sample(&self) -> bool {
         let designs_itself = |filter: &TableFilter| filter.spec.family().answers_ranges();
-        let mut given = self.levels.iter().chain(&self.deepest).flatten();
-        matches!(self.policy, Some(Policy::Automatic(_))) || given.any(designs_itself)
-    }
-
-    /// The filters of a table: `depth` is the position in per-level options.
-    pub fn of_level(&self, depth: usize, is_deepest: bool) -> &[TableFilter] {
-        match &self.deepest {
-            Some(deepest) if is_deepest => deepest,
-            _ => self.levels.get(depth).or(self.levels.last()).map_or(&[], Vec::as_slice),
+        match &self.0 {
+            FilterSource::Chosen(_) => true,
+            FilterSource::Given(levels) => levels.iter().flatten().any(designs_itself),
         }
     }
 
-    pub(crate) fn levels(&self) -> &[Vec<TableFilter>] {
-        &self.levels
+    /// The given filters of a table: `depth` is the position in per-level options. None if the store chooses.
+    pub fn of_level(&self, depth: usize) -> &[TableFilter] {
+        match &self.0 {
+            FilterSource::Chosen(_) => &[],
+            FilterSource::Given(levels) => levels.get(depth).or(levels.last()).map_or(&[], Vec::as_slice),
+        }
     }
 
-    pub(crate) fn deepest(&self) -> Option<&[TableFilter]> {
-        self.deepest.as_deref()
-    }
-
-    /// The policy that replaces the per-level filters.
-    pub(crate) const fn policy(&self) -> Option<Policy> {
-        self.policy
-    }
-
-    /// Refuses filters that can't be built for any keys, and contradicting settings.
+    /// Refuses filters that can't be built for any keys.
     pub(crate) fn check(&self) -> Result<()> {
-        if let (Some(policy), Some(_)) = (self.policy, &self.deepest) {
-            let got = format!("{policy:?} for all levels, and others for the deepest level");
-            return Err(refused(got, "use one of the two: the policy includes the deepest level"));
-        }
-        match self.policy {
-            Some(Policy::Optimal(bits) | Policy::Automatic(FilterBudget::BitsPerKey(bits))) => {
-                TableFilter::bits(bits).check()?;
+        match &self.0 {
+            FilterSource::Chosen(FilterBudget::BitsPerKey(bits)) => TableFilter::bits(*bits).check(),
+            FilterSource::Chosen(FilterBudget::Bytes(0)) => {
+                Err(refused("0 bytes for all filters", "use at least one byte, or no filters"))
             }
-            Some(Policy::Automatic(FilterBudget::Bytes(0))) => {
-                return Err(refused("0 bytes for all filters", "use at least one byte, or no filters"));
-            }
-            Some(Policy::Automatic(FilterBudget::Bytes(_))) | None => {}
+            FilterSource::Chosen(FilterBudget::Bytes(_)) => Ok(()),
+            FilterSource::Given(levels) => levels.iter().flatten().try_for_each(TableFilter::check),
         }
-        self.levels.iter().chain(&self.deepest).flatten().try_for_each(TableFilter::check)
     }
 }
 
 /// The filters of a level.
-pub(super) fn filters_text(filters: &[TableFilter]) -> String {
+fn filters_text(filters: &[TableFilter]) -> String {
     match filters {
         [] => "none".to_owned(),
         filters => filters.iter().map(TableFilter::to_string).collect::<Vec<_>>().join("+"),
     }
 }
 
-/// Without those of the deepest level: `auto@BITS`, `auto:bytes=BYTES`, `optimal@BITS`, or the filters of each level, L0 first.
+/// `auto@BITS`, `auto:bytes=BYTES`, or the filters of each level, L0 first.
 impl fmt::Display for Filters {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.policy {
-            Some(Policy::Optimal(bits)) => write!(formatter, "optimal@{bits}"),
-            Some(Policy::Automatic(FilterBudget::BitsPerKey(bits))) => write!(formatter, "auto@{bits}"),
-            Some(Policy::Automatic(FilterBudget::Bytes(bytes))) => write!(formatter, "auto:bytes={bytes}"),
-            None if self.levels.is_empty() => formatter.write_str("none"),
-            None => {
-                let levels: Vec<_> = self.levels.iter().map(|level| filters_text(level)).collect();
+        match &self.0 {
+            FilterSource::Chosen(FilterBudget::BitsPerKey(bits)) => write!(formatter, "auto@{bits}"),
+            FilterSource::Chosen(FilterBudget::Bytes(bytes)) => write!(formatter, "auto:bytes={bytes}"),
+            FilterSource::Given(levels) if levels.is_empty() => formatter.write_str("none"),
+            FilterSource::Given(levels) => {
+                let levels: Vec<_> = levels.iter().map(|level| filters_text(level)).collect();
                 formatter.write_str(&levels.join("/"))
             }
         }

@@ -6,7 +6,9 @@
 use super::tagged_record::{put_tagged, take_tagged};
 use crate::{
     coding::{Decoder, put_bytes, put_u32, put_varint},
-    options::{Compression, FilterBudget, Filters, KeyspaceOptions, Layout, Policy, TableFilter, Views},
+    options::{
+        Compression, FilterBudget, FilterSource, Filters, KeyspaceOptions, Layout, TableFilter, Views,
+    },
 };
 
 const MEMTABLE_BYTES: u64 = 1;
@@ -26,10 +28,10 @@ const MAY_BE_IGNORED: u8 = 1;
 const LAYOUT_TIERED: u8 = 1;
 const LAYOUT_PARTITIONED: u8 = 2;
 
-/// Kinds of [`FILTERS`] without filters per level.
-const OPTIMAL: u8 = 2;
-const AUTOMATIC_BITS: u8 = 3;
-const AUTOMATIC_BYTES: u8 = 4;
+/// Kinds of [`FILTERS`].
+const GIVEN: u8 = 0;
+const AUTOMATIC_BITS: u8 = 1;
+const AUTOMATIC_BYTES: u8 = 2;
 
 /// A varint length and the tagged options.
 pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
@@ -96,22 +98,22 @@ fn take_views(source: &mut Decoder<'_>) -> Option<Views> {
 }
 
 fn put_filters(body: &mut Vec<u8>, filters: &Filters) {
-    if let Some(policy) = filters.policy() {
-        let (kind, bits) = match policy {
-            Policy::Optimal(bits) => (OPTIMAL, bits),
-            Policy::Automatic(FilterBudget::BitsPerKey(bits)) => (AUTOMATIC_BITS, bits),
-            Policy::Automatic(FilterBudget::Bytes(bytes)) => {
-                body.push(AUTOMATIC_BYTES);
-                return put_varint(body, bytes);
+    match filters.source() {
+        FilterSource::Chosen(FilterBudget::BitsPerKey(bits)) => {
+            body.push(AUTOMATIC_BITS);
+            put_u32(body, bits.to_bits());
+        }
+        FilterSource::Chosen(FilterBudget::Bytes(bytes)) => {
+            body.push(AUTOMATIC_BYTES);
+            put_varint(body, *bytes);
+        }
+        FilterSource::Given(levels) => {
+            body.push(GIVEN);
+            for level in levels {
+                put_varint(body, level.len() as u64);
+                level.iter().for_each(|filter| put_bytes(body, filter.to_string().as_bytes()));
             }
-        };
-        body.push(kind);
-        return put_u32(body, bits.to_bits());
-    }
-    body.push(u8::from(filters.deepest().is_some()));
-    for level in filters.deepest().into_iter().chain(filters.levels().iter().map(Vec::as_slice)) {
-        put_varint(body, level.len() as u64);
-        level.iter().for_each(|filter| put_bytes(body, filter.to_string().as_bytes()));
+        }
     }
 }
 
@@ -161,7 +163,7 @@ pub(super) fn unknown_part(source: &mut Decoder<'_>) -> Option<(&'static str, St
 
 /// The first filter of a list per level whose family or parameters this program does not know.
 fn unknown_filter(body: &mut Decoder<'_>) -> Option<String> {
-    if body.take_u8()? > 1 {
+    if body.take_u8()? != GIVEN {
         return None;
     }
     while !body.is_empty() {
@@ -203,23 +205,17 @@ fn take_compression(body: &mut Decoder<'_>) -> Option<Vec<Compression>> {
 }
 
 fn take_filters(body: &mut Decoder<'_>) -> Option<Filters> {
-    let deepest = match body.take_u8()? {
-        0 => None,
-        1 => Some(take_level(body)?),
-        OPTIMAL => return Some(Filters::optimal_per_level(f32::from_bits(body.take_u32()?))),
+    match body.take_u8()? {
+        GIVEN => {}
         AUTOMATIC_BITS => return Some(Filters::auto(f32::from_bits(body.take_u32()?))),
         AUTOMATIC_BYTES => return Some(Filters::auto_bytes(body.take_varint()?)),
         _ => return None,
-    };
+    }
     let mut levels = Vec::new();
     while !body.is_empty() {
         levels.push(take_level(body)?);
     }
-    let filters = Filters::per_level(levels);
-    Some(match deepest {
-        Some(deepest) => filters.with_deepest(deepest),
-        None => filters,
-    })
+    Some(Filters::per_level(levels))
 }
 
 fn take_level(body: &mut Decoder<'_>) -> Option<Vec<TableFilter>> {

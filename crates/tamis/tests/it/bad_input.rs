@@ -165,7 +165,7 @@ fn an_option_out_of_range_is_refused_with_its_name_and_range() {
         assert!(!vfs.exists(Path::new(FOLDER)).unwrap(), "a refused open leaves nothing");
     }
     let db = open_in_memory(&vfs, inline_options()).unwrap();
-    let refused: [Change<KeyspaceOptions>; 19] = [
+    let refused: [Change<KeyspaceOptions>; 18] = [
         ("memtable_bytes", |options| options.memtable_bytes = (64 << 10) - 1),
         ("memtable_bytes", |options| options.memtable_bytes = (4 << 30) + 1),
         ("block_bytes", |options| options.block_bytes = 2_048),
@@ -176,14 +176,10 @@ fn an_option_out_of_range_is_refused_with_its_name_and_range() {
         ("table_bytes", |options| options.table_bytes = u64::MAX),
         ("compression", |options| options.compression = vec![Compression::Zstd(0)]),
         ("compression", |options| options.compression = vec![Compression::None, Compression::Zstd(20)]),
-        ("filters", |options| options.filters = Filters::bits_per_level([10.0, -1.0])),
+        ("filters", |options| options.filters = Filters::bits(-1.0)),
         ("filters", |options| options.filters = Filters::bits(65.0)),
         ("filters", |options| options.filters = Filters::bits(f32::NAN)),
         ("filters", |options| options.filters = Filters::bits(f32::INFINITY)),
-        ("filters", |options| {
-            options.filters =
-                Filters::optimal_per_level(8.0).with_deepest(["blocked-bloom@4".parse().unwrap()]);
-        }),
         ("size_ratio", |options| options.size_ratio = 1),
         ("size_ratio", |options| options.size_ratio = 21),
         ("level0_runs", |options| options.level0_runs = 0),

@@ -681,7 +681,7 @@ fn check_formats(sample: &Sample, is_older: bool) {
         let known = match name.rsplit_once('.') {
             None | Some((_, "view")) => 1,
             Some((_, "filter" | "log")) => 2,
-            Some((_, "manifest")) => 6,
+            Some((_, "manifest")) => 7,
             // Tables built outside of a store have version 6.
             _ => 6,
         };

@@ -200,7 +200,8 @@ fn families() -> Vec<(Access, Filters, &'static [&'static str])> {
         (access, filters(row), names)
     }
     let mixed = |access| {
-        let filters = filters("elastic@12").with_deepest(["blocked-bloom@10".parse().unwrap()]);
+        let [first, deeper] = ["elastic@12", "blocked-bloom@10"].map(|name| vec![name.parse().unwrap()]);
+        let filters = Filters::per_level([first, deeper]);
         (access, filters, ["elastic", "blocked-bloom"].as_slice())
     };
     vec![
@@ -504,46 +505,6 @@ fn ranges_that_are_empty_by_their_bounds_or_outside_of_all_tables_read_nothing()
     // A scan that is not stepped reads nothing either.
     let (cost, _) = bench.cost(&db, || drop(keyspace.range(key(0)..)));
     assert_eq!(cost.opened, 0);
-}
-
-/// The same total of bits, distributed by [`Filters::optimal_per_level`] and evenly: false-positive reads of absent keys.
-#[test]
-fn optimal_bits_per_level_read_fewer_false_positives_than_equal_bits() {
-    const COUNTS: [u64; 3] = [30_000, 3_000, 2_000];
-    let measure = |filters: Filters| {
-        let bench = Bench::new(Access::Mapped, KeyspaceOptions { filters, ..roomy() });
-        let (db, keyspace) = bench.open();
-        for (run, count) in (0..).zip(COUNTS) {
-            for number in 0..count {
-                // Even numbers, each run over the whole range.
-                keyspace.put(key(number * (COUNTS[0] / count) * 6 + 2 * run), b"").unwrap();
-            }
-            db.flush().unwrap();
-            if run == 0 {
-                db.compact_range(&keyspace, ..).unwrap();
-            }
-        }
-        let (cost, _) = bench.cost(&db, || {
-            for number in 0..80_000 {
-                assert!(keyspace.get(key(2 * number + 1)).unwrap().is_none());
-            }
-        });
-        let designs = filter_designs(&db, 1);
-        let bytes = |design: &str| -> u64 {
-            let words: Vec<_> = design.split(' ').collect();
-            let place = words.iter().rposition(|word| word.starts_with("bytes")).unwrap();
-            words[place - 1].parse().unwrap()
-        };
-        let filter_bytes: u64 = designs.iter().map(|filter| bytes(filter)).sum();
-        assert_eq!(designs.len(), 3, "{designs:?}");
-        (cost.asked - cost.denied, filter_bytes)
-    };
-    let (optimal, optimal_bytes) = measure(Filters::optimal_per_level(8.0));
-    let key_count: u64 = COUNTS.iter().sum();
-    let (even, even_bytes) = measure(Filters::bits((optimal_bytes * 8) as f32 / (key_count as f32)));
-    println!("{optimal} false-positive reads with {optimal_bytes} bytes, {even} with {even_bytes}");
-    assert!(optimal_bytes.abs_diff(even_bytes) * 50 < even_bytes, "{optimal_bytes} and {even_bytes} bytes");
-    assert!(optimal * 3 < even * 2, "{optimal} false-positive reads, {even} with equal bits");
 }
 
 /// 120,000 entries in one level of many tables.

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, sync::Arc};
 
-use tamis::{Db, Error, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, Options};
+use tamis::{Db, Error, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, Options, TableFilter};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, RecordVfs, Rule, Vfs};
 
 use crate::support::{
@@ -158,10 +158,9 @@ fn reads_agree_with_a_map_while_the_filters_of_a_keyspace_change() {
         filters("surf@18"),
         Filters::none(),
         Filters::auto_bytes(2_000),
-        Filters::optimal_per_level(8.0),
-        Filters::bits(10.0).with_deepest(["elastic@12".parse().unwrap()]),
+        Filters::per_level([vec![TableFilter::bits(10.0)], vec!["elastic@12".parse().unwrap()]]),
         Filters::auto(0.5),
-        Filters::bits_per_level([0.0, 10.0]),
+        Filters::per_level([Vec::new(), vec![TableFilter::bits(10.0)]]),
         AUTOMATIC,
     ];
     for filters in changes {
@@ -189,13 +188,7 @@ fn a_change_of_filters_that_is_impossible_is_refused() {
     let unknown = vec![("other".to_owned(), KeyspaceChange::Filters(AUTOMATIC))];
     let refused = open_in_memory(&vfs, Options { change_keyspaces: unknown, ..inline_options() });
     assert!(matches!(refused, Err(Error::KeyspaceNotFound { .. })), "{refused:?}");
-    for bad in [
-        Filters::auto(0.0),
-        Filters::auto(f32::NAN),
-        Filters::auto_bytes(0),
-        Filters::bits(65.0),
-        AUTOMATIC.with_deepest([]),
-    ] {
+    for bad in [Filters::auto(0.0), Filters::auto(f32::NAN), Filters::auto_bytes(0), Filters::bits(65.0)] {
         let refused = open_in_memory(&vfs, with_filters(bad));
         assert!(matches!(refused, Err(Error::InvalidArgument { what: "filters", .. })), "{refused:?}");
     }

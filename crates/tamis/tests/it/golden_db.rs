@@ -57,7 +57,11 @@ impl Program {
 /// Without compression: the output of its crates may change; the golden tables show that old output stays readable.
 fn options() -> KeyspaceOptions {
     KeyspaceOptions {
-        filters: Filters::bits_per_level([12.0, 8.0, 0.0]),
+        filters: Filters::per_level([
+            vec![TableFilter::bits(12.0)],
+            vec![TableFilter::bits(8.0)],
+            Vec::new(),
+        ]),
         level0_runs: 8,
         ..KeyspaceOptions::default()
     }

@@ -183,7 +183,7 @@ fn options_stay_with_their_keyspace() {
         block_bytes: 8192,
         table_bytes: 3 << 20,
         compression: vec![Compression::None, Compression::Lz4, Compression::Zstd(7)],
-        filters: Filters::bits_per_level([12.5, 8.0, 0.0]),
+        filters: Filters::per_level([vec![tamis::TableFilter::bits(12.5)], Vec::new()]),
         views: tamis::Views::On,
         size_ratio: 7,
         level0_runs: 3,

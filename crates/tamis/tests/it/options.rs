@@ -12,7 +12,7 @@ use std::{
 use tamis::{
     Compression, Db, Durability, Error, Event, EventListener, Filters, JoinHandle, Keyspace, KeyspaceChange,
     KeyspaceOptions, KeyspaceStatistics, Layout, ManualClock, Options, Runtime, Spawner, Statistics,
-    SystemSpawner, Views, WriteBatch,
+    SystemSpawner, TableFilter, Views, WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
 
@@ -62,7 +62,7 @@ fn other_options_of_an_existing_keyspace_are_refused() {
     let created = KeyspaceOptions {
         memtable_bytes: 1 << 20,
         layout: Layout::tiered(),
-        filters: filters("surf@12").with_deepest(["blocked-bloom@8".parse().unwrap()]),
+        filters: filters("surf@12"),
         ..KeyspaceOptions::default()
     };
     let open = |default_keyspace: KeyspaceOptions, change_keyspaces: Vec<(String, KeyspaceChange)>| {
@@ -76,7 +76,7 @@ fn other_options_of_an_existing_keyspace_are_refused() {
         assert_eq!(db.default_keyspace().options(), &created);
         assert_eq!(db.get_or_create_keyspace("k", given.clone()).unwrap().options(), &created);
     }
-    let others: [(&str, &str, &str, KeyspaceOptions); 10] = [
+    let others: [(&str, &str, &str, KeyspaceOptions); 9] = [
         (
             "memtable_bytes",
             "1048576",
@@ -97,12 +97,6 @@ fn other_options_of_an_existing_keyspace_are_refused() {
             "auto:bytes=100",
             KeyspaceOptions { filters: Filters::auto_bytes(100), ..created.clone() },
         ),
-        (
-            "deepest_filters",
-            "blocked-bloom@8",
-            "none",
-            KeyspaceOptions { filters: filters("surf@12").with_deepest([]), ..created.clone() },
-        ),
         ("views", "auto", "on", KeyspaceOptions { views: Views::On, ..created.clone() }),
         (
             "layout",
@@ -114,7 +108,7 @@ fn other_options_of_an_existing_keyspace_are_refused() {
         ("level0_runs", "4", "8", KeyspaceOptions { level0_runs: 8, ..created.clone() }),
     ];
     for (option, stored, given, options) in others {
-        let changeable = ["filters", "deepest_filters", "views", "layout"].contains(&option);
+        let changeable = ["filters", "views", "layout"].contains(&option);
         let advice = if changeable { "change_keyspaces" } else { "copy the entries to a new keyspace" };
         let db = open(KeyspaceOptions::default(), Vec::new()).unwrap();
         for (keyspace, error) in [
@@ -479,7 +473,7 @@ fn filters_decide_the_number_of_false_positive_reads() {
     // Per level: none at L0, some below.
     let statistics = {
         let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
-        let filters = Filters::bits_per_level([0.0, 10.0]);
+        let filters = Filters::per_level([Vec::new(), vec![TableFilter::bits(10.0)]]);
         let options = KeyspaceOptions { filters, ..small_keyspace() };
         let keyspace = fill_all_levels(&db, options, 8_000);
         (0..200_u8).for_each(|first| drop(keyspace.get([first, 7]).unwrap()));

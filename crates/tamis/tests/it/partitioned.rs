@@ -12,8 +12,8 @@ use std::{
 };
 
 use tamis::{
-    Db, DecisionStatistics, Event, EventListener, Filters, KeyspaceOptions, KeyspaceStatistics, Layout,
-    Options, PartitionChange, PartitionStatistics, Runtime, Scan, Snapshot, Statistics, Views,
+    Db, DecisionStatistics, Event, EventListener, KeyspaceOptions, KeyspaceStatistics, Layout, Options,
+    PartitionChange, PartitionStatistics, Runtime, Scan, Snapshot, Statistics, Views,
 };
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
 
@@ -844,33 +844,4 @@ fn check_versions(db: &Db, snapshots: &[(Snapshot, u64)]) {
     let requests = |statistics: &Statistics| statistics.blocks_read + statistics.cache_hits;
     let blocks = requests(&after) - requests(&before);
     assert!(blocks <= 8 * read_count, "{blocks} blocks for {read_count} reads");
-}
-
-/// The filters of a flush were sized for all of its entries, although each partition gets few of them.
-#[test]
-fn a_flush_into_many_partitions_gives_its_small_runs_more_bits_per_key() {
-    const MEAN: f32 = 8.0;
-    let keyspace = KeyspaceOptions {
-        layout: LAYOUT,
-        memtable_bytes: 8 << 20,
-        table_bytes: 2 << 20,
-        filters: Filters::optimal_per_level(MEAN),
-        ..KeyspaceOptions::default()
-    };
-    let options = Options { default_keyspace: keyspace, log_bytes_max: 64 << 20, ..inline_options() };
-    let db = open_in_memory(&MemVfs::new(), options).unwrap();
-    let keyspace = db.default_keyspace();
-    let put = |number: u64| db.put((number * 7_919 % 100_003).to_be_bytes(), [7; 100]).unwrap();
-    (0..80_000).for_each(put);
-    db.compact_range(&keyspace, ..).unwrap();
-    (80_000..95_000).for_each(put);
-    db.flush().unwrap();
-    db.open_tables(&keyspace).unwrap();
-    let statistics = of_default(&db.statistics());
-    let newest = statistics.filters.iter().filter(|level| level.level == 0);
-    let (bytes, count) = newest.fold((0, 0), |sum, level| (sum.0 + level.bytes, sum.1 + level.entry_count));
-    let partition_count = statistics.partition_count as u64;
-    assert!(partition_count >= 5 && count > 1_000 * partition_count, "{count} entries in {partition_count}");
-    let bits = (bytes * 8) as f32 / count as f32;
-    assert!(bits > 1.3 * MEAN, "{bits} bits per key: {:?}", statistics.filters);
 }

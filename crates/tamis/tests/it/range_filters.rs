@@ -283,8 +283,8 @@ fn a_filter_that_cannot_be_built_is_reported_and_left_out() {
 #[test]
 fn filters_of_a_keyspace_are_kept_over_a_reopen() {
     let vfs = MemVfs::new();
-    let wanted = Filters::per_level([Vec::new(), vec!["surf-real:bits=8".parse().unwrap()]])
-        .with_deepest(["elastic@12".parse().unwrap(), "surf@16.5".parse().unwrap()]);
+    let deeper = vec!["elastic@12".parse().unwrap(), "surf@16.5".parse().unwrap()];
+    let wanted = Filters::per_level([Vec::new(), vec!["surf-real:bits=8".parse().unwrap()], deeper]);
     let db = open_in_memory(&vfs, inline_options()).unwrap();
     let options = KeyspaceOptions { filters: wanted.clone(), ..small_keyspace() };
     let keyspace = db.create_keyspace("k", options).unwrap();

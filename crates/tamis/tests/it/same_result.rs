@@ -397,12 +397,18 @@ fn random_setup(random: &mut SplitMix64) -> Setup {
     let rows: Vec<_> = (0..FILTERS.len() as u64).collect();
     let mut any_filters = || match pick(&[0, 1, 2]) {
         0 => Filters::auto([0.1, 1.0, 4.0, 16.0, 64.0][pick(&[0, 1, 2, 3, 4]) as usize]),
-        1 => Filters::bits_per_level((0..pick(&[0, 1, 3])).map(|_| pick(&[0, 1, 4, 10, 30]) as f32)),
+        1 => bits_per_level((0..pick(&[0, 1, 3])).map(|_| pick(&[0, 1, 4, 10, 30]) as f32)),
         _ => filters(FILTERS[pick(&rows) as usize]),
     };
     keyspace.filters = any_filters();
     setup.filters = (0..4).map(|_| any_filters()).collect();
     setup
+}
+
+/// A Bloom filter for each table, of other bits per key in each level.
+fn bits_per_level(bits_per_key: impl IntoIterator<Item = f32>) -> Filters {
+    let of_level = |bits: f32| Filters::bits(bits).of_level(0).to_vec();
+    Filters::per_level(bits_per_key.into_iter().map(of_level))
 }
 
 /// The sets that cover one option each.
@@ -414,8 +420,7 @@ fn chosen_setups() -> Vec<Setup> {
         setups.push(setup);
     };
     add(&|setup| setup.keyspace.filters = Filters::none());
-    add(&|setup| setup.keyspace.filters = Filters::bits_per_level([0.0, 10.0, 2.0, 0.0]));
-    add(&|setup| setup.keyspace.filters = Filters::optimal_per_level(8.0));
+    add(&|setup| setup.keyspace.filters = bits_per_level([0.0, 10.0, 2.0, 0.0]));
     for bits in [0.1, 4.0] {
         add(&|setup| setup.keyspace.filters = Filters::auto(bits));
     }
@@ -432,7 +437,8 @@ fn chosen_setups() -> Vec<Setup> {
         (setup.options.table_access, setup.options.cache_bytes) = (Access::Buffered, 20 << 10);
     });
     add(&|setup| {
-        setup.keyspace.filters = Filters::bits(10.0).with_deepest(["elastic@12".parse().unwrap()]);
+        let [first, deeper] = ["blocked-bloom@10", "elastic@12"].map(|name| vec![name.parse().unwrap()]);
+        setup.keyspace.filters = Filters::per_level([first, deeper]);
     });
     add(&|setup| setup.keyspace.block_bytes = 65_536);
     add(&|setup| {
@@ -466,7 +472,7 @@ fn chosen_setups() -> Vec<Setup> {
         (setup.options.table_access, setup.options.deleted_range_keys) = (Access::Buffered, 1);
     });
     // Point reads search the view: always, after false positives, and of some levels.
-    for filters in [Filters::none(), Filters::bits(1.0), Filters::bits_per_level([0.0, 10.0])] {
+    for filters in [Filters::none(), Filters::bits(1.0), bits_per_level([0.0, 10.0])] {
         add(&|setup| {
             (setup.keyspace.views, setup.keyspace.filters) = (Views::On, filters.clone());
             setup.keyspace.level0_runs = 8;

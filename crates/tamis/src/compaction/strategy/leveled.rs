@@ -151,8 +151,7 @@ impl<'a> Leveled<'a> {
     /// Whether a table that overlaps nothing in the output level can be moved there without a rewrite.
     fn may_move(&self, table: &Table, level: usize, output_level: usize) -> bool {
         let below = self.within(output_level + 1, table.bounds());
-        let with_depth = |level| (level, self.targets.depth(level));
-        self.config.has_same_options(with_depth(level), with_depth(output_level))
+        self.config.has_same_options(self.targets.depth(level), self.targets.depth(output_level))
             && bytes_of(below) <= self.config.grandparent_bytes_max
     }
 

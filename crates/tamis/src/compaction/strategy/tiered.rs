@@ -112,8 +112,7 @@ impl<'a> Tiered<'a> {
             return None;
         }
         // Tables of both levels are written with the same options.
-        let is_alike =
-            |level: usize| self.config.has_same_options((level, level), (target.level, target.level));
+        let is_alike = |level: usize| self.config.has_same_options(level, target.level);
         if are_disjoint(&taken) && runs.iter().all(|(level, _)| is_alike(*level)) {
             let inputs = runs.iter().map(|(level, run)| input(*level, run.age(), run.tables())).collect();
             return self.plan(Action::Move, inputs, Vec::new(), target);

@@ -33,7 +33,7 @@ fn filters_that_cannot_be_built_are_refused() {
     }
     assert!(Filters::bits(f32::NAN).check().is_err());
     let of_no_bits = TableFilter::new("surf".parse().unwrap(), Some(0.0));
-    assert!(Filters::none().with_deepest([of_no_bits]).check().is_err());
+    assert!(Filters::per_level([Vec::new(), vec![of_no_bits]]).check().is_err());
 }
 
 #[test]
@@ -51,33 +51,23 @@ fn unknown_parameters_are_refused_with_the_known_ones() {
 }
 
 #[test]
-fn the_last_level_counts_for_deeper_ones_and_the_deepest_has_its_own() {
-    let bits = |filters: &Filters, depth, is_deepest| -> Option<f32> {
-        filters.of_level(depth, is_deepest).first().and_then(TableFilter::bits_per_key)
+fn the_last_level_counts_for_deeper_ones() {
+    let bits = |filters: &Filters, depth| -> Option<f32> {
+        filters.of_level(depth).first().and_then(TableFilter::bits_per_key)
     };
-    let filters = Filters::bits_per_level([12.0, 0.0, 8.0]);
-    assert_eq!(
-        [0, 1, 2, 9].map(|depth| bits(&filters, depth, false)),
-        [Some(12.0), None, Some(8.0), Some(8.0)]
-    );
-    assert_eq!(bits(&filters, 9, true), Some(8.0));
-    let filters = filters.with_deepest([TableFilter::bits(3.0)]);
-    assert_eq!((bits(&filters, 9, false), bits(&filters, 1, true)), (Some(8.0), Some(3.0)));
-    assert!(Filters::none().of_level(0, true).is_empty());
-    assert_eq!(bits(&Filters::bits(10.0), 3, true), Some(10.0));
-    assert_eq!(Filters::default().policy(), Some(Policy::Automatic(FilterBudget::BitsPerKey(16.0))));
+    let filters =
+        Filters::per_level([vec![TableFilter::bits(12.0)], Vec::new(), vec![TableFilter::bits(8.0)]]);
+    assert_eq!([0, 1, 2, 9].map(|depth| bits(&filters, depth)), [Some(12.0), None, Some(8.0), Some(8.0)]);
+    assert!(Filters::none().of_level(0).is_empty() && Filters::bits(0.0).of_level(0).is_empty());
+    assert_eq!(bits(&Filters::bits(10.0), 3), Some(10.0));
+    assert_eq!(*Filters::default().source(), FilterSource::Chosen(FilterBudget::BitsPerKey(16.0)));
 }
 
 #[test]
-fn policies_refuse_other_filters_at_the_deepest_level() {
-    for policy in [Filters::optimal_per_level, Filters::auto] {
-        policy(8.0).check().unwrap();
-        for bits in [0.0, -1.0, 65.0, f32::NAN] {
-            assert!(policy(bits).check().is_err(), "{bits}");
-        }
-        let error = policy(8.0).with_deepest([TableFilter::bits(3.0)]).check().unwrap_err();
-        assert!(matches!(&error, Error::InvalidArgument { what: "filters", .. }), "{error:?}");
-        assert!(error.to_string().contains("use one of the two"), "{error}");
+fn budgets_outside_their_bounds_are_refused() {
+    Filters::auto(8.0).check().unwrap();
+    for bits in [0.0, -1.0, 65.0, f32::NAN] {
+        assert!(Filters::auto(bits).check().is_err(), "{bits}");
     }
 }
 
@@ -89,8 +79,6 @@ fn a_budget_in_bytes_gives_each_key_its_share() {
     assert!(bits[3] > 0.0 && bits[3] < 1e-9);
     assert_eq!(budget.of_single_table(), 16.0);
     Filters::auto_bytes(1).check().unwrap();
-    for refused in [Filters::auto_bytes(0), Filters::auto_bytes(9).with_deepest([TableFilter::bits(3.0)])] {
-        let error = refused.check().unwrap_err();
-        assert!(matches!(&error, Error::InvalidArgument { what: "filters", .. }), "{error:?}");
-    }
+    let error = Filters::auto_bytes(0).check().unwrap_err();
+    assert!(matches!(&error, Error::InvalidArgument { what: "filters", .. }), "{error:?}");
 }

@@ -12,7 +12,11 @@ fn options() -> KeyspaceOptions {
         block_bytes: 8192,
         table_bytes: 1 << 21,
         compression: vec![Compression::None, Compression::Lz4, Compression::Zstd(3)],
-        filters: Filters::bits_per_level([10.0, 6.5, 0.0]),
+        filters: Filters::per_level([
+            vec![crate::TableFilter::bits(10.0)],
+            vec![crate::TableFilter::bits(6.5)],
+            Vec::new(),
+        ]),
         views: Views::Auto,
         size_ratio: 4,
         level0_runs: 2,
@@ -203,9 +207,7 @@ fn filters_of_every_kind_round_trip() {
     for filters in [
         Filters::none(),
         Filters::bits(0.1),
-        Filters::bits_per_level([12.5, 0.0, 8.0]),
-        Filters::per_level([named("surf@12"), Vec::new()]).with_deepest(named("rosetta@20")),
-        Filters::optimal_per_level(10.0),
+        Filters::per_level([named("surf@12"), Vec::new(), named("rosetta@20")]),
         Filters::auto(7.5),
         Filters::auto_bytes(3 << 30),
     ] {

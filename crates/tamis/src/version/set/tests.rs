@@ -318,7 +318,7 @@ fn a_long_manifest_is_replaced_by_a_short_one() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
     let set = created(&*vfs).unwrap();
     let options = KeyspaceOptions {
-        filters: crate::Filters::bits_per_level(vec![9.5; 20_000]),
+        filters: crate::Filters::per_level(vec![vec![crate::TableFilter::bits(9.5)]; 20_000]),
         ..KeyspaceOptions::default()
     };
     let mut manifests = std::collections::BTreeSet::new();
@@ -332,7 +332,7 @@ fn a_long_manifest_is_replaced_by_a_short_one() {
     assert!(manifests.len() > 1);
     drop(set);
     let (set, _) = opened(&*vfs, Mode::ReadWrite).unwrap();
-    assert_eq!(set.catalog().keyspaces.get(&1).unwrap().options.filters.levels().len(), 20_000);
+    assert_eq!(set.catalog().keyspaces.get(&1).unwrap().options.filters, options.filters);
 }
 
 /// Rounds of flush edits and reopening. Sets the last acknowledged round, 0 if not even the creation was acknowledged.
