@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use tamis::{
-    DecisionStatistics, ExpectedFilters, FilterAnswers, FilterChoiceStatistics, FilterStatistics,
-    KeyspaceStatistics, LevelStatistics, QuerySampleStatistics, ReadStatistics, Statistics,
-    TableFilterStatistics,
+    DecisionStatistics, ExpectedFilters, FilterAnswers, FilterChoiceStatistics, KeyspaceStatistics,
+    LevelReads, LevelStatistics, QuerySampleStatistics, ReadStatistics, Statistics, TableFilterStatistics,
 };
 
 /// Converts the statistics of a database to a JSON object with the names of [`Statistics`].
@@ -23,7 +22,7 @@ pub fn to_json(statistics: &Statistics) -> Value {
     );
     let dropped = statistics.dropped_keyspaces.iter();
     add("dropped_keyspaces", dropped.map(|one| json!({"name": one.name, "bytes": one.bytes})).collect());
-    add("filters", statistics.filters.iter().map(filter).collect());
+    add("reads", statistics.reads.iter().map(level_reads).collect());
     add("keyspaces", statistics.keyspaces.iter().map(keyspace).collect());
     all.into()
 }
@@ -107,16 +106,9 @@ fn decision(decisions: &DecisionStatistics) -> Value {
     })
 }
 
-/// The filters of one level.
-fn filter(level: &FilterStatistics) -> Value {
+/// The reads of one level.
+fn level_reads(level: &LevelReads) -> Value {
     json!({
-        "checked": level.checked,
-        "negative": level.negative,
-        "true_positive": level.true_positive,
-        "range_checked": level.range_checked,
-        "range_negative": level.range_negative,
-        "range_true_positive": level.range_true_positive,
-        "range_false_positive": level.range_false_positive,
         "points": reads_of(&level.points),
         "ranges": reads_of(&level.ranges),
         "prefixes": reads_of(&level.prefixes),

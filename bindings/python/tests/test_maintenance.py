@@ -48,7 +48,7 @@ def test_statistics_have_the_declared_fields(db: Database) -> None:
     assert db.get(b"00000+") is None
     statistics = db.statistics()
     (keyspace,) = statistics["keyspaces"]
-    level = statistics["filters"][0]
+    level = statistics["reads"][0]
     declared = [
         (types.Statistics, statistics),
         (types.KeyspaceStatistics, keyspace),
@@ -62,7 +62,7 @@ def test_statistics_have_the_declared_fields(db: Database) -> None:
         (types.ExpectedFilters, keyspace["filter_choices"][0]["chosen"]),
         (types.TableFilterStatistics, db.table_filters()[0]),
         (types.FilterAnswers, db.table_filters()[0]["points"]),
-        (types.FilterStatistics, level),
+        (types.LevelReads, level),
         (types.ReadStatistics, level["points"]),
     ]
     for declaration, value in declared:

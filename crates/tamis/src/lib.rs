@@ -55,10 +55,9 @@ pub use observe::advise::{LayoutEstimate, Workload, advise_layout};
 pub use observe::events::{CompactionReason, Event, EventListener, PartitionChange};
 pub use observe::metrics::{
     DecisionStatistics, DroppedKeyspace, ExpectedFilters, FILTER_CHOICES_MAX, FilterAnswers,
-    FilterChoiceStatistics, FilterStatistics, KeyspaceStatistics, LevelFilters, LevelStatistics,
-    PARTITIONS_MAX, PaidJob, PartitionDecisionStatistics, PartitionStatistics, QuerySampleStatistics,
-    RUNNERS_UP_MAX, ReadLoss, ReadStatistics, SampleStatistics, Statistics, TableFilterStatistics,
-    ViewStatistics,
+    FilterChoiceStatistics, KeyspaceStatistics, LevelFilters, LevelReads, LevelStatistics, PARTITIONS_MAX,
+    PaidJob, PartitionDecisionStatistics, PartitionStatistics, QuerySampleStatistics, RUNNERS_UP_MAX,
+    ReadLoss, ReadStatistics, SampleStatistics, Statistics, TableFilterStatistics, ViewStatistics,
 };
 pub use observe::query_sample::{SAMPLED_BOUND_BYTES_MAX, SampledQueries};
 pub use options::{

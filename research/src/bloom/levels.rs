@@ -513,14 +513,14 @@ fn measure_variants(
 
 /// Numbers of probed filters and of false positives between two statistics.
 fn filter_counts(before: &Statistics, after: &Statistics) -> (u64, u64) {
-    let sum = |statistics: &Statistics, of: fn(&tamis::FilterStatistics) -> u64| -> u64 {
-        statistics.filters.iter().map(of).sum()
+    let sum = |statistics: &Statistics, of: fn(&tamis::LevelReads) -> u64| -> u64 {
+        statistics.reads.iter().map(of).sum()
     };
     let since = |of| sum(after, of) - sum(before, of);
-    (since(|level| level.checked), false_reads(after) - false_reads(before))
+    (since(|level| level.points.asked), false_reads(after) - false_reads(before))
 }
 
 /// Number of false-positive reads.
 pub(super) fn false_reads(statistics: &Statistics) -> u64 {
-    statistics.filters.iter().map(|level| level.checked - level.negative - level.true_positive).sum()
+    statistics.reads.iter().map(|level| level.points.wrong).sum()
 }

@@ -201,17 +201,20 @@ pub(super) fn run(
 
 /// A sum over the reads of all kinds and levels: without the blocks of compactions and of checks of filters, which run at the same time.
 fn of_reads(statistics: &Statistics, of: fn(&ReadStatistics) -> u64) -> u64 {
-    let levels = statistics.filters.iter();
+    let levels = statistics.reads.iter();
     levels.flat_map(|level| [&level.points, &level.ranges, &level.prefixes, &level.seeks]).map(of).sum()
 }
 
 fn denied(statistics: &Statistics) -> u64 {
-    statistics.filters.iter().map(|level| level.negative + level.range_negative).sum()
+    statistics
+        .reads
+        .iter()
+        .map(|level| level.points.denied + level.ranges.denied + level.prefixes.denied)
+        .sum()
 }
 
 fn wrong(statistics: &Statistics) -> u64 {
-    let points = |level: &tamis::FilterStatistics| level.checked - level.negative - level.true_positive;
-    statistics.filters.iter().map(|level| points(level) + level.range_false_positive).sum()
+    statistics.reads.iter().map(|level| level.points.wrong + level.ranges.wrong + level.prefixes.wrong).sum()
 }
 
 /// Removes the sampled queries of a closed store, so that those of earlier measurements do not decide.

@@ -35,9 +35,9 @@ fn every_field_of_the_statistics_is_in_the_json() {
     let of_decisions = &to_json(&Statistics::default())["partition_decisions"];
     assert_eq!(missing(&decisions, of_decisions), none);
     assert_eq!(missing(&decisions.major, &of_decisions["major"]), none);
-    let level = FilterStatistics::default();
-    assert_eq!(missing(&level, &filter(&level)), none);
-    assert_eq!(missing(&level.points, &filter(&level)["points"]), none);
+    let level = LevelReads::default();
+    assert_eq!(missing(&level, &level_reads(&level)), none);
+    assert_eq!(missing(&level.points, &level_reads(&level)["points"]), none);
     let one = KeyspaceStatistics::default();
     assert_eq!(missing(&one, &keyspace(&one)), ["partitions"], "their bounds are bytes");
     assert_eq!(missing(&one.sample, &keyspace(&one)["sample"]), none);

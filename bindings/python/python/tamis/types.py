@@ -10,11 +10,11 @@ __all__ = [
     "ExpectedFilters",
     "Fault",
     "FilterChoiceStatistics",
-    "FilterStatistics",
     "IngestReport",
     "KeyCodec",
     "KeyspaceStatistics",
     "LevelFilters",
+    "LevelReads",
     "LevelStatistics",
     "LostRange",
     "OpenReport",
@@ -144,16 +144,9 @@ class ReadStatistics(TypedDict):
     cache_hits: int
 
 
-class FilterStatistics(TypedDict):
-    """The counters of the filters of a level."""
+class LevelReads(TypedDict):
+    """The reads of the tables of a level, by kind."""
 
-    checked: int
-    negative: int
-    true_positive: int
-    range_checked: int
-    range_negative: int
-    range_true_positive: int
-    range_false_positive: int
     points: ReadStatistics
     ranges: ReadStatistics
     prefixes: ReadStatistics
@@ -357,5 +350,5 @@ class Statistics(TypedDict):
     oldest_snapshot_seconds: float
     oldest_replaced_state_seconds: float
     dropped_keyspaces: list[DroppedKeyspace]
-    filters: list[FilterStatistics]
+    reads: list[LevelReads]
     keyspaces: list[KeyspaceStatistics]

@@ -323,7 +323,7 @@ fn write_statistics(db: &Db, output: &mut dyn Write) -> Result<(), Failure> {
     let answers = answers_table(&all_table_filters(db)?);
     let tables = [
         choices_table(&statistics.keyspaces),
-        reads_table(&statistics.filters),
+        reads_table(&statistics.reads),
         answers,
         samples_table(&statistics.keyspaces),
     ];

@@ -7,8 +7,8 @@ use std::{io::Write, path::PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use tamis::{
-    Db, DecisionStatistics, ExpectedFilters, FilterAnswers, FilterChoiceStatistics, FilterStatistics,
-    KeyspaceStatistics, Layout, LevelFilters, LevelStatistics, PartitionStatistics, QuerySampleStatistics,
+    Db, DecisionStatistics, ExpectedFilters, FilterAnswers, FilterChoiceStatistics, KeyspaceStatistics,
+    Layout, LevelFilters, LevelReads, LevelStatistics, PartitionStatistics, QuerySampleStatistics,
     ReadStatistics, SAMPLED_BOUND_BYTES_MAX, SampleStatistics, Statistics, TableFilterStatistics,
     UnreadableTable, ViewStatistics,
 };
@@ -513,7 +513,7 @@ fn per_query(count: u64, query_count: u64) -> String {
 }
 
 /// The kinds of reads that are counted by level.
-fn read_kinds(level: &FilterStatistics) -> [(&'static str, ReadStatistics); 4] {
+fn read_kinds(level: &LevelReads) -> [(&'static str, ReadStatistics); 4] {
     [
         ("points", level.points),
         ("closed ranges", level.ranges),
@@ -523,7 +523,7 @@ fn read_kinds(level: &FilterStatistics) -> [(&'static str, ReadStatistics); 4] {
 }
 
 /// Returns a table with a row per level and kind of reads of this process; `None` without any.
-pub(super) fn reads_table(levels: &[FilterStatistics]) -> Option<comfy_table::Table> {
+pub(super) fn reads_table(levels: &[LevelReads]) -> Option<comfy_table::Table> {
     let mut rows = Vec::new();
     for (number, level) in levels.iter().enumerate() {
         for (kind, reads) in
@@ -556,7 +556,7 @@ fn read_time(nanoseconds: u64) -> String {
 }
 
 /// The same as JSON.
-pub(super) fn reads_json(levels: &[FilterStatistics]) -> Value {
+pub(super) fn reads_json(levels: &[LevelReads]) -> Value {
     let mut rows = Vec::new();
     for (number, level) in levels.iter().enumerate() {
         for (kind, reads) in read_kinds(level) {

@@ -157,24 +157,11 @@ impl ReadCounters {
 pub(crate) struct LevelCounters([ReadCounters; READ_KIND_COUNT]);
 
 impl LevelCounters {
-    fn get(&self, read_nanoseconds: u64) -> FilterStatistics {
+    fn get(&self, read_nanoseconds: u64) -> LevelReads {
         let [points, ranges, prefixes, seeks] = &self.0;
         let (points, ranges) = (points.get(true), ranges.get(false));
         let (prefixes, seeks) = (prefixes.get(false), seeks.get(false));
-        FilterStatistics {
-            checked: points.asked,
-            negative: points.denied,
-            true_positive: points.right,
-            range_checked: ranges.asked + prefixes.asked,
-            range_negative: ranges.denied + prefixes.denied,
-            range_true_positive: ranges.right + prefixes.right,
-            range_false_positive: ranges.wrong + prefixes.wrong,
-            points,
-            ranges,
-            prefixes,
-            seeks,
-            read_nanoseconds,
-        }
+        LevelReads { points, ranges, prefixes, seeks, read_nanoseconds }
     }
 
     fn is_empty(&self) -> bool {
@@ -289,27 +276,13 @@ pub(crate) struct Metrics {
     pub(crate) read_times: ReadTimes<LEVEL_COUNT_MAX>,
 }
 
-/// Reads of the tables of one level, and the results of their filters. The filters of a table count as a single filter, which rejects a key
-/// if one of them does. The fields that begin with `range` include prefixes.
+/// Reads of the tables of one level, by kind, and the results of their filters. The filters of a table count as a single filter, which
+/// rejects a key if one of them does.
 ///
 /// Queries that an evicted filter admitted are not counted: it was not asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct FilterStatistics {
-    /// Point reads that checked a filter.
-    pub checked: u64,
-    /// Point reads that a filter rejected: each saved a block read.
-    pub negative: u64,
-    /// Point reads that passed the filter and found the key. The remaining ones are false positives.
-    pub true_positive: u64,
-    /// Ranges of scans for which a filter was checked: those that are strictly inside a table.
-    pub range_checked: u64,
-    /// Ranges that a filter rejected: each excluded a table from a scan.
-    pub range_negative: u64,
-    /// Ranges that passed the filter and had a key in the table.
-    pub range_true_positive: u64,
-    /// Ranges that passed the filter and had no key in the table. A scan that ended before it knew counts as neither.
-    pub range_false_positive: u64,
+pub struct LevelReads {
     /// Point reads.
     pub points: ReadStatistics,
     /// Scans with two bounds.
@@ -781,7 +754,7 @@ pub struct Statistics {
     /// The maximum number of these files, from the limit of the process: the one not used for longest is closed.
     pub open_files_max: usize,
     /// Reads and results of filters per level, L0 first.
-    pub filters: Vec<FilterStatistics>,
+    pub reads: Vec<LevelReads>,
     /// Each keyspace.
     pub keyspaces: Vec<KeyspaceStatistics>,
 }
@@ -830,8 +803,8 @@ impl Metrics {
     pub(crate) fn snapshot(&self) -> Statistics {
         let deepest = self.levels.iter().rposition(|level| !level.is_empty());
         let deepest = deepest.map_or(0, |level| level + 1);
-        let filters = self.levels.iter().take(deepest).enumerate();
-        let filters = filters.map(|(level, counters)| counters.get(self.read_times.nanoseconds(level)));
+        let levels = self.levels.iter().take(deepest).enumerate();
+        let reads = levels.map(|(level, counters)| counters.get(self.read_times.nanoseconds(level)));
         let scans = self.range_scans.get() + self.prefix_scans.get() + self.open_range_scans.get();
         Statistics {
             blocks_read: self.all_blocks_read(),
@@ -879,7 +852,7 @@ impl Metrics {
             stopped_microseconds: self.stopped_microseconds.get(),
             corrupt_filters: self.corrupt_filters.get(),
             cache_too_small: self.cache_too_small.get(),
-            filters: filters.collect(),
+            reads: reads.collect(),
             ..Statistics::default()
         }
     }

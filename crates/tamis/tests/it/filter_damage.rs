@@ -85,7 +85,7 @@ impl Store {
 
     /// Looks up absent keys of the first or second half; returns the share that a filter rejected.
     fn ask(&self, half: u64, count: u64) -> f64 {
-        let denied = || -> u64 { self.db.statistics().filters.iter().map(|level| level.negative).sum() };
+        let denied = || -> u64 { self.db.statistics().reads.iter().map(|level| level.points.denied).sum() };
         let before = denied();
         for number in 0..count {
             let number = half * KEY_COUNT / 2 + number % (KEY_COUNT / 2 - 1);

@@ -197,7 +197,7 @@ fn tables_whose_filters_were_evicted_are_not_checked() {
             "{query:?}: {before:?}, {after:?}"
         );
         let (mut denied, mut asked, mut wrong) = (0, 0, 0);
-        for level in &statistics.filters {
+        for level in &statistics.reads {
             for reads in [level.points, level.ranges] {
                 denied += reads.denied;
                 asked += reads.asked;

@@ -62,14 +62,14 @@ struct Counted {
 
 fn counted(db: &Db, work: impl FnOnce()) -> Counted {
     let count = |statistics: &Statistics| {
-        let sum = |of: fn(&tamis::FilterStatistics) -> u64| statistics.filters.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&tamis::LevelReads) -> u64| statistics.reads.iter().map(of).sum::<u64>();
         [
             statistics.blocks_read + statistics.cache_hits,
             statistics.digests,
-            sum(|level| level.range_checked),
-            sum(|level| level.range_negative),
-            sum(|level| level.range_true_positive),
-            sum(|level| level.range_false_positive),
+            sum(|level| level.ranges.asked + level.prefixes.asked),
+            sum(|level| level.ranges.denied + level.prefixes.denied),
+            sum(|level| level.ranges.right + level.prefixes.right),
+            sum(|level| level.ranges.wrong + level.prefixes.wrong),
         ]
     };
     let before = count(&db.statistics());

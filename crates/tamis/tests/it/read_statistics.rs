@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tamis::{
-    Access, Db, FilterStatistics, Filters, KeyspaceOptions, Options, ReadStatistics, Runtime, TableFilter,
+    Access, Db, Filters, KeyspaceOptions, LevelReads, Options, ReadStatistics, Runtime, TableFilter,
 };
 use tamis_vfs::MemVfs;
 
@@ -38,12 +38,12 @@ fn filled(access: Access) -> Db {
 }
 
 /// The reads of a level by kind, since `before`.
-fn since(db: &Db, before: &[FilterStatistics], level: usize) -> [ReadStatistics; 4] {
-    let kinds = |levels: &[FilterStatistics]| {
+fn since(db: &Db, before: &[LevelReads], level: usize) -> [ReadStatistics; 4] {
+    let kinds = |levels: &[LevelReads]| {
         let level = levels.get(level).copied().unwrap_or_default();
         [level.points, level.ranges, level.prefixes, level.seeks]
     };
-    let (before, after) = (kinds(before), kinds(&db.statistics().filters));
+    let (before, after) = (kinds(before), kinds(&db.statistics().reads));
     std::array::from_fn(|kind| {
         let mut reads = after[kind];
         reads.asked -= before[kind].asked;
@@ -63,10 +63,10 @@ fn each_level_and_kind_of_query_has_counters() {
         let levels = &db.statistics().keyspaces[0].levels;
         let deep = levels.iter().rposition(|level| level.table_count > 0).unwrap();
         assert!(deep > 0 && levels[0].table_count == 1);
-        let all = |before: &[FilterStatistics]| [0, deep].map(|level| since(&db, before, level));
+        let all = |before: &[LevelReads]| [0, deep].map(|level| since(&db, before, level));
 
         // Keys of the deep level: the filters of L0 reject them.
-        let before = db.statistics().filters;
+        let before = db.statistics().reads;
         for number in (2..102).step_by(2) {
             assert!(db.get(key(number)).unwrap().is_some());
         }
@@ -77,7 +77,7 @@ fn each_level_and_kind_of_query_has_counters() {
         assert_eq!(others, [ReadStatistics::default(); 3]);
 
         // Ranges and prefixes between two keys.
-        let before = db.statistics().filters;
+        let before = db.statistics().reads;
         for number in 500..550 {
             let [.., last] = key(number);
             let lower = [&key(number)[..3], &[last + 5]].concat();
@@ -94,7 +94,7 @@ fn each_level_and_kind_of_query_has_counters() {
         }
 
         // Open scans from keys of the deep level: the filter of L0 names a later key, so that its table is not read.
-        let before = db.statistics().filters;
+        let before = db.statistics().reads;
         for number in (1_002..1_102).step_by(2) {
             assert!(db.range(key(number)..).next().is_some());
         }
@@ -126,7 +126,7 @@ fn reads_of_each_level_are_measured_by_the_clock() {
             db.put(key(number), [7; 60]).unwrap();
         }
         db.flush().unwrap();
-        let measured = || db.statistics().filters.first().map_or(0, |level| level.read_nanoseconds);
+        let measured = || db.statistics().reads.first().map_or(0, |level| level.read_nanoseconds);
         assert_eq!(measured(), 0);
         for number in 1..201 {
             assert_eq!(query(&db, number), 1);
@@ -135,7 +135,7 @@ fn reads_of_each_level_are_measured_by_the_clock() {
     }
     let db = filled(Access::Mapped);
     (2..202).for_each(|number| assert!(db.get(key(number)).unwrap().is_some()));
-    assert!(db.statistics().filters.iter().all(|level| level.read_nanoseconds == 0), "this clock is stopped");
+    assert!(db.statistics().reads.iter().all(|level| level.read_nanoseconds == 0), "this clock is stopped");
 }
 
 /// The totals are the sums of all levels, kinds, and other reads.
@@ -143,14 +143,14 @@ fn reads_of_each_level_are_measured_by_the_clock() {
 fn blocks_of_levels_are_part_of_the_totals() {
     let db = filled(Access::Mapped);
     let totals = |db: &Db| (db.statistics().blocks_read, db.statistics().cache_hits);
-    let (before, levels_before) = (totals(&db), db.statistics().filters);
+    let (before, levels_before) = (totals(&db), db.statistics().reads);
     for number in 0..KEY_COUNT {
         assert!(db.get(key(number)).unwrap().is_some());
     }
     assert_eq!(db.range(..).count(), KEY_COUNT as usize);
     let after = totals(&db);
     let (mut read, mut hits) = (0, 0);
-    for level in 0..db.statistics().filters.len() {
+    for level in 0..db.statistics().reads.len() {
         for reads in since(&db, &levels_before, level) {
             read += reads.blocks_read;
             hits += reads.cache_hits;

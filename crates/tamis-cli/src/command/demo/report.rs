@@ -42,7 +42,7 @@ impl Report<'_> {
              verified. Every step found exactly the entries that were stored.\n"
         )?;
         write!(output, "{}", filters_text(&self.read.keyspaces))?;
-        if let Some(table) = reads_table(&self.read.filters) {
+        if let Some(table) = reads_table(&self.read.reads) {
             writeln!(output, "\nReads of tables of both keyspaces, by level:\n{table}")?;
         }
         writeln!(output, "\n{}", keyspaces_table(&self.read.keyspaces))?;
@@ -88,7 +88,7 @@ impl Report<'_> {
                 "keyspace": keyspace.name,
                 "filters": filters_json(keyspace),
             })).collect::<Vec<_>>(),
-            "reads": reads_json(&self.read.filters),
+            "reads": reads_json(&self.read.reads),
             "write_amplification": self.written.write_amplification(),
             "files": files_json(self.files),
             "folder": self.folder.display().to_string(),

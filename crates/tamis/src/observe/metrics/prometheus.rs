@@ -5,7 +5,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use super::{FilterStatistics, KeyspaceStatistics, LevelStatistics, ReadStatistics, Statistics};
+use super::{KeyspaceStatistics, LevelReads, LevelStatistics, ReadStatistics, Statistics};
 
 #[cfg(test)]
 mod tests;
@@ -52,7 +52,7 @@ impl Statistics {
         let help = "Time since the oldest state that a scan still reads was replaced.";
         page.one("tamis_oldest_replaced_state_seconds", help, "gauge", replaced);
         self.dropped_keyspaces(&mut page);
-        levels(&self.filters, &mut page);
+        levels(&self.reads, &mut page);
         keyspaces(&self.keyspaces, &mut page);
         page.0
     }
@@ -214,7 +214,7 @@ fn seconds(microseconds: u64) -> f64 {
     microseconds as f64 / 1e6
 }
 
-fn kinds(level: &FilterStatistics) -> [(&'static str, &ReadStatistics); 4] {
+fn kinds(level: &LevelReads) -> [(&'static str, &ReadStatistics); 4] {
     [
         ("points", &level.points),
         ("ranges", &level.ranges),
@@ -224,7 +224,7 @@ fn kinds(level: &FilterStatistics) -> [(&'static str, &ReadStatistics); 4] {
 }
 
 /// The reads of all keyspaces by level.
-fn levels(levels: &[FilterStatistics], page: &mut Page) {
+fn levels(levels: &[LevelReads], page: &mut Page) {
     let name = "tamis_filter_answers_total";
     page.family(name, "Answers of filters to reads.", "counter");
     for (number, level) in levels.iter().enumerate() {
@@ -261,12 +261,7 @@ fn levels(levels: &[FilterStatistics], page: &mut Page) {
     }
 }
 
-fn each_kind(
-    levels: &[FilterStatistics],
-    name: &str,
-    page: &mut Page,
-    count: impl Fn(&ReadStatistics) -> u64,
-) {
+fn each_kind(levels: &[LevelReads], name: &str, page: &mut Page, count: impl Fn(&ReadStatistics) -> u64) {
     for (number, level) in levels.iter().enumerate() {
         for (reads, counted) in kinds(level) {
             page.sample(name, &[("level", &number.to_string()), ("reads", reads)], count(counted));

@@ -59,7 +59,7 @@ fn statistics() -> Statistics {
         writes: u64::MAX,
         throttled_microseconds: 1_500_000,
         oldest_snapshot: std::time::Duration::from_millis(250),
-        filters: vec![FilterStatistics { read_nanoseconds: 2_500, ..FilterStatistics::default() }; 2],
+        reads: vec![LevelReads { read_nanoseconds: 2_500, ..LevelReads::default() }; 2],
         keyspaces: vec![KeyspaceStatistics {
             name: "a \"b\"\\\n=,{}".to_owned(),
             levels: vec![level; 2],
