@@ -8,6 +8,7 @@
 //! Tables that people edit (ranks, places of `unsafe`) are constants at the top of their rule; the words are in
 //! `words.txt`.
 
+pub mod budgets;
 pub mod dead_files;
 pub mod formats;
 pub mod imports;

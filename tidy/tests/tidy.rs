@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::LazyLock};
 
-use tidy::{Finding, Tree, dead_files, formats, ranks, shape, text, unsafe_code, words};
+use tidy::{Finding, Tree, budgets, dead_files, formats, ranks, shape, text, unsafe_code, words};
 
 static TREE: LazyLock<Tree> = LazyLock::new(|| {
     let root =
@@ -32,6 +32,8 @@ macro_rules! rules {
 rules! {
     files_are_short: shape::file_length;
     functions_are_short: shape::function_length;
+    folders_keep_their_budgets: budgets::lines_are_within_budgets;
+    the_engine_has_few_numbers: budgets::numbers_are_within_budget;
     files_begin_with_their_purpose: shape::head_comment;
     sources_are_ascii: shape::ascii;
     tests_have_their_own_files: shape::no_inline_tests;
