@@ -31,10 +31,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod version;
-#[cfg_attr(
-    not(any(test, feature = "fuzz-internals")),
-    expect(dead_code, reason = "tests read whole views by functions that stores do not need")
-)]
 mod view;
 mod wal;
 mod write;

@@ -1,7 +1,7 @@
 //! Sorted views for fuzzing: views of any bytes, built views compared with a sorted list, and views whose bytes were changed and
 //! whose checksums were corrected.
 
-use std::{ops::Bound, sync::Arc};
+use std::sync::Arc;
 
 use tamis_vfs::Access;
 
@@ -188,7 +188,7 @@ fn use_damaged(view: &Arc<View>, runs: &[MemoryRun]) -> Result<()> {
             }
         }
         let mut scan = ViewScan::new(cursor, 50);
-        let _ = scan.count(Bound::Included(key), Bound::Unbounded);
+        let _ = scan.seek(key);
     }
     Ok(())
 }

@@ -9,12 +9,7 @@ use crate::{
         context::StoreContext,
         keyspace_state::{KeyspaceRegistry, KeyspaceState, LoggedMemtable, ReadState},
     },
-    version::{
-        catalog::Catalog,
-        edit::VersionEdit,
-        set::{Installed, VersionSet},
-        version::KeyspaceVersion,
-    },
+    version::{catalog::Catalog, edit::VersionEdit, set::VersionSet, version::KeyspaceVersion},
 };
 
 /// A flush whose tables are written.
@@ -140,9 +135,9 @@ impl VersionInstaller {
         change: impl Fn(u32, &ReadState, &Arc<KeyspaceVersion>) -> ReadState,
     ) -> Result<Arc<Catalog>> {
         let now = self.context.runtime.clock.now();
-        let publish = |installed: &Installed| {
+        let publish = |changed: &[Arc<KeyspaceVersion>]| {
             let keyspaces = self.keyspaces.load();
-            for version in &installed.changed {
+            for version in changed {
                 let id = u32::try_from(version.id).ok();
                 if let Some(keyspace) = id.and_then(|id| keyspaces.get(&id)) {
                     keyspace.record_replaced(now);

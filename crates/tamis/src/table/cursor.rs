@@ -170,14 +170,6 @@ impl TableReader {
             EntryPart::Entry => self.data().prefetch_entry(block, start, entry),
         }
     }
-
-    /// A cursor at the n-th entry of the table; not valid past the last one.
-    #[cfg_attr(not(test), expect(dead_code, reason = "views reach entries by number"))]
-    pub(crate) fn cursor_at(self: &Arc<Self>, number: u64) -> Result<TableCursor> {
-        let mut cursor = self.cursor();
-        cursor.seek_number(number)?;
-        Ok(cursor)
-    }
 }
 
 impl TableCursor {

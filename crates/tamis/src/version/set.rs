@@ -83,16 +83,6 @@ enum Log {
     Failed(Arc<str>),
 }
 
-/// The effect of an edit, for the callback of [`VersionSet::apply`].
-#[derive(Debug)]
-pub(crate) struct Installed {
-    /// New versions of the keyspaces that were created or changed.
-    pub(crate) changed: Vec<Arc<KeyspaceVersion>>,
-    /// Ids of keyspaces that were dropped.
-    #[cfg_attr(not(test), expect(dead_code, reason = "installers of other layouts need it"))]
-    pub(crate) dropped: Vec<u64>,
-}
-
 /// How a database is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -255,7 +245,7 @@ impl VersionSet {
     pub(crate) fn apply(
         &self,
         mut edit: VersionEdit,
-        install: impl FnOnce(&Installed),
+        install: impl FnOnce(&[Arc<KeyspaceVersion>]),
     ) -> Result<Arc<Catalog>> {
         let mut log = self.log.lock();
         self.check_writable(&log)?;
@@ -264,10 +254,10 @@ impl VersionSet {
         self.make_durable(&mut log, &edit)?;
         let Applied { catalog, changed, obsolete, .. } = applied;
         let catalog = Arc::new(catalog);
-        let versions = changed.iter().filter_map(|id| catalog.keyspaces.get(id)).map(Arc::clone).collect();
-        let dropped = changed.into_iter().filter(|id| !catalog.keyspaces.contains_key(id)).collect();
+        let versions: Vec<_> =
+            changed.iter().filter_map(|id| catalog.keyspaces.get(id)).map(Arc::clone).collect();
         self.catalog.store(Arc::clone(&catalog));
-        install(&Installed { changed: versions, dropped });
+        install(&versions);
         for file in obsolete {
             file.mark_obsolete();
         }

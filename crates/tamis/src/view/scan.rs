@@ -199,7 +199,7 @@ impl<S: RunSet> ViewScan<S> {
         if is_within {
             return Ok(target - here);
         }
-        let end = self.place_of_bound(upper, false)?;
+        let end = self.place_behind(upper)?;
         let target = view.live_before(&end).saturating_sub(1).max(here);
         self.move_to_live(target)?;
         Ok(target - here)
@@ -211,13 +211,12 @@ impl<S: RunSet> ViewScan<S> {
         self.cursor.load()
     }
 
-    /// The place of the first key within a lower bound, or behind an upper bound.
-    fn place_of_bound(&mut self, bound: Bound<&[u8]>, is_lower: bool) -> Result<Place> {
-        let (key, skips_equal) = match bound {
-            Bound::Unbounded if is_lower => return self.view().start_of(0),
+    /// The place of the first key behind an upper bound.
+    fn place_behind(&mut self, upper: Bound<&[u8]>) -> Result<Place> {
+        let (key, skips_equal) = match upper {
             Bound::Unbounded => return Ok(self.view().end()),
-            Bound::Included(key) => (key, !is_lower),
-            Bound::Excluded(key) => (key, is_lower),
+            Bound::Included(key) => (key, true),
+            Bound::Excluded(key) => (key, false),
         };
         let (place, is_equal) = self.cursor.find(key)?;
         self.cursor.move_to(place);
@@ -225,25 +224,5 @@ impl<S: RunSet> ViewScan<S> {
             self.cursor.step_key()?;
         }
         Ok(*self.cursor.place())
-    }
-
-    /// The number of visible keys in a range. The scan is not valid afterwards. A snapshot that sees the newest entries reads at
-    /// most a key per bound; another one reads all keys of the range.
-    pub(crate) fn count(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
-        let end = self.place_of_bound(upper, false)?;
-        let first = self.place_of_bound(lower, true)?;
-        if self.sees_newest() {
-            return Ok(self.view().live_before(&end).saturating_sub(self.view().live_before(&first)));
-        }
-        let end = self.view().number_of(&end);
-        let mut count = 0;
-        self.cursor.move_to(first);
-        while self.cursor.is_at_entry() && self.view().number_of(self.cursor.place()) < end {
-            if self.settle_key()? {
-                count += 1;
-                self.cursor.step_key()?;
-            }
-        }
-        Ok(count)
     }
 }

@@ -17,10 +17,11 @@ fn check_all(table: &Arc<TableReader>, entries: &[Entry]) {
         cursor.prev().unwrap();
     }
     assert_eq!(at(&cursor), None);
-    for number in (0..entries.len()).step_by(7) {
-        assert_eq!(at(&table.cursor_at(number as u64).unwrap()).as_ref(), entries.get(number));
+    for number in (0..entries.len()).step_by(7).chain([entries.len()]) {
+        let mut cursor = table.cursor();
+        cursor.seek_number(number as u64).unwrap();
+        assert_eq!(at(&cursor).as_ref(), entries.get(number));
     }
-    assert_eq!(at(&table.cursor_at(entries.len() as u64).unwrap()), None);
 }
 
 fn check_seeks(table: &Arc<TableReader>, entries: &[Entry], random: &mut SplitMix64) {

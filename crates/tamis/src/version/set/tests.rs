@@ -101,7 +101,7 @@ fn applied_edits_exist_after_reopen() {
     for round in 1..=3 {
         let flush = flush_edit(&set, &*vfs, round).unwrap();
         let mut installed = 0;
-        set.apply(flush, |new| installed = new.changed.len()).unwrap();
+        set.apply(flush, |new| installed = new.len()).unwrap();
         assert_eq!(installed, 1);
     }
     let next = set.new_file_number();
@@ -244,10 +244,7 @@ fn foreign_folders_and_databases_without_current_are_refused() {
 fn an_edit_of_a_dropped_keyspace_is_refused() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
     let set = created(&*vfs).unwrap();
-    let mut dropped = Vec::new();
-    set.apply(edit(vec![Change::DropKeyspace { keyspace: 1 }]), |new| dropped.clone_from(&new.dropped))
-        .unwrap();
-    assert_eq!(dropped, [1]);
+    set.apply(edit(vec![Change::DropKeyspace { keyspace: 1 }]), |_| {}).unwrap();
     let late = flush_edit(&set, &*vfs, 1).unwrap();
     assert!(matches!(set.apply(late, |_| {}), Err(Error::KeyspaceDropped)));
     let broken = edit(vec![Change::DropKeyspace { keyspace: 1 }]);

@@ -83,7 +83,6 @@ fn use_damaged(
     }
     let mut scan = ViewScan::new(cursor, 500);
     let _ = scan.seek_last();
-    let _ = scan.count(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
     let new = [(900, MemoryRun::new(vec![(hostile_key(random), 9_999, Kind::Put, Vec::new())]))];
     let _ = rebuild_view(ViewOwner::default(), view, &sample.runs, &new, Spool::in_memory(), &mut |_| Ok(()));
 }

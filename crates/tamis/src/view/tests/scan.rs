@@ -76,26 +76,7 @@ fn check(sample: &Sample, snapshot: Sequence, random: &mut SplitMix64) {
             let last = count_before(&visible, &lower, kind).wrapping_sub(1);
             check_moves(&mut scan, snapshot, &visible, last, random);
         }
-        check_range(&mut scan, &visible, &lower, &target(sample, random).0);
     }
-}
-
-fn check_range(scan: &mut ViewScan<Arc<[MemoryRun]>>, visible: &[Entry], one: &[u8], other: &[u8]) {
-    let (lower, upper) = (one.min(other), one.max(other));
-    let between = |from: usize, to: usize| to.saturating_sub(from) as u64;
-    let (first, end) = (
-        count_before(visible, lower, BoundKind::Excluded),
-        count_before(visible, upper, BoundKind::Included),
-    );
-    let mut count = |lower, upper| scan.count(lower, upper).unwrap();
-    assert_eq!(count(Bound::Included(lower), Bound::Included(upper)), between(first, end));
-    let (first, end) = (
-        count_before(visible, lower, BoundKind::Included),
-        count_before(visible, upper, BoundKind::Excluded),
-    );
-    assert_eq!(count(Bound::Excluded(lower), Bound::Excluded(upper)), between(first, end));
-    assert_eq!(count(Bound::Unbounded, Bound::Excluded(upper)), end as u64);
-    assert_eq!(count(Bound::Unbounded, Bound::Unbounded), visible.len() as u64);
 }
 
 #[test]
