@@ -24,6 +24,7 @@ pub const ROWS: &[&str] = &[
     "store/context store/orphans",
     "store/keyspace_state store/commit_log",
     "store/version_installer observe/sample_file",
+    "store/parts",
     "compaction read",
     "write",
     "store/recover admin/checkpoint admin/table_writer observe/statistics",

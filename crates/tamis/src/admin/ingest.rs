@@ -33,19 +33,14 @@ use tamis_vfs::{Access, Folder, Vfs};
 
 use crate::{
     admin::link::{Placed, copy, folder_of, link_only_name_or_copy},
-    cache::table::TableCache,
     compaction::{background_jobs::BackgroundJobs, repartition::FlushPause, scheduler::Scheduler},
     error::{Error, Result},
     file_name::FileName,
     key::Sequence,
     options::Durability,
-    read::snapshot::Snapshots,
     store::{
-        changed_keyspaces::Changed,
-        commit_log::{CommitLog, LogState},
-        context::StoreContext,
-        keyspace_state::KeyspaceState,
-        version_installer::VersionInstaller,
+        changed_keyspaces::Changed, commit_log::LogState, context::StoreContext,
+        keyspace_state::KeyspaceState, parts::StoreParts,
     },
     sync::{Mutex, sim_fault},
     table::{properties::TableSummary, reader::TableReader},
@@ -147,12 +142,7 @@ pub(crate) struct Requests(Mutex<Vec<Arc<Request>>>);
 
 /// See the head of this file.
 pub(crate) struct Ingester {
-    pub(crate) context: Arc<StoreContext>,
-    pub(crate) log: Arc<CommitLog>,
-    pub(crate) installer: Arc<VersionInstaller>,
-    pub(crate) snapshots: Arc<Snapshots>,
-    pub(crate) tables: Arc<TableCache>,
-    pub(crate) scheduler: Arc<Scheduler>,
+    pub(crate) store: Arc<StoreParts>,
     pub(crate) background: Arc<BackgroundJobs>,
     pub(crate) waiting: Requests,
 }
@@ -182,9 +172,9 @@ impl Ingester {
             if let Some(sequence) = self.try_install(keyspace, &mut pending)? {
                 break sequence;
             }
-            gate.get_or_insert_with(|| WriteGate::close(&self.scheduler, keyspace));
+            gate.get_or_insert_with(|| WriteGate::close(&self.store.scheduler, keyspace));
             if keyspace.flush_slot.is_taken() {
-                self.scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
+                self.store.scheduler.wait_for_progress(&*self.store.context.runtime.clock, WAIT);
             }
         };
         drop(gate);
@@ -197,16 +187,16 @@ impl Ingester {
 
     /// Step 1.
     fn place_tables(&self, paths: &[PathBuf], options: IngestOptions) -> Result<PendingTables<'_>> {
-        let folder = &self.context.folder;
-        let _job = self.context.begin_write_job()?;
+        let folder = &self.store.context.folder;
+        let _job = self.store.context.begin_write_job()?;
         let mut pending = PendingTables {
-            context: &self.context,
+            context: &self.store.context,
             summaries: Vec::new(),
             names: Vec::new(),
             sources: Vec::new(),
         };
         for path in paths {
-            let number = self.installer.versions.new_file_number();
+            let number = self.store.installer.versions.new_file_number();
             let name = FileName::Table(number);
             let target = name.path(folder);
             let placed = match options.keep {
@@ -227,9 +217,9 @@ impl Ingester {
 
     /// Cuts the tables that reach over the bounds of the current partitions.
     fn cut_tables(&self, keyspace: &KeyspaceState, pending: &mut PendingTables<'_>) -> Result<()> {
-        let folder = &self.context.folder;
+        let folder = &self.store.context.folder;
         let version = Arc::clone(&keyspace.read_state.load().version);
-        let versions = &self.installer.versions;
+        let versions = &self.store.installer.versions;
         let (_, filter_seed) = versions.database();
         let target = cut::Target { folder, options: &version.options, filter_seed };
         let whole = std::mem::take(&mut pending.summaries);
@@ -238,8 +228,8 @@ impl Ingester {
                 pending.summaries.push(summary);
                 continue;
             }
-            let _job = self.context.begin_write_job()?;
-            let table = TableReader::open_outside(self.tables.environment(), summary.number)?;
+            let _job = self.store.context.begin_write_job()?;
+            let table = TableReader::open_outside(self.store.tables.environment(), summary.number)?;
             let mut numbers = Vec::new();
             let mut new_number = || {
                 let number = versions.new_file_number();
@@ -249,7 +239,7 @@ impl Ingester {
             };
             cut::cut(&table, &version, &target, &mut new_number)?;
             for number in numbers {
-                let part = TableReader::open_outside(self.tables.environment(), number)?;
+                let part = TableReader::open_outside(self.store.tables.environment(), number)?;
                 pending.summaries.push(part.properties().summary.clone());
             }
         }
@@ -258,7 +248,7 @@ impl Ingester {
 
     /// Reads a linked table completely.
     fn verify_table(&self, number: u64) -> Result<TableSummary> {
-        let reader = TableReader::open_outside(self.tables.environment(), number)?;
+        let reader = TableReader::open_outside(self.store.tables.environment(), number)?;
         match reader.verify().into_iter().next() {
             Some(fault) => Err(fault),
             None => Ok(reader.properties().summary.clone()),
@@ -271,7 +261,7 @@ impl Ingester {
         keyspace: &Arc<KeyspaceState>,
         pending: &mut PendingTables<'_>,
     ) -> Result<Option<Sequence>> {
-        let _job = self.context.begin_write_job()?;
+        let _job = self.store.context.begin_write_job()?;
         let request = Arc::new(Request {
             keyspace: Arc::clone(keyspace),
             summaries: pending.summaries.clone(),
@@ -279,8 +269,8 @@ impl Ingester {
         });
         self.waiting.0.lock().push(Arc::clone(&request));
         // The sync under the lock then has little to do. A failure is a background error, which the answer is then.
-        let _ = self.log.sync_without_lock();
-        let mut log = self.log.lock();
+        let _ = self.store.log.sync_without_lock();
+        let mut log = self.store.log.lock();
         // Another ingest may have had the lock meanwhile, and installed this one, too.
         if request.answer.lock().is_none() {
             let group = std::mem::take(&mut *self.waiting.0.lock());
@@ -291,7 +281,7 @@ impl Ingester {
         let may_be_named = match &answer {
             Ok(sequence) => sequence.is_some(),
             // The manifest may name the tables nevertheless.
-            Err(_) => self.installer.versions.background_error().is_some(),
+            Err(_) => self.store.installer.versions.background_error().is_some(),
         };
         if may_be_named {
             // The files of tables that were cut stay in the list, and are removed.
@@ -304,7 +294,7 @@ impl Ingester {
     /// Answers all requests of a group: those that can be installed are, by one edit.
     fn install_group(&self, state: Option<&mut LogState>, group: &[Arc<Request>]) {
         let Some(state) = state else {
-            group.iter().for_each(|request| request.answer(Err(self.context.read_only_error())));
+            group.iter().for_each(|request| request.answer(Err(self.store.context.read_only_error())));
             return;
         };
         let (mut ready, mut pauses) = (Vec::new(), BTreeMap::new());
@@ -329,7 +319,7 @@ impl Ingester {
     /// replaces a partition.
     fn is_ready<'r>(&self, request: &'r Request, pauses: &mut BTreeMap<u32, FlushPause<'r>>) -> Result<bool> {
         let keyspace = &*request.keyspace;
-        self.context.check_writable()?;
+        self.store.context.check_writable()?;
         keyspace.check()?;
         let read_state = keyspace.read_state.load_full();
         if !read_state.memtable.memtable.is_empty() || !read_state.immutable.is_empty() {
@@ -347,7 +337,7 @@ impl Ingester {
     /// Installs the tables of these requests, each with the next sequence number.
     fn install(&self, state: &mut LogState, ready: &[&Arc<Request>]) -> Result<()> {
         let synced = state.log.persist(Durability::Synced);
-        synced.inspect_err(|error| self.log.propagate_background_error(state, error))?;
+        synced.inspect_err(|error| self.store.log.propagate_background_error(state, error))?;
         let (mut edit, mut sequence, first) =
             (VersionEdit::default(), state.last_sequence, state.last_sequence + 1);
         for request in ready {
@@ -356,13 +346,13 @@ impl Ingester {
             add_tables(&mut edit, &request.keyspace.read_state.load().version, &request.summaries, sequence);
         }
         edit.push(Change::AdvanceCounters(Counters { last_sequence: sequence, ..Counters::default() }));
-        self.installer.install(edit)?;
+        self.store.installer.install(edit)?;
         state.last_sequence = sequence;
         if !sim_fault!("ingest-below-recorded-ranges") {
             ready.iter().for_each(|request| request.keyspace.empty_ranges.clear());
         }
         ready.iter().zip(first..).for_each(|(request, sequence)| observe(request, sequence, true));
-        self.snapshots.publish(sequence);
+        self.store.snapshots.publish(sequence);
         // A pick before the entries were visible took them for entries that a reader needs.
         ready.iter().for_each(|request| request.keyspace.mark(Changed::Version));
         Ok(())
@@ -370,9 +360,9 @@ impl Ingester {
 
     /// Step 4. The entries are visible: a file that can't be removed is no error, but is reported.
     fn remove_sources(&self, pending: &PendingTables<'_>, report: &mut IngestReport) {
-        let folder = &self.context.folder;
+        let folder = &self.store.context.folder;
         // The store may have been closed since.
-        let job = self.context.begin_job();
+        let job = self.store.context.begin_job();
         let removed = |path: &Path| job.is_ok() && folder.remove(path).is_ok();
         let kept = pending.sources.iter().map(|(path, ..)| path).filter(|path| !removed(path)).cloned();
         report.kept = kept.collect();
@@ -398,8 +388,8 @@ impl Ingester {
 
     /// Replaces a file of the store by a copy, to which no other name leads.
     fn replace_by_copy(&self, path: &Path) -> Result<()> {
-        let folder = &self.context.folder;
-        let temporary = FileName::Temporary(self.installer.versions.new_file_number()).path(folder);
+        let folder = &self.store.context.folder;
+        let temporary = FileName::Temporary(self.store.installer.versions.new_file_number()).path(folder);
         copy(&**folder, path, &temporary)?;
         folder.rename(&temporary, path).map_err(|error| Error::io("rename", &temporary, error))?;
         folder.sync().map_err(|error| Error::io("sync", folder.path(), error))

@@ -2,10 +2,9 @@
 //!
 //! A job is claimed under the scheduler's lock and runs outside of it. Compactions are picked outside of the lock, too, and only for
 //! keyspaces that have changed (`due_jobs.rs`). Order of jobs: deferred log bytes that waited too long,
-//! obsolete files, flushes (the oldest immutable memtable of a keyspace, or of several), compactions, deleted ranges
-//! (`deleted_range_jobs.rs`), filters, views. With two or more workers one is always
-//! kept free for flushes. With no workers the writing thread runs all due jobs itself ([`BackgroundJobs::run_inline`]), in the
-//! same order.
+//! obsolete files, flushes (the oldest immutable memtable of a keyspace, or of several), compactions, filters, views. With two or more
+//! workers one is always kept free for flushes. With no workers the writing thread runs all due jobs itself
+//! ([`BackgroundJobs::run_inline`]), in the same order.
 //!
 //! A failed flush or compaction has changed nothing. It is tried again after [`RETRY`], or as soon as a writer waits for it; partitions
 //! whose compactions fail wait longer each time (`back_off.rs`), and others are compacted meanwhile. A job that panics leaves a
@@ -35,7 +34,6 @@ use super::{
     due_jobs::Picked,
     filter_check::{CheckClaim, FilterChecker, Urgency},
     flusher::Flusher,
-    job_context::JobContexts,
     plan::{InProgress, Plan, RangeRequest},
     range_deletes,
     scheduler::{Scheduler, State},
@@ -43,21 +41,15 @@ use super::{
     view_builder::{ViewBuilder, ViewClaim},
 };
 use crate::{
-    cache::table::TableCache,
     error::{Error, Result},
     key::Sequence,
-    observe::sample_file::SampleFile,
-    read::snapshot::Snapshots,
     store::{
         commit_log::CommitLog,
-        context::StoreContext,
-        keyspace_state::{KeyspaceRegistry, KeyspaceState, Keyspaces},
+        keyspace_state::{KeyspaceState, Keyspaces},
+        parts::StoreParts,
         runtime::JoinHandle,
-        version_installer::VersionInstaller,
     },
     sync::{Mutex, sim_fault},
-    version::set::VersionSet,
-    write::back_pressure::BackPressure,
 };
 
 /// The longest time that deferred log bytes stay in the process.
@@ -150,97 +142,38 @@ pub(super) enum RangeStep {
     Compact(CompactionClaim),
 }
 
-/// Parts of an open store that its background jobs use.
-pub(crate) struct JobParts<'a> {
-    pub(crate) context: &'a Arc<StoreContext>,
-    pub(crate) keyspaces: &'a Arc<KeyspaceRegistry>,
-    pub(crate) log: &'a Arc<CommitLog>,
-    pub(crate) installer: &'a Arc<VersionInstaller>,
-    pub(crate) snapshots: &'a Arc<Snapshots>,
-    pub(crate) tables: &'a Arc<TableCache>,
-    pub(crate) scheduler: &'a Arc<Scheduler>,
-    pub(crate) sample_file: &'a Arc<SampleFile>,
-    pub(crate) back_pressure: &'a Arc<BackPressure>,
-}
-
 /// See the head of this file.
 pub(crate) struct BackgroundJobs {
-    pub(super) context: Arc<StoreContext>,
-    pub(super) keyspaces: Arc<KeyspaceRegistry>,
-    pub(super) log: Arc<CommitLog>,
-    pub(super) versions: Arc<VersionSet>,
-    pub(super) snapshots: Arc<Snapshots>,
-    pub(super) scheduler: Arc<Scheduler>,
+    pub(super) store: Arc<StoreParts>,
     pub(super) compactor: Compactor,
     pub(super) flusher: Flusher,
     pub(super) filter_checker: Arc<FilterChecker>,
     view_builder: Arc<ViewBuilder>,
-    sample_file: Arc<SampleFile>,
     /// The writing thread runs the jobs.
     is_inline: bool,
 }
 
 impl BackgroundJobs {
-    pub(crate) fn new(parts: &JobParts<'_>) -> Arc<Self> {
-        let versions = &parts.installer.versions;
-        let job_contexts = JobContexts {
-            context: Arc::clone(parts.context),
-            versions: Arc::clone(versions),
-            snapshots: Arc::clone(parts.snapshots),
-            scheduler: Arc::clone(parts.scheduler),
-            keyspaces: Arc::clone(parts.keyspaces),
-        };
-        let flusher = Flusher {
-            context: Arc::clone(parts.context),
-            keyspaces: Arc::clone(parts.keyspaces),
-            log: Arc::clone(parts.log),
-            installer: Arc::clone(parts.installer),
-            back_pressure: Arc::clone(parts.back_pressure),
-            job_contexts: job_contexts.clone(),
-            cached_pace: CachedPace::default(),
-            blocks_at_flush: AtomicU64::new(0),
-        };
-        let compactor = Compactor {
-            context: Arc::clone(parts.context),
-            tables: Arc::clone(parts.tables),
-            installer: Arc::clone(parts.installer),
-            back_pressure: Arc::clone(parts.back_pressure),
-            job_contexts: job_contexts.clone(),
-        };
-        let filter_checker = Arc::new(FilterChecker {
-            context: Arc::clone(parts.context),
-            tables: Arc::clone(parts.tables),
-            installer: Arc::clone(parts.installer),
-            job_contexts,
-            schedule: Mutex::default(),
-        });
-        let view_builder = Arc::new(ViewBuilder {
-            context: Arc::clone(parts.context),
-            tables: Arc::clone(parts.tables),
-            installer: Arc::clone(parts.installer),
-            scheduler: Arc::clone(parts.scheduler),
-            schedule: Mutex::default(),
-        });
-        let options = &parts.context.options;
+    pub(crate) fn new(store: &Arc<StoreParts>) -> Arc<Self> {
+        let options = &store.context.options;
+        let shared = || Arc::clone(store);
         Arc::new(Self {
             is_inline: options.workers == 0 && !options.read_only,
-            context: Arc::clone(parts.context),
-            keyspaces: Arc::clone(parts.keyspaces),
-            log: Arc::clone(parts.log),
-            versions: Arc::clone(versions),
-            snapshots: Arc::clone(parts.snapshots),
-            scheduler: Arc::clone(parts.scheduler),
-            compactor,
-            flusher,
-            filter_checker,
-            view_builder,
-            sample_file: Arc::clone(parts.sample_file),
+            compactor: Compactor { store: shared() },
+            flusher: Flusher {
+                store: shared(),
+                cached_pace: CachedPace::default(),
+                blocks_at_flush: AtomicU64::new(0),
+            },
+            filter_checker: Arc::new(FilterChecker { store: shared(), schedule: Mutex::default() }),
+            view_builder: Arc::new(ViewBuilder { store: shared(), schedule: Mutex::default() }),
+            store: shared(),
         })
     }
 
     /// How many workers the store has.
     pub(crate) fn worker_count(&self) -> usize {
-        if self.context.options.read_only { 0 } else { self.context.options.workers }
+        if self.store.context.options.read_only { 0 } else { self.store.context.options.workers }
     }
 
     /// Starts a worker.
@@ -250,13 +183,13 @@ impl BackgroundJobs {
     pub(crate) fn start_worker(self: &Arc<Self>, index: usize) -> Result<Box<dyn JoinHandle>> {
         let jobs = Arc::clone(self);
         let work = Box::new(move || jobs.work());
-        let spawned = self.context.runtime.spawner.spawn(&format!("tamis-worker-{index}"), work);
-        spawned.map_err(|error| Error::io("start a worker for", self.context.folder.path(), error))
+        let spawned = self.store.context.runtime.spawner.spawn(&format!("tamis-worker-{index}"), work);
+        spawned.map_err(|error| Error::io("start a worker for", self.store.context.folder.path(), error))
     }
 
     /// The main loop of a worker.
     fn work(&self) {
-        let scheduler = &self.scheduler;
+        let scheduler = &self.store.scheduler;
         while !scheduler.is_stopping.load(Ordering::SeqCst) {
             let generation = scheduler.generation.load(Ordering::SeqCst);
             if self.run_one() {
@@ -266,32 +199,33 @@ impl BackgroundJobs {
             let mut wait_lock = scheduler.wait_lock.lock();
             let is_changed = scheduler.generation.load(Ordering::SeqCst) != generation;
             if !is_changed && !scheduler.is_stopping.load(Ordering::SeqCst) {
-                self.context.runtime.clock.wait(&scheduler.work, &mut wait_lock, timeout);
+                self.store.context.runtime.clock.wait(&scheduler.work, &mut wait_lock, timeout);
             }
         }
     }
 
     /// When a job may be due next although nothing changes.
     fn next_due_at(&self) -> Option<Duration> {
-        let deferred = CommitLog::deferred_since(self.log.lock().as_ref());
-        let state = self.scheduler.state();
+        let deferred = CommitLog::deferred_since(self.store.log.lock().as_ref());
+        let state = self.store.scheduler.state();
         let deferred =
             deferred.map(|since| (since + DEFERRED_TIME_MAX).max(state.deferred_at.unwrap_or_default()));
-        let deletion = state.deletion_at.filter(|_| self.versions.has_obsolete_files());
-        let compactions = [state.due.next_retry(), state.back_off.next_at(self.context.runtime.clock.now())];
+        let deletion = state.deletion_at.filter(|_| self.store.versions.has_obsolete_files());
+        let compactions =
+            [state.due.next_retry(), state.back_off.next_at(self.store.context.runtime.clock.now())];
         let times = [deferred, state.flush_at, deletion, state.due.bulk_load_end()];
         times.into_iter().chain(compactions).flatten().min()
     }
 
     /// How long a worker may sleep when no job is due.
     fn idle_time(&self) -> Duration {
-        let now = self.context.runtime.clock.now();
+        let now = self.store.context.runtime.clock.now();
         self.next_due_at().map_or(IDLE, |at| at.saturating_sub(now)).clamp(Duration::from_millis(1), IDLE)
     }
 
     /// Lets due jobs run: wakes the workers, or runs the jobs on this thread if there are no workers.
     pub(crate) fn run_due(&self) {
-        self.scheduler.wake();
+        self.store.scheduler.wake();
         self.run_inline();
     }
 
@@ -299,8 +233,8 @@ impl BackgroundJobs {
     #[inline]
     pub(crate) fn run_inline(&self) {
         if self.is_inline
-            && (!self.scheduler.is_idle(&*self.context.runtime.clock)
-                || self.versions.has_new_obsolete_files())
+            && (!self.store.scheduler.is_idle(&*self.store.context.runtime.clock)
+                || self.store.versions.has_new_obsolete_files())
         {
             self.run_all();
         }
@@ -309,11 +243,11 @@ impl BackgroundJobs {
     #[cold]
     fn run_all(&self) {
         loop {
-            let generation = self.scheduler.generation.load(Ordering::SeqCst);
+            let generation = self.store.scheduler.generation.load(Ordering::SeqCst);
             if !self.run_one() {
                 // Idle workers check the filters.
                 let times = [self.next_due_at(), self.filter_checker.next_check()];
-                self.scheduler.note_idle(generation, times.into_iter().flatten().min());
+                self.store.scheduler.note_idle(generation, times.into_iter().flatten().min());
                 return;
             }
         }
@@ -321,16 +255,16 @@ impl BackgroundJobs {
 
     /// Runs one job; returns `false` if none was due.
     fn run_one(&self) -> bool {
-        let Ok(_running) = self.context.begin_job() else { return false };
-        match self.context.catch(PICK, || self.next_job()) {
+        let Ok(_running) = self.store.context.begin_job() else { return false };
+        match self.store.context.catch(PICK, || self.next_job()) {
             Ok(Some(job)) => {
                 self.run(job);
                 true
             }
             Ok(None) => false,
             Err(panic) => {
-                self.note_failure(PICK, self.scheduler.begin_job(), &panic);
-                self.scheduler.note_progress();
+                self.note_failure(PICK, self.store.scheduler.begin_job(), &panic);
+                self.store.scheduler.note_progress();
                 false
             }
         }
@@ -352,18 +286,19 @@ impl BackgroundJobs {
     /// Runs a claimed job, records its result, and releases its claim, in this order. Returns whether it was done.
     pub(super) fn run(&self, job: Job) -> bool {
         // The deferred log is written even if writes are refused.
-        if !matches!(job, Job::FlushDeferred) && self.context.check_writable().is_err() {
+        if !matches!(job, Job::FlushDeferred) && self.store.context.check_writable().is_err() {
             return false;
         }
-        let (number, name) = (self.scheduler.begin_job(), job.name());
-        let result = self.context.catch(name, || self.execute(&job)).flatten();
+        let (number, name) = (self.store.scheduler.begin_job(), job.name());
+        let result = self.store.context.catch(name, || self.execute(&job)).flatten();
         self.note_result(&job, number, &result);
         let has_new_tables = matches!(job, Job::Flush(_) | Job::Compact(..));
         drop(job);
         if has_new_tables {
-            let _ = self.context.catch("save the sampled queries", || self.sample_file.save_if_due());
+            let _ =
+                self.store.context.catch("save the sampled queries", || self.store.sample_file.save_if_due());
         }
-        self.scheduler.note_progress();
+        self.store.scheduler.note_progress();
         result.is_ok()
     }
 
@@ -397,12 +332,12 @@ impl BackgroundJobs {
 
     /// Records the result of a job, so that a failed one waits, and the threads that wait for it get its error.
     fn note_result(&self, job: &Job, number: u64, result: &Result<()>) {
-        let now = self.context.runtime.clock.now();
+        let now = self.store.context.runtime.clock.now();
         let failure = result.as_ref().err().map(|error| (number, error));
         match job {
-            Job::Flush(_) => self.scheduler.state().note_flush(failure, now),
+            Job::Flush(_) => self.store.scheduler.state().note_flush(failure, now),
             Job::Compact(keyspace, claim) => {
-                self.scheduler.state().note_compaction((keyspace.id, &claim.plan), failure, now);
+                self.store.scheduler.state().note_compaction((keyspace.id, &claim.plan), failure, now);
             }
             _ => {}
         }
@@ -412,58 +347,60 @@ impl BackgroundJobs {
     }
 
     fn flush_deferred(&self) {
-        let result = self.log.flush_deferred();
-        let again_at = result.is_err().then(|| self.context.runtime.clock.now() + RETRY);
-        self.scheduler.state().deferred_at = again_at;
+        let result = self.store.log.flush_deferred();
+        let again_at = result.is_err().then(|| self.store.context.runtime.clock.now() + RETRY);
+        self.store.scheduler.state().deferred_at = again_at;
         if let Err(error) = result {
-            self.context.report_failed_job("write the deferred log", &error);
+            self.store.context.report_failed_job("write the deferred log", &error);
         }
     }
 
     /// Deletes files that no version needs. Those that can't be deleted now are tried again later.
     pub(crate) fn delete_obsolete_files(&self) {
-        let result = self.versions.delete_obsolete_files();
-        let again_at = result.is_err().then(|| self.context.runtime.clock.now() + RETRY);
+        let result = self.store.versions.delete_obsolete_files();
+        let again_at = result.is_err().then(|| self.store.context.runtime.clock.now() + RETRY);
         if let Err(error) = result {
-            if self.versions.background_error().is_some() {
-                self.context.set_background_error(&error);
+            if self.store.versions.background_error().is_some() {
+                self.store.context.set_background_error(&error);
             }
-            self.context.report_failed_job("delete obsolete files", &error);
+            self.store.context.report_failed_job("delete obsolete files", &error);
         }
-        self.scheduler.state().deletion_at = again_at;
+        self.store.scheduler.state().deletion_at = again_at;
     }
 
     /// Reports the failure of the job with this number.
     pub(super) fn note_failure(&self, job: &'static str, number: u64, error: &Error) {
-        if self.scheduler.is_stopping.load(Ordering::SeqCst) {
+        if self.store.scheduler.is_stopping.load(Ordering::SeqCst) {
             return;
         }
-        self.context.metrics.jobs_failed.add(1);
-        self.scheduler.state().note_failure(number, error);
-        self.context.report_failed_job(job, error);
+        self.store.context.metrics.jobs_failed.add(1);
+        self.store.scheduler.state().note_failure(number, error);
+        self.store.context.report_failed_job(job, error);
     }
 
     /// Whether there are obsolete files, and no failed deletion waits for its next attempt.
     fn has_files_to_delete(&self, state: &State, now: Duration) -> bool {
-        self.versions.has_obsolete_files() && state.deletion_at.is_none_or(|at| now >= at)
+        self.store.versions.has_obsolete_files() && state.deletion_at.is_none_or(|at| now >= at)
     }
 
     /// Claims the next job.
     fn next_job(&self) -> Option<Job> {
-        let now = self.context.runtime.clock.now();
-        let mut state = self.scheduler.state();
+        let now = self.store.context.runtime.clock.now();
+        let mut state = self.store.scheduler.state();
         let is_waiting = |at: Option<Duration>| at.is_some_and(|at| now < at);
         let is_late = |since: Duration| now.saturating_sub(since) >= DEFERRED_TIME_MAX;
         // A leader that holds the log's lock writes the deferred bytes with its own record.
-        let deferred = self.log.try_lock().and_then(|log| CommitLog::deferred_since(log.as_ref()));
+        let deferred = self.store.log.try_lock().and_then(|log| CommitLog::deferred_since(log.as_ref()));
         if deferred.is_some_and(is_late) && !is_waiting(state.deferred_at) {
             return Some(Job::FlushDeferred);
         }
-        if self.context.check_writable().is_err() {
+        if self.store.context.check_writable().is_err() {
             return None;
         }
-        if self.has_files_to_delete(&state, now) && !self.scheduler.is_deleting.swap(true, Ordering::SeqCst) {
-            return Some(Job::DeleteObsoleteFiles(DeletionClaim(Arc::clone(&self.scheduler))));
+        if self.has_files_to_delete(&state, now)
+            && !self.store.scheduler.is_deleting.swap(true, Ordering::SeqCst)
+        {
+            return Some(Job::DeleteObsoleteFiles(DeletionClaim(Arc::clone(&self.store.scheduler))));
         }
         if !is_waiting(state.flush_at)
             && let Some(claim) = self.claim_flush_in(&mut state)
@@ -476,7 +413,7 @@ impl BackgroundJobs {
         drop(state);
         self.pick();
         self.claim_plan()
-            .or_else(|| self.filter_checker.claim(&self.keyspaces, Urgency::Any).map(Job::CheckFilters))
+            .or_else(|| self.filter_checker.claim(Urgency::Any).map(Job::CheckFilters))
             .or_else(|| self.claim_view(now).map(Job::KeepView))
             .or_else(|| self.claim_read_merge(now))
     }
@@ -487,21 +424,21 @@ impl BackgroundJobs {
             return None;
         }
         if self.view_builder.begin_look(now) {
-            let all: Vec<u32> = self.keyspaces.load().keys().copied().collect();
-            self.scheduler.state().due.unviewed.extend(all);
+            let all: Vec<u32> = self.store.keyspaces.load().keys().copied().collect();
+            self.store.scheduler.state().due.unviewed.extend(all);
         }
         loop {
-            let mut state = self.scheduler.state();
+            let mut state = self.store.scheduler.state();
             let id = state.due.unviewed.pop_first()?;
             let in_progress = Arc::clone(&state.in_progress);
             drop(state);
-            let keyspace = self.keyspaces.load().get(&id).cloned();
+            let keyspace = self.store.keyspaces.load().get(&id).cloned();
             let Some(keyspace) = keyspace.filter(|keyspace| self.may_build_view(keyspace, now)) else {
                 continue;
             };
             if let Some(claim) = self.view_builder.claim(&keyspace, &in_progress) {
                 // Another job may be due.
-                self.scheduler.state().due.unviewed.insert(id);
+                self.store.scheduler.state().due.unviewed.insert(id);
                 return Some(claim);
             }
         }
@@ -519,7 +456,7 @@ impl BackgroundJobs {
             return;
         }
         self.flush_if_due();
-        if self.context.options.workers == 1 {
+        if self.store.context.options.workers == 1 {
             self.pick();
             while let Some(job) = self.claim_plan() {
                 self.run(job);
@@ -529,14 +466,14 @@ impl BackgroundJobs {
 
     /// Whether as many compactions run as may run at a time.
     fn are_all_compacting(&self, state: &State) -> bool {
-        state.compaction_count >= self.context.options.workers.saturating_sub(1).max(1)
+        state.compaction_count >= self.store.context.options.workers.saturating_sub(1).max(1)
     }
 
     /// Picks the next compactions of all keyspaces that have changed since their last pick.
     fn pick(&self) {
-        let clock = &self.context.runtime.clock;
-        let is_waited_for = self.scheduler.waiting_count.load(Ordering::SeqCst) > 0;
-        let mut state = self.scheduler.state();
+        let clock = &self.store.context.runtime.clock;
+        let is_waited_for = self.store.scheduler.waiting_count.load(Ordering::SeqCst) > 0;
+        let mut state = self.store.scheduler.state();
         let State { due, back_off, in_progress, .. } = &mut *state;
         let now = clock.now();
         let ids = due.begin_picks(now, is_waited_for, |id| back_off.may_begin(id, now));
@@ -544,13 +481,13 @@ impl BackgroundJobs {
         let in_progress = Arc::clone(in_progress);
         drop(state);
         for (id, waiting) in ids.into_iter().zip(waiting) {
-            let keyspace = self.keyspaces.load().get(&id).cloned();
+            let keyspace = self.store.keyspaces.load().get(&id).cloned();
             let keyspace = keyspace.filter(|keyspace| keyspace.check().is_ok());
             let picked = keyspace.as_ref().and_then(|keyspace| {
                 let pick = || self.pick_in(keyspace, &in_progress, &waiting, now);
-                self.context.catch(PICK, pick).ok()
+                self.store.context.catch(PICK, pick).ok()
             });
-            let mut state = self.scheduler.state();
+            let mut state = self.store.scheduler.state();
             state.due.end_pick(id, picked);
             if keyspace.is_none() {
                 state.forget(id);
@@ -567,11 +504,11 @@ impl BackgroundJobs {
     ) -> Picked {
         let read_state = keyspace.read_state.load_full();
         let version = &read_state.version;
-        range_deletes::load(version, &self.compactor.tables);
+        range_deletes::load(version, &self.store.tables);
         let carried = keyspace.carried();
         let with_carried = (!carried.is_empty()).then(|| in_progress.with_carried(carried));
         let in_progress = with_carried.as_ref().unwrap_or(in_progress);
-        let read_points = self.snapshots.read_points();
+        let read_points = self.store.snapshots.read_points();
         let bulk_load_end = self.bulk_load_end(keyspace, now);
         let pick = if bulk_load_end.is_some() { strategy::pick_during_bulk_load } else { strategy::pick };
         let pick_outside = |partitions: &[u64]| {
@@ -592,15 +529,15 @@ impl BackgroundJobs {
 
     /// Claims the most urgent plan.
     fn claim_plan(&self) -> Option<Job> {
-        let mut state = self.scheduler.state();
+        let mut state = self.store.scheduler.state();
         if self.are_all_compacting(&state) {
             return None;
         }
         loop {
             let (id, plan) = state.due.take_plan()?;
-            let keyspace = self.keyspaces.load().get(&id).cloned();
+            let keyspace = self.store.keyspaces.load().get(&id).cloned();
             if let Some(keyspace) = keyspace.filter(|keyspace| keyspace.check().is_ok()) {
-                let claim = CompactionClaim::new(&self.scheduler, &mut state, plan);
+                let claim = CompactionClaim::new(&self.store.scheduler, &mut state, plan);
                 return Some(Job::Compact(keyspace, claim));
             }
             state.forget(id);
@@ -611,19 +548,19 @@ impl BackgroundJobs {
     /// compactions.
     pub(super) fn bulk_load_end(&self, keyspace: &KeyspaceState, now: Duration) -> Option<Duration> {
         let end = keyspace.filled_at()? + BULK_LOAD_IDLE_MAX;
-        let is_waited_for = self.scheduler.waiting_count.load(Ordering::SeqCst) > 0;
+        let is_waited_for = self.store.scheduler.waiting_count.load(Ordering::SeqCst) > 0;
         (!self.is_inline && now < end && !is_waited_for).then_some(end)
     }
 
     /// Claims the flushes that are due.
     pub(super) fn claim_flush(&self) -> Option<FlushClaim> {
-        self.claim_flush_in(&mut self.scheduler.state())
+        self.claim_flush_in(&mut self.store.scheduler.state())
     }
 
     /// A keyspace with an immutable memtable that is not being flushed, and further ones if their memtables are small: they are
     /// flushed as a group.
     fn claim_flush_in(&self, state: &mut State) -> Option<FlushClaim> {
-        let keyspaces = self.keyspaces.load();
+        let keyspaces = self.store.keyspaces.load();
         let mut claimed = Vec::new();
         let (mut group_bytes, mut too_large_count) = (0, 0);
         let mut flushed = Vec::new();
@@ -654,18 +591,18 @@ impl BackgroundJobs {
             return None;
         }
         state.running_flush_count += 1;
-        Some(FlushClaim { scheduler: Arc::clone(&self.scheduler), keyspaces: claimed })
+        Some(FlushClaim { scheduler: Arc::clone(&self.store.scheduler), keyspaces: claimed })
     }
 
     /// Before each table of a merge: a single worker flushes due memtables, so that writers need not wait for the merge. One of several
     /// checks filters with a wrong rate, because compactions may follow one another for long.
     pub(super) fn work_between_tables(&self) -> ControlFlow<()> {
-        if self.context.options.workers == 1 {
+        if self.store.context.options.workers == 1 {
             self.flush_if_due();
         } else if !self.is_inline
-            && !self.scheduler.is_stopping.load(Ordering::SeqCst)
-            && self.context.check_writable().is_ok()
-            && let Some(claim) = self.filter_checker.claim(&self.keyspaces, Urgency::Urgent)
+            && !self.store.scheduler.is_stopping.load(Ordering::SeqCst)
+            && self.store.context.check_writable().is_ok()
+            && let Some(claim) = self.filter_checker.claim(Urgency::Urgent)
         {
             self.run(Job::CheckFilters(claim));
         }
@@ -675,7 +612,7 @@ impl BackgroundJobs {
     /// Flushes due memtables within another job.
     fn flush_if_due(&self) {
         let claim = || {
-            let mut state = self.scheduler.state();
+            let mut state = self.store.scheduler.state();
             state.flush_at.is_none().then(|| self.claim_flush_in(&mut state)).flatten()
         };
         while claim().is_some_and(|claim| self.run(Job::Flush(claim))) {}
@@ -689,7 +626,7 @@ impl BackgroundJobs {
         excluded: &[u64],
     ) -> RangeStep {
         loop {
-            let in_progress = Arc::clone(&self.scheduler.state().in_progress);
+            let in_progress = Arc::clone(&self.store.scheduler.state().in_progress);
             let version = Arc::clone(&keyspace.read_state.load().version);
             let excluding = (!excluded.is_empty()).then(|| in_progress.excluding(excluded));
             let blocking = excluding.as_ref().unwrap_or(&in_progress);
@@ -698,10 +635,10 @@ impl BackgroundJobs {
                 RangePick::Blocked => return RangeStep::Blocked,
                 RangePick::Plan(plan) => plan,
             };
-            let mut state = self.scheduler.state();
+            let mut state = self.store.scheduler.state();
             // If another job began or ended meanwhile, the plan may conflict with it.
             if Arc::ptr_eq(&state.in_progress, &in_progress) {
-                return RangeStep::Compact(CompactionClaim::new(&self.scheduler, &mut state, plan));
+                return RangeStep::Compact(CompactionClaim::new(&self.store.scheduler, &mut state, plan));
             }
         }
     }
@@ -713,8 +650,8 @@ impl BackgroundJobs {
         }
         self.pick();
         // Under the lock no flush and no compaction begins or ends, and the registry has each keyspace that is marked.
-        let state = self.scheduler.state();
-        let keyspaces = self.keyspaces.load();
+        let state = self.store.scheduler.state();
+        let keyspaces = self.store.keyspaces.load();
         let has_immutable = |id: &u32| {
             let keyspace = keyspaces.get(id).filter(|keyspace| keyspace.check().is_ok());
             keyspace.is_some_and(|keyspace| !keyspace.read_state.load().immutable.is_empty())
@@ -723,23 +660,25 @@ impl BackgroundJobs {
             && !state.due.flushable.iter().any(has_immutable)
             && state.in_progress.is_empty()
             && state.due.has_no_compactions()
-            && !self.has_files_to_delete(&state, self.context.runtime.clock.now())
-            && !self.scheduler.is_deleting.load(Ordering::SeqCst);
+            && !self.has_files_to_delete(&state, self.store.context.runtime.clock.now())
+            && !self.store.scheduler.is_deleting.load(Ordering::SeqCst);
         drop(state);
-        is_idle && !self.needs_view(&keyspaces) && !self.needs_read_merge(self.context.runtime.clock.now())
+        is_idle
+            && !self.needs_view(&keyspaces)
+            && !self.needs_read_merge(self.store.context.runtime.clock.now())
     }
 
     /// Whether a job of a sorted view is running or due. Lets the workers find it.
     fn needs_view(&self, keyspaces: &Keyspaces) -> bool {
-        let now = self.context.runtime.clock.now();
-        let in_progress = Arc::clone(&self.scheduler.state().in_progress);
+        let now = self.store.context.runtime.clock.now();
+        let in_progress = Arc::clone(&self.store.scheduler.state().in_progress);
         let is_due = |keyspace: &&Arc<KeyspaceState>| {
             self.may_build_view(keyspace, now) && self.view_builder.is_due(keyspace, &in_progress)
         };
         let due = keyspaces.values().find(is_due);
         if let Some(keyspace) = due {
-            self.scheduler.state().due.unviewed.insert(keyspace.id);
-            self.scheduler.wake();
+            self.store.scheduler.state().due.unviewed.insert(keyspace.id);
+            self.store.scheduler.wake();
         }
         due.is_some() || self.view_builder.is_running()
     }

@@ -3,26 +3,20 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use super::{
-    job_context::{JobContext, JobContexts},
+    job_context::{JobContext, with_job_context},
     merge::{Merged, merge},
     plan::{Action, Plan, Reason},
     repartition::{Repartitioned, Repartitioner},
 };
 use crate::{
-    cache::table::TableCache,
     error::Result,
     observe::events::{CompactionReason, Event, PartitionChange},
-    store::{context::StoreContext, keyspace_state::KeyspaceState, version_installer::VersionInstaller},
-    write::back_pressure::BackPressure,
+    store::{keyspace_state::KeyspaceState, parts::StoreParts},
 };
 
 /// See the head of this file.
 pub(super) struct Compactor {
-    pub(super) context: Arc<StoreContext>,
-    pub(super) tables: Arc<TableCache>,
-    pub(super) installer: Arc<VersionInstaller>,
-    pub(super) back_pressure: Arc<BackPressure>,
-    pub(super) job_contexts: JobContexts,
+    pub(super) store: Arc<StoreParts>,
 }
 
 impl Compactor {
@@ -36,28 +30,29 @@ impl Compactor {
         plan: &Plan,
         between_tables: &dyn Fn() -> ControlFlow<()>,
     ) -> Result<()> {
-        let clock = &self.context.runtime.clock;
-        let metrics = &self.context.metrics;
+        let clock = &self.store.context.runtime.clock;
+        let metrics = &self.store.context.metrics;
         let start = clock.now();
         match plan.action {
             Action::Merge => {}
             Action::Move => {
-                self.installer.install_job(plan.move_edit(), &[])?;
+                self.store.installer.install_job(plan.move_edit(), &[])?;
                 metrics.trivial_moves.add(plan.moved_tables().count() as u64);
                 return Ok(());
             }
             Action::Drop => {
-                self.installer.install_job(plan.move_edit(), &[])?;
+                self.store.installer.install_job(plan.move_edit(), &[])?;
                 metrics.dropped_tables.add(plan.tables().count() as u64);
                 self.report(keyspace, plan, (0, 0));
                 return Ok(());
             }
             Action::Split | Action::Divide | Action::Unite => {
-                let Self { context, tables, installer, job_contexts, .. } = self;
-                let work = Repartitioner { context, tables, installer, job_contexts };
+                let work = Repartitioner { store: &self.store };
                 if let Some(done) = work.run(keyspace, plan, between_tables)? {
                     if plan.action == Action::Split {
-                        self.back_pressure.note_merge(plan.bytes_of(0), clock.now().saturating_sub(start));
+                        self.store
+                            .back_pressure
+                            .note_merge(plan.bytes_of(0), clock.now().saturating_sub(start));
                     }
                     self.note_repartitioned(keyspace, plan, &done);
                 }
@@ -65,17 +60,17 @@ impl Compactor {
             }
         }
         let read_state = keyspace.read_state.load_full();
-        let merged = self.job_contexts.with(&read_state.version, |context| {
+        let merged = with_job_context(&self.store, &read_state.version, |context| {
             let context = JobContext { between_tables, ..context.clone() };
-            merge(&context, &self.tables, plan)
+            merge(&context, &self.store.tables, plan)
         })?;
         let Merged { edit, files, bytes_read, written } = merged;
-        self.installer.install_job(edit, &files)?;
+        self.store.installer.install_job(edit, &files)?;
         let time = clock.now().saturating_sub(start);
         if plan.level() == 0 {
-            self.back_pressure.note_merge(plan.bytes_of(0), time);
+            self.store.back_pressure.note_merge(plan.bytes_of(0), time);
         }
-        self.job_contexts.scheduler.job_times.note_merge(bytes_read + written.bytes, time);
+        self.store.scheduler.job_times.note_merge(bytes_read + written.bytes, time);
         metrics.compactions.add(1);
         metrics.garbage_compactions.add(u64::from(plan.reason == Reason::Garbage));
         metrics.trivial_moves.add(plan.moved_tables().count() as u64);
@@ -90,7 +85,7 @@ impl Compactor {
     }
 
     fn note_repartitioned(&self, keyspace: &KeyspaceState, plan: &Plan, done: &Repartitioned) {
-        let metrics = &self.context.metrics;
+        let metrics = &self.store.context.metrics;
         metrics.compaction_bytes_read.add(done.bytes_read);
         metrics.compaction_bytes_written.add(done.written.bytes);
         metrics.compaction_blocks_written.add(done.written.blocks);
@@ -101,7 +96,7 @@ impl Compactor {
             _ => (&decisions.unite, PartitionChange::Unite),
         };
         counters.add(1, plan.bytes_written, done.written.bytes);
-        self.context.report(&Event::PartitionsChanged {
+        self.store.context.report(&Event::PartitionsChanged {
             keyspace: keyspace.name.clone(),
             change,
             before: plan.replaced_partitions.len(),
@@ -113,7 +108,7 @@ impl Compactor {
     }
 
     fn report(&self, keyspace: &KeyspaceState, plan: &Plan, (bytes_read, bytes_written): (u64, u64)) {
-        self.context.report(&Event::Compacted {
+        self.store.context.report(&Event::Compacted {
             keyspace: keyspace.name.clone(),
             reason: match plan.reason {
                 Reason::Level0 | Reason::Size | Reason::Space | Reason::Layout | Reason::SmallTables => {

@@ -29,9 +29,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tamis_filter::auto::{Effort, QueryKind};
 
 use super::back_off::RETRY;
-use super::job_context::{JobContexts, span_of};
+use super::job_context::{span_of, with_job_context};
 use crate::{
-    cache::table::TableCache,
     error::{Error, Result},
     file_name::FileName,
     observe::{
@@ -40,11 +39,7 @@ use crate::{
         read_times::expected_nanoseconds,
     },
     options::{FilterSource, TableFilter},
-    store::{
-        context::StoreContext,
-        keyspace_state::{KeyspaceRegistry, KeyspaceState},
-        version_installer::VersionInstaller,
-    },
+    store::{context::StoreContext, keyspace_state::KeyspaceState, parts::StoreParts},
     sync::Mutex,
     table::{
         filter_choice::{FilterChoice, meets_targets},
@@ -326,10 +321,7 @@ pub(super) enum Urgency {
 
 /// See the head of this file.
 pub(super) struct FilterChecker {
-    pub(super) context: Arc<StoreContext>,
-    pub(super) tables: Arc<TableCache>,
-    pub(super) installer: Arc<VersionInstaller>,
-    pub(super) job_contexts: JobContexts,
+    pub(super) store: Arc<StoreParts>,
     pub(super) schedule: Mutex<Schedule>,
 }
 
@@ -380,7 +372,7 @@ pub(super) struct CheckClaim {
 
 impl Drop for CheckClaim {
     fn drop(&mut self) {
-        let now = self.checker.context.runtime.clock.now();
+        let now = self.checker.store.context.runtime.clock.now();
         let mut schedule = self.checker.schedule.lock();
         schedule.is_checking = false;
         schedule.next_check = if self.is_urgent { now } else { now + now.saturating_sub(self.began) };
@@ -396,24 +388,20 @@ impl FilterChecker {
 
     /// Claims a table that is due for a check. Reads the counters of all tables, once in [`CHECK_INTERVAL`], or more often while they change.
     /// `urgency`: which tables are checked.
-    pub(super) fn claim(
-        self: &Arc<Self>,
-        keyspaces: &KeyspaceRegistry,
-        urgency: Urgency,
-    ) -> Option<CheckClaim> {
-        let now = self.context.runtime.clock.now();
+    pub(super) fn claim(self: &Arc<Self>, urgency: Urgency) -> Option<CheckClaim> {
+        let now = self.store.context.runtime.clock.now();
         let mut schedule = self.schedule.lock();
         if schedule.is_checking || now < schedule.next_check {
             return None;
         }
         let read_ns_of = |level| {
-            let StoreContext { options, metrics, .. } = &*self.context;
+            let StoreContext { options, metrics, .. } = &*self.store.context;
             metrics.read_times.price(level, expected_nanoseconds(options.table_access))
         };
         let mut last_checks = BTreeMap::new();
         let mut answer_count = 0;
         let mut due: Option<Due> = None;
-        for keyspace in keyspaces.load().values() {
+        for keyspace in self.store.keyspaces.load().values() {
             let read_state = keyspace.read_state.load();
             let (version, sample) = (Arc::clone(&read_state.version), Arc::clone(&read_state.query_sample));
             if !matches!(version.options.filters.source(), FilterSource::Chosen(_)) {
@@ -437,7 +425,7 @@ impl FilterChecker {
                     due_check((partition, table), &last, counted, read_ns_of(level))
                 };
                 let Some(check) = check else { continue };
-                if self.context.options.sample_queries && is_outdated(&sample, &last, &check) {
+                if self.store.context.options.sample_queries && is_outdated(&sample, &last, &check) {
                     let count = REFILL_COUNT_PER_TABLE * version.tables().count() as u64;
                     sample.begin_refill(count.clamp(REFILL_COUNT_MIN, QUERIES_MAX as u64) as u32);
                 } else if (check.is_urgent || urgency == Urgency::Any)
@@ -455,7 +443,7 @@ impl FilterChecker {
         let is_busy = answer_count.abs_diff(schedule.answer_count) >= EARLY_COUNT_MIN;
         let interval = if is_busy { CHECK_INTERVAL_BUSY } else { CHECK_INTERVAL };
         // The counters of many thousand tables take milliseconds.
-        let reading = self.context.runtime.clock.now().saturating_sub(now);
+        let reading = self.store.context.runtime.clock.now().saturating_sub(now);
         schedule.next_check = now + interval.max(reading * READING_RATIO);
         schedule.answer_count = answer_count;
         schedule.last_checks = last_checks;
@@ -476,7 +464,7 @@ impl FilterChecker {
 
     /// Records that a check failed: the next one waits twice as long as this one did.
     fn note_failed(&self, number: u64) {
-        let now = self.context.runtime.clock.now();
+        let now = self.store.context.runtime.clock.now();
         if let Some(last) = self.schedule.lock().last_checks.get_mut(&number) {
             last.retry_at = now + RETRY * (1 << last.failure_count.min(RETRY_DOUBLINGS_MAX));
             last.failure_count += 1;
@@ -509,17 +497,17 @@ impl FilterChecker {
     fn try_check(&self, keyspace: &KeyspaceState, number: u64, between: &dyn Fn()) -> Result<bool> {
         let check = || {
             between();
-            self.context.check_open()?;
+            self.store.context.check_open()?;
             keyspace.check()
         };
         let version = Arc::clone(&keyspace.read_state.load().version);
         let &FilterSource::Chosen(budget) = version.options.filters.source() else { return Ok(false) };
         let Some((place, table)) = find(&version, number) else { return Ok(false) };
-        let reader = Arc::clone(self.tables.reader(&table)?);
+        let reader = Arc::clone(self.store.tables.reader(&table)?);
         let current = reader.chosen_filters().map(<[TableFilter]>::to_vec);
         let is_provisional = reader.filter_choice().is_some_and(|choice| is_provisional(&table, choice));
         let cost_ratio_max = if is_provisional { CUT_COST_RATIO_MAX } else { COST_RATIO_MAX };
-        let input = self.job_contexts.with(&version, |context| {
+        let input = with_job_context(&self.store, &version, |context| {
             let key_count = table.summary().entry_count;
             let origin = context.origin(place.partition, place, vec![number]);
             let effort = if is_small(&table) { Effort::Write } else { Effort::Background };
@@ -527,7 +515,7 @@ impl FilterChecker {
             let other_runs = context.other_runs(&origin);
             ChoiceInput { other_runs, ..input.replacing(current, (reader.filter_bytes(), key_count)) }
         });
-        self.context.metrics.filters_checked.add(1);
+        self.store.context.metrics.filters_checked.add(1);
         let comparison = Comparison::of(&reader, &input, &check)?;
         if input.current.is_some() && !is_better(&comparison, cost_ratio_max) {
             self.note_kept(number, comparison.current.rates);
@@ -543,13 +531,13 @@ impl FilterChecker {
             return Ok(false);
         };
         check()?;
-        let file = self.installer.versions.new_file_number();
+        let file = self.store.installer.versions.new_file_number();
         write_built(&reader, file, &built)?;
         if !self.install(keyspace, number, Some(file))? {
             return Ok(false);
         }
-        self.context.metrics.filters_replaced.add(1);
-        self.context.report(&Event::FiltersReplaced {
+        self.store.context.metrics.filters_replaced.add(1);
+        self.store.context.report(&Event::FiltersReplaced {
             keyspace: keyspace.name.clone(),
             table: number,
             before: comparison.current.to_string(),
@@ -572,11 +560,11 @@ impl FilterChecker {
         filter_file: Option<u64>,
     ) -> Result<bool> {
         let place = || find(&keyspace.read_state.load().version, number).map(|(place, _)| place);
-        let discard = || self.installer.discard(filter_file.map(FileName::Filter).as_slice());
+        let discard = || self.store.installer.discard(filter_file.map(FileName::Filter).as_slice());
         while let Some(here) = place() {
             let mut edit = VersionEdit::default();
             edit.push(Change::SetTableFilter { place: here, number, filter_file });
-            let Err(error) = self.installer.install(edit) else {
+            let Err(error) = self.store.installer.install(edit) else {
                 self.note_replaced(number);
                 return Ok(true);
             };

@@ -25,7 +25,7 @@ use super::{
     direct_flush::{CachedPace, Flush},
     flush::{Flushed, Layout, flush},
     flush_split::LowerOverlap,
-    job_context::JobContexts,
+    job_context::with_job_context,
     table_sink::Written,
 };
 use crate::{
@@ -34,28 +34,21 @@ use crate::{
     observe::events::Event,
     options::Durability,
     store::{
-        commit_log::CommitLog,
-        context::StoreContext,
-        keyspace_state::{KeyspaceRegistry, KeyspaceState, LoggedMemtable},
+        keyspace_state::{KeyspaceState, LoggedMemtable},
+        parts::StoreParts,
         store_folder,
-        version_installer::{FinishedFlush, VersionInstaller},
+        version_installer::FinishedFlush,
     },
     sync::sim_fault,
     version::{
         catalog::Counters,
         edit::{Change, VersionEdit},
     },
-    write::back_pressure::BackPressure,
 };
 
 /// See the head of this file.
 pub(super) struct Flusher {
-    pub(super) context: Arc<StoreContext>,
-    pub(super) keyspaces: Arc<KeyspaceRegistry>,
-    pub(super) log: Arc<CommitLog>,
-    pub(super) installer: Arc<VersionInstaller>,
-    pub(super) back_pressure: Arc<BackPressure>,
-    pub(super) job_contexts: JobContexts,
+    pub(super) store: Arc<StoreParts>,
     pub(super) cached_pace: CachedPace,
     /// Blocks that readers had requested when the last flush began.
     pub(super) blocks_at_flush: AtomicU64,
@@ -69,9 +62,9 @@ impl Flusher {
     /// Those of the file system: memtables that are not installed stay, and their flush can be tried again. The memtables before
     /// the first whose tables can't be written are installed.
     pub(super) fn flush_oldest(&self, keyspaces: &[Arc<KeyspaceState>]) -> Result<()> {
-        store_folder::check(&self.context.folder)?;
-        let start = self.context.runtime.clock.now();
-        let segment = self.log.segment_number().unwrap_or(0);
+        store_folder::check(&self.store.context.folder)?;
+        let start = self.store.context.runtime.clock.now();
+        let segment = self.store.log.segment_number().unwrap_or(0);
         let mut finished = Vec::with_capacity(keyspaces.len());
         let mut result = Ok(());
         for keyspace in keyspaces {
@@ -86,13 +79,14 @@ impl Flusher {
         if finished.is_empty() {
             return result;
         }
-        self.sync_shared_batches(&finished).inspect_err(|_| self.installer.discard_flushes(&finished))?;
+        self.sync_shared_batches(&finished)
+            .inspect_err(|_| self.store.installer.discard_flushes(&finished))?;
         self.record_synced_log(&mut finished);
-        let installed = self.installer.install_flushes(finished)?;
+        let installed = self.store.installer.install_flushes(finished)?;
         if installed.is_empty() {
             return result;
         }
-        self.note_installed(&installed, self.context.runtime.clock.now().saturating_sub(start));
+        self.note_installed(&installed, self.store.context.runtime.clock.now().saturating_sub(start));
         // Tables sync the folder, and with it the names of all segments that existed when the tables were begun.
         let has_tables = installed.iter().any(|flush| !flush.edit.new_tables().is_empty());
         self.remove_obsolete_segments(if has_tables { segment } else { 0 })?;
@@ -105,10 +99,10 @@ impl Flusher {
         let Some(oldest) = read_state.immutable.last() else { return Ok(None) };
         let memtable = &oldest.memtable;
         let carrier = Carrier {
-            context: &self.context,
-            keyspaces: &self.keyspaces,
-            log: &self.log,
-            snapshots: &self.job_contexts.snapshots,
+            context: &self.store.context,
+            keyspaces: &self.store.keyspaces,
+            log: &self.store.log,
+            snapshots: &self.store.snapshots,
         };
         carrier.carry(keyspace, oldest, &read_state.version)?;
         let lower_overlap = LowerOverlap::of(&read_state.version, memtable)?;
@@ -123,7 +117,7 @@ impl Flusher {
         let layout =
             Layout { lower_overlap, is_direct, is_carried: &is_carried, newer: &newer, pending_bounds };
         let Flushed { edit, bytes_expected, partition_count } =
-            self.job_contexts.with(&read_state.version, |context| flush(context, memtable, &layout))?;
+            with_job_context(&self.store, &read_state.version, |context| flush(context, memtable, &layout))?;
         Ok(Some(FinishedFlush {
             keyspace: Arc::clone(keyspace),
             memtable: Arc::clone(oldest),
@@ -136,7 +130,7 @@ impl Flusher {
 
     /// Adds to the edit of a flush how far the log is synced: the next open finds a segment that was lost or cut since.
     fn record_synced_log(&self, finished: &mut [FinishedFlush]) {
-        let segments = self.log.synced_segments();
+        let segments = self.store.log.synced_segments();
         if let Some(first) = finished.first_mut().filter(|_| !segments.is_empty()) {
             first.edit.push(Change::SetSyncedLog { segments });
         }
@@ -145,11 +139,11 @@ impl Flusher {
     /// Reports flushes that took `time` together.
     fn note_installed(&self, installed: &[FinishedFlush], time: Duration) {
         let bytes = installed.iter().map(|flush| flush.memtable.memtable.bytes()).sum();
-        self.back_pressure.note_flush(bytes as u64, time);
+        self.store.back_pressure.note_flush(bytes as u64, time);
         if installed.iter().all(|flush| !flush.is_direct) {
             self.cached_pace.note(bytes, time);
         }
-        let metrics = &self.context.metrics;
+        let metrics = &self.store.context.metrics;
         for flush in installed {
             let mut written = Written::default();
             for summary in flush.edit.added_tables() {
@@ -164,13 +158,13 @@ impl Flusher {
                 metrics.partition_decisions.minor.add(partition_count, bytes_expected, written.bytes);
             }
             let keyspace = flush.keyspace.name.clone();
-            self.context.report(&Event::Flushed { keyspace, bytes_expected, bytes: written.bytes });
+            self.store.context.report(&Event::Flushed { keyspace, bytes_expected, bytes: written.bytes });
         }
     }
 
     /// Whether the tables of a memtable bypass the page cache ([`super::direct_flush`]).
     fn uses_direct_io(&self, keyspace: &KeyspaceState, memtable: &Memtable, is_disjoint: bool) -> bool {
-        let metrics = &self.context.metrics;
+        let metrics = &self.store.context.metrics;
         let blocks = metrics.blocks_used();
         let blocks_before = self.blocks_at_flush.swap(blocks, Ordering::Relaxed);
         let flush = Flush {
@@ -180,7 +174,7 @@ impl Flusher {
             read_bytes: blocks.saturating_sub(blocks_before) * u64::from(keyspace.options.block_bytes),
             is_disjoint,
         };
-        self.context.options.table_access == Access::Direct || flush.bypasses_page_cache()
+        self.store.context.options.table_access == Access::Direct || flush.bypasses_page_cache()
     }
 
     /// Syncs the log if entries were carried, or if a batch may have written both to what is flushed and to other memtables.
@@ -203,11 +197,11 @@ impl Flusher {
         if sim_fault!("flush-part-of-a-batch") {
             return Ok(());
         }
-        if !has_carried && !self.keyspaces.load().values().any(holds_entries) {
+        if !has_carried && !self.store.keyspaces.load().values().any(holds_entries) {
             return Ok(());
         }
-        self.log.sync_without_lock()?;
-        self.log.persist(Durability::Synced)
+        self.store.log.sync_without_lock()?;
+        self.store.log.persist(Durability::Synced)
     }
 
     /// Removes the log segments that no memtable needs: the manifest is updated first. The names of segments up to
@@ -215,24 +209,24 @@ impl Flusher {
     pub(super) fn remove_obsolete_segments(&self, durable_segment: u64) -> Result<()> {
         let (oldest_log, last_sequence) = {
             // Under the lock no writer is between its log record and `LoggedMemtable::note_segment`.
-            let mut log = self.log.lock();
+            let mut log = self.store.log.lock();
             let Some(state) = log.as_mut() else { return Ok(()) };
             let current = state.log.number();
             let needed =
-                self.keyspaces.oldest_needed_segment().filter(|_| !sim_fault!("remove-segment-early"));
+                self.store.keyspaces.oldest_needed_segment().filter(|_| !sim_fault!("remove-segment-early"));
             let oldest = needed.unwrap_or(current).min(current);
             if state.log.segments().first().is_none_or(|(first, _)| *first >= oldest) {
                 return Ok(());
             }
             let kept = state.log.sync_names_up_to(oldest, durable_segment);
-            kept.inspect_err(|error| self.log.propagate_background_error(state, error))?;
+            kept.inspect_err(|error| self.store.log.propagate_background_error(state, error))?;
             (oldest, state.last_sequence)
         };
         let mut edit = VersionEdit::default();
         // The last numbers may be in the removed segments only: those of entries of dropped keyspaces.
         let counters = Counters { oldest_log, last_sequence, ..Counters::default() };
         edit.push(Change::AdvanceCounters(counters));
-        self.installer.install(edit)?;
-        self.log.remove_obsolete(oldest_log)
+        self.store.installer.install(edit)?;
+        self.store.log.remove_obsolete(oldest_log)
     }
 }

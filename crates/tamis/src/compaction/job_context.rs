@@ -8,14 +8,12 @@ use std::{
 use tamis_filter::auto::{Effort, Prices};
 use tamis_vfs::{Access, Folder};
 
-use super::scheduler::Scheduler;
 use crate::{
     error::{Error, Result},
     key::Sequence,
     observe::{events::EventListener, query_sample::SharedQueries, read_times::expected_nanoseconds},
     options::{Compression, FilterBudget, FilterSource, KeyspaceOptions, Options, per_level},
-    read::snapshot::Snapshots,
-    store::{context::StoreContext, keyspace_state::KeyspaceRegistry, runtime::Spawner},
+    store::{parts::StoreParts, runtime::Spawner},
     sync::sim_fault,
     table::{
         filter_plan::{ChoiceInput, FilterPlan, GivenFilters, KeySpan},
@@ -23,7 +21,7 @@ use crate::{
         shared_choice::SharedChoice,
         writer::TableOptions,
     },
-    version::{edit::RunPlace, handle::Table, level::Run, set::VersionSet, version::KeyspaceVersion},
+    version::{edit::RunPlace, handle::Table, level::Run, version::KeyspaceVersion},
 };
 
 /// The nanoseconds of a query that a bit per key must save.
@@ -159,43 +157,35 @@ pub(crate) const fn filter_prices(options: &Options) -> Prices {
     Prices { read_ns: expected_nanoseconds(options.table_access), bit_ns: BIT_NANOSECONDS }
 }
 
-/// The parts of an open store from which the contexts of its jobs are made.
-#[derive(Clone)]
-pub(super) struct JobContexts {
-    pub(super) context: Arc<StoreContext>,
-    pub(super) versions: Arc<VersionSet>,
-    pub(super) snapshots: Arc<Snapshots>,
-    pub(super) scheduler: Arc<Scheduler>,
-    pub(super) keyspaces: Arc<KeyspaceRegistry>,
-}
-
-impl JobContexts {
-    /// Calls `work` with the context of a job that begins now on `version`.
-    pub(super) fn with<R>(&self, version: &KeyspaceVersion, work: impl FnOnce(&JobContext<'_>) -> R) -> R {
-        let (database_id, filter_seed) = self.versions.database();
-        let mut sampled_queries = SharedQueries::default();
-        if version.options.filters.uses_sample()
-            && let Some(keyspace) =
-                u32::try_from(version.id).ok().and_then(|id| self.keyspaces.load().get(&id).cloned())
-        {
-            sampled_queries = keyspace.read_state.load().query_sample.shared();
-        }
-        work(&JobContext {
-            folder: &self.context.folder,
-            version,
-            database_id,
-            filter_seed,
-            is_direct: self.context.options.table_access == Access::Direct,
-            listener: self.context.options.listener.clone(),
-            next_number: &|| self.versions.new_file_number(),
-            read_points: self.snapshots.read_points(),
-            sampled_queries,
-            entry_count: version.entry_count(),
-            shared_choice: Arc::default(),
-            prices: filter_prices(&self.context.options),
-            is_cancelled: self.scheduler.is_stopping(),
-            spawner: (self.context.options.workers > 0).then_some(&*self.context.runtime.spawner),
-            between_tables: &|| ControlFlow::Continue(()),
-        })
+/// Calls `work` with the context of a job that begins now on `version`.
+pub(super) fn with_job_context<R>(
+    store: &StoreParts,
+    version: &KeyspaceVersion,
+    work: impl FnOnce(&JobContext<'_>) -> R,
+) -> R {
+    let (database_id, filter_seed) = store.versions.database();
+    let mut sampled_queries = SharedQueries::default();
+    if version.options.filters.uses_sample()
+        && let Some(keyspace) =
+            u32::try_from(version.id).ok().and_then(|id| store.keyspaces.load().get(&id).cloned())
+    {
+        sampled_queries = keyspace.read_state.load().query_sample.shared();
     }
+    work(&JobContext {
+        folder: &store.context.folder,
+        version,
+        database_id,
+        filter_seed,
+        is_direct: store.context.options.table_access == Access::Direct,
+        listener: store.context.options.listener.clone(),
+        next_number: &|| store.versions.new_file_number(),
+        read_points: store.snapshots.read_points(),
+        sampled_queries,
+        entry_count: version.entry_count(),
+        shared_choice: Arc::default(),
+        prices: filter_prices(&store.context.options),
+        is_cancelled: store.scheduler.is_stopping(),
+        spawner: (store.context.options.workers > 0).then_some(&*store.context.runtime.spawner),
+        between_tables: &|| ControlFlow::Continue(()),
+    })
 }

@@ -41,13 +41,13 @@ impl BackgroundJobs {
     /// Compactions that are due then run, too, as long as they read no more than a memtable has: processes that end soon would leave
     /// them to later ones, and small tables would accumulate.
     pub(crate) fn bound_replayed_log(&self) {
-        let mut log = self.log.lock();
+        let mut log = self.store.log.lock();
         let Some(state) = log.as_mut() else { return };
         let keeps_partitions = |keyspace: &Arc<KeyspaceState>| {
             !keyspace.options.layout.is_partitioned() && !keyspace.carried().is_empty()
         };
         let is_short = state.log.segments().len() <= REPLAYED_SEGMENTS_MAX;
-        if is_short && !self.keyspaces.load().values().any(keeps_partitions) {
+        if is_short && !self.store.keyspaces.load().values().any(keeps_partitions) {
             return;
         }
         self.rotate_memtables(state, None);
@@ -56,10 +56,10 @@ impl BackgroundJobs {
             return;
         }
         if let Err(error) = self.flusher.remove_obsolete_segments(0) {
-            self.note_failure("remove obsolete log segments", self.scheduler.begin_job(), &error);
+            self.note_failure("remove obsolete log segments", self.store.scheduler.begin_job(), &error);
         }
         let memtable_bytes =
-            self.keyspaces.load().values().map(|keyspace| keyspace.options.memtable_bytes).max();
+            self.store.keyspaces.load().values().map(|keyspace| keyspace.options.memtable_bytes).max();
         self.run_small_compactions(memtable_bytes.unwrap_or_default());
     }
 
@@ -68,11 +68,11 @@ impl BackgroundJobs {
     /// # Errors
     /// That of the first flush that failed, which is reported.
     pub(crate) fn flush_immutable(&self) -> Result<()> {
-        let begun_before = self.scheduler.begun_count();
+        let begun_before = self.store.scheduler.begun_count();
         while let Some(claim) = self.claim_flush() {
             if !self.run(Job::Flush(claim)) {
-                self.context.check_writable()?;
-                return self.scheduler.flush_failure_after(begun_before).map_or(Ok(()), Err);
+                self.store.context.check_writable()?;
+                return self.store.scheduler.flush_failure_after(begun_before).map_or(Ok(()), Err);
             }
         }
         Ok(())
@@ -81,7 +81,7 @@ impl BackgroundJobs {
     /// Makes the memtables of all keyspaces, or of one, immutable. If other keyspaces need the current segment of the log, another
     /// segment could not be removed before it: then none is begun.
     fn rotate_memtables(&self, state: &mut LogState, only: Option<&KeyspaceState>) {
-        let keyspaces = self.keyspaces.load();
+        let keyspaces = self.store.keyspaces.load();
         let (mut is_rotated, mut is_needed) = (false, false);
         for keyspace in keyspaces.values() {
             if is_among(keyspace, only) {
@@ -91,16 +91,16 @@ impl BackgroundJobs {
             }
         }
         if is_rotated && !is_needed {
-            self.log.begin_segment(state);
+            self.store.log.begin_segment(state);
         }
     }
 
     /// See [`crate::Db::flush`]: of all keyspaces, or of one.
     pub(crate) fn flush(&self, only: Option<&KeyspaceState>) -> Result<()> {
-        let _whole = self.keyspaces.begin_whole_flushes();
-        let mut log = self.log.lock();
-        self.context.check_writable()?;
-        let begun_before = self.scheduler.begun_count();
+        let _whole = self.store.keyspaces.begin_whole_flushes();
+        let mut log = self.store.log.lock();
+        self.store.context.check_writable()?;
+        let begun_before = self.store.scheduler.begun_count();
         if let Some(state) = log.as_mut() {
             self.rotate_memtables(state, only);
         }
@@ -115,7 +115,7 @@ impl BackgroundJobs {
         };
         let is_flushed = |keyspace: &&Arc<KeyspaceState>| is_among(keyspace, only);
         let mut waiting: Vec<_> =
-            self.keyspaces.load().values().filter(is_flushed).filter_map(newest).collect();
+            self.store.keyspaces.load().values().filter(is_flushed).filter_map(newest).collect();
         drop(log);
         let is_done = || {
             while let Some((keyspace, memtable)) = waiting.last() {
@@ -139,25 +139,25 @@ impl BackgroundJobs {
         begun_before: u64,
         failure_after: impl Fn(&Scheduler, u64) -> Option<Error>,
     ) -> Result<()> {
-        self.scheduler.retry_now(begun_before);
+        self.store.scheduler.retry_now(begun_before);
         loop {
             self.run_inline();
             if is_done() {
                 return Ok(());
             }
-            let failure = failure_after(&self.scheduler, begun_before);
+            let failure = failure_after(&self.store.scheduler, begun_before);
             // Asked after the failure was read: one after which writes are refused gives each waiting thread the same error.
-            self.context.check_writable()?;
+            self.store.context.check_writable()?;
             failure.map_or(Ok(()), Err)?;
-            self.scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
+            self.store.scheduler.wait_for_progress(&*self.store.context.runtime.clock, WAIT);
         }
     }
 
     /// See [`crate::Db::wait_for_compactions`].
     pub(crate) fn wait_for_compactions(&self) -> Result<()> {
-        self.context.check_open()?;
-        let _waiting = self.scheduler.begin_waiting();
-        self.wait_until(|| self.is_idle(), self.scheduler.begun_count(), Scheduler::failure_after)
+        self.store.context.check_open()?;
+        let _waiting = self.store.scheduler.begin_waiting();
+        self.wait_until(|| self.is_idle(), self.store.scheduler.begun_count(), Scheduler::failure_after)
     }
 
     /// The request to compact what a range has now.
@@ -165,9 +165,9 @@ impl BackgroundJobs {
         RangeRequest {
             lower,
             upper,
-            sequence_max: self.snapshots.visible(),
-            number_max: self.versions.new_file_number(),
-            read_points: self.snapshots.read_points(),
+            sequence_max: self.store.snapshots.visible(),
+            number_max: self.store.versions.new_file_number(),
+            read_points: self.store.snapshots.read_points(),
             reason,
         }
     }
@@ -194,24 +194,24 @@ impl BackgroundJobs {
             if report(0).is_break() {
                 return Ok(false);
             }
-            let job = self.context.begin_write_job()?;
+            let job = self.store.context.begin_write_job()?;
             match self.claim_range(keyspace, &request, &[]) {
                 RangeStep::Done => return Ok(true),
                 RangeStep::Blocked => {
                     drop(job);
                     self.run_inline();
-                    self.scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
+                    self.store.scheduler.wait_for_progress(&*self.store.context.runtime.clock, WAIT);
                 }
                 RangeStep::Compact(claim) => {
                     let between_tables = || {
                         let _ = self.work_between_tables();
                         report(1)
                     };
-                    let result = self.context.catch("compact a range", || {
+                    let result = self.store.context.catch("compact a range", || {
                         self.compactor.compact(keyspace, &claim.plan, &between_tables)
                     });
                     drop(claim);
-                    self.scheduler.note_progress();
+                    self.store.scheduler.note_progress();
                     if state.borrow().1 {
                         return Ok(false);
                     }

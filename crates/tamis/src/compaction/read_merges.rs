@@ -28,29 +28,29 @@ struct DueMerge {
 impl BackgroundJobs {
     /// Whether a merge that reads have paid for is running or due.
     pub(super) fn needs_read_merge(&self, now: Duration) -> bool {
-        self.scheduler.read_merge.lock().is_some() || self.due_read_merge(now).is_some()
+        self.store.scheduler.read_merge.lock().is_some() || self.due_read_merge(now).is_some()
     }
 
     /// Claims the next step of the merge that reads have paid for.
     pub(super) fn claim_read_merge(&self, now: Duration) -> Option<Job> {
-        let running = self.scheduler.read_merge.lock().clone();
+        let running = self.store.scheduler.read_merge.lock().clone();
         let (id, request) = match running {
             Some(running) => running,
             None => self.begin_read_merge(now)?,
         };
-        let keyspace = self.keyspaces.load().get(&id).cloned();
+        let keyspace = self.store.keyspaces.load().get(&id).cloned();
         let Some(keyspace) = keyspace.filter(|keyspace| keyspace.check().is_ok()) else {
-            *self.scheduler.read_merge.lock() = None;
+            *self.store.scheduler.read_merge.lock() = None;
             return None;
         };
-        let state = self.scheduler.state();
+        let state = self.store.scheduler.state();
         let waiting = state.back_off.may_begin(id, now).then(|| state.back_off.waiting(id, now));
         drop(state);
         match self.claim_range(&keyspace, &request, &waiting?.held) {
             RangeStep::Compact(claim) => Some(Job::Compact(keyspace, claim)),
             RangeStep::Blocked => None,
             RangeStep::Done => {
-                *self.scheduler.read_merge.lock() = None;
+                *self.store.scheduler.read_merge.lock() = None;
                 None
             }
         }
@@ -59,14 +59,14 @@ impl BackgroundJobs {
     /// Begins the merge with the greatest loss relative to its price, if one is due.
     fn begin_read_merge(&self, now: Duration) -> Option<(u32, RangeRequest)> {
         let (DueMerge { keyspace, partition, bounds }, loss) = self.due_read_merge(now)?;
-        let mut running = self.scheduler.read_merge.lock();
+        let mut running = self.store.scheduler.read_merge.lock();
         if running.is_some() {
             return None;
         }
         partition.losses.merge.begin_job();
         let request = self.range_request(bounds, Reason::Reads);
-        self.context.metrics.read_triggered_compactions.add(1);
-        self.context.report(&Event::ReadsPaidForMerge {
+        self.store.context.metrics.read_triggered_compactions.add(1);
+        self.store.context.report(&Event::ReadsPaidForMerge {
             keyspace: keyspace.name.clone(),
             lost_microseconds: loss.lost_ns / 1_000,
             price_microseconds: loss.price_ns / 1_000,
@@ -77,13 +77,13 @@ impl BackgroundJobs {
 
     fn due_read_merge(&self, now: Duration) -> Option<(DueMerge, DueLoss)> {
         let mut due = Vec::new();
-        for keyspace in self.keyspaces.load().values() {
+        for keyspace in self.store.keyspaces.load().values() {
             if keyspace.check().is_err() || self.bulk_load_end(keyspace, now).is_some() {
                 continue;
             }
             let version = Arc::clone(&keyspace.read_state.load().version);
             for (position, partition) in version.partitions.iter().enumerate() {
-                let price = || self.scheduler.job_times.of_merge(partition);
+                let price = || self.store.scheduler.job_times.of_merge(partition);
                 let loss = &partition.losses.merge;
                 let Some(loss) = (loss.nanoseconds() > 0).then(|| loss.due(price())).flatten() else {
                     continue;

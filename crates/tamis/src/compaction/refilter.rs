@@ -10,26 +10,23 @@ use super::{
     filter_check::{FilterChecker, find},
 };
 use crate::{
-    cache::table::TableCache,
     error::Result,
     options::TableFilter,
-    store::{context::StoreContext, keyspace_state::KeyspaceState, version_installer::VersionInstaller},
+    store::{keyspace_state::KeyspaceState, parts::StoreParts},
     table::{filter_plan::GivenFilters, refilter::write_filters_of},
     version::handle::Table,
 };
 
 /// See the head of this file.
 pub(crate) struct FilterRebuilder {
-    pub(crate) context: Arc<StoreContext>,
-    pub(crate) tables: Arc<TableCache>,
-    pub(crate) installer: Arc<VersionInstaller>,
+    pub(crate) store: Arc<StoreParts>,
     pub(crate) background: Arc<BackgroundJobs>,
 }
 
 impl FilterRebuilder {
     /// See [`crate::Db::rebuild_filters`].
     pub(crate) fn rebuild(&self, keyspace: &KeyspaceState, filters: &[TableFilter]) -> Result<()> {
-        let job = self.context.begin_write_job()?;
+        let job = self.store.context.begin_write_job()?;
         filters.iter().try_for_each(TableFilter::check)?;
         let filters = FilterChecker::given(keyspace, filters);
         for number in numbers_of(keyspace) {
@@ -47,7 +44,7 @@ impl FilterRebuilder {
 
     /// See [`crate::Db::check_filters`].
     pub(crate) fn check(&self, keyspace: &KeyspaceState) -> Result<u64> {
-        let job = self.context.begin_write_job()?;
+        let job = self.store.context.begin_write_job()?;
         let checker = &self.background.filter_checker;
         let mut replaced_count = 0;
         for number in numbers_of(keyspace) {
@@ -65,12 +62,12 @@ impl FilterRebuilder {
         table: &Arc<Table>,
         filters: &GivenFilters,
     ) -> Result<()> {
-        let versions = &self.installer.versions;
+        let versions = &self.store.installer.versions;
         let filter_file = (!filters.filters.is_empty()).then(|| versions.new_file_number());
         if let Some(file) = filter_file {
             let (_, seed) = versions.database();
-            let reader = Arc::clone(self.tables.reader(table)?);
-            let check = || self.context.check_open().and_then(|()| keyspace.check());
+            let reader = Arc::clone(self.store.tables.reader(table)?);
+            let check = || self.store.context.check_open().and_then(|()| keyspace.check());
             write_filters_of(&reader, file, filters, seed, &check)?;
         }
         self.background.filter_checker.install(keyspace, table.number(), filter_file)?;

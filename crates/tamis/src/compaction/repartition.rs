@@ -20,19 +20,18 @@ use std::{
 
 use super::{
     drop_rules::DropRules,
-    job_context::{JobContext, JobContexts},
+    job_context::{JobContext, with_job_context},
     merge::{merge_inputs, range_tombstones_of},
     plan::{Action, InProgress, Plan},
     table_sink::{SplitPoint, TableSink, Written},
 };
 use crate::{
-    cache::table::TableCache,
     cursor::{Cursor, run::RunCursor, run_tables::RunTables},
     error::{Error, Result},
     file_name::FileName,
     key::{SEQUENCE_MAX, Sequence},
     options::Layout,
-    store::{context::StoreContext, keyspace_state::KeyspaceState, version_installer::VersionInstaller},
+    store::{keyspace_state::KeyspaceState, parts::StoreParts},
     table::properties::TableSummary,
     version::{
         edit::{Change, RunPlace, VersionEdit},
@@ -127,12 +126,9 @@ pub(super) struct Repartitioned {
     pub(super) written: Written,
 }
 
-/// The parts of an open store that the jobs use.
+/// The jobs that replace partitions.
 pub(super) struct Repartitioner<'a> {
-    pub(super) context: &'a StoreContext,
-    pub(super) tables: &'a Arc<TableCache>,
-    pub(super) installer: &'a VersionInstaller,
-    pub(super) job_contexts: &'a JobContexts,
+    pub(super) store: &'a StoreParts,
 }
 
 impl Repartitioner<'_> {
@@ -150,7 +146,7 @@ impl Repartitioner<'_> {
         let mut tables = NewTables::default();
         let result = self.write_and_install(keyspace, plan, between_tables, &mut tables);
         if result.is_err() {
-            self.installer.discard(&tables.files());
+            self.store.installer.discard(&tables.files());
         }
         match result {
             Ok(true) => {}
@@ -184,8 +180,8 @@ impl Repartitioner<'_> {
         if plan.action == Action::Unite && partitions_of(&version, plan).any(has_carried) {
             return Ok(false);
         }
-        let edit = edit_of(&version, plan, tables, &|| self.installer.versions.new_partition_id());
-        self.installer.install(edit).map(|_| true)
+        let edit = edit_of(&version, plan, tables, &|| self.store.installer.versions.new_partition_id());
+        self.store.installer.install(edit).map(|_| true)
     }
 
     /// Steps 2 and 3: returns when flushes are paused and no table is left to cut.
@@ -211,7 +207,7 @@ impl Repartitioner<'_> {
                 return Ok(pause);
             }
             drop(pause);
-            self.job_contexts.scheduler.wake();
+            self.store.scheduler.wake();
         }
     }
 
@@ -223,7 +219,9 @@ impl Repartitioner<'_> {
         work: impl FnOnce(&JobContext<'_>) -> Result<()>,
     ) -> Result<()> {
         let version = Arc::clone(&keyspace.read_state.load().version);
-        self.job_contexts.with(&version, |context| work(&JobContext { between_tables, ..context.clone() }))
+        with_job_context(self.store, &version, |context| {
+            work(&JobContext { between_tables, ..context.clone() })
+        })
     }
 
     /// Waits until no flush of the keyspace runs. New ones do not begin meanwhile.
@@ -231,7 +229,7 @@ impl Repartitioner<'_> {
     /// # Errors
     /// [`Error::Closed`] if the store is closing.
     fn pause_flushes<'k>(&self, keyspace: &'k KeyspaceState) -> Result<FlushPause<'k>> {
-        let scheduler = &self.job_contexts.scheduler;
+        let scheduler = &self.store.scheduler;
         let _request = keyspace.flush_slot.request_pause();
         loop {
             if let Some(pause) = FlushPause::begin(keyspace) {
@@ -240,7 +238,7 @@ impl Repartitioner<'_> {
             if scheduler.is_stopping().load(Ordering::Relaxed) {
                 return Err(Error::Closed);
             }
-            scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
+            scheduler.wait_for_progress(&*self.store.context.runtime.clock, WAIT);
         }
     }
 
@@ -252,7 +250,7 @@ impl Repartitioner<'_> {
             tables.bounds.extend(plan.split_keys.iter().cloned());
             return Ok(());
         }
-        let merged = merge_inputs(context, self.tables, plan)?;
+        let merged = merge_inputs(context, &self.store.tables, plan)?;
         tables.merged = plan.tables().map(|table| table.number()).collect();
         tables.bytes_read = merged.bytes_read;
         let per_partition = match context.version.options.layout {
@@ -286,12 +284,12 @@ impl Repartitioner<'_> {
         let origin = context.origin(place.partition, place, vec![table.number()]);
         let one = std::slice::from_ref(table);
         let rules =
-            DropRules::new(context.read_points.clone(), range_tombstones_of(one.iter(), self.tables)?);
+            DropRules::new(context.read_points.clone(), range_tombstones_of(one.iter(), &self.store.tables)?);
         // Runs below may have older entries anywhere: all range tombstones and tombstones stay.
         let whole_span = |lower: &[u8], upper: &[u8]| Some((lower.to_vec(), upper.to_vec()));
         let kept = rules.kept_range_tombstones(whole_span, SEQUENCE_MAX);
         let size = (usize::from(place.level).min(1), table.summary().entry_count);
-        let mut cursor = RunCursor::new(RunTables::read_once(one, self.tables));
+        let mut cursor = RunCursor::new(RunTables::read_once(one, &self.store.tables));
         cursor.seek_first()?;
         let mut sink = TableSink::new(context, &origin, size, &[], rules);
         sink.take_range_tombstones(kept);

@@ -28,7 +28,7 @@ impl BackgroundJobs {
         if !is_blocked() {
             return Ok(());
         }
-        let _waiting = self.scheduler.begin_waiting();
+        let _waiting = self.store.scheduler.begin_waiting();
         // A failure elsewhere does not end the wait: compactions of these partitions do.
         let failure_after = |scheduler: &Scheduler, number: u64| {
             let stopping = keyspace.stopping_partitions(&keyspace.read_state.load());
@@ -43,16 +43,16 @@ impl BackgroundJobs {
         is_blocked: impl Fn() -> bool,
         failure_after: impl Fn(&Scheduler, u64) -> Option<Error>,
     ) -> Result<()> {
-        let clock = &*self.context.runtime.clock;
-        let metrics = &self.context.metrics;
+        let clock = &*self.store.context.runtime.clock;
+        let metrics = &self.store.context.metrics;
         let start = clock.now();
         metrics.stopped_writes.add(1);
-        self.context.report(&Event::BackPressure { microseconds_per_mib: None });
+        self.store.context.report(&Event::BackPressure { microseconds_per_mib: None });
         let is_done = || !is_blocked() || keyspace.check().is_err();
-        let result = self.wait_until(is_done, self.scheduler.begun_count(), failure_after);
+        let result = self.wait_until(is_done, self.store.scheduler.begun_count(), failure_after);
         let waited = clock.now().saturating_sub(start);
         metrics.stopped_microseconds.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
-        self.context.report(&Event::BackPressure { microseconds_per_mib: Some(0) });
+        self.store.context.report(&Event::BackPressure { microseconds_per_mib: Some(0) });
         result
     }
 }

@@ -21,18 +21,16 @@ use std::{
 
 use super::{
     plan::InProgress,
-    scheduler::Scheduler,
     view_plan::{ViewPlan, pick},
 };
 use crate::{
     admin::link::write_new,
-    cache::table::TableCache,
     cursor::run_tables::open_run,
     error::{Error, Result},
     file_name::FileName,
     observe::events::Event,
     options::Views,
-    store::{context::StoreContext, keyspace_state::KeyspaceState, version_installer::VersionInstaller},
+    store::{keyspace_state::KeyspaceState, parts::StoreParts},
     sync::Mutex,
     version::{
         edit::{Change, VersionEdit},
@@ -56,10 +54,7 @@ const RETRY: Duration = Duration::from_millis(500);
 const RETRY_DOUBLINGS_MAX: u32 = 13;
 /// See the head of this file.
 pub(super) struct ViewBuilder {
-    pub(super) context: Arc<StoreContext>,
-    pub(super) tables: Arc<TableCache>,
-    pub(super) installer: Arc<VersionInstaller>,
-    pub(super) scheduler: Arc<Scheduler>,
+    pub(super) store: Arc<StoreParts>,
     pub(super) schedule: Mutex<Schedule>,
 }
 
@@ -129,12 +124,12 @@ impl ViewBuilder {
     fn due(&self, keyspace: &KeyspaceState, in_progress: &InProgress) -> Option<(u64, ViewStep)> {
         let version = Arc::clone(&keyspace.read_state.load().version);
         let views = version.options.views;
-        let now = self.context.runtime.clock.now();
+        let now = self.store.context.runtime.clock.now();
         version.partitions.iter().find_map(|partition| {
             let step = match &partition.view {
                 Some(view) if view.is_failed() || views == Views::Off => ViewStep::Remove(Arc::clone(view)),
                 Some(view) if view.needs_open() => ViewStep::Open(Arc::clone(view)),
-                _ => ViewStep::Build(pick(partition, views, in_progress, &self.scheduler.job_times)?),
+                _ => ViewStep::Build(pick(partition, views, in_progress, &self.store.scheduler.job_times)?),
             };
             let failure = self.schedule.lock().failures.get(&partition.id).copied();
             failure.is_none_or(|(_, at)| at <= now).then_some((partition.id, step))
@@ -152,7 +147,7 @@ impl ViewBuilder {
             }
             ViewStep::Build(plan) => self.build(keyspace, plan, between_pages),
         };
-        let now = self.context.runtime.clock.now();
+        let now = self.store.context.runtime.clock.now();
         let mut schedule = self.schedule.lock();
         let failure = schedule.failures.remove(&partition);
         if done.is_err() {
@@ -163,13 +158,13 @@ impl ViewBuilder {
     }
 
     fn owner(&self, keyspace: &KeyspaceState, number: u64) -> ViewOwner {
-        let (database_id, _) = self.installer.versions.database();
+        let (database_id, _) = self.store.installer.versions.database();
         ViewOwner { database_id, keyspace_id: keyspace.id.into(), number }
     }
 
     /// A view that can't be opened is never used; the next job removes it.
     fn open(&self, keyspace: &KeyspaceState, partition: u64, view: &NamedView) {
-        let environment = self.tables.environment();
+        let environment = self.store.tables.environment();
         let runs =
             current_partition(keyspace, partition).and_then(|partition| partition.runs_of_view(view.runs()));
         // Otherwise a job has replaced some of its runs, and no version names it any more.
@@ -185,7 +180,7 @@ impl ViewBuilder {
         let named = partition.as_ref().and_then(|partition| partition.view.as_ref());
         if let Some(named) = named.filter(|named| named.reader().is_some_and(|open| Arc::ptr_eq(open, view)))
         {
-            named.fail(self.tables.environment(), error);
+            named.fail(self.store.tables.environment(), error);
         }
     }
 
@@ -198,22 +193,23 @@ impl ViewBuilder {
         }
         let mut edit = VersionEdit::default();
         edit.push(Change::SetView { keyspace: keyspace.id.into(), partition, view: None });
-        self.installer.install_job(edit, &[]).map(drop)
+        self.store.installer.install_job(edit, &[]).map(drop)
     }
 
     fn build(&self, keyspace: &KeyspaceState, plan: &ViewPlan, between_pages: &dyn Fn()) -> Result<()> {
-        let begun = self.context.runtime.clock.now();
-        let number = self.installer.versions.new_file_number();
+        let begun = self.store.context.runtime.clock.now();
+        let number = self.store.installer.versions.new_file_number();
         let is_stale = Cell::new(false);
         let check = || {
             between_pages();
-            is_stale.set(!has_runs(keyspace, plan) || self.scheduler.is_stopping().load(Ordering::SeqCst));
+            is_stale
+                .set(!has_runs(keyspace, plan) || self.store.scheduler.is_stopping().load(Ordering::SeqCst));
             if is_stale.get() { Err(Error::Closed) } else { Ok(()) }
         };
         let built = self.write_and_install(keyspace, plan, number, &check).map(|built| {
             if let Some(view) = built {
-                let time = self.context.runtime.clock.now().saturating_sub(begun);
-                self.scheduler.job_times.note_view(plan.entry_counts(), time);
+                let time = self.store.context.runtime.clock.now().saturating_sub(begun);
+                self.store.scheduler.job_times.note_view(plan.entry_counts(), time);
                 self.record(keyspace, plan, &view, time);
             }
         });
@@ -228,11 +224,11 @@ impl ViewBuilder {
         if let Err(error) = &built
             && !is_stale.get()
         {
-            let path = FileName::View(number).path(&self.context.folder);
-            self.tables.environment().report_view(&path, error.to_string());
+            let path = FileName::View(number).path(&self.store.context.folder);
+            self.store.tables.environment().report_view(&path, error.to_string());
             return built;
         }
-        self.context.metrics.views_discarded.add(u64::from(is_stale.get()));
+        self.store.context.metrics.views_discarded.add(u64::from(is_stale.get()));
         Ok(())
     }
 
@@ -244,7 +240,7 @@ impl ViewBuilder {
         number: u64,
         check: &dyn Fn() -> Result<()>,
     ) -> Result<Option<Arc<View>>> {
-        let folder = &self.context.folder;
+        let folder = &self.store.context.folder;
         let (temporary, target) =
             (FileName::Temporary(number).path(folder), FileName::View(number).path(folder));
         let owner = self.owner(keyspace, number);
@@ -259,7 +255,7 @@ impl ViewBuilder {
         let runs: Vec<RunSummary> = plan.all_runs().map(|run| run.summarize()).collect();
         let run_ids = runs.iter().map(|run| run.id).collect();
         let synced = folder.sync().map_err(|error| Error::io("sync", folder.path(), error));
-        let opened = synced.and_then(|()| open_view(self.tables.environment(), owner, &runs));
+        let opened = synced.and_then(|()| open_view(self.store.tables.environment(), owner, &runs));
         let view = opened.and_then(|view| check().map(|()| view)).inspect_err(|_| discard(&target))?;
         let mut edit = VersionEdit::default();
         edit.push(Change::SetView {
@@ -267,7 +263,7 @@ impl ViewBuilder {
             partition: plan.partition,
             view: Some((number, run_ids)),
         });
-        let installed = self.installer.install_job(edit, &[FileName::View(number)]);
+        let installed = self.store.installer.install_job(edit, &[FileName::View(number)]);
         if installed.is_err() {
             // A job may have replaced the partition meanwhile: the view is stale then.
             check()?;
@@ -291,12 +287,13 @@ impl ViewBuilder {
         path: &Path,
         check: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
-        let runs = plan.runs.iter().map(|run| Ok((run.id(), open_run(run, &self.tables)?)));
+        let runs = plan.runs.iter().map(|run| Ok((run.id(), open_run(run, &self.store.tables)?)));
         let runs = runs.collect::<Result<Vec<_>>>()?;
         let old_runs = plan.old.iter().flat_map(|old| &old.runs);
-        let old_runs = old_runs.map(|run| open_run(run, &self.tables)).collect::<Result<Vec<_>>>()?.into();
-        let folder = &self.context.folder;
-        let (context, installer) = (Arc::clone(&self.context), Arc::clone(&self.installer));
+        let old_runs =
+            old_runs.map(|run| open_run(run, &self.store.tables)).collect::<Result<Vec<_>>>()?.into();
+        let folder = &self.store.context.folder;
+        let (context, installer) = (Arc::clone(&self.store.context), Arc::clone(&self.store.installer));
         let new_number = move || installer.versions.new_file_number();
         let spool = Spool::new(folder.vfs(), move || FileName::Temporary(new_number()).path(&context.folder));
         write_new(&**folder, path, |append| {
@@ -323,12 +320,12 @@ impl ViewBuilder {
 
     /// Counts and reports a view that was installed.
     fn record(&self, keyspace: &KeyspaceState, plan: &ViewPlan, view: &View, time: Duration) {
-        let metrics = &self.context.metrics;
+        let metrics = &self.store.context.metrics;
         let (bytes, is_rebuilt) = (view.file_bytes(), plan.old.is_some());
         metrics.view_bytes_written.add(bytes);
         let count = if is_rebuilt { &metrics.views_rebuilt } else { &metrics.views_built };
         count.add(1);
-        self.context.report(&Event::ViewBuilt {
+        self.store.context.report(&Event::ViewBuilt {
             keyspace: keyspace.name.clone(),
             file: view.path().to_path_buf(),
             run_count: view.runs().len(),

@@ -64,7 +64,7 @@ impl Keyspace {
     /// # Errors
     /// [`crate::Error::KeyspaceOption`] names the first one, the stored value, and how to change it.
     pub fn check_options(&self, options: &KeyspaceOptions) -> Result<()> {
-        options.check_stored(self.name(), self.options(), &self.engine.context.options)
+        options.check_stored(self.name(), self.options(), &self.engine.store.context.options)
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -275,7 +275,7 @@ impl Keyspace {
     /// # Errors
     /// As [`TableWriter::create`].
     pub fn table_writer(&self, path: impl AsRef<Path>) -> Result<TableWriter> {
-        let (vfs, seed) = (Arc::clone(self.engine.context.folder.vfs()), self.engine.filter_seed);
+        let (vfs, seed) = (Arc::clone(self.engine.store.context.folder.vfs()), self.engine.filter_seed);
         TableWriter::with_seed(vfs, path.as_ref(), &self.state.options, seed)
     }
 

@@ -83,7 +83,7 @@ pub struct Db {
 
 impl fmt::Debug for Db {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Db({})", self.engine.context.folder.path().display())
+        write!(formatter, "Db({})", self.engine.store.context.folder.path().display())
     }
 }
 
@@ -119,7 +119,7 @@ impl Db {
     ) -> Result<Self> {
         options.check()?;
         let engine = OwnedByProcess::new(Engine::open(vfs, &absolute(path.as_ref())?, options, runtime)?);
-        let state = engine.keyspaces.named(DEFAULT_KEYSPACE)?;
+        let state = engine.store.keyspaces.named(DEFAULT_KEYSPACE)?;
         let default = Keyspace { engine: engine.clone(), state: OwnedByProcess::new(state) };
         Ok(Self { engine, default })
     }
@@ -172,7 +172,7 @@ impl Db {
 
     /// The folder.
     pub fn path(&self) -> PathBuf {
-        self.engine.context.folder.path().to_path_buf()
+        self.engine.store.context.folder.path().to_path_buf()
     }
 
     /// The keyspace that every store has. Reads and writes of `Db` use it.
@@ -189,7 +189,7 @@ impl Db {
     /// # Errors
     /// [`Error::KeyspaceNotFound`].
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
-        Ok(self.wrap(self.engine.keyspaces.named(name)?))
+        Ok(self.wrap(self.engine.store.keyspaces.named(name)?))
     }
 
     /// Creates a keyspace. It survives a crash of the machine when the call returns.
@@ -239,7 +239,7 @@ impl Db {
 
     /// The names of all keyspaces, sorted.
     pub fn keyspace_names(&self) -> Vec<String> {
-        self.engine.keyspaces.names()
+        self.engine.store.keyspaces.names()
     }
 
     /// Sets the value of a key in the default keyspace. See [`Keyspace::put`].
@@ -298,7 +298,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn persist(&self, durability: Durability) -> Result<()> {
-        self.engine.log.persist(durability)
+        self.engine.store.log.persist(durability)
     }
 
     /// The value of a key of the default keyspace. See [`Keyspace::get`].
@@ -363,7 +363,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn flush(&self) -> Result<()> {
-        self.engine.context.check_open()?;
+        self.engine.store.context.check_open()?;
         self.engine.background.flush(None)
     }
 
@@ -448,7 +448,7 @@ impl Db {
     /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`]; the first one of reads: all other tables
     /// are open then.
     pub fn open_tables(&self, keyspace: &Keyspace) -> Result<()> {
-        self.engine.context.check_process()?;
+        self.engine.store.context.check_process()?;
         match self.unreadable_tables(keyspace)?.into_iter().next() {
             Some(table) => Err(table.error),
             None => Ok(()),
@@ -460,11 +460,11 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`].
     pub fn unreadable_tables(&self, keyspace: &Keyspace) -> Result<Vec<UnreadableTable>> {
-        self.engine.context.check_process()?;
+        self.engine.store.context.check_process()?;
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
         let version = Arc::clone(&keyspace.state.read_state.load().version);
-        let tables = &self.engine.filter_rebuilder.tables;
+        let tables = &self.engine.store.tables;
         let unreadable = |table: &Arc<Table>| {
             let error = tables.reader(table).err()?;
             Some(UnreadableTable { table_number: table.number(), error })
@@ -515,7 +515,7 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`].
     pub fn sampled_queries(&self, keyspace: &Keyspace) -> Result<SampledQueries> {
-        self.engine.context.check_process()?;
+        self.engine.store.context.check_process()?;
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
         Ok(keyspace.state.read_state.load().query_sample.for_programs())
@@ -523,7 +523,7 @@ impl Db {
 
     /// The prices by which the store chooses filters.
     pub fn filter_prices(&self) -> Prices {
-        filter_prices(&self.engine.context.options)
+        filter_prices(&self.engine.store.context.options)
     }
 
     /// Waits until no flush or compaction is due or running, and the files that they have replaced are deleted, except those that scans and
@@ -532,7 +532,7 @@ impl Db {
     /// # Errors
     /// The error of a job that fails in the meantime.
     pub fn wait_for_compactions(&self) -> Result<()> {
-        self.engine.context.check_open()?;
+        self.engine.store.context.check_open()?;
         self.engine.background.wait_for_compactions()
     }
 

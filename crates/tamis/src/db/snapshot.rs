@@ -42,7 +42,7 @@ struct Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        if self.engine.context.check_process().is_ok() {
+        if self.engine.store.context.check_process().is_ok() {
             self.engine.release_snapshot(self.sequence);
         }
     }
@@ -57,9 +57,12 @@ impl fmt::Debug for Snapshot {
 impl Snapshot {
     pub(super) fn new(engine: OwnedByProcess<Arc<Engine>>) -> Self {
         // A forked child can't read from a snapshot.
-        let is_usable = engine.context.check_process().is_ok();
-        let sequence =
-            if is_usable { engine.snapshots.register(engine.context.runtime.clock.now()) } else { 0 };
+        let is_usable = engine.store.context.check_process().is_ok();
+        let sequence = if is_usable {
+            engine.store.snapshots.register(engine.store.context.runtime.clock.now())
+        } else {
+            0
+        };
         Self { registered: Arc::new(Registered { engine, sequence }) }
     }
 

@@ -22,7 +22,7 @@ const LOG_BYTES_MAX: u64 = 1 << 20;
 
 /// Flushes of all keyspaces are running for as long as `is_flushing` is set.
 fn set_flushing(db: &Db, is_flushing: bool) {
-    for keyspace in db.engine.keyspaces.load().values() {
+    for keyspace in db.engine.store.keyspaces.load().values() {
         if is_flushing {
             assert!(keyspace.flush_slot.try_take_for_flush());
         } else {
@@ -34,7 +34,7 @@ fn set_flushing(db: &Db, is_flushing: bool) {
 /// Replaces the only partition of the default keyspace by empty ones with these lower bounds.
 fn partition_at(db: &Db, lowers: impl IntoIterator<Item = Vec<u8>>) {
     let version = Arc::clone(&db.default_keyspace().state.read_state.load().version);
-    let installer = &db.engine.ingester.installer;
+    let installer = &db.engine.store.installer;
     let keyspace = version.id;
     let removals = version
         .partitions
@@ -170,8 +170,8 @@ fn reads_need_no_lock_of_writers() {
     let snapshot = db.snapshot();
     (1..500_u64).for_each(|number| db.delete(number.to_be_bytes()).unwrap());
     db.delete_range(500_u64.to_be_bytes()..999_u64.to_be_bytes()).unwrap();
-    let log = db.engine.log.lock();
-    let noted = || db.engine.context.metrics.deleted_ranges_recorded.get();
+    let log = db.engine.store.log.lock();
+    let noted = || db.engine.store.context.metrics.deleted_ranges_recorded.get();
     assert_eq!((db.range(..).count(), noted()), (2, 1));
     assert_eq!((db.range(..).rev().count(), noted()), (2, 1));
     assert_eq!(snapshot.range(&db.default_keyspace(), ..).count(), 1_000);

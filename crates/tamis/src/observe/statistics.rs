@@ -5,7 +5,6 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 use tamis_filter::auto::QueryKind;
 
 use crate::{
-    cache::table::TableCache,
     compaction::{law::JobTimes, plan::InProgress, strategy::pending_bytes, view_plan::plan_of},
     observe::{
         metrics::{
@@ -16,18 +15,13 @@ use crate::{
         },
         query_sample::{QuerySample, interval_at, position_of},
     },
-    read::snapshot::Snapshots,
-    store::{
-        commit_log::CommitLog,
-        context::StoreContext,
-        keyspace_state::{KeyspaceRegistry, KeyspaceState},
-    },
+    store::{keyspace_state::KeyspaceState, parts::StoreParts},
     table::{
         filter_choice::{ExpectedCost, NamedChoice},
         lazy_reader::NamedTable as _,
     },
     version::{
-        handle::{ObsoleteFiles, Table},
+        handle::Table,
         level::Level,
         losses::{Loss, Losses},
         partition::Partition,
@@ -35,21 +29,9 @@ use crate::{
     },
 };
 
-/// The parts of an open store with statistics.
-pub(crate) struct Parts<'a> {
-    pub(crate) context: &'a StoreContext,
-    pub(crate) log: &'a CommitLog,
-    pub(crate) tables: &'a TableCache,
-    pub(crate) keyspaces: &'a KeyspaceRegistry,
-    pub(crate) snapshots: &'a Snapshots,
-    pub(crate) obsolete_files: &'a ObsoleteFiles,
-    /// The size of the log of a store that was opened read-only.
-    pub(crate) replayed_log_bytes: u64,
-}
-
-/// Collects the statistics of an open store.
-pub(crate) fn collect(parts: &Parts<'_>) -> Statistics {
-    let Parts { context, log, tables, keyspaces, snapshots, obsolete_files, replayed_log_bytes } = *parts;
+/// Collects the statistics of an open store. `replayed_log_bytes`: the size of the log of one that was opened read-only.
+pub(crate) fn collect(store: &StoreParts, replayed_log_bytes: u64) -> Statistics {
+    let StoreParts { context, log, tables, keyspaces, snapshots, versions, .. } = store;
     let mut statistics = context.metrics.snapshot();
     let now = context.runtime.clock.now();
     let age = |since: Option<Duration>| since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
@@ -58,7 +40,7 @@ pub(crate) fn collect(parts: &Parts<'_>) -> Statistics {
     statistics.oldest_snapshot = age(oldest_snapshot);
     let replaced = |keyspace: &Arc<KeyspaceState>| keyspace.oldest_replaced();
     statistics.oldest_replaced_state = age(keyspaces.load().values().filter_map(replaced).min());
-    statistics.held_bytes = obsolete_files.held_bytes();
+    statistics.held_bytes = versions.obsolete_files().held_bytes();
     statistics.dropped_keyspaces = keyspaces.dropped().iter().map(|keyspace| of_dropped(keyspace)).collect();
     let log_bytes = log.lock().as_ref().map(|state| state.log.total_bytes());
     statistics.log_bytes = log_bytes.unwrap_or(replayed_log_bytes);

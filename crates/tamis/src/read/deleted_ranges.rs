@@ -15,18 +15,14 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use super::snapshot::Snapshots;
 use crate::{
     cursor::visible::PassedRange,
     empty_ranges::EmptyRange,
     key::{SEQUENCE_MAX, Sequence},
     memtable::Span,
     range_tombstone::is_below_upper,
-    store::{
-        context::StoreContext,
-        keyspace_state::{KeyspaceRegistry, ReadState},
-    },
-    version::{key_bounds::KeyBounds, set::VersionSet},
+    store::{keyspace_state::ReadState, parts::StoreParts},
+    version::key_bounds::KeyBounds,
 };
 
 /// About the time of a step over a deleted key.
@@ -34,10 +30,7 @@ const DELETED_KEY_NANOSECONDS: u64 = 100;
 
 /// See the head of this file.
 pub(crate) struct DeletedRanges {
-    pub(crate) context: Arc<StoreContext>,
-    pub(crate) keyspaces: Arc<KeyspaceRegistry>,
-    pub(crate) versions: Arc<VersionSet>,
-    pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) store: Arc<StoreParts>,
     /// Deleted keys in a row from which on a range is noted; 0: none is.
     pub(crate) key_count_min: u32,
 }
@@ -52,14 +45,14 @@ impl DeletedRanges {
     /// Notes a range without entries that are visible at `sequence`.
     #[cold]
     pub(super) fn note_passed(&self, read_state: &ReadState, sequence: Sequence, passed: PassedRange) {
-        self.context.metrics.deleted_keys_passed.add(u64::from(passed.key_count));
+        self.store.context.metrics.deleted_keys_passed.add(u64::from(passed.key_count));
         self.add_lost(read_state, &passed);
         self.note(read_state, sequence, passed);
     }
 
     /// Adds the time of the steps to the losses of the partition: a merge drops the deleted entries, unless a snapshot may need them.
     fn add_lost(&self, read_state: &ReadState, passed: &PassedRange) {
-        if self.snapshots.read_points().len() > 1 {
+        if self.store.snapshots.read_points().len() > 1 {
             return;
         }
         let version = &read_state.version;
@@ -81,8 +74,8 @@ impl DeletedRanges {
             return;
         }
         // Loaded after the sources: what a compaction has dropped from them was deleted at or below this number.
-        if candidate.confirm(self.snapshots.visible()) {
-            self.context.metrics.deleted_ranges_recorded.add(1);
+        if candidate.confirm(self.store.snapshots.visible()) {
+            self.store.context.metrics.deleted_ranges_recorded.add(1);
         }
     }
 
@@ -90,7 +83,7 @@ impl DeletedRanges {
     fn is_without_newer_puts(&self, read_state: &ReadState, range: &EmptyRange) -> bool {
         let EmptyRange { lower, upper, sequence } = range;
         let Ok(id) = u32::try_from(read_state.version.id) else { return false };
-        let keyspace = self.keyspaces.load().get(&id).cloned();
+        let keyspace = self.store.keyspaces.load().get(&id).cloned();
         let Some(now) = keyspace.map(|keyspace| keyspace.read_state.load_full()) else { return false };
         let mut partitions = now.version.partitions_within(bounds_of(range)).iter();
         let has_newer_table = partitions.any(|partition| {

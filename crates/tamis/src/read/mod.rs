@@ -23,9 +23,12 @@ use std::sync::Arc;
 
 use tamis_filter::{Digester, Probe};
 
-pub(crate) use self::deleted_ranges::DeletedRanges;
-use self::{snapshot::Snapshots, view_opener::ViewOpener};
-use crate::{cache::table::TableCache, observe::metrics::Metrics, store::context::StoreContext};
+use self::{deleted_ranges::DeletedRanges, snapshot::Snapshots, view_opener::ViewOpener};
+use crate::{
+    cache::table::TableCache,
+    observe::metrics::Metrics,
+    store::{context::StoreContext, parts::StoreParts},
+};
 
 /// The parts of an open store that open tables and views, and probe filters. A scan has its own.
 struct ReadTools {
@@ -44,14 +47,9 @@ pub(crate) struct ReadPath {
 }
 
 impl ReadPath {
-    pub(crate) fn new(
-        context: &Arc<StoreContext>,
-        snapshots: &Arc<Snapshots>,
-        tables: &Arc<TableCache>,
-        deleted_ranges: &Arc<DeletedRanges>,
-        digester: Digester,
-    ) -> Self {
-        let (database_id, _) = deleted_ranges.versions.database();
+    pub(crate) fn new(store: &Arc<StoreParts>, digester: Digester) -> Self {
+        let (database_id, _) = store.versions.database();
+        let StoreParts { context, snapshots, tables, .. } = &**store;
         Self {
             tools: Arc::new(ReadTools {
                 tables: Arc::clone(tables),
@@ -61,7 +59,10 @@ impl ReadPath {
             context: Arc::clone(context),
             metrics: Arc::clone(&context.metrics),
             snapshots: Arc::clone(snapshots),
-            deleted_ranges: Arc::clone(deleted_ranges),
+            deleted_ranges: Arc::new(DeletedRanges {
+                store: Arc::clone(store),
+                key_count_min: context.options.deleted_range_keys,
+            }),
         }
     }
 

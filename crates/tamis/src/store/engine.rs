@@ -1,20 +1,13 @@
 //! An open store: wires the parts that read, write, run background jobs and maintain the store.
 //!
-//! Each part has its own type with the shared state that it uses:
-//!
-//! | part | type | uses |
-//! |---|---|---|
-//! | reads | [`ReadPath`] | snapshots, tables |
-//! | writes | [`WritePath`] | keyspaces, log, snapshots, background jobs |
-//! | flushes and compactions | [`BackgroundJobs`] | keyspaces, log, versions, snapshots, tables |
-//! | keyspaces | [`KeyspaceAdmin`] | keyspaces, log, versions |
-//! | ingest, checkpoint, verify, rebuild of filters | [`Ingester`], [`Checkpointer`], [`Verifier`], [`FilterRebuilder`] | see there |
+//! Each part has its own type, and all share [`StoreParts`]: reads are [`ReadPath`], writes [`WritePath`], flushes and compactions
+//! [`BackgroundJobs`], changes of keyspaces [`KeyspaceAdmin`], the others [`Ingester`], [`Checkpointer`], [`Verifier`], [`FilterRebuilder`].
 //!
 //! # Locks, in the order in which they are taken
 //!
 //! 1. The running jobs of [`StoreContext`]: shared by every job that uses the folder, exclusive for close.
 //! 2. [`CommitLog`]: the commit leader; memtable rotations; creating and dropping keyspaces.
-//! 3. The manifest's lock in [`VersionSet`]: one edit at a time.
+//! 3. The manifest's lock in [`VersionSet`](crate::version::set::VersionSet): one edit at a time.
 //!
 //! Read states are replaced by compare-and-swap (`keyspace_state.rs`).
 
@@ -37,36 +30,27 @@ use crate::{
     },
     cache::table::TableCache,
     compaction::{
-        background_jobs::{BackgroundJobs, JobParts},
-        law::JobTimes,
-        refilter::FilterRebuilder,
-        scheduler::Scheduler,
+        background_jobs::BackgroundJobs, law::JobTimes, refilter::FilterRebuilder, scheduler::Scheduler,
     },
     error::Result,
     key::Sequence,
     observe::{metrics::Statistics, sample_file::SampleFile, statistics},
     options::Options,
-    read::{DeletedRanges, ReadPath, snapshot::Snapshots},
+    read::{ReadPath, snapshot::Snapshots},
     store::{
         commit_log::CommitLog,
         context::StoreContext,
         guarded::{guard_clock, guard_listener, guard_vfs},
-        keyspace_state::{KeyspaceRegistry, KeyspaceResources},
+        keyspace_state::KeyspaceRegistry,
         open_report::OpenReport,
+        parts::StoreParts,
         recover::{Recovered, open_folder, recover, refuse_unwritable},
         runtime::{JoinHandle, Runtime},
         version_installer::VersionInstaller,
     },
     sync::{Mutex, sim_fault},
-    version::{
-        edit::{Change, VersionEdit},
-        set::VersionSet,
-    },
-    write::{
-        back_pressure::BackPressure,
-        commit::{WriteParts, WritePath},
-        keyspace_admin::KeyspaceAdmin,
-    },
+    version::edit::{Change, VersionEdit},
+    write::{back_pressure::BackPressure, commit::WritePath, keyspace_admin::KeyspaceAdmin},
 };
 
 /// The id of the store that is opened next.
@@ -75,10 +59,7 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 /// See the head of this file. Dropping it closes the store.
 pub(crate) struct Engine {
     id: u64,
-    pub(crate) context: Arc<StoreContext>,
-    pub(crate) keyspaces: Arc<KeyspaceRegistry>,
-    pub(crate) snapshots: Arc<Snapshots>,
-    pub(crate) log: Arc<CommitLog>,
+    pub(crate) store: Arc<StoreParts>,
     pub(crate) read_path: ReadPath,
     pub(crate) write_path: WritePath,
     pub(crate) background: Arc<BackgroundJobs>,
@@ -90,10 +71,6 @@ pub(crate) struct Engine {
     pub(crate) report: OpenReport,
     /// Seed of the filters' digests.
     pub(crate) filter_seed: u64,
-    versions: Arc<VersionSet>,
-    tables: Arc<TableCache>,
-    scheduler: Arc<Scheduler>,
-    sample_file: Arc<SampleFile>,
     /// The workers; dropping a handle waits for its thread.
     threads: Mutex<Vec<Box<dyn JoinHandle>>>,
     /// The lock of the folder; close releases it.
@@ -121,7 +98,8 @@ impl Engine {
         let unreplayed = recovered.unreplayed.take();
         let mut engine = Self::new(context, tables, recovered, lock);
         if let Some(unreplayed) = unreplayed {
-            engine.report.replayed_entries += unreplayed.replay(&engine.keyspaces, &engine.background)?;
+            engine.report.replayed_entries +=
+                unreplayed.replay(&engine.store.keyspaces, &engine.background)?;
         }
         engine.background.bound_replayed_log();
         for index in 0..engine.background.worker_count() {
@@ -145,54 +123,39 @@ impl Engine {
         let snapshots = Arc::new(Snapshots::default());
         snapshots.publish(last_sequence);
         let keyspaces = KeyspaceRegistry::new(keyspaces);
-        let shared = Shared {
+        let store = Arc::new(StoreParts {
             tables,
             log: CommitLog::new(&context, log, segments),
             installer: VersionInstaller::new(&context, &keyspaces, &versions),
             scheduler: Arc::new(Scheduler::new(&resources.changed)),
             sample_file: SampleFile::new(&context, &keyspaces, &versions),
             back_pressure: Arc::new(BackPressure::default()),
+            versions,
             context,
             keyspaces,
             snapshots,
-        };
-        let digester = Digester::new(filter_seed);
-        let deleted_ranges = Arc::new(DeletedRanges {
-            context: Arc::clone(&shared.context),
-            keyspaces: Arc::clone(&shared.keyspaces),
-            versions: Arc::clone(&shared.installer.versions),
-            snapshots: Arc::clone(&shared.snapshots),
-            key_count_min: shared.context.options.deleted_range_keys,
         });
-        let background = shared.background_jobs();
+        let background = BackgroundJobs::new(&store);
+        let shared = || Arc::clone(&store);
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            read_path: ReadPath::new(
-                &shared.context,
-                &shared.snapshots,
-                &shared.tables,
-                &deleted_ranges,
-                digester,
-            ),
-            write_path: shared.write_path(&background),
-            keyspace_admin: shared.keyspace_admin(resources),
-            ingester: shared.ingester(&background),
-            checkpointer: shared.checkpointer(),
-            verifier: shared.verifier(),
-            filter_rebuilder: shared.filter_rebuilder(&background),
+            read_path: ReadPath::new(&store, Digester::new(filter_seed)),
+            write_path: WritePath::new(&store, &background),
+            keyspace_admin: KeyspaceAdmin { store: shared(), resources },
+            ingester: Ingester {
+                store: shared(),
+                background: Arc::clone(&background),
+                waiting: Requests::default(),
+            },
+            checkpointer: Checkpointer { store: shared() },
+            verifier: Verifier { store: shared() },
+            filter_rebuilder: FilterRebuilder { store: shared(), background: Arc::clone(&background) },
             background,
             report,
             filter_seed,
             threads: Mutex::new(Vec::new()),
             lock: Mutex::new(lock),
-            versions: Arc::clone(&shared.installer.versions),
-            context: shared.context,
-            keyspaces: shared.keyspaces,
-            snapshots: shared.snapshots,
-            log: shared.log,
-            tables: shared.tables,
-            scheduler: shared.scheduler,
-            sample_file: shared.sample_file,
+            store,
         }
     }
 
@@ -203,29 +166,21 @@ impl Engine {
 
     /// See [`crate::Db::statistics`].
     pub(crate) fn statistics(&self) -> Statistics {
-        if self.context.check_process().is_err() {
+        if self.store.context.check_process().is_err() {
             return Statistics::default();
         }
-        statistics::collect(&statistics::Parts {
-            context: &self.context,
-            log: &self.log,
-            tables: &self.tables,
-            keyspaces: &self.keyspaces,
-            snapshots: &self.snapshots,
-            obsolete_files: self.versions.obsolete_files(),
-            replayed_log_bytes: self.report.log_bytes,
-        })
+        statistics::collect(&self.store, self.report.log_bytes)
     }
 
     /// The times of earlier jobs, which price later ones.
     pub(crate) fn job_times(&self) -> &JobTimes {
-        &self.scheduler.job_times
+        &self.store.scheduler.job_times
     }
 
     /// Releases a snapshot: compactions may drop the entries that only it needed.
     pub(crate) fn release_snapshot(&self, sequence: Sequence) {
-        if self.snapshots.release(sequence) {
-            self.scheduler.note_snapshot_released(sequence);
+        if self.store.snapshots.release(sequence) {
+            self.store.scheduler.note_snapshot_released(sequence);
         }
     }
 
@@ -234,18 +189,18 @@ impl Engine {
     /// # Errors
     /// As [`CommitLog::close`]; the store is closed in any case.
     pub(crate) fn close(&self) -> Result<()> {
-        self.context.check_process()?;
+        self.store.context.check_process()?;
         // A second thread that closes the store waits here.
         let mut threads = self.threads.lock();
-        if self.context.check_open().is_err() {
+        if self.store.context.check_open().is_err() {
             return Ok(());
         }
-        self.sample_file.save();
-        let closed = self.log.close();
-        self.scheduler.stop();
+        self.store.sample_file.save();
+        let closed = self.store.log.close();
+        self.store.scheduler.stop();
         threads.clear();
         // Jobs on the program's own threads end too: after that nothing uses the folder.
-        let _no_jobs = (!sim_fault!("close-without-waiting")).then(|| self.context.wait_for_jobs());
+        let _no_jobs = (!sim_fault!("close-without-waiting")).then(|| self.store.context.wait_for_jobs());
         self.background.delete_obsolete_files();
         if closed.is_ok() {
             self.record_synced_log();
@@ -257,13 +212,13 @@ impl Engine {
     /// Records the lengths of the log's segments in the manifest, so that the next open finds one that was lost or cut. The log is complete
     /// without: a failure is reported only.
     fn record_synced_log(&self) {
-        let segments = self.log.synced_segments();
+        let segments = self.store.log.synced_segments();
         if segments.is_empty() {
             return;
         }
         let edit = VersionEdit { changes: vec![Change::SetSyncedLog { segments }] };
-        if let Err(error) = self.versions.apply(edit, |_| {}) {
-            self.context.report_failed_job("record the lengths of the log", &error);
+        if let Err(error) = self.store.versions.apply(edit, |_| {}) {
+            self.store.context.report_failed_job("record the lengths of the log", &error);
         }
     }
 }
@@ -272,97 +227,5 @@ impl Drop for Engine {
     fn drop(&mut self) {
         // A program that needs the result calls `Db::close`.
         let _ = self.close();
-    }
-}
-
-/// The shared state from which the parts are made.
-struct Shared {
-    context: Arc<StoreContext>,
-    keyspaces: Arc<KeyspaceRegistry>,
-    snapshots: Arc<Snapshots>,
-    log: Arc<CommitLog>,
-    installer: Arc<VersionInstaller>,
-    tables: Arc<TableCache>,
-    scheduler: Arc<Scheduler>,
-    sample_file: Arc<SampleFile>,
-    back_pressure: Arc<BackPressure>,
-}
-
-impl Shared {
-    fn background_jobs(&self) -> Arc<BackgroundJobs> {
-        BackgroundJobs::new(&JobParts {
-            context: &self.context,
-            keyspaces: &self.keyspaces,
-            log: &self.log,
-            installer: &self.installer,
-            snapshots: &self.snapshots,
-            tables: &self.tables,
-            scheduler: &self.scheduler,
-            sample_file: &self.sample_file,
-            back_pressure: &self.back_pressure,
-        })
-    }
-
-    fn write_path(&self, background: &Arc<BackgroundJobs>) -> WritePath {
-        WritePath::new(&WriteParts {
-            context: &self.context,
-            keyspaces: &self.keyspaces,
-            log: &self.log,
-            snapshots: &self.snapshots,
-            scheduler: &self.scheduler,
-            back_pressure: &self.back_pressure,
-            background,
-        })
-    }
-
-    fn keyspace_admin(&self, resources: Arc<KeyspaceResources>) -> KeyspaceAdmin {
-        KeyspaceAdmin {
-            context: Arc::clone(&self.context),
-            keyspaces: Arc::clone(&self.keyspaces),
-            log: Arc::clone(&self.log),
-            installer: Arc::clone(&self.installer),
-            scheduler: Arc::clone(&self.scheduler),
-            resources,
-        }
-    }
-
-    fn ingester(&self, background: &Arc<BackgroundJobs>) -> Ingester {
-        Ingester {
-            context: Arc::clone(&self.context),
-            log: Arc::clone(&self.log),
-            installer: Arc::clone(&self.installer),
-            snapshots: Arc::clone(&self.snapshots),
-            tables: Arc::clone(&self.tables),
-            scheduler: Arc::clone(&self.scheduler),
-            background: Arc::clone(background),
-            waiting: Requests::default(),
-        }
-    }
-
-    fn checkpointer(&self) -> Checkpointer {
-        Checkpointer {
-            context: Arc::clone(&self.context),
-            log: Arc::clone(&self.log),
-            versions: Arc::clone(&self.installer.versions),
-            snapshots: Arc::clone(&self.snapshots),
-        }
-    }
-
-    fn verifier(&self) -> Verifier {
-        Verifier {
-            context: Arc::clone(&self.context),
-            keyspaces: Arc::clone(&self.keyspaces),
-            log: Arc::clone(&self.log),
-            versions: Arc::clone(&self.installer.versions),
-        }
-    }
-
-    fn filter_rebuilder(&self, background: &Arc<BackgroundJobs>) -> FilterRebuilder {
-        FilterRebuilder {
-            context: Arc::clone(&self.context),
-            tables: Arc::clone(&self.tables),
-            installer: Arc::clone(&self.installer),
-            background: Arc::clone(background),
-        }
     }
 }

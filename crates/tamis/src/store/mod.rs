@@ -11,6 +11,7 @@ pub(crate) mod keyspace_state;
 pub(crate) mod memory_budget;
 pub(crate) mod open_report;
 pub(crate) mod orphans;
+pub(crate) mod parts;
 pub(crate) mod pending_bounds;
 pub(crate) mod recover;
 pub(crate) mod runtime;

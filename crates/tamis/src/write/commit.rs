@@ -27,23 +27,21 @@ use std::{
 use arc_swap::Guard;
 
 use super::{
-    back_pressure::BackPressure,
     group::{Committer, GroupQueue},
     request::Request,
     throttle::WriteThrottle,
 };
 use crate::{
     batch::WriteBatch,
-    compaction::{background_jobs::BackgroundJobs, scheduler::Scheduler},
+    compaction::background_jobs::BackgroundJobs,
     error::{Error, Result},
     key::Kind,
     observe::metrics::Metrics,
     options::Durability,
-    read::snapshot::Snapshots,
     store::{
-        commit_log::{CommitLog, LogState},
-        context::StoreContext,
-        keyspace_state::{KeyspaceRegistry, KeyspaceState, ReadState},
+        commit_log::LogState,
+        keyspace_state::{KeyspaceState, ReadState},
+        parts::StoreParts,
     },
     sync::sim_fault,
 };
@@ -153,25 +151,10 @@ fn observe(batches: &[WriteBatch], is_committed: bool) {
 #[cfg(not(feature = "simulation"))]
 const fn observe(_batches: &[WriteBatch], _is_committed: bool) {}
 
-/// Parts of an open store that writes use.
-pub(crate) struct WriteParts<'a> {
-    pub(crate) context: &'a Arc<StoreContext>,
-    pub(crate) keyspaces: &'a Arc<KeyspaceRegistry>,
-    pub(crate) log: &'a Arc<CommitLog>,
-    pub(crate) snapshots: &'a Arc<Snapshots>,
-    pub(crate) scheduler: &'a Arc<Scheduler>,
-    pub(crate) back_pressure: &'a Arc<BackPressure>,
-    pub(crate) background: &'a Arc<BackgroundJobs>,
-}
-
 /// See the head of this file.
 pub(crate) struct WritePath {
-    context: Arc<StoreContext>,
+    store: Arc<StoreParts>,
     metrics: Arc<Metrics>,
-    keyspaces: Arc<KeyspaceRegistry>,
-    log: Arc<CommitLog>,
-    snapshots: Arc<Snapshots>,
-    scheduler: Arc<Scheduler>,
     background: Arc<BackgroundJobs>,
     throttle: WriteThrottle,
     group: GroupQueue<Request, Result<()>>,
@@ -184,7 +167,7 @@ impl Committer<Request, Result<()>> for WritePath {
     fn commit_one(&self, own: Request) -> Result<()> {
         match own.batch.only_keyspace() {
             Some(id) => {
-                let keyspaces = self.keyspaces.load();
+                let keyspaces = self.store.keyspaces.load();
                 self.commit_alone(keyspaces.get(&id).ok_or(Error::KeyspaceDropped)?, own)
             }
             None => self.commit_group(vec![own]).pop().unwrap_or(Ok(())),
@@ -193,7 +176,7 @@ impl Committer<Request, Result<()>> for WritePath {
 
     fn commit_group(&self, group: Vec<Request>) -> Vec<Result<()>> {
         let count = group.len();
-        let results = self.context.catch(COMMIT, || self.commit_records(group));
+        let results = self.store.context.catch(COMMIT, || self.commit_records(group));
         results.unwrap_or_else(|panic| vec![Err(panic); count])
     }
 }
@@ -215,23 +198,12 @@ impl Committer<Request, Result<()>> for SingleKeyspaceCommitter<'_> {
 }
 
 impl WritePath {
-    pub(crate) fn new(parts: &WriteParts<'_>) -> Self {
-        let throttle = WriteThrottle {
-            context: Arc::clone(parts.context),
-            keyspaces: Arc::clone(parts.keyspaces),
-            back_pressure: Arc::clone(parts.back_pressure),
-            scheduler: Arc::clone(parts.scheduler),
-            background: Arc::clone(parts.background),
-        };
+    pub(crate) fn new(store: &Arc<StoreParts>, background: &Arc<BackgroundJobs>) -> Self {
         Self {
-            context: Arc::clone(parts.context),
-            metrics: Arc::clone(&parts.context.metrics),
-            keyspaces: Arc::clone(parts.keyspaces),
-            log: Arc::clone(parts.log),
-            snapshots: Arc::clone(parts.snapshots),
-            scheduler: Arc::clone(parts.scheduler),
-            background: Arc::clone(parts.background),
-            throttle,
+            store: Arc::clone(store),
+            metrics: Arc::clone(&store.context.metrics),
+            background: Arc::clone(background),
+            throttle: WriteThrottle { store: Arc::clone(store), background: Arc::clone(background) },
             group: GroupQueue::new(),
             bounded_at: AtomicU64::new(u64::MAX),
         }
@@ -239,7 +211,7 @@ impl WritePath {
 
     /// Writes a batch: all of it or nothing. See [`crate::Db::write_with`].
     pub(crate) fn write(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
-        self.context.check_writable()?;
+        self.store.context.check_writable()?;
         if batch.is_empty() {
             return Ok(());
         }
@@ -251,7 +223,7 @@ impl WritePath {
 
     /// As [`WritePath::write`], for a batch whose entries all belong to this keyspace.
     pub(crate) fn write_in(&self, keyspace: &KeyspaceState, batch: WriteBatch) -> Result<()> {
-        self.context.check_writable()?;
+        self.store.context.check_writable()?;
         if self.throttle.is_active(keyspace) {
             self.throttle.wait(&batch)?;
         }
@@ -263,15 +235,15 @@ impl WritePath {
 
     /// Commits the batch of a leader without followers.
     fn commit_alone(&self, keyspace: &KeyspaceState, request: Request) -> Result<()> {
-        self.context.catch(COMMIT, || self.commit_to_keyspace(keyspace, request))?
+        self.store.context.catch(COMMIT, || self.commit_to_keyspace(keyspace, request))?
     }
 
     /// The same steps as for a group, without its lists.
     fn commit_to_keyspace(&self, keyspace: &KeyspaceState, request: Request) -> Result<()> {
         keyspace.check()?;
         let Request { mut batch, durability } = request;
-        let mut log = self.log.lock();
-        let Some(state) = log.as_mut() else { return Err(self.context.read_only_error()) };
+        let mut log = self.store.log.lock();
+        let Some(state) = log.as_mut() else { return Err(self.store.context.read_only_error()) };
         let mut target = Target::new(keyspace);
         let targets = std::slice::from_mut(&mut target);
         self.commit_record(state, std::slice::from_mut(&mut batch), targets, durability)
@@ -279,7 +251,7 @@ impl WritePath {
 
     /// Writes as few records as their maximum size allows. A batch for a dropped keyspace fails without the others.
     fn commit_records(&self, group: Vec<Request>) -> Vec<Result<()>> {
-        let mut log = self.log.lock();
+        let mut log = self.store.log.lock();
         let mut results = Vec::with_capacity(group.len());
         let mut record = Record::default();
         for request in group {
@@ -302,7 +274,7 @@ impl WritePath {
 
     /// The keyspaces that a batch writes to.
     fn keyspaces_of(&self, batch: &WriteBatch) -> Result<Vec<Arc<KeyspaceState>>> {
-        let keyspaces = self.keyspaces.load();
+        let keyspaces = self.store.keyspaces.load();
         let find = |id| keyspaces.get(&id).cloned().ok_or(Error::KeyspaceDropped);
         batch.keyspaces().map(find).collect()
     }
@@ -320,7 +292,7 @@ impl WritePath {
                     record.keyspaces.iter().map(|keyspace| Target::new(keyspace)).collect();
                 self.commit_record(state, &mut record.batches, &mut targets, record.durability)
             }
-            None => Err(self.context.read_only_error()),
+            None => Err(self.store.context.read_only_error()),
         };
         results.extend(std::iter::repeat_n(result, count));
     }
@@ -333,7 +305,7 @@ impl WritePath {
         targets: &mut [Target<'_>],
         durability: Durability,
     ) -> Result<()> {
-        self.context.check_writable()?;
+        self.store.context.check_writable()?;
         self.rotate_full_memtables(state, targets);
         let mut last_sequence = state.last_sequence;
         for batch in &mut *batches {
@@ -345,7 +317,7 @@ impl WritePath {
         observe(batches, false);
         let log_bytes = self
             .log_record(state, batches, durability)
-            .inspect_err(|error| self.log.propagate_background_error(state, error))?;
+            .inspect_err(|error| self.store.log.propagate_background_error(state, error))?;
         for target in &*targets {
             target.read_state.memtable.note_segment(segment);
         }
@@ -353,7 +325,7 @@ impl WritePath {
         end_empty_ranges(batches, targets);
         state.last_sequence = last_sequence;
         observe(batches, true);
-        self.snapshots.publish(last_sequence);
+        self.store.snapshots.publish(last_sequence);
         let sum = |count: fn(&WriteBatch) -> usize| batches.iter().map(count).sum::<usize>() as u64;
         self.metrics.writes.add_exclusive(batches.len() as u64);
         self.metrics.entries_written.add_exclusive(sum(WriteBatch::len));
@@ -373,7 +345,7 @@ impl WritePath {
         let durability =
             if sim_fault!("skip-log-sync") { durability.min(Durability::Buffered) } else { durability };
         let now = match durability {
-            Durability::Deferred => self.context.runtime.clock.now(),
+            Durability::Deferred => self.store.context.runtime.clock.now(),
             _ => Duration::ZERO,
         };
         let bytes = match batches {
@@ -385,7 +357,7 @@ impl WritePath {
         };
         if durability == Durability::Deferred && state.log.deferred_since() == Some(now) {
             // These are the first deferred bytes: a worker writes them when their time is over.
-            self.scheduler.wake();
+            self.store.scheduler.wake();
         }
         Ok(bytes)
     }
@@ -394,7 +366,7 @@ impl WritePath {
         let mut is_rotated = false;
         for target in targets {
             if target.keyspace.is_memtable_full(&target.read_state) {
-                target.keyspace.record_memtable_full(self.context.runtime.clock.now());
+                target.keyspace.record_memtable_full(self.store.context.runtime.clock.now());
                 is_rotated |= target.keyspace.rotate_memtable();
                 target.read_state = target.keyspace.read_state.load();
             }
@@ -406,23 +378,23 @@ impl WritePath {
 
     /// Begins a log segment after memtables were rotated, and wakes the workers that flush them.
     fn begin_segment(&self, state: &mut LogState) {
-        self.log.begin_segment(state);
-        self.scheduler.wake();
+        self.store.log.begin_segment(state);
+        self.store.scheduler.wake();
     }
 
     /// Keeps the log below its limit: the memtables that hold its oldest segment are rotated, to be flushed. While the flushes
     /// have not ended, a commit over the limit visits no keyspace again.
     fn bound_log(&self, state: &mut LogState) {
-        if state.log.total_bytes() <= self.context.options.log_bytes_max {
+        if state.log.total_bytes() <= self.store.context.options.log_bytes_max {
             return;
         }
-        let release_count = self.keyspaces.release_count();
+        let release_count = self.store.keyspaces.release_count();
         if self.bounded_at.load(Ordering::Relaxed) == release_count {
             return;
         }
-        let Some(oldest) = self.keyspaces.oldest_needed_segment() else { return };
+        let Some(oldest) = self.store.keyspaces.oldest_needed_segment() else { return };
         let (mut is_rotated, mut is_immutable) = (false, false);
-        for keyspace in self.keyspaces.load().values() {
+        for keyspace in self.store.keyspaces.load().values() {
             let read_state = keyspace.read_state.load();
             is_immutable |= read_state.immutable.iter().any(|memtable| memtable.first_segment() == oldest);
             if read_state.memtable.first_segment() == oldest {

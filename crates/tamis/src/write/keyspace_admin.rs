@@ -9,14 +9,11 @@ use std::{
 };
 
 use crate::{
-    compaction::scheduler::Scheduler,
     error::{Error, Result},
     options::{DEFAULT_KEYSPACE, KeyspaceOptions},
     store::{
-        commit_log::CommitLog,
-        context::StoreContext,
-        keyspace_state::{KeyspaceRegistry, KeyspaceResources, KeyspaceState},
-        version_installer::VersionInstaller,
+        keyspace_state::{KeyspaceResources, KeyspaceState},
+        parts::StoreParts,
     },
     version::{
         edit::{Change, VersionEdit},
@@ -29,11 +26,7 @@ const NAME_LENGTH_MAX: usize = 255;
 
 /// See the head of this file.
 pub(crate) struct KeyspaceAdmin {
-    pub(crate) context: Arc<StoreContext>,
-    pub(crate) keyspaces: Arc<KeyspaceRegistry>,
-    pub(crate) log: Arc<CommitLog>,
-    pub(crate) installer: Arc<VersionInstaller>,
-    pub(crate) scheduler: Arc<Scheduler>,
+    pub(crate) store: Arc<StoreParts>,
     pub(crate) resources: Arc<KeyspaceResources>,
 }
 
@@ -48,19 +41,19 @@ impl KeyspaceAdmin {
                 expected: "use 1 to 255 bytes".to_owned(),
             });
         }
-        let log = self.log.lock();
-        self.context.check_writable()?;
-        if self.keyspaces.load().values().any(|keyspace| keyspace.name == name) {
+        let log = self.store.log.lock();
+        self.store.context.check_writable()?;
+        if self.store.keyspaces.load().values().any(|keyspace| keyspace.name == name) {
             return Err(Error::KeyspaceExists { name: name.to_owned() });
         }
         // Sequence numbers assigned so far belong to other keyspaces.
         let sequence = log.as_ref().map_or(0, |state| state.last_sequence);
-        let edit = new_keyspace(&self.installer.versions, name, &options, sequence);
-        let catalog = self.installer.install(edit)?;
+        let edit = new_keyspace(&self.store.installer.versions, name, &options, sequence);
+        let catalog = self.store.installer.install(edit)?;
         let version =
             catalog.keyspace_named(name).ok_or_else(|| Error::KeyspaceNotFound { name: name.to_owned() })?;
         let keyspace = KeyspaceState::new(Arc::clone(version), &self.resources);
-        self.keyspaces.insert(&keyspace);
+        self.store.keyspaces.insert(&keyspace);
         drop(log);
         Ok(keyspace)
     }
@@ -74,9 +67,9 @@ impl KeyspaceAdmin {
                 expected: "the default keyspace can't be dropped; name another one".to_owned(),
             });
         }
-        let log = self.log.lock();
-        self.context.check_writable()?;
-        let keyspaces = self.keyspaces.all_named(names)?;
+        let log = self.store.log.lock();
+        self.store.context.check_writable()?;
+        let keyspaces = self.store.keyspaces.all_named(names)?;
         if keyspaces.is_empty() {
             return Ok(());
         }
@@ -84,11 +77,11 @@ impl KeyspaceAdmin {
         for keyspace in &keyspaces {
             edit.push(Change::DropKeyspace { keyspace: keyspace.id.into() });
         }
-        self.installer.install(edit)?;
+        self.store.installer.install(edit)?;
         keyspaces.iter().for_each(|keyspace| keyspace.is_dropped.store(true, Ordering::Release));
-        self.keyspaces.remove(&keyspaces);
+        self.store.keyspaces.remove(&keyspaces);
         drop(log);
-        self.scheduler.wake();
+        self.store.scheduler.wake();
         Ok(())
     }
 }

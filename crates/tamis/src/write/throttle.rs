@@ -6,16 +6,13 @@ use std::{
     time::Duration,
 };
 
-use super::back_pressure::{BackPressure, IMMUTABLE_COUNT_MAX};
+use super::back_pressure::IMMUTABLE_COUNT_MAX;
 use crate::{
     batch::WriteBatch,
-    compaction::{background_jobs::BackgroundJobs, scheduler::Scheduler},
+    compaction::background_jobs::BackgroundJobs,
     error::{Error, Result},
     observe::events::Event,
-    store::{
-        context::StoreContext,
-        keyspace_state::{KeyspaceRegistry, KeyspaceState},
-    },
+    store::{keyspace_state::KeyspaceState, parts::StoreParts},
 };
 
 /// How often a waiting writer checks on its own whether it may continue.
@@ -23,10 +20,7 @@ const WAIT: Duration = Duration::from_millis(20);
 
 /// See the head of this file.
 pub(super) struct WriteThrottle {
-    pub(super) context: Arc<StoreContext>,
-    pub(super) keyspaces: Arc<KeyspaceRegistry>,
-    pub(super) back_pressure: Arc<BackPressure>,
-    pub(super) scheduler: Arc<Scheduler>,
+    pub(super) store: Arc<StoreParts>,
     pub(super) background: Arc<BackgroundJobs>,
 }
 
@@ -34,7 +28,7 @@ impl WriteThrottle {
     /// Whether a write to `keyspace` may have to wait.
     #[inline]
     pub(super) fn is_active(&self, keyspace: &KeyspaceState) -> bool {
-        keyspace.may_delay_writers() || self.back_pressure.is_throttling()
+        keyspace.may_delay_writers() || self.store.back_pressure.is_throttling()
     }
 
     /// Waits until a batch may be written.
@@ -44,7 +38,7 @@ impl WriteThrottle {
     /// waited.
     pub(super) fn wait(&self, batch: &WriteBatch) -> Result<()> {
         for id in batch.keyspaces() {
-            let keyspaces = self.keyspaces.load();
+            let keyspaces = self.store.keyspaces.load();
             let keyspace = keyspaces.get(&id).ok_or(Error::KeyspaceDropped)?;
             if keyspace.ingest_count.load(Ordering::Relaxed) > 0 {
                 let keyspace = Arc::clone(keyspace);
@@ -67,7 +61,7 @@ impl WriteThrottle {
                 self.background.wait_for_level0(&keyspace)?;
             }
         }
-        if self.context.options.workers == 0 {
+        if self.store.context.options.workers == 0 {
             // This thread runs the jobs itself: nothing lags behind.
             return Ok(());
         }
@@ -77,21 +71,25 @@ impl WriteThrottle {
 
     /// Delays a batch to the rate at which the background keeps up.
     fn delay(&self, batch: &WriteBatch) {
-        let clock = &*self.context.runtime.clock;
+        let clock = &*self.store.context.runtime.clock;
         let rate = self.rate_of(batch);
-        if let Some(microseconds_per_mib) = self.back_pressure.changed_delay(rate) {
-            self.context.report(&Event::BackPressure { microseconds_per_mib: Some(microseconds_per_mib) });
+        if let Some(microseconds_per_mib) = self.store.back_pressure.changed_delay(rate) {
+            self.store
+                .context
+                .report(&Event::BackPressure { microseconds_per_mib: Some(microseconds_per_mib) });
         }
         let Some(rate) = rate else { return };
         let start = clock.now();
-        let Some(until) = self.back_pressure.charge(rate, batch.size_bytes() as u64, start) else { return };
+        let Some(until) = self.store.back_pressure.charge(rate, batch.size_bytes() as u64, start) else {
+            return;
+        };
         let mut now = start;
         // A job that has ended may have ended the delay too.
-        while now < until && self.rate_of(batch).is_some() && self.context.check_writable().is_ok() {
-            self.scheduler.wait_for_progress(clock, until - now);
+        while now < until && self.rate_of(batch).is_some() && self.store.context.check_writable().is_ok() {
+            self.store.scheduler.wait_for_progress(clock, until - now);
             now = clock.now();
         }
-        let metrics = &self.context.metrics;
+        let metrics = &self.store.context.metrics;
         metrics.throttled_writes.add(1);
         let waited = now.saturating_sub(start);
         metrics.throttled_microseconds.add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
@@ -99,9 +97,9 @@ impl WriteThrottle {
 
     /// The bytes per second at which a batch may be written; `None` if none of its keyspaces lags behind.
     fn rate_of(&self, batch: &WriteBatch) -> Option<u64> {
-        let keyspaces = self.keyspaces.load();
+        let keyspaces = self.store.keyspaces.load();
         let rate = |keyspace: &Arc<KeyspaceState>| {
-            self.back_pressure.rate(keyspace.pressure(&keyspace.read_state.load()))
+            self.store.back_pressure.rate(keyspace.pressure(&keyspace.read_state.load()))
         };
         batch.keyspaces().filter_map(|id| keyspaces.get(&id).and_then(rate)).min()
     }
@@ -109,8 +107,8 @@ impl WriteThrottle {
     /// Waits until running ingests into the keyspace have ended.
     fn wait_for_ingest(&self, keyspace: &KeyspaceState) -> Result<()> {
         while keyspace.ingest_count.load(Ordering::SeqCst) > 0 {
-            self.context.check_writable()?;
-            self.scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
+            self.store.context.check_writable()?;
+            self.store.scheduler.wait_for_progress(&*self.store.context.runtime.clock, WAIT);
         }
         Ok(())
     }

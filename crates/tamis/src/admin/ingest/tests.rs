@@ -35,7 +35,7 @@ fn ingests_that_wait_for_the_log_share_one_edit() {
     let group: Vec<_> = requests.iter().map(|(request, _)| Arc::clone(request)).collect();
     let renames =
         faults.add_rule(Rule::slow(|_| ()).on(&[OperationKind::Rename]).path("CURRENT").times(u64::MAX));
-    db.engine.ingester.install_group(db.engine.ingester.log.lock().as_mut(), &group);
+    db.engine.ingester.install_group(db.engine.store.log.lock().as_mut(), &group);
     assert_eq!(faults.hit_count(renames), 1, "one edit");
     let answers: Vec<_> =
         group.iter().map(|request| request.answer.lock().take().unwrap().unwrap()).collect();

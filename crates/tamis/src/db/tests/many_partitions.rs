@@ -80,7 +80,7 @@ fn create(memory: &MemVfs) -> Model {
     let state = store.db.default_keyspace().state;
     for round in 0..TABLES_PER_PARTITION {
         (0..PARTITIONS).for_each(|partition| store.put(&mut model, (partition, round), "old"));
-        let _log = store.db.engine.log.lock();
+        let _log = store.db.engine.store.log.lock();
         assert!(state.rotate_memtable());
     }
     partition_at(&store.db, (0..PARTITIONS).map(|index| if index == 0 { Vec::new() } else { key(index, 0) }));

@@ -146,7 +146,7 @@ fn paused_bytes(work: Work, interval: u64, times: u64) -> u64 {
     let version = Arc::clone(&db.default_keyspace().state.read_state.load().version);
     let partitioned = KeyspaceOptions { layout: PARTITIONED, ..(*version.options).clone() };
     let change = Change::SetOptions { keyspace: version.id, options: partitioned };
-    db.engine.ingester.installer.install(VersionEdit { changes: vec![change] }).unwrap();
+    db.engine.store.installer.install(VersionEdit { changes: vec![change] }).unwrap();
     // The first edit after an open begins a manifest, with an operation that the load must not follow.
     let db = load.db.get_or_init(|| db);
     db.wait_for_compactions().unwrap();

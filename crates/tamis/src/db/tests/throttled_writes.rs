@@ -28,7 +28,7 @@ fn delayed_writes_do_not_visit_all_partitions() {
         let state = db.default_keyspace().state;
         for _ in 0..2 {
             db.put("key", "value").unwrap();
-            let _log = db.engine.log.lock();
+            let _log = db.engine.store.log.lock();
             assert!(state.rotate_memtable());
         }
         assert!(state.may_delay_writers());
