@@ -121,7 +121,7 @@ private:
 
 // Whether the checksum of a filter matches. All bytes are read the first time only: RocksDB verifies the block of the properties when it opens a table, and
 // keeps them unchanged. So the result is remembered for the address and the header, which contains the checksum. A full set forgets an older result.
-inline bool is_intact(const std::string &bytes, const tamis_filter *filter) {
+inline bool is_intact(const std::string &bytes) {
     constexpr size_t set_count = 2048, set_size = 8, header_bytes = 64;
     static std::array<std::atomic<uint64_t>, set_count * set_size> results{};
     const std::string_view header(bytes.data(), std::min(bytes.size(), header_bytes));
@@ -133,7 +133,11 @@ inline bool is_intact(const std::string &bytes, const tamis_filter *filter) {
         if ((result | 1) == id)
             return (result & 1) != 0;
     }
-    const bool is_intact = tamis_filter_verify(filter, nullptr) == TAMIS_CODE_OK;
+    tamis_filter *filter = nullptr;
+    const bool is_intact =
+        tamis_filter_open(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size(), &filter, nullptr) == TAMIS_CODE_OK &&
+        tamis_filter_verify(filter, nullptr) == TAMIS_CODE_OK;
+    tamis_filter_free(filter);
     set[(id >> 8) % set_size].store(is_intact ? id : id - 1, std::memory_order_relaxed);
     return is_intact;
 }
@@ -144,15 +148,10 @@ inline bool may_contain(const rocks::TableProperties &table, const KeyRange &ran
     if (found == table.user_collected_properties.end() || table.comparator_name != "leveldb.BytewiseComparator")
         return true;
     const std::string &bytes = found->second;
-    tamis_filter *filter = nullptr;
-    if (tamis_filter_open(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size(), &filter, nullptr) != TAMIS_CODE_OK)
-        return true;
     bool answer = true;
-    if (is_intact(bytes, filter) &&
-        tamis_filter_may_contain_range(filter, range.lower_bound(), range.upper_bound(), &answer, nullptr) != TAMIS_CODE_OK)
-        answer = true;
-    tamis_filter_free(filter);
-    return answer;
+    const tamis_code code = tamis_filter_bytes_may_contain_range(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size(),
+                                                                 range.lower_bound(), range.upper_bound(), &answer, nullptr);
+    return code != TAMIS_CODE_OK || answer || !is_intact(bytes);
 }
 
 } // namespace range_filter
@@ -160,10 +159,10 @@ inline bool may_contain(const rocks::TableProperties &table, const KeyRange &ran
 // Gives new tables a range filter: add it to ColumnFamilyOptions::table_properties_collector_factories. Any number of threads may use it.
 class RangeFilterFactory : public rocks::TablePropertiesCollectorFactory {
 public:
-    // `specification` is a family of docs/guide/choosing-filters.md, such as "surf-real:bits=8". Without one, tables get Proteus filters designed for the
-    // sampled queries, or, while there are no samples, the filters that need none. With 0 bits per key the specification decides about the size.
+    // `specification` is a family of docs/guide/choosing-filters.md, such as "surf-real:bits=8", which may decide about the size: then give 0 bits per key.
+    // "auto" is the cheapest range filter for the keys of the table and the sampled queries.
     static rocks::Status Create(double bits_per_key, std::shared_ptr<RangeFilterFactory> *factory,
-                                const std::string &specification = {}) {
+                                const std::string &specification = "auto") {
         if (tamis_abi_version() != TAMIS_ABI_VERSION)
             return rocks::Status::InvalidArgument("libtamis is of another version than tamis.h: compile the program again");
         std::shared_ptr<RangeFilterFactory> made(new RangeFilterFactory(bits_per_key, specification));
@@ -189,24 +188,18 @@ public:
 
     rocks::TablePropertiesCollector *CreateTablePropertiesCollector(Context) override {
         const std::lock_guard<std::mutex> lock(mutex_);
-        return new range_filter::Collector(specification(), bits_per_key_, sample_);
+        return new range_filter::Collector(specification_, bits_per_key_, sample_);
     }
 
 private:
     RangeFilterFactory(double bits_per_key, const std::string &specification)
         : bits_per_key_(bits_per_key), specification_(specification) {}
 
-    std::string specification() const {
-        if (!specification_.empty())
-            return specification_;
-        return sample_.empty() ? "surf:truncate=yes" : "proteus";
-    }
-
     // Builds the filter of one key. That a family needs more bits for it is no failure: it depends on the keys.
     tamis_code check(std::string *problem) const {
         tamis_filter_builder *builder = nullptr;
         const uint64_t seed = 0;
-        tamis_code code = range_filter::call(problem, tamis_filter_builder_new, specification().c_str(), seed, &builder);
+        tamis_code code = range_filter::call(problem, tamis_filter_builder_new, specification_.c_str(), seed, &builder);
         if (code == TAMIS_CODE_OK) {
             const uint8_t key = 'k';
             tamis_value filter{};

@@ -110,7 +110,7 @@ std::unique_ptr<rocksdb::DB> open(const rocksdb::Options &options, const std::st
 #endif
 }
 
-std::shared_ptr<tamis::RangeFilterFactory> make_filters(double bits_per_key, const std::string &specification = {}) {
+std::shared_ptr<tamis::RangeFilterFactory> make_filters(double bits_per_key, const std::string &specification = "auto") {
     std::shared_ptr<tamis::RangeFilterFactory> filters;
     require(tamis::RangeFilterFactory::Create(bits_per_key, &filters, specification), "create the filters");
     return filters;
@@ -192,11 +192,12 @@ private:
     std::pair<std::string, std::string> random_range() {
         std::string lower = near_key();
         std::string upper = lower;
-        switch (below(8)) {
-        case 0: upper = near_key(); break;          // any length
-        case 1: upper += '\xff'; break;             // keys that begin with the bound
-        case 2: break;                              // no key at all
-        default:                                    // a short range
+        switch (below(40)) {
+        case 0: upper = near_key(); break; // any length
+        case 1: break;                     // no key at all
+        case 2:
+        case 3: upper += '\xff'; break; // keys that begin with the bound
+        default:                        // a short range
             upper += static_cast<char>('0' + below(10));
             if (lower.size() > 8 && below(2) == 0)
                 upper = lower.substr(0, lower.size() - 2) + "~";
@@ -259,13 +260,14 @@ private:
     void check_range() {
         const auto [lower, upper] = random_range();
         tamis::RangeRead read(lower, upper);
-        filters_->AddSample(lower, upper);
+        if (read_count_ % 16 == 0)
+            filters_->AddSample(lower, upper);
         check(read, lower, &upper);
     }
 
     void check_prefix() {
         std::string prefix = near_key();
-        prefix.resize(std::min<size_t>(prefix.size(), below(13)));
+        prefix.resize(std::min<size_t>(prefix.size(), below(20) == 0 ? below(6) : 6 + below(8)));
         tamis::RangeRead read = tamis::RangeRead::Prefix(prefix);
         const std::string upper = read.options().iterate_upper_bound == nullptr ? "" : read.options().iterate_upper_bound->ToString();
         check(read, prefix, upper.empty() ? nullptr : &upper);
@@ -423,12 +425,13 @@ void test_damaged_files(const std::string &folder) {
     const rocksdb::Options options = small_tables(make_filters(16));
     fill(options, folder, 300);
     const std::string path = table_file(options, folder);
+    const size_t length = properties_of(*open(options, folder)).user_collected_properties.at(tamis::range_filter::property).size();
     std::ifstream input(path, std::ios::binary);
     const std::string intact((std::istreambuf_iterator<char>(input)), std::istreambuf_iterator<char>());
     const size_t filter = intact.find("TFLT");
     require(filter != std::string::npos, "the filter is in the file");
     size_t error_count = 0;
-    for (size_t offset = filter - 24; offset < filter + 400; offset += 7) {
+    for (size_t offset = filter - 24; offset < filter + length; offset += 11) {
         std::string bytes = intact;
         bytes[offset] = static_cast<char>(bytes[offset] ^ 0x10);
         std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -497,14 +500,15 @@ void test_invalid_parameters() {
     };
     require(message_of(16, "cuckoo").find("cuckoo") != std::string::npos, "the message has the unknown name");
     message_of(16, "surf:bats=1");
-    message_of(-1, "");
+    message_of(-1, "auto");
+    message_of(0, "auto");
     message_of(0, "proteus");
 }
 
 void test_same_results(const std::string &folder, uint64_t operation_count, uint64_t seed) {
     int number = 0;
     for (const auto &[bits_per_key, specification] :
-         std::vector<std::pair<double, std::string>>{{16, ""}, {14, "grafite"}, {0, "surf-real:bits=4"}, {18, "rosetta"}}) {
+         std::vector<std::pair<double, std::string>>{{16, "auto"}, {14, "grafite"}, {0, "surf-real:bits=4"}, {18, "rosetta"}}) {
         const uint64_t count = number == 0 ? operation_count - operation_count / 5 * 3 : operation_count / 5;
         std::cout << "  filters \"" << specification << "\", seed " << seed + number << std::endl;
         Model(folder + std::to_string(number), count, seed + number, make_filters(bits_per_key, specification)).run();

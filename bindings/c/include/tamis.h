@@ -365,8 +365,8 @@ enum tamis_code tamis_options_set_event_callback(const struct tamis_options *opt
                                                  void *context,
                                                  char **message);
 
-// Creates a builder for a filter such as "surf@16" or "surf-real:bits=8": NAME[:param=value,...][@BITS_PER_KEY]. Filters with the same seed
-// share digests. Free it with tamis_filter_builder_free.
+// Creates a builder for a filter such as "surf@16" or "surf-real:bits=8": NAME[:param=value,...][@BITS_PER_KEY]. "auto@16" is the cheapest range
+// filter for the keys and the sample. Filters with the same seed share digests. Free it with tamis_filter_builder_free.
 enum tamis_code tamis_filter_builder_new(const char *specification,
                                          uint64_t seed,
                                          struct tamis_filter_builder **builder,
@@ -424,6 +424,14 @@ enum tamis_code tamis_filter_may_contain_range(const struct tamis_filter *filter
                                                struct tamis_bound upper,
                                                bool *answer,
                                                char **message);
+
+// tamis_filter_open, tamis_filter_may_contain_range and tamis_filter_free in one call, which allocates nothing. Only the header is verified.
+enum tamis_code tamis_filter_bytes_may_contain_range(const uint8_t *data,
+                                                     size_t length,
+                                                     struct tamis_bound lower,
+                                                     struct tamis_bound upper,
+                                                     bool *answer,
+                                                     char **message);
 
 // Whether the filter may contain a key with a prefix. False: there is certainly none.
 enum tamis_code tamis_filter_may_contain_prefix(const struct tamis_filter *filter,

@@ -7,14 +7,14 @@ use tamis_bindings_common::{
     filter::{Builder, OpenFilter, key_range},
     scan::{Direction, Selection},
 };
-use tamis_filter::Candidate;
+use tamis_filter::{Candidate, KeyRange};
 
 use crate::{
     boundary::{
         Exclusive, bytes, call, clear, clear_pointer, free_box, handle, items, items_mut, null, own, put,
         put_handle, quiet, text,
     },
-    keyspace::{RangeBound, selection},
+    keyspace::{RangeBound, borrowed, selection},
     value::{Bytes, Owner, Value},
 };
 
@@ -38,8 +38,8 @@ pub enum CandidateKind {
     Bytes = 2,
 }
 
-/// Creates a builder for a filter such as "surf@16" or "surf-real:bits=8": NAME[:param=value,...][@BITS_PER_KEY]. Filters with the same seed
-/// share digests. Free it with tamis_filter_builder_free.
+/// Creates a builder for a filter such as "surf@16" or "surf-real:bits=8": NAME[:param=value,...][@BITS_PER_KEY]. "auto@16" is the cheapest range
+/// filter for the keys and the sample. Filters with the same seed share digests. Free it with tamis_filter_builder_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn tamis_filter_builder_new(
     specification: *const c_char,
@@ -181,8 +181,26 @@ pub extern "C" fn tamis_filter_may_contain_range(
 ) -> Code {
     clear(&mut answer);
     call(message, || {
-        let selection = selection(lower, upper)?;
-        put(answer, "answer", self::filter(filter)?.may_contain_range(key_range(&selection)))
+        let range = KeyRange::new(borrowed(lower, "lower")?, borrowed(upper, "upper")?);
+        put(answer, "answer", self::filter(filter)?.may_contain_range(range))
+    })
+}
+
+/// tamis_filter_open, tamis_filter_may_contain_range and tamis_filter_free in one call, which allocates nothing. Only the header is verified.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_filter_bytes_may_contain_range(
+    data: *const u8,
+    length: usize,
+    lower: RangeBound,
+    upper: RangeBound,
+    mut answer: Option<&mut MaybeUninit<bool>>,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    clear(&mut answer);
+    call(message, || {
+        let range = KeyRange::new(borrowed(lower, "lower")?, borrowed(upper, "upper")?);
+        let filter = OpenFilter::new(bytes(data, length, "data")?)?;
+        put(answer, "answer", filter.may_contain_range(range))
     })
 }
 

@@ -76,15 +76,20 @@ pub struct RangeOfKeys {
     pub upper: RangeBound,
 }
 
-/// Converts a bound of the header.
-pub(crate) fn bound(bound: RangeBound, name: &str) -> Result<Bound<Vec<u8>>, Failure> {
-    let own = || Ok(bytes(bound.key.data, bound.key.length, name)?.to_vec());
+/// Converts a bound of the header; its key remains the caller's.
+pub(crate) fn borrowed<'a>(bound: RangeBound, name: &str) -> Result<Bound<&'a [u8]>, Failure> {
+    let key = || bytes(bound.key.data, bound.key.length, name);
     match bound.kind {
         0 => Ok(Bound::Unbounded),
-        1 => own().map(Bound::Included),
-        2 => own().map(Bound::Excluded),
+        1 => key().map(Bound::Included),
+        2 => key().map(Bound::Excluded),
         kind => Err(Failure::argument(format!("{name}: {kind} is not a kind of bound; give 0, 1 or 2"))),
     }
+}
+
+/// Converts a bound of the header and copies its key.
+pub(crate) fn bound(bound: RangeBound, name: &str) -> Result<Bound<Vec<u8>>, Failure> {
+    Ok(borrowed(bound, name)?.map(<[u8]>::to_vec))
 }
 
 /// Converts two bounds of the header to a selection.

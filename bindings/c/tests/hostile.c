@@ -334,14 +334,14 @@ static void build_tables(void) {
 }
 
 static void use_filters(void) {
-    static const char *const specifications[] = {"surf-real:bits=8", "blocked-bloom", "proteus", "rosetta", "nosuch", ""};
+    static const char *const specifications[] = {"surf-real:bits=8", "blocked-bloom", "proteus", "rosetta", "auto", "nosuch", ""};
     tamis_bytes key = any_bytes();
     bool answer, answers[4];
     switch (below(11)) {
     case 0:
         tamis_filter_builder_free(builder);
         builder = NULL;
-        CALL(tamis_filter_builder_new(any_text(specifications, 6), below(3), one_in(8) ? NULL : &builder, message));
+        CALL(tamis_filter_builder_new(any_text(specifications, 7), below(3), one_in(8) ? NULL : &builder, message));
         break;
     case 1:
     case 2:
@@ -372,6 +372,8 @@ static void use_filters(void) {
             memcpy(filter_bytes, encoded.data, length);
         if (length > 0 && one_in(2))
             filter_bytes[below(length)] ^= (uint8_t)(1 + below(255));
+        CALL(tamis_filter_bytes_may_contain_range(one_in(12) ? NULL : filter_bytes, one_in(12) ? SIZE_MAX : length, any_bound(), any_bound(),
+                                                  one_in(8) ? NULL : &answer, message));
         CALL(tamis_filter_open(one_in(12) ? NULL : filter_bytes, one_in(12) ? SIZE_MAX : length, one_in(8) ? NULL : &filter, message));
         break;
     }

@@ -623,6 +623,12 @@ static void test_filters(void) {
     CHECK(!answer);
     OK(tamis_filter_may_contain_range(filter, at("c", TAMIS_BOUND_KIND_INCLUDED), at("o", TAMIS_BOUND_KIND_INCLUDED), &answer, &message));
     CHECK(!answer);
+    answer = true;
+    OK(tamis_filter_bytes_may_contain_range(copy, length, at("c", TAMIS_BOUND_KIND_INCLUDED), at("o", TAMIS_BOUND_KIND_INCLUDED), &answer, &message));
+    CHECK(!answer);
+    OK(tamis_filter_bytes_may_contain_range(copy, length, at("o", TAMIS_BOUND_KIND_INCLUDED), unbounded(), &answer, &message));
+    CHECK(answer);
+    FAILS(TAMIS_CODE_CORRUPTION, "filter", tamis_filter_bytes_may_contain_range(copy, 3, unbounded(), unbounded(), &answer, &message));
     OK(tamis_filter_may_contain_prefix(filter, bytes("pl"), 2, &answer, &message));
     CHECK(answer);
     tamis_bytes keys[2] = {{bytes("plum"), 4}, {bytes("zebra"), 5}};

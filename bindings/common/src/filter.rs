@@ -3,18 +3,27 @@
 use std::sync::Arc;
 
 use tamis_filter::{
-    AnyFilter, Budget, Candidate, Count, Digester, Direction, Filter as _, FilterSpec, KeyRange, KeySet,
-    RangeProbe, Samples, envelope::Envelope,
+    AnyFilter, Budget, Candidate, Count, Digester, Direction, Family, Filter as _, FilterSpec, KeyRange,
+    KeySet, RangeProbe, Samples,
+    auto::{self, Part},
+    envelope::Envelope,
 };
 
 use crate::{Failure, scan::Selection};
 
-/// Builds filters of one family. It keeps the keys, so that it can build with several budgets.
+/// The name of the design that chooses the family.
+const AUTO: &str = "auto";
+
+/// Tables that a range asks, for [`AUTO`]: level 0 and the other levels of a store. Their false positives add up.
+const OVERLAPPING_TABLES: u32 = 8;
+
+/// Builds filters of one family, or of the family that its keys and sample choose. It keeps the keys, so that it can build with several budgets.
 ///
 /// Memory: the bytes of the keys plus 8 bytes per key, up to twice that while keys are added.
 #[derive(Debug, Clone)]
 pub struct Builder {
-    spec: FilterSpec,
+    /// None: [`AUTO`].
+    spec: Option<FilterSpec>,
     bits_per_key: Option<f64>,
     seed: u64,
     keys: Arc<KeySet>,
@@ -22,8 +31,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Creates a builder for `NAME[:param=value,...][@BITS_PER_KEY]`, the text form of [`tamis::TableFilter`]; filters with the same seed
-    /// share digests.
+    /// Creates a builder for `NAME[:param=value,...][@BITS_PER_KEY]`, the text form of [`tamis::TableFilter`], or for `auto[@BITS_PER_KEY]`:
+    /// the cheapest range filter for the keys and the sample, without a sample `grafite`. Filters with the same seed share digests.
     ///
     /// # Errors
     /// [`crate::Code::InvalidArgument`] for an unknown family or parameter.
@@ -40,8 +49,10 @@ impl Builder {
             }
             None => (text, None),
         };
-        let spec: FilterSpec = spec.parse()?;
-        spec.builder(seed)?;
+        let spec = if spec == AUTO { None } else { Some(spec.parse::<FilterSpec>()?) };
+        if let Some(spec) = &spec {
+            spec.builder(seed)?;
+        }
         Ok(Self { spec, bits_per_key, seed, keys: Arc::default(), queries: Vec::new() })
     }
 
@@ -82,14 +93,45 @@ impl Builder {
     /// # Errors
     /// [`crate::Code::FilterBuild`] if the family cannot be built for these keys in this size.
     pub fn finish(&self, bits_per_key: Option<f64>) -> Result<Vec<u8>, Failure> {
-        let budget = match bits_per_key.or(self.bits_per_key) {
-            Some(bits) => Budget::bits_per_key(bits)?,
-            None => Budget::BY_PARAMETERS,
-        };
+        let bits_per_key = bits_per_key.or(self.bits_per_key);
         let queries: Vec<KeyRange<'_>> = self.queries.iter().map(key_range).collect();
-        let mut builder = self.spec.builder(self.seed)?;
+        let part = match (&self.spec, bits_per_key) {
+            (Some(spec), _) => Part { spec: spec.clone(), bits_per_key },
+            (None, Some(bits)) => self.choose(bits, &queries)?,
+            (None, None) => {
+                return Err(Failure::argument("auto: give bits per key, for example `auto@16`".to_owned()));
+            }
+        };
+        let mut builder = part.spec.builder(self.seed)?;
         builder.add_all(&self.keys)?;
+        let budget = part.bits_per_key.map_or(Ok(Budget::BY_PARAMETERS), Budget::bits_per_key)?;
         Ok(builder.finish(budget, Samples { queries: &queries })?)
+    }
+
+    /// The cheapest single filter that answers ranges. A sample without empty queries says nothing about them.
+    fn choose(&self, bits_per_key_max: f64, queries: &[KeyRange<'_>]) -> Result<Part, Failure> {
+        Budget::bits_per_key(bits_per_key_max)?;
+        let given = FilterSpec::new(Family::Grafite);
+        let given = Part { spec: given, bits_per_key: Some(bits_per_key_max) };
+        if queries.is_empty() {
+            return Ok(given);
+        }
+        let as_query = |range| auto::Query { kind: auto::QueryKind::Range, range, weight: 1.0 };
+        let queries: Vec<auto::Query<'_>> = queries.iter().copied().map(as_query).collect();
+        let request = auto::Request {
+            workload: auto::Workload { queries: &queries },
+            prices: auto::Prices::default(),
+            bits_per_key_max,
+            overlapping_tables: OVERLAPPING_TABLES,
+            current: None,
+            effort: auto::Effort::Write,
+            seed: self.seed,
+            pause: auto::Pause::default(),
+        };
+        let single = |mut parts: Vec<Part>| if parts.len() == 1 { parts.pop() } else { None };
+        let mut parts =
+            auto::rank(&self.keys, &request).into_iter().filter_map(|scored| single(scored.parts));
+        Ok(parts.find(|part| part.spec.family().answers_ranges()).unwrap_or(given))
     }
 }
 

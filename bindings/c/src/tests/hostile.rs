@@ -404,6 +404,10 @@ fn query(bytes: &[u8], random: &mut Random) {
         tamis_filter_may_contain_range(filter, lower, upper, Some(&mut answer), message)
     });
     Message::expect(|message| {
+        let (data, length) = (bytes.as_ptr(), bytes.len());
+        tamis_filter_bytes_may_contain_range(data, length, lower, upper, Some(&mut answer), message)
+    });
+    Message::expect(|message| {
         tamis_filter_may_contain_prefix(filter, key, length, Some(&mut answer), message)
     });
     let (mut kind, mut candidate) = (MaybeUninit::uninit(), MaybeUninit::uninit());

@@ -58,6 +58,27 @@ fn range_filters_return_candidates_and_counts() {
 }
 
 #[test]
+fn the_automatic_filter_follows_the_sample() {
+    // Half of the numbers between two keys: far too many for the filter that needs no sample.
+    let between = |key: u64| range((key << 32) + (1 << 31), (key << 32) + (3 << 30));
+    let mut builder = Builder::new("auto", 0).unwrap();
+    keys().iter().for_each(|key| builder.add(key).unwrap());
+    let unknown = OpenFilter::new(builder.finish(Some(16.0)).unwrap()).unwrap();
+    assert_eq!(unknown.family(), "grafite");
+    (0..2_000).step_by(5).for_each(|key| builder.add_sample(between(key)));
+    let filter = OpenFilter::new(builder.finish(Some(16.0)).unwrap()).unwrap();
+    let false_positives = |filter: &OpenFilter<Vec<u8>>| {
+        (0..2_000).filter(|key| filter.may_contain_range(key_range(&between(*key)))).count()
+    };
+    assert_eq!(false_positives(&unknown), 2_000);
+    assert!(false_positives(&filter) <= 40, "{} of 2,000", false_positives(&filter));
+    assert!(filter.encoded_bytes() <= 2_000 * 2 + 128);
+    assert!(keys().iter().all(|key| filter.may_contain(key)));
+    let failure = builder.finish(None).unwrap_err();
+    assert!(failure.code == Code::InvalidArgument && failure.message.contains("auto@16"), "{failure:?}");
+}
+
+#[test]
 fn invalid_specifications_and_keys_are_rejected() {
     assert_eq!(Builder::new("cuckoo", 0).unwrap_err().code, Code::InvalidArgument);
     assert_eq!(Builder::new("surf-real:bats=8", 0).unwrap_err().code, Code::InvalidArgument);
