@@ -9,7 +9,7 @@
 //    no entry of k: no value, no tombstone that hides an older value, no operand of a merge.
 // 2. A range tombstone of T may cover k. RocksDB applies it: TableCache::NewIterator gives a skipped table an iterator without point entries, and opens
 //    its range tombstones as those of every other table. This holds in the sources of 7.8, 8.1, 9.9, 10.4, 11.8 and 11.9.
-// 3. All other tables are read: tables without the property, with another comparator, and with a filter that is truncated, damaged, or of a later version.
+// 3. All other tables are read: without the property, with another comparator, or with a filter that is truncated, damaged, or of a later version.
 //
 // Cost. The property is in memory for as long as RocksDB keeps the table open, outside of the block cache. While a table is written, its keys are
 // in memory, too. A query costs a fraction of a microsecond per table. The guide is docs/guide/rocksdb.md.
@@ -259,7 +259,8 @@ private:
     }
 
     bool decide(const rocks::TableProperties &table) {
-        // RocksDB passes a null reference for a table whose properties it could not read. The compiler assumes that there is none, hence volatile.
+        // RocksDB passes a null reference for a table without properties, such as those of a LevelDB database. Compilers assume that there is no null
+        // reference, hence volatile.
         const rocks::TableProperties *const volatile given = &table;
         const bool reads = given == nullptr || Reads(table);
         ++checked_tables_;

