@@ -134,12 +134,12 @@ inline bool is_intact(const std::string &bytes) {
             return (result & 1) != 0;
     }
     tamis_filter *filter = nullptr;
-    const bool is_intact =
+    const bool matches =
         tamis_filter_open(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size(), &filter, nullptr) == TAMIS_CODE_OK &&
         tamis_filter_verify(filter, nullptr) == TAMIS_CODE_OK;
     tamis_filter_free(filter);
-    set[(id >> 8) % set_size].store(is_intact ? id : id - 1, std::memory_order_relaxed);
-    return is_intact;
+    set[(id >> 8) % set_size].store(matches ? id : id - 1, std::memory_order_relaxed);
+    return matches;
 }
 
 // Whether a table may have a point entry in the range. Every doubt is a yes.
@@ -167,7 +167,8 @@ public:
             return rocks::Status::InvalidArgument("libtamis is of another version than tamis.h: compile the program again");
         std::shared_ptr<RangeFilterFactory> made(new RangeFilterFactory(bits_per_key, specification));
         std::string problem;
-        if (made->check(&problem) == TAMIS_CODE_INVALID_ARGUMENT)
+        const tamis_code code = made->check(&problem);
+        if (code != TAMIS_CODE_OK && code != TAMIS_CODE_FILTER_BUILD)
             return rocks::Status::InvalidArgument(problem);
         *factory = std::move(made);
         return rocks::Status::OK();
