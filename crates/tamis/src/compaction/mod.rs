@@ -17,7 +17,7 @@ pub(crate) mod manual;
 pub(crate) mod merge;
 pub(crate) mod plan;
 mod publisher;
-mod range_deletes;
+pub(crate) mod range_deletes;
 mod read_merges;
 pub(crate) mod refilter;
 pub(crate) mod repartition;

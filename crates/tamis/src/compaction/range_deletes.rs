@@ -1,18 +1,19 @@
 //! Loads what the picker knows of range tombstones, because the picker does no I/O: the tombstones of each table, and the approximate
-//! bytes that they delete of each older table.
+//! bytes that they delete of each older table. Programs get the largest ranges ([`deleted_ranges`]).
 //!
 //! The bytes follow from the index of the older table, accurate to a block per tombstone, and with an average error of none: no data
 //! block is read. A table that the tombstones cover completely is not opened.
 //!
 //! Cost: two searches in an index for each range tombstone and each older table that it overlaps, once for each pair of tables.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap, ops::Bound};
 
 use crate::{
     cache::table::TableCache,
     error::Result,
     key::{SEQUENCE_MAX, Sequence},
-    range_tombstone::{Fragments, is_below_upper},
+    observe::metrics::{DELETED_RANGES_MAX, DeletedRange},
+    range_tombstone::{Fragment, Fragments, is_below_upper},
     version::{handle::Table, partition::Partition, version::KeyspaceVersion},
 };
 
@@ -46,6 +47,47 @@ fn load_covered_bytes(partition: &Partition, tables: &TableCache) {
             deleting.set_covered_bytes(covered);
         }
     }
+}
+
+/// The ranges that the range tombstones of each table delete, adjacent ones of a table joined: those that delete the most bytes, the largest first.
+pub(crate) fn deleted_ranges(version: &KeyspaceVersion, tables: &TableCache) -> Result<Vec<DeletedRange>> {
+    let mut found = Vec::new();
+    for partition in version.partitions.iter().filter(|partition| partition.has_range_tombstones()) {
+        let runs: Vec<_> = partition.runs().map(|(_, run)| run).collect();
+        for (index, run) in runs.iter().enumerate() {
+            for deleting in run.tables().iter().filter(|table| table.has_range_tombstones()) {
+                let fragments = tables.reader(deleting)?.range_tombstones();
+                for joined in fragments.into_iter().flat_map(|fragments| joined(fragments)) {
+                    let Fragment { lower, upper, .. } = joined.clone();
+                    let bounds = (Bound::Included(lower.as_slice()), upper_bound(&upper));
+                    let older = runs.iter().skip(index + 1).flat_map(|run| run.tables_within(bounds));
+                    let Some(range) = Fragments::new(vec![joined]) else { continue };
+                    let bytes =
+                        older.map(|table| covered_bytes(&range, table, tables)).sum::<Result<u64>>()?;
+                    found.push(DeletedRange { lower, upper, bytes });
+                }
+            }
+        }
+    }
+    found.sort_by_key(|range| Reverse(range.bytes));
+    found.truncate(DELETED_RANGES_MAX);
+    Ok(found)
+}
+
+/// The spans without a gap between them, with the sequence numbers of their first fragments.
+fn joined(fragments: &Fragments) -> Vec<Fragment> {
+    let mut spans: Vec<Fragment> = Vec::new();
+    for fragment in fragments.list() {
+        match spans.last_mut() {
+            Some(last) if last.upper == fragment.lower => last.upper.clone_from(&fragment.upper),
+            _ => spans.push(fragment.clone()),
+        }
+    }
+    spans
+}
+
+fn upper_bound(upper: &[u8]) -> Bound<&[u8]> {
+    if upper.is_empty() { Bound::Unbounded } else { Bound::Excluded(upper) }
 }
 
 /// The approximate bytes of the entries of a table that range tombstones of a newer one cover.

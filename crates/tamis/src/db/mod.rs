@@ -23,12 +23,12 @@ use crate::{
         verify::{self, VerifyReport},
     },
     batch::WriteBatch,
-    compaction::{job_context::filter_prices, manual::CompactProgress},
+    compaction::{job_context::filter_prices, manual::CompactProgress, range_deletes},
     cursor::bounded::range_bounds,
     error::{Error, Result},
     key_range_bounds::KeyRangeBounds,
     observe::{
-        metrics::{ReadLoss, Statistics, TableFilterStatistics},
+        metrics::{DeletedRange, ReadLoss, Statistics, TableFilterStatistics, TableStatistics},
         query_sample::SampledQueries,
         statistics,
     },
@@ -484,6 +484,46 @@ impl Db {
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
         Ok(statistics::table_filters(&keyspace.state.read_state.load().version))
+    }
+
+    /// The tables of a keyspace with their places, key ranges and sizes, newest first in each partition. [`Db::statistics`] has their sums by level.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let db = tamis::Db::open(folder.path())?;
+    /// db.put("apple", "red")?;
+    /// db.flush()?;
+    /// for table in db.tables(&db.default_keyspace())? {
+    ///     println!("L{}: {} bytes from {:?} to {:?}", table.level, table.bytes, table.smallest_key, table.largest_key);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Cost: two copied keys for each table; opens none.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`].
+    pub fn tables(&self, keyspace: &Keyspace) -> Result<Vec<TableStatistics>> {
+        keyspace.check_of(&self.engine)?;
+        keyspace.check()?;
+        Ok(statistics::tables(&keyspace.state.read_state.load().version))
+    }
+
+    /// The ranges of keys for which range tombstones in tables delete the most bytes of older tables, at most
+    /// [`crate::DELETED_RANGES_MAX`], the largest first. Range tombstones in memory, and single tombstones, are left out.
+    ///
+    /// Cost: opens the tables with range tombstones and those that they cut; two searches in an index for each range and such a table.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a keyspace of another store; [`Error::KeyspaceDropped`]; those of reads.
+    pub fn deleted_ranges(&self, keyspace: &Keyspace) -> Result<Vec<DeletedRange>> {
+        self.engine.store.context.check_process()?;
+        keyspace.check_of(&self.engine)?;
+        keyspace.check()?;
+        let version = Arc::clone(&keyspace.state.read_state.load().version);
+        range_deletes::deleted_ranges(&version, &self.engine.store.tables)
     }
 
     /// The time that reads of a keyspace have lost because its runs are not merged, or have no sorted view, and the time of the job that saves

@@ -534,6 +534,47 @@ pub struct ReadLoss {
     pub price: Duration,
 }
 
+/// A table of a keyspace ([`crate::Db::tables`]).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TableStatistics {
+    /// The number of its file.
+    pub table_number: u64,
+    /// The smallest key of its partition: empty, except in the partitioned layout.
+    pub partition: Vec<u8>,
+    /// Its level.
+    pub level: usize,
+    /// Its run in this level of the partition: 0 is the newest.
+    pub run: usize,
+    /// The key of its first entry.
+    pub smallest_key: Vec<u8>,
+    /// The key of its last entry.
+    pub largest_key: Vec<u8>,
+    /// The size of its file.
+    pub bytes: u64,
+    /// Its entries: puts, old versions and tombstones.
+    pub entry_count: u64,
+    /// Its tombstones.
+    pub tombstone_count: u64,
+    /// Its range tombstones, as fragments.
+    pub range_tombstone_count: u64,
+}
+
+/// The maximum number of ranges in [`crate::Db::deleted_ranges`].
+pub const DELETED_RANGES_MAX: usize = 100;
+
+/// A range of keys that range tombstones of one table delete ([`crate::Db::deleted_ranges`]).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct DeletedRange {
+    /// Its lower bound, included.
+    pub lower: Vec<u8>,
+    /// Its upper bound, excluded; empty: no end.
+    pub upper: Vec<u8>,
+    /// About the bytes of older tables that it deletes, and that compactions have not reclaimed yet.
+    pub bytes: u64,
+}
+
 /// The filters of one table ([`crate::Db::table_filters`]), and how they answered since the table was installed or the filters were rebuilt.
 /// Queries that an evicted filter admitted are not counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

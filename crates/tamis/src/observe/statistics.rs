@@ -11,7 +11,7 @@ use crate::{
             Counter, DroppedKeyspace, ExpectedFilters, FILTER_CHOICES_MAX, FilterChoiceStatistics,
             KeyspaceStatistics, LevelFilters, LevelStatistics, Metrics, PARTITIONS_MAX, PaidJob,
             PartitionStatistics, QuerySampleStatistics, RUNNERS_UP_MAX, ReadLoss, SampleStatistics,
-            Statistics, TableFilterStatistics, ViewStatistics,
+            Statistics, TableFilterStatistics, TableStatistics, ViewStatistics,
         },
         query_sample::{QuerySample, interval_at, position_of},
     },
@@ -243,6 +243,35 @@ pub(crate) fn table_filters(version: &KeyspaceVersion) -> Vec<TableFilterStatist
         TableFilterStatistics { level, table_number: table.number(), designs, points, ranges, seeks }
     };
     tables_by_level(version).map(of_table).collect()
+}
+
+/// Each table, newest first in each partition.
+pub(crate) fn tables(version: &KeyspaceVersion) -> Vec<TableStatistics> {
+    let mut found = Vec::new();
+    for partition in &version.partitions {
+        for (level, runs) in partition.levels().iter().map(Level::runs).enumerate() {
+            for (run, table) in runs
+                .iter()
+                .enumerate()
+                .flat_map(|(run, of)| of.tables().iter().map(move |table| (run, table)))
+            {
+                let summary = table.summary();
+                found.push(TableStatistics {
+                    table_number: summary.number,
+                    partition: partition.lower.clone(),
+                    level,
+                    run,
+                    smallest_key: summary.smallest_key.clone(),
+                    largest_key: summary.largest_key.clone(),
+                    bytes: summary.file_bytes,
+                    entry_count: summary.entry_count,
+                    tombstone_count: summary.tombstone_count,
+                    range_tombstone_count: summary.range_tombstone_count,
+                });
+            }
+        }
+    }
+    found
 }
 
 /// The time that reads of each partition have lost without a job that would save it.

@@ -282,3 +282,55 @@ fn a_range_that_an_old_scan_finds_empty_hides_no_newer_entry() {
     assert_eq!((&*found, &*value), (key(500).as_slice(), b"new".as_slice()));
     assert!(between.next().is_none() && db.first().unwrap().is_none());
 }
+
+/// The largest ranges, with about the bytes that a compaction would reclaim; adjacent ones are one.
+#[test]
+fn deleted_ranges_are_listed_with_the_bytes_that_they_delete() {
+    let db = open(64 << 20);
+    (0..10_000).for_each(|number| db.put(key(number), [7; 100]).unwrap());
+    db.flush().unwrap();
+    let whole = table_bytes(&db);
+    for number in 0..100 {
+        db.delete_range(key(10 * number)..key(10 * number + 10)).unwrap();
+    }
+    db.delete_range(key(5_000)..key(5_100)).unwrap();
+    db.delete_range(key(20_000)..).unwrap();
+    assert_eq!(db.deleted_ranges(&db.default_keyspace()).unwrap(), [], "they are in memory");
+    db.put(key(1), "stays").unwrap();
+    db.flush().unwrap();
+    let tables = db.tables(&db.default_keyspace()).unwrap();
+    assert_eq!(tables.len(), 2, "no compaction is due: {tables:?}");
+    let ranges = db.deleted_ranges(&db.default_keyspace()).unwrap();
+    let bounds: Vec<_> =
+        ranges.iter().map(|range| (range.lower.as_slice(), range.upper.as_slice())).collect();
+    let [from, to] = [key(0), key(1_000)];
+    assert_eq!(bounds[0], (&from[..], &to[..]));
+    assert_eq!((bounds[1].0, bounds[2]), (&key(5_000)[..], (&key(20_000)[..], &[][..])));
+    let share = |index: usize| ranges[index].bytes as f64 / whole as f64;
+    assert!((share(0) - 0.1).abs() < 0.02 && (share(1) - 0.01).abs() < 0.01, "{ranges:?} of {whole}");
+    assert_eq!(ranges[2].bytes, 0);
+}
+
+#[test]
+fn tables_have_their_places_and_key_ranges() {
+    let db = open(64 << 20);
+    for run in 0..3 {
+        (0..10).for_each(|number| db.put(key(10 * run + number), "value").unwrap());
+        db.delete(key(3)).unwrap();
+        db.flush().unwrap();
+    }
+    let keyspace = db.default_keyspace();
+    let tables = db.tables(&keyspace).unwrap();
+    let statistics = db.statistics();
+    let levels = &statistics.keyspaces[0].levels;
+    assert_eq!(
+        tables.iter().map(|table| table.bytes).sum::<u64>(),
+        levels.iter().map(|level| level.bytes).sum()
+    );
+    assert_eq!(tables.iter().map(|table| table.tombstone_count).sum::<u64>(), 3);
+    // The newest run is the first.
+    let newest = tables.iter().find(|table| table.level == 0 && table.run == 0).unwrap();
+    assert_eq!((newest.smallest_key.as_slice(), newest.largest_key.as_slice()), (&key(3)[..], &key(29)[..]));
+    let other = open(64 << 20);
+    assert!(other.tables(&keyspace).is_err() && other.deleted_ranges(&keyspace).is_err());
+}
