@@ -1,11 +1,12 @@
 //! `tamis`: the command-line program.
 //!
 //! Each command is a module of `command`. The other modules are shared: formats of keys and values, failures and exit
-//! codes, progress bars, tables. Results go to standard output, progress and errors to standard error.
+//! codes, progress bars, tables, pages. Results go to standard output, progress and errors to standard error.
 
 mod bytes;
 mod command;
 mod failure;
+mod html;
 mod input;
 mod interrupt;
 mod output_file;

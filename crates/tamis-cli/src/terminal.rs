@@ -37,3 +37,10 @@ pub(crate) fn seconds(seconds: f64) -> String {
 pub(crate) fn rate(number: u64, seconds: f64) -> String {
     format!("{}/s", count((number as f64 / seconds.max(1e-9)) as u64))
 }
+
+/// The name of a keyspace, cut to a part of a line.
+pub(crate) fn name(name: &str) -> String {
+    const LENGTH_MAX: usize = 24;
+    let shown: String = name.chars().take(LENGTH_MAX).flat_map(char::escape_debug).take(LENGTH_MAX).collect();
+    if name.chars().count() > LENGTH_MAX { format!("{shown}...") } else { shown }
+}

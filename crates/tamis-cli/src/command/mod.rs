@@ -13,6 +13,7 @@ mod generate;
 mod get;
 mod inspect;
 mod load;
+mod page;
 mod put;
 mod repair;
 mod scan;
@@ -60,6 +61,7 @@ enum Command {
     Ingest(table::IngestArgs),
     Shell(shell::ShellArgs),
     Stats(stats::StatsArgs),
+    Page(page::PageArgs),
     Advise(advise::AdviseArgs),
     Compact(compact::CompactArgs),
     Checkpoint(checkpoint::CheckpointArgs),
@@ -92,6 +94,7 @@ impl Cli {
             Command::Ingest(args) => args.run(output),
             Command::Shell(args) => args.run(output),
             Command::Stats(args) => args.run(output),
+            Command::Page(args) => args.run(output),
             Command::Advise(args) => args.run(output),
             Command::Compact(args) => args.run(output),
             Command::Checkpoint(args) => args.run(output),

@@ -15,9 +15,12 @@ use clap::{Args, Parser, Subcommand};
 use rustyline::{DefaultEditor, error::ReadlineError};
 use tamis::{Db, Durability, Keyspace, KeyspaceOptions};
 
-use super::stats::{
-    all_table_filters, answers_table, choices_table, decisions_table, filters_text, keyspaces_table,
-    pins_text, reads_table, samples_table, too_long_text, views_text,
+use super::{
+    page::write_page,
+    stats::{
+        all_table_filters, answers_table, choices_table, decisions_table, filters_text, keyspaces_table,
+        pins_text, reads_table, samples_table, too_long_text, views_text,
+    },
 };
 use crate::{
     bytes::Formats,
@@ -86,6 +89,8 @@ enum Command {
     Compact,
     /// Print levels, tables, and what keeps obsolete files
     Stats,
+    /// Draw the store as a page, with the counts since the shell has opened it
+    Page { file: PathBuf },
     /// Make all writes durable: they survive a power failure
     Sync,
     /// Leave the shell
@@ -264,6 +269,7 @@ impl Shell {
             Command::Compact => {
                 self.db.compact_range(&self.keyspace, (Bound::<Vec<u8>>::Unbounded, Bound::Unbounded))?;
             }
+            Command::Page { file } => write_page(&self.db, &self.db.path(), &file)?,
             Command::Stats => write_statistics(&self.db, output)?,
             Command::Sync => self.db.persist(Durability::Synced)?,
             Command::Quit => return Ok(Flow::Quit),

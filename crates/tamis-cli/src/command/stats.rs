@@ -1,6 +1,6 @@
 //! `tamis stats`: answers five questions about a store, or prints its keyspaces, levels, tables, filters, sorted views and files.
 
-mod answers;
+pub(super) mod answers;
 
 use std::{io::Write, path::PathBuf};
 
@@ -453,7 +453,7 @@ fn pins_json(statistics: &Statistics) -> Value {
     })
 }
 
-fn sampled_kinds(sample: &SampleStatistics) -> [(&'static str, QuerySampleStatistics); 5] {
+pub(super) fn sampled_kinds(sample: &SampleStatistics) -> [(&'static str, QuerySampleStatistics); 5] {
     [
         ("points", sample.points),
         ("closed ranges", sample.ranges),
@@ -570,17 +570,24 @@ pub(super) fn reads_json(levels: &[LevelReads]) -> Value {
     Value::Array(rows)
 }
 
+/// The columns of [`files_rows`].
+pub(super) const FILES_HEADER: [&str; 4] = ["files", "content", "count", "size"];
+
 /// Returns a table with a row per kind of file.
 pub(super) fn files_table(files: &[FileKind]) -> comfy_table::Table {
-    let rows = files.iter().map(|kind| {
+    terminal::table(2, &FILES_HEADER, files_rows(files))
+}
+
+/// Returns a row per kind of file.
+pub(super) fn files_rows(files: &[FileKind]) -> impl Iterator<Item = Vec<String>> {
+    files.iter().map(|kind| {
         vec![
             kind.name.clone(),
             kind.content().to_owned(),
             terminal::count(kind.count),
             terminal::bytes(kind.bytes),
         ]
-    });
-    terminal::table(2, &["files", "content", "count", "size"], rows)
+    })
 }
 
 /// Returns the kinds of files as JSON.

@@ -238,7 +238,15 @@ fn advise_ranks_filters_for_files_and_draws_a_page() {
     let shown = folder.ok(&[words.as_slice(), &["--html", "advice.html"]].concat());
     assert!(shown.contains("The store would choose"), "{shown}");
     let page = String::from_utf8(std::fs::read(folder.path("advice.html")).unwrap()).unwrap();
-    assert!(page.matches("<svg").count() >= 2 && page.matches("<polyline").count() >= 6, "{page}");
+    assert!(page.matches("<figure>").count() >= 2 && page.matches("<polyline").count() >= 6, "{page}");
+    // The answer is first: what to do, what it saves, what it costs.
+    let body = page.split("</h1>").nth(1).unwrap();
+    let answers: Vec<&str> = body.split("<p class=\"answer\">").skip(1).collect();
+    assert!(body.trim_start().starts_with("<p class=\"answer\">") && answers.len() == 3, "{body}");
+    for (answer, beginning) in answers.iter().zip(["To do: use ", "Savings: ", "Costs: "]) {
+        assert!(answer.starts_with(beginning), "{answer}");
+    }
+    assert!(answers[2].contains(" for these 20,000 keys."), "{}", answers[2]);
     assert!(page.ends_with("</html>\n") && !page.contains("<script") && !page.contains("http"), "{page}");
     assert!(
         folder.fails(4, &[words.as_slice(), &["--html", "advice.html"]].concat()).contains("already exists")
@@ -254,6 +262,10 @@ fn advise_uses_the_sample_of_a_store() {
     }
     let shown = folder.ok(&["filter", "advise", "--store", "store"]);
     assert!(shown.contains("20 keys") && shown.contains("assumed workload"), "{shown}");
+    // The store chooses its filters itself: there is nothing to do.
+    folder.ok(&["filter", "advise", "--store", "store", "--html", "advice.html"]);
+    let page = std::fs::read_to_string(folder.path("advice.html")).unwrap();
+    assert!(page.contains("To do: nothing. The store chooses"), "{page}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod generate;
 mod interrupts;
 mod load;
 mod maintenance;
+mod page;
 mod readme;
 mod terminal;
 mod verify_stats;
@@ -117,6 +118,7 @@ fn help_has_examples_and_exit_codes() {
         "ingest",
         "shell",
         "stats",
+        "page",
         "compact",
         "checkpoint",
         "verify",

@@ -22,7 +22,7 @@ use tamis_filter::{
 };
 
 use super::input;
-use crate::{failure::Failure, output_file::OutputFile, store, terminal};
+use crate::{failure::Failure, store, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -83,6 +83,8 @@ struct Input {
     overlapping_tables: u32,
     /// As text.
     origin: String,
+    /// The filters of the keyspace, as its options name them; `None` for files.
+    current: Option<String>,
 }
 
 enum Queries {
@@ -113,7 +115,11 @@ struct Advice {
     query_count: usize,
     bits_per_key_max: f64,
     prices: Prices,
+    /// As in [`Input`].
+    current: Option<String>,
     choice: Choice,
+    /// The cost without filters.
+    without: f64,
     ranked: Vec<Scored>,
     /// For each of [`FAMILIES`] the costs for each of [`BUDGETS`].
     by_budget: Vec<(&'static str, Vec<Scored>)>,
@@ -138,7 +144,7 @@ impl AdviseArgs {
         }
         let advice = self.advice(&input)?;
         if let Some(path) = &self.html {
-            write_page(path, &advice)?;
+            page::page(&advice).write(path, "give another name to --html")?;
         }
         if self.json {
             return Ok(writeln!(output, "{}", advice.to_json())?);
@@ -161,15 +167,18 @@ impl AdviseArgs {
                 prices: db.filter_prices(),
                 overlapping_tables: overlapping_tables(&db, keyspace.name()),
                 origin: format!("{} (sampled queries)", folder.display()),
+                current: Some(keyspace.options().filters.to_string()),
             });
         }
         let (Some(keys), Some(queries)) = (&self.keys, &self.queries) else {
             return Err(Failure::Usage("give both --keys and --queries, or --store".to_owned()));
         };
-        let origin = format!("{} and {}", keys.display(), queries.display());
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let origin = format!("{} and {}", name(keys), name(queries));
         let (keys, kind) = input::read_keys(keys)?;
         let queries = Queries::File(input::read_queries(queries, kind)?);
-        Ok(Input { keys: keys.into(), queries, prices: Prices::default(), overlapping_tables: 1, origin })
+        let prices = Prices::default();
+        Ok(Input { keys: keys.into(), queries, prices, overlapping_tables: 1, origin, current: None })
     }
 
     fn advice(&self, input: &Input) -> Result<Advice, Failure> {
@@ -186,6 +195,7 @@ impl AdviseArgs {
         };
         let choice = auto::choose(&input.keys, &request);
         let ranked = auto::rank(&input.keys, &request);
+        let without = auto::score(&input.keys, &request, &[Vec::new()]);
         let mut by_budget = Vec::new();
         for family in FAMILIES {
             let filters = BUDGETS.iter().map(|bits| parts(family, *bits)).collect::<Result<Vec<_>, _>>()?;
@@ -197,7 +207,9 @@ impl AdviseArgs {
             query_count: queries.len(),
             bits_per_key_max: self.bits_per_key,
             prices: input.prices,
+            current: input.current.clone(),
             choice,
+            without: without.first().map_or(0.0, |scored| scored.cost_ns),
             ranked,
             by_budget,
         })
@@ -263,12 +275,6 @@ fn parts(names: &str, bits: f64) -> Result<Vec<Part>, Failure> {
     names.iter().map(part).collect()
 }
 
-fn write_page(path: &Path, advice: &Advice) -> Result<(), Failure> {
-    let file = OutputFile::create(path, false, "give another name to --html")?;
-    (&file).write_all(page::page(advice).as_bytes())?;
-    Ok(file.finish()?)
-}
-
 /// The filters of a choice as they are given to a keyspace.
 fn name_of(scored: &Scored) -> String {
     let one = |part: &Part| match part.bits_per_key {
@@ -304,6 +310,45 @@ impl Advice {
         });
         let header = ["filters", "bits per key", "ns per query", "points", "ranges", "open seeks"];
         terminal::table(1, &header, rows)
+    }
+
+    /// The advice, its savings and its costs.
+    fn answer(&self) -> [String; 3] {
+        let chosen = &self.choice.chosen;
+        let filters = if chosen.parts.is_empty() { "no filters".to_owned() } else { name_of(chosen) };
+        let advice = match &self.current {
+            Some(current) if current.starts_with("auto") => format!(
+                "To do: nothing. The store chooses the filters of this keyspace itself ({current}); for these queries it would choose {filters}."
+            ),
+            Some(current) => format!(
+                "To do: change the filters of the keyspace from {current} to {filters}, or let the store choose them (`Options::change_keyspaces`)."
+            ),
+            None => format!(
+                "To do: use {filters}. A keyspace with automatic filters, the default, chooses such filters itself."
+            ),
+        };
+        let rates = chosen.false_positive_rates;
+        let kinds = [("points", rates.point), ("ranges", rates.range), ("open seeks", rates.seek)];
+        let reads = kinds.into_iter().filter_map(|(kind, rate)| {
+            let read = 1_000.0 * rate?;
+            let read = if read > 0.0 && read < 1.0 { "less than 1".to_owned() } else { format!("{read:.0}") };
+            Some(format!("{read} of 1,000 {kind}"))
+        });
+        let reads: Vec<_> = reads.collect();
+        let saving = format!(
+            "Savings: a query takes {} ns instead of {} without filters. Of queries without a key, {} read a block.",
+            terminal::count(chosen.cost_ns.round() as u64),
+            terminal::count(self.without.round() as u64),
+            if reads.is_empty() { "none is known that would".to_owned() } else { reads.join(", ") },
+        );
+        let bytes = chosen.bits_per_key * self.key_count as f64 / 8.0;
+        let cost = format!(
+            "Costs: {:.1} bits of memory per key, {} for these {} keys.",
+            chosen.bits_per_key,
+            terminal::bytes(bytes as u64),
+            terminal::count(self.key_count as u64),
+        );
+        [advice, saving, cost]
     }
 
     /// Says which filters the store would choose, and why.

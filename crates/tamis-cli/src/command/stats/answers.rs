@@ -16,16 +16,16 @@ mod tests;
 const WIDTH: usize = 80;
 
 /// An open store as its statistics describe it.
-pub(super) struct Found<'a> {
-    pub(super) statistics: &'a Statistics,
+pub(crate) struct Found<'a> {
+    pub(crate) statistics: &'a Statistics,
     /// The options of each keyspace, in the order of the statistics.
-    pub(super) options: &'a [KeyspaceOptions],
-    pub(super) files: &'a [FileKind],
-    pub(super) unreadable_count: usize,
+    pub(crate) options: &'a [KeyspaceOptions],
+    pub(crate) files: &'a [FileKind],
+    pub(crate) unreadable_count: usize,
 }
 
 /// The questions with their answers.
-pub(super) fn answers(found: &Found<'_>) -> String {
+pub(crate) fn answers(found: &Found<'_>) -> String {
     let questions = [
         ("Where is the data?", data(found)),
         ("How many blocks does a read cost?", costs(found)),
@@ -33,12 +33,16 @@ pub(super) fn answers(found: &Found<'_>) -> String {
         ("Does anything wait, and why?", waits(found)),
         ("Does anything keep files?", keepers(found)),
     ];
+    text(&questions) + "`tamis stats --all` prints every number.\n"
+}
+
+/// Questions and the lines of their answers.
+pub(crate) fn text(questions: &[(&str, Vec<String>)]) -> String {
     let mut text = String::new();
     for (question, lines) in questions {
         let _ = writeln!(text, "{question}");
         lines.iter().for_each(|line| text.push_str(&folded(line)));
     }
-    text.push_str("`tamis stats --all` prints every number.\n");
     text
 }
 
@@ -64,19 +68,11 @@ fn folded(line: &str) -> String {
     text
 }
 
-/// The name of a keyspace, cut to a part of a line.
-fn name(keyspace: &KeyspaceStatistics) -> String {
-    const LENGTH_MAX: usize = 24;
-    let shown: String =
-        keyspace.name.chars().take(LENGTH_MAX).flat_map(char::escape_debug).take(LENGTH_MAX).collect();
-    if keyspace.name.chars().count() > LENGTH_MAX { format!("{shown}...") } else { shown }
-}
-
 fn total(keyspace: &KeyspaceStatistics, size: impl Fn(&LevelStatistics) -> u64) -> u64 {
     keyspace.levels.iter().map(size).sum()
 }
 
-fn data(found: &Found<'_>) -> Vec<String> {
+pub(crate) fn data(found: &Found<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for keyspace in &found.statistics.keyspaces {
         let bytes = total(keyspace, |level| level.bytes);
@@ -84,7 +80,7 @@ fn data(found: &Found<'_>) -> Vec<String> {
         let layout = keyspace.layout.to_string();
         lines.push(format!(
             "{}: {} in {}, {} in memory ({})",
-            name(keyspace),
+            terminal::name(&keyspace.name),
             terminal::bytes(bytes),
             terminal::amount(tables, "table", "tables"),
             terminal::bytes(keyspace.memtable_bytes),
@@ -124,14 +120,14 @@ fn per_query(count: u64, sample: &QuerySampleStatistics) -> f64 {
     count as f64 / sample.kept.max(1) as f64
 }
 
-const NOT_SAMPLED: &str = "Not known: no queries of this store are sampled yet.";
+pub(crate) const NOT_SAMPLED: &str = "Not known: no queries of this store are sampled yet.";
 
-fn costs(found: &Found<'_>) -> Vec<String> {
+pub(crate) fn costs(found: &Found<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for (keyspace, kinds) in sampled(found) {
         lines.push(format!(
             "{}, by its sampled queries; a range reads one block per table or more:",
-            name(keyspace)
+            terminal::name(&keyspace.name)
         ));
         for (kind, sample) in kinds {
             let (hits, misses) =
@@ -152,7 +148,7 @@ fn savings(found: &Found<'_>) -> Vec<String> {
         let entries: u64 = keyspace.filters.iter().map(|filters| filters.entry_count).sum();
         lines.push(format!(
             "{}, with {} of filters ({:.1} bits per entry):",
-            name(keyspace),
+            terminal::name(&keyspace.name),
             terminal::bytes(bytes),
             8.0 * bytes as f64 / entries.max(1) as f64
         ));
@@ -165,19 +161,19 @@ fn savings(found: &Found<'_>) -> Vec<String> {
     if lines.is_empty() { vec![NOT_SAMPLED.to_owned()] } else { lines }
 }
 
-fn waits(found: &Found<'_>) -> Vec<String> {
+pub(crate) fn waits(found: &Found<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for (keyspace, options) in found.statistics.keyspaces.iter().zip(found.options) {
         if keyspace.immutable_memtable_count > 0 {
             let memtables =
                 terminal::amount(keyspace.immutable_memtable_count as u64, "memtable", "memtables");
-            lines.push(format!("{}: {memtables} for a flush: they are full", name(keyspace)));
+            lines.push(format!("{}: {memtables} for a flush: they are full", terminal::name(&keyspace.name)));
         }
         if keyspace.pending_compaction_bytes > 0 {
             let bytes = terminal::bytes(keyspace.pending_compaction_bytes);
             lines.push(format!(
                 "{}: compactions of about {bytes}: {}",
-                name(keyspace),
+                terminal::name(&keyspace.name),
                 reason(keyspace, options)
             ));
         }
@@ -210,7 +206,7 @@ fn reason(keyspace: &KeyspaceStatistics, options: &KeyspaceOptions) -> String {
     }
 }
 
-fn keepers(found: &Found<'_>) -> Vec<String> {
+pub(crate) fn keepers(found: &Found<'_>) -> Vec<String> {
     let statistics = found.statistics;
     let all: u64 = found.files.iter().map(|kind| kind.bytes).sum();
     let live: u64 = statistics.keyspaces.iter().map(|keyspace| total(keyspace, |level| level.bytes)).sum();
