@@ -3,10 +3,11 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use clap::Args;
-use tamis::{Db, Keyspace, KeyspaceOptions, Options};
+use tamis::{Db, EventListener, Keyspace, KeyspaceOptions, Options};
 
 use crate::failure::Failure;
 
@@ -70,6 +71,12 @@ pub(crate) fn keyspace(db: &Db, name: &str) -> Result<Keyspace, Failure> {
 /// Opens a store read-only.
 pub(crate) fn open_to_read(dir: &Path) -> Result<Db, Failure> {
     let options = Options { create_if_missing: false, read_only: true, ..Options::default() };
+    open(dir, options).map_err(Failure::of_existing)
+}
+
+/// Opens an existing store for writing, with a listener for its background work.
+pub(crate) fn open_to_work(dir: &Path, listener: Arc<dyn EventListener>) -> Result<Db, Failure> {
+    let options = Options { create_if_missing: false, listener: Some(listener), ..Options::default() };
     open(dir, options).map_err(Failure::of_existing)
 }
 

@@ -22,6 +22,7 @@ mod stats;
 mod table;
 #[cfg(test)]
 mod tests;
+mod top;
 mod verify;
 
 use std::io::Write;
@@ -62,6 +63,7 @@ enum Command {
     Shell(shell::ShellArgs),
     Stats(stats::StatsArgs),
     Page(page::PageArgs),
+    Top(top::TopArgs),
     Advise(advise::AdviseArgs),
     Compact(compact::CompactArgs),
     Checkpoint(checkpoint::CheckpointArgs),
@@ -95,6 +97,7 @@ impl Cli {
             Command::Shell(args) => args.run(output),
             Command::Stats(args) => args.run(output),
             Command::Page(args) => args.run(output),
+            Command::Top(args) => args.run(output),
             Command::Advise(args) => args.run(output),
             Command::Compact(args) => args.run(output),
             Command::Checkpoint(args) => args.run(output),

@@ -13,6 +13,7 @@ mod maintenance;
 mod page;
 mod readme;
 mod terminal;
+mod top;
 mod verify_stats;
 
 use std::{
@@ -119,6 +120,7 @@ fn help_has_examples_and_exit_codes() {
         "shell",
         "stats",
         "page",
+        "top",
         "compact",
         "checkpoint",
         "verify",

@@ -1,10 +1,10 @@
-//! The shell on a pseudo-terminal: keys, output, history.
+//! Commands on a pseudo-terminal: keys, output, history.
 
 use std::{
     fs::File,
     io::{Read as _, Write as _},
     os::unix::fs::OpenOptionsExt as _,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use rustix::{
@@ -15,8 +15,8 @@ use rustix::{
 
 use crate::Folder;
 
-/// A pseudo-terminal with a running shell.
-struct Terminal {
+/// A pseudo-terminal with a running command.
+pub(crate) struct Terminal {
     child: Child,
     master: File,
     /// All output so far.
@@ -26,7 +26,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn open(folder: &Folder, history: &str) -> Self {
+    pub(crate) fn open(folder: &Folder, words: &[&str], history: &str) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -37,14 +37,14 @@ impl Terminal {
             let options = File::options().read(true).write(true).custom_flags(flags).open(&path);
             Stdio::from(options.unwrap())
         };
-        let mut command = folder.command(&["shell", "store"]);
+        let mut command = folder.command(words);
         command.stdin(slave()).stdout(slave()).stderr(slave());
         command.env("TERM", "xterm").env("TAMIS_HISTORY", folder.path(history));
         Self { child: command.spawn().unwrap(), master: master.into(), shown: String::new(), seen: 0 }
     }
 
     /// Types keys and reads until the output contains `expected`.
-    fn types(&mut self, keys: &str, expected: &str) -> &mut Self {
+    pub(crate) fn types(&mut self, keys: &str, expected: &str) -> &mut Self {
         self.master.write_all(keys.as_bytes()).unwrap();
         loop {
             if let Some(place) = self.shown[self.seen..].find(expected) {
@@ -61,15 +61,24 @@ impl Terminal {
         }
     }
 
+    /// Sends the signal of Ctrl-C: the terminal does not control the command.
+    pub(crate) fn interrupt(&mut self) -> &mut Self {
+        let process = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &process]).status().unwrap().success());
+        self
+    }
+
     /// Types the last keys; returns the exit code.
-    fn ends(mut self, keys: &str) -> i32 {
+    pub(crate) fn ends(mut self, keys: &str) -> i32 {
         self.master.write_all(keys.as_bytes()).unwrap();
-        // Reading the terminal fails after the shell has exited.
+        // Reading the terminal fails after the command has exited.
         let mut rest = Vec::new();
         let _ = self.master.read_to_end(&mut rest);
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 }
+
+const SHELL: &[&str] = &["shell", "store"];
 
 /// The prompt; the shell then accepts a line.
 const PROMPT: &str = "default> ";
@@ -77,7 +86,7 @@ const PROMPT: &str = "default> ";
 #[test]
 fn the_shell_works_on_a_terminal() {
     let folder = Folder::new();
-    let mut terminal = Terminal::open(&folder, "history");
+    let mut terminal = Terminal::open(&folder, SHELL, "history");
     // Waits for the prompt before each line: the terminal may lose earlier keys when it changes its mode.
     terminal
         .types("", PROMPT)
@@ -102,12 +111,12 @@ fn the_shell_works_on_a_terminal() {
     assert_eq!(folder.ok(&["get", "store", "apple"]), "red\n");
 
     // In the next shell, the up arrow brings the last line.
-    let mut terminal = Terminal::open(&folder, "history");
+    let mut terminal = Terminal::open(&folder, SHELL, "history");
     terminal.types("", PROMPT).types("\u{1b}[A", "count").types("\r", "1\r\n").types("", PROMPT);
     assert_eq!(terminal.ends("quit\r"), 0);
 
     // If the history cannot be written, the shell reports it once and continues.
-    let mut terminal = Terminal::open(&folder, "no/such/folder");
+    let mut terminal = Terminal::open(&folder, SHELL, "no/such/folder");
     terminal.types("", PROMPT).types("count\r", "the history is not saved").types("", "1\r\n");
     terminal.types("", PROMPT);
     assert_eq!(terminal.ends("quit\r"), 0);
