@@ -1,4 +1,42 @@
 //! An embedded, durable, ordered key-value store whose reads touch only the data they return.
+//!
+//! ```
+//! use tamis::{Db, Durability, KeyspaceOptions, WriteBatch};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! let db = Db::open(folder.path())?; // a folder, created if it is missing
+//! let events = db.get_or_create_keyspace("events", KeyspaceOptions::default())?;
+//! for (sensor, time) in [(7_u32, 100_u64), (7, 160), (9, 120)] {
+//!     let key = [&sensor.to_be_bytes()[..], &time.to_be_bytes()].concat();
+//!     events.put(key, "21.5")?;
+//! }
+//! // The events of one sensor, in the order of time.
+//! assert_eq!(events.prefix(7_u32.to_be_bytes()).count(), 2);
+//!
+//! // All or nothing, across keyspaces; survives a power failure when the call returns.
+//! let mut batch = WriteBatch::new();
+//! batch.delete_prefix(&events, 7_u32.to_be_bytes())?;
+//! batch.put(&db.default_keyspace(), "deleted", "7")?;
+//! db.write_with(batch, Durability::Synced)?;
+//! assert_eq!(events.iter().count(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Three things to know
+//!
+//! 1. **The order of keys is your index.** Keys are bytes, compared as bytes. Write numbers big-endian, and put first what you read together: a prefix or a
+//!    range is then one place on the disk. A [`Keyspace`] is a separate map with its own [`KeyspaceOptions`]; a [`WriteBatch`] is atomic across
+//!    keyspaces.
+//! 2. **Each write chooses what it survives** ([`Durability`]). By default a crash of the process, with [`Durability::Synced`] a power failure. A store
+//!    belongs to one process: a second open fails with [`Error::Locked`]. Every byte on disk has a checksum, and damage is an error with file and offset,
+//!    never a wrong answer.
+//! 3. **A read costs the blocks that have its answer.** Filters reject keys and ranges that a table does not have. The store chooses them from a sample of your
+//!    queries ([`Filters`]): a new store needs about a thousand queries first. Reads of many runs, or over deleted entries, pay for the merge that makes them cheap again
+//!    ([`Db::read_losses`]). A [`Scan`] and a [`Snapshot`] keep the files that they see: drop them soon.
+//!
+//! [`Db`] has all operations, [`Options`] and [`KeyspaceOptions`] all settings, [`Db::statistics`] says what reads and writes cost. Each [`Error`] says what to do.
 
 mod admin;
 mod batch;
