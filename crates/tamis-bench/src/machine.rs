@@ -2,9 +2,8 @@
 //!
 //! The values come from `/proc`; values that a system does not report are empty.
 
-use std::path::Path;
+use std::{path::Path, time::SystemTime};
 
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
@@ -73,10 +72,16 @@ pub(crate) fn free_memory_bytes() -> Option<u64> {
 }
 
 /// Free bytes of the file system of a folder.
+#[cfg(unix)]
 pub(crate) fn free_disk_bytes(folder: &Path) -> Option<u64> {
     let existing = folder.ancestors().find(|path| path.exists())?;
     let status = rustix::fs::statvfs(existing).ok()?;
     Some(status.f_bavail.saturating_mul(status.f_frsize))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn free_disk_bytes(_folder: &Path) -> Option<u64> {
+    None
 }
 
 /// Resident memory of this process in bytes.
@@ -133,8 +138,10 @@ fn kibibytes_of(path: &str, name: &str) -> Option<u64> {
 }
 
 /// The date and time in UTC, `2026-01-31T12:00:00Z`.
+#[expect(clippy::disallowed_methods, reason = "the date of a measurement, which no store sees")]
 pub fn date() -> String {
-    date_of(clock_gettime(ClockId::Realtime).tv_sec)
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    date_of(since_1970.as_secs().cast_signed())
 }
 
 /// The date and time of a number of seconds since 1970.

@@ -3,7 +3,7 @@
 //! Parsing is exact. Printed text is for people: bytes that are not printable appear as `\xNN`. JSON output is exact: bytes
 //! that the chosen format cannot represent appear as `{"hex": "..."}`, which [`Format::parse_json`] accepts.
 
-use std::{fmt::Write as _, os::unix::ffi::OsStrExt as _};
+use std::{ffi::OsStr, fmt::Write as _};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -22,6 +22,11 @@ pub(crate) enum Format {
     Hex,
     /// A 64-bit number, stored as 8 big-endian bytes so that the key order is the numeric order.
     U64,
+}
+
+/// The bytes of a text of the operating system: on Unix as they are, elsewhere UTF-8; `None` if it is not Unicode there.
+pub(crate) fn os_bytes(text: &OsStr) -> Option<&[u8]> {
+    if cfg!(unix) { Some(text.as_encoded_bytes()) } else { text.to_str().map(str::as_bytes) }
 }
 
 /// Options for the formats of keys and values.
@@ -46,8 +51,11 @@ impl Format {
     }
 
     /// Parses a command-line argument; `what` names it in the error.
-    pub(crate) fn argument(self, what: &str, text: &std::ffi::OsStr) -> Result<Vec<u8>, Failure> {
-        self.parse(text.as_bytes()).map_err(|error| Failure::Usage(format!("{what}: {error}")))
+    pub(crate) fn argument(self, what: &str, text: &OsStr) -> Result<Vec<u8>, Failure> {
+        let bytes = os_bytes(text).ok_or_else(|| {
+            Failure::Usage(format!("{what}: not Unicode; give its bytes in the format hex"))
+        })?;
+        self.parse(bytes).map_err(|error| Failure::Usage(format!("{what}: {error}")))
     }
 
     /// Parses a JSON value: a string or number in this format, or `{"hex": "..."}`.

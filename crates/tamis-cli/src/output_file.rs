@@ -62,7 +62,7 @@ impl OutputFile {
         &self.part
     }
 
-    /// Syncs and renames the file. Afterwards it survives a power failure.
+    /// Syncs and renames the file. Afterwards it survives a power failure (on Windows its name may be `.part` again).
     ///
     /// # Errors
     /// Errors of the operating system; the partial file remains.
@@ -72,8 +72,12 @@ impl OutputFile {
         }
         self.file.sync_all()?;
         std::fs::rename(&self.part, &self.path)?;
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        // Windows has no sync of folders.
+        if cfg!(unix) {
+            let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+        }
+        Ok(())
     }
 
     /// Deletes the partial file.

@@ -1,7 +1,5 @@
 //! Counters of stores and of the process: blocks, bytes, time.
 
-use rustix::time::{ClockId, clock_gettime};
-
 /// Counters of a store since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -41,8 +39,8 @@ impl Counters {
 /// Counters of the operating system for this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Process {
-    /// CPU time of all threads in seconds.
-    pub cpu_seconds: f64,
+    /// CPU time of all threads in seconds, if the system reports it (not on Windows).
+    pub cpu_seconds: Option<f64>,
     /// Bytes read from disk, if the system reports them.
     pub disk_bytes_read: Option<u64>,
     /// Bytes written to disk, if the system reports them.
@@ -52,11 +50,10 @@ pub struct Process {
 impl Process {
     /// Reads the current counters.
     pub fn now() -> Self {
-        let time = clock_gettime(ClockId::ProcessCPUTime);
         let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
         let of = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
         Self {
-            cpu_seconds: time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9,
+            cpu_seconds: cpu_seconds(),
             disk_bytes_read: of("read_bytes:"),
             disk_bytes_written: of("write_bytes:"),
         }
@@ -67,9 +64,20 @@ impl Process {
     pub fn since(self, before: Self) -> Self {
         let minus = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
         Self {
-            cpu_seconds: self.cpu_seconds - before.cpu_seconds,
+            cpu_seconds: self.cpu_seconds.zip(before.cpu_seconds).map(|(now, before)| now - before),
             disk_bytes_read: minus(self.disk_bytes_read, before.disk_bytes_read),
             disk_bytes_written: minus(self.disk_bytes_written, before.disk_bytes_written),
         }
     }
+}
+
+#[cfg(unix)]
+fn cpu_seconds() -> Option<f64> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Some(time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9)
+}
+
+#[cfg(not(unix))]
+fn cpu_seconds() -> Option<f64> {
+    None
 }

@@ -1,7 +1,5 @@
 //! `put`, `get`, `delete`, `scan`.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
-
 use crate::Folder;
 
 /// A store with five fruits.
@@ -134,8 +132,11 @@ fn json_output_is_exact_for_all_bytes() {
     );
 }
 
+#[cfg(unix)]
 #[test]
 fn non_utf8_keys_and_values_round_trip() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+
     let folder = Folder::new();
     let key = OsStr::from_bytes(b"k\xFF\xFE");
     let words = [OsStr::new("put"), OsStr::new("store"), key, OsStr::new("--file"), OsStr::new("-")];

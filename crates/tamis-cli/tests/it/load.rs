@@ -8,7 +8,7 @@ use std::{
 
 use tamis_workload::SplitMix64;
 
-use crate::{Folder, Run};
+use crate::Folder;
 
 /// A binary file of these numbers.
 fn values_file(values: &[u64]) -> Vec<u8> {
@@ -147,6 +147,7 @@ fn missing_files_and_folders_create_no_store() {
     assert!(folder.is_empty());
 }
 
+#[cfg(unix)]
 #[test]
 fn an_interrupted_load_leaves_an_intact_store() {
     let folder = Folder::new();
@@ -162,7 +163,7 @@ fn an_interrupted_load_leaves_an_intact_store() {
     // The load ends and closes the pipe.
     let ended = (50_000..5_000_000).find(|&number| stdin.write_all(row(number).as_bytes()).is_err());
     assert!(ended.is_some());
-    let run = Run::from(child.wait_with_output().unwrap());
+    let run = crate::Run::from(child.wait_with_output().unwrap());
     assert_eq!(run.code, 130, "{}", run.stderr);
     assert!(run.stderr.contains("interrupted; the store is intact"), "{}", run.stderr);
 

@@ -7,11 +7,13 @@ mod demo;
 mod entries;
 mod filter;
 mod generate;
+#[cfg(unix)]
 mod interrupts;
 mod load;
 mod maintenance;
 mod page;
 mod readme;
+#[cfg(unix)]
 mod terminal;
 mod top;
 mod verify_stats;
@@ -55,7 +57,9 @@ impl Folder {
 
     fn command(&self, words: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
-        command.args(words).current_dir(self.0.path()).env("TMPDIR", self.0.path());
+        command.args(words).current_dir(self.0.path());
+        // The folder of temporary files: the first name is that of Unix, the second that of Windows.
+        command.env("TMPDIR", self.0.path()).env("TMP", self.0.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

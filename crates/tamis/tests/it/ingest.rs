@@ -367,6 +367,7 @@ fn no_name_outside_of_the_store_leads_to_an_ingested_file() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn a_table_behind_a_symbolic_link_is_copied() {
     let folder = tempfile::tempdir().unwrap();

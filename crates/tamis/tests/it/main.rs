@@ -1,4 +1,5 @@
-//! The integration tests of the engine: one binary, one module per capability.
+//! The integration tests of the engine: one binary, one module per capability. Modules that need calls of Unix (forks, permissions, links,
+//! writes into open files) are not built on Windows.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod scenario;
@@ -6,8 +7,10 @@ mod support;
 
 mod all_statistics;
 mod automatic_filters;
+#[cfg(unix)]
 mod bad_input;
 mod carry;
+#[cfg(unix)]
 mod changed_files;
 mod checkpoint;
 mod closed_scans;
@@ -20,10 +23,12 @@ mod elastic;
 mod fault;
 mod filter_changes;
 mod filter_checks;
+#[cfg(unix)]
 mod filter_damage;
 mod filtered_scans;
 mod fixed_bugs;
 mod foreign_tables;
+#[cfg(unix)]
 mod fork;
 mod garbage;
 mod golden_db;
@@ -36,7 +41,9 @@ mod log_segments;
 mod lost_segments;
 mod model;
 mod multi_range;
+#[cfg(unix)]
 mod names;
+#[cfg(unix)]
 mod open_files;
 mod open_seeks;
 mod options;
@@ -61,6 +68,7 @@ mod stretches;
 mod view_answers;
 mod view_costs;
 mod view_files;
+#[cfg(unix)]
 mod view_mapped;
 mod view_ranges;
 mod views;

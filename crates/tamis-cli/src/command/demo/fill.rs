@@ -2,8 +2,8 @@
 
 use std::{
     fs::{self, Metadata},
-    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use indicatif::ProgressBar;
@@ -11,7 +11,7 @@ use tamis::{Db, Durability, KEY_LENGTH_MAX, Keyspace, WriteBatch};
 use tamis_workload::{Events, SplitMix64, fill_value};
 
 use super::{Demo, DemoArgs, StepResult};
-use crate::{failure::Failure, interrupt, progress};
+use crate::{bytes::os_bytes, failure::Failure, interrupt, progress};
 
 /// Entries per batch.
 const BATCH_ENTRY_COUNT: usize = 500;
@@ -143,11 +143,10 @@ impl PathWalker {
                     self.skipped_count += 1;
                     continue;
                 };
-                let key = path.as_os_str().as_bytes();
-                if key.len() > KEY_LENGTH_MAX {
+                let Some(key) = os_bytes(path.as_os_str()).filter(|key| key.len() <= KEY_LENGTH_MAX) else {
                     self.skipped_count += 1;
                     continue;
-                }
+                };
                 batches.put(key, describe(&metadata).as_bytes())?;
                 self.sample(key);
                 if metadata.is_dir() {
@@ -170,7 +169,8 @@ impl PathWalker {
 }
 
 fn describe(metadata: &Metadata) -> String {
-    format!("size={} mtime={}", metadata.len(), metadata.mtime())
+    let modified = metadata.modified().ok().and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+    format!("size={} mtime={}", metadata.len(), modified.unwrap_or_default().as_secs())
 }
 
 /// Loads the events; returns every n-th event with its successor.

@@ -22,6 +22,9 @@ const EVENT_KEY_BYTES: u64 = 16;
 /// Approximate bytes of memory per sampled key.
 const SAMPLE_BYTES: u64 = 256;
 
+/// A folder with many files on each system.
+const DEFAULT_PATHS: &str = if cfg!(windows) { r"C:\Windows" } else { "/usr" };
+
 const EXAMPLES: &str = "\
 Examples:
   tamis demo
@@ -38,7 +41,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
     /// Folder whose paths are loaded
-    #[arg(long, default_value = "/usr", value_name = "DIR")]
+    #[arg(long, default_value = DEFAULT_PATHS, value_name = "DIR")]
     paths: PathBuf,
     /// Number of sensor events
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1_000_000_000))]

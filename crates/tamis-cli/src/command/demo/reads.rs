@@ -3,7 +3,7 @@
 //! The first reads are those from which the store chooses its filters. It would choose them in the background; the demo asks for it,
 //! so that each step shows the filters that belong to these reads.
 
-use std::ops::Bound;
+use std::{ops::Bound, path::MAIN_SEPARATOR};
 
 use tamis::{Keyspace, Scan, WriteBatch};
 
@@ -13,6 +13,8 @@ use super::{
 };
 use crate::failure::Failure;
 
+/// Between the names of a path.
+const SEPARATOR: u8 = MAIN_SEPARATOR as u8;
 /// Entries per short scan.
 const SCAN_LENGTH: usize = 50;
 /// Reads of each kind from which the filters are chosen.
@@ -149,7 +151,7 @@ impl Demo {
 
 /// The parent folder of a path, with the trailing slash.
 fn folder(path: &[u8]) -> &[u8] {
-    let end = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    let end = path.iter().rposition(|&byte| byte == SEPARATOR).map_or(0, |slash| slash + 1);
     path.get(..end).unwrap_or_default()
 }
 
@@ -161,7 +163,8 @@ fn absent_path(path: &[u8]) -> Vec<u8> {
 /// A folder that does not exist, next to a path.
 fn absent_folder(path: &[u8]) -> Vec<u8> {
     // No file or folder has this name, because names contain no zero byte.
-    [folder(path), b"absent\0", path.get(path.len().saturating_sub(4)..).unwrap_or_default(), b"/"].concat()
+    [folder(path), b"absent\0", path.get(path.len().saturating_sub(4)..).unwrap_or_default(), &[SEPARATOR]]
+        .concat()
 }
 
 /// Names in the folder of a path that begin with a zero byte.
