@@ -10,6 +10,7 @@
 //!    open. The file stays afterwards, and `list` does not return it.
 //! 4. **Other handles.** Files are opened so that they can be renamed and removed while they are open. A file that is
 //!    mapped can be renamed, but its removal fails until the mapping ends.
+//!    So does a rename onto an open file, on file systems without the semantics of POSIX.
 //! 5. An exclusive file is opened without sharing writes, so that a second writer cannot open it. A lock of the file would
 //!    also exclude readers.
 //! 6. `is_only_name` is false, `free_space` is unknown, and direct files use the page cache: the standard library has no calls for them.
@@ -257,7 +258,8 @@ impl OsLock {
                 // Another shared lock is possible only if the others are shared.
                 let is_shared = mode == LockMode::Exclusive && file.try_lock_shared().is_ok();
                 if is_shared {
-                    file.unlock()?;
+                    // A failure must not hide that the folder is locked; the file is closed at the end of this call.
+                    let _ = file.unlock();
                 }
                 let purpose = if is_shared { "reading" } else { "writing" };
                 Err(io::Error::new(ErrorKind::WouldBlock, format!("for {purpose} by an unknown process")))
