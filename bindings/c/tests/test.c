@@ -6,6 +6,7 @@
 #include "tamis.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -745,6 +746,59 @@ static void test_fork(const char *folder) {
     free(path);
 }
 
+// Handles that a process does not free: static, so that they are no leaks.
+static tamis_db *left_db;
+static tamis_keyspace *left_keyspace;
+static tamis_scan *left_scan;
+
+static void *scan_until_the_end(void *ready) {
+    tamis_scan *scan;
+    bool has_entry;
+    for (;;) {
+        OK(tamis_range(left_keyspace, NULL, unbounded(), unbounded(), &scan, &message));
+        do
+            OK(tamis_scan_next(scan, &has_entry, &message));
+        while (has_entry);
+        tamis_scan_free(scan);
+        *(volatile bool *)ready = true;
+    }
+    return NULL;
+}
+
+// A process that ends with open handles, and with a thread that scans, ends normally and loses no write.
+static void test_exit(const char *folder) {
+    char *path = in_folder(folder, "exit");
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        volatile bool is_ready = false;
+        bool has_entry;
+        pthread_t thread;
+        left_db = open_store(path);
+        OK(tamis_default_keyspace(left_db, &left_keyspace, &message));
+        put(left_keyspace, "a", "1");
+        OK(tamis_flush(left_db, &message));
+        put(left_keyspace, "b", "2");
+        OK(tamis_range(left_keyspace, NULL, unbounded(), unbounded(), &left_scan, &message));
+        OK(tamis_scan_next(left_scan, &has_entry, &message));
+        CHECK(pthread_create(&thread, NULL, scan_until_the_end, (void *)&is_ready) == 0);
+        while (!is_ready)
+            sched_yield();
+        exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    tamis_db *db = open_store(path);
+    tamis_keyspace *keyspace;
+    OK(tamis_default_keyspace(db, &keyspace, &message));
+    expect(keyspace, NULL, "a", "1");
+    expect(keyspace, NULL, "b", "2");
+    tamis_keyspace_free(keyspace);
+    tamis_db_free(db);
+    free(path);
+}
+
 int main(int count, char **arguments) {
     if (count < 2) {
         fprintf(stderr, "usage: %s FOLDER [no-fork]\n", arguments[0]);
@@ -762,8 +816,10 @@ int main(int count, char **arguments) {
     test_events(folder);
     test_filters();
     test_threads(folder);
-    if (count < 3)
+    if (count < 3) {
         test_fork(folder);
+        test_exit(folder);
+    }
     // Freeing a null pointer does nothing.
     tamis_db_free(NULL);
     tamis_keyspace_free(NULL);

@@ -110,6 +110,49 @@ threading.Thread(target=scans, daemon=True).start()
         assert len(db) == 20_000
 
 
+def test_the_interpreter_ends_while_a_listener_runs(tmp_path: Path) -> None:
+    """Its thread waits for events, or raises, while flushes and compactions run."""
+    program = """
+import sys, threading, tamis
+called = threading.Event()
+def listen(event):
+    called.set()
+    {body}
+db = tamis.open(sys.argv[1], listener=listen, memtable_bytes="64KiB")
+db.load((b"%06d" % index, b"v" * 100) for index in range(20_000))
+db.flush()
+assert called.wait(30)
+"""
+    for name, body in [("quiet", "pass"), ("loud", "raise ZeroDivisionError")]:
+        done = run_program(program.format(body=body), tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        assert ("ZeroDivisionError" in done.stderr) == (name == "loud"), done.stderr
+        with tamis.open(tmp_path / name) as db:
+            assert len(db) == 20_000
+
+
+def test_a_forked_child_of_a_database_with_a_listener_ends_normally(tmp_path: Path) -> None:
+    program = """
+import os, sys, tamis
+kinds = []
+db = tamis.open(sys.argv[1], listener=lambda event: kinds.append(event["kind"]))
+db[b"a"] = b"1"
+child = os.fork()
+if child == 0:
+    try:
+        db.close()
+    except tamis.ForkedError:
+        sys.exit(0)
+    sys.exit(1)
+assert os.waitpid(child, 0)[1] == 0
+db.flush()
+db.close()
+assert "flushed" in kinds, kinds
+"""
+    done = run_program(program, tmp_path / "store")
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_killed_process_loses_no_buffered_write(tmp_path: Path) -> None:
     program = """
 import os, signal, sys, tamis
