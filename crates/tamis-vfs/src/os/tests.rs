@@ -91,17 +91,24 @@ impl Side<'_> {
                 file.read_at(offset.into(), &mut buffer).map(|()| buffer)
             }),
             Step::Rename(source, target) => {
-                // Older Windows, some of its file systems and Wine refuse to replace an open file.
-                if cfg!(windows) {
-                    self.handles = Default::default();
-                }
+                self.close_on_windows();
                 outcome(vfs.rename(&file(source), &file(target)))
             }
             Step::Link(source, target) => outcome(vfs.hard_link(&file(source), &file(target))),
-            Step::Remove(name) => outcome(vfs.remove(&file(name))),
+            Step::Remove(name) => {
+                self.close_on_windows();
+                outcome(vfs.remove(&file(name)))
+            }
             Step::Exists(name) => outcome(vfs.exists(&file(name))),
             Step::List(name) => outcome(vfs.list(&directory(name))),
             Step::SyncDir(name) => outcome(vfs.sync_dir(&directory(name))),
+        }
+    }
+
+    /// Some file systems of Windows, and Wine, refuse to replace an open file, and keep the name of a removed one until it is closed.
+    fn close_on_windows(&mut self) {
+        if cfg!(windows) {
+            self.handles = Default::default();
         }
     }
 

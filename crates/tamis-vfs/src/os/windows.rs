@@ -10,7 +10,7 @@
 //!    open. The file stays afterwards, and `list` does not return it.
 //! 4. **Other handles.** Files are opened so that they can be renamed and removed while they are open. A file that is
 //!    mapped can be renamed, but its removal fails until the mapping ends.
-//!    So does a rename onto an open file, on file systems without the semantics of POSIX.
+//!    On file systems without the semantics of POSIX a rename onto an open file fails, too, and a removed file keeps its name until it is closed.
 //! 5. An exclusive file is opened without sharing writes, so that a second writer cannot open it. A lock of the file would
 //!    also exclude readers.
 //! 6. `is_only_name` is false, `free_space` is unknown, and direct files use the page cache: the standard library has no calls for them.
@@ -139,8 +139,14 @@ impl<T: Lookup> Vfs for T {
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
+        let path = self.at(path);
         let mut entries = Vec::new();
-        for entry in fs::read_dir(self.at(path))? {
+        // The error for the content of a file depends on the version of Windows.
+        let found = fs::read_dir(&path).map_err(|error| match path.is_file() {
+            true => ErrorKind::NotADirectory.into(),
+            false => error,
+        });
+        for entry in found? {
             let entry = entry?;
             if entry.file_name() == LOCK_NAME {
                 continue;
