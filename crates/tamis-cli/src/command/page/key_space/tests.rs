@@ -1,7 +1,5 @@
 //! Places of keys and tables on the map.
 
-#![expect(clippy::indexing_slicing, reason = "tests may panic")]
-
 use super::*;
 
 fn table(smallest: &str, largest: &str, bytes: u64) -> TableStatistics {
