@@ -29,7 +29,7 @@ use crate::{
 const EXAMPLES: &str = "\
 Examples:
   tamis page store -o page.html
-  printf 'scan\\npage page.html\\n' | tamis shell store    a page of a store in use, with what its reads cost
+  printf 'scan\\npage page.html\\n' | tamis shell store    a page with what reads cost
 
 The counts of writes, stalls and lost time are those of the process that has the store open: they begin at zero
 with each open.";
