@@ -1,0 +1,5 @@
+//! Links the module for Node.js.
+
+fn main() {
+    napi_build::setup();
+}

@@ -1,0 +1,226 @@
+'use strict'
+
+// An abstract-level database over a Tamis store.
+//
+// abstract-level encodes keys and values and checks arguments; this class packs them (packed.js) and calls the native module, which
+// works on the thread pool and rejects with errors that have a code.
+
+const fsp = require('node:fs/promises')
+const { AbstractLevel, AbstractSnapshot } = require('abstract-level')
+const ModuleError = require('module-error')
+const native = require('./native')
+const { ChainedBatch } = require('./chained-batch')
+const { Iterator, KeyIterator, ValueIterator, partsOf } = require('./iterator')
+const { Packer, Unpacker } = require('./packed')
+
+const packer = new Packer()
+
+class TamisLevel extends AbstractLevel {
+  #location
+  #store = new native.Store()
+  #pending = 0
+  #whenIdle = null
+  #clearing = null
+
+  constructor (location, options) {
+    if (typeof location !== 'string' || location === '') {
+      throw new TypeError("The first argument 'location' must be a non-empty string")
+    }
+    super({
+      encodings: { buffer: true, utf8: true, view: true },
+      has: true,
+      createIfMissing: true,
+      errorIfExists: true,
+      explicitSnapshots: true,
+      getSync: true,
+      signals: { iterators: true },
+      additionalMethods: { compactRange: true, statistics: true, checkpoint: true }
+    }, options)
+    this.#location = location
+  }
+
+  get location () {
+    return this.#location
+  }
+
+  async _open (options) {
+    const { errorIfExists, passive, ...named } = options
+    for (const [name, value] of Object.entries(named)) {
+      if (value === undefined) delete named[name]
+      else named[name] = ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : null
+    }
+    if (options.createIfMissing) await fsp.mkdir(this.#location, { recursive: true })
+    return this.#store.open(this.#location, named, errorIfExists)
+  }
+
+  async _close () {
+    if (this.#pending > 0) await new Promise(resolve => { this.#whenIdle = resolve })
+    return this.#store.close()
+  }
+
+  /** Counts a call until its promise is settled: the close waits for it. */
+  async #track (promise) {
+    this.#pending++
+    try {
+      return await promise
+    } finally {
+      if (--this.#pending === 0) this.#whenIdle?.()
+    }
+  }
+
+  async _get (key, options) {
+    const { buffer, length } = packer.restart().raw(key)
+    return this.#track(this.#store.get(buffer, length, options.valueEncoding === 'utf8', this.#snapshotOf(options)))
+  }
+
+  _getSync (key, options) {
+    const { buffer, length } = packer.restart().raw(key)
+    return this.#store.getSync(buffer, length, options.valueEncoding === 'utf8', this.#snapshotOf(options))
+  }
+
+  async _getMany (keys, options) {
+    const { buffer, length } = packKeys(keys)
+    const values = new Unpacker(await this.#track(this.#store.getMany(buffer, length, this.#snapshotOf(options))))
+    const isText = options.valueEncoding === 'utf8'
+    return keys.map(() => values.next(isText))
+  }
+
+  async _has (key, options) {
+    const { buffer, length } = packer.restart().raw(key)
+    return this.#track(this.#store.has(buffer, length, this.#snapshotOf(options)))
+  }
+
+  async _hasMany (keys, options) {
+    const { buffer, length } = packKeys(keys)
+    const exist = await this.#track(this.#store.hasMany(buffer, length, this.#snapshotOf(options)))
+    return Array.from(exist, byte => byte === 1)
+  }
+
+  async _put (key, value, options) {
+    return this.#write(packer.restart().byte(1).add(key).add(value), options)
+  }
+
+  async _del (key, options) {
+    return this.#write(packer.restart().byte(0).add(key), options)
+  }
+
+  async _batch (operations, options) {
+    packer.restart()
+    for (const { type, key, value } of operations) {
+      if (type === 'put') packer.byte(1).add(key).add(value)
+      else packer.byte(0).add(key)
+    }
+    return this.#write(packer, options)
+  }
+
+  _chainedBatch () {
+    return new ChainedBatch(this, (packer, options) => this.#write(packer, options))
+  }
+
+  #write ({ buffer, length }, { sync }) {
+    const isSynced = sync === true
+    if (this.#clearing === null) return this.#track(this.#store.write(buffer, length, isSynced))
+    // The writes that follow a clear() are not cleared.
+    const copy = Buffer.from(buffer.subarray(0, length))
+    return this.#track(this.#clearing.then(() => this.#store.write(copy, length, isSynced)))
+  }
+
+  async _clear (options) {
+    const { buffer, length } = packer.restart().range(options)
+    const cleared = this.#store.clear(buffer, length, options.reverse, options.limit, this.#snapshotOf(options))
+    const all = Promise.allSettled([this.#clearing, cleared]).then(() => {
+      if (this.#clearing === all) this.#clearing = null
+    })
+    this.#clearing = all
+    return this.#track(cleared)
+  }
+
+  _iterator (options) {
+    return new Iterator(this, options, this.#scan(options, partsOf(null, options)))
+  }
+
+  _keys (options) {
+    return new KeyIterator(this, options, this.#scan(options, partsOf(null, { values: false })))
+  }
+
+  _values (options) {
+    return new ValueIterator(this, options, this.#scan(options, partsOf(null, { keys: false })))
+  }
+
+  #scan (options, parts) {
+    const { buffer, length } = packer.restart().range(options)
+    return this.#store.scan(buffer, length, options.reverse, parts, this.#snapshotOf(options))
+  }
+
+  _snapshot (options) {
+    return new Snapshot(options, this.#store, this.#store.snapshot())
+  }
+
+  /** The native snapshot of the options. */
+  #snapshotOf ({ snapshot }) {
+    if (snapshot === undefined || snapshot === null) return undefined
+    if (!(snapshot instanceof Snapshot) || snapshot.store !== this.#store) {
+      throw new ModuleError("The option 'snapshot' must be a snapshot of this database: take it with snapshot()", {
+        code: 'LEVEL_INVALID_SNAPSHOT'
+      })
+    }
+    return snapshot.handle
+  }
+
+  /** Compacts the keys from `start` to `end` into the deepest level. */
+  async compactRange (start, end, options) {
+    if (arguments.length < 2) throw new TypeError("The arguments 'start' and 'end' are required")
+    const encoding = this.keyEncoding(options?.keyEncoding)
+    const range = { gte: encoding.encode(start), lte: encoding.encode(end) }
+    return this.#whenOpen(() => {
+      const { buffer, length } = packer.restart().range(range)
+      return this.#store.compact(buffer, length)
+    })
+  }
+
+  /** Counters since the open, and the state of log, cache and levels. */
+  async statistics () {
+    return JSON.parse(await this.#whenOpen(() => this.#store.statistics()))
+  }
+
+  /** Creates a consistent copy of the open database in a new or empty folder. */
+  async checkpoint (location) {
+    if (typeof location !== 'string' || location === '') {
+      throw new TypeError("The first argument 'location' must be a non-empty string")
+    }
+    return JSON.parse(await this.#whenOpen(() => this.#store.checkpoint(location)))
+  }
+
+  async #whenOpen (work) {
+    if (this.status === 'opening') return this.deferAsync(() => this.#whenOpen(work))
+    return this.#track(work())
+  }
+
+  /** Repairs a damaged database that is not open. */
+  static async repair (location) {
+    if (typeof location !== 'string' || location === '') {
+      throw new TypeError("The first argument 'location' must be a non-empty string")
+    }
+    return JSON.parse(await native.repair(location))
+  }
+}
+
+class Snapshot extends AbstractSnapshot {
+  constructor (options, store, handle) {
+    super(options)
+    this.store = store
+    this.handle = handle
+  }
+
+  async _close () {
+    this.handle.close()
+  }
+}
+
+function packKeys (keys) {
+  packer.restart()
+  for (const key of keys) packer.add(key)
+  return packer
+}
+
+exports.TamisLevel = TamisLevel
