@@ -9,28 +9,28 @@ const FIRST_SIZE = 256
 
 class ChainedBatch extends AbstractChainedBatch {
   #packer = new Packer(FIRST_SIZE)
-  #write
+  #writes
 
-  /** `write` writes the operations of a packer. */
-  constructor (db, write) {
+  constructor (db, writes) {
     super(db)
-    this.#write = write
+    this.#writes = writes
   }
 
   _put (key, value) {
-    this.#packer.byte(1).add(key).add(value)
+    this.#packer.put(key, value)
   }
 
   _del (key) {
-    this.#packer.byte(0).add(key)
+    this.#packer.del(key)
   }
 
   _clear () {
     this.#packer.restart()
   }
 
-  async _write (options) {
-    return this.#write(this.#packer, options)
+  async _write ({ sync }) {
+    const { buffer, length } = this.#packer
+    return this.#writes.write(packer => packer.raw(buffer.subarray(0, length)), sync === true)
   }
 
   async _close () {

@@ -10,17 +10,20 @@ const { AbstractLevel, AbstractSnapshot } = require('abstract-level')
 const ModuleError = require('module-error')
 const native = require('./native')
 const { ChainedBatch } = require('./chained-batch')
+const { GetGroup } = require('./get-group')
 const { Iterator, KeyIterator, ValueIterator, partsOf } = require('./iterator')
 const { Packer, Unpacker } = require('./packed')
+const { WriteQueue } = require('./write-queue')
 
 const packer = new Packer()
 
 class TamisLevel extends AbstractLevel {
   #location
   #store = new native.Store()
+  #writes = new WriteQueue(this.#store)
   #pending = 0
   #whenIdle = null
-  #clearing = null
+  #gets = new GetGroup((keys, length, snapshot) => this.#track(() => this.#store.getMany(keys, length, snapshot)))
 
   constructor (location, options) {
     if (typeof location !== 'string' || location === '') {
@@ -54,23 +57,23 @@ class TamisLevel extends AbstractLevel {
   }
 
   async _close () {
+    await this.#writes.idle()
     if (this.#pending > 0) await new Promise(resolve => { this.#whenIdle = resolve })
     return this.#store.close()
   }
 
   /** Counts a call until its promise is settled: the close waits for it. */
-  async #track (promise) {
+  async #track (call) {
     this.#pending++
     try {
-      return await promise
+      return await call()
     } finally {
       if (--this.#pending === 0) this.#whenIdle?.()
     }
   }
 
   async _get (key, options) {
-    const { buffer, length } = packer.restart().raw(key)
-    return this.#track(this.#store.get(buffer, length, options.valueEncoding === 'utf8', this.#snapshotOf(options)))
+    return this.#gets.get(key, options.valueEncoding === 'utf8', this.#snapshotOf(options))
   }
 
   _getSync (key, options) {
@@ -80,59 +83,48 @@ class TamisLevel extends AbstractLevel {
 
   async _getMany (keys, options) {
     const { buffer, length } = packKeys(keys)
-    const values = new Unpacker(await this.#track(this.#store.getMany(buffer, length, this.#snapshotOf(options))))
+    const values = new Unpacker(await this.#track(() => this.#store.getMany(buffer, length, this.#snapshotOf(options))))
     const isText = options.valueEncoding === 'utf8'
     return keys.map(() => values.next(isText))
   }
 
   async _has (key, options) {
     const { buffer, length } = packer.restart().raw(key)
-    return this.#track(this.#store.has(buffer, length, this.#snapshotOf(options)))
+    return this.#track(() => this.#store.has(buffer, length, this.#snapshotOf(options)))
   }
 
   async _hasMany (keys, options) {
     const { buffer, length } = packKeys(keys)
-    const exist = await this.#track(this.#store.hasMany(buffer, length, this.#snapshotOf(options)))
+    const exist = await this.#track(() => this.#store.hasMany(buffer, length, this.#snapshotOf(options)))
     return Array.from(exist, byte => byte === 1)
   }
 
-  async _put (key, value, options) {
-    return this.#write(packer.restart().byte(1).add(key).add(value), options)
+  async _put (key, value, { sync }) {
+    return this.#writes.write(packer => packer.put(key, value), sync === true)
   }
 
-  async _del (key, options) {
-    return this.#write(packer.restart().byte(0).add(key), options)
+  async _del (key, { sync }) {
+    return this.#writes.write(packer => packer.del(key), sync === true)
   }
 
-  async _batch (operations, options) {
-    packer.restart()
-    for (const { type, key, value } of operations) {
-      if (type === 'put') packer.byte(1).add(key).add(value)
-      else packer.byte(0).add(key)
-    }
-    return this.#write(packer, options)
+  async _batch (operations, { sync }) {
+    return this.#writes.write(packer => {
+      for (const { type, key, value } of operations) {
+        if (type === 'put') packer.put(key, value)
+        else packer.del(key)
+      }
+    }, sync === true)
   }
 
   _chainedBatch () {
-    return new ChainedBatch(this, (packer, options) => this.#write(packer, options))
-  }
-
-  #write ({ buffer, length }, { sync }) {
-    const isSynced = sync === true
-    if (this.#clearing === null) return this.#track(this.#store.write(buffer, length, isSynced))
-    // The writes that follow a clear() are not cleared.
-    const copy = Buffer.from(buffer.subarray(0, length))
-    return this.#track(this.#clearing.then(() => this.#store.write(copy, length, isSynced)))
+    return new ChainedBatch(this, this.#writes)
   }
 
   async _clear (options) {
-    const { buffer, length } = packer.restart().range(options)
-    const cleared = this.#store.clear(buffer, length, options.reverse, options.limit, this.#snapshotOf(options))
-    const all = Promise.allSettled([this.#clearing, cleared]).then(() => {
-      if (this.#clearing === all) this.#clearing = null
-    })
-    this.#clearing = all
-    return this.#track(cleared)
+    const range = packer.restart().range(options).copy()
+    const { reverse, limit, snapshot } = options
+    const handle = this.#snapshotOf({ snapshot })
+    return this.#writes.call(async () => this.#store.clear(range, range.length, reverse, limit, handle))
   }
 
   _iterator (options) {
@@ -193,7 +185,7 @@ class TamisLevel extends AbstractLevel {
 
   async #whenOpen (work) {
     if (this.status === 'opening') return this.deferAsync(() => this.#whenOpen(work))
-    return this.#track(work())
+    return this.#track(work)
   }
 
   /** Repairs a damaged database that is not open. */

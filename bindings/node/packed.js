@@ -3,9 +3,13 @@
 // Packed byte strings: the length in four bytes, little-endian, then the bytes. `src/packed.rs` is the other side.
 
 const ABSENT = 0xffffffff
+const DELETE = 0
+const PUT = 1
 const FIRST_SIZE = 4096
 /** A buffer that a large batch has enlarged is kept up to this size. */
 const KEPT_SIZE = 1 << 20
+/** Up to this length the engine of JavaScript copies ASCII faster than a call of `Buffer` does. */
+const SHORT_TEXT = 32
 
 /** Packs strings and bytes into a buffer that it reuses: the native module copies them before a call returns. */
 class Packer {
@@ -21,15 +25,22 @@ class Packer {
     return this
   }
 
-  /** Adds a byte. */
-  byte (value) {
-    this.#reserve(1)
-    this.buffer[this.length++] = value
-    return this
+  /** Adds an operation of a batch. */
+  put (key, value) {
+    check(key)
+    check(value)
+    return this.#byte(PUT).add(key).add(value)
+  }
+
+  /** Adds an operation of a batch. */
+  del (key) {
+    check(key)
+    return this.#byte(DELETE).add(key)
   }
 
   /** Adds a string or bytes with their length. */
   add (data) {
+    check(data)
     const start = this.length
     this.#reserve(4)
     this.length += 4
@@ -40,30 +51,64 @@ class Packer {
 
   /** Adds a string or bytes without their length. */
   raw (data) {
+    check(data)
     if (typeof data === 'string') {
       this.#reserve(data.length * 3)
-      this.length += this.buffer.write(data, this.length)
-    } else if (data instanceof Uint8Array) {
+      if (!this.#shortAscii(data)) this.length += this.buffer.write(data, this.length)
+    } else {
       this.#reserve(data.byteLength)
       this.buffer.set(data, this.length)
       this.length += data.byteLength
-    } else {
-      throw new TypeError(`An encoding must return a string, a Buffer or a Uint8Array, not ${typeof data}`)
     }
     return this
   }
 
-  /** Adds the range of an iterator. */
-  range (options) {
-    this.#bound(options.gte, options.gt)
-    this.#bound(options.lte, options.lt)
+  /** Adds what `pack` adds, with its length; nothing if it throws. */
+  nested (pack) {
+    const start = this.length
+    this.#reserve(4)
+    this.length += 4
+    try {
+      pack(this)
+    } catch (error) {
+      this.length = start
+      throw error
+    }
+    this.buffer.writeUInt32LE(this.length - start - 4, start)
+  }
+
+  /** Adds the range of an iterator: for each bound its kind and its key. */
+  range ({ gte, gt, lte, lt }) {
+    for (const [inclusive, exclusive] of [[gte, gt], [lte, lt]]) {
+      if (inclusive !== undefined) this.#byte(1).add(inclusive)
+      else if (exclusive !== undefined) this.#byte(2).add(exclusive)
+      else this.#byte(0).add('')
+    }
     return this
   }
 
-  #bound (inclusive, exclusive) {
-    if (inclusive !== undefined) this.byte(1).add(inclusive)
-    else if (exclusive !== undefined) this.byte(2).add(exclusive)
-    else this.byte(0).add('')
+  /** A copy of the content. */
+  copy () {
+    return Buffer.from(this.buffer.subarray(0, this.length))
+  }
+
+  #byte (value) {
+    this.#reserve(1)
+    this.buffer[this.length++] = value
+    return this
+  }
+
+  /** Adds a short text of ASCII; returns `false` for others. */
+  #shortAscii (text) {
+    if (text.length > SHORT_TEXT) return false
+    const { buffer, length } = this
+    for (let index = 0; index < text.length; index++) {
+      const code = text.charCodeAt(index)
+      if (code > 127) return false
+      buffer[length + index] = code
+    }
+    this.length += text.length
+    return true
   }
 
   #reserve (size) {
@@ -75,7 +120,13 @@ class Packer {
   }
 }
 
-/** Reads packed byte strings one after the other, as strings or as parts of the buffer. */
+function check (data) {
+  if (typeof data !== 'string' && !(data instanceof Uint8Array)) {
+    throw new TypeError(`An encoding must return a string, a Buffer or a Uint8Array, not ${typeof data}`)
+  }
+}
+
+/** Reads packed byte strings one after the other, as strings or as buffers. */
 class Unpacker {
   constructor (buffer, position = 0) {
     this.buffer = buffer
@@ -95,7 +146,11 @@ class Unpacker {
       return undefined
     }
     const end = this.position = start + length
-    return isText ? this.buffer.toString('utf8', start, end) : this.buffer.subarray(start, end)
+    if (isText) return this.buffer.toString('utf8', start, end)
+    // A copy: a part would keep all of the buffer in memory.
+    const copy = Buffer.allocUnsafe(length)
+    this.buffer.copy(copy, 0, start, end)
+    return copy
   }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 use crate::mask::{mask, words};
 
 /// Folders with generated files only.
-const SKIPPED_FOLDERS: &[&str] = &["target", ".git", ".venv", "corpus", "artifacts"];
+const SKIPPED_FOLDERS: &[&str] = &["target", ".git", ".venv", "node_modules", "corpus", "artifacts"];
 
 /// Kinds of files that the rules read.
 const TEXT_SUFFIXES: &[&str] = &["rs", "md", "toml", "sh", "txt"];

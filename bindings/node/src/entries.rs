@@ -3,7 +3,10 @@
 //! The value of the empty key is the only entry of the keyspace `empty-key`, which the first write of the empty key creates. All other
 //! keys are in the default keyspace, as they are, so that other programs read them.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    mem,
+    sync::{Arc, OnceLock},
+};
 
 use tamis::{
     Db, Durability, Error, KEY_LENGTH_MAX, Keyspace, KeyspaceOptions, Options, Slice, Snapshot, WriteBatch,
@@ -23,6 +26,8 @@ use crate::{
 const EMPTY_KEYSPACE: &str = "empty-key";
 /// The key of the engine for the empty key.
 const EMPTY_KEY: &[u8] = b"empty";
+/// Bytes of batches that one record of the log contains; a larger batch has its own.
+const RECORD_BYTES: usize = 1 << 20;
 /// Keys that `clear` deletes with one batch.
 const CLEAR_CHUNK: ChunkLimit = ChunkLimit { entry_count: 64 << 10, bytes: 1 << 20 };
 
@@ -120,10 +125,52 @@ impl Entries {
         keys.iter().map(value).collect()
     }
 
-    /// Writes packed operations atomically: for each its kind (0: delete, 1: put), its key, and the value of a put.
-    pub(crate) fn write(&self, operations: &[u8], durability: Durability) -> Result<(), Fault> {
-        let mut unpacker = Unpacker::new(operations);
-        let mut batch = WriteBatch::new();
+    /// Writes packed batches in their order, several with one record of the log. Returns the code and the message of each batch that
+    /// failed, packed, with a mark for each other one; nothing if all are written.
+    pub(crate) fn write(&self, batches: &[u8], durability: Durability) -> Result<Vec<u8>, Fault> {
+        let (mut unpacker, mut outcomes) = (Unpacker::new(batches), Vec::new());
+        let (mut record, mut bytes) = (WriteBatch::new(), 0);
+        let mut joined: Vec<usize> = Vec::new();
+        while !unpacker.is_empty() {
+            let operations = unpacker.bytes()?;
+            if bytes + operations.len() > RECORD_BYTES {
+                self.write_record(mem::take(&mut record), durability, &joined, &mut outcomes);
+                joined.clear();
+                bytes = 0;
+            }
+            match self.batch(operations).and_then(|batch| Ok(join(&mut record, batch)?)) {
+                Ok(()) => {
+                    joined.push(outcomes.len());
+                    outcomes.push(None);
+                    bytes += operations.len();
+                }
+                Err(fault) => outcomes.push(Some(fault)),
+            }
+        }
+        self.write_record(record, durability, &joined, &mut outcomes);
+        Ok(packed_faults(&outcomes))
+    }
+
+    /// Writes the joined batches; a failure is the outcome of each.
+    fn write_record(
+        &self,
+        record: WriteBatch,
+        durability: Durability,
+        joined: &[usize],
+        outcomes: &mut [Option<Fault>],
+    ) {
+        if let Err(error) = self.db.write_with(record, durability) {
+            for index in joined {
+                if let Some(outcome) = outcomes.get_mut(*index) {
+                    *outcome = Some(error.clone().into());
+                }
+            }
+        }
+    }
+
+    /// Reads the operations of a batch: for each its kind (0: delete, 1: put), its key, and the value of a put.
+    fn batch(&self, operations: &[u8]) -> Result<WriteBatch, Fault> {
+        let (mut unpacker, mut batch) = (Unpacker::new(operations), WriteBatch::new());
         while !unpacker.is_empty() {
             let (kind, key) = (unpacker.byte()?, unpacker.bytes()?);
             if kind == 0 {
@@ -134,7 +181,7 @@ impl Entries {
                 if key.is_empty() { (self.create_empty()?, EMPTY_KEY) } else { (&self.keyspace, key) };
             batch.put(keyspace, key, unpacker.bytes()?)?;
         }
-        Ok(self.db.write_with(batch, durability)?)
+        Ok(batch)
     }
 
     /// Adds the delete of a key; a key that cannot exist needs none.
@@ -194,6 +241,32 @@ impl Entries {
         let values = self.multi_get(snapshot, &unpack_keys(keys)?)?;
         Ok(values.iter().map(|value| u8::from(value.is_some())).collect())
     }
+}
+
+/// Appends a batch to a record.
+fn join(record: &mut WriteBatch, batch: WriteBatch) -> tamis::Result<()> {
+    if record.is_empty() {
+        *record = batch;
+        return Ok(());
+    }
+    record.append(&batch)
+}
+
+fn packed_faults(outcomes: &[Option<Fault>]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    if outcomes.iter().all(Option::is_none) {
+        return packed;
+    }
+    for outcome in outcomes {
+        match outcome {
+            None => packed::push_absent(&mut packed),
+            Some(fault) => {
+                packed::push(&mut packed, fault.code.as_bytes());
+                packed::push(&mut packed, fault.message.as_bytes());
+            }
+        }
+    }
+    packed
 }
 
 fn unpack_keys(packed: &[u8]) -> Result<Vec<&[u8]>, Fault> {

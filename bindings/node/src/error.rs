@@ -10,8 +10,8 @@ pub(crate) type Thrown = napi::Error<&'static str>;
 /// A failed call.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    code: &'static str,
-    message: String,
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
 }
 
 impl Fault {

@@ -5,9 +5,12 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use napi::{Env, Unknown, bindgen_prelude::AsyncTask};
+use napi::{
+    Env, JsValue, Unknown,
+    bindgen_prelude::{AsyncTask, BufferSlice, ToNapiValue},
+};
 use napi_derive::napi;
-use tamis::{Db, Durability};
+use tamis::{Db, Durability, Slice};
 use tamis_bindings_common::{columns::Parts, report, scan::Direction, statistics_json};
 
 use crate::{
@@ -18,7 +21,7 @@ use crate::{
     range::Range,
     scan::{EntryScan, Scan},
     snapshot::Snapshot,
-    work::{Answer, Found, Work, spawn},
+    work::{Answer, Work, spawn},
 };
 
 type Promised<T> = AsyncTask<Work<T>>;
@@ -91,21 +94,7 @@ impl Store {
         })
     }
 
-    /// The value of the key in `buffer`, as a string or a `Buffer`.
-    #[napi]
-    pub fn get(
-        &self,
-        buffer: &[u8],
-        length: u32,
-        is_text: bool,
-        snapshot: Option<&Snapshot>,
-    ) -> Result<Promised<Found>, Thrown> {
-        self.run_with((buffer, length), snapshot, move |entries, snapshot, key| {
-            Ok(Found { value: entries.get(snapshot.as_ref(), key)?, is_text })
-        })
-    }
-
-    /// As `get`, on the thread of the event loop.
+    /// The value of the key in `buffer`, as a string or a `Buffer`; reads on the thread of the event loop.
     #[napi(catch_unwind)]
     pub fn get_sync<'env>(
         &self,
@@ -115,13 +104,17 @@ impl Store {
         is_text: bool,
         snapshot: Option<&Snapshot>,
     ) -> Result<Unknown<'env>, Thrown> {
-        let find = || -> Result<Found, Fault> {
+        let find = || -> Result<Option<Slice>, Fault> {
             let snapshot = snapshot.map(Snapshot::open).transpose()?;
-            let value = self.entries()?.get(snapshot.as_ref(), filled(buffer, length)?)?;
-            Ok(Found { value, is_text })
+            self.entries()?.get(snapshot.as_ref(), filled(buffer, length)?)
         };
-        let found = find()?;
-        found.into_js(env).map_err(|error| napi::Error::new("LEVEL_ERROR", error.reason))
+        let value = find()?;
+        let converted = match &value {
+            None => ().into_unknown(env),
+            Some(value) if is_text => String::from_utf8_lossy(value).as_ref().into_unknown(env),
+            Some(value) => BufferSlice::copy_from(env, value).map(|buffer| buffer.to_unknown()),
+        };
+        converted.map_err(|error| Thrown::new("LEVEL_ERROR", error.reason))
     }
 
     /// The packed values of the packed keys in `buffer`.
@@ -163,13 +156,11 @@ impl Store {
         })
     }
 
-    /// Writes the packed operations in `buffer` atomically.
+    /// Writes the packed batches in `buffer` in their order; see [`Entries::write`].
     #[napi]
-    pub fn write(&self, buffer: &[u8], length: u32, is_synced: bool) -> Result<Promised<()>, Thrown> {
+    pub fn write(&self, buffer: &[u8], length: u32, is_synced: bool) -> Result<Promised<Vec<u8>>, Thrown> {
         let durability = if is_synced { Durability::Synced } else { Durability::Buffered };
-        self.run_with((buffer, length), None, move |entries, _, operations| {
-            entries.write(operations, durability)
-        })
+        self.run_with((buffer, length), None, move |entries, _, batches| entries.write(batches, durability))
     }
 
     /// Deletes the range in `buffer`; with a limit (from 0) its first entries in the direction.

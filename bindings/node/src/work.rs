@@ -2,13 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::error::Fault;
 use napi::{
     Env, JsValue, ScopedTask, Unknown,
     bindgen_prelude::{AsyncTask, BufferSlice, ToNapiValue},
 };
-use tamis::Slice;
-
-use crate::error::Fault;
 
 /// The work behind a promise.
 pub(crate) struct Work<T>(Option<Box<dyn FnOnce() -> Result<T, Fault> + Send>>);
@@ -62,23 +60,5 @@ impl Answer for String {
 impl Answer for Vec<u8> {
     fn into_js(self, env: &Env) -> napi::Result<Unknown<'_>> {
         Ok(BufferSlice::copy_from(env, self)?.to_unknown())
-    }
-}
-
-/// A value, as a `Buffer` or as a string; `undefined` if the key is absent.
-pub(crate) struct Found {
-    pub(crate) value: Option<Slice>,
-    pub(crate) is_text: bool,
-}
-
-impl Answer for Found {
-    fn into_js(self, env: &Env) -> napi::Result<Unknown<'_>> {
-        match &self.value {
-            None => ().into_unknown(env),
-            Some(value) if self.is_text => {
-                Ok(env.create_string(String::from_utf8_lossy(value).as_ref())?.to_unknown())
-            }
-            Some(value) => Ok(BufferSlice::copy_from(env, value)?.to_unknown()),
-        }
     }
 }
