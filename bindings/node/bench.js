@@ -50,7 +50,7 @@ class Level {
 
   async iterate () {
     let count = 0
-    for await (const entry of this.db.iterator()) count += entry.length >> 1
+    for await (const [key] of this.db.iterator()) count += key.length > 0 ? 1 : 0
     return count
   }
 

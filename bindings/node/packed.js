@@ -8,6 +8,7 @@ const PUT = 1
 const FIRST_SIZE = 4096
 /** A buffer that a large batch has enlarged is kept up to this size. */
 const KEPT_SIZE = 1 << 20
+const SIZE_MAX = 1 << 30
 /** Up to this length the engine of JavaScript copies ASCII faster than a call of `Buffer` does. */
 const SHORT_TEXT = 32
 
@@ -114,7 +115,8 @@ class Packer {
   #reserve (size) {
     const needed = this.length + size
     if (needed <= this.buffer.length) return
-    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.buffer.length))
+    if (needed > SIZE_MAX) throw new RangeError('The batch has more than 1 GiB: split it')
+    const larger = Buffer.allocUnsafeSlow(Math.min(Math.max(needed, 2 * this.buffer.length), SIZE_MAX))
     this.buffer.copy(larger, 0, 0, this.length)
     this.buffer = larger
   }

@@ -5,11 +5,11 @@ use tamis::Error;
 use tamis_bindings_common::{Code, Failure};
 
 /// The error that a synchronous function throws.
-pub(crate) type Thrown = napi::Error<&'static str>;
+pub type Thrown = napi::Error<&'static str>;
 
 /// A failed call.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub struct Fault {
     pub(crate) code: &'static str,
     pub(crate) message: String,
 }

@@ -2,16 +2,15 @@
 //!
 //! Rules of this crate: JavaScript and Rust exchange packed byte strings ([`packed`]), never objects of entries; work that may wait for
 //! the disk or for a lock runs on the thread pool of libuv ([`work`]) and reads no JavaScript memory; a panic becomes an error.
+//!
+//! Public items are those that the macro `napi` exports, with their types.
 
 mod entries;
-mod error;
+pub mod error;
 mod options;
 mod packed;
 mod range;
-#[expect(unreachable_pub, reason = "the macro exports `pub` functions only")]
-mod scan;
-#[expect(unreachable_pub, reason = "the macro exports `pub` functions only")]
-mod snapshot;
-#[expect(unreachable_pub, reason = "the macro exports `pub` functions only")]
-mod store;
-mod work;
+pub mod scan;
+pub mod snapshot;
+pub mod store;
+pub mod work;

@@ -25,6 +25,9 @@ use crate::{
     work::{Work, spawn},
 };
 
+/// A key and its value.
+type Entry<'a> = (&'a [u8], &'a [u8]);
+
 /// A scan of the engine, and the empty key, which is before all others.
 #[derive(Debug)]
 pub(crate) struct EntryScan {
@@ -101,7 +104,7 @@ impl EntryScan {
 
     /// The next entry.
     #[inline]
-    fn advance(&mut self) -> Result<Option<(&[u8], &[u8])>, Fault> {
+    fn advance(&mut self) -> Result<Option<Entry<'_>>, Fault> {
         let is_empty_first = self.direction == Direction::Forward && self.is_empty_next;
         if !is_empty_first
             && let Some(scan) = &mut self.scan
@@ -151,7 +154,7 @@ impl EntryScan {
 /// The scan of an iterator, until it is closed.
 #[napi]
 #[derive(Debug)]
-pub(crate) struct Scan(Arc<Mutex<Option<EntryScan>>>);
+pub struct Scan(Arc<Mutex<Option<EntryScan>>>);
 
 impl Scan {
     pub(crate) fn new(scan: EntryScan) -> Self {

@@ -9,7 +9,7 @@ use crate::error::Fault;
 /// A snapshot of a database, until it is closed.
 #[napi]
 #[derive(Debug)]
-pub(crate) struct Snapshot(Mutex<Option<tamis::Snapshot>>);
+pub struct Snapshot(Mutex<Option<tamis::Snapshot>>);
 
 impl Snapshot {
     pub(crate) const fn new(snapshot: tamis::Snapshot) -> Self {

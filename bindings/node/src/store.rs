@@ -29,7 +29,7 @@ type Promised<T> = AsyncTask<Work<T>>;
 /// A database that is open or closed.
 #[napi]
 #[derive(Debug)]
-pub(crate) struct Store(Arc<RwLock<Option<Arc<Entries>>>>);
+pub struct Store(Arc<RwLock<Option<Arc<Entries>>>>);
 
 impl Store {
     fn entries(&self) -> Result<Arc<Entries>, Fault> {
@@ -59,7 +59,6 @@ impl Store {
 }
 
 #[napi]
-#[expect(clippy::new_without_default, reason = "only JavaScript creates it")]
 impl Store {
     /// A closed database.
     #[napi(constructor)]

@@ -9,7 +9,7 @@ use napi::{
 };
 
 /// The work behind a promise.
-pub(crate) struct Work<T>(Option<Box<dyn FnOnce() -> Result<T, Fault> + Send>>);
+pub struct Work<T>(Option<Box<dyn FnOnce() -> Result<T, Fault> + Send>>);
 
 /// Queues work; the promise resolves with its result.
 pub(crate) fn spawn<T: Answer>(
@@ -33,7 +33,11 @@ impl<'task, T: Answer> ScopedTask<'task> for Work<T> {
 }
 
 /// A result that becomes a JavaScript value, on the thread of the event loop.
-pub(crate) trait Answer: Send + 'static {
+pub trait Answer: Send + 'static {
+    /// Converts the result.
+    ///
+    /// # Errors
+    /// Those of Node.js.
     fn into_js(self, env: &Env) -> napi::Result<Unknown<'_>>;
 }
 

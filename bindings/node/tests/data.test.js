@@ -117,6 +117,13 @@ test('writes take effect in the order of their calls', async t => {
   await Promise.all(writes)
   assert.equal(await db.get('key'), '299')
   assert.equal(await db.get('other'), '280')
+  for (let round = 0; round < 8; round++) {
+    // The first write takes longer than the second, which another turn of the event loop calls.
+    const slow = db.batch(Array.from({ length: 20_000 }, (_, index) => ({ type: 'put', key: 'key', value: `slow ${index}` })))
+    await new Promise(setImmediate)
+    await Promise.all([slow, db.put('key', `quick ${round}`)])
+    assert.equal(await db.get('key'), `quick ${round}`)
+  }
   await Promise.all([db.clear(), db.put('after', 'kept')])
   assert.deepEqual(await db.iterator().all(), [['after', 'kept']])
 })
