@@ -6,9 +6,11 @@
 const ModuleError = require('module-error')
 const { Packer, Unpacker } = require('./packed')
 
+/** A group that is as large gets no more writes. */
+const GROUP_BYTES = 1 << 20
+
 class WriteQueue {
   #store
-  /** The last element is the group that more writes can join. */
   #works = []
   #isBusy = false
   #whenIdle = []
@@ -21,7 +23,7 @@ class WriteQueue {
   /** Writes a batch: `pack` adds its operations to a packer. */
   write (pack, isSynced) {
     const last = this.#works.at(-1)
-    const group = last instanceof Group ? last : new Group(this.#packer)
+    const group = last instanceof Group && last.packer.length < GROUP_BYTES ? last : new Group(this.#packer)
     const done = group.add(pack, isSynced)
     if (group !== last) {
       this.#packer = null

@@ -128,6 +128,14 @@ test('writes take effect in the order of their calls', async t => {
   assert.deepEqual(await db.iterator().all(), [['after', 'kept']])
 })
 
+test('many large writes of one turn are all written', async t => {
+  const db = await open(t)
+  const value = 'v'.repeat(3_000_000)
+  const keys = Array.from({ length: 30 }, (_, index) => String(index).padStart(2, '0'))
+  await Promise.all(keys.map(key => db.put(key, value + key)))
+  for (const key of keys) assert.ok((await db.get(key)).endsWith('v' + key))
+})
+
 test('close() waits for the calls before it', async t => {
   const location = path.join(folder(t), 'store')
   const db = await open(t, {}, location)
