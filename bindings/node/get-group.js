@@ -6,13 +6,15 @@ const { Packer, Unpacker } = require('./packed')
 
 class GetGroup {
   #read
+  #readMany
   #packer = new Packer()
   #snapshot
   #waiting = []
 
-  /** `read` reads packed keys at a snapshot: it resolves with packed values. */
-  constructor (read) {
+  /** `read` reads a packed key at a snapshot, `readMany` reads packed keys: it resolves with packed values. */
+  constructor (read, readMany) {
     this.#read = read
+    this.#readMany = readMany
   }
 
   get (key, isText, snapshot) {
@@ -26,26 +28,34 @@ class GetGroup {
     return new Promise((resolve, reject) => this.#waiting.push({ isText, resolve, reject }))
   }
 
-  async #send () {
+  #send () {
     const waiting = this.#waiting
     if (waiting.length === 0) return
-    const [keys, snapshot] = [this.#packer.copy(), this.#snapshot]
     this.#waiting = []
+    const { buffer, length } = this.#packer
+    if (waiting.length === 1) this.#sendOne(buffer, length, this.#snapshot, waiting[0])
+    else this.#sendMany(this.#packer.copy(), this.#snapshot, waiting)
+  }
+
+  #sendOne (key, length, snapshot, { isText, resolve, reject }) {
     try {
-      const values = new Unpacker(await this.#read(keys, keys.length, snapshot))
-      for (const { isText, resolve } of waiting) resolve(values.next(isText))
+      this.#read(key, length, isText, snapshot).then(resolve, reject)
     } catch (error) {
-      if (waiting.length === 1) waiting[0].reject(error)
-      else this.#readEach(keys, snapshot, waiting)
+      reject(error)
     }
   }
 
-  /** A key that cannot be read fails alone. */
-  #readEach (keys, snapshot, waiting) {
-    const unpacker = new Unpacker(keys)
-    for (const { isText, resolve, reject } of waiting) {
-      const key = new Packer().add(unpacker.next(false)).copy()
-      this.#read(key, key.length, snapshot).then(value => resolve(new Unpacker(value).next(isText))).catch(reject)
+  async #sendMany (keys, snapshot, waiting) {
+    try {
+      const values = new Unpacker(await this.#readMany(keys, keys.length, snapshot))
+      for (const { isText, resolve } of waiting) resolve(values.next(isText))
+    } catch {
+      // A key that cannot be read fails alone.
+      const unpacker = new Unpacker(keys)
+      for (const one of waiting) {
+        const key = new Packer().add(unpacker.next(false)).copy()
+        this.#sendOne(key, key.length, snapshot, one)
+      }
     }
   }
 }

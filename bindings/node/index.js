@@ -23,7 +23,11 @@ class TamisLevel extends AbstractLevel {
   #writes = new WriteQueue(this.#store)
   #pending = 0
   #whenIdle = null
-  #gets = new GetGroup((keys, length, snapshot) => this.#track(() => this.#store.getMany(keys, length, snapshot)))
+  #settle = () => { if (--this.#pending === 0) this.#whenIdle?.() }
+  #gets = new GetGroup(
+    (key, length, isText, snapshot) => this.#track(this.#store.get(key, length, isText, snapshot)),
+    (keys, length, snapshot) => this.#track(this.#store.getMany(keys, length, snapshot))
+  )
 
   constructor (location, options) {
     if (typeof location !== 'string' || location === '') {
@@ -63,16 +67,13 @@ class TamisLevel extends AbstractLevel {
   }
 
   /** Counts a call until its promise is settled: the close waits for it. */
-  async #track (call) {
+  #track (promise) {
     this.#pending++
-    try {
-      return await call()
-    } finally {
-      if (--this.#pending === 0) this.#whenIdle?.()
-    }
+    promise.then(this.#settle, this.#settle)
+    return promise
   }
 
-  async _get (key, options) {
+  _get (key, options) {
     return this.#gets.get(key, options.valueEncoding === 'utf8', this.#snapshotOf(options))
   }
 
@@ -83,31 +84,31 @@ class TamisLevel extends AbstractLevel {
 
   async _getMany (keys, options) {
     const { buffer, length } = packKeys(keys)
-    const values = new Unpacker(await this.#track(() => this.#store.getMany(buffer, length, this.#snapshotOf(options))))
+    const values = new Unpacker(await this.#track(this.#store.getMany(buffer, length, this.#snapshotOf(options))))
     const isText = options.valueEncoding === 'utf8'
     return keys.map(() => values.next(isText))
   }
 
-  async _has (key, options) {
+  _has (key, options) {
     const { buffer, length } = packer.restart().raw(key)
-    return this.#track(() => this.#store.has(buffer, length, this.#snapshotOf(options)))
+    return this.#track(this.#store.has(buffer, length, this.#snapshotOf(options)))
   }
 
   async _hasMany (keys, options) {
     const { buffer, length } = packKeys(keys)
-    const exist = await this.#track(() => this.#store.hasMany(buffer, length, this.#snapshotOf(options)))
+    const exist = await this.#track(this.#store.hasMany(buffer, length, this.#snapshotOf(options)))
     return Array.from(exist, byte => byte === 1)
   }
 
-  async _put (key, value, { sync }) {
+  _put (key, value, { sync }) {
     return this.#writes.write(packer => packer.put(key, value), sync === true)
   }
 
-  async _del (key, { sync }) {
+  _del (key, { sync }) {
     return this.#writes.write(packer => packer.del(key), sync === true)
   }
 
-  async _batch (operations, { sync }) {
+  _batch (operations, { sync }) {
     return this.#writes.write(packer => {
       for (const { type, key, value } of operations) {
         if (type === 'put') packer.put(key, value)
@@ -185,7 +186,7 @@ class TamisLevel extends AbstractLevel {
 
   async #whenOpen (work) {
     if (this.status === 'opening') return this.deferAsync(() => this.#whenOpen(work))
-    return this.#track(work)
+    return this.#track(work())
   }
 
   /** Repairs a damaged database that is not open. */

@@ -5,23 +5,20 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use napi::{
-    Env, JsValue, Unknown,
-    bindgen_prelude::{AsyncTask, BufferSlice, ToNapiValue},
-};
+use napi::{Env, Unknown, bindgen_prelude::AsyncTask};
 use napi_derive::napi;
-use tamis::{Db, Durability, Slice};
+use tamis::{Db, Durability};
 use tamis_bindings_common::{columns::Parts, report, scan::Direction, statistics_json};
 
 use crate::{
     entries::{Cleared, Entries},
     error::{Fault, Thrown},
     options,
-    packed::filled,
+    packed::{Unpacker, filled},
     range::Range,
     scan::{EntryScan, Scan},
     snapshot::Snapshot,
-    work::{Answer, Work, spawn},
+    work::{Answer, Found, Work, spawn},
 };
 
 type Promised<T> = AsyncTask<Work<T>>;
@@ -103,17 +100,27 @@ impl Store {
         is_text: bool,
         snapshot: Option<&Snapshot>,
     ) -> Result<Unknown<'env>, Thrown> {
-        let find = || -> Result<Option<Slice>, Fault> {
+        let find = || -> Result<Found, Fault> {
             let snapshot = snapshot.map(Snapshot::open).transpose()?;
-            self.entries()?.get(snapshot.as_ref(), filled(buffer, length)?)
+            let value = self.entries()?.get(snapshot.as_ref(), filled(buffer, length)?)?;
+            Ok(Found { value, is_text })
         };
-        let value = find()?;
-        let converted = match &value {
-            None => ().into_unknown(env),
-            Some(value) if is_text => String::from_utf8_lossy(value).as_ref().into_unknown(env),
-            Some(value) => BufferSlice::copy_from(env, value).map(|buffer| buffer.to_unknown()),
-        };
-        converted.map_err(|error| Thrown::new("LEVEL_ERROR", error.reason))
+        find()?.into_js(env).map_err(|error| Thrown::new("LEVEL_ERROR", error.reason))
+    }
+
+    /// The value of the packed key in `buffer`, as a string or a `Buffer`.
+    #[napi]
+    pub fn get(
+        &self,
+        buffer: &[u8],
+        length: u32,
+        is_text: bool,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Promised<Found>, Thrown> {
+        self.run_with((buffer, length), snapshot, move |entries, snapshot, packed| {
+            let value = entries.get(snapshot.as_ref(), Unpacker::new(packed).bytes()?)?;
+            Ok(Found { value, is_text })
+        })
     }
 
     /// The packed values of the packed keys in `buffer`.

@@ -1,6 +1,7 @@
 //! Work on the thread pool of libuv. A panic of the work rejects its promise.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use tamis::Slice;
 
 use crate::error::Fault;
 use napi::{
@@ -64,5 +65,22 @@ impl Answer for String {
 impl Answer for Vec<u8> {
     fn into_js(self, env: &Env) -> napi::Result<Unknown<'_>> {
         Ok(BufferSlice::copy_from(env, self)?.to_unknown())
+    }
+}
+
+/// A value, as a string or a `Buffer`; `undefined` if the key is absent.
+#[derive(Debug)]
+pub struct Found {
+    pub(crate) value: Option<Slice>,
+    pub(crate) is_text: bool,
+}
+
+impl Answer for Found {
+    fn into_js(self, env: &Env) -> napi::Result<Unknown<'_>> {
+        match &self.value {
+            None => ().into_unknown(env),
+            Some(value) if self.is_text => String::from_utf8_lossy(value).as_ref().into_unknown(env),
+            Some(value) => Ok(BufferSlice::copy_from(env, value)?.to_unknown()),
+        }
     }
 }
