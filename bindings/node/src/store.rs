@@ -25,7 +25,7 @@ type Promised<T> = AsyncTask<Work<T>>;
 
 /// A database that is open or closed.
 #[napi]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Store(Arc<RwLock<Option<Arc<Entries>>>>);
 
 impl Store {
@@ -60,7 +60,7 @@ impl Store {
     /// A closed database.
     #[napi(constructor)]
     pub fn new() -> Self {
-        Self(Arc::default())
+        Self::default()
     }
 
     /// Opens the database in a folder.
