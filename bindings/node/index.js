@@ -74,7 +74,11 @@ class TamisLevel extends AbstractLevel {
   }
 
   _get (key, options) {
-    return this.#gets.get(key, options.valueEncoding === 'utf8', this.#snapshotOf(options))
+    const [isText, snapshot] = [options.valueEncoding === 'utf8', this.#snapshotOf(options)]
+    if (this.#pending > 0) return this.#gets.get(key, isText, snapshot)
+    // A call that has no company does not wait for it.
+    const { buffer, length } = packer.restart().add(key)
+    return this.#track(this.#store.get(buffer, length, isText, snapshot))
   }
 
   _getSync (key, options) {
