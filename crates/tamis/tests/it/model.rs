@@ -9,7 +9,8 @@ use tamis::{
 use tamis_vfs::MemVfs;
 
 use crate::support::{
-    Cases, FILTERS, SplitMix64, filters, inline_options, open_in_memory, rebuild_filters, small_keyspace,
+    Cases, FILTERS, SplitMix64, filters, inline_options, open_in_memory, outside_table, rebuild_filters,
+    small_keyspace,
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -309,7 +310,7 @@ impl World {
         while !rest.is_empty() {
             let count = 1 + random.below(rest.len() as u64) as usize;
             self.table_count += 1;
-            let mut table = keyspace.table_writer(format!("/{}.table", self.table_count)).unwrap();
+            let mut table = keyspace.table_writer(outside_table(self.table_count)).unwrap();
             for (key, value) in rest.drain(..count) {
                 if random.below(4) == 0 {
                     table.delete(&key).unwrap();

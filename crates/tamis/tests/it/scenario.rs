@@ -13,7 +13,7 @@ use std::{
 
 use tamis::{Db, Durability, Filters, Keyspace, KeyspaceOptions, Layout, Views, WriteBatch};
 
-use crate::support::{SplitMix64, small_keyspace, table_filters};
+use crate::support::{SplitMix64, outside_table, small_keyspace, table_filters};
 
 /// The entries of one keyspace.
 pub(crate) type Entries = BTreeMap<Vec<u8>, Arc<[u8]>>;
@@ -296,7 +296,7 @@ fn ingest(db: &Db, entries: &[Entry]) -> tamis::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let Some(first) = entries.first() else { return Ok(()) };
     let keyspace = db.keyspace(&first.keyspace)?;
-    let mut table = keyspace.table_writer(format!("/{}.table", COUNT.fetch_add(1, Ordering::Relaxed)))?;
+    let mut table = keyspace.table_writer(outside_table(COUNT.fetch_add(1, Ordering::Relaxed)))?;
     for entry in entries {
         match &entry.edit {
             Edit::Put(value) => table.put(&entry.key, value)?,

@@ -4,6 +4,7 @@ pub(crate) mod filter_store;
 
 use std::{
     collections::BTreeMap,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -16,8 +17,13 @@ use tamis::{
 use tamis_vfs::{MemVfs, OperationKind, Vfs};
 pub(crate) use tamis_workload::SplitMix64;
 
-/// The folder of every database in memory.
-pub(crate) const FOLDER: &str = "/db";
+/// The folder of every database in memory: an absolute path of the system.
+pub(crate) const FOLDER: &str = if cfg!(windows) { r"C:\db" } else { "/db" };
+
+/// The path of a table beside the folder of the database.
+pub(crate) fn outside_table(number: u64) -> PathBuf {
+    Path::new(FOLDER).with_file_name(format!("{number}.table"))
+}
 
 /// The operations that change the state after a crash.
 pub(crate) const CHANGING: [OperationKind; 11] = [
