@@ -60,7 +60,7 @@ fn line_finding(tree: &Tree, folder: &str, budget: usize) -> Option<Finding> {
     Some(Finding::new(folder, 0, message))
 }
 
-/// The engine has at most [`NUMBERS_MAX`] constants of numbers.
+/// The engine has at most `NUMBERS_MAX` constants of numbers.
 pub fn numbers_are_within_budget(tree: &Tree) -> Vec<Finding> {
     let within = format!("{ENGINE}/");
     let files = tree.rust_files().filter(|file| file.path.starts_with(&within) && !file.is_test());

@@ -13,7 +13,7 @@
 //!
 //! 1. *For each key, a memtable has only newer entries than older memtables and tables.* Entries are carried only if no memtable is between
 //!    the two, and all entries of a partition are carried, or none. So all tables of the partition are older.
-//! 2. *All entries of older sources are below the least sequence number of a memtable* ([`crate::read::DeletedRanges`]). Carried entries do
+//! 2. *All entries of older sources are below the least sequence number of a memtable* (`read/deleted_ranges.rs`). Carried entries do
 //!    not count for that number; the number of their record does.
 //! 3. *No deleted key comes back.* All versions that a reader can see are carried. Partitions that a range tombstone of the memtable
 //!    touches are flushed.

@@ -158,7 +158,7 @@ pub(crate) struct WritePath {
     background: Arc<BackgroundJobs>,
     throttle: WriteThrottle,
     group: GroupQueue<Request, Result<()>>,
-    /// [`KeyspaceRegistry::release_count`] when the memtables with the oldest log segment were last found immutable: only flushes
+    /// [`crate::store::keyspace_state::KeyspaceRegistry::release_count`] when the memtables with the oldest log segment were last found immutable: only flushes
     /// free log space until it grows.
     bounded_at: AtomicU64,
 }

@@ -34,7 +34,7 @@ impl WriteThrottle {
     /// Waits until a batch may be written.
     ///
     /// # Errors
-    /// [`Error::KeyspaceDropped`]; as [`StoreContext::check_writable`]; the error of a flush or compaction for which the writer
+    /// [`Error::KeyspaceDropped`]; as [`crate::store::context::StoreContext::check_writable`]; the error of a flush or compaction for which the writer
     /// waited.
     pub(super) fn wait(&self, batch: &WriteBatch) -> Result<()> {
         for id in batch.keyspaces() {

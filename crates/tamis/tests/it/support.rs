@@ -20,7 +20,7 @@ pub(crate) use tamis_workload::SplitMix64;
 /// The folder of every database in memory: an absolute path of the system.
 pub(crate) const FOLDER: &str = if cfg!(windows) { r"C:\db" } else { "/db" };
 
-/// The path of a table beside the folder of the database.
+/// The path of a table next to the folder of the database.
 pub(crate) fn outside_table(number: u64) -> PathBuf {
     Path::new(FOLDER).with_file_name(format!("{number}.table"))
 }

@@ -69,7 +69,7 @@ impl<'a> Screen<'a> {
     /// Waits for a key; whether it is one that ends the command.
     fn has_end_key(&self, time: Duration) -> Result<bool, Failure> {
         if !self.has_keys {
-            thread::sleep(time);
+            thread::park_timeout(time);
             return Ok(false);
         }
         if !event::poll(time)? {
