@@ -88,7 +88,11 @@ pub(crate) fn new_state() -> State {
 /// All have sorted views, which point reads of keyspaces without filters use, too.
 pub(crate) fn keyspace_options(name: &str) -> KeyspaceOptions {
     let compression = match name {
-        "b" => vec![tamis::Compression::None, tamis::Compression::Lz4, tamis::Compression::Zstd(1)],
+        "b" => {
+            let deepest =
+                if cfg!(feature = "zstd") { tamis::Compression::Zstd(1) } else { tamis::Compression::Lz4 };
+            vec![tamis::Compression::None, tamis::Compression::Lz4, deepest]
+        }
         _ => vec![tamis::Compression::None],
     };
     let layout = match name {
