@@ -6,7 +6,7 @@
 //!
 //! Cost: two searches in an index for each range tombstone and each older table that it overlaps, once for each pair of tables.
 
-use std::{cmp::Reverse, collections::BTreeMap, ops::Bound};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use crate::{
     cache::table::TableCache,
@@ -14,7 +14,9 @@ use crate::{
     key::{SEQUENCE_MAX, Sequence},
     observe::metrics::{DELETED_RANGES_MAX, DeletedRange},
     range_tombstone::{Fragment, Fragments, is_below_upper},
-    version::{handle::Table, partition::Partition, version::KeyspaceVersion},
+    version::{
+        handle::Table, key_bounds::span_bounds, level::Run, partition::Partition, version::KeyspaceVersion,
+    },
 };
 
 /// Loads what is missing for the tables of a version.
@@ -53,25 +55,31 @@ fn load_covered_bytes(partition: &Partition, tables: &TableCache) {
 pub(crate) fn deleted_ranges(version: &KeyspaceVersion, tables: &TableCache) -> Result<Vec<DeletedRange>> {
     let mut found = Vec::new();
     for partition in version.partitions.iter().filter(|partition| partition.has_range_tombstones()) {
-        let runs: Vec<_> = partition.runs().map(|(_, run)| run).collect();
-        for (index, run) in runs.iter().enumerate() {
+        let runs: Vec<_> = partition.runs().map(|(_, run)| &**run).collect();
+        let mut rest = runs.as_slice();
+        while let Some((run, older)) = rest.split_first() {
             for deleting in run.tables().iter().filter(|table| table.has_range_tombstones()) {
-                let fragments = tables.reader(deleting)?.range_tombstones();
-                for joined in fragments.into_iter().flat_map(|fragments| joined(fragments)) {
-                    let Fragment { lower, upper, .. } = joined.clone();
-                    let bounds = (Bound::Included(lower.as_slice()), upper_bound(&upper));
-                    let older = runs.iter().skip(index + 1).flat_map(|run| run.tables_within(bounds));
-                    let Some(range) = Fragments::new(vec![joined]) else { continue };
-                    let bytes =
-                        older.map(|table| covered_bytes(&range, table, tables)).sum::<Result<u64>>()?;
-                    found.push(DeletedRange { lower, upper, bytes });
-                }
+                found.extend(ranges_of(deleting, older, tables)?);
             }
+            rest = older;
         }
     }
     found.sort_by_key(|range| Reverse(range.bytes));
     found.truncate(DELETED_RANGES_MAX);
     Ok(found)
+}
+
+/// Those of one table, with the bytes that they delete in older runs.
+fn ranges_of(deleting: &Arc<Table>, older: &[&Run], tables: &TableCache) -> Result<Vec<DeletedRange>> {
+    let Some(fragments) = tables.reader(deleting)?.range_tombstones() else { return Ok(Vec::new()) };
+    let range_of = |span: Fragment| {
+        let Fragment { lower, upper, .. } = span.clone();
+        let range = Fragments::new(vec![span])?;
+        let tables_within = older.iter().flat_map(|run| run.tables_within(span_bounds(&lower, &upper)));
+        let bytes: Result<u64> = tables_within.map(|table| covered_bytes(&range, table, tables)).sum();
+        Some(bytes.map(|bytes| DeletedRange { lower, upper, bytes }))
+    };
+    joined(fragments).into_iter().filter_map(range_of).collect()
 }
 
 /// The spans without a gap between them, with the sequence numbers of their first fragments.
@@ -84,10 +92,6 @@ fn joined(fragments: &Fragments) -> Vec<Fragment> {
         }
     }
     spans
-}
-
-fn upper_bound(upper: &[u8]) -> Bound<&[u8]> {
-    if upper.is_empty() { Bound::Unbounded } else { Bound::Excluded(upper) }
 }
 
 /// The approximate bytes of the entries of a table that range tombstones of a newer one cover.

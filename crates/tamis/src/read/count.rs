@@ -20,7 +20,7 @@ use crate::{
     store::keyspace_state::KeyspaceState,
     table::reader::TableReader,
     version::{
-        key_bounds::{KeyBounds, compare_ends, overlap},
+        key_bounds::{KeyBounds, compare_ends, overlap, span_bounds},
         level::Run,
         partition::Partition,
         version::KeyspaceVersion,
@@ -124,8 +124,7 @@ fn spans_within<'a>(
     (lower, upper): KeyBounds<'a>,
 ) -> impl Iterator<Item = KeyBounds<'a>> {
     deleted.list().iter().filter_map(move |span| {
-        let to =
-            if span.upper.is_empty() { Bound::Unbounded } else { Bound::Excluded(span.upper.as_slice()) };
+        let (_, to) = span_bounds(&span.lower, &span.upper);
         let from = match lower {
             Bound::Included(key) | Bound::Excluded(key) if key >= span.lower.as_slice() => lower,
             _ => Bound::Included(span.lower.as_slice()),

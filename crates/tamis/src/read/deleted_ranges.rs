@@ -13,7 +13,7 @@
 //! Cost: one comparison per step of a scan. Noting a range visits its entries in the memtables, if some entry of them is newer than the
 //! scan: fewer than the scan has visited.
 
-use std::{ops::Bound, sync::Arc};
+use std::sync::Arc;
 
 use crate::{
     cursor::visible::PassedRange,
@@ -22,7 +22,7 @@ use crate::{
     memtable::Span,
     range_tombstone::is_below_upper,
     store::{keyspace_state::ReadState, parts::StoreParts},
-    version::key_bounds::KeyBounds,
+    version::key_bounds::span_bounds,
 };
 
 /// About the time of a step over a deleted key.
@@ -56,7 +56,7 @@ impl DeletedRanges {
             return;
         }
         let version = &read_state.version;
-        let mut partitions = version.partitions_within(half_open(&passed.lower, &passed.upper)).iter();
+        let mut partitions = version.partitions_within(span_bounds(&passed.lower, &passed.upper)).iter();
         if let Some(partition) = partitions.next() {
             partition.losses.merge.add(1, u64::from(passed.key_count) * DELETED_KEY_NANOSECONDS);
         }
@@ -82,12 +82,13 @@ impl DeletedRanges {
     /// Whether no put of the range is newer than it, in the sources that the keyspace has now.
     fn is_without_newer_puts(&self, read_state: &ReadState, range: &EmptyRange) -> bool {
         let EmptyRange { lower, upper, sequence } = range;
+        let bounds = span_bounds(lower, upper);
         let Ok(id) = u32::try_from(read_state.version.id) else { return false };
         let keyspace = self.store.keyspaces.load().get(&id).cloned();
         let Some(now) = keyspace.map(|keyspace| keyspace.read_state.load_full()) else { return false };
-        let mut partitions = now.version.partitions_within(bounds_of(range)).iter();
+        let mut partitions = now.version.partitions_within(bounds).iter();
         let has_newer_table = partitions.any(|partition| {
-            let mut tables = partition.runs().flat_map(|(_, run)| run.tables_within(bounds_of(range)));
+            let mut tables = partition.runs().flat_map(|(_, run)| run.tables_within(bounds));
             tables.any(|table| table.summary().largest_sequence > *sequence)
         });
         let known = now.empty_ranges.load();
@@ -106,13 +107,4 @@ impl DeletedRanges {
         };
         !has_newer_table && !has_newer_put()
     }
-}
-
-fn bounds_of(range: &EmptyRange) -> KeyBounds<'_> {
-    half_open(&range.lower, &range.upper)
-}
-
-/// The bounds of a range whose upper end is excluded; empty: no end.
-const fn half_open<'a>(lower: &'a [u8], upper: &'a [u8]) -> KeyBounds<'a> {
-    (Bound::Included(lower), if upper.is_empty() { Bound::Unbounded } else { Bound::Excluded(upper) })
 }

@@ -18,6 +18,11 @@ pub(crate) const fn end_edge(end: Bound<&[u8]>) -> EndEdge<'_> {
     }
 }
 
+/// The bounds of the keys from `lower` up to `upper`, which is excluded; empty: no end.
+pub(crate) const fn span_bounds<'a>(lower: &'a [u8], upper: &'a [u8]) -> KeyBounds<'a> {
+    (Bound::Included(lower), if upper.is_empty() { Bound::Unbounded } else { Bound::Excluded(upper) })
+}
+
 /// The order of two upper bounds. Of two with one key, the excluded one comes first.
 pub(crate) fn compare_ends(left: Bound<&[u8]>, right: Bound<&[u8]>) -> Ordering {
     end_edge(left).cmp(&end_edge(right))
