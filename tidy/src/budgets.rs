@@ -25,7 +25,7 @@ const LINES: &[(&str, usize)] = &[
     ("crates/tamis/src/wal", 1_350),
     ("crates/tamis/src/write", 1_350),
     ("crates/tamis-bench/src", 4_900),
-    ("crates/tamis-cli/src", 8_550),
+    ("crates/tamis-cli/src", 8_500),
     ("crates/tamis-filter/src", 20_300),
     ("crates/tamis-vfs/src", 3_950),
     ("research/compare/src", 4_350),

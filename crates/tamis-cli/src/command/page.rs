@@ -1,4 +1,4 @@
-//! `tamis page`: draws a store as one HTML page, for readers who do not know log-structured merge trees.
+//! `tamis page`: draws a store as an HTML page, for readers who do not know log-structured merge trees.
 //!
 //! The page is of one open store: `tamis page` opens it read-only, `page` in `tamis shell` draws the open one, with its counts since the open.
 //! Its size does not grow with the number of tables. Cost: opens the tables; reads no data block.

@@ -291,25 +291,28 @@ fn percent(rate: Option<f64>) -> String {
     rate.map_or_else(|| "-".to_owned(), |rate| format!("{:.2} %", 100.0 * rate))
 }
 
+/// The columns of the table of costs, for terminals and pages.
+const HEADER: [&str; 6] = ["filters", "bits per key", "ns per query", "points", "ranges", "open seeks"];
+
+fn row(scored: &Scored) -> Vec<String> {
+    let rates = scored.false_positive_rates;
+    vec![
+        name_of(scored),
+        format!("{:.1}", scored.bits_per_key),
+        format!("{:.0}", scored.cost_ns),
+        percent(rates.point),
+        percent(rates.range),
+        percent(rates.seek),
+    ]
+}
+
 impl Advice {
     fn rows(&self) -> &[Scored] {
         self.ranked.get(..self.ranked.len().min(ROWS_MAX)).unwrap_or_default()
     }
 
     fn table(&self) -> comfy_table::Table {
-        let rows = self.rows().iter().map(|scored| {
-            let rates = scored.false_positive_rates;
-            vec![
-                name_of(scored),
-                format!("{:.1}", scored.bits_per_key),
-                format!("{:.0}", scored.cost_ns),
-                percent(rates.point),
-                percent(rates.range),
-                percent(rates.seek),
-            ]
-        });
-        let header = ["filters", "bits per key", "ns per query", "points", "ranges", "open seeks"];
-        terminal::table(1, &header, rows)
+        terminal::table(1, &HEADER, self.rows().iter().map(row))
     }
 
     /// The advice, its savings and its costs.

@@ -1,6 +1,6 @@
 //! The pictures of one keyspace: a map of its tables, and how many runs a read searches.
 //!
-//! The size of a picture does not grow with the number of tables: neighbours that are too narrow to see are drawn as one box.
+//! The size of a picture does not grow with the number of tables: neighbours that are too narrow to see share a box.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ const BOXES_OF_ROW: usize = 40;
 /// Partitions whose bounds are drawn.
 const BOUNDS_MAX: usize = 200;
 
-/// Neighbouring tables of a row that are drawn as one box.
+/// Neighbouring tables of a row that share a box.
 struct TableBox {
     span: Span,
     table_count: u64,

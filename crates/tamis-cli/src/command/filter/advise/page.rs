@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use tamis_filter::auto::Scored;
 
-use super::{Advice, BUDGETS, name_of, percent};
+use super::{Advice, BUDGETS, HEADER, name_of, row};
 use crate::{
     html::{Anchor, Colour, Drawing, Page, Part, bar, legend},
     terminal,
@@ -35,8 +35,7 @@ pub(super) fn page(advice: &Advice) -> Page {
         "the first bar were much longer than the others",
         &bars(advice.rows()),
     );
-    let header = ["filters", "bits per key", "ns per query", "points", "ranges", "open seeks"];
-    page.table(1, &header, advice.rows().iter().map(row));
+    page.table(1, &HEADER, advice.rows().iter().map(row));
     let rates: [(&str, Rate); 2] = [
         ("points", |scored| scored.false_positive_rates.point),
         ("ranges", |scored| scored.false_positive_rates.range),
@@ -51,18 +50,6 @@ pub(super) fn page(advice: &Advice) -> Page {
         );
     }
     page
-}
-
-fn row(scored: &Scored) -> Vec<String> {
-    let rates = scored.false_positive_rates;
-    vec![
-        name_of(scored),
-        format!("{:.1}", scored.bits_per_key),
-        format!("{:.0}", scored.cost_ns),
-        percent(rates.point),
-        percent(rates.range),
-        percent(rates.seek),
-    ]
 }
 
 fn bars(rows: &[Scored]) -> String {
