@@ -116,11 +116,13 @@ impl Coverage {
         tables: &Arc<TableCache>,
         snapshot: Sequence,
     ) -> Option<Self> {
+        if sources.is_empty() {
+            return None;
+        }
         let with_span = |(rank, source)| SpanSource { source, span: CoveredSpan::new(rank), is_known: false };
-        let sources: Vec<_> = sources.into_iter().map(with_span).collect();
+        let sources = sources.into_iter().map(with_span).collect();
         let (tables, lower, upper) = (Arc::clone(tables), Vec::new(), Vec::new());
-        let is_known = false;
-        (!sources.is_empty()).then_some(Self { sources, tables, snapshot, newest: 0, lower, upper, is_known })
+        Some(Self { sources, tables, snapshot, newest: 0, lower, upper, is_known: false })
     }
 
     /// Whether `key` is one of the keys of the last lookup.

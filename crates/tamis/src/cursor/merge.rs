@@ -620,17 +620,22 @@ impl<C: Cursor> MergeCursor<C> {
     /// would save nothing.
     fn seek_lanes(&mut self, target: SeekTarget<'_>) -> Result<()> {
         self.is_valid = false;
+        self.direction = target.direction();
         let is_covered = self.has_coverage();
-        let is_alone = self.lanes.len() == 1 && !is_covered;
-        let needed = self.needed.as_deref().filter(|_| !is_alone).and_then(|needed| probe_of(needed, target));
+        if let ([lane], false) = (self.lanes.as_mut_slice(), is_covered) {
+            // Nothing is compared: the lane needs no number.
+            target.seek(&mut lane.cursor)?;
+            lane.is_valid = lane.cursor.is_valid();
+            self.is_valid = lane.is_valid;
+            self.found = self.is_valid.then_some(0);
+            return Ok(());
+        }
+        let needed = self.needed.as_deref().and_then(|needed| probe_of(needed, target));
         for lane in &mut self.lanes {
             let mut bound = lane.pending.take().map_or_else(Vec::new, |(key, _)| key);
             bound.clear();
             // All lanes are prepared before the first one seeks: their cache misses overlap.
-            let hint = match is_alone {
-                true => SeekHint::Unknown,
-                false => target.prepare(&mut lane.cursor, needed.as_ref(), &mut bound)?,
-            };
+            let hint = target.prepare(&mut lane.cursor, needed.as_ref(), &mut bound)?;
             lane.defer(hint, bound, target, is_covered);
         }
         drop(needed);
@@ -638,7 +643,6 @@ impl<C: Cursor> MergeCursor<C> {
             target.seek(&mut lane.cursor)?;
             lane.refresh(target.direction());
         }
-        self.direction = target.direction();
         self.build();
         self.settle()?;
         self.found = self.is_valid.then_some(self.least);

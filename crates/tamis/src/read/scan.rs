@@ -72,7 +72,8 @@ pub struct Scan {
     /// `None`: there is no entry.
     source: Result<Option<Arc<ScanSource>>>,
     front: Side,
-    back: Side,
+    /// Once it has moved: most scans move from one end.
+    back: Option<Box<Side>>,
     /// The two ends have met, or an error ended the scan.
     is_ended: bool,
     /// The process that may use the scan: in a forked child, locks that a step needs may be held forever.
@@ -109,8 +110,7 @@ fn usable(source: &Result<Option<Arc<ScanSource>>>, process: Process) -> Result<
 
 /// One end of a scan.
 struct Side {
-    /// Boxed: most scans move from one end.
-    cursor: Option<Box<RangeCursor>>,
+    cursor: Option<RangeCursor>,
     /// The entries that need no cursor until they end. Only while the position is [`Position::On`] and the other end has not begun: of two
     /// ends, each step asks whether they have met.
     stretch: Option<Box<Stretch>>,
@@ -127,7 +127,7 @@ impl Side {
     #[inline]
     fn cursor(&mut self, source: &Arc<ScanSource>) -> Result<&mut RangeCursor> {
         self.end_stretch()?;
-        Ok(self.cursor.get_or_insert_with(|| Box::new(RangeCursor::new(source))))
+        Ok(self.cursor.get_or_insert_with(|| RangeCursor::new(source)))
     }
 
     /// Gives the cursor of the stretch back, which then has the current entry.
@@ -232,14 +232,10 @@ impl Side {
         Ok(true)
     }
 
-    /// Whether it has not moved, as the other end of `end`.
+    /// Whether it has not moved, as the front.
     #[inline]
-    fn is_new(&self, end: End) -> bool {
-        let first = match end {
-            End::Front => Position::End,
-            End::Back => Position::Start,
-        };
-        self.cursor.is_none() && self.position == first
+    fn is_new_front(&self) -> bool {
+        self.cursor.is_none() && self.position == Position::Start
     }
 
     /// Ends after an error.
@@ -294,8 +290,13 @@ impl<'a> Entry<'a> {
 
 /// Ends the stretches before the front is positioned elsewhere: the back asks from now on whether it has met the front. An error of the front
 /// is that of an entry that it leaves; the back returns its own at its next step.
-fn end_stretches(front: &mut Side, back: &mut Side) {
-    let _ = (front.end_stretch(), back.end_stretch());
+fn end_stretches(front: &mut Side, back: &mut Option<Box<Side>>) {
+    let _ = (front.end_stretch(), back.as_mut().map(|back| back.end_stretch()));
+}
+
+/// The back of a scan, which begins to move.
+fn moved_back(back: &mut Option<Box<Side>>) -> &mut Side {
+    back.get_or_insert_with(|| Box::new(Side::new(Position::End)))
 }
 
 /// An end of a scan.
@@ -310,7 +311,7 @@ impl Scan {
         Self {
             source,
             front: Side::new(Position::Start),
-            back: Side::new(Position::End),
+            back: None,
             is_ended: false,
             process: Process::current(),
         }
@@ -432,14 +433,14 @@ impl Scan {
     /// Moves one end to the next entry in a direction.
     #[inline]
     fn step(&mut self, end: End, direction: Direction) -> Result<bool> {
-        let (side, other) = match end {
-            End::Front => (&mut self.front, &self.back),
-            End::Back => (&mut self.back, &self.front),
+        let (side, is_alone) = match end {
+            End::Front => (&mut self.front, self.back.is_none()),
+            End::Back => (moved_back(&mut self.back), self.front.is_new_front()),
         };
         let step = match &mut side.stretch {
             _ if !self.process.is_current() => Ok(Step::Ended),
             Some(stretch) => stretch.step(direction),
-            None if other.is_new(end) && !self.is_ended => side.begin_stretch(direction),
+            None if is_alone && !self.is_ended => side.begin_stretch(direction),
             None => Ok(Step::Ended),
         };
         match step {
@@ -473,17 +474,18 @@ impl Scan {
             }
         };
         let (side, other) = match end {
-            End::Front => (&mut self.front, &mut self.back),
-            End::Back => (&mut self.back, &mut self.front),
+            End::Front => (&mut self.front, self.back.as_deref_mut()),
+            End::Back => (moved_back(&mut self.back), Some(&mut self.front)),
         };
         if side.is_failed {
             return Ok(false);
         }
-        let is_valid = other.end_stretch().and_then(|()| go(side, source)).inspect_err(|_| {
-            side.fail();
-            self.is_ended = true;
-        })?;
-        if is_valid && self.back.cursor.is_some() && self.have_met() {
+        let is_valid =
+            other.map_or(Ok(()), Side::end_stretch).and_then(|()| go(side, source)).inspect_err(|_| {
+                side.fail();
+                self.is_ended = true;
+            })?;
+        if is_valid && self.have_met() {
             self.is_ended = true;
             return Ok(false);
         }
@@ -492,28 +494,29 @@ impl Scan {
 
     /// Whether the other end has returned the current entry already.
     fn have_met(&self) -> bool {
-        if self.front.position == Position::End || self.back.position == Position::Start {
+        let Some(back) = self.back.as_ref().filter(|back| back.cursor.is_some()) else { return false };
+        if self.front.position == Position::End || back.position == Position::Start {
             return true;
         }
-        match (self.front.entry(), self.back.entry()) {
+        match (self.front.entry(), back.entry()) {
             (Some(front), Some(back)) => front.key() >= back.key(),
             _ => false,
         }
     }
 
-    fn entry_of(side: &Side) -> Option<(Slice, Slice)> {
-        side.entry().map(|entry| (Slice::from(entry.key()), entry.value_slice()))
+    fn entry_of(&self, end: End) -> Option<(Slice, Slice)> {
+        let side = match end {
+            End::Front => Some(&self.front),
+            End::Back => self.back.as_deref(),
+        };
+        side.and_then(Side::entry).map(|entry| (Slice::from(entry.key()), entry.value_slice()))
     }
 
     /// The entry of an end after a step, as an iterator returns it.
     #[inline]
     fn item(&self, stepped: Result<bool>, end: End) -> Option<<Self as Iterator>::Item> {
-        let side = match end {
-            End::Front => &self.front,
-            End::Back => &self.back,
-        };
         match stepped {
-            Ok(true) => Self::entry_of(side).map(Ok),
+            Ok(true) => self.entry_of(end).map(Ok),
             Ok(false) => None,
             Err(error) => Some(Err(error)),
         }
@@ -547,8 +550,7 @@ impl Drop for Scan {
     fn drop(&mut self) {
         if !self.process.is_current() {
             mem::forget(mem::replace(&mut self.source, Ok(None)));
-            mem::forget((self.front.cursor.take(), self.back.cursor.take()));
-            mem::forget((self.front.stretch.take(), self.back.stretch.take()));
+            mem::forget((self.front.cursor.take(), self.front.stretch.take(), self.back.take()));
         }
     }
 }
