@@ -6,10 +6,10 @@ use crate::{Finding, Tree};
 
 /// Lines of Rust that are no tests, by folder; of the engine as a whole and of its folders.
 const LINES: &[(&str, usize)] = &[
-    ("crates/tamis/src", 53_300),
+    ("crates/tamis/src", 53_150),
     ("crates/tamis/src/admin", 3_550),
     ("crates/tamis/src/cache", 800),
-    ("crates/tamis/src/compaction", 8_200),
+    ("crates/tamis/src/compaction", 8_000),
     ("crates/tamis/src/cursor", 3_500),
     ("crates/tamis/src/db", 1_250),
     ("crates/tamis/src/fuzz_internals", 500),
@@ -34,7 +34,7 @@ const LINES: &[(&str, usize)] = &[
 /// A budget with more room than this is lowered.
 const ROOM_MAX: usize = 150;
 /// Constants of numbers and durations in the engine.
-const NUMBERS_MAX: usize = 366;
+const NUMBERS_MAX: usize = 352;
 const ENGINE: &str = "crates/tamis/src";
 /// The types of such constants.
 const NUMBER_TYPES: &[&str] =

@@ -32,7 +32,7 @@ use super::{
     compactor::Compactor,
     direct_flush::CachedPace,
     due_jobs::Picked,
-    filter_check::{CheckClaim, FilterChecker, Urgency},
+    filter_check::{CheckClaim, FilterChecker},
     flusher::Flusher,
     plan::{InProgress, Plan, RangeRequest},
     range_deletes,
@@ -43,6 +43,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     key::Sequence,
+    observe::metrics::ReadLoss,
     store::{
         commit_log::CommitLog,
         keyspace_state::{KeyspaceState, Keyspaces},
@@ -50,6 +51,7 @@ use crate::{
         runtime::JoinHandle,
     },
     sync::{Mutex, sim_fault},
+    version::version::KeyspaceVersion,
 };
 
 /// The longest time that deferred log bytes stay in the process.
@@ -169,6 +171,11 @@ impl BackgroundJobs {
             view_builder: Arc::new(ViewBuilder { store: shared(), schedule: Mutex::default() }),
             store: shared(),
         })
+    }
+
+    /// The losses of the tables of a version to false positives of their filters.
+    pub(crate) fn filter_losses(&self, version: &KeyspaceVersion) -> Vec<ReadLoss> {
+        self.filter_checker.losses(version)
     }
 
     /// How many workers the store has.
@@ -320,7 +327,7 @@ impl BackgroundJobs {
             }
             Job::CheckFilters(claim) => {
                 let between = || self.yield_to_others();
-                match self.filter_checker.check(&claim.keyspace, claim.table, &between) {
+                match self.filter_checker.check(&claim.keyspace, (claim.table, claim.loss), &between) {
                     Ok(_) | Err(Error::Closed | Error::KeyspaceDropped) => {}
                     Err(error) => return Err(error),
                 }
@@ -413,7 +420,7 @@ impl BackgroundJobs {
         drop(state);
         self.pick();
         self.claim_plan()
-            .or_else(|| self.filter_checker.claim(Urgency::Any).map(Job::CheckFilters))
+            .or_else(|| self.filter_checker.claim().map(Job::CheckFilters))
             .or_else(|| self.claim_view(now).map(Job::KeepView))
             .or_else(|| self.claim_read_merge(now))
     }
@@ -602,7 +609,7 @@ impl BackgroundJobs {
         } else if !self.is_inline
             && !self.store.scheduler.is_stopping.load(Ordering::SeqCst)
             && self.store.context.check_writable().is_ok()
-            && let Some(claim) = self.filter_checker.claim(Urgency::Urgent)
+            && let Some(claim) = self.filter_checker.claim()
         {
             self.run(Job::CheckFilters(claim));
         }

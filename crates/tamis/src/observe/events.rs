@@ -105,6 +105,10 @@ pub enum Event {
         before: String,
         /// The current filters, and their expected cost.
         after: String,
+        /// The time that reads have lost by false positives beyond the expected ones.
+        lost_microseconds: u64,
+        /// The time for which the job was due.
+        price_microseconds: u64,
     },
     /// A sorted view was built: scans of these runs use it instead of a merge.
     ViewBuilt {

@@ -42,6 +42,12 @@ impl Loss {
         }
     }
 
+    /// Sets the reads since the last job, and the time that they lost together.
+    pub(crate) fn set(&self, reads: u64, nanoseconds: u64) {
+        self.reads.store(reads, Ordering::Relaxed);
+        self.nanoseconds.store(nanoseconds, Ordering::Relaxed);
+    }
+
     /// The lost time.
     pub(crate) fn nanoseconds(&self) -> u64 {
         self.nanoseconds.load(Ordering::Relaxed)
@@ -77,13 +83,7 @@ impl Loss {
     /// A job for the loss begins.
     pub(crate) fn begin_job(&self) {
         self.before.store(self.per_read().to_bits(), Ordering::Relaxed);
-        self.restart();
-    }
-
-    /// Counts from zero.
-    fn restart(&self) {
-        self.nanoseconds.store(0, Ordering::Relaxed);
-        self.reads.store(0, Ordering::Relaxed);
+        self.set(0, 0);
     }
 }
 
@@ -106,8 +106,8 @@ impl Losses {
 
     /// Other runs are searched from now on.
     pub(crate) fn restart(&self) {
-        self.merge.restart();
-        self.view.restart();
+        self.merge.set(0, 0);
+        self.view.set(0, 0);
     }
 }
 
