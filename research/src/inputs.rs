@@ -1,4 +1,6 @@
-//! Keys of stores and tables, and queries by name: integers, sensor events, texts, file paths, and keys of tenants.
+//! Keys of stores, tables and filters, and queries by name: integers, sensor events, texts, strings of one length, file paths, and keys
+//! of tenants. Key sets are those of `tamis-workload` (such as `uniform`, `domains`), `books` (integers, most of them small), `events`,
+//! `paths`, `tenants`, and `strings_N` and `normal_strings_N` (random strings of N bytes; the first bytes of the second are normal).
 //!
 //! Names of queries: those of `tamis-workload` (such as `uniform_r32`, `split`, `points`), and
 //!
@@ -6,11 +8,14 @@
 //! |---|---|
 //! | `exact_N` | empty ranges of N integers, anywhere |
 //! | `next_N` | empty ranges of N integers that begin directly after a key |
+//! | `close_D_N` | empty ranges of N integers, at most 2^D after a key |
 //! | `upto_B` | empty ranges of up to 2^B integers, anywhere |
 //! | `near_D_B` | empty ranges of up to 2^B integers, at most 2^D after a key |
 //! | `real_B` | empty ranges of up to 2^B integers from integers like the keys |
-//! | `halves_B` | alternating: `near_10_5`, and `upto_B` |
+//! | `halves_D_C_B` | alternating: `near_D_C`, and `upto_B` |
+//! | `mixed_KIND` | alternating: points, and queries of the kind |
 //! | `span_P` | spans of events, of which P percent are empty |
+//! | `after_N` | from an absent text to the same text with the byte N |
 //! | `padded` | from an absent text to the same text, padded with zeros to 253 bytes, plus up to 2^30 |
 //! | `directories` | prefixes: directories without a file |
 //! | `between` | ranges from one file path to the next one, without both |
@@ -77,6 +82,8 @@ pub(super) enum Keys {
     /// Timestamps and sensors of events.
     Events(Vec<(u64, u64)>),
     Texts(TextSet, Vec<Vec<u8>>),
+    /// Random strings of one length.
+    Strings(usize, Vec<Vec<u8>>),
     Paths {
         keys: BTreeSet<Vec<u8>>,
         directories: Vec<String>,
@@ -93,10 +100,15 @@ impl Keys {
     /// # Errors
     /// [`BenchError::Other`] for an unknown kind.
     pub(super) fn generate(name: &str, count: usize, seed: u64) -> Result<Self, BenchError> {
-        if let Some(set) = Integers::ALL.into_iter().find(|set| set.name() == name) {
+        let named = Integers::ALL.into_iter().find(|set| set.name() == name);
+        // Of `books` only queries are drawn that need no set.
+        if let Some(set) = named.or((name == "books").then_some(Integers::Uniform)) {
             let mut random = SplitMix64::new(seed ^ 0x6f74_6865_7273);
             let (mut keys, mut others) = (Vec::new(), Vec::new());
-            let drawn = set.generate(count + count / 4, seed);
+            let drawn = match named {
+                Some(set) => set.generate(count + count / 4, seed),
+                None => skewed(count + count / 4, seed),
+            };
             let mut left = drawn.len();
             // Each integer is a key with probability 4/5; `count` of them are keys.
             for integer in drawn {
@@ -111,6 +123,11 @@ impl Keys {
         }
         if let Some(set) = TextSet::ALL.into_iter().find(|set| set.name() == name) {
             return Ok(Self::Texts(set, set.generate(count, seed)));
+        }
+        if let Some((kind, length)) = name.rsplit_once('_')
+            && let Ok(length) = length.parse()
+        {
+            return Ok(Self::Strings(length, strings(length, kind == "normal_strings", count, seed)));
         }
         match name {
             "events" => {
@@ -128,7 +145,7 @@ impl Keys {
         match self {
             Self::Integers { keys, .. } => keys.iter().map(|key| key.to_be_bytes().to_vec()).collect(),
             Self::Events(events) => events.iter().map(|event| pair(*event)).collect(),
-            Self::Texts(_, keys) => keys.clone(),
+            Self::Texts(_, keys) | Self::Strings(_, keys) => keys.clone(),
             Self::Paths { keys, .. } => keys.iter().cloned().collect(),
             Self::Tenants { keys, .. } => keys.iter().map(|key| pair(*key)).collect(),
         }
@@ -156,6 +173,7 @@ impl Keys {
             }
             Self::Events(events) => event_queries(events, kind, count, seed),
             Self::Texts(set, keys) => text_queries(*set, keys, kind, count, seed),
+            Self::Strings(length, keys) => string_queries(keys, *length, kind, count, seed),
             Self::Paths { keys, directories } => path_queries(keys, directories, kind, count, seed),
             Self::Tenants { tenants, keys } => tenant_queries(tenants, keys, kind, count, seed),
         }
@@ -182,30 +200,86 @@ fn drawn<T>(count: usize, mut draw: impl FnMut(usize) -> Option<T>) -> Option<Ve
     Some(queries)
 }
 
+/// Integers whose logarithm is uniform over the upper half of the bits.
+fn skewed(count: usize, seed: u64) -> Vec<u64> {
+    let mut random = SplitMix64::new(seed);
+    let mut integers = BTreeSet::new();
+    while integers.len() < count {
+        let bits = 20 + random.below(44);
+        integers.insert((1 << bits) + random.below(1 << bits));
+    }
+    integers.into_iter().collect()
+}
+
 /// Kinds of queries that only experiments use; see the head of this file.
 #[derive(Debug, Clone, Copy)]
-enum Special {
+struct Special {
+    place: Place,
+    length: Length,
+    /// Every second query is a point.
+    is_mixed: bool,
+}
+
+/// Where a query begins.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Anywhere,
+    /// At most 2^D after a key.
+    Near(u32),
+    /// At an integer like the keys.
+    Real,
+    /// Alternating: at most 2^D after a key with up to 2^C integers, and anywhere.
+    Halves(u32, u32),
+}
+
+/// How many integers a query has.
+#[derive(Debug, Clone, Copy)]
+enum Length {
     Exact(u64),
-    Next(u64),
+    /// Up to 2^B.
     UpTo(u32),
-    Near(u32, u32),
-    Real(u32),
-    Halves(u32),
+}
+
+impl Length {
+    /// The distance of the bounds.
+    fn draw(self, random: &mut SplitMix64) -> u64 {
+        match self {
+            Self::Exact(count) => count.max(1) - 1,
+            Self::UpTo(0) => 0,
+            Self::UpTo(bits) => 2 + random.below((1_u64 << bits.min(63)) - 1),
+        }
+    }
 }
 
 impl Special {
     fn parse(kind: &str) -> Option<Self> {
+        if let Some(kind) = kind.strip_prefix("mixed_") {
+            return Some(Self { is_mixed: true, ..Self::parse(kind)? });
+        }
         let mut words = kind.split('_');
         let name = words.next()?;
-        let mut number = || words.next()?.parse::<u32>().ok();
-        match name {
-            "exact" => Some(Self::Exact(number()?.into())),
-            "next" => Some(Self::Next(number()?.into())),
-            "upto" => Some(Self::UpTo(number()?)),
-            "near" => Some(Self::Near(number()?, number()?)),
-            "real" => Some(Self::Real(number()?)),
-            "halves" => Some(Self::Halves(number()?)),
-            _ => None,
+        let numbers: Vec<u32> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        let (place, length) = match (name, numbers.as_slice()) {
+            ("exact", &[count]) => (Place::Anywhere, Length::Exact(count.into())),
+            ("next", &[count]) => (Place::Near(0), Length::Exact(count.into())),
+            ("close", &[degree, count]) => (Place::Near(degree), Length::Exact(count.into())),
+            ("upto", &[bits]) => (Place::Anywhere, Length::UpTo(bits)),
+            ("near", &[degree, bits]) => (Place::Near(degree), Length::UpTo(bits)),
+            ("real", &[bits]) => (Place::Real, Length::UpTo(bits)),
+            ("halves", &[degree, near, bits]) => (Place::Halves(degree, near), Length::UpTo(bits)),
+            _ => return None,
+        };
+        Some(Self { place, length, is_mixed: false })
+    }
+
+    /// The place and the length of a query with this number.
+    fn of(self, index: usize) -> (Place, Length) {
+        let is_even = index.is_multiple_of(2);
+        match self.place {
+            Place::Halves(degree, near) if is_even => (Place::Near(degree), Length::UpTo(near)),
+            Place::Halves(..) => (Place::Anywhere, self.length),
+            place if self.is_mixed && is_even => (place, Length::Exact(1)),
+            place => (place, self.length),
         }
     }
 
@@ -219,33 +293,67 @@ impl Special {
         seed: u64,
     ) -> Option<Vec<(u64, u64)>> {
         let mut random = SplitMix64::new(seed);
-        let below = |random: &mut SplitMix64, count: usize| random.below(count.max(1) as u64) as usize;
         drawn(count, |index| {
-            let near = |random: &mut SplitMix64, distance: u64| {
-                let key = keys.get(below(random, keys.len())).copied()?;
-                key.checked_add(1 + random.below(distance))
+            let (place, length) = self.of(index);
+            let lower = match place {
+                Place::Near(degree) => {
+                    chosen(keys, &mut random)?.checked_add(1 + random.below(1 << degree.min(63)))?
+                }
+                Place::Real => *chosen(others, &mut random)?,
+                Place::Anywhere | Place::Halves(..) => least + random.below((greatest - least).max(1)),
             };
-            let anywhere = |random: &mut SplitMix64| Some(least + random.below((greatest - least).max(1)));
-            let length = |random: &mut SplitMix64, bits: u32| 2 + random.below((1_u64 << bits.min(63)) - 1);
-            let (lower, distance) = match self {
-                Self::Exact(length) => (anywhere(&mut random)?, length.max(1) - 1),
-                Self::Next(length) => (near(&mut random, 1)?, length.max(1) - 1),
-                Self::Near(degree, bits) => {
-                    (near(&mut random, 1 << degree.min(63))?, length(&mut random, bits))
-                }
-                Self::Halves(_) if index.is_multiple_of(2) => {
-                    (near(&mut random, 1 << 10)?, length(&mut random, 5))
-                }
-                Self::UpTo(bits) | Self::Halves(bits) => (anywhere(&mut random)?, length(&mut random, bits)),
-                Self::Real(bits) => {
-                    (others.get(below(&mut random, others.len())).copied()?, length(&mut random, bits))
-                }
-            };
-            let upper = lower.checked_add(distance)?;
+            let upper = lower.checked_add(length.draw(&mut random))?;
             let next = keys.get(keys.partition_point(|key| *key < lower));
             next.is_none_or(|next| *next > upper).then_some((lower, upper))
         })
     }
+}
+
+fn chosen<'a, T>(list: &'a [T], random: &mut SplitMix64) -> Option<&'a T> {
+    list.get(random.below(list.len().max(1) as u64) as usize)
+}
+
+fn string(length: usize, random: &mut SplitMix64) -> Vec<u8> {
+    let words = std::iter::repeat_with(|| random.next_u64().to_be_bytes());
+    words.flatten().take(length).collect()
+}
+
+/// Random strings, ascending.
+fn strings(length: usize, is_normal: bool, count: usize, seed: u64) -> Vec<Vec<u8>> {
+    let mut random = SplitMix64::new(seed);
+    let heads = if is_normal { Integers::Normal.generate(count, seed) } else { Vec::new() };
+    let mut strings: Vec<Vec<u8>> = (0..count).map(|_| string(length, &mut random)).collect();
+    for (string, head) in strings.iter_mut().zip(heads) {
+        string.splice(..8.min(length), head.to_be_bytes());
+    }
+    strings.sort_unstable();
+    strings.dedup();
+    strings
+}
+
+fn string_queries(
+    keys: &[Vec<u8>],
+    length: usize,
+    kind: &str,
+    count: usize,
+    seed: u64,
+) -> Result<Vec<OwnedQuery>, BenchError> {
+    let special =
+        Special::parse(kind).ok_or_else(|| BenchError::other(format!("unknown queries: {kind}")))?;
+    let mut random = SplitMix64::new(seed);
+    let queries = drawn(count, |index| {
+        let (place, distance) = special.of(index);
+        let lower = match place {
+            Place::Near(degree) => {
+                add_distance(chosen(keys, &mut random)?, length, 1 + random.below(1 << degree.min(63)))?
+            }
+            _ => string(length, &mut random),
+        };
+        let upper = add_distance(&lower, length, distance.draw(&mut random))?;
+        let next = keys.get(keys.partition_point(|key| *key < lower));
+        next.is_none_or(|next| *next > upper).then(|| OwnedQuery::closed(lower, upper))
+    });
+    queries.ok_or_else(|| no_room(kind))
 }
 
 fn event_queries(
@@ -287,14 +395,18 @@ fn text_queries(
     count: usize,
     seed: u64,
 ) -> Result<Vec<OwnedQuery>, BenchError> {
-    if kind == "padded" {
+    let end = kind.strip_prefix("after_").map(str::parse::<u8>).transpose().map_err(BenchError::other)?;
+    if kind == "padded" || end.is_some() {
         let mut random = SplitMix64::new(seed ^ 1);
-        let padded = |word: Vec<u8>| {
-            let upper = add_distance(&word, PADDED_BYTES, 2 + random.below((1 << 30) - 1))?;
+        let query = |word: Vec<u8>| {
+            let upper = match end {
+                Some(end) => [word.as_slice(), &[end]].concat(),
+                None => add_distance(&word, PADDED_BYTES, 2 + random.below((1 << 30) - 1))?,
+            };
             let next = keys.get(keys.partition_point(|key| *key < word));
             next.is_none_or(|next| *next > upper).then(|| OwnedQuery::closed(word, upper))
         };
-        return Ok(absent_texts(set, keys, count, seed).into_iter().filter_map(padded).collect());
+        return Ok(absent_texts(set, keys, count, seed).into_iter().filter_map(query).collect());
     }
     let queries = TextQuerySet::from_str(kind).map_err(BenchError::other)?;
     let ranges = queries.generate(set, keys, count, seed).map_err(BenchError::other)?;
@@ -306,7 +418,7 @@ fn text_queries(
 }
 
 /// Adds `distance` to a string, padded with zeros to `length` bytes, as a big-endian number; `None` on overflow.
-pub(super) fn add_distance(key: &[u8], length: usize, distance: u64) -> Option<Vec<u8>> {
+fn add_distance(key: &[u8], length: usize, distance: u64) -> Option<Vec<u8>> {
     let mut bytes: Vec<u8> = key.iter().copied().chain(std::iter::repeat(0)).take(length).collect();
     let mut carry = u128::from(distance);
     for byte in bytes.iter_mut().rev() {

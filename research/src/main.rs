@@ -1,21 +1,22 @@
 //! Experiments: reproduces the figures of the papers, and measures what the store must keep.
 //!
-//! An experiment is a [`Definition`] of `tamis-bench`: points, a measurement, plots, and the values of the paper. Definitions are in
-//! a folder for each group; `tamis-bench` runs them.
+//! Experiments are data: `experiments/*.toml` defines their points, plots, and the values of the paper (`definitions.rs`); `runs.rs` lists
+//! the kinds of runs that measure a point; `tamis-bench` runs them.
 
 mod auto;
+mod automatic_parts;
 mod bloom;
+mod definitions;
 mod end_to_end;
+mod filters;
 mod forms;
 mod inputs;
-mod integers;
 mod layouts;
 mod limits;
 mod plot;
 mod proteus;
-mod rosetta;
+mod runs;
 mod sorted_view;
-mod store;
 mod surf;
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,7 @@ use std::{
 
 use clap::{Parser, Subcommand};
 use tamis_bench::{
-    BenchError, Catalog, STORE_EXPERIMENTS,
+    BenchError,
     command::{ListArgs, RUN_FILES, RunArgs},
 };
 
@@ -41,24 +42,6 @@ Examples:
   research run all --size small
 
 Plots are written next to the results, as NAME-SIZE-sSEED.PLOT.svg.";
-
-/// All experiments: those of the papers, and the workloads of stores, with plots.
-const EXPERIMENTS: Catalog = Catalog {
-    groups: &[
-        STORE_EXPERIMENTS,
-        store::EXPERIMENTS,
-        limits::EXPERIMENTS,
-        auto::EXPERIMENTS,
-        bloom::EXPERIMENTS,
-        surf::EXPERIMENTS,
-        rosetta::EXPERIMENTS,
-        proteus::EXPERIMENTS,
-        end_to_end::EXPERIMENTS,
-        sorted_view::EXPERIMENTS,
-        layouts::EXPERIMENTS,
-    ],
-    draw: Some(plot::draw),
-};
 
 /// Reproduces the figures of the papers.
 #[derive(Debug, Parser)]
@@ -93,9 +76,10 @@ fn main() -> ExitCode {
 }
 
 fn execute(command: Command) -> Result<(), BenchError> {
+    let experiments = definitions::catalog()?;
     let mut output = stdout().lock();
     match command {
-        Command::List(args) => args.run(&EXPERIMENTS, &mut output)?,
+        Command::List(args) => args.run(&experiments, &mut output)?,
         Command::Run(args) => {
             // The second interrupt ends the process.
             let handler = || {
@@ -104,7 +88,7 @@ fn execute(command: Command) -> Result<(), BenchError> {
                 }
             };
             ctrlc::set_handler(handler).map_err(BenchError::other)?;
-            args.run(&EXPERIMENTS, is_interrupted, &mut output)?;
+            args.run(&experiments, is_interrupted, &mut output)?;
         }
     }
     Ok(output.flush()?)

@@ -1,10 +1,12 @@
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::LazyLock};
 
-use tamis_bench::{MeasuredRow, Needs, RunOptions, Silent, Size, Value, run};
+use tamis_bench::{Catalog, MeasuredRow, Needs, RunOptions, Silent, Size, Value, run};
 
-use super::EXPERIMENTS;
+use super::definitions::catalog;
+
+static EXPERIMENTS: LazyLock<Catalog> = LazyLock::new(|| catalog().unwrap());
 
 #[test]
 fn names_are_distinct_and_start_with_their_group() {
@@ -165,5 +167,22 @@ fn stores_of_the_papers_and_chosen_filters_are_measured() {
             let ratios = report.rows.iter().filter_map(|row| row.get("ratio_to_new")?.as_number());
             assert_eq!(ratios.count(), 10, "batches of the new queries");
         }
+    }
+}
+
+#[test]
+fn experiments_on_surf_run_with_the_small_size() {
+    for (experiment, name, value) in [
+        ("surf-reference", "family", "surf-real:bits=4"),
+        ("surf-index", "keys", "emails"),
+        ("surf-figure-3", "variant", "real"),
+        ("surf-figure-4", "variant", "bloom"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let only = vec![(name.to_owned(), value.to_owned())];
+        let options = RunOptions { seed: 3, only, ..RunOptions::new(Size::Small, folder.path()) };
+        let report = run(EXPERIMENTS.find(experiment).unwrap(), &options, &mut Silent).unwrap();
+        assert!(!report.rows.is_empty(), "{experiment}");
+        assert!(report.rows.iter().all(|row| row.get("refused").is_none()), "{experiment}");
     }
 }

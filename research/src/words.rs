@@ -1,5 +1,7 @@
 //! The word list of the reference programs, its keys and queries, and the calibration unit of their times.
 
+use std::path::Path;
+
 use tamis_filter::KeySet;
 
 use tamis_bench::{
@@ -30,18 +32,20 @@ pub(super) fn key_set<'a>(keys: impl IntoIterator<Item = &'a [u8]>) -> Result<Ke
 
 pub(super) type Lines = Vec<Vec<u8>>;
 
-/// Returns every second word as a key and the others as queries; `None` if the list is not installed.
-pub(super) fn words() -> Result<Option<(Lines, Lines)>, BenchError> {
-    let path = std::path::Path::new(WORD_FILE);
-    if !path.exists() {
-        return Ok(None);
-    }
+/// Whether the list is installed.
+pub(super) fn are_installed() -> bool {
+    Path::new(WORD_FILE).exists()
+}
+
+/// Returns every second word as a key and the others as queries.
+pub(super) fn words() -> Result<(Lines, Lines), BenchError> {
+    let path = Path::new(WORD_FILE);
     let text = std::fs::read(path).map_err(BenchError::io(path))?;
     let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
     lines.sort_unstable();
     lines.dedup();
     let every_second = |first: usize| lines.iter().skip(first).step_by(2).map(|line| line.to_vec()).collect();
-    Ok(Some((every_second(0), every_second(1))))
+    Ok((every_second(0), every_second(1)))
 }
 
 /// Builds empty queries: points, or ranges from a word to the word with its last byte incremented. All keys are stored.
@@ -63,4 +67,21 @@ pub(super) fn words_input(keys: &Lines, queries: &Lines, query_set: &str) -> Res
         samples: Ranges::default(),
         present,
     })
+}
+
+/// One query in this many is in a sample; the others are measured. (The sample of the reference is unknown.)
+const QUERIES_PER_SAMPLE: usize = 16;
+
+/// The first words, their queries, and a separate sample of queries.
+pub(super) fn sampled_input(key_count: usize, query_set: &str) -> Result<FilterInput, BenchError> {
+    let (mut keys, mut queries) = words()?;
+    keys.truncate(key_count);
+    queries.truncate(key_count);
+    let whole = words_input(&keys, &queries, query_set)?;
+    let (mut queries, mut samples) = (Ranges::default(), Ranges::default());
+    for (number, (lower, upper)) in whole.queries.iter().enumerate() {
+        let target = if number % QUERIES_PER_SAMPLE == 0 { &mut samples } else { &mut queries };
+        target.push(lower, upper);
+    }
+    Ok(FilterInput { queries, samples, ..whole })
 }

@@ -1,9 +1,16 @@
 //! Definitions of experiments.
 
+use std::fmt;
+
 use crate::{BenchError, Context, MeasuredRow, Point, Row, Size};
 
+/// The points of a size; points that share inputs are adjacent.
+pub type Points = &'static (dyn Fn(Size) -> Vec<Point> + Send + Sync);
+
+/// Measures one point, independent of the other points, so that an interrupted run can continue.
+pub type Measure = &'static (dyn Fn(&Point, &mut Context<'_>) -> Result<Row, BenchError> + Send + Sync);
+
 /// An experiment.
-#[derive(Debug)]
 pub struct Definition {
     /// Name on the command line: the group, then the subject, such as `surf-figure-3`.
     pub name: &'static str,
@@ -13,14 +20,20 @@ pub struct Definition {
     pub source: &'static str,
     /// Description in one or two sentences.
     pub about: &'static str,
-    /// The points of a size; points that share inputs are adjacent.
-    pub points: fn(Size) -> Vec<Point>,
-    /// Measures one point, independent of the other points, so that an interrupted run can continue.
-    pub measure: fn(&Point, &mut Context<'_>) -> Result<Row, BenchError>,
+    /// The points.
+    pub points: Points,
+    /// The measurement of a point.
+    pub measure: Measure,
     /// The plots.
     pub plots: &'static [Plot],
     /// Published values for comparison.
     pub paper: &'static [Published],
+}
+
+impl fmt::Debug for Definition {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Definition").field(&self.name).finish()
+    }
 }
 
 /// The scale of an axis. Text values are always shown as a list of names.

@@ -44,7 +44,7 @@ mod value;
 
 pub use catalog::{Catalog, Draw, WORKLOADS};
 pub use context::{Context, leftover_stores};
-pub use definition::{Axis, Definition, Plot, Published, published};
+pub use definition::{Axis, Definition, Measure, Plot, Points, Published, published};
 pub use digest::OperationDigest;
 pub use error::BenchError;
 pub use experiment::{STORE_EXPERIMENTS, VALUE_BYTES};

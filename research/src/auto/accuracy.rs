@@ -10,13 +10,16 @@ use std::sync::Arc;
 use tamis::{Access, Options, bench_internals::filter_prices};
 use tamis_filter::{
     KeySet,
-    auto::{Effort, Pause, Request, Workload, choose, score},
+    auto::{Effort, choose, score},
 };
 use tamis_workload::{KeySet as Integers, QuerySet};
 
-use super::measured::{Measured, measure as measure_filters, parts, sampled, text_of};
-use crate::inputs::{Keys, OwnedQuery};
-use tamis_bench::{Axis, BenchError, Context, Definition, Needs, Plot, Point, Row, Size};
+use super::measured::{Measured, measure as measure_filters, parts, request, sampled, text_of};
+use crate::{
+    inputs::{Keys, OwnedQuery},
+    words::key_set,
+};
+use tamis_bench::{BenchError, Context, Point, Row, Size, Value};
 
 /// Maximum bits per key.
 pub(super) const BITS: f64 = 16.0;
@@ -24,9 +27,6 @@ pub(super) const BITS: f64 = 16.0;
 const MIX: &str = "mix";
 /// Most queries of a kind may be outside of the keys: so often queries are drawn.
 const ROUNDS_MAX: u64 = 40;
-/// Bytes of memory per key: keys, their copies, and the memory of builders.
-const KEY_BYTES: u64 = 400;
-
 /// Kinds of keys that are no integers, and of queries.
 const OTHER_KEYS: [(&str, &[&str]); 5] = [
     ("events", &["points", "uniform_r1024", "correlated_r32"]),
@@ -35,39 +35,6 @@ const OTHER_KEYS: [(&str, &[&str]); 5] = [
     ("paths", &["points", "ranges", "directories"]),
     ("tenants", &["points", "ranges"]),
 ];
-
-/// The experiment.
-pub(super) const ACCURACY: Definition = Definition {
-    name: "auto-accuracy",
-    title: "Costs of the chosen filters and of every family",
-    source: "",
-    about: "Cost per query without a key (probes, reads for false positives and memory at the prices of the store) of the filters that the store chooses, with a sample (in the background, and while a table is written) and without one, relative to the best single family with at most 16 bits per key.",
-    points,
-    measure,
-    plots: &[
-        Plot {
-            name: "ratio",
-            title: "Cost relative to the best family",
-            x: "queries",
-            y: "ratio",
-            series: "sample,access",
-            panel: "keys",
-            y_axis: Axis::Log,
-            ..Plot::NEW
-        },
-        Plot {
-            name: "cost",
-            title: "Nanoseconds per query",
-            x: "queries",
-            y: "cost_ns",
-            series: "sample,access",
-            panel: "keys",
-            y_axis: Axis::Log,
-            ..Plot::NEW
-        },
-    ],
-    paper: &[],
-};
 
 /// The kinds of queries of keys, without the mix.
 fn kinds(keys: &str) -> Vec<String> {
@@ -78,24 +45,15 @@ fn kinds(keys: &str) -> Vec<String> {
     QuerySet::published(set).map(|set| set.to_string()).collect()
 }
 
-pub(super) fn points(size: Size) -> Vec<Point> {
-    let entries: u64 = size.pick(1_000, 100_000, 1_000_000);
-    let queries: u64 = size.pick(200, 50_000, 100_000);
+/// All keys with all their kinds of queries, and with the mix.
+pub(crate) fn keys_and_queries(_: &str, _: Size) -> Vec<Value> {
     let integers = [Integers::Uniform, Integers::Normal, Integers::Gaps].map(Integers::name);
-    let mut points = Vec::new();
+    let mut values = Vec::new();
     for keys in integers.into_iter().chain(OTHER_KEYS.map(|(name, _)| name)) {
-        for kind in kinds(keys).into_iter().chain([MIX.to_owned()]) {
-            for sample in ["yes", "at write", "no"] {
-                for access in ["mapped", "direct"] {
-                    let point = Point::new().with("keys", keys).with("queries", kind.as_str());
-                    let point = point.with("sample", sample).with("access", access);
-                    let needs = Needs { disk_bytes: 0, memory_bytes: entries * KEY_BYTES };
-                    points.push(point.with("entries", entries).with("count", queries).needing(needs));
-                }
-            }
-        }
+        let kinds = kinds(keys).into_iter().chain([MIX.to_owned()]);
+        values.extend(kinds.map(|kind| Value::List(vec![keys.into(), kind.into()])));
     }
-    points
+    values
 }
 
 /// Keys in both forms.
@@ -105,13 +63,17 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) fn generate(name: &str, count: usize, seed: u64) -> Result<Self, BenchError> {
-        let keys = Keys::generate(name, count, seed)?;
-        let mut set = KeySet::new();
-        for key in keys.encoded() {
-            set.push(&key)?;
-        }
-        Ok(Self { keys, set: set.into() })
+    /// The input that points share.
+    pub(super) fn shared(
+        name: &str,
+        count: usize,
+        context: &mut Context<'_>,
+    ) -> Result<Arc<Self>, BenchError> {
+        context.input(&format!("{count} keys {name}"), |context| {
+            let keys = Keys::generate(name, count, context.seed())?;
+            let set = key_set(keys.encoded().iter().map(Vec::as_slice))?.into();
+            Ok(Self { keys, set })
+        })
     }
 
     /// Queries of a kind between the least and the greatest key: a store probes the filters of a table for no others.
@@ -220,26 +182,17 @@ pub(super) fn prices(point: &Point) -> Result<tamis_filter::auto::Prices, BenchE
     Ok(filter_prices(&Options { table_access: access, ..Options::default() }))
 }
 
-fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let (name, kind) = (point.text("keys")?, point.text("queries")?);
     let entries = point.integer("entries")? as usize;
-    let input: Arc<Input> = context
-        .input(&format!("{entries} keys {name}"), |context| Input::generate(name, entries, context.seed()))?;
+    let input = Input::shared(name, entries, context)?;
     let sample = point.text("sample")?;
     let label = format!("families {name} {kind} {entries} {}", if sample == "no" { "no" } else { "yes" });
     let families: Arc<Families> = context.input(&label, |context| families(point, &input, context))?;
     let prices = prices(point)?;
     let sampled = sampled(&families.sample);
-    let request = Request {
-        workload: Workload { queries: &sampled },
-        prices,
-        bits_per_key_max: BITS,
-        overlapping_tables: 1,
-        current: None,
-        effort: if sample == "yes" { Effort::Background } else { Effort::Write },
-        seed: 5,
-        pause: Pause::default(),
-    };
+    let effort = if sample == "yes" { Effort::Background } else { Effort::Write };
+    let request = request(&sampled, prices, BITS, effort);
     let choice = choose(&input.set, &request);
     let chosen = measure_filters(&input.set, &choice.chosen.parts, &families.sample, &families.queries)?;
     let cost = |measured: &Measured| measured.cost_ns(&prices);

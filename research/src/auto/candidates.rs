@@ -3,17 +3,15 @@
 //! The choice ranks all combinations of families; without a family the first combination that has none of its filters would be chosen.
 //! Both are built and probed, as in `accuracy.rs`.
 
-use std::sync::Arc;
-
-use tamis_bench::{BenchError, Context, Definition, Point, Row, Size};
+use tamis_bench::{BenchError, Context, Point, Row};
 use tamis_filter::{
     Family,
-    auto::{Effort, Part, Pause, Request, Scored, Workload, rank},
+    auto::{Effort, Part, Scored, rank},
 };
 
 use super::{
     accuracy::{self, BITS, Input},
-    measured::{measure as measure_filters, sampled, text_of},
+    measured::{measure as measure_filters, request, sampled, text_of},
 };
 
 /// A kind of filters that is left out: its name, and whether filters are of it.
@@ -40,45 +38,15 @@ fn has(parts: &[Part], families: &[Family]) -> bool {
     parts.iter().any(|part| families.contains(&part.spec.family()))
 }
 
-/// The experiment.
-pub(super) const CANDIDATES: Definition = Definition {
-    name: "auto-candidates",
-    title: "Cost of the chosen filters without a family",
-    source: "",
-    about: "Cost per query without a key of the best filters without a family, relative to that of the best of all, with a sample, in the background.",
-    points,
-    measure,
-    plots: &[],
-    paper: &[],
-};
-
-fn points(size: Size) -> Vec<Point> {
-    let has_sample = |point: &Point| point.text("sample").is_ok_and(|sample| sample == "yes");
-    accuracy::points(size).into_iter().filter(has_sample).collect()
-}
-
-fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let (name, kind) = (point.text("keys")?, point.text("queries")?);
     let (entries, count) = (point.integer("entries")? as usize, point.integer("count")? as usize);
-    let input: Arc<Input> = context
-        .input(&format!("{entries} keys {name}"), |context| Input::generate(name, entries, context.seed()))?;
+    let input = Input::shared(name, entries, context)?;
     let queries = input.queries((name, kind), count, context.seed() + 2)?;
     let sample_count = context.size().pick(400, 4_000, 4_000);
     let sample = input.queries((name, kind), sample_count, context.seed() + 1)?;
     let prices = accuracy::prices(point)?;
-    let ranked = rank(
-        &input.set,
-        &Request {
-            workload: Workload { queries: &sampled(&sample) },
-            prices,
-            bits_per_key_max: BITS,
-            overlapping_tables: 1,
-            current: None,
-            effort: Effort::Background,
-            seed: 5,
-            pause: Pause::default(),
-        },
-    );
+    let ranked = rank(&input.set, &request(&sampled(&sample), prices, BITS, Effort::Background));
     let cost = |scored: &Scored| -> Result<f64, BenchError> {
         let measured = measure_filters(&input.set, &scored.parts, &sample, &queries)?;
         Ok(measured.cost_ns(&prices))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tamis_filter::{
     AnyFilter, Budget, Digester, Filter as _, KeyRange, KeySet, Probe, RangeProbe, Samples,
-    auto::{Part, Prices, ProbeTime, Query, QueryKind},
+    auto::{Effort, Part, Pause, Prices, ProbeTime, Query, QueryKind, Request, Workload},
 };
 
 use crate::inputs::OwnedQuery;
@@ -51,6 +51,25 @@ pub(super) fn text_of(parts: &[Part]) -> String {
 /// The sample as a choice takes it; every query counts alike.
 pub(super) fn sampled(queries: &[OwnedQuery]) -> Vec<Query<'_>> {
     queries.iter().map(|query| Query { kind: query.kind, range: query.range(), weight: 1.0 }).collect()
+}
+
+/// A request for the filters of a new table.
+pub(super) fn request<'a>(
+    queries: &'a [Query<'a>],
+    prices: Prices,
+    bits_per_key_max: f64,
+    effort: Effort,
+) -> Request<'a> {
+    Request {
+        workload: Workload { queries },
+        prices,
+        bits_per_key_max,
+        overlapping_tables: 1,
+        current: None,
+        effort,
+        seed: 5,
+        pause: Pause::default(),
+    }
 }
 
 /// Builds filters with a sample and probes them with empty queries.

@@ -1,13 +1,7 @@
-//! Experiments of the group auto: the filters that the store chooses, compared with every family.
+//! The filters that the store chooses, compared with every family.
 
-mod accuracy;
-mod candidates;
+pub(crate) mod accuracy;
+pub(crate) mod candidates;
 mod measured;
-mod probe_times;
-mod strings;
-
-use tamis_bench::Definition;
-
-/// The experiments of the group.
-pub(super) const EXPERIMENTS: &[&Definition] =
-    &[&accuracy::ACCURACY, &candidates::CANDIDATES, &strings::STRINGS, &probe_times::PROBE_TIMES];
+pub(crate) mod probe_times;
+pub(crate) mod strings;

@@ -18,52 +18,12 @@ use super::{
     levels::false_reads,
     unit_allocation::{TableUnits, best_allocation},
 };
-use tamis_bench::{BenchError, Context, Definition, OperationDigest, Plot, Point, Row, Size, published};
+use tamis_bench::{BenchError, Context, OperationDigest, Point, Row};
 
 const TABLE_COUNT: usize = 100;
 
 /// A cache that is large enough for everything.
 const LARGE_CACHE_BYTES: u64 = 1 << 30;
-
-/// The experiment.
-pub(super) const ELASTIC: Definition = Definition {
-    name: "bloom-elastic",
-    title: "False-positive reads with elastic filters in half of their memory",
-    source: "",
-    about: "Lookups of absent keys in 100 tables. With a skewed distribution of lookups, elastic filters save about 40 % of the false-positive reads of plain filters of the same size; with a uniform distribution they are equal.",
-    points,
-    measure,
-    plots: &[Plot {
-        name: "reads",
-        title: "False-positive reads relative to plain filters",
-        x: "unit_bits",
-        y: "of_plain",
-        series: "asked",
-        ..Plot::NEW
-    }],
-    paper: &[
-        published("asked=zipf", "of_plain", 0.62),
-        published("asked=zipf", "of_optimum", 1.05),
-        published("asked=evenly", "of_plain", 1.03),
-    ],
-};
-
-fn points(size: Size) -> Vec<Point> {
-    let mut points = Vec::new();
-    for asked in ["zipf", "evenly"] {
-        for (unit_bits, units) in [(2_u64, 6_u64), (3, 4), (4, 4)] {
-            points.push(
-                Point::new()
-                    .with("asked", asked)
-                    .with("unit_bits", unit_bits)
-                    .with("units", units)
-                    .with("keys_per_table", size.pick(4_000_u64, 10_000, 20_000))
-                    .with("lookups", size.pick(100_000_u64, 2_000_000, 10_000_000)),
-            );
-        }
-    }
-    points
-}
 
 /// The key of a number in a table; numbers below the number of keys are present.
 fn key(table: usize, number: u64) -> [u8; 16] {
@@ -235,7 +195,7 @@ fn load(point: &Point, unit_bytes: u64, context: &mut Context<'_>) -> Result<[St
     Ok([elastic.reopen(index_bytes + all_units / 2)?, plain.reopen(LARGE_CACHE_BYTES)?])
 }
 
-fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let seed = context.seed();
     let is_zipf = point.text("asked")? == "zipf";
     let shares: Vec<f64> =

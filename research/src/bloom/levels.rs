@@ -17,7 +17,7 @@ use tamis_workload::SplitMix64;
 
 use super::{cost_model::CostModel, murmur::murmur_hash_64a};
 use tamis_bench::filter::median;
-use tamis_bench::{BenchError, Context, Needs, OperationDigest, Point, Row, Size};
+use tamis_bench::{BenchError, Context, OperationDigest, Point, Row};
 
 /// Number of rounds; the result is the median over their blocks.
 const ROUND_COUNT: usize = 15;
@@ -35,59 +35,24 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Size of the cache in addition to filters and indexes.
 const CACHE_BYTES: u64 = 1 << 20;
 
-/// The parameters of these experiments; the defaults are those of the paper.
+/// The parameters of a point.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
-    pub(super) key_bytes: usize,
-    pub(super) entry_bytes: usize,
-    pub(super) level_count: u32,
-    pub(super) size_ratio: u64,
-    pub(super) entry_count: u64,
-    pub(super) bits_per_key: f64,
+struct Shape {
+    key_bytes: usize,
+    entry_bytes: usize,
+    level_count: u32,
+    size_ratio: u64,
+    entry_count: u64,
+    bits_per_key: f64,
     /// Percentage of lookups of present keys.
-    pub(super) present_percent: u64,
+    present_percent: u64,
     /// `memory` (mapped) or `direct`.
-    pub(super) device: &'static str,
+    device: &'static str,
     /// `own`: the hash of the store; `murmur`: the hash of the paper, computed in addition to that of the store.
-    pub(super) hash: &'static str,
+    hash: &'static str,
 }
 
 impl Shape {
-    /// The defaults of the paper: keys of 512 bytes in entries of 1 KiB, five levels, ratio 10, 10 bits, absent keys.
-    pub(super) fn of_paper(size: Size) -> Self {
-        Self {
-            key_bytes: 512,
-            entry_bytes: 1024,
-            level_count: 5,
-            size_ratio: 10,
-            entry_count: size.pick(3_000, 100_000, 1_000_000),
-            bits_per_key: 10.0,
-            present_percent: 0,
-            device: "memory",
-            hash: "own",
-        }
-    }
-
-    pub(super) fn point(&self) -> Point {
-        Point::new()
-            .with("key_bytes", self.key_bytes)
-            .with("entry_bytes", self.entry_bytes)
-            .with("levels", self.level_count)
-            .with("size_ratio", self.size_ratio)
-            .with("entries", self.entry_count)
-            .with("bits", self.bits_per_key)
-            .with("present_percent", self.present_percent)
-            .with("device", self.device)
-            .with("hash", self.hash)
-            .needing(self.needs())
-    }
-
-    /// A level is in the memtable until it is flushed; on disk it is in the log and in its table.
-    fn needs(&self) -> Needs {
-        let bytes = self.entry_count.saturating_mul(self.entry_bytes as u64);
-        Needs { disk_bytes: 2 * bytes + (64 << 20), memory_bytes: 2 * bytes + (64 << 20) }
-    }
-
     fn from_point(point: &Point) -> Result<Self, BenchError> {
         Ok(Self {
             key_bytes: point.integer("key_bytes")? as usize,
@@ -180,56 +145,40 @@ fn load(shape: &Shape, context: &mut Context<'_>) -> Result<Loaded, BenchError> 
     Ok(Loaded { folder, cache_bytes })
 }
 
-/// Keys to look up, and the number of filters that each lookup probes.
-struct Lookups {
+/// Keys to look up one after the other, and the number of filters that each lookup probes.
+struct Block {
     bytes: Vec<u8>,
     key_bytes: usize,
     asked: Vec<u32>,
 }
 
-impl Lookups {
-    fn new(shape: &Shape, seed: u64, count: usize) -> Self {
+impl Block {
+    fn iter(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        self.bytes.chunks_exact(self.key_bytes).zip(self.asked.iter().copied())
+    }
+
+    /// Lookups of a shape, in blocks of [`BLOCK_LOOKUPS`].
+    fn draw(shape: &Shape, seed: u64, count: usize) -> Vec<Self> {
         let sizes = shape.level_sizes();
         let total: u64 = sizes.iter().sum();
         let mut random = SplitMix64::new(seed ^ 0xa5a5);
-        let (mut bytes, mut asked) = (Vec::new(), Vec::new());
-        for _ in 0..count {
-            let is_present = random.below(100) < shape.present_percent;
-            let number = if is_present { random.below(total) } else { total + random.below(1 << 40) };
-            shape.key(number, seed, &mut bytes);
-            // Numbers were assigned from the deepest level upward.
-            let mut end = 0;
-            let deeper = sizes.iter().rev().position(|size| {
-                end += size;
-                number < end
-            });
-            asked.push(shape.level_count - deeper.map_or(0, |deeper| deeper as u32));
-        }
-        Self { bytes, key_bytes: shape.key_bytes, asked }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (&[u8], u32)> {
-        self.blocks().flat_map(Block::iter)
-    }
-
-    fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
-        let bytes = self.bytes.chunks(self.key_bytes * BLOCK_LOOKUPS);
-        let block = |(bytes, asked)| Block { bytes, key_bytes: self.key_bytes, asked };
-        bytes.zip(self.asked.chunks(BLOCK_LOOKUPS)).map(block)
-    }
-}
-
-/// Consecutive lookups.
-#[derive(Clone, Copy)]
-struct Block<'a> {
-    bytes: &'a [u8],
-    key_bytes: usize,
-    asked: &'a [u32],
-}
-
-impl<'a> Block<'a> {
-    fn iter(self) -> impl Iterator<Item = (&'a [u8], u32)> {
-        self.bytes.chunks_exact(self.key_bytes).zip(self.asked.iter().copied())
+        let mut block = |count: usize| {
+            let mut block = Self { bytes: Vec::new(), key_bytes: shape.key_bytes, asked: Vec::new() };
+            for _ in 0..count {
+                let is_present = random.below(100) < shape.present_percent;
+                let number = if is_present { random.below(total) } else { total + random.below(1 << 40) };
+                shape.key(number, seed, &mut block.bytes);
+                // Numbers were assigned from the deepest level upward.
+                let mut end = 0;
+                let deeper = sizes.iter().rev().position(|size| {
+                    end += size;
+                    number < end
+                });
+                block.asked.push(shape.level_count - deeper.map_or(0, |deeper| deeper as u32));
+            }
+            block
+        };
+        (0..count).step_by(BLOCK_LOOKUPS).map(|first| block(BLOCK_LOOKUPS.min(count - first))).collect()
     }
 }
 
@@ -255,7 +204,7 @@ fn repeat(count: u32, digest: impl Fn() -> u64) {
 }
 
 /// Looks up the keys of a block; returns the number of present keys.
-fn look_up_block(keyspace: &Keyspace, block: Block<'_>, extra: ExtraDigests<'_>) -> Result<u64, BenchError> {
+fn look_up_block(keyspace: &Keyspace, block: &Block, extra: ExtraDigests<'_>) -> Result<u64, BenchError> {
     let mut found = 0;
     for (key, asked) in block.iter() {
         match extra {
@@ -269,6 +218,15 @@ fn look_up_block(keyspace: &Keyspace, block: Block<'_>, extra: ExtraDigests<'_>)
         found += u64::from(keyspace.get(key)?.is_some());
     }
     Ok(found)
+}
+
+/// Lookups without measurement.
+fn warm_up(keyspace: &Keyspace, lookups: &[Block]) -> Result<(), BenchError> {
+    lookups.iter().try_for_each(|block| look_up_block(keyspace, block, ExtraDigests::None).map(drop))
+}
+
+fn count_of(lookups: &[Block]) -> usize {
+    lookups.iter().map(|block| block.asked.len()).sum()
 }
 
 /// The cost of one variant.
@@ -306,9 +264,10 @@ fn mean_of_medians(more: &mut ExtraTimes) -> f64 {
 /// Nanoseconds of an additional digest in a lookup. The key is in the CPU cache, as for every digest of a lookup except the
 /// first: cache misses would hide a part of the time. Passing a key to the hash function and consuming the result costs a
 /// third of the digest of a short key if it is not inlined, so the time of an empty loop is subtracted.
-fn hash_ns(context: &Context<'_>, lookups: &Lookups, hash: impl Fn(&[u8]) -> u64) -> f64 {
-    let keys: Vec<&[u8]> = lookups.iter().take(CACHED_KEYS).map(|(key, _)| key).collect();
-    let repeats = lookups.asked.len().div_ceil(CACHED_KEYS.max(1));
+fn hash_ns(context: &Context<'_>, lookups: &[Block], hash: impl Fn(&[u8]) -> u64) -> f64 {
+    let keys: Vec<&[u8]> =
+        lookups.iter().flat_map(Block::iter).take(CACHED_KEYS).map(|(key, _)| key).collect();
+    let repeats = count_of(lookups).div_ceil(CACHED_KEYS);
     let digests = (repeats * keys.len()).max(1) as f64;
     let mut rounds: Vec<f64> = (0..ROUND_COUNT)
         .map(|_| {
@@ -329,8 +288,8 @@ fn loop_ns(context: &Context<'_>, keys: &[&[u8]], repeats: usize, of: impl Fn(&[
     (context.clock().now() - start).as_nanos() as f64
 }
 
-/// Measures a point of [`Shape::point`].
-pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+/// Measures a point.
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let shape = Shape::from_point(point)?;
     let loaded: Arc<Loaded> = context.input(&shape.name(), |context| load(&shape, context))?;
     let is_direct = shape.device == "direct";
@@ -344,7 +303,7 @@ pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
     };
     let wanted = context.size().pick(2_000, 50_000, 200_000);
     let is_slow = is_direct && shape.present_percent > 0;
-    let lookups = Lookups::new(&shape, context.seed(), if is_slow { wanted / 10 } else { wanted });
+    let lookups = Block::draw(&shape, context.seed(), if is_slow { wanted / 10 } else { wanted });
     let read_lookups = ReadLookups::new(&shape, context.seed());
     let opening_count = if is_direct { 1 } else { OPENING_COUNT };
     let mut measured = Measured::default();
@@ -363,13 +322,13 @@ pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
 fn row(
     context: &Context<'_>,
     shape: &Shape,
-    lookups: &Lookups,
+    lookups: &[Block],
     round_count: usize,
     measured: Measured,
     read_ns: f64,
 ) -> Result<Row, BenchError> {
     let ([mut shared, mut unshared], [_, mut saved]) = measured;
-    let count = (lookups.asked.len() * round_count) as f64;
+    let count = (count_of(lookups) * round_count) as f64;
     check_digests(count, &shared, &unshared)?;
     let asked = shared.asked as f64 / count;
     let saved = mean_of_medians(&mut saved);
@@ -380,7 +339,7 @@ fn row(
         _ => hash_ns(context, lookups, |key| digester.digest(key)),
     };
     let mut digest = OperationDigest::default();
-    lookups.iter().for_each(|(key, asked)| {
+    lookups.iter().flat_map(Block::iter).for_each(|(key, asked)| {
         digest.add_bytes(key);
         digest.add(u64::from(asked));
     });
@@ -416,14 +375,14 @@ fn row(
 
 /// Lookups that measure the time of a read.
 struct ReadLookups {
-    absent: Lookups,
-    present: Lookups,
+    absent: Vec<Block>,
+    present: Vec<Block>,
 }
 
 impl ReadLookups {
     fn new(shape: &Shape, seed: u64) -> Self {
         let count = if shape.device == "direct" { READ_LOOKUPS / 20 } else { READ_LOOKUPS };
-        let of = |present_percent| Lookups::new(&Shape { present_percent, ..*shape }, seed, count);
+        let of = |present_percent| Block::draw(&Shape { present_percent, ..*shape }, seed, count);
         Self { absent: of(0), present: of(100) }
     }
 
@@ -431,10 +390,8 @@ impl ReadLookups {
     /// It includes the search in the index and the block, and the copy of the value.
     fn read_ns(&self, context: &Context<'_>, keyspace: &Keyspace) -> Result<f64, BenchError> {
         // An untimed pass first, to load the mapped pages.
-        self.present
-            .blocks()
-            .try_for_each(|block| look_up_block(keyspace, block, ExtraDigests::None).map(drop))?;
-        let timed = |block: Block<'_>, wanted: usize| -> Result<f64, BenchError> {
+        warm_up(keyspace, &self.present)?;
+        let timed = |block: &Block, wanted: usize| -> Result<f64, BenchError> {
             let start = context.clock().now();
             let found = look_up_block(keyspace, block, ExtraDigests::None)?;
             let time = context.clock().now() - start;
@@ -444,7 +401,7 @@ impl ReadLookups {
             Ok(time.as_nanos() as f64 / block.asked.len().max(1) as f64)
         };
         let mut differences = Vec::new();
-        for (absent, present) in self.absent.blocks().zip(self.present.blocks()) {
+        for (absent, present) in self.absent.iter().zip(&self.present) {
             let absent_ns = timed(absent, 0)?;
             differences.push(timed(present, present.asked.len())? - absent_ns);
         }
@@ -470,7 +427,7 @@ fn measure_variants(
     shape: &Shape,
     db: &Db,
     keyspace: &Keyspace,
-    lookups: &Lookups,
+    lookups: &[Block],
     measured: &mut Measured,
 ) -> Result<(), BenchError> {
     let digester = Digester::new(7);
@@ -479,11 +436,11 @@ fn measure_variants(
         _ => [ExtraDigests::None, ExtraDigests::OwnPerFilter(&digester)],
     };
     // The first pass opens the tables and fills the caches.
-    lookups.blocks().try_for_each(|block| look_up_block(keyspace, block, ExtraDigests::None).map(drop))?;
+    warm_up(keyspace, lookups)?;
     let (ways, more) = measured;
     let mut before = db.statistics();
     for round in 0..ROUND_COUNT {
-        for (number, block) in lookups.blocks().enumerate() {
+        for (number, block) in lookups.iter().enumerate() {
             let first = (round + number) % VARIANT_COUNT;
             let mut times = [0.0; VARIANT_COUNT];
             for turn in 0..VARIANT_COUNT {

@@ -10,43 +10,14 @@ use tamis_workload::SplitMix64;
 use xxhash_rust::{xxh3::xxh3_64, xxh64::xxh64};
 
 use super::murmur::murmur_hash_64a;
-use tamis_bench::{BenchError, Context, Definition, Needs, Plot, Point, Row, Size, published};
+use tamis_bench::{BenchError, Context, Point, Row};
 
 const PAGE_BYTES: usize = 4096;
 const KEY_BYTES: usize = 1024;
 /// Direct reads need a buffer at a multiple of the page size; one more page allows it.
 const BUFFER_BYTES: usize = 2 * PAGE_BYTES;
 
-/// Table 1.
-pub(super) const TABLE_1: Definition = Definition {
-    name: "bloom-table-1",
-    title: "Time of a 4 KiB read and of the digest of a 1 KiB key",
-    source: "Hash sharing, Table 1",
-    about: "The relative cost of a digest grows with the speed of the device: direct reads from disk, reads from the page cache, and memory, compared with the digest of the store and the hashes of the paper (XXH3 is the successor of its XXHash). The paper also has CityHash64 with 176 ns and CRC-32C with 323 ns. The other devices of the paper: disk 4.6 ms, SSD 113 us, PCIe SSD without the operating system 7 us, non-volatile memory 70 ns.",
-    points,
-    measure,
-    plots: &[Plot { name: "time", title: "Nanoseconds", x: "what", y: "ns", ..Plot::NEW }],
-    paper: &[
-        published("what=read, direct", "ns", 10_000.0),
-        published("what=read, memory", "ns", 14.0),
-        published("what=MurmurHash64A", "ns", 235.0),
-        published("what=XXH64", "ns", 874.0),
-        published("what=MD5", "ns", 2850.0),
-        published("what=SHA-256", "ns", 5170.0),
-    ],
-};
-
-fn points(size: Size) -> Vec<Point> {
-    let pages: u64 = size.pick(2_000, 20_000, 100_000);
-    let reads = ["read, direct", "read, page cache", "read, memory"];
-    let hashes = ["rapidhash", "XXH3", "MurmurHash64A", "XXH64", "MD5", "SHA-256"];
-    let bytes = pages * PAGE_BYTES as u64;
-    let needs = Needs { disk_bytes: bytes, memory_bytes: 2 * bytes };
-    let point = |what| Point::new().with("what", what).with("pages", pages).needing(needs);
-    reads.into_iter().chain(hashes).map(point).collect()
-}
-
-fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let page_count = point.integer("pages")?.max(1);
     let what = point.text("what")?.to_owned();
     let ns = match what.as_str() {

@@ -7,7 +7,7 @@ use crate::inputs::Keys;
 use tamis_bench::{BenchError, Context, Point, Row};
 
 /// Fills a store whose tables have the filters of the point, and settles it; then builds the filters of all tables again.
-pub(super) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let shape = Shape::of(point)?;
     let (name, bits) = (point.text("filters")?, point.number("bits")?);
     let given = filter(name, "bits=58", bits)?;

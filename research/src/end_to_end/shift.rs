@@ -16,7 +16,7 @@ use crate::inputs::{Keys, OwnedQuery};
 use tamis_bench::{BenchError, Context, Point, Row};
 
 /// Batches of queries in a run.
-pub(super) const BATCH_COUNT: u64 = 20;
+const BATCH_COUNT: u64 = 20;
 /// Reads per query that do not matter.
 const READS_MIN: f64 = 0.001;
 /// Queries for each put, as in the paper: 60 million queries and 40 million puts.
@@ -24,7 +24,7 @@ const QUERIES_PER_PUT: f64 = 1.5;
 
 /// How the queries change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Transition {
+enum Transition {
     /// The share of the new queries grows from 0 to 1.
     Gradual,
     /// In the middle.
@@ -48,34 +48,12 @@ struct Run<'a> {
     bits: f64,
 }
 
-/// The points of the batches of runs.
-pub(super) fn points(
-    entries: u64,
-    transitions: &[(&str, &str, &str)],
-    filters: &[&str],
-    bits: u64,
-) -> Vec<Point> {
-    let mut points = Vec::new();
-    for (keys, first, last) in transitions {
-        for name in filters {
-            for batch in 0..BATCH_COUNT {
-                let point = Point::new().with("keys", *keys).with("from", *first).with("to", *last);
-                let point = point.with("filters", *name).with("bits", bits).with("batch", batch);
-                // Two thirds of the keys are put during the run.
-                let needs = Shape::needs(3 * entries, 512);
-                points.push(point.with("value_bytes", 512_u64).with("entries", entries).needing(needs));
-            }
-        }
-    }
-    points
-}
-
 /// Measures a batch.
-pub(super) fn measure(
-    point: &Point,
-    transition: Transition,
-    context: &mut Context<'_>,
-) -> Result<Row, BenchError> {
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+    let transition = match point.text("transition")? {
+        "gradual" => Transition::Gradual,
+        _ => Transition::Immediate,
+    };
     let shape = Shape::of(point)?;
     let (first, last) = (point.text("from")?, point.text("to")?);
     let (name, bits) = (point.text("filters")?, point.number("bits")?);

@@ -10,56 +10,7 @@ use std::sync::Arc;
 use tamis::{Db, Filters, KeyspaceOptions};
 
 use super::store::{AUTO, Costs, Loaded, NONE, Shape, filter, remove_sample, replace_filters, run};
-use tamis_bench::{BenchError, Context, Point, Row, Size};
-
-/// The parameters of a point.
-pub(super) struct Steady<'a> {
-    pub(super) keys: &'a str,
-    pub(super) value_bytes: u64,
-    pub(super) entries: u64,
-    pub(super) queries: &'a str,
-    pub(super) count: u64,
-    pub(super) filters: &'a str,
-    pub(super) bits: u64,
-    pub(super) access: &'a str,
-}
-
-/// Bytes of a value in the experiments of the Rosetta and Proteus papers.
-pub(super) const VALUE_BYTES: u64 = 512;
-
-impl<'a> Steady<'a> {
-    /// A point of the Rosetta and Proteus papers, with direct reads.
-    pub(super) fn of_papers(
-        size: Size,
-        (keys, queries): (&'a str, &'a str),
-        filters: &'a str,
-        bits: u64,
-    ) -> Self {
-        Self {
-            keys,
-            value_bytes: VALUE_BYTES,
-            entries: size.pick(5_000, 400_000, 5_000_000),
-            queries,
-            count: size.pick(600, 20_000, 100_000),
-            filters,
-            bits,
-            access: "direct",
-        }
-    }
-
-    pub(super) fn point(&self) -> Point {
-        Point::new()
-            .with("keys", self.keys)
-            .with("queries", self.queries)
-            .with("filters", self.filters)
-            .with("bits", self.bits)
-            .with("access", self.access)
-            .with("value_bytes", self.value_bytes)
-            .with("entries", self.entries)
-            .with("count", self.count)
-            .needing(Shape::needs(self.entries, self.value_bytes))
-    }
-}
+use tamis_bench::{BenchError, Context, Point, Row};
 
 /// Costs and the description of the filters, or why they cannot be built.
 enum Measured {
@@ -77,11 +28,8 @@ impl Measured {
 }
 
 /// Measures a point. `prefix` is the parameter of prefix Bloom filters, `surf` the name of the filters that count as SuRF.
-pub(super) fn measure(
-    point: &Point,
-    (prefix, surf): (&str, &str),
-    context: &mut Context<'_>,
-) -> Result<Row, BenchError> {
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+    let (prefix, surf) = (point.text("prefix")?, point.text("surf")?);
     let shape = Shape::of(point)?;
     let of = |name: &str, context: &mut Context<'_>| -> Result<Arc<Measured>, BenchError> {
         let bits = if name == NONE { 0 } else { point.integer("bits")? };

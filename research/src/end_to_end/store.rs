@@ -10,7 +10,7 @@ use tamis_filter::auto::QueryKind;
 use tamis_workload::SplitMix64;
 
 use crate::inputs::{Keys, OwnedQuery};
-use tamis_bench::{BenchError, Context, Needs, Point};
+use tamis_bench::{BenchError, Context, Point};
 
 /// Size of a write batch, in entries.
 const BATCH_ENTRIES: usize = 1_000;
@@ -22,8 +22,6 @@ const CACHE_BYTES_MIN: u64 = 256 << 10;
 /// queries), and relative to the cache, as in the papers.
 const DATA_PER_TABLE: u64 = 24;
 const DATA_PER_CACHE: u64 = 25;
-/// Disk for data, log and compactions, as a multiple of the data.
-const DISK_FACTOR: u64 = 4;
 /// The name of the filters that the store chooses.
 pub(super) const AUTO: &str = "auto";
 /// The name of a store without filters.
@@ -48,15 +46,6 @@ impl Shape {
 
     fn data_bytes(&self) -> u64 {
         self.entries * (self.value_bytes + 16)
-    }
-
-    /// Disk and memory for a store and its inputs.
-    pub(super) fn needs(entries: u64, value_bytes: u64) -> Needs {
-        let data = entries * (value_bytes + 16);
-        Needs {
-            disk_bytes: data * DISK_FACTOR,
-            memory_bytes: entries * 200 + data / DATA_PER_CACHE + (256 << 20),
-        }
     }
 
     /// Options with these filters.

@@ -5,10 +5,8 @@ use std::path::Path;
 use tamis::{Access, Clock as _, Db, Keyspace, KeyspaceOptions, Layout, Options, Statistics};
 use tamis_workload::{Permutation, SplitMix64, mix64, operations::hex_digits};
 
-use tamis_bench::{BenchError, Context, Needs, Row, driver::bytes_written};
+use tamis_bench::{BenchError, Context, Row, driver::bytes_written};
 
-/// The layouts that are compared.
-pub(super) const LAYOUTS: [&str; 3] = ["leveled", "tiered", "partitioned"];
 /// Keys are 16 hexadecimal digits, as in the paper.
 const KEY_BYTES: u64 = 16;
 /// The data of the largest store relative to memtable and cache, and to a table, as in the paper: 256 GB, 4 GB and 64 MB.
@@ -17,8 +15,6 @@ const DATA_PER_TABLE: u64 = 4096;
 /// The least size of memtables and tables, and of the cache.
 const PART_BYTES_MIN: u64 = 64 << 10;
 const CACHE_BYTES_MIN: u64 = 256 << 10;
-/// Disk for data, log, compactions and a copy, as a multiple of the data.
-const DISK_FACTOR: u64 = 6;
 /// Operations between two reports of the progress.
 const REPORT_INTERVAL: u64 = 1024;
 
@@ -27,7 +23,7 @@ const REPORT_INTERVAL: u64 = 1024;
 pub(super) struct Shape {
     pub(super) layout: String,
     /// `sequential`: ascending dense keys. `shuffled`: dense keys in random order. `hashed`: keys all over the key space, in random order.
-    pub(super) order: &'static str,
+    pub(super) order: String,
     pub(super) entries: u64,
     /// The entries of the largest store of the experiment: memtable, cache and tables have a share of its data.
     pub(super) entries_max: u64,
@@ -37,14 +33,6 @@ pub(super) struct Shape {
 impl Shape {
     fn data_bytes(&self) -> u64 {
         self.entries_max * (self.value_bytes + KEY_BYTES)
-    }
-
-    pub(super) fn needs(&self) -> Needs {
-        let data = self.data_bytes();
-        Needs {
-            disk_bytes: data * DISK_FACTOR + (256 << 20),
-            memory_bytes: data / DATA_PER_MEMTABLE * 6 + (512 << 20),
-        }
     }
 
     /// The key of an entry.

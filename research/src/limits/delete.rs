@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tamis::{Clock as _, Db, Keyspace, KeyspaceOptions, Snapshot, SystemClock, WriteBatch};
-use tamis_bench::{BenchError, Context, Definition, Needs, Point, Row, Size, VALUE_BYTES, published};
+use tamis_bench::{BenchError, Context, Point, Row, VALUE_BYTES};
 use tamis_workload::SplitMix64;
 
 use super::{Result, blocks, settle, statistics_of};
@@ -15,67 +15,7 @@ const VALUE: [u8; VALUE_BYTES] = [7; VALUE_BYTES];
 /// Runs of puts, and as many of deletes.
 const PARTS: u64 = 7;
 
-/// Parts and their entries in the full size.
-const KINDS: [(&str, u64); 10] = [
-    ("queue, memtable of 4 MiB", 100_000),
-    ("queue, default options", 1_000_000),
-    ("single deletes", 500_000),
-    ("range delete", 1_000_000),
-    ("scan of single deletes", 200_000),
-    ("scan back of single deletes", 200_000),
-    ("scan of a range delete", 200_000),
-    ("scan back of a range delete", 200_000),
-    ("overwritten under a snapshot", 300_000),
-    ("overwritten under a snapshot, compact_range", 300_000),
-];
-
-/// The experiment.
-pub(super) const DELETE: Definition = Definition {
-    name: "delete",
-    title: "Deletes: reads near deleted entries, and the space that remains",
-    source: "",
-    about: "The first entry of a queue, after single deletes and after a range delete; the first step of a scan over 14 runs of deleted entries, at once, after the background has seen it, and after a compaction; entries that remain of versions that a snapshot kept. Next to the most that each may take: microseconds, blocks, and percent of the bytes or entries.",
-    points,
-    measure,
-    plots: &[],
-    paper: &[
-        published("part=queue, memtable of 4 MiB", "first_us_p99", 50.0),
-        published("part=queue, memtable of 4 MiB", "blocks_max", 16.0),
-        published("part=queue, default options", "first_us_p99", 50.0),
-        published("part=queue, default options", "blocks_max", 16.0),
-        published("part=single deletes", "us", 1_000.0),
-        published("part=single deletes", "blocks", 8.0),
-        published("part=single deletes", "bytes_percent", 10.0),
-        published("part=range delete", "us", 1_000.0),
-        published("part=range delete", "log_bytes", 200.0),
-        published("part=range delete", "blocks", 20.0),
-        published("part=range delete", "bytes_percent", 10.0),
-        published("part=scan of single deletes", "us_second", 5_000.0),
-        published("part=scan of single deletes", "us_compacted", 100.0),
-        published("part=scan back of single deletes", "us_second", 5_000.0),
-        published("part=scan back of single deletes", "us_compacted", 100.0),
-        published("part=scan of a range delete", "us_at_once", 100.0),
-        published("part=scan of a range delete", "us_second", 100.0),
-        published("part=scan of a range delete", "us_compacted", 100.0),
-        published("part=scan back of a range delete", "us_at_once", 100.0),
-        published("part=scan back of a range delete", "us_second", 100.0),
-        published("part=scan back of a range delete", "us_compacted", 100.0),
-        // Versions whose replacement is in a shallower level wait for the size of that level.
-        published("part=overwritten under a snapshot", "entries_percent", 125.0),
-        published("part=overwritten under a snapshot, compact_range", "entries_percent", 100.0),
-    ],
-};
-
-fn points(size: Size) -> Vec<Point> {
-    let point = |(part, count): (&str, u64)| {
-        let entries = count / size.pick(20, 4, 1);
-        let needs = Needs { disk_bytes: entries * 600, memory_bytes: 1 << 30 };
-        Point::new().with("part", part).with("entries", entries).needing(needs)
-    };
-    KINDS.map(point).to_vec()
-}
-
-fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row> {
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row> {
     let count = point.integer("entries")?;
     context.progress(0.0)?;
     match point.text("part")? {

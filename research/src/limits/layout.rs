@@ -12,10 +12,7 @@ use std::{
 };
 
 use tamis::{Clock as _, Db, Keyspace, KeyspaceOptions, Layout, Options, SystemClock};
-use tamis_bench::{
-    BenchError, Context, Definition, Needs, Point, Row, Size, VALUE_BYTES, driver::bytes_written,
-    filter::median, published,
-};
+use tamis_bench::{BenchError, Context, Point, Row, VALUE_BYTES, driver::bytes_written, filter::median};
 use tamis_workload::{
     Permutation, ScrambledZipfian, SplitMix64, ZipfianComposite, mix64, operations::hex_digits,
 };
@@ -39,45 +36,7 @@ const ENTRIES_PER_LATE_UPDATE: u64 = 10;
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);
 const KEYSPACE: &str = "layout";
 
-/// The experiment.
-pub(super) const LAYOUT: Definition = Definition {
-    name: "layout",
-    title: "The partitioned layout, next to the leveled layout",
-    source: "",
-    about: "Speed, bytes written and peak memory of the partitioned layout divided by those of the leveled layout; bytes written per byte of the user; the longest time without a completed write; the time to open a store of many partitions with views. Next to the limits: the least speed, and the most bytes, memory and time.",
-    points,
-    measure,
-    plots: &[],
-    paper: &[
-        published("part=fill", "write_amplification", 4.9),
-        published("part=fill", "written_ratio", 0.75),
-        published("part=fill", "speed_ratio", 1.2),
-        published("part=fill", "gap_seconds", 0.5),
-        published("part=fill", "memory_ratio", 1.1),
-        published("part=seek", "speed_ratio", 1.0),
-        published("part=seek-50", "speed_ratio", 1.0),
-        published("part=ycsb-a", "speed_ratio", 1.2),
-        published("part=ycsb-a", "gap_seconds", 0.5),
-        published("part=ycsb-f", "speed_ratio", 1.2),
-        published("part=ycsb-f", "gap_seconds", 0.5),
-        published("part=composite", "written_ratio", 0.5),
-        published("part=composite", "gap_seconds", 0.5),
-        published("part=open", "seconds", 0.1),
-    ],
-};
-
-fn points(size: Size) -> Vec<Point> {
-    let entries: u64 = size.pick(100_000, 2_500_000, ENTRIES_FULL);
-    let partitions: u64 = size.pick(8, 100, 1_000);
-    let point = |part: &str| {
-        let needs = Needs { disk_bytes: entries * 800, memory_bytes: entries * 20 + (1 << 30) };
-        let point = Point::new().with("part", part).with("entries", entries);
-        point.with("partitions", partitions).needing(needs)
-    };
-    ["fill", "seek", "seek-50", "ycsb-a", "ycsb-f", "composite", "open"].map(point).to_vec()
-}
-
-fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row> {
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row> {
     let (part, entries) = (point.text("part")?, point.integer("entries")?);
     if part == "open" {
         return open_time(context, point.integer("partitions")?);

@@ -1,18 +1,15 @@
 //! Promises of deletes, sorted views and layouts: measured values next to their limits, which are the expected values of the
 //! definitions. A ratio is the median of rounds in which both sides alternate.
 
-mod delete;
-mod layout;
-mod view;
+pub(crate) mod delete;
+pub(crate) mod layout;
+pub(crate) mod view;
 
 use std::hint::black_box;
 
 use tamis::{Clock as _, Db, Keyspace, KeyspaceStatistics, SystemClock};
-use tamis_bench::{BenchError, Definition, driver::blocks_of, filter::median};
+use tamis_bench::{BenchError, driver::blocks_of, filter::median};
 use tamis_workload::SplitMix64;
-
-/// The experiments of the group.
-pub(super) const EXPERIMENTS: &[&Definition] = &[&delete::DELETE, &view::VIEW, &layout::LAYOUT];
 
 type Result<T> = std::result::Result<T, BenchError>;
 

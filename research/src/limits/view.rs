@@ -4,78 +4,14 @@
 use std::{hint::black_box, sync::Arc, time::Duration};
 
 use tamis::{Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Views, WriteBatch};
-use tamis_bench::{BenchError, Context, Definition, Needs, Point, Row, Size, VALUE_BYTES, published};
+use tamis_bench::{BenchError, Context, Point, Row, VALUE_BYTES};
 use tamis_workload::{SplitMix64, operations::hex_digits};
 
 use super::{Result, blocks, get_present, median_ratio, seconds, seek, statistics_of};
 
 const RUNS: u64 = 8;
 
-/// The experiment.
-pub(super) const VIEW: Definition = Definition {
-    name: "view",
-    title: "Sorted views: reads next to a merge of eight runs and to one run",
-    source: "",
-    about: "Throughput with the first keyspace divided by that with the second, blocks of an operation with the first, bytes of the view per entry, and the time of adding an eighth of the data to the view divided by that of a merge. Next to the limits: the least ratio (for seeks to a merge the factor of the REMIX paper), and the most blocks, bytes and time.",
-    points,
-    measure,
-    plots: &[],
-    paper: &[
-        published("operation=build", "bytes_per_entry", 3.25),
-        published("operation=build", "time_ratio", 0.25),
-        published("operation=seek; keyspaces=viewed, single", "ratio", 0.6),
-        published("operation=seek; keyspaces=viewed, merged", "ratio", 5.1),
-        published("operation=seek; keyspaces=viewed, merged", "blocks", 1.3),
-        published("operation=seek-50; keyspaces=viewed, single", "ratio", 0.6),
-        published("operation=seek-50; keyspaces=viewed, merged", "ratio", 2.3),
-        published("operation=seek-back; keyspaces=viewed, single", "ratio", 0.6),
-        published("operation=seek-back; keyspaces=viewed, merged", "ratio", 1.0),
-        published("operation=seek-back; keyspaces=viewed, merged", "blocks", 1.3),
-        published("operation=seek-back-50; keyspaces=viewed, single", "ratio", 0.6),
-        published("operation=seek-back-50; keyspaces=viewed, merged", "ratio", 1.0),
-        published("operation=get", "ratio", 0.9),
-        published("operation=get-absent", "ratio", 0.9),
-        published("operation=get-absent", "blocks", 0.02),
-        published("operation=empty-range", "ratio", 1.0),
-        published("operation=empty-range", "blocks", 0.02),
-        published("operation=seek; keyspaces=settled with views, settled without", "ratio", 1.5),
-        published("operation=ycsb-e", "ratio", 1.5),
-    ],
-};
-
-const TO_MERGE: &str = "viewed, merged";
-const TO_ONE_RUN: &str = "viewed, single";
-const SETTLED: &str = "settled with views, settled without";
-
-/// Operations, the keyspaces that they compare, and numbers of threads. The inserts of the last one change the stores.
-const PAIRS: [(&[&str], &[&str], &[u64]); 4] = [
-    (&["seek", "seek-50", "seek-back", "seek-back-50"], &[TO_ONE_RUN, TO_MERGE], &[1, 2]),
-    (&["get", "get-absent", "empty-range"], &[TO_MERGE], &[1]),
-    (&["seek"], &[SETTLED], &[1]),
-    (&["ycsb-e"], &[SETTLED], &[1]),
-];
-
-fn points(size: Size) -> Vec<Point> {
-    let entries: u64 = size.pick(100_000, 500_000, 10_000_000);
-    let point = |operation: &str, keyspaces: &str, threads: u64| {
-        let needs = Needs { disk_bytes: entries * 900, memory_bytes: 2 << 30 };
-        let point = Point::new().with("operation", operation).with("keyspaces", keyspaces);
-        point.with("threads", threads).with("entries", entries).needing(needs)
-    };
-    let mut points = vec![point("build", "viewed, single", 1)];
-    for (operations, keyspaces, threads) in PAIRS {
-        // A small view gets no filters, for which this operation waits.
-        let is_measured = |operation: &&&str| size != Size::Small || **operation != "empty-range";
-        for operation in operations.iter().filter(is_measured) {
-            for keyspaces in keyspaces {
-                points.extend(threads.iter().map(|&threads| point(operation, keyspaces, threads)));
-            }
-        }
-    }
-    points
-}
-
-fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row> {
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row> {
     let entries = point.integer("entries")?;
     let stores: Arc<Stores> =
         context.input(&format!("view of {entries}"), |context| Stores::load(entries, context))?;

@@ -19,8 +19,8 @@ const DEFINITION: Definition = Definition {
     title: "",
     source: "",
     about: "",
-    points: |_| Vec::new(),
-    measure: |_, _| Ok(Row::new()),
+    points: &|_| Vec::new(),
+    measure: &|_, _| Ok(Row::new()),
     plots: &[PLOT],
     paper: &[published("bits=8", "fpr", 0.02)],
 };

@@ -11,140 +11,13 @@ use tamis::{
 };
 use tamis_workload::{KeySet, SplitMix64, operations::hex_digits};
 
-use tamis_bench::{
-    Axis, BenchError, Context, Definition, Needs, Plot, Point, Published, Row, Size, published,
-};
+use tamis_bench::{BenchError, Context, Point, Row};
 
 /// Bytes of a value.
 const VALUE_BYTES: usize = 100;
-/// Bytes of an entry in memory and on disk, rounded up.
-const ENTRY_BYTES: u64 = 140;
 /// Consecutive keys in one table, with strong locality.
 const STRONG_LOCALITY: usize = 64;
 const BITS_PER_KEY: f32 = 10.0;
-const TABLE_COUNTS: [u64; 5] = [1, 2, 4, 8, 16];
-const OPERATIONS: [&str; 3] = ["seek", "seek-next-50", "get"];
-const VIEWS: [&str; 3] = ["view", "view-full", "view-partial"];
-
-const PLOTS: &[Plot] = &[
-    Plot {
-        name: "throughput",
-        title: "Million operations per second",
-        x: "tables",
-        y: "mops",
-        series: "reader",
-        panel: "operation",
-        x_axis: Axis::Log,
-        ..Plot::NEW
-    },
-    Plot {
-        name: "blocks",
-        title: "Blocks used per operation",
-        x: "tables",
-        y: "blocks_per_operation",
-        series: "reader",
-        panel: "operation",
-        x_axis: Axis::Log,
-        ..Plot::NEW
-    },
-];
-
-/// A ratio that the paper's text gives.
-const fn ratio(of: &'static str, value: f64) -> Published {
-    published(of, "ratio_to_baseline", value)
-}
-
-/// Weak locality.
-pub(super) const FIGURE_11: Definition = Definition {
-    name: "remix-figure-11",
-    title: "REMIX: seeks, scans and point reads, weak locality",
-    source: "REMIX, Figure 11",
-    about: "Operations on 1 to 16 overlapping tables, each key in a random table: through a view, with the paper's searches in a segment, through a merge, and for point reads table by table with and without Bloom filters.",
-    points: |size| points(size, "weak"),
-    measure,
-    plots: PLOTS,
-    paper: &[
-        ratio("operation=seek; reader=view-full; tables=1", 0.8),
-        ratio("operation=seek; reader=view-full; tables=8", 5.1),
-        ratio("operation=seek; reader=view-full; tables=16", 9.3),
-        ratio("operation=seek; reader=view-partial; tables=8", 3.5),
-        ratio("operation=seek; reader=view-partial; tables=16", 6.1),
-        ratio("operation=seek-next-50; reader=view-full; tables=2", 1.4),
-        ratio("operation=seek-next-50; reader=view-full; tables=8", 2.3),
-        ratio("operation=seek-next-50; reader=view-full; tables=16", 3.1),
-    ],
-};
-
-/// Strong locality.
-pub(super) const FIGURE_12: Definition = Definition {
-    name: "remix-figure-12",
-    title: "REMIX: seeks, scans and point reads, strong locality",
-    source: "REMIX, Figure 12",
-    about: "As remix-figure-11, with 64 consecutive keys in the same table.",
-    points: |size| points(size, "strong"),
-    measure,
-    plots: PLOTS,
-    paper: &[],
-};
-
-/// Segment sizes.
-pub(super) const FIGURE_13: Definition = Definition {
-    name: "remix-figure-13",
-    title: "REMIX: segment sizes",
-    source: "REMIX, Figure 13",
-    about: "Seeks and scans through views of 8 tables with segments of 16, 32 and 64 entries, for each search in a segment.",
-    points: segment_points,
-    measure,
-    plots: &[Plot {
-        name: "throughput",
-        title: "Million operations per second",
-        x: "segment",
-        y: "mops",
-        series: "reader",
-        panel: "operation locality",
-        x_axis: Axis::Log,
-        ..Plot::NEW
-    }],
-    paper: &[],
-};
-
-fn point(size: Size, tables: u64, locality: &str, operation: &str, reader: &str, segment: u64) -> Point {
-    // The full size is that of the paper: tables of 64 MB.
-    let entries = size.pick(2_000, 60_000, 578_000) * tables;
-    let count: u64 = size.pick(500, 50_000, 300_000);
-    let needs = Needs { disk_bytes: entries * ENTRY_BYTES, memory_bytes: entries * 40 + (256 << 20) };
-    let point = Point::new().with("operation", operation).with("reader", reader).with("tables", tables);
-    let point = point.with("locality", locality).with("segment", segment);
-    point.with("entries", entries).with("count", count).needing(needs)
-}
-
-fn points(size: Size, locality: &str) -> Vec<Point> {
-    let mut points = Vec::new();
-    for tables in TABLE_COUNTS {
-        for operation in OPERATIONS {
-            let others: &[&str] = if operation == "get" { &["bloom", "no-filter"] } else { &["merge"] };
-            for reader in VIEWS.iter().chain(others) {
-                points.push(point(size, tables, locality, operation, reader, 32));
-            }
-        }
-    }
-    points
-}
-
-fn segment_points(size: Size) -> Vec<Point> {
-    let mut points = Vec::new();
-    for locality in ["weak", "strong"] {
-        for segment in [16, 32, 64] {
-            for operation in ["seek", "seek-next-50"] {
-                for reader in VIEWS {
-                    points.push(point(size, 8, locality, operation, reader, segment));
-                }
-            }
-        }
-    }
-    points
-}
-
 /// A set of tables; the folder is deleted with the last reference.
 struct Loaded {
     set: TableSet,
@@ -261,10 +134,11 @@ fn run(
     })
 }
 
-fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let (operation, reader, locality) =
         (point.text("operation")?, point.text("reader")?, point.text("locality")?);
-    let (tables, entries) = (point.integer("tables")?, point.integer("entries")?);
+    let tables = point.integer("tables")?;
+    let entries = tables * point.integer("entries_per_table")?;
     let (segment, count) = (point.integer("segment")?, point.integer("count")?);
     let loaded: Arc<Loaded> = context
         .input(&format!("{tables} {locality} tables of {entries}"), |context| {

@@ -11,87 +11,20 @@ use tamis_workload::{ScrambledZipfian, SplitMix64, TextSet};
 
 use crate::{forms, words::key_set};
 use tamis_bench::{
-    Axis, BenchError, Context, Definition, Plot, Point, Published, Row, Size,
+    BenchError, Context, Point, Row, Size, Value,
     filter::{FilterInput, Ranges},
-    published,
 };
 
 /// Number of stored keys of the paper, and the length of its ranges.
 const PAPER_STORED: f64 = 5e7;
 const PAPER_LENGTH: f64 = (1_u64 << 37) as f64;
 
-/// Figures in the text of the paper: without suffixes 4 % for integers and 25 % for addresses, at 10 and 14 bits per key.
-const PAPER: &[Published] = &[
-    published("keys=integers; queries=points; variant=base", "fpr", 0.04),
-    published("keys=integers; queries=points; variant=base", "bits_per_key", 10.0),
-    published("keys=emails; queries=points; variant=base", "fpr", 0.25),
-    published("keys=emails; queries=points; variant=base", "bits_per_key", 14.0),
-];
-
-/// Figure 3.
-pub(super) const FIGURE_3: Definition = Definition {
-    name: "surf-figure-3",
-    title: "SuRF: false positive rate by size",
-    source: "SuRF, Figure 3",
-    about: "Points: Bloom filters need fewer bits than SuRF; each hash suffix bit of SuRF halves the rate. Ranges: only real (key) suffix bits help. Addresses share long prefixes, so the trie alone has a high rate.",
-    points,
-    measure,
-    plots: &[Plot {
-        name: "rate",
-        title: "False positive rate by bits per key",
-        x: "bits_per_key",
-        y: "fpr",
-        series: "variant",
-        panel: "keys,queries",
-        y_axis: Axis::Log,
-        ..Plot::NEW
-    }],
-    paper: PAPER,
-};
-
-/// Figure 4.
-pub(super) const FIGURE_4: Definition = Definition {
-    name: "surf-figure-4",
-    title: "SuRF: throughput by size",
-    source: "SuRF, Figure 4",
-    about: "Suffixes cost almost no time. Ranges are slower than points, and addresses slower than integers, because their paths in the trie are longer.",
-    points,
-    measure,
-    plots: &[Plot {
-        name: "throughput",
-        title: "Million queries per second by bits per key",
-        x: "bits_per_key",
-        y: "million_per_s",
-        series: "variant",
-        panel: "keys,queries",
-        ..Plot::NEW
-    }],
-    paper: &[],
-};
-
-fn points(size: Size) -> Vec<Point> {
-    let count: u64 = size.pick(20_000, 2_000_000, 20_000_000);
+/// SuRF without suffixes, and with hashed and with real ones of some widths; and its bits.
+pub(crate) fn suffixes(_: &str, size: Size) -> Vec<Value> {
     let widths: &[u64] = size.pick(&[4], &[2, 4, 6, 8], &[1, 2, 3, 4, 5, 6, 7, 8]);
-    let mut points = Vec::new();
-    for keys in ["integers", "emails"] {
-        for queries in ["points", "ranges"] {
-            let point = |variant: &str, bits: u64| {
-                Point::new()
-                    .with("keys", keys)
-                    .with("count", count)
-                    .with("queries", queries)
-                    .with("variant", variant)
-                    .with("bits", bits)
-            };
-            points.push(point("base", 0));
-            points.extend(widths.iter().flat_map(|bits| [point("hash", *bits), point("real", *bits)]));
-            if queries == "points" {
-                let bloom = size.pick(&[12][..], &[10, 12, 14, 16, 18, 20], &[10, 12, 14, 16, 18, 20]);
-                points.extend(bloom.iter().map(|bits| point("bloom", *bits)));
-            }
-        }
-    }
-    points
+    let variant = |variant: &str, bits: u64| Value::List(vec![variant.into(), bits.into()]);
+    let wide = widths.iter().flat_map(|bits| [variant("hash", *bits), variant("real", *bits)]);
+    [variant("base", 0)].into_iter().chain(wide).collect()
 }
 
 /// All keys of a kind, sorted.
@@ -158,7 +91,7 @@ fn input(point: &Point, context: &mut Context<'_>) -> Result<Arc<FilterInput>, B
     })
 }
 
-fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let input = input(point, context)?;
     let bits = point.integer("bits")?;
     let variant = point.text("variant")?;
@@ -167,6 +100,6 @@ fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> 
         "base" => forms::measure("surf-base", None, &input, context)?,
         _ => forms::measure(&format!("surf-{variant}:bits={bits}"), None, &input, context)?,
     };
-    let query_ns = row.fields.get("query_ns").and_then(tamis_bench::Value::as_number);
+    let query_ns = row.fields.get("query_ns").and_then(Value::as_number);
     Ok(row.with("million_per_s", query_ns.map(|nanoseconds| 1000.0 / nanoseconds)))
 }

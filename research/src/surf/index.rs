@@ -14,54 +14,13 @@ use tamis_filter::{
 };
 use tamis_workload::{KeySet, PUBLIC_KEY_SEED, SplitMix64, TextSet};
 
-use crate::words::{MISSING, words};
-use tamis_bench::{Axis, BenchError, Context, Definition, Plot, Point, Row, Size};
+use crate::words;
+use tamis_bench::{BenchError, Context, Point, Row};
 
 /// Number of searches per timed pass, at most four per key.
 const SEARCH_COUNT: usize = 300_000;
 /// Number of timed passes; the result is the median.
 const ROUND_COUNT: usize = 3;
-
-/// The experiment.
-pub(super) const INDEX: Definition = Definition {
-    name: "surf-index",
-    title: "The trie as an index compared with other ordered maps",
-    source: "",
-    about: "Nanoseconds per search, lower bound and iteration step, and bytes per key including 8-byte values. The transducer is smaller for keys with common suffixes; the trie is faster to search.",
-    points,
-    measure,
-    plots: &[
-        Plot {
-            name: "search",
-            title: "Nanoseconds per search of a stored key",
-            x: "keys",
-            y: "search_ns",
-            series: "index",
-            y_axis: Axis::Linear,
-            ..Plot::NEW
-        },
-        Plot {
-            name: "size",
-            title: "Bytes per key, including the value",
-            x: "keys",
-            y: "bytes_per_key",
-            series: "index",
-            ..Plot::NEW
-        },
-    ],
-    paper: &[],
-};
-
-fn points(size: Size) -> Vec<Point> {
-    let count: u64 = size.pick(20_000, 1_000_000, 10_000_000);
-    let mut points = Vec::new();
-    for keys in ["uniform", "gaps", "emails", "words"] {
-        for index in ["trie", "fst", "radix-tree", "btree-map"] {
-            points.push(Point::new().with("keys", keys).with("count", count).with("index", index));
-        }
-    }
-    points
-}
 
 /// Sorted keys, stored keys in random order, and absent keys.
 struct Input {
@@ -99,31 +58,31 @@ impl Searches {
     }
 }
 
-fn all_keys(kind: &str, count: usize) -> Result<Option<Vec<Vec<u8>>>, BenchError> {
+fn all_keys(kind: &str, count: usize) -> Result<Vec<Vec<u8>>, BenchError> {
     let integers = |set: KeySet| {
         // Every second key is stored; the others are absent.
         let keys = set.generate(count * 2, PUBLIC_KEY_SEED);
         keys.iter().map(|key| key.to_be_bytes().to_vec()).collect()
     };
-    Ok(Some(match kind {
+    Ok(match kind {
         "uniform" => integers(KeySet::Uniform),
         "gaps" => integers(KeySet::Gaps),
         "emails" => TextSet::Emails.generate(count * 2, PUBLIC_KEY_SEED),
         _ => {
-            let Some((stored, others)) = words()? else { return Ok(None) };
+            let (stored, others) = words::words()?;
             let mut all = [stored, others].concat();
             all.sort_unstable();
             // Appends a zero byte, which no word contains, because the radix tree requires that no key is a prefix of another.
             all.iter_mut().for_each(|word| word.push(0));
             all
         }
-    }))
+    })
 }
 
-fn input(point: &Point, context: &mut Context<'_>) -> Result<Option<Arc<Input>>, BenchError> {
+fn input(point: &Point, context: &mut Context<'_>) -> Result<Arc<Input>, BenchError> {
     let (kind, count) = (point.text("keys")?, point.integer("count")? as usize);
-    let Some(mut all) = all_keys(kind, count)? else { return Ok(None) };
     let of = |context: &mut Context<'_>| {
+        let mut all = all_keys(kind, count)?;
         if kind == "emails" {
             all.iter_mut().for_each(|key| key.push(0));
         }
@@ -134,7 +93,7 @@ fn input(point: &Point, context: &mut Context<'_>) -> Result<Option<Arc<Input>>,
         let absent = Searches::draw(&mut random, &others);
         Ok(Input { stored, absent, keys: keys.into_iter().cloned().collect() })
     };
-    context.input(&format!("index {kind} {count}"), of).map(Some)
+    context.input(&format!("index {kind} {count}"), of)
 }
 
 /// An index under measurement.
@@ -279,10 +238,11 @@ fn time(context: &mut Context<'_>, count: usize, mut pass: impl FnMut()) -> Resu
     Ok(times.get(ROUND_COUNT / 2).copied().unwrap_or(0.0))
 }
 
-fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
-    let Some(input) = input(point, context)? else {
-        return Ok(Row::new().with("refused", MISSING));
-    };
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+    if point.text("keys")? == "words" && !words::are_installed() {
+        return Ok(Row::new().with("refused", words::MISSING));
+    }
+    let input = input(point, context)?;
     let kind = point.text("index")?;
     let count = input.keys.len();
     let index = build(kind, &input.keys)?;

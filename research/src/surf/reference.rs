@@ -4,34 +4,17 @@
 //! (ratios 16 and 64), a million queries per set (words: 331,736 points and 226,301 ranges). The calibration unit of its machine is 160 ns
 //! at 1 million keys and 540 ns at 10 million.
 
-use tamis_filter::Budget;
+use std::sync::Arc;
 
-use super::inputs::{SEED_DISTANCES, published};
-use crate::words::{self, reference_unit_ns};
-use tamis_bench::{
-    Axis, BenchError, Context, Definition, Plot, Point, Row, Size,
-    filter::{Calibration, Figures, Outcome, Plan},
+use tamis_filter::Budget;
+use tamis_workload::{
+    KeySet as IntegerSet, NON_EMPTY_SEED, PUBLIC_KEY_SEED, QUERY_SEED, QuerySet, non_empty_ranges,
 };
 
-/// The experiment.
-pub(super) const REFERENCE: Definition = Definition {
-    name: "surf-reference",
-    title: "SuRF compared with the program of its authors",
-    source: "",
-    about: "The published inputs, and the same with the seeds 142 to 145 in a second column. A ratio below 1 means smaller or faster than the reference. Times are compared in calibration units.",
-    points,
-    measure,
-    plots: &[Plot {
-        name: "time",
-        title: "Query time relative to the reference",
-        x: "queries",
-        y: "query_ratio",
-        series: "family",
-        panel: "key_set",
-        y_axis: Axis::Linear,
-        ..Plot::NEW
-    }],
-    paper: &[],
+use crate::words::{self, reference_unit_ns};
+use tamis_bench::{
+    BenchError, Context, Point, Row, Size, Value,
+    filter::{Calibration, Figures, FilterInput, Outcome, Plan, Ranges},
 };
 
 /// One query set and one filter of the reference program.
@@ -63,7 +46,8 @@ fn references() -> impl Iterator<Item = Reference> {
     })
 }
 
-fn points(size: Size) -> Vec<Point> {
+/// Key set, number of keys, queries and family of the figures.
+pub(crate) fn inputs(_: &str, size: Size) -> Vec<Value> {
     let is_chosen = |reference: &Reference| match size {
         Size::Small => {
             let Reference { key_set, key_count, queries, .. } = reference;
@@ -72,20 +56,16 @@ fn points(size: Size) -> Vec<Point> {
         Size::Medium => reference.key_count <= 1_000_000,
         Size::Full => true,
     };
-    let of = |reference: Reference| {
-        Point::new()
-            .with("key_set", reference.key_set)
-            .with("keys", size.pick(10_000, reference.key_count, reference.key_count))
-            .with("queries", reference.queries)
-            .with("family", reference.family)
-    };
-    let mut points: Vec<Point> = references().filter(is_chosen).map(of).collect();
+    let mut inputs: Vec<_> = references()
+        .filter(is_chosen)
+        .map(|own| (size.pick(10_000, own.key_count, own.key_count), own.key_set, own.queries, own.family))
+        .collect();
     // Points that share inputs must be adjacent.
-    points.sort_by_cached_key(|point| {
-        let text = |name: &str| point.text(name).unwrap_or_default().to_owned();
-        (point.integer("keys").unwrap_or(0), text("key_set"), text("queries"))
-    });
-    points
+    inputs.sort_by_key(|&(count, key_set, queries, _)| (count, key_set, queries));
+    let values = |(count, key_set, queries, family): (u64, &str, &str, &str)| {
+        Value::List(vec![key_set.into(), count.into(), queries.into(), family.into()])
+    };
+    inputs.into_iter().map(values).collect()
 }
 
 fn reference_of(point: &Point) -> Result<Option<Reference>, BenchError> {
@@ -94,26 +74,64 @@ fn reference_of(point: &Point) -> Result<Option<Reference>, BenchError> {
     Ok(references().find(|own| (own.key_set, own.key_count, own.family, own.queries) == of))
 }
 
-fn figures(point: &Point, context: &mut Context<'_>, distance: u64) -> Result<Option<Figures>, BenchError> {
+/// The offsets of the seeds from the public ones: none, and those of the second column.
+const SEED_DISTANCES: [u64; 2] = [0, 100];
+/// Number of queries per set.
+const QUERY_COUNT: usize = 1_000_000;
+
+/// An input of the reference program: keys, queries, and ranges with a key.
+fn published(
+    context: &mut Context<'_>,
+    (key_set_name, key_count): (&str, u64),
+    query_set: &str,
+    distance: u64,
+) -> Result<Arc<FilterInput>, BenchError> {
+    let name = format!("{key_set_name} {key_count} {query_set} {distance}");
+    if key_set_name == "words" {
+        let (keys, queries) = words::words()?;
+        return context.input(&name, |_| words::words_input(&keys, &queries, query_set));
+    }
+    let set: IntegerSet = key_set_name.parse().map_err(BenchError::other)?;
+    let of: QuerySet = query_set.parse().map_err(BenchError::other)?;
+    let build = |_: &mut Context<'_>| {
+        let keys = set.generate(key_count as usize, PUBLIC_KEY_SEED + distance);
+        let query_count = QUERY_COUNT.min(key_count as usize * 10);
+        let queries =
+            of.generate(set, &keys, query_count, QUERY_SEED + distance).map_err(BenchError::other)?;
+        let present = non_empty_ranges(&keys, QUERY_COUNT / 10, NON_EMPTY_SEED + distance);
+        let bytes: Vec<[u8; 8]> = keys.iter().map(|key| key.to_be_bytes()).collect();
+        Ok(FilterInput {
+            keys: words::key_set(bytes.iter().map(<[u8; 8]>::as_slice))?.into(),
+            queries: Ranges::from_integers(&queries),
+            samples: Ranges::default(),
+            present: Ranges::from_integers(&present),
+        })
+    };
+    context.input(&name, build)
+}
+
+fn figures(point: &Point, context: &mut Context<'_>, distance: u64) -> Result<Figures, BenchError> {
     let of = (point.text("key_set")?, point.integer("keys")?);
-    let Some(input) = published(context, of, point.text("queries")?, distance)? else { return Ok(None) };
+    let input = published(context, of, point.text("queries")?, distance)?;
     let spec = point.text("family")?.parse()?;
     let plan = Plan { spec: &spec, seed: context.seed(), budget: Budget::BY_PARAMETERS, input: &input };
     let unit_count = if point.text("key_set")? == "words" { words::UNIT_KEY_COUNT } else { input.keys.len() };
     match plan.measure_with(context.clock(), &Calibration::new(unit_count))? {
-        Outcome::Figures(figures) => Ok(Some(*figures)),
+        Outcome::Figures(figures) => Ok(*figures),
         Outcome::Refused(reason) => Err(BenchError::other(reason)),
     }
 }
 
-fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let [public, other] = SEED_DISTANCES;
-    let Some(ours) = figures(point, context, public)? else {
-        return Ok(Row::new().with("refused", words::MISSING));
-    };
-    context.progress(0.5)?;
     // The word list has no seed.
-    let second = if point.text("key_set")? == "words" { None } else { figures(point, context, other)? };
+    let are_words = point.text("key_set")? == "words";
+    if are_words && !words::are_installed() {
+        return Ok(Row::new().with("refused", words::MISSING));
+    }
+    let ours = figures(point, context, public)?;
+    context.progress(0.5)?;
+    let second = if are_words { None } else { Some(figures(point, context, other)?) };
     let (size, build, query) = (ours.bits_per_key(), ours.build.units, ours.query.units);
     let fpr = ours.answers.fpr();
     let mut row = Outcome::Figures(Box::new(ours)).into_row()?;

@@ -45,8 +45,8 @@ pub(super) const YCSB_ALL: Definition = Definition {
     title: "YCSB A to F",
     source: "",
     about: "The YCSB core workloads: 16-byte keys, 100-byte values, Zipfian 0.99 (D: latest). Each runs on a freshly loaded store.",
-    points: |size| points(size, &YCSB),
-    measure,
+    points: &|size| points(size, &YCSB),
+    measure: &measure,
     plots: &[RATE, AMPLIFICATION],
     paper: &[],
 };
@@ -57,8 +57,8 @@ pub(super) const MICRO_ALL: Definition = Definition {
     title: "Micro benchmarks",
     source: "",
     about: "Fills, overwrites, reads of present and absent keys, seeks with n entries in both directions, deletes, reads while another thread writes. The time of a fill includes settling: the flush and all compactions.",
-    points: |size| points(size, &MICRO),
-    measure,
+    points: &|size| points(size, &MICRO),
+    measure: &measure,
     plots: &[RATE, AMPLIFICATION],
     paper: &[],
 };
@@ -69,8 +69,8 @@ pub(super) const EMPTY_RANGES: Definition = Definition {
     title: "Empty closed ranges",
     source: "",
     about: "The cost of ranges without a key: 1,024 numbers directly above a key, up to 1,024 above a key, and anywhere.",
-    points: |size| points(size, &RANGES),
-    measure,
+    points: &|size| points(size, &RANGES),
+    measure: &measure,
     plots: &[RATE, BLOCKS],
     paper: &[],
 };
@@ -81,8 +81,8 @@ pub(super) const SHIFTING: Definition = Definition {
     title: "Shifting workloads",
     source: "",
     about: "Workloads that change from reads to writes, from absent points to empty ranges, from ranges far from keys to ranges near keys, and a hot spot that moves through all keys.",
-    points: |size| points(size, &SHIFTS),
-    measure,
+    points: &|size| points(size, &SHIFTS),
+    measure: &measure,
     plots: &[RATE, BLOCKS],
     paper: &[],
 };

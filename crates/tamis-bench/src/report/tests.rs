@@ -8,8 +8,8 @@ const DEFINITION: Definition = Definition {
     title: "none",
     source: "a paper, Figure 1",
     about: "",
-    points: |_| (0..3).map(|number| Point::new().with("number", number)).collect(),
-    measure: |_, _| Ok(Row::new()),
+    points: &|_| (0..3).map(|number| Point::new().with("number", number)).collect(),
+    measure: &|_, _| Ok(Row::new()),
     plots: &[],
     paper: &[published("number=2", "fpr", 0.5)],
 };

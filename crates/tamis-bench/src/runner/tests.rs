@@ -10,11 +10,11 @@ const DEFINITION: Definition = Definition {
     title: "Squares",
     source: "",
     about: "Squares of numbers.",
-    points: |size| {
+    points: &|size| {
         let point = |number: u64| Point::new().with("number", number).with("set", "all");
         (0..size.pick(6, 7, 8)).map(point).collect()
     },
-    measure: |point, context| {
+    measure: &|point, context| {
         let number = point.integer("number")?;
         let base = context.input("base", |_| Ok(10_u64))?;
         let folder = context.scratch()?;
@@ -129,11 +129,11 @@ fn points_can_be_chosen() {
 /// Like [`DEFINITION`], with 1 and 2 threads.
 const THREADED: Definition = Definition {
     name: "store-threads",
-    points: |_| {
+    points: &|_| {
         let point = |set: &str, threads: u64| Point::new().with("set", set).with("threads", threads);
         ["one", "two"].iter().flat_map(|set| [1, 2].map(|threads| point(set, threads))).collect()
     },
-    measure: |point, _| Ok(Row::new().with("square", point.integer("threads")?)),
+    measure: &|point, _| Ok(Row::new().with("square", point.integer("threads")?)),
     ..DEFINITION
 };
 
@@ -168,8 +168,8 @@ fn results_of_other_thread_counts_are_kept() {
 /// Like [`DEFINITION`], with a layout.
 const OF_A_LAYOUT: Definition = Definition {
     name: "store-layouts",
-    points: |_| vec![Point::new().with("layout", "leveled").with("threads", 1)],
-    measure: |point, _| Ok(Row::new().with("square", point.text("layout")?.len() as u64)),
+    points: &|_| vec![Point::new().with("layout", "leveled").with("threads", 1)],
+    measure: &|point, _| Ok(Row::new().with("square", point.text("layout")?.len() as u64)),
     ..DEFINITION
 };
 

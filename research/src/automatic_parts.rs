@@ -15,10 +15,7 @@ use tamis::{Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Options, WriteBa
 use tamis_workload::{KeyForm, Permutation, SplitMix64, mix64};
 use tempfile::TempDir;
 
-use tamis_bench::{
-    Axis, BenchError, Context, Definition, Needs, Plot, Point, Row, Size, VALUE_BYTES, driver::blocks_of,
-    filter::median,
-};
+use tamis_bench::{BenchError, Context, Point, Row, VALUE_BYTES, driver::blocks_of, filter::median};
 
 /// Size of a write batch, in entries.
 const BATCH_ENTRIES: u64 = 1_000;
@@ -33,8 +30,6 @@ const SAMPLE: &str = "sample";
 /// A part of the store.
 struct Part {
     name: &'static str,
-    /// Kinds of queries with which it is measured, each in a separate point.
-    queries: &'static [&'static str],
     /// Rounds in which both stores do the work; there is one more before, which is not counted.
     rounds: u64,
     /// A round has one of so many of a point's queries.
@@ -42,50 +37,11 @@ struct Part {
 }
 
 const PARTS: [Part; 3] = [
-    Part {
-        name: FILTERS,
-        queries: &["get", "get-absent", "empty-near", "empty-far", "seek", "seek-50"],
-        rounds: 5,
-        share: 1,
-    },
-    Part { name: LOAD, queries: &["fill"], rounds: 3, share: 1 },
+    Part { name: FILTERS, rounds: 5, share: 1 },
+    Part { name: LOAD, rounds: 3, share: 1 },
     // Costs of a few percent: many short rounds.
-    Part { name: SAMPLE, queries: &["get", "empty-near"], rounds: 60, share: 4 },
+    Part { name: SAMPLE, rounds: 60, share: 4 },
 ];
-
-/// The experiment.
-pub(super) const AUTOMATIC_PARTS: Definition = Definition {
-    name: "store-automatic",
-    title: "Costs and savings of chosen filters and the sample of queries",
-    source: "",
-    about: "Time and blocks of queries, and the time of a load until it is settled and of its compaction into one run, in two stores in alternation: with chosen filters and with Bloom filters of 10 bits, with the sample of queries and without. The ratio is that of the times: above 1 the part saves time.",
-    points,
-    measure,
-    plots: &[Plot {
-        name: "ratio",
-        title: "Time without the part / time with it",
-        x: "queries",
-        y: "ratio",
-        series: "part",
-        y_axis: Axis::Log,
-        ..Plot::NEW
-    }],
-    paper: &[],
-};
-
-fn points(size: Size) -> Vec<Point> {
-    let entries: u64 = size.pick(20_000, 1_000_000, 10_000_000);
-    let count: u64 = size.pick(500, 50_000, 200_000);
-    let mut points = Vec::new();
-    for part in &PARTS {
-        for kind in part.queries {
-            let point = Point::new().with("part", part.name).with("queries", *kind);
-            let needs = Needs { disk_bytes: entries * 960, memory_bytes: entries * 100 + (512 << 20) };
-            points.push(point.with("entries", entries).with("count", count).needing(needs));
-        }
-    }
-    points
-}
 
 /// The number of an entry: distinct, and more than [`WIDTH`] apart for all but few.
 fn number_of(index: u64) -> u64 {
@@ -244,7 +200,7 @@ fn pair(point: &Point, context: &mut Context<'_>) -> Result<[Side; 2], BenchErro
     Ok([with?, without?])
 }
 
-fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
+pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {
     let name = point.text("part")?;
     let part = PARTS.iter().find(|part| part.name == name);
     let part = part.ok_or_else(|| BenchError::Other(format!("no part {name:?}")))?;
