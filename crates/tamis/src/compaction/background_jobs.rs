@@ -602,7 +602,7 @@ impl BackgroundJobs {
     }
 
     /// Before each table of a merge: a single worker flushes due memtables, so that writers need not wait for the merge. One of several
-    /// checks filters with a wrong rate, because compactions may follow one another for long.
+    /// chooses filters again that reads have paid for, because compactions may follow one another for long.
     pub(super) fn work_between_tables(&self) -> ControlFlow<()> {
         if self.store.context.options.workers == 1 {
             self.flush_if_due();
