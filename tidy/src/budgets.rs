@@ -9,7 +9,7 @@ const LINES: &[(&str, usize)] = &[
     ("crates/tamis/src", 53_150),
     ("crates/tamis/src/admin", 3_550),
     ("crates/tamis/src/cache", 800),
-    ("crates/tamis/src/compaction", 8_000),
+    ("crates/tamis/src/compaction", 8_050),
     ("crates/tamis/src/cursor", 3_500),
     ("crates/tamis/src/db", 1_250),
     ("crates/tamis/src/fuzz_internals", 500),
@@ -34,7 +34,7 @@ const LINES: &[(&str, usize)] = &[
 /// A budget with more room than this is lowered.
 const ROOM_MAX: usize = 150;
 /// Constants of numbers and durations in the engine.
-const NUMBERS_MAX: usize = 352;
+const NUMBERS_MAX: usize = 355;
 const ENGINE: &str = "crates/tamis/src";
 /// The types of such constants.
 const NUMBER_TYPES: &[&str] =

@@ -3,8 +3,11 @@
 //! The loss of a table is the time of the false positives of its filters beyond those that their choice expected. Where no rate is
 //! expected, all false positives count ([`expected_rates`]). A table without a range filter counts ranges as admitted, and one without filters
 //! points, too (`read/seek_answers.rs` counts open seeks), so the first empty queries of a new kind pay for the first choice. The price is the time
-//! to read the keys and to search. An open table with a damaged filter, or a damaged filter file, is due without a loss: otherwise it is
-//! damaged for as long as its queries find their keys.
+//! to read the keys and to search.
+//!
+//! Two tables are due before that. Rates are promises, as the shape of the tree is: one with far more false positives than expected
+//! ([`EmptyAnswers::breaks`]), unless it is small, so that the price is soon reached. And one with a damaged filter, or a damaged filter file:
+//! otherwise it is damaged for as long as its queries find their keys.
 //!
 //! The check reads the keys of the table and computes the expected cost of its filters, and that of the best ones, for today's sample. Filters
 //! that cost more than [`COST_RATIO_MAX`] times as much as the best are replaced, and at any cost those that let too many ranges and seeks read the
@@ -49,7 +52,7 @@ use crate::{
     version::{
         edit::{Change, RunPlace, VersionEdit},
         handle::Table,
-        losses::{DueLoss, Loss},
+        losses::{DOUBLINGS_MAX, DueLoss, Loss},
         partition::Partition,
         version::KeyspaceVersion,
     },
@@ -61,6 +64,10 @@ const RETRY_DOUBLINGS_MAX: u32 = 7;
 const COST_RATIO_MAX: f64 = 1.3;
 /// A choice that is based on fewer empty queries expects no rate.
 const EMPTY_QUERY_COUNT_MIN: u64 = 100;
+/// A rate of more than this many times the expected one is wrong; smaller differences, and rates of fewer answers, are not.
+const RATE_RATIO_MAX: f64 = 3.0;
+const RATE_DIFFERENCE_MIN: f64 = 0.002;
+const ANSWER_COUNT_MIN: u64 = 1_000;
 /// The time between two reads of the counters, and while they change.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const CHECK_INTERVAL_BUSY: Duration = Duration::from_millis(100);
@@ -98,6 +105,16 @@ impl EmptyAnswers {
 
     fn count(&self) -> u64 {
         self.0.iter().map(|kind| kind.denied + kind.wrong).sum()
+    }
+
+    /// Whether the rate of a kind is far from the expected one. Each check that kept the filters doubles the answers that are needed.
+    fn breaks(&self, expected: Rates, kept_count: u32) -> bool {
+        self.0.iter().zip(expected).any(|(kind, expected)| {
+            let expected = if expected.is_nan() { 0.0 } else { expected };
+            let count = kind.denied + kind.wrong;
+            let rate = kind.wrong as f64 / count.max(1) as f64;
+            count >= ANSWER_COUNT_MIN << kept_count && rate > RATE_RATIO_MAX * expected + RATE_DIFFERENCE_MIN
+        })
     }
 
     /// The false positives of each kind beyond the expected ones.
@@ -173,8 +190,9 @@ struct CheckedTable {
     /// The counters when the last check began.
     before: EmptyAnswers,
     loss: Loss,
-    /// The rates of the filters that the last check kept.
+    /// The rates of the filters that the last check kept, and how many checks have kept them.
     kept: Option<Rates>,
+    kept_count: u32,
     /// Consecutive checks that failed, and when the next one may begin.
     failure_count: u32,
     retry_at: Duration,
@@ -264,7 +282,13 @@ impl FilterChecker {
         let StoreContext { options, metrics, .. } = &*self.store.context;
         let read_ns = metrics.read_times.price(level, expected_nanoseconds(options.table_access));
         checked.loss.set(since.count(), (unexpected.iter().sum::<f64>() * read_ns) as u64);
-        let loss = checked.loss.due(price)?;
+        let is_small = table.summary().entry_count < SMALL_KEYS as u64;
+        let loss = match checked.loss.due(price) {
+            None if !is_small && since.breaks(expected, checked.kept_count) => {
+                DueLoss { lost_ns: checked.loss.nanoseconds(), price_ns: checked.loss.price(price) }
+            }
+            due => due?,
+        };
         let sample = &keyspace.read_state.load().query_sample;
         if options.sample_queries && needs_refill(sample, expected, unexpected) {
             let table_count = keyspace.read_state.load().version.tables().count() as u64;
@@ -291,6 +315,7 @@ impl FilterChecker {
     fn note_kept(&self, number: u64, rates: Rates) {
         if let Some(checked) = self.schedule.lock().tables.get_mut(&number) {
             checked.kept = Some(rates);
+            checked.kept_count = (checked.kept_count + 1).min(DOUBLINGS_MAX);
             checked.failure_count = 0;
         }
     }
@@ -307,7 +332,8 @@ impl FilterChecker {
     /// Records that a table has other filters, whose answers are counted from 0.
     fn note_replaced(&self, number: u64) {
         if let Some(checked) = self.schedule.lock().tables.get_mut(&number) {
-            (checked.before, checked.kept, checked.failure_count) = (EmptyAnswers::default(), None, 0);
+            (checked.before, checked.kept) = (EmptyAnswers::default(), None);
+            (checked.kept_count, checked.failure_count) = (0, 0);
         }
     }
 

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The price doubles at most this many times.
-const DOUBLINGS_MAX: u32 = 6;
+pub(crate) const DOUBLINGS_MAX: u32 = 6;
 
 /// A counter of lost time.
 #[derive(Debug, Default)]

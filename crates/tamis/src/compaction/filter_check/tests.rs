@@ -41,6 +41,24 @@ fn false_positives_beyond_the_expected_rate_are_a_loss() {
 }
 
 #[test]
+fn a_rate_far_from_the_expected_one_breaks_a_promise() {
+    let breaks = |denied, wrong, kept_count| {
+        answers([(0, 0), (denied, wrong), (0, 0)]).breaks([0.0, 0.01, f64::NAN], kept_count)
+    };
+    assert!(breaks(900, 100, 0) && !breaks(800, 100, 0), "a thousand answers");
+    assert!(!breaks(970, 30, 0) && breaks(960, 40, 0), "three times the rate");
+    assert!(
+        !breaks(1_800, 100, 1) && breaks(1_800, 200, 1),
+        "a check that kept the filters doubles the answers"
+    );
+    assert!(
+        answers([(0, 0), (0, 0), (990, 10)]).breaks([0.0, 0.01, f64::NAN], 0),
+        "no rate was expected of seeks"
+    );
+    assert!(!answers([(999, 1), (0, 0), (0, 0)]).breaks([0.0; 3], 0), "a small difference");
+}
+
+#[test]
 fn answers_before_the_last_check_are_no_loss() {
     let (before, now) = (answers([(5, 7), (10, 20), (0, 0)]), answers([(5, 8), (11, 25), (3, 0)]));
     assert_eq!(now.since(before), answers([(0, 1), (1, 5), (3, 0)]));
