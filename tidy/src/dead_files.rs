@@ -14,7 +14,7 @@ pub fn dead_sources(tree: &Tree) -> Vec<Finding> {
             continue;
         }
         for (line, name) in declared_modules(file) {
-            let candidates = module_paths(file, &name);
+            let candidates = module_paths(file, line, &name);
             match candidates.iter().find_map(|path| tree.get(path)) {
                 Some(module) => queue.push(module),
                 None => findings.push(Finding::new(&file.path, line, format!("`mod {name};` names no file"))),
@@ -55,9 +55,14 @@ fn declared_modules(file: &SourceFile) -> Vec<(usize, String)> {
     pairs.collect()
 }
 
-/// The paths that `mod name;` of a file may mean. The modules of a root or a `mod.rs` are in the same folder, those of
-/// other files in a folder with the name of the file.
-fn module_paths(file: &SourceFile, name: &str) -> [String; 2] {
+/// The paths that `mod name;` at a line of a file may mean. An attribute `path` in the line above names it. Without one, the modules of a
+/// root or a `mod.rs` are in the same folder, those of other files in a folder with the name of the file.
+fn module_paths(file: &SourceFile, line: usize, name: &str) -> [String; 2] {
+    let above = line.checked_sub(2).and_then(|above| file.text.lines().nth(above)).unwrap_or_default();
+    let named = above.trim().strip_prefix("#[path = \"").and_then(|path| path.strip_suffix("\"]"));
+    if let Some(path) = named {
+        return [resolve(&file.path, path), String::new()];
+    }
     let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let base = if is_root(&file.path) || file.stem() == "mod" {
         folder.to_owned()

@@ -29,9 +29,8 @@ pub const ROWS: &[&str] = &[
     "write",
     "store/recover admin/checkpoint admin/table_writer observe/statistics",
     "admin/verify admin/ingest",
-    "admin/repair admin/inspect bench_internals fuzz_internals store/engine",
+    "admin/repair admin/inspect store/engine",
     "db",
-    "simulation",
 ];
 
 /// Imports that break the table, each with its reason: (importing module, imported module, why).

@@ -41,6 +41,7 @@
 mod admin;
 mod batch;
 #[cfg(feature = "bench-internals")]
+#[path = "../internals/bench.rs"]
 pub mod bench_internals;
 mod cache;
 mod coding;
@@ -52,6 +53,7 @@ mod error;
 mod file_name;
 mod frame;
 #[cfg(feature = "fuzz-internals")]
+#[path = "../internals/fuzz/mod.rs"]
 pub mod fuzz_internals;
 mod key;
 mod key_range_bounds;
@@ -61,6 +63,7 @@ mod options;
 mod range_tombstone;
 mod read;
 #[cfg(feature = "simulation")]
+#[path = "../internals/simulation/mod.rs"]
 pub mod simulation;
 mod slice;
 mod store;

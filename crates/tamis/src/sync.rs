@@ -1,12 +1,14 @@
 //! The locks, condition variables, channels and one-time cells through which threads of a store wait for each other.
 //!
 //! Programs get those of `parking_lot` and of the standard library, unchanged. With the feature `simulation` the same names are types that
-//! ask the simulation of the thread who runs next (`sync/scheduled.rs`); on a thread without a simulation these behave like the
+//! ask the simulation of the thread who runs next (`internals/simulation/scheduled.rs`); on a thread without a simulation these behave like the
 //! originals. A thread that waits by any other means would stop a simulation, so no other module waits.
 
 #[cfg(feature = "simulation")]
+#[path = "../internals/simulation/hooks.rs"]
 pub(crate) mod hooks;
 #[cfg(feature = "simulation")]
+#[path = "../internals/simulation/scheduled.rs"]
 mod scheduled;
 
 #[cfg(feature = "simulation")]

@@ -6,7 +6,12 @@ use crate::Tree;
 #[test]
 fn a_file_that_no_mod_names_is_dead() {
     let tree = Tree::of_samples(&[
-        ("crates/a/src/lib.rs", "mod b;\npub mod c;\nmod d { }\n// mod e;"),
+        (
+            "crates/a/src/lib.rs",
+            "mod b;\npub mod c;\nmod d { }\n// mod e;\n#[path = \"../inner/h.rs\"]\nmod h;",
+        ),
+        ("crates/a/inner/h.rs", ""),
+        ("crates/a/inner/i.rs", ""),
         ("crates/a/src/b.rs", "#[cfg(test)]\nmod tests;"),
         ("crates/a/src/b/tests.rs", ""),
         ("crates/a/src/c/mod.rs", "mod f;"),
@@ -20,7 +25,9 @@ fn a_file_that_no_mod_names_is_dead() {
         ("fuzz/fuzz_targets/table.rs", ""),
     ]);
     let found: Vec<_> = dead_sources(&tree).into_iter().map(|finding| finding.path).collect();
-    assert_eq!(found, ["crates/a/tests/alone.rs", "crates/a/src/b/build.rs", "crates/a/src/e.rs"]);
+    let dead =
+        ["crates/a/tests/alone.rs", "crates/a/inner/i.rs", "crates/a/src/b/build.rs", "crates/a/src/e.rs"];
+    assert_eq!(found, dead);
 }
 
 #[test]

@@ -270,6 +270,7 @@ fn height_of(ordinal: u64) -> usize {
 }
 
 #[cfg(all(test, loom))]
+#[path = "../../internals/loom/memtable.rs"]
 mod loom;
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -68,6 +68,7 @@ impl Drop for PauseRequest<'_> {
 }
 
 #[cfg(all(test, loom))]
+#[path = "../../internals/loom/flush_slot.rs"]
 mod loom;
 
 #[cfg(all(test, not(loom)))]

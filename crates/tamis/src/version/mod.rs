@@ -35,4 +35,5 @@ pub(crate) mod version;
 mod view_slot;
 
 #[cfg(test)]
+#[path = "../../internals/version/test_support.rs"]
 pub(crate) mod test_support;

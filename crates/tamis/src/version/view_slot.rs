@@ -90,4 +90,5 @@ impl<V> ViewSlot<V> {
 }
 
 #[cfg(all(test, loom))]
+#[path = "../../internals/loom/view_slot.rs"]
 mod loom;

@@ -17,6 +17,7 @@
 pub(crate) mod build;
 pub(crate) mod check;
 #[cfg(any(test, feature = "fuzz-internals"))]
+#[path = "../../internals/view/checksums.rs"]
 pub(crate) mod checksums;
 pub(crate) mod cursor;
 mod entry_heap;
@@ -27,6 +28,7 @@ pub(crate) mod inspect;
 mod key_bits;
 pub(crate) mod lookup;
 #[cfg(any(test, feature = "fuzz-internals"))]
+#[path = "../../internals/view/memory_run.rs"]
 pub(crate) mod memory_run;
 mod output;
 mod page;
