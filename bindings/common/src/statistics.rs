@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use tamis::{
-    DecisionStatistics, ExpectedFilters, FilterAnswers, FilterChoiceStatistics, KeyspaceStatistics,
-    LevelReads, LevelStatistics, QuerySampleStatistics, ReadStatistics, Statistics, TableFilterStatistics,
+    DecisionStatistics, FilterAnswers, KeyspaceStatistics, LevelReads, LevelStatistics, QuerySampleStatistics, ReadStatistics, Statistics, TableFilterStatistics,
 };
 
 /// Converts the statistics of a database to a JSON object with the names of [`Statistics`].
@@ -152,7 +151,6 @@ fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
             "entry_count": of_level.entry_count,
             "bytes": of_level.bytes,
         })).collect::<Vec<_>>(),
-        "filter_choices": keyspace.filter_choices.iter().map(choice).collect::<Vec<_>>(),
         "sample": {
             "points": sample(&keyspace.sample.points),
             "ranges": sample(&keyspace.sample.ranges),
@@ -177,29 +175,6 @@ pub fn table_filters(tables: &[TableFilterStatistics]) -> Value {
         })
     };
     tables.iter().map(of_table).collect()
-}
-
-/// The tables of a level for which the store chose the same filters.
-fn choice(choice: &FilterChoiceStatistics) -> Value {
-    json!({
-        "level": choice.level,
-        "table_count": choice.table_count,
-        "entry_count": choice.entry_count,
-        "empty_query_count": choice.empty_query_count,
-        "chosen": expected(&choice.chosen),
-        "runners_up": choice.runners_up.iter().map(expected).collect::<Vec<_>>(),
-    })
-}
-
-/// Filters with their expected costs.
-fn expected(filters: &ExpectedFilters) -> Value {
-    json!({
-        "filters": filters.filters,
-        "nanoseconds": filters.nanoseconds,
-        "point_rate": filters.point_rate,
-        "range_rate": filters.range_rate,
-        "seek_rate": filters.seek_rate,
-    })
 }
 
 /// The answers of filters to one kind of queries.

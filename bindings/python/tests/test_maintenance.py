@@ -58,8 +58,6 @@ def test_statistics_have_the_declared_fields(db: Database) -> None:
         (types.ViewStatistics, keyspace["views"]),
         (types.SampleStatistics, keyspace["sample"]),
         (types.QuerySampleStatistics, keyspace["sample"]["points"]),
-        (types.FilterChoiceStatistics, keyspace["filter_choices"][0]),
-        (types.ExpectedFilters, keyspace["filter_choices"][0]["chosen"]),
         (types.TableFilterStatistics, db.table_filters()[0]),
         (types.FilterAnswers, db.table_filters()[0]["points"]),
         (types.LevelReads, level),

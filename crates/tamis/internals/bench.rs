@@ -37,7 +37,6 @@ use crate::{
         reader::View,
         run::TableRun,
         scan::ViewScan,
-        spool::Spool,
         writer::{ViewOptions, ViewOwner},
     },
 };
@@ -176,7 +175,7 @@ impl TableSet {
         let file = OsVfs.create(&path).map_err(failed)?;
         let owner = ViewOwner { number, ..ViewOwner::default() };
         let options = ViewOptions { segment_size, owner };
-        build_view(options, &named, Spool::in_memory(), &mut |part| file.append(part).map_err(failed))?;
+        build_view(options, &named, &mut |part| file.append(part).map_err(failed))?;
         Ok(SortedView { view: View::open(&self.environment, number)?, runs: runs.into() })
     }
 

@@ -91,10 +91,9 @@ pub use key_range_bounds::KeyRangeBounds;
 pub use observe::advise::{LayoutEstimate, Workload, advise_layout};
 pub use observe::events::{CompactionReason, Event, EventListener, PartitionChange};
 pub use observe::metrics::{
-    DELETED_RANGES_MAX, DecisionStatistics, DeletedRange, DroppedKeyspace, ExpectedFilters,
-    FILTER_CHOICES_MAX, FilterAnswers, FilterChoiceStatistics, KeyspaceStatistics, LevelFilters, LevelReads,
-    LevelStatistics, PARTITIONS_MAX, PaidJob, PartitionDecisionStatistics, PartitionStatistics,
-    QuerySampleStatistics, RUNNERS_UP_MAX, ReadLoss, ReadStatistics, SampleStatistics, Statistics,
+    DELETED_RANGES_MAX, DecisionStatistics, DeletedRange, DroppedKeyspace, FilterAnswers, KeyspaceStatistics,
+    LevelFilters, LevelReads, LevelStatistics, PARTITIONS_MAX, PaidJob, PartitionDecisionStatistics,
+    PartitionStatistics, QuerySampleStatistics, ReadLoss, ReadStatistics, SampleStatistics, Statistics,
     TableFilterStatistics, TableStatistics, ViewStatistics,
 };
 pub use observe::query_sample::{SAMPLED_BOUND_BYTES_MAX, SampledQueries};

@@ -42,8 +42,5 @@ fn every_field_of_the_statistics_is_in_the_json() {
     assert_eq!(missing(&one, &keyspace(&one)), ["partitions"], "their bounds are bytes");
     assert_eq!(missing(&one.sample, &keyspace(&one)["sample"]), none);
     assert_eq!(missing(&one.sample.points, &keyspace(&one)["sample"]["points"]), none);
-    let chosen = FilterChoiceStatistics::default();
-    assert_eq!(missing(&chosen, &choice(&chosen)), none);
-    assert_eq!(missing(&chosen.chosen, &choice(&chosen)["chosen"]), none);
     assert_eq!(missing(&one.views, &keyspace(&one)["views"]), none);
 }

@@ -7,9 +7,7 @@ from typing import Literal, TypedDict
 __all__ = [
     "CheckpointReport",
     "Durability",
-    "ExpectedFilters",
     "Fault",
-    "FilterChoiceStatistics",
     "IngestReport",
     "KeyCodec",
     "KeyspaceStatistics",
@@ -246,27 +244,6 @@ class LevelFilters(TypedDict):
     bytes: int
 
 
-class ExpectedFilters(TypedDict):
-    """Filters that the store scored for the sampled queries, with their expected costs."""
-
-    filters: str
-    nanoseconds: float
-    point_rate: float | None
-    range_rate: float | None
-    seek_rate: float | None
-
-
-class FilterChoiceStatistics(TypedDict):
-    """The tables of a level for which the store chose the same filters."""
-
-    level: int
-    table_count: int
-    entry_count: int
-    empty_query_count: int
-    chosen: ExpectedFilters
-    runners_up: list[ExpectedFilters]
-
-
 class KeyspaceStatistics(TypedDict):
     """The state of a keyspace."""
 
@@ -279,7 +256,6 @@ class KeyspaceStatistics(TypedDict):
     partition_count: int
     views: ViewStatistics
     filters: list[LevelFilters]
-    filter_choices: list[FilterChoiceStatistics]
     sample: SampleStatistics
 
 

@@ -18,8 +18,8 @@ use tamis::{Db, Durability, Keyspace, KeyspaceOptions};
 use super::{
     page::write_page,
     stats::{
-        all_table_filters, answers_table, choices_table, decisions_table, filters_text, keyspaces_table,
-        pins_text, reads_table, samples_table, too_long_text, views_text,
+        all_table_filters, answers_table, decisions_table, filters_text, keyspaces_table, pins_text,
+        reads_table, samples_table, too_long_text, views_text,
     },
 };
 use crate::{
@@ -327,12 +327,7 @@ fn write_statistics(db: &Db, output: &mut dyn Write) -> Result<(), Failure> {
     let views = views_text(&statistics.keyspaces);
     write!(output, "{}{views}", filters_text(&statistics.keyspaces))?;
     let answers = answers_table(&all_table_filters(db)?);
-    let tables = [
-        choices_table(&statistics.keyspaces),
-        reads_table(&statistics.reads),
-        answers,
-        samples_table(&statistics.keyspaces),
-    ];
+    let tables = [reads_table(&statistics.reads), answers, samples_table(&statistics.keyspaces)];
     for table in tables.into_iter().flatten() {
         writeln!(output, "{table}")?;
     }

@@ -7,10 +7,9 @@ use std::{io::Write, path::PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use tamis::{
-    Db, DecisionStatistics, ExpectedFilters, FilterAnswers, FilterChoiceStatistics, KeyspaceStatistics,
-    Layout, LevelFilters, LevelReads, LevelStatistics, PartitionStatistics, QuerySampleStatistics,
-    ReadStatistics, SAMPLED_BOUND_BYTES_MAX, SampleStatistics, Statistics, TableFilterStatistics,
-    UnreadableTable, ViewStatistics,
+    Db, DecisionStatistics, FilterAnswers, KeyspaceStatistics, Layout, LevelFilters, LevelReads,
+    LevelStatistics, PartitionStatistics, QuerySampleStatistics, ReadStatistics, SAMPLED_BOUND_BYTES_MAX,
+    SampleStatistics, Statistics, TableFilterStatistics, UnreadableTable, ViewStatistics,
 };
 
 use crate::{
@@ -100,9 +99,6 @@ fn print_all(
         writeln!(output, "{table}")?;
     }
     writeln!(output, "{}{}", filters_text(&statistics.keyspaces), views_text(&statistics.keyspaces))?;
-    if let Some(table) = choices_table(&statistics.keyspaces) {
-        writeln!(output, "{table}")?;
-    }
     for (name, UnreadableTable { table_number, error, .. }) in unreadable {
         writeln!(output, "The filters of table {table_number} of {name} are not known: {error}")?;
     }
@@ -140,7 +136,6 @@ fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {
         "partition_count": keyspace.partition_count,
         "partitions": keyspace.partitions.iter().map(partition_json).collect::<Vec<_>>(),
         "filters": filters_json(keyspace),
-        "filter_choices": keyspace.filter_choices.iter().map(choice_json).collect::<Vec<_>>(),
         "sampled_queries": sampled_kinds(&keyspace.sample)
             .into_iter()
             .map(|(kind, sample)| {
@@ -293,75 +288,6 @@ pub(super) fn filters_json(keyspace: &KeyspaceStatistics) -> Value {
         })
     };
     keyspace.filters.iter().map(of_level).collect()
-}
-
-/// The choices in [`choices_table`].
-const CHOICES_MAX: usize = 20;
-
-/// Returns a table with the filters that the store chose for the open tables, those of the most tables first: their expected
-/// costs and false positives, each followed by the next best filters; `None` without any.
-pub(super) fn choices_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_table::Table> {
-    let of_keyspace = |keyspace: &'_ KeyspaceStatistics| {
-        let name = keyspace.name.clone();
-        keyspace.filter_choices.clone().into_iter().map(move |choice| (name.clone(), choice))
-    };
-    let mut choices: Vec<(String, FilterChoiceStatistics)> = keyspaces.iter().flat_map(of_keyspace).collect();
-    choices.sort_by_key(|(_, choice)| std::cmp::Reverse(choice.table_count));
-    let others = choices.len().saturating_sub(CHOICES_MAX);
-    choices.truncate(CHOICES_MAX);
-    let mut rows = Vec::new();
-    for (name, choice) in choices {
-        let level = format!("L{}", choice.level);
-        let tables = terminal::count(choice.table_count as u64);
-        let queries = terminal::count(choice.empty_query_count);
-        rows.push(choice_row([name, level, "chosen".to_owned()], &choice.chosen, [tables, queries]));
-        for runner_up in &choice.runners_up {
-            let names = [String::new(), String::new(), "next".to_owned()];
-            rows.push(choice_row(names, runner_up, [String::new(), String::new()]));
-        }
-    }
-    if others > 0 {
-        let mut row =
-            vec![String::new(), String::new(), format!("{} others", terminal::count(others as u64))];
-        row.resize(10, String::new());
-        rows.push(row);
-    }
-    let header = [
-        "keyspace",
-        "level",
-        "choice",
-        "filters",
-        "tables",
-        "for empty queries",
-        "expected ns per query",
-        "false positives of points",
-        "of ranges",
-        "of open seeks",
-    ];
-    (!rows.is_empty()).then(|| terminal::table(4, &header, rows))
-}
-
-fn choice_row(names: [String; 3], expected: &ExpectedFilters, counts: [String; 2]) -> Vec<String> {
-    let ExpectedFilters { filters, nanoseconds, point_rate, range_rate, seek_rate, .. } = expected;
-    let filters = if filters.is_empty() { "none".to_owned() } else { filters.clone() };
-    let percent = |rate: &Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{:.2} %", 100.0 * rate));
-    let rates = [point_rate, range_rate, seek_rate].map(percent);
-    let cost = format!("{nanoseconds:.0}");
-    names.into_iter().chain([filters]).chain(counts).chain([cost]).chain(rates).collect()
-}
-
-fn choice_json(choice: &FilterChoiceStatistics) -> Value {
-    let expected = |expected: &ExpectedFilters| {
-        json!({
-            "filters": expected.filters, "nanoseconds": expected.nanoseconds, "point_rate": expected.point_rate,
-            "range_rate": expected.range_rate, "seek_rate": expected.seek_rate,
-        })
-    };
-    json!({
-        "level": choice.level, "tables": choice.table_count, "entries": choice.entry_count,
-        "empty_queries": choice.empty_query_count, "chosen": expected(&choice.chosen),
-        "runners_up": choice.runners_up.iter().map(expected).collect::<Vec<_>>(),
-    })
 }
 
 /// Describes the sorted views: a line for each keyspace that has some.

@@ -196,38 +196,6 @@ fn stats_list_the_sampled_queries() {
     assert_eq!(report["keyspaces"][0]["sampled_queries"][2]["kept"], 1);
 }
 
-/// Symptom: the expected costs and the next best filters were printed by `inspect` only, table by table.
-#[test]
-fn stats_list_the_expected_costs_of_chosen_filters_and_the_next_best_ones() {
-    let folder = store();
-    let text = folder.ok(&["stats", "store", "--all"]);
-    let report: serde_json::Value = serde_json::from_str(&folder.ok(&["stats", "store", "--json"])).unwrap();
-    let choices = report["keyspaces"][0]["filter_choices"].as_array().unwrap();
-    let counted = |name| choices.iter().map(|choice| choice[name].as_u64().unwrap()).sum::<u64>();
-    let tables = std::fs::read_dir(folder.path("store")).unwrap().map(|entry| entry.unwrap().path());
-    let tables = tables.filter(|path| path.extension().is_some_and(|extension| extension == "table"));
-    assert_eq!((counted("tables"), counted("entries")), (tables.count() as u64, 5000), "{report}");
-    for choice in choices {
-        let (chosen, runners_up) = (&choice["chosen"], choice["runners_up"].as_array().unwrap());
-        assert_eq!(runners_up.len(), 2, "{choice}");
-        let all = [("chosen", chosen), ("next", &runners_up[0]), ("next", &runners_up[1])];
-        for (role, expected) in all {
-            let filters = match expected["filters"].as_str().unwrap() {
-                "" => "none",
-                filters => filters,
-            };
-            let cost = format!("{:.0}", expected["nanoseconds"].as_f64().unwrap());
-            let percent = |rate: &serde_json::Value| format!("{:.2} %", 100.0 * rate.as_f64().unwrap());
-            let cells =
-                [role, filters, &cost, &percent(&expected["point_rate"]), &percent(&expected["range_rate"])];
-            let is_row = |line: &str| {
-                cells.iter().all(|cell| line.split('\u{2506}').any(|found| found.trim() == *cell))
-            };
-            assert!(text.lines().any(is_row), "{cells:?}: {text}");
-        }
-    }
-}
-
 #[test]
 fn stats_count_queries_that_are_too_long_for_the_sample_and_name_the_interval() {
     let folder = store();

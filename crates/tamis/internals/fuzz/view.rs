@@ -19,7 +19,6 @@ use crate::{
         reader::View,
         rebuild::rebuild_view,
         scan::ViewScan,
-        spool::Spool,
         writer::{ViewOptions, ViewOwner},
     },
 };
@@ -27,17 +26,10 @@ use crate::{
 const NUMBER: u64 = 5;
 /// Moves on a damaged view.
 const MOVE_COUNT: usize = 100;
-/// Less than a page of an index, so that spools have files.
-const SPOOL_BYTES: usize = 64;
-
-fn spool() -> Spool {
-    Spool::in_memory().with_memory(SPOOL_BYTES)
-}
-
 /// The bytes of the view of runs.
 fn build(options: ViewOptions, runs: &[MemoryRun]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    build_view(options, &named(runs, 100), spool(), &mut |part| {
+    build_view(options, &named(runs, 100), &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     })
@@ -49,7 +41,7 @@ fn build(options: ViewOptions, runs: &[MemoryRun]) -> Vec<u8> {
 fn rebuild(owner: ViewOwner, old: &Arc<View>, old_runs: &[MemoryRun], new: &MemoryRun) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let (old_runs, new) = (old_runs.to_vec().into(), named(std::slice::from_ref(new), 200));
-    rebuild_view(owner, old, &old_runs, &new, spool(), &mut |part| {
+    rebuild_view(owner, old, &old_runs, &new, &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     })?;

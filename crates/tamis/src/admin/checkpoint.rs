@@ -55,21 +55,16 @@ struct FixedState {
     log: PinnedLog,
 }
 
-/// See the head of this file.
-pub(crate) struct Checkpointer {
-    pub(crate) store: Arc<StoreParts>,
-}
-
-impl Checkpointer {
+impl StoreParts {
     /// See [`crate::Db::checkpoint`].
     pub(crate) fn checkpoint(&self, target: &Path, verify: Verify) -> Result<CheckpointReport> {
-        let _running = self.store.context.begin_job()?;
+        let _running = self.context.begin_job()?;
         let target = &absolute(target)?;
         self.refuse_own_folder(target)?;
-        let target = &create_empty_folder(&*self.store.context.folder, target)?;
+        let target = &create_empty_folder(&*self.context.folder, target)?;
         let fixed = self.fix_state()?;
         let report = CheckpointReport { sequence: fixed.sequence, ..CheckpointReport::default() };
-        let mut copy = Copy { vfs: &*self.store.context.folder, target, created: Vec::new(), report };
+        let mut copy = Copy { vfs: &*self.context.folder, target, created: Vec::new(), report };
         self.copy_all(&fixed, &mut copy, verify).inspect_err(|_| copy.remove_created())?;
         Ok(copy.report)
     }
@@ -77,7 +72,7 @@ impl Checkpointer {
     /// # Errors
     /// [`Error::InvalidArgument`] for the folder of the store and those in it, under any name.
     fn refuse_own_folder(&self, target: &Path) -> Result<()> {
-        let folder = &self.store.context.folder;
+        let folder = &self.context.folder;
         let is_own = folder.is_within(target, folder.path());
         if is_own.map_err(|error| Error::io("look for", target, error))? {
             return Err(Error::InvalidArgument {
@@ -91,20 +86,19 @@ impl Checkpointer {
 
     /// Step 1.
     fn fix_state(&self) -> Result<FixedState> {
-        let mut log = self.store.log.lock();
+        let mut log = self.log.lock();
         if let Some(state) = log.as_mut() {
             state.log.flush_deferred()?;
         }
-        let catalog = self.store.versions.catalog();
-        let sequence =
-            log.as_ref().map_or_else(|| self.store.snapshots.visible(), |state| state.last_sequence);
-        let pinned = self.store.log.pin(log.as_ref(), &self.store.versions, &catalog);
+        let catalog = self.versions.catalog();
+        let sequence = log.as_ref().map_or_else(|| self.snapshots.visible(), |state| state.last_sequence);
+        let pinned = self.log.pin(log.as_ref(), &self.versions, &catalog);
         Ok(FixedState { sequence, catalog, log: pinned })
     }
 
     /// Steps 2 to 4.
     fn copy_all(&self, fixed: &FixedState, copy: &mut Copy<'_>, verify: Verify) -> Result<()> {
-        let folder = &self.store.context.folder;
+        let folder = &self.context.folder;
         for file in fixed.catalog.keyspaces.values().flat_map(|version| version.files()) {
             copy.place(folder, file.name())?;
         }
@@ -116,10 +110,10 @@ impl Checkpointer {
             catalog.synced_log.insert(segment.number, bytes);
         }
         copy.target.sync().map_err(|error| Error::io("sync", copy.target.path(), error))?;
-        let number = self.store.versions.new_file_number();
+        let number = self.versions.new_file_number();
         let names = [FileName::Temporary(number), FileName::Manifest(number), FileName::Current];
         copy.created.extend(names.map(|name| name.path(copy.target)));
-        let bytes = self.store.versions.write_copy(catalog, copy.target, number)?;
+        let bytes = self.versions.write_copy(catalog, copy.target, number)?;
         copy.report.copied_file_count += 2;
         copy.report.copied_bytes += bytes;
         Ok(())
@@ -127,7 +121,7 @@ impl Checkpointer {
 
     /// Checks the tables in the folder of the copy; errors name those of the store.
     fn check_tables(&self, catalog: &Catalog, target: &Folder, verify: Verify) -> Result<()> {
-        let StoreContext { folder, options, .. } = &*self.store.context;
+        let StoreContext { folder, options, .. } = &*self.context;
         let listed = folder::list(target)?;
         let lengths: BTreeMap<&str, u64> =
             listed.iter().map(|entry| (entry.name.as_str(), entry.length)).collect();

@@ -261,32 +261,27 @@ pub(crate) fn fault_of(file: PathBuf, error: &Error) -> Fault {
     }
 }
 
-/// Verifies an open store, see the head of this file.
-pub(crate) struct Verifier {
-    pub(crate) store: Arc<StoreParts>,
-}
-
-impl Verifier {
+impl StoreParts {
     /// See [`crate::Db::verify_with`].
     pub(crate) fn verify(&self, progress: &mut Progress<'_>) -> Result<VerifyReport> {
-        self.store.context.check_open()?;
+        self.context.check_open()?;
         let mut report = VerifyReport::default();
         self.verify_manifest(&mut report);
         self.verify_log(&mut report)?;
         // Files that another program changes meanwhile are damage, and must not end the process.
         let options =
-            Options { table_access: Access::Buffered, listener: None, ..self.store.context.options.clone() };
-        let folder = &self.store.context.folder;
+            Options { table_access: Access::Buffered, listener: None, ..self.context.options.clone() };
+        let folder = &self.context.folder;
         let tables = TableCache::new(folder, &options, &Arc::default());
         // The read states keep the tables from being deleted.
-        let read_states = self.store.keyspaces.read_states();
+        let read_states = self.keyspaces.read_states();
         for table in read_states.iter().flat_map(|read_state| read_state.version.tables()) {
             if progress(&report).is_break() {
                 return Ok(report);
             }
             report.add_table(folder, &tables, table);
         }
-        let (database_id, _) = self.store.versions.database();
+        let (database_id, _) = self.versions.database();
         for read_state in &read_states {
             if progress(&report).is_break() {
                 return Ok(report);
@@ -298,19 +293,19 @@ impl Verifier {
 
     fn verify_manifest(&self, report: &mut VerifyReport) {
         report.file_count += 2;
-        match self.store.versions.check() {
+        match self.versions.check() {
             Ok(bytes) => report.bytes += bytes,
-            Err(error) => report.note(FileName::Current.path(&self.store.context.folder), &error),
+            Err(error) => report.note(FileName::Current.path(&self.context.folder), &error),
         }
     }
 
     fn verify_log(&self, report: &mut VerifyReport) -> Result<()> {
         let pinned = {
             // Under the lock no append is in progress, and no segment is removed. Writes continue while the files are read.
-            let log = self.store.log.lock();
-            self.store.log.pin(log.as_ref(), &self.store.versions, &self.store.versions.catalog())
+            let log = self.log.lock();
+            self.log.pin(log.as_ref(), &self.versions, &self.versions.catalog())
         };
-        report.add_log(&self.store.context.folder, &pinned.files());
+        report.add_log(&self.context.folder, &pinned.files());
         Ok(())
     }
 }

@@ -78,11 +78,6 @@ impl BlockCache {
         self.cache.get(&(file_number, offset))
     }
 
-    /// Whether the block is cached. Not counted as an access.
-    pub(crate) fn contains(&self, file_number: u64, offset: u64) -> bool {
-        self.cache.contains_key(&(file_number, offset))
-    }
-
     /// Returns the block. If it is not cached, one caller loads it while others that need it wait.
     pub(crate) fn get_or_load(
         &self,

@@ -29,8 +29,6 @@ use std::{
 
 use super::{
     back_off::{RETRY, WaitingPartitions},
-    compactor::Compactor,
-    direct_flush::CachedPace,
     due_jobs::Picked,
     filter_check::{CheckClaim, FilterChecker},
     flusher::Flusher,
@@ -147,7 +145,6 @@ pub(super) enum RangeStep {
 /// See the head of this file.
 pub(crate) struct BackgroundJobs {
     pub(super) store: Arc<StoreParts>,
-    pub(super) compactor: Compactor,
     pub(super) flusher: Flusher,
     pub(super) filter_checker: Arc<FilterChecker>,
     view_builder: Arc<ViewBuilder>,
@@ -161,12 +158,7 @@ impl BackgroundJobs {
         let shared = || Arc::clone(store);
         Arc::new(Self {
             is_inline: options.workers == 0 && !options.read_only,
-            compactor: Compactor { store: shared() },
-            flusher: Flusher {
-                store: shared(),
-                cached_pace: CachedPace::default(),
-                blocks_at_flush: AtomicU64::new(0),
-            },
+            flusher: Flusher { store: shared(), blocks_at_flush: AtomicU64::new(0) },
             filter_checker: Arc::new(FilterChecker { store: shared(), schedule: Mutex::default() }),
             view_builder: Arc::new(ViewBuilder { store: shared(), schedule: Mutex::default() }),
             store: shared(),
@@ -323,7 +315,7 @@ impl BackgroundJobs {
             }
             Job::Compact(keyspace, claim) => {
                 let between_tables = || self.work_between_tables();
-                self.compactor.compact(keyspace, &claim.plan, &between_tables)?;
+                self.store.compact(keyspace, &claim.plan, &between_tables)?;
             }
             Job::CheckFilters(claim) => {
                 let between = || self.yield_to_others();

@@ -1,12 +1,12 @@
 //! Runs compactions: merges or moves the tables of a plan and installs the result.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::ops::ControlFlow;
 
 use super::{
     job_context::{JobContext, with_job_context},
     merge::{Merged, merge},
     plan::{Action, Plan, Reason},
-    repartition::{Repartitioned, Repartitioner},
+    repartition::Repartitioned,
 };
 use crate::{
     error::Result,
@@ -14,12 +14,7 @@ use crate::{
     store::{keyspace_state::KeyspaceState, parts::StoreParts},
 };
 
-/// See the head of this file.
-pub(super) struct Compactor {
-    pub(super) store: Arc<StoreParts>,
-}
-
-impl Compactor {
+impl StoreParts {
     /// Runs a plan; `between_tables` is called before each output table, and ends the job with [`crate::Error::Closed`] by a break.
     ///
     /// # Errors
@@ -30,29 +25,26 @@ impl Compactor {
         plan: &Plan,
         between_tables: &dyn Fn() -> ControlFlow<()>,
     ) -> Result<()> {
-        let clock = &self.store.context.runtime.clock;
-        let metrics = &self.store.context.metrics;
+        let clock = &self.context.runtime.clock;
+        let metrics = &self.context.metrics;
         let start = clock.now();
         match plan.action {
             Action::Merge => {}
             Action::Move => {
-                self.store.installer.install_job(plan.move_edit(), &[])?;
+                self.installer.install_job(plan.move_edit(), &[])?;
                 metrics.trivial_moves.add(plan.moved_tables().count() as u64);
                 return Ok(());
             }
             Action::Drop => {
-                self.store.installer.install_job(plan.move_edit(), &[])?;
+                self.installer.install_job(plan.move_edit(), &[])?;
                 metrics.dropped_tables.add(plan.tables().count() as u64);
-                self.report(keyspace, plan, (0, 0));
+                self.report_compacted(keyspace, plan, (0, 0));
                 return Ok(());
             }
             Action::Split | Action::Divide | Action::Unite => {
-                let work = Repartitioner { store: &self.store };
-                if let Some(done) = work.run(keyspace, plan, between_tables)? {
+                if let Some(done) = self.repartition(keyspace, plan, between_tables)? {
                     if plan.action == Action::Split {
-                        self.store
-                            .back_pressure
-                            .note_merge(plan.bytes_of(0), clock.now().saturating_sub(start));
+                        self.back_pressure.note_merge(plan.bytes_of(0), clock.now().saturating_sub(start));
                     }
                     self.note_repartitioned(keyspace, plan, &done);
                 }
@@ -60,17 +52,17 @@ impl Compactor {
             }
         }
         let read_state = keyspace.read_state.load_full();
-        let merged = with_job_context(&self.store, &read_state.version, |context| {
+        let merged = with_job_context(self, &read_state.version, |context| {
             let context = JobContext { between_tables, ..context.clone() };
-            merge(&context, &self.store.tables, plan)
+            merge(&context, &self.tables, plan)
         })?;
         let Merged { edit, files, bytes_read, written } = merged;
-        self.store.installer.install_job(edit, &files)?;
+        self.installer.install_job(edit, &files)?;
         let time = clock.now().saturating_sub(start);
         if plan.level() == 0 {
-            self.store.back_pressure.note_merge(plan.bytes_of(0), time);
+            self.back_pressure.note_merge(plan.bytes_of(0), time);
         }
-        self.store.scheduler.job_times.note_merge(bytes_read + written.bytes, time);
+        self.scheduler.job_times.note_merge(bytes_read + written.bytes, time);
         metrics.compactions.add(1);
         metrics.garbage_compactions.add(u64::from(plan.reason == Reason::Garbage));
         metrics.trivial_moves.add(plan.moved_tables().count() as u64);
@@ -80,12 +72,12 @@ impl Compactor {
         if keyspace.options.layout.is_partitioned() {
             metrics.partition_decisions.major.add(1, plan.bytes_written, written.bytes);
         }
-        self.report(keyspace, plan, (bytes_read, written.bytes));
+        self.report_compacted(keyspace, plan, (bytes_read, written.bytes));
         Ok(())
     }
 
     fn note_repartitioned(&self, keyspace: &KeyspaceState, plan: &Plan, done: &Repartitioned) {
-        let metrics = &self.store.context.metrics;
+        let metrics = &self.context.metrics;
         metrics.compaction_bytes_read.add(done.bytes_read);
         metrics.compaction_bytes_written.add(done.written.bytes);
         metrics.compaction_blocks_written.add(done.written.blocks);
@@ -96,7 +88,7 @@ impl Compactor {
             _ => (&decisions.unite, PartitionChange::Unite),
         };
         counters.add(1, plan.bytes_written, done.written.bytes);
-        self.store.context.report(&Event::PartitionsChanged {
+        self.context.report(&Event::PartitionsChanged {
             keyspace: keyspace.name.clone(),
             change,
             before: plan.replaced_partitions.len(),
@@ -107,8 +99,13 @@ impl Compactor {
         });
     }
 
-    fn report(&self, keyspace: &KeyspaceState, plan: &Plan, (bytes_read, bytes_written): (u64, u64)) {
-        self.store.context.report(&Event::Compacted {
+    fn report_compacted(
+        &self,
+        keyspace: &KeyspaceState,
+        plan: &Plan,
+        (bytes_read, bytes_written): (u64, u64),
+    ) {
+        self.context.report(&Event::Compacted {
             keyspace: keyspace.name.clone(),
             reason: match plan.reason {
                 Reason::Level0 | Reason::Size | Reason::Space | Reason::Layout | Reason::SmallTables => {

@@ -208,7 +208,7 @@ impl BackgroundJobs {
                         report(1)
                     };
                     let result = self.store.context.catch("compact a range", || {
-                        self.compactor.compact(keyspace, &claim.plan, &between_tables)
+                        self.store.compact(keyspace, &claim.plan, &between_tables)
                     });
                     drop(claim);
                     self.store.scheduler.note_progress();

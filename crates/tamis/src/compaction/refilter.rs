@@ -12,7 +12,7 @@ use super::{
 use crate::{
     error::Result,
     options::TableFilter,
-    store::{keyspace_state::KeyspaceState, parts::StoreParts},
+    store::keyspace_state::KeyspaceState,
     table::{filter_plan::GivenFilters, refilter::write_filters_of},
     version::{handle::Table, losses::DueLoss},
 };
@@ -20,15 +20,9 @@ use crate::{
 /// The loss for a check that a caller requested.
 const REQUESTED: DueLoss = DueLoss { lost_ns: 0, price_ns: 0 };
 
-/// See the head of this file.
-pub(crate) struct FilterRebuilder {
-    pub(crate) store: Arc<StoreParts>,
-    pub(crate) background: Arc<BackgroundJobs>,
-}
-
-impl FilterRebuilder {
+impl BackgroundJobs {
     /// See [`crate::Db::rebuild_filters`].
-    pub(crate) fn rebuild(&self, keyspace: &KeyspaceState, filters: &[TableFilter]) -> Result<()> {
+    pub(crate) fn rebuild_filters(&self, keyspace: &KeyspaceState, filters: &[TableFilter]) -> Result<()> {
         let job = self.store.context.begin_write_job()?;
         filters.iter().try_for_each(TableFilter::check)?;
         let filters = FilterChecker::given(keyspace, filters);
@@ -37,29 +31,29 @@ impl FilterRebuilder {
             // A table that was removed needs no filter.
             if let Some((_, table)) = find(&version, number) {
                 keyspace.check()?;
-                self.rebuild_table(keyspace, &table, &filters)?;
+                self.rebuild_filters_of(keyspace, &table, &filters)?;
             }
         }
         drop(job);
-        self.background.run_due();
+        self.run_due();
         Ok(())
     }
 
     /// See [`crate::Db::check_filters`].
-    pub(crate) fn check(&self, keyspace: &KeyspaceState) -> Result<u64> {
+    pub(crate) fn check_filters(&self, keyspace: &KeyspaceState) -> Result<u64> {
         let job = self.store.context.begin_write_job()?;
-        let checker = &self.background.filter_checker;
+        let checker = &self.filter_checker;
         let mut replaced_count = 0;
         for number in numbers_of(keyspace) {
             keyspace.check()?;
             replaced_count += u64::from(checker.check(keyspace, (number, REQUESTED), &|| {})?);
         }
         drop(job);
-        self.background.run_due();
+        self.run_due();
         Ok(replaced_count)
     }
 
-    fn rebuild_table(
+    fn rebuild_filters_of(
         &self,
         keyspace: &KeyspaceState,
         table: &Arc<Table>,
@@ -73,7 +67,7 @@ impl FilterRebuilder {
             let check = || self.store.context.check_open().and_then(|()| keyspace.check());
             write_filters_of(&reader, file, filters, seed, &check)?;
         }
-        self.background.filter_checker.install(keyspace, table.number(), filter_file)?;
+        self.filter_checker.install(keyspace, table.number(), filter_file)?;
         Ok(())
     }
 }

@@ -4,8 +4,7 @@
 //!    in the plan.
 //! 2. Tables of the old partitions that a new bound cuts through are rewritten, each alone and in its run.
 //! 3. Flushes of the keyspace are paused: they write by partition. Tables that were flushed since the job began are cut in the same way. If
-//!    these are many bytes, flushes continue meanwhile, and are paused again afterwards. Flushes that begin once the new bounds are known
-//!    end their tables there ([`crate::store::pending_bounds`]), so that few bytes are left for the pause.
+//!    these are many bytes, flushes continue meanwhile, and are paused again afterwards.
 //! 4. One edit removes the old partitions and adds the new ones, with moved, rewritten and merged tables. Readers have either all old
 //!    partitions or all new ones.
 //!
@@ -23,7 +22,7 @@ use super::{
     job_context::{JobContext, with_job_context},
     merge::{merge_inputs, range_tombstones_of},
     plan::{Action, InProgress, Plan},
-    table_sink::{SplitPoint, TableSink, Written},
+    table_sink::{TableSink, Written},
 };
 use crate::{
     cursor::{Cursor, run::RunCursor, run_tables::RunTables},
@@ -126,18 +125,13 @@ pub(super) struct Repartitioned {
     pub(super) written: Written,
 }
 
-/// The jobs that replace partitions.
-pub(super) struct Repartitioner<'a> {
-    pub(super) store: &'a StoreParts,
-}
-
-impl Repartitioner<'_> {
+impl StoreParts {
     /// Runs a plan that replaces partitions, and installs the result; `between_tables` is called before each output table. `None`: the
     /// partitions can't be replaced any more.
     ///
     /// # Errors
     /// Those of the file system and of damaged inputs: the partitions stay as they were, and the plan can be tried again.
-    pub(super) fn run(
+    pub(super) fn repartition(
         &self,
         keyspace: &KeyspaceState,
         plan: &Plan,
@@ -146,7 +140,7 @@ impl Repartitioner<'_> {
         let mut tables = NewTables::default();
         let result = self.write_and_install(keyspace, plan, between_tables, &mut tables);
         if result.is_err() {
-            self.store.installer.discard(&tables.files());
+            self.installer.discard(&tables.files());
         }
         match result {
             Ok(true) => {}
@@ -169,8 +163,6 @@ impl Repartitioner<'_> {
         tables: &mut NewTables,
     ) -> Result<bool> {
         self.with_version(keyspace, between_tables, |context| self.write_outputs(context, plan, tables))?;
-        let new_bounds = tables.bounds.get(1..).unwrap_or_default();
-        let _division = keyspace.pending_bounds.begin(plan.partition, new_bounds);
         let _pause = self.cut_and_pause(keyspace, plan, between_tables, tables)?;
         let version = Arc::clone(&keyspace.read_state.load().version);
         let carried = InProgress::default().with_carried(keyspace.carried());
@@ -180,8 +172,8 @@ impl Repartitioner<'_> {
         if plan.action == Action::Unite && partitions_of(&version, plan).any(has_carried) {
             return Ok(false);
         }
-        let edit = edit_of(&version, plan, tables, &|| self.store.installer.versions.new_partition_id());
-        self.store.installer.install(edit).map(|_| true)
+        let edit = edit_of(&version, plan, tables, &|| self.installer.versions.new_partition_id());
+        self.installer.install(edit).map(|_| true)
     }
 
     /// Steps 2 and 3: returns when flushes are paused and no table is left to cut.
@@ -207,7 +199,7 @@ impl Repartitioner<'_> {
                 return Ok(pause);
             }
             drop(pause);
-            self.store.scheduler.wake();
+            self.scheduler.wake();
         }
     }
 
@@ -219,9 +211,7 @@ impl Repartitioner<'_> {
         work: impl FnOnce(&JobContext<'_>) -> Result<()>,
     ) -> Result<()> {
         let version = Arc::clone(&keyspace.read_state.load().version);
-        with_job_context(self.store, &version, |context| {
-            work(&JobContext { between_tables, ..context.clone() })
-        })
+        with_job_context(self, &version, |context| work(&JobContext { between_tables, ..context.clone() }))
     }
 
     /// Waits until no flush of the keyspace runs. New ones do not begin meanwhile.
@@ -229,7 +219,7 @@ impl Repartitioner<'_> {
     /// # Errors
     /// [`Error::Closed`] if the store is closing.
     fn pause_flushes<'k>(&self, keyspace: &'k KeyspaceState) -> Result<FlushPause<'k>> {
-        let scheduler = &self.store.scheduler;
+        let scheduler = &self.scheduler;
         let _request = keyspace.flush_slot.request_pause();
         loop {
             if let Some(pause) = FlushPause::begin(keyspace) {
@@ -238,7 +228,7 @@ impl Repartitioner<'_> {
             if scheduler.is_stopping().load(Ordering::Relaxed) {
                 return Err(Error::Closed);
             }
-            scheduler.wait_for_progress(&*self.store.context.runtime.clock, WAIT);
+            scheduler.wait_for_progress(&*self.context.runtime.clock, WAIT);
         }
     }
 
@@ -250,7 +240,7 @@ impl Repartitioner<'_> {
             tables.bounds.extend(plan.split_keys.iter().cloned());
             return Ok(());
         }
-        let merged = merge_inputs(context, &self.store.tables, plan)?;
+        let merged = merge_inputs(context, &self.tables, plan)?;
         tables.merged = plan.tables().map(|table| table.number()).collect();
         tables.bytes_read = merged.bytes_read;
         let per_partition = match context.version.options.layout {
@@ -284,18 +274,17 @@ impl Repartitioner<'_> {
         let origin = context.origin(place.partition, place, vec![table.number()]);
         let one = std::slice::from_ref(table);
         let rules =
-            DropRules::new(context.read_points.clone(), range_tombstones_of(one.iter(), &self.store.tables)?);
+            DropRules::new(context.read_points.clone(), range_tombstones_of(one.iter(), &self.tables)?);
         // Runs below may have older entries anywhere: all range tombstones and tombstones stay.
         let whole_span = |lower: &[u8], upper: &[u8]| Some((lower.to_vec(), upper.to_vec()));
         let kept = rules.kept_range_tombstones(whole_span, SEQUENCE_MAX);
         let size = (usize::from(place.level).min(1), table.summary().entry_count);
-        let mut cursor = RunCursor::new(RunTables::read_once(one, &self.store.tables));
+        let mut cursor = RunCursor::new(RunTables::read_once(one, &self.tables));
         cursor.seek_first()?;
         let mut sink = TableSink::new(context, &origin, size, &[], rules);
         sink.take_range_tombstones(kept);
         let is_within = |bound: &&Vec<u8>| bound.as_slice() > table.smallest_key();
-        let points = bounds.iter().filter(is_within);
-        sink.split_at(points.map(|key| SplitPoint { key: key.clone(), is_direct: context.is_direct }));
+        sink.split_at(bounds.iter().filter(is_within));
         sink.consume(&mut cursor, None, &|_| false)?;
         sink.finish_without_folder_sync()
     }

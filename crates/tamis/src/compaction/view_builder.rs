@@ -41,7 +41,6 @@ use crate::{
         build::build_view,
         reader::View,
         rebuild::rebuild_view,
-        spool::Spool,
         writer::{RunSummary, ViewOptions, ViewOwner},
     },
 };
@@ -293,14 +292,11 @@ impl ViewBuilder {
         let old_runs =
             old_runs.map(|run| open_run(run, &self.store.tables)).collect::<Result<Vec<_>>>()?.into();
         let folder = &self.store.context.folder;
-        let (context, installer) = (Arc::clone(&self.store.context), Arc::clone(&self.store.installer));
-        let new_number = move || installer.versions.new_file_number();
-        let spool = Spool::new(folder.vfs(), move || FileName::Temporary(new_number()).path(&context.folder));
         write_new(&**folder, path, |append| {
             let sink = &mut |bytes: &[u8]| check().and_then(|()| append(bytes));
             match &plan.old {
-                Some(old) => rebuild_view(owner, &old.view, &old_runs, &runs, spool, sink).map(drop),
-                None => build_view(ViewOptions { owner, ..ViewOptions::default() }, &runs, spool, sink),
+                Some(old) => rebuild_view(owner, &old.view, &old_runs, &runs, sink).map(drop),
+                None => build_view(ViewOptions { owner, ..ViewOptions::default() }, &runs, sink),
             }
         })
     }

@@ -197,7 +197,7 @@ impl Keyspace {
     /// The entries of several ranges, in their order, all at one point in time.
     ///
     /// Cost: the filters of all tables are probed together, in key order, before a block is read; a range that they reject costs nothing
-    /// more. Blocks that several short ranges need are read once, adjacent ones together, when the first scan needs one of them.
+    /// more.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {

@@ -422,7 +422,7 @@ impl Db {
     pub fn rebuild_filters(&self, keyspace: &Keyspace, filters: &[TableFilter]) -> Result<()> {
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
-        self.engine.filter_rebuilder.rebuild(&keyspace.state, filters)
+        self.engine.background.rebuild_filters(&keyspace.state, filters)
     }
 
     /// Chooses the filters of all tables of a keyspace again, for today's sample of its queries, and replaces those that cost 30 % more
@@ -437,7 +437,7 @@ impl Db {
     pub fn check_filters(&self, keyspace: &Keyspace) -> Result<u64> {
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
-        self.engine.filter_rebuilder.check(&keyspace.state)
+        self.engine.background.check_filters(&keyspace.state)
     }
 
     /// Opens all tables of a keyspace, which are otherwise opened by their first read, and loads their indexes and filters into the
@@ -602,7 +602,7 @@ impl Db {
         &self,
         mut progress: impl FnMut(&VerifyReport) -> ControlFlow<()>,
     ) -> Result<VerifyReport> {
-        self.engine.verifier.verify(&mut progress)
+        self.engine.store.verify(&mut progress)
     }
 
     /// Creates a consistent copy of the store in a folder that is new or empty, while writes continue. Tables are hard links if the
@@ -630,7 +630,7 @@ impl Db {
     /// [`Error::DiskFull`]; [`Error::Corruption`] if a table was cut short or is longer than it should be. After an error the
     /// folder is empty.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<CheckpointReport> {
-        self.engine.checkpointer.checkpoint(path.as_ref(), Verify::Lengths)
+        self.engine.store.checkpoint(path.as_ref(), Verify::Lengths)
     }
 
     /// As [`Db::checkpoint`], and verifies every byte of the copied tables. Cost: reads all tables once.
@@ -638,7 +638,7 @@ impl Db {
     /// # Errors
     /// As [`Db::checkpoint`]; [`Error::Corruption`] also for tables with damaged bytes.
     pub fn checkpoint_verified(&self, path: impl AsRef<Path>) -> Result<CheckpointReport> {
-        self.engine.checkpointer.checkpoint(path.as_ref(), Verify::Checksums)
+        self.engine.store.checkpoint(path.as_ref(), Verify::Checksums)
     }
 
     /// Adds tables that [`TableWriter`](crate::TableWriter) built to a keyspace: atomically, as one write that is newer than all

@@ -469,46 +469,6 @@ pub struct LevelFilters {
     pub bytes: u64,
 }
 
-/// Filters that the store scored for the sampled queries, and what it expected of them: the mean of some tables.
-#[derive(Debug, Clone, PartialEq, Default)]
-#[non_exhaustive]
-pub struct ExpectedFilters {
-    /// The filters with their bits per key, joined by ` + `; empty for no filters.
-    pub filters: String,
-    /// Nanoseconds per query, with the price of memory.
-    pub nanoseconds: f64,
-    /// The false-positive rate of points; `None` without sampled points.
-    pub point_rate: Option<f64>,
-    /// The same of closed ranges and prefixes.
-    pub range_rate: Option<f64>,
-    /// The same of open seeks.
-    pub seek_rate: Option<f64>,
-}
-
-/// The tables of one level for which the store chose the same filters.
-#[derive(Debug, Clone, PartialEq, Default)]
-#[non_exhaustive]
-pub struct FilterChoiceStatistics {
-    /// The level.
-    pub level: usize,
-    /// Tables with these filters.
-    pub table_count: usize,
-    /// Entries of these tables.
-    pub entry_count: u64,
-    /// Sampled queries without a key in the table, from which the filters were chosen, summed over these tables.
-    pub empty_query_count: u64,
-    /// The filters.
-    pub chosen: ExpectedFilters,
-    /// The next best filters, at most [`RUNNERS_UP_MAX`]: those of the most tables, the cheapest first.
-    pub runners_up: Vec<ExpectedFilters>,
-}
-
-/// The maximum number of choices in [`KeyspaceStatistics::filter_choices`].
-pub const FILTER_CHOICES_MAX: usize = 64;
-
-/// The maximum number of filters in [`FilterChoiceStatistics::runners_up`].
-pub const RUNNERS_UP_MAX: usize = 2;
-
 /// A job that the store makes automatically once reads have lost as much time as it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -668,13 +628,6 @@ pub struct KeyspaceStatistics {
     pub views: ViewStatistics,
     /// The current filters of the open tables, by level ([`crate::Db::open_tables`] opens all). [`crate::Db::table_filters`] lists each table.
     pub filters: Vec<LevelFilters>,
-    /// Why the store chose the filters of the open tables, by level: their expected false positives and costs, and the next best ones.
-    /// Given filters are left out. At most [`FILTER_CHOICES_MAX`], those of the most tables.
-    ///
-    /// The first statistics after a table was opened read this from its file, unless a background job did: one read of a few hundred bytes
-    /// (of a mapped table no system call), and an open of the filter file if the table has one. No data block is read. It is kept while
-    /// the table is open, so later statistics only add up a few numbers for each table.
-    pub filter_choices: Vec<FilterChoiceStatistics>,
     /// Its sampled queries.
     pub sample: SampleStatistics,
 }

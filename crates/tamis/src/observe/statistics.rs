@@ -8,18 +8,14 @@ use crate::{
     compaction::{law::JobTimes, plan::InProgress, strategy::pending_bytes, view_plan::plan_of},
     observe::{
         metrics::{
-            Counter, DroppedKeyspace, ExpectedFilters, FILTER_CHOICES_MAX, FilterChoiceStatistics,
-            KeyspaceStatistics, LevelFilters, LevelStatistics, Metrics, PARTITIONS_MAX, PaidJob,
-            PartitionStatistics, QuerySampleStatistics, RUNNERS_UP_MAX, ReadLoss, SampleStatistics,
+            Counter, DroppedKeyspace, KeyspaceStatistics, LevelFilters, LevelStatistics, Metrics,
+            PARTITIONS_MAX, PaidJob, PartitionStatistics, QuerySampleStatistics, ReadLoss, SampleStatistics,
             Statistics, TableFilterStatistics, TableStatistics, ViewStatistics,
         },
         query_sample::{QuerySample, interval_at, position_of},
     },
     store::{keyspace_state::KeyspaceState, parts::StoreParts},
-    table::{
-        filter_choice::{ExpectedCost, NamedChoice},
-        lazy_reader::NamedTable as _,
-    },
+    table::lazy_reader::NamedTable as _,
     version::{
         handle::Table,
         level::Level,
@@ -84,7 +80,6 @@ fn of_keyspace(keyspace: &KeyspaceState, metrics: &Metrics) -> KeyspaceStatistic
         partitions: largest_partitions(&read_state.version),
         views: of_views(&read_state.version),
         filters: level_filters(&read_state.version),
-        filter_choices: filter_choices(&read_state.version),
         sample: of_sample(&read_state.query_sample, metrics),
     }
 }
@@ -145,92 +140,6 @@ fn level_filters(version: &KeyspaceVersion) -> Vec<LevelFilters> {
         sum.bytes += designs.iter().map(|(_, bytes)| bytes).sum::<u64>();
     }
     found.into_values().collect()
-}
-
-/// The sum of the expected costs of filters for some tables.
-#[derive(Debug, Default)]
-struct CostSum {
-    table_count: u64,
-    nanoseconds: f64,
-    /// The sum and the number of the rates of points, ranges and seeks.
-    rates: [(f64, u64); 3],
-}
-
-impl CostSum {
-    fn add(&mut self, cost: &ExpectedCost) {
-        self.table_count += 1;
-        self.nanoseconds += cost.nanoseconds;
-        for ((sum, count), rate) in self.rates.iter_mut().zip(cost.rates).filter(|(_, rate)| !rate.is_nan()) {
-            *sum += rate;
-            *count += 1;
-        }
-    }
-
-    fn mean(&self, filters: &str) -> ExpectedFilters {
-        let mean = |(sum, count): (f64, u64)| (count > 0).then(|| sum / count as f64);
-        let [point_rate, range_rate, seek_rate] = self.rates.map(mean);
-        let nanoseconds = self.nanoseconds / self.table_count.max(1) as f64;
-        ExpectedFilters { filters: filters.to_owned(), nanoseconds, point_rate, range_rate, seek_rate }
-    }
-}
-
-/// The sums of the tables with the same chosen filters. The names are those of the open tables.
-#[derive(Debug, Default)]
-struct ChoiceSum<'a> {
-    entry_count: u64,
-    empty_query_count: u64,
-    chosen: CostSum,
-    runners_up: BTreeMap<&'a str, CostSum>,
-}
-
-impl<'a> ChoiceSum<'a> {
-    fn add(&mut self, entry_count: u64, named: &'a NamedChoice) {
-        self.entry_count += entry_count;
-        self.empty_query_count += named.choice.empty_query_count;
-        self.chosen.add(&named.choice.chosen);
-        for (filters, runner_up) in named.names().runners_up.iter().zip(&named.choice.runners_up) {
-            self.runners_up.entry(filters).or_default().add(runner_up);
-        }
-    }
-
-    /// The runners-up of the most tables, the cheapest first.
-    fn best_runners_up(self) -> Vec<ExpectedFilters> {
-        let means = |(filters, sum): (&str, CostSum)| (sum.table_count, sum.mean(filters));
-        let mut found: Vec<_> = self.runners_up.into_iter().map(means).collect();
-        found.sort_by(|left, right| left.1.nanoseconds.total_cmp(&right.1.nanoseconds));
-        // Stable: the cheapest first of those of equally many tables.
-        found.sort_by_key(|(table_count, _)| Reverse(*table_count));
-        found.truncate(RUNNERS_UP_MAX);
-        let mut means: Vec<_> = found.into_iter().map(|(_, mean)| mean).collect();
-        means.sort_by(|left, right| left.nanoseconds.total_cmp(&right.nanoseconds));
-        means
-    }
-}
-
-fn filter_choices(version: &KeyspaceVersion) -> Vec<FilterChoiceStatistics> {
-    let mut found: BTreeMap<(usize, &str), ChoiceSum<'_>> = BTreeMap::new();
-    for (level, table) in tables_by_level(version) {
-        let Some(named) = table.slot().get().and_then(|reader| reader.named_filter_choice()) else {
-            continue;
-        };
-        let sum = found.entry((level, named.names().chosen.as_str())).or_default();
-        sum.add(table.summary().entry_count, named);
-    }
-    let of_level = |((level, filters), sum): ((_, &str), ChoiceSum<'_>)| FilterChoiceStatistics {
-        level,
-        table_count: sum.chosen.table_count as usize,
-        entry_count: sum.entry_count,
-        empty_query_count: sum.empty_query_count,
-        chosen: sum.chosen.mean(filters),
-        runners_up: sum.best_runners_up(),
-    };
-    let mut choices: Vec<_> = found.into_iter().map(of_level).collect();
-    if choices.len() > FILTER_CHOICES_MAX {
-        choices.sort_by_key(|choice| Reverse(choice.table_count));
-        choices.truncate(FILTER_CHOICES_MAX);
-        choices.sort_by_key(|choice| choice.level);
-    }
-    choices
 }
 
 /// The filters of each table, newest first.

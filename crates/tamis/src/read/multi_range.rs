@@ -3,9 +3,6 @@
 //! The filters are probed before the first block is read: run by run, and in each run in the order of the ranges, so that a filter is
 //! in the CPU cache for all ranges of its table. The runs of a range share the digests of its probe. A range that all filters
 //! reject reads nothing later.
-//!
-//! After the filters, the blocks that the ranges may read are known. Blocks that several ranges need are read once, and adjacent blocks
-//! together ([`crate::table::planned_reads`]), when a scan first needs one of them.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -19,13 +16,7 @@ use crate::{
     cursor::bounded::{Bounds, ScanRange},
     key::Sequence,
     store::keyspace_state::KeyspaceState,
-    table::{lazy_reader::NamedTable as _, planned_reads::ReadPlanner},
-    version::bound_view::BoundView,
-    view::run::entry_at,
 };
-
-/// A range of more tables of a run is not planned together with other ranges.
-const TABLES_PLANNED_MAX: usize = 2;
 
 impl ReadPath {
     /// A scan for each of `ranges`, in their order, at `snapshot`, or now.
@@ -53,7 +44,6 @@ impl ReadPath {
         let mut order: Vec<&mut ScanSource> = sources.iter_mut().filter(is_checked).collect();
         order.sort_by(|left, right| lower_of(left).cmp(&lower_of(right)));
         self.select_runs_of(&mut order);
-        plan_reads(&mut order);
         sources.into_iter().map(|source| Scan::new(Ok(Some(Arc::new(source))))).collect()
     }
 
@@ -74,67 +64,6 @@ impl ReadPath {
         for (source, runs) in order.iter_mut().zip(selected) {
             let selection = source.selector().with_view(runs);
             source.set_selection(selection);
-        }
-    }
-}
-
-/// Lets ranges in key order share the reads of their blocks.
-fn plan_reads(order: &mut [&mut ScanSource]) {
-    if order.len() < 2 {
-        return;
-    }
-    let mut planner = ReadPlanner::default();
-    order.iter().enumerate().for_each(|(number, source)| source.add_reads(number, &mut planner));
-    let reads = planner.finish(order.len());
-    for (source, reads) in order.iter_mut().zip(reads) {
-        source.set_planned_reads(reads);
-    }
-}
-
-impl ScanSource {
-    /// Adds the blocks of open tables that the scan may read, if they are few.
-    fn add_reads<'a>(&'a self, range_number: usize, planner: &mut ReadPlanner<'a>) {
-        let few = self.selection().runs.iter().filter(|selected| selected.tables.len() <= TABLES_PLANNED_MAX);
-        let tables = few.filter_map(|selected| selected.run.tables().get(selected.tables.clone())).flatten();
-        for table in tables.filter_map(|table| table.slot().get()) {
-            planner.add(table, range_number, self);
-        }
-        if let Some(bound) = &self.selection().view {
-            self.add_reads_of_view(bound, range_number, planner);
-        }
-    }
-
-    /// Those of the runs that a sorted view covers: the view knows which entries are in the range. A view that can't be searched reports
-    /// its error to the scan.
-    fn add_reads_of_view<'a>(
-        &'a self,
-        bound: &'a BoundView,
-        range_number: usize,
-        planner: &mut ReadPlanner<'a>,
-    ) {
-        let (
-            Bound::Included(lower) | Bound::Excluded(lower),
-            Bound::Included(upper) | Bound::Excluded(upper),
-        ) = (&self.touched.range.lower, &self.touched.range.upper)
-        else {
-            return;
-        };
-        let Ok(all) = bound.view.ordinals_within(lower, upper) else { return };
-        for ((_, run), ordinals) in bound.runs.iter().zip(all).filter(|(_, all)| !all.is_empty()) {
-            let before = run.entries_before();
-            let tables = entry_at(before, ordinals.start).0..=entry_at(before, ordinals.end - 1).0;
-            if tables.clone().count() > TABLES_PLANNED_MAX {
-                continue;
-            }
-            for index in tables {
-                let Some(&[start, end]) = before.get(index..).and_then(<[u64]>::first_chunk) else {
-                    continue;
-                };
-                let numbers = ordinals.start.max(start) - start..ordinals.end.min(end) - start;
-                if let Some(table) = run.tables().get(index).and_then(|table| table.slot().get()) {
-                    planner.add_numbered(table, range_number, numbers);
-                }
-            }
         }
     }
 }

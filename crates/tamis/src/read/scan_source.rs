@@ -44,7 +44,7 @@ use crate::{
     },
     store::keyspace_state::ReadState,
     sync::sim_fault,
-    table::{long_read::PlannedRead, read_ahead::Limits},
+    table::read_ahead::Limits,
     version::{bound_view::BoundView, level::Run, partition::Partition},
 };
 
@@ -56,8 +56,6 @@ pub(crate) struct ScanSource {
     pub(super) touched: TouchedRange,
     /// The runs and the view to read, of which the filters were checked. None if the range touches several partitions: these have their own.
     selection: Selection,
-    /// The reads that it shares with other ranges.
-    planned_reads: Vec<Arc<PlannedRead>>,
     /// Only the first cursor counts false positives of the filters.
     has_counted_outcomes: AtomicBool,
     /// The next two are in reach of each step.
@@ -102,10 +100,6 @@ impl Limits for ScanSource {
 
     fn upper(&self) -> Option<&[u8]> {
         Limits::upper(self.range())
-    }
-
-    fn planned_read(&self, file_number: u64, block: usize) -> Option<&Arc<PlannedRead>> {
-        self.planned_reads.iter().find(|read| read.has(file_number, block))
     }
 }
 
@@ -164,7 +158,6 @@ impl ScanSource {
         let mut part = Self {
             touched: TouchedRange { range, is_prefix: false, positions: position..position + 1 },
             selection: Selection::default(),
-            planned_reads: Vec::new(),
             has_counted_outcomes: AtomicBool::new(false),
             sequence: scan.sequence,
             deleted_ranges: Arc::clone(&scan.deleted_ranges),
@@ -298,10 +291,6 @@ impl ScanSource {
     pub(super) fn set_selection(&mut self, selection: Selection) {
         self.selection = selection;
     }
-
-    pub(super) fn set_planned_reads(&mut self, reads: Vec<Arc<PlannedRead>>) {
-        self.planned_reads = reads;
-    }
 }
 
 impl ReadPath {
@@ -317,7 +306,6 @@ impl ReadPath {
         ScanSource {
             touched,
             selection,
-            planned_reads: Vec::new(),
             has_counted_outcomes: AtomicBool::new(false),
             sequence,
             deleted_ranges: Arc::clone(&self.deleted_ranges),

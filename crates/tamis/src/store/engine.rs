@@ -1,7 +1,7 @@
 //! An open store: wires the parts that read, write, run background jobs and maintain the store.
 //!
 //! Each part has its own type, and all share [`StoreParts`]: reads are [`ReadPath`], writes [`WritePath`], flushes and compactions
-//! [`BackgroundJobs`], changes of keyspaces [`KeyspaceAdmin`], the others [`Ingester`], [`Checkpointer`], [`Verifier`], [`FilterRebuilder`].
+//! [`BackgroundJobs`], changes of keyspaces [`KeyspaceAdmin`], ingests [`Ingester`].
 //!
 //! # Locks, in the order in which they are taken
 //!
@@ -23,15 +23,9 @@ use tamis_filter::Digester;
 use tamis_vfs::{Lock, Vfs};
 
 use crate::{
-    admin::{
-        checkpoint::Checkpointer,
-        ingest::{Ingester, Requests},
-        verify::Verifier,
-    },
+    admin::ingest::{Ingester, Requests},
     cache::table::TableCache,
-    compaction::{
-        background_jobs::BackgroundJobs, law::JobTimes, refilter::FilterRebuilder, scheduler::Scheduler,
-    },
+    compaction::{background_jobs::BackgroundJobs, law::JobTimes, scheduler::Scheduler},
     error::Result,
     key::Sequence,
     observe::{metrics::Statistics, sample_file::SampleFile, statistics},
@@ -65,9 +59,6 @@ pub(crate) struct Engine {
     pub(crate) background: Arc<BackgroundJobs>,
     pub(crate) keyspace_admin: KeyspaceAdmin,
     pub(crate) ingester: Ingester,
-    pub(crate) checkpointer: Checkpointer,
-    pub(crate) verifier: Verifier,
-    pub(crate) filter_rebuilder: FilterRebuilder,
     pub(crate) report: OpenReport,
     /// Seed of the filters' digests.
     pub(crate) filter_seed: u64,
@@ -147,9 +138,6 @@ impl Engine {
                 background: Arc::clone(&background),
                 waiting: Requests::default(),
             },
-            checkpointer: Checkpointer { store: shared() },
-            verifier: Verifier { store: shared() },
-            filter_rebuilder: FilterRebuilder { store: shared(), background: Arc::clone(&background) },
             background,
             report,
             filter_seed,

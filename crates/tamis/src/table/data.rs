@@ -4,10 +4,10 @@
 //! is computed once per opened table and not once per read. Two threads may both find the bit clear and both verify the
 //! block: that costs time once and is harmless. All other
 //! blocks are read or decompressed into memory, verified then, and cached. A point read reads one block; sequential readers read
-//! several at once (`read_ahead.rs`), and ranges that are given together share reads (`planned_reads.rs`).
+//! several at once (`read_ahead.rs`).
 
 use std::sync::{
-    Arc, OnceLock,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -21,7 +21,6 @@ use super::{
         CONTENT_LENGTH_MAX,
     },
     index::Index,
-    long_read::PlannedRead,
     read_ahead::{RawBlock, ReadAhead, ReadTable, SharedReads},
     section::Source,
     zstandard,
@@ -153,11 +152,6 @@ impl DataBlocks {
         if ahead.is_job() {
             return self.read_ahead(index, block, extent, (ahead, cost)).map(BlockRef::Memory);
         }
-        if let Some(planned) = ahead.planned_read(self.file_number, block) {
-            ahead.record_cached(block, extent);
-            let load = || self.load_planned(&planned, block, extent, cost);
-            return environment.cache.get_or_load(self.file_number, extent.0, load).map(BlockRef::Memory);
-        }
         if ahead.is_long_scan() {
             // Others that need the block must not wait for a whole long read: they can make the next one meanwhile.
             let loaded = self.read_ahead(index, block, extent, (ahead, cost))?;
@@ -166,34 +160,6 @@ impl DataBlocks {
         }
         let load = || self.read_ahead(index, block, extent, (ahead, cost));
         environment.cache.get_or_load(self.file_number, extent.0, load).map(BlockRef::Memory)
-    }
-
-    /// A block of a planned read; the first call reads all of its blocks.
-    fn load_planned(
-        &self,
-        planned: &PlannedRead,
-        block: usize,
-        extent: (u64, u64),
-        cost: &mut ReadCost,
-    ) -> Result<CachedBlock> {
-        let slot = planned.used_block(block);
-        if let Some(used) = slot.and_then(OnceLock::get) {
-            cost.cache_hits += 1;
-            return Ok(used.clone());
-        }
-        cost.blocks_read += 1;
-        let new_buffer = |length| std::iter::repeat_n(0, length).collect();
-        let content = planned.read.load(&self.source, cost, new_buffer);
-        let raw = content.and_then(|(bytes, start)| {
-            let start = start + usize::try_from(extent.0.checked_sub(planned.read.bytes.start)?).ok()?;
-            bytes.get(start..start + usize::try_from(extent.1 - extent.0).ok()?)
-        });
-        let loaded = match raw {
-            Some(raw) => self.decode(extent.0, raw)?,
-            None => self.read_alone(extent, cost)?,
-        };
-        // Another thread may have loaded the same block.
-        Ok(slot.map_or_else(|| loaded.clone(), |slot| slot.get_or_init(|| loaded.clone()).clone()))
     }
 
     /// The block in the mapping or in the cache.

@@ -1,9 +1,9 @@
 //! The filters that the store chose for a table, with the reasons: a section of the table or of its filter file
 //! (`docs/format/table.md`, "Filter choice").
 //!
-//! It is read when the filters are inspected or checked, and for statistics, never when a table is opened.
+//! It is read when the filters are inspected or checked, never when a table is opened.
 
-use std::{fmt, sync::OnceLock};
+use std::fmt;
 
 use tamis_filter::auto::{self, FalsePositiveRates};
 
@@ -99,34 +99,6 @@ impl FilterChoice {
             runners_up.push(take_cost(&mut source)?);
         }
         Some(Self { chosen, runners_up, empty_query_count, was_cut, is_for_targets, overlapping_tables })
-    }
-}
-
-/// A choice with the names of its filters, which are built once, when they are first needed.
-#[derive(Debug)]
-pub(crate) struct NamedChoice {
-    pub(crate) choice: FilterChoice,
-    names: OnceLock<ChoiceNames>,
-}
-
-/// See [`ExpectedCost::names`].
-#[derive(Debug)]
-pub(crate) struct ChoiceNames {
-    pub(crate) chosen: String,
-    /// Those of the next best, in order.
-    pub(crate) runners_up: Vec<String>,
-}
-
-impl NamedChoice {
-    pub(crate) const fn new(choice: FilterChoice) -> Self {
-        Self { choice, names: OnceLock::new() }
-    }
-
-    pub(crate) fn names(&self) -> &ChoiceNames {
-        self.names.get_or_init(|| ChoiceNames {
-            chosen: self.choice.chosen.names(),
-            runners_up: self.choice.runners_up.iter().map(ExpectedCost::names).collect(),
-        })
     }
 }
 

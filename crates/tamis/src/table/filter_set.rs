@@ -16,7 +16,7 @@ use super::{
     elastic_units::{ElasticUnits, FRONT_BYTES, elastic_header},
     environment::{FilterFault, TableEnvironment},
     filter_block::FilterBlock,
-    filter_choice::{FilterChoice, NamedChoice},
+    filter_choice::FilterChoice,
     filter_file::{FilterOwner, open_filter_file},
     format::{KIND_FILTER, KIND_FILTER_CHOICE},
     section::{SectionRecord, Source},
@@ -45,7 +45,7 @@ pub(super) struct FilterSet {
     /// Why the store chose these filters, if it did.
     choice: Option<(Place, SectionRecord)>,
     /// The same, once it was read; `None` if it is damaged.
-    read_choice: OnceLock<Option<NamedChoice>>,
+    read_choice: OnceLock<Option<FilterChoice>>,
 }
 
 /// A query of a table, by the filters that it asks.
@@ -274,7 +274,7 @@ impl FilterSet {
     }
 
     /// Why the store chose these filters; `None` if it did not, or if that can't be read. The first call reads it.
-    pub(super) fn choice(&self, environment: &TableEnvironment, table: &Source) -> Option<&NamedChoice> {
+    pub(super) fn choice(&self, environment: &TableEnvironment, table: &Source) -> Option<&FilterChoice> {
         if let Some(choice) = self.read_choice.get() {
             return choice.as_ref();
         }
@@ -291,7 +291,7 @@ impl FilterSet {
             // It may be readable the next time.
             Err(_) => return None,
         };
-        self.read_choice.get_or_init(|| choice.map(NamedChoice::new)).as_ref()
+        self.read_choice.get_or_init(|| choice).as_ref()
     }
 
     /// Whether a filter, or the filter file, can't be used, as far as it was read.

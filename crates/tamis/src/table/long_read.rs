@@ -1,14 +1,11 @@
 //! Reads of several adjacent blocks of a table, which scans may share.
 
-use std::{
-    ops::Range,
-    sync::{Arc, OnceLock as Slot},
-};
+use std::{ops::Range, sync::Arc};
 
 use super::{environment::ReadCost, format::FILE_ALIGNMENT, section::Source};
-use crate::{cache::block::CachedBlock, sync::OnceLock};
+use crate::sync::OnceLock;
 
-/// A read of adjacent blocks: planned, in progress, or done.
+/// A read of adjacent blocks: to be made, in progress, or done.
 #[derive(Debug)]
 pub(super) struct LongRead {
     pub(super) blocks: Range<usize>,
@@ -46,30 +43,5 @@ impl LongRead {
 
     pub(super) const fn covers(&self, extent: (u64, u64)) -> bool {
         self.bytes.start <= extent.0 && extent.1 <= self.bytes.end
-    }
-}
-
-/// Adjacent blocks of a table that several ranges need (`planned_reads.rs`).
-#[derive(Debug)]
-pub(crate) struct PlannedRead {
-    file_number: u64,
-    pub(super) read: LongRead,
-    /// The blocks that were used, verified and decompressed.
-    used: Box<[Slot<CachedBlock>]>,
-}
-
-impl PlannedRead {
-    pub(super) fn new(file_number: u64, read: LongRead) -> Self {
-        let used = read.blocks.clone().map(|_| Slot::new()).collect();
-        Self { file_number, read, used }
-    }
-
-    pub(crate) fn has(&self, file_number: u64, block: usize) -> bool {
-        self.file_number == file_number && self.read.blocks.contains(&block)
-    }
-
-    /// The place of one of its blocks that was used.
-    pub(super) fn used_block(&self, block: usize) -> Option<&Slot<CachedBlock>> {
-        block.checked_sub(self.read.blocks.start).and_then(|place| self.used.get(place))
     }
 }

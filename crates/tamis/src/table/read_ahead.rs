@@ -30,11 +30,7 @@ use std::{
 };
 
 use super::{
-    environment::ReadCost,
-    format::FILE_ALIGNMENT,
-    index::Index,
-    long_read::{LongRead, PlannedRead},
-    section::Source,
+    environment::ReadCost, format::FILE_ALIGNMENT, index::Index, long_read::LongRead, section::Source,
 };
 
 /// Bytes that a job reads at once.
@@ -51,10 +47,6 @@ pub(crate) trait Limits: Debug + Send + Sync {
     fn lower(&self) -> Option<&[u8]>;
     /// The greatest key, if there is a bound.
     fn upper(&self) -> Option<&[u8]>;
-    /// The read that was planned for a block of a table, together with other ranges.
-    fn planned_read(&self, _file_number: u64, _block: usize) -> Option<&Arc<PlannedRead>> {
-        None
-    }
 }
 
 /// The last long reads of scans over a table, as long as a scan owns them.
@@ -291,11 +283,6 @@ impl ReadAhead {
             self.limits.as_ref().map_or((None, None), |limits| (limits.lower(), limits.upper()));
         let within = index.blocks_within(lower, upper);
         self.within.insert(within).clone()
-    }
-
-    /// The read that was planned for a block.
-    pub(super) fn planned_read(&self, file_number: u64, block: usize) -> Option<Arc<PlannedRead>> {
-        self.limits.as_ref().and_then(|limits| limits.planned_read(file_number, block)).map(Arc::clone)
     }
 
     /// Makes a long read of these blocks.

@@ -13,7 +13,7 @@ use super::{
     data::{BlockRef, DataBlocks},
     environment::{ReadCost, TableEnvironment},
     filter_block::FilterBlock,
-    filter_choice::{FilterChoice, NamedChoice},
+    filter_choice::FilterChoice,
     filter_file::FilterOwner,
     filter_set::{FilterQuery, FilterSet},
     format::{
@@ -258,11 +258,6 @@ impl TableReader {
 
     /// Why the store chose the filters in use; `None` if it did not, or if that can't be read. The first call reads it.
     pub(crate) fn filter_choice(&self) -> Option<&FilterChoice> {
-        self.named_filter_choice().map(|named| &named.choice)
-    }
-
-    /// The same with the names of the filters.
-    pub(crate) fn named_filter_choice(&self) -> Option<&NamedChoice> {
         self.filters.choice(&self.environment, &self.data.source)
     }
 

@@ -291,28 +291,6 @@ fn put_header(target: &mut Vec<u8>, kind: u32, flags: u32, body_length: u64) {
     target.resize(start + SECTION_HEADER_LENGTH, 0);
 }
 
-/// Passes a section to `sink`. Its body is what `body` passes to its sink. The checksum of the body precedes it, so `body` is called
-/// twice, and passes the same bytes.
-pub(crate) fn stream_section(
-    record: &SectionRecord,
-    body: &dyn Fn(&mut Sink<'_>) -> Result<()>,
-    sink: &mut Sink<'_>,
-) -> Result<()> {
-    let mut header = Vec::new();
-    put_header(&mut header, record.kind, record.flags, record.body_length());
-    if let Some((stored, covered)) = header.split_first_chunk_mut::<8>() {
-        let mut sum = StreamedChecksum::new(record.offset);
-        sum.update(covered);
-        body(&mut |part| {
-            sum.update(part);
-            Ok(())
-        })?;
-        *stored = sum.finish().to_le_bytes();
-    }
-    sink(&header)?;
-    body(sink)
-}
-
 /// Appends a section at `offset` of the file (a multiple of 64) to `target`.
 pub(crate) fn put_section(
     target: &mut Vec<u8>,

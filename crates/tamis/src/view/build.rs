@@ -1,10 +1,9 @@
-//! Builds a view of runs from scratch: one pass through all entries, in bounded memory.
+//! Builds a view of runs from scratch: one pass through all entries. In memory are a page and the page index.
 
 use super::{
     entry_heap::EntryHeap,
     key_bits::{difference, infix},
     run::OrdinalRun,
-    spool::Spool,
     writer::{KeyHead, RunSummary, ViewOptions, ViewWriter},
 };
 use crate::{cursor::Cursor, error::Result};
@@ -20,18 +19,17 @@ pub(super) fn head_of(last: &[u8], key: &[u8]) -> KeyHead {
     KeyHead { difference, infix: infix(key, difference) }
 }
 
-/// Writes the view of runs with these ids to `sink`, part by part. The page index waits in `spool`.
+/// Writes the view of runs with these ids to `sink`, part by part.
 ///
 /// # Errors
-/// A limit of views that the runs exceed, an error of a run, of the spool, or of the sink.
+/// A limit of views that the runs exceed, an error of a run, or of the sink.
 pub(crate) fn build_view<R: OrdinalRun>(
     options: ViewOptions,
     runs: &[(u64, R)],
-    spool: Spool,
     sink: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let summaries = runs.iter().map(|(id, run)| summarize(*id, run)).collect();
-    let mut writer = ViewWriter::new(options, summaries, spool, sink)?;
+    let mut writer = ViewWriter::new(options, summaries, sink)?;
     let mut entries = EntryHeap::new(runs.iter().map(|(_, run)| run.cursor_once()).enumerate())?;
     let mut last = Vec::new();
     while let Some((run, cursor)) = entries.peek() {

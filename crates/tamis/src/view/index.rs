@@ -21,12 +21,6 @@ pub(super) struct PageRecord {
     pub(super) live_count: u64,
 }
 
-/// Bytes of the section's body.
-pub(super) fn index_bytes(page_count: u64, run_count: u64, separator_bytes: u64) -> u64 {
-    let per_page = 4 * 8 + 4 + 4 * run_count;
-    INDEX_HEADER_LENGTH as u64 + page_count * per_page + 3 * 8 + 4 + separator_bytes
-}
-
 /// A page index over verified bytes.
 #[derive(Debug)]
 pub(super) struct PageIndex {

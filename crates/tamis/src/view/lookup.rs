@@ -1,6 +1,6 @@
-//! Reads of a view without cursors: the entries of each run in a range, and how many keys are in a range.
+//! Reads of a view without cursors: how many keys are in a range.
 
-use std::ops::{Bound, Range};
+use std::ops::Bound;
 
 use super::{
     format::kind_of,
@@ -17,38 +17,6 @@ impl View {
     pub(crate) fn missing_entry(&self, run: usize, ordinal: u64) -> Error {
         let (expected, got) = (format!("entry {ordinal} of run {run}"), "a run with fewer entries");
         Error::corruption(self.path(), 0, "view", expected, got)
-    }
-
-    /// For each run, the ordinals of its entries that a scan of the keys from `lower` to `upper` reads. Reads nothing. If only the key of an
-    /// entry could decide where the range begins or ends, it is taken as that key, so that a few other entries may be read instead.
-    pub(crate) fn ordinals_within(&self, lower: &[u8], upper: &[u8]) -> Result<Vec<Range<u64>>> {
-        let (first, _) = self.taken_place(0, lower)?;
-        let (end, last_run) = self.taken_place(first.page, upper)?;
-        let ordinals = |run: usize| {
-            let end = self.ordinal_at(&end, run) + u64::from(last_run == Some(run));
-            self.ordinal_at(&first, run)..end
-        };
-        Ok((0..self.runs().len()).map(ordinals).collect())
-    }
-
-    /// The place of a key, and the run of the entry there if it may have the key.
-    fn taken_place(&self, near: usize, key: &[u8]) -> Result<(Place, Option<usize>)> {
-        match self.locate(near, key)? {
-            Located::Above(place) => Ok((place, None)),
-            Located::Candidate(place) => {
-                let run = self.run_at(&place)?;
-                Ok((place, Some(run)))
-            }
-        }
-    }
-
-    /// The ordinal of a run's first entry at or behind a place.
-    fn ordinal_at(&self, place: &Place, run: usize) -> u64 {
-        if place.page >= self.page_count() {
-            return self.runs().get(run).map_or(0, |run| run.entry_count);
-        }
-        let segment = self.page(place.page, place.layout).segment(place.page, place.segment, place.start);
-        self.first_ordinal(place, run) + u64::from(segment.count_before(run, place.slot))
     }
 
     fn run_at(&self, place: &Place) -> Result<usize> {

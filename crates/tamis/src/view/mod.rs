@@ -41,7 +41,6 @@ pub(crate) mod run_set;
 pub(crate) mod scan;
 mod search;
 mod segment;
-pub(crate) mod spool;
 pub(crate) mod writer;
 
 #[cfg(test)]

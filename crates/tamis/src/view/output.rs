@@ -4,8 +4,8 @@ use super::format::VIEW_MAGIC;
 use crate::{
     error::Result,
     table::{
-        format::{SECTION_ALIGNMENT, SECTION_HEADER_LENGTH, VIEW_VERSION},
-        section::{SectionRecord, Sink, put_directory_and_footer, stream_section},
+        format::{SECTION_ALIGNMENT, VIEW_VERSION},
+        section::{SectionRecord, Sink, put_directory_and_footer, put_section},
     },
 };
 
@@ -56,23 +56,9 @@ impl<'a> Output<'a> {
         start
     }
 
-    pub(super) fn put_section(&mut self, kind_and_flags: (u32, u32), body: &[u8]) -> Result<()> {
-        self.stream_section(kind_and_flags, body.len() as u64, &|sink| sink(body))
-    }
-
-    /// Adds a section, whose body is what `body` passes to its sink.
-    pub(super) fn stream_section(
-        &mut self,
-        (kind, flags): (u32, u32),
-        body_length: u64,
-        body: &dyn Fn(&mut Sink<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let length = SECTION_HEADER_LENGTH as u64 + body_length;
-        let record = SectionRecord { kind, flags, offset: self.align(), length };
-        stream_section(&record, body, &mut |bytes| self.put(bytes))?;
-        debug_assert_eq!(self.length(), record.offset + length, "the length of a body is known before");
-        self.records.push(record);
-        Ok(())
+    pub(super) fn put_section(&mut self, (kind, flags): (u32, u32), body: &[u8]) {
+        let offset = self.align();
+        self.records.push(put_section(&mut self.buffer, offset, kind, flags, body));
     }
 
     /// Writes the directory and the footer.

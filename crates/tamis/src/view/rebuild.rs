@@ -25,7 +25,6 @@ use super::{
     reader::View,
     run::OrdinalRun,
     search::{Located, Place},
-    spool::Spool,
     writer::{KeyHead, ViewOptions, ViewOwner, ViewWriter},
 };
 use crate::{cursor::Cursor, error::Result, key::Kind};
@@ -56,7 +55,6 @@ pub(crate) fn rebuild_view<R: OrdinalRun>(
     old: &Arc<View>,
     old_runs: &Arc<[R]>,
     new_runs: &[(u64, R)],
-    spool: Spool,
     sink: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<u64> {
     old.compare_index_checksum()?;
@@ -65,7 +63,7 @@ pub(crate) fn rebuild_view<R: OrdinalRun>(
     summaries.extend(new_runs.iter().map(|(id, run)| summarize(*id, run)));
     let mut rebuild = Rebuild {
         view: Arc::clone(old),
-        writer: ViewWriter::new(options, summaries, spool, sink)?,
+        writer: ViewWriter::new(options, summaries, sink)?,
         old: ViewCursor::new(old, old_runs)?,
         last_new: None,
         gap_difference: None,

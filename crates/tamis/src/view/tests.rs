@@ -16,7 +16,6 @@ use super::{
     reader::View,
     rebuild::rebuild_view,
     scan::ViewScan,
-    spool::Spool,
     writer::{ViewOptions, ViewOwner},
 };
 use crate::{
@@ -38,7 +37,6 @@ mod reads;
 mod rebuild;
 mod rebuild_tables;
 mod scan;
-mod spool;
 mod tables;
 
 /// Runs, their view, and the list of all entries.
@@ -71,7 +69,7 @@ impl Sample {
         let named: Vec<_> = (200..).zip(new.iter().cloned()).collect();
         let mut bytes = Vec::new();
         let owner = self.view.options().owner;
-        let copied = rebuild_view(owner, &self.view, &self.runs, &named, Spool::in_memory(), &mut |part| {
+        let copied = rebuild_view(owner, &self.view, &self.runs, &named, &mut |part| {
             bytes.extend_from_slice(part);
             Ok(())
         });
@@ -100,7 +98,7 @@ fn options() -> ViewOptions {
 fn build(options: ViewOptions, runs: &[MemoryRun]) -> Result<Vec<u8>> {
     let runs: Vec<_> = (100..).zip(runs.iter().cloned()).collect();
     let mut bytes = Vec::new();
-    build_view(options, &runs, Spool::in_memory(), &mut |part| {
+    build_view(options, &runs, &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     })?;

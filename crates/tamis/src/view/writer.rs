@@ -15,11 +15,10 @@ use super::{
         HEADER_LENGTH, HEADER_RUN_LENGTH, RUN_COUNT_MAX, SAME_KEY, SEGMENT_SIZES, kind_number,
         segments_per_page, selector_bits,
     },
-    index::{PageRecord, index_bytes},
+    index::PageRecord,
     index_builder::IndexBuilder,
     output::Output,
     page_builder::{PageFormat, Segment, Slot, encode_page},
-    spool::Spool,
 };
 use crate::{
     coding::{checksum, length_u32, put_u32, put_u64},
@@ -114,13 +113,7 @@ fn check_limits(options: &ViewOptions, runs: &[RunSummary]) -> Result<()> {
 }
 
 impl<'a> ViewWriter<'a> {
-    /// A writer whose page index waits in `spool`.
-    pub(super) fn new(
-        options: ViewOptions,
-        runs: Vec<RunSummary>,
-        spool: Spool,
-        sink: &'a mut Sink<'a>,
-    ) -> Result<Self> {
+    pub(super) fn new(options: ViewOptions, runs: Vec<RunSummary>, sink: &'a mut Sink<'a>) -> Result<Self> {
         check_limits(&options, &runs)?;
         let format =
             PageFormat { segment_size: options.segment_size, selector_bits: selector_bits(runs.len()) };
@@ -134,7 +127,7 @@ impl<'a> ViewWriter<'a> {
             current: CurrentKey::default(),
             segment: Segment::default(),
             segments: Vec::new(),
-            index: IndexBuilder::new(spool),
+            index: IndexBuilder::new(),
             key_count: 0,
         })
     }
@@ -322,11 +315,9 @@ impl<'a> ViewWriter<'a> {
                 });
             }
         }
-        self.index.finish()?;
-        self.output.put_section((KIND_VIEW, 0), &self.header())?;
-        let (page_count, run_count) = (self.index.page_count(), self.runs.len() as u64);
-        let index_length = index_bytes(page_count, run_count, self.index.separator_bytes());
-        self.output.stream_section((KIND_PAGE_INDEX, 0), index_length, &|sink| self.index.write(sink))?;
+        let header = self.header();
+        self.output.put_section((KIND_VIEW, 0), &header);
+        self.output.put_section((KIND_PAGE_INDEX, 0), &self.index.finish());
         self.output.finish()
     }
 }

@@ -208,31 +208,6 @@ fn the_chosen_filters_are_stored_in_the_table_and_shown() {
 }
 
 #[test]
-fn statistics_have_the_expected_costs_of_the_chosen_filters_and_of_the_next_best() {
-    let (db, keyspace, _) = filled_with_clock();
-    close_ranges(&keyspace, 2_000);
-    db.check_filters(&keyspace).unwrap();
-    db.open_tables(&keyspace).unwrap();
-    let found = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k").unwrap();
-    let [choice] = &found.filter_choices[..] else { panic!("one table: {found:?}") };
-    assert_eq!((choice.table_count, choice.entry_count), (1, KEY_COUNT));
-    assert!((1_950..=2_000).contains(&choice.empty_query_count), "{choice:?}");
-    assert_eq!(choice.runners_up.len(), tamis::RUNNERS_UP_MAX, "{choice:?}");
-    let none = choice.runners_up.iter().find(|filters| filters.filters.is_empty());
-    assert!(none.is_none_or(|none| none.range_rate == Some(1.0)), "{choice:?}");
-    let expected = &choice.chosen;
-    assert!(expected.range_rate.is_some_and(|rate| rate < 0.05), "{choice:?}");
-    assert_eq!(expected.seek_rate, None, "no open seek was sampled: {choice:?}");
-    let costs: Vec<f64> = choice.runners_up.iter().map(|filters| filters.nanoseconds).collect();
-    assert!(costs.is_sorted() && expected.nanoseconds > 0.0, "{choice:?}");
-    let mut names = vec![&expected.filters, &choice.runners_up[0].filters, &choice.runners_up[1].filters];
-    names.sort();
-    names.dedup();
-    assert_eq!(names.len(), 3, "{choice:?}");
-    assert_eq!(db.statistics().keyspaces[0].filter_choices, [], "the other keyspace is empty");
-}
-
-#[test]
 fn samples_of_hits_of_one_query_and_of_long_bounds_give_filters_and_right_answers() {
     for sample in 0..3 {
         let vfs = MemVfs::new();

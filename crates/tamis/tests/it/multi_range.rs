@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
 use tamis::{Compression, Db, Filters, KeyspaceOptions, Options, Scan, Views};
-use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
+use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
 use tamis_workload::SplitMix64;
 
 use crate::support::{filters, inline_options, open_in_memory, open_on};
@@ -175,53 +175,27 @@ fn count_all(scans: Vec<Scan>) {
 }
 
 #[test]
-fn ranges_in_the_same_blocks_read_each_block_once_and_adjacent_ones_together() {
-    for (access, cache_bytes, compression) in [
-        (Access::Buffered, 0, Compression::None),
-        (Access::Direct, 0, Compression::None),
-        (Access::Direct, 0, Compression::Lz4),
-        (Access::Direct, 8 << 20, Compression::None),
+fn ranges_in_the_same_blocks_read_each_block_once() {
+    for (access, compression) in [
+        (Access::Buffered, Compression::None),
+        (Access::Direct, Compression::None),
+        (Access::Direct, Compression::Lz4),
     ] {
         let record = RecordVfs::new(Arc::new(MemVfs::new()));
-        let db = settled(Arc::new(record.clone()), access, cache_bytes, compression);
-        let cost = |work: &dyn Fn()| {
-            let blocks = db.statistics().blocks_read;
+        let db = settled(Arc::new(record.clone()), access, 8 << 20, compression);
+        let cost = || {
             record.reset();
-            work();
-            let lengths = block_reads(&record);
-            (db.statistics().blocks_read - blocks, lengths.len(), lengths.iter().sum::<u64>())
+            count_all(db.multi_range(short_ranges()));
+            block_reads(&record).len()
         };
-        let together = cost(&|| count_all(db.multi_range(short_ranges())));
-        let again = cost(&|| count_all(db.multi_range(short_ranges())));
-        let alone = cost(&|| count_all(short_ranges().into_iter().map(|range| db.range(range)).collect()));
-        let what = format!("{access:?} {cache_bytes} {compression:?}: {together:?} {again:?} {alone:?}");
-        println!("{what}");
-        assert!(together.0 <= 12 && together.1 == 1 && together.2 <= 12 * 4_096, "{what}");
-        if cache_bytes == 0 {
-            assert_eq!(again, together, "{what}");
-            assert!(alone.0 >= 100 && alone.1 >= 100, "{what}");
-        } else {
-            assert_eq!((again.1, alone.1), (0, 0), "{what}");
-        }
+        let (first, again) = (cost(), cost());
+        assert!((1..=12).contains(&first), "{first} reads");
+        assert_eq!(again, 0, "the blocks are cached");
     }
 }
 
 #[test]
-fn cached_blocks_are_not_read_again_with_their_neighbors() {
-    let bytes_read = |cached: &[std::ops::Range<[u8; 8]>]| {
-        let record = RecordVfs::new(Arc::new(MemVfs::new()));
-        let db = settled(Arc::new(record.clone()), Access::Direct, 8 << 20, Compression::None);
-        count_all(cached.iter().cloned().map(|range| db.range(range)).collect());
-        record.reset();
-        count_all(db.multi_range(short_ranges()));
-        block_reads(&record).iter().sum::<u64>()
-    };
-    let (all, rest) = (bytes_read(&[]), bytes_read(&short_ranges()[50..51]));
-    assert!(rest + 4_096 <= all, "{rest} bytes besides the cached block, {all} bytes without it");
-}
-
-#[test]
-fn blocks_of_one_range_far_from_others_and_long_ranges_are_read_as_alone() {
+fn nothing_is_read_before_the_first_step() {
     let record = RecordVfs::new(Arc::new(MemVfs::new()));
     let db = settled(Arc::new(record.clone()), Access::Direct, 0, Compression::None);
     record.reset();
@@ -233,16 +207,6 @@ fn blocks_of_one_range_far_from_others_and_long_ranges_are_read_as_alone() {
         assert!(scan.move_next().unwrap());
     }
     assert_eq!(block_reads(&record), [4_096; 4]);
-}
-
-#[test]
-fn a_failed_read_of_many_blocks_is_repeated_block_by_block() {
-    let fault = FaultVfs::new(Arc::new(MemVfs::new()));
-    let db = settled(Arc::new(fault.clone()), Access::Direct, 0, Compression::None);
-    let rule = Rule::error(std::io::ErrorKind::Other).on(&[OperationKind::Read]).path(".table").times(1);
-    let id = fault.add_rule(rule);
-    count_all(db.multi_range(short_ranges()));
-    assert_eq!(fault.hit_count(id), 1);
 }
 
 /// Two runs with every second key each, and a view of both.
@@ -271,28 +235,6 @@ fn viewed(vfs: Arc<dyn Vfs>) -> Db {
     }
     assert_eq!(db.statistics().keyspaces[0].views.open_count, 1);
     db
-}
-
-/// Symptom: ranges that were read through a sorted view read each block alone, and once for each range.
-#[test]
-fn ranges_that_a_view_serves_share_reads() {
-    let cost = |work: &dyn Fn(&Db)| {
-        let record = RecordVfs::new(Arc::new(MemVfs::new()));
-        let db = viewed(Arc::new(record.clone()));
-        let blocks = db.statistics().blocks_read;
-        record.reset();
-        work(&db);
-        let reads = record.operations().into_iter().filter(|operation| operation.kind == OperationKind::Read);
-        // Without those of the indexes, which are behind the blocks.
-        let of_blocks = reads.filter(|read| read.offset < KEY_COUNT / 2 * 100).count();
-        (db.statistics().blocks_read - blocks, of_blocks)
-    };
-    let together = cost(&|db| count_all(db.multi_range(short_ranges())));
-    let alone = cost(&|db| count_all(short_ranges().into_iter().map(|range| db.range(range)).collect()));
-    println!("{together:?}, alone {alone:?}");
-    // About five blocks of each of two tables.
-    assert!(together.0 <= 14 && together.1 == 2, "{together:?}, alone {alone:?}");
-    assert!(alone.0 >= 10 && alone.1 >= 10, "{alone:?}");
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn use_damaged(
     let mut scan = ViewScan::new(cursor, 500);
     let _ = scan.seek_last();
     let new = [(900, MemoryRun::new(vec![(hostile_key(random), 9_999, Kind::Put, Vec::new())]))];
-    let _ = rebuild_view(ViewOwner::default(), view, &sample.runs, &new, Spool::in_memory(), &mut |_| Ok(()));
+    let _ = rebuild_view(ViewOwner::default(), view, &sample.runs, &new, &mut |_| Ok(()));
 }
 
 /// Two runs with entries in the first page, and a third one with one key behind them; tombstones in the first page.

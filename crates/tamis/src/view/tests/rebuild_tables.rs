@@ -62,7 +62,7 @@ fn runs_of(tables: Vec<Vec<Arc<TableReader>>>) -> Vec<TableRun> {
 fn built(options: ViewOptions, runs: &[TableRun]) -> Vec<u8> {
     let named: Vec<_> = (100..).zip(runs.iter().cloned()).collect();
     let mut bytes = Vec::new();
-    build_view(options, &named, Spool::in_memory(), &mut |part| {
+    build_view(options, &named, &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     })
@@ -73,17 +73,10 @@ fn built(options: ViewOptions, runs: &[TableRun]) -> Vec<u8> {
 fn rebuilt(old: &Arc<View>, old_runs: &[TableRun], new_runs: &[TableRun]) -> Vec<u8> {
     let named: Vec<_> = (200..).zip(new_runs.iter().cloned()).collect();
     let mut bytes = Vec::new();
-    rebuild_view(
-        old.options().owner,
-        old,
-        &old_runs.to_vec().into(),
-        &named,
-        Spool::in_memory(),
-        &mut |part| {
-            bytes.extend_from_slice(part);
-            Ok(())
-        },
-    )
+    rebuild_view(old.options().owner, old, &old_runs.to_vec().into(), &named, &mut |part| {
+        bytes.extend_from_slice(part);
+        Ok(())
+    })
     .unwrap();
     bytes
 }

@@ -71,7 +71,7 @@ fn a_view_over_tables_returns_what_a_merge_returns() {
         let (tables, _) = table_runs(compression, access, &runs);
         let named: Vec<_> = (1..).zip(tables.iter().cloned().map(TableRun::new)).collect();
         let mut bytes = Vec::new();
-        build_view(with_segments(32), &named, Spool::in_memory(), &mut |part| {
+        build_view(with_segments(32), &named, &mut |part| {
             bytes.extend_from_slice(part);
             Ok(())
         })
@@ -130,7 +130,7 @@ fn a_seek_in_eight_overlapping_runs_reads_about_one_block() {
     let (tables, environment) = table_runs(Compression::None, Access::Buffered, &runs);
     let named: Vec<_> = (1..).zip(tables.into_iter().map(TableRun::new)).collect();
     let mut bytes = Vec::new();
-    build_view(options(), &named, Spool::in_memory(), &mut |part| {
+    build_view(options(), &named, &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     })
