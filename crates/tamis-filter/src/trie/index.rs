@@ -2,10 +2,9 @@
 //!
 //! Built from sorted keys in one pass, used in place over any bytes. The trie holds of each key the bytes up to the first
 //! that no other key shares; the remaining bytes are stored for its leaf (`key_suffixes.rs`). A search costs a step for each
-//! byte of the trie. Cursors return full keys in both directions. A count of a range is exact and costs some ranks per level.
+//! byte of the trie. Cursors return full keys in both directions.
 //!
 //! ```
-//! use std::ops::Bound;
 //! use tamis_filter::trie::TrieIndexBuilder;
 //! use tamis_filter::trie::TrieIndex;
 //!
@@ -16,23 +15,18 @@
 //! let index = TrieIndex::open(builder.finish()?)?;
 //!
 //! assert_eq!(index.get(b"fas"), Some(&[2, 0][..]));
-//! assert_eq!(index.count(Bound::Excluded(b"far"), Bound::Unbounded), 2);
 //! let mut cursor = index.cursor();
 //! cursor.seek(b"fasa");
 //! assert_eq!(cursor.key(), Some(&b"fast"[..]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::ops::Bound;
-
 use tamis_bits::kernel::{self, Steps};
 use tamis_bits::packed::PackedVec;
 
 use super::key_suffixes::{SuffixBuilder, SuffixLayout};
-use super::rank::{Frontier, Side, count_between};
 use super::{
-    Cursor, Depth, Edge, Layout, LeafWords, Levels, Node, Plan, Stop, TRAILER_BYTES, Trie, WalkResult,
-    encode, plan,
+    Cursor, Depth, Layout, LeafWords, Levels, Node, Plan, Stop, TRAILER_BYTES, Trie, WalkResult, encode, plan,
 };
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::{BuildError, DecodeError, Direction};
@@ -231,13 +225,13 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     }
 
     #[inline(always)]
-    fn trie(&self) -> Trie<'_> {
+    pub(super) fn trie(&self) -> Trie<'_> {
         Trie::new(envelope::payload(self.bytes.as_ref()), &self.layout)
     }
 
     /// The bytes of the key of a leaf below it.
     #[inline(always)]
-    fn suffix(&self, leaf: u64) -> &[u8] {
+    pub(super) fn suffix(&self, leaf: u64) -> &[u8] {
         let payload = envelope::payload(self.bytes.as_ref());
         self.suffix_layout.get(payload.get(self.suffixes..).unwrap_or_default(), leaf)
     }
@@ -281,38 +275,6 @@ impl<D: AsRef<[u8]>> TrieIndex<D> {
     /// Creates a cursor that is not positioned yet.
     pub fn cursor(&self) -> TrieCursor<'_, D> {
         TrieCursor { index: self, cursor: Cursor::default() }
-    }
-
-    /// Returns the number of keys between two bounds; 0 if they are reversed.
-    pub fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> u64 {
-        let lower = match lower {
-            Bound::Unbounded => (&b""[..], Side::Before),
-            Bound::Included(key) => (key, Side::Before),
-            Bound::Excluded(key) => (key, Side::After),
-        };
-        let upper = match upper {
-            Bound::Unbounded => (&b""[..], Side::AfterPrefix),
-            Bound::Included(key) => (key, Side::After),
-            Bound::Excluded(key) => (key, Side::Before),
-        };
-        if upper.1 != Side::AfterPrefix && upper.0 < lower.0 {
-            return 0;
-        }
-        let Some((count, lower_frontier, upper_frontier)) = count_between(&self.trie(), lower, upper) else {
-            return 0;
-        };
-        let before_lower = u64::from(self.is_tie_before(&lower_frontier, lower));
-        let before_upper = u64::from(self.is_tie_before(&upper_frontier, upper));
-        count.saturating_add(before_upper).saturating_sub(before_lower)
-    }
-
-    /// Whether the key of a leaf on a bound's path is before the bound: its suffix decides.
-    fn is_tie_before(&self, frontier: &Frontier<'_>, (key, side): (&[u8], Side)) -> bool {
-        frontier.tie.is_some_and(|(edge, length): (Edge, usize)| {
-            let suffix = self.suffix(self.trie().leaf_index(&edge));
-            let order = suffix.cmp(key.get(length..).unwrap_or_default());
-            order.is_lt() || side == Side::After && order.is_eq()
-        })
     }
 }
 

@@ -138,14 +138,9 @@ fn index_queries_allocate_nothing() {
         keys.iter().for_each(|key| builder.add(key, &[1, 2]).unwrap());
         let index = TrieIndex::open(builder.finish().unwrap()).unwrap();
         let asked: Vec<&[u8]> = strings.iter().map(Vec::as_slice).collect();
-        let (mut found, mut key_count) = (0, 0);
-        let count = allocations(|| {
-            for (key, other) in asked.iter().zip(asked.iter().rev()) {
-                found += usize::from(index.get(key).is_some());
-                key_count += index.count(Bound::Included(*key), Bound::Excluded(*other));
-            }
-        });
+        let mut found = 0;
+        let count = allocations(|| found = asked.iter().filter(|key| index.get(key).is_some()).count());
         assert_eq!(count, 0);
-        assert!(found > 1000 && key_count > 1000, "{found} found, {key_count} keys");
+        assert!(found > 1000, "{found} found");
     }
 }

@@ -211,7 +211,7 @@ fn an_index_finds_the_neighbours_of_generated_bounds() {
         let index = TrieIndex::open(builder.finish().unwrap()).unwrap();
         let mut cursor = index.cursor();
         for _ in 0..40 {
-            let (bound, other) = (generate_bound(random, &keys), generate_bound(random, &keys));
+            let bound = generate_bound(random, &keys);
             let place = keys.partition_point(|key| *key < bound);
             cursor.seek(&bound);
             assert_eq!(cursor.key(), keys.get(place).map(Vec::as_slice), "{bound:x?} of {keys:x?}");
@@ -220,9 +220,6 @@ fn an_index_finds_the_neighbours_of_generated_bounds() {
                 let before = place.checked_sub(1).map(|before| keys[before].as_slice());
                 assert_eq!(cursor.key(), before, "before {bound:x?} of {keys:x?}");
             }
-            let range = KeyRange::new(Bound::Excluded(&bound), Bound::Included(&other));
-            let inside = keys.iter().filter(|key| range.contains(key)).count() as u64;
-            assert_eq!(index.count(range.lower, Bound::Included(&other)), inside, "{range:x?} of {keys:x?}");
         }
     }
 }
