@@ -84,9 +84,9 @@ pub trait FilterBuilder: Send {
     /// sampled queries, and for `grafite` 24 bytes per key.
     fn memory_bytes(&self) -> usize;
 
-    /// Chooses the design that [`FilterBuilder::finish`] will build with the same budget and samples, and stores it,
-    /// if the family uses a model of the keys and queries. Without this call `finish` does the same; the call exists
-    /// to measure the time of the model. Families without a model do nothing.
+    /// Chooses the design that [`FilterBuilder::finish`] will build with the same budget and any samples, until a key is
+    /// added, and stores it, if the family uses a model of the keys and queries. Without this call `finish` does the same; the
+    /// call exists to measure the time of the model. Families without a model do nothing.
     fn design(&mut self, budget: Budget, samples: Samples<'_>) -> Result<(), BuildError> {
         let _ = (budget, samples);
         Ok(())

@@ -75,15 +75,14 @@ pub trait Filter {
             && probe.point().is_none_or(|point| self.may_contain(point))
     }
 
-    /// [`Filter::may_contain`] for a key that is looked up in this filter only: caches nothing and creates no probe,
-    /// which would take longer than some filters take to answer.
-    #[inline(always)]
+    /// [`Filter::may_contain`] for a key that is looked up in this filter only.
+    #[inline]
     fn may_contain_key(&self, digester: &Digester, key: &[u8]) -> bool {
         self.may_contain(&Probe::new(key, digester))
     }
 
     /// [`Filter::may_contain_range`] for a range that is looked up in this filter only.
-    #[inline(always)]
+    #[inline]
     fn may_contain_key_in(&self, digester: &Digester, range: KeyRange<'_>) -> bool {
         self.may_contain_range(&RangeProbe::new(range, digester))
     }

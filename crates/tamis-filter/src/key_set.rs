@@ -107,18 +107,6 @@ impl KeySet {
         })
     }
 
-    /// [`KeySet::heads`], without a call for each key if all keys have one length of at least sixteen bytes.
-    #[inline]
-    pub(crate) fn for_each_head(&self, mut take: impl FnMut(u128)) {
-        match self.common_length() {
-            Some(length @ 16..) => {
-                let heads = self.bytes.chunks_exact(length).filter_map(<[u8]>::first_chunk);
-                heads.for_each(|head| take(u128::from_be_bytes(*head)));
-            }
-            _ => self.heads().for_each(take),
-        }
-    }
-
     /// The first sixteen bytes of a key. Also reads bytes of the following keys and masks them out, which is faster
     /// than a branch for short keys.
     #[inline(always)]

@@ -30,17 +30,20 @@
 #![forbid(unsafe_code)]
 
 pub mod auto;
+mod bit_string;
 pub mod bloom;
 mod builder;
 pub mod envelope;
 mod error;
 mod family;
 mod filter;
+mod fixed_keys;
 pub mod grafite;
 mod hash;
 mod key_range;
 mod key_set;
 mod parameters;
+mod prefix_counts;
 mod probe;
 pub mod proteus;
 mod registry;

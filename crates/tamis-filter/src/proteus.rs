@@ -16,7 +16,7 @@
 //! `(t, l)` and prices it in cache lines and reads. The cheapest design is built. [`Model`] can be used separately.
 //!
 //! **Keys of any length.** `"a"` and `"a\0"` have equal prefixes, which can cost a false positive and nothing else. Keys of one length of at
-//! most eight bytes are integers (`fixed.rs`): their bounds are exact, their set can be a bitmap or Elias-Fano numbers, and prefixes of the
+//! most eight bytes are integers (`fixed_keys.rs`): their bounds are exact, their set can be a bitmap or Elias-Fano numbers, and prefixes of the
 //! whole length have the digests of keys, so that a point query needs one digest. Filters of other keys can have [`WHOLE_KEYS`] as prefix
 //! length, for points only.
 //!
@@ -24,20 +24,18 @@
 //! positives. Otherwise the filter is one Bloom filter of whole keys: it rejects points, and short ranges of integers; ranges of strings
 //! pass. Neither needs a sample to be correct.
 //!
-//! - Bounds: `bits.rs` (byte strings), `fixed.rs` (integers).
+//! - Bounds: `bit_string.rs` (byte strings), `fixed_keys.rs` (integers).
 //! - Design: `counts.rs` (scan of the keys), `sizes.rs` (sizes of sets), `model.rs`, `two_bloom_model.rs`, `query_histogram.rs`,
 //!   `design_search.rs`, `single_queries.rs`.
 //! - Parts: `prefix_set.rs`, `bloom.rs`, `layout.rs`. `builder.rs` writes them.
 //! - Queries: `reader.rs`, `fast_path.rs` (eight-byte keys), `query.rs` (all keys).
 
-mod bits;
 mod bloom;
 mod builder;
 mod counts;
 mod design;
 mod design_search;
 mod fast_path;
-mod fixed;
 mod keys;
 mod layout;
 mod model;
@@ -50,10 +48,9 @@ mod sizes;
 mod string_path;
 mod two_bloom_model;
 
-pub(crate) use bits::BitString;
 pub use builder::ProteusBuilder;
 pub use design::{BloomLayout, Design, Prediction, Prices, SetForm, Stage, WHOLE_KEYS};
-pub(crate) use design_search::QuickSearch;
+pub(crate) use design_search::Breadth;
 pub use model::Model;
 pub use reader::ProteusFilter;
 pub(crate) use single_queries::SizedDesign;

@@ -1,7 +1,6 @@
 //! One filter type and one builder function for all families.
 
 use std::fmt;
-use std::ops::Bound;
 
 use crate::bloom::blocked::{BlockedBloomBuilder, BlockedBloomFilter};
 use crate::bloom::elastic::{ElasticBuilder, ElasticFilter};
@@ -13,8 +12,7 @@ use crate::proteus::{ProteusBuilder, ProteusFilter};
 use crate::rosetta::{RosettaBuilder, RosettaFilter};
 use crate::surf::{SurfBuilder, SurfFilter};
 use crate::{
-    BuildError, Candidate, Count, DecodeError, Digester, Direction, Family, Filter, FilterBuilder, KeyRange,
-    Probe, RangeProbe, Upper,
+    BuildError, Candidate, Count, DecodeError, Direction, Family, Filter, FilterBuilder, Probe, RangeProbe,
 };
 
 impl Family {
@@ -135,32 +133,6 @@ impl<D: AsRef<[u8]>> AnyFilter<D> {
     fn others_may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
         each!(self, filter => filter.may_contain_range(probe))
     }
-
-    /// A range from one key to another. Built only if needed, so that the bounds of a query to a Bloom filter or a set
-    /// of integers stay in registers.
-    #[inline(always)]
-    fn may_contain_closed(&self, digester: &Digester, lower: &[u8], upper: &[u8]) -> bool {
-        if let Self::Proteus(filter) = self {
-            return filter.may_contain_key_in(digester, KeyRange::closed(lower, upper));
-        }
-        if let Self::Surf(filter) = self {
-            return filter.may_contain_key_in(digester, KeyRange::closed(lower, upper));
-        }
-        self.others_may_contain_closed(digester, lower, upper)
-    }
-
-    #[inline(never)]
-    fn others_may_contain_closed(&self, digester: &Digester, lower: &[u8], upper: &[u8]) -> bool {
-        if let Self::Grafite(filter) = self {
-            return filter.may_contain_key_in(digester, KeyRange::closed(lower, upper));
-        }
-        self.others_may_contain_range(&RangeProbe::new(KeyRange::closed(lower, upper), digester))
-    }
-
-    #[inline(never)]
-    fn may_contain_open(&self, digester: &Digester, range: KeyRange<'_>) -> bool {
-        each!(self, filter => filter.may_contain_key_in(digester, range))
-    }
 }
 
 impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
@@ -182,28 +154,6 @@ impl<D: AsRef<[u8]>> Filter for AnyFilter<D> {
             Self::Surf(filter) => filter.may_contain_range(probe),
             Self::Proteus(filter) => filter.may_contain_range(probe),
             other => other.others_may_contain_range(probe),
-        }
-    }
-
-    #[inline(always)]
-    fn may_contain_key(&self, digester: &Digester, key: &[u8]) -> bool {
-        // Ordered by the cost of a query, the cheapest family first.
-        if let Self::Proteus(filter) = self {
-            return filter.may_contain_key(digester, key);
-        }
-        match self {
-            Self::Surf(filter) => filter.may_contain_key(digester, key),
-            other => other.others_may_contain(&Probe::new(key, digester)),
-        }
-    }
-
-    #[inline(always)]
-    fn may_contain_key_in(&self, digester: &Digester, range: KeyRange<'_>) -> bool {
-        match (range.lower, range.upper) {
-            (Bound::Included(lower), Upper::Included(upper)) => {
-                self.may_contain_closed(digester, lower, upper)
-            }
-            _ => self.may_contain_open(digester, range),
         }
     }
 

@@ -43,7 +43,7 @@ pub(crate) use levels::{Depth, LeafWords, Levels, WordBits, shared_bytes};
 pub(crate) use node::{Divergence, Edge, Leaf, Node, WalkResult};
 #[cfg(test)]
 pub(crate) use plan::plan_at;
-pub(crate) use plan::{LevelCounts, Plan, capped_level_bytes, level_bytes, plan, plan_within};
+pub(crate) use plan::{LevelCounts, LevelTally, Plan, capped_level_bytes, level_bytes, plan, plan_within};
 pub(crate) use rank::{Side, count_between};
 pub(crate) use reader::Trie;
 

@@ -6,7 +6,7 @@
 use std::ops::Bound;
 
 use super::{QueryKind, Request, SAMPLE_MIN, Workload};
-use crate::proteus::BitString;
+use crate::bit_string::{BitString, advance};
 use crate::trie::shared_bytes;
 use crate::{KeyRange, KeySet, mix64, steps};
 
@@ -306,11 +306,5 @@ fn right_after(key: &[u8], distance: u64) -> Vec<u8> {
 /// A key plus a number, as a big-endian integer; the greatest key does not change.
 fn plus(key: &[u8], amount: u64) -> Vec<u8> {
     let mut sum = key.to_vec();
-    let mut carry = amount;
-    for byte in sum.iter_mut().rev() {
-        carry += u64::from(*byte);
-        *byte = carry as u8;
-        carry >>= 8;
-    }
-    if carry == 0 { sum } else { key.to_vec() }
+    if advance(&mut sum, 0, amount) { sum } else { key.to_vec() }
 }

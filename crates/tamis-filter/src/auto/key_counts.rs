@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 use tamis_bits::packed;
 
 use crate::envelope::ENVELOPE_BYTES;
-use crate::trie::{LevelCounts, TRAILER_BYTES, capped_level_bytes, shared_bytes};
+use crate::trie::{LevelCounts, LevelTally, TRAILER_BYTES, capped_level_bytes, shared_bytes};
 use crate::{KeySet, steps};
 
 /// Deeper levels are not counted: such a trie exceeds all budgets.
@@ -62,14 +62,8 @@ impl Scan {
     /// Costs a comparison of each key with the next one.
     fn new(keys: &KeySet) -> Self {
         steps::count(keys.len());
-        let mut shared_counts = vec![0; LEVELS_MAX];
-        let (mut starts, mut leaves, mut prefix_keys) =
-            (vec![0_u64; LEVELS_MAX], vec![0_u64; LEVELS_MAX], vec![0_u64; LEVELS_MAX]);
-        let add = |counts: &mut Vec<u64>, level: usize| {
-            if let Some(count) = counts.get_mut(level) {
-                *count += 1;
-            }
-        };
+        let mut shared = vec![0; LEVELS_MAX];
+        let mut tally = LevelTally::new(LEVELS_MAX);
         let first = keys.get(0).map_or(0, <[u8]>::len);
         let (mut shortest, mut longest) = (first, first);
         let (mut before, mut continues) = (0, false);
@@ -79,22 +73,21 @@ impl Scan {
             longest = longest.max(key.len());
             let after = iterator.peek().map_or(0, |next| shared_bytes(key, next));
             if !continues {
-                add(&mut starts, before);
+                tally.begin_key(before);
             }
             let has_next = iterator.peek().is_some();
             continues = has_next && after == key.len();
             if continues {
-                add(&mut prefix_keys, after);
+                tally.end_in_node(after);
             } else {
-                add(&mut leaves, before.max(after));
+                tally.end_in_leaf(before.max(after));
             }
-            if has_next {
-                add(&mut shared_counts, after);
+            if has_next && let Some(count) = shared.get_mut(after) {
+                *count += 1;
             }
             before = after;
         }
-        let levels = levels(&starts, &leaves, &prefix_keys);
-        Self { lengths: (shortest, longest), shared: shared_counts, levels }
+        Self { lengths: (shortest, longest), shared, levels: tally.levels() }
     }
 }
 
@@ -155,22 +148,6 @@ impl<'a> KeyCounts<'a> {
     pub(super) fn bits_per_key(&self, bytes: u64) -> f64 {
         bytes as f64 * 8.0 / (self.key_count as f64).max(1.0)
     }
-}
-
-/// The levels of the trie, from the keys whose first own label, whose leaf and whose end are on each level.
-fn levels(starts: &[u64], leaves: &[u64], prefix_keys: &[u64]) -> Vec<LevelCounts> {
-    let mut levels = Vec::new();
-    let (mut open, mut nodes) = (0, 1);
-    for ((starts, leaves), prefix_keys) in starts.iter().zip(leaves).zip(prefix_keys) {
-        let labels = open + starts;
-        if labels == 0 {
-            break;
-        }
-        let children = labels.saturating_sub(*leaves);
-        levels.push(LevelCounts { nodes, labels, children, prefix_keys: *prefix_keys });
-        (open, nodes) = (children, children);
-    }
-    levels
 }
 
 #[cfg(test)]

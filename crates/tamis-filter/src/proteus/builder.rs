@@ -1,23 +1,20 @@
 //! Builds the filters of this module: collects the keys, lets the model choose a design, and encodes it.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
-use tamis_bits::Ascending;
-
-use super::bits::{BitString, HEAD_BITS};
 use super::bloom::{Inserter, best_rate};
+use super::counts::Counts;
 use super::design::{BloomLayout, Design, Prices, SetForm, Stage, WHOLE_KEYS};
-use super::fixed::word;
-use super::keys::Keys;
+use super::design_search::Breadth;
+use super::keys::{Keys, Prefix};
 use super::layout::{BIT_COUNT_MAX, BLOCK_BYTES, FIRST_BLOOM, Fields, NO_PREDICTION};
 use super::model::{Model, is_surely_best, whole_set};
 use super::prefix_set::{TrieSetBuilder, encode_integers};
-use super::sizes::integer_size;
+use super::sizes::{integer_size, set_size};
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES};
 use crate::hash::length_mark;
 use crate::parameters::Parameters;
-use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples, Upper};
+use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples};
 
 /// Builder of the families of this module. Parameters: see [`Family`].
 #[derive(Debug)]
@@ -28,46 +25,8 @@ pub struct ProteusBuilder {
     layout: Option<BloomLayout>,
     digester: Digester,
     keys: Keys,
-    chosen: Option<Chosen>,
-}
-
-/// A design and the inputs that it was chosen for.
-#[derive(Debug)]
-struct Chosen {
-    inputs: Inputs,
-    design: Design,
-    predicted: Option<f64>,
-    /// The prefix lengths of its stages, each with the number of distinct prefixes.
-    counts: [(u32, u64); 2],
-}
-
-/// The inputs of the choice: number of keys, budget, and a digest of the samples.
-#[derive(Debug, PartialEq)]
-struct Inputs {
-    key_count: usize,
-    budget: Budget,
-    sample_digest: u64,
-}
-
-impl Inputs {
-    fn of(key_count: usize, budget: Budget, samples: Samples<'_>) -> Self {
-        let mut sample_digest = samples.queries.len() as u64;
-        for query in samples.queries {
-            let kind = match query.upper {
-                Upper::Open => 0,
-                Upper::Included(_) => 1,
-                Upper::Excluded(_) => 2,
-                Upper::Prefix(_) => 3,
-            } + 4 * u64::from(matches!(query.lower, Bound::Excluded(_)));
-            let (lower, upper) = (query.lower_bytes(), query.upper_bytes().unwrap_or_default());
-            let [lower, upper] = match (word(lower), word(upper)) {
-                (Some(lower), Some(upper)) => [lower, upper],
-                _ => [lower, upper].map(|bytes| xxhash_rust::xxh3::xxh3_64_with_seed(bytes, kind)),
-            };
-            sample_digest = crate::mix64(crate::mix64(sample_digest ^ kind, lower), upper);
-        }
-        Self { key_count, budget, sample_digest }
-    }
+    /// The design of [`FilterBuilder::design`] with its budget and predicted rate.
+    chosen: Option<(Budget, Design, Option<f64>)>,
 }
 
 /// Lengths that the parameters give.
@@ -174,7 +133,8 @@ impl ProteusBuilder {
             return Ok((design, Some(prediction.fpr)));
         }
         let model = Model::of(&self.keys, samples);
-        let (design, prediction) = model.choose_in(self.layout, self.family, budget, &self.prices)?;
+        let (design, prediction) =
+            model.choose_in(Breadth::FULL, self.layout, self.family, budget, &self.prices)?;
         Ok((design, Some(prediction.fpr)))
     }
 
@@ -240,107 +200,73 @@ impl ProteusBuilder {
         target: &mut Vec<u8>,
         fields: &mut Fields,
     ) -> Result<(), BuildError> {
-        if let Keys::Words(fixed, words) = &self.keys {
-            let (form, from_trie) = self.integer_form(words, depth, form);
-            if !from_trie {
+        if let Keys::Words(_, words) = &self.keys {
+            let form = self.integer_form(words, depth, form);
+            if form != SetForm::Trie {
                 let shift = 64 - depth;
                 let end = |word: Option<&u64>| word.map_or(0, |word| word >> shift);
                 let least = end(words.first());
                 let ends @ (count, last) = (self.prefix_count(depth), end(words.last()) - least);
                 (fields.first, fields.count, fields.least, fields.last) = (form as u8, count, least, last);
-                if depth == fixed.bit_count() {
-                    encode_integers(target, form, ends, words.iter().map(|word| (word >> shift) - least));
-                } else {
-                    encode_integers(target, form, ends, Prefixes::new(words, depth));
-                }
+                let mut before = None;
+                let prefixes = words.iter().map(|word| (word >> shift) - least);
+                encode_integers(
+                    target,
+                    form,
+                    ends,
+                    prefixes.filter(|prefix| before.replace(*prefix) != Some(*prefix)),
+                );
                 return Ok(());
             }
         }
         fields.first = SetForm::Trie as u8;
         let mut set = TrieSetBuilder::new(depth);
-        match &self.keys {
-            Keys::Words(_, words) => {
-                let heads = words.iter().map(|word| u128::from(*word) << 64);
-                set.add_heads(distinct_heads(heads, depth))?;
+        self.keys.for_each_prefix(depth, |prefix| match prefix {
+            Prefix::Head(head) => {
+                set.add(head.to_be_bytes().get(..depth.div_ceil(8) as usize).unwrap_or_default())
             }
-            Keys::Strings(keys, _) if depth <= HEAD_BITS => {
-                set.add_heads(distinct_heads(keys.heads(), depth))?;
-            }
-            Keys::Strings(keys, _) => {
-                let mut buffers = PrefixBuffers::new(depth);
-                for key in keys.iter() {
-                    if buffers.is_new(key) {
-                        set.add(&buffers.current)?;
-                    }
-                }
-            }
-        }
+            Prefix::Bytes(bytes) => set.add(bytes),
+        });
         set.finish(target)
     }
 
     /// The form of a set of integers: that of the design, or the one that the model takes if only the depth is given.
-    fn integer_form(&self, words: &[u64], depth: u32, form: SetForm) -> (SetForm, bool) {
+    fn integer_form(&self, words: &[u64], depth: u32, form: SetForm) -> SetForm {
         if self.given.is_none() {
-            return (form, form == SetForm::Trie);
+            return form;
         }
-        let model = Model::of(&self.keys, Samples::NONE);
-        let size = super::sizes::set_size(&self.keys, &model.counts, depth);
-        let size = size.or_else(|| integer_size(words, &model.counts, depth));
-        size.map_or((SetForm::EliasFano, false), |size| (size.form, size.form == SetForm::Trie))
-    }
-
-    fn prefix_count(&self, prefix: u32) -> u64 {
-        let chosen = self.chosen.as_ref().filter(|chosen| chosen.inputs.key_count == self.keys.len());
-        let known = chosen.and_then(|chosen| chosen.counts.iter().find(|(bits, _)| *bits == prefix));
-        known.map_or_else(|| self.counted(prefix), |(_, count)| *count)
+        let counts = Counts::of(&self.keys, &[]);
+        let size = set_size(&self.keys, &counts, depth).or_else(|| integer_size(words, &counts, depth));
+        size.map_or(SetForm::EliasFano, |size| size.form)
     }
 
     /// Counts the distinct prefixes of a length.
-    fn counted(&self, prefix: u32) -> u64 {
-        match &self.keys {
-            _ if prefix == WHOLE_KEYS => self.keys.len() as u64,
-            Keys::Words(_, words) => count_prefixes(words, prefix),
-            Keys::Strings(keys, _) if prefix <= HEAD_BITS => count_heads(keys, prefix),
-            Keys::Strings(keys, _) => {
-                let mut buffers = PrefixBuffers::new(prefix);
-                keys.iter().filter(|key| buffers.is_new(key)).count() as u64
-            }
+    fn prefix_count(&self, bits: u32) -> u64 {
+        if bits == WHOLE_KEYS {
+            return self.keys.len() as u64;
         }
+        let mut count = 0;
+        self.keys.for_each_prefix(bits, |_| count += 1);
+        count
     }
 
     /// Inserts the digests of all prefixes of a length into a Bloom filter.
-    fn insert(&self, mut inserter: Inserter<'_>, prefix: u32) {
+    fn insert(&self, mut inserter: Inserter<'_>, bits: u32) {
         let digester = &self.digester;
         match &self.keys {
-            Keys::Words(fixed, words) => {
-                let mark = if prefix == fixed.bit_count() { 0 } else { length_mark(prefix) };
-                let words = WordPrefixes { words, prefix, mark };
-                match prefix.div_ceil(8) {
-                    8 => words.insert::<8>(digester, &mut inserter),
-                    7 => words.insert::<7>(digester, &mut inserter),
-                    6 => words.insert::<6>(digester, &mut inserter),
-                    5 => words.insert::<5>(digester, &mut inserter),
-                    4 => words.insert::<4>(digester, &mut inserter),
-                    3 => words.insert::<3>(digester, &mut inserter),
-                    2 => words.insert::<2>(digester, &mut inserter),
-                    _ => words.insert::<1>(digester, &mut inserter),
-                }
-            }
-            Keys::Strings(keys, _) if prefix == WHOLE_KEYS => {
+            Keys::Strings(keys, _) if bits == WHOLE_KEYS => {
                 keys.iter().for_each(|key| inserter.push(digester.digest(key)));
             }
-            Keys::Strings(keys, _) if prefix <= HEAD_BITS => {
-                for_each_distinct_head(keys, prefix, |head| {
-                    inserter.push(digester.long_word_prefix_digest(head, prefix));
+            keys => {
+                // The digests of whole integers are those of keys, which have no mark.
+                let is_whole = matches!(keys, Keys::Words(fixed, _) if fixed.bit_count() == bits);
+                let mark = if is_whole { length_mark(bits) } else { 0 };
+                keys.for_each_prefix(bits, |prefix| {
+                    inserter.push(match prefix {
+                        Prefix::Head(head) => digester.long_word_prefix_digest(head, bits) ^ mark,
+                        Prefix::Bytes(bytes) => digester.whole_byte_prefix_digest(bytes, bits),
+                    });
                 });
-            }
-            Keys::Strings(keys, _) => {
-                let mut buffers = PrefixBuffers::new(prefix);
-                for key in keys.iter() {
-                    if buffers.is_new(key) {
-                        inserter.push(digester.whole_byte_prefix_digest(&buffers.current, prefix));
-                    }
-                }
             }
         }
         inserter.finish();
@@ -406,10 +332,12 @@ impl ProteusBuilder {
 impl FilterBuilder for ProteusBuilder {
     #[inline]
     fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
+        self.chosen = None;
         self.keys.push(key)
     }
 
     fn add_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
+        self.chosen = None;
         self.keys.push_all(keys)
     }
 
@@ -424,10 +352,7 @@ impl FilterBuilder for ProteusBuilder {
     fn design(&mut self, budget: Budget, samples: Samples<'_>) -> Result<(), BuildError> {
         if self.keys.len() > 0 {
             let (design, predicted) = self.choose(budget, samples)?;
-            let inputs = Inputs::of(self.keys.len(), budget, samples);
-            let counted = |bits| (bits, if bits == 0 { 0 } else { self.counted(bits) });
-            let counts = [design.first.depth(), design.prefix].map(counted);
-            self.chosen = Some(Chosen { inputs, design, predicted, counts });
+            self.chosen = Some((budget, design, predicted));
         }
         Ok(())
     }
@@ -439,9 +364,8 @@ impl FilterBuilder for ProteusBuilder {
             Envelope::new(self.family, self.digester.seed(), 0, [0; PARAMETER_BYTES]).seal(&mut filter);
             return Ok(filter);
         }
-        let inputs = Inputs::of(self.keys.len(), budget, samples);
-        let (design, predicted) = match &self.chosen {
-            Some(chosen) if chosen.inputs == inputs => (chosen.design, chosen.predicted),
+        let (design, predicted) = match self.chosen {
+            Some((known, design, predicted)) if known == budget => (design, predicted),
             _ => self.choose(budget, samples)?,
         };
         self.encode(&design, predicted, budget)
@@ -453,136 +377,5 @@ impl std::str::FromStr for BloomLayout {
 
     fn from_str(name: &str) -> Result<Self, ()> {
         Self::ALL.into_iter().find(|layout| layout.name() == name).ok_or(())
-    }
-}
-
-/// The distinct prefixes of integers, relative to the least. No branch depends on whether a prefix is new, which is unpredictable.
-#[derive(Debug, Clone)]
-struct Prefixes<'a> {
-    words: &'a [u64],
-    shift: u32,
-    least: u64,
-    before: Option<u64>,
-}
-
-impl<'a> Prefixes<'a> {
-    fn new(words: &'a [u64], depth: u32) -> Self {
-        let shift = 64 - depth.clamp(1, 64);
-        Self { words, shift, least: words.first().map_or(0, |word| word >> shift), before: None }
-    }
-}
-
-impl Ascending for Prefixes<'_> {
-    fn fill(&mut self, batch: &mut [u64]) -> usize {
-        let mut filled = 0;
-        // All prefixes of a chunk may be equal to the previous one.
-        while filled == 0 && !self.words.is_empty() {
-            let (chunk, rest) = self.words.split_at(self.words.len().min(batch.len()));
-            self.words = rest;
-            // Without a prefix before it, a value that no relative prefix has.
-            let mut before = self.before.unwrap_or(u64::MAX);
-            for word in chunk {
-                let prefix = (word >> self.shift) - self.least;
-                if let Some(slot) = batch.get_mut(filled) {
-                    *slot = prefix;
-                }
-                filled += usize::from(prefix != before);
-                before = prefix;
-            }
-            self.before = Some(before);
-        }
-        filled
-    }
-}
-
-/// The distinct prefixes of the heads of sorted strings; the bits after a prefix are zero.
-fn distinct_heads(heads: impl Iterator<Item = u128>, depth: u32) -> impl Iterator<Item = u128> {
-    let mask = head_mask(depth);
-    let mut before = None;
-    heads.map(move |head| head & mask).filter(move |head| before.replace(*head) != Some(*head))
-}
-
-/// The bits of a prefix in a head.
-const fn head_mask(depth: u32) -> u128 {
-    match u128::MAX.checked_shr(depth) {
-        Some(rest) => !rest,
-        None => u128::MAX,
-    }
-}
-
-/// Calls `take` with the distinct prefixes of the heads of sorted strings, as [`distinct_heads`].
-fn for_each_distinct_head(keys: &KeySet, depth: u32, mut take: impl FnMut(u128)) {
-    let mask = head_mask(depth);
-    let mut before = None;
-    keys.for_each_head(|head| {
-        let head = head & mask;
-        if before.replace(head) != Some(head) {
-            take(head);
-        }
-    });
-}
-
-/// Counts the distinct prefixes of the heads of sorted strings. As of integers, no branch depends on whether a prefix is new.
-fn count_heads(keys: &KeySet, depth: u32) -> u64 {
-    let mask = head_mask(depth);
-    // Every prefix of at least one bit differs from it.
-    let mut before = keys.heads().next().map_or(0, |head| !head);
-    let mut count = 0;
-    keys.for_each_head(|head| {
-        count += u64::from((head ^ before) & mask != 0);
-        before = head;
-    });
-    count
-}
-
-/// Counts the distinct prefixes of integers.
-fn count_prefixes(words: &[u64], depth: u32) -> u64 {
-    let shift = 64 - depth.clamp(1, 64);
-    let is_new = |pair: (&u64, &u64)| (pair.0 ^ pair.1) >> shift != 0;
-    let news = words.iter().zip(words.iter().skip(1)).map(|pair| u64::from(is_new(pair)));
-    news.sum::<u64>() + u64::from(!words.is_empty())
-}
-
-/// The prefixes of one length of integers, for a Bloom filter.
-struct WordPrefixes<'a> {
-    words: &'a [u64],
-    prefix: u32,
-    mark: u64,
-}
-
-impl WordPrefixes<'_> {
-    /// Inserts the digest of each distinct prefix, which has `BYTES` bytes.
-    fn insert<const BYTES: usize>(&self, digester: &Digester, inserter: &mut Inserter<'_>) {
-        let mask = u64::MAX << (64 - self.prefix);
-        let mut before = None;
-        for word in self.words {
-            let head = word & mask;
-            if before != Some(head) {
-                before = Some(head);
-                inserter.push(digester.head_digest::<BYTES>(head) ^ self.mark);
-            }
-        }
-    }
-}
-
-/// The current and the previous prefix in a scan of strings.
-struct PrefixBuffers {
-    bits: u32,
-    current: Vec<u8>,
-    before: Vec<u8>,
-    is_first: bool,
-}
-
-impl PrefixBuffers {
-    fn new(bits: u32) -> Self {
-        let buffer = vec![0; bits.div_ceil(8) as usize];
-        Self { bits, current: buffer.clone(), before: buffer, is_first: true }
-    }
-
-    /// Copies the prefix of a key to `current`; returns whether it differs from the prefix of the previous key.
-    fn is_new(&mut self, key: &[u8]) -> bool {
-        std::mem::swap(&mut self.current, &mut self.before);
-        BitString::key(key).write_prefix(self.bits, &mut self.current);
-        std::mem::take(&mut self.is_first) || self.current != self.before
     }
 }

@@ -1,13 +1,11 @@
 //! Searches the designs of a family and keeps the cheapest one, or all.
 //!
-//! Integers: every depth whose set fits, with every longer prefix length.
+//! First the lengths that keys and queries distinguish ([`Model::lengths`]) with set depths, all of them or, of long strings, some: evenly spaced ones
+//! and those at which queries of the sample differ from the keys and in their ends. Then, in some rounds, the lengths and depths between the neighbours of
+//! the best design, with a set and without.
 //!
-//! Strings: the lengths that keys and queries distinguish ([`Model::lengths`]). Of more than [`ALL_LENGTHS`], first [`COARSE`] lengths, some
-//! evenly spaced and some at which queries of the sample differ from the keys and in their ends, and some set depths. Then the lengths between
-//! the neighbours of the best one, with a set and without, in up to [`FINER_ROUNDS`] rounds.
-//!
-//! 2PBF: all pairs of lengths on a few queries of the sample, the best of them with other shares of the budget on more queries, the best of
-//! those on all. Of strings, pairs of coarse lengths first, then pairs near the best.
+//! 2PBF: pairs of lengths on a few queries of the sample, the best of them with other shares of the budget on more queries, the best of
+//! those on all; then pairs near the best.
 
 use std::ops::Range;
 
@@ -16,57 +14,91 @@ use super::design::{BloomLayout, Design, Prediction, Prices, Stage, WHOLE_KEYS};
 use super::keys::Keys;
 use super::model::{ALL_LENGTHS, Model, is_surely_best, set_lines, whole_set};
 use super::query_histogram::{Histogram, QueryHistogram};
-use super::sizes::{SetSize, estimated_size};
+use super::sizes::SetSize;
 use super::two_bloom_model::{Expected, Pair};
 use crate::{Budget, BuildError, Family, steps};
 
-/// Prefix lengths of the first round for longer strings.
-const COARSE: usize = 192;
-/// Set depths of the first round for strings, besides those of whole bytes, which are the most compact.
-const COARSE_SETS: usize = 12;
+/// Lengths of integers: all pairs of them are tried.
+const ALL_PAIRED: u32 = 64;
 /// The size of a set takes a scan of the keys. The first round has more depths for few keys, so that it scans about this many keys.
 const SET_KEYS: usize = 1 << 26;
-/// Lengths of strings in the first pairs, and lengths of each filter near the best pair.
-const COARSE_PAIRS: usize = 48;
-const FINER_PAIRS: usize = 16;
-/// Rounds of finer lengths: three reach all lengths between two coarse ones for keys of some kilobytes.
-const FINER_ROUNDS: usize = 3;
-/// Depths from the best one on whose exact size is computed.
-const EXACT_DEPTHS: u32 = 3;
 
-/// How many designs the search for an automatic choice tries.
+/// How many designs a search tries.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct QuickSearch {
-    /// Prefix lengths and set depths of the first round, those of each finer round, and the number of finer rounds.
+pub(crate) struct Breadth {
+    /// All designs that a filter may have, with all lengths of short keys. Otherwise those that the parameters of a filter can express.
+    is_full: bool,
+    /// Prefix lengths, set depths and lengths of pairs of the first round.
     lengths: usize,
     depths: usize,
-    finer: usize,
+    pair_lengths: usize,
+    /// Depths are searched up to a multiple of this.
+    depth_unit: u32,
+    /// Finer rounds, and the lengths and depths of each.
     rounds: usize,
+    finer: usize,
+    finer_depths: usize,
+    /// Finer rounds of pairs, and the lengths of each filter in them.
+    pair_rounds: usize,
+    finer_pairs: usize,
     /// Of two Bloom filters, the designs that reach the next round, and the shares.
     pair_designs: [usize; 2],
     pair_shares: usize,
 }
 
-impl QuickSearch {
-    /// While a table is written.
-    pub(crate) const FEW: Self =
-        Self { lengths: 20, depths: 12, finer: 6, rounds: 2, pair_designs: [6, 4], pair_shares: 3 };
-    /// In the background: takes about four times as long.
-    pub(crate) const MANY: Self =
-        Self { lengths: 40, depths: 24, finer: 12, rounds: 3, pair_designs: [16, 6], pair_shares: 5 };
+impl Breadth {
+    /// For a filter that chooses its own design. Three rounds reach all lengths between two of the first ones for keys of some kilobytes.
+    pub(super) const FULL: Self = Self {
+        is_full: true,
+        lengths: 192,
+        depths: 12,
+        pair_lengths: 48,
+        depth_unit: 1,
+        rounds: 3,
+        finer: 192,
+        finer_depths: 12,
+        pair_rounds: 3,
+        finer_pairs: 16,
+        pair_designs: [24, 6],
+        pair_shares: PAIR_SHARES.len(),
+    };
+    /// For the automatic choice in the background.
+    pub(crate) const MANY: Self = Self {
+        is_full: false,
+        lengths: 40,
+        depths: 24,
+        pair_lengths: 40,
+        depth_unit: 4,
+        finer: 12,
+        pair_rounds: 2,
+        finer_pairs: 12,
+        pair_designs: [16, 6],
+        pair_shares: 5,
+        ..Self::FULL
+    };
+    /// While a table is written: takes about a quarter of the time.
+    pub(crate) const FEW: Self = Self {
+        lengths: 20,
+        depths: 12,
+        pair_lengths: 20,
+        rounds: 2,
+        finer: 6,
+        finer_depths: 6,
+        pair_rounds: 1,
+        finer_pairs: 6,
+        pair_designs: [6, 4],
+        pair_shares: 3,
+        ..Self::MANY
+    };
 }
 
-const QUICK_DEPTH_STEP: u32 = 4;
-const QUICK_PAIR_QUERIES: [usize; 3] = [192, 1024, usize::MAX];
-
-/// Sample queries of each round of 2PBF, designs that reach the next round, and shares of the first filter.
+/// Sample queries of each round of 2PBF, and shares of the first filter.
 const PAIR_QUERIES: [usize; 3] = [192, 1024, usize::MAX];
-const PAIR_DESIGNS: [usize; 2] = [24, 6];
 const PAIR_SHARES: [f64; 7] = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8];
 /// Number of shares for the list of all designs: those of the paper.
 const LISTED_SHARES: usize = 3;
 
-impl Model<'_> {
+impl<'a> Model<'a> {
     /// Every design of a family of this module within a budget, each with its prediction. For byte strings: the designs that the search
     /// prices. Without sample queries: the default design in each layout.
     pub fn designs(
@@ -75,9 +107,9 @@ impl Model<'_> {
         budget: Budget,
         prices: &Prices,
     ) -> Result<Vec<(Design, Prediction)>, BuildError> {
-        let mut search = Search::all(self, family, self.budget_bytes(family, budget)?, prices);
+        let mut search = Search { keeps_all: true, ..self.search(family, budget, prices)? };
         search.run();
-        Ok(search.finish_all())
+        Ok(search.all)
     }
 
     /// The cheapest design. Without sample queries: the default design, see the module's documentation.
@@ -87,46 +119,35 @@ impl Model<'_> {
         budget: Budget,
         prices: &Prices,
     ) -> Result<(Design, Prediction), BuildError> {
-        self.choose_in(None, family, budget, prices)
+        self.choose_in(Breadth::FULL, None, family, budget, prices)
     }
 
-    /// [`Model::choose`] with fewer lengths, all of which the parameters of a filter can express: takes a tenth of the time or half.
-    pub(crate) fn choose_quickly(
+    /// [`Model::choose`] among fewer designs, and restricted to a layout if one is given. If no design fits: the empty one, which passes all
+    /// queries.
+    pub(crate) fn choose_in(
         &self,
-        quick: QuickSearch,
-        family: Family,
-        budget: Budget,
-        prices: &Prices,
-    ) -> Option<Design> {
-        let prices = &prices.usable();
-        let budget_bytes = self.budget_bytes(family, budget).ok()?;
-        let whole = whole_set(family, &self.keys, budget_bytes, prices);
-        if let Some((design, _)) = whole.filter(|(_, whole)| is_surely_best(whole, prices)) {
-            return Some(design);
-        }
-        let mut search = Search { quick: Some(quick), ..Search::best(self, family, budget_bytes, prices) };
-        search.run();
-        search.best.map(|(_, design, _)| design)
-    }
-
-    /// [`Model::choose`], restricted to a layout if one is given.
-    pub(super) fn choose_in(
-        &self,
+        breadth: Breadth,
         layout: Option<BloomLayout>,
         family: Family,
         budget: Budget,
         prices: &Prices,
     ) -> Result<(Design, Prediction), BuildError> {
-        let prices = &prices.usable();
-        let budget_bytes = self.budget_bytes(family, budget)?;
-        if let Some(whole) = whole_set(family, &self.keys, budget_bytes, prices)
-            && (self.counts.queries.is_empty() || is_surely_best(&whole.1, prices))
+        let mut search = Search { breadth, ..self.search(family, budget, prices)? };
+        search.layouts = match layout {
+            Some(BloomLayout::Spread) => &[BloomLayout::Spread],
+            Some(BloomLayout::Lines) => &[BloomLayout::Lines],
+            None => search.layouts,
+        };
+        let prices = search.prices;
+        if let Some(whole) = whole_set(family, &self.keys, search.budget_bytes, &prices)
+            && (self.counts.queries.is_empty() || is_surely_best(&whole.1, &prices))
         {
             return Ok(whole);
         }
-        let mut search = Search::best(self, family, budget_bytes, prices).with_layout(layout);
         search.run();
-        Ok(search.finish_best())
+        let nothing = Design { first: Stage::None, prefix: 0, layout: BloomLayout::Spread };
+        let passing = Prediction { fpr: 1.0, probes: 0.0, cost: prices.read, first_bytes: 0, bloom_bytes: 0 };
+        Ok(search.best.map_or((nothing, passing), |(_, design, prediction)| (design, prediction)))
     }
 
     /// The prediction for a design; `None` if it exceeds the budget or is not one of the family, and without sample queries.
@@ -137,16 +158,32 @@ impl Model<'_> {
         budget: Budget,
         prices: &Prices,
     ) -> Result<Option<Prediction>, BuildError> {
-        let mut search = Search::all(self, family, self.budget_bytes(family, budget)?, prices);
+        let mut search = Search { keeps_all: true, ..self.search(family, budget, prices)? };
         search.only(design);
-        let mut found = search.finish_all();
+        let mut found = search.all;
         found.retain(|(found, _)| found.layout == design.layout);
         Ok(found.pop().map(|(_, prediction)| prediction))
+    }
+
+    /// A search of all designs, which keeps the cheapest one.
+    fn search(&self, family: Family, budget: Budget, prices: &Prices) -> Result<Search<'_, 'a>, BuildError> {
+        Ok(Search {
+            model: self,
+            family,
+            budget_bytes: self.budget_bytes(family, budget)?,
+            prices: prices.usable(),
+            layouts: &BloomLayout::ALL,
+            keeps_all: false,
+            breadth: Breadth::FULL,
+            all: Vec::new(),
+            best: None,
+            best_kinds: [None; 2],
+        })
     }
 }
 
 /// A search of the designs.
-pub(super) struct Search<'m, 'a> {
+struct Search<'m, 'a> {
     model: &'m Model<'a>,
     family: Family,
     budget_bytes: u64,
@@ -154,83 +191,33 @@ pub(super) struct Search<'m, 'a> {
     /// The possible layouts of the second stage.
     layouts: &'static [BloomLayout],
     keeps_all: bool,
-    /// See [`Model::choose_quickly`].
-    quick: Option<QuickSearch>,
+    breadth: Breadth,
     all: Vec<(Design, Prediction)>,
     best: Option<(f64, Design, Prediction)>,
     /// The cheapest design without a set, and with one.
     best_kinds: [Option<(f64, Design)>; 2],
 }
 
-impl<'m, 'a> Search<'m, 'a> {
-    /// Keeps the cheapest design.
-    pub(super) fn best(model: &'m Model<'a>, family: Family, budget_bytes: u64, prices: &Prices) -> Self {
-        let (prices, layouts) = (prices.usable(), &BloomLayout::ALL[..]);
-        Self {
-            model,
-            family,
-            budget_bytes,
-            prices,
-            layouts,
-            keeps_all: false,
-            quick: None,
-            all: Vec::new(),
-            best: None,
-            best_kinds: [None; 2],
-        }
-    }
-
-    /// Restricts the search to a layout, if one is given.
-    pub(super) fn with_layout(self, layout: Option<BloomLayout>) -> Self {
-        let layouts = match layout {
-            Some(BloomLayout::Spread) => &[BloomLayout::Spread][..],
-            Some(BloomLayout::Lines) => &[BloomLayout::Lines],
-            None => self.layouts,
-        };
-        Self { layouts, ..self }
-    }
-
-    /// Keeps all designs.
-    pub(super) fn all(model: &'m Model<'a>, family: Family, budget_bytes: u64, prices: &Prices) -> Self {
-        Self { keeps_all: true, ..Self::best(model, family, budget_bytes, prices) }
-    }
-
-    pub(super) fn finish_all(self) -> Vec<(Design, Prediction)> {
-        self.all
-    }
-
-    /// The cheapest design; if none fits, the empty one, which passes all queries.
-    pub(super) fn finish_best(self) -> (Design, Prediction) {
-        let nothing = Design { first: Stage::None, prefix: 0, layout: BloomLayout::Spread };
-        let prediction =
-            Prediction { fpr: 1.0, probes: 0.0, cost: self.prices.read, first_bytes: 0, bloom_bytes: 0 };
-        self.best.map_or((nothing, prediction), |(_, design, prediction)| (design, prediction))
-    }
-
+impl Search<'_, '_> {
     /// Prices the designs of the family.
-    pub(super) fn run(&mut self) {
+    fn run(&mut self) {
         if self.model.counts.queries.is_empty() {
             return self.run_without_sample();
         }
-        if let Some(quick) = self.quick {
-            return self.run_quickly(quick);
-        }
-        match &*self.model.keys {
-            Keys::Words(fixed, _) => {
-                let lengths: Vec<u32> = (1..=fixed.bit_count()).collect();
-                if self.family == Family::TwoPrefixBloom {
-                    self.run_pairs(&pairs(&lengths, &lengths));
-                }
-                let mut sets = self.integer_sets(&lengths);
-                self.run_sets(&sets, &lengths);
-                if self.refine_sets(&mut sets) {
-                    self.best = None;
-                    self.all.clear();
-                    self.run_sets(&sets, &lengths);
-                }
+        let breadth = self.breadth;
+        if self.family == Family::TwoPrefixBloom {
+            let all_max = if breadth.is_full { ALL_PAIRED } else { 0 };
+            self.run_pairs_near_best(self.first_lengths(breadth.pair_lengths, all_max));
+            if !breadth.is_full {
+                return;
             }
-            Keys::Strings(..) => self.run_strings(),
         }
+        let mut lengths = self.first_lengths(breadth.lengths, if breadth.is_full { ALL_LENGTHS } else { 0 });
+        if breadth.is_full && matches!(&*self.model.keys, Keys::Strings(..)) {
+            lengths.push(WHOLE_KEYS);
+        }
+        let deepest = if self.family == Family::Proteus { self.deepest_set() } else { 0 };
+        self.run_near_best((self.first_depths(deepest), deepest), lengths);
     }
 
     /// The default: whole keys.
@@ -250,7 +237,7 @@ impl<'m, 'a> Search<'m, 'a> {
     }
 
     /// Prices one design, if it is one of the family and the sample has queries.
-    pub(super) fn only(&mut self, design: &Design) {
+    fn only(&mut self, design: &Design) {
         let depth = design.first.depth();
         let is_own = match design.first {
             Stage::None => true,
@@ -291,45 +278,6 @@ impl<'m, 'a> Search<'m, 'a> {
     fn exact_set(&self, depth: u32) -> Option<(u32, SetSize)> {
         let size = self.model.set_size(depth)?;
         (size.bytes <= self.budget_bytes).then_some((depth, size))
-    }
-
-    /// All sets of integers that fit; sizes of tries are estimated.
-    fn integer_sets(&self, lengths: &[u32]) -> Vec<(u32, SetSize)> {
-        if self.family != Family::Proteus {
-            return Vec::new();
-        }
-        let size =
-            |depth: &u32| Some((*depth, estimated_size(&self.model.keys, &self.model.counts, *depth)?));
-        lengths.iter().filter_map(size).filter(|(_, size)| size.bytes <= self.budget_bytes).collect()
-    }
-
-    /// Computes the exact sizes of the depths from the best one on; returns whether one changed.
-    fn refine_sets(&self, sets: &mut Vec<(u32, SetSize)>) -> bool {
-        let Some((_, design, _)) = &self.best else { return false };
-        if self.family != Family::Proteus {
-            return false;
-        }
-        let depth = design.first.depth();
-        let mut is_changed = false;
-        for depth in
-            (depth..depth + EXACT_DEPTHS).filter(|depth| (1..=self.model.bit_count()).contains(depth))
-        {
-            let Some(exact) = self.model.set_size(depth) else { continue };
-            let known = sets.iter().position(|(known, _)| *known == depth);
-            if known.and_then(|index| sets.get(index)).is_some_and(|(_, size)| *size == exact) {
-                continue;
-            }
-            if let Some(index) = known {
-                sets.remove(index);
-                is_changed = true;
-            }
-            if exact.bytes <= self.budget_bytes {
-                sets.push((depth, exact));
-                is_changed = true;
-            }
-        }
-        sets.sort_by_key(|(depth, _)| *depth);
-        is_changed
     }
 
     /// Prices sets alone, and all combinations of a set (or none) and a prefix length.
@@ -462,60 +410,39 @@ impl<'m, 'a> Search<'m, 'a> {
         }
     }
 
-    /// Prices few lengths and set depths, then some near the best.
-    fn run_quickly(&mut self, quick: QuickSearch) {
-        let lengths = self.coarse_lengths(quick.lengths);
-        if self.family == Family::TwoPrefixBloom {
-            return self.run_string_pairs(&lengths);
-        }
-        let deepest = self.deepest_quick_set();
-        let depths = evenly_spaced(deepest, quick.depths);
-        let finer = Finer { rounds: quick.rounds, lengths: quick.finer, depths: quick.finer };
-        self.run_near_best((depths, deepest), lengths, finer);
-    }
-
-    /// The greatest depth whose set fits, to a multiple of [`QUICK_DEPTH_STEP`].
-    fn deepest_quick_set(&self) -> u32 {
-        if self.family != Family::Proteus {
-            return 0;
-        }
-        let (mut fits, mut fails) = (0, self.model.bit_count() / QUICK_DEPTH_STEP + 1);
-        while fits + 1 < fails {
-            let middle = u32::midpoint(fits, fails);
-            if self.exact_set(middle * QUICK_DEPTH_STEP).is_some() { fits = middle } else { fails = middle }
-        }
-        fits * QUICK_DEPTH_STEP + QUICK_DEPTH_STEP - 1
-    }
-
-    /// Prices coarse lengths, then those near the best.
-    fn run_strings(&mut self) {
-        if self.family == Family::TwoPrefixBloom {
-            self.run_string_pairs(&self.coarse_lengths(COARSE_PAIRS));
-        }
+    /// All lengths that are distinguished, or if they are more than `all_max`, some.
+    fn first_lengths(&self, count: usize, all_max: u32) -> Vec<u32> {
         let all = self.model.lengths();
-        let mut lengths =
-            if all.len() <= ALL_LENGTHS as usize { all.to_vec() } else { self.coarse_lengths(COARSE) };
-        let deepest = if self.family == Family::Proteus { self.deepest_set() } else { 0 };
-        let whole_bytes: Vec<u32> = (8..=deepest).step_by(8).collect();
-        let mut depths = evenly_spaced(deepest, COARSE_SETS.max(SET_KEYS / self.model.keys.len().max(1)));
-        depths.extend(thin(&whole_bytes, COARSE_SETS));
+        if all.len() <= all_max as usize { all.to_vec() } else { self.coarse_lengths(count) }
+    }
+
+    /// Depths of sets of the first round. Those of whole bytes are the most compact. The sizes of most sets of integers are known without a scan.
+    fn first_depths(&self, deepest: u32) -> Vec<u32> {
+        let count = self.breadth.depths;
+        if !self.breadth.is_full {
+            return evenly_spaced(deepest, count);
+        }
+        if matches!(&*self.model.keys, Keys::Words(..)) {
+            return (1..=deepest).collect();
+        }
+        let mut depths = evenly_spaced(deepest, count.max(SET_KEYS / self.model.keys.len().max(1)));
+        depths.extend(thin(&(8..=deepest).step_by(8).collect::<Vec<_>>(), count));
         depths.sort_unstable();
         depths.dedup();
-        lengths.push(WHOLE_KEYS);
-        let finer = Finer { rounds: FINER_ROUNDS, lengths: COARSE, depths: COARSE_SETS };
-        self.run_near_best((depths, deepest), lengths, finer);
+        depths
     }
 
     /// Prices sets of some depths up to `deepest` with some lengths, then depths and lengths near the best, in some rounds.
-    fn run_near_best(&mut self, (mut depths, deepest): (Vec<u32>, u32), mut lengths: Vec<u32>, count: Finer) {
+    fn run_near_best(&mut self, (mut depths, deepest): (Vec<u32>, u32), mut lengths: Vec<u32>) {
+        let breadth = self.breadth;
         let mut sets = self.exact_sets(&depths);
         self.run_sets(&sets, &lengths);
-        for _ in 0..count.rounds {
+        for _ in 0..breadth.rounds {
             let (mut finer_lengths, mut finer_depths) = (Vec::new(), Vec::new());
             for (_, best) in self.best_kinds.into_iter().flatten() {
-                finer_lengths.extend(self.finer_lengths(&lengths, best.prefix, count.lengths));
+                finer_lengths.extend(self.finer_lengths(&lengths, best.prefix, breadth.finer));
                 if let Stage::Set { depth, .. } = best.first {
-                    finer_depths = finer(&depths, depth, deepest, count.depths);
+                    finer_depths = finer(&depths, depth, deepest, breadth.finer_depths);
                 }
             }
             finer_lengths.sort_unstable();
@@ -541,18 +468,17 @@ impl<'m, 'a> Search<'m, 'a> {
         depths.iter().filter_map(|depth| self.exact_set(*depth)).collect()
     }
 
-    /// Prices pairs of coarse lengths, then pairs near the best.
-    fn run_string_pairs(&mut self, lengths: &[u32]) {
-        let (mut firsts, mut seconds) = (lengths.to_vec(), lengths.to_vec());
+    /// Prices pairs of some lengths, then pairs near the best.
+    fn run_pairs_near_best(&mut self, lengths: Vec<u32>) {
+        let (mut firsts, mut seconds) = (lengths.clone(), lengths);
         self.run_pairs(&pairs(&firsts, &seconds));
-        let (rounds, finer_count) =
-            self.quick.map_or((FINER_ROUNDS, FINER_PAIRS), |quick| (quick.rounds - 1, quick.finer));
-        for _ in 0..rounds {
+        for _ in 0..self.breadth.pair_rounds {
             let Some((_, Design { first: Stage::Bloom { depth, .. }, prefix, .. }, _)) = self.best else {
                 return;
             };
-            let mut finer_firsts = self.finer_lengths(&firsts, depth, finer_count);
-            let mut finer_seconds = self.finer_lengths(&seconds, prefix, finer_count);
+            let count = self.breadth.finer_pairs;
+            let mut finer_firsts = self.finer_lengths(&firsts, depth, count);
+            let mut finer_seconds = self.finer_lengths(&seconds, prefix, count);
             if finer_firsts.is_empty() && finer_seconds.is_empty() {
                 return;
             }
@@ -566,13 +492,15 @@ impl<'m, 'a> Search<'m, 'a> {
         }
     }
 
-    /// The greatest depth whose set fits; sizes almost always grow with the depth.
+    /// The greatest depth whose set fits, and the depths up to the next multiple of the unit; sizes almost always grow with the depth.
     fn deepest_set(&self) -> u32 {
-        let (mut fits, mut fails) = (0, self.model.bit_count() + 1);
+        let unit = self.breadth.depth_unit;
+        let has_set = |depth: u32| self.exact_set(depth * unit).is_some();
+        let (mut fits, mut fails) = (0, self.model.bit_count() / unit + 1);
         // Steps up from 0, because sizing a set that is far too large is expensive.
         let mut step = 16;
         while fits + step < fails {
-            if self.exact_set(fits + step).is_none() {
+            if !has_set(fits + step) {
                 fails = fits + step;
                 break;
             }
@@ -581,9 +509,9 @@ impl<'m, 'a> Search<'m, 'a> {
         }
         while fits + 1 < fails {
             let middle = u32::midpoint(fits, fails);
-            if self.exact_set(middle).is_some() { fits = middle } else { fails = middle }
+            if has_set(middle) { fits = middle } else { fails = middle }
         }
-        fits
+        (fits + 1) * unit - 1
     }
 
     /// Evenly spaced lengths, and lengths just beyond the common prefixes of queries and keys and of the ends of queries.
@@ -627,11 +555,8 @@ impl<'m, 'a> Search<'m, 'a> {
             }
             return;
         }
-        let (counts, [to_second, to_third], share_count) = match self.quick {
-            Some(quick) => (QUICK_PAIR_QUERIES, quick.pair_designs, quick.pair_shares),
-            None => (PAIR_QUERIES, PAIR_DESIGNS, PAIR_SHARES.len()),
-        };
-        let [few, some, all] = counts.map(|count| self.some_queries(count));
+        let Breadth { is_full, pair_designs: [to_second, to_third], pair_shares, .. } = self.breadth;
+        let [few, some, all] = PAIR_QUERIES.map(|count| self.some_queries(count));
         let by_rank = |left: &PairDesign, right: &PairDesign| left.rank.total_cmp(&right.rank);
         // The best lengths hardly depend on the layout.
         let one_layout = self.layouts.get(..1).unwrap_or_default();
@@ -639,9 +564,9 @@ impl<'m, 'a> Search<'m, 'a> {
             pairs.iter().flat_map(|pair| self.pair_designs(*pair, 0.5, one_layout, &few)).collect();
         first.sort_by(by_rank);
         // If cache lines are free, the layout with the lowest rate is never worse.
-        let layouts = if self.prices.probe > 0.0 && self.quick.is_none() { self.layouts } else { one_layout };
+        let layouts = if self.prices.probe > 0.0 && is_full { self.layouts } else { one_layout };
         let shares = |design: &PairDesign| {
-            let shares = PAIR_SHARES.iter().take(share_count);
+            let shares = PAIR_SHARES.iter().take(pair_shares);
             shares
                 .flat_map(|share| self.pair_designs(design.lengths, *share, layouts, &some))
                 .collect::<Vec<_>>()
@@ -714,14 +639,6 @@ impl<'m, 'a> Search<'m, 'a> {
         let prediction = Prediction { fpr, probes, cost: rank, first_bytes, bloom_bytes };
         Some(PairDesign { lengths, share, layout, rank, prediction })
     }
-}
-
-/// The rounds of a search near the best design, and the new lengths and depths of each.
-#[derive(Debug, Clone, Copy)]
-struct Finer {
-    rounds: usize,
-    lengths: usize,
-    depths: usize,
 }
 
 /// Two Bloom filters and their prediction.

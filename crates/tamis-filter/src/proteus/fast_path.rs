@@ -1,8 +1,7 @@
 //! The fast path: queries of eight-byte keys that a few prefixes of a Bloom filter decide, or a set of integers.
 //!
 //! It returns the answers of `query.rs`, or none if a query needs more. The fields of the layout that it reads are copied when the filter is
-//! opened, so that they share cache lines. Digests come from a [`DigestSource`]: queries for several filters cache digests in their probe,
-//! other queries compute them.
+//! opened, so that they share cache lines. Digests come from a [`DigestSource`], the probe of the query, which caches them for other filters.
 
 use tamis_bits::kernel::{self, Steps};
 use tamis_bits::{BitmapShape, MarkedEliasFano};
@@ -15,27 +14,6 @@ use crate::envelope::ENVELOPE_BYTES;
 use crate::hash::length_mark;
 use crate::{Digester, Probe, RangeProbe};
 
-/// A query that the fast path does not decide.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Undecided {
-    /// The set contains the only prefix of the range, and the second stage is not tested.
-    pub(super) is_in_set: bool,
-}
-
-const UNKNOWN: Result<bool, Undecided> = Err(Undecided { is_in_set: false });
-
-/// The part of a filter that the fast path tests first.
-pub(super) trait FastPart {
-    /// Whether the filter may contain a key from `lower` to `upper`.
-    fn test<F: FastFilter>(
-        &self,
-        filter: &F,
-        source: &impl DigestSource,
-        lower: u64,
-        upper: u64,
-    ) -> Result<bool, Undecided>;
-}
-
 /// A filter that has a fast path, and its bytes.
 pub(super) trait FastFilter {
     fn fast_path(&self) -> &FastPath;
@@ -46,35 +24,11 @@ pub(super) trait FastFilter {
 pub(super) trait DigestSource {
     fn digester(&self) -> &Digester;
 
-    /// The digest of a prefix, in the top bits of a word whose other bits are zero. `None` if it may be cached: the cache contains others
-    /// than those of the `index` prefixes that the caller hashed before.
-    fn new_digest(&self, bloom: &FastBloom, index: usize, word: u64) -> Option<u64>;
-
-    /// The digest of a prefix that may be cached.
-    fn cached_digest(&self, bloom: &FastBloom, word: u64) -> u64;
+    /// The digest of a prefix, in the top bits of a word whose other bits are zero. The caller has hashed `index` prefixes before.
+    fn digest(&self, bloom: &FastBloom, index: usize, word: u64) -> u64;
 
     /// Counts tests.
     fn add_probes(&self, count: u32);
-}
-
-/// Without a cache.
-impl DigestSource for Digester {
-    #[inline(always)]
-    fn digester(&self) -> &Digester {
-        self
-    }
-
-    #[inline(always)]
-    fn new_digest(&self, bloom: &FastBloom, _: usize, word: u64) -> Option<u64> {
-        Some(bloom.digest(self, word))
-    }
-
-    fn cached_digest(&self, bloom: &FastBloom, word: u64) -> u64 {
-        bloom.digest(self, word)
-    }
-
-    #[inline(always)]
-    fn add_probes(&self, _: u32) {}
 }
 
 impl DigestSource for Probe<'_> {
@@ -84,20 +38,16 @@ impl DigestSource for Probe<'_> {
     }
 
     #[inline(always)]
-    fn new_digest(&self, bloom: &FastBloom, _: usize, word: u64) -> Option<u64> {
+    fn digest(&self, bloom: &FastBloom, _: usize, word: u64) -> u64 {
         if bloom.holds_keys {
-            return Some(self.own_digest());
+            return self.own_digest();
         }
         if self.has_prefix_digest() {
-            return None;
+            return self.prefix_digest(bloom.seed, bloom.prefix);
         }
         let digest = bloom.digest(self.digester(), word);
         self.cache_prefix_digest(bloom.prefix, digest);
-        Some(digest)
-    }
-
-    fn cached_digest(&self, bloom: &FastBloom, _: u64) -> u64 {
-        self.prefix_digest(bloom.seed, bloom.prefix)
+        digest
     }
 
     #[inline(always)]
@@ -113,21 +63,17 @@ impl DigestSource for RangeProbe<'_> {
     }
 
     #[inline(always)]
-    fn new_digest(&self, bloom: &FastBloom, index: usize, word: u64) -> Option<u64> {
+    fn digest(&self, bloom: &FastBloom, index: usize, word: u64) -> u64 {
         if bloom.holds_keys {
             self.add_digests(1);
-            return Some(self.digester().head_digest::<8>(word));
+            return self.digester().head_digest::<8>(word);
         }
         if self.has_word_digest(index) {
-            return None;
+            return self.other_word_digest(word, bloom.prefix);
         }
         let digest = bloom.digest(self.digester(), word);
         self.cache_word_digest(index, word, bloom.prefix, digest);
-        Some(digest)
-    }
-
-    fn cached_digest(&self, bloom: &FastBloom, word: u64) -> u64 {
-        self.other_word_digest(word, bloom.prefix)
+        digest
     }
 
     #[inline(always)]
@@ -141,9 +87,9 @@ impl DigestSource for RangeProbe<'_> {
 #[repr(u8)]
 pub(super) enum FastPath {
     /// A Bloom filter of many spread bits.
-    Bloom(BloomPath<true>),
+    Bloom(FastBloom),
     /// One of few bits, or in lines.
-    OtherBloom(BloomPath<false>),
+    OtherBloom(FastBloom),
     Set(FastSet),
     Strings(StringPath),
     None,
@@ -156,12 +102,28 @@ impl FastPath {
             _ if parts.fixed.is_none() => StringPath::new(parts, seed).map_or(Self::None, Self::Strings),
             _ if parts.fixed.is_some_and(|fixed| fixed.byte_count != 8) => Self::None,
             FirstPart::None => match FastBloom::new(parts, seed) {
-                Some(bloom) if bloom.has_many_bits() => Self::Bloom(BloomPath(bloom)),
-                Some(bloom) => Self::OtherBloom(BloomPath(bloom)),
+                Some(bloom) if bloom.has_many_bits() => Self::Bloom(bloom),
+                Some(bloom) => Self::OtherBloom(bloom),
                 None => Self::None,
             },
             FirstPart::Set(_) => FastSet::new(parts, seed).map_or(Self::None, Self::Set),
             FirstPart::Bloom(_) => Self::None,
+        }
+    }
+
+    /// Whether a filter of keys of eight bytes may contain one from `lower` to `upper`; `None` if the query needs more.
+    #[inline(always)]
+    pub(super) fn test_words<F: FastFilter>(
+        filter: &F,
+        source: &impl DigestSource,
+        lower: u64,
+        upper: u64,
+    ) -> Option<bool> {
+        match filter.fast_path() {
+            Self::Bloom(bloom) => bloom.test::<true>(filter.bytes(), source, lower, upper),
+            Self::OtherBloom(bloom) => bloom.test::<false>(filter.bytes(), source, lower, upper),
+            Self::Set(set) => set.test(filter, source, lower, upper),
+            Self::Strings(_) | Self::None => None,
         }
     }
 }
@@ -240,40 +202,28 @@ impl FastBloom {
         PrefixRun { first: lower & self.mask, step: 1 << shift, count }
     }
 
-    #[inline(always)]
-    fn test_in<const MANY: bool>(
+    /// Whether the filter may contain a key from `lower` to `upper`; `None` for another seed and for too many prefixes.
+    #[inline(never)]
+    fn test<const MANY: bool>(
         &self,
         filter: &[u8],
         source: &impl DigestSource,
         lower: u64,
         upper: u64,
-    ) -> Result<bool, Undecided> {
+    ) -> Option<bool> {
         if source.digester().seed() != self.seed {
-            return UNKNOWN;
+            return None;
         }
-        let Some(bits) = filter.get(self.start..self.end) else { return UNKNOWN };
+        let bits = filter.get(self.start..self.end)?;
         if lower > upper {
-            return Ok(false);
+            return Some(false);
         }
         if (lower ^ upper) & self.mask != 0 {
             let run = self.prefixes(lower, upper);
-            return if run.count <= RUN_MAX {
-                Ok(self.test_several::<MANY>(bits, source, run))
-            } else {
-                UNKNOWN
-            };
+            return (run.count <= RUN_MAX).then(|| self.test_several::<MANY>(bits, source, run));
         }
         source.add_probes(1);
-        let word = lower & self.mask;
-        Ok(match source.new_digest(self, 0, word) {
-            Some(digest) => self.has::<MANY>(bits, digest),
-            None => self.has_cached::<MANY>(bits, source, word),
-        })
-    }
-
-    #[inline(never)]
-    fn has_cached<const MANY: bool>(&self, bits: &[u8], source: &impl DigestSource, word: u64) -> bool {
-        self.has::<MANY>(bits, source.cached_digest(self, word))
+        Some(self.has::<MANY>(bits, source.digest(self, 0, lower & self.mask)))
     }
 
     #[inline(never)]
@@ -289,43 +239,13 @@ impl FastBloom {
         let mut word = first;
         for index in 0..count as usize {
             source.add_probes(1);
-            let digest = source.new_digest(self, index, word);
-            let digest = digest.unwrap_or_else(|| source.cached_digest(self, word));
-            if self.has::<MANY>(bits, digest) {
+            if self.has::<MANY>(bits, source.digest(self, index, word)) {
                 return true;
             }
             word = word.wrapping_add(step);
         }
         false
     }
-}
-
-/// A Bloom filter of prefixes of eight-byte keys. `MANY`: it has many spread bits.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BloomPath<const MANY: bool>(pub(super) FastBloom);
-
-impl<const MANY: bool> FastPart for BloomPath<MANY> {
-    #[inline(always)]
-    fn test<F: FastFilter>(
-        &self,
-        filter: &F,
-        source: &impl DigestSource,
-        lower: u64,
-        upper: u64,
-    ) -> Result<bool, Undecided> {
-        self.0.test_in::<MANY>(filter.bytes(), source, lower, upper)
-    }
-}
-
-/// Where the prefixes of a range are among those of a set, counted from its least prefix.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum SetRange {
-    /// Outside the set.
-    Outside,
-    /// From one prefix to another; they are equal if the range has only one.
-    Prefixes(u64, u64),
-    /// Partly below the least prefix.
-    Below,
 }
 
 /// A set of integers in a form that is tested in a few instructions, and the second stage.
@@ -364,6 +284,34 @@ impl FastSet {
         Some(Self { second, shift: 64 - part.depth, least: part.least, last: part.last, form })
     }
 
+    /// Whether the filter may contain a key from `lower` to `upper`.
+    #[inline(never)]
+    fn test<F: FastFilter>(
+        &self,
+        filter: &F,
+        source: &impl DigestSource,
+        lower: u64,
+        upper: u64,
+    ) -> Option<bool> {
+        let prefix = lower >> self.shift;
+        if prefix != upper >> self.shift {
+            return self.test_several(filter, source, lower, upper);
+        }
+        // A prefix below the least one is far above the last one after the subtraction.
+        let value = prefix.wrapping_sub(self.least);
+        let has_prefix = value <= self.last && {
+            let has_bit = self.bit(filter.bytes(), value);
+            has_bit.or_else(|| kernel::run(SetTest(filter, u128::from(value) << 64 | u128::from(value))))?
+        };
+        let answer = match &self.second {
+            _ if !has_prefix => false,
+            Some(bloom) => bloom.test::<false>(filter.bytes(), source, lower, upper)?,
+            None => lower <= upper,
+        };
+        source.add_probes(1);
+        Some(answer)
+    }
+
     /// A range of several prefixes: if the set contains any, the general path finds which.
     #[inline(never)]
     fn test_several<F: FastFilter>(
@@ -372,52 +320,17 @@ impl FastSet {
         source: &impl DigestSource,
         lower: u64,
         upper: u64,
-    ) -> Result<bool, Undecided> {
-        let has_prefix = match self.range(lower, upper) {
-            SetRange::Outside => Some(false),
-            SetRange::Prefixes(from, to) => {
-                kernel::run(SetTest(filter, u128::from(from) << 64 | u128::from(to)))
-            }
-            SetRange::Below => None,
-        };
-        if has_prefix != Some(false) {
-            return UNKNOWN;
+    ) -> Option<bool> {
+        // No prefix is below the least one.
+        let (low, high) = (lower >> self.shift, upper >> self.shift);
+        let from = low.saturating_sub(self.least);
+        let is_inside = lower <= upper && high >= self.least && from <= self.last;
+        if is_inside && kernel::run(SetTest(filter, u128::from(from) << 64 | u128::from(high - self.least)))?
+        {
+            return None;
         }
         source.add_probes(1);
-        Ok(false)
-    }
-
-    /// The second stage, for a range whose only prefix is in the set.
-    #[inline(never)]
-    pub(super) fn test_second(
-        &self,
-        filter: &[u8],
-        source: &impl DigestSource,
-        lower: u64,
-        upper: u64,
-    ) -> Result<bool, Undecided> {
-        let answer = match &self.second {
-            Some(bloom) => bloom.test_in::<false>(filter, source, lower, upper),
-            None => Ok(lower <= upper),
-        };
-        if answer.is_ok() {
-            source.add_probes(1);
-        }
-        answer.map_err(|_| Undecided { is_in_set: true })
-    }
-
-    /// Where the prefixes from `lower` to `upper` are.
-    #[inline(always)]
-    pub(super) fn range(&self, lower: u64, upper: u64) -> SetRange {
-        let (low, high) = (lower >> self.shift, upper >> self.shift);
-        let (from, to) = (low.wrapping_sub(self.least), high.wrapping_sub(self.least));
-        if lower > upper || high < self.least || (low >= self.least && from > self.last) {
-            SetRange::Outside
-        } else if low >= self.least {
-            SetRange::Prefixes(from, to)
-        } else {
-            SetRange::Below
-        }
+        Some(false)
     }
 
     /// Whether a bitmap contains a prefix; `None` for the other form.
@@ -435,40 +348,6 @@ impl FastSet {
             FastForm::Marked(set) if from == to => set.contains_in(steps, filter, from),
             FastForm::Marked(set) => set.is_free_in(steps, filter, from, to).map(|is_free| !is_free),
             FastForm::Bitmap(shape, start) => Some(shape.view(filter.get(*start..)?)?.has_between(from, to)),
-        }
-    }
-}
-
-impl FastPart for FastSet {
-    #[inline(always)]
-    fn test<F: FastFilter>(
-        &self,
-        filter: &F,
-        source: &impl DigestSource,
-        lower: u64,
-        upper: u64,
-    ) -> Result<bool, Undecided> {
-        let prefix = lower >> self.shift;
-        if prefix != upper >> self.shift {
-            return self.test_several(filter, source, lower, upper);
-        }
-        // A prefix below the least one is far above the last one after the subtraction.
-        let value = prefix.wrapping_sub(self.least);
-        if value > self.last {
-            source.add_probes(1);
-            return Ok(false);
-        }
-        let has_prefix = match self.bit(filter.bytes(), value) {
-            None => kernel::run(SetTest(filter, u128::from(value) << 64 | u128::from(value))),
-            has_prefix => has_prefix,
-        };
-        match has_prefix {
-            Some(true) => self.test_second(filter.bytes(), source, lower, upper),
-            Some(false) => {
-                source.add_probes(1);
-                Ok(false)
-            }
-            None => UNKNOWN,
         }
     }
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use tamis_bits::key_head;
 
-use super::fixed::FixedKeys;
 use super::layout::BIT_COUNT_MAX;
+use crate::bit_string::{BitString, HEAD_BITS};
+use crate::fixed_keys::FixedKeys;
 use crate::key_set::KeptKeys;
 use crate::{BuildError, KeySet};
 
@@ -18,6 +19,15 @@ pub(super) enum Keys {
     Words(FixedKeys, Vec<u64>),
     /// Byte strings, and the length of the longest.
     Strings(KeptKeys, usize),
+}
+
+/// A prefix of keys.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Prefix<'a> {
+    /// Of at most [`HEAD_BITS`] bits: in the top bits of a word whose other bits are zero.
+    Head(u128),
+    /// Of more bits: in whole bytes, the rest of the last one zero.
+    Bytes(&'a [u8]),
 }
 
 impl Default for Keys {
@@ -97,7 +107,7 @@ impl Keys {
     /// Adds all keys of a set. The first set is taken as a whole: integers are converted, byte strings are shared.
     pub(super) fn push_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
         if self.len() == 0 {
-            *self = Self::from_set(keys, || KeptKeys::Shared(Arc::clone(keys)));
+            *self = Self::of_shared(keys);
             return Ok(());
         }
         keys.iter().try_for_each(|key| self.push(key))
@@ -106,6 +116,11 @@ impl Keys {
     /// The keys of a set.
     pub(super) fn of(keys: &KeySet) -> Self {
         Self::from_set(keys, || KeptKeys::Own(keys.clone()))
+    }
+
+    /// The keys of a shared set.
+    pub(super) fn of_shared(keys: &Arc<KeySet>) -> Self {
+        Self::from_set(keys, || KeptKeys::Shared(Arc::clone(keys)))
     }
 
     fn from_set(keys: &KeySet, kept: impl FnOnce() -> KeptKeys) -> Self {
@@ -121,6 +136,31 @@ impl Keys {
         let scanned = || keys.iter().map(<[u8]>::len).max().unwrap_or(0);
         let longest = keys.common_length().unwrap_or_else(scanned);
         Self::Strings(kept(), longest)
+    }
+
+    /// Calls `take` with each distinct prefix of `bits` bits (at least 1), in order.
+    pub(super) fn for_each_prefix(&self, bits: u32, mut take: impl FnMut(Prefix<'_>)) {
+        let mask = u128::MAX << HEAD_BITS.saturating_sub(bits).min(HEAD_BITS - 1);
+        let mut before = None;
+        let mut take_head = |head: u128| {
+            if before.replace(head & mask) != Some(head & mask) {
+                take(Prefix::Head(head & mask));
+            }
+        };
+        match self {
+            Self::Words(_, words) => words.iter().for_each(|word| take_head(u128::from(*word) << 64)),
+            Self::Strings(keys, _) if bits <= HEAD_BITS => keys.heads().for_each(take_head),
+            Self::Strings(keys, _) => {
+                let (mut prefix, mut before) = (vec![0; bits.div_ceil(8) as usize], Vec::new());
+                for key in keys.iter() {
+                    BitString::key(key).write_prefix(bits, &mut prefix);
+                    if prefix != before {
+                        take(Prefix::Bytes(&prefix));
+                        before.clone_from(&prefix);
+                    }
+                }
+            }
+        }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

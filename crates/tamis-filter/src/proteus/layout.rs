@@ -8,8 +8,8 @@ use tamis_bits::{BitmapShape, EliasFanoShape, bitmap};
 
 use super::bloom::{self, BloomView};
 use super::design::{BloomLayout, Prices, SetForm, WHOLE_KEYS};
-use super::fixed::FixedKeys;
 use crate::envelope::PARAMETER_BYTES;
+use crate::fixed_keys::FixedKeys;
 use crate::trie::{Layout, TRAILER_BYTES};
 use crate::{DecodeError, Family, Probe};
 

@@ -28,6 +28,7 @@
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::counts::{Counts, Query};
 use super::design::{BloomLayout, Design, Prediction, Prices, SetForm, Stage};
@@ -64,31 +65,27 @@ pub struct Model<'a> {
 impl<'a> Model<'a> {
     /// Scans the keys and the sample once; ignores queries that contain a key.
     pub fn new(keys: &KeySet, samples: Samples<'a>) -> Self {
-        Self::with_keys(Cow::Owned(Keys::of(keys)), samples)
+        Self::with_counts(Cow::Owned(Keys::of(keys)), |keys| Counts::of(keys, samples.queries))
     }
 
     pub(super) fn of(keys: &'a Keys, samples: Samples<'a>) -> Self {
-        Self::with_keys(Cow::Borrowed(keys), samples)
+        Self::with_counts(Cow::Borrowed(keys), |keys| Counts::of(keys, samples.queries))
     }
 
-    fn with_keys(keys: Cow<'a, Keys>, samples: Samples<'a>) -> Self {
-        let counts = Counts::of(&keys, samples.queries);
-        Self::with_counts(keys, counts)
+    /// [`Model::new`] for keys that are shared.
+    pub(crate) fn of_shared(keys: &Arc<KeySet>, samples: Samples<'a>) -> Self {
+        Self::with_counts(Cow::Owned(Keys::of_shared(keys)), |keys| Counts::of(keys, samples.queries))
     }
 
-    fn with_counts(keys: Cow<'a, Keys>, counts: Counts<'a>) -> Self {
+    /// As [`Model::of_shared`], for designs without a set: the prefixes of many strings are counted in a sample of the keys.
+    pub(crate) fn estimating_shared(keys: &Arc<KeySet>, samples: Samples<'a>) -> Self {
+        Self::with_counts(Cow::Owned(Keys::of_shared(keys)), |keys| Counts::estimated(keys, samples.queries))
+    }
+
+    fn with_counts(keys: Cow<'a, Keys>, count: impl FnOnce(&Keys) -> Counts<'a>) -> Self {
+        let counts = count(&keys);
         let near = Near::of(&counts, keys.bit_count());
         Self { keys, counts, near, set_sizes: RefCell::default(), lengths: OnceCell::new() }
-    }
-
-    pub(super) fn owning(keys: Keys, samples: Samples<'a>) -> Self {
-        Self::with_keys(Cow::Owned(keys), samples)
-    }
-
-    /// For designs without a set: the prefixes of many strings are counted in a sample of the keys.
-    pub(super) fn estimating(keys: Keys, samples: Samples<'a>) -> Self {
-        let counts = Counts::estimated(&keys, samples.queries);
-        Self::with_counts(Cow::Owned(keys), counts)
     }
 
     /// The exact size of the set of all prefixes of `depth` bits.
@@ -114,7 +111,7 @@ impl<'a> Model<'a> {
 
     /// Number of distinct prefixes of `bits` bits.
     pub fn prefix_count(&self, bits: u32) -> u64 {
-        self.counts.prefix_count(bits)
+        self.counts.prefixes.at(bits)
     }
 
     /// The prefix lengths that may be in the best design, in order: those at which the number of prefixes of the keys or of a query changes, or
@@ -126,7 +123,7 @@ impl<'a> Model<'a> {
             if bit_count <= ALL_LENGTHS {
                 return (1..=bit_count).collect();
             }
-            let mut marks: BTreeSet<u32> = self.counts.growing_lengths().collect();
+            let mut marks: BTreeSet<u32> = self.counts.prefixes.growing_lengths().collect();
             let mut add = |from: u32, count: u32| marks.extend(from..from.saturating_add(count));
             let mut neighbours: Vec<u32> = self.counts.queries.iter().map(Query::near).collect();
             let mut ends: Vec<u32> = self.counts.queries.iter().map(|query| query.shared_ends).collect();

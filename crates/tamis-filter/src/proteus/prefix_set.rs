@@ -9,9 +9,9 @@ use std::cmp::Ordering;
 use tamis_bits::kernel::Steps;
 use tamis_bits::{Ascending, BitBuilder, BitmapShape, Bits, EliasFanoShape, bitmap, elias_fano};
 
-use super::bits::{BitString, HEAD_BITS};
 use super::design::SetForm;
 use super::layout::{LEVEL_BYTES, SetPart, SetShape};
+use crate::bit_string::{BitString, HEAD_BITS};
 use crate::trie::{
     self, Depth, Edge, Leaf, LeafWords, Levels, Node, TRAILER_BYTES, Trie, WalkResult, shared_bytes,
 };
@@ -73,20 +73,6 @@ impl LeafWords for ExplicitBits {
     }
 }
 
-/// A prefix of at most sixteen bytes.
-#[derive(Debug, Clone, Copy)]
-struct ShortPrefix {
-    bytes: [u8; 16],
-    length: usize,
-}
-
-impl AsRef<[u8]> for ShortPrefix {
-    #[inline(always)]
-    fn as_ref(&self) -> &[u8] {
-        self.bytes.get(..self.length).unwrap_or_default()
-    }
-}
-
 /// Builds a trie of prefixes that are added in order.
 #[derive(Debug)]
 pub(super) struct TrieSetBuilder {
@@ -103,15 +89,9 @@ impl TrieSetBuilder {
     }
 
     /// Adds the next prefix, in whole bytes; a repeated one is ignored.
-    pub(super) fn add(&mut self, prefix: &[u8]) -> Result<(), BuildError> {
-        self.levels.add(prefix, &mut self.explicit).map(|_| ())
-    }
-
-    /// Adds distinct prefixes of at most [`HEAD_BITS`] bits, each in the top bits of a `u128` whose other bits are zero.
-    pub(super) fn add_heads(&mut self, heads: impl Iterator<Item = u128>) -> Result<(), BuildError> {
-        let length = self.explicit.depth.div_ceil(8) as usize;
-        let prefixes = heads.map(|head| ShortPrefix { bytes: head.to_be_bytes(), length });
-        self.levels.add_all(prefixes, &mut self.explicit)
+    pub(super) fn add(&mut self, prefix: &[u8]) {
+        // Fails only for prefixes that are not in order.
+        let _ = self.levels.add(prefix, &mut self.explicit);
     }
 
     /// Appends the set.

@@ -12,11 +12,11 @@
 
 use tamis_bits::kernel::{self, Portable, Steps};
 
-use super::bits::{BitString, HEAD_BITS, advance, mask_last};
 use super::bloom::BATCH;
 use super::design::WHOLE_KEYS;
 use super::layout::{BloomPart, FirstPart, Parts};
 use super::prefix_set::{Ends, SetView};
+use crate::bit_string::{BitString, HEAD_BITS, advance, mask_last};
 use crate::hash::length_mark;
 use crate::{Digester, Probe, RangeProbe};
 
@@ -158,16 +158,14 @@ pub(super) struct Query<'a, S = Portable> {
     pub(super) parts: &'a Parts,
     pub(super) payload: &'a [u8],
     pub(super) seed: u64,
-    /// The first stage is a set that is known to contain the only prefix of the range.
-    pub(super) is_in_set: bool,
     pub(super) steps: S,
 }
 
 impl<'a> Query<'a> {
     #[inline(always)]
     fn with<S: Steps>(self, steps: S) -> Query<'a, S> {
-        let Self { parts, payload, seed, is_in_set, .. } = self;
-        Query { parts, payload, seed, is_in_set, steps }
+        let Self { parts, payload, seed, .. } = self;
+        Query { parts, payload, seed, steps }
     }
 }
 
@@ -188,7 +186,7 @@ impl<S: Steps> Query<'_, S> {
             FirstPart::None => true,
             FirstPart::Set(part) => {
                 probe.add_probes(1);
-                self.is_in_set || end.ends_in(&end, SetView::new(part, self.payload), self.steps).has_first
+                end.ends_in(&end, SetView::new(part, self.payload), self.steps).has_first
             }
             FirstPart::Bloom(part) => part.view(self.payload).may_contain_first(self.digest(part, probe)),
         };
@@ -235,11 +233,7 @@ impl<S: Steps> Query<'_, S> {
             FirstPart::None => None,
             FirstPart::Set(part) => {
                 probe.add_probes(1);
-                let ends = if self.is_in_set {
-                    Ends::FIRST
-                } else {
-                    lower.ends_in(&upper, SetView::new(part, self.payload), self.steps)
-                };
+                let ends = lower.ends_in(&upper, SetView::new(part, self.payload), self.steps);
                 if ends.has_between {
                     return true;
                 }

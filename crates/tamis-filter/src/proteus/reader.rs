@@ -5,13 +5,13 @@ use std::fmt;
 use tamis_bits::kernel::{self, Portable};
 
 use super::design::{Design, Stage};
-use super::fast_path::{FastFilter, FastPart, FastPath, Undecided};
-use super::fixed::{closed_words, word};
+use super::fast_path::{FastFilter, FastPath};
 use super::layout::{FirstPart, NO_PREDICTION, Parts};
 use super::query::{PointQuery, Query, RangeQuery};
 use super::string_path::StringPath;
 use crate::envelope::{self, Envelope};
-use crate::{DecodeError, Digester, Family, Filter, KeyRange, Probe, RangeProbe};
+use crate::fixed_keys::{closed_words, word};
+use crate::{DecodeError, Family, Filter, Probe, RangeProbe};
 
 /// A filter of [`Family::Proteus`], [`Family::OnePrefixBloom`] or [`Family::TwoPrefixBloom`].
 #[derive(Debug, Clone)]
@@ -62,26 +62,9 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         Some(Design { first, prefix: parts.bloom.map_or(0, |bloom| bloom.prefix), layout })
     }
 
-    /// The fast path for a key.
-    #[inline(never)]
-    fn test_point(&self, part: &impl FastPart, probe: &Probe<'_>) -> bool {
-        let Some(word) = word(probe.key()) else { return self.query_point(probe, false) };
-        let answer = part.test(self, probe, word, word);
-        answer.unwrap_or_else(|Undecided { is_in_set }| self.query_point(probe, is_in_set))
-    }
-
-    /// The fast path for a range.
-    #[inline(never)]
-    fn test_range(&self, part: &impl FastPart, probe: &RangeProbe<'_>) -> bool {
-        let Some((lower, upper)) = closed_words(probe.range()) else { return self.query_range(probe, false) };
-        // The digests of a single key are cached in its own probe.
-        if lower == upper
-            && let Some(point) = probe.point()
-        {
-            return self.may_contain(point);
-        }
-        let answer = part.test(self, probe, lower, upper);
-        answer.unwrap_or_else(|Undecided { is_in_set }| self.query_range(probe, is_in_set))
+    /// A range of one key.
+    fn may_contain_point(&self, probe: &RangeProbe<'_>) -> bool {
+        probe.point().is_some_and(|point| self.may_contain(point))
     }
 
     /// The fast path for a byte string. Not inline, because others would save registers for it.
@@ -97,31 +80,19 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
             return path.test_point(self.bytes.as_ref(), point);
         }
         let answer = path.test_range(self.bytes.as_ref(), probe);
-        answer.unwrap_or_else(|| self.query_range(probe, false))
-    }
-
-    /// The fast path for keys of eight bytes, without a probe.
-    #[inline(always)]
-    fn test_words(&self, digester: &Digester, lower: u64, upper: u64) -> bool {
-        let answer = match &self.fast_path {
-            FastPath::Set(set) => set.test(self, digester, lower, upper),
-            FastPath::Bloom(bloom) => bloom.test(self, digester, lower, upper),
-            FastPath::OtherBloom(bloom) => bloom.test(self, digester, lower, upper),
-            FastPath::Strings(_) | FastPath::None => Err(Undecided { is_in_set: false }),
-        };
-        answer.unwrap_or_else(|Undecided { is_in_set }| self.query_words(digester, lower, upper, is_in_set))
+        answer.unwrap_or_else(|| self.query_range(probe))
     }
 
     /// The general path for a key.
     #[inline(never)]
-    fn query_point(&self, probe: &Probe<'_>, is_in_set: bool) -> bool {
-        self.query(is_in_set).is_some_and(|query| kernel::run(PointQuery(query, probe)))
+    fn query_point(&self, probe: &Probe<'_>) -> bool {
+        self.query().is_some_and(|query| kernel::run(PointQuery(query, probe)))
     }
 
     /// The general path for a range.
     #[inline(never)]
-    fn query_range(&self, probe: &RangeProbe<'_>, is_in_set: bool) -> bool {
-        let Some(query) = self.query(is_in_set) else { return false };
+    fn query_range(&self, probe: &RangeProbe<'_>) -> bool {
+        let Some(query) = self.query() else { return false };
         if query.parts.fixed.is_none()
             && let Some(point) = probe.point()
         {
@@ -131,40 +102,10 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
     }
 
     #[inline(always)]
-    fn query(&self, is_in_set: bool) -> Option<Query<'_>> {
+    fn query(&self) -> Option<Query<'_>> {
         let payload = envelope::payload(self.bytes.as_ref());
         let seed = self.envelope.seed;
-        self.parts.as_deref().map(|parts| Query { parts, payload, seed, is_in_set, steps: Portable })
-    }
-
-    /// [`ProteusFilter::query_point`] for a key without a probe; strings take the fast path.
-    #[inline(never)]
-    fn query_key(&self, digester: &Digester, key: &[u8], is_in_set: bool) -> bool {
-        let probe = Probe::new(key, digester);
-        match &self.fast_path {
-            FastPath::Strings(path) => self.test_string(path, &probe),
-            _ => self.query_point(&probe, is_in_set),
-        }
-    }
-
-    /// [`ProteusFilter::query_range`] for a range without a probe; strings take the fast path.
-    #[inline(never)]
-    fn query_key_in(&self, digester: &Digester, range: KeyRange<'_>, is_in_set: bool) -> bool {
-        let probe = RangeProbe::new(range, digester);
-        match &self.fast_path {
-            FastPath::Strings(path) => self.test_strings(path, &probe),
-            _ => self.query_range(&probe, is_in_set),
-        }
-    }
-
-    /// The general path for keys of eight bytes, which are stored only here: the fast path keeps them in registers.
-    #[inline(never)]
-    fn query_words(&self, digester: &Digester, lower: u64, upper: u64, is_in_set: bool) -> bool {
-        let (lower, upper) = (lower.to_be_bytes(), upper.to_be_bytes());
-        if lower == upper {
-            return self.query_key(digester, &lower, is_in_set);
-        }
-        self.query_key_in(digester, KeyRange::closed(&lower, &upper), is_in_set)
+        self.parts.as_deref().map(|parts| Query { parts, payload, seed, steps: Portable })
     }
 
     /// A copy that uses the general path only.
@@ -192,40 +133,25 @@ impl<D: AsRef<[u8]>> FastFilter for ProteusFilter<D> {
 impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
     #[inline]
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
-        match &self.fast_path {
-            FastPath::Bloom(bloom) => self.test_point(bloom, probe),
-            FastPath::OtherBloom(bloom) => self.test_point(bloom, probe),
-            FastPath::Set(set) => self.test_point(set, probe),
-            FastPath::Strings(path) => self.test_string(path, probe),
-            FastPath::None => self.query_point(probe, false),
+        if let FastPath::Strings(path) = &self.fast_path {
+            return self.test_string(path, probe);
         }
+        let answer = word(probe.key()).and_then(|word| FastPath::test_words(self, probe, word, word));
+        answer.unwrap_or_else(|| self.query_point(probe))
     }
 
     #[inline]
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
-        match &self.fast_path {
-            FastPath::Bloom(bloom) => self.test_range(bloom, probe),
-            FastPath::OtherBloom(bloom) => self.test_range(bloom, probe),
-            FastPath::Set(set) => self.test_range(set, probe),
-            FastPath::Strings(path) => self.test_strings(path, probe),
-            FastPath::None => self.query_range(probe, false),
+        if let FastPath::Strings(path) = &self.fast_path {
+            return self.test_strings(path, probe);
         }
-    }
-
-    #[inline(always)]
-    fn may_contain_key(&self, digester: &Digester, key: &[u8]) -> bool {
-        match word(key) {
-            Some(word) => self.test_words(digester, word, word),
-            None => self.query_key(digester, key, false),
-        }
-    }
-
-    #[inline(always)]
-    fn may_contain_key_in(&self, digester: &Digester, range: KeyRange<'_>) -> bool {
-        match closed_words(&range) {
-            Some((lower, upper)) => self.test_words(digester, lower, upper),
-            None => self.query_key_in(digester, range, false),
-        }
+        let answer = match closed_words(probe.range()) {
+            // The digests of a single key are cached in its own probe.
+            Some((lower, upper)) if lower == upper => return self.may_contain_point(probe),
+            Some((lower, upper)) => FastPath::test_words(self, probe, lower, upper),
+            None => None,
+        };
+        answer.unwrap_or_else(|| self.query_range(probe))
     }
 
     fn prefetch(&self, probe: &Probe<'_>) {

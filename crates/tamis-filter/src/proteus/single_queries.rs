@@ -1,7 +1,5 @@
 //! The expected result of single queries, by the formulas of `model.rs`: for the automatic choice, which combines filters.
 
-use std::sync::Arc;
-
 use super::bloom::best_rate;
 use super::counts::Query;
 use super::design::{BloomLayout, Design, Prices, Stage, WHOLE_KEYS};
@@ -9,7 +7,7 @@ use super::keys::Keys;
 use super::model::Model;
 use super::sizes::whole_set_size;
 use super::two_bloom_model::Pair;
-use crate::{Family, KeyRange, KeySet, Samples, steps};
+use crate::{Family, KeyRange, steps};
 
 /// The expected result of a query.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,24 +37,7 @@ pub(crate) struct SizedDesign {
     hidden: f64,
 }
 
-fn shared(keys: &Arc<KeySet>) -> Keys {
-    let mut own = Keys::default();
-    // The keys of a set are in order: adding them to none cannot fail.
-    let _ = own.push_all(keys);
-    own
-}
-
 impl<'a> Model<'a> {
-    /// [`Model::new`] for keys that are shared.
-    pub(crate) fn of_shared(keys: &Arc<KeySet>, samples: Samples<'a>) -> Self {
-        Self::owning(shared(keys), samples)
-    }
-
-    /// As [`Model::of_shared`], for designs without a set; takes a fraction of the time for many strings.
-    pub(crate) fn estimating_shared(keys: &Arc<KeySet>, samples: Samples<'a>) -> Self {
-        Self::estimating(shared(keys), samples)
-    }
-
     /// The sizes and rates of a design within a budget; `None` if it does not fit.
     pub(crate) fn sized(
         &self,
@@ -160,7 +141,7 @@ impl SizedDesign {
     /// The design as the parameters of a filter; `None` if they cannot express it.
     pub(crate) fn spec(&self) -> Option<crate::FilterSpec> {
         let Design { first, prefix, layout } = self.design;
-        if prefix == WHOLE_KEYS {
+        if prefix == WHOLE_KEYS || (first == Stage::None && prefix == 0) {
             return None;
         }
         let spec = match first {

@@ -50,21 +50,14 @@ fn may_trie_be_smaller(words: &[u64], counts: &Counts<'_>, depth: u32, bytes: u6
     if words.len() < SAMPLED_KEYS {
         return true;
     }
-    let levels = sampled_trie_levels(words, depth, counts.prefix_count(depth));
+    let levels = sampled_trie_levels(words, depth, counts.prefixes.at(depth));
     let sampled = levels.and_then(|levels| trie_size(&levels, depth));
     sampled.is_none_or(|sampled| sampled.bytes as f64 <= bytes as f64 * SAMPLED_EXCESS)
 }
 
-/// The smallest form of the prefixes of integers, by the upper bound of the trie.
-pub(super) fn estimated_size(keys: &Keys, counts: &Counts<'_>, depth: u32) -> Option<SetSize> {
-    let Keys::Words(_, words) = keys else { return None };
-    let estimate = trie_size(&estimated_levels(counts, depth), depth);
-    [integer_size(words, counts, depth), estimate].into_iter().flatten().min_by_key(|size| size.bytes)
-}
-
 /// The smaller of the integer forms.
 pub(super) fn integer_size(words: &[u64], counts: &Counts<'_>, depth: u32) -> Option<SetSize> {
-    whole_set_size(words, counts.prefix_count(depth), depth)
+    whole_set_size(words, counts.prefixes.at(depth), depth)
 }
 
 /// [`integer_size`] for a known number of prefixes.
@@ -94,8 +87,8 @@ fn elias_fano_size(count: u64, last: u64) -> Option<SetSize> {
 /// The levels of a trie without lone branches.
 fn estimated_levels(counts: &Counts<'_>, depth: u32) -> Vec<LevelCounts> {
     let level = |index: u32| {
-        let nodes = counts.prefix_count(index * 8);
-        let labels = counts.prefix_count(depth.min(index * 8 + 8));
+        let nodes = counts.prefixes.at(index * 8);
+        let labels = counts.prefixes.at(depth.min(index * 8 + 8));
         let children = if index * 8 + 8 < depth { labels } else { 0 };
         LevelCounts { nodes, labels, children, prefix_keys: 0 }
     };

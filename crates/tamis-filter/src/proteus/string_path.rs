@@ -7,10 +7,10 @@ use std::ops::Bound;
 
 use tamis_bits::long_key_head;
 
-use super::bits::HEAD_BITS;
 use super::bloom::BloomView;
 use super::design::WHOLE_KEYS;
 use super::layout::{BloomPart, FirstPart, Parts};
+use crate::bit_string::HEAD_BITS;
 use crate::envelope;
 use crate::{Probe, RangeProbe, Upper};
 

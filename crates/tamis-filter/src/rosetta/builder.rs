@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::insert::insert;
-use super::keys::{PrefixCounts, key_bytes};
-use super::layout::{BitLayout, ENTRY_BYTES, FULL_DEPTH, Level};
+use super::keys::key_bytes;
+use super::layout::{BitLayout, DEPTH_MAX, ENTRY_BYTES, FULL_DEPTH, Level};
 use super::model::{Model, Share, Unseen};
 use super::prices::Prices;
 use super::reader::NO_PREDICTION;
@@ -15,7 +15,8 @@ use crate::bloom::empty_filter;
 use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
 use crate::key_set::KeptKeys;
 use crate::parameters::Parameters;
-use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples, mix64};
+use crate::prefix_counts::PrefixCounts;
+use crate::{Budget, BuildError, Digester, Family, FilterBuilder, KeySet, Samples};
 
 /// Bytes that a filter may take in addition to its bits per key.
 const BUDGET_SLACK_BYTES: u64 = 128;
@@ -26,8 +27,8 @@ pub struct RosettaBuilder {
     prices: Prices,
     digester: Digester,
     pub(super) keys: KeptKeys,
-    /// The design of [`FilterBuilder::design`], with its budget and the fingerprint of its samples.
-    chosen: Option<(Budget, u64, Plan)>,
+    /// The design of [`FilterBuilder::design`], with its budget.
+    chosen: Option<(Budget, Plan)>,
 }
 
 /// The result of the design.
@@ -54,14 +55,13 @@ impl RosettaBuilder {
     #[cfg(test)]
     pub(super) fn set_plan(&mut self, bits_per_key: f64, shares: Vec<Share>) {
         let budget = Budget::bits_per_key(bits_per_key).expect("a possible budget");
-        let counts = Arc::new(PrefixCounts::new(&self.keys));
-        let print = self.print_of(Samples::NONE);
-        self.chosen = Some((budget, print, Plan { shares, predicted: None, counts, is_cut: false }));
+        let counts = Arc::new(PrefixCounts::of_keys(&self.keys, DEPTH_MAX));
+        self.chosen = Some((budget, Plan { shares, predicted: None, counts, is_cut: false }));
     }
 
     /// The levels for a number of bits in total.
     pub(super) fn plan(&self, bits: f64, samples: Samples<'_>) -> Plan {
-        let counts = PrefixCounts::new(&self.keys);
+        let counts = PrefixCounts::of_keys(&self.keys, DEPTH_MAX);
         let mut cases = sample::sampled_cases(&self.keys, samples.queries);
         let has_samples = !cases.is_empty();
         let synthetic = if sample::is_enough(cases.len()) {
@@ -108,15 +108,6 @@ impl RosettaBuilder {
         let cap = self.prices.probe_cap;
         let model = Model::new(shares, |share| share.filter(counts), key_bits, Unseen::new(cases), cap);
         (!cases.is_empty()).then(|| model.expected(cases).rate)
-    }
-
-    /// A fingerprint of samples.
-    fn print_of(&self, samples: Samples<'_>) -> u64 {
-        let digest = |key: &[u8]| self.digester.digest(key);
-        samples.queries.iter().fold(samples.queries.len() as u64, |print, range| {
-            let upper = range.upper_bytes().map_or(1, digest);
-            mix64(print ^ digest(range.lower_bytes()), upper)
-        })
     }
 }
 
@@ -180,7 +171,7 @@ impl FilterBuilder for RosettaBuilder {
         let bits_per_key = budget.require(Family::Rosetta.name())?;
         if !self.keys.is_empty() {
             let plan = self.plan(self.keys.len() as f64 * bits_per_key, samples);
-            self.chosen = Some((budget, self.print_of(samples), plan));
+            self.chosen = Some((budget, plan));
         }
         Ok(())
     }
@@ -200,9 +191,7 @@ impl FilterBuilder for RosettaBuilder {
             (Vec::new(), None, false)
         } else {
             let plan = match &self.chosen {
-                Some((known, print, plan)) if *known == budget && *print == self.print_of(samples) => {
-                    plan.clone()
-                }
+                Some((known, plan)) if *known == budget => plan.clone(),
                 _ => self.plan(bits, samples),
             };
             let bytes = (bits / 8.0) as u64 + BUDGET_SLACK_BYTES - ENVELOPE_BYTES as u64;

@@ -2,13 +2,13 @@
 
 use tamis_bits::line::LINE_PROBE_MAX;
 
-use super::keys::PrefixCounts;
 use super::layout::{BitLayout, PROBES_MAX};
 use super::level::sibling_bits;
 use super::prices::Prices;
 use super::sample::SampleQuery;
 use crate::bloom::best_probe_count;
 use crate::bloom::formula::{blocked_fpr, standard_best_k, standard_fpr};
+use crate::prefix_counts::PrefixCounts;
 
 const LINE_BITS: f64 = 512.0;
 

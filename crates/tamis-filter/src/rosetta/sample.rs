@@ -4,6 +4,7 @@
 use super::bounds::Bounds;
 use super::keys::key_bytes;
 use super::layout::DEPTH_MAX;
+use crate::bit_string::advance;
 use crate::{KeyRange, KeySet};
 
 /// With fewer usable queries than this, generated ones are added.
@@ -91,10 +92,10 @@ impl SyntheticQueries {
             let is_range = number % 2 == 0;
             let (distance, size) = (1 + next() % SYNTHETIC_SIZE_MAX, 2 + next() % (SYNTHETIC_SIZE_MAX - 1));
             let mut lower = key.to_vec();
-            add(&mut lower, if key_bytes(keys) == 0 { 1 } else { distance });
+            advance(&mut lower, 0, if key_bytes(keys) == 0 { 1 } else { distance });
             let upper = (is_range && key_bytes(keys) != 0).then(|| {
                 let mut upper = lower.clone();
-                add(&mut upper, size - 1);
+                advance(&mut upper, 0, size - 1);
                 upper
             });
             match (is_range, upper) {
@@ -113,16 +114,6 @@ impl SyntheticQueries {
                 None => KeyRange::prefix(lower),
             })
             .collect()
-    }
-}
-
-/// Adds to a key as to a big-endian integer, modulo its size.
-fn add(key: &mut [u8], amount: u64) {
-    let mut carry = amount;
-    for byte in key.iter_mut().rev() {
-        let sum = u64::from(*byte) + (carry & 0xff);
-        *byte = sum as u8;
-        carry = (carry >> 8) + (sum >> 8);
     }
 }
 
@@ -196,7 +187,8 @@ const DEVIATIONS_MAX: f64 = 4.0;
 /// distributed, this assigns depths by that distribution: of the queries in a common node of `s` keys, a part of `(t -
 /// 1) / (s - 1)` is in a common node of `t` keys.
 pub(super) fn smooth(cases: &mut [SampleQuery<'_>]) {
-    let Some(Bounds::Words { bit_count, .. }) = cases.first().map(|case| case.bounds) else { return };
+    let Some(Bounds::Words { keys, .. }) = cases.first().map(|case| case.bounds) else { return };
+    let bit_count = keys.bit_count();
     let enough = ((cases.len() as f64 * BELIEVED_SHARE) as usize).max(BELIEVED_MIN);
     let reach = |from: u32| cases.iter().filter(|case| !case.is_point && depth(case) >= from).count();
     let Some(from) = (0..bit_count).rev().find(|from| reach(*from) >= enough) else { return };
@@ -216,7 +208,7 @@ pub(super) fn smooth(cases: &mut [SampleQuery<'_>]) {
         let part = ((number as f64 + 0.5) * 0.618_033_988_749_895).fract();
         let drawn = (from..bit_count).rev().find(|depth| law(*depth) >= part).unwrap_or(from);
         let both = match case.bounds {
-            Bounds::Words { lower, upper, .. } => (lower ^ upper).leading_zeros() + bit_count - 64,
+            Bounds::Words { lower, upper, keys } => keys.shared_bits(lower, upper),
             Bounds::Bytes(_) => 0,
         };
         let (lower, upper) = case.present;

@@ -9,12 +9,12 @@
 //! Evaluations count as steps, and their number is limited (`search_limit.rs`).
 
 use super::LEVELS_MAX;
-use super::keys::PrefixCounts;
 use super::layout::BitLayout;
 use super::model::{BITS_MIN, Expected, Model, Share, Unseen};
 use super::prices::Prices;
 use super::sample::SampleQuery;
 use super::search_limit::SearchLimit;
+use crate::prefix_counts::PrefixCounts;
 
 /// Steps that a search usually takes per query.
 pub(super) const STEPS_PER_CASE: u64 = 4000;
@@ -90,7 +90,7 @@ fn sort(found: &mut [Found]) {
 
 /// Possible depths of levels of prefixes: without those that are full and those that no query needs.
 pub(super) fn possible_depths(counts: &PrefixCounts, key_bits: u32, deepest: u32) -> Vec<u32> {
-    let last = if key_bits == 0 { deepest.min(counts.depth_max() + 8) } else { key_bits - 1 };
+    let last = if key_bits == 0 { deepest.min(counts.depth_max().max(64) + 8) } else { key_bits - 1 };
     let is_sparse = |depth: &u32| {
         *depth >= 64 || (counts.at(*depth) as f64) < FULL_SHARE * 2.0_f64.powi(depth.cast_signed())
     };

@@ -6,9 +6,9 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use super::keys::PrefixCounts;
 use super::layout::BitLayout;
 use super::model::{Filter, Share};
+use crate::prefix_counts::PrefixCounts;
 
 /// Steps per key. A step takes about 5 ns, and writing a key of 100 bytes and its value to a table 1 to 2 us: the
 /// search takes about a tenth of the write time.

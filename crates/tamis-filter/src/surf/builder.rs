@@ -2,7 +2,6 @@
 //! bytes after the stored prefix, as the family needs.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
 use tamis_bits::packed::{self, PackedVec};
 
@@ -13,7 +12,7 @@ use crate::envelope::{ENVELOPE_BYTES, Envelope, PARAMETER_BYTES, set_parameter};
 use crate::parameters::Parameters;
 use crate::trie::{self, Depth, EncodedTrie, LeafWords, Levels, Plan, TRAILER_BYTES, WordBits};
 use crate::{
-    Budget, BuildError, Digester, Family, Filter, FilterBuilder, KeyRange, KeySet, Probe, RangeProbe, Samples,
+    Budget, BuildError, Digester, Family, Filter, FilterBuilder, KeyRange, Probe, RangeProbe, Samples,
 };
 
 /// Bytes that a filter may have in addition to its bits per key.
@@ -313,11 +312,6 @@ impl FilterBuilder for SurfBuilder {
     fn add(&mut self, key: &[u8]) -> Result<(), BuildError> {
         let Core { levels, leaf } = self.core.get_mut();
         levels.add(key, leaf).map(|_| ())
-    }
-
-    fn add_all(&mut self, keys: &Arc<KeySet>) -> Result<(), BuildError> {
-        let Core { levels, leaf } = self.core.get_mut();
-        levels.add_all(keys.iter(), leaf)
     }
 
     fn key_count(&self) -> u64 {

@@ -9,9 +9,7 @@ use super::suffix::SuffixBits;
 use super::walk::View;
 use crate::envelope::{self, ENVELOPE_BYTES, Envelope};
 use crate::trie::{Layout, TRAILER_BYTES, Trie};
-use crate::{
-    Candidate, Count, DecodeError, Digester, Direction, Family, Filter, KeyRange, Probe, RangeProbe,
-};
+use crate::{Candidate, Count, DecodeError, Direction, Family, Filter, KeyRange, Probe, RangeProbe};
 
 /// A filter of one of the SuRF families.
 #[derive(Debug, Clone)]
@@ -76,13 +74,6 @@ impl<D: AsRef<[u8]>> SurfFilter<D> {
         self.family
     }
 
-    /// The answer of the digest bits for a range of one key; `true` for other ranges, about which they have no
-    /// information.
-    #[inline(always)]
-    fn may_be_point(&self, digester: &Digester, range: &KeyRange<'_>) -> bool {
-        self.widths.hash == 0 || range.as_point().is_none_or(|key| self.may_contain_key(digester, key))
-    }
-
     #[inline(always)]
     fn view(&self) -> Option<View<'_>> {
         let layout = self.layout.as_ref()?;
@@ -133,11 +124,6 @@ impl<D: AsRef<[u8]>> Filter for SurfFilter<D> {
         kernel::run(RangeWalk(self, probe.range()))
             && (self.widths.hash == 0
                 || probe.point().is_none_or(|point| kernel::run(PointWalk(self, point))))
-    }
-
-    #[inline(always)]
-    fn may_contain_key_in(&self, digester: &Digester, range: KeyRange<'_>) -> bool {
-        kernel::run(RangeWalk(self, &range)) && self.may_be_point(digester, &range)
     }
 
     fn candidate(&self, probe: &RangeProbe<'_>, direction: Direction) -> Candidate {

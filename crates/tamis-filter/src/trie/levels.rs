@@ -204,25 +204,6 @@ impl Levels {
         is_new
     }
 
-    /// Adds many keys; copies only the last one.
-    pub(crate) fn add_all<W: LeafWords>(
-        &mut self,
-        mut keys: impl Iterator<Item = impl AsRef<[u8]>>,
-        leaf: &mut W,
-    ) -> Result<(), BuildError> {
-        let Some(mut before) = keys.next() else { return Ok(()) };
-        self.add(before.as_ref(), leaf)?;
-        let outcome = keys.try_for_each(|key| {
-            if self.follow(before.as_ref(), key.as_ref(), leaf)? {
-                before = key;
-            }
-            Ok(())
-        });
-        self.pending.clear();
-        self.pending.extend_from_slice(before.as_ref());
-        outcome
-    }
-
     /// Compares a key with the previous one and writes the previous one. Returns whether the key is new.
     #[inline(always)]
     fn follow<W: LeafWords>(&mut self, before: &[u8], key: &[u8], leaf: &mut W) -> Result<bool, BuildError> {

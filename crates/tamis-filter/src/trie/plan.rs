@@ -127,6 +127,68 @@ impl Shape {
     }
 }
 
+/// Counts the keys of a trie by level: the levels of their first own labels, of their leaves, and of the nodes at which they end.
+#[derive(Debug)]
+pub(crate) struct LevelTally {
+    begun: Vec<u64>,
+    leaves: Vec<u64>,
+    prefix_keys: Vec<u64>,
+}
+
+impl LevelTally {
+    /// Deeper levels are not counted.
+    pub(crate) fn new(level_count: usize) -> Self {
+        let [begun, leaves, prefix_keys] = [(); 3].map(|()| vec![0; level_count]);
+        Self { begun, leaves, prefix_keys }
+    }
+
+    /// A key whose first label that no smaller key has is on a level.
+    #[inline]
+    pub(crate) fn begin_key(&mut self, level: usize) {
+        self.begun.get_mut(level).into_iter().for_each(|count| *count += 1);
+    }
+
+    #[inline]
+    pub(crate) fn end_in_leaf(&mut self, level: usize) {
+        self.leaves.get_mut(level).into_iter().for_each(|count| *count += 1);
+    }
+
+    #[inline]
+    pub(crate) fn end_in_node(&mut self, level: usize) {
+        self.prefix_keys.get_mut(level).into_iter().for_each(|count| *count += 1);
+    }
+
+    pub(crate) fn leaf_count(&self) -> u64 {
+        self.leaves.iter().sum()
+    }
+
+    /// Scales the counts of a sample of the keys to all.
+    pub(crate) fn scale_to(&mut self, key_count: u64) {
+        let counted = u128::from(self.leaf_count().max(1));
+        for count in self.begun.iter_mut().chain(&mut self.leaves) {
+            *count = (u128::from(*count) * u128::from(key_count) / counted) as u64;
+        }
+        // The least key begins at the top, even if it was not counted.
+        self.begun.first_mut().into_iter().for_each(|top| *top = (*top).max(1));
+    }
+
+    pub(crate) fn levels(&self) -> Vec<LevelCounts> {
+        let mut levels = Vec::new();
+        let (mut open, mut nodes) = (0, 1);
+        for ((begun, leaves), prefix_keys) in self.begun.iter().zip(&self.leaves).zip(&self.prefix_keys) {
+            let labels = open + begun;
+            if labels == 0 {
+                break;
+            }
+            // Scaled counts can have more leaves than labels.
+            let children = labels.saturating_sub(*leaves);
+            levels.push(LevelCounts { nodes, labels, children, prefix_keys: *prefix_keys });
+            (open, nodes) = (children, children);
+        }
+        levels
+    }
+}
+
 /// Bytes of an uncapped trie without prefix keys, with data for its leaves, cut as [`plan`] does; without leaf array
 /// and trailer. `None` if there are more labels than positions.
 pub(crate) fn level_bytes(levels: &[LevelCounts]) -> Option<u64> {

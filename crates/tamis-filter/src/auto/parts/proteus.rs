@@ -7,7 +7,7 @@ use super::parameter;
 use crate::auto::candidates::{Predicted, Problem};
 use crate::auto::cases::Case;
 use crate::auto::{Effort, Part, ProbeTime};
-use crate::proteus::{BloomLayout, Design, Model, Prices, QuickSearch, SetForm, SizedDesign, Stage};
+use crate::proteus::{BloomLayout, Breadth, Design, Model, Prices, SetForm, SizedDesign, Stage};
 use crate::{Budget, Family, FilterSpec, KeyRange, Samples};
 
 /// Steps of a scan of a key, of a query, and of a search.
@@ -71,11 +71,11 @@ impl Problem<'_> {
         let is_thorough = self.request.effort == Effort::Background && index == 0;
         if is_thorough && self.work.take(steps * MANY_FACTOR) {
             let prices = LINE_DIVISORS.map(|divisor| Prices { probe: prices.probe / divisor, ..prices });
-            let search = |prices| self.searched(model, QuickSearch::MANY, family, bits, prices);
+            let search = |prices| self.searched(model, Breadth::MANY, family, bits, prices);
             return prices.iter().filter_map(search).collect();
         }
         let is_possible = self.work.take(steps);
-        let searched = is_possible.then(|| self.searched(model, QuickSearch::FEW, family, bits, &prices));
+        let searched = is_possible.then(|| self.searched(model, Breadth::FEW, family, bits, &prices));
         searched.flatten().into_iter().collect()
     }
 
@@ -131,13 +131,13 @@ impl Problem<'_> {
     fn searched(
         &self,
         model: &Model<'_>,
-        quick: QuickSearch,
+        breadth: Breadth,
         family: Family,
         bits: f64,
         prices: &Prices,
     ) -> Option<Predicted> {
         let budget = Budget::bits_per_key(bits).ok()?;
-        let design = model.choose_quickly(quick, family, budget, prices)?;
+        let (design, _) = model.choose_in(breadth, None, family, budget, prices).ok()?;
         self.sized(model, family, &design, bits, None)
     }
 

@@ -25,7 +25,7 @@ fn prefixes_are_counted_as_a_set_counts_them() {
         let counts = Counts::of(&keys, &[]);
         for bits in 0..=keys.bit_count() {
             let distinct: BTreeSet<Vec<bool>> = set.iter().map(|key| bit_list(key, bits as usize)).collect();
-            assert_eq!(counts.prefix_count(bits), distinct.len() as u64, "{bits} bits of {} keys", set.len());
+            assert_eq!(counts.prefixes.at(bits), distinct.len() as u64, "{bits} bits of {} keys", set.len());
         }
     }
 }
@@ -46,8 +46,8 @@ fn many_strings_are_counted_in_a_sample_of_them() {
         let keys = keys_of(&set);
         let (exact, estimated) = (Counts::of(&keys, &[]), Counts::estimated(&keys, &[]));
         for bits in 0..=keys.bit_count() {
-            let ratio = estimated.prefix_count(bits) as f64 / exact.prefix_count(bits) as f64;
-            let is_few = exact.prefix_count(bits) < 10_000;
+            let ratio = estimated.prefixes.at(bits) as f64 / exact.prefixes.at(bits) as f64;
+            let is_few = exact.prefixes.at(bits) < 10_000;
             assert!(is_few || (0.9..1.1).contains(&ratio), "{bits} bits, mixed: {is_mixed}: {ratio}");
         }
     }
@@ -95,10 +95,10 @@ fn a_sample_of_the_keys_finds_whether_a_trie_is_the_smallest_set() {
         let labels = |levels: Vec<LevelCounts>| levels.iter().map(|level| level.labels).sum::<u64>() as f64;
         for depth in (4..=64).step_by(6) {
             let exact = labels(counts.trie_levels(&keys, depth));
-            let sampled = sampled_trie_levels(words, depth, counts.prefix_count(depth)).map(labels);
+            let sampled = sampled_trie_levels(words, depth, counts.prefixes.at(depth)).map(labels);
             // A sample of few prefixes is no estimate.
             let Some(sampled) = sampled else {
-                assert!(counts.prefix_count(depth) < COUNT / 2, "{depth} bits");
+                assert!(counts.prefixes.at(depth) < COUNT / 2, "{depth} bits");
                 continue;
             };
             assert!((sampled / exact - 1.0).abs() < 0.03, "{depth} bits: {sampled} labels, not {exact}");

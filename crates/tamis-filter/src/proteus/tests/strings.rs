@@ -2,8 +2,8 @@
 
 use std::ops::Bound;
 
-use super::super::bits::BitString;
 use super::{random, ranges};
+use crate::bit_string::BitString;
 use crate::{KeyRange, Upper};
 
 /// A byte of the least string of a range and of the greatest, from the bounds.

@@ -108,7 +108,9 @@ fn keys_of_one_length_are_exact_at_both_ends() {
                 assert_eq!(inside().count(), 0, "{range:?}");
                 continue;
             };
-            let number = |key: &Vec<u8>| key.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+            let number = |key: &Vec<u8>| {
+                key.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)) << (64 - 8 * length)
+            };
             assert!(inside().all(|key| (lower..=upper).contains(&number(key))), "{range:?}");
             let taken = keys.iter().filter(|key| (lower..=upper).contains(&number(key)));
             assert_eq!(taken.count(), inside().count(), "{range:?} {lower} {upper}");

@@ -6,7 +6,7 @@
 use tamis_workload::{KeySet, QuerySet, RangeMax};
 
 use super::{BitLayout, Problem};
-use crate::rosetta::keys::PrefixCounts;
+use crate::prefix_counts::PrefixCounts;
 use crate::rosetta::model::Share;
 use crate::rosetta::search_limit::SearchLimit;
 use crate::rosetta::tests::{builder, bytes, ranges, rate_only};
@@ -109,7 +109,7 @@ impl Comparison {
             let samples = ranges(&sample);
             for prices in [Prices::default(), rate_only()] {
                 let builder = builder(&keys, prices);
-                let counts = PrefixCounts::new(&builder.keys);
+                let counts = PrefixCounts::of_keys(&builder.keys, u32::MAX);
                 let cases = sample::cases(&builder.keys, &samples);
                 let limit = SearchLimit::unlimited();
                 let problem = builder.problem(&counts, &cases, bits * keys.len() as f64, &limit);
@@ -137,7 +137,7 @@ fn a_design_for_free_probes_reads_few_lines_at_nearly_the_least_rate() {
     let sample = QuerySet::Correlated(RangeMax::R32).generate(KeySet::Gaps, &keys, 2000, 2);
     let sample = bytes(&sample.expect("ranges without a key"));
     let builder = builder(&keys, rate_only());
-    let counts = PrefixCounts::new(&builder.keys);
+    let counts = PrefixCounts::of_keys(&builder.keys, u32::MAX);
     let ranges = ranges(&sample);
     let cases = sample::cases(&builder.keys, &ranges);
     let limit = SearchLimit::unlimited();

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use super::{STEPS_MIN, STEPS_PER_KEY, SearchLimit};
-use crate::rosetta::keys::PrefixCounts;
+use crate::prefix_counts::PrefixCounts;
 use crate::rosetta::tests::{self, open};
 use crate::rosetta::{Prices, RosettaBuilder, sample};
 use crate::{Budget, Filter, FilterBuilder, KeyRange, Samples, mix64};
@@ -53,7 +53,7 @@ fn search(keys: &[Vec<u8>]) -> (u64, bool) {
     let builder = builder(keys);
     let prefixes = prefixes_next_to(keys, 4000);
     let queries: Vec<KeyRange<'_>> = prefixes.iter().map(|prefix| KeyRange::prefix(prefix)).collect();
-    let counts = PrefixCounts::new(&builder.keys);
+    let counts = PrefixCounts::of_keys(&builder.keys, u32::MAX);
     let cases = sample::sampled_cases(&builder.keys, &queries);
     let bits = 14.0 * keys.len() as f64;
     let limit = SearchLimit::for_keys(keys.len());

@@ -10,7 +10,7 @@ use tamis_bits::long_key_head;
 use crate::{KeyRange, Upper};
 
 /// Bits of a string that are kept in its head.
-pub(super) const HEAD_BITS: u32 = u128::BITS;
+pub(crate) const HEAD_BITS: u32 = u128::BITS;
 
 /// Bytes and the bits that follow them.
 #[derive(Debug, Clone, Copy)]
@@ -56,15 +56,22 @@ impl<'a> BitString<'a> {
 
     /// Whether it is the least key in a range, above a lower bound.
     #[inline(always)]
-    pub(super) const fn is_incremented(&self) -> bool {
+    pub(crate) const fn is_incremented(&self) -> bool {
         self.step > 0
     }
 
     /// Whether it is greater than another string.
-    pub(super) fn is_above(&self, other: &Self) -> bool {
-        let length = self.bytes.len().max(other.bytes.len()) + 1;
-        let shared = self.shared_bits(other, length as u32 * 8);
-        self.bits(shared, 1) > other.bits(shared, 1)
+    pub(crate) fn is_above(&self, other: &Self) -> bool {
+        let shared = self.common_bits(other);
+        shared != u32::MAX && self.bits(shared, 1) > other.bits(shared, 1)
+    }
+
+    /// Length of the common prefix of two strings in bits; `u32::MAX` if they are equal.
+    pub(crate) fn common_bits(&self, other: &Self) -> u32 {
+        // The bits after both strings are equal if the first eight of them are.
+        let all = (self.bytes.len().max(other.bytes.len()) as u32 + 1).saturating_mul(8);
+        let shared = self.shared_bits(other, all);
+        if shared == all { u32::MAX } else { shared }
     }
 
     /// The greatest string of a range, or a greater one.
@@ -84,13 +91,13 @@ impl<'a> BitString<'a> {
 
     /// The first [`HEAD_BITS`] bits.
     #[inline(always)]
-    pub(super) const fn head(&self) -> u128 {
+    pub(crate) const fn head(&self) -> u128 {
         self.head
     }
 
     /// A byte by its index.
     #[inline(always)]
-    pub(super) fn byte(&self, index: usize) -> u8 {
+    pub(crate) fn byte(&self, index: usize) -> u8 {
         if index < 16 {
             // A shift of all of the head by a multiple of 8 becomes a load of a byte, which the compiler may move before the test of
             // the index. The shift of a half is always in bounds.
@@ -106,7 +113,7 @@ impl<'a> BitString<'a> {
 
     /// The 64 bits from a position.
     #[inline(always)]
-    pub(super) fn word(&self, from: u32) -> u64 {
+    pub(crate) fn word(&self, from: u32) -> u64 {
         if from <= 64 {
             return (self.head >> (64 - from)) as u64;
         }
@@ -126,7 +133,7 @@ impl<'a> BitString<'a> {
 
     /// The `count` bits (at most 64) from a position, as a number.
     #[inline(always)]
-    pub(super) fn bits(&self, from: u32, count: u32) -> u64 {
+    pub(crate) fn bits(&self, from: u32, count: u32) -> u64 {
         self.word(from).checked_shr(64 - count.min(64)).unwrap_or(0)
     }
 
@@ -147,7 +154,7 @@ impl<'a> BitString<'a> {
     }
 
     /// Writes the first `bit_count` bits in whole bytes, the rest of the last byte zero.
-    pub(super) fn write_prefix(&self, bit_count: u32, target: &mut [u8]) {
+    pub(crate) fn write_prefix(&self, bit_count: u32, target: &mut [u8]) {
         for (index, byte) in target.iter_mut().enumerate() {
             *byte = self.byte(index);
         }
@@ -165,7 +172,7 @@ fn last_unit(bytes: &[u8]) -> u128 {
 }
 
 /// Clears the bits of the last byte that are not part of a prefix of `bit_count` bits.
-pub(super) fn mask_last(prefix: &mut [u8], bit_count: u32) {
+pub(crate) fn mask_last(prefix: &mut [u8], bit_count: u32) {
     let spare = bit_count % 8;
     if spare != 0
         && let Some(last) = prefix.last_mut()
@@ -174,15 +181,16 @@ pub(super) fn mask_last(prefix: &mut [u8], bit_count: u32) {
     }
 }
 
-/// Adds `steps` to a prefix of `bit_count` bits in whole bytes; wraps around at the greatest.
-pub(super) fn advance(prefix: &mut [u8], bit_count: u32, steps: u64) {
+/// Adds `steps` to a prefix of `bit_count` bits in whole bytes (0: to all bits of the bytes). Wraps around at the greatest, and then returns `false`.
+pub(crate) fn advance(prefix: &mut [u8], bit_count: u32, steps: u64) -> bool {
     let mut carry = u128::from(steps) << ((8 - bit_count % 8) % 8);
     for byte in prefix.iter_mut().rev() {
         carry += u128::from(*byte);
         *byte = carry as u8;
         carry >>= 8;
         if carry == 0 {
-            return;
+            break;
         }
     }
+    carry == 0
 }

@@ -10,13 +10,13 @@ use crate::{KeyRange, Upper};
 
 /// A key of eight bytes as an integer.
 #[inline(always)]
-pub(super) fn word(key: &[u8]) -> Option<u64> {
+pub(crate) fn word(key: &[u8]) -> Option<u64> {
     key.try_into().ok().map(u64::from_be_bytes)
 }
 
 /// The bounds of a range, if both are inclusive and keys of eight bytes. The lower one may be greater.
 #[inline(always)]
-pub(super) fn closed_words(range: &KeyRange<'_>) -> Option<(u64, u64)> {
+pub(crate) fn closed_words(range: &KeyRange<'_>) -> Option<(u64, u64)> {
     match (range.lower, range.upper) {
         (Bound::Included(lower), Upper::Included(upper)) => Some((word(lower)?, word(upper)?)),
         _ => None,
@@ -25,18 +25,18 @@ pub(super) fn closed_words(range: &KeyRange<'_>) -> Option<(u64, u64)> {
 
 /// Keys of `byte_count` bytes, 1 to 8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FixedKeys {
-    pub(super) byte_count: u8,
+pub(crate) struct FixedKeys {
+    pub(crate) byte_count: u8,
 }
 
 impl FixedKeys {
-    pub(super) const fn new(byte_count: u8) -> Self {
+    pub(crate) const fn new(byte_count: u8) -> Self {
         Self { byte_count }
     }
 
     /// Bits of a key.
     #[inline(always)]
-    pub(super) const fn bit_count(self) -> u32 {
+    pub(crate) const fn bit_count(self) -> u32 {
         self.byte_count as u32 * 8
     }
 
@@ -51,15 +51,21 @@ impl FixedKeys {
         u64::MAX << (64 - self.bit_count())
     }
 
+    /// Length of the common prefix of two keys in bits.
+    #[inline(always)]
+    pub(crate) fn shared_bits(self, one: u64, other: u64) -> u32 {
+        (one ^ other).leading_zeros().min(self.bit_count())
+    }
+
     /// A key as an integer; `None` for another length, which no key of the filter has.
     #[inline(always)]
-    pub(super) fn point(self, key: &[u8]) -> Option<u64> {
+    pub(crate) fn point(self, key: &[u8]) -> Option<u64> {
         (key.len() == usize::from(self.byte_count)).then(|| key_head(key))
     }
 
     /// The least and the greatest key in a range; `None` if it is empty.
     #[inline(always)]
-    pub(super) fn bounds(self, range: &KeyRange<'_>) -> Option<(u64, u64)> {
+    pub(crate) fn bounds(self, range: &KeyRange<'_>) -> Option<(u64, u64)> {
         if let Some((lower, upper)) = self.closed(range) {
             return (lower <= upper).then_some((lower, upper));
         }
@@ -68,7 +74,7 @@ impl FixedKeys {
 
     /// The bounds of a range, if both are inclusive and keys of this length. The lower one may be greater.
     #[inline(always)]
-    pub(super) fn closed(self, range: &KeyRange<'_>) -> Option<(u64, u64)> {
+    pub(crate) fn closed(self, range: &KeyRange<'_>) -> Option<(u64, u64)> {
         match (range.lower, range.upper) {
             (Bound::Included(lower), Upper::Included(upper)) => {
                 Some((self.point(lower)?, self.point(upper)?))
