@@ -30,7 +30,7 @@ use std::{
 use super::{
     back_off::{RETRY, WaitingPartitions},
     due_jobs::Picked,
-    filter_check::{CheckClaim, FilterChecker},
+    filter_check::{CheckClaim, FilterChecker, Urgency},
     flusher::Flusher,
     plan::{InProgress, Plan, RangeRequest},
     range_deletes,
@@ -41,7 +41,6 @@ use super::{
 use crate::{
     error::{Error, Result},
     key::Sequence,
-    observe::metrics::ReadLoss,
     store::{
         commit_log::CommitLog,
         keyspace_state::{KeyspaceState, Keyspaces},
@@ -49,7 +48,6 @@ use crate::{
         runtime::JoinHandle,
     },
     sync::{Mutex, sim_fault},
-    version::version::KeyspaceVersion,
 };
 
 /// The longest time that deferred log bytes stay in the process.
@@ -163,11 +161,6 @@ impl BackgroundJobs {
             view_builder: Arc::new(ViewBuilder { store: shared(), schedule: Mutex::default() }),
             store: shared(),
         })
-    }
-
-    /// The losses of the tables of a version to false positives of their filters.
-    pub(crate) fn filter_losses(&self, version: &KeyspaceVersion) -> Vec<ReadLoss> {
-        self.filter_checker.losses(version)
     }
 
     /// How many workers the store has.
@@ -319,7 +312,7 @@ impl BackgroundJobs {
             }
             Job::CheckFilters(claim) => {
                 let between = || self.yield_to_others();
-                match self.filter_checker.check(&claim.keyspace, (claim.table, claim.loss), &between) {
+                match self.filter_checker.check(&claim.keyspace, claim.table, &between) {
                     Ok(_) | Err(Error::Closed | Error::KeyspaceDropped) => {}
                     Err(error) => return Err(error),
                 }
@@ -412,7 +405,7 @@ impl BackgroundJobs {
         drop(state);
         self.pick();
         self.claim_plan()
-            .or_else(|| self.filter_checker.claim().map(Job::CheckFilters))
+            .or_else(|| self.filter_checker.claim(Urgency::Any).map(Job::CheckFilters))
             .or_else(|| self.claim_view(now).map(Job::KeepView))
             .or_else(|| self.claim_read_merge(now))
     }
@@ -594,14 +587,14 @@ impl BackgroundJobs {
     }
 
     /// Before each table of a merge: a single worker flushes due memtables, so that writers need not wait for the merge. One of several
-    /// chooses filters again that reads have paid for, because compactions may follow one another for long.
+    /// checks filters with a wrong rate, because compactions may follow one another for long.
     pub(super) fn work_between_tables(&self) -> ControlFlow<()> {
         if self.store.context.options.workers == 1 {
             self.flush_if_due();
         } else if !self.is_inline
             && !self.store.scheduler.is_stopping.load(Ordering::SeqCst)
             && self.store.context.check_writable().is_ok()
-            && let Some(claim) = self.filter_checker.claim()
+            && let Some(claim) = self.filter_checker.claim(Urgency::Urgent)
         {
             self.run(Job::CheckFilters(claim));
         }

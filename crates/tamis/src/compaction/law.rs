@@ -9,7 +9,6 @@
 //! | job | place | loss | price |
 //! |---|---|---|---|
 //! | merge all runs, drop deleted entries | partition | runs that a read searched after the first, deleted entries that a scan passed | bytes of all runs, read and written |
-//! | choose the filters of a table again | table | false positives beyond the expected ones | keys |
 //! | build or extend a sorted view | partition | runs and views that a seek searched after the second | new entries, and a share of the old ones |
 //!
 //! The runs of a level, its bytes, and the share of deleted entries in tables are promises of the layout, and no subject of the law. A store that
@@ -25,8 +24,6 @@ use crate::version::{losses::DueLoss, partition::Partition};
 /// The time of a byte that a merge reads or writes, and of an entry of a new view, before jobs were measured.
 const BYTE_PICOSECONDS: u64 = 5_000;
 const ENTRY_PICOSECONDS: u64 = 100_000;
-/// The time of a key of a table whose filters are chosen again, before such jobs were measured.
-const CHECKED_KEY_PICOSECONDS: u64 = 500_000;
 /// The time that each table of a merge takes besides its bytes: it is created, synced and deleted.
 const TABLE_NANOSECONDS: u64 = 2_000_000;
 /// An entry of an old view, which is copied with its page, takes this part of the time of a new one.
@@ -68,16 +65,11 @@ impl UnitTime {
 pub(crate) struct JobTimes {
     merged_byte: UnitTime,
     viewed_entry: UnitTime,
-    checked_key: UnitTime,
 }
 
 impl Default for JobTimes {
     fn default() -> Self {
-        Self {
-            merged_byte: UnitTime::new(BYTE_PICOSECONDS),
-            viewed_entry: UnitTime::new(ENTRY_PICOSECONDS),
-            checked_key: UnitTime::new(CHECKED_KEY_PICOSECONDS),
-        }
+        Self { merged_byte: UnitTime::new(BYTE_PICOSECONDS), viewed_entry: UnitTime::new(ENTRY_PICOSECONDS) }
     }
 }
 
@@ -90,16 +82,6 @@ impl JobTimes {
     /// Adds a view of so many new and copied entries.
     pub(crate) fn note_view(&self, (new, copied): (u64, u64), time: Duration) {
         self.viewed_entry.note(written_entries(new, copied), time);
-    }
-
-    /// Adds a choice of the filters of so many keys.
-    pub(crate) fn note_filter_check(&self, keys: u64, time: Duration) {
-        self.checked_key.note(keys, time);
-    }
-
-    /// The time of a choice of the filters of so many keys.
-    pub(crate) fn of_filter_check(&self, keys: u64) -> u64 {
-        self.checked_key.of(keys).saturating_add(TABLE_NANOSECONDS)
     }
 
     /// The time of a merge of all runs of a partition.

@@ -14,11 +14,8 @@ use crate::{
     options::TableFilter,
     store::keyspace_state::KeyspaceState,
     table::{filter_plan::GivenFilters, refilter::write_filters_of},
-    version::{handle::Table, losses::DueLoss},
+    version::handle::Table,
 };
-
-/// The loss for a check that a caller requested.
-const REQUESTED: DueLoss = DueLoss { lost_ns: 0, price_ns: 0 };
 
 impl BackgroundJobs {
     /// See [`crate::Db::rebuild_filters`].
@@ -46,7 +43,7 @@ impl BackgroundJobs {
         let mut replaced_count = 0;
         for number in numbers_of(keyspace) {
             keyspace.check()?;
-            replaced_count += u64::from(checker.check(keyspace, (number, REQUESTED), &|| {})?);
+            replaced_count += u64::from(checker.check(keyspace, number, &|| {})?);
         }
         drop(job);
         self.run_due();

@@ -526,9 +526,8 @@ impl Db {
         range_deletes::deleted_ranges(&version, &self.engine.store.tables)
     }
 
-    /// The time that reads of a keyspace have lost because its runs are not merged, or have no sorted view, or because the filters of a table do not
-    /// suit the queries, and the time of the job that saves it. The store makes the job automatically when both are equal. Partitions and tables
-    /// without a loss are left out.
+    /// The time that reads of a keyspace have lost because its runs are not merged, or have no sorted view, and the time of the job that saves
+    /// it. The store makes the job automatically when both are equal. Partitions without a loss are left out.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {
@@ -547,9 +546,7 @@ impl Db {
         keyspace.check_of(&self.engine)?;
         keyspace.check()?;
         let version = Arc::clone(&keyspace.state.read_state.load().version);
-        let mut losses = statistics::read_losses(&version, self.engine.job_times());
-        losses.extend(self.engine.background.filter_losses(&version));
-        Ok(losses)
+        Ok(statistics::read_losses(&version, self.engine.job_times()))
     }
 
     /// The sampled queries of a keyspace, from which its filters are chosen, at most 20,000. Copies none of them: their memory, a part of

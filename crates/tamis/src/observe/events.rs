@@ -105,10 +105,6 @@ pub enum Event {
         before: String,
         /// The current filters, and their expected cost.
         after: String,
-        /// The time that reads have lost by false positives beyond the expected ones.
-        lost_microseconds: u64,
-        /// The time of the job. It is more than the lost time if the filters had far more false positives than expected, or were damaged.
-        price_microseconds: u64,
     },
     /// A sorted view was built: scans of these runs use it instead of a merge.
     ViewBuilt {

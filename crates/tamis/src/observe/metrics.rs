@@ -477,15 +477,10 @@ pub enum PaidJob {
     MergeRuns,
     /// A sorted view of the runs is built, or extended.
     BuildView,
-    /// The filters of a table are chosen again.
-    ChooseFilters {
-        /// The number of its file.
-        table: u64,
-    },
 }
 
-/// The time that reads of a partition or of a table have lost without a job ([`crate::Db::read_losses`]), since the last such job, or since tables last
-/// left the partition.
+/// The time that reads of a partition have lost without a job ([`crate::Db::read_losses`]), since the last such job, or since tables last left
+/// the partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadLoss {
@@ -497,13 +492,6 @@ pub struct ReadLoss {
     pub lost: Duration,
     /// The time of the job, doubled for each earlier one that did not help: it is due when the lost time reaches it.
     pub price: Duration,
-}
-
-impl ReadLoss {
-    pub(crate) fn new(partition: &[u8], job: PaidJob, lost_ns: u64, price_ns: u64) -> Self {
-        let (lost, price) = (Duration::from_nanos(lost_ns), Duration::from_nanos(price_ns));
-        Self { partition: partition.to_vec(), job, lost, price }
-    }
 }
 
 /// A table of a keyspace ([`crate::Db::tables`]).

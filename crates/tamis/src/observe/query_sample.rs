@@ -309,7 +309,8 @@ pub(crate) struct QuerySample {
     /// Queries that were recorded since the store was opened.
     sampled_count: AtomicU64,
     refill: Refill,
-    /// The sampled queries at the end of the last refill; 0 before it.
+    /// Refills that have ended, and the sampled queries at the end of the last one.
+    refills: AtomicU32,
     refilled_at: AtomicU64,
 }
 
@@ -331,6 +332,7 @@ impl QuerySample {
             too_long: AtomicU64::new(0),
             sampled_count: AtomicU64::new(0),
             refill: Refill::default(),
+            refills: AtomicU32::new(0),
             refilled_at: AtomicU64::new(0),
         }
     }
@@ -351,8 +353,12 @@ impl QuerySample {
 
     /// Whether a refill has ended since the last `count` sampled queries.
     pub(crate) fn is_fresh(&self, count: u64) -> bool {
-        let refilled_at = self.refilled_at.load(Ordering::Relaxed);
-        refilled_at > 0 && self.sampled_count() < refilled_at + count
+        self.refills() > 0 && self.sampled_count() < self.refilled_at.load(Ordering::Relaxed) + count
+    }
+
+    /// The number of refills that have ended.
+    pub(crate) fn refills(&self) -> u32 {
+        self.refills.load(Ordering::Relaxed)
     }
 
     /// The number of reads that a read represents in the sample; 0: it is not sampled.
@@ -373,6 +379,7 @@ impl QuerySample {
         }
         if left == 0 {
             queries.drop_oldest(queries.len().saturating_sub(count as usize));
+            self.refills.fetch_add(1, Ordering::Relaxed);
             self.refilled_at.store(self.sampled_count(), Ordering::Relaxed);
         }
     }

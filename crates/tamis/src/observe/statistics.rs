@@ -187,8 +187,11 @@ pub(crate) fn tables(version: &KeyspaceVersion) -> Vec<TableStatistics> {
 pub(crate) fn read_losses(version: &KeyspaceVersion, times: &JobTimes) -> Vec<ReadLoss> {
     let in_progress = InProgress::default();
     let of_partition = |partition: &Arc<Partition>| {
-        let row = |job, loss: &Loss, price| {
-            ReadLoss::new(&partition.lower, job, loss.nanoseconds(), loss.price(price))
+        let row = |job, loss: &Loss, price| ReadLoss {
+            partition: partition.lower.clone(),
+            job,
+            lost: Duration::from_nanos(loss.nanoseconds()),
+            price: Duration::from_nanos(loss.price(price)),
         };
         let Losses { merge, view } = &*partition.losses;
         let plan = plan_of(partition, version.options.views, &in_progress);

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The price doubles at most this many times.
-pub(crate) const DOUBLINGS_MAX: u32 = 6;
+const DOUBLINGS_MAX: u32 = 6;
 
 /// A counter of lost time.
 #[derive(Debug, Default)]
@@ -40,12 +40,6 @@ impl Loss {
         if nanoseconds > 0 {
             add_saturating(&self.nanoseconds, nanoseconds);
         }
-    }
-
-    /// Sets the reads since the last job, and the time that they lost together.
-    pub(crate) fn set(&self, reads: u64, nanoseconds: u64) {
-        self.reads.store(reads, Ordering::Relaxed);
-        self.nanoseconds.store(nanoseconds, Ordering::Relaxed);
     }
 
     /// The lost time.
@@ -83,7 +77,13 @@ impl Loss {
     /// A job for the loss begins.
     pub(crate) fn begin_job(&self) {
         self.before.store(self.per_read().to_bits(), Ordering::Relaxed);
-        self.set(0, 0);
+        self.restart();
+    }
+
+    /// Counts from zero.
+    fn restart(&self) {
+        self.nanoseconds.store(0, Ordering::Relaxed);
+        self.reads.store(0, Ordering::Relaxed);
     }
 }
 
@@ -106,8 +106,8 @@ impl Losses {
 
     /// Other runs are searched from now on.
     pub(crate) fn restart(&self) {
-        self.merge.set(0, 0);
-        self.view.set(0, 0);
+        self.merge.restart();
+        self.view.restart();
     }
 }
 

@@ -11,8 +11,8 @@ use tamis_workload::SplitMix64;
 use crate::support::{
     EventLog, FOLDER, filter_designs,
     filter_store::{
-        COST_OF_CHECK, KEY_COUNT, absent_points, blocks, close_ranges, design, filled_on, filled_with,
-        filled_with_clock, key, open_with_filters, run_background_jobs, uniform_ranges,
+        KEY_COUNT, absent_points, blocks, close_ranges, design, filled_on, filled_with, filled_with_clock,
+        key, open_with_filters, run_background_jobs, uniform_ranges,
     },
     open_in_memory, table_filters,
 };
@@ -80,13 +80,15 @@ fn a_shift_of_the_queries_is_over_after_a_tenth_of_them() {
 }
 
 #[test]
-fn tables_with_filters_for_points_get_range_filters_once_ranges_have_paid_for_them() {
+fn tables_with_filters_for_points_get_range_filters_soon_after_ranges_begin() {
     let (db, keyspace, clock) = filled_with_clock();
     absent_points(&keyspace, 0..5_000);
     db.check_filters(&keyspace).unwrap();
     let of_points = design(&db);
-    let read = blocks(&db, || uniform_ranges(&keyspace, COST_OF_CHECK, 5));
-    assert!(read > COST_OF_CHECK * 9 / 10, "{read} blocks, {of_points}");
+    let read = blocks(&db, || uniform_ranges(&keyspace, 1_000, 5));
+    assert!(read > 900, "{read} blocks for 1,000 ranges, {of_points}");
+
+    uniform_ranges(&keyspace, 2_000, 6);
     run_background_jobs(&db, &clock);
     let read = blocks(&db, || uniform_ranges(&keyspace, 2_000, 7));
     let of_ranges = design(&db);
@@ -94,7 +96,7 @@ fn tables_with_filters_for_points_get_range_filters_once_ranges_have_paid_for_th
     assert_eq!(db.statistics().filters_replaced, 2);
 }
 
-/// A store without a sample has filters for points and short ranges. Its first prefixes pay for others, which the background chooses.
+/// A store without a sample has filters for points and short ranges. Its first thousand prefixes choose others, in the background.
 #[test]
 fn the_first_empty_prefixes_of_a_new_store_choose_filters_for_prefixes() {
     let (db, keyspace, clock) = filled_with_clock();
@@ -105,7 +107,7 @@ fn the_first_empty_prefixes_of_a_new_store_choose_filters_for_prefixes() {
             assert!(keyspace.prefix(&prefix[..4]).count() <= 1);
         }
     };
-    let first = blocks(&db, || prefixes(COST_OF_CHECK));
+    let first = blocks(&db, || prefixes(1_000));
     let before = design(&db);
     run_background_jobs(&db, &clock);
     let rest = blocks(&db, || {
@@ -115,8 +117,9 @@ fn the_first_empty_prefixes_of_a_new_store_choose_filters_for_prefixes() {
         }
     });
     let what = format!("{first} blocks, then {rest}: {before}, then {}", design(&db));
-    assert!(first <= 2 * COST_OF_CHECK, "{what}");
+    assert!(first <= 2_000, "{what}");
     assert!(rest <= 9_000 / 50, "{what}");
+    assert!(first + rest <= 3_000, "at most 0.3 blocks on average: {what}");
 }
 
 /// A table with fewer sampled queries than a full sample has got filters for them.

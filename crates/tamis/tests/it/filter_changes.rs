@@ -8,8 +8,7 @@ use tamis_vfs::{FaultVfs, MemVfs, Operation, RecordVfs, Rule, Vfs};
 use crate::support::{
     CHANGING_FILES, Model, SplitMix64, check_entries,
     filter_store::{
-        COST_OF_CHECK, absent_points, blocks, design, filled_on, key, open_with_filters, run_background_jobs,
-        uniform_ranges,
+        absent_points, blocks, design, filled_on, key, open_with_filters, run_background_jobs, uniform_ranges,
     },
     filters, inline_options, is_deep, open_in_memory, open_on, small_keyspace, write_at_random,
 };
@@ -42,8 +41,8 @@ fn tables_with_bloom_filters_get_automatic_filters_by_checks() {
     for is_background in [false, true] {
         let vfs = stored(Filters::bits(10.0));
         let (db, keyspace, clock) = open_with_filters(&vfs, AUTOMATIC);
-        let read = blocks(&db, || uniform_ranges(&keyspace, COST_OF_CHECK, 5));
-        assert!(read > COST_OF_CHECK * 9 / 10, "{read} blocks: the table keeps its filter until a check");
+        let read = blocks(&db, || uniform_ranges(&keyspace, 3_000, 5));
+        assert!(read > 2_700, "{read} blocks for 3,000 ranges: the table keeps its filter until a check");
         assert!(design(&db).starts_with("blocked-bloom"), "{}", design(&db));
         if is_background {
             run_background_jobs(&db, &clock);
@@ -68,10 +67,10 @@ fn tables_with_bloom_filters_get_automatic_filters_by_checks() {
 fn tables_without_filters_get_automatic_filters_after_absent_points() {
     let vfs = stored(Filters::none());
     let (db, keyspace, clock) = open_with_filters(&vfs, AUTOMATIC);
-    let read = blocks(&db, || absent_points(&keyspace, 0..COST_OF_CHECK));
-    assert!(read > COST_OF_CHECK * 9 / 10, "{read} blocks of absent keys: the table has no filter");
+    let read = blocks(&db, || absent_points(&keyspace, 0..3_000));
+    assert!(read > 2_700, "{read} blocks for 3,000 absent keys: the table has no filter");
     run_background_jobs(&db, &clock);
-    let read = blocks(&db, || absent_points(&keyspace, COST_OF_CHECK..COST_OF_CHECK + 2_000));
+    let read = blocks(&db, || absent_points(&keyspace, 3_000..5_000));
     assert!(read <= 40, "{read} blocks for 2,000 absent keys: {}", design(&db));
 }
 
@@ -85,7 +84,7 @@ fn filters_are_checked_only_while_they_are_automatic() {
         db.open_tables(&keyspace).unwrap();
         let before = design(&db);
         db.rebuild_filters(&keyspace, &["blocked-bloom@1".parse().unwrap()]).unwrap();
-        uniform_ranges(&keyspace, COST_OF_CHECK, 5);
+        uniform_ranges(&keyspace, 3_000, 5);
         run_background_jobs(&db, &clock);
         assert_eq!(db.statistics().filters_checked, u64::from(is_automatic), "{after:?}");
         db.rebuild_filters(&keyspace, &[]).unwrap();

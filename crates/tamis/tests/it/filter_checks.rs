@@ -7,21 +7,16 @@ use std::{
         atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
-    time::Duration,
 };
 
 use parking_lot::Mutex;
-use tamis::{
-    Db, Error, Event, EventListener, Keyspace, KeyspaceOptions, ManualClock, Options, PaidJob, ReadLoss,
-    Runtime,
-};
+use tamis::{Db, Error, Event, EventListener, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime};
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule};
 
 use crate::support::{
     EventLog, FOLDER,
     filter_store::{
-        COST_OF_CHECK, KEY_COUNT, blocks, close_ranges, design, filled_with_clock, key, run_background_jobs,
-        uniform_ranges,
+        KEY_COUNT, blocks, close_ranges, design, filled_with_clock, key, run_background_jobs, uniform_ranges,
     },
     small_keyspace, table_filters,
 };
@@ -38,9 +33,8 @@ fn a_shift_after_a_shift_is_noticed() {
     let (once, of_uniform) = (replaced(), design(&db));
     assert_eq!(once, 1, "{of_uniform}");
     let shifted = blocks(&db, || close_ranges(&keyspace, 2_000));
-    // Reads lose as much as before the last check, so that the next one costs twice as much, and the sample is refilled before it.
-    for _ in 0..3 {
-        close_ranges(&keyspace, COST_OF_CHECK);
+    for _ in 0..4 {
+        close_ranges(&keyspace, 2_000);
         run_background_jobs(&db, &clock);
     }
     let of_close = design(&db);
@@ -63,8 +57,7 @@ struct Replaced(Mutex<Vec<String>>);
 
 impl EventListener for Replaced {
     fn on_event(&self, event: &Event) {
-        if let Event::FiltersReplaced { keyspace, lost_microseconds, price_microseconds, .. } = event {
-            assert!(lost_microseconds >= price_microseconds, "{event:?}");
+        if let Event::FiltersReplaced { keyspace, .. } = event {
             self.0.lock().push(keyspace.clone());
         }
     }
@@ -105,23 +98,17 @@ impl SmallTables {
     }
 }
 
-/// A check takes 4 ms, as long as 2,000 reads of a mapped block are expected to take.
+/// A check takes 6 ms, as long as 3,000 reads of a mapped block are expected to take.
 #[test]
 fn a_small_table_is_checked_once_false_positives_have_cost_as_much() {
     let store = SmallTables::new(&["k"], Access::Mapped);
     let before = store.checked();
-    store.read_empty_ranges(0, 0..1_500);
+    store.read_empty_ranges(0, 0..2_500);
     assert_eq!(store.checked(), before, "too few");
-    let losses = store.db.read_losses(&store.keyspaces[0]).unwrap();
-    let is_of_filters = |loss: &&ReadLoss| matches!(loss.job, PaidJob::ChooseFilters { .. });
-    let of_filters = losses.iter().find(is_of_filters).unwrap();
-    assert!(Duration::ZERO < of_filters.lost && of_filters.lost < of_filters.price, "{of_filters:?}");
-    store.read_empty_ranges(0, 1_500..2_500);
+    store.read_empty_ranges(0, 2_500..3_500);
     assert_eq!(store.checked(), before + 1);
     assert_eq!(*store.replaced.0.lock(), ["k"]);
-    let losses = store.db.read_losses(&store.keyspaces[0]).unwrap();
-    assert!(!losses.iter().any(|loss| is_of_filters(&loss)), "it begins at zero: {losses:?}");
-    let read = blocks(&store.db, || store.read_empty_ranges(0, 2_500..3_000));
+    let read = blocks(&store.db, || store.read_empty_ranges(0, 3_500..SMALL_COUNT));
     assert!(read < 50, "{read} blocks for 500 ranges without a key: {}", design(&store.db));
 }
 

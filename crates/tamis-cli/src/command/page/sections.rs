@@ -218,7 +218,7 @@ pub(super) fn losses(page: &mut Page, keyspaces: &[KeyspaceFound<'_>]) {
         .collect();
     if rows.is_empty() {
         page.paragraph(
-            "Reads have lost no time to runs that are not merged, or to false positives that were not expected, since the store was opened. This count begins at zero with each \
+            "Reads have lost no time to runs that are not merged since the store was opened. This count begins at zero with each \
              open: `page FILE` in `tamis shell` draws a store in use.",
         );
         return;
@@ -229,10 +229,9 @@ pub(super) fn losses(page: &mut Page, keyspaces: &[KeyspaceFound<'_>]) {
     });
     let of_row = |(name, loss): &(String, &tamis::ReadLoss)| {
         let job = match loss.job {
-            PaidJob::MergeRuns => "merge the runs".to_owned(),
-            PaidJob::BuildView => "build a sorted view".to_owned(),
-            PaidJob::ChooseFilters { table } => format!("choose the filters of table {table} again"),
-            _ => "another job".to_owned(),
+            PaidJob::MergeRuns => "merge the runs",
+            PaidJob::BuildView => "build a sorted view",
+            _ => "another job",
         };
         let from = if loss.partition.is_empty() {
             String::new()

@@ -13,10 +13,6 @@ use super::{FOLDER, filter_designs};
 /// Keys of a store.
 pub(crate) const KEY_COUNT: u64 = 20_000;
 
-/// So many false positives of a table of the store have taken more time than a check of its filters, which takes 12 ms: reads of mapped blocks are
-/// expected to take 2 us.
-pub(crate) const COST_OF_CHECK: u64 = 7_000;
-
 pub(crate) fn key(number: u64) -> [u8; 8] {
     mix64(number).to_be_bytes()
 }
