@@ -25,7 +25,7 @@ const LINES: &[(&str, usize)] = &[
     ("crates/tamis/internals", 2_100),
     ("crates/tamis-bench/src", 4_900),
     ("crates/tamis-cli/src", 8_450),
-    ("crates/tamis-filter/src", 19_400),
+    ("crates/tamis-filter/src", 19_450),
     ("crates/tamis-vfs/src", 3_950),
     ("research/compare/src", 4_350),
     ("research/src", 6_200),

@@ -24,8 +24,12 @@ pub(super) trait FastFilter {
 pub(super) trait DigestSource {
     fn digester(&self) -> &Digester;
 
-    /// The digest of a prefix, in the top bits of a word whose other bits are zero. The caller has hashed `index` prefixes before.
-    fn digest(&self, bloom: &FastBloom, index: usize, word: u64) -> u64;
+    /// The digest of a prefix, in the top bits of a word whose other bits are zero. `None` if it may be cached: the cache contains others
+    /// than those of the `index` prefixes that the caller hashed before.
+    fn new_digest(&self, bloom: &FastBloom, index: usize, word: u64) -> Option<u64>;
+
+    /// The digest of a prefix that may be cached.
+    fn cached_digest(&self, bloom: &FastBloom, word: u64) -> u64;
 
     /// Counts tests.
     fn add_probes(&self, count: u32);
@@ -38,16 +42,20 @@ impl DigestSource for Probe<'_> {
     }
 
     #[inline(always)]
-    fn digest(&self, bloom: &FastBloom, _: usize, word: u64) -> u64 {
+    fn new_digest(&self, bloom: &FastBloom, _: usize, word: u64) -> Option<u64> {
         if bloom.holds_keys {
-            return self.own_digest();
+            return Some(self.own_digest());
         }
         if self.has_prefix_digest() {
-            return self.prefix_digest(bloom.seed, bloom.prefix);
+            return None;
         }
         let digest = bloom.digest(self.digester(), word);
         self.cache_prefix_digest(bloom.prefix, digest);
-        digest
+        Some(digest)
+    }
+
+    fn cached_digest(&self, bloom: &FastBloom, _: u64) -> u64 {
+        self.prefix_digest(bloom.seed, bloom.prefix)
     }
 
     #[inline(always)]
@@ -63,17 +71,21 @@ impl DigestSource for RangeProbe<'_> {
     }
 
     #[inline(always)]
-    fn digest(&self, bloom: &FastBloom, index: usize, word: u64) -> u64 {
+    fn new_digest(&self, bloom: &FastBloom, index: usize, word: u64) -> Option<u64> {
         if bloom.holds_keys {
             self.add_digests(1);
-            return self.digester().head_digest::<8>(word);
+            return Some(self.digester().head_digest::<8>(word));
         }
         if self.has_word_digest(index) {
-            return self.other_word_digest(word, bloom.prefix);
+            return None;
         }
         let digest = bloom.digest(self.digester(), word);
         self.cache_word_digest(index, word, bloom.prefix, digest);
-        digest
+        Some(digest)
+    }
+
+    fn cached_digest(&self, bloom: &FastBloom, word: u64) -> u64 {
+        self.other_word_digest(word, bloom.prefix)
     }
 
     #[inline(always)]
@@ -108,22 +120,6 @@ impl FastPath {
             },
             FirstPart::Set(_) => FastSet::new(parts, seed).map_or(Self::None, Self::Set),
             FirstPart::Bloom(_) => Self::None,
-        }
-    }
-
-    /// Whether a filter of keys of eight bytes may contain one from `lower` to `upper`; `None` if the query needs more.
-    #[inline(always)]
-    pub(super) fn test_words<F: FastFilter>(
-        filter: &F,
-        source: &impl DigestSource,
-        lower: u64,
-        upper: u64,
-    ) -> Option<bool> {
-        match filter.fast_path() {
-            Self::Bloom(bloom) => bloom.test::<true>(filter.bytes(), source, lower, upper),
-            Self::OtherBloom(bloom) => bloom.test::<false>(filter.bytes(), source, lower, upper),
-            Self::Set(set) => set.test(filter, source, lower, upper),
-            Self::Strings(_) | Self::None => None,
         }
     }
 }
@@ -203,8 +199,8 @@ impl FastBloom {
     }
 
     /// Whether the filter may contain a key from `lower` to `upper`; `None` for another seed and for too many prefixes.
-    #[inline(never)]
-    fn test<const MANY: bool>(
+    #[inline(always)]
+    pub(super) fn test<const MANY: bool>(
         &self,
         filter: &[u8],
         source: &impl DigestSource,
@@ -223,7 +219,16 @@ impl FastBloom {
             return (run.count <= RUN_MAX).then(|| self.test_several::<MANY>(bits, source, run));
         }
         source.add_probes(1);
-        Some(self.has::<MANY>(bits, source.digest(self, 0, lower & self.mask)))
+        let word = lower & self.mask;
+        Some(match source.new_digest(self, 0, word) {
+            Some(digest) => self.has::<MANY>(bits, digest),
+            None => self.has_cached::<MANY>(bits, source, word),
+        })
+    }
+
+    #[inline(never)]
+    fn has_cached<const MANY: bool>(&self, bits: &[u8], source: &impl DigestSource, word: u64) -> bool {
+        self.has::<MANY>(bits, source.cached_digest(self, word))
     }
 
     #[inline(never)]
@@ -239,7 +244,9 @@ impl FastBloom {
         let mut word = first;
         for index in 0..count as usize {
             source.add_probes(1);
-            if self.has::<MANY>(bits, source.digest(self, index, word)) {
+            let digest = source.new_digest(self, index, word);
+            let digest = digest.unwrap_or_else(|| source.cached_digest(self, word));
+            if self.has::<MANY>(bits, digest) {
                 return true;
             }
             word = word.wrapping_add(step);
@@ -284,9 +291,9 @@ impl FastSet {
         Some(Self { second, shift: 64 - part.depth, least: part.least, last: part.last, form })
     }
 
-    /// Whether the filter may contain a key from `lower` to `upper`.
-    #[inline(never)]
-    fn test<F: FastFilter>(
+    /// Whether the filter may contain a key from `lower` to `upper`; `None` if the query needs more.
+    #[inline(always)]
+    pub(super) fn test<F: FastFilter>(
         &self,
         filter: &F,
         source: &impl DigestSource,
@@ -303,9 +310,18 @@ impl FastSet {
             let has_bit = self.bit(filter.bytes(), value);
             has_bit.or_else(|| kernel::run(SetTest(filter, u128::from(value) << 64 | u128::from(value))))?
         };
+        if has_prefix {
+            return self.test_second(filter.bytes(), source, lower, upper);
+        }
+        source.add_probes(1);
+        Some(false)
+    }
+
+    /// The second stage, for a range whose only prefix is in the set.
+    #[inline(never)]
+    fn test_second(&self, filter: &[u8], source: &impl DigestSource, lower: u64, upper: u64) -> Option<bool> {
         let answer = match &self.second {
-            _ if !has_prefix => false,
-            Some(bloom) => bloom.test::<false>(filter.bytes(), source, lower, upper)?,
+            Some(bloom) => bloom.test::<false>(filter, source, lower, upper)?,
             None => lower <= upper,
         };
         source.add_probes(1);

@@ -62,9 +62,33 @@ impl<D: AsRef<[u8]>> ProteusFilter<D> {
         Some(Design { first, prefix: parts.bloom.map_or(0, |bloom| bloom.prefix), layout })
     }
 
-    /// A range of one key.
-    fn may_contain_point(&self, probe: &RangeProbe<'_>) -> bool {
-        probe.point().is_some_and(|point| self.may_contain(point))
+    /// The fast path for a key of eight bytes. Not inline, so that each form of it saves only its own registers;
+    /// the test holds one reference, so that it is passed in a register.
+    #[inline(never)]
+    fn test_point(
+        &self,
+        probe: &Probe<'_>,
+        test: impl FnOnce(&Self, &Probe<'_>, u64) -> Option<bool>,
+    ) -> bool {
+        let Some(word) = word(probe.key()) else { return self.query_point(probe) };
+        test(self, probe, word).unwrap_or_else(|| self.query_point(probe))
+    }
+
+    /// The fast path for a range of keys of eight bytes.
+    #[inline(never)]
+    fn test_range(
+        &self,
+        probe: &RangeProbe<'_>,
+        test: impl FnOnce(&Self, &RangeProbe<'_>, u64, u64) -> Option<bool>,
+    ) -> bool {
+        let Some((lower, upper)) = closed_words(probe.range()) else { return self.query_range(probe) };
+        // The digests of a single key are cached in its own probe.
+        if lower == upper
+            && let Some(point) = probe.point()
+        {
+            return self.may_contain(point);
+        }
+        test(self, probe, lower, upper).unwrap_or_else(|| self.query_range(probe))
     }
 
     /// The fast path for a byte string. Not inline, because others would save registers for it.
@@ -133,25 +157,34 @@ impl<D: AsRef<[u8]>> FastFilter for ProteusFilter<D> {
 impl<D: AsRef<[u8]>> Filter for ProteusFilter<D> {
     #[inline]
     fn may_contain(&self, probe: &Probe<'_>) -> bool {
-        if let FastPath::Strings(path) = &self.fast_path {
-            return self.test_string(path, probe);
+        match &self.fast_path {
+            FastPath::Bloom(bloom) => {
+                self.test_point(probe, |own, probe, word| bloom.test::<true>(own.bytes(), probe, word, word))
+            }
+            FastPath::OtherBloom(bloom) => {
+                self.test_point(probe, |own, probe, word| bloom.test::<false>(own.bytes(), probe, word, word))
+            }
+            FastPath::Set(set) => self.test_point(probe, |own, probe, word| set.test(own, probe, word, word)),
+            FastPath::Strings(path) => self.test_string(path, probe),
+            FastPath::None => self.query_point(probe),
         }
-        let answer = word(probe.key()).and_then(|word| FastPath::test_words(self, probe, word, word));
-        answer.unwrap_or_else(|| self.query_point(probe))
     }
 
     #[inline]
     fn may_contain_range(&self, probe: &RangeProbe<'_>) -> bool {
-        if let FastPath::Strings(path) = &self.fast_path {
-            return self.test_strings(path, probe);
+        match &self.fast_path {
+            FastPath::Bloom(bloom) => self.test_range(probe, |own, probe, lower, upper| {
+                bloom.test::<true>(own.bytes(), probe, lower, upper)
+            }),
+            FastPath::OtherBloom(bloom) => self.test_range(probe, |own, probe, lower, upper| {
+                bloom.test::<false>(own.bytes(), probe, lower, upper)
+            }),
+            FastPath::Set(set) => {
+                self.test_range(probe, |own, probe, lower, upper| set.test(own, probe, lower, upper))
+            }
+            FastPath::Strings(path) => self.test_strings(path, probe),
+            FastPath::None => self.query_range(probe),
         }
-        let answer = match closed_words(probe.range()) {
-            // The digests of a single key are cached in its own probe.
-            Some((lower, upper)) if lower == upper => return self.may_contain_point(probe),
-            Some((lower, upper)) => FastPath::test_words(self, probe, lower, upper),
-            None => None,
-        };
-        answer.unwrap_or_else(|| self.query_range(probe))
     }
 
     fn prefetch(&self, probe: &Probe<'_>) {
