@@ -11,14 +11,13 @@
 
 use std::{hint::black_box, sync::Arc};
 
-use tamis::{Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Options, WriteBatch};
+use tamis::{Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Options};
 use tamis_workload::{KeyForm, Permutation, SplitMix64, mix64};
 use tempfile::TempDir;
 
+use crate::stores::{put_all, settle};
 use tamis_bench::{BenchError, Context, Point, Row, VALUE_BYTES, driver::blocks_of, filter::median};
 
-/// Size of a write batch, in entries.
-const BATCH_ENTRIES: u64 = 1_000;
 /// Width of an empty range, in numbers: the distance of two keys is far greater.
 const WIDTH: u64 = 32;
 const FORM: KeyForm = KeyForm::Hex;
@@ -59,21 +58,10 @@ fn load(entries: u64, filters: &Filters, context: &mut Context<'_>) -> Result<Te
     let folder = context.scratch()?;
     let keyspace = KeyspaceOptions { filters: filters.clone(), ..KeyspaceOptions::default() };
     let db = Db::open_with(folder.path(), Options { default_keyspace: keyspace, ..Options::default() })?;
-    let keyspace = db.default_keyspace();
     let order = Permutation::new(entries, context.seed());
-    let mut values = SplitMix64::new(context.seed());
-    for first in (0..entries).step_by(BATCH_ENTRIES as usize) {
-        let mut batch = WriteBatch::new();
-        for place in first..(first + BATCH_ENTRIES).min(entries) {
-            let mut value = [0; VALUE_BYTES];
-            tamis_workload::fill_value(values.next_u64(), &mut value);
-            batch.put(&keyspace, key_of(number_of(order.at(place))), value)?;
-        }
-        db.write(batch)?;
-        context.progress(first as f64 / entries as f64)?;
-    }
-    db.flush()?;
-    db.wait_for_compactions()?;
+    let keys = (0..entries as usize).map(|place| key_of(number_of(order.at(place as u64))));
+    put_all((&db, &db.default_keyspace()), keys, VALUE_BYTES, context)?;
+    settle(&db)?;
     db.close()?;
     Ok(folder)
 }

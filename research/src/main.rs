@@ -17,6 +17,7 @@ mod plot;
 mod proteus;
 mod runs;
 mod sorted_view;
+mod stores;
 mod surf;
 #[cfg(test)]
 mod tests;

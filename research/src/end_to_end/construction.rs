@@ -3,7 +3,7 @@
 use tamis::{Clock as _, Db, Filters};
 
 use super::store::{AUTO, Shape, filter, put_all};
-use crate::inputs::Keys;
+use crate::{inputs::Keys, stores::settle};
 use tamis_bench::{BenchError, Context, Point, Row};
 
 /// Fills a store whose tables have the filters of the point, and settles it; then builds the filters of all tables again.
@@ -24,8 +24,7 @@ pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
     let db = Db::open_with(folder.path(), options)?;
     let start = context.clock().now();
     context.part(0.0..0.7, |context| put_all(&db, keys, shape.value_bytes, context))?;
-    db.flush()?;
-    db.wait_for_compactions()?;
+    settle(&db)?;
     let seconds = (context.clock().now() - start).as_secs_f64();
     let start = context.clock().now();
     let refusal = match given {

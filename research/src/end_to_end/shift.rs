@@ -11,8 +11,11 @@ use std::sync::Arc;
 use tamis::{Db, Filters, TableFilter};
 use tamis_workload::SplitMix64;
 
-use super::store::{AUTO, Costs, NONE, Shape, filter, put_all, replace_filters, run, value};
-use crate::inputs::{Keys, OwnedQuery};
+use super::store::{AUTO, Costs, NONE, Shape, filter, put_all, replace_filters, run};
+use crate::{
+    inputs::{Keys, OwnedQuery},
+    stores::{settle, value},
+};
 use tamis_bench::{BenchError, Context, Point, Row};
 
 /// Batches of queries in a run.
@@ -150,8 +153,7 @@ impl Run<'_> {
         let whole = Shape { entries: 3 * shape.entries, ..shape.clone() };
         let db = Db::open_with(folder.path(), whole.options("direct", filters))?;
         put_all(&db, stored, shape.value_bytes, context)?;
-        db.flush()?;
-        db.wait_for_compactions()?;
+        settle(&db)?;
         let count = queries_per_batch(shape);
         let seed = context.seed() + 1_000;
         // The first sample.
@@ -170,7 +172,7 @@ impl Run<'_> {
                 if due >= 1.0 {
                     due -= 1.0;
                     if let Some(key) = put.next() {
-                        keyspace.put(key, value(&mut random, shape.value_bytes))?;
+                        keyspace.put(key, value(&mut random, shape.value_bytes as usize))?;
                     }
                 }
                 Ok(())

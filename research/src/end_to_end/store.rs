@@ -4,16 +4,17 @@ use std::{hint::black_box, path::Path};
 
 use tamis::{
     Access, Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Options, ReadStatistics, Statistics,
-    TableFilter, WriteBatch,
+    TableFilter,
 };
 use tamis_filter::auto::QueryKind;
 use tamis_workload::SplitMix64;
 
-use crate::inputs::{Keys, OwnedQuery};
+use crate::{
+    inputs::{Keys, OwnedQuery},
+    stores,
+};
 use tamis_bench::{BenchError, Context, Point};
 
-/// Size of a write batch, in entries.
-const BATCH_ENTRIES: usize = 1_000;
 /// Minimum size of memtables and tables.
 const PART_BYTES_MIN: u64 = 64 << 10;
 /// Minimum size of the cache.
@@ -78,13 +79,6 @@ pub(super) fn filter(name: &str, prefix: &str, bits: f64) -> Result<Option<Table
     Ok(Some(text.parse()?))
 }
 
-/// A value of a store.
-pub(super) fn value(random: &mut SplitMix64, value_bytes: u64) -> Vec<u8> {
-    let mut value = vec![0; value_bytes as usize];
-    tamis_workload::fill_value(random.next_u64(), &mut value);
-    value
-}
-
 /// Puts keys in random order.
 pub(super) fn put_all(
     db: &Db,
@@ -96,18 +90,7 @@ pub(super) fn put_all(
     for index in (1..keys.len()).rev() {
         keys.swap(index, random.below(index as u64 + 1) as usize);
     }
-    let keyspace = db.default_keyspace();
-    let batches = keys.chunks(BATCH_ENTRIES);
-    let batch_count = batches.len();
-    for (index, keys) in batches.enumerate() {
-        let mut batch = WriteBatch::new();
-        for key in keys {
-            batch.put(&keyspace, key, value(&mut random, value_bytes))?;
-        }
-        db.write(batch)?;
-        context.progress(index as f64 / batch_count as f64)?;
-    }
-    Ok(())
+    stores::put_all((db, &db.default_keyspace()), keys.into_iter(), value_bytes as usize, context)
 }
 
 /// A settled store; the folder is deleted with the last reference. A store keeps the options with which it was created.
@@ -126,8 +109,7 @@ impl Loaded {
         let keys = Keys::generate(&shape.keys, shape.entries as usize, context.seed())?;
         let db = Db::open_with(folder.path(), shape.options("direct", filters))?;
         put_all(&db, keys.encoded(), shape.value_bytes, context)?;
-        db.flush()?;
-        db.wait_for_compactions()?;
+        stores::settle(&db)?;
         db.close()?;
         Ok(Self { folder, keys })
     }

@@ -5,7 +5,8 @@ use std::{hint::black_box, sync::Arc};
 use tamis::Keyspace;
 use tamis_workload::{Operation, OperationKind, ScrambledZipfian, SplitMix64, Workload, ZipfianComposite};
 
-use super::store::{self, Loaded, Shape, value};
+use super::store::{self, Loaded, Shape};
+use crate::stores::value;
 use tamis_bench::{BenchError, Context, Point, Row};
 
 /// Minimum number of keys with the same prefix. They have the same share of a memtable as in the paper.
@@ -107,7 +108,8 @@ pub(crate) fn measure_updates(point: &Point, context: &mut Context<'_>) -> Resul
                     (drawn >> 16) * per_prefix + drawn % per_prefix
                 }
             };
-            Ok(keyspace.put(loaded.shape.key(number), value(&mut values, loaded.shape.value_bytes))?)
+            Ok(keyspace
+                .put(loaded.shape.key(number), value(&mut values, loaded.shape.value_bytes as usize))?)
         })
     })?;
     db.close()?;
@@ -153,8 +155,8 @@ fn execute(
         OperationKind::Scan => seek(keyspace, &key, SCAN_ENTRIES).map(drop),
         OperationKind::ReadModifyWrite => {
             get()?;
-            Ok(keyspace.put(key, value(values, shape.value_bytes))?)
+            Ok(keyspace.put(key, value(values, shape.value_bytes as usize))?)
         }
-        _ => Ok(keyspace.put(key, value(values, shape.value_bytes))?),
+        _ => Ok(keyspace.put(key, value(values, shape.value_bytes as usize))?),
     }
 }

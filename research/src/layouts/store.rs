@@ -5,6 +5,7 @@ use std::path::Path;
 use tamis::{Access, Clock as _, Db, Keyspace, KeyspaceOptions, Layout, Options, Statistics};
 use tamis_workload::{Permutation, SplitMix64, mix64, operations::hex_digits};
 
+use crate::stores::{settle, value};
 use tamis_bench::{BenchError, Context, Row, driver::bytes_written};
 
 /// Keys are 16 hexadecimal digits, as in the paper.
@@ -68,18 +69,11 @@ impl Shape {
         let mut random = SplitMix64::new(context.seed());
         let costs = write(&db, self.entries, context, |keyspace, place| {
             let number = if self.order == "shuffled" { permutation.at(place) } else { place };
-            Ok(keyspace.put(self.key(number), value(&mut random, self.value_bytes))?)
+            Ok(keyspace.put(self.key(number), value(&mut random, self.value_bytes as usize))?)
         })?;
         db.close()?;
         Ok(Loaded { folder, shape: self.clone(), costs })
     }
-}
-
-/// A random value.
-pub(super) fn value(random: &mut SplitMix64, value_bytes: u64) -> Vec<u8> {
-    let mut value = vec![0; value_bytes as usize];
-    tamis_workload::fill_value(random.next_u64(), &mut value);
-    value
 }
 
 /// A loaded store that is closed; the folder is deleted with the last reference.
@@ -157,10 +151,7 @@ pub(super) fn write(
     context: &mut Context<'_>,
     operation: impl FnMut(&Keyspace, u64) -> Result<(), BenchError>,
 ) -> Result<Costs, BenchError> {
-    measure(db, count, context, operation, |db| {
-        db.flush()?;
-        Ok(db.wait_for_compactions()?)
-    })
+    measure(db, count, context, operation, settle)
 }
 
 fn measure(

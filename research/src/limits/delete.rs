@@ -6,7 +6,8 @@ use tamis::{Clock as _, Db, Keyspace, KeyspaceOptions, Snapshot, SystemClock, Wr
 use tamis_bench::{BenchError, Context, Point, Row, VALUE_BYTES};
 use tamis_workload::SplitMix64;
 
-use super::{Result, blocks, settle, statistics_of};
+use super::{Result, blocks, statistics_of};
+use crate::stores::settle;
 
 /// The time that the background gets for its jobs.
 const BACKGROUND: Duration = Duration::from_secs(2);

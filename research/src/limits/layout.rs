@@ -17,7 +17,8 @@ use tamis_workload::{
     Permutation, ScrambledZipfian, SplitMix64, ZipfianComposite, mix64, operations::hex_digits,
 };
 
-use super::{Result, get_present, median_ratio, seconds, seek, settle, statistics_of};
+use super::{Result, get_present, median_ratio, seconds, seek, statistics_of};
+use crate::stores::settle;
 
 const ENTRIES_FULL: u64 = 50_000_000;
 /// Memtable and tables of the full size; they are scaled with the entries.

@@ -80,8 +80,3 @@ fn statistics_of(db: &Db, name: &str) -> Result<KeyspaceStatistics> {
     let found = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == name);
     found.ok_or_else(|| BenchError::Other(format!("no keyspace named {name}")))
 }
-
-fn settle(db: &Db) -> Result<()> {
-    db.flush()?;
-    Ok(db.wait_for_compactions()?)
-}

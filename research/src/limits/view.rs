@@ -3,11 +3,12 @@
 
 use std::{hint::black_box, sync::Arc, time::Duration};
 
-use tamis::{Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Views, WriteBatch};
+use tamis::{Clock as _, Db, Filters, Keyspace, KeyspaceOptions, Views};
 use tamis_bench::{BenchError, Context, Point, Row, VALUE_BYTES};
 use tamis_workload::{SplitMix64, operations::hex_digits};
 
 use super::{Result, blocks, get_present, median_ratio, seconds, seek, statistics_of};
+use crate::stores::put_all;
 
 const RUNS: u64 = 8;
 
@@ -131,7 +132,7 @@ impl Stores {
         let clock = tamis::SystemClock::default();
         for run in 0..RUNS {
             for keyspace in [&merged, &single].into_iter().chain(&others) {
-                stores.fill(keyspace, run)?;
+                stores.fill(keyspace, run, context)?;
                 context.progress(run as f64 / RUNS as f64 / 2.0)?;
             }
         }
@@ -139,7 +140,7 @@ impl Stores {
         stores.db.compact_range(&single, ..)?;
         stores.merge_seconds = (clock.now() - start).as_secs_f64();
         for run in 0..RUNS {
-            stores.fill(&viewed, run)?;
+            stores.fill(&viewed, run, context)?;
             let start = clock.now();
             if run > 0 {
                 let is_built = || {
@@ -161,17 +162,9 @@ impl Stores {
     }
 
     /// Writes an eighth of the entries, and flushes.
-    fn fill(&self, keyspace: &Keyspace, run: u64) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        for number in self.entries * run / RUNS..self.entries * (run + 1) / RUNS {
-            let mut value = [0; VALUE_BYTES];
-            tamis_workload::fill_value(number, &mut value);
-            batch.put(keyspace, key(number), value)?;
-            if batch.len() == 1_000 {
-                self.db.write(std::mem::take(&mut batch))?;
-            }
-        }
-        self.db.write(batch)?;
+    fn fill(&self, keyspace: &Keyspace, run: u64, context: &mut Context<'_>) -> Result<()> {
+        let numbers = (self.entries * run / RUNS) as usize..(self.entries * (run + 1) / RUNS) as usize;
+        put_all((&self.db, keyspace), numbers.map(|number| key(number as u64)), VALUE_BYTES, context)?;
         Ok(self.db.flush()?)
     }
 
