@@ -6,17 +6,17 @@ use crate::{Finding, Tree};
 
 /// Lines of Rust that are no tests, by folder; of the engine as a whole and of its folders.
 const LINES: &[(&str, usize)] = &[
-    ("crates/tamis/src", 50_150),
+    ("crates/tamis/src", 50_400),
     ("crates/tamis/src/admin", 3_550),
     ("crates/tamis/src/cache", 800),
-    ("crates/tamis/src/compaction", 7_950),
+    ("crates/tamis/src/compaction", 8_200),
     ("crates/tamis/src/cursor", 3_500),
     ("crates/tamis/src/db", 1_250),
     ("crates/tamis/src/memtable", 1_900),
     ("crates/tamis/src/observe", 2_900),
     ("crates/tamis/src/options", 550),
     ("crates/tamis/src/read", 2_900),
-    ("crates/tamis/src/store", 2_750),
+    ("crates/tamis/src/store", 2_800),
     ("crates/tamis/src/table", 7_400),
     ("crates/tamis/src/version", 4_800),
     ("crates/tamis/src/view", 4_550),
@@ -33,7 +33,7 @@ const LINES: &[(&str, usize)] = &[
 /// A budget with more room than this is lowered.
 const ROOM_MAX: usize = 150;
 /// Constants of numbers and durations in the engine.
-const NUMBERS_MAX: usize = 341;
+const NUMBERS_MAX: usize = 347;
 const ENGINE: &str = "crates/tamis/src";
 /// The types of such constants.
 const NUMBER_TYPES: &[&str] =

@@ -1,4 +1,5 @@
-//! Writes an immutable memtable into tables at L0: one run per partition that it touches.
+//! Writes an immutable memtable into tables at L0: one run per partition that it touches, split where it overlaps other
+//! tables ([`super::flush_split`]), and where a running job divides a partition ([`PendingBounds`]).
 //!
 //! The edit also records, for each partition that it touches, that all entries up to the memtable's last one are in tables, or were carried
 //! ([`super::carry`]): memtables are flushed oldest first. Replay then skips these entries. The log has none of the other partitions, up
@@ -7,8 +8,13 @@
 use std::{cell::RefCell, sync::Arc};
 
 use super::{
-    drop_rules::DropRules, job_context::JobContext, merge::hull_within, publisher::Publisher,
-    strategy::TABLE_BYTES_FIXED, table_sink::TableSink,
+    drop_rules::DropRules,
+    flush_split::{LowerOverlap, upper_split_key},
+    job_context::JobContext,
+    merge::hull_within,
+    publisher::Publisher,
+    strategy::TABLE_BYTES_FIXED,
+    table_sink::{SplitPoint, TableSink},
 };
 use crate::{
     cursor::Cursor,
@@ -16,6 +22,7 @@ use crate::{
     key::SEQUENCE_MAX,
     memtable::{EntrySizes, Memtable},
     range_tombstone::fragment,
+    store::pending_bounds::PendingBounds,
     version::{
         catalog::Counters,
         edit::{Change, RunPlace, VersionEdit},
@@ -23,6 +30,18 @@ use crate::{
         version::KeyspaceVersion,
     },
 };
+
+/// How the tables of a flush are split and written.
+pub(super) struct Layout<'a> {
+    pub(super) lower_overlap: LowerOverlap,
+    /// Whether the tables that overlap nothing bypass the page cache.
+    pub(super) is_direct: bool,
+    /// Whether the entries of a key were carried, and with them all of its partition.
+    pub(super) is_carried: &'a dyn Fn(&[u8]) -> bool,
+    /// Returns the newer memtables. Called in the middle of the flush, when slower writers have filled them further.
+    pub(super) newer: &'a dyn Fn() -> Vec<Arc<Memtable>>,
+    pub(super) pending_bounds: &'a PendingBounds,
+}
 
 /// The result of a flush.
 #[derive(Default)]
@@ -35,15 +54,14 @@ pub(super) struct Flushed {
     pub(super) partition_count: u64,
 }
 
-/// Writes the tables of `memtable`. The folder is synced once for all tables. `is_carried`: whether the entries of a key were carried, and
-/// with them all of its partition.
+/// Writes the tables of `memtable`. The folder is synced once for all tables.
 ///
 /// # Errors
 /// Those of the file system; no table is left then.
 pub(super) fn flush(
     context: &JobContext<'_>,
     memtable: &Arc<Memtable>,
-    is_carried: &dyn Fn(&[u8]) -> bool,
+    layout: &Layout<'_>,
 ) -> Result<Flushed> {
     let mut result = Flushed::default();
     let edit = &mut result.edit;
@@ -52,6 +70,7 @@ pub(super) fn flush(
     let publish = |number, table| publisher.borrow_mut().add(number, table);
     let mut cursor = memtable.cursor();
     cursor.seek_first()?;
+    let middle = memtable.middle_key();
     let sizes = entry_sizes(context.version, memtable);
     let mut tombstones_left = fragment(memtable.range_tombstones().all(), &context.read_points).into_parts();
     for ((index, partition), size) in context.version.partitions.iter().enumerate().zip(sizes) {
@@ -66,7 +85,7 @@ pub(super) fn flush(
         if !has_entries && tombstones.is_empty() {
             continue;
         }
-        if has_entries && is_carried(cursor.key()) {
+        if has_entries && (layout.is_carried)(cursor.key()) {
             cursor.seek(upper.unwrap_or_default(), SEQUENCE_MAX)?;
             edit.push(flushed);
             if upper.is_none() {
@@ -84,7 +103,18 @@ pub(super) fn flush(
         let mut sink = TableSink::new(context, &origin, (0, size.count), &[], rules);
         sink.take_range_tombstones(kept);
         sink.publish_with(&publish);
+        let lower = match &layout.lower_overlap {
+            LowerOverlap::Small(key) => key.clone(),
+            LowerOverlap::None | LowerOverlap::Large => Vec::new(),
+        };
+        // Only the partitioned layout has pending bounds, and it has no other split points.
+        let points = [lower].into_iter().chain(layout.pending_bounds.of(partition.id));
+        sink.split_at(points.map(|key| SplitPoint { key, is_direct: layout.is_direct }));
         let is_lowest = |key: &[u8]| is_absent(partition, key);
+        let first_half = [upper, middle.as_deref()].into_iter().flatten().min();
+        sink.consume(&mut cursor, first_half, &is_lowest)?;
+        let split_key = upper_split_key(context.version, memtable, &(layout.newer)())?;
+        sink.split_at(split_key.map(|key| SplitPoint { key, is_direct: context.is_direct }));
         sink.consume(&mut cursor, upper, &is_lowest)?;
         for summary in sink.finish_without_folder_sync()? {
             edit.push(Change::AddTable { place, summary, filter_file: None, is_ingested: false });

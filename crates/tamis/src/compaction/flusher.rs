@@ -11,7 +11,6 @@
 
 use std::{
     collections::BTreeMap,
-    ops::Bound,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -23,12 +22,13 @@ use tamis_vfs::Access;
 
 use super::{
     carry::Carrier,
-    flush::{Flushed, flush},
-    job_context::{JobContext, with_job_context},
+    direct_flush::{CachedPace, Flush},
+    flush::{Flushed, Layout, flush},
+    flush_split::LowerOverlap,
+    job_context::with_job_context,
     table_sink::Written,
 };
 use crate::{
-    cursor::Cursor,
     error::Result,
     memtable::Memtable,
     observe::events::Event,
@@ -43,18 +43,13 @@ use crate::{
     version::{
         catalog::Counters,
         edit::{Change, VersionEdit},
-        version::KeyspaceVersion,
     },
 };
-
-/// Smaller memtables are flushed through the page cache: there is little to save.
-const DIRECT_BYTES_MIN: u64 = 8 << 20;
-/// Writers that take longer to fill a memtable do not wait for flushes.
-const DIRECT_FILL_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// See the head of this file.
 pub(super) struct Flusher {
     pub(super) store: Arc<StoreParts>,
+    pub(super) cached_pace: CachedPace,
     /// Blocks that readers had requested when the last flush began.
     pub(super) blocks_at_flush: AtomicU64,
 }
@@ -110,12 +105,19 @@ impl Flusher {
             snapshots: &self.store.snapshots,
         };
         carrier.carry(keyspace, oldest, &read_state.version)?;
-        let is_direct = self.bypasses_page_cache(keyspace, memtable, &read_state.version)?;
+        let lower_overlap = LowerOverlap::of(&read_state.version, memtable)?;
+        let is_direct = self.uses_direct_io(keyspace, memtable, lower_overlap.is_at_most_small());
+        let newer = || {
+            let read_state = keyspace.read_state.load();
+            let others = read_state.memtables().map(|other| &other.memtable);
+            others.filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect()
+        };
         let is_carried = |key: &[u8]| oldest.has_carried(key);
+        let pending_bounds = &keyspace.pending_bounds;
+        let layout =
+            Layout { lower_overlap, is_direct, is_carried: &is_carried, newer: &newer, pending_bounds };
         let Flushed { edit, bytes_expected, partition_count } =
-            with_job_context(&self.store, &read_state.version, |context| {
-                flush(&JobContext { is_direct, ..context.clone() }, memtable, &is_carried)
-            })?;
+            with_job_context(&self.store, &read_state.version, |context| flush(context, memtable, &layout))?;
         Ok(Some(FinishedFlush {
             keyspace: Arc::clone(keyspace),
             memtable: Arc::clone(oldest),
@@ -136,8 +138,11 @@ impl Flusher {
 
     /// Reports flushes that took `time` together.
     fn note_installed(&self, installed: &[FinishedFlush], time: Duration) {
-        let bytes = installed.iter().map(|flush| flush.memtable.memtable.bytes() as u64).sum();
-        self.store.back_pressure.note_flush(bytes, time);
+        let bytes = installed.iter().map(|flush| flush.memtable.memtable.bytes()).sum();
+        self.store.back_pressure.note_flush(bytes as u64, time);
+        if installed.iter().all(|flush| !flush.is_direct) {
+            self.cached_pace.note(bytes, time);
+        }
         let metrics = &self.store.context.metrics;
         for flush in installed {
             let mut written = Written::default();
@@ -157,24 +162,19 @@ impl Flusher {
         }
     }
 
-    /// Whether the tables of a memtable are written with direct I/O.
-    ///
-    /// During a bulk load of ascending keys the copy of each table into new pages of the page cache, and the sync that waits for these
-    /// pages, limit the writers. No reader needs the pages soon: such a table overlaps no other, is moved down the levels without a
-    /// rewrite, and no merge reads it. So large memtables that fill fast bypass the cache, if few blocks are read meanwhile.
-    fn bypasses_page_cache(
-        &self,
-        keyspace: &KeyspaceState,
-        memtable: &Arc<Memtable>,
-        version: &KeyspaceVersion,
-    ) -> Result<bool> {
-        let blocks = self.store.context.metrics.blocks_used();
-        let blocks_read = blocks.saturating_sub(self.blocks_at_flush.swap(blocks, Ordering::Relaxed));
-        let is_bulk_load = memtable.bytes() as u64 >= DIRECT_BYTES_MIN
-            && keyspace.fill_time().is_some_and(|time| time < DIRECT_FILL_TIME_MAX)
-            && blocks_read * u64::from(keyspace.options.block_bytes) < DIRECT_BYTES_MIN / 16;
-        let is_direct = self.store.context.options.table_access == Access::Direct;
-        Ok(is_direct || (is_bulk_load && overlaps_no_table(version, memtable)?))
+    /// Whether the tables of a memtable bypass the page cache ([`super::direct_flush`]).
+    fn uses_direct_io(&self, keyspace: &KeyspaceState, memtable: &Memtable, is_disjoint: bool) -> bool {
+        let metrics = &self.store.context.metrics;
+        let blocks = metrics.blocks_used();
+        let blocks_before = self.blocks_at_flush.swap(blocks, Ordering::Relaxed);
+        let flush = Flush {
+            fill_time: keyspace.fill_time(),
+            cached_flush_time: self.cached_pace.time_of(memtable.bytes()),
+            memtable_bytes: memtable.bytes(),
+            read_bytes: blocks.saturating_sub(blocks_before) * u64::from(keyspace.options.block_bytes),
+            is_disjoint,
+        };
+        self.store.context.options.table_access == Access::Direct || flush.bypasses_page_cache()
     }
 
     /// Syncs the log if entries were carried, or if a batch may have written both to what is flushed and to other memtables.
@@ -229,18 +229,4 @@ impl Flusher {
         self.store.installer.install(edit)?;
         self.store.log.remove_obsolete(oldest_log)
     }
-}
-
-/// Whether no table has keys between the smallest and the largest key of a memtable without range tombstones.
-fn overlaps_no_table(version: &KeyspaceVersion, memtable: &Arc<Memtable>) -> Result<bool> {
-    let mut cursor = memtable.cursor();
-    cursor.seek_first()?;
-    if !memtable.range_tombstones().is_empty() || !cursor.is_valid() {
-        return Ok(false);
-    }
-    let smallest = cursor.key().to_vec();
-    cursor.seek_last()?;
-    let bounds = (Bound::Included(smallest.as_slice()), Bound::Included(cursor.key()));
-    let mut runs = version.partitions_within(bounds).iter().flat_map(|partition| partition.runs());
-    Ok(runs.all(|(_, run)| run.tables_within(bounds).is_empty()))
 }

@@ -10,7 +10,7 @@ use super::{
     drop_rules::DropRules,
     job_context::JobContext,
     plan::{Plan, Reason},
-    table_sink::{TableSink, Written},
+    table_sink::{SplitPoint, TableSink, Written},
 };
 use crate::{
     cache::table::TableCache,
@@ -91,7 +91,9 @@ pub(super) fn merge_inputs(
         sink.write_one_table();
     }
     sink.take_range_tombstones(kept);
-    sink.split_at(&plan.split_keys);
+    sink.split_at(
+        plan.split_keys.iter().map(|key| SplitPoint { key: key.clone(), is_direct: context.is_direct }),
+    );
     sink.consume(&mut cursor, None, &|key| plan.older.iter().all(|run| !covers(run, key)))?;
     Ok(MergedTables { summaries: sink.finish()?, bytes_read })
 }

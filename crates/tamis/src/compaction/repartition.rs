@@ -4,7 +4,8 @@
 //!    in the plan.
 //! 2. Tables of the old partitions that a new bound cuts through are rewritten, each alone and in its run.
 //! 3. Flushes of the keyspace are paused: they write by partition. Tables that were flushed since the job began are cut in the same way. If
-//!    these are many bytes, flushes continue meanwhile, and are paused again afterwards.
+//!    these are many bytes, flushes continue meanwhile, and are paused again afterwards. Flushes that begin once the new bounds are known
+//!    end their tables there ([`crate::store::pending_bounds`]), so that few bytes are left for the pause.
 //! 4. One edit removes the old partitions and adds the new ones, with moved, rewritten and merged tables. Readers have either all old
 //!    partitions or all new ones.
 //!
@@ -22,7 +23,7 @@ use super::{
     job_context::{JobContext, with_job_context},
     merge::{merge_inputs, range_tombstones_of},
     plan::{Action, InProgress, Plan},
-    table_sink::{TableSink, Written},
+    table_sink::{SplitPoint, TableSink, Written},
 };
 use crate::{
     cursor::{Cursor, run::RunCursor, run_tables::RunTables},
@@ -163,6 +164,8 @@ impl StoreParts {
         tables: &mut NewTables,
     ) -> Result<bool> {
         self.with_version(keyspace, between_tables, |context| self.write_outputs(context, plan, tables))?;
+        let new_bounds = tables.bounds.get(1..).unwrap_or_default();
+        let _division = keyspace.pending_bounds.begin(plan.partition, new_bounds);
         let _pause = self.cut_and_pause(keyspace, plan, between_tables, tables)?;
         let version = Arc::clone(&keyspace.read_state.load().version);
         let carried = InProgress::default().with_carried(keyspace.carried());
@@ -284,7 +287,8 @@ impl StoreParts {
         let mut sink = TableSink::new(context, &origin, size, &[], rules);
         sink.take_range_tombstones(kept);
         let is_within = |bound: &&Vec<u8>| bound.as_slice() > table.smallest_key();
-        sink.split_at(bounds.iter().filter(is_within));
+        let points = bounds.iter().filter(is_within);
+        sink.split_at(points.map(|key| SplitPoint { key: key.clone(), is_direct: context.is_direct }));
         sink.consume(&mut cursor, None, &|_| false)?;
         sink.finish_without_folder_sync()
     }

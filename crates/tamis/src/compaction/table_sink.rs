@@ -42,6 +42,13 @@ impl Written {
     }
 }
 
+/// A key before which a table ends: no table holds keys on both sides of it.
+pub(crate) struct SplitPoint {
+    pub(crate) key: Vec<u8>,
+    /// Whether the tables after it are written with direct I/O.
+    pub(crate) is_direct: bool,
+}
+
 /// Publishes the finished table with this number.
 pub(crate) type Publish<'a> = &'a dyn Fn(u64, UnpublishedTable) -> Result<()>;
 
@@ -53,8 +60,8 @@ pub(crate) struct TableSink<'a> {
     grandparents: &'a [Arc<Table>],
     grandparent_index: usize,
     overlapped_bytes: u64,
-    /// The keys before which a table ends, in key order: no table holds keys on both sides of one.
-    split_keys: VecDeque<Vec<u8>>,
+    /// In key order.
+    split_points: VecDeque<SplitPoint>,
     rules: DropRules,
     /// Fragments of range tombstones that begin after the last key, in key order.
     pending: VecDeque<Fragment>,
@@ -84,7 +91,7 @@ impl<'a> TableSink<'a> {
             grandparents,
             grandparent_index: 0,
             overlapped_bytes: 0,
-            split_keys: VecDeque::new(),
+            split_points: VecDeque::new(),
             rules,
             pending: VecDeque::new(),
             open: None,
@@ -107,9 +114,9 @@ impl<'a> TableSink<'a> {
         self.publish = Some(publish);
     }
 
-    /// Ends tables before these keys, which ascend.
-    pub(crate) fn split_at<'k>(&mut self, keys: impl IntoIterator<Item = &'k Vec<u8>>) {
-        self.split_keys.extend(keys.into_iter().cloned());
+    /// Adds split points; their keys ascend, also from call to call.
+    pub(crate) fn split_at(&mut self, split_points: impl IntoIterator<Item = SplitPoint>) {
+        self.split_points.extend(split_points);
     }
 
     /// Writes the entries of `cursor` from its position up to `upper`, which is excluded (`None`: all). `is_lowest` returns
@@ -169,7 +176,7 @@ impl<'a> TableSink<'a> {
             let is_passed = |bound: &[u8]| key.is_none_or(|key| bound <= key);
             let end = self.open.as_ref().map(|open| open.upper.as_slice()).filter(|end| !end.is_empty());
             let end = end.filter(|end| is_passed(end));
-            let cut = self.split_keys.front().map(Vec::as_slice).filter(|cut| is_passed(cut));
+            let cut = self.split_points.front().map(|cut| cut.key.as_slice()).filter(|cut| is_passed(cut));
             let start = self.pending.front().map(|fragment| fragment.lower.as_slice());
             let start = start.filter(|start| key.is_none_or(|key| *start < key));
             let is_first = |bound: &[u8], others: [Option<&[u8]>; 2]| {
@@ -179,8 +186,9 @@ impl<'a> TableSink<'a> {
                 let open = self.open.take();
                 open.map_or(Ok(()), |open| self.table()?.add_range_tombstones(open))?;
             } else if cut.is_some_and(|cut| is_first(cut, [start, None])) {
-                let Some(cut) = self.split_keys.pop_front() else { return Ok(()) };
-                self.finish_table_before(&cut)?;
+                let Some(cut) = self.split_points.pop_front() else { return Ok(()) };
+                self.finish_table_before(&cut.key)?;
+                self.options.is_direct = cut.is_direct;
             } else if start.is_some() {
                 let Some(fragment) = self.pending.pop_front() else { return Ok(()) };
                 // All versions of a key are in one table.

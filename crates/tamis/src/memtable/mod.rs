@@ -175,6 +175,13 @@ impl Memtable {
         place.has_key_of(node).then(|| (node.kind(), node.sequence(), node.value()))
     }
 
+    /// The approximate number of entries with keys below `key`: accurate to some hundreds.
+    ///
+    /// Cost: visits one of 64 entries.
+    pub(crate) fn count_before(&self, key: &[u8]) -> u64 {
+        self.list.count_before(&Place::before_key(key))
+    }
+
     /// The entries between the bounds, or a random sample of them if they are more than [`SAMPLE_COUNT_MAX`]: key, sequence number
     /// and kind, in order, and the number of entries that each of them represents.
     ///
@@ -216,6 +223,11 @@ impl Memtable {
         sizes.push(current);
         sizes.extend(uppers.map(|_| EntrySizes::default()));
         sizes
+    }
+
+    /// A key with about as many entries before as after it; `None` if there are few entries.
+    pub(crate) fn middle_key(&self) -> Option<Vec<u8>> {
+        self.list.nth_of_counted(self.entry_count() / 2).map(|node| node.key().to_vec())
     }
 
     /// A cursor over all versions. It sees entries that were inserted before its last seek, and may see later ones.

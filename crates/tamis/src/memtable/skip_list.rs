@@ -48,6 +48,9 @@ const HEAD_LENGTH: usize = 8;
 /// Levels in which an insert searches near the hint before it starts at the top.
 const HINT_LEVEL_COUNT: usize = 4;
 
+/// Entries are counted in this level, which has one of 2^6.
+const COUNT_LEVEL: usize = 6;
+
 /// Steps from a sampled node after which a search begins at the top instead.
 const SAMPLE_STEP_COUNT_MAX: usize = 8;
 
@@ -201,6 +204,12 @@ impl SkipList {
         })
     }
 
+    /// The approximate number of entries before a place.
+    pub(super) fn count_before(&self, place: &Place<'_>) -> u64 {
+        let before = self.nodes(COUNT_LEVEL).take_while(|&node| place.is_after(node)).count();
+        (before as u64) << COUNT_LEVEL
+    }
+
     /// The nodes between two places in one level, and that level: the lowest one in which they are at most `count_max`. `None`: no
     /// bound. The levels of a node do not depend on its key, so each node of level n represents 2^n entries.
     ///
@@ -232,6 +241,11 @@ impl SkipList {
             sample = (nodes, level);
         }
         sample
+    }
+
+    /// A node with about `count` entries before it; `None` if the counted level has too few nodes.
+    pub(super) fn nth_of_counted(&self, count: u64) -> Option<NodeRef<'_>> {
+        self.nodes(COUNT_LEVEL).nth((count >> COUNT_LEVEL) as usize)
     }
 
     fn unless_root<'a>(&'a self, node: NodeRef<'a>) -> Option<NodeRef<'a>> {

@@ -346,6 +346,23 @@ fn the_next_memtable_reuses_memory_and_the_pool_is_bounded() {
 }
 
 #[test]
+fn entries_before_a_key_are_counted_approximately() {
+    let memtable = Memtable::new(&ChunkPool::new());
+    assert_eq!((memtable.count_before(b"any"), memtable.middle_key()), (0, None));
+    let count = 100_000_u64;
+    for number in 0..count {
+        memtable.insert(&number.to_be_bytes(), number + 1, Kind::Put, b"");
+    }
+    for number in [0, 1, 20_000, 50_000, 99_999, count, u64::MAX] {
+        let counted = memtable.count_before(&number.to_be_bytes());
+        assert!(counted.abs_diff(number.min(count)) < 4_000, "{counted} before {number}");
+    }
+    let middle = memtable.middle_key().expect("there are many");
+    let middle = u64::from_be_bytes(middle.try_into().expect("a number"));
+    assert!(middle.abs_diff(count / 2) < 4_000, "{middle}");
+}
+
+#[test]
 fn a_sample_estimates_the_entries_of_a_range_in_few_steps() {
     use std::ops::Bound::{self, Excluded, Included, Unbounded};
 

@@ -35,6 +35,7 @@ use crate::{
         changed_keyspaces::{Changed, ChangedKeyspaces},
         flush_slot::FlushSlot,
         memory_budget::MemoryBudget,
+        pending_bounds::PendingBounds,
     },
     sync::Mutex,
     version::{bound_view::BoundViews, partition::Partition, version::KeyspaceVersion},
@@ -206,6 +207,7 @@ pub(crate) struct KeyspaceState {
     /// Taken by a running flush: flushes run one at a time, the oldest memtable first.
     pub(crate) flush_slot: FlushSlot,
     /// Where flushes end their tables for the jobs that divide partitions.
+    pub(crate) pending_bounds: PendingBounds,
     /// When a memtable was last found full, in nanoseconds of the clock; 0 for never.
     filled_at: AtomicU64,
     /// Nanoseconds between the last two full memtables; `u64::MAX` if there were fewer than two.
@@ -240,6 +242,7 @@ impl KeyspaceState {
             empty_ranges,
             is_dropped: AtomicBool::new(false),
             flush_slot: FlushSlot::new(),
+            pending_bounds: PendingBounds::default(),
             filled_at: AtomicU64::new(0),
             fill_time: AtomicU64::new(u64::MAX),
             ingest_count: AtomicUsize::new(0),

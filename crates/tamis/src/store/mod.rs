@@ -12,6 +12,7 @@ pub(crate) mod memory_budget;
 pub(crate) mod open_report;
 pub(crate) mod orphans;
 pub(crate) mod parts;
+pub(crate) mod pending_bounds;
 pub(crate) mod recover;
 pub(crate) mod runtime;
 pub(crate) mod store_folder;
