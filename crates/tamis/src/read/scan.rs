@@ -253,7 +253,7 @@ impl Side {
         }
         let is_on = self.position == Position::On && !self.is_failed;
         let cursor = self.cursor.as_ref().filter(|cursor| is_on && cursor.is_valid());
-        cursor.map(|cursor| Entry::AtCursor(cursor))
+        cursor.map(Entry::AtCursor)
     }
 }
 
