@@ -108,7 +108,8 @@ fn count(index: &TrieIndex<impl AsRef<[u8]>>, lower: Bound<&[u8]>, upper: Bound<
     };
     let [before_lower, before_upper] =
         [is_before(lower_end.tie, lower), is_before(upper_end.tie, upper)].map(u64::from);
-    count + before_upper - before_lower
+    // Between two excluded bounds that are equal, the lower one is behind the upper one.
+    (count + before_upper).saturating_sub(before_lower)
 }
 
 fn check_count(map: &Map, index: &TrieIndex<impl AsRef<[u8]>>, left: &[u8], right: &[u8]) {
