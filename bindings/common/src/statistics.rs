@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use tamis::{
-    DecisionStatistics, FilterAnswers, KeyspaceStatistics, LevelReads, LevelStatistics, QuerySampleStatistics, ReadStatistics, Statistics, TableFilterStatistics,
+    DecisionStatistics, FilterAnswers, KeyspaceStatistics, LevelReads, LevelStatistics,
+    QuerySampleStatistics, ReadStatistics, Statistics, TableFilterStatistics,
 };
 
 /// Converts the statistics of a database to a JSON object with the names of [`Statistics`].
