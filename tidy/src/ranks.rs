@@ -12,7 +12,7 @@ use crate::{
 /// which may import each other. A folder means all of its files; `folder/*` means all except its `mod.rs`; the
 /// longest entry that matches a module is valid.
 pub const ROWS: &[&str] = &[
-    "store observe admin sync error store/changed_keyspaces coding empty_ranges file_name key key_range_bounds range_tombstone admin/link admin/quarantine slice options store/open_report store/runtime observe/metrics observe/read_times observe/advise observe/events store/background_error store/guarded observe/steps store/store_folder store/flush_slot store/pending_bounds store/memory_budget observe/query_sample",
+    "store observe admin transaction transaction/key_ranges transaction/exclusive transaction/reads sync error store/changed_keyspaces coding empty_ranges file_name key key_range_bounds range_tombstone admin/link admin/quarantine slice options store/open_report store/runtime observe/metrics observe/read_times observe/advise observe/events store/background_error store/guarded observe/steps store/store_folder store/flush_slot store/pending_bounds store/memory_budget observe/query_sample",
     "frame cursor",
     "batch",
     "memtable wal cache/block cache/pinned_cache cache/hotness",
@@ -20,17 +20,19 @@ pub const ROWS: &[&str] = &[
     "view",
     "cache version",
     "cache/table",
-    "cursor/* compaction/back_off compaction/due_jobs compaction/plan compaction/law compaction/scheduler read/snapshot write/back_pressure write/group write/request",
+    "cursor/* compaction/back_off compaction/due_jobs compaction/plan compaction/law compaction/scheduler read/snapshot write/back_pressure write/group",
     "store/context store/orphans",
     "store/keyspace_state store/commit_log",
     "store/version_installer observe/sample_file",
     "store/parts",
+    "transaction/own_writes transaction/condition",
     "compaction read",
-    "write",
+    "write transaction/write_set",
     "store/recover admin/checkpoint admin/table_writer observe/statistics",
     "admin/verify admin/ingest",
     "admin/repair admin/inspect store/engine",
     "db",
+    "transaction/scan transaction/handle",
 ];
 
 /// Imports that break the table, each with its reason: (importing module, imported module, why).

@@ -16,6 +16,7 @@
 //! - [`Permutation`]: dense numbers in random order.
 //! - [`operations`]: YCSB's workloads, the classic micro benchmarks, closed ranges, mixes that shift.
 //! - [`Calibration`]: the searches whose time is the calibration unit.
+//! - [`history`]: histories of transactions, and the check of their isolation.
 //! - [`file`](mod@file): binary files of 64-bit values, with errors that name the offset.
 //!
 //! ```
@@ -27,6 +28,7 @@
 mod calibration;
 mod events;
 pub mod file;
+pub mod history;
 mod keys;
 pub mod operations;
 mod permutation;

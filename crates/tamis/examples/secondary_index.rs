@@ -1,21 +1,21 @@
 //! A secondary index: users by id, found by the city they live in.
 //!
 //! The index is a keyspace whose keys are `city | 0x00 | id` and whose values are empty. Row and index entry change in one
-//! batch, so the index always agrees with the rows, also after a crash.
-//!
-//! It needs one writer: `put` reads the old row and then writes. Two threads that change the same user at once could both read the same old
-//! row, and leave an index entry that no row has. Until there are transactions, use one writing thread, or a mutex around `put`.
+//! transaction, which reads the old row: of two threads that move the same user, one tries again. So the index always agrees with the rows, also after a crash.
+//! Names are unique: the transaction that takes one has read that it is free.
 //!
 //! Run it: `cargo run --release -p tamis --example secondary_index`
 
-use std::error::Error;
+use std::{error::Error, thread};
 
-use tamis::{Db, Keyspace, KeyspaceOptions, Slice, WriteBatch};
+use tamis::{Db, Keyspace, KeyspaceOptions, Slice};
 
 struct Users {
     db: Db,
     rows: Keyspace,
     by_city: Keyspace,
+    /// A unique index: the id by name.
+    by_name: Keyspace,
 }
 
 fn index_key(city: &[u8], id: u64) -> Vec<u8> {
@@ -26,18 +26,24 @@ impl Users {
     fn open(db: Db) -> tamis::Result<Self> {
         let rows = db.get_or_create_keyspace("users", KeyspaceOptions::default())?;
         let by_city = db.get_or_create_keyspace("users by city", KeyspaceOptions::default())?;
-        Ok(Self { db, rows, by_city })
+        let by_name = db.get_or_create_keyspace("users by name", KeyspaceOptions::default())?;
+        Ok(Self { db, rows, by_city, by_name })
     }
 
-    /// Inserts a user, or moves an existing one to another city. Called by one thread at a time; see the head of this file.
+    /// Inserts a user, or moves an existing one to another city.
     fn put(&self, id: u64, city: &str) -> tamis::Result<()> {
-        let mut batch = WriteBatch::new();
-        if let Some(old) = self.rows.get(id.to_be_bytes())? {
-            batch.delete(&self.by_city, index_key(&old, id))?;
-        }
-        batch.put(&self.rows, id.to_be_bytes(), city)?;
-        batch.put(&self.by_city, index_key(city.as_bytes(), id), "")?;
-        self.db.write(batch)
+        self.db.transact(|transaction| {
+            if let Some(old) = transaction.get(&self.rows, id.to_be_bytes())? {
+                transaction.delete(&self.by_city, index_key(&old, id))?;
+            }
+            transaction.put(&self.rows, id.to_be_bytes(), city)?;
+            transaction.put(&self.by_city, index_key(city.as_bytes(), id), "")
+        })
+    }
+
+    /// Gives a name to a user, unless another one has it.
+    fn take_name(&self, id: u64, name: &str) -> tamis::Result<bool> {
+        self.by_name.compare_and_put(name, None, Some(&id.to_be_bytes()))
     }
 
     fn in_city(&self, city: &str) -> Result<Vec<u64>, Box<dyn Error>> {
@@ -72,6 +78,31 @@ fn main() -> Result<(), Box<dyn Error>> {
     let ids: Vec<[u8; 8]> = users.in_city("Turku")?.into_iter().take(3).map(u64::to_be_bytes).collect();
     let rows = users.rows.multi_get(&ids)?;
     assert!(rows.iter().all(|row| row.as_deref() == Some(b"Turku".as_slice())));
+
+    // Two threads move the same users: each is in one city.
+    thread::scope(|scope| {
+        let movers = ["Bern", "Riga"].map(|city| {
+            let users = &users;
+            scope.spawn(move || (0..500).try_for_each(|id| users.put(id, city)))
+        });
+        movers.into_iter().try_for_each(|thread| thread.join().expect("a thread panicked"))
+    })?;
+    let indexed: usize = users.by_city.iter().count();
+    assert_eq!(indexed, 5_000);
+    for id in 0..500_u64 {
+        let city = users.rows.get(id.to_be_bytes())?.ok_or("no row")?;
+        assert!(users.by_city.contains(index_key(&city, id))?);
+    }
+    let taken: Vec<bool> = thread::scope(|scope| {
+        let threads = [1, 2].map(|id| {
+            scope.spawn({
+                let users = &users;
+                move || users.take_name(id, "ann")
+            })
+        });
+        threads.into_iter().map(|thread| thread.join().expect("a thread panicked")).collect::<Result<_, _>>()
+    })?;
+    assert_eq!(taken.iter().filter(|is_taken| **is_taken).count(), 1);
     println!("the index agrees with the rows");
     Ok(())
 }

@@ -48,6 +48,15 @@ pub struct WriteBatch {
     database: u64,
 }
 
+/// The end of a batch at some time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BatchMark {
+    bytes: usize,
+    count: u32,
+    /// How many keyspaces it wrote to.
+    keyspaces: usize,
+}
+
 impl WriteBatch {
     /// An empty batch.
     #[must_use]
@@ -98,6 +107,32 @@ impl WriteBatch {
     #[must_use]
     pub const fn size_bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// The end of the batch, for [`WriteBatch::truncate`].
+    pub(crate) const fn mark(&self) -> BatchMark {
+        BatchMark {
+            bytes: self.bytes.len(),
+            count: self.count,
+            keyspaces: self.first_keyspace.is_some() as usize + self.other_keyspaces.len(),
+        }
+    }
+
+    /// Removes the entries that were added since a mark of this batch.
+    pub(crate) fn truncate(&mut self, mark: BatchMark) {
+        self.bytes.truncate(mark.bytes);
+        self.count = mark.count;
+        self.other_keyspaces.truncate(mark.keyspaces.saturating_sub(1));
+        if mark.keyspaces == 0 {
+            self.first_keyspace = None;
+        }
+    }
+
+    /// The entry that was added since a mark, if it is one.
+    pub(crate) fn last_unnumbered(&self, mark: BatchMark) -> Option<BatchEntry<'_>> {
+        let written = self.bytes.get(mark.bytes.max(HEADER_BYTES_MAX)..).unwrap_or_default();
+        let left = self.count - mark.count;
+        Entries { left, next_sequence: Some(1), ..entries(written) }.map_while(std::result::Result::ok).last()
     }
 
     /// Removes all entries; the memory is kept.

@@ -4,7 +4,7 @@
 //! writers.
 
 use std::{
-    io,
+    fmt, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -33,6 +33,36 @@ fn program_for(found: u32, known: u32) -> &'static str {
         "an older version of Tamis wrote it: export the store with that version and import it into a new store"
     } else {
         "open it with a newer program"
+    }
+}
+
+/// The keys of a conflict ([`Error::Conflict`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConflictKeys {
+    /// A key.
+    Key(Vec<u8>),
+    /// A range, of which at least one key was changed, put or deleted.
+    Range {
+        /// Included.
+        lower: Vec<u8>,
+        /// Excluded; `None`: no end.
+        upper: Option<Vec<u8>>,
+    },
+}
+
+impl fmt::Display for ConflictKeys {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(key) => write!(formatter, "the key \"{}\"", key.escape_ascii()),
+            Self::Range { lower, upper: None } => {
+                write!(formatter, "a key from \"{}\" on", lower.escape_ascii())
+            }
+            Self::Range { lower, upper: Some(upper) } => {
+                let (lower, upper) = (lower.escape_ascii(), upper.escape_ascii());
+                write!(formatter, "a key from \"{lower}\" up to \"{upper}\"")
+            }
+        }
     }
 }
 
@@ -256,6 +286,21 @@ pub enum Error {
         /// The text of the panic.
         message: Arc<str>,
     },
+    /// Another write has changed what a transaction has read or written. Nothing of it was written.
+    #[error(
+        "another write has changed {keys} of keyspace {keyspace:?} since the transaction began, and nothing of it was written; run it again (`Db::transact` does so)"
+    )]
+    Conflict {
+        /// The name of the keyspace.
+        keyspace: String,
+        /// The key, or the range with a changed key.
+        keys: ConflictKeys,
+    },
+    /// The thread that calls has an exclusive transaction open, for whose end this write would wait.
+    #[error(
+        "this thread has an exclusive transaction open; write through the transaction, or commit or drop it first"
+    )]
+    ExclusiveTransaction,
     /// The store was closed.
     #[error("the store was closed; open it again")]
     Closed,

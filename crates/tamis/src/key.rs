@@ -16,6 +16,29 @@ pub(crate) const SEQUENCE_MAX: Sequence = (1 << 56) - 1;
 /// Sequence numbers begin at 1: a seek to a key with this one passes all entries of the key.
 pub(crate) const AFTER_ALL: Sequence = 0;
 
+/// The point in time of a reader: all entries up to a sequence number, and the first writes of the transaction that reads. These are in a separate
+/// memtable ([`crate::transaction`]), with numbers above [`SEQUENCE_MAX`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReadPoint {
+    pub(crate) sequence: Sequence,
+    /// The number of the last own write that it sees; 0: it sees none.
+    pub(crate) own: Sequence,
+}
+
+impl ReadPoint {
+    /// A reader outside of transactions.
+    #[cfg(test)]
+    pub(crate) const fn at(sequence: Sequence) -> Self {
+        Self { sequence, own: 0 }
+    }
+
+    /// Whether the reader sees an entry with this number.
+    #[inline]
+    pub(crate) const fn sees(self, sequence: Sequence) -> bool {
+        sequence <= self.sequence || (sequence > SEQUENCE_MAX && sequence <= self.own)
+    }
+}
+
 /// The longest key in bytes.
 pub const KEY_LENGTH_MAX: usize = 65_535;
 

@@ -28,7 +28,7 @@
 //!
 //! 1. **The order of keys is your index.** Keys are bytes, compared as bytes. Write numbers big-endian, and put first what you read together: a prefix or a
 //!    range is then one place on the disk. A [`Keyspace`] is a separate map with its own [`KeyspaceOptions`]; a [`WriteBatch`] is atomic across
-//!    keyspaces.
+//!    keyspaces, and [`Db::transact`] is what to use if a write depends on a read.
 //! 2. **Each write chooses what it survives** ([`Durability`]). By default a crash of the process, with [`Durability::Synced`] a power failure. A store
 //!    belongs to one process: a second open fails with [`Error::Locked`]. Every byte on disk has a checksum, and damage is an error with file and offset,
 //!    never a wrong answer.
@@ -71,6 +71,7 @@ mod sync;
 mod table;
 #[cfg(test)]
 mod tests;
+mod transaction;
 mod version;
 mod view;
 mod wal;
@@ -85,7 +86,7 @@ pub use admin::verify::{Fault, VerifyReport};
 pub use batch::{BatchWrite, WriteBatch};
 pub use compaction::manual::CompactProgress;
 pub use db::{Db, Keyspace, Snapshot, UnreadableTable};
-pub use error::{Corruption, Error, Result};
+pub use error::{ConflictKeys, Corruption, Error, Result};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 pub use key_range_bounds::KeyRangeBounds;
 pub use observe::advise::{LayoutEstimate, Workload, advise_layout};
@@ -110,6 +111,10 @@ pub use sync::{Condvar, MutexGuard, WaitTimeoutResult};
 pub use tamis_filter::{Family, FilterSpec};
 /// The access modes of tables, and the trait for all file operations.
 pub use tamis_vfs::{Access, OsVfs, Vfs, fork::OwnedByProcess};
+pub use transaction::{
+    handle::{Isolation, Savepoint, Transaction, TransactionOptions},
+    scan::TransactionScan,
+};
 
 /// The programs of the README and of the guide are compiled and run with the tests of the documentation.
 #[cfg(doctest)]
@@ -118,6 +123,8 @@ mod pages {
     mod readme {}
     #[doc = include_str!("../../../docs/guide/getting-started.md")]
     mod getting_started {}
+    #[doc = include_str!("../../../docs/guide/transactions.md")]
+    mod transactions {}
     #[doc = include_str!("../../../docs/guide/choosing-filters.md")]
     mod choosing_filters {}
     #[doc = include_str!("../../../docs/guide/choosing-a-layout.md")]

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    key::{BoundKind, Kind, Sequence},
+    key::{AFTER_ALL, BoundKind, Kind, Sequence},
     memtable::MemtableCursor,
     slice::Slice,
     table::cursor::TableCursor,
@@ -20,6 +20,8 @@ use crate::{
 /// One sorted source of a scan.
 pub(crate) enum Source {
     Memtable(MemtableCursor),
+    /// The writes of the reader's own transaction: those up to this number are visible, which is above those that seeks name.
+    Own(MemtableCursor, Sequence),
     Run(RunCursor<RunTables>),
     /// A run whose table a filter admitted, until it is known whether the filter was right.
     FilterChecked(RunCursor<RunTables>, Option<Box<FilterOutcome>>),
@@ -41,7 +43,7 @@ impl Source {
     pub(crate) fn open_table(&self) -> Option<&Table> {
         match self {
             Self::Run(cursor) | Self::FilterChecked(cursor, _) => cursor.open_table(),
-            Self::Memtable(_) | Self::View(_) | Self::Lent => None,
+            Self::Memtable(_) | Self::Own(..) | Self::View(_) | Self::Lent => None,
         }
     }
 
@@ -71,7 +73,7 @@ impl Source {
                 Self::View(view) => Some(Lent::View(view)),
                 _ => None,
             },
-            Self::Memtable(_) | Self::Lent => None,
+            Self::Memtable(_) | Self::Own(..) | Self::Lent => None,
         }
     }
 
@@ -109,7 +111,7 @@ macro_rules! either {
     ($self:expr, $cursor:ident => $call:expr, lent => $none:expr) => {
         match $self {
             Source::Lent => $none,
-            Source::Memtable($cursor) => $call,
+            Source::Memtable($cursor) | Source::Own($cursor, _) => $call,
             Source::Run($cursor) | Source::FilterChecked($cursor, _) => $call,
             Source::View($cursor) => $call,
         }
@@ -130,6 +132,9 @@ impl Cursor for Source {
     }
 
     fn seek(&mut self, key: &[u8], sequence: Sequence) -> Result<()> {
+        if let Self::Own(cursor, newest) = self {
+            return cursor.seek(key, if sequence == AFTER_ALL { AFTER_ALL } else { *newest });
+        }
         either!(self, cursor => cursor.seek(key, sequence), lent => Ok(()))?;
         self.record_outcome(|outcome, found| outcome.record_seek(key, found));
         Ok(())
@@ -175,7 +180,9 @@ impl Cursor for Source {
     fn skip_covered(&mut self, span: &CoveredSpan, target: SkipTarget) -> Result<bool> {
         match self {
             Self::View(view) => view.skip_covered(span, target),
-            Self::Memtable(_) | Self::Run(_) | Self::FilterChecked(..) | Self::Lent => Ok(false),
+            Self::Memtable(_) | Self::Own(..) | Self::Run(_) | Self::FilterChecked(..) | Self::Lent => {
+                Ok(false)
+            }
         }
     }
 
@@ -197,7 +204,7 @@ impl Cursor for Source {
     fn skip(&mut self, count: u64, upper: Bound<&[u8]>) -> Result<u64> {
         match self {
             Self::View(view) => view.skip(count, upper),
-            Self::Memtable(_) | Self::Run(_) | Self::FilterChecked(..) | Self::Lent => Ok(0),
+            Self::Memtable(_) | Self::Own(..) | Self::Run(_) | Self::FilterChecked(..) | Self::Lent => Ok(0),
         }
     }
 

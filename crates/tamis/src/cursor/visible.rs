@@ -10,6 +10,9 @@
 //! the source has left the key: the cursor owns key and value, and the source is before all entries of the key. A source that knows
 //! that the key has no other version stays at it, and a step from there compares no keys.
 //!
+//! The writes of the reader's own transaction are the newest versions of their keys. Between them and the versions of the snapshot may be newer
+//! ones that other writers have committed since.
+//!
 //! Steps over versions are counted: after [`STEP_COUNT_MAX`] versions of one key the source seeks past them, so that a key
 //! with thousands of versions costs a seek. If the keys show that a bound is reached, the source is not moved: no block is
 //! read to find out that the range ends at its included bound, or that it is empty.
@@ -31,7 +34,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    key::{BoundKind, Kind, Sequence},
+    key::{BoundKind, Kind, ReadPoint, Sequence},
     range_tombstone::key_after,
     slice::Slice,
 };
@@ -57,7 +60,7 @@ enum State {
 /// See the head of this file. The contract of [`super`] applies to visible entries. `R` has the range.
 pub(crate) struct VisibleCursor<C, R> {
     source: MergeCursor<C>,
-    snapshot: Sequence,
+    snapshot: ReadPoint,
     range: R,
     state: State,
     /// Steps until it is tried again whether a stretch begins.
@@ -120,7 +123,7 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
     }
 
     /// Returns the entries of `source` in `range` as of `snapshot`.
-    pub(crate) const fn new(source: MergeCursor<C>, snapshot: Sequence, range: R) -> Self {
+    pub(crate) const fn new(source: MergeCursor<C>, snapshot: ReadPoint, range: R) -> Self {
         let value = Value { copy: Vec::new(), shared: None };
         let state = State::Invalid;
         let (steps_to_try, failed_tries) = (0, 0);
@@ -148,7 +151,7 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
         }
         match &range_of(&self.range).lower {
             Bound::Unbounded => self.source.seek_first()?,
-            Bound::Included(lower) => self.source.seek(lower, self.snapshot)?,
+            Bound::Included(lower) => self.source.seek(lower, self.snapshot.sequence)?,
             Bound::Excluded(lower) => {
                 self.key.clone_from(lower);
                 self.seek_after_key()?;
@@ -180,7 +183,7 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
         if self.range().is_above(key) || self.range().is_empty() {
             return Ok(());
         }
-        self.source.seek(key, self.snapshot)?;
+        self.source.seek(key, self.snapshot.sequence)?;
         self.find_visible_forward()
     }
 
@@ -262,7 +265,8 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
         self.begin_movement(Direction::Forward);
         let skipped = self.source.skip(count, as_slice(&range_of(&self.range).upper))?;
         // A source that has found damage may be another one.
-        self.state = if self.source.is_only_version(self.snapshot) { State::Only } else { State::Forward };
+        self.state =
+            if self.source.is_only_version(self.snapshot.sequence) { State::Only } else { State::Forward };
         Ok(skipped)
     }
 
@@ -314,8 +318,8 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
     #[inline]
     fn find_visible_forward(&mut self) -> Result<()> {
         while self.source.is_valid() && !self.is_above_range() {
-            let is_only_version = self.source.is_only_version(self.snapshot);
-            if !is_only_version && self.source.sequence() > self.snapshot {
+            let is_only_version = self.source.is_only_version(self.snapshot.sequence);
+            if !is_only_version && !self.snapshot.sees(self.source.sequence()) {
                 self.skip_newer()?;
             } else if self.source.has_coverage() && self.source.skip_deleted(Direction::Forward)? {
                 continue;
@@ -344,12 +348,12 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
         copy_key(&mut self.key, &self.source);
         for _ in 0..STEP_COUNT_MAX {
             self.source.next()?;
-            let is_newer = self.source.is_valid() && self.source.sequence() > self.snapshot;
+            let is_newer = self.source.is_valid() && !self.snapshot.sees(self.source.sequence());
             if !is_newer || self.source.key() != self.key {
                 return Ok(());
             }
         }
-        self.source.seek(&self.key, self.snapshot)
+        self.source.seek(&self.key, self.snapshot.sequence)
     }
 
     /// Moves the source forward until it leaves `key`.
@@ -390,7 +394,7 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
             if self.source.has_coverage() && self.source.skip_deleted(Direction::Backward)? {
                 continue;
             }
-            if self.source.is_only_version(self.snapshot) {
+            if self.source.is_only_version(self.snapshot.sequence) {
                 // The source need not leave the key to find a newer version, so no further entry is read.
                 if self.source.kind() == Kind::Put {
                     self.state = State::Only;
@@ -417,18 +421,20 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
         let covered = self.source.covered_sequence(&self.key)?;
         let mut is_visible = false;
         for _ in 0..STEP_COUNT_MAX {
-            if self.source.sequence() > self.snapshot {
+            if self.snapshot.sees(self.source.sequence()) {
+                is_visible = self.take_value_of_put(covered);
+            } else if self.snapshot.own == 0 {
                 self.skip_key_backward()?;
                 return Ok(is_visible);
             }
-            is_visible = self.take_value_of_put(covered);
             self.source.prev()?;
             if !self.source.is_valid() || self.source.key() < self.key.as_slice() {
                 return Ok(is_visible);
             }
         }
-        if self.source.sequence() <= self.snapshot {
-            self.source.seek(&self.key, self.snapshot)?;
+        // Behind entries that the reader does not see may be its own.
+        if self.snapshot.sees(self.source.sequence()) || self.snapshot.own > 0 {
+            self.source.seek(&self.key, self.snapshot.sequence)?;
             // If a range tombstone deletes the version, the source may be at the next key.
             let is_there = self.source.is_valid() && self.source.key() == self.key;
             is_visible = is_there && self.take_value_of_put(covered);
@@ -463,7 +469,7 @@ impl<R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<Source, R> {
         }
         let KeyRange { lower, upper } = range_of(&self.range);
         let end = as_slice(if direction == Direction::Forward { upper } else { lower });
-        let stretch = self.source.lend(direction, self.snapshot, end);
+        let stretch = self.source.lend(direction, self.snapshot.sequence, end);
         if stretch.is_none() {
             self.note_failed_try();
         }

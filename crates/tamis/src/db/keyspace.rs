@@ -37,7 +37,7 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Keyspace {
-    pub(super) engine: OwnedByProcess<Arc<Engine>>,
+    pub(crate) engine: OwnedByProcess<Arc<Engine>>,
     pub(crate) state: OwnedByProcess<Arc<KeyspaceState>>,
 }
 
@@ -280,12 +280,12 @@ impl Keyspace {
     }
 
     /// Refuses a keyspace of another store.
-    pub(super) fn check_of(&self, engine: &Engine) -> Result<()> {
+    pub(crate) fn check_of(&self, engine: &Engine) -> Result<()> {
         if std::ptr::eq(&**self.engine, engine) { Ok(()) } else { Err(foreign_keyspace()) }
     }
 
     /// [`crate::Error::KeyspaceDropped`] after a drop.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         self.state.check()
     }
 }
@@ -351,7 +351,7 @@ impl WriteBatch {
 }
 
 /// Adds nothing if no key is between the bounds.
-fn add_delete_range(batch: &mut WriteBatch, keyspace: u32, bounds: &Bounds) -> Result<()> {
+pub(crate) fn add_delete_range(batch: &mut WriteBatch, keyspace: u32, bounds: &Bounds) -> Result<()> {
     let (lower, upper) = (as_slice(&bounds.0), as_slice(&bounds.1));
     match half_open(lower, upper) {
         Some((lower, upper)) => batch.delete_range_in(keyspace, &lower, &upper),

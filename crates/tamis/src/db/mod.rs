@@ -42,6 +42,7 @@ use crate::{
     table::lazy_reader::NamedTable as _,
     version::handle::Table,
 };
+pub(crate) use keyspace::add_delete_range;
 
 /// A table that can't be opened ([`Db::unreadable_tables`]).
 #[derive(Debug, Clone)]

@@ -55,7 +55,7 @@ impl fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn new(engine: OwnedByProcess<Arc<Engine>>) -> Self {
+    pub(crate) fn new(engine: OwnedByProcess<Arc<Engine>>) -> Self {
         // A forked child can't read from a snapshot.
         let is_usable = engine.store.context.check_process().is_ok();
         let sequence = if is_usable {
@@ -64,6 +64,10 @@ impl Snapshot {
             0
         };
         Self { registered: Arc::new(Registered { engine, sequence }) }
+    }
+
+    pub(crate) fn engine(&self) -> &OwnedByProcess<Arc<Engine>> {
+        &self.registered.engine
     }
 
     /// The sequence number of the last write that this snapshot sees.

@@ -13,7 +13,6 @@ use super::ReadPath;
 use crate::{
     error::Result,
     key::{Kind, Sequence, check_key},
-    memtable::Memtable,
     observe::{
         metrics::{Metrics, ReadKind, ReadPlace},
         query_sample::{Positive, QueryOutcome, Sampling},
@@ -26,6 +25,7 @@ use crate::{
         lazy_reader::NamedTable,
         reader::{Found, TableReader},
     },
+    transaction::own_writes::get_in_memtable,
     version::{handle::Table, partition::Partition},
 };
 
@@ -107,17 +107,6 @@ impl<'a> PointRead<'a> {
 #[inline]
 fn get_in_memory(read_state: &ReadState, key: &[u8], sequence: Sequence) -> Option<Option<Slice>> {
     read_state.memtables().find_map(|memtable| get_in_memtable(&memtable.memtable, key, sequence))
-}
-
-fn get_in_memtable(memtable: &Memtable, key: &[u8], sequence: Sequence) -> Option<Option<Slice>> {
-    let covered = memtable.range_tombstones().sequence_at(key, sequence);
-    match memtable.get(key, sequence) {
-        Some((kind, found, value)) if found >= covered => {
-            Some((kind == Kind::Put).then(|| Slice::from(value)))
-        }
-        _ if covered > 0 => Some(None),
-        _ => None,
-    }
 }
 
 impl ReadPath {

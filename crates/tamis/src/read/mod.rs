@@ -10,7 +10,7 @@ pub(crate) mod scan;
 mod scan_coverage;
 mod scan_query;
 mod scan_record;
-mod scan_source;
+pub(crate) mod scan_source;
 mod seek_answers;
 mod select_range;
 mod select_runs;

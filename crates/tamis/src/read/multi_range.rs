@@ -9,7 +9,11 @@ use std::{ops::Bound, sync::Arc};
 use tamis_filter::RangeProbe;
 
 use super::{
-    ReadPath, scan::Scan, scan_source::ScanSource, select_runs::SelectedRun, select_views::Selection,
+    ReadPath,
+    scan::Scan,
+    scan_source::{ScanPoint, ScanSource},
+    select_runs::SelectedRun,
+    select_views::Selection,
     touched_range::TouchedRange,
 };
 use crate::{
@@ -34,7 +38,8 @@ impl ReadPath {
         let source = |bounds| {
             let touched = TouchedRange::new(ScanRange::Bounds(bounds), &read_state);
             let query = self.scan_query(&touched);
-            self.scan_source(Arc::clone(&read_state), touched, sequence, query, Selection::default())
+            let point = ScanPoint::at(sequence);
+            self.scan_source(Arc::clone(&read_state), touched, point, query, Selection::default())
         };
         let mut sources: Vec<ScanSource> = ranges.into_iter().map(source).collect();
         // No filter can reject a range that crosses partitions.

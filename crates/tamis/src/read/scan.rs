@@ -20,8 +20,12 @@ use tamis_filter::{Direction, auto::QueryKind};
 use tamis_vfs::fork::Process;
 
 use super::{
-    ReadPath, partition_walk::RangeCursor, scan_query::ScanQuery, scan_source::ScanSource,
-    select_views::Selection, touched_range::TouchedRange,
+    ReadPath,
+    partition_walk::RangeCursor,
+    scan_query::ScanQuery,
+    scan_source::{ScanPoint, ScanSource},
+    select_views::Selection,
+    touched_range::TouchedRange,
 };
 use crate::{
     cursor::{
@@ -564,12 +568,22 @@ impl fmt::Debug for Scan {
 impl ReadPath {
     /// A scan of `keys` at `snapshot`, or now.
     pub(crate) fn scan(&self, keyspace: &KeyspaceState, keys: ScanRange, snapshot: Option<Sequence>) -> Scan {
+        self.scan_at(keyspace, keys, |visible| ScanPoint::at(snapshot.unwrap_or(visible)))
+    }
+
+    /// A scan of `keys` at a point in time; `point_at` returns it for the newest visible sequence number.
+    pub(crate) fn scan_at(
+        &self,
+        keyspace: &KeyspaceState,
+        keys: ScanRange,
+        point_at: impl FnOnce(Sequence) -> ScanPoint,
+    ) -> Scan {
         if let Err(error) = self.context.check_open().and_then(|()| keyspace.check()) {
             return Scan::new(Err(error));
         }
         // A guard costs no reference count, on which threads with empty ranges would contend.
         let (read_state, visible) = keyspace.read_point_now(&self.snapshots);
-        let sequence = snapshot.unwrap_or(visible);
+        let point = point_at(visible);
         let touched = TouchedRange::new(keys, &read_state);
         let query = self.scan_query(&touched);
         let mut selection = Selection::default();
@@ -577,7 +591,11 @@ impl ReadPath {
             let selector = self.tools.selector(&read_state, &touched, &query);
             let selected = selector.select();
             let is_closed = query.kind().is_some();
-            if is_closed && selected.is_empty() && matches!(selector.has_memtable_entries(), Ok(false)) {
+            let has_entries = || match &point.own {
+                Some(own) if own.has_entries(&touched.range)? => Ok(true),
+                _ => selector.has_memtable_entries(),
+            };
+            if is_closed && selected.is_empty() && matches!(has_entries(), Ok(false)) {
                 query.record(&read_state.query_sample, &touched.filter_range());
                 self.metrics.scans_ended.add(1);
                 return Scan::new(Ok(None));
@@ -585,7 +603,7 @@ impl ReadPath {
             selection = selected;
         }
         let read_state = Guard::into_inner(read_state);
-        Scan::new(Ok(Some(Arc::new(self.scan_source(read_state, touched, sequence, query, selection)))))
+        Scan::new(Ok(Some(Arc::new(self.scan_source(read_state, touched, point, query, selection)))))
     }
 
     /// Counts a scan.

@@ -35,7 +35,7 @@ use crate::{
         visible::VisibleCursor,
     },
     error::Error,
-    key::Sequence,
+    key::{ReadPoint, Sequence},
     observe::{
         metrics::{LEVEL_COUNT_MAX, Metrics, ReadPlace},
         query_sample::Positive,
@@ -45,6 +45,7 @@ use crate::{
     store::keyspace_state::ReadState,
     sync::sim_fault,
     table::read_ahead::Limits,
+    transaction::own_writes::OwnWrites,
     version::{bound_view::BoundView, level::Run, partition::Partition},
 };
 
@@ -67,6 +68,8 @@ pub(crate) struct ScanSource {
 /// The parts of a scan that all its partitions share.
 struct Shared {
     read_state: Arc<ReadState>,
+    /// The writes of the transaction that reads.
+    own: Option<OwnWrites>,
     tools: Arc<ReadTools>,
     query: ScanQuery,
 }
@@ -218,12 +221,26 @@ impl ScanSource {
         self.several_partitions().unwrap_or(first..first + 1)
     }
 
+    fn own(&self) -> Option<&OwnWrites> {
+        self.shared().own.as_ref()
+    }
+
+    /// The rank of the newest run: those of memtables are below it.
+    fn first_run_rank(&self) -> usize {
+        FIRST_RANK + usize::from(self.own().is_some()) + self.read_state().memtables().count()
+    }
+
     pub(super) fn merged_cursor(self: &Arc<Self>) -> Visible {
         let selection = &self.selection;
-        let first_run = FIRST_RANK + self.read_state().memtables().count();
+        let first_run = self.first_run_rank();
         let count = first_run + selection.runs.len() + usize::from(selection.view.is_some());
         let mut merge = MergeCursor::with_capacity(count).within(Arc::<Self>::clone(self));
-        for (rank, memtable) in (FIRST_RANK..).zip(self.read_state().memtables()) {
+        let mut first_memtable = FIRST_RANK;
+        if let Some(own) = self.own() {
+            merge.push(FIRST_RANK, Source::Own(own.memtable.cursor(), own.newest));
+            first_memtable += 1;
+        }
+        for (rank, memtable) in (first_memtable..).zip(self.read_state().memtables()) {
             if memtable.memtable.entry_count() > 0 {
                 merge.push(rank, Source::Memtable(memtable.memtable.cursor()));
             }
@@ -249,7 +266,8 @@ impl ScanSource {
         }
         steps::count(Step::MergedSource, merge.len());
         merge.set_coverage(self.coverage());
-        VisibleCursor::new(merge, self.sequence, Arc::clone(self))
+        let own = self.own().map_or(0, |own| own.newest);
+        VisibleCursor::new(merge, ReadPoint { sequence: self.sequence, own }, Arc::clone(self))
     }
 
     fn view_source(self: &Arc<Self>, bound: &Arc<BoundView>) -> Source {
@@ -257,7 +275,7 @@ impl ScanSource {
             scan: Arc::<Self>::clone(self),
             bound: Arc::clone(bound),
             first_run: self.selection.runs.len(),
-            first_rank: FIRST_RANK + self.read_state().memtables().count(),
+            first_rank: self.first_run_rank(),
             snapshot: self.sequence,
         };
         Source::View(Box::new(ViewSource::new(input)))
@@ -266,7 +284,8 @@ impl ScanSource {
     /// Notes the deleted keys that the last step of a cursor has passed, if they are many.
     #[inline]
     pub(super) fn note_step(&self, cursor: &Visible) {
-        if self.deleted_ranges.is_worth_noting(cursor.passed_key_count()) {
+        // That a range is empty for a transaction says nothing about other readers.
+        if self.deleted_ranges.is_worth_noting(cursor.passed_key_count()) && self.own().is_none() {
             self.deleted_ranges.note_passed(self.read_state(), self.sequence, cursor.passed_range());
         }
     }
@@ -278,12 +297,13 @@ impl ScanSource {
             |run: &Arc<Run>| self.selection.runs.iter().any(|selected| Arc::ptr_eq(&selected.run, run));
         let runs = selector.runs().map(|(_, run)| run);
         let runs = runs.filter(|run| !sim_fault!("forget-rejected-range-tombstones") || is_selected(run));
-        coverage_of(self.read_state(), self.range(), runs, &self.shared().tools.tables, self.sequence)
+        let memory = (&**self.read_state(), self.own());
+        coverage_of(memory, self.range(), runs, &self.shared().tools.tables, self.sequence)
     }
 
     /// The selector of the runs and the view to read.
     pub(super) fn selector(&self) -> RangeSelector<'_> {
-        let Shared { read_state, tools, query } = self.shared();
+        let Shared { read_state, tools, query, .. } = self.shared();
         tools.selector(read_state, &self.touched, query)
     }
 
@@ -293,23 +313,37 @@ impl ScanSource {
     }
 }
 
+/// The point in time of a scan: the entries up to a sequence number, and the writes of its transaction.
+pub(crate) struct ScanPoint {
+    pub(crate) sequence: Sequence,
+    pub(crate) own: Option<OwnWrites>,
+}
+
+impl ScanPoint {
+    /// That of a scan outside of transactions.
+    pub(crate) const fn at(sequence: Sequence) -> Self {
+        Self { sequence, own: None }
+    }
+}
+
 impl ReadPath {
     /// The inputs of a scan of this range. `selection`: the runs and the view to read.
     pub(super) fn scan_source(
         &self,
         read_state: Arc<ReadState>,
         touched: TouchedRange,
-        sequence: Sequence,
+        point: ScanPoint,
         query: ScanQuery,
         selection: Selection,
     ) -> ScanSource {
+        let ScanPoint { sequence, own } = point;
         ScanSource {
             touched,
             selection,
             has_counted_outcomes: AtomicBool::new(false),
             sequence,
             deleted_ranges: Arc::clone(&self.deleted_ranges),
-            scan: PartOf::Itself(Shared { read_state, tools: Arc::clone(&self.tools), query }),
+            scan: PartOf::Itself(Shared { read_state, own, tools: Arc::clone(&self.tools), query }),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! It needs no cursor. So a closed range for which nothing is selected, and in which the memtables have no entry, ends before a scan of it
 //! is created ([`super::scan`]).
 
-use std::{ops::Bound, sync::Arc};
+use std::sync::Arc;
 
 use tamis_filter::{Digester, RangeProbe};
 
@@ -17,10 +17,10 @@ use super::{
 };
 use crate::{
     cache::table::TableCache,
-    cursor::{Cursor as _, bounded::as_slice},
+    cursor::bounded::as_slice,
     error::Result,
-    key::{AFTER_ALL, SEQUENCE_MAX},
     store::keyspace_state::ReadState,
+    transaction::own_writes::has_entries,
     version::{bound_view::BoundView, level::Run, partition::Partition},
 };
 
@@ -117,15 +117,8 @@ impl<'a> RangeSelector<'a> {
 
     /// Whether a memtable has an entry of the range, in any version.
     pub(super) fn has_memtable_entries(&self) -> Result<bool> {
-        let filled = self.read_state.memtables().filter(|memtable| memtable.memtable.entry_count() > 0);
-        for memtable in filled {
-            let mut cursor = memtable.memtable.cursor();
-            match &self.touched.range.lower {
-                Bound::Unbounded => cursor.seek_first()?,
-                Bound::Included(key) => cursor.seek(key, SEQUENCE_MAX)?,
-                Bound::Excluded(key) => cursor.seek(key, AFTER_ALL)?,
-            }
-            if cursor.is_valid() && !self.touched.range.is_above(cursor.key()) {
+        for memtable in self.read_state.memtables() {
+            if has_entries(&memtable.memtable, &self.touched.range)? {
                 return Ok(true);
             }
         }

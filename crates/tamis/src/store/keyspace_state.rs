@@ -113,6 +113,11 @@ impl LoggedMemtable {
         !self.carried.lock().spans.is_empty()
     }
 
+    /// Whether it has received entries, which may be older than its own.
+    pub(crate) fn has_received(&self) -> bool {
+        !self.carried.lock().received.is_empty()
+    }
+
     /// The keys of the entries that it has received.
     fn received(&self) -> Vec<KeyHull> {
         self.carried.lock().received.values().cloned().collect()
@@ -253,6 +258,11 @@ impl KeyspaceState {
         keyspace.update_is_throttled();
         keyspace.mark(Changed::Version);
         keyspace
+    }
+
+    /// An empty memtable for the writes of a transaction.
+    pub(crate) fn new_memtable(&self) -> Arc<Memtable> {
+        Memtable::new(&self.resources.pool)
     }
 
     /// Records that the current version is replaced at `now`.

@@ -12,6 +12,8 @@
 //!
 //! # Steps
 //!
+//! A transaction is a batch with a condition, which is checked in its place in the order of commits. An exclusive transaction leads while it is open.
+//!
 //! throttle (outside of any lock) -> group ([`super::group`]) -> rotate full memtables -> assign sequence numbers -> append to
 //! the log (and sync it, if one of the group requires that) -> insert into memtables -> end ranges that were known to be empty
 //! -> publish -> let due jobs run.
@@ -44,6 +46,7 @@ use crate::{
         parts::StoreParts,
     },
     sync::sim_fault,
+    transaction::{condition::Condition, exclusive::ExclusiveThread},
 };
 
 /// A group whose batches exceed this size is written as several records.
@@ -161,16 +164,17 @@ pub(crate) struct WritePath {
     /// [`crate::store::keyspace_state::KeyspaceRegistry::release_count`] when the memtables with the oldest log segment were last found immutable: only flushes
     /// free log space until it grows.
     bounded_at: AtomicU64,
+    exclusive_thread: ExclusiveThread,
 }
 
 impl Committer<Request, Result<()>> for WritePath {
     fn commit_one(&self, own: Request) -> Result<()> {
         match own.batch.only_keyspace() {
-            Some(id) => {
+            Some(id) if own.condition.is_none() => {
                 let keyspaces = self.store.keyspaces.load();
                 self.commit_alone(keyspaces.get(&id).ok_or(Error::KeyspaceDropped)?, own)
             }
-            None => self.commit_group(vec![own]).pop().unwrap_or(Ok(())),
+            _ => self.commit_group(vec![own]).pop().unwrap_or(Ok(())),
         }
     }
 
@@ -206,6 +210,7 @@ impl WritePath {
             throttle: WriteThrottle { store: Arc::clone(store), background: Arc::clone(background) },
             group: GroupQueue::new(),
             bounded_at: AtomicU64::new(u64::MAX),
+            exclusive_thread: ExclusiveThread::default(),
         }
     }
 
@@ -215,20 +220,81 @@ impl WritePath {
         if batch.is_empty() {
             return Ok(());
         }
+        self.exclusive_thread.refuse()?;
         self.throttle.wait(&batch)?;
-        self.group.submit(Request { batch, durability }, self)?;
+        self.group.submit(Request { batch, durability, condition: None }, self)?;
         self.background.run_inline();
         Ok(())
+    }
+
+    /// Writes the batch of a transaction, if its condition holds.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`]; those of [`WritePath::write`] and of reads.
+    pub(crate) fn write_if(
+        &self,
+        batch: WriteBatch,
+        durability: Durability,
+        mut condition: Condition,
+    ) -> Result<()> {
+        self.store.context.check_writable()?;
+        self.exclusive_thread.refuse()?;
+        self.throttle.wait(&batch)?;
+        condition.check_early(&self.store)?;
+        let condition = Some(Box::new(condition));
+        self.group.submit(Request { batch, durability, condition }, self)?;
+        self.background.run_inline();
+        Ok(())
+    }
+
+    /// Waits until no other thread commits, and lets the caller commit alone until [`WritePath::end_exclusive`].
+    ///
+    /// # Errors
+    /// As [`StoreContext::check_writable`](crate::store::context::StoreContext::check_writable); [`Error::ExclusiveTransaction`].
+    pub(crate) fn begin_exclusive(&self) -> Result<()> {
+        self.store.context.check_writable()?;
+        self.exclusive_thread.refuse()?;
+        self.group.lead(Request::default());
+        self.note_exclusive();
+        // The store may have been closed in the meantime.
+        self.store.context.check_writable().inspect_err(|_| self.end_exclusive())
+    }
+
+    /// Records that the calling thread uses the open exclusive transaction.
+    pub(crate) fn note_exclusive(&self) {
+        self.exclusive_thread.enter();
+    }
+
+    pub(crate) fn end_exclusive(&self) {
+        self.exclusive_thread.end();
+        self.group.release();
+    }
+
+    /// Writes the batch of the open exclusive transaction. Its condition fails only after an ingest.
+    pub(crate) fn write_exclusive(
+        &self,
+        batch: WriteBatch,
+        durability: Durability,
+        condition: Condition,
+    ) -> Result<()> {
+        let condition = Some(Box::new(condition));
+        self.commit_one(Request { batch, durability, condition })
+    }
+
+    /// Jobs that a commit has made due, in a store without workers.
+    pub(crate) fn run_inline(&self) {
+        self.background.run_inline();
     }
 
     /// As [`WritePath::write`], for a batch whose entries all belong to this keyspace.
     pub(crate) fn write_in(&self, keyspace: &KeyspaceState, batch: WriteBatch) -> Result<()> {
         self.store.context.check_writable()?;
+        self.exclusive_thread.refuse()?;
         if self.throttle.is_active(keyspace) {
             self.throttle.wait(&batch)?;
         }
         let committer = SingleKeyspaceCommitter { write_path: self, keyspace };
-        self.group.submit(Request { batch, durability: Durability::default() }, &committer)?;
+        self.group.submit(Request { batch, ..Request::default() }, &committer)?;
         self.background.run_inline();
         Ok(())
     }
@@ -241,7 +307,7 @@ impl WritePath {
     /// The same steps as for a group, without its lists.
     fn commit_to_keyspace(&self, keyspace: &KeyspaceState, request: Request) -> Result<()> {
         keyspace.check()?;
-        let Request { mut batch, durability } = request;
+        let Request { mut batch, durability, .. } = request;
         let mut log = self.store.log.lock();
         let Some(state) = log.as_mut() else { return Err(self.store.context.read_only_error()) };
         let mut target = Target::new(keyspace);
@@ -249,13 +315,16 @@ impl WritePath {
         self.commit_record(state, std::slice::from_mut(&mut batch), targets, durability)
     }
 
-    /// Writes as few records as their maximum size allows. A batch for a dropped keyspace fails without the others.
+    /// Writes as few records as their maximum size allows. A batch for a dropped keyspace, or whose condition does not hold, fails without the others.
     fn commit_records(&self, group: Vec<Request>) -> Vec<Result<()>> {
         let mut log = self.store.log.lock();
         let mut results = Vec::with_capacity(group.len());
         let mut record = Record::default();
         for request in group {
-            let keyspaces = match self.keyspaces_of(&request.batch) {
+            let keyspaces = self.keyspaces_of(&request.batch);
+            let checked =
+                request.condition.as_ref().map_or(Ok(()), |it| it.check_now(&self.store, &record.batches));
+            let keyspaces = match checked.and(keyspaces) {
                 Ok(keyspaces) => keyspaces,
                 Err(error) => {
                     self.commit(log.as_mut(), &mut record, &mut results);

@@ -10,7 +10,9 @@
 //!    it spins, then sleeps for short times.
 //! 5. The leader of a long item (one that is synced) hands the leadership to the first waiter *before* it delivers results, so that
 //!    the next group forms while the members of the last one wake up. No writer bypasses the queue then.
-//! 6. Items of one group keep their order of arrival; groups do not overlap.
+//! 6. A thread may take the leadership for as long as it likes ([`GroupQueue::lead`]). It waits for its turn in the queue, and the group of a leader
+//!    ends before it.
+//! 7. Items of one group keep their order of arrival; groups do not overlap.
 
 mod sync;
 mod waiter;
@@ -47,6 +49,10 @@ const HAS_WAITERS: u32 = 2;
 pub(crate) trait Item {
     /// Whether committing it takes less time than waking a thread.
     fn is_quick(&self) -> bool;
+    /// Whether the thread leads without an item to commit ([`GroupQueue::lead`]).
+    fn leads(&self) -> bool {
+        false
+    }
     /// Its share of the bypass budget, in bytes; an item with few bytes counts more.
     fn weight(&self) -> u32;
 }
@@ -116,6 +122,20 @@ impl<T: Item, R> GroupQueue<T, R> {
         self.commit_own(item, committer)
     }
 
+    /// Takes the leadership when it is this thread's turn, until [`GroupQueue::release`], which any thread may call. `item` only waits
+    /// ([`Item::leads`]).
+    pub(crate) fn lead(&self, item: T) {
+        debug_assert!(item.leads(), "a leader would commit the item");
+        if self.leadership.fetch_or(HAS_LEADER, Ordering::Acquire) & HAS_LEADER != 0 {
+            drop(self.wait(item));
+        }
+    }
+
+    /// Ends the leadership that began with [`GroupQueue::lead`].
+    pub(crate) fn release(&self) {
+        self.release_leadership(false, 0);
+    }
+
     /// Commits only the own item as the leader.
     #[inline]
     fn commit_own(&self, item: T, committer: &impl Committer<T, R>) -> R {
@@ -142,7 +162,8 @@ impl<T: Item, R> GroupQueue<T, R> {
     /// Commits the own item and those of all waiters as the leader.
     fn commit_all(&self, item: T, committer: &impl Committer<T, R>) -> R {
         let mut waiting = lock(&self.waiting);
-        let count = waiting.len().min(GROUP_COUNT_MAX);
+        let joins = waiting.iter().take(GROUP_COUNT_MAX).take_while(|waiter| !waiter.leads);
+        let count = joins.count();
         if count == 0 {
             drop(waiting);
             return self.commit_own(item, committer);
@@ -224,8 +245,8 @@ impl<T: Item, R> GroupQueue<T, R> {
 
     /// Waits until a leader has committed the item (`Ok`), or until this thread becomes the leader (`Err`).
     fn wait(&self, item: T) -> Result<R, T> {
-        let is_quick = item.is_quick();
-        let waiter = Arc::new(Waiter::new(item, is_quick));
+        let (is_quick, leads) = (item.is_quick(), item.leads());
+        let waiter = Arc::new(Waiter::new(item, is_quick, leads));
         let mut is_first = self.enqueue(&waiter);
         let mut sleep = SLEEP_MIN;
         loop {

@@ -65,6 +65,7 @@ mod replay;
 mod same_result;
 mod scan_movements;
 mod stretches;
+mod transactions;
 mod view_answers;
 mod view_costs;
 mod view_files;

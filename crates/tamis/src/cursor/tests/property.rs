@@ -11,7 +11,7 @@ use tamis_workload::SplitMix64;
 use super::vec_cursor::{Counts, Entry, VecCursor, VecRun};
 use crate::{
     cursor::{Cursor, bounded::KeyRange, merge::MergeCursor, run::RunCursor, visible::VisibleCursor},
-    key::{BoundKind, Kind, Sequence, compare_entries},
+    key::{BoundKind, Kind, ReadPoint, Sequence, compare_entries},
     memtable::{ChunkPool, Memtable},
 };
 
@@ -235,7 +235,8 @@ fn the_newest_version_at_the_snapshot_is_visible_and_deleted_keys_are_not() {
         let model = visible_model(&entries, snapshot, &range);
         let counts = Arc::new(Counts::default());
         let cursors = sources.into_iter().map(|source| VecCursor::new(source, &counts)).collect();
-        let mut cursor = VisibleCursor::new(MergeCursor::new(cursors), snapshot, Box::new(range));
+        let mut cursor =
+            VisibleCursor::new(MergeCursor::new(cursors), ReadPoint::at(snapshot), Box::new(range));
         check_visible_walk(&mut cursor, &model, &mut random, key_count, seed, |_| {});
     }
 }
@@ -259,7 +260,8 @@ fn entries_inserted_during_a_scan_are_not_visible_to_its_snapshot() {
         let snapshot = entry_count as Sequence;
         let model = visible_model(&entries, snapshot, &KeyRange::ALL);
         let cursors = memtables.iter().map(Memtable::cursor).collect();
-        let mut cursor = VisibleCursor::new(MergeCursor::new(cursors), snapshot, Box::new(KeyRange::ALL));
+        let mut cursor =
+            VisibleCursor::new(MergeCursor::new(cursors), ReadPoint::at(snapshot), Box::new(KeyRange::ALL));
         let mut sequence = snapshot;
         check_visible_walk(&mut cursor, &model, &mut random, key_count, seed, |random| {
             sequence += 1;
@@ -276,7 +278,7 @@ fn after_an_error_a_cursor_is_not_valid_until_the_next_seek() {
     let entries = random_entries(&mut random, 60, 20);
     let model = visible_model(&entries, 60, &KeyRange::ALL);
     let parts = entries.chunks(20).map(|part| VecCursor::new(part.to_vec(), &counts)).collect();
-    let mut cursor = VisibleCursor::new(MergeCursor::new(parts), 60, Box::new(KeyRange::ALL));
+    let mut cursor = VisibleCursor::new(MergeCursor::new(parts), ReadPoint::at(60), Box::new(KeyRange::ALL));
     for moves_left in 1..120 {
         counts.moves_left.store(moves_left, Relaxed);
         let walked = (|| {

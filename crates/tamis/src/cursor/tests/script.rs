@@ -15,7 +15,7 @@ use super::vec_cursor::{Counts, Entry, VecCursor, VecRun};
 use crate::{
     cursor::{Cursor, bounded::KeyRange, merge::MergeCursor, run::RunCursor, visible::VisibleCursor},
     error::Result,
-    key::{BoundKind, Kind, SEQUENCE_MAX},
+    key::{BoundKind, Kind, ReadPoint, SEQUENCE_MAX},
     tests::run_script,
 };
 
@@ -60,7 +60,14 @@ fn execute(command: &str, sources: &mut Vec<Vec<Entry>>) -> String {
         }
         "visible" => {
             let (snapshot, range) = view(words);
-            walk(&mut VisibleCursor::new(MergeCursor::new(cursors()), snapshot, Box::new(range)), &calls)
+            walk(
+                &mut VisibleCursor::new(
+                    MergeCursor::new(cursors()),
+                    ReadPoint::at(snapshot),
+                    Box::new(range),
+                ),
+                &calls,
+            )
         }
         other => panic!("unknown command {other}"),
     };

@@ -14,7 +14,7 @@ use crate::{
         bounded::KeyRange, merge::MergeCursor, run::RunCursor, run_tables::RunTables, source::Source,
         stretch::Step, visible::VisibleCursor,
     },
-    key::{Kind, SEQUENCE_MAX, Sequence},
+    key::{Kind, ReadPoint, SEQUENCE_MAX, Sequence},
     options::{Compression, Options},
     table::{
         filter_plan::FilterPlan,
@@ -87,7 +87,7 @@ impl Runs {
     fn visible(&self, snapshot: Sequence, range: KeyRange) -> VisibleCursor<Source, Box<KeyRange>> {
         let run = |tables: &Vec<_>| Source::Run(RunCursor::new(RunTables::read_once(tables, &self.cache)));
         let merge = MergeCursor::new(self.tables.iter().map(run).collect());
-        VisibleCursor::new(merge, snapshot, Box::new(range))
+        VisibleCursor::new(merge, ReadPoint::at(snapshot), Box::new(range))
     }
 
     /// The entries that a snapshot sees in a range.

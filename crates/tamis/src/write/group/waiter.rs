@@ -16,6 +16,8 @@ enum State<T, R> {
 
 pub(super) struct Waiter<T, R> {
     pub(super) is_quick: bool,
+    /// No other thread may take its item.
+    pub(super) leads: bool,
     state: Mutex<State<T, R>>,
     /// Whether the wait has ended; can be read without the lock.
     has_ended: AtomicBool,
@@ -27,9 +29,10 @@ pub(super) struct Waiter<T, R> {
 }
 
 impl<T, R> Waiter<T, R> {
-    pub(super) fn new(item: T, is_quick: bool) -> Self {
+    pub(super) fn new(item: T, is_quick: bool, leads: bool) -> Self {
         Self {
             is_quick,
+            leads,
             state: Mutex::new(State::Waiting(item)),
             has_ended: AtomicBool::new(false),
             is_awake: AtomicBool::new(true),
