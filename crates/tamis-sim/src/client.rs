@@ -1,6 +1,7 @@
 //! A client: makes its steps one after the other and judges each result.
 
 mod reads;
+mod transactions;
 mod writes;
 
 use std::sync::Arc;
@@ -48,6 +49,7 @@ impl Client {
         match op {
             Op::Write(..) | Op::DeletePrefix(..) | Op::Clear(..) => self.write_one(op),
             Op::Batch(changes, durability) => self.write_batch(changes, *durability),
+            Op::Transact(parts, way, durability) => self.transact(parts, *way, *durability),
             Op::DeleteEach(keyspace, first, count) => self.delete_each(*keyspace, *first, *count),
             Op::Fill(keyspace, number, count) => self.fill(*keyspace, *number, *count),
             Op::Persist(durability) => self.persist(*durability),

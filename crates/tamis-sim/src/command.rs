@@ -45,6 +45,7 @@ const FAULTS: &[&str] = &[
     "note-range-at-old-number",
     "record-empty-segments",
     "join-tables-by-file-bytes",
+    "commit-unchecked",
 ];
 /// Plays that a shrink may use.
 const ATTEMPTS_MAX: usize = 400;

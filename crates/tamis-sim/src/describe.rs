@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     model::short,
-    ops::{Change, Move, Op, Step},
+    ops::{Change, Move, Op, Part, Step},
     scan_check::bounds_text,
     store::name_of,
 };
@@ -24,6 +24,19 @@ impl fmt::Display for Change {
             Self::Put(key, value) => write!(formatter, "put {} of {} bytes", short(key), value.length),
             Self::Delete(key) => write!(formatter, "delete {}", short(key)),
             Self::DeleteRange(bounds) => write!(formatter, "delete range {}", bounds_text(bounds)),
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Get(keyspace, key) => write!(formatter, "get {} in {}", short(key), name_of(*keyspace)),
+            Self::Range(keyspace, bounds, is_backward, limit) => {
+                let (name, bounds) = (name_of(*keyspace), bounds_text(bounds));
+                write!(formatter, "range {bounds} of {name}, backward: {is_backward}, at most {limit}")
+            }
+            Self::Write(keyspace, change) => write!(formatter, "in {}: {change}", name_of(*keyspace)),
         }
     }
 }
@@ -53,6 +66,9 @@ impl fmt::Display for Op {
                 let entry =
                     |(keyspace, change): &(u64, Change)| format!("in {}: {change}", name_of(*keyspace));
                 write!(formatter, "batch, {durability:?}: {}", list(changes, entry))
+            }
+            Self::Transact(parts, way, durability) => {
+                write!(formatter, "transaction, {way:?}, {durability:?}: {}", list(parts, Part::to_string))
             }
             Self::DeletePrefix(keyspace, prefix) => {
                 write!(formatter, "in {}: delete prefix {}", name_of(*keyspace), short(prefix))

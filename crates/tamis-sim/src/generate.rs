@@ -7,7 +7,7 @@ use tamis_workload::SplitMix64;
 use crate::{
     keys::{Shape, ValueSpec},
     model::Bounds,
-    ops::{Change, Direction, End, Event, KEYSPACE_COUNT, Move, Op, Profile, SLOT_COUNT, Step},
+    ops::{Change, Direction, End, Event, KEYSPACE_COUNT, Move, Op, Part, Profile, SLOT_COUNT, Step, Way},
     settings,
 };
 
@@ -149,7 +149,8 @@ impl Generator<'_> {
     fn write(&mut self) -> Op {
         let keyspace = self.keyspace();
         match self.below(100) {
-            0..72 => Op::Write(keyspace, self.change(keyspace)),
+            0..66 => Op::Write(keyspace, self.change(keyspace)),
+            66..72 => self.transaction(),
             72..96 => {
                 let count = 1 + self.below(12);
                 let mut changes = Vec::new();
@@ -164,6 +165,27 @@ impl Generator<'_> {
             97 | 98 => Op::Write(keyspace, Change::DeleteRange(self.bounds(keyspace))),
             _ => Op::Persist(self.durability()),
         }
+    }
+
+    fn transaction(&mut self) -> Op {
+        let mut parts = Vec::new();
+        for _ in 0..1 + self.below(8) {
+            let keyspace = self.keyspace();
+            parts.push(match self.below(5) {
+                0 => Part::Get(keyspace, self.key(keyspace)),
+                1 => {
+                    let limit = [1, 3, 100_000].get(self.below(3) as usize).copied().unwrap_or(1);
+                    Part::Range(keyspace, self.bounds(keyspace), self.below(2) == 0, limit)
+                }
+                _ => Part::Write(keyspace, self.change(keyspace)),
+            });
+        }
+        let way = match self.below(6) {
+            0 => Way::Exclusive,
+            1 | 2 => Way::Snapshot,
+            _ => Way::Serializable,
+        };
+        Op::Transact(parts, way, self.durability())
     }
 
     fn read(&mut self) -> Op {

@@ -37,7 +37,7 @@ use crate::{
 const OPEN_FILES_MAX: u64 = 80;
 
 /// The version of histories: it changes when a seed no longer means the same history.
-pub const HISTORY_VERSION: u32 = 2;
+pub const HISTORY_VERSION: u32 = 3;
 
 /// All that decides a history.
 #[derive(Debug, Clone)]

@@ -87,6 +87,28 @@ pub enum Event {
     FlipBit(u64),
 }
 
+/// A read or a write of a transaction, in a keyspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Reads a key.
+    Get(u64, Vec<u8>),
+    /// Reads at most so many entries of a range, from its end if the flag is set.
+    Range(u64, Bounds, bool, usize),
+    /// Writes.
+    Write(u64, Change),
+}
+
+/// The kind of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// An optimistic, serializable one.
+    Serializable,
+    /// An optimistic one with snapshot isolation.
+    Snapshot,
+    /// An exclusive one.
+    Exclusive,
+}
+
 /// How a life ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -117,6 +139,8 @@ pub enum Op {
     Fill(u64, u64, u64),
     /// Writes a batch.
     Batch(Vec<(u64, Change)>, Durability),
+    /// Runs a transaction once.
+    Transact(Vec<Part>, Way, Durability),
     /// Makes all writes durable.
     Persist(Durability),
     /// Reads a key.

@@ -13,6 +13,7 @@ const KEYS_PER_RUN: usize = 5_000;
 const KEY_COUNT: usize = RUN_COUNT * KEYS_PER_RUN;
 const OPERATION_COUNT: usize = 2_000;
 const STEP_COUNT: usize = 20_000;
+const TRANSACTION_COUNT: usize = 200;
 /// Reads of each kind before those that are counted.
 const QUERIES_BEFORE: usize = 20_000;
 const SEED: u64 = 42;
@@ -46,7 +47,41 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new("store: put", OPERATION_COUNT, puts),
         Case::new("store: put in batches of 100", OPERATION_COUNT, batches),
         Case::new("store: flush, entries", KEY_COUNT, flush),
+        Case::new("store: ten gets, batch of ten puts", TRANSACTION_COUNT, |folder| transfers(folder, false)),
+        Case::new("store: transaction of ten gets, ten puts", TRANSACTION_COUNT, |folder| {
+            transfers(folder, true)
+        }),
     ]
+}
+
+/// Reads and writes ten keys of the tables at a time, in a transaction or without.
+fn transfers(folder: &Path, in_transactions: bool) -> Result<Work, BenchError> {
+    let store = tables_store(folder, Sorted::Not)?;
+    let keyspace = store.db.keyspace("counted")?;
+    Ok(Box::new(move || {
+        let mut random = SplitMix64::new(SEED);
+        let mut sum = 0;
+        for _ in 0..TRANSACTION_COUNT {
+            let keys: Vec<_> =
+                (0..10).map(|_| store.key(random.below(KEY_COUNT as u64) as usize, true)).collect();
+            if in_transactions {
+                let transaction = store.db.transaction();
+                for key in keys {
+                    sum += transaction.get(&keyspace, key)?.map_or(0, |value| value.len());
+                    transaction.put(&keyspace, key, [8; 100])?;
+                }
+                transaction.commit()?;
+                continue;
+            }
+            let mut batch = WriteBatch::new();
+            for key in keys {
+                sum += keyspace.get(key)?.map_or(0, |value| value.len());
+                batch.put(&keyspace, key, [8; 100])?;
+            }
+            store.db.write(batch)?;
+        }
+        Ok(sum as u64)
+    }))
 }
 
 /// How the entries of the runs are sorted.

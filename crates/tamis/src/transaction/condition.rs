@@ -22,8 +22,9 @@ use crate::{
         keyspace_state::{KeyspaceState, Keyspaces, LoggedMemtable, ReadState},
         parts::StoreParts,
     },
+    sync::sim_fault,
     table::{environment::ReadCost, reader::TableReader},
-    version::{handle::Table, key_bounds::span_bounds},
+    version::{handle::Table, key_bounds::span_bounds, level::Run},
 };
 
 /// See the head of this file.
@@ -40,6 +41,9 @@ impl Condition {
     /// # Errors
     /// As [`Condition::check_now`].
     pub(crate) fn check_early(&mut self, store: &StoreParts) -> Result<()> {
+        if store.snapshots.visible() <= self.since {
+            return Ok(());
+        }
         let keyspaces = store.keyspaces.load();
         let mut visible = Sequence::MAX;
         let mut read_states = BTreeMap::new();
@@ -61,7 +65,16 @@ impl Condition {
     /// # Errors
     /// [`Error::Conflict`]; [`Error::KeyspaceDropped`]; those of reads.
     pub(crate) fn check_now(&self, store: &StoreParts, batches: &[WriteBatch]) -> Result<()> {
+        if sim_fault!("commit-unchecked") {
+            return Ok(());
+        }
         let keyspaces = store.keyspaces.load();
+        if self.ranges.keys().any(|id| !keyspaces.contains_key(id)) {
+            return Err(Error::KeyspaceDropped);
+        }
+        if batches.is_empty() && store.snapshots.visible() <= self.since {
+            return Ok(());
+        }
         self.check_batches(batches, &keyspaces)?;
         let digester = Digester::new(store.versions.database().1);
         let finder = ChangeFinder { tables: &store.tables, digester: &digester };
@@ -117,12 +130,11 @@ impl ChangeFinder<'_> {
     ) -> Result<()> {
         for (&id, ranges) in &condition.ranges {
             let read_state = read_state_of(id).ok_or(Error::KeyspaceDropped)?;
-            let (version, since) = (&read_state.version, condition.since);
-            let has_newer = version.tables().any(|table| table.summary().largest_sequence > since);
+            let since = condition.since;
             for keys in ranges.iter() {
                 let mut memtables = read_state.memtables();
                 if memtables.any(|memtable| has_changed_in_memory(memtable, keys, since))
-                    || has_newer && self.has_changed_in_tables(&read_state, keys, since)?
+                    || self.has_changed_in_tables(&read_state, keys, since)?
                 {
                     return Err(conflict(keyspaces, id, keys));
                 }
@@ -133,11 +145,12 @@ impl ChangeFinder<'_> {
 
     fn has_changed_in_tables(&self, read_state: &ReadState, keys: Keys<'_>, since: Sequence) -> Result<bool> {
         let version = &read_state.version;
+        let is_newer_run = |run: &&Arc<Run>| run.sequence_range().1 > since;
         let is_newer = |table: &&Arc<Table>| table.summary().largest_sequence > since;
         match keys {
             Keys::One(key) => {
                 let Some(partition) = version.partition_of(key) else { return Ok(false) };
-                for (_, run) in partition.runs() {
+                for run in partition.runs().map(|(_, run)| run).filter(is_newer_run) {
                     let probe = Probe::new(key, self.digester);
                     if let Some(table) = run.table_of(key).filter(is_newer)
                         && has_newer_version(self.tables.reader(table)?, &probe, since)?
@@ -153,8 +166,10 @@ impl ChangeFinder<'_> {
             }
             Keys::Range(lower, upper) => {
                 let bounds = span_bounds(lower, upper);
-                let runs = version.partitions_within(bounds).iter().flat_map(|partition| partition.runs());
-                for table in runs.flat_map(|(_, run)| run.tables_within(bounds)).filter(is_newer) {
+                let partitions = version.partitions_within(bounds).iter();
+                let runs = partitions.flat_map(|partition| partition.runs()).map(|(_, run)| run);
+                let tables = runs.filter(is_newer_run).flat_map(|run| run.tables_within(bounds));
+                for table in tables.filter(is_newer) {
                     let reader = self.tables.reader(table)?;
                     if self.has_newer_entry(reader, (lower, upper), since)? {
                         return Ok(true);

@@ -130,7 +130,7 @@ impl Drop for Exclusive {
 pub struct Transaction {
     snapshot: Snapshot,
     options: TransactionOptions,
-    writes: Mutex<WriteSet>,
+    writes: OwnedByProcess<Mutex<WriteSet>>,
     reads: Reads,
     /// After the snapshot: it is dropped last.
     exclusive: Option<Exclusive>,
@@ -149,7 +149,13 @@ impl Transaction {
         exclusive: Option<Exclusive>,
     ) -> Self {
         let reads = Reads::recorded(options.isolation == Isolation::Serializable);
-        Self { snapshot: Snapshot::new(engine.clone()), options, writes: Mutex::default(), reads, exclusive }
+        Self {
+            snapshot: Snapshot::new(engine.clone()),
+            options,
+            writes: OwnedByProcess::new(Mutex::default()),
+            reads,
+            exclusive,
+        }
     }
 
     /// Refuses a keyspace of another store; called first by each read and write.
@@ -161,6 +167,11 @@ impl Transaction {
             engine.write_path.note_exclusive();
         }
         keyspace.check()
+    }
+
+    /// The sequence number of the last write of others that it sees.
+    pub fn sequence(&self) -> u64 {
+        self.snapshot.sequence()
     }
 
     /// The value of a key. Cost as [`Keyspace::get`].
@@ -351,6 +362,7 @@ impl Transaction {
     /// # Errors
     /// [`Error::InvalidArgument`] for a savepoint of another transaction, or one that was made after a savepoint to which the transaction has returned.
     pub fn roll_back_to(&self, savepoint: Savepoint) -> Result<()> {
+        self.snapshot.engine().store.context.check_open()?;
         if self.writes.lock().roll_back_to(savepoint.0) {
             return Ok(());
         }
@@ -368,11 +380,11 @@ impl Transaction {
     /// transaction conflicts only with [`Db::ingest`]. Otherwise as [`Db::write`]. After an error nothing was written.
     pub fn commit(mut self) -> Result<()> {
         let engine = self.snapshot.engine();
+        engine.store.context.check_open()?;
         let writes = mem::take(&mut *self.writes.lock());
         let ranges = self.reads.take().unwrap_or_else(|| writes.keys());
         let condition = Condition { since: self.snapshot.sequence(), ranges };
         let batch = writes.into_batch();
-        engine.store.context.check_open()?;
         if batch.is_empty() {
             return Ok(());
         }

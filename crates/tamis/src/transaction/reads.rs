@@ -2,19 +2,23 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
+use tamis_vfs::fork::Process;
+
 use super::key_ranges::KeyRanges;
 use crate::{range_tombstone::half_open, sync::Mutex};
 
 /// See the head of this file. Its scans have a reference to it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Reads {
     /// `None`: they are not recorded.
     ranges: Option<Mutex<BTreeMap<u32, KeyRanges>>>,
+    /// In a forked child another thread may hold the lock forever.
+    process: Process,
 }
 
 impl Reads {
     pub(super) fn recorded(is_recorded: bool) -> Self {
-        Self { ranges: is_recorded.then(Mutex::default) }
+        Self { ranges: is_recorded.then(Mutex::default), process: Process::current() }
     }
 
     /// Records keys.
@@ -29,6 +33,7 @@ impl Reads {
     /// Records the keys between two bounds.
     pub(super) fn add_range(&self, keyspace: u32, lower: Bound<&[u8]>, upper: Bound<&[u8]>) {
         if let Some(ranges) = &self.ranges
+            && self.process.is_current()
             && let Some((lower, upper)) = half_open(lower, upper)
         {
             ranges.lock().entry(keyspace).or_default().add_range(&lower, &upper);

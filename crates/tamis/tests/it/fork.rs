@@ -157,3 +157,32 @@ fn a_forked_child_opens_other_stores() {
     }));
     assert_eq!(Db::open(&path).unwrap().get("key").unwrap().unwrap(), b"value");
 }
+
+/// The parent's transactions are not those of the child, which ends none of them.
+#[test]
+fn transactions_of_the_parent_are_refused_in_a_child_and_continue_in_the_parent() {
+    let root = tempfile::tempdir().unwrap();
+    let db = Db::open(root.path().join("store")).unwrap();
+    let keyspace = db.default_keyspace();
+    db.put("key", "value").unwrap();
+    let optimistic = db.transaction();
+    optimistic.put(&keyspace, "optimistic", "1").unwrap();
+    let exclusive = db.exclusive().unwrap();
+    exclusive.put(&keyspace, "exclusive", "1").unwrap();
+    let mut handles = Some((optimistic, exclusive));
+    assert!(succeeds_in_child(|| {
+        let (optimistic, exclusive) = handles.take().unwrap();
+        let mut scan = optimistic.iter(&keyspace);
+        assert!(is_forked(scan.next().unwrap()));
+        drop(scan);
+        assert!(is_forked(optimistic.get(&keyspace, "key")));
+        assert!(is_forked(optimistic.put(&keyspace, "key", "lost")));
+        assert!(is_forked(optimistic.commit()));
+        assert!(is_forked(db.exclusive()));
+        drop(exclusive);
+    }));
+    let (optimistic, exclusive) = handles.unwrap();
+    exclusive.commit().unwrap();
+    optimistic.commit().unwrap();
+    assert_eq!(db.iter().count(), 3);
+}

@@ -2,10 +2,17 @@
 
 use super::{Committer, GroupQueue, Item};
 
+/// The item of a thread that leads.
+const LEADS: u64 = u64::MAX;
+
 /// Even items are quick.
 impl Item for u64 {
     fn is_quick(&self) -> bool {
         self.is_multiple_of(2)
+    }
+
+    fn leads(&self) -> bool {
+        *self == LEADS
     }
 
     fn weight(&self) -> u32 {
@@ -46,6 +53,47 @@ fn loom_every_thread_gets_its_own_result() {
             for thread in threads {
                 thread.join().expect("a thread of the model failed");
             }
+        });
+    }
+}
+
+#[cfg(loom)]
+#[test]
+fn loom_a_thread_that_leads_excludes_all_others() {
+    use loom::{cell::UnsafeCell, sync::Arc, thread};
+
+    /// Changes the cell, which loom watches: two threads at once are a failure.
+    struct Changing(Arc<UnsafeCell<u64>>);
+
+    impl Committer<u64, u64> for Changing {
+        fn commit_one(&self, own: u64) -> u64 {
+            // SAFETY: the only leader changes it.
+            self.0.with_mut(|count| unsafe { *count += 1 });
+            own
+        }
+
+        fn commit_group(&self, group: Vec<u64>) -> Vec<u64> {
+            group.into_iter().map(|item| self.commit_one(item)).collect()
+        }
+    }
+
+    // SAFETY: as above.
+    unsafe impl Sync for Changing {}
+    // SAFETY: as above.
+    unsafe impl Send for Changing {}
+
+    for item in [1, 2] {
+        loom::model(move || {
+            let queue = Arc::new(GroupQueue::new());
+            let changing = Arc::new(Changing(Arc::new(UnsafeCell::new(0))));
+            let other = {
+                let (queue, changing) = (Arc::clone(&queue), Arc::clone(&changing));
+                thread::spawn(move || assert_eq!(queue.submit(item, &*changing), item))
+            };
+            queue.lead(LEADS);
+            changing.commit_one(0);
+            queue.release();
+            other.join().expect("a thread of the model failed");
         });
     }
 }
@@ -163,6 +211,35 @@ mod threads {
             self.order.lock().extend(&group);
             group
         }
+    }
+
+    #[test]
+    fn threads_that_lead_exclude_all_others_and_get_their_turn() {
+        let queue = GroupQueue::<u64, u64>::new();
+        let watching = Watching::default();
+        thread::scope(|scope| {
+            for number in 0..6_u64 {
+                let (queue, watching) = (&queue, &watching);
+                scope.spawn(move || {
+                    for step in 0..300 {
+                        if number < 2 {
+                            queue.lead(LEADS);
+                            watching.enter(1);
+                            thread::yield_now();
+                            watching.leave();
+                            queue.release();
+                        } else {
+                            assert_eq!(
+                                queue.submit(step * 2 + number % 2, watching),
+                                step * 2 + number % 2 + 7
+                            );
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(watching.total.load(Ordering::SeqCst), 6 * 300);
+        assert_eq!(queue.leadership.load(Ordering::SeqCst), 0, "the leadership was released");
     }
 
     /// The waiter gets its result although the leader never submits again, with short and long items.
