@@ -7,7 +7,7 @@ use std::{
 };
 
 use tamis::{
-    Durability, Error, Isolation, Transaction, TransactionOptions,
+    Durability, Error, Isolation, Keyspace, Transaction, TransactionOptions,
     simulation::{EntryKind, keyspace_id},
 };
 
@@ -81,6 +81,25 @@ impl Open {
     }
 }
 
+/// The range of a read, and the entries that it returns.
+fn read_part(
+    open: &Open,
+    keyspace: &Keyspace,
+    part: &Part,
+) -> (Bounds, tamis::Result<Vec<(Vec<u8>, Value)>>) {
+    let Part::Range(_, bounds, is_backward, limit) = part else {
+        let key = key_of(part);
+        let value = open.transaction.get(keyspace, key);
+        let found = value.map(|value| value.map(|value| (key.to_vec(), Value::of(&value))));
+        return (point(key), found.map(Vec::from_iter));
+    };
+    let mut scan = open.transaction.range(keyspace, bounds.clone());
+    let entries = std::iter::from_fn(|| if *is_backward { scan.next_back() } else { scan.next() });
+    let entries = entries.take(*limit);
+    let entries = entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), Value::of(&value))));
+    (bounds.clone(), entries.collect())
+}
+
 impl Client {
     pub(super) fn transact(&self, parts: &[Part], way: Way, durability: Durability) -> Judgement {
         let low = self.store.shared.model.lock().pin();
@@ -118,49 +137,15 @@ impl Client {
 
     /// A break ends the transaction without a commit.
     fn run_part(&self, open: &mut Open, part: &Part) -> ControlFlow<Judgement> {
-        let faults_before = self.store.life.faults.fault_count();
         let number = match part {
             Part::Get(number, _) | Part::Range(number, ..) | Part::Write(number, _) => *number,
         };
         let Some(keyspace) = self.store.keyspace(number) else { return ControlFlow::Continue(()) };
-        let id = keyspace_id(&keyspace);
-        let (bounds, found) = match part {
-            Part::Get(_, key) => {
-                let value = open.transaction.get(&keyspace, key);
-                let found = value.map(|value| value.map(|value| (key.clone(), Value::of(&value))));
-                (point(key), found.map(Vec::from_iter))
-            }
-            Part::Range(_, bounds, is_backward, limit) => {
-                let mut scan = open.transaction.range(&keyspace, bounds.clone());
-                let entries =
-                    std::iter::from_fn(|| if *is_backward { scan.next_back() } else { scan.next() });
-                let entries = entries.take(*limit);
-                let entries =
-                    entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), Value::of(&value))));
-                (bounds.clone(), entries.collect())
-            }
-            Part::Write(_, change) => {
-                let Some(entry) = Self::entry_of(&keyspace, change) else { return ControlFlow::Continue(()) };
-                let written = match change {
-                    Change::Put(key, _) => open.transaction.put(&keyspace, key, &entry.value),
-                    Change::Delete(key) => open.transaction.delete(&keyspace, key),
-                    Change::DeleteRange(bounds) => open.transaction.delete_range(&keyspace, bounds.clone()),
-                };
-                match written {
-                    Ok(()) => open.writes.push(entry),
-                    // It does not fit into a memtable: the transaction stays as it was.
-                    Err(Error::BatchTooLarge { .. }) => {}
-                    Err(error) => {
-                        return ControlFlow::Break(self.store.judge(
-                            "a write of a transaction",
-                            &error,
-                            None,
-                        ));
-                    }
-                }
-                return ControlFlow::Continue(());
-            }
-        };
+        if let Part::Write(_, change) = part {
+            return self.write_in(open, &keyspace, change);
+        }
+        let faults_before = self.store.life.faults.fault_count();
+        let (bounds, found) = read_part(open, &keyspace, part);
         let found = match found {
             _ if self.store.life.is_off() => return ControlFlow::Break(Ok(())),
             Ok(found) => found,
@@ -170,9 +155,11 @@ impl Client {
             }
         };
         self.record(found.len() as u64);
-        let model = self.store.shared.model.lock();
-        let mut expected: Vec<_> = open.view(&model, id, &bounds).into_iter().collect();
-        drop(model);
+        let id = keyspace_id(&keyspace);
+        let mut expected: Vec<_> = {
+            let model = self.store.shared.model.lock();
+            open.view(&model, id, &bounds).into_iter().collect()
+        };
         let mut read = bounds.clone();
         if let Part::Range(_, _, is_backward, limit) = part {
             if *is_backward {
@@ -197,6 +184,24 @@ impl Client {
         let is_own = |write: &Entry| write.keyspace == id && is_within(&bounds_of(write), key_of(part));
         if !matches!(part, Part::Get(..)) || !open.writes.iter().any(is_own) {
             open.reads.push((id, read));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn write_in(&self, open: &mut Open, keyspace: &Keyspace, change: &Change) -> ControlFlow<Judgement> {
+        let Some(entry) = Self::entry_of(keyspace, change) else { return ControlFlow::Continue(()) };
+        let written = match change {
+            Change::Put(key, _) => open.transaction.put(keyspace, key, &entry.value),
+            Change::Delete(key) => open.transaction.delete(keyspace, key),
+            Change::DeleteRange(bounds) => open.transaction.delete_range(keyspace, bounds.clone()),
+        };
+        match written {
+            Ok(()) => open.writes.push(entry),
+            // It does not fit into a memtable: the transaction stays as it was.
+            Err(Error::BatchTooLarge { .. }) => {}
+            Err(error) => {
+                return ControlFlow::Break(self.store.judge("a write of a transaction", &error, None));
+            }
         }
         ControlFlow::Continue(())
     }

@@ -60,11 +60,11 @@ impl Condition {
         Ok(())
     }
 
-    /// Checks it as a part of a commit: nothing else is committed meanwhile. `batches` are committed before.
+    /// Checks it as a part of a commit: nothing else is committed meanwhile.
     ///
     /// # Errors
     /// [`Error::Conflict`]; [`Error::KeyspaceDropped`]; those of reads.
-    pub(crate) fn check_now(&self, store: &StoreParts, batches: &[WriteBatch]) -> Result<()> {
+    pub(crate) fn check_now(&self, store: &StoreParts) -> Result<()> {
         if sim_fault!("commit-unchecked") {
             return Ok(());
         }
@@ -72,10 +72,9 @@ impl Condition {
         if self.ranges.keys().any(|id| !keyspaces.contains_key(id)) {
             return Err(Error::KeyspaceDropped);
         }
-        if batches.is_empty() && store.snapshots.visible() <= self.since {
+        if store.snapshots.visible() <= self.since {
             return Ok(());
         }
-        self.check_batches(batches, &keyspaces)?;
         let digester = Digester::new(store.versions.database().1);
         let finder = ChangeFinder { tables: &store.tables, digester: &digester };
         finder.check(self, &keyspaces, |id| {
@@ -83,21 +82,14 @@ impl Condition {
         })
     }
 
-    /// Refuses batches whose entries are not in memtables yet.
-    fn check_batches(&self, batches: &[WriteBatch], keyspaces: &Keyspaces) -> Result<()> {
-        for entry in batches.iter().flat_map(WriteBatch::unnumbered) {
-            let Some(ranges) = self.ranges.get(&entry.keyspace) else { continue };
-            let (is_met, keys) = match entry.kind {
-                Kind::RangeTombstone => {
-                    (ranges.meets(entry.key, entry.value), Keys::Range(entry.key, entry.value))
-                }
-                Kind::Put | Kind::Tombstone => (ranges.has_key(entry.key), Keys::One(entry.key)),
-            };
-            if is_met {
-                return Err(conflict(keyspaces, entry.keyspace, keys));
-            }
-        }
-        Ok(())
+    /// Whether these batches write to the keys.
+    pub(crate) fn meets(&self, batches: &[WriteBatch]) -> bool {
+        batches.iter().flat_map(WriteBatch::unnumbered).any(|entry| {
+            self.ranges.get(&entry.keyspace).is_some_and(|ranges| match entry.kind {
+                Kind::RangeTombstone => ranges.meets(entry.key, entry.value),
+                Kind::Put | Kind::Tombstone => ranges.has_key(entry.key),
+            })
+        })
     }
 }
 

@@ -322,8 +322,12 @@ impl WritePath {
         let mut record = Record::default();
         for request in group {
             let keyspaces = self.keyspaces_of(&request.batch);
-            let checked =
-                request.condition.as_ref().map_or(Ok(()), |it| it.check_now(&self.store, &record.batches));
+            let condition = request.condition.as_ref();
+            // Whether there is a conflict depends on whether they are committed.
+            if condition.is_some_and(|condition| condition.meets(&record.batches)) {
+                self.commit(log.as_mut(), &mut record, &mut results);
+            }
+            let checked = condition.map_or(Ok(()), |condition| condition.check_now(&self.store));
             let keyspaces = match checked.and(keyspaces) {
                 Ok(keyspaces) => keyspaces,
                 Err(error) => {

@@ -60,15 +60,21 @@ fn loom_every_thread_gets_its_own_result() {
 #[cfg(loom)]
 #[test]
 fn loom_a_thread_that_leads_excludes_all_others() {
-    use loom::{cell::UnsafeCell, sync::Arc, thread};
+    use loom::{
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering},
+        },
+        thread,
+    };
 
-    /// Changes the cell, which loom watches: two threads at once are a failure.
-    struct Changing(Arc<UnsafeCell<u64>>);
+    struct Alone(AtomicBool);
 
-    impl Committer<u64, u64> for Changing {
+    impl Committer<u64, u64> for Alone {
         fn commit_one(&self, own: u64) -> u64 {
-            // SAFETY: the only leader changes it.
-            self.0.with_mut(|count| unsafe { *count += 1 });
+            assert!(!self.0.swap(true, Ordering::Relaxed), "two leaders at once");
+            thread::yield_now();
+            self.0.store(false, Ordering::Relaxed);
             own
         }
 
@@ -77,21 +83,15 @@ fn loom_a_thread_that_leads_excludes_all_others() {
         }
     }
 
-    // SAFETY: as above.
-    unsafe impl Sync for Changing {}
-    // SAFETY: as above.
-    unsafe impl Send for Changing {}
-
     for item in [1, 2] {
         loom::model(move || {
-            let queue = Arc::new(GroupQueue::new());
-            let changing = Arc::new(Changing(Arc::new(UnsafeCell::new(0))));
+            let (queue, alone) = (Arc::new(GroupQueue::new()), Arc::new(Alone(AtomicBool::new(false))));
             let other = {
-                let (queue, changing) = (Arc::clone(&queue), Arc::clone(&changing));
-                thread::spawn(move || assert_eq!(queue.submit(item, &*changing), item))
+                let (queue, alone) = (Arc::clone(&queue), Arc::clone(&alone));
+                thread::spawn(move || assert_eq!(queue.submit(item, &*alone), item))
             };
             queue.lead(LEADS);
-            changing.commit_one(0);
+            alone.commit_one(0);
             queue.release();
             other.join().expect("a thread of the model failed");
         });
