@@ -82,6 +82,19 @@ impl TransactionOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Savepoint(u64);
 
+/// For languages without opaque types: no other savepoint of the process has this number.
+impl From<Savepoint> for u64 {
+    fn from(savepoint: Savepoint) -> Self {
+        savepoint.0
+    }
+}
+
+impl From<u64> for Savepoint {
+    fn from(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 /// The leadership of an exclusive transaction.
 struct Exclusive(OwnedByProcess<Arc<Engine>>);
 
@@ -131,7 +144,8 @@ pub struct Transaction {
     snapshot: Snapshot,
     options: TransactionOptions,
     writes: OwnedByProcess<Mutex<WriteSet>>,
-    reads: Reads,
+    /// Shared with its scans.
+    reads: Arc<Reads>,
     /// After the snapshot: it is dropped last.
     exclusive: Option<Exclusive>,
 }
@@ -148,7 +162,7 @@ impl Transaction {
         options: TransactionOptions,
         exclusive: Option<Exclusive>,
     ) -> Self {
-        let reads = Reads::recorded(options.isolation == Isolation::Serializable);
+        let reads = Arc::new(Reads::recorded(options.isolation == Isolation::Serializable));
         Self {
             snapshot: Snapshot::new(engine.clone()),
             options,
@@ -248,13 +262,28 @@ impl Transaction {
     /// # }
     /// ```
     pub fn range(&self, keyspace: &Keyspace, range: impl KeyRangeBounds) -> TransactionScan<'_> {
+        self.detached_range(keyspace, range)
+    }
+
+    /// The entries with keys that begin with `prefix`, in key order, as they are now.
+    pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> TransactionScan<'_> {
+        self.detached_prefix(keyspace, prefix)
+    }
+
+    /// As [`Transaction::range`], for languages without lifetimes: the compiler does not end the scan before the commit. So the program must drop it, or
+    /// [`Transaction::commit`] fails.
+    pub fn detached_range(
+        &self,
+        keyspace: &Keyspace,
+        range: impl KeyRangeBounds,
+    ) -> TransactionScan<'static> {
         let bounds = range_bounds(&range);
         let scan = self.scan(keyspace, ScanRange::Bounds(bounds.clone()));
         TransactionScan::new(&self.reads, keyspace.id(), scan, bounds)
     }
 
-    /// The entries with keys that begin with `prefix`, in key order, as they are now.
-    pub fn prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> TransactionScan<'_> {
+    /// As [`Transaction::prefix`]; see [`Transaction::detached_range`].
+    pub fn detached_prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> TransactionScan<'static> {
         let prefix = prefix.as_ref();
         let scan = self.scan(keyspace, ScanRange::Prefix(prefix.to_vec()));
         TransactionScan::new(&self.reads, keyspace.id(), scan, prefix_bounds(prefix))
@@ -377,12 +406,14 @@ impl Transaction {
     ///
     /// # Errors
     /// [`Error::Conflict`] if another write has changed what the transaction has read or written ([`Isolation`]): run it again ([`Db::transact`] does so). An exclusive
-    /// transaction conflicts only with [`Db::ingest`]. Otherwise as [`Db::write`]. After an error nothing was written.
+    /// transaction conflicts only with [`Db::ingest`]. [`Error::InvalidArgument`] while a detached scan exists, whose reads are not recorded yet. Otherwise as
+    /// [`Db::write`]. After an error nothing was written.
     pub fn commit(mut self) -> Result<()> {
         let engine = self.snapshot.engine();
         engine.store.context.check_open()?;
         let writes = mem::take(&mut *self.writes.lock());
-        let ranges = self.reads.take().unwrap_or_else(|| writes.keys());
+        let reads = Arc::get_mut(&mut self.reads).ok_or_else(open_scan)?;
+        let ranges = reads.take().unwrap_or_else(|| writes.keys());
         let condition = Condition { since: self.snapshot.sequence(), ranges };
         let batch = writes.into_batch();
         if batch.is_empty() {
@@ -393,6 +424,15 @@ impl Transaction {
             Some(_leadership) => engine.write_path.write_exclusive(batch, durability, condition),
             None => engine.write_path.write_if(batch, durability, condition),
         }
+    }
+}
+
+#[cold]
+fn open_scan() -> Error {
+    Error::InvalidArgument {
+        what: "transaction",
+        got: "one with an open scan".to_owned(),
+        expected: "drop its scans before the commit".to_owned(),
     }
 }
 
@@ -479,26 +519,38 @@ impl Db {
         options: TransactionOptions,
         mut body: impl FnMut(&Transaction) -> Result<T, E>,
     ) -> Result<T, E> {
-        for attempt in 0..OPTIMISTIC_ATTEMPTS {
-            let transaction = self.transaction_with(options);
-            let began = transaction.snapshot.sequence();
+        let mut attempt = 0;
+        loop {
+            let transaction = self.transaction_attempt(options, attempt)?;
             let result = body(&transaction)?;
             match transaction.commit() {
-                Err(Error::Conflict { .. }) => self.pause_after_conflict(began, attempt),
+                Err(Error::Conflict { .. }) if attempt < OPTIMISTIC_ATTEMPTS => attempt += 1,
                 committed => return committed.map(|()| result).map_err(E::from),
             }
         }
-        let transaction = self.exclusive_with(options)?;
-        let result = body(&transaction)?;
-        transaction.commit()?;
-        Ok(result)
+    }
+
+    /// Begins the transaction of one attempt of [`Db::transact`], for loops that can't be a closure: the attempts are numbered from 0. The first one begins at once; after a conflict
+    /// the next ones wait for a random time, and from the ninth one on they are exclusive.
+    ///
+    /// # Errors
+    /// As [`Db::exclusive`].
+    pub fn transaction_attempt(&self, options: TransactionOptions, attempt: u32) -> Result<Transaction> {
+        if attempt >= OPTIMISTIC_ATTEMPTS {
+            return self.exclusive_with(options);
+        }
+        if attempt > 0 {
+            self.pause_after_conflict(attempt - 1);
+        }
+        Ok(self.transaction_with(options))
     }
 
     /// Waits for a random time before a transaction is run again, so that two that conflict do not meet again.
-    fn pause_after_conflict(&self, began: u64, attempt: u32) {
-        let longest = RETRY_NANOSECONDS << attempt;
-        let nanoseconds = mix64(began ^ thread_number() as u64, u64::from(attempt)) % longest;
+    fn pause_after_conflict(&self, conflicts_before: u32) {
         let store = &self.engine.store;
+        let longest = RETRY_NANOSECONDS << conflicts_before;
+        let seed = store.snapshots.visible() ^ thread_number() as u64;
+        let nanoseconds = mix64(seed, u64::from(conflicts_before)) % longest;
         store.scheduler.wait_for_progress(&*store.context.runtime.clock, Duration::from_nanos(nanoseconds));
     }
 }

@@ -3,7 +3,7 @@
 //! Nothing is recorded at a step. When a scan turns, seeks or is dropped, the keys between the place where it began to move and the current one are a range that was
 //! read; behind the last entry, up to the bound of the scan.
 
-use std::{fmt, iter::FusedIterator, mem, ops::Bound};
+use std::{fmt, iter::FusedIterator, marker::PhantomData, mem, ops::Bound, sync::Arc};
 
 use tamis_filter::Direction;
 
@@ -28,8 +28,12 @@ struct Walk {
 
 /// The entries of a key range as a transaction sees them: at its snapshot, with its own writes until the scan was created. As [`Scan`], it is an iterator from
 /// both ends, and moves in both directions.
+///
+/// It ends before the transaction is committed: by its lifetime, or, if it is detached ([`crate::Transaction::detached_range`]), because the commit fails otherwise.
 pub struct TransactionScan<'t> {
-    reads: &'t Reads,
+    /// Shared with the transaction, which is not committed while a scan exists.
+    reads: Arc<Reads>,
+    transaction: PhantomData<&'t ()>,
     keyspace: u32,
     scan: Scan,
     bounds: Bounds,
@@ -45,10 +49,11 @@ impl fmt::Debug for TransactionScan<'_> {
     }
 }
 
-impl<'t> TransactionScan<'t> {
-    pub(super) fn new(reads: &'t Reads, keyspace: u32, scan: Scan, bounds: Bounds) -> Self {
+impl TransactionScan<'_> {
+    pub(super) fn new(reads: &Arc<Reads>, keyspace: u32, scan: Scan, bounds: Bounds) -> Self {
         let (front, back, back_key) = Default::default();
-        Self { reads, keyspace, scan, bounds, front, back, back_key }
+        let (reads, transaction) = (Arc::clone(reads), PhantomData);
+        Self { reads, transaction, keyspace, scan, bounds, front, back, back_key }
     }
 
     /// See [`Scan::move_next`].

@@ -687,6 +687,47 @@ fn bad_input_is_refused_and_loses_nothing() {
 }
 
 #[test]
+fn a_commit_misses_no_read_of_a_detached_scan() {
+    let db = open(&MemVfs::new());
+    let keyspace = db.default_keyspace();
+    keyspace.put("a", "").unwrap();
+    let transaction = db.transaction();
+    let scan = transaction.detached_range(&keyspace, ..);
+    transaction.put(&keyspace, "mine", "").unwrap();
+    assert!(matches!(transaction.commit(), Err(Error::InvalidArgument { what: "transaction", .. })));
+    assert!(!keyspace.contains("mine").unwrap());
+    assert_eq!(scan.count(), 1);
+
+    for (is_read, expected) in [(false, false), (true, true)] {
+        let transaction = db.transaction();
+        let mut scan = transaction.detached_prefix(&keyspace, "a");
+        if is_read {
+            assert!(scan.move_next().unwrap());
+        }
+        transaction.put(&keyspace, "mine", "").unwrap();
+        keyspace.put("a", "").unwrap();
+        drop(scan);
+        assert_eq!(is_conflict(transaction.commit()), expected);
+    }
+}
+
+#[test]
+fn attempts_of_a_transaction_end_with_an_exclusive_one() {
+    let db = open(&MemVfs::new());
+    let keyspace = db.default_keyspace();
+    for attempt in 0..9 {
+        let transaction = db.transaction_attempt(TransactionOptions::default(), attempt).unwrap();
+        transaction.get(&keyspace, "x").unwrap();
+        transaction.put(&keyspace, "y", "").unwrap();
+        let other = keyspace.put("x", "");
+        if attempt == 8 {
+            assert!(matches!(other, Err(Error::ExclusiveTransaction)));
+        }
+        assert_eq!(is_conflict(transaction.commit()), attempt < 8);
+    }
+}
+
+#[test]
 fn transactions_are_there_completely_or_not_at_all_after_a_crash() {
     let vfs = MemVfs::new();
     let db = open(&vfs);
