@@ -52,6 +52,47 @@ int main(int count, char **arguments) {
     std::vector<tamis::scan> scans = fruits.multi_range({{tamis::bound::included("b"), tamis::bound::excluded("c")}});
     REQUIRE(scans[0].next() && !scans[0].next());
 
+    // A transaction that rolls back, one that commits, and one that runs again because another write has changed what it has read.
+    {
+        tamis::transaction dropped = db.begin(tamis::isolation::snapshot);
+        dropped.put(fruits, "fig", "violet");
+        REQUIRE(dropped.contains(fruits, "fig") && dropped.multi_get(fruits, {"fig", "kiwi"})[0]);
+    }
+    REQUIRE(!fruits.contains("fig"));
+    tamis::transaction exclusive = db.begin_exclusive(tamis::durability::synced);
+    exclusive.put(fruits, "fig", "violet");
+    const uint64_t savepoint = exclusive.savepoint();
+    exclusive.remove_prefix(fruits, "f");
+    exclusive.remove_range(fruits, tamis::bound::unbounded(), tamis::bound::unbounded());
+    exclusive.remove(fruits, "fig");
+    exclusive.roll_back_to(savepoint);
+    tamis::scan open = exclusive.prefix(fruits, "f");
+    REQUIRE(open.next() && open.key() == "fig");
+    exclusive.commit();
+    REQUIRE(fruits.get("fig").view() == "violet");
+    try {
+        open.next();
+        REQUIRE(false);
+    } catch (const tamis::error &error) {
+        REQUIRE(error.code() == TAMIS_CODE_TRANSACTION_ENDED);
+    }
+    int attempts = 0;
+    const std::string color = db.transact([&](tamis::transaction &transaction) {
+        const std::string found(transaction.get(fruits, "fig").view());
+        if (attempts++ == 0)
+            fruits.put("fig", "green");
+        transaction.put(fruits, "color of figs", found);
+        return found;
+    });
+    REQUIRE(attempts == 2 && color == "green" && fruits.get("color of figs").view() == "green");
+    db.transact([&](tamis::transaction &transaction) {
+        for (tamis::scan figs = transaction.range(fruits, tamis::bound::included("c"), tamis::bound::excluded("g")); figs.next();)
+            if (figs.key() != "cherry")
+                transaction.remove(fruits, figs.key());
+    });
+    REQUIRE(fruits.compare_and_put("kiwi", std::nullopt, "brown") && !fruits.compare_and_put("kiwi", "green", "red"));
+    REQUIRE(fruits.compare_and_put("kiwi", "brown", std::nullopt) && fruits.last()->first.view() == "cherry");
+
     tamis::keyspace trees = db.get_or_create_keyspace("trees", tamis::keyspace_options().set("filters", "surf@16"));
     trees.put("oak", "");
     REQUIRE(trees.name() == "trees" && trees.get("oak") && trees.get("oak").view().empty());

@@ -73,6 +73,12 @@ typedef enum tamis_code {
     TAMIS_CODE_PANIC = 20,
     // A failure without a specific code.
     TAMIS_CODE_OTHER = 21,
+    // Another write has changed what the transaction has read or written; nothing of it was written. Run it again.
+    TAMIS_CODE_CONFLICT = 22,
+    // The thread has an exclusive transaction open, for whose end the call would wait.
+    TAMIS_CODE_EXCLUSIVE_TRANSACTION = 23,
+    // The transaction was committed or rolled back.
+    TAMIS_CODE_TRANSACTION_ENDED = 24,
 } tamis_code;
 
 // The kinds of bounds.
@@ -105,6 +111,14 @@ typedef enum tamis_durability {
     TAMIS_DURABILITY_SYNCED = 2,
 } tamis_durability;
 
+// How a transaction is isolated from the writes that others commit while it is open.
+typedef enum tamis_isolation {
+    // The keys and ranges that it has read must not have changed at the commit.
+    TAMIS_ISOLATION_SERIALIZABLE = 0,
+    // The keys that it has written must not have changed at the commit. Allows write skew.
+    TAMIS_ISOLATION_SNAPSHOT = 1,
+} tamis_isolation;
+
 // A write batch. One thread uses it at a time.
 typedef struct tamis_batch tamis_batch;
 
@@ -135,6 +149,9 @@ typedef struct tamis_scan tamis_scan;
 
 // A consistent view of all keyspaces.
 typedef struct tamis_snapshot tamis_snapshot;
+
+// A transaction. Any number of threads may use it; scans that it has created serve one thread at a time.
+typedef struct tamis_transaction tamis_transaction;
 
 // A writer of a table, for one thread at a time. A writer that is freed before tamis_table_writer_finish leaves no file.
 typedef struct tamis_table_writer tamis_table_writer;
@@ -726,6 +743,129 @@ enum tamis_code tamis_ingest(const struct tamis_db *database,
                              bool keep,
                              char **json,
                              char **message);
+
+// Begins a transaction with an isolation of tamis_isolation and a durability of tamis_durability. It reads a snapshot of all keyspaces and its own
+// writes, and nothing waits for it. Free it with tamis_transaction_free, also after the commit.
+enum tamis_code tamis_transaction_begin(const struct tamis_db *database,
+                                        int32_t isolation,
+                                        int32_t durability,
+                                        struct tamis_transaction **transaction,
+                                        char **message);
+
+// Begins an exclusive transaction, which has no conflicts except with tamis_ingest. Waits for its turn; all other writers wait until it
+// ends. TAMIS_CODE_EXCLUSIVE_TRANSACTION: this thread has one open.
+enum tamis_code tamis_transaction_begin_exclusive(const struct tamis_db *database,
+                                                  int32_t durability,
+                                                  struct tamis_transaction **transaction,
+                                                  char **message);
+
+// Like tamis_transaction_begin, for a loop that runs a transaction again after TAMIS_CODE_CONFLICT. Attempts are numbered from 0: the first one begins at
+// once, the next ones wait for a short random time, and from attempt 8 on they are exclusive, so that the loop ends.
+enum tamis_code tamis_transaction_begin_attempt(const struct tamis_db *database,
+                                                int32_t isolation,
+                                                int32_t durability,
+                                                uint32_t attempt,
+                                                struct tamis_transaction **transaction,
+                                                char **message);
+
+// Returns the value of a key, like tamis_get.
+enum tamis_code tamis_transaction_get(const struct tamis_transaction *transaction,
+                                      const struct tamis_keyspace *keyspace,
+                                      const uint8_t *key,
+                                      size_t key_length,
+                                      struct tamis_value *value,
+                                      char **message);
+
+// Whether a key exists.
+enum tamis_code tamis_transaction_contains(const struct tamis_transaction *transaction,
+                                           const struct tamis_keyspace *keyspace,
+                                           const uint8_t *key,
+                                           size_t key_length,
+                                           bool *is_found,
+                                           char **message);
+
+// Reads the values of `count` keys, like tamis_multi_get.
+enum tamis_code tamis_transaction_multi_get(const struct tamis_transaction *transaction,
+                                            const struct tamis_keyspace *keyspace,
+                                            const struct tamis_bytes *keys,
+                                            size_t count,
+                                            struct tamis_value *values,
+                                            char **message);
+
+// Creates a scan of the entries between two bounds as they are now, for the functions tamis_scan_...; only the part that it has passed counts as read. The
+// end of the transaction ends it: its calls return TAMIS_CODE_TRANSACTION_ENDED then, and memory that it has returned is invalid. Free it with tamis_scan_free.
+enum tamis_code tamis_transaction_range(const struct tamis_transaction *transaction,
+                                        const struct tamis_keyspace *keyspace,
+                                        struct tamis_bound lower,
+                                        struct tamis_bound upper,
+                                        struct tamis_scan **scan,
+                                        char **message);
+
+// Creates a scan of the entries whose keys have a prefix, like tamis_transaction_range.
+enum tamis_code tamis_transaction_prefix(const struct tamis_transaction *transaction,
+                                         const struct tamis_keyspace *keyspace,
+                                         const uint8_t *prefix,
+                                         size_t prefix_length,
+                                         struct tamis_scan **scan,
+                                         char **message);
+
+// Sets the value of a key. TAMIS_CODE_SIZE: the writes of the transaction would be larger than a memtable of the keyspace; the transaction stays as it was.
+enum tamis_code tamis_transaction_put(const struct tamis_transaction *transaction,
+                                      const struct tamis_keyspace *keyspace,
+                                      const uint8_t *key,
+                                      size_t key_length,
+                                      const uint8_t *value,
+                                      size_t value_length,
+                                      char **message);
+
+// Deletes a key; an absent key is not an error.
+enum tamis_code tamis_transaction_delete(const struct tamis_transaction *transaction,
+                                         const struct tamis_keyspace *keyspace,
+                                         const uint8_t *key,
+                                         size_t key_length,
+                                         char **message);
+
+// Deletes all keys between two bounds, also those that other writes put there before the commit.
+enum tamis_code tamis_transaction_delete_range(const struct tamis_transaction *transaction,
+                                               const struct tamis_keyspace *keyspace,
+                                               struct tamis_bound lower,
+                                               struct tamis_bound upper,
+                                               char **message);
+
+// Deletes all keys that have a prefix, like tamis_transaction_delete_range.
+enum tamis_code tamis_transaction_delete_prefix(const struct tamis_transaction *transaction,
+                                                const struct tamis_keyspace *keyspace,
+                                                const uint8_t *prefix,
+                                                size_t prefix_length,
+                                                char **message);
+
+// Remembers the writes so far, by a number for tamis_transaction_roll_back_to.
+enum tamis_code tamis_transaction_savepoint(const struct tamis_transaction *transaction,
+                                            uint64_t *savepoint,
+                                            char **message);
+
+// Removes the writes since a savepoint, which can be returned to again. Scans keep what they see.
+enum tamis_code tamis_transaction_roll_back_to(const struct tamis_transaction *transaction,
+                                               uint64_t savepoint,
+                                               char **message);
+
+// Writes all or nothing, and ends the transaction and its scans: later calls return TAMIS_CODE_TRANSACTION_ENDED. TAMIS_CODE_CONFLICT: another write has
+// changed what the transaction has read or written, and nothing was written; begin it again. The handle must still be freed.
+enum tamis_code tamis_transaction_commit(const struct tamis_transaction *transaction,
+                                         char **message);
+
+// Frees a transaction; rolls it back, and ends its scans, if it was not committed. NULL is allowed.
+void tamis_transaction_free(struct tamis_transaction *transaction);
+
+// Replaces the value of a key if it is the expected one, atomically: NULL as `expected` is an absent key, NULL as `value` deletes the key. `is_replaced` is whether the
+// value was the expected one.
+enum tamis_code tamis_compare_and_put(const struct tamis_keyspace *keyspace,
+                                      const uint8_t *key,
+                                      size_t key_length,
+                                      const struct tamis_bytes *expected,
+                                      const struct tamis_bytes *value,
+                                      bool *is_replaced,
+                                      char **message);
 
 // Frees the bytes of a value and sets its pointer to NULL; it may be freed again.
 void tamis_value_free(struct tamis_value *value);

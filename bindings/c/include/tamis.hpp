@@ -1,7 +1,7 @@
 // RAII wrappers of tamis.h for C++17, in one file without a library of its own.
 //
 // Errors are exceptions of the class tamis::error. Handles free themselves, can be moved and not copied, and follow the rules of tamis.h: any thread
-// may use a database, a keyspace or a snapshot; batches and scans serve one thread at a time. Keys and values are std::string_view of any
+// may use a database, a keyspace, a snapshot or a transaction; batches and scans serve one thread at a time. Keys and values are std::string_view of any
 // bytes; a scan returns views that are valid until its next call.
 //
 //     tamis::database db("store");
@@ -21,6 +21,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,11 @@ enum class durability : int32_t {
     deferred = TAMIS_DURABILITY_DEFERRED,
     buffered = TAMIS_DURABILITY_BUFFERED,
     synced = TAMIS_DURABILITY_SYNCED,
+};
+
+enum class isolation : int32_t {
+    serializable = TAMIS_ISOLATION_SERIALIZABLE,
+    snapshot = TAMIS_ISOLATION_SNAPSHOT,
 };
 
 namespace detail {
@@ -72,6 +78,8 @@ void call(Function function, Arguments... arguments) {
 inline const uint8_t *data(std::string_view bytes) noexcept {
     return reinterpret_cast<const uint8_t *>(bytes.data());
 }
+
+inline tamis_bytes bytes(std::string_view bytes) noexcept { return {data(bytes), bytes.size()}; }
 
 inline std::string_view view(const uint8_t *data, size_t length) noexcept {
     return std::string_view(reinterpret_cast<const char *>(data), length);
@@ -259,6 +267,16 @@ public:
         detail::call(tamis_clear, get(), static_cast<int32_t>(kept));
     }
 
+    // Replaces the value of a key if it is the expected one, and returns whether it was; std::nullopt is an absent key.
+    bool compare_and_put(std::string_view key, std::optional<std::string_view> expected,
+                         std::optional<std::string_view> value) {
+        const tamis_bytes before = detail::bytes(expected.value_or("")), after = detail::bytes(value.value_or(""));
+        bool is_replaced = false;
+        detail::call(tamis_compare_and_put, get(), detail::data(key), key.size(), expected ? &before : nullptr,
+                     value ? &after : nullptr, &is_replaced);
+        return is_replaced;
+    }
+
     // The value of a key; empty if the key is absent.
     tamis::value get(std::string_view key, const snapshot *as_of = nullptr) const {
         tamis_value found{};
@@ -275,14 +293,10 @@ public:
                                         const snapshot *as_of = nullptr) const {
         std::vector<tamis_bytes> given;
         for (const std::string_view key : keys)
-            given.push_back({detail::data(key), key.size()});
+            given.push_back(detail::bytes(key));
         std::vector<tamis_value> found(keys.size());
         detail::call(tamis_multi_get, get(), of(as_of), given.data(), given.size(), found.data());
-        std::vector<tamis::value> values;
-        values.reserve(found.size());
-        for (const tamis_value one : found)
-            values.emplace_back(one);
-        return values;
+        return std::vector<tamis::value>(found.begin(), found.end());
     }
     // The entry with the smallest or largest key.
     std::optional<std::pair<tamis::value, tamis::value>> first(const snapshot *as_of = nullptr) const {
@@ -377,6 +391,74 @@ private:
     detail::owner<tamis_batch, tamis_batch_free> handle_;
 };
 
+// Reads and writes that are committed together, if nothing that they have read has changed. The destructor rolls back what was not committed. The end
+// of a transaction ends its scans: they throw, and views that they have returned are invalid.
+class transaction {
+public:
+    transaction(tamis_transaction *handle, std::shared_ptr<listener> listener) noexcept
+        : listener_(std::move(listener)), handle_(handle) {}
+    tamis_transaction *get() const noexcept { return handle_.get(); }
+
+    // Throws an error with TAMIS_CODE_CONFLICT, after which nothing was written, if another write has changed what this one has read or written.
+    void commit() { detail::call(tamis_transaction_commit, get()); }
+
+    // The value of a key; empty if the key is absent.
+    tamis::value get(const keyspace &of, std::string_view key) const {
+        tamis_value found{};
+        detail::call(tamis_transaction_get, get(), of.get(), detail::data(key), key.size(), &found);
+        return tamis::value(found);
+    }
+    bool contains(const keyspace &of, std::string_view key) const {
+        bool is_found = false;
+        detail::call(tamis_transaction_contains, get(), of.get(), detail::data(key), key.size(), &is_found);
+        return is_found;
+    }
+    std::vector<tamis::value> multi_get(const keyspace &of, const std::vector<std::string_view> &keys) const {
+        std::vector<tamis_bytes> given;
+        for (const std::string_view key : keys)
+            given.push_back(detail::bytes(key));
+        std::vector<tamis_value> found(keys.size());
+        detail::call(tamis_transaction_multi_get, get(), of.get(), given.data(), given.size(), found.data());
+        return std::vector<tamis::value>(found.begin(), found.end());
+    }
+    scan range(const keyspace &of, bound lower = bound::unbounded(), bound upper = bound::unbounded()) const {
+        tamis_scan *made = nullptr;
+        detail::call(tamis_transaction_range, get(), of.get(), tamis_bound(lower), tamis_bound(upper), &made);
+        return scan(made);
+    }
+    scan prefix(const keyspace &of, std::string_view prefix) const {
+        tamis_scan *made = nullptr;
+        detail::call(tamis_transaction_prefix, get(), of.get(), detail::data(prefix), prefix.size(), &made);
+        return scan(made);
+    }
+
+    void put(const keyspace &into, std::string_view key, std::string_view value) {
+        detail::call(tamis_transaction_put, get(), into.get(), detail::data(key), key.size(), detail::data(value),
+                     value.size());
+    }
+    void remove(const keyspace &from, std::string_view key) {
+        detail::call(tamis_transaction_delete, get(), from.get(), detail::data(key), key.size());
+    }
+    void remove_range(const keyspace &from, bound lower, bound upper) {
+        detail::call(tamis_transaction_delete_range, get(), from.get(), tamis_bound(lower), tamis_bound(upper));
+    }
+    void remove_prefix(const keyspace &from, std::string_view prefix) {
+        detail::call(tamis_transaction_delete_prefix, get(), from.get(), detail::data(prefix), prefix.size());
+    }
+
+    // The writes so far, for roll_back_to.
+    uint64_t savepoint() {
+        uint64_t made = 0;
+        detail::call(tamis_transaction_savepoint, get(), &made);
+        return made;
+    }
+    void roll_back_to(uint64_t savepoint) { detail::call(tamis_transaction_roll_back_to, get(), savepoint); }
+
+private:
+    std::shared_ptr<listener> listener_;
+    detail::owner<tamis_transaction, tamis_transaction_free> handle_;
+};
+
 class database {
 public:
     explicit database(const std::string &folder) : database(folder, nullptr, nullptr) {}
@@ -417,6 +499,32 @@ public:
     void persist(durability kept = durability::synced) {
         detail::call(tamis_persist, get(), static_cast<int32_t>(kept));
     }
+    transaction begin(isolation level = isolation::serializable, durability kept = durability::buffered) {
+        return begin_with(tamis_transaction_begin, static_cast<int32_t>(level), static_cast<int32_t>(kept));
+    }
+    // Waits for its turn; all other writers wait until the transaction ends.
+    transaction begin_exclusive(durability kept = durability::buffered) {
+        return begin_with(tamis_transaction_begin_exclusive, static_cast<int32_t>(kept));
+    }
+    // Calls a function with a transaction, commits it and returns the result. After a conflict the function is called again, from the ninth time on in an
+    // exclusive transaction. What it throws rolls back and is passed on.
+    template <typename Function>
+    std::invoke_result_t<Function &, transaction &> transact(Function function, isolation level = isolation::serializable,
+                                                             durability kept = durability::buffered) {
+        for (uint32_t attempt = 0;; attempt++) {
+            transaction begun = begin_with(tamis_transaction_begin_attempt, static_cast<int32_t>(level),
+                                           static_cast<int32_t>(kept), attempt);
+            if constexpr (std::is_void_v<std::invoke_result_t<Function &, transaction &>>) {
+                function(begun);
+                if (is_committed(begun))
+                    return;
+            } else {
+                auto result = function(begun);
+                if (is_committed(begun))
+                    return result;
+            }
+        }
+    }
     snapshot take_snapshot() const {
         tamis_snapshot *taken = nullptr;
         detail::call(tamis_snapshot_new, get(), &taken);
@@ -451,6 +559,24 @@ private:
         tamis_keyspace *made = nullptr;
         detail::call(function, get(), name.c_str(), options.get(), &made);
         return keyspace(made, listener_);
+    }
+
+    template <typename Function, typename... Arguments>
+    transaction begin_with(Function function, Arguments... arguments) {
+        tamis_transaction *begun = nullptr;
+        detail::call(function, get(), arguments..., &begun);
+        return transaction(begun, listener_);
+    }
+    // Commits; false after a conflict.
+    static bool is_committed(transaction &ended) {
+        try {
+            ended.commit();
+            return true;
+        } catch (const error &failure) {
+            if (failure.code() != TAMIS_CODE_CONFLICT)
+                throw;
+            return false;
+        }
     }
 
     std::shared_ptr<listener> listener_;

@@ -18,6 +18,7 @@ pub mod scan;
 pub mod snapshot;
 pub mod store_filters;
 pub mod table_writer;
+pub mod transaction;
 pub mod value;
 pub mod version;
 pub mod write;

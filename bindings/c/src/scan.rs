@@ -2,12 +2,12 @@
 
 use std::{ffi::c_char, mem::MaybeUninit};
 
-use engine::Scan;
 use tamis_bindings_common::{
     Code, Failure,
     columns::{ChunkLimit, Columns, Parts},
     fork::Guarded,
-    scan::{Direction, Selection, scan, step},
+    scan::{Direction, Selection, Steps, scan, step},
+    transaction::AnyScan,
 };
 
 use crate::{
@@ -26,14 +26,14 @@ use crate::{
 pub struct ScanHandle(Exclusive<Position>);
 
 impl ScanHandle {
-    fn new(scan: Scan) -> Self {
+    pub(crate) fn new(scan: AnyScan) -> Self {
         Self(Exclusive::new(Position { scan: Guarded::new(scan), columns: Columns::default() }))
     }
 }
 
 #[derive(Debug)]
 struct Position {
-    scan: Guarded<Scan>,
+    scan: Guarded<AnyScan>,
     columns: Columns,
 }
 
@@ -75,7 +75,7 @@ fn new_scan(
     selection: &Selection,
 ) -> Result<ScanHandle, Failure> {
     let scan = scan(keyspace(found)?, snapshot(as_of)?, selection, Direction::Forward);
-    Ok(ScanHandle::new(scan))
+    Ok(ScanHandle::new(AnyScan::Store(scan)))
 }
 
 /// Creates a scan of the entries between two bounds, in a snapshot or in the current state (NULL). It starts before the first entry; nothing is read
@@ -133,7 +133,7 @@ pub extern "C" fn tamis_multi_range(
             None => keyspace.multi_range(ranges),
         };
         for (target, scan) in targets.iter_mut().zip(made) {
-            put_handle(Some(target), "scans", ScanHandle::new(scan))?;
+            put_handle(Some(target), "scans", ScanHandle::new(AnyScan::Store(scan)))?;
         }
         Ok(())
     })
@@ -142,9 +142,9 @@ pub extern "C" fn tamis_multi_range(
 /// Runs `work` with the scan of a handle.
 fn with<R>(
     scan: Option<&ScanHandle>,
-    work: impl FnOnce(&mut Scan) -> Result<R, Failure>,
+    work: impl FnOnce(&mut dyn Steps) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    handle(scan, "scan")?.0.with(|position| work(position.scan.get_mut()?))
+    handle(scan, "scan")?.0.with(|position| position.scan.get_mut()?.with(work))
 }
 
 /// Moves to the next entry; `has_entry` is false after the last one.
@@ -263,7 +263,7 @@ pub extern "C" fn tamis_scan_chunk(
             let Position { scan, columns } = position;
             columns.clear();
             let limit = ChunkLimit { entry_count: count_max, bytes: bytes_max };
-            let filled = columns.fill(scan.get_mut()?, direction, Parts::Both, limit)?;
+            let filled = scan.get_mut()?.fill(columns, direction, Parts::Both, limit)?;
             target.write(Chunk {
                 count: filled.entry_count,
                 is_finished: filled.is_finished,

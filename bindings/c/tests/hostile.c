@@ -46,7 +46,7 @@ static void check(const char *call, tamis_code code, char **message) {
         }
         tamis_text_free(*message);
     }
-    if (code == TAMIS_CODE_PANIC || (int)code < 0 || (int)code > TAMIS_CODE_OTHER) {
+    if (code == TAMIS_CODE_PANIC || (int)code < 0 || (int)code > TAMIS_CODE_TRANSACTION_ENDED) {
         fprintf(stderr, "%s: code %d\n", call, (int)code);
         exit(1);
     }
@@ -110,6 +110,7 @@ static tamis_keyspace *keyspaces[3];
 static tamis_batch *batch;
 static tamis_scan *scan;
 static tamis_snapshot *snapshot;
+static tamis_transaction *transaction;
 static tamis_options *options;
 static tamis_table_writer *writer;
 static tamis_filter_builder *builder;
@@ -240,6 +241,84 @@ static void read_entries(void) {
         uint64_t count;
         CALL(tamis_approximate_count(any_keyspace(), any_bound(), any_bound(), one_in(8) ? NULL : &count, message));
     }
+    }
+    free_owned();
+}
+
+static void begin_and_end(void) {
+    int32_t isolation = (int32_t)below(4) - 1, durability = (int32_t)below(5) - 1;
+    tamis_transaction **place = one_in(8) ? NULL : &transaction;
+    uint64_t action = below(8);
+    if (action > 3) {
+        CALL(tamis_transaction_commit(transaction, message));
+        return;
+    }
+    tamis_transaction_free(transaction);
+    transaction = NULL;
+    if (action == 0)
+        CALL(tamis_transaction_begin_exclusive(one_in(8) ? NULL : db, durability, place, message));
+    else if (action == 1)
+        CALL(tamis_transaction_begin_attempt(one_in(8) ? NULL : db, isolation, durability, (uint32_t)below(10), place, message));
+    else
+        CALL(tamis_transaction_begin(one_in(8) ? NULL : db, isolation, durability, place, message));
+}
+
+static void use_transaction(void) {
+    static uint64_t savepoint;
+    tamis_bytes key = any_bytes(), value = any_bytes();
+    tamis_value found = {NULL, 0, NULL};
+    bool is_found;
+    switch (below(12)) {
+    case 0:
+        CALL(tamis_transaction_get(transaction, any_keyspace(), key.data, key.length, one_in(8) ? NULL : &found, message));
+        tamis_value_free(&found);
+        break;
+    case 1:
+        CALL(tamis_transaction_contains(transaction, any_keyspace(), key.data, key.length, one_in(8) ? NULL : &is_found, message));
+        break;
+    case 2: {
+        tamis_value *values = (tamis_value *)own(sizeof(tamis_value));
+        tamis_bytes *keys = (tamis_bytes *)own(sizeof(tamis_bytes));
+        *keys = key;
+        char *text = NULL;
+        tamis_code code = tamis_transaction_multi_get(transaction, any_keyspace(), one_in(8) ? NULL : keys,
+                                                      one_in(12) ? SIZE_MAX : 1, values, &text);
+        if (code == TAMIS_CODE_OK)
+            tamis_values_free(values, 1);
+        check("tamis_transaction_multi_get", code, &text);
+        break;
+    }
+    case 3:
+        CALL(tamis_transaction_delete(transaction, any_keyspace(), key.data, key.length, message));
+        break;
+    case 4:
+        CALL(tamis_transaction_delete_range(transaction, any_keyspace(), any_bound(), any_bound(), message));
+        break;
+    case 5:
+        CALL(tamis_transaction_delete_prefix(transaction, any_keyspace(), key.data, key.length, message));
+        break;
+    case 6:
+        CALL(tamis_transaction_savepoint(transaction, one_in(8) ? NULL : &savepoint, message));
+        break;
+    case 7:
+        CALL(tamis_transaction_roll_back_to(transaction, one_in(4) ? below(9) : savepoint, message));
+        break;
+    case 8:
+        tamis_scan_free(scan);
+        scan = NULL;
+        CALL(tamis_transaction_range(transaction, any_keyspace(), any_bound(), any_bound(), one_in(8) ? NULL : &scan, message));
+        break;
+    case 9:
+        tamis_scan_free(scan);
+        scan = NULL;
+        CALL(tamis_transaction_prefix(transaction, any_keyspace(), key.data, key.length, one_in(8) ? NULL : &scan, message));
+        break;
+    case 10:
+        CALL(tamis_compare_and_put(any_keyspace(), key.data, key.length, one_in(4) ? NULL : &value, one_in(4) ? NULL : &key,
+                                   one_in(8) ? NULL : &is_found, message));
+        break;
+    default:
+        CALL(tamis_transaction_put(transaction, any_keyspace(), key.data, key.length, value.data, value.length, message));
     }
     free_owned();
 }
@@ -422,13 +501,14 @@ int main(int count, char **arguments) {
     }
     state = strtoull(arguments[2], NULL, 10);
     static void (*const steps[])(void) = {open_and_close, write_entries, write_entries, read_entries, scan_entries,
-                                          maintain, build_tables, use_filters, use_filters};
+                                          begin_and_end, use_transaction, use_transaction, maintain, build_tables, use_filters, use_filters};
     for (long left = strtol(arguments[3], NULL, 10); left > 0; left--) {
         // Maintenance takes much longer than other calls.
         uint64_t step = below(sizeof steps / sizeof steps[0]);
         if (steps[step] != maintain || one_in(20))
             steps[step]();
     }
+    tamis_transaction_free(transaction);
     tamis_scan_free(scan);
     tamis_table_writer_free(writer);
     for (int index = 0; index < 3; index++)

@@ -338,6 +338,185 @@ static void test_scans(const char *folder) {
     free(path);
 }
 
+static tamis_transaction *begin(const tamis_db *db) {
+    tamis_transaction *transaction;
+    OK(tamis_transaction_begin(db, TAMIS_ISOLATION_SERIALIZABLE, TAMIS_DURABILITY_BUFFERED, &transaction, &message));
+    return transaction;
+}
+
+static void put_in(const tamis_transaction *transaction, const tamis_keyspace *keyspace, const char *key,
+                   const char *value) {
+    OK(tamis_transaction_put(transaction, keyspace, bytes(key), strlen(key), bytes(value), strlen(value), &message));
+}
+
+static bool has(const tamis_transaction *transaction, const tamis_keyspace *keyspace, const char *key) {
+    bool is_found;
+    OK(tamis_transaction_contains(transaction, keyspace, bytes(key), strlen(key), &is_found, &message));
+    return is_found;
+}
+
+// Moves a scan of a transaction to the next entry, and compares its key; NULL is the end.
+static void expect_next(const tamis_scan *scan, const char *expected) {
+    bool has_entry;
+    tamis_bytes key;
+    OK(tamis_scan_next(scan, &has_entry, &message));
+    CHECK(has_entry == (expected != NULL));
+    OK(tamis_scan_entry(scan, &key, NULL, &message));
+    CHECK(expected == NULL || (key.length == strlen(expected) && memcmp(key.data, expected, key.length) == 0));
+}
+
+static void test_transactions(const char *folder) {
+    char *path = in_folder(folder, "transactions");
+    char *other_path = in_folder(folder, "transactions-2");
+    tamis_db *db = open_store(path), *other = open_store(other_path);
+    tamis_keyspace *first, *second, *foreign;
+    OK(tamis_default_keyspace(db, &first, &message));
+    OK(tamis_keyspace_create(db, "second", NULL, &second, &message));
+    OK(tamis_default_keyspace(other, &foreign, &message));
+    put(first, "a", "1");
+    put(first, "b", "2");
+
+    // Own writes are visible inside and not outside; a commit is all, freeing is nothing.
+    tamis_transaction *transaction = begin(db);
+    put_in(transaction, first, "c", "3");
+    put_in(transaction, second, "x", "9");
+    OK(tamis_transaction_delete(transaction, first, bytes("a"), 1, &message));
+    CHECK(has(transaction, first, "c") && !has(transaction, first, "a") && has(transaction, second, "x"));
+    tamis_value value, values[3];
+    OK(tamis_transaction_get(transaction, first, bytes("b"), 1, &value, &message));
+    CHECK(value.length == 1 && value.data[0] == '2');
+    tamis_value_free(&value);
+    const tamis_bytes keys[] = {{bytes("c"), 1}, {bytes("a"), 1}, {bytes("b"), 1}};
+    OK(tamis_transaction_multi_get(transaction, first, keys, 3, values, &message));
+    CHECK(values[0].data[0] == '3' && values[1].data == NULL && values[2].data[0] == '2');
+    tamis_values_free(values, 3);
+    expect(first, NULL, "a", "1");
+    expect(second, NULL, "x", NULL);
+    OK(tamis_transaction_commit(transaction, &message));
+    expect(first, NULL, "a", NULL);
+    expect(first, NULL, "c", "3");
+    expect(second, NULL, "x", "9");
+    tamis_transaction *dropped = begin(db);
+    put_in(dropped, first, "lost", "");
+    tamis_transaction_free(dropped);
+    expect(first, NULL, "lost", NULL);
+
+    // After the end.
+    uint64_t savepoint;
+    tamis_scan *scan;
+    FAILS(TAMIS_CODE_TRANSACTION_ENDED, "ended", tamis_transaction_commit(transaction, &message));
+    FAILS(TAMIS_CODE_TRANSACTION_ENDED, "ended", tamis_transaction_get(transaction, first, bytes("a"), 1, &value, &message));
+    FAILS(TAMIS_CODE_TRANSACTION_ENDED, "ended", tamis_transaction_put(transaction, first, bytes("a"), 1, NULL, 0, &message));
+    FAILS(TAMIS_CODE_TRANSACTION_ENDED, "ended", tamis_transaction_savepoint(transaction, &savepoint, &message));
+    FAILS(TAMIS_CODE_TRANSACTION_ENDED, "ended", tamis_transaction_range(transaction, first, unbounded(), unbounded(), &scan, &message));
+    CHECK(scan == NULL);
+    tamis_transaction_free(transaction);
+
+    // Savepoints.
+    transaction = begin(db);
+    put_in(transaction, first, "d", "4");
+    OK(tamis_transaction_savepoint(transaction, &savepoint, &message));
+    OK(tamis_transaction_delete_prefix(transaction, first, bytes("d"), 1, &message));
+    OK(tamis_transaction_delete_range(transaction, first, at("a", 1), at("c", 2), &message));
+    CHECK(!has(transaction, first, "d") && !has(transaction, first, "b") && has(transaction, first, "c"));
+    OK(tamis_transaction_roll_back_to(transaction, savepoint, &message));
+    CHECK(has(transaction, first, "d") && has(transaction, first, "b"));
+    dropped = begin(db);
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "savepoint", tamis_transaction_roll_back_to(dropped, savepoint, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "another store", tamis_transaction_put(transaction, foreign, bytes("a"), 1, NULL, 0, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "another store", tamis_transaction_get(transaction, foreign, bytes("a"), 1, &value, &message));
+    tamis_transaction_free(dropped);
+    OK(tamis_transaction_commit(transaction, &message));
+    tamis_transaction_free(transaction);
+    expect(first, NULL, "d", "4");
+
+    // Conflicts: of a key, and of the part of a range that an open scan has passed. The end of a transaction ends its scans.
+    transaction = begin(db);
+    CHECK(!has(transaction, second, "free"));
+    put_in(transaction, second, "mine", "");
+    put(second, "free", "");
+    FAILS(TAMIS_CODE_CONFLICT, "the key \"free\" of keyspace \"second\"", tamis_transaction_commit(transaction, &message));
+    tamis_transaction_free(transaction);
+    expect(second, NULL, "mine", NULL);
+    for (int changes_passed = 0; changes_passed < 2; changes_passed++) {
+        transaction = begin(db);
+        tamis_scan *of_prefix;
+        OK(tamis_transaction_range(transaction, first, unbounded(), unbounded(), &scan, &message));
+        OK(tamis_transaction_prefix(transaction, second, bytes("x"), 1, &of_prefix, &message));
+        expect_next(scan, "b");
+        expect_next(scan, "c");
+        expect_next(of_prefix, "x");
+        expect_next(of_prefix, NULL);
+        put_in(transaction, second, "mine", "");
+        put(first, changes_passed ? "ba" : "ca", "");
+        if (changes_passed)
+            FAILS(TAMIS_CODE_CONFLICT, "keyspace \"default\"", tamis_transaction_commit(transaction, &message));
+        else
+            OK(tamis_transaction_commit(transaction, &message));
+        bool has_entry;
+        FAILS(TAMIS_CODE_TRANSACTION_ENDED, "ended", tamis_scan_next(scan, &has_entry, &message));
+        FAILS(TAMIS_CODE_TRANSACTION_ENDED, "ended", tamis_scan_seek(of_prefix, bytes("x"), 1, &message));
+        tamis_scan_free(scan);
+        tamis_transaction_free(transaction);
+        tamis_scan_free(of_prefix);
+    }
+
+    // Attempts, exclusive transactions, write skew.
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "isolation", tamis_transaction_begin(db, 2, 1, &transaction, &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "durability", tamis_transaction_begin_exclusive(db, 3, &transaction, &message));
+    int attempt = 0;
+    for (tamis_code code = TAMIS_CODE_CONFLICT; code == TAMIS_CODE_CONFLICT; attempt++) {
+        OK(tamis_transaction_begin_attempt(db, TAMIS_ISOLATION_SERIALIZABLE, TAMIS_DURABILITY_BUFFERED, (uint32_t)attempt,
+                                           &transaction, &message));
+        CHECK(has(transaction, first, "b"));
+        put_in(transaction, second, "mine", "");
+        code = tamis_put(first, bytes("b"), 1, NULL, 0, NULL);
+        CHECK(code == (attempt < 8 ? TAMIS_CODE_OK : TAMIS_CODE_EXCLUSIVE_TRANSACTION));
+        code = tamis_transaction_commit(transaction, NULL);
+        tamis_transaction_free(transaction);
+    }
+    CHECK(attempt == 9);
+    OK(tamis_transaction_begin_exclusive(db, TAMIS_DURABILITY_SYNCED, &transaction, &message));
+    FAILS(TAMIS_CODE_EXCLUSIVE_TRANSACTION, "exclusive", tamis_transaction_begin_exclusive(db, 1, &dropped, &message));
+    CHECK(dropped == NULL);
+    tamis_transaction_free(transaction);
+    OK(tamis_transaction_begin(db, TAMIS_ISOLATION_SNAPSHOT, TAMIS_DURABILITY_BUFFERED, &transaction, &message));
+    CHECK(has(transaction, first, "b"));
+    put_in(transaction, second, "mine", "");
+    put(first, "b", "3");
+    OK(tamis_transaction_commit(transaction, &message));
+    tamis_transaction_free(transaction);
+
+    const tamis_bytes three = {bytes("3"), 1}, four = {bytes("4"), 1};
+    bool is_replaced;
+    OK(tamis_compare_and_put(first, bytes("b"), 1, &four, &three, &is_replaced, &message));
+    CHECK(!is_replaced);
+    OK(tamis_compare_and_put(first, bytes("b"), 1, &three, &four, &is_replaced, &message));
+    CHECK(is_replaced);
+    expect(first, NULL, "b", "4");
+    OK(tamis_compare_and_put(first, bytes("b"), 1, &four, NULL, &is_replaced, &message));
+    OK(tamis_compare_and_put(first, bytes("b"), 1, NULL, &three, &is_replaced, &message));
+    CHECK(is_replaced);
+    expect(first, NULL, "b", "3");
+
+    // After a close; handles are freed in any order.
+    transaction = begin(db);
+    put_in(transaction, first, "late", "");
+    OK(tamis_transaction_range(transaction, first, unbounded(), unbounded(), &scan, &message));
+    OK(tamis_close(db, &message));
+    FAILS(TAMIS_CODE_CLOSED, "closed", tamis_transaction_put(transaction, first, bytes("a"), 1, NULL, 0, &message));
+    FAILS(TAMIS_CODE_CLOSED, "closed", tamis_transaction_commit(transaction, &message));
+    tamis_db_free(db);
+    tamis_keyspace_free(first);
+    tamis_keyspace_free(second);
+    tamis_transaction_free(transaction);
+    tamis_scan_free(scan);
+    tamis_keyspace_free(foreign);
+    tamis_db_free(other);
+    free(path);
+    free(other_path);
+}
+
 static void test_maintenance(const char *folder) {
     char *path = in_folder(folder, "maintenance"), *copy = in_folder(folder, "copy"), *file = in_folder(folder, "new.table");
     tamis_db *db = open_store(path);
@@ -725,6 +904,11 @@ static void test_fork(const char *folder) {
     tamis_keyspace *keyspace;
     OK(tamis_default_keyspace(db, &keyspace, &message));
     put(keyspace, "key", "value");
+    tamis_transaction *transaction;
+    OK(tamis_transaction_begin_exclusive(db, TAMIS_DURABILITY_BUFFERED, &transaction, &message));
+    put_in(transaction, keyspace, "in transaction", "");
+    tamis_scan *scan;
+    OK(tamis_transaction_range(transaction, keyspace, unbounded(), unbounded(), &scan, &message));
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
@@ -732,7 +916,11 @@ static void test_fork(const char *folder) {
         bool is_refused =
             tamis_get(keyspace, NULL, bytes("key"), 3, &value, NULL) == TAMIS_CODE_FORKED &&
             tamis_put(keyspace, bytes("key"), 3, NULL, 0, NULL) == TAMIS_CODE_FORKED &&
-            tamis_close(db, NULL) == TAMIS_CODE_FORKED;
+            tamis_transaction_put(transaction, keyspace, bytes("key"), 3, NULL, 0, NULL) == TAMIS_CODE_FORKED &&
+            tamis_transaction_commit(transaction, NULL) == TAMIS_CODE_FORKED &&
+            tamis_scan_seek_to_first(scan, NULL) == TAMIS_CODE_FORKED && tamis_close(db, NULL) == TAMIS_CODE_FORKED;
+        tamis_scan_free(scan);
+        tamis_transaction_free(transaction);
         tamis_keyspace_free(keyspace);
         tamis_db_free(db);
         _exit(is_refused ? 0 : 1);
@@ -740,7 +928,11 @@ static void test_fork(const char *folder) {
     int status;
     CHECK(waitpid(child, &status, 0) == child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    OK(tamis_transaction_commit(transaction, &message));
+    tamis_transaction_free(transaction);
+    tamis_scan_free(scan);
     expect(keyspace, NULL, "key", "value");
+    expect(keyspace, NULL, "in transaction", "");
     tamis_keyspace_free(keyspace);
     tamis_db_free(db);
     free(path);
@@ -750,6 +942,7 @@ static void test_fork(const char *folder) {
 static tamis_db *left_db;
 static tamis_keyspace *left_keyspace;
 static tamis_scan *left_scan;
+static tamis_transaction *left_transaction;
 
 static void *scan_until_the_end(void *ready) {
     tamis_scan *scan;
@@ -765,7 +958,7 @@ static void *scan_until_the_end(void *ready) {
     return NULL;
 }
 
-// A process that ends with open handles, and with a thread that scans, ends normally and loses no write.
+// A process that ends with open handles, an open transaction and a thread that scans ends normally, loses no write, and commits nothing.
 static void test_exit(const char *folder) {
     char *path = in_folder(folder, "exit");
     pid_t child = fork();
@@ -784,6 +977,8 @@ static void test_exit(const char *folder) {
         CHECK(pthread_create(&thread, NULL, scan_until_the_end, (void *)&is_ready) == 0);
         while (!is_ready)
             sched_yield();
+        OK(tamis_transaction_begin_exclusive(left_db, TAMIS_DURABILITY_SYNCED, &left_transaction, &message));
+        put_in(left_transaction, left_keyspace, "c", "3");
         exit(0);
     }
     int status;
@@ -794,6 +989,7 @@ static void test_exit(const char *folder) {
     OK(tamis_default_keyspace(db, &keyspace, &message));
     expect(keyspace, NULL, "a", "1");
     expect(keyspace, NULL, "b", "2");
+    expect(keyspace, NULL, "c", NULL);
     tamis_keyspace_free(keyspace);
     tamis_db_free(db);
     free(path);
@@ -809,6 +1005,7 @@ int main(int count, char **arguments) {
     test_points(folder);
     test_batches_keyspaces_snapshots(folder);
     test_scans(folder);
+    test_transactions(folder);
     test_maintenance(folder);
     test_deletes(folder);
     test_many_ranges(folder);
@@ -826,6 +1023,7 @@ int main(int count, char **arguments) {
     tamis_snapshot_free(NULL);
     tamis_batch_free(NULL);
     tamis_scan_free(NULL);
+    tamis_transaction_free(NULL);
     tamis_table_writer_free(NULL);
     tamis_options_free(NULL);
     tamis_keyspace_options_free(NULL);

@@ -1,9 +1,9 @@
 //! Chunks of entries of a scan in four vectors: bytes and ends of keys, bytes and ends of values. There is no allocation per
 //! entry.
 
-use tamis::{Result, Scan};
+use tamis::Result;
 
-use crate::scan::{Direction, step};
+use crate::scan::{Direction, Steps, step};
 
 /// A column of concatenated byte strings.
 #[derive(Debug, Clone, Default)]
@@ -95,10 +95,10 @@ impl Columns {
     /// Appends the next entries of a scan; returns their number and whether the scan is finished.
     ///
     /// # Errors
-    /// As [`Scan::move_next`]; the entries before the error are appended.
+    /// As [`tamis::Scan::move_next`]; the entries before the error are appended.
     pub fn fill(
         &mut self,
-        scan: &mut Scan,
+        scan: &mut impl Steps,
         direction: Direction,
         parts: Parts,
         limit: ChunkLimit,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tamis::Error;
+use tamis::{ConflictKeys, Error};
 use tamis_filter::{BuildError, DecodeError};
 
 /// The reason of a failure. The numbers are part of the C interface and never change their meaning.
@@ -53,6 +53,21 @@ pub enum Code {
     Panic = 20,
     /// A failure without a specific code.
     Other = 21,
+    /// Another write has changed what the transaction has read or written; nothing of it was written. Run it again.
+    Conflict = 22,
+    /// The thread has an exclusive transaction open, for whose end the call would wait.
+    ExclusiveTransaction = 23,
+    /// The transaction was committed or rolled back.
+    TransactionEnded = 24,
+}
+
+/// The changed keys of [`Code::Conflict`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The name of the keyspace.
+    pub keyspace: String,
+    /// The key, or the range with a changed key.
+    pub keys: ConflictKeys,
 }
 
 /// A failed call.
@@ -62,12 +77,14 @@ pub struct Failure {
     pub code: Code,
     /// One sentence for people: the failure and the remedy.
     pub message: String,
+    /// The keys of [`Code::Conflict`].
+    pub conflict: Option<Box<Conflict>>,
 }
 
 impl Failure {
     /// Creates a failure with a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self { code, message: message.into(), conflict: None }
     }
 
     /// An invalid argument.
@@ -114,9 +131,16 @@ impl From<Error> for Failure {
             Error::WritesRefused { .. } => Code::WritesRefused,
             Error::Closed => Code::Closed,
             Error::Forked => Code::Forked,
+            Error::Conflict { .. } => Code::Conflict,
+            Error::ExclusiveTransaction => Code::ExclusiveTransaction,
             _ => Code::Other,
         };
-        Self { code, message: error.to_string() }
+        let message = error.to_string();
+        let conflict = match error {
+            Error::Conflict { keyspace, keys } => Some(Box::new(Conflict { keyspace, keys })),
+            _ => None,
+        };
+        Self { code, message, conflict }
     }
 }
 
@@ -130,7 +154,7 @@ impl From<BuildError> for Failure {
             | BuildError::BudgetMissing { .. } => Code::InvalidArgument,
             _ => Code::FilterBuild,
         };
-        Self { code, message: error.to_string() }
+        Self::new(code, error.to_string())
     }
 }
 
@@ -142,6 +166,6 @@ impl From<DecodeError> for Failure {
             }
             _ => Code::Corruption,
         };
-        Self { code, message: format!("{error}; build the filter again from its keys") }
+        Self::new(code, format!("{error}; build the filter again from its keys"))
     }
 }

@@ -12,9 +12,10 @@ pub mod fork;
 pub mod options;
 pub mod report;
 pub mod scan;
+pub mod transaction;
 
 mod failure;
 mod statistics;
 
-pub use failure::{Code, Failure};
+pub use failure::{Code, Conflict, Failure};
 pub use statistics::{table_filters as table_filters_json, to_json as statistics_json};

@@ -4,8 +4,15 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use pyo3::{PyErr, exceptions::PyTypeError, prelude::*, sync::PyOnceLock, types::PyType};
-use tamis_bindings_common::{Code, Failure};
+use pyo3::{
+    PyErr,
+    exceptions::PyTypeError,
+    prelude::*,
+    sync::PyOnceLock,
+    types::{PyBytes, PyType},
+};
+use tamis::ConflictKeys;
+use tamis_bindings_common::{Code, Conflict, Failure};
 
 /// The class of `tamis/errors.py` for a code.
 const fn class_name(code: Code) -> &'static str {
@@ -29,6 +36,9 @@ const fn class_name(code: Code) -> &'static str {
         Code::Forked => "ForkedError",
         Code::Busy => "BusyError",
         Code::Panic => "InternalError",
+        Code::Conflict => "ConflictError",
+        Code::ExclusiveTransaction => "ExclusiveTransactionError",
+        Code::TransactionEnded => "TransactionEndedError",
         Code::Ok | Code::Other => "Error",
     }
 }
@@ -41,9 +51,23 @@ pub(crate) fn raise(py: Python<'_>, failure: Failure) -> PyErr {
         .get_or_try_init(py, || py.import("tamis.errors").map(Bound::unbind))
         .and_then(|module| module.bind(py).getattr(class_name(failure.code)))
         .and_then(|class| Ok(class.cast_into::<PyType>()?));
-    match class {
-        Ok(class) => PyErr::from_type(class, (failure.message,)),
-        Err(error) => error,
+    match (class, failure.conflict) {
+        (Ok(class), None) => PyErr::from_type(class, (failure.message,)),
+        (Ok(class), Some(conflict)) => of_conflict(py, class, failure.message, *conflict),
+        (Err(error), _) => error,
+    }
+}
+
+/// A conflict with its attributes.
+fn of_conflict(py: Python<'_>, class: Bound<'_, PyType>, message: String, conflict: Conflict) -> PyErr {
+    let bytes = |bytes: Vec<u8>| PyBytes::new(py, &bytes).unbind();
+    let Conflict { keyspace, keys } = conflict;
+    match keys {
+        ConflictKeys::Key(key) => PyErr::from_type(class, (message, keyspace, bytes(key))),
+        ConflictKeys::Range { lower, upper } => {
+            PyErr::from_type(class, (message, keyspace, py.None(), (bytes(lower), upper.map(bytes))))
+        }
+        _ => PyErr::from_type(class, (message, keyspace)),
     }
 }
 

@@ -3,9 +3,11 @@
 __all__ = [
     "BusyError",
     "ClosedError",
+    "ConflictError",
     "CorruptionError",
     "DiskFullError",
     "Error",
+    "ExclusiveTransactionError",
     "FilterBuildError",
     "ForkedError",
     "InternalError",
@@ -19,6 +21,7 @@ __all__ = [
     "NotADatabaseError",
     "ReadOnlyError",
     "SizeError",
+    "TransactionEndedError",
     "UnknownFormatError",
     "WritesRefusedError",
 ]
@@ -78,6 +81,34 @@ class WritesRefusedError(Error):
 
 class ClosedError(Error):
     """The database, the snapshot or the scan is closed."""
+
+
+class ConflictError(Error):
+    """Another write has changed what the transaction has read or written; nothing of it was written. Run it again.
+
+    `keyspace` is the name of the keyspace. `key` are the bytes of the changed key, or `range` the bounds `(lower, upper)` between which a key was
+    changed; `upper` is excluded, and `None` without an end.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        keyspace: str = "",
+        key: bytes | None = None,
+        range: tuple[bytes, bytes | None] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.keyspace = keyspace
+        self.key = key
+        self.range = range
+
+
+class ExclusiveTransactionError(Error):
+    """The thread has an exclusive transaction open, for whose end the call would wait."""
+
+
+class TransactionEndedError(Error):
+    """The transaction was committed or rolled back."""
 
 
 class KeyspaceNotFoundError(Error, LookupError):
