@@ -6,7 +6,7 @@ use crate::{Finding, Tree};
 
 /// Lines of Rust that are no tests, by folder; of the engine as a whole and of its folders.
 const LINES: &[(&str, usize)] = &[
-    ("crates/tamis/src", 52_100),
+    ("crates/tamis/src", 52_400),
     ("crates/tamis/src/admin", 3_550),
     ("crates/tamis/src/cache", 800),
     ("crates/tamis/src/compaction", 8_200),
@@ -18,7 +18,7 @@ const LINES: &[(&str, usize)] = &[
     ("crates/tamis/src/read", 2_950),
     ("crates/tamis/src/store", 2_800),
     ("crates/tamis/src/table", 7_400),
-    ("crates/tamis/src/transaction", 1_450),
+    ("crates/tamis/src/transaction", 1_700),
     ("crates/tamis/src/version", 4_800),
     ("crates/tamis/src/view", 4_550),
     ("crates/tamis/src/wal", 1_350),
@@ -34,7 +34,7 @@ const LINES: &[(&str, usize)] = &[
 /// A budget with more room than this is lowered.
 const ROOM_MAX: usize = 150;
 /// Constants of numbers and durations in the engine.
-const NUMBERS_MAX: usize = 351;
+const NUMBERS_MAX: usize = 352;
 const ENGINE: &str = "crates/tamis/src";
 /// The types of such constants.
 const NUMBER_TYPES: &[&str] =

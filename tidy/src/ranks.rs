@@ -25,7 +25,7 @@ pub const ROWS: &[&str] = &[
     "store/keyspace_state store/commit_log",
     "store/version_installer observe/sample_file",
     "store/parts",
-    "transaction/own_writes transaction/condition",
+    "transaction/own_writes transaction/recent_commits transaction/condition",
     "compaction read",
     "write transaction/write_set",
     "store/recover admin/checkpoint admin/table_writer observe/statistics",

@@ -99,6 +99,13 @@ pub enum Anomaly {
         /// The register.
         key: u32,
     },
+    /// Several transactions have read this value of a register and set it: all but one update are lost.
+    LostUpdate {
+        /// The register.
+        key: u32,
+        /// The value.
+        value: u64,
+    },
     /// A committed append is missing in the last state, or there is one that no committed transaction has made.
     LostAppend {
         /// The list.
@@ -130,6 +137,9 @@ impl fmt::Display for Anomaly {
                     formatter,
                     "transaction {transaction} has read a value of register {key} that never was committed"
                 )
+            }
+            Self::LostUpdate { key, value } => {
+                write!(formatter, "several transactions have replaced the value {value} of register {key}")
             }
             Self::LostAppend { key, element } => {
                 write!(formatter, "list {key} and the committed transactions differ in element {element}")
@@ -241,6 +251,10 @@ impl History {
                     Step::ReadList { .. } => {}
                 }
             }
+        }
+        let lost = successors.iter().find(|(_, transactions): &(_, &Vec<usize>)| transactions.len() > 1);
+        if let Some((&(key, value), _)) = lost {
+            return Err(Anomaly::LostUpdate { key, value });
         }
         let (mut writers, mut digests) = (HashMap::new(), HashMap::new());
         for (&key, elements) in lists {

@@ -50,7 +50,8 @@ impl Bank {
         let accounts = db.get_or_create_keyspace("accounts", KeyspaceOptions::default())?;
         let receipts = db.get_or_create_keyspace("receipts", KeyspaceOptions::default())?;
         for account in 0..ACCOUNT_COUNT {
-            accounts.put(account.to_be_bytes(), BEGIN_BALANCE.to_be_bytes())?;
+            // Accounts that exist keep their money.
+            accounts.compare_and_put(account.to_be_bytes(), None, Some(&BEGIN_BALANCE.to_be_bytes()))?;
         }
         Ok(Self { db, accounts, receipts })
     }

@@ -32,6 +32,11 @@ impl ReadPoint {
         Self { sequence, own: 0 }
     }
 
+    /// The number for seeks to the newest visible version of a key: not [`AFTER_ALL`], behind which own writes would be left out.
+    pub(crate) const fn seek_sequence(self) -> Sequence {
+        if self.sequence == AFTER_ALL { AFTER_ALL + 1 } else { self.sequence }
+    }
+
     /// Whether the reader sees an entry with this number.
     #[inline]
     pub(crate) const fn sees(self, sequence: Sequence) -> bool {

@@ -151,7 +151,7 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
         }
         match &range_of(&self.range).lower {
             Bound::Unbounded => self.source.seek_first()?,
-            Bound::Included(lower) => self.source.seek(lower, self.snapshot.sequence)?,
+            Bound::Included(lower) => self.source.seek(lower, self.snapshot.seek_sequence())?,
             Bound::Excluded(lower) => {
                 self.key.clone_from(lower);
                 self.seek_after_key()?;
@@ -183,7 +183,7 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
         if self.range().is_above(key) || self.range().is_empty() {
             return Ok(());
         }
-        self.source.seek(key, self.snapshot.sequence)?;
+        self.source.seek(key, self.snapshot.seek_sequence())?;
         self.find_visible_forward()
     }
 
@@ -353,7 +353,7 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
                 return Ok(());
             }
         }
-        self.source.seek(&self.key, self.snapshot.sequence)
+        self.source.seek(&self.key, self.snapshot.seek_sequence())
     }
 
     /// Moves the source forward until it leaves `key`.
@@ -434,7 +434,7 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
         }
         // Behind entries that the reader does not see may be its own.
         if self.snapshot.sees(self.source.sequence()) || self.snapshot.own > 0 {
-            self.source.seek(&self.key, self.snapshot.sequence)?;
+            self.source.seek(&self.key, self.snapshot.seek_sequence())?;
             // If a range tombstone deletes the version, the source may be at the next key.
             let is_there = self.source.is_valid() && self.source.key() == self.key;
             is_visible = is_there && self.take_value_of_put(covered);

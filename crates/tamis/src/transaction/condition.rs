@@ -3,16 +3,19 @@
 //! An entry of any kind counts: a put with the same value is a change. Versions that a compaction has dropped left no trace, and need not:
 //! the snapshot of the transaction is registered, so what it has read is what it would read now.
 //!
-//! Cost: a lookup in each memtable with newer entries for each key or range; in each table with newer entries a probe of its filters, and for what they do not
+//! Cost: usually a comparison with each write since the snapshot ([`super::recent_commits`]). Otherwise a lookup in each memtable with newer entries for each key or range; in each table with newer entries a probe of its filters, and for what they do not
 //! reject a lookup, or a scan of the range.
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
 use tamis_filter::{Digester, KeyRange, Probe, RangeProbe};
 
-use super::key_ranges::{KeyRanges, Keys};
+use super::{
+    key_ranges::{KeyRanges, Keys},
+    recent_commits::RecentCommits,
+};
 use crate::{
-    batch::WriteBatch,
+    batch::{BatchEntry, WriteBatch},
     cache::table::TableCache,
     cursor::Cursor,
     error::{ConflictKeys, Error, Result},
@@ -30,18 +33,27 @@ use crate::{
 /// See the head of this file.
 #[derive(Debug, Default)]
 pub(crate) struct Condition {
-    pub(crate) since: Sequence,
+    /// The number of the snapshot.
+    snapshot: Sequence,
+    /// No change up to here was found.
+    since: Sequence,
     /// By keyspace.
-    pub(crate) ranges: BTreeMap<u32, KeyRanges>,
+    ranges: BTreeMap<u32, KeyRanges>,
 }
 
 impl Condition {
-    /// Checks it without a lock. Later commits are left for [`Condition::check_now`].
+    /// No key of `ranges` has changed since the snapshot at `snapshot`.
+    pub(crate) const fn new(snapshot: Sequence, ranges: BTreeMap<u32, KeyRanges>) -> Self {
+        Self { snapshot, since: snapshot, ranges }
+    }
+
+    /// Checks it without a lock, if the commits since the snapshot are many. Later ones are left for [`Condition::check_now`].
     ///
     /// # Errors
     /// As [`Condition::check_now`].
-    pub(crate) fn check_early(&mut self, store: &StoreParts) -> Result<()> {
-        if store.snapshots.visible() <= self.since {
+    pub(crate) fn check_early(&mut self, store: &StoreParts, recent: &RecentCommits) -> Result<()> {
+        let visible = store.snapshots.visible();
+        if visible <= self.since || recent.are_few(self.since, visible) {
             return Ok(());
         }
         let keyspaces = store.keyspaces.load();
@@ -64,7 +76,7 @@ impl Condition {
     ///
     /// # Errors
     /// [`Error::Conflict`]; [`Error::KeyspaceDropped`]; those of reads.
-    pub(crate) fn check_now(&self, store: &StoreParts) -> Result<()> {
+    pub(crate) fn check_now(&self, store: &StoreParts, recent: &RecentCommits) -> Result<()> {
         if sim_fault!("commit-unchecked") {
             return Ok(());
         }
@@ -72,8 +84,15 @@ impl Condition {
         if self.ranges.keys().any(|id| !keyspaces.contains_key(id)) {
             return Err(Error::KeyspaceDropped);
         }
-        if store.snapshots.visible() <= self.since {
+        let visible = store.snapshots.visible();
+        if visible <= self.since {
             return Ok(());
+        }
+        let found = recent.find((self.since, visible), |entry| {
+            self.is_met_by(entry).then(|| conflict(&keyspaces, entry.keyspace, keys_of(entry)))
+        });
+        if let Some(found) = found {
+            return found.map_or(Ok(()), Err);
         }
         let digester = Digester::new(store.versions.database().1);
         let finder = ChangeFinder { tables: &store.tables, digester: &digester };
@@ -84,12 +103,22 @@ impl Condition {
 
     /// Whether these batches write to the keys.
     pub(crate) fn meets(&self, batches: &[WriteBatch]) -> bool {
-        batches.iter().flat_map(WriteBatch::unnumbered).any(|entry| {
-            self.ranges.get(&entry.keyspace).is_some_and(|ranges| match entry.kind {
-                Kind::RangeTombstone => ranges.meets(entry.key, entry.value),
-                Kind::Put | Kind::Tombstone => ranges.has_key(entry.key),
-            })
+        batches.iter().flat_map(WriteBatch::unnumbered).any(|entry| self.is_met_by(&entry))
+    }
+
+    fn is_met_by(&self, entry: &BatchEntry<'_>) -> bool {
+        self.ranges.get(&entry.keyspace).is_some_and(|ranges| match keys_of(entry) {
+            Keys::One(key) => ranges.has_key(key),
+            Keys::Range(lower, upper) => ranges.meets(lower, upper),
         })
+    }
+}
+
+/// The keys that a write changes.
+fn keys_of<'a>(entry: &BatchEntry<'a>) -> Keys<'a> {
+    match entry.kind {
+        Kind::RangeTombstone => Keys::Range(entry.key, entry.value),
+        Kind::Put | Kind::Tombstone => Keys::One(entry.key),
     }
 }
 
@@ -126,7 +155,7 @@ impl ChangeFinder<'_> {
             for keys in ranges.iter() {
                 let mut memtables = read_state.memtables();
                 if memtables.any(|memtable| has_changed_in_memory(memtable, keys, since))
-                    || self.has_changed_in_tables(&read_state, keys, since)?
+                    || self.has_changed_in_tables(&read_state, keys, condition)?
                 {
                     return Err(conflict(keyspaces, id, keys));
                 }
@@ -135,22 +164,30 @@ impl ChangeFinder<'_> {
         Ok(())
     }
 
-    fn has_changed_in_tables(&self, read_state: &ReadState, keys: Keys<'_>, since: Sequence) -> Result<bool> {
+    fn has_changed_in_tables(
+        &self,
+        read_state: &ReadState,
+        keys: Keys<'_>,
+        condition: &Condition,
+    ) -> Result<bool> {
         let version = &read_state.version;
-        let is_newer_run = |run: &&Arc<Run>| run.sequence_range().1 > since;
-        let is_newer = |table: &&Arc<Table>| table.summary().largest_sequence > since;
+        let &Condition { snapshot, since, .. } = condition;
+        // A job lowers the numbers of range tombstones, but not to that of a snapshot: each one above it may be newer than `since`.
+        let is_newer_run = |run: &&Arc<Run>| run.sequence_range().1 > snapshot;
+        let is_newer = |table: &&Arc<Table>| table.summary().largest_sequence > snapshot;
         match keys {
             Keys::One(key) => {
                 let Some(partition) = version.partition_of(key) else { return Ok(false) };
                 for run in partition.runs().map(|(_, run)| run).filter(is_newer_run) {
                     let probe = Probe::new(key, self.digester);
-                    if let Some(table) = run.table_of(key).filter(is_newer)
+                    let is_newer_table = |table: &&Arc<Table>| table.summary().largest_sequence > since;
+                    if let Some(table) = run.table_of(key).filter(is_newer_table)
                         && has_newer_version(self.tables.reader(table)?, &probe, since)?
                     {
                         return Ok(true);
                     }
                     if let Some(table) = run.range_deleting_table_of(key).filter(is_newer)
-                        && tombstone_of(self.tables.reader(table)?, key) > since
+                        && tombstone_of(self.tables.reader(table)?, key) > snapshot
                     {
                         return Ok(true);
                     }
@@ -162,8 +199,7 @@ impl ChangeFinder<'_> {
                 let runs = partitions.flat_map(|partition| partition.runs()).map(|(_, run)| run);
                 let tables = runs.filter(is_newer_run).flat_map(|run| run.tables_within(bounds));
                 for table in tables.filter(is_newer) {
-                    let reader = self.tables.reader(table)?;
-                    if self.has_newer_entry(reader, (lower, upper), since)? {
+                    if self.has_newer_entry(table, (lower, upper), (snapshot, since))? {
                         return Ok(true);
                     }
                 }
@@ -174,16 +210,20 @@ impl ChangeFinder<'_> {
 
     fn has_newer_entry(
         &self,
-        reader: &Arc<TableReader>,
+        table: &Arc<Table>,
         (lower, upper): (&[u8], &[u8]),
-        since: Sequence,
+        (snapshot, since): (Sequence, Sequence),
     ) -> Result<bool> {
+        let reader = self.tables.reader(table)?;
         let cover_at = |key: &[u8]| {
             let fragments = reader.range_tombstones();
             fragments.map(|fragments| fragments.cover_at(key, SEQUENCE_MAX)).map_or((0, Vec::new()), end_of)
         };
-        if is_covered_since((lower, upper), since, cover_at) {
+        if is_covered_since((lower, upper), snapshot, cover_at) {
             return Ok(true);
+        }
+        if table.summary().largest_sequence <= since {
+            return Ok(false);
         }
         if !upper.is_empty() {
             let range = KeyRange::new(Bound::Included(lower), Bound::Excluded(upper));

@@ -107,18 +107,40 @@ impl Drop for Exclusive {
     }
 }
 
+/// While it exists, commits are kept for the condition of a transaction.
+struct Opened(OwnedByProcess<Arc<Engine>>);
+
+impl Opened {
+    fn new(engine: &OwnedByProcess<Arc<Engine>>) -> Self {
+        // A lock of another thread is held forever in a forked child, in which no transaction commits.
+        if engine.store.context.check_process().is_ok() {
+            engine.write_path.recent.begin();
+        }
+        Self(engine.clone())
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if self.0.store.context.check_process().is_ok() {
+            self.0.write_path.recent.end();
+        }
+    }
+}
+
 /// Reads and writes of all keyspaces that are committed together, or not at all. It sees the store as it was when it began, and its own writes.
 /// Dropping it is a rollback.
 ///
-/// [`Db::transaction`] begins an *optimistic* one: nothing waits for it, and [`Transaction::commit`] returns [`Error::Conflict`] if another write has
+/// [`Db::transaction`] begins an *optimistic* one: it keeps no other write waiting, and [`Transaction::commit`] returns [`Error::Conflict`] if another write has
 /// changed what it has read. [`Db::transact`] runs it again then. [`Db::exclusive`] begins one that waits for its turn, while which no other write is committed.
 ///
 /// Any thread may use it, also several at a time. A scan returns the entries as they were when it was created; writes may continue meanwhile.
 ///
 /// While a transaction is open, its snapshot keeps the versions that it sees; its writes are in memory, up to [`crate::KeyspaceOptions::memtable_bytes`].
 ///
-/// **Deadlocks** are impossible: an optimistic transaction holds no lock. An exclusive one holds the only one there is, and waits for nothing while
-/// it does. A thread that would wait for its own exclusive transaction gets [`Error::ExclusiveTransaction`].
+/// **Deadlocks** between the transactions of a store are impossible: an optimistic one holds no lock, and an exclusive one holds the only one there is and waits for background jobs only.
+/// A thread that has used the open exclusive transaction and writes past it gets [`Error::ExclusiveTransaction`], instead of waiting for itself. While one is
+/// open, do not wait for the write of another thread, nor for the exclusive transaction of a second store.
 ///
 /// ```
 /// # fn main() -> tamis::Result<()> {
@@ -138,9 +160,11 @@ impl Drop for Exclusive {
 /// # }
 /// ```
 ///
-/// Cost: a lookup in its own writes for each read, and one for each key that it has read, and range, at the commit: in the memtables, and in tables that are newer than the
-/// transaction.
+/// Cost: a lookup in its own writes for each read; at the commit usually a comparison with each write since the transaction began. If these are many, a lookup for each key that it has
+/// read, and a walk through each range, in memtables and in tables that are newer than the transaction.
 pub struct Transaction {
+    _opened: Opened,
+    /// Taken after the transaction is open.
     snapshot: Snapshot,
     options: TransactionOptions,
     writes: OwnedByProcess<Mutex<WriteSet>>,
@@ -163,7 +187,9 @@ impl Transaction {
         exclusive: Option<Exclusive>,
     ) -> Self {
         let reads = Arc::new(Reads::recorded(options.isolation == Isolation::Serializable));
+        let opened = Opened::new(engine);
         Self {
+            _opened: opened,
             snapshot: Snapshot::new(engine.clone()),
             options,
             writes: OwnedByProcess::new(Mutex::default()),
@@ -278,23 +304,24 @@ impl Transaction {
         range: impl KeyRangeBounds,
     ) -> TransactionScan<'static> {
         let bounds = range_bounds(&range);
-        let scan = self.scan(keyspace, ScanRange::Bounds(bounds.clone()));
-        TransactionScan::new(&self.reads, keyspace.id(), scan, bounds)
+        self.scan(keyspace, ScanRange::Bounds(bounds.clone()), bounds)
     }
 
     /// As [`Transaction::prefix`]; see [`Transaction::detached_range`].
     pub fn detached_prefix(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> TransactionScan<'static> {
         let prefix = prefix.as_ref();
-        let scan = self.scan(keyspace, ScanRange::Prefix(prefix.to_vec()));
-        TransactionScan::new(&self.reads, keyspace.id(), scan, prefix_bounds(prefix))
+        self.scan(keyspace, ScanRange::Prefix(prefix.to_vec()), prefix_bounds(prefix))
     }
 
-    fn scan(&self, keyspace: &Keyspace, keys: ScanRange) -> Scan {
+    fn scan(&self, keyspace: &Keyspace, keys: ScanRange, bounds: Bounds) -> TransactionScan<'static> {
         if let Err(error) = self.enter(keyspace) {
-            return Scan::new(Err(error));
+            // It reads nothing.
+            let unrecorded = Arc::new(Reads::recorded(false));
+            return TransactionScan::new(&unrecorded, 0, Scan::new(Err(error)), bounds);
         }
         let point = ScanPoint { sequence: self.snapshot.sequence(), own: self.own(keyspace) };
-        self.snapshot.engine().read_path.scan_at(&keyspace.state, keys, |_| point)
+        let scan = self.snapshot.engine().read_path.scan_at(&keyspace.state, keys, |_| point);
+        TransactionScan::new(&self.reads, keyspace.id(), scan, bounds)
     }
 
     /// The writes to a keyspace.
@@ -380,6 +407,9 @@ impl Transaction {
     /// ```
     pub fn savepoint(&self) -> Savepoint {
         let number = NEXT_SAVEPOINT.fetch_add(1, Ordering::Relaxed);
+        if !OwnedByProcess::is_owned(&self.writes) {
+            return Savepoint(number);
+        }
         self.writes.lock().set_savepoint(number);
         Savepoint(number)
     }
@@ -414,7 +444,7 @@ impl Transaction {
         let writes = mem::take(&mut *self.writes.lock());
         let reads = Arc::get_mut(&mut self.reads).ok_or_else(open_scan)?;
         let ranges = reads.take().unwrap_or_else(|| writes.keys());
-        let condition = Condition { since: self.snapshot.sequence(), ranges };
+        let condition = Condition::new(self.snapshot.sequence(), ranges);
         let batch = writes.into_batch();
         if batch.is_empty() {
             return Ok(());
@@ -452,7 +482,7 @@ impl Db {
         Transaction::new(&self.engine, options, None)
     }
 
-    /// Begins an exclusive transaction: waits until no other write or transaction is being committed, and lets all others wait until it ends. Reads do not wait.
+    /// Begins an exclusive transaction: waits until no other write or transaction is being committed, and lets all others wait until it ends. Reads and ingests do not wait.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {
@@ -474,7 +504,7 @@ impl Db {
         self.exclusive_with(TransactionOptions::default())
     }
 
-    /// As [`Db::exclusive`], with options. The isolation makes no difference.
+    /// As [`Db::exclusive`], with options. The isolation decides only which ingests are conflicts.
     ///
     /// # Errors
     /// As [`Db::exclusive`].
@@ -484,7 +514,8 @@ impl Db {
         Ok(Transaction::new(&self.engine, options, Some(exclusive)))
     }
 
-    /// Runs `body` in a transaction and commits it; after a conflict again, the ninth time in an exclusive one, which has none. An error of `body` is a rollback.
+    /// Runs `body` in a transaction and commits it; after a conflict again, the ninth time in an exclusive one, which has none. An error of `body` is a rollback. `body` must not write
+    /// past the transaction: in an exclusive one that is an error.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {
@@ -549,7 +580,7 @@ impl Db {
     fn pause_after_conflict(&self, conflicts_before: u32) {
         let store = &self.engine.store;
         let longest = RETRY_NANOSECONDS << conflicts_before;
-        let seed = store.snapshots.visible() ^ thread_number() as u64;
+        let seed = store.snapshots.visible() ^ thread_number();
         let nanoseconds = mix64(seed, u64::from(conflicts_before)) % longest;
         store.scheduler.wait_for_progress(&*store.context.runtime.clock, Duration::from_nanos(nanoseconds));
     }
@@ -571,7 +602,7 @@ impl Keyspace {
     /// # }
     /// ```
     ///
-    /// Cost: a read and a write; again for each other write of the key in between.
+    /// Cost: a read and a write; again for each other write of the key in between, without a limit: each of them is the progress of another thread.
     ///
     /// # Errors
     /// As [`Keyspace::get`] and [`Keyspace::put`].

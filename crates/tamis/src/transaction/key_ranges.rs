@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, ops::Bound};
 
 use crate::range_tombstone::{compare_uppers, is_below_upper, key_after};
 
-/// The memory of a set in bytes.
-const BYTES_MAX: usize = 1 << 20;
+/// The memory of a set in bytes, and that of the commits that are kept for transactions.
+pub(super) const BYTES_MAX: usize = 1 << 20;
 /// About the memory of a range without its keys.
 const RANGE_BYTES: usize = 64;
 
@@ -57,8 +57,9 @@ impl KeyRanges {
         {
             lower.clone_from(before);
         }
+        // A key at the excluded bound is not in the range; a range that begins there is joined.
         while let Some((next, end)) = self.ends.range(lower.clone()..).next()
-            && (upper.is_empty() || *next <= upper)
+            && (is_below_upper(next, &upper) || *next == upper && *end != End::Point)
         {
             if let End::Below(end) = end
                 && compare_uppers(end, &upper).is_gt()

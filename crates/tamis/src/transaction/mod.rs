@@ -21,5 +21,6 @@ pub(crate) mod handle;
 mod key_ranges;
 pub(crate) mod own_writes;
 mod reads;
+pub(crate) mod recent_commits;
 pub(crate) mod scan;
 mod write_set;

@@ -27,7 +27,7 @@ struct Walk {
 }
 
 /// The entries of a key range as a transaction sees them: at its snapshot, with its own writes until the scan was created. As [`Scan`], it is an iterator from
-/// both ends, and moves in both directions.
+/// both ends, and moves in both directions; `nth` and `skip` step over each entry.
 ///
 /// It ends before the transaction is committed: by its lifetime, or, if it is detached ([`crate::Transaction::detached_range`]), because the commit fails otherwise.
 pub struct TransactionScan<'t> {
@@ -118,10 +118,15 @@ impl TransactionScan<'_> {
         self.scan.value()
     }
 
+    /// The current key; `None` behind the last entry, also where the front has met the back.
+    fn here(&self) -> Option<&[u8]> {
+        Some(self.scan.key()).filter(|key| !self.front.is_ended && !key.is_empty())
+    }
+
     /// Begins a step of the front in a direction.
     fn turn(&mut self, direction: Direction) {
         if self.front.direction.is_some_and(|before| before != direction) {
-            let here = (!self.front.is_ended).then(|| self.scan.key().to_vec());
+            let here = self.here().map(<[u8]>::to_vec);
             self.leave(here);
         }
         self.front.direction = Some(direction);
@@ -130,7 +135,7 @@ impl TransactionScan<'_> {
     /// Records what the front has passed; it moves from another place next.
     fn leave(&mut self, next: Option<Vec<u8>>) {
         let walk = mem::replace(&mut self.front, Walk { from: next, ..Walk::default() });
-        let here = (!walk.is_ended).then(|| self.scan.key());
+        let here = self.here().filter(|_| !walk.is_ended);
         self.record(&walk, here);
     }
 

@@ -50,7 +50,9 @@ impl WriteSet {
     ) -> Result<()> {
         let mark = self.batch.mark();
         add(&mut self.batch)?;
-        let (length, limit) = (self.batch.size_bytes() as u64, keyspace.options.memtable_bytes);
+        let memory: usize = self.written.values().map(|written| written.memtable.bytes()).sum();
+        let length = self.batch.size_bytes().max(memory) as u64;
+        let limit = keyspace.options.memtable_bytes;
         if length > limit {
             self.batch.truncate(mark);
             return Err(Error::BatchTooLarge { length, limit });

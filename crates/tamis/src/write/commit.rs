@@ -46,7 +46,7 @@ use crate::{
         parts::StoreParts,
     },
     sync::sim_fault,
-    transaction::{condition::Condition, exclusive::ExclusiveThread},
+    transaction::{condition::Condition, exclusive::ExclusiveThreads, recent_commits::RecentCommits},
 };
 
 /// A group whose batches exceed this size is written as several records.
@@ -164,7 +164,9 @@ pub(crate) struct WritePath {
     /// [`crate::store::keyspace_state::KeyspaceRegistry::release_count`] when the memtables with the oldest log segment were last found immutable: only flushes
     /// free log space until it grows.
     bounded_at: AtomicU64,
-    exclusive_thread: ExclusiveThread,
+    exclusive_threads: ExclusiveThreads,
+    /// For the conditions of transactions.
+    pub(crate) recent: RecentCommits,
 }
 
 impl Committer<Request, Result<()>> for WritePath {
@@ -210,7 +212,8 @@ impl WritePath {
             throttle: WriteThrottle { store: Arc::clone(store), background: Arc::clone(background) },
             group: GroupQueue::new(),
             bounded_at: AtomicU64::new(u64::MAX),
-            exclusive_thread: ExclusiveThread::default(),
+            exclusive_threads: ExclusiveThreads::default(),
+            recent: RecentCommits::default(),
         }
     }
 
@@ -220,7 +223,7 @@ impl WritePath {
         if batch.is_empty() {
             return Ok(());
         }
-        self.exclusive_thread.refuse()?;
+        self.exclusive_threads.refuse()?;
         self.throttle.wait(&batch)?;
         self.group.submit(Request { batch, durability, condition: None }, self)?;
         self.background.run_inline();
@@ -238,9 +241,9 @@ impl WritePath {
         mut condition: Condition,
     ) -> Result<()> {
         self.store.context.check_writable()?;
-        self.exclusive_thread.refuse()?;
+        self.exclusive_threads.refuse()?;
         self.throttle.wait(&batch)?;
-        condition.check_early(&self.store)?;
+        condition.check_early(&self.store, &self.recent)?;
         let condition = Some(Box::new(condition));
         self.group.submit(Request { batch, durability, condition }, self)?;
         self.background.run_inline();
@@ -253,7 +256,7 @@ impl WritePath {
     /// As [`StoreContext::check_writable`](crate::store::context::StoreContext::check_writable); [`Error::ExclusiveTransaction`].
     pub(crate) fn begin_exclusive(&self) -> Result<()> {
         self.store.context.check_writable()?;
-        self.exclusive_thread.refuse()?;
+        self.exclusive_threads.refuse()?;
         self.group.lead(Request::default());
         self.note_exclusive();
         // The store may have been closed in the meantime.
@@ -262,11 +265,11 @@ impl WritePath {
 
     /// Records that the calling thread uses the open exclusive transaction.
     pub(crate) fn note_exclusive(&self) {
-        self.exclusive_thread.enter();
+        self.exclusive_threads.enter();
     }
 
     pub(crate) fn end_exclusive(&self) {
-        self.exclusive_thread.end();
+        self.exclusive_threads.end();
         self.group.release();
     }
 
@@ -277,6 +280,8 @@ impl WritePath {
         durability: Durability,
         condition: Condition,
     ) -> Result<()> {
+        // Waits for background jobs only, which never wait for a leader.
+        self.throttle.wait(&batch)?;
         let condition = Some(Box::new(condition));
         self.commit_one(Request { batch, durability, condition })
     }
@@ -289,7 +294,7 @@ impl WritePath {
     /// As [`WritePath::write`], for a batch whose entries all belong to this keyspace.
     pub(crate) fn write_in(&self, keyspace: &KeyspaceState, batch: WriteBatch) -> Result<()> {
         self.store.context.check_writable()?;
-        self.exclusive_thread.refuse()?;
+        self.exclusive_threads.refuse()?;
         if self.throttle.is_active(keyspace) {
             self.throttle.wait(&batch)?;
         }
@@ -327,7 +332,8 @@ impl WritePath {
             if condition.is_some_and(|condition| condition.meets(&record.batches)) {
                 self.commit(log.as_mut(), &mut record, &mut results);
             }
-            let checked = condition.map_or(Ok(()), |condition| condition.check_now(&self.store));
+            let checked =
+                condition.map_or(Ok(()), |condition| condition.check_now(&self.store, &self.recent));
             let keyspaces = match checked.and(keyspaces) {
                 Ok(keyspaces) => keyspaces,
                 Err(error) => {
@@ -380,7 +386,7 @@ impl WritePath {
     ) -> Result<()> {
         self.store.context.check_writable()?;
         self.rotate_full_memtables(state, targets);
-        let mut last_sequence = state.last_sequence;
+        let (before, mut last_sequence) = (state.last_sequence, state.last_sequence);
         for batch in &mut *batches {
             batch.assign_sequences(last_sequence + 1);
             last_sequence += batch.sequence_count();
@@ -404,6 +410,7 @@ impl WritePath {
         self.metrics.entries_written.add_exclusive(sum(WriteBatch::len));
         self.metrics.user_bytes_written.add_exclusive(user_bytes);
         self.metrics.log_bytes_written.add_exclusive(log_bytes);
+        self.recent.note(before + 1, batches);
         self.bound_log(state);
         Ok(())
     }

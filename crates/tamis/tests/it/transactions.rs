@@ -380,8 +380,7 @@ fn a_conflict_names_keyspace_and_keys() {
     let error = first.commit().unwrap_err();
     assert!(error.to_string().contains("\"ann\" of keyspace \"people\""), "{error}");
     let Err(Error::Conflict { keyspace: name, keys }) = second.commit() else { panic!("no conflict") };
-    let range = ConflictKeys::Range { lower: b"a".to_vec(), upper: Some(b"c".to_vec()) };
-    assert_eq!((name.as_str(), keys), ("people", range));
+    assert_eq!((name.as_str(), keys), ("people", ConflictKeys::Key(b"ann".to_vec())));
 }
 
 /// Two doctors, of whom one must be on call: each leaves if the other one is there.
@@ -466,6 +465,62 @@ fn a_scan_returns_the_writes_until_it_was_created() {
     }
     let back: Vec<_> = transaction.iter(&keyspace).rev().map(|entry| entry.unwrap().0.to_vec()).collect();
     assert_eq!(back, expected.into_iter().rev().collect::<Vec<_>>());
+}
+
+#[test]
+fn the_first_transaction_of_a_store_sees_its_own_writes() {
+    let db = open(&MemVfs::new());
+    let keyspace = db.default_keyspace();
+    let transaction = db.transaction();
+    for _ in 0..10 {
+        transaction.put(&keyspace, "a", "1").unwrap();
+    }
+    assert_eq!(transaction.range(&keyspace, "a"..).count(), 1);
+    assert_eq!(transaction.prefix(&keyspace, "a").count(), 1);
+    assert_eq!(transaction.range(&keyspace, "a"..="a").rev().count(), 1);
+    let mut scan = transaction.iter(&keyspace);
+    scan.seek("a").unwrap();
+    assert!(scan.move_next().unwrap());
+}
+
+#[test]
+fn a_key_that_was_read_next_to_a_range_is_a_conflict() {
+    let db = open(&MemVfs::new());
+    let keyspace = db.default_keyspace();
+    for options in [TransactionOptions::default(), snapshot_isolation()] {
+        let transaction = db.transaction_with(options);
+        transaction.get(&keyspace, "b").unwrap();
+        transaction.put(&keyspace, "b", "1").unwrap();
+        assert_eq!(transaction.range(&keyspace, "a".."b").count(), 0);
+        transaction.delete_range(&keyspace, "a".."b").unwrap();
+        keyspace.put("b", "2").unwrap();
+        assert!(is_conflict(transaction.commit()));
+    }
+}
+
+/// A conflict is found in memtables and tables, when the commits are too many to be kept.
+#[test]
+fn a_conflict_is_found_behind_many_commits() {
+    for (place_name, place) in PLACES {
+        for (read_name, read) in READS {
+            let db = open(&MemVfs::new());
+            let options = KeyspaceOptions { memtable_bytes: 8 << 20, ..small_keyspace() };
+            let keyspace = db.create_keyspace("k", options).unwrap();
+            (0..10).for_each(|number| keyspace.put(key(number), "value").unwrap());
+            let (transaction, other) = (db.transaction(), db.transaction());
+            read(&transaction, &keyspace);
+            other.get(&keyspace, key(9)).unwrap();
+            transaction.put(&keyspace, key(8), "mine").unwrap();
+            other.put(&keyspace, key(8), "mine").unwrap();
+            keyspace.delete_range(key(5)..key(6)).unwrap();
+            for number in 1_000..1_300 {
+                db.put(key(number), vec![0; 5_000]).unwrap();
+            }
+            place(&db, &keyspace);
+            assert!(is_conflict(transaction.commit()), "{read_name}, in {place_name}");
+            assert!(!is_conflict(other.commit()), "{read_name}, in {place_name}");
+        }
+    }
 }
 
 #[test]
@@ -604,6 +659,15 @@ fn other_writers_wait_for_an_exclusive_transaction_and_readers_do_not() {
         assert_eq!(transaction.get(&keyspace, "x").unwrap().as_deref(), Some(b"0".as_slice()));
         transaction.put(&keyspace, "mine", "").unwrap();
         order.lock().push("mine");
+        // A thread that has used it may not write past it either; one that has not waits.
+        thread::scope(|inner| {
+            let used = inner.spawn(|| {
+                assert!(transaction.contains(&keyspace, "mine").unwrap());
+                db.put("y", "")
+            });
+            assert!(matches!(used.join().unwrap(), Err(Error::ExclusiveTransaction)));
+        });
+        assert!(matches!(db.put("y", ""), Err(Error::ExclusiveTransaction)));
         transaction.commit().unwrap();
         writer.join().unwrap();
         other.join().unwrap();
@@ -654,6 +718,18 @@ fn bad_input_is_refused_and_loses_nothing() {
     assert!(!transaction.contains(&keyspace, "c").unwrap());
     transaction.commit().unwrap();
     assert_eq!(keyspace.iter().count(), 2);
+    // The memory of its writes is limited, too: a range delete takes more than its bytes in the log.
+    let transaction = db.transaction();
+    let refused =
+        (0..1_000).find(|&number| transaction.delete_range(&keyspace, key(number)..key(number + 1)).is_err());
+    assert!(refused.is_some_and(|count| count > 10));
+    // A scan that is refused has read nothing.
+    let transaction = db.transaction();
+    transaction.put(&keyspace, "d", "").unwrap();
+    let elsewhere_too = elsewhere.create_keyspace("k", small_keyspace()).unwrap();
+    assert!(transaction.iter(&elsewhere_too).next().unwrap().is_err());
+    keyspace.put("e", "").unwrap();
+    transaction.commit().unwrap();
 
     let dropped = db.create_keyspace("dropped", small_keyspace()).unwrap();
     let (writer, reader) = (db.transaction(), db.transaction());
@@ -681,7 +757,7 @@ fn bad_input_is_refused_and_loses_nothing() {
     let keyspace = db.keyspace("k").unwrap();
     assert!(matches!(db.exclusive(), Err(Error::ReadOnly { .. })));
     let transaction = db.transaction();
-    assert_eq!(transaction.iter(&keyspace).count(), 2);
+    assert_eq!(transaction.iter(&keyspace).count(), 4);
     transaction.put(&keyspace, "g", "").unwrap();
     assert!(matches!(transaction.commit(), Err(Error::ReadOnly { .. })));
 }

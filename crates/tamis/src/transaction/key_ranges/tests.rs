@@ -53,6 +53,18 @@ fn a_set_has_the_keys_and_ranges_that_were_added() {
 }
 
 #[test]
+fn a_key_at_the_excluded_bound_of_a_range_stays() {
+    let mut ranges = KeyRanges::default();
+    ranges.add_key(b"b");
+    ranges.add_range(b"a", b"b");
+    assert!(ranges.has_key(b"a") && ranges.has_key(b"b") && !ranges.has_key(b"c"));
+    // A range that begins there is joined.
+    ranges.add_range(b"c", b"d");
+    ranges.add_range(b"bb", b"c");
+    assert_eq!(ranges.iter().count(), 3);
+}
+
+#[test]
 fn a_large_set_keeps_its_keys_in_bounded_memory() {
     let mut ranges = KeyRanges::default();
     for number in 0..100_000_u64 {
