@@ -140,30 +140,26 @@ impl Run {
     fn new(setup: &Setup) -> Self {
         let access = [Access::Mapped, Access::Buffered, Access::Direct][usize::from(setup.access % 3)];
         let compression = [Compression::None, Compression::Lz4, Compression::Zstd(1)];
-        let keyspace_options = KeyspaceOptions {
-            memtable_bytes: 64 << 10,
-            table_bytes: 64 << 10,
-            compression: vec![compression[usize::from(setup.compression % 3)]],
-            filters: Filters::bits(if setup.has_filter { 10.0 } else { 0.0 }),
-            layout: layout(setup.layout),
-            views: views(setup.views),
-            level0_runs: 2 + u32::from(setup.level0_runs % 30),
-            ..KeyspaceOptions::default()
-        };
-        let default_keyspace = KeyspaceOptions { layout: Layout::Leveled, ..keyspace_options.clone() };
-        let options = Options {
-            workers: 0,
-            table_access: access,
-            cache_bytes: 1 << 20,
-            default_keyspace,
-            ..Options::default()
-        };
+        let keyspace_options = KeyspaceOptions::default()
+            .memtable_bytes(64 << 10)
+            .table_bytes(64 << 10)
+            .compression(vec![compression[usize::from(setup.compression % 3)]])
+            .filters(Filters::bits(if setup.has_filter { 10.0 } else { 0.0 }))
+            .layout(layout(setup.layout))
+            .views(views(setup.views))
+            .level0_runs(2 + u32::from(setup.level0_runs % 30));
+        let default_keyspace = keyspace_options.clone().layout(Layout::Leveled);
+        let options = Options::default()
+            .workers(0)
+            .table_access(access)
+            .cache_bytes(1 << 20)
+            .default_keyspace(default_keyspace);
         let vfs = MemVfs::new();
         let db = open(&vfs, &options);
         db.create_keyspace(SECOND, keyspace_options).expect("a new name");
         let keyspaces = keyspaces(&db);
         // Later opens may change the options of the keyspaces.
-        let options = Options { default_keyspace: KeyspaceOptions::default(), ..options };
+        let options = options.default_keyspace(KeyspaceOptions::default());
         Self { vfs, options, db, keyspaces, history: vec![Maps::default()], snapshots: Vec::new() }
     }
 
@@ -273,7 +269,7 @@ impl Run {
 
     /// Closes the old handle before opening the new one, because both need the lock of the folder.
     fn replace(&mut self, vfs: MemVfs) {
-        let options = Options { change_keyspaces: Vec::new(), ..self.options.clone() };
+        let options = self.options.clone().change_keyspaces(Vec::new());
         let elsewhere = open(&MemVfs::new(), &options);
         elsewhere.create_keyspace(SECOND, KeyspaceOptions::default()).expect("a new name");
         self.keyspaces = keyspaces(&elsewhere);

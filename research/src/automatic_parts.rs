@@ -56,8 +56,8 @@ fn key_of(number: u64) -> Vec<u8> {
 /// A store that was loaded at random, settled and closed.
 fn load(entries: u64, filters: &Filters, context: &mut Context<'_>) -> Result<TempDir, BenchError> {
     let folder = context.scratch()?;
-    let keyspace = KeyspaceOptions { filters: filters.clone(), ..KeyspaceOptions::default() };
-    let db = Db::open_with(folder.path(), Options { default_keyspace: keyspace, ..Options::default() })?;
+    let keyspace = KeyspaceOptions::default().filters(filters.clone());
+    let db = Db::open_with(folder.path(), Options::default().default_keyspace(keyspace))?;
     let order = Permutation::new(entries, context.seed());
     let keys = (0..entries as usize).map(|place| key_of(number_of(order.at(place as u64))));
     put_all((&db, &db.default_keyspace()), keys, VALUE_BYTES, context)?;
@@ -110,7 +110,7 @@ fn steps(keyspace: &Keyspace, number: u64, count: u64) -> Result<u64, BenchError
 
 /// Options of a store that is a copy of the other one: its filters stay as they are.
 fn options(part: &str, is_with: bool) -> Options {
-    Options { sample_queries: is_with || part != SAMPLE, workers: 0, ..Options::default() }
+    Options::default().sample_queries(is_with || part != SAMPLE).workers(0)
 }
 
 fn filters(is_chosen: bool) -> Filters {

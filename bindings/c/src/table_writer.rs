@@ -113,7 +113,7 @@ pub extern "C" fn tamis_ingest(
         let files = items(files, count, "files")?.iter().map(|file| path(*file, "file"));
         let files = files.collect::<Result<Vec<_>, _>>()?;
         let (database, keyspace) = (self::database(database)?, self::keyspace(keyspace)?);
-        let taken = database.ingest_with(keyspace, files, IngestOptions { keep })?;
+        let taken = database.ingest_with(keyspace, files, IngestOptions::default().keep(keep))?;
         put_optional_json(json, &report::ingest(&taken))
     })
 }

@@ -289,7 +289,7 @@ impl Keyspace {
             return Err(invalid(py, "paths: there are none; give at least one table"));
         }
         let (db, keyspace) = (reader.handle.db().or_raise(py)?, reader.handle.keyspace().or_raise(py)?);
-        let done = run(py, || Ok(db.ingest_with(keyspace, &paths, IngestOptions { keep })?))?;
+        let done = run(py, || Ok(db.ingest_with(keyspace, &paths, IngestOptions::default().keep(keep))?))?;
         json::to_python(py, &report::ingest(&done))
     }
 

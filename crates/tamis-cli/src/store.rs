@@ -42,7 +42,7 @@ impl StoreArgs {
 
     /// Opens an existing store and keyspace for writing.
     pub(crate) fn open_existing(&self) -> Result<(Db, Keyspace), Failure> {
-        let options = Options { create_if_missing: false, ..Options::default() };
+        let options = Options::default().create_if_missing(false);
         let db = open(&self.dir, options).map_err(Failure::of_existing)?;
         let keyspace = self.existing(&db)?;
         Ok((db, keyspace))
@@ -70,13 +70,13 @@ pub(crate) fn keyspace(db: &Db, name: &str) -> Result<Keyspace, Failure> {
 
 /// Opens a store read-only.
 pub(crate) fn open_to_read(dir: &Path) -> Result<Db, Failure> {
-    let options = Options { create_if_missing: false, read_only: true, ..Options::default() };
+    let options = Options::default().create_if_missing(false).read_only(true);
     open(dir, options).map_err(Failure::of_existing)
 }
 
 /// Opens an existing store for writing, with a listener for its background work.
 pub(crate) fn open_to_work(dir: &Path, listener: Arc<dyn EventListener>) -> Result<Db, Failure> {
-    let options = Options { create_if_missing: false, listener: Some(listener), ..Options::default() };
+    let options = Options::default().create_if_missing(false).listener(listener);
     open(dir, options).map_err(Failure::of_existing)
 }
 

@@ -111,16 +111,14 @@ pub fn compare_copy(
     path: &Path,
     sequence: u64,
 ) -> Result<(), Difference> {
-    let options = Options {
-        workers: 0,
-        create_if_missing: false,
-        cache_bytes: 0,
-        table_access: Access::Buffered,
-        deleted_range_keys: 0,
-        sample_queries: false,
-        read_only: shared.schedule.below(2) == 0,
-        ..Options::default()
-    };
+    let options = Options::default()
+        .workers(0)
+        .create_if_missing(false)
+        .cache_bytes(0)
+        .table_access(Access::Buffered)
+        .deleted_range_keys(0)
+        .sample_queries(false)
+        .read_only(shared.schedule.below(2) == 0);
     let vfs: Arc<dyn Vfs> = Arc::new(SimVfs::new(life));
     let read_only = options.read_only;
     let db = Db::open_on(vfs, path, options, runtime(shared, Arc::new(|| {})))?;

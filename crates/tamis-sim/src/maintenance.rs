@@ -120,7 +120,7 @@ impl Client {
             return Ok(());
         }
         let keep = self.store.shared.schedule.below(2) == 0;
-        let result = self.store.db.ingest_with(&keyspace, [&path], IngestOptions { keep });
+        let result = self.store.db.ingest_with(&keyspace, [&path], IngestOptions::default().keep(keep));
         self.store.shared.model.lock().ingests.remove(&client);
         let is_left = self.vfs().remove(&path).is_ok();
         match result {
@@ -272,9 +272,7 @@ impl Client {
             3 => keyspace.get(&long).err(),
             4 => db.keyspace("never created").err(),
             5 => db.create_keyspace("", settings::keyspace(1, None)).err(),
-            6 => {
-                keyspace.check_options(&KeyspaceOptions { size_ratio: 9, ..KeyspaceOptions::default() }).err()
-            }
+            6 => keyspace.check_options(&KeyspaceOptions::default().size_ratio(9)).err(),
             _ => db.rebuild_filters(&keyspace, &[tamis::TableFilter::bits(99.0)]).err(),
         };
         let Some(error) = error else { return Err(format!("bad input {} was accepted", which % 8)) };

@@ -74,21 +74,18 @@ pub fn keyspace(number: u64, fixed: Option<Layout>) -> KeyspaceOptions {
         1 => vec![Compression::Lz4, Compression::Zstd(1)],
         _ => vec![Compression::None],
     };
-    let options = KeyspaceOptions {
-        memtable_bytes: (64 << random.below(3)) << 10,
-        block_bytes: one_of(random, &[4096, 4096, 8192, 16_384]).unwrap_or(4096),
-        table_bytes: (64 << random.below(2)) << 10,
-        compression,
-        filters: filters(random),
-        views: views(random),
-        layout: layout(random),
-        size_ratio: 2 + random.below(4) as u32,
-        level0_runs: 1 + random.below(4) as u32,
-    };
+    let options = KeyspaceOptions::default()
+        .memtable_bytes((64 << random.below(3)) << 10)
+        .block_bytes(one_of(random, &[4096, 4096, 8192, 16_384]).unwrap_or(4096))
+        .table_bytes((64 << random.below(2)) << 10)
+        .compression(compression)
+        .filters(filters(random))
+        .views(views(random))
+        .layout(layout(random))
+        .size_ratio(2 + random.below(4) as u32)
+        .level0_runs(1 + random.below(4) as u32);
     match fixed {
-        Some(layout) => {
-            KeyspaceOptions { layout, views: Views::Off, filters: Filters::bits(10.0), ..options }
-        }
+        Some(layout) => options.layout(layout).views(Views::Off).filters(Filters::bits(10.0)),
         None => options,
     }
 }
@@ -124,19 +121,18 @@ pub fn open(
             change_keyspaces.push((name.clone(), change));
         }
     }
-    Options {
-        read_only,
-        cache_bytes: one_of(random, &[64 << 10, 1 << 20, 8 << 20]).unwrap_or(1 << 20),
-        cache_pinned_percent: one_of(random, &[0, 20, 60, 100]).unwrap_or(60),
-        table_access: one_of(random, &[Access::Mapped, Access::Buffered, Access::Direct])
-            .unwrap_or(Access::Mapped),
-        workers: one_of(random, &[0, 1, 2, 2, 3]).unwrap_or(2),
-        log_bytes_max: (1 << random.below(4)) << 20,
-        deleted_range_keys: one_of(random, &[0, 2, 16, 64]).unwrap_or(64),
-        sample_queries: random.below(4) > 0,
-        default_keyspace,
-        change_keyspaces,
-        listener: Some(listener),
-        ..Options::default()
-    }
+    Options::default()
+        .read_only(read_only)
+        .cache_bytes(one_of(random, &[64 << 10, 1 << 20, 8 << 20]).unwrap_or(1 << 20))
+        .cache_pinned_percent(one_of(random, &[0, 20, 60, 100]).unwrap_or(60))
+        .table_access(
+            one_of(random, &[Access::Mapped, Access::Buffered, Access::Direct]).unwrap_or(Access::Mapped),
+        )
+        .workers(one_of(random, &[0, 1, 2, 2, 3]).unwrap_or(2))
+        .log_bytes_max((1 << random.below(4)) << 20)
+        .deleted_range_keys(one_of(random, &[0, 2, 16, 64]).unwrap_or(64))
+        .sample_queries(random.below(4) > 0)
+        .default_keyspace(default_keyspace)
+        .change_keyspaces(change_keyspaces)
+        .listener(listener)
 }

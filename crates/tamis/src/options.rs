@@ -49,8 +49,32 @@ pub enum Durability {
     Synced,
 }
 
-/// Options of a store. The defaults suit most programs.
+/// One method for each field, which sets it.
+macro_rules! setters {
+    ($options:ident { $($field:ident: $kind:ty),* $(,)? }) => {
+        impl $options {
+            $(
+                #[doc = concat!("Sets the field [`", stringify!($field), "`](#structfield.", stringify!($field), ").")]
+                #[must_use]
+                pub fn $field(mut self, $field: $kind) -> Self {
+                    self.$field = $field;
+                    self
+                }
+            )*
+        }
+    };
+}
+
+pub(crate) use setters;
+
+/// Options of a store. The defaults suit most programs. Each field has a method that sets it.
+///
+/// ```
+/// let options = tamis::Options::default().cache_bytes(64 << 20).workers(1);
+/// assert_eq!(options.workers, 1);
+/// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Options {
     /// Create the store if the folder is empty or missing. Default: true.
     pub create_if_missing: bool,
@@ -100,6 +124,30 @@ pub struct Options {
     pub listener: Option<Arc<dyn EventListener>>,
 }
 
+setters!(Options {
+    create_if_missing: bool,
+    read_only: bool,
+    lock: bool,
+    cache_bytes: u64,
+    cache_pinned_percent: u8,
+    table_access: Access,
+    workers: usize,
+    log_bytes_max: u64,
+    deleted_range_keys: u32,
+    sample_queries: bool,
+    default_keyspace: KeyspaceOptions,
+    change_keyspaces: Vec<(String, KeyspaceChange)>,
+});
+
+impl Options {
+    /// Sets the field [`listener`](#structfield.listener).
+    #[must_use]
+    pub fn listener(mut self, listener: Arc<dyn EventListener>) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -120,8 +168,10 @@ impl Default for Options {
     }
 }
 
-/// Options of one keyspace. They are stored in the manifest and used for every table written later.
+/// Options of one keyspace. They are stored in the manifest and used for every table written later. Each field has a method that
+/// sets it.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct KeyspaceOptions {
     /// Size at which a memtable is rotated. Unit: bytes, 64 KiB to 4 GiB. Default: 64 MiB.
     pub memtable_bytes: u64,
@@ -142,6 +192,18 @@ pub struct KeyspaceOptions {
     /// Number of runs at which L0 is merged into the next level (1 to 64); twice as many during a bulk load. Default: 4.
     pub level0_runs: u32,
 }
+
+setters!(KeyspaceOptions {
+    memtable_bytes: u64,
+    block_bytes: u32,
+    table_bytes: u64,
+    compression: Vec<Compression>,
+    filters: Filters,
+    views: Views,
+    layout: Layout,
+    size_ratio: u32,
+    level0_runs: u32,
+});
 
 impl Default for KeyspaceOptions {
     fn default() -> Self {

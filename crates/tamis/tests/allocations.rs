@@ -63,21 +63,19 @@ fn key(number: u64) -> [u8; 16] {
 fn the_memory_of_building_a_view_is_bounded() {
     const COUNT: u64 = 640_000;
     let folder = tempfile::tempdir().unwrap();
-    let options = |views| Options {
-        workers: 0,
-        // For the sampled queries: blocks are mapped.
-        cache_bytes: 4 << 20,
-        change_keyspaces: vec![("default".to_owned(), KeyspaceChange::Views(views))],
-        ..Options::default()
+    let options = |views| {
+        Options::default()
+            .workers(0)
+            // For the sampled queries: blocks are mapped.
+            .cache_bytes(4 << 20)
+            .change_keyspaces(vec![("default".to_owned(), KeyspaceChange::Views(views))])
     };
-    let default_keyspace = KeyspaceOptions {
-        memtable_bytes: 256 << 20,
-        level0_runs: 64,
-        filters: Filters::none(),
-        views: Views::Off,
-        ..KeyspaceOptions::default()
-    };
-    let first = Options { change_keyspaces: Vec::new(), default_keyspace, ..options(Views::Off) };
+    let default_keyspace = KeyspaceOptions::default()
+        .memtable_bytes(256 << 20)
+        .level0_runs(64)
+        .filters(Filters::none())
+        .views(Views::Off);
+    let first = options(Views::Off).change_keyspaces(Vec::new()).default_keyspace(default_keyspace);
     let db = Db::open_with(folder.path(), first).unwrap();
     for run in 0..8 {
         for number in (run..COUNT).step_by(8) {

@@ -179,7 +179,7 @@ fn families(point: &Point, input: &Input, context: &mut Context<'_>) -> Result<F
 
 pub(super) fn prices(point: &Point) -> Result<tamis_filter::auto::Prices, BenchError> {
     let access = if point.text("access")? == "direct" { Access::Direct } else { Access::Mapped };
-    Ok(filter_prices(&Options { table_access: access, ..Options::default() }))
+    Ok(filter_prices(&Options::default().table_access(access)))
 }
 
 pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, BenchError> {

@@ -95,12 +95,10 @@ impl Store {
         let folder = context.scratch()?;
         let store = Self::open(folder, LARGE_CACHE_BYTES, |db| {
             // Large blocks keep the indexes small: the experiment compares filters.
-            let options = KeyspaceOptions {
-                block_bytes: 64 << 10,
-                level0_runs: 64,
-                filters: Filters::each([filter]),
-                ..KeyspaceOptions::default()
-            };
+            let options = KeyspaceOptions::default()
+                .block_bytes(64 << 10)
+                .level0_runs(64)
+                .filters(Filters::each([filter]));
             db.create_keyspace("elastic", options)
         })?;
         let mut paths = Vec::new();
@@ -120,13 +118,11 @@ impl Store {
         cache_bytes: u64,
         keyspace: impl FnOnce(&Db) -> tamis::Result<Keyspace>,
     ) -> Result<Self, BenchError> {
-        let options = Options {
-            workers: 0,
-            table_access: Access::Buffered,
-            cache_bytes,
-            cache_pinned_percent: 100,
-            ..Options::default()
-        };
+        let options = Options::default()
+            .workers(0)
+            .table_access(Access::Buffered)
+            .cache_bytes(cache_bytes)
+            .cache_pinned_percent(100);
         let db = Db::open_with(folder.path().join("store"), options)?;
         let keyspace = keyspace(&db)?;
         Ok(Self { db, keyspace, folder })

@@ -100,13 +100,11 @@ struct Loaded {
 
 fn load(shape: &Shape, context: &mut Context<'_>) -> Result<Loaded, BenchError> {
     let folder = context.scratch()?;
-    let db = Db::open_with(folder.path(), Options { workers: 0, ..Options::default() })?;
-    let options = KeyspaceOptions {
-        memtable_bytes: 4 << 30,
-        level0_runs: 64,
-        filters: Filters::bits(shape.bits_per_key as f32),
-        ..KeyspaceOptions::default()
-    };
+    let db = Db::open_with(folder.path(), Options::default().workers(0))?;
+    let options = KeyspaceOptions::default()
+        .memtable_bytes(4 << 30)
+        .level0_runs(64)
+        .filters(Filters::bits(shape.bits_per_key as f32));
     let keyspace = db.create_keyspace("levels", options)?;
     let mut random = SplitMix64::new(context.seed());
     let (mut number, mut key) = (0, Vec::new());
@@ -294,13 +292,11 @@ pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row, B
     let loaded: Arc<Loaded> = context.input(&shape.name(), |context| load(&shape, context))?;
     let is_direct = shape.device == "direct";
     let cache_bytes = if is_direct { loaded.cache_bytes / 2 * 3 } else { CACHE_BYTES };
-    let options = Options {
-        workers: 0,
-        table_access: if is_direct { Access::Direct } else { Access::Mapped },
-        cache_bytes,
-        cache_pinned_percent: if is_direct { 100 } else { 20 },
-        ..Options::default()
-    };
+    let options = Options::default()
+        .workers(0)
+        .table_access(if is_direct { Access::Direct } else { Access::Mapped })
+        .cache_bytes(cache_bytes)
+        .cache_pinned_percent(if is_direct { 100 } else { 20 });
     let wanted = context.size().pick(2_000, 50_000, 200_000);
     let is_slow = is_direct && shape.present_percent > 0;
     let lookups = Block::draw(&shape, context.seed(), if is_slow { wanted / 10 } else { wanted });

@@ -52,17 +52,12 @@ impl Shape {
     /// Options with these filters.
     pub(super) fn options(&self, access: &str, filters: Filters) -> Options {
         let part = (self.data_bytes() / DATA_PER_TABLE).max(PART_BYTES_MIN);
-        Options {
-            cache_bytes: (self.data_bytes() / DATA_PER_CACHE).max(CACHE_BYTES_MIN),
-            table_access: if access == "mapped" { Access::Mapped } else { Access::Direct },
-            default_keyspace: KeyspaceOptions {
-                memtable_bytes: part,
-                table_bytes: part,
-                filters,
-                ..KeyspaceOptions::default()
-            },
-            ..Options::default()
-        }
+        Options::default()
+            .cache_bytes((self.data_bytes() / DATA_PER_CACHE).max(CACHE_BYTES_MIN))
+            .table_access(if access == "mapped" { Access::Mapped } else { Access::Direct })
+            .default_keyspace(
+                KeyspaceOptions::default().memtable_bytes(part).table_bytes(part).filters(filters),
+            )
     }
 }
 

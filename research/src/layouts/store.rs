@@ -43,18 +43,14 @@ impl Shape {
 
     fn options(&self) -> Result<Options, BenchError> {
         let memtable = (self.data_bytes() / DATA_PER_MEMTABLE).max(PART_BYTES_MIN);
-        let default_keyspace = KeyspaceOptions {
-            memtable_bytes: memtable,
-            table_bytes: (self.data_bytes() / DATA_PER_TABLE).max(PART_BYTES_MIN),
-            layout: self.layout.parse::<Layout>()?,
-            ..KeyspaceOptions::default()
-        };
-        Ok(Options {
-            cache_bytes: memtable.max(CACHE_BYTES_MIN),
-            table_access: Access::Buffered,
-            default_keyspace,
-            ..Options::default()
-        })
+        let default_keyspace = KeyspaceOptions::default()
+            .memtable_bytes(memtable)
+            .table_bytes((self.data_bytes() / DATA_PER_TABLE).max(PART_BYTES_MIN))
+            .layout(self.layout.parse::<Layout>()?);
+        Ok(Options::default()
+            .cache_bytes(memtable.max(CACHE_BYTES_MIN))
+            .table_access(Access::Buffered)
+            .default_keyspace(default_keyspace))
     }
 
     fn open(&self, folder: &Path) -> Result<Db, BenchError> {

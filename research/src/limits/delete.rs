@@ -115,7 +115,7 @@ fn percent(part: u64, all: u64) -> f64 {
 
 /// A memtable of 4 MiB.
 fn small_memtable() -> KeyspaceOptions {
-    KeyspaceOptions { memtable_bytes: 4 << 20, ..KeyspaceOptions::default() }
+    KeyspaceOptions::default().memtable_bytes(4 << 20)
 }
 
 /// Puts at the tail, deletes at the head, 1,000 live entries.
@@ -175,7 +175,7 @@ fn delete_range(context: &Context<'_>, count: u64) -> Result<Row> {
 /// A store with 14 runs whose entries are all deleted, and the snapshot that keeps the background from compacting them.
 fn deleted_prefix(context: &Context<'_>, count: u64, by_range: bool) -> Result<(Store, Snapshot)> {
     let part_of = |part| (0..count).filter(move |number| number % PARTS == part);
-    let options = KeyspaceOptions { level0_runs: 64, memtable_bytes: 64 << 20, ..KeyspaceOptions::default() };
+    let options = KeyspaceOptions::default().level0_runs(64).memtable_bytes(64 << 20);
     let store = Store::new(context, options)?;
     for part in 0..PARTS {
         store.put(part_of(part))?;

@@ -65,7 +65,7 @@ pub(crate) fn measure(point: &Point, context: &mut Context<'_>) -> Result<Row> {
 fn keyspace_options(entries: u64, layout: Layout) -> KeyspaceOptions {
     let bytes = (MEMTABLE_BYTES_FULL as f64 * (entries as f64 / ENTRIES_FULL as f64)) as u64;
     let bytes = bytes.max(BYTES_MIN);
-    KeyspaceOptions { memtable_bytes: bytes, table_bytes: bytes, layout, ..KeyspaceOptions::default() }
+    KeyspaceOptions::default().memtable_bytes(bytes).table_bytes(bytes).layout(layout)
 }
 
 /// Bytes of the process in memory, without mapped files: views are mapped.
@@ -245,13 +245,11 @@ fn composite_updates(pair: &[Filled; 2], entries: u64) -> Result<Row> {
 /// Opens a store of many partitions that were split by random writes, and reads all of it.
 fn open_time(context: &mut Context<'_>, partitions: u64) -> Result<Row> {
     let folder = context.scratch()?;
-    let options = KeyspaceOptions {
+    let options = KeyspaceOptions::default()
         // The paper's ratio.
-        memtable_bytes: BYTES_MIN * 64,
-        table_bytes: BYTES_MIN,
-        layout: Layout::partitioned(),
-        ..KeyspaceOptions::default()
-    };
+        .memtable_bytes(BYTES_MIN * 64)
+        .table_bytes(BYTES_MIN)
+        .layout(Layout::partitioned());
     let store = Store::open(folder.path(), options)?;
     let mut written = 0;
     let count = || statistics_of(&store.db, KEYSPACE).map(|found| found.partition_count as u64);

@@ -113,14 +113,14 @@ impl Stores {
     fn load(entries: u64, context: &mut Context<'_>) -> Result<Self> {
         let folder = context.scratch()?;
         let db = Db::open(folder.path())?;
-        let unmerged = |views| KeyspaceOptions {
-            level0_runs: 64,
-            memtable_bytes: 1 << 30,
-            filters: Filters::bits(10.0),
-            views,
-            ..KeyspaceOptions::default()
+        let unmerged = |views| {
+            KeyspaceOptions::default()
+                .level0_runs(64)
+                .memtable_bytes(1 << 30)
+                .filters(Filters::bits(10.0))
+                .views(views)
         };
-        let settled = |views| KeyspaceOptions { views, ..KeyspaceOptions::default() };
+        let settled = |views| KeyspaceOptions::default().views(views);
         let viewed = db.create_keyspace("viewed", unmerged(Views::On))?;
         let merged = db.create_keyspace("merged", unmerged(Views::Off))?;
         let single = db.create_keyspace("single", unmerged(Views::Off))?;

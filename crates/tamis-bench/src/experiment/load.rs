@@ -53,13 +53,11 @@ fn scaled(entries: u64, bytes: u64) -> u64 {
 pub(super) fn options(entries: u64, layout: Layout) -> TamisOptions {
     let part = |bytes: u64| scaled(entries, bytes).max(PART_BYTES_MIN);
     TamisOptions {
-        options: Options { cache_bytes: part(FULL_CACHE_BYTES), ..Options::default() },
-        keyspace: KeyspaceOptions {
-            memtable_bytes: part(FULL_MEMTABLE_BYTES),
-            table_bytes: part(FULL_TABLE_BYTES),
-            layout,
-            ..KeyspaceOptions::default()
-        },
+        options: Options::default().cache_bytes(part(FULL_CACHE_BYTES)),
+        keyspace: KeyspaceOptions::default()
+            .memtable_bytes(part(FULL_MEMTABLE_BYTES))
+            .table_bytes(part(FULL_TABLE_BYTES))
+            .layout(layout),
         durability: tamis::Durability::Buffered,
     }
 }

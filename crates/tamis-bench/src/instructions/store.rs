@@ -108,7 +108,7 @@ impl Store {
 
 fn empty_store(folder: &Path, keyspace: KeyspaceOptions) -> Result<Store, BenchError> {
     // One thread, one seed, and a clock that is moved by hand.
-    let options = Options { workers: 0, ..Options::default() };
+    let options = Options::default().workers(0);
     let db = Db::open_on(Arc::new(OsVfs), folder, options, Runtime::deterministic(SEED))?;
     db.create_keyspace("counted", keyspace)?;
     Ok(Store { db, keys: KeySet::Uniform.generate(2 * KEY_COUNT, SEED) })
@@ -116,7 +116,7 @@ fn empty_store(folder: &Path, keyspace: KeyspaceOptions) -> Result<Store, BenchE
 
 /// Runs are not compacted.
 fn runs_only(views: Views) -> KeyspaceOptions {
-    KeyspaceOptions { level0_runs: 64, views, ..KeyspaceOptions::default() }
+    KeyspaceOptions::default().level0_runs(64).views(views)
 }
 
 /// Keys are dealt to the runs in turn, so that all runs overlap.
@@ -229,12 +229,8 @@ fn seeks_in(store: Store) -> Result<Work, BenchError> {
 /// Seeks in a store of several partitions with one run each.
 fn partition_seeks(folder: &Path) -> Result<Work, BenchError> {
     // A flush of more tables than a partition may have, which is divided at the gaps between them.
-    let keyspace = KeyspaceOptions {
-        table_bytes: 64 << 10,
-        layout: Layout::partitioned(),
-        views: Views::Off,
-        ..KeyspaceOptions::default()
-    };
+    let keyspace =
+        KeyspaceOptions::default().table_bytes(64 << 10).layout(Layout::partitioned()).views(Views::Off);
     let store = empty_store(folder, keyspace)?;
     (0..RUN_COUNT).try_for_each(|run| fill(&store, run))?;
     store.db.flush()?;

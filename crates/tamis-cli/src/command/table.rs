@@ -44,7 +44,7 @@ impl BuildArgs {
         let mut input = input::open(&self.input)?;
         interrupt::install_handler()?;
         let compression = self.zstd.map_or(Compression::None, Compression::Zstd);
-        let options = KeyspaceOptions { compression: vec![compression], ..KeyspaceOptions::default() };
+        let options = KeyspaceOptions::default().compression(vec![compression]);
         let fail = |error| Failure::of_target(error, &self.table);
         let mut table = TableWriter::create(&self.table, &options).map_err(fail)?;
         let (mut key, mut value) = (Vec::new(), Vec::new());
@@ -122,7 +122,7 @@ impl IngestArgs {
             Inspection::of_table(&vfs, path).map_err(|error| Failure::of_inputs(error, &self.tables))?;
         }
         let (db, keyspace) = self.store.open_to_write()?;
-        let options = IngestOptions { keep: self.keep };
+        let options = IngestOptions::default().keep(self.keep);
         let report = db
             .ingest_with(&keyspace, &self.tables, options)
             .map_err(|error| Failure::of_inputs(error, &self.tables))?;

@@ -298,14 +298,12 @@ fn verify_reads_all_files_without_a_manifest() {
 fn inspect_prints_a_manifest_as_readable_lines() {
     let folder = Folder::new();
     let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
-    let keyspace = KeyspaceOptions {
-        memtable_bytes: 64 << 10,
-        table_bytes: 64 << 10,
-        layout,
-        views: Views::On,
-        ..KeyspaceOptions::default()
-    };
-    let options = Options { default_keyspace: keyspace, ..Options::default() };
+    let keyspace = KeyspaceOptions::default()
+        .memtable_bytes(64 << 10)
+        .table_bytes(64 << 10)
+        .layout(layout)
+        .views(Views::On);
+    let options = Options::default().default_keyspace(keyspace);
     let db = Db::open_with(folder.path("store"), options).unwrap();
     for number in 0..20_000_u64 {
         // All bytes are escaped.
@@ -509,7 +507,7 @@ fn the_shell_shows_the_decisions_of_the_partitioned_layout() {
     };
     assert!(!stats(&folder, "put a 1\nflush\nstats\n").contains("decision"), "the layout is leveled");
     let layout = KeyspaceChange::Layout(Layout::partitioned());
-    let options = Options { change_keyspaces: vec![("default".to_owned(), layout)], ..Options::default() };
+    let options = Options::default().change_keyspaces(vec![("default".to_owned(), layout)]);
     Db::open_with(folder.path("store"), options).unwrap().close().unwrap();
     let text = stats(&folder, "put b 2\nflush\nstats\n");
     let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();

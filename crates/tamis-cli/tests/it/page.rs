@@ -106,20 +106,17 @@ fn the_shell_draws_what_its_reads_and_writes_cost() {
 fn a_page_of_many_tables_and_partitions_stays_small() {
     let folder = Folder::new();
     let layout = Layout::partitioned();
-    let default_keyspace = KeyspaceOptions {
-        memtable_bytes: 64 << 10,
-        table_bytes: 64 << 10,
-        layout,
-        ..KeyspaceOptions::default()
-    };
-    let db = Db::open_with(folder.path("store"), Options { default_keyspace, ..Options::default() }).unwrap();
+    let default_keyspace =
+        KeyspaceOptions::default().memtable_bytes(64 << 10).table_bytes(64 << 10).layout(layout);
+    let db =
+        Db::open_with(folder.path("store"), Options::default().default_keyspace(default_keyspace)).unwrap();
     let mut random = SplitMix64::new(7);
     for _ in 0..60_000 {
         db.put(random.next_u64().to_be_bytes(), [7; 60]).unwrap();
     }
     // More keyspaces than are drawn, with names that are no HTML.
     for number in 0..10 {
-        let options = KeyspaceOptions { filters: Filters::none(), ..KeyspaceOptions::default() };
+        let options = KeyspaceOptions::default().filters(Filters::none());
         let keyspace = db.create_keyspace(&format!("<b>{number}</b>"), options).unwrap();
         (0..=number * 100_u64).for_each(|key| keyspace.put(key.to_be_bytes(), "value").unwrap());
     }

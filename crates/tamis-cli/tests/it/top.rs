@@ -6,7 +6,7 @@ use crate::{Folder, terminal::Terminal};
 
 /// A store with deleted entries that a snapshot kept until its close.
 fn with_waiting_work(folder: &Folder) {
-    let db = Db::open_with(folder.path("store"), Options { workers: 0, ..Options::default() }).unwrap();
+    let db = Db::open_with(folder.path("store"), Options::default().workers(0)).unwrap();
     (0..2_000_u64).for_each(|number| db.put(number.to_be_bytes(), [7; 60]).unwrap());
     db.flush().unwrap();
     let snapshot = db.snapshot();

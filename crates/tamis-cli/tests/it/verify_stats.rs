@@ -104,14 +104,12 @@ fn stats_for_prometheus_are_series() {
 fn stats_list_the_sorted_views_of_each_keyspace() {
     let folder = Folder::new();
     // Without workers, a flush builds the view.
-    let options = tamis::Options { workers: 0, ..tamis::Options::default() };
+    let options = tamis::Options::default().workers(0);
     let db = tamis::Db::open_with(folder.path("store"), options).unwrap();
-    let options = tamis::KeyspaceOptions {
-        level0_runs: 64,
-        views: tamis::Views::On,
-        filters: tamis::Filters::none(),
-        ..tamis::KeyspaceOptions::default()
-    };
+    let options = tamis::KeyspaceOptions::default()
+        .level0_runs(64)
+        .views(tamis::Views::On)
+        .filters(tamis::Filters::none());
     let keyspace = db.create_keyspace("viewed", options).unwrap();
     let fill = |from: u64| {
         for number in (from..40_000_u64).step_by(4) {
@@ -141,13 +139,11 @@ fn stats_list_the_sorted_views_of_each_keyspace() {
 #[test]
 fn stats_list_partitions_with_their_shares_and_advise_names_a_layout() {
     let folder = Folder::new();
-    let default_keyspace = tamis::KeyspaceOptions {
-        memtable_bytes: 64 << 10,
-        table_bytes: 64 << 10,
-        layout: tamis::Layout::partitioned(),
-        ..tamis::KeyspaceOptions::default()
-    };
-    let options = tamis::Options { default_keyspace, ..tamis::Options::default() };
+    let default_keyspace = tamis::KeyspaceOptions::default()
+        .memtable_bytes(64 << 10)
+        .table_bytes(64 << 10)
+        .layout(tamis::Layout::partitioned());
+    let options = tamis::Options::default().default_keyspace(default_keyspace);
     let db = tamis::Db::open_with(folder.path("store"), options).unwrap();
     for number in 0..20_000_u64 {
         db.put(number.to_be_bytes(), [7; 100]).unwrap();

@@ -72,14 +72,12 @@ impl Trial {
     }
 
     fn options(&mut self) -> Options {
-        Options {
-            workers: 0,
-            create_if_missing: false,
-            table_access: Access::Buffered,
-            sample_queries: false,
-            read_only: self.random.below(2) == 0,
-            ..Options::default()
-        }
+        Options::default()
+            .workers(0)
+            .create_if_missing(false)
+            .table_access(Access::Buffered)
+            .sample_queries(false)
+            .read_only(self.random.below(2) == 0)
     }
 
     fn open(&mut self, shared: &Arc<Shared>, life: &Arc<Life>, sequence: u64) -> Result<Opened, String> {

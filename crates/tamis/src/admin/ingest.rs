@@ -37,7 +37,7 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     key::Sequence,
-    options::Durability,
+    options::{Durability, setters},
     store::{
         changed_keyspaces::Changed, commit_log::LogState, context::StoreContext,
         keyspace_state::KeyspaceState, parts::StoreParts,
@@ -57,11 +57,14 @@ const WAIT: Duration = Duration::from_millis(20);
 
 /// Options of [`crate::Db::ingest_with`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct IngestOptions {
     /// Keeps the source files: the store gets copies, which share the disk blocks of the sources where the file system can do that. By
     /// default the files are moved into the store.
     pub keep: bool,
 }
+
+setters!(IngestOptions { keep: bool });
 
 /// The result of [`crate::Db::ingest`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

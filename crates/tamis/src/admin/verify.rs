@@ -312,7 +312,7 @@ impl StoreParts {
 
 /// See [`crate::Db::verify_folder_with`].
 pub(crate) fn verify_folder(vfs: &dyn Vfs, path: &Path, progress: &mut Progress<'_>) -> Result<VerifyReport> {
-    let options = Options { create_if_missing: false, read_only: true, ..Options::default() };
+    let options = Options::default().create_if_missing(false).read_only(true);
     let (folder, _lock) = &open_folder(vfs, path, &options)?;
     if let Err(error @ Error::NotADatabase { .. }) = inspect_folder(folder, &options) {
         return Err(error);

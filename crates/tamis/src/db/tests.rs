@@ -51,7 +51,7 @@ fn partition_at(db: &Db, lowers: impl IntoIterator<Item = Vec<u8>>) {
 
 #[test]
 fn commits_over_the_log_limit_do_not_visit_all_keyspaces() {
-    let options = Options { workers: 0, log_bytes_max: LOG_BYTES_MAX, ..Options::default() };
+    let options = Options::default().workers(0).log_bytes_max(LOG_BYTES_MAX);
     let db = Db::open_on(Arc::new(MemVfs::new()), "/db", options, Runtime::deterministic(7)).unwrap();
     for index in 0..KEYSPACES {
         let keyspace = db.create_keyspace(&index.to_string(), KeyspaceOptions::default()).unwrap();
@@ -83,9 +83,9 @@ fn commits_over_the_log_limit_do_not_visit_all_keyspaces() {
 
 /// A store with 1,000 keyspaces of five tables each, in which no job is due.
 fn store_of_5000_tables() -> Db {
-    let options = Options { workers: 0, ..Options::default() };
+    let options = Options::default().workers(0);
     let db = Db::open_on(Arc::new(MemVfs::new()), "/db", options, Runtime::deterministic(7)).unwrap();
-    let keyspace_options = KeyspaceOptions { level0_runs: 8, ..KeyspaceOptions::default() };
+    let keyspace_options = KeyspaceOptions::default().level0_runs(8);
     for index in 0..KEYSPACES {
         db.create_keyspace(&index.to_string(), keyspace_options.clone()).unwrap();
     }
@@ -128,7 +128,7 @@ fn picks_cost_in_proportion_to_what_changes() {
     assert_eq!(take_picks(), (0, 0), "an idle store");
 
     // A pick follows each change of the tables, and examines those of its keyspace.
-    let small = KeyspaceOptions { memtable_bytes: 64 << 10, ..KeyspaceOptions::default() };
+    let small = KeyspaceOptions::default().memtable_bytes(64 << 10);
     let other = db.create_keyspace("other", small).unwrap();
     take_picks();
     let before = db.statistics();
@@ -161,7 +161,7 @@ fn picks_cost_in_proportion_to_what_changes() {
 /// Reads find ranges without entries, note them and use them while a writer holds the log's lock.
 #[test]
 fn reads_need_no_lock_of_writers() {
-    let options = Options { workers: 0, ..Options::default() };
+    let options = Options::default().workers(0);
     let db = Db::open_on(Arc::new(MemVfs::new()), "/db", options, Runtime::deterministic(7)).unwrap();
     for number in 0..1_000_u64 {
         db.put(number.to_be_bytes(), "value").unwrap();
@@ -181,7 +181,7 @@ fn reads_need_no_lock_of_writers() {
 
 #[test]
 fn a_memtable_with_many_range_tombstones_is_flushed() {
-    let options = Options { workers: 0, ..Options::default() };
+    let options = Options::default().workers(0);
     let db = Db::open_on(Arc::new(MemVfs::new()), "/db", options, Runtime::deterministic(7)).unwrap();
     let keyspace = db.default_keyspace();
     let count = RANGE_TOMBSTONES_MIN;
@@ -199,7 +199,7 @@ fn a_memtable_with_many_range_tombstones_is_flushed() {
 #[test]
 fn a_flush_and_a_compaction_fragment_each_range_tombstone_once() {
     const COUNT: u64 = 200;
-    let options = Options { workers: 0, ..Options::default() };
+    let options = Options::default().workers(0);
     let db = Db::open_on(Arc::new(MemVfs::new()), "/db", options, Runtime::deterministic(7)).unwrap();
     let keyspace = db.default_keyspace();
     (0..2 * COUNT).for_each(|number| keyspace.put(number.to_be_bytes(), "old").unwrap());
@@ -230,7 +230,7 @@ fn a_flush_and_a_compaction_fragment_each_range_tombstone_once() {
 
 #[test]
 fn range_tombstones_are_counted_per_level() {
-    let options = Options { workers: 0, ..Options::default() };
+    let options = Options::default().workers(0);
     let db = Db::open_on(Arc::new(MemVfs::new()), "/db", options, Runtime::deterministic(7)).unwrap();
     let keyspace = db.default_keyspace();
     keyspace.put("b", "old").unwrap();
@@ -255,8 +255,8 @@ fn a_panic_in_a_filter_builder_is_a_background_error() {
     let filters = [Filters::per_level([bloom(), bloom()]), Filters::per_level([Vec::new(), bloom()])];
     for (workers, filters) in [0, 2].into_iter().flat_map(|workers| filters.clone().map(|f| (workers, f))) {
         let vfs = Arc::new(MemVfs::new());
-        let default_keyspace = KeyspaceOptions { filters, ..KeyspaceOptions::default() };
-        let options = Options { workers, default_keyspace, ..Options::default() };
+        let default_keyspace = KeyspaceOptions::default().filters(filters);
+        let options = Options::default().workers(workers).default_keyspace(default_keyspace);
         let db = Db::open_on(vfs.clone(), "/db", options, Runtime::deterministic(7)).unwrap();
         let mut results = Vec::new();
         for value in ["old", "new"] {
@@ -273,7 +273,7 @@ fn a_panic_in_a_filter_builder_is_a_background_error() {
         assert!(db.get(PANIC_KEY).unwrap().is_some() && db.get("z").unwrap().is_some());
         // Both return: with the error, if a job was due.
         let _ = (db.wait_for_compactions(), db.close());
-        let options = Options { read_only: true, ..Options::default() };
+        let options = Options::default().read_only(true);
         let db = Db::open_on(vfs, "/db", options, Runtime::deterministic(7)).unwrap();
         assert!(db.get(PANIC_KEY).unwrap().is_some() && db.get("z").unwrap().is_some());
     }
@@ -284,14 +284,12 @@ fn a_panic_in_a_filter_builder_is_a_background_error() {
 fn a_seek_in_a_store_of_many_partitions_merges_the_runs_of_one() {
     const KEYS: u64 = 4_000;
     let layout = Layout::Partitioned { tables_per_partition: 6, tables_after_split: 2 };
-    let keyspace = KeyspaceOptions {
-        layout,
-        memtable_bytes: 1 << 20,
-        table_bytes: 64 << 10,
-        views: Views::Off,
-        ..KeyspaceOptions::default()
-    };
-    let options = Options { workers: 0, default_keyspace: keyspace, ..Options::default() };
+    let keyspace = KeyspaceOptions::default()
+        .layout(layout)
+        .memtable_bytes(1 << 20)
+        .table_bytes(64 << 10)
+        .views(Views::Off);
+    let options = Options::default().workers(0).default_keyspace(keyspace);
     let db = Db::open_on(Arc::new(MemVfs::new()), "/db", options, Runtime::deterministic(7)).unwrap();
     for round in 0..4 {
         for number in 0..KEYS {

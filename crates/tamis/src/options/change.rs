@@ -14,7 +14,7 @@ use crate::error::Result;
 ///     // The store chooses the filters from now on.
 ///     ("events".to_owned(), KeyspaceChange::Filters(Filters::default())),
 /// ];
-/// let options = Options { change_keyspaces, ..Options::default() };
+/// let options = Options::default().change_keyspaces(change_keyspaces);
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum KeyspaceChange {

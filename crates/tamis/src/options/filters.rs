@@ -119,12 +119,12 @@ impl FromStr for TableFilter {
 /// use tamis::{Filters, KeyspaceOptions};
 ///
 /// // The store chooses, with at most 12 bits per key.
-/// let chosen = KeyspaceOptions { filters: Filters::auto(12.0), ..KeyspaceOptions::default() };
+/// let chosen = KeyspaceOptions::default().filters(Filters::auto(12.0));
 /// // The store chooses, with at most 256 MiB for the keyspace.
-/// let chosen = KeyspaceOptions { filters: Filters::auto_bytes(256 << 20), ..KeyspaceOptions::default() };
+/// let chosen = KeyspaceOptions::default().filters(Filters::auto_bytes(256 << 20));
 /// // One filter for point reads and ranges.
 /// let filters = Filters::each(["surf@16".parse()?]);
-/// let given = KeyspaceOptions { filters, ..KeyspaceOptions::default() };
+/// let given = KeyspaceOptions::default().filters(filters);
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]

@@ -3,8 +3,7 @@
 use std::{collections::BTreeMap, io::ErrorKind, path::Path, sync::Arc, time::Duration};
 
 use tamis::{
-    Db, Keyspace, KeyspaceOptions, Layout, ManualClock, Options, Runtime, Statistics, TableWriter, Views,
-    WriteBatch,
+    Db, Keyspace, KeyspaceOptions, Layout, ManualClock, Runtime, Statistics, TableWriter, Views, WriteBatch,
 };
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
@@ -36,7 +35,7 @@ impl Store {
     fn open(memory: &MemVfs) -> Self {
         let (clock, vfs) = (Arc::new(ManualClock::default()), FaultVfs::new(Arc::new(memory.clone())));
         let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
-        let options = Options { table_access: Access::Buffered, ..inline_options() };
+        let options = inline_options().table_access(Access::Buffered);
         let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, runtime).unwrap();
         Self { memory: memory.clone(), vfs, clock, db }
     }
@@ -135,7 +134,7 @@ impl Store {
     /// All decisions about partitions.
     fn partition(&self) {
         let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
-        let keyspace = self.create("partitions", KeyspaceOptions { layout, ..small_keyspace() });
+        let keyspace = self.create("partitions", small_keyspace().layout(layout));
         let mut random = SplitMix64::new(5);
         self.put_all(&keyspace, 0..4_000, 300);
         self.put_all(&keyspace, (0..3_000).map(|_| random.below(6_000)), 400);
@@ -148,7 +147,7 @@ impl Store {
         self.db.wait_for_compactions().unwrap();
 
         let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 2 };
-        let keyspace = self.create("carried", KeyspaceOptions { layout, ..small_keyspace() });
+        let keyspace = self.create("carried", small_keyspace().layout(layout));
         self.put_all(&keyspace, (0..1_200).map(|_| random.below(400)), 3_000);
         self.db.flush().unwrap();
         self.db.wait_for_compactions().unwrap();
@@ -161,7 +160,7 @@ impl Store {
     }
 
     fn build_views(&self) {
-        let options = KeyspaceOptions { level0_runs: 64, views: Views::On, ..KeyspaceOptions::default() };
+        let options = KeyspaceOptions::default().level0_runs(64).views(Views::On);
         let keyspace = self.create("views", options);
         for run in 0..4 {
             self.put_all(&keyspace, (run..4_000).step_by(4), 20);

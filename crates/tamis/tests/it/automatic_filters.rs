@@ -19,8 +19,8 @@ use crate::support::{
 
 /// A store of random numbers in one table, whose filters may have 16 bits per key.
 fn filled(vfs: &MemVfs) -> (Db, Keyspace) {
-    let db = open_in_memory(vfs, Options { workers: 0, ..Options::default() }).unwrap();
-    let options = KeyspaceOptions { filters: Filters::auto(16.0), ..KeyspaceOptions::default() };
+    let db = open_in_memory(vfs, Options::default().workers(0)).unwrap();
+    let options = KeyspaceOptions::default().filters(Filters::auto(16.0));
     let keyspace = db.create_keyspace("k", options).unwrap();
     let mut batch = WriteBatch::new();
     for number in 0..KEY_COUNT {
@@ -125,11 +125,8 @@ fn the_first_empty_prefixes_of_a_new_store_choose_filters_for_prefixes() {
 /// A table with fewer sampled queries than a full sample has got filters for them.
 #[test]
 fn a_few_sampled_queries_choose_the_filters_of_a_small_store() {
-    let (db, keyspace, _clock) = filled_with(KeyspaceOptions {
-        memtable_bytes: 128 << 10,
-        table_bytes: 128 << 10,
-        ..KeyspaceOptions::default()
-    });
+    let (db, keyspace, _clock) =
+        filled_with(KeyspaceOptions::default().memtable_bytes(128 << 10).table_bytes(128 << 10));
     close_ranges(&keyspace, 400);
     let before = blocks(&db, || close_ranges(&keyspace, 1_000));
     // Some tens of queries for each table.
@@ -140,7 +137,7 @@ fn a_few_sampled_queries_choose_the_filters_of_a_small_store() {
 
 #[test]
 fn open_seeks_without_effect_make_filters_that_were_chosen_without_them_due() {
-    let without_views = KeyspaceOptions { views: Views::Off, ..KeyspaceOptions::default() };
+    let without_views = KeyspaceOptions::default().views(Views::Off);
     let (db, keyspace, clock) = filled_with(without_views);
     absent_points(&keyspace, 0..5_000);
     // Another run over the same range.
@@ -169,7 +166,7 @@ fn open_seeks_without_effect_make_filters_that_were_chosen_without_them_due() {
 fn filters_that_were_chosen_without_a_sample_are_replaced_in_the_background() {
     let log = Arc::new(EventLog::default());
     let listener: Arc<dyn EventListener> = Arc::<EventLog>::clone(&log);
-    let options = Options { workers: 1, listener: Some(listener), ..Options::default() };
+    let options = Options::default().workers(1).listener(listener);
     let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, options, Runtime::system()).unwrap();
     let keyspace = db.default_keyspace();
     for number in 0..KEY_COUNT {
@@ -197,7 +194,7 @@ fn the_chosen_filters_are_stored_in_the_table_and_shown() {
     assert!(!before.is_empty());
     drop(keyspace);
     db.close().unwrap();
-    let db = open_in_memory(&vfs, Options { workers: 0, ..Options::default() }).unwrap();
+    let db = open_in_memory(&vfs, Options::default().workers(0)).unwrap();
     let of_levels = |db: &Db| {
         let found = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k");
         found.unwrap().filters
@@ -255,8 +252,8 @@ fn budgets_below_any_filter_and_tiny_tables_give_right_answers_within_the_budget
     let in_all = in_all.map(|(bytes, count)| (Filters::auto_bytes(bytes), bytes as f64, count));
     for (filters, budget, count) in per_key.into_iter().chain(in_all) {
         let vfs = MemVfs::new();
-        let db = open_in_memory(&vfs, Options { workers: 0, ..Options::default() }).unwrap();
-        let options = KeyspaceOptions { filters, ..KeyspaceOptions::default() };
+        let db = open_in_memory(&vfs, Options::default().workers(0)).unwrap();
+        let options = KeyspaceOptions::default().filters(filters);
         let keyspace = db.create_keyspace("k", options).unwrap();
         for number in 0..count {
             keyspace.put(key(number), b"value").unwrap();
@@ -280,7 +277,7 @@ fn budgets_below_any_filter_and_tiny_tables_give_right_answers_within_the_budget
         check(&db, &keyspace);
         drop(keyspace);
         db.close().unwrap();
-        let db = open_in_memory(&vfs, Options { workers: 0, ..Options::default() }).unwrap();
+        let db = open_in_memory(&vfs, Options::default().workers(0)).unwrap();
         check(&db, &db.keyspace("k").unwrap());
     }
 }
@@ -318,7 +315,7 @@ fn a_check_removes_filters_that_are_not_worth_their_memory() {
     // Also after an open.
     drop(keyspace);
     db.close().unwrap();
-    let db = open_in_memory(&vfs, Options { workers: 0, ..Options::default() }).unwrap();
+    let db = open_in_memory(&vfs, Options::default().workers(0)).unwrap();
     let keyspace = db.keyspace("k").unwrap();
     check_answers(&db, &keyspace, KEY_COUNT);
     assert_eq!(of_keyspace(&db), (0, 0));
@@ -334,11 +331,11 @@ fn a_check_removes_filters_that_are_not_worth_their_memory() {
 fn a_budget_in_bytes_is_kept_and_stored_with_the_keyspace() {
     const BYTES: u64 = 20_000;
     let vfs = MemVfs::new();
-    let db = open_in_memory(&vfs, Options { workers: 0, ..Options::default() }).unwrap();
-    let refused = KeyspaceOptions { filters: Filters::auto_bytes(0), ..KeyspaceOptions::default() };
+    let db = open_in_memory(&vfs, Options::default().workers(0)).unwrap();
+    let refused = KeyspaceOptions::default().filters(Filters::auto_bytes(0));
     let error = db.create_keyspace("refused", refused).unwrap_err();
     assert!(matches!(error, Error::InvalidArgument { what: "filters", .. }), "{error:?}");
-    let options = KeyspaceOptions { filters: Filters::auto_bytes(BYTES), ..KeyspaceOptions::default() };
+    let options = KeyspaceOptions::default().filters(Filters::auto_bytes(BYTES));
     let keyspace = db.create_keyspace("k", options).unwrap();
     let flush = |db: &Db, keyspace: &Keyspace, numbers: std::ops::Range<u64>| {
         numbers.for_each(|number| keyspace.put(key(number), b"value").unwrap());
@@ -354,7 +351,7 @@ fn a_budget_in_bytes_is_kept_and_stored_with_the_keyspace() {
     assert!((12_000..=BYTES + 500).contains(&of_first), "{of_first}");
     drop(keyspace);
     db.close().unwrap();
-    let db = open_in_memory(&vfs, Options { workers: 0, ..Options::default() }).unwrap();
+    let db = open_in_memory(&vfs, Options::default().workers(0)).unwrap();
     let keyspace = db.keyspace("k").unwrap();
     assert_eq!(bytes(&db, &keyspace), of_first);
     // Three times the keys: a third of the bits for each, once the first table is written again.
@@ -434,10 +431,13 @@ fn a_store_that_reopens_without_filters_in_memory_or_samples_gives_the_same_answ
     drop(keyspace);
     db.close().unwrap();
     for (cache_pinned_percent, sample_queries) in [(0, true), (20, false), (0, false), (20, true)] {
-        let options = Options { workers: 0, cache_pinned_percent, sample_queries, ..Options::default() };
+        let options = Options::default()
+            .workers(0)
+            .cache_pinned_percent(cache_pinned_percent)
+            .sample_queries(sample_queries);
         let db = open_in_memory(&vfs, options).unwrap();
         // The keyspace keeps its options.
-        let other = KeyspaceOptions { filters: Filters::none(), ..KeyspaceOptions::default() };
+        let other = KeyspaceOptions::default().filters(Filters::none());
         let refused = db.get_or_create_keyspace("k", other);
         assert!(matches!(refused, Err(Error::KeyspaceOption { option: "filters", .. })), "{refused:?}");
         let keyspace = db.get_or_create_keyspace("k", KeyspaceOptions::default()).unwrap();

@@ -240,16 +240,13 @@ fn a_database_without_the_file_that_names_its_manifest_says_so() {
 fn a_missing_folder_is_created_only_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/store");
-    for options in [
-        Options { create_if_missing: false, ..Options::default() },
-        Options { read_only: true, ..Options::default() },
-    ] {
+    for options in [Options::default().create_if_missing(false), Options::default().read_only(true)] {
         let error = says(Db::open_with(&path, options), "it is missing");
         assert!(matches!(error, Error::NotADatabase { .. }));
         assert!(!folder.path().join("deep").exists());
     }
     assert!(Db::open(&path).unwrap().open_report().is_new);
-    let options = Options { create_if_missing: false, ..Options::default() };
+    let options = Options::default().create_if_missing(false);
     assert!(!Db::open_with(&path, options).unwrap().open_report().is_new);
 }
 
@@ -260,7 +257,7 @@ const CHILD_FOLDER: &str = "TAMIS_TEST_CHILD_FOLDER";
 fn child_that_opens_a_folder() {
     let Some(folder) = std::env::var_os(CHILD_FOLDER) else { return };
     for read_only in [false, true] {
-        let opened = Db::open_with(Path::new(&folder), Options { read_only, ..Options::default() });
+        let opened = Db::open_with(Path::new(&folder), Options::default().read_only(read_only));
         match opened {
             Ok(db) => println!("child: {:?}", db.get("key").unwrap()),
             Err(error @ Error::Locked { .. }) => println!("child: {error}"),
@@ -336,7 +333,7 @@ fn untidy_store(folder: &Path) {
 }
 
 fn check_read_only(folder: &Path) {
-    let db = Db::open_with(folder, Options { read_only: true, ..Options::default() }).unwrap();
+    let db = Db::open_with(folder, Options::default().read_only(true)).unwrap();
     let keyspace = db.keyspace("k").unwrap();
     assert_eq!(keyspace.range(..).count(), 2_001);
     assert_eq!(keyspace.get("logged").unwrap().unwrap(), b"2");
@@ -402,7 +399,7 @@ fn a_folder_that_can_not_be_written_opens_read_only_and_says_so_otherwise() {
         vfs.clear_rules();
         vfs.add_rule(Rule::error(kind).on(&[OperationKind::Create]).forever());
         let open = |read_only| {
-            let options = Options { read_only, ..inline_options() };
+            let options = inline_options().read_only(read_only);
             open_on(Arc::new(vfs.clone()), options)
         };
         assert!(matches!(says(open(false), "open the store with `read_only`"), Error::NotWritable { .. }));
@@ -495,7 +492,7 @@ fn budgets_of_any_size_open() {
         for cache_bytes in [0, 1, 99, 1 << 50, u64::MAX] {
             let vfs = MemVfs::new();
             let options =
-                Options { cache_bytes, table_access: access, log_bytes_max: u64::MAX, ..inline_options() };
+                inline_options().cache_bytes(cache_bytes).table_access(access).log_bytes_max(u64::MAX);
             let db = open_in_memory(&vfs, options).unwrap();
             db.put("key", "value").unwrap();
             db.flush().unwrap();

@@ -30,7 +30,7 @@ pub(crate) const HOT_COUNT: u64 = 40;
 pub(crate) const KEY_COUNT: u64 = 400;
 
 pub(crate) fn options() -> Options {
-    Options { default_keyspace: KeyspaceOptions { layout: LAYOUT, ..small_keyspace() }, ..inline_options() }
+    inline_options().default_keyspace(small_keyspace().layout(LAYOUT))
 }
 
 fn put(db: &Db, model: &mut Model, number: u64, value: Vec<u8>) {
@@ -151,7 +151,7 @@ fn flushes_do_not_expect_to_write_the_entries_that_they_carry() {
     db.close().unwrap();
     let log = Arc::new(EventLog::default());
     let listener: Arc<dyn EventListener> = Arc::<EventLog>::clone(&log);
-    let db = open_in_memory(&vfs, Options { listener: Some(listener), ..options() }).unwrap();
+    let db = open_in_memory(&vfs, options().listener(listener)).unwrap();
     let mut random = SplitMix64::new(4);
     for round in 0..1_500 {
         let (number, length) = match round % 7 {
@@ -207,7 +207,7 @@ fn carried_entries_survive_changes_of_the_layout_ingests_and_checkpoints() {
         }
         db.close().unwrap();
         let change_keyspaces = vec![("default".to_owned(), KeyspaceChange::Layout(layout))];
-        let changed = Options { change_keyspaces, ..inline_options() };
+        let changed = inline_options().change_keyspaces(change_keyspaces);
         let db = open_in_memory(&vfs, changed.clone()).unwrap();
         check_entries(&db, &model);
         db.wait_for_compactions().unwrap();
@@ -302,7 +302,7 @@ impl GatedStore {
         let (release, release_receiver) = channel();
         let gate = CarryGate { reached: Mutex::new(reached_sender), release: Mutex::new(release_receiver) };
         let memory = image.crash_clone(0);
-        let options = Options { workers: 2, listener: Some(Arc::new(gate)), ..options() };
+        let options = options().workers(2).listener(Arc::new(gate));
         let files: Arc<dyn Vfs> = Arc::new(memory.clone());
         let db = Db::open_on(files, FOLDER, options, Runtime::system()).unwrap();
         Self { memory, db, model, snapshots: Vec::new(), random: SplitMix64::new(4), reached, release }
@@ -457,13 +457,8 @@ fn writes_between_the_carrying_of_entries_and_the_installation_of_the_flush_are_
 /// Bytes that a store writes for each byte of updates whose keys share Zipfian prefixes (figure 17 of the REMIX paper).
 fn composite_amplification(layout: Layout) -> f64 {
     const COUNT: u64 = 40_000;
-    let keyspace = KeyspaceOptions {
-        layout,
-        memtable_bytes: 512 << 10,
-        table_bytes: 64 << 10,
-        ..KeyspaceOptions::default()
-    };
-    let options = Options { default_keyspace: keyspace, log_bytes_max: 8 << 20, ..inline_options() };
+    let keyspace = KeyspaceOptions::default().layout(layout).memtable_bytes(512 << 10).table_bytes(64 << 10);
+    let options = inline_options().default_keyspace(keyspace).log_bytes_max(8 << 20);
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
     let put = |number: u64, round: u64| {
         let mut value = [0; 100];

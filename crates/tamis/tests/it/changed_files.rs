@@ -22,7 +22,7 @@ fn value(number: u32) -> Vec<u8> {
 
 /// A store whose entries are all in tables. Its folder has no others: closing deletes those that compactions have replaced.
 fn store(folder: &Path, options: Options) -> Db {
-    let options = Options { default_keyspace: small_keyspace(), ..options };
+    let options = options.default_keyspace(small_keyspace());
     let db = Db::open_with(folder, options.clone()).unwrap();
     for number in 0..KEY_COUNT {
         db.put(key(number), value(number)).unwrap();
@@ -85,7 +85,7 @@ fn a_mapped_table_that_changed_after_its_first_read_is_a_checksum_error() {
 fn changed_and_shortened_tables_are_errors_in_buffered_and_direct_access() {
     for table_access in [Access::Buffered, Access::Direct] {
         let folder = tempfile::tempdir().unwrap();
-        let db = store(folder.path(), Options { table_access, cache_bytes: 0, ..Options::default() });
+        let db = store(folder.path(), Options::default().table_access(table_access).cache_bytes(0));
         read_all(&db);
         let files = table_files(folder.path());
         change(&files[0], &mut SplitMix64::new(5));
@@ -121,7 +121,7 @@ fn a_shortened_mapped_table_is_an_error_at_its_first_read() {
 fn verify_of_an_open_store_reads_the_files() {
     for table_access in [Access::Mapped, Access::Buffered] {
         let folder = tempfile::tempdir().unwrap();
-        let db = store(folder.path(), Options { table_access, ..Options::default() });
+        let db = store(folder.path(), Options::default().table_access(table_access));
         read_all(&db);
         assert!(db.verify().unwrap().is_sound());
         let files = table_files(folder.path());
@@ -140,7 +140,7 @@ fn verify_of_an_open_store_reads_the_files() {
 fn a_checkpoint_of_a_shortened_or_changed_table_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (source, target) = (folder.path().join("store"), folder.path().join("copy"));
-    let db = store(&source, Options { table_access: Access::Buffered, ..Options::default() });
+    let db = store(&source, Options::default().table_access(Access::Buffered));
     read_all(&db);
     let is_empty = || fs::read_dir(&target).unwrap().next().is_none();
     let path = &table_files(&source)[1];

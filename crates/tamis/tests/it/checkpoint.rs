@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use tamis::{Db, Durability, Error, Options, Runtime, WriteBatch};
+use tamis::{Db, Durability, Error, Runtime, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 const COPY: &str = "/copy";
 
 fn open(vfs: &MemVfs, folder: &str) -> tamis::Result<Db> {
-    let options = Options { create_if_missing: false, ..inline_options() };
+    let options = inline_options().create_if_missing(false);
     Db::open_on(Arc::new(vfs.clone()), folder, options, Runtime::deterministic(7))
 }
 
@@ -102,7 +102,7 @@ fn a_flush_meanwhile_removes_no_segment_that_is_read() {
     for verifies in [false, true] {
         let memory = MemVfs::new();
         let faults = FaultVfs::new(Arc::new(memory.clone()));
-        let options = Options { log_bytes_max: 64 << 20, ..inline_options() };
+        let options = inline_options().log_bytes_max(64 << 20);
         let db = open_on(Arc::new(faults.clone()), options).unwrap();
         let busy = db.create_keyspace("busy", small_keyspace()).unwrap();
         db.put("key", "value").unwrap();
@@ -153,7 +153,7 @@ fn a_checkpoint_does_not_list_the_folder_of_the_store() {
 #[test]
 fn checkpoints_under_threads_hold_a_prefix_and_whole_batches() {
     let memory = MemVfs::new();
-    let options = Options { workers: 2, ..inline_options() };
+    let options = inline_options().workers(2);
     let db = Db::open_on(Arc::new(memory.clone()), FOLDER, options, Runtime::system()).unwrap();
     let keyspaces = ["a", "b"].map(|name| db.create_keyspace(name, small_keyspace()).unwrap());
     let acknowledged: [AtomicU64; 3] = Default::default();
@@ -299,7 +299,7 @@ fn a_folder_that_holds_something_is_refused() {
     assert!(matches!(db.checkpoint("/full/file"), Err(Error::Io { .. })));
     db.close().unwrap();
     // A store that is only read can be copied too.
-    let db = open_in_memory(&memory, Options { read_only: true, ..inline_options() }).unwrap();
+    let db = open_in_memory(&memory, inline_options().read_only(true)).unwrap();
     db.checkpoint(COPY).unwrap();
     assert_eq!(open(&memory, COPY).unwrap().get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
@@ -316,7 +316,7 @@ fn a_checkpoint_of_a_read_only_store_ends_where_its_log_ends() {
         db.persist(Durability::Synced).unwrap();
         db.put("lost", vec![7; 3_000]).unwrap();
         let after = memory.crash_clone(seed);
-        let db = open_in_memory(&after, Options { read_only: true, ..inline_options() }).unwrap();
+        let db = open_in_memory(&after, inline_options().read_only(true)).unwrap();
         let expected = db.range(..).map(Result::unwrap).collect::<Vec<_>>();
         assert!(db.verify().unwrap().is_sound());
         db.checkpoint(COPY).unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tamis::{Db, Error, Options, Scan};
+use tamis::{Db, Error, Scan};
 use tamis_vfs::{Access, MemVfs};
 
 use crate::support::{inline_options, open_on, small_keyspace};
@@ -10,8 +10,7 @@ use crate::support::{inline_options, open_on, small_keyspace};
 const COUNT: u32 = 3_000;
 
 fn open(vfs: &MemVfs) -> Db {
-    let options =
-        Options { table_access: Access::Buffered, default_keyspace: small_keyspace(), ..inline_options() };
+    let options = inline_options().table_access(Access::Buffered).default_keyspace(small_keyspace());
     open_on(Arc::new(vfs.clone()), options).unwrap()
 }
 

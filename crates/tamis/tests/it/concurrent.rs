@@ -309,13 +309,8 @@ fn shape(seed: u64, step_count: u64) -> Shape {
 fn batches_snapshots_and_scans_stay_whole_under_load() {
     for (seed, access) in [(1, Access::Mapped), (2, Access::Buffered)] {
         let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
-        let options = Options {
-            workers: 2,
-            table_access: access,
-            cache_bytes: 256 << 10,
-            log_bytes_max: 1 << 20,
-            ..Options::default()
-        };
+        let options =
+            Options::default().workers(2).table_access(access).cache_bytes(256 << 10).log_bytes_max(1 << 20);
         run(&vfs, FOLDER.as_ref(), &options, &shape(seed, 1_500));
     }
 }
@@ -323,7 +318,7 @@ fn batches_snapshots_and_scans_stay_whole_under_load() {
 #[test]
 fn threads_without_workers_see_whole_batches() {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
-    let options = Options { workers: 0, log_bytes_max: 1 << 20, ..Options::default() };
+    let options = Options::default().workers(0).log_bytes_max(1 << 20);
     run(&vfs, FOLDER.as_ref(), &options, &shape(3, 1_000));
 }
 
@@ -331,7 +326,7 @@ fn threads_without_workers_see_whole_batches() {
 fn threads_on_a_disk_see_whole_batches() {
     let folder = tempfile::tempdir().unwrap();
     let vfs: Arc<dyn Vfs> = Arc::new(OsVfs);
-    let options = Options { workers: 3, cache_bytes: 1 << 20, log_bytes_max: 2 << 20, ..Options::default() };
+    let options = Options::default().workers(3).cache_bytes(1 << 20).log_bytes_max(2 << 20);
     run(&vfs, folder.path(), &options, &shape(4, 600));
 }
 
@@ -340,7 +335,7 @@ fn closing_under_load_loses_nothing_that_was_acknowledged() {
     for seed in 0..10 {
         println!("seed {seed}");
         let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
-        let options = Options { workers: 2, ..Options::default() };
+        let options = Options::default().workers(2);
         let world = World::new(Arc::clone(&vfs), FOLDER.as_ref(), options.clone(), &shape(seed, 0));
         let writes = AtomicUsize::new(0);
         let acknowledged: Vec<u64> = thread::scope(|scope| {
@@ -387,7 +382,7 @@ fn closing_under_load_loses_nothing_that_was_acknowledged() {
 fn close_unlocks_the_folder_after_the_last_job() {
     let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
     let open = || {
-        let options = Options { workers: 0, ..Options::default() };
+        let options = Options::default().workers(0);
         Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(1))
     };
     let db = open().unwrap();

@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tamis::{Db, Durability, Error, Event, EventListener, KeyspaceOptions, Options, Runtime, TableFilter};
+use tamis::{Db, Durability, Error, Event, EventListener, Runtime, TableFilter};
 use tamis_vfs::{Access, MemVfs, Vfs};
 
 use crate::{
@@ -49,7 +49,7 @@ fn folder_of(files: &Files) -> MemVfs {
 
 fn open(memory: &MemVfs, table_access: Access) -> tamis::Result<Db> {
     let vfs: Arc<dyn Vfs> = Arc::new(memory.clone());
-    let options = Options { table_access, ..inline_options() };
+    let options = inline_options().table_access(table_access);
     open_on(vfs, options)
 }
 
@@ -83,7 +83,7 @@ fn sample(is_closed: bool) -> Sample {
     let mut history = Vec::new();
     let mut db = open(&memory, Access::Mapped).unwrap();
     for name in ["a", "b"] {
-        let options = KeyspaceOptions { level0_runs: 8, ..keyspace_options(name) };
+        let options = keyspace_options(name).level0_runs(8);
         db.create_keyspace(name, options).unwrap();
         state.insert(name.to_owned(), Entries::new());
     }
@@ -333,7 +333,7 @@ fn a_flipped_byte_of_a_table_on_disk_is_an_error_or_changes_nothing() {
         std::fs::write(folder.path().join(name), &bytes).unwrap();
         let _context = Context(format!("{name} byte {offset} on disk"));
         for table_access in [Access::Mapped, Access::Buffered, Access::Direct] {
-            let options = Options { table_access, read_only: true, ..inline_options() };
+            let options = inline_options().table_access(table_access).read_only(true);
             let db = Db::open_with(folder.path(), options).unwrap();
             let has_error = check_reads(&db, sample.state(), name);
             let is_sound = db.verify().unwrap().is_sound();
@@ -459,7 +459,7 @@ fn a_truncation_of_the_log_is_reported() {
     let length = log.len() as u64;
     let cuts = Arc::new(Cuts::default());
     let listener: Arc<dyn EventListener> = Arc::clone(&cuts) as _;
-    let options = Options { listener: Some(listener), ..inline_options() };
+    let options = inline_options().listener(listener);
     let vfs: Arc<dyn Vfs> = Arc::new(folder_of(&files));
     let db = open_on(Arc::clone(&vfs), options).unwrap();
     let reported: Vec<_> = db

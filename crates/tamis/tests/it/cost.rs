@@ -25,8 +25,7 @@ impl Bench {
     }
 
     fn open(&self) -> (Db, Keyspace) {
-        let options =
-            Options { workers: 0, table_access: self.access, cache_bytes: 64 << 20, ..Options::default() };
+        let options = Options::default().workers(0).table_access(self.access).cache_bytes(64 << 20);
         let vfs: Arc<dyn Vfs> = Arc::new(self.vfs.clone());
         let db = open_on(vfs, options).unwrap();
         let keyspace = db.get_or_create_keyspace("k", self.keyspace.clone()).unwrap();
@@ -83,7 +82,7 @@ fn value(number: u64) -> Vec<u8> {
 /// Memtables and tables that are large enough for all data of a test; nothing is merged without a call.
 fn roomy() -> KeyspaceOptions {
     let filters = Filters::bits(10.0);
-    KeyspaceOptions { memtable_bytes: 64 << 20, level0_runs: 64, filters, ..KeyspaceOptions::default() }
+    KeyspaceOptions::default().memtable_bytes(64 << 20).level0_runs(64).filters(filters)
 }
 
 /// A store whose keys `0, 2, 4, ... 2 * count` are in `run_count` runs that all span the whole range.
@@ -220,7 +219,7 @@ fn families() -> Vec<(Access, Filters, &'static [&'static str])> {
 #[test]
 fn a_lookup_computes_one_digest_for_all_families() {
     for (access, filters, names) in families() {
-        let bench = Bench::new(access, KeyspaceOptions { filters, ..roomy() });
+        let bench = Bench::new(access, roomy().filters(filters));
         fill_runs(&bench, 4_000, 4);
         let (db, keyspace) = bench.open();
         // All of it at the deepest level, and two runs above it.
@@ -279,7 +278,7 @@ fn a_multi_get_costs_as_much_as_single_gets() {
 
 #[test]
 fn without_filters_each_run_costs_a_block_and_no_digest() {
-    let keyspace = KeyspaceOptions { filters: Filters::none(), ..roomy() };
+    let keyspace = roomy().filters(Filters::none());
     let bench = Bench::new(Access::Buffered, keyspace);
     let (db, keyspace) = bench.open();
     for run in 0..3 {
@@ -509,12 +508,7 @@ fn ranges_that_are_empty_by_their_bounds_or_outside_of_all_tables_read_nothing()
 
 /// 120,000 entries in one level of many tables.
 fn leveled() -> Bench {
-    let options = KeyspaceOptions {
-        memtable_bytes: 2 << 20,
-        table_bytes: 256 << 10,
-        level0_runs: 2,
-        ..KeyspaceOptions::default()
-    };
+    let options = KeyspaceOptions::default().memtable_bytes(2 << 20).table_bytes(256 << 10).level0_runs(2);
     let bench = Bench::new(Access::Buffered, options);
     let (db, keyspace) = bench.open();
     let mut batch = tamis::WriteBatch::new();
@@ -577,7 +571,7 @@ fn a_scan_does_not_open_the_table_after_its_upper_bound() {
 #[test]
 fn the_blocks_that_flushes_and_compactions_write_are_counted() {
     for compression in [Compression::None, Compression::Lz4] {
-        let options = KeyspaceOptions { compression: vec![compression], ..roomy() };
+        let options = roomy().compression(vec![compression]);
         let bench = Bench::new(Access::Buffered, options);
         let (db, keyspace) = bench.open();
         let fill = |round: u64| {
@@ -628,8 +622,7 @@ fn tables_are_written_in_pieces_of_one_huge_page_each() {
 
 #[test]
 fn a_random_fill_writes_a_bounded_number_of_bytes() {
-    let options =
-        KeyspaceOptions { memtable_bytes: 256 << 10, table_bytes: 256 << 10, ..KeyspaceOptions::default() };
+    let options = KeyspaceOptions::default().memtable_bytes(256 << 10).table_bytes(256 << 10);
     let bench = Bench::new(Access::Buffered, options);
     let (db, keyspace) = bench.open();
     bench.vfs.reset();
@@ -674,7 +667,7 @@ fn a_put_takes_little_more_than_its_key_and_value_in_the_log() {
 #[test]
 fn an_approximate_count_reads_no_block() {
     let memory = MemVfs::new();
-    let options = Options { table_access: Access::Buffered, ..inline_options() };
+    let options = inline_options().table_access(Access::Buffered);
     let db = open_on(Arc::new(memory), options).unwrap();
     let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
     for number in 0..20_000_u32 {
@@ -766,8 +759,7 @@ fn merged_share_of_two_writers() -> f64 {
     const LAG: u32 = 500;
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open(folder.path()).unwrap();
-    let options =
-        KeyspaceOptions { memtable_bytes: 1 << 20, table_bytes: 1 << 20, ..KeyspaceOptions::default() };
+    let options = KeyspaceOptions::default().memtable_bytes(1 << 20).table_bytes(1 << 20);
     let keyspace = db.create_keyspace("near", options).unwrap();
     let key = |number: u32| number.to_be_bytes();
     let write = |number: u32| {

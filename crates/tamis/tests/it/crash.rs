@@ -16,7 +16,7 @@ use std::{
     },
 };
 
-use tamis::{Db, Durability, KeyspaceOptions, Options, Runtime, Views, WriteBatch};
+use tamis::{Db, Durability, Runtime, Views, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, Rule, Vfs};
 
 use crate::{
@@ -414,7 +414,7 @@ fn crashes_in(memory: &MemVfs, faults: &FaultVfs, seeds: u64, work: impl FnOnce(
 /// view again.
 #[test]
 fn no_crash_in_a_rebuild_of_a_view_changes_an_answer() {
-    let options = KeyspaceOptions { level0_runs: 64, views: Views::On, ..small_keyspace() };
+    let options = small_keyspace().level0_runs(64).views(Views::On);
     let memory = MemVfs::new();
     let faults = FaultVfs::new(Arc::new(memory.clone()));
     let db = open(Arc::new(faults.clone()));
@@ -500,7 +500,7 @@ fn a_crash_after_a_flush_without_tables_leaves_no_log_without_its_beginning() {
 /// synced, did not.
 #[test]
 fn no_crash_after_a_kill_leaves_half_a_batch_that_was_replayed() {
-    let options = || Options { log_bytes_max: 1 << 30, ..inline_options() };
+    let options = || inline_options().log_bytes_max(1 << 30);
     let open = |memory: &MemVfs| open_on(Arc::new(memory.clone()), options()).unwrap();
     let memory = MemVfs::new();
     let db = open(&memory);
@@ -535,7 +535,7 @@ fn no_crash_under_threads_loses_synced_writes_or_leaves_half_a_batch() {
     let faults = FaultVfs::new(Arc::new(memory.clone()));
     let durable: Arc<[AtomicU64; 3]> = Arc::default();
     let pictures: Arc<Mutex<Vec<Picture>>> = Arc::default();
-    let options = Options { workers: 2, ..inline_options() };
+    let options = inline_options().workers(2);
     let db = Db::open_on(Arc::new(faults.clone()), FOLDER, options, Runtime::system()).unwrap();
     let keyspaces = ["a", "b"].map(|name| db.create_keyspace(name, small_keyspace()).unwrap());
     let (acknowledged, taken, count) = (Arc::clone(&durable), Arc::clone(&pictures), AtomicU64::new(0));

@@ -12,8 +12,8 @@ use crate::support::{FOLDER, small_keyspace};
 const PARTS: u64 = 7;
 
 fn options(workers: usize) -> Options {
-    let keyspace = KeyspaceOptions { level0_runs: 64, memtable_bytes: 1 << 30, ..KeyspaceOptions::default() };
-    Options { workers, default_keyspace: keyspace, ..Options::default() }
+    let keyspace = KeyspaceOptions::default().level0_runs(64).memtable_bytes(1 << 30);
+    Options::default().workers(workers).default_keyspace(keyspace)
 }
 
 fn open_with(vfs: &MemVfs, options: Options) -> Db {
@@ -97,7 +97,7 @@ fn a_scan_notes_each_span_of_deleted_keys() {
 
 #[test]
 fn nothing_is_noted_if_ranges_are_switched_off() {
-    let db = open_with(&MemVfs::new(), Options { deleted_range_keys: 0, ..options(0) });
+    let db = open_with(&MemVfs::new(), options(0).deleted_range_keys(0));
     let _snapshot = delete_in_parts(&db, 14_000);
     assert_eq!(db.range(..).count(), 0);
     assert_eq!(db.statistics().deleted_ranges_recorded, 0);
@@ -190,7 +190,7 @@ fn ranges_that_scans_note_hide_no_concurrent_write() {
 /// All keys between the ends are deleted, and scans record that. The keys at the ends are not.
 #[test]
 fn scans_that_end_at_a_bound_after_deleted_keys_delete_no_entry() {
-    let db = open_with(&MemVfs::new(), Options { deleted_range_keys: 2, ..options(0) });
+    let db = open_with(&MemVfs::new(), options(0).deleted_range_keys(2));
     let range = || db.range(key(0)..=key(9));
     for _ in 0..3 {
         (0..=9).for_each(|number| db.put(key(number), "value").unwrap());
@@ -225,8 +225,8 @@ fn scans_that_end_at_a_bound_after_deleted_keys_delete_no_entry() {
 fn scans_over_partitions_with_many_deleted_keys_delete_no_entry() {
     const COUNT: u64 = 40_000;
     let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
-    let default_keyspace = KeyspaceOptions { layout, ..small_keyspace() };
-    let db = open_with(&MemVfs::new(), Options { deleted_range_keys: 2, default_keyspace, ..options(0) });
+    let default_keyspace = small_keyspace().layout(layout);
+    let db = open_with(&MemVfs::new(), options(0).deleted_range_keys(2).default_keyspace(default_keyspace));
     let mut random = SplitMix64::new(7);
     let mut map = BTreeMap::new();
     for _ in 0..COUNT {
@@ -258,7 +258,7 @@ fn scans_over_partitions_with_many_deleted_keys_delete_no_entry() {
 /// of all: keys that it had not visited were lost for later scans.
 #[test]
 fn a_backward_scan_notes_no_keys_that_it_has_not_visited() {
-    let db = open_with(&MemVfs::new(), Options { deleted_range_keys: 1, ..options(0) });
+    let db = open_with(&MemVfs::new(), options(0).deleted_range_keys(1));
     for key in ["a", "b", "m", "n"] {
         db.put(key, "value").unwrap();
     }
@@ -272,7 +272,7 @@ fn a_backward_scan_notes_no_keys_that_it_has_not_visited() {
 /// deletes, with the next step: later scans did not find the key.
 #[test]
 fn a_scan_notes_no_key_that_it_has_returned() {
-    let db = open_with(&MemVfs::new(), Options { deleted_range_keys: 1, ..options(0) });
+    let db = open_with(&MemVfs::new(), options(0).deleted_range_keys(1));
     for key in ["a", "k", "l"] {
         db.put(key, "old").unwrap();
     }
@@ -291,7 +291,7 @@ fn a_scan_notes_no_key_that_it_has_returned() {
 #[test]
 fn a_jump_over_a_range_tombstone_passes_no_newer_entry() {
     for key_count in [1, 2] {
-        let db = open_with(&MemVfs::new(), Options { deleted_range_keys: key_count, ..options(0) });
+        let db = open_with(&MemVfs::new(), options(0).deleted_range_keys(key_count));
         for prefix in ["f", "g", "h"] {
             db.put([prefix, "0"].concat(), "old").unwrap();
             db.put([prefix, "1"].concat(), "old").unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tamis::{Db, Keyspace, KeyspaceOptions, Options};
+use tamis::{Db, Keyspace, KeyspaceOptions};
 use tamis_vfs::{Access, MemVfs, Vfs};
 
 use crate::support::{
@@ -14,7 +14,7 @@ const KEY_COUNT: u64 = 40_000;
 /// Even numbers, in one level of many tables.
 fn fill(vfs: &MemVfs) {
     let db = open_in_memory(vfs, inline_options()).unwrap();
-    let options = KeyspaceOptions { filters: filters("elastic:units=4@12"), ..small_keyspace() };
+    let options = small_keyspace().filters(filters("elastic:units=4@12"));
     let keyspace = db.create_keyspace("k", options).unwrap();
     for number in 0..KEY_COUNT {
         keyspace.put(key(2 * number), [7; 40]).unwrap();
@@ -25,12 +25,8 @@ fn fill(vfs: &MemVfs) {
 }
 
 fn open(vfs: &MemVfs, cache_bytes: u64) -> (Db, Keyspace) {
-    let options = Options {
-        table_access: Access::Buffered,
-        cache_bytes,
-        cache_pinned_percent: 100,
-        ..inline_options()
-    };
+    let options =
+        inline_options().table_access(Access::Buffered).cache_bytes(cache_bytes).cache_pinned_percent(100);
     let db = open_in_memory(vfs, options).unwrap();
     let keyspace = db.keyspace("k").unwrap();
     (db, keyspace)
@@ -131,8 +127,7 @@ fn key_of(table: usize, number: u64) -> Vec<u8> {
 fn adjacent_tables(vfs: &MemVfs, filter: &str) -> (Db, Keyspace) {
     let db = open_in_memory(vfs, inline_options()).unwrap();
     // One block per table makes indexes small, so that filters take most of the memory.
-    let options =
-        KeyspaceOptions { block_bytes: 64 << 10, filters: filters(filter), ..KeyspaceOptions::default() };
+    let options = KeyspaceOptions::default().block_bytes(64 << 10).filters(filters(filter));
     let keyspace = db.create_keyspace("k", options).unwrap();
     vfs.create_dir_all("/new".as_ref()).unwrap();
     let mut paths = Vec::new();

@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use tamis::{Clock, Db, Durability, Error, Event, EventListener, ManualClock, Options, Runtime, WriteBatch};
+use tamis::{Clock, Db, Durability, Error, Event, EventListener, ManualClock, Runtime, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 
 use crate::{
@@ -156,12 +156,8 @@ impl World {
 
     fn open(&self, vfs: Arc<dyn Vfs>) -> tamis::Result<Db> {
         let listener: Arc<dyn EventListener> = Arc::clone(&self.listener) as _;
-        let options = Options {
-            listener: Some(listener),
-            // Errors of its file are reported and not returned, unlike all others.
-            sample_queries: false,
-            ..inline_options()
-        };
+        // Errors of the file of samples are reported and not returned, unlike all others.
+        let options = inline_options().listener(listener).sample_queries(false);
         let runtime = Runtime { clock: Arc::new(PatientClock::default()), ..Runtime::deterministic(7) };
         Db::open_on(vfs, FOLDER, options, runtime)
     }
@@ -630,7 +626,7 @@ fn a_failed_sync_is_final_and_reads_continue() {
 fn writers_continue_after_a_full_disk_has_space_again() {
     let memory = MemVfs::new();
     let faults = FaultVfs::new(Arc::new(memory));
-    let options = Options { workers: 2, ..inline_options() };
+    let options = inline_options().workers(2);
     let open = || Db::open_on(Arc::new(faults.clone()), FOLDER, options.clone(), Runtime::system());
     let db = open().unwrap();
     let keyspaces: Vec<_> =

@@ -18,7 +18,7 @@ const AUTOMATIC: Filters = Filters::auto(16.0);
 /// A closed store of one table with these filters.
 fn stored(filters: Filters) -> MemVfs {
     let vfs = MemVfs::new();
-    let (db, keyspace, _) = filled_on(&vfs, KeyspaceOptions { filters, ..KeyspaceOptions::default() });
+    let (db, keyspace, _) = filled_on(&vfs, KeyspaceOptions::default().filters(filters));
     drop(keyspace);
     db.close().unwrap();
     vfs
@@ -121,12 +121,12 @@ fn the_budget_follows_the_change() {
 
 fn with_filters(filters: Filters) -> Options {
     let change_keyspaces = vec![("default".to_owned(), KeyspaceChange::Filters(filters))];
-    Options { change_keyspaces, ..inline_options() }
+    inline_options().change_keyspaces(change_keyspaces)
 }
 
 /// A store whose default keyspace has these filters.
 fn options(filters: Filters) -> Options {
-    Options { default_keyspace: KeyspaceOptions { filters, ..small_keyspace() }, ..inline_options() }
+    inline_options().default_keyspace(small_keyspace().filters(filters))
 }
 
 /// Overwrites, deletes and inserts at random; flushed four times.
@@ -186,15 +186,15 @@ fn a_change_of_filters_that_is_impossible_is_refused() {
     let vfs = MemVfs::new();
     open_in_memory(&vfs, options(Filters::bits(10.0))).unwrap().close().unwrap();
     let unknown = vec![("other".to_owned(), KeyspaceChange::Filters(AUTOMATIC))];
-    let refused = open_in_memory(&vfs, Options { change_keyspaces: unknown, ..inline_options() });
+    let refused = open_in_memory(&vfs, inline_options().change_keyspaces(unknown));
     assert!(matches!(refused, Err(Error::KeyspaceNotFound { .. })), "{refused:?}");
     for bad in [Filters::auto(0.0), Filters::auto(f32::NAN), Filters::auto_bytes(0), Filters::bits(65.0)] {
         let refused = open_in_memory(&vfs, with_filters(bad));
         assert!(matches!(refused, Err(Error::InvalidArgument { what: "filters", .. })), "{refused:?}");
     }
-    let refused = open_in_memory(&vfs, Options { read_only: true, ..with_filters(AUTOMATIC) });
+    let refused = open_in_memory(&vfs, with_filters(AUTOMATIC).read_only(true));
     assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?}");
-    let unchanged = Options { read_only: true, ..with_filters(Filters::bits(10.0)) };
+    let unchanged = with_filters(Filters::bits(10.0)).read_only(true);
     let db = open_in_memory(&vfs, unchanged).unwrap();
     assert_eq!(db.default_keyspace().options().filters, Filters::bits(10.0));
 }

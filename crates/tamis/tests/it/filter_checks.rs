@@ -70,7 +70,7 @@ impl SmallTables {
         let (clock, replaced) = (Arc::new(ManualClock::default()), Arc::new(Replaced::default()));
         let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
         let listener = Arc::<Replaced>::clone(&replaced);
-        let options = Options { workers: 0, table_access, listener: Some(listener), ..Options::default() };
+        let options = Options::default().workers(0).table_access(table_access).listener(listener);
         let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, options, runtime).unwrap();
         let keyspaces = names.iter().map(|name| {
             let keyspace = db.create_keyspace(name, KeyspaceOptions::default()).unwrap();
@@ -140,13 +140,11 @@ type Hold = Mutex<Option<(Sender<()>, Receiver<()>)>>;
 impl HeldCheck {
     fn new() -> Self {
         let (vfs, events) = (FaultVfs::new(Arc::new(MemVfs::new())), Arc::new(EventLog::default()));
-        let options = Options {
-            workers: 1,
-            table_access: Access::Buffered,
-            cache_bytes: 1 << 20,
-            listener: Some(Arc::<EventLog>::clone(&events)),
-            ..Options::default()
-        };
+        let options = Options::default()
+            .workers(1)
+            .table_access(Access::Buffered)
+            .cache_bytes(1 << 20)
+            .listener(Arc::<EventLog>::clone(&events));
         let runtime = Runtime::deterministic(1);
         let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, runtime).unwrap();
         let keyspace = db.create_keyspace("k", KeyspaceOptions::default()).unwrap();

@@ -50,14 +50,12 @@ impl Store {
     fn open_on(vfs: Arc<dyn Vfs>, folder: &Path, table_access: Access, pinned_bytes: u64) -> Self {
         let ignored = Arc::new(Ignored::default());
         let listener: Arc<dyn EventListener> = Arc::<Ignored>::clone(&ignored);
-        let options = Options {
-            table_access,
-            // For indexes and filters. The sampled queries have room, too.
-            cache_bytes: pinned_bytes * 100,
-            cache_pinned_percent: 1,
-            listener: Some(listener),
-            ..inline_options()
-        };
+        // The memory for indexes and filters is a hundredth: the sampled queries have room, too.
+        let options = inline_options()
+            .table_access(table_access)
+            .cache_bytes(pinned_bytes * 100)
+            .cache_pinned_percent(1)
+            .listener(listener);
         let db = Db::open_on(vfs, folder, options, Runtime::default()).unwrap();
         let keyspace = db.keyspace("k").unwrap();
         Self { db, keyspace, ignored }
@@ -106,7 +104,7 @@ impl Store {
 fn fill(filter: &str, rebuilt: Option<&str>) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open_with(folder.path(), inline_options()).unwrap();
-    let options = KeyspaceOptions { level0_runs: 8, filters: filters(filter), ..KeyspaceOptions::default() };
+    let options = KeyspaceOptions::default().level0_runs(8).filters(filters(filter));
     let keyspace = db.create_keyspace("k", options).unwrap();
     for half in 0..2 {
         for number in half * KEY_COUNT / 2..(half + 1) * KEY_COUNT / 2 {
@@ -244,7 +242,7 @@ fn a_filter_that_was_dropped_and_then_damaged_is_reported_once() {
 fn fill_with_chosen_filters() -> TempDir {
     let folder = fill("blocked-bloom@10", None);
     let change_keyspaces = vec![("k".to_owned(), KeyspaceChange::Filters(Filters::default()))];
-    let db = Db::open_with(folder.path(), Options { change_keyspaces, ..inline_options() }).unwrap();
+    let db = Db::open_with(folder.path(), inline_options().change_keyspaces(change_keyspaces)).unwrap();
     let keyspace = db.keyspace("k").unwrap();
     for number in 0..KEY_COUNT - 1 {
         assert!(keyspace.get(key(2 * number + 1)).unwrap().is_none());
@@ -403,7 +401,7 @@ fn a_repair_of_a_filter_that_failed_is_tried_again_later() {
     let faults = FaultVfs::new(Arc::new(vfs));
     let clock = Arc::new(ManualClock::default());
     let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
-    let options = Options { workers: 0, ..Options::default() };
+    let options = Options::default().workers(0);
     let db = Db::open_on(Arc::new(faults.clone()), FOLDER, options, runtime).unwrap();
     let keyspace = db.keyspace("k").unwrap();
     let creates = Rule::error(ErrorKind::StorageFull).on(&[OperationKind::Create]).forever();

@@ -3,7 +3,7 @@
 
 use std::ops::Bound;
 
-use tamis::{Db, KeyspaceOptions, Options, Scan};
+use tamis::{Db, KeyspaceOptions, Scan};
 use tamis_vfs::MemVfs;
 
 use crate::support::{Model, SplitMix64, filters, inline_options, open_in_memory};
@@ -22,9 +22,8 @@ fn bound(random: &mut SplitMix64) -> Bound<Vec<u8>> {
 
 /// Eight overlapping tables and a memtable, with deleted keys and deleted ranges.
 fn filled(row: &str, seed: u64) -> (Db, Model) {
-    let default_keyspace =
-        KeyspaceOptions { filters: filters(row), level0_runs: 64, ..KeyspaceOptions::default() };
-    let options = Options { default_keyspace, ..inline_options() };
+    let default_keyspace = KeyspaceOptions::default().filters(filters(row)).level0_runs(64);
+    let options = inline_options().default_keyspace(default_keyspace);
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
     let (mut model, mut random) = (Model::new(), SplitMix64::new(seed));
     for run in 0..9_u8 {
@@ -150,8 +149,8 @@ fn movements_in_closed_ranges_agree_with_the_entries() {
 
 #[test]
 fn a_scan_that_can_have_no_entry_keeps_no_table_and_stays_empty() {
-    let default_keyspace = KeyspaceOptions { filters: filters("grafite@30"), ..KeyspaceOptions::default() };
-    let db = open_in_memory(&MemVfs::new(), Options { default_keyspace, ..inline_options() }).unwrap();
+    let default_keyspace = KeyspaceOptions::default().filters(filters("grafite@30"));
+    let db = open_in_memory(&MemVfs::new(), inline_options().default_keyspace(default_keyspace)).unwrap();
     let key = |number: u64| number.to_be_bytes();
     for number in 0..10_000 {
         db.put(key(number << 40), [1; 20]).unwrap();

@@ -10,9 +10,7 @@ use std::{
     time::Duration,
 };
 
-use tamis::{
-    Access, Db, Durability, Error, KeyspaceOptions, Layout, ManualClock, Options, Runtime, WriteBatch,
-};
+use tamis::{Access, Db, Durability, Error, Layout, ManualClock, Options, Runtime, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::support::{FOLDER, SplitMix64, inline_options, open_in_memory, small_keyspace};
@@ -55,7 +53,7 @@ fn a_database_created_while_an_open_waits_for_the_lock_is_kept() {
 #[test]
 fn a_failed_seek_is_an_error_once_and_a_later_seek_succeeds() {
     let fault = FaultVfs::new(Arc::new(MemVfs::new()));
-    let options = Options { table_access: Access::Buffered, cache_bytes: 0, ..inline_options() };
+    let options = inline_options().table_access(Access::Buffered).cache_bytes(0);
     let db = open_on(&fault, options);
     for number in 0..2_000_u32 {
         db.put(number.to_be_bytes(), [7; 100]).unwrap();
@@ -120,7 +118,7 @@ fn a_wait_for_compactions_ends_after_the_deletion_of_replaced_tables() {
     let fault = FaultVfs::new(Arc::new(memory.clone()));
     let slow = Rule::slow(|_| (0..2_000).for_each(|_| std::thread::yield_now()));
     let slow = fault.add_rule(slow.on(&[OperationKind::Remove]).path(".table.obsolete").forever());
-    let db = open_on(&fault, Options { workers: 2, ..Options::default() });
+    let db = open_on(&fault, Options::default().workers(2));
     let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
     for number in 0..6_000_u32 {
         keyspace.put((number * 7_919 % 6_000).to_be_bytes(), [7; 100]).unwrap();
@@ -136,14 +134,14 @@ fn a_wait_for_compactions_ends_after_the_deletion_of_replaced_tables() {
 fn a_damaged_table_does_not_block_other_keyspaces() {
     let memory = MemVfs::new();
     let fault = FaultVfs::new(Arc::new(memory.clone()));
-    let options = Options { table_access: Access::Buffered, cache_bytes: 0, ..inline_options() };
+    let options = inline_options().table_access(Access::Buffered).cache_bytes(0);
     let db = open_on(&fault, options);
     let runs = |name: &str, db: &Db| {
         let statistics = db.statistics();
         let keyspace = statistics.keyspaces.iter().find(|keyspace| keyspace.name == name).unwrap();
         keyspace.levels.first().map_or(0, |level| level.run_count)
     };
-    let options = KeyspaceOptions { level0_runs: 2, ..small_keyspace() };
+    let options = small_keyspace().level0_runs(2);
     let damaged = db.create_keyspace("damaged", options.clone()).unwrap();
     let sound = db.create_keyspace("sound", options).unwrap();
     damaged.put("key", [7; 100]).unwrap();
@@ -173,9 +171,12 @@ fn a_damaged_table_does_not_block_other_partitions() {
     let memory = MemVfs::new();
     let fault = FaultVfs::new(Arc::new(memory.clone()));
     let layout = Layout::Partitioned { tables_per_partition: TABLES_MAX, tables_after_split: 1 };
-    let default_keyspace = KeyspaceOptions { layout, ..small_keyspace() };
+    let default_keyspace = small_keyspace().layout(layout);
     let (table_access, cache_bytes) = (Access::Buffered, 0);
-    let options = Options { table_access, cache_bytes, default_keyspace, ..inline_options() };
+    let options = inline_options()
+        .table_access(table_access)
+        .cache_bytes(cache_bytes)
+        .default_keyspace(default_keyspace);
     let clock = Arc::new(ManualClock::default());
     let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(2) };
     let db = Db::open_on(Arc::new(fault.clone()), FOLDER, options, runtime).unwrap();

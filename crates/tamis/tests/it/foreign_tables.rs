@@ -3,7 +3,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis::{Db, Error, KeyspaceOptions, Options, Runtime, TableWriter};
+use tamis::{Db, Error, KeyspaceOptions, Runtime, TableWriter};
 use tamis_vfs::{MemVfs, Vfs};
 
 use crate::support::{FOLDER, inline_options, open_in_memory};
@@ -148,7 +148,7 @@ fn a_filter_file_of_a_diverged_copy_is_not_used() {
     let ((own, name), (other, other_name)) = (build(0), build(1_000_000));
     assert_eq!(name, other_name);
     replace(&own, &name, &other.read(&Path::new(FOLDER).join(&name)).unwrap());
-    let db = open_in_memory(&own, Options { sample_queries: false, ..inline_options() }).unwrap();
+    let db = open_in_memory(&own, inline_options().sample_queries(false)).unwrap();
     for number in 0..KEY_COUNT {
         assert!(db.get(number.to_be_bytes()).unwrap().is_some(), "{number}");
     }

@@ -85,7 +85,7 @@ struct Handles {
 }
 
 fn handles(root: &Path, table_access: Access) -> Handles {
-    let db = Db::open_with(root.join("store"), Options { table_access, ..Options::default() }).unwrap();
+    let db = Db::open_with(root.join("store"), Options::default().table_access(table_access)).unwrap();
     let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
     for index in 0..3_000_u32 {
         keyspace.put(index.to_be_bytes(), [7; 100]).unwrap();

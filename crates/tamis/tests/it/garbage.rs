@@ -21,12 +21,12 @@ struct Store {
 }
 
 fn options() -> KeyspaceOptions {
-    KeyspaceOptions { memtable_bytes: 256 << 10, table_bytes: 256 << 10, ..KeyspaceOptions::default() }
+    KeyspaceOptions::default().memtable_bytes(256 << 10).table_bytes(256 << 10)
 }
 
 impl Store {
     fn new() -> Self {
-        Self::with(Options { table_access: Access::Buffered, ..inline_options() }, Runtime::deterministic(7))
+        Self::with(inline_options().table_access(Access::Buffered), Runtime::deterministic(7))
     }
 
     fn with(options: Options, runtime: Runtime) -> Self {
@@ -151,7 +151,7 @@ fn workers_compact_after_a_snapshot_is_released() {
     const COUNT: u64 = 5_000;
     let log = Arc::new(EventLog::default());
     let listener: Arc<dyn EventListener> = Arc::<EventLog>::clone(&log);
-    let options = Options { workers: 2, listener: Some(listener), ..inline_options() };
+    let options = inline_options().workers(2).listener(listener);
     let store = Store::with(options, Runtime::system());
     store.put_all(0..COUNT, 1);
     let snapshot = store.db.snapshot();
@@ -216,7 +216,7 @@ impl EventListener for GarbageBytes {
 fn extra_writes(key_count: u64, delete_percent: u64) -> (u64, u64) {
     let listener = Arc::new(GarbageBytes::default());
     let reported: Arc<dyn EventListener> = Arc::<GarbageBytes>::clone(&listener);
-    let options = Options { listener: Some(reported), ..inline_options() };
+    let options = inline_options().listener(reported);
     let store = Store::with(options, Runtime::deterministic(7));
     let mut random = SplitMix64::new(11);
     for _ in 0..100_000 {

@@ -56,30 +56,28 @@ impl Program {
 
 /// Without compression: the output of its crates may change; the golden tables show that old output stays readable.
 fn options() -> KeyspaceOptions {
-    KeyspaceOptions {
-        filters: Filters::per_level([
+    KeyspaceOptions::default()
+        .filters(Filters::per_level([
             vec![TableFilter::bits(12.0)],
             vec![TableFilter::bits(8.0)],
             Vec::new(),
-        ]),
-        level0_runs: 8,
-        ..KeyspaceOptions::default()
-    }
+        ]))
+        .level0_runs(8)
 }
 
 /// The options of the database, with the filters that were the default.
 fn frozen_options() -> Options {
-    let default_keyspace = KeyspaceOptions { filters: Filters::bits(10.0), ..KeyspaceOptions::default() };
-    Options { default_keyspace, ..inline_options() }
+    let default_keyspace = KeyspaceOptions::default().filters(Filters::bits(10.0));
+    inline_options().default_keyspace(default_keyspace)
 }
 
 /// Creates the database: tables of two levels, runs at L0, a filter file, tombstones, a value larger than a block, a
 /// dropped keyspace, and a log to replay.
 fn write_all(vfs: &MemVfs) -> Models {
     let db = open_in_memory(vfs, frozen_options()).unwrap();
-    db.create_keyspace("events", KeyspaceOptions { size_ratio: 4, ..options() }).unwrap();
+    db.create_keyspace("events", options().size_ratio(4)).unwrap();
     db.create_keyspace("dropped", options()).unwrap().put("gone", "gone").unwrap();
-    db.create_keyspace("users", KeyspaceOptions { block_bytes: 8192, ..options() }).unwrap();
+    db.create_keyspace("users", options().block_bytes(8192)).unwrap();
     db.drop_keyspace("dropped").unwrap();
     let mut program = Program { db, models: Models::new() };
     program.round("events", 0, 0..300);
@@ -186,12 +184,7 @@ fn compare_with_frozen(vfs: &MemVfs, folder: &Path) {
 /// Creates a database with a view that was rebuilt: four runs with old versions and tombstones.
 fn write_with_view(vfs: &MemVfs) -> Models {
     let db = open_in_memory(vfs, frozen_options()).unwrap();
-    let options = KeyspaceOptions {
-        filters: Filters::none(),
-        level0_runs: 64,
-        views: Views::On,
-        ..KeyspaceOptions::default()
-    };
+    let options = KeyspaceOptions::default().filters(Filters::none()).level0_runs(64).views(Views::On);
     db.create_keyspace("viewed", options).unwrap();
     let mut program = Program { db, models: Models::new() };
     for (round, numbers) in [(0, 0..300), (1, 100..220), (2, 50..330), (0, 320..360)] {
@@ -244,7 +237,7 @@ fn a_frozen_database_is_read_and_written_to() {
     let mut models = write_all(&MemVfs::new());
     let vfs = copy(&golden("db"));
     let before = files(&vfs, Path::new(FOLDER));
-    let db = open_in_memory(&vfs, Options { read_only: true, ..inline_options() }).unwrap();
+    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
     let report = db.open_report();
     assert!(
         !report.is_new && report.replayed_entries == 5 && report.wal_truncations.is_empty(),
@@ -272,7 +265,7 @@ fn a_frozen_database_is_read_and_written_to() {
 fn write_with_zstandard(vfs: &MemVfs) -> Models {
     let db = open_in_memory(vfs, frozen_options()).unwrap();
     let compression = vec![Compression::Zstd(3)];
-    db.create_keyspace("packed", KeyspaceOptions { compression, ..options() }).unwrap();
+    db.create_keyspace("packed", options().compression(compression)).unwrap();
     let mut program = Program { db, models: Models::new() };
     program.round("packed", 0, 0..300);
     program.db.flush().unwrap();
@@ -311,6 +304,6 @@ fn zstandard_is_refused_without_its_feature() {
     assert!(files(&vfs, Path::new(FOLDER)) == before, "the store is not changed");
 
     let db = Db::open_on(Arc::new(vfs), "/other", inline_options(), Runtime::deterministic(7)).unwrap();
-    let packed = KeyspaceOptions { compression: vec![Compression::Zstd(3)], ..KeyspaceOptions::default() };
+    let packed = KeyspaceOptions::default().compression(vec![Compression::Zstd(3)]);
     is_refused(db.create_keyspace("packed", packed).unwrap_err(), "a new keyspace");
 }

@@ -14,7 +14,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tamis::{
-    Access, Compression, Db, Error, IngestOptions, IngestReport, KeyspaceOptions, Layout, Options, Runtime,
+    Access, Compression, Db, Error, IngestOptions, IngestReport, KeyspaceOptions, Layout, Runtime,
     TableFilter, TableWriter, VALUE_LENGTH_MAX,
 };
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
@@ -42,7 +42,7 @@ fn filters_that_cannot_be_built_are_reported_with_the_table() {
     for (filters, count) in [(["blocked-bloom@10", "surf@2"], 1), (["blocked-bloom@10", "surf@20"], 0)] {
         let filters = tamis::Filters::per_level([filters.map(|filter| filter.parse().unwrap()).to_vec()]);
         let path = format!("/{count}.table");
-        let options = KeyspaceOptions { filters, ..small_keyspace() };
+        let options = small_keyspace().filters(filters);
         let mut table = TableWriter::create_on(Arc::clone(&vfs), &path, &options).unwrap();
         for number in 0..1000_u32 {
             table.put(number.to_be_bytes(), "value").unwrap();
@@ -58,12 +58,12 @@ fn ingested_tables_return_equal_entries_in_every_access_mode_and_compression() {
     for access in [Access::Mapped, Access::Buffered, Access::Direct] {
         for compression in [Compression::None, Compression::Lz4, Compression::Zstd(3)] {
             let vfs = MemVfs::new();
-            let db = open_in_memory(&vfs, Options { table_access: access, ..inline_options() }).unwrap();
+            let db = open_in_memory(&vfs, inline_options().table_access(access)).unwrap();
             for number in 0..500_u32 {
                 db.put(number.to_be_bytes(), "old").unwrap();
             }
             let snapshot = db.snapshot();
-            let options = KeyspaceOptions { compression: vec![compression], ..small_keyspace() };
+            let options = small_keyspace().compression(vec![compression]);
             let mut table = TableWriter::create_on(Arc::new(vfs.clone()), "/t", &options).unwrap();
             for number in (0..1_000_u32).step_by(2) {
                 match number % 10 {
@@ -99,7 +99,7 @@ fn ingested_tables_return_equal_entries_in_every_access_mode_and_compression() {
             check(&db);
             drop((snapshot, keyspace));
             db.close().unwrap();
-            let db = open_in_memory(&vfs, Options { table_access: access, ..inline_options() }).unwrap();
+            let db = open_in_memory(&vfs, inline_options().table_access(access)).unwrap();
             check(&db);
             db.compact_range(&db.default_keyspace(), ..).unwrap();
             check(&db);
@@ -136,7 +136,7 @@ fn ingest_refuses_files_that_are_no_tables_and_leaves_no_file() {
     let other = open_in_memory(&other, inline_options()).unwrap();
     assert!(matches!(db.ingest(&other.default_keyspace(), ["/low"]), Err(Error::InvalidArgument { .. })));
     db.close().unwrap();
-    let db = open_in_memory(&vfs, Options { read_only: true, ..inline_options() }).unwrap();
+    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
     assert!(matches!(db.ingest(&db.default_keyspace(), ["/low"]), Err(Error::ReadOnly { .. })));
 }
 
@@ -194,7 +194,7 @@ fn a_table_writer_refuses_what_a_store_could_not_take() {
     table.put("a", "1").unwrap();
     table.finish().unwrap();
     assert!(matches!(begin(), Err(Error::Io { .. })), "an existing file stays");
-    let options = KeyspaceOptions { block_bytes: 5_000, ..KeyspaceOptions::default() };
+    let options = KeyspaceOptions::default().block_bytes(5_000);
     assert!(matches!(TableWriter::create_on(shared, "/u", &options), Err(Error::InvalidArgument { .. })));
 }
 
@@ -295,7 +295,7 @@ fn open_copy(memory: &MemVfs, folder: &str) -> Db {
 #[test]
 fn an_ingest_is_not_starved_by_writers() {
     let vfs = MemVfs::new();
-    let options = Options { workers: 2, ..inline_options() };
+    let options = inline_options().workers(2);
     let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::system()).unwrap();
     let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
     let is_done = AtomicBool::new(false);
@@ -330,7 +330,7 @@ fn tables_of(vfs: &MemVfs) -> Vec<PathBuf> {
 }
 
 fn ingest_with(db: &Db, path: &str, keep: bool) -> tamis::Result<IngestReport> {
-    db.ingest_with(&db.default_keyspace(), [path], IngestOptions { keep })
+    db.ingest_with(&db.default_keyspace(), [path], IngestOptions::default().keep(keep))
 }
 
 /// The store kept a hard link: a program that wrote to the ingested file changed the answers of the store, without an error.
@@ -494,7 +494,7 @@ fn an_error_at_any_operation_of_an_ingest_leaves_the_file_whole() {
 #[test]
 fn ingests_and_compactions_flush_only_their_own_keyspace() {
     let vfs = MemVfs::new();
-    let db = open_in_memory(&vfs, Options { log_bytes_max: 64 << 20, ..inline_options() }).unwrap();
+    let db = open_in_memory(&vfs, inline_options().log_bytes_max(64 << 20)).unwrap();
     for number in 0..100 {
         let keyspace = db.create_keyspace(&format!("k{number}"), small_keyspace()).unwrap();
         keyspace.put("key", "value").unwrap();
@@ -531,8 +531,8 @@ fn many_small_disjoint_tables_are_joined() {
     for (layout, count, steps) in [(Layout::Leveled, 1_000_u32, [1, 389]), (tiered, 300, [1, 77])] {
         for step in steps {
             let vfs = MemVfs::new();
-            let default_keyspace = KeyspaceOptions { layout, ..KeyspaceOptions::default() };
-            let db = open_in_memory(&vfs, Options { default_keyspace, ..inline_options() }).unwrap();
+            let default_keyspace = KeyspaceOptions::default().layout(layout);
+            let db = open_in_memory(&vfs, inline_options().default_keyspace(default_keyspace)).unwrap();
             let mut bytes = 0;
             for number in 0..count {
                 let number = number * step % count;
@@ -558,8 +558,8 @@ fn joined_tables_are_not_divided_again() {
     let vfs = MemVfs::new();
     let compression = vec![Compression::Zstd(1)];
     let default_keyspace =
-        KeyspaceOptions { table_bytes: 64 << 10, compression, level0_runs: 2, ..KeyspaceOptions::default() };
-    let db = open_in_memory(&vfs, Options { default_keyspace, ..inline_options() }).unwrap();
+        KeyspaceOptions::default().table_bytes(64 << 10).compression(compression).level0_runs(2);
+    let db = open_in_memory(&vfs, inline_options().default_keyspace(default_keyspace)).unwrap();
     for number in 0..160_u32 {
         db.put(number.to_be_bytes(), "value".repeat(2_000)).unwrap();
         if number % 4 == 3 {
@@ -582,7 +582,8 @@ fn a_table_of_the_own_folder_is_refused() {
     db.ingest(&other, ["/t"]).unwrap();
     let ingested = tables_of(&vfs).pop().unwrap();
     for keep in [false, true] {
-        let refused = db.ingest_with(&db.default_keyspace(), [&ingested], IngestOptions { keep });
+        let refused =
+            db.ingest_with(&db.default_keyspace(), [&ingested], IngestOptions::default().keep(keep));
         assert!(matches!(&refused, Err(Error::InvalidArgument { .. })), "{refused:?}");
     }
     assert_eq!(other.range(..).count(), 1);

@@ -13,8 +13,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tamis::{
-    Clock, Condvar, Db, Error, JoinHandle, KeyspaceOptions, Layout, MutexGuard, Options, Runtime, Spawner,
-    SystemClock, SystemSpawner,
+    Clock, Condvar, Db, Error, JoinHandle, Layout, MutexGuard, Runtime, Spawner, SystemClock, SystemSpawner,
 };
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule};
 
@@ -50,7 +49,7 @@ fn a_wait_ignores_the_failure_of_a_job_that_began_before_it() {
     let (waits, is_waiting) = channel();
     let clock = ReportingClock { clock: SystemClock::default(), waits: Mutex::new(waits) };
     let runtime = Runtime { clock: Arc::new(clock), ..Runtime::deterministic(7) };
-    let options = Options { workers: 2, ..inline_options() };
+    let options = inline_options().workers(2);
     let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, runtime).unwrap();
     let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
 
@@ -97,9 +96,9 @@ impl Spawner for PanickingSpawner {
 #[test]
 fn after_a_panic_no_worker_repeats_the_job() {
     let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
-    let default_keyspace = KeyspaceOptions { layout, ..small_keyspace() };
+    let default_keyspace = small_keyspace().layout(layout);
     let memory = MemVfs::new();
-    let db = open_in_memory(&memory, Options { default_keyspace, ..inline_options() }).unwrap();
+    let db = open_in_memory(&memory, inline_options().default_keyspace(default_keyspace)).unwrap();
     let put = |db: &Db, step: usize| {
         (0..1_500_u64).step_by(step).for_each(|number| {
             db.put((number * 7_919 % 1_500).to_be_bytes(), [7; 600]).unwrap();
@@ -111,7 +110,7 @@ fn after_a_panic_no_worker_repeats_the_job() {
     for _ in 0..50 {
         let spawner = Arc::new(PanickingSpawner::default());
         let runtime = Runtime { spawner: Arc::<PanickingSpawner>::clone(&spawner), ..Runtime::system() };
-        let options = Options { workers: 4, ..inline_options() };
+        let options = inline_options().workers(4);
         let db = Db::open_on(Arc::new(memory.crash_clone(0)), FOLDER, options, runtime).unwrap();
         put(&db, 25);
         let flushed = db.flush();

@@ -2,9 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use tamis::{
-    Compression, Db, Durability, Error, Filters, Keyspace, KeyspaceOptions, Options, Statistics, WriteBatch,
-};
+use tamis::{Compression, Db, Durability, Error, Filters, Keyspace, KeyspaceOptions, Statistics, WriteBatch};
 use tamis_vfs::{MemVfs, OperationKind, RecordVfs, Vfs};
 
 use crate::support::{FOLDER, SplitMix64, inline_options, open_in_memory, open_on, small_keyspace};
@@ -177,17 +175,16 @@ fn created_and_dropped_keyspaces_are_durable_when_the_call_returns() {
 #[test]
 fn options_stay_with_their_keyspace() {
     let vfs = MemVfs::new();
-    let options = KeyspaceOptions {
-        layout: tamis::Layout::tiered(),
-        memtable_bytes: 1 << 20,
-        block_bytes: 8192,
-        table_bytes: 3 << 20,
-        compression: vec![Compression::None, Compression::Lz4, Compression::Zstd(7)],
-        filters: Filters::per_level([vec![tamis::TableFilter::bits(12.5)], Vec::new()]),
-        views: tamis::Views::On,
-        size_ratio: 7,
-        level0_runs: 3,
-    };
+    let options = KeyspaceOptions::default()
+        .layout(tamis::Layout::tiered())
+        .memtable_bytes(1 << 20)
+        .block_bytes(8192)
+        .table_bytes(3 << 20)
+        .compression(vec![Compression::None, Compression::Lz4, Compression::Zstd(7)])
+        .filters(Filters::per_level([vec![tamis::TableFilter::bits(12.5)], Vec::new()]))
+        .views(tamis::Views::On)
+        .size_ratio(7)
+        .level0_runs(3);
     let db = open(&vfs);
     assert_eq!(db.create_keyspace("k", options.clone()).unwrap().options(), &options);
     for _ in 0..3 {
@@ -249,7 +246,7 @@ fn a_batch_over_keyspaces_is_whole_after_any_crash() {
 #[test]
 fn an_idle_keyspace_keeps_no_log_segment() {
     let vfs = MemVfs::new();
-    let db = open_in_memory(&vfs, Options { log_bytes_max: 1 << 20, ..inline_options() }).unwrap();
+    let db = open_in_memory(&vfs, inline_options().log_bytes_max(1 << 20)).unwrap();
     let idle = db.create_keyspace("idle", KeyspaceOptions::default()).unwrap();
     let busy = db.create_keyspace("busy", small_keyspace()).unwrap();
     idle.put("only", "entry").unwrap();
@@ -359,7 +356,7 @@ fn flush_of_1000_keyspaces_costs_few_synced_edits() {
 fn a_group_of_flushes_leaves_no_half_of_a_batch() {
     for seed in 0..40 {
         let vfs = MemVfs::new();
-        let options = Options { log_bytes_max: 1 << 20, workers: 1, ..inline_options() };
+        let options = inline_options().log_bytes_max(1 << 20).workers(1);
         let db = open_in_memory(&vfs, options).unwrap();
         let keyspaces: Vec<_> =
             (0..8).map(|index| db.create_keyspace(&format!("k{index}"), small_keyspace()).unwrap()).collect();

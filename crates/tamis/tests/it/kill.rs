@@ -26,7 +26,7 @@ const ROUND_COUNT: u64 = 20;
 const BATCH_COUNT_MAX: u64 = 20_000;
 
 fn open(folder: &Path) -> tamis::Result<(Db, [Keyspace; 2])> {
-    let db = Db::open_with(folder, Options { cache_bytes: 4 << 20, ..Options::default() })?;
+    let db = Db::open_with(folder, Options::default().cache_bytes(4 << 20))?;
     let left = db.get_or_create_keyspace("left", small_keyspace())?;
     let right = db.get_or_create_keyspace("right", small_keyspace())?;
     Ok((db, [left, right]))

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use tamis::{Db, Error, KeyspaceChange, KeyspaceOptions, KeyspaceStatistics, Layout, Options, Runtime};
+use tamis::{Db, Error, KeyspaceChange, KeyspaceStatistics, Layout, Options, Runtime};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, RecordVfs, Rule, Vfs};
 
 use crate::support::{
@@ -15,13 +15,13 @@ const TIERED: Layout = Layout::Tiered { runs_per_level: 3, space_amplification_p
 const PARTITIONED: Layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
 
 fn options(layout: Layout) -> Options {
-    Options { default_keyspace: KeyspaceOptions { layout, ..small_keyspace() }, ..inline_options() }
+    inline_options().default_keyspace(small_keyspace().layout(layout))
 }
 
 /// Opens the store and changes the layout of its default keyspace.
 fn with_layout(layout: Layout) -> Options {
     let change_keyspaces = vec![("default".to_owned(), KeyspaceChange::Layout(layout))];
-    Options { change_keyspaces, ..inline_options() }
+    inline_options().change_keyspaces(change_keyspaces)
 }
 
 /// Overwrites, deletes and inserts at random; flushed eight times.
@@ -132,15 +132,15 @@ fn a_change_of_layout_that_is_impossible_is_refused() {
     let vfs = MemVfs::new();
     open_in_memory(&vfs, options(TIERED)).unwrap().close().unwrap();
     let change = KeyspaceChange::Layout(Layout::Leveled);
-    let unknown = Options { change_keyspaces: vec![("other".to_owned(), change)], ..inline_options() };
+    let unknown = inline_options().change_keyspaces(vec![("other".to_owned(), change)]);
     let refused = open_in_memory(&vfs, unknown);
     assert!(matches!(refused, Err(Error::KeyspaceNotFound { .. })), "{refused:?}");
     let bad = with_layout(Layout::Tiered { runs_per_level: 1, space_amplification_percent: 300 });
     let refused = open_in_memory(&vfs, bad);
     assert!(matches!(refused, Err(Error::InvalidArgument { what: "runs_per_level", .. })), "{refused:?}");
-    let refused = open_in_memory(&vfs, Options { read_only: true, ..with_layout(Layout::Leveled) });
+    let refused = open_in_memory(&vfs, with_layout(Layout::Leveled).read_only(true));
     assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?}");
-    let db = open_in_memory(&vfs, Options { read_only: true, ..with_layout(TIERED) }).unwrap();
+    let db = open_in_memory(&vfs, with_layout(TIERED).read_only(true)).unwrap();
     assert_eq!(db.default_keyspace().options().layout, TIERED);
 }
 
@@ -162,7 +162,7 @@ fn a_repair_keeps_the_entries_of_several_runs_per_level() {
             }
         }
         Db::repair_on(Arc::new(vfs.clone()), FOLDER, &Runtime::deterministic(9)).unwrap();
-        let db = open_in_memory(&vfs, Options { read_only: true, ..inline_options() }).unwrap();
+        let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
         check_entries(&db, &model);
         let (layout, runs) = (db.default_keyspace().options().layout, run_counts(&db));
         if is_manifest_lost {

@@ -18,7 +18,7 @@ fn a_thousand_opens_with_one_write_each_leave_few_segments() {
     for workers in [0, 1] {
         let vfs = MemVfs::new();
         for number in 0..1000_u32 {
-            let db = open_in_memory(&vfs, Options { workers, ..inline_options() }).unwrap();
+            let db = open_in_memory(&vfs, inline_options().workers(workers)).unwrap();
             let count = segment_count(&vfs);
             assert!(count <= 4, "{count} segments after open {number} with {workers} workers");
             db.put(number.to_be_bytes(), "value").unwrap();
@@ -57,7 +57,7 @@ fn opens_with_writes_to_a_dropped_keyspace_leave_few_segments() {
 fn short_lived_processes_leave_few_files() {
     for workers in [0, 2] {
         let folder = tempfile::tempdir().unwrap();
-        let options = || Options { workers, ..Options::default() };
+        let options = || Options::default().workers(workers);
         for number in 0..200_u32 {
             let db = Db::open_with(folder.path(), options()).unwrap();
             db.put(number.to_be_bytes(), "value").unwrap();

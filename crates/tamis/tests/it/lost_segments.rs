@@ -48,7 +48,7 @@ fn check_is_found(files: &MemVfs, name: &str, length: Option<usize>, kept: &[u32
     let what = format!("{name} of {length:?} bytes");
     for read_only in [false, true] {
         let before = segments(files);
-        match open_in_memory(files, Options { read_only, ..inline_options() }) {
+        match open_in_memory(files, inline_options().read_only(read_only)) {
             Err(Error::MissingFile { path, .. }) if length.is_none() => {
                 assert!(path.ends_with(name), "{what}: {path:?}");
             }
@@ -188,7 +188,7 @@ fn a_power_failure_during_a_close_is_no_damage() {
 #[test]
 fn segments_are_read_in_pieces() {
     let memory = MemVfs::new();
-    let db = open_in_memory(&memory, Options { log_bytes_max: 64 << 20, ..inline_options() }).unwrap();
+    let db = open_in_memory(&memory, inline_options().log_bytes_max(64 << 20)).unwrap();
     for number in 0..30_000_u32 {
         put(&db, number, Durability::Buffered);
     }
@@ -224,11 +224,9 @@ fn a_segment_without_records_is_not_missed() {
         let memory = MemVfs::new();
         let faults = FaultVfs::new(Arc::new(memory.clone()));
         let vfs = Arc::new(faults.clone());
-        let db =
-            Db::open_on(vfs, FOLDER, Options { workers: 0, ..Options::default() }, Runtime::deterministic(1))
-                .unwrap();
+        let db = Db::open_on(vfs, FOLDER, Options::default().workers(0), Runtime::deterministic(1)).unwrap();
         let keyspaces = ["a", "b"].map(|name| {
-            let options = KeyspaceOptions { memtable_bytes: 8 << 20, ..KeyspaceOptions::default() };
+            let options = KeyspaceOptions::default().memtable_bytes(8 << 20);
             let keyspace = db.create_keyspace(name, options).unwrap();
             // Too much for one flush of both.
             (0..40_u32).for_each(|number| keyspace.put(number.to_be_bytes(), [7; 64 << 10]).unwrap());

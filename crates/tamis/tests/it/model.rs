@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use tamis::{
-    Db, Durability, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, Layout, Scan, Snapshot, Views,
-    WriteBatch,
-};
+use tamis::{Db, Durability, Filters, Keyspace, KeyspaceChange, Layout, Scan, Snapshot, Views, WriteBatch};
 use tamis_vfs::MemVfs;
 
 use crate::support::{
@@ -152,7 +149,7 @@ impl World {
     fn keyspace(&self, index: usize) -> Keyspace {
         let layout = [PARTITIONED, TIERED][index];
         let (filters, views) = (self.filters.clone(), self.views);
-        let options = KeyspaceOptions { filters, layout, views, ..small_keyspace() };
+        let options = small_keyspace().filters(filters).layout(layout).views(views);
         let name = format!("k{index}");
         // An open may have changed the options since.
         self.db().keyspace(&name).or_else(|_| self.db().create_keyspace(&name, options)).unwrap()

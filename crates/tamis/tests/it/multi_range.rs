@@ -25,12 +25,9 @@ fn bound(random: &mut SplitMix64) -> Bound<Vec<u8>> {
 
 /// Three runs and a memtable over even numbers, with some deleted.
 fn filled() -> (Db, BTreeMap<Vec<u8>, Vec<u8>>) {
-    let default_keyspace = KeyspaceOptions {
-        filters: Filters::each(["surf@20".parse().unwrap()]),
-        level0_runs: 16,
-        ..KeyspaceOptions::default()
-    };
-    let db = open_in_memory(&MemVfs::new(), Options { workers: 0, default_keyspace, ..Options::default() })
+    let default_keyspace =
+        KeyspaceOptions::default().filters(Filters::each(["surf@20".parse().unwrap()])).level0_runs(16);
+    let db = open_in_memory(&MemVfs::new(), Options::default().workers(0).default_keyspace(default_keyspace))
         .unwrap();
     let mut model = BTreeMap::new();
     let mut random = SplitMix64::new(5);
@@ -123,19 +120,14 @@ const KEY_DISTANCE: u64 = 10;
 
 /// One settled table whose blocks have about 35 entries, opened again: nothing is cached.
 fn settled(vfs: Arc<dyn Vfs>, access: Access, cache_bytes: u64, compression: Compression) -> Db {
-    let default_keyspace = KeyspaceOptions {
-        filters: filters("surf-real@20"),
-        compression: vec![compression],
-        ..KeyspaceOptions::default()
-    };
+    let default_keyspace =
+        KeyspaceOptions::default().filters(filters("surf-real@20")).compression(vec![compression]);
     let open = || {
-        let options = Options {
-            workers: 0,
-            table_access: access,
-            cache_bytes,
-            default_keyspace: default_keyspace.clone(),
-            ..Options::default()
-        };
+        let options = Options::default()
+            .workers(0)
+            .table_access(access)
+            .cache_bytes(cache_bytes)
+            .default_keyspace(default_keyspace.clone());
         open_on(Arc::clone(&vfs), options).unwrap()
     };
     let db = open();
@@ -211,21 +203,17 @@ fn nothing_is_read_before_the_first_step() {
 
 /// Two runs with every second key each, and a view of both.
 fn viewed(vfs: Arc<dyn Vfs>) -> Db {
-    let default_keyspace = KeyspaceOptions {
-        filters: Filters::none(),
-        views: Views::On,
-        level0_runs: 64,
-        memtable_bytes: 64 << 20,
-        compression: vec![Compression::None],
-        ..KeyspaceOptions::default()
-    };
-    let options = Options {
-        table_access: Access::Direct,
+    let default_keyspace = KeyspaceOptions::default()
+        .filters(Filters::none())
+        .views(Views::On)
+        .level0_runs(64)
+        .memtable_bytes(64 << 20)
+        .compression(vec![Compression::None]);
+    let options = inline_options()
+        .table_access(Access::Direct)
         // A view may have a quarter of the cache; the blocks that flushes leave there are evicted by those of the second run.
-        cache_bytes: 96 << 10,
-        default_keyspace,
-        ..inline_options()
-    };
+        .cache_bytes(96 << 10)
+        .default_keyspace(default_keyspace);
     let db = open_on(vfs, options).unwrap();
     for run in 0..2 {
         for number in (run..KEY_COUNT).step_by(2) {

@@ -48,7 +48,7 @@ fn child() {
 }
 
 fn read_only(path: &Path) -> tamis::Result<Db> {
-    Db::open_with(path, Options { read_only: true, ..Options::default() })
+    Db::open_with(path, Options::default().read_only(true))
 }
 
 fn put_synced(db: &Db, key: &str) -> tamis::Result<()> {
@@ -351,7 +351,7 @@ fn a_file_system_without_locks_is_refused_or_used_without_the_lock() {
     vfs.add_rule(Rule::error(std::io::ErrorKind::Unsupported).on(&[OperationKind::Lock]).forever());
     for read_only in [false, true] {
         let open = |lock| {
-            let options = Options { lock, read_only, ..inline_options() };
+            let options = inline_options().lock(lock).read_only(read_only);
             open_on(vfs.clone(), options)
         };
         let error = open(true).unwrap_err();

@@ -15,12 +15,8 @@ const FOLDER_VARIABLE: &str = "TAMIS_TEST_OPEN_FILES_FOLDER";
 const OPEN_FILES_MAX: usize = 16;
 
 fn read_and_write(access: Access, folder: &std::path::Path) -> tamis::Result<()> {
-    let options = Options {
-        table_access: access,
-        cache_bytes: 256 << 10,
-        default_keyspace: small_keyspace(),
-        ..Options::default()
-    };
+    let options =
+        Options::default().table_access(access).cache_bytes(256 << 10).default_keyspace(small_keyspace());
     let mut random = SplitMix64::new(1);
     let db = Db::open_with(folder, options.clone())?;
     // Its memtable holds the oldest log segment: no segment can be removed.

@@ -20,11 +20,9 @@ fn overlapping(filters: Filters) -> (Db, Vec<u64>) {
 /// Ten tables with random keys below a limit, in L0.
 fn overlapping_below(filters: Filters, limit: u64) -> (Db, Vec<u64>) {
     let vfs = MemVfs::new();
-    let options = Options {
-        workers: 0,
-        default_keyspace: KeyspaceOptions { filters, level0_runs: 64, ..KeyspaceOptions::default() },
-        ..Options::default()
-    };
+    let options = Options::default()
+        .workers(0)
+        .default_keyspace(KeyspaceOptions::default().filters(filters).level0_runs(64));
     let db = Db::open_on(Arc::new(vfs), FOLDER, options, Runtime::deterministic(1)).unwrap();
     let mut random = SplitMix64::new(3);
     let mut keys = Vec::new();
@@ -86,15 +84,9 @@ fn each_table_counts_the_open_seeks_that_its_filters_saved_it() {
 /// The smallest and the largest key of a table show without a filter that a seek needs nothing of it. Such answers would hide wrong ones.
 #[test]
 fn seeks_outside_of_a_table_do_not_count_for_its_filters() {
-    let options = Options {
-        workers: 0,
-        default_keyspace: KeyspaceOptions {
-            level0_runs: 64,
-            views: Views::Off,
-            ..KeyspaceOptions::default()
-        },
-        ..Options::default()
-    };
+    let options = Options::default()
+        .workers(0)
+        .default_keyspace(KeyspaceOptions::default().level0_runs(64).views(Views::Off));
     let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, options, Runtime::deterministic(1)).unwrap();
     let key = |table: u64, number: u64| ((table << 32) | (number << 10)).to_be_bytes();
     for table in 0..2 {

@@ -23,12 +23,12 @@ use crate::support::{
 #[test]
 fn a_missing_database_is_created_only_on_request() {
     let vfs = MemVfs::new();
-    let refused = open_in_memory(&vfs, Options { create_if_missing: false, ..inline_options() });
+    let refused = open_in_memory(&vfs, inline_options().create_if_missing(false));
     assert!(matches!(refused, Err(Error::NotADatabase { .. })), "{refused:?}");
     assert!(vfs.list(Path::new(FOLDER)).unwrap_or_default().is_empty(), "a refusal leaves nothing behind");
 
     open_in_memory(&vfs, inline_options()).unwrap().close().unwrap();
-    open_in_memory(&vfs, Options { create_if_missing: false, ..inline_options() }).unwrap();
+    open_in_memory(&vfs, inline_options().create_if_missing(false)).unwrap();
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_read_only_open_reads_everything_refuses_writes_and_changes_no_file() {
     };
     let before = contents(&vfs);
 
-    let db = open_in_memory(&vfs, Options { read_only: true, ..inline_options() }).unwrap();
+    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
     assert_eq!(db.get("flushed").unwrap().as_deref(), Some(b"1".as_slice()));
     assert_eq!(db.get("logged").unwrap().as_deref(), Some(b"2".as_slice()));
     assert!(matches!(db.put("key", "value"), Err(Error::ReadOnly { .. })));
@@ -59,53 +59,39 @@ fn a_read_only_open_reads_everything_refuses_writes_and_changes_no_file() {
 #[test]
 fn other_options_of_an_existing_keyspace_are_refused() {
     let vfs = MemVfs::new();
-    let created = KeyspaceOptions {
-        memtable_bytes: 1 << 20,
-        layout: Layout::tiered(),
-        filters: filters("surf@12"),
-        ..KeyspaceOptions::default()
-    };
+    let created = KeyspaceOptions::default()
+        .memtable_bytes(1 << 20)
+        .layout(Layout::tiered())
+        .filters(filters("surf@12"));
     let open = |default_keyspace: KeyspaceOptions, change_keyspaces: Vec<(String, KeyspaceChange)>| {
-        open_in_memory(&vfs, Options { default_keyspace, change_keyspaces, ..inline_options() })
+        open_in_memory(
+            &vfs,
+            inline_options().default_keyspace(default_keyspace).change_keyspaces(change_keyspaces),
+        )
     };
     open(created.clone(), Vec::new()).unwrap().get_or_create_keyspace("k", created.clone()).unwrap();
     // The same options, fewer of them, and none: those that are left out are not compared.
-    let fewer = KeyspaceOptions { memtable_bytes: 1 << 20, ..KeyspaceOptions::default() };
+    let fewer = KeyspaceOptions::default().memtable_bytes(1 << 20);
     for given in [&created, &fewer, &KeyspaceOptions::default()] {
         let db = open(given.clone(), Vec::new()).unwrap();
         assert_eq!(db.default_keyspace().options(), &created);
         assert_eq!(db.get_or_create_keyspace("k", given.clone()).unwrap().options(), &created);
     }
     let others: [(&str, &str, &str, KeyspaceOptions); 9] = [
-        (
-            "memtable_bytes",
-            "1048576",
-            "2097152",
-            KeyspaceOptions { memtable_bytes: 2 << 20, ..created.clone() },
-        ),
-        ("block_bytes", "4096", "8192", KeyspaceOptions { block_bytes: 8192, ..created.clone() }),
-        ("table_bytes", "67108864", "1048576", KeyspaceOptions { table_bytes: 1 << 20, ..created.clone() }),
+        ("memtable_bytes", "1048576", "2097152", created.clone().memtable_bytes(2 << 20)),
+        ("block_bytes", "4096", "8192", created.clone().block_bytes(8192)),
+        ("table_bytes", "67108864", "1048576", created.clone().table_bytes(1 << 20)),
         (
             "compression",
             "none",
             "none,zstd:3",
-            KeyspaceOptions { compression: vec![Compression::None, Compression::Zstd(3)], ..created.clone() },
+            created.clone().compression(vec![Compression::None, Compression::Zstd(3)]),
         ),
-        (
-            "filters",
-            "surf@12",
-            "auto:bytes=100",
-            KeyspaceOptions { filters: Filters::auto_bytes(100), ..created.clone() },
-        ),
-        ("views", "auto", "on", KeyspaceOptions { views: Views::On, ..created.clone() }),
-        (
-            "layout",
-            "tiered",
-            "partitioned",
-            KeyspaceOptions { layout: Layout::partitioned(), ..created.clone() },
-        ),
-        ("size_ratio", "10", "4", KeyspaceOptions { size_ratio: 4, ..created.clone() }),
-        ("level0_runs", "4", "8", KeyspaceOptions { level0_runs: 8, ..created.clone() }),
+        ("filters", "surf@12", "auto:bytes=100", created.clone().filters(Filters::auto_bytes(100))),
+        ("views", "auto", "on", created.clone().views(Views::On)),
+        ("layout", "tiered", "partitioned", created.clone().layout(Layout::partitioned())),
+        ("size_ratio", "10", "4", created.clone().size_ratio(4)),
+        ("level0_runs", "4", "8", created.clone().level0_runs(8)),
     ];
     for (option, stored, given, options) in others {
         let changeable = ["filters", "views", "layout"].contains(&option);
@@ -128,7 +114,7 @@ fn other_options_of_an_existing_keyspace_are_refused() {
         }
     }
     // A change of the same open makes it the option that is given.
-    let partitioned = KeyspaceOptions { layout: Layout::partitioned(), ..created.clone() };
+    let partitioned = created.clone().layout(Layout::partitioned());
     let change = vec![("default".to_owned(), KeyspaceChange::Layout(Layout::partitioned()))];
     let db = open(created, change).unwrap();
     assert_eq!(db.default_keyspace().options(), &partitioned);
@@ -145,11 +131,11 @@ fn open_after<T>(db: Db, open: impl FnOnce() -> T) -> T {
 #[test]
 fn without_the_lock_a_store_can_be_opened_twice() {
     let vfs = MemVfs::new();
-    let open = |lock| open_in_memory(&vfs, Options { lock, ..inline_options() });
+    let open = |lock| open_in_memory(&vfs, inline_options().lock(lock));
     open(true).unwrap().put("key", "value").unwrap();
     let owner = open(true).unwrap();
     assert!(matches!(open(true), Err(Error::Locked { .. })));
-    let read_only = Options { lock: false, read_only: true, ..inline_options() };
+    let read_only = inline_options().lock(false).read_only(true);
     assert_eq!(open_in_memory(&vfs, read_only).unwrap().get("key").unwrap().unwrap(), b"value");
     owner.close().unwrap();
 }
@@ -158,8 +144,8 @@ fn without_the_lock_a_store_can_be_opened_twice() {
 fn the_default_keyspace_of_a_new_database_has_the_given_options() {
     let vfs = MemVfs::new();
     let with_blocks = |block_bytes| {
-        let default_keyspace = KeyspaceOptions { block_bytes, ..small_keyspace() };
-        open_in_memory(&vfs, Options { default_keyspace, ..inline_options() })
+        let default_keyspace = small_keyspace().block_bytes(block_bytes);
+        open_in_memory(&vfs, inline_options().default_keyspace(default_keyspace))
     };
     assert!(matches!(with_blocks(5_000), Err(Error::InvalidArgument { what: "block_bytes", .. })));
     let db = with_blocks(16_384).unwrap();
@@ -184,7 +170,7 @@ fn fill(db: &Db, options: KeyspaceOptions, count: u64) -> Keyspace {
 
 /// As [`fill`], with runs at L0 at its end.
 fn fill_all_levels(db: &Db, options: KeyspaceOptions, count: u64) -> Keyspace {
-    let keyspace = fill(db, KeyspaceOptions { level0_runs: 4, ..options }, count);
+    let keyspace = fill(db, options.level0_runs(4), count);
     while of_keyspace(&db.statistics()).levels[0].run_count == 0 {
         for index in 0..100_u8 {
             keyspace.put([index, 0], [b'v'; 100]).unwrap();
@@ -198,7 +184,7 @@ fn fill_all_levels(db: &Db, options: KeyspaceOptions, count: u64) -> Keyspace {
 fn table_store(options: Options) -> (RecordVfs, Db, Keyspace) {
     let vfs = RecordVfs::new(Arc::new(MemVfs::new()));
     let open = |options| open_on(Arc::new(vfs.clone()), options).unwrap();
-    let keyspace = KeyspaceOptions { filters: Filters::bits(10.0), ..KeyspaceOptions::default() };
+    let keyspace = KeyspaceOptions::default().filters(Filters::bits(10.0));
     fill(&open(inline_options()), keyspace, 5_000);
     let db = open(options);
     let keyspace = db.keyspace("k").unwrap();
@@ -246,7 +232,7 @@ fn deferred_writes_wait_a_tenth_of_a_second_at_most() {
 #[test]
 fn cache_bytes_decide_what_is_read_again() {
     let second_scan = |cache_bytes| {
-        let options = Options { cache_bytes, table_access: Access::Buffered, ..inline_options() };
+        let options = inline_options().cache_bytes(cache_bytes).table_access(Access::Buffered);
         let (_, db, keyspace) = table_store(options);
         assert_eq!(keyspace.range(..).count(), 5_000);
         let before = db.statistics();
@@ -263,12 +249,10 @@ fn cache_bytes_decide_what_is_read_again() {
 #[test]
 fn cache_pinned_percent_decides_whether_filters_and_indexes_stay() {
     let cost = |cache_pinned_percent| {
-        let options = Options {
-            cache_bytes: 1 << 20,
-            cache_pinned_percent,
-            table_access: Access::Buffered,
-            ..inline_options()
-        };
+        let options = inline_options()
+            .cache_bytes(1 << 20)
+            .cache_pinned_percent(cache_pinned_percent)
+            .table_access(Access::Buffered);
         let (vfs, db, keyspace) = table_store(options);
         keyspace.get([1; 8]).unwrap();
         vfs.reset();
@@ -301,7 +285,7 @@ fn table_access_decides_how_blocks_are_read() {
     for (access, has_reads, is_aligned) in
         [(Access::Buffered, true, false), (Access::Direct, true, true), (Access::Mapped, false, true)]
     {
-        let options = Options { table_access: access, cache_bytes: 4 << 20, ..inline_options() };
+        let options = inline_options().table_access(access).cache_bytes(4 << 20);
         let (vfs, db, keyspace) = table_store(options);
         vfs.reset();
         assert_eq!(keyspace.range(..).count(), 5_000);
@@ -333,7 +317,7 @@ fn a_store_starts_its_workers_and_flushes_inline_without_any() {
     for workers in [0, 1, 3] {
         let spawner = Arc::new(CountingSpawner::default());
         let runtime = Runtime { spawner: Arc::<CountingSpawner>::clone(&spawner), ..Runtime::system() };
-        let options = Options { workers, ..inline_options() };
+        let options = inline_options().workers(workers);
         let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, options, runtime).unwrap();
         assert_eq!(spawner.0.load(Ordering::SeqCst), workers);
         let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
@@ -353,7 +337,7 @@ fn a_store_starts_its_workers_and_flushes_inline_without_any() {
 #[test]
 fn log_bytes_max_bounds_the_log() {
     let log_bytes = |log_bytes_max| {
-        let options = Options { log_bytes_max, ..inline_options() };
+        let options = inline_options().log_bytes_max(log_bytes_max);
         let db = open_in_memory(&MemVfs::new(), options).unwrap();
         let mut greatest = 0;
         for index in 0..5_000_u32 {
@@ -371,7 +355,7 @@ fn log_bytes_max_bounds_the_log() {
 fn flushes_and_compactions_are_reported_to_the_listener() {
     let reported = Arc::new(EventLog::default());
     let listener: Arc<dyn EventListener> = Arc::<EventLog>::clone(&reported);
-    let options = Options { listener: Some(listener), ..inline_options() };
+    let options = inline_options().listener(listener);
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
     fill(&db, small_keyspace(), 4_000);
     let statistics = db.statistics();
@@ -416,7 +400,7 @@ fn table_bytes_decide_how_many_tables_there_are() {
 fn block_bytes_decide_what_a_read_costs() {
     for block_bytes in [4096, 8192, 65_536] {
         let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
-        let options = KeyspaceOptions { block_bytes, level0_runs: 64, ..KeyspaceOptions::default() };
+        let options = KeyspaceOptions::default().block_bytes(block_bytes).level0_runs(64);
         let keyspace = fill(&db, options, 5_000);
         keyspace.get(SplitMix64::new(1).next_u64().to_be_bytes()).unwrap().unwrap();
         let statistics = db.statistics();
@@ -428,7 +412,7 @@ fn block_bytes_decide_what_a_read_costs() {
 fn compression_makes_the_levels_it_is_given_for_smaller() {
     let bytes_per_entry = |compression: &[Compression]| -> Vec<u64> {
         let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
-        let options = KeyspaceOptions { compression: compression.to_vec(), ..small_keyspace() };
+        let options = small_keyspace().compression(compression.to_vec());
         fill_all_levels(&db, options, 8_000);
         let statistics = db.statistics();
         let levels = of_keyspace(&statistics).levels;
@@ -456,7 +440,7 @@ fn compression_makes_the_levels_it_is_given_for_smaller() {
 fn filters_decide_the_number_of_false_positive_reads() {
     let errors = |bits: f32| {
         let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
-        let options = KeyspaceOptions { filters: Filters::bits(bits), ..KeyspaceOptions::default() };
+        let options = KeyspaceOptions::default().filters(Filters::bits(bits));
         let keyspace = fill(&db, options, 5_000);
         let mut random = SplitMix64::new(77);
         for _ in 0..4_000 {
@@ -474,7 +458,7 @@ fn filters_decide_the_number_of_false_positive_reads() {
     let statistics = {
         let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
         let filters = Filters::per_level([Vec::new(), vec![TableFilter::bits(10.0)]]);
-        let options = KeyspaceOptions { filters, ..small_keyspace() };
+        let options = small_keyspace().filters(filters);
         let keyspace = fill_all_levels(&db, options, 8_000);
         (0..200_u8).for_each(|first| drop(keyspace.get([first, 7]).unwrap()));
         db.statistics()
@@ -497,7 +481,7 @@ fn size_ratio_decides_how_many_levels_there_are() {
 fn level0_runs_decide_when_runs_are_merged() {
     let greatest = |level0_runs| {
         let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
-        let keyspace = db.create_keyspace("k", KeyspaceOptions { level0_runs, ..small_keyspace() }).unwrap();
+        let keyspace = db.create_keyspace("k", small_keyspace().level0_runs(level0_runs)).unwrap();
         let mut random = SplitMix64::new(1);
         let mut greatest = 0;
         for _ in 0..8_000 {

@@ -107,13 +107,10 @@ fn check<T>(result: Result<T, Error>) -> Option<T> {
 }
 
 fn options(workers: usize, listener: Option<Arc<dyn EventListener>>) -> Options {
-    Options {
-        workers,
-        table_access: Access::Buffered,
-        default_keyspace: small_keyspace(),
-        listener,
-        ..inline_options()
-    }
+    let mut options =
+        inline_options().workers(workers).table_access(Access::Buffered).default_keyspace(small_keyspace());
+    options.listener = listener;
+    options
 }
 
 /// Writes, flushes, compacts and reads.

@@ -157,7 +157,7 @@ struct Scenario {
 impl Scenario {
     fn options(&self) -> Options {
         let change = |layout: &Layout| ("default".to_owned(), KeyspaceChange::Layout(*layout));
-        Options { change_keyspaces: self.layout.iter().map(change).collect(), ..inline_options() }
+        inline_options().change_keyspaces(self.layout.iter().map(change).collect())
     }
 
     fn open(&self, files: Arc<dyn Vfs>) -> tamis::Result<Db> {
@@ -483,7 +483,7 @@ fn a_split_succeeds_once_a_full_disk_has_space() {
         let faults = FaultVfs::new(Arc::new(memory.clone()));
         let failed = Arc::new(FailedJobs::default());
         let listener: Arc<dyn EventListener> = Arc::<FailedJobs>::clone(&failed);
-        let options = Options { listener: Some(listener), ..split.options() };
+        let options = split.options().listener(listener);
         let files: Arc<dyn Vfs> = Arc::new(faults.clone());
         let db = open_on(files, options).unwrap();
         faults.add_rule(Rule::disk_full(free_bytes));

@@ -12,8 +12,8 @@ use std::{
 };
 
 use tamis::{
-    Db, DecisionStatistics, Event, EventListener, KeyspaceOptions, KeyspaceStatistics, Layout, Options,
-    PartitionChange, PartitionStatistics, Runtime, Scan, Snapshot, Statistics, Views,
+    Db, DecisionStatistics, Event, EventListener, KeyspaceStatistics, Layout, Options, PartitionChange,
+    PartitionStatistics, Runtime, Scan, Snapshot, Statistics, Views,
 };
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, RecordVfs, Rule, Vfs};
 
@@ -25,7 +25,7 @@ use crate::support::{
 const LAYOUT: Layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
 
 fn options() -> Options {
-    Options { default_keyspace: KeyspaceOptions { layout: LAYOUT, ..small_keyspace() }, ..inline_options() }
+    inline_options().default_keyspace(small_keyspace().layout(LAYOUT))
 }
 
 fn of_default(statistics: &Statistics) -> KeyspaceStatistics {
@@ -323,7 +323,7 @@ fn concurrent_writers_ingests_and_jobs_lose_no_entry() {
     const COUNT: u64 = 3_000;
     let vfs = MemVfs::new();
     let files: Arc<dyn Vfs> = Arc::new(vfs.clone());
-    let options = Options { workers: 3, ..options() };
+    let options = options().workers(3);
     let db = Db::open_on(files, FOLDER, options, Runtime::system()).unwrap();
     let is_done = AtomicBool::new(false);
     let models: Vec<Model> = thread::scope(|scope| {
@@ -411,8 +411,8 @@ fn concurrent_writers_ingests_and_jobs_lose_no_entry() {
 fn a_store_of_many_partitions_opens_and_reads_only_the_tables_that_it_needs() {
     let vfs = MemVfs::new();
     let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
-    let keyspace = KeyspaceOptions { layout, memtable_bytes: 4 << 20, ..small_keyspace() };
-    let db = open_in_memory(&vfs, Options { default_keyspace: keyspace, ..inline_options() }).unwrap();
+    let keyspace = small_keyspace().layout(layout).memtable_bytes(4 << 20);
+    let db = open_in_memory(&vfs, inline_options().default_keyspace(keyspace)).unwrap();
     let mut model = Model::new();
     for number in 0..6_000 {
         put(&db, &mut model, number, vec![number as u8; 9_000]);
@@ -534,7 +534,7 @@ fn a_failed_sync_of_one_table_of_a_flush_loses_nothing() {
         for panics in [false, true] {
             let files = memory.crash_clone(0);
             let faults = FaultVfs::new(Arc::new(files.clone()));
-            let workers = Options { workers: 2, ..inline_options() };
+            let workers = inline_options().workers(2);
             let vfs: Arc<dyn Vfs> = Arc::new(faults.clone());
             let db = open_on(vfs, workers).unwrap();
             let mut model = model.clone();
@@ -577,7 +577,7 @@ fn a_failed_sync_of_one_table_of_a_flush_loses_nothing() {
 fn decisions_report_expected_and_actual_bytes() {
     let log = Arc::new(EventLog::default());
     let listener: Arc<dyn EventListener> = Arc::<EventLog>::clone(&log);
-    let options = Options { listener: Some(listener), ..options() };
+    let options = options().listener(listener);
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
     let (mut model, mut random) = (Model::new(), SplitMix64::new(9));
     // Splits and majors, then divisions, carried entries, and unions of partitions whose entries are deleted.
@@ -690,9 +690,8 @@ fn check_decisions(statistics: &Statistics, counted: &BTreeMap<&str, [u64; 3]>) 
 fn the_estimate_of_each_decision_is_near_to_its_outcome() {
     const COUNT: u64 = 40_000;
     const LENGTH: usize = 300;
-    let keyspace =
-        KeyspaceOptions { memtable_bytes: 1 << 20, table_bytes: 256 << 10, ..options().default_keyspace };
-    let options = Options { default_keyspace: keyspace, log_bytes_max: 64 << 20, ..options() };
+    let keyspace = options().default_keyspace.memtable_bytes(1 << 20).table_bytes(256 << 10);
+    let options = options().default_keyspace(keyspace).log_bytes_max(64 << 20);
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
     let mut random = SplitMix64::new(9);
     let mut put = |number: u64, length: usize| {
@@ -781,8 +780,8 @@ fn a_partition_of_one_key_takes_a_million_versions() {
     const COUNT: u64 = 1_000_000;
     let vfs = MemVfs::new();
     // Few flushes: each job reads the numbers of all snapshots.
-    let keyspace = KeyspaceOptions { layout: LAYOUT, memtable_bytes: 4 << 20, ..small_keyspace() };
-    let options = Options { default_keyspace: keyspace, log_bytes_max: 64 << 20, ..inline_options() };
+    let keyspace = small_keyspace().layout(LAYOUT).memtable_bytes(4 << 20);
+    let options = inline_options().default_keyspace(keyspace).log_bytes_max(64 << 20);
     let db = open_in_memory(&vfs, options).unwrap();
     let keyspace = db.default_keyspace();
     let mut snapshots = Vec::new();

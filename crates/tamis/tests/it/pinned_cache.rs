@@ -37,13 +37,11 @@ fn open_with_options(
     (cache_bytes, cache_pinned_percent): (u64, u8),
     clock: &Arc<ManualClock>,
 ) -> Db {
-    let options = Options {
-        workers: 0,
-        table_access: Access::Buffered,
-        cache_bytes,
-        cache_pinned_percent,
-        ..Options::default()
-    };
+    let options = Options::default()
+        .workers(0)
+        .table_access(Access::Buffered)
+        .cache_bytes(cache_bytes)
+        .cache_pinned_percent(cache_pinned_percent);
     let vfs: Arc<dyn Vfs> = Arc::new(vfs.clone());
     let runtime = Runtime { clock: Arc::<ManualClock>::clone(clock), ..Runtime::deterministic(7) };
     Db::open_on(vfs, FOLDER, options, runtime).unwrap()
@@ -81,14 +79,12 @@ struct Cost {
 fn cost(row: &str, query: Query) -> Cost {
     let vfs = RecordVfs::new(Arc::new(MemVfs::new()));
     let db = open(&vfs, 64 << 20);
-    let options = KeyspaceOptions {
-        memtable_bytes: 256 << 10,
-        table_bytes: 256 << 10,
-        size_ratio: 3,
-        level0_runs: 2,
-        filters: filters(row),
-        ..KeyspaceOptions::default()
-    };
+    let options = KeyspaceOptions::default()
+        .memtable_bytes(256 << 10)
+        .table_bytes(256 << 10)
+        .size_ratio(3)
+        .level0_runs(2)
+        .filters(filters(row));
     let keyspace = db.create_keyspace("k", options).unwrap();
     (0..KEY_COUNT).for_each(|number| keyspace.put(key(2 * number), [7; 24]).unwrap());
     db.compact_range(&keyspace, ..).unwrap();
@@ -162,7 +158,7 @@ fn tables_whose_filters_were_evicted_are_not_checked() {
     for query in [Query::AbsentKey, Query::EmptyRange] {
         let vfs = RecordVfs::new(Arc::new(MemVfs::new()));
         let db = open(&vfs, 64 << 20);
-        let options = KeyspaceOptions { table_bytes: 1 << 20, ..KeyspaceOptions::default() };
+        let options = KeyspaceOptions::default().table_bytes(1 << 20);
         let keyspace = db.create_keyspace("k", options).unwrap();
         (0..KEY_COUNT).for_each(|number| keyspace.put(key(2 * number), [7; 24]).unwrap());
         db.compact_range(&keyspace, ..).unwrap();

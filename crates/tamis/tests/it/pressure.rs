@@ -146,7 +146,7 @@ impl Drop for EndOnDrop {
 }
 
 fn tiny_keyspace() -> KeyspaceOptions {
-    KeyspaceOptions { memtable_bytes: 128 << 10, table_bytes: 128 << 10, ..KeyspaceOptions::default() }
+    KeyspaceOptions::default().memtable_bytes(128 << 10).table_bytes(128 << 10)
 }
 
 /// Fills a store on a disk with a number of bytes per second; returns its statistics and the longest time without a write.
@@ -160,7 +160,7 @@ fn fill(bytes_per_second: u64, workers: usize, write_bytes: u64) -> (tamis::Stat
     vfs.add_rule(Rule::slow(slow).on(&[OperationKind::Append]).path(".t"));
     let spawner = Arc::new(SimulatedSpawner(Arc::clone(&clock)));
     let runtime = Runtime { clock: Arc::<SimulatedClock>::clone(&clock), spawner, seed: 3 };
-    let options = Options { workers, ..Options::default() };
+    let options = Options::default().workers(workers);
     let db = Db::open_on(Arc::new(vfs), FOLDER, options, runtime).unwrap();
     let keyspace = db.create_keyspace("k", tiny_keyspace()).unwrap();
     let _end = EndOnDrop(Arc::clone(&clock));
@@ -227,11 +227,10 @@ fn direct_flushes(
     };
     vfs.add_rule(Rule::slow(slow).on(&[OperationKind::Append]).path(".t"));
     let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
-    let options = Options { workers: 0, ..Options::default() };
+    let options = Options::default().workers(0);
     let db = Db::open_on(Arc::new(vfs), FOLDER, options, runtime).unwrap();
     // No tables are joined meanwhile.
-    let options =
-        KeyspaceOptions { memtable_bytes: 8 << 20, table_bytes: 8 << 20, ..KeyspaceOptions::default() };
+    let options = KeyspaceOptions::default().memtable_bytes(8 << 20).table_bytes(8 << 20);
     let keyspace = db.create_keyspace("k", options).unwrap();
     for number in 0..6 * 128 {
         keyspace.put(order(number).to_be_bytes(), vec![number as u8; 64 << 10]).unwrap();
@@ -315,7 +314,7 @@ fn a_batch_over_keyspaces_is_throttled_by_each_of_them() {
         let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
         let (sender, signals) = mpsc::channel();
         let listener: Arc<dyn EventListener> = Arc::new(StopListener(Mutex::new(sender.clone())));
-        let options = Options { workers: 1, listener: Some(listener), ..Options::default() };
+        let options = Options::default().workers(1).listener(listener);
         let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::system()).unwrap();
         let keyspaces = names.map(|name| db.create_keyspace(name, small_keyspace()).unwrap());
         let waiting = Arc::clone(&gate);
@@ -357,7 +356,7 @@ fn a_write_that_waits_for_a_failing_flush_returns_its_error() {
     let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
     let clock = Arc::new(ManualClock::default());
     let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
-    let options = Options { workers: 0, ..Options::default() };
+    let options = Options::default().workers(0);
     let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, runtime).unwrap();
     let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
     let rule =
@@ -387,7 +386,7 @@ fn a_write_that_waits_for_a_failing_flush_returns_its_error() {
 fn old_files_that_cannot_be_deleted_stop_no_writer() {
     for kind in [OperationKind::Rename, OperationKind::Remove] {
         let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
-        let options = Options { workers: 0, ..Options::default() };
+        let options = Options::default().workers(0);
         let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(1)).unwrap();
         let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
         let mut random = SplitMix64::new(1);
@@ -423,7 +422,7 @@ const LEVEL0_RUNS_MAX: usize = 32 + 5;
 fn failing_compactions_stop_writers_before_l0_has_many_runs() {
     for workers in [0, 2] {
         let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
-        let options = Options { workers, table_access: Access::Buffered, ..Options::default() };
+        let options = Options::default().workers(workers).table_access(Access::Buffered);
         let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::system()).unwrap();
         let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
         let rule =
@@ -456,8 +455,7 @@ fn a_hanging_compaction_stops_writers_before_l0_has_many_runs_and_reports_it() {
     let (sender, signals) = mpsc::channel();
     let listener: Arc<dyn EventListener> = Arc::new(StopListener(Mutex::new(sender.clone())));
     let access = Access::Buffered;
-    let options =
-        Options { workers: 2, table_access: access, listener: Some(listener), ..Options::default() };
+    let options = Options::default().workers(2).table_access(access).listener(listener);
     let db = Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::system()).unwrap();
     let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
     let waiting = Arc::clone(&gate);

@@ -61,8 +61,8 @@ fn each_kind_of_query_is_sampled() {
 
 #[test]
 fn outcomes_of_sampled_queries_are_counted() {
-    let default_keyspace = KeyspaceOptions { filters: Filters::bits(10.0), ..small_keyspace() };
-    let db = open(Options { default_keyspace, ..inline_options() });
+    let default_keyspace = small_keyspace().filters(Filters::bits(10.0));
+    let db = open(inline_options().default_keyspace(default_keyspace));
     for number in 0..40_u32 {
         assert_eq!(db.get(number.to_be_bytes()).unwrap().is_some(), number % 2 == 0);
     }
@@ -74,9 +74,8 @@ fn outcomes_of_sampled_queries_are_counted() {
 /// Three overlapping tables with random keys, whose filters name candidates.
 fn overlapping() -> (Db, Vec<u64>) {
     let filters = Filters::each(["surf-real:bits=4".parse().unwrap()]);
-    let default_keyspace =
-        KeyspaceOptions { filters, level0_runs: 64, views: Views::Off, ..KeyspaceOptions::default() };
-    let options = Options { default_keyspace, ..inline_options() };
+    let default_keyspace = KeyspaceOptions::default().filters(filters).level0_runs(64).views(Views::Off);
+    let options = inline_options().default_keyspace(default_keyspace);
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
     let mut random = SplitMix64::new(3);
     let mut keys = Vec::new();
@@ -183,7 +182,7 @@ fn reads_that_reach_no_table_are_not_sampled() {
 
 #[test]
 fn sampling_can_be_switched_off() {
-    let db = open(Options { sample_queries: false, ..inline_options() });
+    let db = open(inline_options().sample_queries(false));
     db.get(7_u32.to_be_bytes()).unwrap();
     assert_eq!(db.range(3_u32.to_be_bytes()..=3_u32.to_be_bytes()).count(), 0);
     let sample = sample(&db);
@@ -216,10 +215,7 @@ fn long_bounds_are_counted_and_left_out() {
 #[test]
 fn tables_count_the_answers_of_their_filters() {
     let filters = Filters::bits(10.0);
-    let db = open(Options {
-        default_keyspace: KeyspaceOptions { filters, ..small_keyspace() },
-        ..inline_options()
-    });
+    let db = open(inline_options().default_keyspace(small_keyspace().filters(filters)));
     for number in 0..1_000_u32 {
         db.get(number.to_be_bytes()).unwrap();
     }
@@ -270,7 +266,7 @@ fn samples_are_kept_over_a_reopen() {
         let kinds = [sample.points, sample.ranges, sample.prefixes];
         (kinds.map(|kind| kind.kept), kinds.map(|kind| kind.seen))
     };
-    let db = open_in_memory(&vfs, Options { read_only: true, ..inline_options() }).unwrap();
+    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
     assert_eq!(kept(&db), ([1; 3], [1; 3]));
     drop(db);
     let db = open_in_memory(&vfs, inline_options()).unwrap();
@@ -328,7 +324,7 @@ fn a_damaged_foreign_or_lost_file_is_reported_and_the_store_continues() {
         vfs.remove(&samples_path()).unwrap();
         vfs.create(&samples_path()).unwrap().append(&file).unwrap();
         let events = Arc::new(Events::default());
-        let options = Options { listener: Some(Arc::<Events>::clone(&events)), ..inline_options() };
+        let options = inline_options().listener(Arc::<Events>::clone(&events));
         let db = open_in_memory(&vfs, options).unwrap();
         let reported = events.0.lock().clone();
         assert!(reported.len() == 1 && reported[0].contains(reason), "{reported:?} instead of {reason}");

@@ -10,11 +10,9 @@ use crate::support::FOLDER;
 const LIVE_COUNT: u64 = 1_000;
 
 fn open(vfs: &MemVfs, memtable_bytes: u64) -> Db {
-    let options = Options {
-        workers: 0,
-        default_keyspace: KeyspaceOptions { memtable_bytes, ..KeyspaceOptions::default() },
-        ..Options::default()
-    };
+    let options = Options::default()
+        .workers(0)
+        .default_keyspace(KeyspaceOptions::default().memtable_bytes(memtable_bytes));
     Db::open_on(Arc::new(vfs.clone()), FOLDER, options, Runtime::deterministic(1)).unwrap()
 }
 

@@ -16,8 +16,8 @@ const PASSED_MAX: u64 = 64;
 const CHECK_INTERVAL: u64 = 7;
 
 fn options(memtable_bytes: u64) -> Options {
-    let default_keyspace = KeyspaceOptions { memtable_bytes, ..KeyspaceOptions::default() };
-    Options { workers: 0, default_keyspace, ..Options::default() }
+    let default_keyspace = KeyspaceOptions::default().memtable_bytes(memtable_bytes);
+    Options::default().workers(0).default_keyspace(default_keyspace)
 }
 
 fn open(memtable_bytes: u64) -> Db {

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tamis::{Db, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Options, Statistics, WriteBatch};
+use tamis::{Db, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Statistics, WriteBatch};
 use tamis_vfs::{Access, MemVfs, Vfs};
 
 use crate::support::{
@@ -31,12 +31,7 @@ const RANGE_FILTERS: [(&str, u64); 10] = [
 
 /// Keys 0, 2, ... 7,998 in runs that all span them.
 fn fill(db: &Db, row: &str) -> Keyspace {
-    let options = KeyspaceOptions {
-        memtable_bytes: 64 << 20,
-        level0_runs: 64,
-        filters: filters(row),
-        ..KeyspaceOptions::default()
-    };
+    let options = KeyspaceOptions::default().memtable_bytes(64 << 20).level0_runs(64).filters(filters(row));
     let keyspace = db.create_keyspace("k", options).unwrap();
     for run in 0..RUN_COUNT {
         let mut batch = WriteBatch::new();
@@ -95,8 +90,7 @@ fn walk(keyspace: &Keyspace, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>, style
 fn an_empty_range_that_every_filter_rejects_reads_no_block_and_shares_its_digests() {
     for access in [Access::Buffered, Access::Mapped] {
         for (row, digests_max) in RANGE_FILTERS {
-            let db =
-                open_in_memory(&MemVfs::new(), Options { table_access: access, ..inline_options() }).unwrap();
+            let db = open_in_memory(&MemVfs::new(), inline_options().table_access(access)).unwrap();
             let keyspace = fill(&db, row);
             let (mut passed, mut denied) = (0, 0);
             for number in (101..7_900).step_by(98) {
@@ -141,12 +135,8 @@ fn ranges_that_contain_a_key_are_true_positives() {
 /// A store of one table with the given keys, each with a value.
 fn one_table(row: &str, keys: impl Iterator<Item = u64>) -> (Db, Keyspace) {
     let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
-    let options = KeyspaceOptions {
-        memtable_bytes: 64 << 20,
-        table_bytes: 64 << 20,
-        filters: filters(row),
-        ..KeyspaceOptions::default()
-    };
+    let options =
+        KeyspaceOptions::default().memtable_bytes(64 << 20).table_bytes(64 << 20).filters(filters(row));
     let keyspace = db.create_keyspace("k", options).unwrap();
     let mut batch = WriteBatch::new();
     keys.for_each(|key| batch.put(&keyspace, key.to_be_bytes(), [7; 20]).unwrap());
@@ -264,7 +254,7 @@ impl EventListener for Refusals {
 #[test]
 fn a_filter_that_cannot_be_built_is_reported_and_left_out() {
     let refusals = Arc::new(Refusals::default());
-    let options = Options { listener: Some(Arc::<Refusals>::clone(&refusals)), ..inline_options() };
+    let options = inline_options().listener(Arc::<Refusals>::clone(&refusals));
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
     let keyspace = fill(&db, "blocked-bloom@10 surf@2");
     let reported = std::mem::take(&mut *refusals.0.lock().unwrap());
@@ -286,7 +276,7 @@ fn filters_of_a_keyspace_are_kept_over_a_reopen() {
     let deeper = vec!["elastic@12".parse().unwrap(), "surf@16.5".parse().unwrap()];
     let wanted = Filters::per_level([Vec::new(), vec!["surf-real:bits=8".parse().unwrap()], deeper]);
     let db = open_in_memory(&vfs, inline_options()).unwrap();
-    let options = KeyspaceOptions { filters: wanted.clone(), ..small_keyspace() };
+    let options = small_keyspace().filters(wanted.clone());
     let keyspace = db.create_keyspace("k", options).unwrap();
     for number in 0..4_000 {
         keyspace.put(key(number), [7; 100]).unwrap();
@@ -308,8 +298,8 @@ fn filters_of_a_keyspace_are_kept_over_a_reopen() {
 #[test]
 fn filters_change_no_answer_of_a_snapshot() {
     let open = |filters: Filters| {
-        let default_keyspace = KeyspaceOptions { filters, ..small_keyspace() };
-        open_in_memory(&MemVfs::new(), Options { default_keyspace, ..inline_options() })
+        let default_keyspace = small_keyspace().filters(filters);
+        open_in_memory(&MemVfs::new(), inline_options().default_keyspace(default_keyspace))
     };
     for row in ["blocked-bloom@1", "rosetta@1", "surf-base", "blocked-bloom@1 proteus@2"] {
         let with = open(filters(row)).unwrap();

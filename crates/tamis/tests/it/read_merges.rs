@@ -21,8 +21,8 @@ fn value(number: u64) -> Vec<u8> {
 
 /// Overlapping runs, none of which the layout merges.
 fn store(layout: Layout, views: Views) -> Db {
-    let keyspace = KeyspaceOptions { layout, views, level0_runs: 16, ..KeyspaceOptions::default() };
-    let options = Options { workers: 0, default_keyspace: keyspace, ..Options::default() };
+    let keyspace = KeyspaceOptions::default().layout(layout).views(views).level0_runs(16);
+    let options = Options::default().workers(0).default_keyspace(keyspace);
     let vfs = Arc::new(MemVfs::new());
     let db = Db::open_on(vfs, FOLDER, options, Runtime::deterministic(1)).unwrap();
     for run in 0..RUN_COUNT {

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use tamis::{
-    Access, Db, Filters, KeyspaceOptions, LevelReads, Options, ReadStatistics, Runtime, TableFilter,
-};
+use tamis::{Access, Db, Filters, KeyspaceOptions, LevelReads, ReadStatistics, Runtime, TableFilter};
 use tamis_vfs::MemVfs;
 
 use crate::support::{FOLDER, inline_options, open_in_memory};
@@ -19,11 +17,8 @@ fn key(number: u32) -> [u8; 4] {
 /// A store with one run in a deep level, and one in L0.
 fn filled(access: Access) -> Db {
     let filters = Filters::each(["blocked-bloom@12".parse().unwrap(), "surf-real:bits=4".parse().unwrap()]);
-    let options = Options {
-        table_access: access,
-        default_keyspace: KeyspaceOptions { filters, ..KeyspaceOptions::default() },
-        ..inline_options()
-    };
+    let options =
+        inline_options().table_access(access).default_keyspace(KeyspaceOptions::default().filters(filters));
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
     for parity in [0, 1] {
         for number in (parity..KEY_COUNT).step_by(2) {
@@ -116,11 +111,8 @@ fn reads_of_each_level_are_measured_by_the_clock() {
         |db, number| db.range(key(number)..).take(1).count(),
     ];
     for query in queries {
-        let options = KeyspaceOptions {
-            filters: Filters::each([TableFilter::bits(10.0)]),
-            ..KeyspaceOptions::default()
-        };
-        let options = Options { default_keyspace: options, ..inline_options() };
+        let options = KeyspaceOptions::default().filters(Filters::each([TableFilter::bits(10.0)]));
+        let options = inline_options().default_keyspace(options);
         let db = Db::open_on(Arc::new(MemVfs::new()), FOLDER, options, Runtime::system()).unwrap();
         for number in 0..KEY_COUNT {
             db.put(key(number), [7; 60]).unwrap();
@@ -163,8 +155,8 @@ fn blocks_of_levels_are_part_of_the_totals() {
 /// A program that exports the statistics every second must not pay for each table.
 #[test]
 fn statistics_do_not_grow_with_the_number_of_tables() {
-    let keyspace = KeyspaceOptions { table_bytes: 64 << 10, level0_runs: 64, ..KeyspaceOptions::default() };
-    let options = Options { default_keyspace: keyspace, ..inline_options() };
+    let keyspace = KeyspaceOptions::default().table_bytes(64 << 10).level0_runs(64);
+    let options = inline_options().default_keyspace(keyspace);
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
     let mut lengths = Vec::new();
     let mut table_count = 0;
@@ -200,7 +192,7 @@ fn filters_of_tables_are_those_of_a_keyspace_of_this_store() {
 #[test]
 fn sampled_queries_are_within_the_memory_budget() {
     const BUDGET: u64 = 1 << 20;
-    let options = Options { table_access: Access::Buffered, cache_bytes: BUDGET, ..inline_options() };
+    let options = inline_options().table_access(Access::Buffered).cache_bytes(BUDGET);
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
     for name in ["a", "b", "c", "d"] {
         let keyspace = db.create_keyspace(name, KeyspaceOptions::default()).unwrap();

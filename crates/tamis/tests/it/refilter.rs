@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Options, TableFilter, VerifyReport};
+use tamis::{Db, Filters, Keyspace, Options, TableFilter, VerifyReport};
 use tamis_vfs::{MemVfs, Vfs};
 
 use crate::support::{FOLDER, filter_designs, inline_options, open_in_memory, small_keyspace};
@@ -14,7 +14,7 @@ fn key(number: u32) -> Vec<u8> {
 /// The even numbers, every tenth of them deleted in a later run.
 fn fill(db: &Db) -> Keyspace {
     let filters = Filters::bits(10.0);
-    let options = KeyspaceOptions { level0_runs: 8, filters, ..small_keyspace() };
+    let options = small_keyspace().level0_runs(8).filters(filters);
     let keyspace = db.create_keyspace("k", options).unwrap();
     for number in (0..4_000).step_by(2) {
         keyspace.put(key(number), [7; 60]).unwrap();
@@ -101,7 +101,7 @@ fn offsets_in(table: &Path, report: &VerifyReport) -> Vec<u64> {
 
 #[test]
 fn verify_continues_after_a_fault_and_names_each() {
-    let options = || Options { table_access: tamis_vfs::Access::Buffered, ..inline_options() };
+    let options = || inline_options().table_access(tamis_vfs::Access::Buffered);
     let (folder, table) = store_on_disk(options);
     let mut bytes = std::fs::read(&table).unwrap();
     for block in [1_usize, 4, 5] {
@@ -115,7 +115,7 @@ fn verify_continues_after_a_fault_and_names_each() {
 /// A table with a damaged index, footer or properties section can't be opened; all other faults are still reported.
 #[test]
 fn verify_continues_in_a_table_that_cannot_be_opened() {
-    let options = || Options { table_access: tamis_vfs::Access::Buffered, ..inline_options() };
+    let options = || inline_options().table_access(tamis_vfs::Access::Buffered);
     let (folder, table) = store_on_disk(options);
     let whole = std::fs::read(&table).unwrap();
     let footer = whole.len() - 64;

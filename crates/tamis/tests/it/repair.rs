@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use tamis::{Db, Durability, KeyspaceOptions, Layout, Options, RepairReport, Runtime};
+use tamis::{Db, Durability, Layout, RepairReport, Runtime};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
@@ -810,8 +810,8 @@ fn repair_keeps_changes_of_a_newer_program() {
 #[test]
 fn a_repair_finds_partitions_by_their_tables() {
     let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
-    let keyspace = KeyspaceOptions { layout, ..small_keyspace() };
-    let options = Options { default_keyspace: keyspace, ..inline_options() };
+    let keyspace = small_keyspace().layout(layout);
+    let options = inline_options().default_keyspace(keyspace);
     let partition_count = |db: &Db| db.statistics().keyspaces.first().unwrap().partition_count;
     let memory = MemVfs::new();
     let db = open_in_memory(&memory, options).unwrap();
@@ -872,7 +872,7 @@ fn a_repaired_store_has_the_default_keyspace() {
     let memory = folder_of(&files);
     let report = repair(&memory);
     assert!(report.default_options.contains(&"default".to_owned()));
-    let db = open_in_memory(&memory, Options { read_only: true, ..inline_options() }).unwrap();
+    let db = open_in_memory(&memory, inline_options().read_only(true)).unwrap();
     assert_eq!(db.default_keyspace().range(..).count(), 0);
     assert_eq!(db.keyspace_names().len(), 2);
 }

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tamis::{Db, Durability, Error, Event, EventListener, KeyspaceOptions, Options, WriteBatch};
+use tamis::{Db, Durability, Error, Event, EventListener, Options, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
@@ -29,8 +29,8 @@ const BATCH_COUNT: u64 = 48;
 
 fn options() -> Options {
     // Without compactions.
-    let default_keyspace = KeyspaceOptions { level0_runs: 64, ..small_keyspace() };
-    Options { default_keyspace, ..inline_options() }
+    let default_keyspace = small_keyspace().level0_runs(64);
+    inline_options().default_keyspace(default_keyspace)
 }
 
 fn kill(db: Db, memory: &MemVfs) {
@@ -68,7 +68,7 @@ fn one_segment_with_many_memtables(memory: &MemVfs) -> Model {
 
 /// The log of a killed process has batches of many keyspaces, whose memtables are not full.
 fn many_keyspaces(memory: &MemVfs, durability: Durability) -> State {
-    let db = open_in_memory(memory, Options { log_bytes_max: 1 << 30, ..options() }).unwrap();
+    let db = open_in_memory(memory, options().log_bytes_max(1 << 30)).unwrap();
     let names: Vec<String> = (0..KEYSPACE_COUNT).map(|number| format!("k{number:02}")).collect();
     let keyspaces: Vec<_> =
         names.iter().map(|name| db.create_keyspace(name, small_keyspace()).unwrap()).collect();
@@ -109,7 +109,7 @@ fn a_replay_flushes_memtables_that_are_full() {
         let model = one_segment_with_many_memtables(&memory);
         let log = Arc::new(EventLog::default());
         let listener: Arc<dyn EventListener> = Arc::<EventLog>::clone(&log);
-        let options = Options { workers, listener: Some(listener), ..options() };
+        let options = options().workers(workers).listener(listener);
         let db = open_in_memory(&memory, options.clone()).unwrap();
         assert!(memtable_bytes(&db) <= MEMTABLE_BYTES + 2_000, "{} bytes", memtable_bytes(&db));
         let flushes = flushes_of(&log);
@@ -136,7 +136,7 @@ fn a_replay_bounds_the_memtables_of_all_keyspaces() {
     assert_eq!(segment_count(&memory), 1);
     let log = Arc::new(EventLog::default());
     let listener: Arc<dyn EventListener> = Arc::<EventLog>::clone(&log);
-    let options = Options { log_bytes_max: LOG_BYTES_MAX, listener: Some(listener), ..options() };
+    let options = options().log_bytes_max(LOG_BYTES_MAX).listener(listener);
     let db = open_in_memory(&memory, options.clone()).unwrap();
     // The bound was reached once.
     let flushes = flushes_of(&log);
@@ -224,7 +224,7 @@ fn synced_copy(memory: &MemVfs) -> MemVfs {
 fn no_power_failure_in_a_replay_of_many_keyspaces_loses_synced_writes() {
     let memory = MemVfs::new();
     let expected = many_keyspaces(&memory, Durability::Synced);
-    let options = Options { log_bytes_max: LOG_BYTES_MAX, ..options() };
+    let options = options().log_bytes_max(LOG_BYTES_MAX);
     let check = move |db: &Db| assert_eq!(read_all(db, &expected).unwrap(), expected);
     let replayed = check_power_failures(&memory, &options, 1, check);
     assert_eq!(replayed[0], ENTRY_COUNT);
@@ -236,7 +236,7 @@ fn no_power_failure_in_a_replay_of_many_keyspaces_loses_synced_writes() {
 fn no_power_failure_in_a_replay_that_flushes_leaves_half_a_batch() {
     let memory = MemVfs::new();
     many_keyspaces(&memory, Durability::Buffered);
-    let options = Options { log_bytes_max: LOG_BYTES_MAX, ..options() };
+    let options = options().log_bytes_max(LOG_BYTES_MAX);
     let check = |db: &Db| {
         let found = read_all(db, &State::new()).unwrap();
         let batches: Vec<_> =
@@ -302,7 +302,7 @@ fn a_read_only_open_replays_a_long_log_without_a_flush() {
     let memory = MemVfs::new();
     let model = one_segment_with_many_memtables(&memory);
     let before: Vec<_> = memory.list(Path::new(FOLDER)).unwrap();
-    let db = open_in_memory(&memory, Options { read_only: true, ..options() }).unwrap();
+    let db = open_in_memory(&memory, options().read_only(true)).unwrap();
     check_entries(&db, &model);
     assert!(memtable_bytes(&db) > 4 * MEMTABLE_BYTES);
     assert_eq!(memory.list(Path::new(FOLDER)).unwrap(), before);

@@ -347,12 +347,8 @@ fn transcript(setup: &Setup, operations: &[Operation]) -> Vec<String> {
 
 fn base() -> Setup {
     Setup {
-        options: Options { workers: 0, log_bytes_max: 1 << 20, deleted_range_keys: 0, ..Options::default() },
-        keyspace: KeyspaceOptions {
-            memtable_bytes: 64 << 10,
-            table_bytes: 64 << 10,
-            ..KeyspaceOptions::default()
-        },
+        options: Options::default().workers(0).log_bytes_max(1 << 20).deleted_range_keys(0),
+        keyspace: KeyspaceOptions::default().memtable_bytes(64 << 10).table_bytes(64 << 10),
         layouts: Vec::new(),
         filters: Vec::new(),
         is_on_disk: false,

@@ -33,13 +33,11 @@ enum Sources {
 
 /// Runs that overlap, and the live entries.
 fn open(sources: Sources, random: &mut SplitMix64) -> (Db, Keyspace, Entries) {
-    let keyspace = KeyspaceOptions {
-        memtable_bytes: 64 << 20,
-        level0_runs: 64,
-        filters: Filters::bits(10.0),
-        views: if sources == Sources::View { Views::On } else { Views::Off },
-        ..KeyspaceOptions::default()
-    };
+    let keyspace = KeyspaceOptions::default()
+        .memtable_bytes(64 << 20)
+        .level0_runs(64)
+        .filters(Filters::bits(10.0))
+        .views(if sources == Sources::View { Views::On } else { Views::Off });
     let db =
         Db::open_on(Arc::new(MemVfs::new()), FOLDER, inline_options(), Runtime::deterministic(3)).unwrap();
     let keyspace = db.get_or_create_keyspace("k", keyspace).unwrap();

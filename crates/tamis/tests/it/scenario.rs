@@ -108,7 +108,12 @@ pub(crate) fn keyspace_options(name: &str) -> KeyspaceOptions {
         _ => Filters::default(),
     };
     let views = Views::On;
-    KeyspaceOptions { compression, filters, layout, level0_runs, views, ..small_keyspace() }
+    small_keyspace()
+        .compression(compression)
+        .filters(filters)
+        .layout(layout)
+        .level0_runs(level0_runs)
+        .views(views)
 }
 
 /// A value that no other write has.

@@ -86,13 +86,7 @@ impl Drop for Cases {
 
 /// Everything runs on the calling thread, in the same order every time.
 pub(crate) fn inline_options() -> Options {
-    Options {
-        workers: 0,
-        cache_bytes: 1 << 20,
-        log_bytes_max: 1 << 20,
-        deleted_range_keys: 2,
-        ..Options::default()
-    }
+    Options::default().workers(0).cache_bytes(1 << 20).log_bytes_max(1 << 20).deleted_range_keys(2)
 }
 
 /// One row for each filter family, and some combinations: no answer depends on them.
@@ -151,13 +145,7 @@ pub(crate) fn rebuild_filters(db: &Db, keyspace: &Keyspace, row: Option<&str>) {
 
 /// Small memtables and tables, so that few writes make many files.
 pub(crate) fn small_keyspace() -> KeyspaceOptions {
-    KeyspaceOptions {
-        memtable_bytes: 64 << 10,
-        table_bytes: 64 << 10,
-        size_ratio: 3,
-        level0_runs: 2,
-        ..KeyspaceOptions::default()
-    }
+    KeyspaceOptions::default().memtable_bytes(64 << 10).table_bytes(64 << 10).size_ratio(3).level0_runs(2)
 }
 
 /// Keys in the order of their numbers.

@@ -2,21 +2,16 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Options, Scan, Views};
+use tamis::{Db, Filters, Keyspace, KeyspaceOptions, Scan, Views};
 use tamis_vfs::{Access, MemVfs};
 
 use crate::support::{SplitMix64, inline_options, open_on, table_filters};
 
 /// A store with one keyspace whose tables are merged by calls only.
 fn open(views: Views, filters: Filters) -> (Db, Keyspace) {
-    let options = Options { cache_bytes: 64 << 20, table_access: Access::Buffered, ..inline_options() };
-    let keyspace = KeyspaceOptions {
-        memtable_bytes: 64 << 20,
-        level0_runs: 64,
-        filters,
-        views,
-        ..KeyspaceOptions::default()
-    };
+    let options = inline_options().cache_bytes(64 << 20).table_access(Access::Buffered);
+    let keyspace =
+        KeyspaceOptions::default().memtable_bytes(64 << 20).level0_runs(64).filters(filters).views(views);
     let db = open_on(Arc::new(MemVfs::new()), options).unwrap();
     let keyspace = db.get_or_create_keyspace("k", keyspace).unwrap();
     (db, keyspace)

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use tamis::{Db, Event, EventListener, Keyspace, KeyspaceChange, Options, Runtime, Views};
+use tamis::{Db, Event, EventListener, Keyspace, KeyspaceChange, Runtime, Views};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 
 use crate::{
@@ -143,11 +143,8 @@ impl StoppedBuild {
             late.store(released.is_err(), Ordering::SeqCst);
         };
         faults.add_rule(Rule::slow(stop).on(&[OperationKind::Rename]).path(".view").times(1));
-        let options = Options {
-            workers: 2,
-            listener: Some(Arc::clone(&listener) as Arc<dyn EventListener>),
-            ..store.options.clone()
-        };
+        let options =
+            store.options.clone().workers(2).listener(Arc::clone(&listener) as Arc<dyn EventListener>);
         let runtime = Runtime { seed: 3, ..Runtime::system() };
         let db = Db::open_on(Arc::new(faults), FOLDER, options, runtime).unwrap();
         let keyspace = db.keyspace("k").unwrap();

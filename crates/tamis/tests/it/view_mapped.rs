@@ -2,7 +2,7 @@
 
 use std::{fs::File, ops::Range, os::unix::fs::FileExt as _, path::PathBuf};
 
-use tamis::{Db, Keyspace, Options, Views};
+use tamis::{Db, Keyspace, Views};
 use tamis_vfs::Access;
 use tempfile::TempDir;
 
@@ -26,7 +26,7 @@ impl Mapped {
     fn filled() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(Views::On);
-        let options = Options { table_access: Access::Mapped, ..store.options.clone() };
+        let options = store.options.clone().table_access(Access::Mapped);
         let db = Db::open_with(folder.path(), options).unwrap();
         let keyspace = db.get_or_create_keyspace("k", store.keyspace.clone()).unwrap();
         fill(&db, &keyspace, KEYS, RUNS);

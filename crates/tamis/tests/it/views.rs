@@ -44,20 +44,16 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) fn new(views: Views) -> Self {
-        let keyspace = KeyspaceOptions {
-            memtable_bytes: 64 << 20,
-            level0_runs: 64,
-            filters: Filters::bits(10.0),
-            views,
-            ..KeyspaceOptions::default()
-        };
+        let keyspace = KeyspaceOptions::default()
+            .memtable_bytes(64 << 20)
+            .level0_runs(64)
+            .filters(Filters::bits(10.0))
+            .views(views);
         let listener = Arc::new(Listener::default());
-        let options = Options {
-            cache_bytes: 64 << 20,
-            table_access: Access::Buffered,
-            listener: Some(Arc::clone(&listener) as Arc<dyn EventListener>),
-            ..inline_options()
-        };
+        let options = inline_options()
+            .cache_bytes(64 << 20)
+            .table_access(Access::Buffered)
+            .listener(Arc::clone(&listener) as Arc<dyn EventListener>);
         Self { vfs: Arc::new(MemVfs::new()), options, keyspace, listener }
     }
 
@@ -355,7 +351,7 @@ fn reads_of_a_read_only_store_open_its_view() {
     fill(&db, &keyspace, 16_000, 8);
     let expected = all(&keyspace);
     db.close().unwrap();
-    let options = Options { read_only: true, ..store.options.clone() };
+    let options = store.options.clone().read_only(true);
     let open = || {
         let runtime = Runtime::deterministic(7);
         Db::open_on(Arc::clone(&store.vfs), FOLDER, options.clone(), runtime).unwrap()
@@ -398,7 +394,7 @@ fn an_open_changes_when_views_are_built() {
     db.close().unwrap();
     for (views, count) in [(Views::On, 1), (Views::Auto, 1), (Views::Off, 0), (Views::On, 1)] {
         let change_keyspaces = vec![("k".to_owned(), KeyspaceChange::Views(views))];
-        let changing = Options { change_keyspaces, ..store.options.clone() };
+        let changing = store.options.clone().change_keyspaces(change_keyspaces);
         for options in [changing, store.options.clone()] {
             let runtime = Runtime::deterministic(7);
             let db = Db::open_on(Arc::clone(&store.vfs), FOLDER, options, runtime).unwrap();
@@ -520,7 +516,7 @@ fn a_keyspace_without_views_builds_none_in_any_open() {
     db.close().unwrap();
     store.keyspace.views = Views::Auto;
     let (db, keyspace) = store.open();
-    let with_views = KeyspaceOptions { views: Views::On, ..store.keyspace.clone() };
+    let with_views = store.keyspace.clone().views(Views::On);
     assert!(matches!(
         keyspace.check_options(&with_views),
         Err(Error::KeyspaceOption { option: "views", .. })
@@ -555,10 +551,7 @@ fn every_flipped_byte_of_a_view_is_found_and_the_view_is_built_again() {
         let listener = Arc::new(Listener::default());
         let store = Store {
             vfs: Arc::new(copied),
-            options: Options {
-                listener: Some(Arc::clone(&listener) as Arc<dyn EventListener>),
-                ..store.options.clone()
-            },
+            options: store.options.clone().listener(Arc::clone(&listener) as Arc<dyn EventListener>),
             keyspace: store.keyspace.clone(),
             listener: Arc::clone(&listener),
         };
@@ -619,7 +612,7 @@ fn a_checkpoint_has_the_views() {
 fn scans_are_right_while_views_are_built() {
     let mut store = Store::new(Views::On);
     let log = Arc::new(EventLog::default());
-    store.keyspace = KeyspaceOptions { views: Views::On, ..small_keyspace() };
+    store.keyspace = small_keyspace().views(Views::On);
     store.options.workers = 2;
     store.options.listener = Some(Arc::<EventLog>::clone(&log));
     let runtime = Runtime { seed: 3, ..Runtime::system() };

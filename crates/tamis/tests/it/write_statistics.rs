@@ -2,7 +2,7 @@
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
 
-use tamis::{Db, Keyspace, KeyspaceOptions, KeyspaceStatistics, Options, Views, WriteBatch};
+use tamis::{Db, Keyspace, KeyspaceOptions, KeyspaceStatistics, Views, WriteBatch};
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::support::{FOLDER, inline_options, key, open_in_memory, open_on, small_keyspace};
@@ -44,7 +44,7 @@ fn entries_written_counts_each_put_and_delete_of_a_batch() {
 #[test]
 fn pending_compaction_bytes_are_those_that_due_compactions_will_move() {
     let vfs = FaultVfs::new(Arc::new(MemVfs::new()));
-    let options = Options { table_access: Access::Buffered, ..inline_options() };
+    let options = inline_options().table_access(Access::Buffered);
     let db = open_on(Arc::new(vfs.clone()), options).unwrap();
     let keyspace = db.create_keyspace("k", small_keyspace()).unwrap();
     assert_eq!(of_keyspace(&db).pending_compaction_bytes, 0);
@@ -64,8 +64,7 @@ fn pending_compaction_bytes_are_those_that_due_compactions_will_move() {
 #[test]
 fn garbage_compactions_are_counted_only_for_deleted_entries() {
     let db = open_in_memory(&MemVfs::new(), inline_options()).unwrap();
-    let options =
-        KeyspaceOptions { memtable_bytes: 256 << 10, table_bytes: 256 << 10, ..KeyspaceOptions::default() };
+    let options = KeyspaceOptions::default().memtable_bytes(256 << 10).table_bytes(256 << 10);
     let keyspace = db.create_keyspace("k", options).unwrap();
     put_all(&keyspace, KEY_COUNT);
     db.flush().unwrap();
@@ -83,7 +82,7 @@ fn garbage_compactions_are_counted_only_for_deleted_entries() {
 fn view_bytes_written_are_the_bytes_of_the_view_files() {
     let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
     let db = open_on(Arc::clone(&vfs), inline_options()).unwrap();
-    let options = KeyspaceOptions { level0_runs: 64, views: Views::On, ..KeyspaceOptions::default() };
+    let options = KeyspaceOptions::default().level0_runs(64).views(Views::On);
     let keyspace = db.create_keyspace("k", options).unwrap();
     let mut view_bytes = 0;
     for run in 0..4 {

@@ -42,7 +42,7 @@ pub const BLOOM: Kind = Kind {
     about: "the defaults, with Bloom filters of 10 bits per key instead of automatic filters",
     open: |folder, settings| {
         let filters = Filters::bits(10.0);
-        open(folder, settings, Access::Mapped, KeyspaceOptions { filters, ..KeyspaceOptions::default() })
+        open(folder, settings, Access::Mapped, KeyspaceOptions::default().filters(filters))
     },
     is_default: false,
     ..KIND
@@ -59,7 +59,7 @@ pub const PARTITIONED: Kind = Kind {
     open: |folder, settings| {
         let table_bytes = (settings.memtable_bytes / 16).max(TABLE_BYTES_MIN);
         let layout = Layout::partitioned();
-        let options = KeyspaceOptions { layout, table_bytes, ..KeyspaceOptions::default() };
+        let options = KeyspaceOptions::default().layout(layout).table_bytes(table_bytes);
         open(folder, settings, Access::Mapped, options)
     },
     // A partition with more tables than the layout allows is compacted.
@@ -85,9 +85,9 @@ fn open(
     let table_access = if settings.is_direct { Access::Direct } else { access };
     let db = Db::open_with(
         folder,
-        Options { cache_bytes: settings.cache_bytes, table_access, ..Options::default() },
+        Options::default().cache_bytes(settings.cache_bytes).table_access(table_access),
     )?;
-    let mut options = KeyspaceOptions { memtable_bytes: settings.memtable_bytes, ..options };
+    let mut options = options.memtable_bytes(settings.memtable_bytes);
     if settings.is_unmerged {
         options.level0_runs = 64;
     }

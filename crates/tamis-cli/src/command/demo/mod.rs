@@ -81,7 +81,7 @@ impl AccessName {
             Self::Buffered => Access::Buffered,
             Self::Direct => Access::Direct,
         };
-        Options { table_access, ..Options::default() }
+        Options::default().table_access(table_access)
     }
 }
 

@@ -23,7 +23,7 @@ fn request(db: &Db, name: &str, key: u8) -> (Arc<Request>, Vec<FileName>) {
 #[test]
 fn ingests_that_wait_for_the_log_share_one_edit() {
     let faults = FaultVfs::new(Arc::new(MemVfs::new()));
-    let options = Options { workers: 0, ..Options::default() };
+    let options = Options::default().workers(0);
     let vfs = Arc::new(faults.clone());
     let db = Db::open_on(vfs, "/db", options.clone(), Runtime::deterministic(7)).unwrap();
     for name in ["other", "written"] {

@@ -103,7 +103,7 @@ impl Repair {
 
 /// See [`crate::Db::repair`].
 pub(crate) fn repair(vfs: &dyn Vfs, path: &Path, runtime: &Runtime) -> Result<RepairReport> {
-    let options = Options { create_if_missing: false, ..Options::default() };
+    let options = Options::default().create_if_missing(false);
     let (folder, _lock) = &open_folder(vfs, path, &options)?;
     check_is_ours(folder)?;
     let inventory = Inventory::collect(folder, runtime)?;

@@ -47,7 +47,7 @@ fn tables(vfs: &dyn Vfs, count: u64) -> (Folder, Vec<Arc<Table>>) {
 fn a_table_is_opened_once() {
     let recorder = Arc::new(RecordVfs::new(Arc::new(MemVfs::new())));
     let (folder, tables) = tables(&*recorder, 10);
-    let options = Options { table_access: Access::Buffered, ..Options::default() };
+    let options = Options::default().table_access(Access::Buffered);
     let cache = TableCache::new(&folder, &options, &Arc::default());
     recorder.reset();
     for _ in 0..3 {
@@ -64,12 +64,10 @@ fn a_table_is_opened_once() {
 fn cache_bytes_and_cache_pinned_percent_limit_the_caches() {
     let (folder, tables) = tables(&MemVfs::new(), 40);
     let kept = |cache_bytes, cache_pinned_percent| {
-        let options = Options {
-            table_access: Access::Buffered,
-            cache_bytes,
-            cache_pinned_percent,
-            ..Options::default()
-        };
+        let options = Options::default()
+            .table_access(Access::Buffered)
+            .cache_bytes(cache_bytes)
+            .cache_pinned_percent(cache_pinned_percent);
         let cache = TableCache::new(&folder, &options, &Arc::default());
         let readers: Vec<_> = tables
             .iter()

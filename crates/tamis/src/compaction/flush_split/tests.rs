@@ -29,7 +29,7 @@ fn version(first: u32, last: u32, table_bytes: u64) -> KeyspaceVersion {
     let changes = vec![add(place(0, 9), summary(4, keys, 100, (9, 9)))];
     let state = catalog_of(changes, &Arc::default());
     let version = state.keyspaces.get(&1).unwrap();
-    let options = KeyspaceOptions { table_bytes, ..KeyspaceOptions::default() };
+    let options = KeyspaceOptions::default().table_bytes(table_bytes);
     KeyspaceVersion { options: Arc::new(options), ..(**version).clone() }
 }
 

@@ -21,13 +21,11 @@ fn version_of(sizes: &[(u8, u64)], options: KeyspaceOptions) -> KeyspaceVersion 
 }
 
 fn options(size_ratio: u32) -> KeyspaceOptions {
-    KeyspaceOptions {
-        memtable_bytes: 1 << 20,
-        table_bytes: 1 << 20,
-        level0_runs: 4,
-        size_ratio,
-        ..KeyspaceOptions::default()
-    }
+    KeyspaceOptions::default()
+        .memtable_bytes(1 << 20)
+        .table_bytes(1 << 20)
+        .level0_runs(4)
+        .size_ratio(size_ratio)
 }
 
 fn targets(sizes: &[(u8, u64)], size_ratio: u32) -> LevelTargets {

@@ -50,7 +50,7 @@ impl Runs {
         let vfs = MemVfs::new();
         vfs.create_dir_all(Path::new("/db")).unwrap();
         let folder = Folder::open(&vfs, Path::new("/db")).unwrap();
-        let options = Options { table_access: Access::Buffered, ..Options::default() };
+        let options = Options::default().table_access(Access::Buffered);
         let cache = TableCache::new(&folder, &options, &Arc::default());
         let mut runs = Self { cache, tables: Vec::new(), entries: BTreeMap::new() };
         for run in 0..RUNS {

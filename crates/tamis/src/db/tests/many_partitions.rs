@@ -37,10 +37,11 @@ impl Store {
         faults.limit_open_files(OPEN_FILES_MAX);
         // A union takes at most half as many tables as a partition may have: two neighbours have more.
         let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
-        let default_keyspace = KeyspaceOptions { layout, ..KeyspaceOptions::default() };
+        let default_keyspace = KeyspaceOptions::default().layout(layout);
         // Mapped tables need no descriptors.
         let table_access = Access::Buffered;
-        let options = Options { workers, table_access, default_keyspace, ..Options::default() };
+        let options =
+            Options::default().workers(workers).table_access(table_access).default_keyspace(default_keyspace);
         let vfs: Arc<dyn Vfs> = Arc::new(faults);
         Self { db: Db::open_on(vfs, "/db", options, Runtime::deterministic(7)).unwrap(), record }
     }

@@ -104,13 +104,9 @@ fn key(number: u64) -> Vec<u8> {
 }
 
 fn options(layout: Layout) -> Options {
-    let default_keyspace = KeyspaceOptions {
-        memtable_bytes: MEMTABLE_BYTES,
-        table_bytes: MEMTABLE_BYTES,
-        layout,
-        ..KeyspaceOptions::default()
-    };
-    Options { workers: 0, default_keyspace, ..Options::default() }
+    let default_keyspace =
+        KeyspaceOptions::default().memtable_bytes(MEMTABLE_BYTES).table_bytes(MEMTABLE_BYTES).layout(layout);
+    Options::default().workers(0).default_keyspace(default_keyspace)
 }
 
 /// A leveled store with a large run in key order, and with a small table of keys anywhere.
@@ -144,7 +140,7 @@ fn paused_bytes(work: Work, interval: u64, times: u64) -> u64 {
     let vfs: Arc<dyn Vfs> = Arc::new(faults.clone());
     let db = Db::open_on(vfs, "/db", options(Layout::Leveled), Runtime::deterministic(7)).unwrap();
     let version = Arc::clone(&db.default_keyspace().state.read_state.load().version);
-    let partitioned = KeyspaceOptions { layout: PARTITIONED, ..(*version.options).clone() };
+    let partitioned = (*version.options).clone().layout(PARTITIONED);
     let change = Change::SetOptions { keyspace: version.id, options: partitioned };
     db.engine.store.installer.install(VersionEdit { changes: vec![change] }).unwrap();
     // The first edit after an open begins a manifest, with an operation that the load must not follow.

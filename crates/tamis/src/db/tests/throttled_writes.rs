@@ -18,9 +18,9 @@ const WRITES: u32 = 2_000;
 /// Each delayed write counted the runs of every partition, and again each time it checked whether it may continue.
 #[test]
 fn delayed_writes_do_not_visit_all_partitions() {
-    let default_keyspace = KeyspaceOptions { layout: Layout::partitioned(), ..KeyspaceOptions::default() };
+    let default_keyspace = KeyspaceOptions::default().layout(Layout::partitioned());
     for workers in [0, 1] {
-        let options = Options { workers, default_keyspace: default_keyspace.clone(), ..Options::default() };
+        let options = Options::default().workers(workers).default_keyspace(default_keyspace.clone());
         let db = Db::open_on(Arc::new(MemVfs::new()), "/db", options, Runtime::deterministic(7)).unwrap();
         set_flushing(&db, true);
         let lower = |index: u32| if index == 0 { Vec::new() } else { index.to_be_bytes().to_vec() };

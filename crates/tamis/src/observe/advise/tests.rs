@@ -25,12 +25,11 @@ fn scans_need_few_runs_and_writes_few_merges() {
 fn a_small_memtable_for_many_partitions_needs_another_layout() {
     let workload =
         Workload { user_bytes_written: GIB, point_reads: 1_000_000, scans: 0, data_bytes: 64 << 20 };
-    let small =
-        KeyspaceOptions { memtable_bytes: 1 << 20, table_bytes: 64 << 10, ..KeyspaceOptions::default() };
+    let small = KeyspaceOptions::default().memtable_bytes(1 << 20).table_bytes(64 << 10);
     let estimates = advise_layout(&workload, &small);
     assert_eq!(estimates.first().map(|first| first.layout), Some(Layout::tiered()), "{estimates:?}");
     assert_eq!(estimates.last().map(|last| last.layout), Some(Layout::partitioned()), "{estimates:?}");
-    let large = KeyspaceOptions { memtable_bytes: 16 << 20, table_bytes: 4 << 20, ..small };
+    let large = small.memtable_bytes(16 << 20).table_bytes(4 << 20);
     let estimates = advise_layout(&workload, &large);
     assert!(estimates.iter().all(|estimate| estimate.relative_cost < 1.1), "{estimates:?}");
 }

@@ -41,7 +41,7 @@ fn create_store(vfs: &dyn Vfs, partition_count: u64) {
     let folder = Path::new(FOLDER);
     vfs.create_dir_all(folder).unwrap();
     let set = VersionSet::create(&Folder::open(vfs, folder).unwrap(), &[], (77, 88)).unwrap();
-    let options = KeyspaceOptions { layout: Layout::partitioned(), ..KeyspaceOptions::default() };
+    let options = KeyspaceOptions::default().layout(Layout::partitioned());
     let mut edit = VersionEdit::default();
     edit.push(Change::CreateKeyspace { keyspace: 1, name: DEFAULT_KEYSPACE.to_owned(), options });
     for index in 0..partition_count {

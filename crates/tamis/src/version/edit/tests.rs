@@ -33,10 +33,7 @@ pub(crate) fn every_change() -> Vec<Change> {
     vec![
         Change::SetDatabase { id: 1 << 60, seed: 17 },
         Change::CreateKeyspace { keyspace: 1, name: "events".to_owned(), options: options() },
-        Change::SetOptions {
-            keyspace: 1,
-            options: KeyspaceOptions { filters: Filters::bits(10.0), ..KeyspaceOptions::default() },
-        },
+        Change::SetOptions { keyspace: 1, options: KeyspaceOptions::default().filters(Filters::bits(10.0)) },
         Change::AddPartition { keyspace: 1, partition: 1, lower: Vec::new(), flushed_sequence: 0 },
         Change::AddPartition { keyspace: 1, partition: 2, lower: b"m".to_vec(), flushed_sequence: 9 },
         Change::RemovePartition { keyspace: 1, partition: 2 },
@@ -170,7 +167,7 @@ fn unknown_changes_are_ignored_only_if_their_flags_allow_it() {
 #[test]
 fn unknown_filters_are_not_damage() {
     let filters = Filters::per_level([Vec::new(), vec!["surf-hash:bits=4".parse().unwrap()]]);
-    let options = KeyspaceOptions { filters, ..KeyspaceOptions::default() };
+    let options = KeyspaceOptions::default().filters(filters);
     let bytes = VersionEdit { changes: vec![Change::SetOptions { keyspace: 4, options }] }.encode();
     let known = b"surf-hash:bits=4";
     let place = bytes.windows(known.len()).position(|window| window == known).unwrap();
@@ -188,13 +185,10 @@ fn unknown_filters_are_not_damage() {
 #[test]
 fn options_outside_their_bounds_are_refused() {
     for bad in [
-        KeyspaceOptions { size_ratio: 1, ..options() },
-        KeyspaceOptions {
-            layout: Layout::Tiered { runs_per_level: 65, space_amplification_percent: 200 },
-            ..options()
-        },
-        KeyspaceOptions { filters: Filters::bits(f32::NAN), ..options() },
-        KeyspaceOptions { compression: vec![Compression::Zstd(77)], ..options() },
+        options().size_ratio(1),
+        options().layout(Layout::Tiered { runs_per_level: 65, space_amplification_percent: 200 }),
+        options().filters(Filters::bits(f32::NAN)),
+        options().compression(vec![Compression::Zstd(77)]),
     ] {
         let edit = VersionEdit { changes: vec![Change::SetOptions { keyspace: 1, options: bad }] };
         assert!(decode(&edit.encode()).is_err());
@@ -211,7 +205,7 @@ fn filters_of_every_kind_round_trip() {
         Filters::auto(7.5),
         Filters::auto_bytes(3 << 30),
     ] {
-        let options = KeyspaceOptions { filters, ..options() };
+        let options = options().filters(filters);
         let edit = VersionEdit { changes: vec![Change::SetOptions { keyspace: 1, options }] };
         assert_eq!(decode(&edit.encode()).unwrap(), edit);
     }

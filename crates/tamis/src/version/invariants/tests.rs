@@ -157,7 +157,7 @@ fn the_check_of_an_edit_agrees_with_the_check_of_everything() {
         let mut random = SplitMix64::new(seed);
         let mut catalog = catalog_of(Vec::new(), &Arc::default());
         if seed % 2 == 0 {
-            let options = KeyspaceOptions { layout: Layout::tiered(), ..KeyspaceOptions::default() };
+            let options = KeyspaceOptions::default().layout(Layout::tiered());
             catalog = apply(&catalog, vec![Change::SetOptions { keyspace: 1, options }]).catalog;
         }
         let mut next = 0;

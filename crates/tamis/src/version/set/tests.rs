@@ -314,10 +314,12 @@ fn tables_of_a_failed_edit_stay_while_the_manifest_may_name_them() {
 fn a_long_manifest_is_replaced_by_a_short_one() {
     let vfs: Arc<dyn Vfs> = Arc::new(memory());
     let set = created(&*vfs).unwrap();
-    let options = KeyspaceOptions {
-        filters: crate::Filters::per_level(vec![vec![crate::TableFilter::bits(9.5)]; 20_000]),
-        ..KeyspaceOptions::default()
-    };
+    let options = KeyspaceOptions::default().filters(crate::Filters::per_level(vec![
+        vec![
+            crate::TableFilter::bits(9.5)
+        ];
+        20_000
+    ]));
     let mut manifests = std::collections::BTreeSet::new();
     for _ in 0..80 {
         set.apply(edit(vec![Change::SetOptions { keyspace: 1, options: options.clone() }]), |_| {}).unwrap();

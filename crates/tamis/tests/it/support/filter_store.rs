@@ -55,7 +55,7 @@ pub(crate) fn filled_on(vfs: &MemVfs, options: KeyspaceOptions) -> (Db, Keyspace
 /// Opens a store of [`filled_on`], and changes the filters of its keyspace.
 pub(crate) fn open_with_filters(vfs: &MemVfs, filters: Filters) -> (Db, Keyspace, Arc<ManualClock>) {
     let change_keyspaces = vec![("k".to_owned(), KeyspaceChange::Filters(filters))];
-    let (db, clock) = open_with_clock(vfs, Options { change_keyspaces, ..Options::default() });
+    let (db, clock) = open_with_clock(vfs, Options::default().change_keyspaces(change_keyspaces));
     let keyspace = db.keyspace("k").unwrap();
     (db, keyspace, clock)
 }
@@ -63,7 +63,7 @@ pub(crate) fn open_with_filters(vfs: &MemVfs, filters: Filters) -> (Db, Keyspace
 fn open_with_clock(vfs: &MemVfs, options: Options) -> (Db, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::default());
     let runtime = Runtime { clock: Arc::<ManualClock>::clone(&clock), ..Runtime::deterministic(1) };
-    let options = Options { workers: 0, ..options };
+    let options = options.workers(0);
     (Db::open_on(Arc::new(vfs.clone()), FOLDER, options, runtime).unwrap(), clock)
 }
 

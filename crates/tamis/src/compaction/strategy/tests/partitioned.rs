@@ -64,12 +64,10 @@ fn key_of(bytes: &[u8]) -> u64 {
 
 impl Store {
     fn new(layout: Layout) -> Self {
-        let options = KeyspaceOptions {
-            table_bytes: TABLE_BYTES,
-            memtable_bytes: TABLE_BYTES * MEMTABLE_TABLES as u64,
-            layout,
-            ..KeyspaceOptions::default()
-        };
+        let options = KeyspaceOptions::default()
+            .table_bytes(TABLE_BYTES)
+            .memtable_bytes(TABLE_BYTES * MEMTABLE_TABLES as u64)
+            .layout(layout);
         let obsolete_files = Arc::default();
         let edit = first_edit(options);
         let state = Catalog::default().apply(&edit, &obsolete_files).expect("the first edit fits").catalog;
@@ -612,7 +610,7 @@ fn a_store_changes_to_and_from_the_partitioned_layout() {
     let layouts =
         [Layout::Leveled, Layout::partitioned(), Layout::tiered(), Layout::partitioned(), Layout::Leveled];
     for layout in layouts {
-        let options = KeyspaceOptions { layout, ..(*store.version().options).clone() };
+        let options = (*store.version().options).clone().layout(layout);
         store.apply(vec![Change::SetOptions { keyspace: 1, options }]);
         for _ in 0..4 {
             let keys: Vec<u64> = (0..800).map(|_| random.next_u64() >> 50).collect();

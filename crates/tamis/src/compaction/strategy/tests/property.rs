@@ -103,7 +103,7 @@ impl Store {
 
     /// Changes the layout, as an open does: no job is running.
     fn set_layout(&mut self, layout: Layout) {
-        let options = KeyspaceOptions { layout, ..(*self.version().options).clone() };
+        let options = (*self.version().options).clone().layout(layout);
         self.apply(vec![Change::SetOptions { keyspace: 1, options }]);
     }
 
@@ -192,13 +192,11 @@ impl Store {
 }
 
 fn options(random: &mut SplitMix64) -> KeyspaceOptions {
-    KeyspaceOptions {
-        memtable_bytes: 64 << 10,
-        table_bytes: (64 << 10) << random.below(2),
-        size_ratio: 2 + random.below(9) as u32,
-        level0_runs: 1 + random.below(4) as u32,
-        ..KeyspaceOptions::default()
-    }
+    KeyspaceOptions::default()
+        .memtable_bytes(64 << 10)
+        .table_bytes((64 << 10) << random.below(2))
+        .size_ratio(2 + random.below(9) as u32)
+        .level0_runs(1 + random.below(4) as u32)
 }
 
 /// Concurrent jobs, each with its plan.
@@ -301,7 +299,7 @@ fn a_tiered_store_keeps_order_and_fewer_runs_than_a_level_is_merged_at() {
     for seed in 0..24 {
         let mut random = SplitMix64::new(seed);
         let layout = tiered(&mut random);
-        let mut store = Store::new(KeyspaceOptions { layout, ..options(&mut random) });
+        let mut store = Store::new(options(&mut random).layout(layout));
         let key_count = 200 + random.below(3000);
         write_at_random(&mut store, &mut random, key_count, 160);
         let Layout::Tiered { runs_per_level, .. } = layout else { panic!("tiered") };
@@ -335,11 +333,7 @@ fn a_store_changes_its_layout_by_ordinary_compactions() {
 #[test]
 fn a_load_in_key_order_is_only_moved() {
     let mut random = SplitMix64::new(5);
-    let mut store = Store::new(KeyspaceOptions {
-        memtable_bytes: 64 << 10,
-        table_bytes: 64 << 10,
-        ..KeyspaceOptions::default()
-    });
+    let mut store = Store::new(KeyspaceOptions::default().memtable_bytes(64 << 10).table_bytes(64 << 10));
     let mut jobs = Jobs::default();
     for round in 0..300_u32 {
         store.flush(round * 16..(round + 1) * 16);
@@ -353,11 +347,7 @@ fn a_load_in_key_order_is_only_moved() {
 #[test]
 fn a_load_nearly_in_key_order_merges_only_overlapping_tables() {
     let mut random = SplitMix64::new(6);
-    let mut store = Store::new(KeyspaceOptions {
-        memtable_bytes: 1 << 20,
-        table_bytes: 1 << 20,
-        ..KeyspaceOptions::default()
-    });
+    let mut store = Store::new(KeyspaceOptions::default().memtable_bytes(1 << 20).table_bytes(1 << 20));
     let mut jobs = Jobs::default();
     for round in 1..200_u32 {
         let (start, end) = (round * 200, (round + 1) * 200);
@@ -375,11 +365,7 @@ fn a_load_nearly_in_key_order_merges_only_overlapping_tables() {
 #[test]
 fn a_random_fill_of_26_memtables_writes_each_entry_less_than_three_times() {
     let mut random = SplitMix64::new(3);
-    let mut store = Store::new(KeyspaceOptions {
-        memtable_bytes: 1 << 20,
-        table_bytes: 1 << 20,
-        ..KeyspaceOptions::default()
-    });
+    let mut store = Store::new(KeyspaceOptions::default().memtable_bytes(1 << 20).table_bytes(1 << 20));
     // As many bytes as the tables of such a memtable have.
     let entry_count = (1 << 20) * 7 / 10 / ENTRY_BYTES;
     for _ in 0..26 {
@@ -408,16 +394,16 @@ fn spread_key(index: u32) -> u32 {
 fn a_tiered_fill_has_the_runs_and_the_writes_of_the_formula() {
     for runs_per_level in [2_u64, 3, 4, 10] {
         let mut random = SplitMix64::new(runs_per_level);
-        let mut store = Store::new(KeyspaceOptions {
-            memtable_bytes: 64 << 10,
-            table_bytes: 64 << 10,
-            level0_runs: runs_per_level as u32,
-            layout: Layout::Tiered {
-                runs_per_level: runs_per_level as u32,
-                space_amplification_percent: 10_000,
-            },
-            ..KeyspaceOptions::default()
-        });
+        let mut store = Store::new(
+            KeyspaceOptions::default()
+                .memtable_bytes(64 << 10)
+                .table_bytes(64 << 10)
+                .level0_runs(runs_per_level as u32)
+                .layout(Layout::Tiered {
+                    runs_per_level: runs_per_level as u32,
+                    space_amplification_percent: 10_000,
+                }),
+        );
         let flush_bytes = 16 * ENTRY_BYTES;
         let mut expected_bytes = 0;
         for count in 1..=210_u64 {
@@ -446,12 +432,9 @@ fn a_tiered_store_bounds_the_space_of_overwritten_entries() {
     for percent in [25, 100, 300] {
         let mut random = SplitMix64::new(u64::from(percent));
         let layout = Layout::Tiered { runs_per_level: 8, space_amplification_percent: percent };
-        let mut store = Store::new(KeyspaceOptions {
-            memtable_bytes: 64 << 10,
-            table_bytes: 64 << 10,
-            layout,
-            ..KeyspaceOptions::default()
-        });
+        let mut store = Store::new(
+            KeyspaceOptions::default().memtable_bytes(64 << 10).table_bytes(64 << 10).layout(layout),
+        );
         for _ in 0..200 {
             let keys: Vec<u32> = (0..16).map(|_| random.below(1_000) as u32).collect();
             store.flush(keys.into_iter());
@@ -471,12 +454,9 @@ fn a_tiered_store_bounds_the_space_of_overwritten_entries() {
 #[test]
 fn a_tiered_fill_writes_each_entry_once_per_level() {
     let written = |layout: Layout| {
-        let mut store = Store::new(KeyspaceOptions {
-            memtable_bytes: 64 << 10,
-            table_bytes: 64 << 10,
-            layout,
-            ..KeyspaceOptions::default()
-        });
+        let mut store = Store::new(
+            KeyspaceOptions::default().memtable_bytes(64 << 10).table_bytes(64 << 10).layout(layout),
+        );
         for count in 0..400 {
             store.flush((count * 16..count * 16 + 16).map(spread_key));
             Jobs::default().drain(&mut store, &mut SplitMix64::new(1));
@@ -507,7 +487,7 @@ fn a_compacted_range_ends_in_one_run() {
     for seed in 0..16 {
         let mut random = SplitMix64::new(seed);
         let layout = if seed % 2 == 0 { Layout::Leveled } else { tiered(&mut random) };
-        let mut store = Store::new(KeyspaceOptions { layout, ..options(&mut random) });
+        let mut store = Store::new(options(&mut random).layout(layout));
         let mut jobs = Jobs::default();
         for _ in 0..60 {
             let keys: Vec<u32> = (0..16).map(|_| random.below(500) as u32).collect();

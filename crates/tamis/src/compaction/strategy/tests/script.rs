@@ -173,8 +173,7 @@ impl Scene {
 }
 
 fn version<'a>(words: &[&str], lines: impl Iterator<Item = &'a str>) -> KeyspaceVersion {
-    let mut options =
-        KeyspaceOptions { memtable_bytes: 256 << 10, table_bytes: 256 << 10, ..KeyspaceOptions::default() };
+    let mut options = KeyspaceOptions::default().memtable_bytes(256 << 10).table_bytes(256 << 10);
     let (mut tiered, mut space_amplification_percent) = (None, 300);
     let (mut partitioned, mut tables_after_split) = (None, 2);
     for word in words {
