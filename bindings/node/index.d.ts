@@ -52,6 +52,9 @@ export class TamisLevel<KDefault = string, VDefault = string>
   compactRange (start: KDefault, end: KDefault): Promise<void>
   compactRange<K = KDefault> (start: K, end: K, options: { keyEncoding?: unknown }): Promise<void>
 
+  /** Changes the layout, the views or the filters; later opens keep them. */
+  setOptions (options: Pick<OpenOptions, 'layout' | 'views' | 'filters'>): Promise<void>
+
   /** Counters since the open, and the state of log, cache and levels. */
   statistics (): Promise<Record<string, any>>
 
@@ -96,12 +99,6 @@ export interface OpenOptions extends AbstractOpenOptions {
   workers?: number | undefined
   /** The size of the write-ahead log at which memtables are flushed. Default: 1 GiB. */
   logBytesMax?: Bytes | undefined
-  /** Changes the layout of an existing database: `default=tiered`. */
-  changeLayout?: string | undefined
-  /** Changes the sorted views of an existing database: `default=on`. */
-  changeViews?: string | undefined
-  /** Changes the filters of an existing database: `default=auto@16`. */
-  changeFilters?: string | undefined
   /** The size of a memtable. Default: 64 MiB. */
   memtableBytes?: Bytes | undefined
   /** The size of a block. Default: 4 KiB. */
@@ -112,8 +109,6 @@ export interface OpenOptions extends AbstractOpenOptions {
   compression?: string | undefined
   /** Filters by level, such as `auto@16` or `blocked-bloom@10+surf@16`. Default: the store chooses. */
   filters?: string | undefined
-  /** Filters of the deepest level. */
-  deepestFilters?: string | undefined
   /** Sorted views: `auto`, `on` or `off`. */
   views?: string | undefined
   /** The layout: `leveled`, `tiered` or `partitioned`. */

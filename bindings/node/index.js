@@ -41,7 +41,7 @@ class TamisLevel extends AbstractLevel {
       explicitSnapshots: true,
       getSync: true,
       signals: { iterators: true },
-      additionalMethods: { compactRange: true, statistics: true, checkpoint: true }
+      additionalMethods: { compactRange: true, setOptions: true, statistics: true, checkpoint: true }
     }, options)
     this.#location = location
   }
@@ -52,12 +52,8 @@ class TamisLevel extends AbstractLevel {
 
   async _open (options) {
     const { errorIfExists, passive, ...named } = options
-    for (const [name, value] of Object.entries(named)) {
-      if (value === undefined) delete named[name]
-      else named[name] = ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : null
-    }
     if (options.createIfMissing) await fsp.mkdir(this.#location, { recursive: true })
-    return this.#store.open(this.#location, named, errorIfExists)
+    return this.#store.open(this.#location, textsOf(named), errorIfExists)
   }
 
   async _close () {
@@ -175,6 +171,12 @@ class TamisLevel extends AbstractLevel {
     })
   }
 
+  /** Changes the layout, the views or the filters. */
+  async setOptions (options) {
+    const texts = textsOf({ ...options })
+    return this.#whenOpen(() => this.#store.setOptions(texts))
+  }
+
   /** Counters since the open, and the state of log, cache and levels. */
   async statistics () {
     return JSON.parse(await this.#whenOpen(() => this.#store.statistics()))
@@ -212,6 +214,13 @@ class Snapshot extends AbstractSnapshot {
   async _close () {
     this.handle.close()
   }
+}
+
+/** Options as texts; `null` is a value of a type that no option has. */
+function textsOf (options) {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined)
+  const isText = value => ['string', 'number', 'boolean'].includes(typeof value)
+  return Object.fromEntries(given.map(([name, value]) => [name, isText(value) ? String(value) : null]))
 }
 
 function packKeys (keys) {

@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use arbitrary::{Arbitrary, Unstructured};
 use tamis::{
-    Compression, Db, Durability, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, Layout, Options,
-    Runtime, Scan, Snapshot, Views, WriteBatch,
+    Compression, Db, Durability, Filters, Keyspace, KeyspaceOptions, Layout, Options, Runtime, Scan,
+    Snapshot, Views, WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs};
 
@@ -214,15 +214,14 @@ impl Run {
             }
             Operation::Reopen => self.reopen(),
             Operation::Change { is_second, layout: layout_number, views: views_number, filters: number } => {
-                let name = if *is_second { SECOND } else { "default" };
-                let change = match layout_number / 3 % 3 {
-                    0 => KeyspaceChange::Views(views(*views_number)),
-                    1 => KeyspaceChange::Layout(layout(*layout_number)),
-                    _ => KeyspaceChange::Filters(filters(*number)),
+                let keyspace = &self.keyspaces[usize::from(*is_second)];
+                let options = keyspace.options();
+                let options = match layout_number / 3 % 3 {
+                    0 => options.views(views(*views_number)),
+                    1 => options.layout(layout(*layout_number)),
+                    _ => options.filters(filters(*number)),
                 };
-                self.options.change_keyspaces = vec![(name.to_owned(), change)];
-                self.reopen();
-                self.options.change_keyspaces.clear();
+                keyspace.set_options(options).expect("all values are within their bounds");
             }
             Operation::Verify => {
                 let report = self.db.verify().expect("files in memory can be read");
@@ -269,8 +268,7 @@ impl Run {
 
     /// Closes the old handle before opening the new one, because both need the lock of the folder.
     fn replace(&mut self, vfs: MemVfs) {
-        let options = self.options.clone().change_keyspaces(Vec::new());
-        let elsewhere = open(&MemVfs::new(), &options);
+        let elsewhere = open(&MemVfs::new(), &self.options);
         elsewhere.create_keyspace(SECOND, KeyspaceOptions::default()).expect("a new name");
         self.keyspaces = keyspaces(&elsewhere);
         self.db = elsewhere;

@@ -490,6 +490,13 @@ enum tamis_code tamis_keyspace_name(const struct tamis_keyspace *keyspace,
                                     char **name,
                                     char **message);
 
+// Changes an option of a keyspace by name: "layout", "views" or "filters". The change is durable when the call returns; the background
+// adapts the tables. The guide docs/guide/c.md lists the values.
+enum tamis_code tamis_keyspace_set_option(const struct tamis_keyspace *keyspace,
+                                          const char *name,
+                                          const char *value,
+                                          char **message);
+
 // Frees the handle of a keyspace; the keyspace remains. NULL is allowed.
 void tamis_keyspace_free(struct tamis_keyspace *keyspace);
 

@@ -250,6 +250,10 @@ public:
         return detail::take(name);
     }
 
+    void set_option(const std::string &name, const std::string &value) {
+        detail::call(tamis_keyspace_set_option, get(), name.c_str(), value.c_str());
+    }
+
     void put(std::string_view key, std::string_view value, durability kept = durability::buffered) {
         detail::call(tamis_put_with, get(), detail::data(key), key.size(), detail::data(value), value.size(),
                      static_cast<int32_t>(kept));

@@ -3,10 +3,10 @@
 use std::{ffi::c_char, mem::MaybeUninit, ops::Bound};
 
 use engine::{Db, Keyspace, Slice, Snapshot};
-use tamis_bindings_common::{Code, Failure, fork::Guarded, scan::Selection};
+use tamis_bindings_common::{Code, Failure, fork::Guarded, options::change_keyspace, scan::Selection};
 
 use crate::{
-    boundary::{bytes, call, clear, free_box, handle, own, put, quiet},
+    boundary::{bytes, call, clear, free_box, handle, own, put, quiet, text},
     database::{Database, database},
     snapshot::{SnapshotHandle, snapshot},
     value::{Bytes, Value},
@@ -111,6 +111,21 @@ pub extern "C" fn tamis_keyspace_name(
             return Err(crate::boundary::null("name"));
         }
         put(name, "name", own(found))
+    })
+}
+
+/// Changes an option of a keyspace by name: "layout", "views" or "filters". The change is durable when the call returns; the background
+/// adapts the tables. The guide docs/guide/c.md lists the values.
+#[unsafe(no_mangle)]
+pub extern "C" fn tamis_keyspace_set_option(
+    keyspace: Option<&KeyspaceHandle>,
+    name: *const c_char,
+    value: *const c_char,
+    message: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Code {
+    call(message, || {
+        let (name, value) = (text(name, "name")?, text(value, "value")?);
+        change_keyspace(self::keyspace(keyspace)?, [(name, value)])
     })
 }
 

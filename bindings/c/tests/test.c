@@ -187,6 +187,8 @@ static void test_batches_keyspaces_snapshots(const char *folder) {
     OK(tamis_keyspace_name(second, &name, &message));
     CHECK(strcmp(name, "second") == 0);
     tamis_text_free(name);
+    OK(tamis_keyspace_set_option(second, "layout", "tiered", &message));
+    FAILS(TAMIS_CODE_INVALID_ARGUMENT, "copy the entries", tamis_keyspace_set_option(second, "memtable_bytes", "2MiB", &message));
 
     tamis_batch *batch;
     OK(tamis_batch_new(&batch, &message));

@@ -5,9 +5,7 @@
 
 use std::str::FromStr;
 
-use tamis::{
-    Access, Compression, Durability, Filters, KeyspaceChange, KeyspaceOptions, Options, TableFilter,
-};
+use tamis::{Access, Compression, Durability, Filters, Keyspace, KeyspaceOptions, Options, TableFilter};
 
 use crate::Failure;
 
@@ -21,9 +19,6 @@ pub const DATABASE_NAMES: &[&str] = &[
     "table_access",
     "workers",
     "log_bytes_max",
-    "change_layout",
-    "change_views",
-    "change_filters",
 ];
 
 /// Names of options of a keyspace.
@@ -53,18 +48,6 @@ pub fn set_database(options: &mut Options, name: &str, value: &str) -> Result<()
         "table_access" => options.table_access = access(value)?,
         "workers" => options.workers = number(name, value)?,
         "log_bytes_max" => options.log_bytes_max = bytes(name, value)?,
-        "change_layout" => {
-            let (keyspace, layout) = change(name, value, "LAYOUT", "tiered")?;
-            options.change_keyspaces.push((keyspace, KeyspaceChange::Layout(layout.parse()?)));
-        }
-        "change_views" => {
-            let (keyspace, views) = change(name, value, "VIEWS", "on")?;
-            options.change_keyspaces.push((keyspace, KeyspaceChange::Views(views.parse()?)));
-        }
-        "change_filters" => {
-            let (keyspace, value) = change(name, value, "FILTERS", "auto@16")?;
-            options.change_keyspaces.push((keyspace, KeyspaceChange::Filters(filters(value)?)));
-        }
         name if KEYSPACE_NAMES.contains(&name) => {
             return set_keyspace(&mut options.default_keyspace, name, value);
         }
@@ -93,12 +76,17 @@ pub fn set_keyspace(options: &mut KeyspaceOptions, name: &str, value: &str) -> R
     Ok(())
 }
 
-/// Splits `KEYSPACE=VALUE`.
-fn change<'a>(option: &str, text: &'a str, kind: &str, example: &str) -> Result<(String, &'a str), Failure> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value)),
-        _ => Err(refused(option, text, &format!("give KEYSPACE={kind}, such as default={example}"))),
-    }
+/// Changes options of an open keyspace by name: `layout`, `views` and `filters`.
+///
+/// # Errors
+/// As [`set_database`], and those of [`Keyspace::set_options`].
+pub fn change_keyspace<'a>(
+    keyspace: &Keyspace,
+    changes: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<(), Failure> {
+    let mut options = keyspace.options();
+    changes.into_iter().try_for_each(|(name, value)| set_keyspace(&mut options, name, value))?;
+    Ok(keyspace.set_options(options)?)
 }
 
 /// Parses `deferred`, `buffered` or `synced`.

@@ -1,25 +1,47 @@
-//! Options of `open()`: the names that all bindings share, in camel case.
+//! Options of `open()` and `setOptions()`: the names that all bindings share, in camel case.
 
-use tamis::Options;
-use tamis_bindings_common::options::{DATABASE_NAMES, KEYSPACE_NAMES, set_database};
+use std::collections::HashMap;
+
+use tamis::{Keyspace, Options};
+use tamis_bindings_common::{
+    Failure,
+    options::{DATABASE_NAMES, KEYSPACE_NAMES, set_database, set_keyspace},
+};
 
 use crate::error::Fault;
 
-/// Reads options from names and values; `None` is a value of another type than string, number and boolean. Options with other names
-/// belong to the program: abstract-level hands them to hooks.
-pub(crate) fn of_database(mut given: Vec<(String, Option<String>)>) -> Result<Options, Fault> {
+/// Options as names and values; `None` is a value of another type than string, number and boolean.
+pub(crate) type Given = HashMap<String, Option<String>>;
+
+/// Reads the options of `open()`. Options with other names belong to the program: abstract-level hands them to hooks.
+pub(crate) fn of_database(given: Given) -> Result<Options, Fault> {
     let mut options = Options::default();
-    // `deepestFilters` changes `filters`, so it comes after it.
-    given.sort_by_key(|(name, _)| name == "deepestFilters");
+    set_each(given, |name, value| set_database(&mut options, name, value))?;
+    Ok(options)
+}
+
+/// Changes options of a keyspace.
+pub(crate) fn change(keyspace: &Keyspace, given: Given) -> Result<(), Fault> {
+    let mut changed = keyspace.options();
+    for (name, _) in &given {
+        if known_name(name)?.is_none() {
+            return Err(invalid(format!("unknown option {name:?}; give layout, views or filters")));
+        }
+    }
+    set_each(given, |name, value| set_keyspace(&mut changed, name, value))?;
+    Ok(keyspace.set_options(changed)?)
+}
+
+fn set_each(given: Given, mut set: impl FnMut(&str, &str) -> Result<(), Failure>) -> Result<(), Fault> {
     for (name, value) in given {
         let Some(known) = known_name(&name)? else { continue };
         let value = value.ok_or_else(|| invalid(format!("{name}: give a string, a number or a boolean")))?;
-        set_database(&mut options, known, &value).map_err(|mut failure| {
+        set(known, &value).map_err(|mut failure| {
             failure.message = failure.message.replace(known, &name);
             failure
         })?;
     }
-    Ok(options)
+    Ok(())
 }
 
 /// The name of an option in all bindings. Another spelling of it is an error.

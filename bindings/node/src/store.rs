@@ -73,7 +73,7 @@ impl Store {
     ) -> Promised<()> {
         let store = Arc::clone(&self.0);
         spawn(move || {
-            let options = options::of_database(options.into_iter().collect())?;
+            let options = options::of_database(options)?;
             let entries = Entries::open(&path, options, error_if_exists)?;
             *store.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(entries));
             Ok(())
@@ -192,6 +192,12 @@ impl Store {
         self.run_with((buffer, length), None, |entries, _, range| {
             Ok(entries.db.compact_range(&entries.keyspace, Range::unpack(range)?.bounds())?)
         })
+    }
+
+    /// Changes the layout, the views or the filters.
+    #[napi]
+    pub fn set_options(&self, options: HashMap<String, Option<String>>) -> Result<Promised<()>, Thrown> {
+        self.run(move |entries| options::change(&entries.keyspace, options))
     }
 
     /// Takes a snapshot.

@@ -220,6 +220,18 @@ test('a checkpoint is a copy that opens, and a compaction changes no entry', asy
   assert.ok((await db.statistics()).writes >= 2)
 })
 
+test('the layout changes while the database is open, and stays changed', async t => {
+  const location = path.join(folder(t), 'store')
+  const db = await open(t, {}, location)
+  await db.put('a', '1')
+  await db.setOptions({ layout: 'tiered', views: 'off' })
+  await assert.rejects(db.setOptions({ sizeRatio: 4 }), /copy the entries/)
+  await assert.rejects(db.setOptions({ colour: 'red' }), /unknown option "colour"/)
+  await db.close()
+  const again = await open(t, { layout: 'tiered', views: 'off' }, location)
+  assert.equal(await again.get('a'), '1')
+})
+
 test('calls before the open wait for it', async t => {
   const db = create(t)
   const [, value, statistics] = await Promise.all([db.put('a', '1'), db.get('a'), db.statistics(), db.compactRange('a', 'b')])

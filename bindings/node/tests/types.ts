@@ -20,6 +20,7 @@ export async function main (): Promise<void> {
   const old: string[] = await db.keys({ snapshot }).all()
   await snapshot.close()
   await db.compactRange('a', 'z')
+  await db.setOptions({ layout: 'tiered' })
   const report: Record<string, unknown> = await db.checkpoint('copy')
   console.log(old, report, await db.statistics(), db.location)
   await db.close()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::{
     exceptions::{PyKeyError, PyTypeError},
     prelude::*,
-    types::{PyBytes, PySlice, PyString, PyTuple},
+    types::{PyBytes, PyDict, PySlice, PyString, PyTuple},
 };
 use tamis::{Durability, IngestOptions, WriteBatch as Batch};
 use tamis_bindings_common::{
@@ -148,6 +148,15 @@ impl Keyspace {
     fn clear(slf: &Bound<'_, Self>) -> PyResult<()> {
         let keyspace = slf.as_super().get().handle.keyspace().or_raise(slf.py())?;
         run(slf.py(), || Ok(keyspace.clear()?))
+    }
+
+    /// Changes the layout, the views or the filters. The change is durable when the call returns; the background adapts the tables.
+    #[pyo3(signature = (**options))]
+    fn set_options(slf: &Bound<'_, Self>, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let keyspace = slf.as_super().get().handle.keyspace().or_raise(slf.py())?;
+        let given = options.map_or(Ok(Vec::new()), options::texts)?;
+        let changes = given.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        run(slf.py(), || tamis_bindings_common::options::change_keyspace(keyspace, changes))
     }
 
     /// Removes a key and returns its value, or the default.

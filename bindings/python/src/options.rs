@@ -28,12 +28,18 @@ fn for_each(
     mut set: impl FnMut(&str, &str) -> Result<(), Failure>,
 ) -> PyResult<()> {
     let Some(arguments) = arguments else { return Ok(()) };
-    let mut given = Vec::new();
-    for (name, value) in arguments.iter() {
+    let given = texts(arguments)?;
+    given.iter().try_for_each(|(name, value)| set(name, value)).or_raise(arguments.py())
+}
+
+/// The names and the texts of options.
+pub(crate) fn texts(arguments: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
+    let text = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let name: String = name.extract()?;
-        given.push((text_of(&name, &value)?, name));
-    }
-    given.iter().try_for_each(|(value, name)| set(name, value)).or_raise(arguments.py())
+        let value = text_of(&name, &value)?;
+        Ok((name, value))
+    };
+    arguments.iter().map(text).collect()
 }
 
 fn text_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {

@@ -101,10 +101,14 @@ def test_other_options_of_an_existing_keyspace_are_refused(tmp_path: Path) -> No
     with tamis.open(tmp_path / "store", memtable_bytes="1MiB") as db:
         db.create_keyspace("k", layout="tiered")
         for create in (True, False):
-            with pytest.raises(tamis.InvalidArgumentError, match="\"k\" was created with layout = tiered:.*, not partitioned.*change_layout"):
+            with pytest.raises(tamis.InvalidArgumentError, match="\"k\" was created with layout = tiered:.*, not partitioned.*set_options"):
                 db.keyspace("k", create=create, layout="partitioned")
             assert db.keyspace("k", create=create, layout="tiered").name == "k"
             assert db.keyspace("k", create=create).name == "k"
+        db.keyspace("k").set_options(layout="partitioned", views="off")
+        assert db.keyspace("k", layout="partitioned", views="off").name == "k"
+        with pytest.raises(tamis.InvalidArgumentError, match="can't be changed"):
+            db.keyspace("k").set_options(size_ratio=4)
     with pytest.raises(tamis.InvalidArgumentError, match="memtable_bytes = 1048576, not 2097152"):
         tamis.open(tmp_path / "store", memtable_bytes="2MiB")
     tamis.open(tmp_path / "store").close()

@@ -254,6 +254,7 @@ impl Generator<'_> {
                 let count = count.min(self.profile.delete_count_max);
                 Op::DeleteEach(keyspace, self.below(50), count)
             }
+            34 => Op::SetOptions(keyspace, self.random.next_u64()),
             _ => Op::Sleep(1 + self.below(5_000)),
         };
         Step { client, op }

@@ -278,7 +278,7 @@ impl History {
             let mut found = Vec::new();
             for name in store.db.keyspace_names() {
                 let keyspace = store.db.keyspace(&name)?;
-                found.push((name.clone(), keyspace_id(&keyspace), keyspace.options().clone()));
+                found.push((name.clone(), keyspace_id(&keyspace), keyspace.options()));
                 if let Some(number) = (0..KEYSPACE_COUNT).find(|number| name_of(*number) == name) {
                     store.keep_keyspace(number, keyspace);
                 }

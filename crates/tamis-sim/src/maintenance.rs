@@ -54,6 +54,7 @@ impl Client {
                 let Some(keyspace) = self.store.keyspace(*number) else { return Ok(()) };
                 self.judge("a check of filters", db.check_filters(&keyspace).map(drop))
             }
+            Op::SetOptions(number, options) => self.set_options(*number, *options),
             Op::OpenTables(number) => self.open_tables(*number),
             Op::BadInput(number, which) => self.bad_input(*number, *which),
             Op::Sleep(milliseconds) => {
@@ -206,6 +207,23 @@ impl Client {
             }
             Err(error) => self.judge("the create of a keyspace", Err(error)),
         }
+    }
+
+    fn set_options(&self, number: u64, options: u64) -> Judgement {
+        let shared = &self.store.shared;
+        let Some(keyspace) = self.store.keyspace(number).filter(|_| shared.profile.layout.is_none()) else {
+            return Ok(());
+        };
+        let result = keyspace.set_options(settings::changed(keyspace.options(), options));
+        if self.store.is_read_only {
+            return self.refused(result);
+        }
+        if let Some((id, known)) = shared.model.lock().names.get_mut(keyspace.name())
+            && *id == keyspace_id(&keyspace)
+        {
+            *known = keyspace.options();
+        }
+        self.judge("a change of options", result)
     }
 
     fn drop_keyspace(&self, number: u64) -> Judgement {

@@ -195,6 +195,8 @@ pub enum Op {
     RebuildFilters(u64, u64),
     /// Chooses the filters again.
     CheckFilters(u64),
+    /// Changes the options of a keyspace; the number decides which.
+    SetOptions(u64, u64),
     /// Opens all tables.
     OpenTables(u64),
     /// A call that is refused; the number decides which.

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use tamis::{
-    Access, Compression, EventListener, Filters, KeyspaceChange, KeyspaceOptions, Layout, Options,
-    TableFilter, Views,
+    Access, Compression, EventListener, Filters, KeyspaceOptions, Layout, Options, TableFilter, Views,
 };
 use tamis_workload::SplitMix64;
 
@@ -95,7 +94,17 @@ pub fn is_read_only(number: u64) -> bool {
     tamis_workload::mix64(number).is_multiple_of(10)
 }
 
-/// The options of an open, with changes for some of the keyspaces that exist.
+/// Other options of an open keyspace.
+pub fn changed(options: KeyspaceOptions, number: u64) -> KeyspaceOptions {
+    let random = &mut SplitMix64::new(number);
+    match random.below(4) {
+        0 | 1 => options.layout(layout(random)),
+        2 => options.views(views(random)),
+        _ => options.filters(filters(random)),
+    }
+}
+
+/// The options of an open.
 pub fn open(
     number: u64,
     profile: &Profile,
@@ -109,18 +118,7 @@ pub fn open(
         false => KeyspaceOptions::default(),
     };
     let random = &mut SplitMix64::new(number);
-    let mut change_keyspaces = Vec::new();
     let read_only = !keyspaces.is_empty() && is_read_only(number);
-    for name in keyspaces.iter().filter(|_| fixed.is_none() && !read_only) {
-        if random.below(4) == 0 {
-            let change = match random.below(3) {
-                0 => KeyspaceChange::Layout(layout(random)),
-                1 => KeyspaceChange::Views(views(random)),
-                _ => KeyspaceChange::Filters(filters(random)),
-            };
-            change_keyspaces.push((name.clone(), change));
-        }
-    }
     Options::default()
         .read_only(read_only)
         .cache_bytes(one_of(random, &[64 << 10, 1 << 20, 8 << 20]).unwrap_or(1 << 20))
@@ -133,6 +131,5 @@ pub fn open(
         .deleted_range_keys(one_of(random, &[0, 2, 16, 64]).unwrap_or(64))
         .sample_queries(random.below(4) > 0)
         .default_keyspace(default_keyspace)
-        .change_keyspaces(change_keyspaces)
         .listener(listener)
 }

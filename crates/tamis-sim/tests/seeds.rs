@@ -14,7 +14,7 @@ fn two_plays_of_a_seed_are_equal_to_the_last_byte() {
     }
 }
 
-/// Seeds whose histories have failed. The engine has a test for each fault, too, also for those that were found before version 2 of histories. Seed 186:
+/// Seeds whose histories have failed. The engine has a test for each fault, too, also for those that were found before version 3 of histories. Seed 186:
 /// runs of L0 whose sequence numbers interleave became one run, which broke the order of L0. Seed ..153: an ingest that was late for a close removed
 /// its table afterwards. Seed ..281: damage of the header of a log segment was reported of the segment before. Seed ..685944: a thread dropped a handle under
 /// a lock of the simulation. Seed ..914158: a failed write came back after a crash, instead of a later one. Seed ..914944: a segment that a checkpoint copied was

@@ -98,9 +98,7 @@ pub use observe::metrics::{
     TableFilterStatistics, TableStatistics, ViewStatistics,
 };
 pub use observe::query_sample::{SAMPLED_BOUND_BYTES_MAX, SampledQueries};
-pub use options::{
-    Compression, Durability, Filters, KeyspaceChange, KeyspaceOptions, Layout, Options, TableFilter, Views,
-};
+pub use options::{Compression, Durability, Filters, KeyspaceOptions, Layout, Options, TableFilter, Views};
 pub use read::scan::Scan;
 pub use slice::Slice;
 pub use store::open_report::{OpenReport, WalTruncation};

@@ -1,6 +1,5 @@
 //! Options of a store, of a keyspace and of a write. All other parameters are constants next to the code that uses them.
 
-mod change;
 mod filters;
 mod layout;
 mod views;
@@ -14,7 +13,6 @@ use crate::{
     observe::events::EventListener,
 };
 
-pub use change::KeyspaceChange;
 pub(crate) use filters::{FilterBudget, FilterSource};
 pub use filters::{Filters, TableFilter};
 pub use layout::Layout;
@@ -117,9 +115,6 @@ pub struct Options {
     /// Options of the default keyspace of a new database. An existing database keeps its options: others than these are an error
     /// ([`Error::KeyspaceOption`]), except for options that have their default here. Default: the defaults of [`KeyspaceOptions`].
     pub default_keyspace: KeyspaceOptions,
-    /// Options of existing keyspaces that this open changes, by the name of the keyspace: layout, views and filters. Reads and writes
-    /// continue while the background adapts the tables and views. Default: none; every keyspace keeps its options.
-    pub change_keyspaces: Vec<(String, KeyspaceChange)>,
     /// Receives events: flushes, compactions, write stalls, truncated logs, damaged filters. Default: none.
     pub listener: Option<Arc<dyn EventListener>>,
 }
@@ -136,7 +131,6 @@ setters!(Options {
     deleted_range_keys: u32,
     sample_queries: bool,
     default_keyspace: KeyspaceOptions,
-    change_keyspaces: Vec<(String, KeyspaceChange)>,
 });
 
 impl Options {
@@ -162,7 +156,6 @@ impl Default for Options {
             deleted_range_keys: 64,
             sample_queries: true,
             default_keyspace: KeyspaceOptions::default(),
-            change_keyspaces: Vec::new(),
             listener: None,
         }
     }
@@ -243,12 +236,11 @@ impl Options {
         if self.log_bytes_max < 1 << 20 {
             return refuse("log_bytes_max", self.log_bytes_max, "use at least 1 MiB");
         }
-        self.change_keyspaces.iter().try_for_each(|(_, change)| change.check())?;
         self.default_keyspace.check()
     }
 }
 
-/// The options that an open can change ([`Options::change_keyspaces`]).
+/// The options that can be changed ([`crate::Keyspace::set_options`]).
 const CHANGEABLE: [&str; 3] = ["filters", "views", "layout"];
 
 impl fmt::Display for Compression {
@@ -279,34 +271,38 @@ impl KeyspaceOptions {
     }
 
     /// Refuses options that differ from those of an existing keyspace, which would have no effect. One that has its default is not compared:
-    /// it was left out. Nor is one that this open changes.
+    /// it was left out.
     ///
     /// # Errors
     /// [`Error::KeyspaceOption`] for the first one.
-    pub(crate) fn check_stored(&self, keyspace: &str, stored: &Self, open: &Options) -> Result<()> {
-        let mut given = self.clone();
-        for (_, change) in open.change_keyspaces.iter().filter(|(name, _)| name == keyspace) {
-            change.apply(&mut given);
-        }
+    pub(crate) fn check_stored(&self, keyspace: &str, stored: &Self) -> Result<()> {
         let defaults = Self::default().named();
-        let stored = stored.named().into_iter().map(|(_, stored)| stored);
-        for (((option, given), stored), (_, default)) in given.named().into_iter().zip(stored).zip(defaults) {
-            if given != stored && given != default {
-                let advice = if CHANGEABLE.contains(&option) {
-                    "change it with `change_keyspaces` (`tamis.open`, C: `change_layout`, `change_views`, `change_filters`)"
-                } else {
-                    "it can't be changed: copy the entries to a new keyspace"
-                };
-                return Err(Error::KeyspaceOption {
-                    keyspace: keyspace.to_owned(),
-                    option,
-                    stored,
-                    given,
-                    advice,
-                });
-            }
-        }
-        Ok(())
+        self.check_equal(keyspace, stored, |option| defaults.contains(option))
+    }
+
+    /// Refuses a change of options that can't be changed.
+    ///
+    /// # Errors
+    /// As [`KeyspaceOptions::check_stored`].
+    pub(crate) fn check_change(&self, keyspace: &str, stored: &Self) -> Result<()> {
+        self.check_equal(keyspace, stored, |(option, _)| CHANGEABLE.contains(option))
+    }
+
+    fn check_equal(
+        &self,
+        keyspace: &str,
+        stored: &Self,
+        may_differ: impl Fn(&(&'static str, String)) -> bool,
+    ) -> Result<()> {
+        let mut pairs = self.named().into_iter().zip(stored.named());
+        let other = pairs.find(|(given, stored)| given != stored && !may_differ(given));
+        let Some(((option, given), (_, stored))) = other else { return Ok(()) };
+        let advice = if CHANGEABLE.contains(&option) {
+            "change it with `Keyspace::set_options` (Python `set_options`, C `tamis_keyspace_set_option`)"
+        } else {
+            "it can't be changed: copy the entries to a new keyspace"
+        };
+        Err(Error::KeyspaceOption { keyspace: keyspace.to_owned(), option, stored, given, advice })
     }
 
     /// # Errors

@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use tamis::{Db, Filters, KeyspaceChange, KeyspaceOptions, Options, Views};
+use tamis::{Db, Filters, KeyspaceOptions, Options, Views};
 
 /// The memory that a build may take.
 const BOUND: usize = 64 << 20;
@@ -58,25 +58,19 @@ fn key(number: u64) -> [u8; 16] {
     (u128::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835)).to_be_bytes()
 }
 
-/// Eight runs that take more than the bound; the view is built by the second open.
+/// Eight runs that take more than the bound; the view is built after the second open.
 #[test]
 fn the_memory_of_building_a_view_is_bounded() {
     const COUNT: u64 = 640_000;
     let folder = tempfile::tempdir().unwrap();
-    let options = |views| {
-        Options::default()
-            .workers(0)
-            // For the sampled queries: blocks are mapped.
-            .cache_bytes(4 << 20)
-            .change_keyspaces(vec![("default".to_owned(), KeyspaceChange::Views(views))])
-    };
+    // The cache is for the sampled queries: blocks are mapped.
+    let options = Options::default().workers(0).cache_bytes(4 << 20);
     let default_keyspace = KeyspaceOptions::default()
         .memtable_bytes(256 << 20)
         .level0_runs(64)
         .filters(Filters::none())
         .views(Views::Off);
-    let first = options(Views::Off).change_keyspaces(Vec::new()).default_keyspace(default_keyspace);
-    let db = Db::open_with(folder.path(), first).unwrap();
+    let db = Db::open_with(folder.path(), options.clone().default_keyspace(default_keyspace)).unwrap();
     for run in 0..8 {
         for number in (run..COUNT).step_by(8) {
             db.put(key(number), [run as u8; 100]).unwrap();
@@ -84,7 +78,12 @@ fn the_memory_of_building_a_view_is_bounded() {
         db.flush().unwrap();
     }
     db.close().unwrap();
-    let (peak, db) = peak_of(|| Db::open_with(folder.path(), options(Views::On)).unwrap());
+    let (peak, db) = peak_of(|| {
+        let db = Db::open_with(folder.path(), options).unwrap();
+        let keyspace = db.default_keyspace();
+        keyspace.set_options(keyspace.options().views(Views::On)).unwrap();
+        db
+    });
     assert_eq!(db.statistics().views_built, 1);
     assert!(peak <= BOUND + STORE, "{peak} bytes");
 }

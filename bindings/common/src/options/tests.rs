@@ -16,9 +16,6 @@ fn every_name_sets_an_option() {
         ("table_access", "direct"),
         ("workers", "1"),
         ("log_bytes_max", "2097152"),
-        ("change_layout", "events=tiered:space_amplification_percent=50"),
-        ("change_views", "events=off"),
-        ("change_filters", "events=none/surf:truncate=yes@14"),
         ("memtable_bytes", "1MiB"),
         ("block_bytes", "8KiB"),
         ("table_bytes", "2MiB"),
@@ -39,14 +36,6 @@ fn every_name_sets_an_option() {
     }
     let keyspace = &options.default_keyspace;
     assert_eq!(options.cache_bytes, 8 << 20);
-    let changed = Layout::Tiered { runs_per_level: 4, space_amplification_percent: 50 };
-    let filters = Filters::per_level([Vec::new(), vec!["surf:truncate=yes@14".parse().unwrap()]]);
-    let changes = [
-        KeyspaceChange::Layout(changed),
-        KeyspaceChange::Views(Views::Off),
-        KeyspaceChange::Filters(filters),
-    ];
-    assert_eq!(options.change_keyspaces, changes.map(|change| ("events".to_owned(), change)));
     assert_eq!(keyspace.layout, Layout::Tiered { runs_per_level: 6, space_amplification_percent: 300 });
     assert_eq!(keyspace.compression, [Compression::None, Compression::Lz4, Compression::Zstd(7)]);
     assert_eq!(keyspace.filters.of_level(0), []);
@@ -67,12 +56,6 @@ fn invalid_values_are_rejected_with_advice() {
         ("filters", "auto:bytes=", "bytes"),
         ("filters", "auto:bytes=7MB", "bytes"),
         ("layout", "lazy", "tiered"),
-        ("change_layout", "tiered", "KEYSPACE=LAYOUT"),
-        ("change_layout", "events=tiered:runs_per_level=1", "2 to 64"),
-        ("change_views", "on", "KEYSPACE=VIEWS"),
-        ("change_views", "events=yes", "`auto`, `on` or `off`"),
-        ("change_filters", "auto@16", "KEYSPACE=FILTERS"),
-        ("change_filters", "events=cuckoo@3", "there are"),
         ("views", "true", "`auto`, `on` or `off`"),
         ("cache", "1", "cache_bytes"),
     ];
@@ -85,6 +68,26 @@ fn invalid_values_are_rejected_with_advice() {
     assert!(failure.message.contains("memtable_bytes"), "{}", failure.message);
     assert!(durability("sync").unwrap_err().message.contains("synced"));
     assert_eq!(durability("synced").unwrap(), Durability::Synced);
+}
+
+#[test]
+fn options_of_an_open_keyspace_change_together_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let keyspace = Db::open(folder.path()).unwrap().default_keyspace();
+    change_keyspace(&keyspace, [("layout", "tiered"), ("views", "off"), ("filters", "none")]).unwrap();
+    let changed =
+        KeyspaceOptions::default().layout(Layout::tiered()).views(Views::Off).filters(Filters::none());
+    assert_eq!(keyspace.options(), changed);
+    for (name, value, advice) in [
+        ("views", "yes", "`on`"),
+        ("layout", "tiered:runs_per_level=1", "2 to 64"),
+        ("block_bytes", "8KiB", "copy"),
+    ] {
+        let failure = change_keyspace(&keyspace, [("layout", "leveled"), (name, value)]).unwrap_err();
+        assert_eq!(failure.code, Code::InvalidArgument);
+        assert!(failure.message.contains(advice), "{}", failure.message);
+    }
+    assert_eq!(keyspace.options(), changed);
 }
 
 #[test]

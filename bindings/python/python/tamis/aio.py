@@ -334,6 +334,10 @@ class AsyncKeyspace(AsyncReader[K]):
         """Deletes all keys."""
         await asyncio.to_thread(self.sync.clear)
 
+    async def set_options(self, **options: _Option) -> None:
+        """Changes the layout, the views or the filters."""
+        await asyncio.to_thread(self.sync.set_options, **options)
+
     async def table_filters(self) -> list[TableFilterStatistics]:
         """The filters of each table and how they answered, newest first."""
         return await asyncio.to_thread(self.sync.table_filters)

@@ -50,7 +50,7 @@ pub(crate) struct AdviseArgs {
 impl AdviseArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         let db = store::open_to_read(&self.dir)?;
-        let options = store::keyspace(&db, &self.keyspace)?.options().clone();
+        let options = store::keyspace(&db, &self.keyspace)?.options();
         let statistics = db.statistics();
         let keyspace = statistics.keyspaces.iter().find(|keyspace| keyspace.name == self.keyspace);
         let mut workload = keyspace.map(|keyspace| Workload::of(&statistics, keyspace)).unwrap_or_default();

@@ -87,7 +87,7 @@ pub(super) fn write_page(db: &Db, folder: &Path, path: &Path) -> Result<(), Fail
     let (mut options, mut keyspaces) = (Vec::new(), Vec::new());
     for of in &statistics.keyspaces {
         let keyspace = db.keyspace(&of.name)?;
-        options.push(keyspace.options().clone());
+        options.push(keyspace.options());
         keyspaces.push(KeyspaceFound {
             statistics: of,
             tables: db.tables(&keyspace)?,

@@ -78,7 +78,7 @@ impl StatsArgs {
         if self.all {
             return print_all(&statistics, &files, &unreadable, output);
         }
-        let options = statistics.keyspaces.iter().map(|of| Ok(db.keyspace(&of.name)?.options().clone()));
+        let options = statistics.keyspaces.iter().map(|of| Ok(db.keyspace(&of.name)?.options()));
         let options = options.collect::<Result<Vec<_>, Failure>>()?;
         let unreadable_count = unreadable.len();
         let found =

@@ -106,7 +106,7 @@ impl Top {
     /// The state in words.
     fn text(&mut self) -> Result<String, Failure> {
         let statistics = self.db.statistics();
-        let options = statistics.keyspaces.iter().map(|of| Ok(self.db.keyspace(&of.name)?.options().clone()));
+        let options = statistics.keyspaces.iter().map(|of| Ok(self.db.keyspace(&of.name)?.options()));
         let options: Vec<KeyspaceOptions> = options.collect::<Result<_, Failure>>()?;
         let files: Vec<FileKind> = store::files(&self.dir)?;
         let found = Found { statistics: &statistics, options: &options, files: &files, unreadable_count: 0 };

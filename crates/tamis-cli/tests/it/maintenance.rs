@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tamis::{Db, KeyspaceChange, KeyspaceOptions, Layout, Options, Views};
+use tamis::{Db, KeyspaceOptions, Layout, Options, Views};
 
 use crate::Folder;
 
@@ -506,9 +506,11 @@ fn the_shell_shows_the_decisions_of_the_partitioned_layout() {
         run.stdout
     };
     assert!(!stats(&folder, "put a 1\nflush\nstats\n").contains("decision"), "the layout is leveled");
-    let layout = KeyspaceChange::Layout(Layout::partitioned());
-    let options = Options::default().change_keyspaces(vec![("default".to_owned(), layout)]);
-    Db::open_with(folder.path("store"), options).unwrap().close().unwrap();
+    let db = Db::open(folder.path("store")).unwrap();
+    let keyspace = db.default_keyspace();
+    keyspace.set_options(keyspace.options().layout(Layout::partitioned())).unwrap();
+    drop(keyspace);
+    db.close().unwrap();
     let text = stats(&folder, "put b 2\nflush\nstats\n");
     let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
     assert!(row("decision").contains("expected") && row("decision").contains("written"), "{text}");

@@ -9,17 +9,32 @@ use super::{
     repartition::Repartitioned,
 };
 use crate::{
-    error::Result,
+    error::{Error, Result},
     observe::events::{CompactionReason, Event, PartitionChange},
     store::{keyspace_state::KeyspaceState, parts::StoreParts},
 };
 
 impl StoreParts {
-    /// Runs a plan; `between_tables` is called before each output table, and ends the job with [`crate::Error::Closed`] by a break.
+    /// Runs a plan; `between_tables` is called before each output table, and ends the job with [`Error::Closed`] by a break. A plan whose
+    /// keyspace has got other options ends without effect, which is no failure.
     ///
     /// # Errors
     /// Those of the file system and of damaged inputs: the tables stay as they were, and the plan can be tried again.
     pub(super) fn compact(
+        &self,
+        keyspace: &KeyspaceState,
+        plan: &Plan,
+        between_tables: &dyn Fn() -> ControlFlow<()>,
+    ) -> Result<()> {
+        let has_options = || keyspace.has_options(&plan.options);
+        let continues = || if has_options() { between_tables() } else { ControlFlow::Break(()) };
+        match self.run_plan(keyspace, plan, &continues) {
+            Err(Error::Closed) if !has_options() => Ok(()),
+            result => result,
+        }
+    }
+
+    fn run_plan(
         &self,
         keyspace: &KeyspaceState,
         plan: &Plan,
@@ -31,14 +46,16 @@ impl StoreParts {
         match plan.action {
             Action::Merge => {}
             Action::Move => {
-                self.installer.install_job(plan.move_edit(), &[])?;
-                metrics.trivial_moves.add(plan.moved_tables().count() as u64);
+                if self.install_compaction(keyspace, plan, plan.move_edit(), &[])? {
+                    metrics.trivial_moves.add(plan.moved_tables().count() as u64);
+                }
                 return Ok(());
             }
             Action::Drop => {
-                self.installer.install_job(plan.move_edit(), &[])?;
-                metrics.dropped_tables.add(plan.tables().count() as u64);
-                self.report_compacted(keyspace, plan, (0, 0));
+                if self.install_compaction(keyspace, plan, plan.move_edit(), &[])? {
+                    metrics.dropped_tables.add(plan.tables().count() as u64);
+                    self.report_compacted(keyspace, plan, (0, 0));
+                }
                 return Ok(());
             }
             Action::Split | Action::Divide | Action::Unite => {
@@ -57,7 +74,9 @@ impl StoreParts {
             merge(&context, &self.tables, plan)
         })?;
         let Merged { edit, files, bytes_read, written } = merged;
-        self.installer.install_job(edit, &files)?;
+        if !self.install_compaction(keyspace, plan, edit, &files)? {
+            return Ok(());
+        }
         let time = clock.now().saturating_sub(start);
         if plan.level() == 0 {
             self.back_pressure.note_merge(plan.bytes_of(0), time);
@@ -69,7 +88,7 @@ impl StoreParts {
         metrics.compaction_bytes_read.add(bytes_read);
         metrics.compaction_bytes_written.add(written.bytes);
         metrics.compaction_blocks_written.add(written.blocks);
-        if keyspace.options.layout.is_partitioned() {
+        if plan.options.layout.is_partitioned() {
             metrics.partition_decisions.major.add(1, plan.bytes_written, written.bytes);
         }
         self.report_compacted(keyspace, plan, (bytes_read, written.bytes));

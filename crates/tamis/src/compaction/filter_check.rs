@@ -531,6 +531,9 @@ impl FilterChecker {
             return Ok(false);
         };
         check()?;
+        if !keyspace.has_options(&version.options) {
+            return Ok(false);
+        }
         let file = self.store.installer.versions.new_file_number();
         write_built(&reader, file, &built)?;
         if !self.install(keyspace, number, Some(file))? {

@@ -154,7 +154,7 @@ impl Flusher {
             metrics.flush_bytes_written.add(written.bytes);
             metrics.flush_blocks_written.add(written.blocks);
             let FinishedFlush { bytes_expected, partition_count, .. } = *flush;
-            if flush.keyspace.options.layout.is_partitioned() {
+            if flush.keyspace.options().layout.is_partitioned() {
                 metrics.partition_decisions.minor.add(partition_count, bytes_expected, written.bytes);
             }
             let keyspace = flush.keyspace.name.clone();
@@ -171,7 +171,7 @@ impl Flusher {
             fill_time: keyspace.fill_time(),
             cached_flush_time: self.cached_pace.time_of(memtable.bytes()),
             memtable_bytes: memtable.bytes(),
-            read_bytes: blocks.saturating_sub(blocks_before) * u64::from(keyspace.options.block_bytes),
+            read_bytes: blocks.saturating_sub(blocks_before) * u64::from(keyspace.options().block_bytes),
             is_disjoint,
         };
         self.store.context.options.table_access == Access::Direct || flush.bypasses_page_cache()

@@ -43,10 +43,8 @@ impl BackgroundJobs {
     pub(crate) fn bound_replayed_log(&self) {
         let mut log = self.store.log.lock();
         let Some(state) = log.as_mut() else { return };
-        let keeps_partitions = |keyspace: &Arc<KeyspaceState>| {
-            !keyspace.options.layout.is_partitioned() && !keyspace.carried().is_empty()
-        };
         let is_short = state.log.segments().len() <= REPLAYED_SEGMENTS_MAX;
+        let keeps_partitions = |keyspace: &Arc<KeyspaceState>| self.keeps_partitions(keyspace);
         if is_short && !self.store.keyspaces.load().values().any(keeps_partitions) {
             return;
         }
@@ -59,7 +57,7 @@ impl BackgroundJobs {
             self.note_failure("remove obsolete log segments", self.store.scheduler.begin_job(), &error);
         }
         let memtable_bytes =
-            self.store.keyspaces.load().values().map(|keyspace| keyspace.options.memtable_bytes).max();
+            self.store.keyspaces.load().values().map(|keyspace| keyspace.options().memtable_bytes).max();
         self.run_small_compactions(memtable_bytes.unwrap_or_default());
     }
 
@@ -80,7 +78,7 @@ impl BackgroundJobs {
 
     /// Makes the memtables of all keyspaces, or of one, immutable. If other keyspaces need the current segment of the log, another
     /// segment could not be removed before it: then none is begun.
-    fn rotate_memtables(&self, state: &mut LogState, only: Option<&KeyspaceState>) {
+    pub(super) fn rotate_memtables(&self, state: &mut LogState, only: Option<&KeyspaceState>) {
         let keyspaces = self.store.keyspaces.load();
         let (mut is_rotated, mut is_needed) = (false, false);
         for keyspace in keyspaces.values() {

@@ -3,6 +3,7 @@
 mod back_off;
 pub(crate) mod background_jobs;
 pub(crate) mod carry;
+mod change_options;
 mod compactor;
 mod direct_flush;
 pub(crate) mod drop_rules;

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, ops::Bound, sync::Arc};
 use crate::{
     key::Sequence,
     observe::steps::{self, Step},
+    options::KeyspaceOptions,
     version::{
         edit::{Change, RunPlace, VersionEdit},
         handle::Table,
@@ -85,6 +86,8 @@ impl RangeRequest {
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) keyspace: u64,
+    /// The options for which it was picked: its result is discarded if the keyspace has others meanwhile.
+    pub(crate) options: Arc<KeyspaceOptions>,
     pub(crate) partition: u64,
     /// The partitions that the job replaces by others. No other job works in them.
     pub(crate) replaced_partitions: Vec<u64>,
@@ -165,6 +168,7 @@ impl Plan {
         };
         Some(Self {
             keyspace,
+            options: Arc::default(),
             partition: partition.id,
             replaced_partitions,
             action,
@@ -194,6 +198,7 @@ impl Plan {
         let first = partitions.first().filter(|_| partitions.len() > 1)?;
         Some(Self {
             keyspace,
+            options: Arc::default(),
             partition: first.id,
             replaced_partitions: partitions.iter().map(|partition| partition.id).collect(),
             action: Action::Unite,
@@ -211,6 +216,11 @@ impl Plan {
             bytes_read: 0,
             bytes_written: 0,
         })
+    }
+
+    /// The plan of a keyspace with these options.
+    pub(super) fn with_options(self, options: &Arc<KeyspaceOptions>) -> Self {
+        Self { options: Arc::clone(options), ..self }
     }
 
     /// The partitions in which the job works.

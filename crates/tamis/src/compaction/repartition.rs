@@ -140,7 +140,7 @@ impl StoreParts {
     ) -> Result<Option<Repartitioned>> {
         let mut tables = NewTables::default();
         let result = self.write_and_install(keyspace, plan, between_tables, &mut tables);
-        if result.is_err() {
+        if !matches!(result, Ok(true)) {
             self.installer.discard(&tables.files());
         }
         match result {
@@ -155,7 +155,7 @@ impl StoreParts {
         Ok(Some(Repartitioned { partition_count: bounds.len(), bytes_read, written }))
     }
 
-    /// `false`: a flush has carried entries of partitions that were to be united.
+    /// `false`: a flush has carried entries of partitions that were to be united, or the keyspace has other options than the plan.
     fn write_and_install(
         &self,
         keyspace: &KeyspaceState,
@@ -176,7 +176,7 @@ impl StoreParts {
             return Ok(false);
         }
         let edit = edit_of(&version, plan, tables, &|| self.installer.versions.new_partition_id());
-        self.installer.install(edit).map(|_| true)
+        self.install_compaction(keyspace, plan, edit, &[])
     }
 
     /// Steps 2 and 3: returns when flushes are paused and no table is left to cut.
@@ -187,7 +187,7 @@ impl StoreParts {
         between_tables: &dyn Fn() -> ControlFlow<()>,
         tables: &mut NewTables,
     ) -> Result<FlushPause<'k>> {
-        let bytes_max = keyspace.options.memtable_bytes / PAUSED_FRACTION;
+        let bytes_max = keyspace.options().memtable_bytes / PAUSED_FRACTION;
         let mut pass_count = 0;
         loop {
             self.with_version(keyspace, between_tables, |context| self.cut_tables(context, plan, tables))?;
@@ -221,7 +221,7 @@ impl StoreParts {
     ///
     /// # Errors
     /// [`Error::Closed`] if the store is closing.
-    fn pause_flushes<'k>(&self, keyspace: &'k KeyspaceState) -> Result<FlushPause<'k>> {
+    pub(super) fn pause_flushes<'k>(&self, keyspace: &'k KeyspaceState) -> Result<FlushPause<'k>> {
         let scheduler = &self.scheduler;
         let _request = keyspace.flush_slot.request_pause();
         loop {

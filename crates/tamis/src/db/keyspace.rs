@@ -53,18 +53,50 @@ impl Keyspace {
         &self.state.name
     }
 
-    /// Its options: those with which it was created, with the changes of opens since ([`crate::Options::change_keyspaces`]).
-    pub fn options(&self) -> &KeyspaceOptions {
-        &self.state.options
+    /// Its options: those with which it was created, with the changes since ([`Keyspace::set_options`]).
+    pub fn options(&self) -> KeyspaceOptions {
+        KeyspaceOptions::clone(&self.state.options())
+    }
+
+    /// Changes its layout, views and filters. Reads and writes continue while the background adapts the tables and views:
+    ///
+    /// - **Layout**: compactions rewrite the tables, until they have the new layout.
+    /// - **Views**: later views are built by the new rule; with [`crate::Views::Off`] the existing ones are removed.
+    /// - **Filters**: tables that are written later get the new filters. Existing tables keep theirs, which are still probed, until a
+    ///   compaction rewrites the table or [`super::Db::rebuild_filters`] replaces them; so it is with [`crate::Filters::none`], too. With
+    ///   [`crate::Filters::auto`] the background also checks existing tables, and replaces filters that do not suit the queries;
+    ///   [`super::Db::check_filters`] does so at once. Without it no filters are checked any more.
+    ///
+    /// The change is durable when the call returns. The call waits until a running flush of the keyspace ends. Running compactions of the
+    /// keyspace stop at their next table and begin again with the new options.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let db = tamis::Db::open(folder.path())?;
+    /// use tamis::{Layout, Views};
+    ///
+    /// let events = db.create_keyspace("events", tamis::KeyspaceOptions::default())?;
+    /// events.set_options(events.options().layout(Layout::tiered()).views(Views::On))?;
+    /// assert_eq!(events.options().layout, Layout::tiered());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::KeyspaceOption`] names the first other option that is not that of the keyspace; [`crate::Error::InvalidArgument`]
+    /// for a value outside its bounds; otherwise as [`super::Db::create_keyspace`]. Nothing is changed then.
+    pub fn set_options(&self, options: KeyspaceOptions) -> Result<()> {
+        self.engine.background.set_options(&self.state, options)
     }
 
     /// Refuses options with which an existing keyspace is opened if they are not its own. An option that has its default is not compared: it
-    /// was left out. Nor is one that the open of the store has changed ([`crate::Options::change_keyspaces`]).
+    /// was left out.
     ///
     /// # Errors
     /// [`crate::Error::KeyspaceOption`] names the first one, the stored value, and how to change it.
     pub fn check_options(&self, options: &KeyspaceOptions) -> Result<()> {
-        options.check_stored(self.name(), self.options(), &self.engine.store.context.options)
+        options.check_stored(self.name(), &self.state.options())
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -276,7 +308,7 @@ impl Keyspace {
     /// As [`TableWriter::create`].
     pub fn table_writer(&self, path: impl AsRef<Path>) -> Result<TableWriter> {
         let (vfs, seed) = (Arc::clone(self.engine.store.context.folder.vfs()), self.engine.filter_seed);
-        TableWriter::with_seed(vfs, path.as_ref(), &self.state.options, seed)
+        TableWriter::with_seed(vfs, path.as_ref(), &self.state.options(), seed)
     }
 
     /// Refuses a keyspace of another store.

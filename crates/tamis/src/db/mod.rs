@@ -414,7 +414,7 @@ impl Db {
     /// With [`crate::Filters::auto`] given filters do not last: the background replaces those of a table by chosen ones after about 1,000
     /// queries that found nothing in it (in a table of less than 16,384 entries, after false positives that cost 6 milliseconds), and
     /// [`Db::check_filters`] replaces all of them, also if they are no worse. With other filters
-    /// of the keyspace ([`crate::KeyspaceChange::Filters`]) they last until a compaction.
+    /// of the keyspace ([`Keyspace::set_options`]) they last until a compaction.
     ///
     /// Cost: reads all blocks of the tables; writes only the filters.
     ///

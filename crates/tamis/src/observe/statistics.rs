@@ -71,7 +71,7 @@ fn of_keyspace(keyspace: &KeyspaceState, metrics: &Metrics) -> KeyspaceStatistic
     }
     KeyspaceStatistics {
         name: keyspace.name.clone(),
-        layout: keyspace.options.layout,
+        layout: read_state.version.options.layout,
         memtable_bytes: read_state.memtable.memtable.bytes() as u64,
         pending_compaction_bytes: pending_bytes(&read_state.version),
         immutable_memtable_count: read_state.immutable.len(),

@@ -113,7 +113,7 @@ impl FromStr for TableFilter {
 
 /// The filters of each table: chosen by the store (the default), or given per level. A table may have any number of filters; one that
 /// rejects a key or range is enough to skip the table. A keyspace is created with filters ([`crate::KeyspaceOptions::filters`]), and
-/// an open can change them ([`crate::Options::change_keyspaces`]).
+/// [`crate::Keyspace::set_options`] changes them.
 ///
 /// ```
 /// use tamis::{Filters, KeyspaceOptions};

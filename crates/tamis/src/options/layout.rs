@@ -7,8 +7,7 @@ use crate::error::{Error, Result};
 
 /// How a keyspace keeps its runs. The layout decides what reads, writes and space cost, never what reads return.
 ///
-/// A store is created with the layout of [`crate::KeyspaceOptions::layout`], and an open can change it
-/// ([`crate::Options::change_keyspaces`]).
+/// A keyspace is created with the layout of [`crate::KeyspaceOptions::layout`], and [`crate::Keyspace::set_options`] changes it.
 ///
 /// As text: `leveled`, `tiered`, `partitioned`, or one of the last two with parameters: `tiered:runs_per_level=N`,
 /// `partitioned:tables_per_partition=N,tables_after_split=N`.

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use crate::error::{Error, Result};
 
 /// When a keyspace keeps sorted views: files with the order of all entries of several runs, which scans use instead of a merge.
-/// Results are the same with and without them. An open can change the option ([`crate::Options::change_keyspaces`]).
+/// Results are the same with and without them. [`crate::Keyspace::set_options`] changes the option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Views {
     /// A view of three or more runs is built when seeks have lost as much time without it as the build takes. A keyspace that is not

@@ -7,7 +7,9 @@
 //!
 //! 1. The running jobs of [`StoreContext`]: shared by every job that uses the folder, exclusive for close.
 //! 2. [`CommitLog`]: the commit leader; memtable rotations; creating and dropping keyspaces.
-//! 3. The manifest's lock in [`VersionSet`](crate::version::set::VersionSet): one edit at a time.
+//! 3. The options of a keyspace ([`KeyspaceState::options_lock`](crate::store::keyspace_state::KeyspaceState::options_lock)): their change; the
+//!    install of a compaction.
+//! 4. The manifest's lock in [`VersionSet`](crate::version::set::VersionSet): one edit at a time.
 //!
 //! Read states are replaced by compare-and-swap (`keyspace_state.rs`).
 

@@ -202,7 +202,6 @@ impl ReadState {
 pub(crate) struct KeyspaceState {
     pub(crate) id: u32,
     pub(crate) name: String,
-    pub(crate) options: KeyspaceOptions,
     pub(crate) read_state: ArcSwap<ReadState>,
     /// How many replacements of the read state have begun: counted before each one.
     replacements: AtomicU64,
@@ -211,6 +210,8 @@ pub(crate) struct KeyspaceState {
     pub(crate) is_dropped: AtomicBool,
     /// Taken by a running flush: flushes run one at a time, the oldest memtable first.
     pub(crate) flush_slot: FlushSlot,
+    /// Held while the options change, and by a compaction from the check that they are those of its plan until its edit is installed.
+    pub(crate) options_lock: Mutex<()>,
     /// Where flushes end their tables for the jobs that divide partitions.
     pub(crate) pending_bounds: PendingBounds,
     /// When a memtable was last found full, in nanoseconds of the clock; 0 for never.
@@ -233,7 +234,6 @@ impl KeyspaceState {
         let keyspace = Arc::new(Self {
             id: u32::try_from(version.id).expect("ids are assigned from 1 upward, one at a time"),
             name: version.name.to_string(),
-            options: KeyspaceOptions::clone(&version.options),
             read_state: ArcSwap::from_pointee(ReadState {
                 number: 0,
                 memtable,
@@ -247,6 +247,7 @@ impl KeyspaceState {
             empty_ranges,
             is_dropped: AtomicBool::new(false),
             flush_slot: FlushSlot::new(),
+            options_lock: Mutex::default(),
             pending_bounds: PendingBounds::default(),
             filled_at: AtomicU64::new(0),
             fill_time: AtomicU64::new(u64::MAX),
@@ -263,6 +264,16 @@ impl KeyspaceState {
     /// An empty memtable for the writes of a transaction.
     pub(crate) fn new_memtable(&self) -> Arc<Memtable> {
         Memtable::new(&self.resources.pool)
+    }
+
+    /// Its options now ([`crate::Keyspace::set_options`]).
+    pub(crate) fn options(&self) -> Arc<KeyspaceOptions> {
+        Arc::clone(&self.read_state.load().version.options)
+    }
+
+    /// Whether it still has these options, and had no others in between.
+    pub(crate) fn has_options(&self, options: &Arc<KeyspaceOptions>) -> bool {
+        Arc::ptr_eq(&self.read_state.load().version.options, options)
     }
 
     /// Records that the current version is replaced at `now`.
@@ -283,10 +294,11 @@ impl KeyspaceState {
 
     /// How far flushes and compactions lag behind in `read_state`.
     pub(crate) fn pressure(&self, read_state: &ReadState) -> Pressure {
+        let KeyspaceOptions { layout, level0_runs, .. } = *read_state.version.options;
         Pressure {
             immutable_count: read_state.immutable.len(),
             level0_run_count: read_state.version.level0_run_count(),
-            level0_runs_trigger: self.options.layout.level0_trigger(self.options.level0_runs),
+            level0_runs_trigger: layout.level0_trigger(level0_runs),
         }
     }
 
@@ -392,7 +404,7 @@ impl KeyspaceState {
             let entries: u64 = totals.map(|totals| totals.entry_count).sum();
             tombstones >= entries / ENTRIES_PER_RANGE_TOMBSTONE
         };
-        memtable.bytes() as u64 >= self.options.memtable_bytes
+        memtable.bytes() as u64 >= read_state.version.options.memtable_bytes
             || tombstones >= RANGE_TOMBSTONES_MIN && has_many()
     }
 

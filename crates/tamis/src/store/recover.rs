@@ -18,7 +18,7 @@
 
 mod replay;
 
-use std::{collections::BTreeMap, io::ErrorKind, path::Path, sync::Arc};
+use std::{io::ErrorKind, path::Path, sync::Arc};
 
 use tamis_vfs::{DirEntry, Folder, Lock, LockMode, Vfs};
 
@@ -30,7 +30,7 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     observe::{events::Event, metrics::Metrics, sample_file},
-    options::{DEFAULT_KEYSPACE, Durability, KeyspaceOptions, Options},
+    options::{DEFAULT_KEYSPACE, Durability, Options},
     store::{
         commit_log::LogState,
         keyspace_state::{KeyspaceResources, KeyspaceState, Keyspaces},
@@ -40,7 +40,6 @@ use crate::{
         runtime::{Clock, Runtime},
     },
     version::{
-        edit::{Change, VersionEdit},
         folder::{self, FolderKind},
         set::{Mode, VersionSet},
     },
@@ -90,7 +89,9 @@ pub(crate) fn recover(
         let edit = new_keyspace(&versions, DEFAULT_KEYSPACE, &options.default_keyspace, 0);
         versions.apply(edit, |_| {})?;
     }
-    change_keyspaces(&versions, options)?;
+    if let Some(default) = versions.catalog().keyspace_named(DEFAULT_KEYSPACE) {
+        options.default_keyspace.check_stored(DEFAULT_KEYSPACE, &default.options)?;
+    }
     let versions = Arc::new(versions);
     let resources = KeyspaceResources::new(budget);
     let keyspaces: Keyspaces = versions
@@ -116,37 +117,6 @@ pub(crate) fn recover(
     report_truncations(options, &report);
     let segments = replayed.segments;
     Ok(Recovered { versions, keyspaces, resources, log, segments, last_sequence, report, unreplayed })
-}
-
-/// Changes the keyspaces that the options name. Compactions and builds of views then lead to the new options.
-///
-/// # Errors
-/// [`Error::KeyspaceNotFound`], [`Error::KeyspaceOption`], [`Error::ReadOnly`]; no keyspace is changed then.
-fn change_keyspaces(versions: &VersionSet, options: &Options) -> Result<()> {
-    let catalog = versions.catalog();
-    let mut changed: BTreeMap<u64, KeyspaceOptions> = BTreeMap::new();
-    for (name, change) in &options.change_keyspaces {
-        let version =
-            catalog.keyspace_named(name).ok_or_else(|| Error::KeyspaceNotFound { name: name.clone() })?;
-        change.apply(changed.entry(version.id).or_insert_with(|| KeyspaceOptions::clone(&version.options)));
-    }
-    if let Some(default) = catalog.keyspace_named(DEFAULT_KEYSPACE) {
-        let stored = changed.get(&default.id).unwrap_or(&default.options);
-        options.default_keyspace.check_stored(DEFAULT_KEYSPACE, stored, options)?;
-    }
-    let mut edit = VersionEdit::default();
-    for (keyspace, options) in changed {
-        if catalog.keyspaces.get(&keyspace).is_some_and(|version| *version.options != options) {
-            edit.push(Change::SetOptions { keyspace, options });
-        }
-    }
-    if edit.is_empty() {
-        return Ok(());
-    }
-    if !options.read_only {
-        versions.begin_writing()?;
-    }
-    versions.apply(edit, |_| {}).map(drop)
 }
 
 fn report_truncations(options: &Options, report: &OpenReport) {

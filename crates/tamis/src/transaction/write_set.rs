@@ -52,7 +52,7 @@ impl WriteSet {
         add(&mut self.batch)?;
         let memory: usize = self.written.values().map(|written| written.memtable.bytes()).sum();
         let length = self.batch.size_bytes().max(memory) as u64;
-        let limit = keyspace.options.memtable_bytes;
+        let limit = keyspace.options().memtable_bytes;
         if length > limit {
             self.batch.truncate(mark);
             return Err(Error::BatchTooLarge { length, limit });

@@ -10,8 +10,8 @@ use std::{
 
 use parking_lot::Mutex;
 use tamis::{
-    Db, Durability, Event, EventListener, KeyspaceChange, KeyspaceOptions, Layout, Options, Runtime,
-    Snapshot, Statistics, WriteBatch,
+    Db, Durability, Event, EventListener, KeyspaceOptions, Layout, Options, Runtime, Snapshot, Statistics,
+    WriteBatch,
 };
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 use tamis_workload::{SplitMix64, ZipfianComposite};
@@ -19,8 +19,8 @@ use tamis_workload::{SplitMix64, ZipfianComposite};
 use crate::{
     scenario::Context,
     support::{
-        EventLog, FOLDER, Model, check_entries, inline_options, is_deep, open_in_memory, open_on,
-        small_keyspace,
+        EventLog, FOLDER, Model, change_options, check_entries, inline_options, is_deep, open_in_memory,
+        open_on, small_keyspace,
     },
 };
 
@@ -206,9 +206,9 @@ fn carried_entries_survive_changes_of_the_layout_ingests_and_checkpoints() {
             write(&db, &mut model, &mut random, 7);
         }
         db.close().unwrap();
-        let change_keyspaces = vec![("default".to_owned(), KeyspaceChange::Layout(layout))];
-        let changed = inline_options().change_keyspaces(change_keyspaces);
-        let db = open_in_memory(&vfs, changed.clone()).unwrap();
+        let set_layout = |db: &Db| change_options(db, "default", |options| options.layout(layout)).unwrap();
+        let db = open_in_memory(&vfs, inline_options()).unwrap();
+        set_layout(&db);
         check_entries(&db, &model);
         db.wait_for_compactions().unwrap();
         let statistics = db.statistics();
@@ -218,10 +218,12 @@ fn carried_entries_survive_changes_of_the_layout_ingests_and_checkpoints() {
         check_entries(&db, &model);
         db.close().unwrap();
         let files: Arc<dyn Vfs> = Arc::new(vfs.clone());
-        let copy = Db::open_on(files, "/copy", changed.clone(), Runtime::deterministic(7)).unwrap();
+        let copy = Db::open_on(files, "/copy", inline_options(), Runtime::deterministic(7)).unwrap();
+        set_layout(&copy);
         copy.wait_for_compactions().unwrap();
         check_entries(&copy, &copied);
-        let killed = open_in_memory(&killed, changed).unwrap();
+        let killed = open_in_memory(&killed, inline_options()).unwrap();
+        set_layout(&killed);
         killed.wait_for_compactions().unwrap();
         assert!(killed.verify().unwrap().is_sound());
     }

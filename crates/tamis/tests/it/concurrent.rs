@@ -14,7 +14,10 @@ use std::{
     thread,
 };
 
-use tamis::{Db, Durability, Error, Keyspace, KeyspaceOptions, Options, Runtime, Scan, Slice, WriteBatch};
+use tamis::{
+    Db, Durability, Error, Keyspace, KeyspaceOptions, Layout, Options, Runtime, Scan, Slice, Views,
+    WriteBatch,
+};
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, OsVfs, Rule, Vfs};
 
 use crate::support::{FOLDER, SplitMix64, small_keyspace};
@@ -198,12 +201,12 @@ fn read(world: &World, random: &mut SplitMix64, is_over: impl Fn() -> bool) {
     }
 }
 
-/// Flushes and compacts; creates and drops keyspaces.
+/// Flushes and compacts; creates and drops keyspaces; changes layouts and views.
 fn keep_up(world: &World, random: &mut SplitMix64, is_over: impl Fn() -> bool) {
     let mut turn = 0;
     while !is_over() {
         turn += 1;
-        match random.below(4) {
+        match random.below(5) {
             0 => world.db.flush().unwrap(),
             1 => {
                 let from = slot_key(0, random.below(SLOT_COUNT));
@@ -223,6 +226,13 @@ fn keep_up(world: &World, random: &mut SplitMix64, is_over: impl Fn() -> bool) {
                 world.db.drop_keyspace(&name).unwrap();
                 assert!(matches!(keyspace.put("a", "b"), Err(Error::KeyspaceDropped)));
                 assert_eq!(scan.count(), 299, "an open scan continues");
+            }
+            3 => {
+                let keyspace = if random.below(2) == 0 { &world.left } else { &world.right };
+                let layout = [Layout::Leveled, Layout::tiered(), Layout::partitioned()];
+                let views = [Views::Auto, Views::On, Views::Off];
+                let options = keyspace.options().layout(layout[random.below(3) as usize]);
+                keyspace.set_options(options.views(views[random.below(3) as usize])).unwrap();
             }
             _ => {
                 let statistics = world.db.statistics();

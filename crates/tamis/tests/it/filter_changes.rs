@@ -2,11 +2,11 @@
 
 use std::{cell::Cell, sync::Arc};
 
-use tamis::{Db, Error, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, Options, TableFilter};
+use tamis::{Db, Error, Filters, Keyspace, KeyspaceOptions, Options, TableFilter};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, RecordVfs, Rule, Vfs};
 
 use crate::support::{
-    CHANGING_FILES, Model, SplitMix64, check_entries,
+    CHANGING_FILES, Model, SplitMix64, change_options, check_entries,
     filter_store::{
         absent_points, blocks, design, filled_on, key, open_with_filters, run_background_jobs, uniform_ranges,
     },
@@ -119,9 +119,8 @@ fn the_budget_follows_the_change() {
     assert!(before > 2 * BYTES && after <= BYTES + 500, "{before} bytes, then {after}");
 }
 
-fn with_filters(filters: Filters) -> Options {
-    let change_keyspaces = vec![("default".to_owned(), KeyspaceChange::Filters(filters))];
-    inline_options().change_keyspaces(change_keyspaces)
+fn set_filters(db: &Db, filters: &Filters) -> tamis::Result<()> {
+    change_options(db, "default", |options| options.filters(filters.clone()))
 }
 
 /// A store whose default keyspace has these filters.
@@ -164,7 +163,8 @@ fn reads_agree_with_a_map_while_the_filters_of_a_keyspace_change() {
         AUTOMATIC,
     ];
     for filters in changes {
-        let db = open_in_memory(&vfs, with_filters(filters.clone())).unwrap();
+        let db = open_in_memory(&vfs, inline_options()).unwrap();
+        set_filters(&db, &filters).unwrap();
         assert_eq!(db.default_keyspace().options().filters, filters);
         check(&db, &model);
         write(&db, &mut model, &mut random);
@@ -185,21 +185,20 @@ fn reads_agree_with_a_map_while_the_filters_of_a_keyspace_change() {
 fn a_change_of_filters_that_is_impossible_is_refused() {
     let vfs = MemVfs::new();
     open_in_memory(&vfs, options(Filters::bits(10.0))).unwrap().close().unwrap();
-    let unknown = vec![("other".to_owned(), KeyspaceChange::Filters(AUTOMATIC))];
-    let refused = open_in_memory(&vfs, inline_options().change_keyspaces(unknown));
-    assert!(matches!(refused, Err(Error::KeyspaceNotFound { .. })), "{refused:?}");
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
     for bad in [Filters::auto(0.0), Filters::auto(f32::NAN), Filters::auto_bytes(0), Filters::bits(65.0)] {
-        let refused = open_in_memory(&vfs, with_filters(bad));
+        let refused = set_filters(&db, &bad);
         assert!(matches!(refused, Err(Error::InvalidArgument { what: "filters", .. })), "{refused:?}");
     }
-    let refused = open_in_memory(&vfs, with_filters(AUTOMATIC).read_only(true));
+    assert_eq!(db.default_keyspace().options().filters, Filters::bits(10.0));
+    db.close().unwrap();
+    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
+    let refused = set_filters(&db, &AUTOMATIC);
     assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?}");
-    let unchanged = with_filters(Filters::bits(10.0)).read_only(true);
-    let db = open_in_memory(&vfs, unchanged).unwrap();
     assert_eq!(db.default_keyspace().options().filters, Filters::bits(10.0));
 }
 
-/// Power fails, or an operation fails, at every change of a file while filters change: no entry is lost, and after an open that succeeded
+/// Power fails, or an operation fails, at every change of a file while filters change: no entry is lost, and after a call that succeeded
 /// the filters stay changed.
 #[test]
 fn no_failure_within_a_change_of_filters_loses_the_change_or_entries() {
@@ -211,11 +210,12 @@ fn no_failure_within_a_change_of_filters_loses_the_change_or_entries() {
         let (mut model, mut random) = (Model::new(), SplitMix64::new(7));
         write(&db, &mut model, &mut random);
         db.close().unwrap();
-        let is_open = Cell::new(false);
+        let is_changed = Cell::new(false);
         let change = |vfs: Arc<dyn Vfs>| -> tamis::Result<()> {
-            is_open.set(false);
-            let db = open_on(vfs, with_filters(to.clone()))?;
-            is_open.set(true);
+            is_changed.set(false);
+            let db = open_on(vfs, inline_options())?;
+            set_filters(&db, &to)?;
+            is_changed.set(true);
             db.check_filters(&db.default_keyspace())?;
             db.put(0_u64.to_be_bytes(), [])?;
             db.compact_range(&db.default_keyspace(), ..)?;
@@ -235,7 +235,7 @@ fn no_failure_within_a_change_of_filters_loses_the_change_or_entries() {
             for seed in 0..2 {
                 let db = open_in_memory(&files.crash_clone(seed), inline_options()).unwrap();
                 let found = db.default_keyspace().options().filters.clone();
-                assert!(found == to || found == from && !is_open.get(), "{found:?} after operation {nth}");
+                assert!(found == to || found == from && !is_changed.get(), "{found:?} after operation {nth}");
                 outcomes[usize::from(found == to)] += 1;
                 let written = db.get(0_u64.to_be_bytes()).unwrap().is_some_and(|value| value.is_empty());
                 let mut expected = model.clone();

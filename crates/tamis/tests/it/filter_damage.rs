@@ -9,8 +9,8 @@ use std::{
 };
 
 use tamis::{
-    Db, Event, EventListener, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, ManualClock, Options,
-    OsVfs, Runtime, TableFilter,
+    Db, Event, EventListener, Filters, Keyspace, KeyspaceOptions, ManualClock, Options, OsVfs, Runtime,
+    TableFilter,
 };
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 use tempfile::TempDir;
@@ -241,9 +241,9 @@ fn a_filter_that_was_dropped_and_then_damaged_is_reported_once() {
 /// As [`fill`], with filters that the store has chosen for absent keys.
 fn fill_with_chosen_filters() -> TempDir {
     let folder = fill("blocked-bloom@10", None);
-    let change_keyspaces = vec![("k".to_owned(), KeyspaceChange::Filters(Filters::default()))];
-    let db = Db::open_with(folder.path(), inline_options().change_keyspaces(change_keyspaces)).unwrap();
+    let db = Db::open_with(folder.path(), inline_options()).unwrap();
     let keyspace = db.keyspace("k").unwrap();
+    keyspace.set_options(keyspace.options().filters(Filters::default())).unwrap();
     for number in 0..KEY_COUNT - 1 {
         assert!(keyspace.get(key(2 * number + 1)).unwrap().is_none());
     }

@@ -186,14 +186,14 @@ fn options_stay_with_their_keyspace() {
         .size_ratio(7)
         .level0_runs(3);
     let db = open(&vfs);
-    assert_eq!(db.create_keyspace("k", options.clone()).unwrap().options(), &options);
+    assert_eq!(db.create_keyspace("k", options.clone()).unwrap().options(), options);
     for _ in 0..3 {
         let db = open_again(&vfs, &db);
-        assert_eq!(db.keyspace("k").unwrap().options(), &options);
+        assert_eq!(db.keyspace("k").unwrap().options(), options);
         // Opening an existing keyspace with other options does not change its options.
         let found = db.get_or_create_keyspace("k", KeyspaceOptions::default()).unwrap();
-        assert_eq!(found.options(), &options);
-        assert_eq!(db.default_keyspace().options(), &KeyspaceOptions::default());
+        assert_eq!(found.options(), options);
+        assert_eq!(db.default_keyspace().options(), KeyspaceOptions::default());
     }
 }
 

@@ -1,13 +1,13 @@
-//! Layouts: the tiered one in a whole store, and changes between layouts at open.
+//! Layouts: the tiered one in a whole store, and changes between layouts.
 
 use std::{path::Path, sync::Arc};
 
-use tamis::{Db, Error, KeyspaceChange, KeyspaceStatistics, Layout, Options, Runtime};
+use tamis::{Db, Error, KeyspaceStatistics, Layout, Options, Runtime};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, RecordVfs, Rule, Vfs};
 
 use crate::support::{
-    FOLDER, Model, SplitMix64, check_entries, inline_options, is_deep, open_in_memory, open_on,
-    small_keyspace, write_at_random,
+    FOLDER, Model, SplitMix64, change_options, check_entries, inline_options, is_deep, open_in_memory,
+    open_on, small_keyspace, write_at_random,
 };
 
 const TIERED: Layout = Layout::Tiered { runs_per_level: 3, space_amplification_percent: 400 };
@@ -18,10 +18,8 @@ fn options(layout: Layout) -> Options {
     inline_options().default_keyspace(small_keyspace().layout(layout))
 }
 
-/// Opens the store and changes the layout of its default keyspace.
-fn with_layout(layout: Layout) -> Options {
-    let change_keyspaces = vec![("default".to_owned(), KeyspaceChange::Layout(layout))];
-    inline_options().change_keyspaces(change_keyspaces)
+fn set_layout(db: &Db, layout: Layout) -> tamis::Result<()> {
+    change_options(db, "default", |options| options.layout(layout))
 }
 
 /// Overwrites, deletes and inserts at random; flushed eight times.
@@ -85,7 +83,7 @@ fn a_tiered_keyspace_writes_less() {
 }
 
 #[test]
-fn an_open_changes_the_layout_and_compactions_convert_the_tables() {
+fn a_changed_layout_stays_and_compactions_convert_the_tables() {
     let vfs = MemVfs::new();
     let db = open_in_memory(&vfs, options(TIERED)).unwrap();
     let (mut model, mut random) = (Model::new(), SplitMix64::new(6));
@@ -104,7 +102,8 @@ fn an_open_changes_the_layout_and_compactions_convert_the_tables() {
         TIERED,
     ];
     for layout in layouts {
-        let db = open_in_memory(&vfs, with_layout(layout)).unwrap();
+        let db = open_in_memory(&vfs, inline_options()).unwrap();
+        set_layout(&db, layout).unwrap();
         assert_eq!(db.default_keyspace().options().layout, layout);
         check_entries(&db, &model);
         write(&db, &mut model, &mut random);
@@ -131,16 +130,17 @@ fn an_open_changes_the_layout_and_compactions_convert_the_tables() {
 fn a_change_of_layout_that_is_impossible_is_refused() {
     let vfs = MemVfs::new();
     open_in_memory(&vfs, options(TIERED)).unwrap().close().unwrap();
-    let change = KeyspaceChange::Layout(Layout::Leveled);
-    let unknown = inline_options().change_keyspaces(vec![("other".to_owned(), change)]);
-    let refused = open_in_memory(&vfs, unknown);
-    assert!(matches!(refused, Err(Error::KeyspaceNotFound { .. })), "{refused:?}");
-    let bad = with_layout(Layout::Tiered { runs_per_level: 1, space_amplification_percent: 300 });
-    let refused = open_in_memory(&vfs, bad);
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let refused = set_layout(&db, Layout::Tiered { runs_per_level: 1, space_amplification_percent: 300 });
     assert!(matches!(refused, Err(Error::InvalidArgument { what: "runs_per_level", .. })), "{refused:?}");
-    let refused = open_in_memory(&vfs, with_layout(Layout::Leveled).read_only(true));
+    let dropped = db.create_keyspace("dropped", small_keyspace()).unwrap();
+    db.drop_keyspace("dropped").unwrap();
+    let refused = dropped.set_options(small_keyspace().layout(TIERED));
+    assert!(matches!(refused, Err(Error::KeyspaceDropped)), "{refused:?}");
+    db.close().unwrap();
+    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
+    let refused = set_layout(&db, Layout::Leveled);
     assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?}");
-    let db = open_in_memory(&vfs, with_layout(TIERED).read_only(true)).unwrap();
     assert_eq!(db.default_keyspace().options().layout, TIERED);
 }
 
@@ -191,7 +191,8 @@ fn no_failure_within_a_change_of_layout_loses_entries() {
         write(&db, &mut model, &mut random);
         db.close().unwrap();
         let change = |vfs: Arc<dyn Vfs>| -> tamis::Result<()> {
-            let db = open_on(vfs, with_layout(to))?;
+            let db = open_on(vfs, inline_options())?;
+            set_layout(&db, to)?;
             db.wait_for_compactions()?;
             db.compact_range(&db.default_keyspace(), ..)?;
             db.close()

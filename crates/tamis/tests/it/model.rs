@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use tamis::{Db, Durability, Filters, Keyspace, KeyspaceChange, Layout, Scan, Snapshot, Views, WriteBatch};
+use tamis::{Db, Durability, Filters, Keyspace, KeyspaceOptions, Layout, Scan, Snapshot, Views, WriteBatch};
 use tamis_vfs::MemVfs;
 
 use crate::support::{
-    Cases, FILTERS, SplitMix64, filters, inline_options, open_in_memory, outside_table, rebuild_filters,
-    small_keyspace,
+    Cases, FILTERS, SplitMix64, change_options, filters, inline_options, open_in_memory, outside_table,
+    rebuild_filters, small_keyspace,
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -334,18 +334,20 @@ impl World {
         let names = self.db().keyspace_names();
         self.note_views();
         self.db.take().unwrap().close().unwrap();
-        let mut options = inline_options();
+        let db = open_in_memory(&self.vfs, inline_options()).unwrap();
         if let Some(random) = random
             && random.below(3) == 0
         {
-            let change = |random: &mut SplitMix64| match random.below(8) {
-                0 => KeyspaceChange::Views([Views::Auto, Views::On, Views::Off][random.below(3) as usize]),
-                layout @ 1..4 => KeyspaceChange::Layout(LAYOUTS[layout as usize - 1]),
-                _ => KeyspaceChange::Filters(other_filters(random)),
-            };
-            options.change_keyspaces = names.into_iter().map(|name| (name, change(random))).collect();
+            for name in names {
+                let change = |options: KeyspaceOptions| match random.below(8) {
+                    0 => options.views([Views::Auto, Views::On, Views::Off][random.below(3) as usize]),
+                    layout @ 1..4 => options.layout(LAYOUTS[layout as usize - 1]),
+                    _ => options.filters(other_filters(random)),
+                };
+                change_options(&db, &name, change).unwrap();
+            }
         }
-        self.db = Some(open_in_memory(&self.vfs, options).unwrap());
+        self.db = Some(db);
     }
 }
 

@@ -10,9 +10,9 @@ use std::{
 };
 
 use tamis::{
-    Compression, Db, Durability, Error, Event, EventListener, Filters, JoinHandle, Keyspace, KeyspaceChange,
-    KeyspaceOptions, KeyspaceStatistics, Layout, ManualClock, Options, Runtime, Spawner, Statistics,
-    SystemSpawner, TableFilter, Views, WriteBatch,
+    Compression, Db, Durability, Error, Event, EventListener, Filters, JoinHandle, Keyspace, KeyspaceOptions,
+    KeyspaceStatistics, Layout, ManualClock, Options, Runtime, Spawner, Statistics, SystemSpawner,
+    TableFilter, Views, WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs, OperationKind, RecordVfs, Vfs};
 
@@ -63,19 +63,16 @@ fn other_options_of_an_existing_keyspace_are_refused() {
         .memtable_bytes(1 << 20)
         .layout(Layout::tiered())
         .filters(filters("surf@12"));
-    let open = |default_keyspace: KeyspaceOptions, change_keyspaces: Vec<(String, KeyspaceChange)>| {
-        open_in_memory(
-            &vfs,
-            inline_options().default_keyspace(default_keyspace).change_keyspaces(change_keyspaces),
-        )
+    let open = |default_keyspace: KeyspaceOptions| {
+        open_in_memory(&vfs, inline_options().default_keyspace(default_keyspace))
     };
-    open(created.clone(), Vec::new()).unwrap().get_or_create_keyspace("k", created.clone()).unwrap();
+    open(created.clone()).unwrap().get_or_create_keyspace("k", created.clone()).unwrap();
     // The same options, fewer of them, and none: those that are left out are not compared.
     let fewer = KeyspaceOptions::default().memtable_bytes(1 << 20);
     for given in [&created, &fewer, &KeyspaceOptions::default()] {
-        let db = open(given.clone(), Vec::new()).unwrap();
-        assert_eq!(db.default_keyspace().options(), &created);
-        assert_eq!(db.get_or_create_keyspace("k", given.clone()).unwrap().options(), &created);
+        let db = open(given.clone()).unwrap();
+        assert_eq!(db.default_keyspace().options(), created);
+        assert_eq!(db.get_or_create_keyspace("k", given.clone()).unwrap().options(), created);
     }
     let others: [(&str, &str, &str, KeyspaceOptions); 9] = [
         ("memtable_bytes", "1048576", "2097152", created.clone().memtable_bytes(2 << 20)),
@@ -95,12 +92,19 @@ fn other_options_of_an_existing_keyspace_are_refused() {
     ];
     for (option, stored, given, options) in others {
         let changeable = ["filters", "views", "layout"].contains(&option);
-        let advice = if changeable { "change_keyspaces" } else { "copy the entries to a new keyspace" };
-        let db = open(KeyspaceOptions::default(), Vec::new()).unwrap();
+        let advice = if changeable { "set_options" } else { "copy the entries to a new keyspace" };
+        let db = open(KeyspaceOptions::default()).unwrap();
+        let k = db.keyspace("k").unwrap();
+        match k.set_options(options.clone()) {
+            Ok(()) if changeable => k.set_options(created.clone()).unwrap(),
+            Err(Error::KeyspaceOption { option: found, .. }) if !changeable => assert_eq!(found, option),
+            other => panic!("{option}: {other:?}"),
+        }
+        drop(k);
         for (keyspace, error) in [
             ("k", db.get_or_create_keyspace("k", options.clone()).map(drop)),
             ("k", db.keyspace("k").unwrap().check_options(&options)),
-            ("default", open_after(db, || open(options.clone(), Vec::new()).map(drop))),
+            ("default", open_after(db, || open(options.clone()).map(drop))),
         ] {
             let error = error.unwrap_err();
             assert!(
@@ -113,13 +117,13 @@ fn other_options_of_an_existing_keyspace_are_refused() {
             }
         }
     }
-    // A change of the same open makes it the option that is given.
-    let partitioned = created.clone().layout(Layout::partitioned());
-    let change = vec![("default".to_owned(), KeyspaceChange::Layout(Layout::partitioned()))];
-    let db = open(created, change).unwrap();
-    assert_eq!(db.default_keyspace().options(), &partitioned);
+    // The changed options are those that the next open is given.
+    let changed = created.clone().layout(Layout::partitioned()).views(Views::Off).filters(Filters::none());
+    let db = open(created).unwrap();
+    db.default_keyspace().set_options(changed.clone()).unwrap();
+    assert_eq!(db.default_keyspace().options(), changed);
     db.close().unwrap();
-    open(partitioned, Vec::new()).unwrap();
+    assert_eq!(open(changed.clone()).unwrap().default_keyspace().options(), changed);
 }
 
 /// Closes the store first.

@@ -18,13 +18,13 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tamis::{Db, Durability, Event, EventListener, KeyspaceChange, Layout, Options, Statistics};
+use tamis::{Db, Durability, Event, EventListener, Layout, Options, Statistics};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
     carry,
     scenario::Context,
-    support::{CHANGING_FILES, FOLDER, Model, SplitMix64, inline_options, is_deep, open_on},
+    support::{CHANGING_FILES, FOLDER, Model, SplitMix64, change_options, inline_options, is_deep, open_on},
 };
 
 fn hash_of(key: &[u8], value: &[u8]) -> u64 {
@@ -155,13 +155,16 @@ struct Scenario {
 }
 
 impl Scenario {
-    fn options(&self) -> Options {
-        let change = |layout: &Layout| ("default".to_owned(), KeyspaceChange::Layout(*layout));
-        inline_options().change_keyspaces(self.layout.iter().map(change).collect())
+    fn open(&self, files: Arc<dyn Vfs>) -> tamis::Result<Db> {
+        self.open_with(files, inline_options())
     }
 
-    fn open(&self, files: Arc<dyn Vfs>) -> tamis::Result<Db> {
-        open_on(files, self.options())
+    fn open_with(&self, files: Arc<dyn Vfs>, options: Options) -> tamis::Result<Db> {
+        let db = open_on(files, options)?;
+        if let Some(layout) = self.layout {
+            change_options(&db, "default", |options| options.layout(layout))?;
+        }
+        Ok(db)
     }
 
     /// Opens the store, works and closes it. `at_error` is called when the work has failed, before the store is closed.
@@ -483,9 +486,9 @@ fn a_split_succeeds_once_a_full_disk_has_space() {
         let faults = FaultVfs::new(Arc::new(memory.clone()));
         let failed = Arc::new(FailedJobs::default());
         let listener: Arc<dyn EventListener> = Arc::<FailedJobs>::clone(&failed);
-        let options = split.options().listener(listener);
+        let options = inline_options().listener(listener);
         let files: Arc<dyn Vfs> = Arc::new(faults.clone());
-        let db = open_on(files, options).unwrap();
+        let db = split.open_with(files, options).unwrap();
         faults.add_rule(Rule::disk_full(free_bytes));
         let history = Mutex::new(History::new(&split.model));
         let writer = Writer { db: &db, history: &history };

@@ -9,8 +9,8 @@ use std::{
 };
 
 use tamis::{
-    Compression, Db, Durability, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, Layout, Options,
-    Runtime, Scan, Snapshot, Views, WriteBatch,
+    Compression, Db, Durability, Filters, Keyspace, KeyspaceOptions, Layout, Options, Runtime, Scan,
+    Snapshot, Views, WriteBatch,
 };
 use tamis_vfs::{Access, MemVfs, OsVfs, Vfs};
 
@@ -202,23 +202,25 @@ impl World {
             0 => Runtime::deterministic(3),
             _ => Runtime { seed: 3, ..Runtime::system() },
         };
-        let mut options = self.setup.options.clone();
-        if let Some(turn) = self.open_count.checked_sub(1) {
-            let Setup { layouts, filters, .. } = &self.setup;
-            let mut changes = Vec::new();
-            if !layouts.is_empty() {
-                let views = [Views::On, Views::Off, Views::Auto][turn % 3];
-                changes.push(KeyspaceChange::Layout(layouts[turn % layouts.len()]));
-                changes.push(KeyspaceChange::Views(views));
+        let Setup { options, keyspace, layouts, filters, .. } = &self.setup;
+        let db = Db::open_on(Arc::clone(&self.vfs), &self.folder, options.clone(), runtime).unwrap();
+        let keyspace = match self.open_count.checked_sub(1) {
+            None => db.create_keyspace("k", keyspace.clone()).unwrap(),
+            Some(turn) => {
+                let keyspace = db.keyspace("k").unwrap();
+                let mut changed = keyspace.options();
+                if !layouts.is_empty() {
+                    (changed.layout, changed.views) =
+                        (layouts[turn % layouts.len()], [Views::On, Views::Off, Views::Auto][turn % 3]);
+                }
+                if !filters.is_empty() {
+                    changed.filters = filters[turn % filters.len()].clone();
+                }
+                keyspace.set_options(changed).unwrap();
+                keyspace
             }
-            if !filters.is_empty() {
-                changes.push(KeyspaceChange::Filters(filters[turn % filters.len()].clone()));
-            }
-            options.change_keyspaces = changes.into_iter().map(|change| ("k".to_owned(), change)).collect();
-        }
+        };
         self.open_count += 1;
-        let db = Db::open_on(Arc::clone(&self.vfs), &self.folder, options, runtime).unwrap();
-        let keyspace = db.get_or_create_keyspace("k", self.setup.keyspace.clone()).unwrap();
         self.open = Some((db, keyspace));
     }
 

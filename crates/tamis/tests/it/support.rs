@@ -161,6 +161,16 @@ pub(crate) fn open_on(vfs: Arc<dyn Vfs>, options: Options) -> tamis::Result<Db> 
     Db::open_on(vfs, FOLDER, options, Runtime::deterministic(7))
 }
 
+/// Changes the options of a keyspace.
+pub(crate) fn change_options(
+    db: &Db,
+    keyspace: &str,
+    change: impl FnOnce(KeyspaceOptions) -> KeyspaceOptions,
+) -> tamis::Result<()> {
+    let keyspace = db.keyspace(keyspace)?;
+    keyspace.set_options(change(keyspace.options()))
+}
+
 /// All events, in the order in which they were reported.
 #[derive(Debug, Default)]
 pub(crate) struct EventLog(pub(crate) Mutex<Vec<Event>>, Condvar);

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use tamis::{Db, Event, EventListener, Keyspace, KeyspaceChange, Runtime, Views};
+use tamis::{Db, Event, EventListener, Keyspace, Runtime, Views};
 use tamis_vfs::{FaultVfs, MemVfs, Operation, OperationKind, Rule, Vfs};
 
 use crate::{
@@ -22,15 +22,12 @@ use crate::{
 /// The limit of the blocks that a seek reads on average.
 const BLOCKS_PER_SEEK: f64 = 1.3;
 
-/// A store with this many runs; the next open builds a view over all of them at once.
-fn filled(count: u64, run_count: u64) -> Store {
-    let mut store = Store::new(Views::Off);
-    let (db, keyspace) = store.open();
+/// A store with this many runs, and a view that was built over all of them at once.
+fn filled(count: u64, run_count: u64) -> (Db, Keyspace) {
+    let (db, keyspace) = Store::new(Views::Off).open();
     fill(&db, &keyspace, count, run_count);
-    drop(keyspace);
-    db.close().unwrap();
-    store.options.change_keyspaces = vec![("k".to_owned(), KeyspaceChange::Views(Views::On))];
-    store
+    keyspace.set_options(keyspace.options().views(Views::On)).unwrap();
+    (db, keyspace)
 }
 
 /// The blocks of a seek to an even number below `2 * count`, or behind it, in both directions. All even keys exist.
@@ -56,7 +53,7 @@ fn blocks_per_seek(db: &Db, keyspace: &Keyspace, count: u64) -> f64 {
 fn a_seek_reads_about_one_block_at_any_number_of_runs() {
     for run_count in [2, 16, 63] {
         let count = 252 * run_count;
-        let (db, keyspace) = filled(count, run_count).open();
+        let (db, keyspace) = filled(count, run_count);
         assert_eq!((views_of(&db).open_count, views_of(&db).run_count as u64), (1, run_count));
         let blocks = blocks_per_seek(&db, &keyspace, count);
         println!("{run_count} runs: {blocks} blocks per seek");
@@ -70,7 +67,7 @@ fn each_flush_adds_a_run_to_a_view_of_many_runs() {
     const BEFORE: u64 = 59;
     const AFTER: u64 = 63;
     let count = 6_000;
-    let (db, keyspace) = filled(count, BEFORE).open();
+    let (db, keyspace) = filled(count, BEFORE);
     assert_eq!(views_of(&db).run_count as u64, BEFORE);
     let mut expected = all(&keyspace);
     for run in BEFORE..AFTER {
@@ -148,6 +145,7 @@ impl StoppedBuild {
         let runtime = Runtime { seed: 3, ..Runtime::system() };
         let db = Db::open_on(Arc::new(faults), FOLDER, options, runtime).unwrap();
         let keyspace = db.keyspace("k").unwrap();
+        keyspace.set_options(keyspace.options().views(Views::On)).unwrap();
         reached.recv().unwrap();
         Self { memory, db, keyspace, listener, reached, resume, has_waited }
     }
@@ -166,12 +164,11 @@ const KEYS: u64 = 3_000;
 
 /// A store in memory with three runs and without a view, closed.
 fn filled_on(memory: &MemVfs) -> Store {
-    let mut store = Store { vfs: Arc::new(memory.clone()), ..Store::new(Views::Off) };
+    let store = Store { vfs: Arc::new(memory.clone()), ..Store::new(Views::Off) };
     let (db, keyspace) = store.open();
     fill(&db, &keyspace, KEYS, 3);
     drop(keyspace);
     db.close().unwrap();
-    store.options.change_keyspaces = vec![("k".to_owned(), KeyspaceChange::Views(Views::On))];
     store
 }
 

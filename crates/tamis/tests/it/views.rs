@@ -8,8 +8,8 @@ use std::{
 };
 
 use tamis::{
-    Db, Error, Event, EventListener, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, Layout, Options,
-    Runtime, Snapshot, ViewStatistics, Views,
+    Db, Error, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Layout, Options, Runtime, Snapshot,
+    ViewStatistics, Views,
 };
 use tamis_vfs::{Access, FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
@@ -385,7 +385,7 @@ fn reads_of_a_read_only_store_open_its_view() {
 }
 
 #[test]
-fn an_open_changes_when_views_are_built() {
+fn a_change_of_views_builds_or_removes_them() {
     let store = Store::new(Views::Off);
     let (db, keyspace) = store.open();
     fill(&db, &keyspace, 1_000, 4);
@@ -393,12 +393,13 @@ fn an_open_changes_when_views_are_built() {
     assert_eq!(views_of(&db).count, 0);
     db.close().unwrap();
     for (views, count) in [(Views::On, 1), (Views::Auto, 1), (Views::Off, 0), (Views::On, 1)] {
-        let change_keyspaces = vec![("k".to_owned(), KeyspaceChange::Views(views))];
-        let changing = store.options.clone().change_keyspaces(change_keyspaces);
-        for options in [changing, store.options.clone()] {
-            let runtime = Runtime::deterministic(7);
+        for is_change in [true, false] {
+            let (options, runtime) = (store.options.clone(), Runtime::deterministic(7));
             let db = Db::open_on(Arc::clone(&store.vfs), FOLDER, options, runtime).unwrap();
             let keyspace = db.keyspace("k").unwrap();
+            if is_change {
+                keyspace.set_options(keyspace.options().views(views)).unwrap();
+            }
             assert_eq!(keyspace.options().views, views);
             assert_eq!((views_of(&db).count, all(&keyspace)), (count, expected.clone()), "{views}");
             db.close().unwrap();

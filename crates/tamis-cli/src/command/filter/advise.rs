@@ -324,7 +324,7 @@ impl Advice {
                 "To do: nothing. The store chooses the filters of this keyspace itself ({current}); for these queries it would choose {filters}."
             ),
             Some(current) => format!(
-                "To do: change the filters of the keyspace from {current} to {filters}, or let the store choose them (`Options::change_keyspaces`)."
+                "To do: change the filters of the keyspace from {current} to {filters}, or let the store choose them (`Keyspace::set_options`)."
             ),
             None => format!(
                 "To do: use {filters}. A keyspace with automatic filters, the default, chooses such filters itself."

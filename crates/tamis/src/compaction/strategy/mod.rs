@@ -114,7 +114,8 @@ pub(crate) fn pick(
     in_progress: &InProgress,
     read_points: &[Sequence],
 ) -> Option<Plan> {
-    pick_by(version, in_progress, read_points, &PickerConfig::new(&version.options))
+    let config = &PickerConfig::new(&version.options);
+    Some(pick_by(version, in_progress, read_points, config)?.with_options(&version.options))
 }
 
 /// As [`pick`], during a bulk load: L0 may grow to twice its size before it is merged. Each merge rewrites the base level, so half
@@ -124,7 +125,8 @@ pub(crate) fn pick_during_bulk_load(
     in_progress: &InProgress,
     read_points: &[Sequence],
 ) -> Option<Plan> {
-    pick_by(version, in_progress, read_points, &PickerConfig::new(&version.options).during_bulk_load())
+    let config = &PickerConfig::new(&version.options).during_bulk_load();
+    Some(pick_by(version, in_progress, read_points, config)?.with_options(&version.options))
 }
 
 fn pick_by(
@@ -183,7 +185,7 @@ pub(crate) fn pick_range(
         match strategy_of(version.id, partition, in_progress, config).pick_range(request) {
             RangePick::Done => {}
             RangePick::Blocked => is_blocked = true,
-            plan @ RangePick::Plan(_) => return plan,
+            RangePick::Plan(plan) => return RangePick::Plan(Box::new(plan.with_options(&version.options))),
         }
     }
     if is_blocked { RangePick::Blocked } else { RangePick::Done }

@@ -6,9 +6,9 @@ use tamis_vfs::{MemVfs, OperationKind, RecordVfs};
 use super::*;
 use crate::{
     observe::steps::{self, Step},
-    options::Layout,
+    options::{KeyspaceOptions, Layout},
     version::{
-        edit::RunPlace,
+        edit::{Change, RunPlace, VersionEdit},
         test_support::{add, summary},
     },
 };

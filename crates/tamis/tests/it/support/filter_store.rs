@@ -2,9 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tamis::{
-    Db, Filters, Keyspace, KeyspaceChange, KeyspaceOptions, ManualClock, Options, Runtime, WriteBatch,
-};
+use tamis::{Db, Filters, Keyspace, KeyspaceOptions, ManualClock, Options, Runtime, WriteBatch};
 use tamis_vfs::MemVfs;
 use tamis_workload::{SplitMix64, mix64};
 
@@ -54,9 +52,9 @@ pub(crate) fn filled_on(vfs: &MemVfs, options: KeyspaceOptions) -> (Db, Keyspace
 
 /// Opens a store of [`filled_on`], and changes the filters of its keyspace.
 pub(crate) fn open_with_filters(vfs: &MemVfs, filters: Filters) -> (Db, Keyspace, Arc<ManualClock>) {
-    let change_keyspaces = vec![("k".to_owned(), KeyspaceChange::Filters(filters))];
-    let (db, clock) = open_with_clock(vfs, Options::default().change_keyspaces(change_keyspaces));
+    let (db, clock) = open_with_clock(vfs, Options::default());
     let keyspace = db.keyspace("k").unwrap();
+    keyspace.set_options(keyspace.options().filters(filters)).unwrap();
     (db, keyspace, clock)
 }
 
