@@ -91,8 +91,6 @@ export interface OpenOptions extends AbstractOpenOptions {
   lock?: boolean | undefined
   /** Memory for blocks, filters and indexes. Default: 256 MiB. */
   cacheBytes?: Bytes | undefined
-  /** The most that filters and indexes use of the cache, in percent. Default: 60. */
-  cachePinnedPercent?: number | undefined
   /** How tables are read. Default: mapped. */
   tableAccess?: 'mapped' | 'buffered' | 'direct' | undefined
   /** Threads for flushes and compactions. Default: 2. */

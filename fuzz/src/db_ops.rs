@@ -102,7 +102,7 @@ fn layout(number: u8) -> Layout {
         1 => {
             Layout::Tiered { runs_per_level: 2 + u32::from(number / 3 % 4), space_amplification_percent: 150 }
         }
-        _ => Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 },
+        _ => Layout::Partitioned { tables_per_partition: 4 },
     }
 }
 

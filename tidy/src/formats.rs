@@ -52,8 +52,8 @@ pub fn format_pages_have_golden_files(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The limit on the number of options, all structs together.
-const OPTION_COUNT_MAX: usize = 26;
+/// The limit on the number of options, both structs together.
+const OPTION_COUNT_MAX: usize = 18;
 
 /// A public field of a struct.
 struct PublicField<'a> {
@@ -68,11 +68,11 @@ pub fn options_have_docs_and_tests(tree: &Tree) -> Vec<Finding> {
     let files = tree.rust_files().filter(|file| file.path == "crates/tamis/src/options.rs");
     for file in files {
         let fields = public_fields(&file.text, "Options {");
-        if fields.len() > OPTION_COUNT_MAX {
-            let message = format!(
-                "{} options, at most {OPTION_COUNT_MAX} are allowed: make some constants",
-                fields.len()
-            );
+        // The options of the default keyspace are those of any keyspace.
+        let count = fields.iter().filter(|field| field.name != "default_keyspace").count();
+        if count > OPTION_COUNT_MAX {
+            let message =
+                format!("{count} options, at most {OPTION_COUNT_MAX} are allowed: make some constants");
             findings.push(Finding::new(&file.path, 0, message));
         }
         for field in fields {

@@ -10,16 +10,8 @@ use tamis::{Access, Compression, Durability, Filters, Keyspace, KeyspaceOptions,
 use crate::Failure;
 
 /// Names of options of a database.
-pub const DATABASE_NAMES: &[&str] = &[
-    "create_if_missing",
-    "read_only",
-    "lock",
-    "cache_bytes",
-    "cache_pinned_percent",
-    "table_access",
-    "workers",
-    "log_bytes_max",
-];
+pub const DATABASE_NAMES: &[&str] =
+    &["create_if_missing", "read_only", "lock", "cache_bytes", "table_access", "workers", "log_bytes_max"];
 
 /// Names of options of a keyspace.
 pub const KEYSPACE_NAMES: &[&str] = &[
@@ -44,7 +36,6 @@ pub fn set_database(options: &mut Options, name: &str, value: &str) -> Result<()
         "read_only" => options.read_only = switch(name, value)?,
         "lock" => options.lock = switch(name, value)?,
         "cache_bytes" => options.cache_bytes = bytes(name, value)?,
-        "cache_pinned_percent" => options.cache_pinned_percent = number(name, value)?,
         "table_access" => options.table_access = access(value)?,
         "workers" => options.workers = number(name, value)?,
         "log_bytes_max" => options.log_bytes_max = bytes(name, value)?,

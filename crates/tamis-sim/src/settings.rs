@@ -54,10 +54,7 @@ fn layout(random: &mut SplitMix64) -> Layout {
             runs_per_level: 2 + random.below(3) as u32,
             space_amplification_percent: 50 + random.below(200) as u32,
         },
-        _ => Layout::Partitioned {
-            tables_per_partition: 4 + random.below(4) as u32,
-            tables_after_split: 1 + random.below(2) as u32,
-        },
+        _ => Layout::Partitioned { tables_per_partition: 4 + random.below(4) as u32 },
     }
 }
 

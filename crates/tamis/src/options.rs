@@ -16,6 +16,7 @@ use crate::{
 pub(crate) use filters::{FilterBudget, FilterSource};
 pub use filters::{Filters, TableFilter};
 pub use layout::Layout;
+pub(crate) use layout::tables_after_split;
 pub use views::Views;
 
 /// The name of the keyspace that every store has.
@@ -49,9 +50,10 @@ pub enum Durability {
 
 /// One method for each field, which sets it.
 macro_rules! setters {
-    ($options:ident { $($field:ident: $kind:ty),* $(,)? }) => {
+    ($options:ident { $($(#[$attribute:meta])* $field:ident: $kind:ty),* $(,)? }) => {
         impl $options {
             $(
+                $(#[$attribute])*
                 #[doc = concat!("Sets the field [`", stringify!($field), "`](#structfield.", stringify!($field), ").")]
                 #[must_use]
                 pub fn $field(mut self, $field: $kind) -> Self {
@@ -87,8 +89,8 @@ pub struct Options {
     /// Memory for blocks, filters and indexes, and for the sampled queries of all keyspaces, which use at most a quarter of it, about 100 bytes
     /// for each of up to 20,000 queries of a keyspace. Without memory there is no sample. Unit: bytes. Default: 256 MiB.
     pub cache_bytes: u64,
-    /// The most that filters and indexes may use of `cache_bytes`, in percent (0 to 100); blocks use the rest. Default: 60.
-    pub cache_pinned_percent: u8,
+    /// The most that filters and indexes use of `cache_bytes`, in percent; blocks use the rest.
+    pub(crate) cache_pinned_percent: u8,
     /// How tables are read. With [`Access::Direct`] flushes and compactions use direct I/O too; otherwise only flushes do during a
     /// fast bulk load of ascending keys. Units of elastic filters are loaded and unloaded only with [`Access::Buffered`] and
     /// [`Access::Direct`]. Default: mapped (compressed tables are read buffered and cached; so are tables beyond 20,000 open ones,
@@ -108,8 +110,8 @@ pub struct Options {
     /// flushes all memtables. Unit: bytes, at least 1 MiB. Default: 1 GiB.
     pub log_bytes_max: u64,
     /// A scan that passes this many deleted keys in a row notes their range in memory, so that later scans jump over it until something
-    /// is put into it; 0: never. Queues depend on it. Default: 64.
-    pub deleted_range_keys: u32,
+    /// is put into it; 0: never. Queues depend on it.
+    pub(crate) deleted_range_keys: u32,
     /// Sample the queries of each keyspace, from which filters are chosen. Their memory is a part of `cache_bytes`. Default: true.
     pub sample_queries: bool,
     /// Options of the default keyspace of a new database. An existing database keeps its options: others than these are an error
@@ -124,10 +126,12 @@ setters!(Options {
     read_only: bool,
     lock: bool,
     cache_bytes: u64,
+    /// For tests and experiments: no program needs another value.
     cache_pinned_percent: u8,
     table_access: Access,
     workers: usize,
     log_bytes_max: u64,
+    /// For tests and experiments: no program needs another value.
     deleted_range_keys: u32,
     sample_queries: bool,
     default_keyspace: KeyspaceOptions,
@@ -227,9 +231,6 @@ impl Options {
     /// # Errors
     /// [`Error::InvalidArgument`] for the first value outside its bounds.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.cache_pinned_percent > 100 {
-            return refuse("cache_pinned_percent", self.cache_pinned_percent, "use 0 to 100");
-        }
         if self.workers > 64 {
             return refuse("workers", self.workers, "use 0 to 64 threads");
         }

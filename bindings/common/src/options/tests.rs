@@ -12,7 +12,6 @@ fn every_name_sets_an_option() {
         ("read_only", "true"),
         ("lock", "false"),
         ("cache_bytes", "8MiB"),
-        ("cache_pinned_percent", "50"),
         ("table_access", "direct"),
         ("workers", "1"),
         ("log_bytes_max", "2097152"),
@@ -47,7 +46,7 @@ fn invalid_values_are_rejected_with_advice() {
     let refused = [
         ("cache_bytes", "many", "bytes"),
         ("cache_bytes", "99999999999GiB", "bytes"),
-        ("cache_pinned_percent", "300", "number"),
+        ("workers", "many", "number"),
         ("block_bytes", "8GiB", "fewer"),
         ("read_only", "yes", "true"),
         ("table_access", "mmap", "mapped"),

@@ -70,7 +70,6 @@ fn configuration(options: &TamisOptions) -> Fields {
     let mut fields = Fields::default();
     fields.set("store", "tamis");
     fields.set("cache_bytes", options.cache_bytes);
-    fields.set("cache_pinned_percent", u64::from(options.cache_pinned_percent));
     fields.set(
         "access",
         match options.table_access {

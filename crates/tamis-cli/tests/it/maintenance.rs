@@ -297,7 +297,7 @@ fn verify_reads_all_files_without_a_manifest() {
 #[test]
 fn inspect_prints_a_manifest_as_readable_lines() {
     let folder = Folder::new();
-    let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+    let layout = Layout::Partitioned { tables_per_partition: 4 };
     let keyspace = KeyspaceOptions::default()
         .memtable_bytes(64 << 10)
         .table_bytes(64 << 10)

@@ -30,7 +30,7 @@ use crate::{
     error::{Error, Result},
     file_name::FileName,
     key::{SEQUENCE_MAX, Sequence},
-    options::Layout,
+    options::{Layout, tables_after_split},
     store::{keyspace_state::KeyspaceState, parts::StoreParts},
     table::properties::TableSummary,
     version::{
@@ -247,7 +247,7 @@ impl StoreParts {
         tables.merged = plan.tables().map(|table| table.number()).collect();
         tables.bytes_read = merged.bytes_read;
         let per_partition = match context.version.options.layout {
-            Layout::Partitioned { tables_after_split, .. } => tables_after_split.max(1) as usize,
+            Layout::Partitioned { tables_per_partition } => tables_after_split(tables_per_partition),
             _ => 1,
         };
         let later = merged.summaries.iter().step_by(per_partition).skip(1);

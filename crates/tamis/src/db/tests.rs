@@ -283,7 +283,7 @@ fn a_panic_in_a_filter_builder_is_a_background_error() {
 #[test]
 fn a_seek_in_a_store_of_many_partitions_merges_the_runs_of_one() {
     const KEYS: u64 = 4_000;
-    let layout = Layout::Partitioned { tables_per_partition: 6, tables_after_split: 2 };
+    let layout = Layout::Partitioned { tables_per_partition: 6 };
     let keyspace = KeyspaceOptions::default()
         .layout(layout)
         .memtable_bytes(1 << 20)

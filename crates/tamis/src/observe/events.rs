@@ -135,7 +135,7 @@ pub enum Event {
         reason: String,
     },
     /// An index or filter does not fit into its share of the cache. An index is then read again for each use, a filter is not
-    /// used. Raise `cache_bytes` or `cache_pinned_percent`.
+    /// used. Raise `cache_bytes`.
     CacheTooSmall {
         /// The file.
         file: PathBuf,

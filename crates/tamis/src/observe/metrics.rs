@@ -655,7 +655,7 @@ pub struct Statistics {
     pub forward_seeks: u64,
     /// Seeks to the last key at or before a bound.
     pub backward_seeks: u64,
-    /// Deleted keys that scans passed one by one, and range tombstones, in rows of at least [`crate::Options::deleted_range_keys`].
+    /// Deleted keys that scans passed one by one, and range tombstones, in rows of at least 64.
     pub deleted_keys_passed: u64,
     /// Ranges of deleted keys that scans noted, so that later scans jump over them.
     pub deleted_ranges_recorded: u64,

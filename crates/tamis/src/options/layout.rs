@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// A keyspace is created with the layout of [`crate::KeyspaceOptions::layout`], and [`crate::Keyspace::set_options`] changes it.
 ///
 /// As text: `leveled`, `tiered`, `partitioned`, or one of the last two with parameters: `tiered:runs_per_level=N`,
-/// `partitioned:tables_per_partition=N,tables_after_split=N`.
+/// `partitioned:tables_per_partition=N`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Layout {
@@ -37,15 +37,18 @@ pub enum Layout {
     Partitioned {
         /// The maximum number of tables of a partition (4 to 48). More are compacted. Default: 10.
         tables_per_partition: u32,
-        /// Number of tables in each partition that a split creates (1 to half of `tables_per_partition`). Default: 2.
-        tables_after_split: u32,
     },
 }
 
 const RUNS_PER_LEVEL: &str = "runs_per_level";
 const SPACE_AMPLIFICATION: &str = "space_amplification_percent";
 const TABLES_PER_PARTITION: &str = "tables_per_partition";
-const TABLES_AFTER_SPLIT: &str = "tables_after_split";
+
+/// The number of tables in each partition that a split creates: a fifth of the maximum, as in RemixDB (2 of 10).
+pub(crate) const fn tables_after_split(tables_per_partition: u32) -> usize {
+    let fifth = tables_per_partition as usize / 5;
+    if fifth > 0 { fifth } else { 1 }
+}
 
 impl Layout {
     /// The tiered layout with its default parameters.
@@ -57,7 +60,7 @@ impl Layout {
     /// The partitioned layout with its default parameters.
     #[must_use]
     pub const fn partitioned() -> Self {
-        Self::Partitioned { tables_per_partition: 10, tables_after_split: 2 }
+        Self::Partitioned { tables_per_partition: 10 }
     }
 
     pub(crate) const fn is_partitioned(&self) -> bool {
@@ -68,7 +71,7 @@ impl Layout {
     pub(crate) const fn level0_trigger(&self, level0_runs: u32) -> usize {
         match self {
             Self::Leveled | Self::Tiered { .. } => level0_runs as usize,
-            Self::Partitioned { tables_per_partition, .. } => *tables_per_partition as usize,
+            Self::Partitioned { tables_per_partition } => *tables_per_partition as usize,
         }
     }
 
@@ -86,13 +89,9 @@ impl Layout {
                     return refuse(SPACE_AMPLIFICATION, space_amplification_percent, expected);
                 }
             }
-            Self::Partitioned { tables_per_partition, tables_after_split } => {
+            Self::Partitioned { tables_per_partition } => {
                 if !(4..=48).contains(&tables_per_partition) {
                     return refuse(TABLES_PER_PARTITION, tables_per_partition, "use 4 to 48");
-                }
-                if !(1..=tables_per_partition / 2).contains(&tables_after_split) {
-                    let expected = "use 1 to half of `tables_per_partition`";
-                    return refuse(TABLES_AFTER_SPLIT, tables_after_split, expected);
                 }
             }
         }
@@ -108,10 +107,9 @@ impl fmt::Display for Layout {
                 formatter,
                 "tiered:{RUNS_PER_LEVEL}={runs_per_level},{SPACE_AMPLIFICATION}={space_amplification_percent}"
             ),
-            Self::Partitioned { tables_per_partition, tables_after_split } => write!(
-                formatter,
-                "partitioned:{TABLES_PER_PARTITION}={tables_per_partition},{TABLES_AFTER_SPLIT}={tables_after_split}"
-            ),
+            Self::Partitioned { tables_per_partition } => {
+                write!(formatter, "partitioned:{TABLES_PER_PARTITION}={tables_per_partition}")
+            }
         }
     }
 }
@@ -123,7 +121,7 @@ impl FromStr for Layout {
     /// [`Error::InvalidArgument`] for an unknown name and for values outside their bounds.
     fn from_str(text: &str) -> Result<Self> {
         let expected = "use `leveled`, `tiered`, `partitioned`, `tiered:runs_per_level=N,space_amplification_percent=N`, or \
-            `partitioned:tables_per_partition=N,tables_after_split=N`";
+            `partitioned:tables_per_partition=N`";
         let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
         let mut layout = match name.trim() {
             "leveled" => Self::Leveled,
@@ -150,10 +148,7 @@ impl Layout {
             (Self::Tiered { space_amplification_percent, .. }, SPACE_AMPLIFICATION) => {
                 Some(space_amplification_percent)
             }
-            (Self::Partitioned { tables_per_partition, .. }, TABLES_PER_PARTITION) => {
-                Some(tables_per_partition)
-            }
-            (Self::Partitioned { tables_after_split, .. }, TABLES_AFTER_SPLIT) => Some(tables_after_split),
+            (Self::Partitioned { tables_per_partition }, TABLES_PER_PARTITION) => Some(tables_per_partition),
             _ => None,
         }
     }

@@ -65,10 +65,10 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
     let layout = match options.layout {
         Layout::Leveled => None,
         Layout::Tiered { runs_per_level, space_amplification_percent } => {
-            Some((LAYOUT_TIERED, [runs_per_level, space_amplification_percent]))
+            Some((LAYOUT_TIERED, vec![runs_per_level, space_amplification_percent]))
         }
-        Layout::Partitioned { tables_per_partition, tables_after_split } => {
-            Some((LAYOUT_PARTITIONED, [tables_per_partition, tables_after_split]))
+        Layout::Partitioned { tables_per_partition } => {
+            Some((LAYOUT_PARTITIONED, vec![tables_per_partition]))
         }
     };
     if let Some((kind, parameters)) = layout {
@@ -184,9 +184,7 @@ fn take_layout(body: &mut Decoder<'_>) -> Option<Layout> {
         LAYOUT_TIERED => {
             Some(Layout::Tiered { runs_per_level: parameter()?, space_amplification_percent: parameter()? })
         }
-        LAYOUT_PARTITIONED => {
-            Some(Layout::Partitioned { tables_per_partition: parameter()?, tables_after_split: parameter()? })
-        }
+        LAYOUT_PARTITIONED => Some(Layout::Partitioned { tables_per_partition: parameter()? }),
         _ => None,
     }
 }

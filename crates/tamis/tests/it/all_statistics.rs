@@ -133,7 +133,7 @@ impl Store {
 
     /// All decisions about partitions.
     fn partition(&self) {
-        let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+        let layout = Layout::Partitioned { tables_per_partition: 4 };
         let keyspace = self.create("partitions", small_keyspace().layout(layout));
         let mut random = SplitMix64::new(5);
         self.put_all(&keyspace, 0..4_000, 300);
@@ -146,7 +146,7 @@ impl Store {
         self.db.compact_range(&keyspace, ..).unwrap();
         self.db.wait_for_compactions().unwrap();
 
-        let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 2 };
+        let layout = Layout::Partitioned { tables_per_partition: 4 };
         let keyspace = self.create("carried", small_keyspace().layout(layout));
         self.put_all(&keyspace, (0..1_200).map(|_| random.below(400)), 3_000);
         self.db.flush().unwrap();

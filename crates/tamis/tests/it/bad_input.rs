@@ -152,8 +152,7 @@ type Change<T> = (&'static str, fn(&mut T));
 #[test]
 fn an_option_out_of_range_is_refused_with_its_name_and_range() {
     let vfs = MemVfs::new();
-    let refused: [Change<Options>; 3] = [
-        ("cache_pinned_percent", |options| options.cache_pinned_percent = 101),
+    let refused: [Change<Options>; 2] = [
         ("workers", |options| options.workers = 65),
         ("log_bytes_max", |options| options.log_bytes_max = (1 << 20) - 1),
     ];

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-pub(crate) const LAYOUT: Layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 2 };
+pub(crate) const LAYOUT: Layout = Layout::Partitioned { tables_per_partition: 4 };
 /// Keys below this number get most writes.
 pub(crate) const HOT_COUNT: u64 = 40;
 pub(crate) const KEY_COUNT: u64 = 400;

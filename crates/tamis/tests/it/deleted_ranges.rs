@@ -224,7 +224,7 @@ fn scans_that_end_at_a_bound_after_deleted_keys_delete_no_entry() {
 #[test]
 fn scans_over_partitions_with_many_deleted_keys_delete_no_entry() {
     const COUNT: u64 = 40_000;
-    let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+    let layout = Layout::Partitioned { tables_per_partition: 4 };
     let default_keyspace = small_keyspace().layout(layout);
     let db = open_with(&MemVfs::new(), options(0).deleted_range_keys(2).default_keyspace(default_keyspace));
     let mut random = SplitMix64::new(7);

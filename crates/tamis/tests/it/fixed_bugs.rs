@@ -170,7 +170,7 @@ fn a_damaged_table_does_not_block_other_partitions() {
     const TABLES_MAX: u32 = 4;
     let memory = MemVfs::new();
     let fault = FaultVfs::new(Arc::new(memory.clone()));
-    let layout = Layout::Partitioned { tables_per_partition: TABLES_MAX, tables_after_split: 1 };
+    let layout = Layout::Partitioned { tables_per_partition: TABLES_MAX };
     let default_keyspace = small_keyspace().layout(layout);
     let (table_access, cache_bytes) = (Access::Buffered, 0);
     let options = inline_options()

@@ -95,7 +95,7 @@ impl Spawner for PanickingSpawner {
 /// The claim was released while the panic unwound, before writes were refused: another worker flushed the memtable.
 #[test]
 fn after_a_panic_no_worker_repeats_the_job() {
-    let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+    let layout = Layout::Partitioned { tables_per_partition: 4 };
     let default_keyspace = small_keyspace().layout(layout);
     let memory = MemVfs::new();
     let db = open_in_memory(&memory, inline_options().default_keyspace(default_keyspace)).unwrap();

@@ -12,7 +12,7 @@ use crate::support::{
 
 const TIERED: Layout = Layout::Tiered { runs_per_level: 3, space_amplification_percent: 400 };
 
-const PARTITIONED: Layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+const PARTITIONED: Layout = Layout::Partitioned { tables_per_partition: 4 };
 
 fn options(layout: Layout) -> Options {
     inline_options().default_keyspace(small_keyspace().layout(layout))

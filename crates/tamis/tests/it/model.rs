@@ -124,7 +124,7 @@ fn other_filters(random: &mut SplitMix64) -> Filters {
 }
 
 const TIERED: Layout = Layout::Tiered { runs_per_level: 2, space_amplification_percent: 150 };
-const PARTITIONED: Layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+const PARTITIONED: Layout = Layout::Partitioned { tables_per_partition: 4 };
 const LAYOUTS: [Layout; 3] = [Layout::Leveled, TIERED, PARTITIONED];
 
 struct World {

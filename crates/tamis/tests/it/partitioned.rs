@@ -22,7 +22,7 @@ use crate::support::{
     small_keyspace,
 };
 
-const LAYOUT: Layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+const LAYOUT: Layout = Layout::Partitioned { tables_per_partition: 4 };
 
 fn options() -> Options {
     inline_options().default_keyspace(small_keyspace().layout(LAYOUT))
@@ -410,7 +410,7 @@ fn concurrent_writers_ingests_and_jobs_lose_no_entry() {
 #[test]
 fn a_store_of_many_partitions_opens_and_reads_only_the_tables_that_it_needs() {
     let vfs = MemVfs::new();
-    let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+    let layout = Layout::Partitioned { tables_per_partition: 4 };
     let keyspace = small_keyspace().layout(layout).memtable_bytes(4 << 20);
     let db = open_in_memory(&vfs, inline_options().default_keyspace(keyspace)).unwrap();
     let mut model = Model::new();

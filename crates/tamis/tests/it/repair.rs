@@ -809,7 +809,7 @@ fn repair_keeps_changes_of_a_newer_program() {
 /// The end of the manifest is lost: the tables show where partitions begin, and those that overlap no other are kept as they are.
 #[test]
 fn a_repair_finds_partitions_by_their_tables() {
-    let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+    let layout = Layout::Partitioned { tables_per_partition: 4 };
     let keyspace = small_keyspace().layout(layout);
     let options = inline_options().default_keyspace(keyspace);
     let partition_count = |db: &Db| db.statistics().keyspaces.first().unwrap().partition_count;

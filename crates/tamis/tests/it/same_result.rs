@@ -361,14 +361,15 @@ fn base() -> Setup {
 fn random_setup(random: &mut SplitMix64) -> Setup {
     let mut pick = |choices: &[u64]| choices[random.below(choices.len() as u64) as usize];
     let mut setup = base();
-    let options = &mut setup.options;
-    options.cache_bytes = pick(&[0, 1, 8 << 10, 256 << 10, 64 << 20]);
-    options.cache_pinned_percent = pick(&[0, 20, 100]) as u8;
-    options.table_access = [Access::Buffered, Access::Direct, Access::Mapped][pick(&[0, 1, 2]) as usize];
-    options.workers = pick(&[0, 0, 0, 2]) as usize;
-    options.log_bytes_max = pick(&[1 << 20, 1 << 30]);
-    options.deleted_range_keys = pick(&[0, 1, 2, 8]) as u32;
-    options.sample_queries = pick(&[0, 1, 1]) == 1;
+    setup.options = setup
+        .options
+        .cache_bytes(pick(&[0, 1, 8 << 10, 256 << 10, 64 << 20]))
+        .cache_pinned_percent(pick(&[0, 20, 100]) as u8)
+        .table_access([Access::Buffered, Access::Direct, Access::Mapped][pick(&[0, 1, 2]) as usize])
+        .workers(pick(&[0, 0, 0, 2]) as usize)
+        .log_bytes_max(pick(&[1 << 20, 1 << 30]))
+        .deleted_range_keys(pick(&[0, 1, 2, 8]) as u32)
+        .sample_queries(pick(&[0, 1, 1]) == 1);
     let compressions = [Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zstd(9)];
     let keyspace = &mut setup.keyspace;
     keyspace.memtable_bytes = pick(&[64 << 10, 64 << 10, 200 << 10, 1 << 20]);
@@ -381,7 +382,7 @@ fn random_setup(random: &mut SplitMix64) -> Setup {
         0 => Layout::Leveled,
         1 => {
             let tables_per_partition = pick(&[4, 6, 10]) as u32;
-            Layout::Partitioned { tables_per_partition, tables_after_split: pick(&[1, 2]) as u32 }
+            Layout::Partitioned { tables_per_partition }
         }
         _ => Layout::Tiered {
             runs_per_level: pick(&[2, 3, 4]) as u32,
@@ -446,8 +447,12 @@ fn chosen_setups() -> Vec<Setup> {
         setup.keyspace.compression = vec![Compression::Zstd(3), Compression::None, Compression::Lz4]
     });
     add(&|setup| (setup.options.table_access, setup.options.cache_bytes) = (Access::Buffered, 0));
-    add(&|setup| (setup.options.table_access, setup.options.cache_pinned_percent) = (Access::Direct, 0));
-    add(&|setup| (setup.options.table_access, setup.options.cache_pinned_percent) = (Access::Buffered, 100));
+    for (access, percent) in [(Access::Direct, 0), (Access::Buffered, 100)] {
+        add(&|setup| {
+            let options = setup.options.clone();
+            setup.options = options.table_access(access).cache_pinned_percent(percent);
+        });
+    }
     add(&|setup| setup.keyspace.memtable_bytes = 1 << 20);
     add(&|setup| (setup.keyspace.size_ratio, setup.keyspace.level0_runs) = (2, 1));
     add(&|setup| (setup.keyspace.size_ratio, setup.keyspace.level0_runs) = (20, 8));
@@ -457,7 +462,7 @@ fn chosen_setups() -> Vec<Setup> {
         Layout::Tiered { runs_per_level: 2, space_amplification_percent: 10_000 },
         Layout::Tiered { runs_per_level: 64, space_amplification_percent: 25 },
         Layout::partitioned(),
-        Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 },
+        Layout::Partitioned { tables_per_partition: 4 },
     ] {
         add(&|setup| setup.keyspace.layout = layout);
         add(&|setup| (setup.keyspace.level0_runs, setup.layouts) = (1, vec![layout, Layout::Leveled]));
@@ -467,7 +472,7 @@ fn chosen_setups() -> Vec<Setup> {
     }
     add(&|setup| {
         (setup.keyspace.views, setup.keyspace.layout) = (Views::On, Layout::tiered());
-        (setup.options.table_access, setup.options.deleted_range_keys) = (Access::Buffered, 1);
+        setup.options = setup.options.clone().table_access(Access::Buffered).deleted_range_keys(1);
     });
     // Point reads search the view: always, after false positives, and of some levels.
     for filters in [Filters::none(), Filters::bits(1.0), bits_per_level([0.0, 10.0])] {
@@ -477,7 +482,7 @@ fn chosen_setups() -> Vec<Setup> {
         });
     }
     for key_count in [1, 3] {
-        add(&|setup| setup.options.deleted_range_keys = key_count);
+        add(&|setup| setup.options = setup.options.clone().deleted_range_keys(key_count));
     }
     for access in [Access::Buffered, Access::Direct, Access::Mapped] {
         add(&|setup| (setup.options.table_access, setup.is_on_disk) = (access, true));

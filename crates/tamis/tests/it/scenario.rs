@@ -97,7 +97,7 @@ pub(crate) fn keyspace_options(name: &str) -> KeyspaceOptions {
     };
     let layout = match name {
         "b" => Layout::Tiered { runs_per_level: 2, space_amplification_percent: 100 },
-        "c" => Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 },
+        "c" => Layout::Partitioned { tables_per_partition: 4 },
         _ => Layout::Leveled,
     };
     // So that flushes add runs to its view.

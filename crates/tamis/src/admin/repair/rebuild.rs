@@ -23,7 +23,7 @@ use crate::{
     key::SEQUENCE_MAX,
     memtable::{ChunkPool, Memtable},
     observe::metrics::LEVEL_COUNT_MAX,
-    options::{DEFAULT_KEYSPACE, KeyspaceOptions, Layout},
+    options::{DEFAULT_KEYSPACE, KeyspaceOptions, Layout, tables_after_split},
     range_tombstone::fragment,
     store::orphans::LogSpan,
     table::{properties::TableSummary, writer::TableWriter},
@@ -774,10 +774,10 @@ fn end_of(table: &Table) -> (bool, &[u8], bool) {
 /// The lower bounds of the partitions for these groups. A partition gets as many tables as after a split, if the groups allow it.
 fn partition_bounds(groups: &[Vec<Arc<Table>>], layout: Layout) -> Vec<Vec<u8>> {
     let mut bounds = vec![Vec::new()];
-    let Layout::Partitioned { tables_after_split, .. } = layout else { return bounds };
+    let Layout::Partitioned { tables_per_partition } = layout else { return bounds };
     let mut table_count = 0;
     for group in groups {
-        if table_count >= tables_after_split as usize {
+        if table_count >= tables_after_split(tables_per_partition) {
             bounds.extend(group.first().map(|table| table.smallest_key().to_vec()));
             table_count = 0;
         }

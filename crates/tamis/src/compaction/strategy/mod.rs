@@ -99,12 +99,9 @@ fn strategy_of<'a>(
             runs_per_level: runs_per_level as usize,
             space_amplification_percent: space_amplification_percent.into(),
         }),
-        Layout::Partitioned { tables_per_partition, tables_after_split } => Box::new(Partitioned::new(
-            keyspace,
-            partition,
-            (in_progress, config),
-            (tables_per_partition, tables_after_split),
-        )),
+        Layout::Partitioned { tables_per_partition } => {
+            Box::new(Partitioned::new(keyspace, partition, (in_progress, config), tables_per_partition))
+        }
     }
 }
 

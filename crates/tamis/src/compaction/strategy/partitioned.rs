@@ -63,14 +63,10 @@ pub(crate) fn pick_carried(
     (new_bytes, memtable_bytes): (&[u64], u64),
     read_points: &[Sequence],
 ) -> CarryPlan {
-    let Layout::Partitioned { tables_per_partition, tables_after_split } = version.options.layout else {
+    let Layout::Partitioned { tables_per_partition } = version.options.layout else {
         return CarryPlan::default();
     };
-    let limits = Limits {
-        table_bytes: version.options.table_bytes,
-        tables_max: tables_per_partition as usize,
-        tables_after_split: tables_after_split as usize,
-    };
+    let limits = Limits::new(tables_per_partition, version.options.table_bytes);
     let garbage = Garbage::new(read_points);
     let touched = version.partitions.iter().zip(new_bytes).enumerate().filter(|(_, (_, bytes))| **bytes > 0);
     let load = |(index, (partition, bytes)): (usize, (&Arc<Partition>, &u64))| Load {
@@ -102,18 +98,15 @@ impl<'a> Partitioned<'a> {
         keyspace: u64,
         partition: &'a Partition,
         (in_progress, config): (&InProgress, &PickerConfig),
-        (tables_per_partition, tables_after_split): (u32, u32),
+        tables_per_partition: u32,
     ) -> Self {
+        let limits = Limits::new(tables_per_partition, config.table_bytes);
         Self {
             keyspace,
             partition,
-            limits: Limits {
-                table_bytes: config.table_bytes,
-                tables_max: tables_per_partition as usize,
-                tables_after_split: tables_after_split as usize,
-            },
+            limits,
             // Tables are rarely full: three quarters of the bytes of a split.
-            division_bytes_min: config.table_bytes.saturating_mul(u64::from(tables_after_split) * 3) / 4,
+            division_bytes_min: limits.table_bytes.saturating_mul(limits.tables_after_split as u64 * 3) / 4,
             is_busy: in_progress.is_busy(partition.id),
         }
     }

@@ -36,7 +36,7 @@ impl Store {
         let faults = FaultVfs::new(Arc::new(record.clone()));
         faults.limit_open_files(OPEN_FILES_MAX);
         // A union takes at most half as many tables as a partition may have: two neighbours have more.
-        let layout = Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 };
+        let layout = Layout::Partitioned { tables_per_partition: 4 };
         let default_keyspace = KeyspaceOptions::default().layout(layout);
         // Mapped tables need no descriptors.
         let table_access = Access::Buffered;

@@ -20,6 +20,8 @@
 //! The number of output tables is estimated from bytes, without those of entries that are known to be obsolete. A wrong estimate costs a
 //! job that reclaims less: each major leaves fewer runs than before, so that eventually a split follows.
 
+use crate::options::tables_after_split;
+
 /// The maximum number of writes of a byte, by its flush and by merges of small runs, that the estimate considers.
 const WRITES_MAX: usize = 6;
 
@@ -44,6 +46,13 @@ pub(crate) struct Limits {
     pub(crate) tables_max: usize,
     /// The number of tables of each partition that a split creates.
     pub(crate) tables_after_split: usize,
+}
+
+impl Limits {
+    pub(crate) const fn new(tables_per_partition: u32, table_bytes: u64) -> Self {
+        let tables_after_split = tables_after_split(tables_per_partition);
+        Self { table_bytes, tables_max: tables_per_partition as usize, tables_after_split }
+    }
 }
 
 /// See the head of this file.

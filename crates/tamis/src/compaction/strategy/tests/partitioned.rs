@@ -10,7 +10,7 @@ use super::super::{RangePick, pick, pick_carried, pick_range};
 use crate::{
     compaction::plan::{Action, InProgress, Plan, RangeRequest, Reason},
     observe::steps::{self, Step},
-    options::{KeyspaceOptions, Layout},
+    options::{KeyspaceOptions, Layout, tables_after_split},
     table::properties::TableSummary,
     version::{
         catalog::Catalog,
@@ -218,10 +218,10 @@ impl Store {
         let merged = self.merged(plan);
         let outputs = self.write(&merged);
         if plan.action == Action::Split {
-            let Layout::Partitioned { tables_after_split, .. } = version.options.layout else {
+            let Layout::Partitioned { tables_per_partition } = version.options.layout else {
                 panic!("only this layout splits")
             };
-            let later = outputs.iter().step_by(tables_after_split as usize).skip(1);
+            let later = outputs.iter().step_by(tables_after_split(tables_per_partition)).skip(1);
             bounds.extend(later.map(|summary| summary.smallest_key.clone()));
         }
         let (mut removals, mut additions) = (Vec::new(), Vec::new());
@@ -471,14 +471,15 @@ fn a_load_at_random_writes_what_the_formulas_of_the_paper_say() {
     const EARLY_SPLITS: f64 = 1.2;
     const TOLERANCE: f64 = 0.15;
     for tables_per_partition in [10, 16, 32] {
-        let (store, load) = loaded(Layout::Partitioned { tables_per_partition, tables_after_split: 2 });
-        let tables = f64::from(tables_per_partition);
+        let (store, load) = loaded(Layout::Partitioned { tables_per_partition });
+        let (tables, after_split) =
+            (f64::from(tables_per_partition), tables_after_split(tables_per_partition));
         let splits = store.split_bytes as f64 / store.user_bytes as f64;
         assert!(
-            splits > 0.0 && splits <= EARLY_SPLITS * tables / (tables - 2.0),
+            splits > 0.0 && splits <= EARLY_SPLITS * tables / (tables - after_split as f64),
             "{tables}: {splits:.2} splits per entry"
         );
-        let expected = paper_amplification(tables_per_partition as usize, 2);
+        let expected = paper_amplification(tables_per_partition as usize, after_split);
         println!("{tables}: {load:.2}, {expected:.2} by the formulas");
         assert!(
             (load - expected).abs() <= TOLERANCE * expected,
@@ -564,7 +565,7 @@ fn estimates_that_are_wrong_by_ten_times_cause_no_endless_jobs() {
 #[test]
 fn divisions_and_carried_entries_survive_estimates_that_are_wrong_by_ten_times() {
     // With fewer tables, entries of small tables are not worth keeping.
-    let layout = Layout::Partitioned { tables_per_partition: 16, tables_after_split: 2 };
+    let layout = Layout::Partitioned { tables_per_partition: 16 };
     for size_factor in [10.0, 0.1] {
         let mut store = Store { size_factor, ..Store::new(layout) };
         for round in 0..24 {

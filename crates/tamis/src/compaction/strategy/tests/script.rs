@@ -175,7 +175,7 @@ impl Scene {
 fn version<'a>(words: &[&str], lines: impl Iterator<Item = &'a str>) -> KeyspaceVersion {
     let mut options = KeyspaceOptions::default().memtable_bytes(256 << 10).table_bytes(256 << 10);
     let (mut tiered, mut space_amplification_percent) = (None, 300);
-    let (mut partitioned, mut tables_after_split) = (None, 2);
+    let mut partitioned = None;
     for word in words {
         let (name, value) = word.split_once('=').expect("name=value");
         let number = value.parse::<u32>().unwrap_or(0);
@@ -187,7 +187,6 @@ fn version<'a>(words: &[&str], lines: impl Iterator<Item = &'a str>) -> Keyspace
             "compression" => options.compression = vec![Compression::None, Compression::Lz4],
             "tiered" => tiered = Some(number),
             "partitioned" => partitioned = Some(number),
-            "split" => tables_after_split = number,
             "space" => space_amplification_percent = number,
             other => panic!("unknown option {other}"),
         }
@@ -196,7 +195,7 @@ fn version<'a>(words: &[&str], lines: impl Iterator<Item = &'a str>) -> Keyspace
         options.layout = Layout::Tiered { runs_per_level, space_amplification_percent };
     }
     if let Some(tables_per_partition) = partitioned {
-        options.layout = Layout::Partitioned { tables_per_partition, tables_after_split };
+        options.layout = Layout::Partitioned { tables_per_partition };
     }
     let lines: Vec<&str> = lines.collect();
     let mut changes = Vec::new();
