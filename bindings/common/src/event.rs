@@ -46,9 +46,9 @@ fn job_to_json(event: &Event) -> Value {
             "bytes_expected": bytes_expected,
             "bytes": bytes,
         }),
-        Event::EntriesCarried { keyspace, partition_count, entry_count, bytes, bytes_saved_expected } => {
+        Event::EntriesRetained { keyspace, partition_count, entry_count, bytes, bytes_saved_expected } => {
             json!({
-                "kind": "entries_carried",
+                "kind": "entries_retained",
                 "keyspace": keyspace,
                 "partition_count": partition_count,
                 "entry_count": entry_count,

@@ -123,7 +123,7 @@ pub fn compare_copy(
     let read_only = options.read_only;
     let db = Db::open_on(vfs, path, options, runtime(shared, Arc::new(|| {})))?;
     let found = db.snapshot().sequence();
-    // Jobs of an open for writes may use more numbers: those of carried entries.
+    // Jobs of an open for writes may use more numbers: those of retained entries.
     if read_only && found != sequence {
         return Err(Difference::Wrong(format!("the copy opened at {found}, but it was made at {sequence}")));
     }

@@ -82,7 +82,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
         "event",
         &[
             "Flushed",
-            "EntriesCarried",
+            "EntriesRetained",
             "Compacted",
             "PartitionsChanged",
             "BackPressure",

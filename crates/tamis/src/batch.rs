@@ -5,7 +5,7 @@
 //! from the same bytes.
 //!
 //! 1. The entries of a batch have consecutive sequence numbers, in the order in which they were added. In a batch made by
-//!    [`WriteBatch::carrying`] each entry has its own number, and the batch takes one new number for all of them: that of a batch
+//!    [`WriteBatch::retaining`] each entry has its own number, and the batch takes one new number for all of them: that of a batch
 //!    without entries before it.
 //! 2. A refused entry (for example with an empty key) leaves the batch unchanged.
 //!
@@ -143,8 +143,8 @@ impl WriteBatch {
         self.other_keyspaces.clear();
     }
 
-    /// A batch whose entries have their own sequence numbers: it carries entries into a newer segment.
-    pub(crate) fn carrying() -> Self {
+    /// A batch whose entries have their own sequence numbers: it retains entries in a newer segment.
+    pub(crate) fn retaining() -> Self {
         Self { has_own_sequences: true, ..Self::new() }
     }
 
@@ -173,11 +173,11 @@ impl WriteBatch {
         self.add(keyspace, Kind::RangeTombstone, None, lower, upper)
     }
 
-    /// Adds an entry with its own sequence number to a batch made by [`WriteBatch::carrying`].
+    /// Adds an entry with its own sequence number to a batch made by [`WriteBatch::retaining`].
     ///
     /// # Errors
     /// As [`WriteBatch::put_in`].
-    pub(crate) fn carry(&mut self, entry: BatchEntry<'_>) -> Result<()> {
+    pub(crate) fn retain(&mut self, entry: BatchEntry<'_>) -> Result<()> {
         self.add(entry.keyspace, entry.kind, Some(entry.sequence), entry.key, entry.value)
     }
 
@@ -352,7 +352,7 @@ impl<'a> BatchWrite<'a> {
 pub(crate) struct BatchEntry<'a> {
     pub(crate) keyspace: u32,
     pub(crate) sequence: Sequence,
-    /// The number at which it was logged: its own, or that of the batch that carries it.
+    /// The number at which it was logged: its own, or that of the batch that has retained it.
     pub(crate) logged_at: Sequence,
     pub(crate) kind: Kind,
     pub(crate) key: &'a [u8],
@@ -392,7 +392,7 @@ pub(crate) fn entries(payload: &[u8]) -> Entries<'_> {
         left: 0,
         next_sequence: None,
         empty_batch: None,
-        carried_at: None,
+        retained_at: None,
     }
 }
 
@@ -408,7 +408,7 @@ pub(crate) struct Entries<'a> {
     /// The number of the batch, if it has no entries: for the next one.
     empty_batch: Option<Sequence>,
     /// The number of a batch whose entries have their own sequence numbers.
-    carried_at: Option<Sequence>,
+    retained_at: Option<Sequence>,
 }
 
 impl<'a> Entries<'a> {
@@ -431,7 +431,7 @@ impl<'a> Entries<'a> {
             }
         };
         let number_before = self.empty_batch.take();
-        self.carried_at = if own == FLAG_OWN_SEQUENCES { number_before } else { None };
+        self.retained_at = if own == FLAG_OWN_SEQUENCES { number_before } else { None };
         self.empty_batch = self.next_sequence.filter(|_| count == 0);
         self.left = count;
         Ok(())
@@ -464,7 +464,7 @@ impl<'a> Entries<'a> {
         };
         let value =
             value.ok_or_else(|| self.malformed("a value of at most 268,435,456 bytes, or an upper bound"))?;
-        let logged_at = self.carried_at.unwrap_or(sequence);
+        let logged_at = self.retained_at.unwrap_or(sequence);
         Ok(BatchEntry { keyspace, sequence, logged_at, kind, key, value })
     }
 }

@@ -301,8 +301,8 @@ class Statistics(TypedDict):
     dropped_tables: int
     trivial_moves: int
     partition_decisions: PartitionDecisionStatistics
-    carried_entries: int
-    carried_bytes: int
+    retained_entries: int
+    retained_bytes: int
     views_built: int
     views_rebuilt: int
     views_discarded: int

@@ -67,9 +67,9 @@ fn pieces(mut data: &[u8]) -> Vec<&[u8]> {
 
 /// The payload of a log record: entries that can be written again, or an error.
 pub fn batch(data: &[u8]) {
-    let mut copy = WriteBatch::carrying();
+    let mut copy = WriteBatch::retaining();
     for entry in batch::entries(data).map_while(Result::ok) {
-        copy.carry(entry).expect("an entry of a batch can be written to a batch");
+        copy.retain(entry).expect("an entry of a batch can be written to a batch");
     }
     let encoded = copy.assign_sequences(1).to_vec();
     assert_eq!(batch::entries(&encoded).filter(Result::is_ok).count(), copy.len());

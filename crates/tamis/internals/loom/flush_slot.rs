@@ -1,4 +1,4 @@
-//! Every interleaving of a flush with a job that replaces the partition into which it writes, or whose entries it carries: run with
+//! Every interleaving of a flush with a job that replaces the partition into which it writes, or whose entries it retains: run with
 //! `RUSTFLAGS="--cfg loom" cargo test -p tamis --lib flush_slot::loom --release`.
 
 use loom::{
@@ -115,34 +115,34 @@ fn two_jobs_never_have_the_slot_at_once() {
     });
 }
 
-/// Two partitions, and the one whose entries a flush has carried.
-struct CarryingKeyspace {
+/// Two partitions, and the one whose entries a flush has retained.
+struct RetainingKeyspace {
     slot: FlushSlot,
     version: Mutex<Vec<u32>>,
-    carried: Mutex<Option<u32>>,
+    retained: Mutex<Option<u32>>,
 }
 
-impl CarryingKeyspace {
+impl RetainingKeyspace {
     fn take_slot(&self, try_take: impl Fn(&FlushSlot) -> bool) {
         while !try_take(&self.slot) {
             thread::yield_now();
         }
     }
 
-    /// Decides by the partitions of a version, and carries the entries of the first one.
+    /// Decides by the partitions of a version, and retains the entries of the first one.
     fn flush(&self) {
         self.take_slot(FlushSlot::try_take_for_flush);
         let first = self.version.lock().expect("no owner panics").first().copied();
-        *self.carried.lock().expect("no owner panics") = first;
+        *self.retained.lock().expect("no owner panics") = first;
         self.slot.give_back();
     }
 
-    /// Unites both partitions, unless entries of one were carried meanwhile. Whether that is so is known only while no flush runs.
+    /// Unites both partitions, unless entries of one were retained meanwhile. Whether that is so is known only while no flush runs.
     fn unite(&self) {
         let request = self.slot.request_pause();
         self.take_slot(FlushSlot::try_take_for_pause);
         drop(request);
-        if self.carried.lock().expect("no owner panics").is_none() {
+        if self.retained.lock().expect("no owner panics").is_none() {
             *self.version.lock().expect("no owner panics") = vec![3];
         }
         self.slot.give_back();
@@ -150,20 +150,20 @@ impl CarryingKeyspace {
 }
 
 #[test]
-fn no_union_takes_a_partition_while_its_entries_are_carried() {
+fn no_union_takes_a_partition_while_its_entries_are_retained() {
     loom::model(|| {
-        let keyspace = Arc::new(CarryingKeyspace {
+        let keyspace = Arc::new(RetainingKeyspace {
             slot: FlushSlot::new(),
             version: Mutex::new(vec![1, 2]),
-            carried: Mutex::new(None),
+            retained: Mutex::new(None),
         });
         let flushed = Arc::clone(&keyspace);
         let flush = thread::spawn(move || flushed.flush());
         keyspace.unite();
         flush.join().expect("flush");
-        let carried = keyspace.carried.lock().expect("no owner panics").expect("the flush carries entries");
+        let retained = keyspace.retained.lock().expect("no owner panics").expect("the flush retains entries");
         let version = keyspace.version.lock().expect("no owner panics").clone();
-        assert!(version.contains(&carried), "partition {carried} was united: {version:?}");
+        assert!(version.contains(&retained), "partition {retained} was united: {version:?}");
         assert!(!keyspace.slot.is_taken());
     });
 }

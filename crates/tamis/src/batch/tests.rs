@@ -31,11 +31,11 @@ fn entries_of_a_batch_are_read_in_order_with_consecutive_numbers() {
 }
 
 #[test]
-fn carried_entries_keep_their_own_numbers() {
-    let mut batch = WriteBatch::carrying();
+fn retained_entries_keep_their_own_numbers() {
+    let mut batch = WriteBatch::retaining();
     let expected = [entry(2, SEQUENCE_MAX, Kind::Put, b"k", b"v"), entry(2, 5, Kind::Tombstone, b"k", b"")];
     for entry in expected {
-        batch.carry(entry).unwrap();
+        batch.retain(entry).unwrap();
     }
     assert_eq!(batch.sequence_count(), 1);
     assert_eq!(decoded(batch.assign_sequences(0)).unwrap(), expected);
@@ -46,22 +46,22 @@ fn carried_entries_keep_their_own_numbers() {
 /// The number of a batch without entries is that of the next batch only.
 #[test]
 fn a_number_is_of_the_batch_after_it() {
-    let (mut numbered, mut carried) = (WriteBatch::new(), WriteBatch::carrying());
+    let (mut numbered, mut retained) = (WriteBatch::new(), WriteBatch::retaining());
     numbered.put_in(1, b"a", b"1").unwrap();
-    carried.carry(entry(1, 3, Kind::Put, b"b", b"2")).unwrap();
-    let mut payload = carried.assign_sequences(SEQUENCE_MAX).to_vec();
-    payload.extend_from_slice(carried.assign_sequences(0));
+    retained.retain(entry(1, 3, Kind::Put, b"b", b"2")).unwrap();
+    let mut payload = retained.assign_sequences(SEQUENCE_MAX).to_vec();
+    payload.extend_from_slice(retained.assign_sequences(0));
     payload.extend_from_slice(numbered.assign_sequences(20));
-    payload.extend_from_slice(carried.assign_sequences(0));
+    payload.extend_from_slice(retained.assign_sequences(0));
     let numbers: Vec<_> = decoded(&payload).unwrap().iter().map(|entry| entry.logged_at).collect();
     assert_eq!(numbers, [SEQUENCE_MAX, 3, 20, 3]);
 }
 
 #[test]
 fn a_record_holds_several_batches() {
-    let (mut first, mut second) = (WriteBatch::new(), WriteBatch::carrying());
+    let (mut first, mut second) = (WriteBatch::new(), WriteBatch::retaining());
     first.put_in(1, b"a", b"1").unwrap();
-    second.carry(entry(1, 3, Kind::Put, b"b", b"2")).unwrap();
+    second.retain(entry(1, 3, Kind::Put, b"b", b"2")).unwrap();
     let mut payload = first.assign_sequences(10).to_vec();
     payload.extend_from_slice(second.assign_sequences(11));
     let keys: Vec<_> = decoded(&payload).unwrap().iter().map(|e| (e.key, e.sequence)).collect();

@@ -502,9 +502,9 @@ impl BackgroundJobs {
         let read_state = keyspace.read_state.load_full();
         let version = &read_state.version;
         range_deletes::load(version, &self.store.tables);
-        let carried = keyspace.carried();
-        let with_carried = (!carried.is_empty()).then(|| in_progress.with_carried(carried));
-        let in_progress = with_carried.as_ref().unwrap_or(in_progress);
+        let retained = keyspace.retained();
+        let with_retained = (!retained.is_empty()).then(|| in_progress.with_retained(retained));
+        let in_progress = with_retained.as_ref().unwrap_or(in_progress);
         let read_points = self.store.snapshots.read_points();
         let bulk_load_end = self.bulk_load_end(keyspace, now);
         let pick = if bulk_load_end.is_some() { strategy::pick_during_bulk_load } else { strategy::pick };

@@ -36,7 +36,7 @@ impl BackgroundJobs {
 
     /// Whether partitions of another layout can't be united before a flush.
     pub(super) fn keeps_partitions(&self, keyspace: &KeyspaceState) -> bool {
-        !keyspace.options().layout.is_partitioned() && !keyspace.carried().is_empty()
+        !keyspace.options().layout.is_partitioned() && !keyspace.retained().is_empty()
     }
 }
 

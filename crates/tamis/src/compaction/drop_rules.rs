@@ -68,7 +68,7 @@ impl DropRules {
             if newer.len() == fragment.sequences.len() {
                 return vec![fragment.clone()];
             }
-            let hull = older(&fragment.lower, &fragment.upper);
+            let range = older(&fragment.lower, &fragment.upper);
             let with = |lower: &[u8], upper: &[u8], sequences: &[Sequence]| {
                 let is_empty = sequences.is_empty() || !is_below_upper(lower, upper);
                 (!is_empty).then(|| Fragment {
@@ -77,7 +77,7 @@ impl DropRules {
                     sequences: sequences.to_vec(),
                 })
             };
-            let Some((lower, upper)) = hull else {
+            let Some((lower, upper)) = range else {
                 return with(&fragment.lower, &fragment.upper, &newer).into_iter().collect();
             };
             // Outside of these bounds only tombstones above the lowest read point are needed.

@@ -1,8 +1,8 @@
 //! Writes an immutable memtable into tables at L0: one run per partition that it touches, split where it overlaps other
 //! tables ([`super::flush_split`]), and where a running job divides a partition ([`PendingBounds`]).
 //!
-//! The edit also records, for each partition that it touches, that all entries up to the memtable's last one are in tables, or were carried
-//! ([`super::carry`]): memtables are flushed oldest first. Replay then skips these entries. The log has none of the other partitions, up
+//! The edit also records, for each partition that it touches, that all entries up to the memtable's last one are in tables, or were retained
+//! ([`super::retain`]): memtables are flushed oldest first. Replay then skips these entries. The log has none of the other partitions, up
 //! to this number, that are not in tables.
 
 use std::{cell::RefCell, sync::Arc};
@@ -11,7 +11,7 @@ use super::{
     drop_rules::DropRules,
     flush_split::{LowerOverlap, upper_split_key},
     job_context::JobContext,
-    merge::hull_within,
+    merge::bounding_range_within,
     publisher::Publisher,
     strategy::TABLE_BYTES_FIXED,
     table_sink::{SplitPoint, TableSink},
@@ -36,8 +36,8 @@ pub(super) struct Layout<'a> {
     pub(super) lower_overlap: LowerOverlap,
     /// Whether the tables that overlap nothing bypass the page cache.
     pub(super) is_direct: bool,
-    /// Whether the entries of a key were carried, and with them all of its partition.
-    pub(super) is_carried: &'a dyn Fn(&[u8]) -> bool,
+    /// Whether the entries of a key were retained, and with them all of its partition.
+    pub(super) is_retained: &'a dyn Fn(&[u8]) -> bool,
     /// Returns the newer memtables. Called in the middle of the flush, when slower writers have filled them further.
     pub(super) newer: &'a dyn Fn() -> Vec<Arc<Memtable>>,
     pub(super) pending_bounds: &'a PendingBounds,
@@ -85,7 +85,7 @@ pub(super) fn flush(
         if !has_entries && tombstones.is_empty() {
             continue;
         }
-        if has_entries && (layout.is_carried)(cursor.key()) {
+        if has_entries && (layout.is_retained)(cursor.key()) {
             cursor.seek(upper.unwrap_or_default(), SEQUENCE_MAX)?;
             edit.push(flushed);
             if upper.is_none() {
@@ -98,7 +98,7 @@ pub(super) fn flush(
             RunPlace { keyspace: context.version.id, partition: partition.id, level: 0, run_age: newest };
         let origin = context.origin_at(index, place, Vec::new());
         let rules = DropRules::of_fragments(context.read_points.clone(), tombstones);
-        let older = |lower: &[u8], upper: &[u8]| hull_within(partition.tables(), lower, upper);
+        let older = |lower: &[u8], upper: &[u8]| bounding_range_within(partition.tables(), lower, upper);
         let kept = rules.kept_range_tombstones(older, oldest.saturating_sub(1));
         let mut sink = TableSink::new(context, &origin, (0, size.count), &[], rules);
         sink.take_range_tombstones(kept);

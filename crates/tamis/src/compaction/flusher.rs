@@ -6,8 +6,8 @@
 //! is either in tables of the other keyspace, which survive, or in a memtable of it. So if another keyspace has entries in
 //! memory, the log is synced before the flush is installed. If none has, the log may still lose its unsynced end: everything
 //! lost is newer than everything flushed, because a memtable is rotated between two batches (under the log's lock, and between
-//! two records in a replay), and entries leave memory only once the manifest durably names their tables. A flush that carries
-//! entries ([`super::carry`]) always syncs the log.
+//! two records in a replay), and entries leave memory only once the manifest durably names their tables. A flush that retains
+//! entries ([`super::retain`]) always syncs the log.
 
 use std::{
     collections::BTreeMap,
@@ -21,11 +21,11 @@ use std::{
 use tamis_vfs::Access;
 
 use super::{
-    carry::Carrier,
     direct_flush::{CachedPace, Flush},
     flush::{Flushed, Layout, flush},
     flush_split::LowerOverlap,
     job_context::with_job_context,
+    retain::Retainer,
     table_sink::Written,
 };
 use crate::{
@@ -98,13 +98,13 @@ impl Flusher {
         let read_state = keyspace.read_state.load_full();
         let Some(oldest) = read_state.immutable.last() else { return Ok(None) };
         let memtable = &oldest.memtable;
-        let carrier = Carrier {
+        let retainer = Retainer {
             context: &self.store.context,
             keyspaces: &self.store.keyspaces,
             log: &self.store.log,
             snapshots: &self.store.snapshots,
         };
-        carrier.carry(keyspace, oldest, &read_state.version)?;
+        retainer.retain(keyspace, oldest, &read_state.version)?;
         let lower_overlap = LowerOverlap::of(&read_state.version, memtable)?;
         let is_direct = self.uses_direct_io(keyspace, memtable, lower_overlap.is_at_most_small());
         let newer = || {
@@ -112,10 +112,10 @@ impl Flusher {
             let others = read_state.memtables().map(|other| &other.memtable);
             others.filter(|other| !Arc::ptr_eq(other, memtable)).cloned().collect()
         };
-        let is_carried = |key: &[u8]| oldest.has_carried(key);
+        let is_retained = |key: &[u8]| oldest.has_retained(key);
         let pending_bounds = &keyspace.pending_bounds;
         let layout =
-            Layout { lower_overlap, is_direct, is_carried: &is_carried, newer: &newer, pending_bounds };
+            Layout { lower_overlap, is_direct, is_retained: &is_retained, newer: &newer, pending_bounds };
         let Flushed { edit, bytes_expected, partition_count } =
             with_job_context(&self.store, &read_state.version, |context| flush(context, memtable, &layout))?;
         Ok(Some(FinishedFlush {
@@ -177,7 +177,7 @@ impl Flusher {
         self.store.context.options.table_access == Access::Direct || flush.bypasses_page_cache()
     }
 
-    /// Syncs the log if entries were carried, or if a batch may have written both to what is flushed and to other memtables.
+    /// Syncs the log if entries were retained, or if a batch may have written both to what is flushed and to other memtables.
     fn sync_shared_batches(&self, finished: &[FinishedFlush]) -> Result<()> {
         let flushed: BTreeMap<u32, &FinishedFlush> =
             finished.iter().map(|flush| (flush.keyspace.id, flush)).collect();
@@ -193,11 +193,11 @@ impl Flusher {
                 None => !read_state.has_empty_memtables(),
             }
         };
-        let has_carried = finished.iter().any(|flush| flush.memtable.has_carried_any());
+        let has_retained = finished.iter().any(|flush| flush.memtable.has_retained_any());
         if sim_fault!("flush-part-of-a-batch") {
             return Ok(());
         }
-        if !has_carried && !self.store.keyspaces.load().values().any(holds_entries) {
+        if !has_retained && !self.store.keyspaces.load().values().any(holds_entries) {
             return Ok(());
         }
         self.store.log.sync_without_lock()?;

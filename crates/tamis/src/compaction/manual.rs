@@ -35,7 +35,7 @@ fn is_among(keyspace: &KeyspaceState, only: Option<&KeyspaceState>) -> bool {
 impl BackgroundJobs {
     /// Called by an open before it starts the workers: if the log has more than [`REPLAYED_SEGMENTS_MAX`] segments, flushes the
     /// replayed memtables and removes all segments but the new one. Every open begins a segment, and a process that ends soon
-    /// leaves the flush to the next one: segments would accumulate. The same after a change of the layout, if memtables have carried
+    /// leaves the flush to the next one: segments would accumulate. The same after a change of the layout, if memtables have retained
     /// entries: the partitions can't be united before. A failure is reported; the workers try again.
     ///
     /// Compactions that are due then run, too, as long as they read no more than a memtable has: processes that end soon would leave

@@ -83,7 +83,7 @@ pub(super) fn merge_inputs(
     cursor.seek_first()?;
     let older_sequence = plan.older.iter().flatten().map(|table| table.summary().largest_sequence).max();
     let kept = rules.kept_range_tombstones(
-        |lower, upper| hull_within(plan.older.iter().flatten(), lower, upper),
+        |lower, upper| bounding_range_within(plan.older.iter().flatten(), lower, upper),
         older_sequence.unwrap_or(0),
     );
     let mut sink = TableSink::new(context, &origin, (plan.depth, key_count), &plan.grandparents, rules);
@@ -131,23 +131,23 @@ fn tables_to_read(run: &[Arc<Table>], rules: &DropRules) -> Vec<Arc<Table>> {
 }
 
 /// The smallest span that holds all keys which the tables may have within a span; `None` if they have none.
-pub(super) fn hull_within<'a>(
+pub(super) fn bounding_range_within<'a>(
     tables: impl Iterator<Item = &'a Arc<Table>>,
     lower: &[u8],
     upper: &[u8],
 ) -> Option<(Vec<u8>, Vec<u8>)> {
     let is_within =
         |table: &&Arc<Table>| !table.ends_before(lower) && is_below_upper(table.smallest_key(), upper);
-    let mut hull: Option<(Vec<u8>, Vec<u8>)> = None;
+    let mut range: Option<(Vec<u8>, Vec<u8>)> = None;
     for table in tables.filter(is_within) {
         let begin = table.smallest_key().max(lower).to_vec();
         let end = least_upper(&table.upper(), upper).to_vec();
-        hull = Some(match hull {
+        range = Some(match range {
             None => (begin, end),
             Some((first, last)) => {
                 (first.min(begin), if compare_uppers(&last, &end).is_lt() { end } else { last })
             }
         });
     }
-    hull
+    range
 }

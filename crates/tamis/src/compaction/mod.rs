@@ -2,7 +2,6 @@
 
 mod back_off;
 pub(crate) mod background_jobs;
-pub(crate) mod carry;
 mod change_options;
 mod compactor;
 mod direct_flush;
@@ -22,6 +21,7 @@ pub(crate) mod range_deletes;
 mod read_merges;
 pub(crate) mod refilter;
 pub(crate) mod repartition;
+pub(crate) mod retain;
 pub(crate) mod scheduler;
 mod stall;
 pub(crate) mod strategy;

@@ -24,7 +24,7 @@ pub(crate) struct PlanInput {
     pub(crate) tables: Vec<Arc<Table>>,
 }
 
-/// How a plan is carried out.
+/// How a plan is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     /// The inputs are merged into new tables.
@@ -312,26 +312,26 @@ fn older_tables(
     tables.filter(|tables| !tables.is_empty()).collect()
 }
 
-/// The input tables of running jobs and the key ranges that they write to, and the keys of entries that memtables carry.
+/// The input tables of running jobs and the key ranges that they write to, and the keys of entries that memtables retain.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InProgress {
     tables: BTreeSet<u64>,
     outputs: Vec<Output>,
     /// Partitions that running jobs replace.
     replaced_partitions: BTreeSet<u64>,
-    carried: CarriedKeys,
+    retained: RetainedKeys,
 }
 
-/// The keys between which memtables carry entries.
+/// The keys between which memtables retain entries.
 #[derive(Debug, Clone, Default)]
-struct CarriedKeys {
+struct RetainedKeys {
     /// In ascending order.
     firsts: Vec<Vec<u8>>,
     /// For each first key, the greatest last key of the spans up to it.
     greatest_lasts: Vec<Vec<u8>>,
 }
 
-impl CarriedKeys {
+impl RetainedKeys {
     fn new(mut spans: Vec<(Vec<u8>, Vec<u8>)>) -> Self {
         spans.sort_unstable();
         let mut keys = Self::default();
@@ -346,7 +346,7 @@ impl CarriedKeys {
     /// Whether a span has keys within these bounds (included, excluded). Cost: O(log n) comparisons.
     fn overlap(&self, lower: &[u8], upper: Option<&[u8]>) -> bool {
         let is_below = |first: &Vec<u8>| {
-            steps::count(Step::ComparedCarried, 1);
+            steps::count(Step::ComparedRetained, 1);
             upper.is_none_or(|upper| first.as_slice() < upper)
         };
         let count = self.firsts.partition_point(is_below);
@@ -407,9 +407,9 @@ impl InProgress {
         self.replaced_partitions.contains(&partition)
     }
 
-    /// The same jobs, while memtables carry entries between these keys.
-    pub(crate) fn with_carried(&self, carried: Vec<(Vec<u8>, Vec<u8>)>) -> Self {
-        Self { carried: CarriedKeys::new(carried), ..self.clone() }
+    /// The same jobs, while memtables retain entries between these keys.
+    pub(crate) fn with_retained(&self, retained: Vec<(Vec<u8>, Vec<u8>)>) -> Self {
+        Self { retained: RetainedKeys::new(retained), ..self.clone() }
     }
 
     /// The same jobs, as if one replaced these partitions: no other job may begin in them.
@@ -419,9 +419,9 @@ impl InProgress {
         excluding
     }
 
-    /// Whether memtables carry entries of a partition with these bounds (included, excluded).
-    pub(super) fn has_carried(&self, lower: &[u8], upper: Option<&[u8]>) -> bool {
-        self.carried.overlap(lower, upper)
+    /// Whether memtables retain entries of a partition with these bounds (included, excluded).
+    pub(super) fn has_retained(&self, lower: &[u8], upper: Option<&[u8]>) -> bool {
+        self.retained.overlap(lower, upper)
     }
 
     /// Whether a job works in the partition.

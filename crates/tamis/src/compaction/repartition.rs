@@ -155,7 +155,7 @@ impl StoreParts {
         Ok(Some(Repartitioned { partition_count: bounds.len(), bytes_read, written }))
     }
 
-    /// `false`: a flush has carried entries of partitions that were to be united, or the keyspace has other options than the plan.
+    /// `false`: a flush has retained entries of partitions that were to be united, or the keyspace has other options than the plan.
     fn write_and_install(
         &self,
         keyspace: &KeyspaceState,
@@ -168,11 +168,11 @@ impl StoreParts {
         let _division = keyspace.pending_bounds.begin(plan.partition, new_bounds);
         let _pause = self.cut_and_pause(keyspace, plan, between_tables, tables)?;
         let version = Arc::clone(&keyspace.read_state.load().version);
-        let carried = InProgress::default().with_carried(keyspace.carried());
-        let has_carried = |(index, partition): (usize, &Arc<Partition>)| {
-            carried.has_carried(&partition.lower, version.upper_of(index))
+        let retained = InProgress::default().with_retained(keyspace.retained());
+        let has_retained = |(index, partition): (usize, &Arc<Partition>)| {
+            retained.has_retained(&partition.lower, version.upper_of(index))
         };
-        if plan.action == Action::Unite && partitions_of(&version, plan).any(has_carried) {
+        if plan.action == Action::Unite && partitions_of(&version, plan).any(has_retained) {
             return Ok(false);
         }
         let edit = edit_of(&version, plan, tables, &|| self.installer.versions.new_partition_id());

@@ -29,7 +29,7 @@ fn a_range_is_valid_from_its_number_on_until_a_newer_put() {
     assert!(note(&ranges, range(10, 20, 7)));
     assert!(is_known(&ranges, 10, 7) && is_known(&ranges, 19, 99));
     assert!(!is_known(&ranges, 9, 7) && !is_known(&ranges, 20, 7) && !is_known(&ranges, 10, 6));
-    // An entry that is carried into a newer memtable keeps its number.
+    // An entry that is retained in a newer memtable keeps its number.
     ranges.note_put(&key(15), 5);
     assert!(is_known(&ranges, 15, 7));
     let before = ranges.load().unwrap();

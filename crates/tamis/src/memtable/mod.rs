@@ -101,12 +101,12 @@ impl Memtable {
             return;
         }
         self.note_sequence(sequence);
-        self.insert_carried(key, sequence, kind, value);
+        self.insert_retained(key, sequence, kind, value);
     }
 
     /// Adds a put or a tombstone that an older memtable had: its sequence number does not count for [`Memtable::sequence_range`].
     #[inline]
-    pub(crate) fn insert_carried(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
+    pub(crate) fn insert_retained(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
         let ordinal = self.counters.entry_count.fetch_add(1, Ordering::Relaxed);
         self.list.insert(height_of(ordinal), key, sequence, kind, value);
         if Samples::is_due(ordinal + 1) {
@@ -245,7 +245,7 @@ impl Memtable {
         self.counters.entry_count.load(Ordering::Relaxed)
     }
 
-    /// The smallest and the largest sequence number, including entries that are being inserted, without those of carried entries;
+    /// The smallest and the largest sequence number, including entries that are being inserted, without those of retained entries;
     /// `None` when empty.
     pub(crate) fn sequence_range(&self) -> Option<(Sequence, Sequence)> {
         let least = self.counters.sequence_least.load(Ordering::Relaxed);

@@ -10,7 +10,7 @@ pub enum Event {
     Flushed {
         /// The keyspace's name.
         keyspace: String,
-        /// The bytes that it was expected to write: those of the entries of the memtable, without entries that were carried into the next
+        /// The bytes that it was expected to write: those of the entries of the memtable, without entries that were retained in the next
         /// one, and the fixed bytes of a table for each partition. In the partitioned layout keys and values count, in others the memory of
         /// entries.
         bytes_expected: u64,
@@ -18,7 +18,7 @@ pub enum Event {
         bytes: u64,
     },
     /// A flush left entries in memory, for which it would have written too much ([`crate::Layout::Partitioned`]).
-    EntriesCarried {
+    EntriesRetained {
         /// The keyspace's name.
         keyspace: String,
         /// Number of partitions that got no table.

@@ -256,8 +256,8 @@ pub(crate) struct Metrics {
     pub(crate) garbage_compactions: Counter,
     pub(crate) dropped_tables: Counter,
     pub(crate) partition_decisions: PartitionDecisionCounters,
-    pub(crate) carried_entries: Counter,
-    pub(crate) carried_bytes: Counter,
+    pub(crate) retained_entries: Counter,
+    pub(crate) retained_bytes: Counter,
     pub(crate) trivial_moves: Counter,
     pub(crate) filters_checked: Counter,
     pub(crate) filters_replaced: Counter,
@@ -692,9 +692,9 @@ pub struct Statistics {
     /// The decisions of the partitioned layout, with their expected and actual bytes ([`Layout::Partitioned`]).
     pub partition_decisions: PartitionDecisionStatistics,
     /// Entries that flushes left in memory.
-    pub carried_entries: u64,
+    pub retained_entries: u64,
     /// Bytes of their keys and values.
-    pub carried_bytes: u64,
+    pub retained_bytes: u64,
     /// Tables for which the store chose filters again, for today's queries.
     pub filters_checked: u64,
     /// Checked tables whose filters were replaced.
@@ -830,8 +830,8 @@ impl Metrics {
             garbage_compactions: self.garbage_compactions.get(),
             dropped_tables: self.dropped_tables.get(),
             partition_decisions: self.partition_decisions.get(),
-            carried_entries: self.carried_entries.get(),
-            carried_bytes: self.carried_bytes.get(),
+            retained_entries: self.retained_entries.get(),
+            retained_bytes: self.retained_bytes.get(),
             trivial_moves: self.trivial_moves.get(),
             filters_checked: self.filters_checked.get(),
             filters_replaced: self.filters_replaced.get(),

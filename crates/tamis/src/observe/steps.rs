@@ -19,8 +19,8 @@ pub(crate) enum Step {
     FoundPartition,
     /// A memtable, run or view that a scan merges.
     MergedSource,
-    /// A key of carried entries that a search for partitions to unite compares.
-    ComparedCarried,
+    /// A key of retained entries that a search for partitions to unite compares.
+    ComparedRetained,
     /// A comparison of a range tombstone with the bounds of a partition.
     ComparedTombstone,
     /// A range tombstone that is cut into fragments.

@@ -49,14 +49,14 @@ pub(crate) const RANGE_TOMBSTONES_MIN: u64 = 1_024;
 const ENTRIES_PER_RANGE_TOMBSTONE: u64 = 64;
 
 /// The first and the last key of some entries, both included.
-pub(crate) type KeyHull = (Vec<u8>, Vec<u8>);
+pub(crate) type BoundingRange = (Vec<u8>, Vec<u8>);
 
-/// Entries that a flush carried from one memtable into a newer one ([`crate::compaction::carry`]).
+/// Entries of one memtable that a flush retained in a newer one ([`crate::compaction::retain`]).
 #[derive(Debug, Default)]
-struct Carried {
+struct Retained {
     /// Of those that the memtable has received, by the number at which they were logged.
-    received: BTreeMap<Sequence, KeyHull>,
-    /// Of those that were carried from it into a newer memtable, the last key of each partition by the first one.
+    received: BTreeMap<Sequence, BoundingRange>,
+    /// Of those of it that were retained in a newer memtable, the last key of each partition by the first one.
     spans: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The log refused a record for them, which a replay may nevertheless find.
     has_failed: bool,
@@ -66,19 +66,20 @@ struct Carried {
 pub(crate) struct LoggedMemtable {
     pub(crate) memtable: Arc<Memtable>,
     first_segment: AtomicU64,
-    carried: Mutex<Carried>,
+    retained: Mutex<Retained>,
 }
 
 impl LoggedMemtable {
     fn new(resources: &KeyspaceResources) -> Arc<Self> {
         let memtable = Memtable::new(&resources.pool);
-        Arc::new(Self { memtable, first_segment: AtomicU64::new(u64::MAX), carried: Mutex::default() })
+        Arc::new(Self { memtable, first_segment: AtomicU64::new(u64::MAX), retained: Mutex::default() })
     }
 
     /// Records that the memtable has received an entry of this key, which was logged at `logged_at`.
     pub(crate) fn note_received(&self, logged_at: Sequence, key: &[u8]) {
-        let mut carried = self.carried.lock();
-        let (first, last) = carried.received.entry(logged_at).or_insert_with(|| (key.to_vec(), key.to_vec()));
+        let mut retained = self.retained.lock();
+        let (first, last) =
+            retained.received.entry(logged_at).or_insert_with(|| (key.to_vec(), key.to_vec()));
         if key < first.as_slice() {
             *first = key.to_vec();
         }
@@ -87,30 +88,30 @@ impl LoggedMemtable {
         }
     }
 
-    /// Records that all entries between these keys were carried into a newer memtable.
-    pub(crate) fn note_carried(&self, (first, last): KeyHull) {
-        self.carried.lock().spans.insert(first, last);
+    /// Records that all entries between these keys were retained in a newer memtable.
+    pub(crate) fn note_retained(&self, (first, last): BoundingRange) {
+        self.retained.lock().spans.insert(first, last);
     }
 
-    /// Whether the entries of this key were carried into a newer memtable.
-    pub(crate) fn has_carried(&self, key: &[u8]) -> bool {
-        let carried = self.carried.lock();
-        let before = carried.spans.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back();
+    /// Whether the entries of this key were retained in a newer memtable.
+    pub(crate) fn has_retained(&self, key: &[u8]) -> bool {
+        let retained = self.retained.lock();
+        let before = retained.spans.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back();
         before.is_some_and(|(_, last)| key <= last.as_slice())
     }
 
-    /// Records whether the log may have a record of carried entries that was refused.
-    pub(crate) fn set_carry_failed(&self, has_failed: bool) {
-        self.carried.lock().has_failed = has_failed;
+    /// Records whether the log may have a record of retained entries that was refused.
+    pub(crate) fn set_retain_failed(&self, has_failed: bool) {
+        self.retained.lock().has_failed = has_failed;
     }
 
-    pub(crate) fn has_carry_failed(&self) -> bool {
-        self.carried.lock().has_failed
+    pub(crate) fn has_retain_failed(&self) -> bool {
+        self.retained.lock().has_failed
     }
 
-    /// Whether entries were carried into a newer memtable.
-    pub(crate) fn has_carried_any(&self) -> bool {
-        !self.carried.lock().spans.is_empty()
+    /// Whether entries were retained in a newer memtable.
+    pub(crate) fn has_retained_any(&self) -> bool {
+        !self.retained.lock().spans.is_empty()
     }
 
     /// Whether it has received entries, which may be older than its own.
@@ -119,8 +120,8 @@ impl LoggedMemtable {
     }
 
     /// The keys of the entries that it has received.
-    fn received(&self) -> Vec<KeyHull> {
-        self.carried.lock().received.values().cloned().collect()
+    fn received(&self) -> Vec<BoundingRange> {
+        self.retained.lock().received.values().cloned().collect()
     }
 
     /// Records that log segment `number` holds an entry of this memtable.
@@ -390,8 +391,8 @@ impl KeyspaceState {
         true
     }
 
-    /// The keys between which memtables have carried entries.
-    pub(crate) fn carried(&self) -> Vec<KeyHull> {
+    /// The keys between which memtables have retained entries.
+    pub(crate) fn retained(&self) -> Vec<BoundingRange> {
         self.read_state.load().memtables().flat_map(|memtable| memtable.received()).collect()
     }
 
@@ -469,7 +470,7 @@ impl KeyspaceRegistry {
         })
     }
 
-    /// While the result exists, no flush leaves entries in memory. (One that carries entries checks that under the log's lock.)
+    /// While the result exists, no flush leaves entries in memory. (One that retains entries checks that under the log's lock.)
     pub(crate) fn begin_whole_flushes(&self) -> WholeFlushes<'_> {
         self.whole_flush_count.fetch_add(1, Ordering::SeqCst);
         WholeFlushes(self)

@@ -3,7 +3,7 @@
 //! An interrupted flush or compaction leaves a table that the manifest does not name. Such a table is obsolete:
 //!
 //! 1. Its entries up to the flushed sequence number of their partitions are in tables that the manifest names (all of which
-//!    exist, or the store does not open), or in the log under a greater number ([`crate::compaction::carry`]).
+//!    exist, or the store does not open), or in the log under a greater number ([`crate::compaction::retain`]).
 //! 2. Its other entries are in the log, which keeps them until an edit records that they are in tables.
 //! 3. If it was built to be ingested, it counts only once `CURRENT` covers its edit (`version/manifest.rs`, rule 4).
 //! 4. If its keyspace was dropped, no entry is needed.

@@ -254,7 +254,7 @@ fn a_truncated_last_segment_keeps_whole_records_and_a_truncated_earlier_one_is_d
 }
 
 /// The program that wrote the frozen bytes: every durability, a rotation, a failed append, a reopen after a torn tail,
-/// a carried entry, a close.
+/// a retained entry, a close.
 fn write_golden_log() -> MemVfs {
     let inner = new_vfs();
     let vfs = Arc::new(FaultVfs::new(Arc::new(inner.clone())));
@@ -273,7 +273,7 @@ fn write_golden_log() -> MemVfs {
     drop(log);
     let (_, report) = replayed(&inner, 0).unwrap();
     let mut log = open_log(Arc::new(inner.clone()), &numbers, &report.segments).unwrap();
-    let mut carried = crate::batch::WriteBatch::carrying();
+    let mut retained = crate::batch::WriteBatch::retaining();
     let entry = crate::batch::BatchEntry {
         keyspace: 0,
         sequence: 32,
@@ -282,11 +282,11 @@ fn write_golden_log() -> MemVfs {
         key: b"key 8",
         value: &[8; 16],
     };
-    carried.carry(entry).unwrap();
+    retained.retain(entry).unwrap();
     for (keyspace, sequence) in [(1, 33), (2, 34)] {
-        carried.carry(crate::batch::BatchEntry { keyspace, sequence, ..entry }).unwrap();
+        retained.retain(crate::batch::BatchEntry { keyspace, sequence, ..entry }).unwrap();
     }
-    log.append(&[carried.assign_sequences(0)], Durability::Synced, std::time::Duration::ZERO).unwrap();
+    log.append(&[retained.assign_sequences(0)], Durability::Synced, std::time::Duration::ZERO).unwrap();
     log.close().unwrap();
     inner
 }

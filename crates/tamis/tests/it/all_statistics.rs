@@ -147,7 +147,7 @@ impl Store {
         self.db.wait_for_compactions().unwrap();
 
         let layout = Layout::Partitioned { tables_per_partition: 4 };
-        let keyspace = self.create("carried", small_keyspace().layout(layout));
+        let keyspace = self.create("retained", small_keyspace().layout(layout));
         self.put_all(&keyspace, (0..1_200).map(|_| random.below(400)), 3_000);
         self.db.flush().unwrap();
         self.db.wait_for_compactions().unwrap();

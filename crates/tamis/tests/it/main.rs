@@ -9,7 +9,6 @@ mod all_statistics;
 mod automatic_filters;
 #[cfg(unix)]
 mod bad_input;
-mod carry;
 #[cfg(unix)]
 mod changed_files;
 mod checkpoint;
@@ -62,6 +61,7 @@ mod read_statistics;
 mod refilter;
 mod repair;
 mod replay;
+mod retain;
 mod same_result;
 mod scan_movements;
 mod stretches;

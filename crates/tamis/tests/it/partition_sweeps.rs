@@ -1,4 +1,4 @@
-//! A power failure, a killed process and an error at every file operation of each job of the partitioned layout: flushes that add runs, flushes that carry
+//! A power failure, a killed process and an error at every file operation of each job of the partitioned layout: flushes that add runs, flushes that retain
 //! entries, merges, splits, divisions, unions, and changes of the layout.
 //!
 //! Each scenario is small, so that all of its operations are tried:
@@ -22,7 +22,7 @@ use tamis::{Db, Durability, Event, EventListener, Layout, Options, Statistics};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
-    carry,
+    retain,
     scenario::Context,
     support::{CHANGING_FILES, FOLDER, Model, SplitMix64, change_options, inline_options, is_deep, open_on},
 };
@@ -278,7 +278,7 @@ impl Scenario {
 /// Random writes to all keys, flushed and compacted.
 fn image(layout: Layout, key_count: u64, length: usize) -> (MemVfs, Model) {
     let vfs = MemVfs::new();
-    let mut options = carry::options();
+    let mut options = retain::options();
     options.default_keyspace.layout = layout;
     let files: Arc<dyn Vfs> = Arc::new(vfs.clone());
     let db = open_on(files, options).unwrap();
@@ -300,20 +300,20 @@ fn scenario(
     work: fn(&Writer<'_>) -> tamis::Result<()>,
     has_run: fn(&Statistics) -> bool,
 ) -> Scenario {
-    let (image, model) = image(carry::LAYOUT, key_count, 4_000);
+    let (image, model) = image(retain::LAYOUT, key_count, 4_000);
     Scenario { name, image, model, layout: None, work, has_run }
 }
 
 /// Hot keys fill memtables; cold keys change a little.
 fn write_hot_and_cold(writer: &Writer<'_>) -> tamis::Result<()> {
     let mut random = SplitMix64::new(5);
-    let cold = carry::KEY_COUNT - carry::HOT_COUNT;
+    let cold = retain::KEY_COUNT - retain::HOT_COUNT;
     for round in 0..117 {
         match round % 9 {
-            0 => writer.put(carry::HOT_COUNT + random.below(cold), 10)?,
-            4 => writer.delete(carry::HOT_COUNT + random.below(cold))?,
+            0 => writer.put(retain::HOT_COUNT + random.below(cold), 10)?,
+            4 => writer.delete(retain::HOT_COUNT + random.below(cold))?,
             8 if round % 2 == 0 => writer.sync()?,
-            _ => writer.put(random.below(carry::HOT_COUNT), 3_000)?,
+            _ => writer.put(random.below(retain::HOT_COUNT), 3_000)?,
         }
     }
     Ok(())
@@ -329,12 +329,12 @@ fn changed_from(layout: Layout, name: &'static str) -> Scenario {
     let has_run = |statistics: &Statistics| {
         statistics.partition_decisions.split.count + statistics.partition_decisions.divide.count > 0
     };
-    Scenario { name, image, model, layout: Some(carry::LAYOUT), work, has_run }
+    Scenario { name, image, model, layout: Some(retain::LAYOUT), work, has_run }
 }
 
 fn scenarios() -> Vec<Scenario> {
     let image = MemVfs::new();
-    let (db, model) = carry::prepare(&image);
+    let (db, model) = retain::prepare(&image);
     db.close().unwrap();
     let abort = Scenario {
         name: "abort",

@@ -580,7 +580,7 @@ fn decisions_report_expected_and_actual_bytes() {
     let options = options().listener(listener);
     let db = open_in_memory(&MemVfs::new(), options).unwrap();
     let (mut model, mut random) = (Model::new(), SplitMix64::new(9));
-    // Splits and majors, then divisions, carried entries, and unions of partitions whose entries are deleted.
+    // Splits and majors, then divisions, retained entries, and unions of partitions whose entries are deleted.
     for _ in 0..800 {
         put(&db, &mut model, random.below(400), vec![1; 3_000]);
     }
@@ -607,7 +607,7 @@ fn decisions_report_expected_and_actual_bytes() {
         let sums = counted.entry(name).or_default();
         *sums = [sums[0] + count, sums[1] + bytes_expected, sums[2] + bytes_written];
     };
-    let mut carried = 0;
+    let mut retained = 0;
     for event in events.iter() {
         match event {
             Event::PartitionsChanged {
@@ -658,15 +658,15 @@ fn decisions_report_expected_and_actual_bytes() {
                 // Each partition gets a table, which has at least a page.
                 assert!(*bytes <= bytes_expected * 3 / 2 + (512 << 10), "{event:?}");
             }
-            Event::EntriesCarried { bytes, bytes_saved_expected, entry_count, partition_count, .. } => {
-                carried += entry_count;
+            Event::EntriesRetained { bytes, bytes_saved_expected, entry_count, partition_count, .. } => {
+                retained += entry_count;
                 add("abort", *partition_count as u64, 0, 0);
                 assert!(bytes_saved_expected >= &(4 * bytes), "{event:?}");
             }
             _ => {}
         }
     }
-    assert_eq!(carried, statistics.carried_entries);
+    assert_eq!(retained, statistics.retained_entries);
     check_decisions(&statistics, &counted);
 }
 
@@ -704,7 +704,7 @@ fn the_estimate_of_each_decision_is_near_to_its_outcome() {
     (0..COUNT / 40).for_each(|index| put((COUNT + index * 20) * 1_000 + 1, LENGTH));
     db.flush().unwrap();
     (0..COUNT / 2).for_each(|index| put((COUNT + index) * 1_000, LENGTH));
-    // Most new keys are in few partitions, and few are in all others: these are carried.
+    // Most new keys are in few partitions, and few are in all others: these are retained.
     for index in 0..COUNT / 2 {
         if index % 100 > 0 { put(index + 1, LENGTH) } else { put(index * 997 % COUNT * 1_000 + 999, LENGTH) }
     }
@@ -728,7 +728,7 @@ fn the_estimate_of_each_decision_is_near_to_its_outcome() {
     let of_compactions = [decisions.major, decisions.split, decisions.divide].map(|one| one.bytes_written);
     assert_eq!(of_compactions.iter().sum::<u64>(), before.compaction_bytes_written);
     assert_eq!(decisions.minor.bytes_written, before.flush_bytes_written);
-    assert!(decisions.abort.bytes_written > before.carried_bytes && before.carried_bytes > 0, "{before:?}");
+    assert!(decisions.abort.bytes_written > before.retained_bytes && before.retained_bytes > 0, "{before:?}");
 }
 
 /// No key can divide a partition of one key, and snapshots need all of its versions: jobs end, and every version stays readable.

@@ -11,7 +11,7 @@ use tamis::{Db, Durability, Layout, RepairReport, Runtime};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
-    carry,
+    retain,
     scenario::{Context, Plan, State, Step, apply, difference, new_state, read_all, run, script},
     support::{
         FOLDER, Model, SplitMix64, check_entries, inline_options, open_in_memory, open_on, small_keyspace,
@@ -573,7 +573,7 @@ fn a_manifest_truncated_after_a_kill_loses_nothing_without_a_report() {
 #[test]
 fn a_torn_last_edit_of_partitions_loses_nothing_without_a_report() {
     let memory = MemVfs::new();
-    let db = open_in_memory(&memory, carry::options()).unwrap();
+    let db = open_in_memory(&memory, retain::options()).unwrap();
     let mut random = SplitMix64::new(12);
     let (mut state, mut ever) = (BTreeMap::new(), BTreeSet::new());
     let mut samples = Vec::new();

@@ -11,7 +11,7 @@ use tamis::{Db, Durability, Error, Event, EventListener, Options, WriteBatch};
 use tamis_vfs::{FaultVfs, MemVfs, OperationKind, Rule, Vfs};
 
 use crate::{
-    carry::{self, HOT_COUNT, KEY_COUNT},
+    retain::{self, HOT_COUNT, KEY_COUNT},
     scenario::{Context, State, read_all},
     support::{
         CHANGING, EventLog, FOLDER, Model, SplitMix64, check_entries, inline_options, open_in_memory,
@@ -308,18 +308,18 @@ fn a_read_only_open_replays_a_long_log_without_a_flush() {
     assert_eq!(memory.list(Path::new(FOLDER)).unwrap(), before);
 }
 
-/// The log has entries of a memtable, newer ones, and then the entries that a flush carried, which failed. A flush between them would write
-/// newer versions of a key than the memtable that receives the carried ones.
+/// The log has entries of a memtable, newer ones, and then the entries that a flush retained, which failed. A flush between them would write
+/// newer versions of a key than the memtable that receives the retained ones.
 #[test]
-fn a_replay_flushes_no_keyspace_before_its_last_carried_entry() {
-    let mut carried_count = 0;
+fn a_replay_flushes_no_keyspace_before_its_last_retained_entry() {
+    let mut retained_count = 0;
     for seed in 0..30 {
         let _context = Context(format!("seed {seed}"));
         let memory = MemVfs::new();
-        let (db, mut model) = carry::prepare(&memory);
+        let (db, mut model) = retain::prepare(&memory);
         db.close().unwrap();
         let faults = FaultVfs::new(Arc::new(memory.clone()));
-        let db = open_on(Arc::new(faults.clone()), carry::options());
+        let db = open_on(Arc::new(faults.clone()), retain::options());
         let db = db.unwrap();
         let rule = Rule::error(ErrorKind::Other).on(&[OperationKind::Create]).path(".tmp");
         faults.add_rule(rule.nth(1 + seed % 10).forever());
@@ -336,10 +336,10 @@ fn a_replay_flushes_no_keyspace_before_its_last_carried_entry() {
             }
             model.insert(number.to_be_bytes().to_vec(), value);
         }
-        carried_count += db.statistics().carried_entries;
+        retained_count += db.statistics().retained_entries;
         kill(db, &memory);
         let copy = synced_copy(&memory);
-        let db = open_in_memory(&copy, carry::options()).unwrap();
+        let db = open_in_memory(&copy, retain::options()).unwrap();
         check_entries(&db, &model);
         db.flush().unwrap();
         db.wait_for_compactions().unwrap();
@@ -347,8 +347,8 @@ fn a_replay_flushes_no_keyspace_before_its_last_carried_entry() {
         drop(db);
         if seed % 10 == 0 {
             let check = move |db: &Db| check_synced(db, &model);
-            check_power_failures(&synced_copy(&memory), &carry::options(), 1, check);
+            check_power_failures(&synced_copy(&memory), &retain::options(), 1, check);
         }
     }
-    assert!(carried_count > 20, "{carried_count}");
+    assert!(retained_count > 20, "{retained_count}");
 }

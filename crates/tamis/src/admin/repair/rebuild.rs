@@ -65,8 +65,8 @@ pub(super) struct StateRebuilder<'a> {
 /// The entries of the log by keyspace, in memtables of bounded size.
 type LogEntries = BTreeMap<u32, Vec<Arc<Memtable>>>;
 
-/// Inserts a carried entry of the log into the oldest memtable; `false` if one of them has it.
-fn insert_carried(memtables: &[Arc<Memtable>], entry: &BatchEntry<'_>) -> bool {
+/// Inserts a retained entry of the log into the oldest memtable; `false` if one of them has it.
+fn insert_retained(memtables: &[Arc<Memtable>], entry: &BatchEntry<'_>) -> bool {
     let has_entry = |memtable: &Arc<Memtable>| {
         let found = memtable.get(entry.key, entry.sequence);
         found.is_some_and(|(_, sequence, _)| sequence == entry.sequence)
@@ -75,7 +75,7 @@ fn insert_carried(memtables: &[Arc<Memtable>], entry: &BatchEntry<'_>) -> bool {
         return false;
     }
     if let Some(oldest) = memtables.first() {
-        oldest.insert_carried(entry.key, entry.sequence, entry.kind, entry.value);
+        oldest.insert_retained(entry.key, entry.sequence, entry.kind, entry.value);
     }
     true
 }
@@ -387,8 +387,8 @@ impl<'a> StateRebuilder<'a> {
                 version.map_or(KeyspaceOptions::default().memtable_bytes, |v| v.options.memtable_bytes);
             let list = memtables.entry(entry.keyspace).or_default();
             if entry.logged_at != entry.sequence && !list.is_empty() {
-                // A carried entry is older than those before it, and the log may have had it before it was carried.
-                entry_count += u64::from(insert_carried(list, &entry));
+                // A retained entry is older than those before it, and the log may have had it before it was retained.
+                entry_count += u64::from(insert_retained(list, &entry));
                 return;
             }
             if list.last().is_none_or(|last| last.bytes() as u64 >= bytes_max) {

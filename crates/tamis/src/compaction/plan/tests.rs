@@ -85,21 +85,21 @@ fn a_trivial_move_keeps_the_handle_and_leaves_no_obsolete_file() {
     assert_eq!(partition.level(0).unwrap().runs().len(), 1);
 }
 
-/// Spans may overlap: some were carried before their partition was united with others.
+/// Spans may overlap: some were retained before their partition was united with others.
 #[test]
-fn carried_keys_are_found_in_any_order_of_their_spans() {
+fn retained_keys_are_found_in_any_order_of_their_spans() {
     let span = |first: &str, last: &str| (first.as_bytes().to_vec(), last.as_bytes().to_vec());
     let spans = [span("p", "q"), span("b", "k"), span("d", "e"), span("s", "s")];
-    let carried = InProgress::default().with_carried(spans.to_vec());
+    let retained = InProgress::default().with_retained(spans.to_vec());
     for lower in b'a'..=b'z' {
         for upper in (lower + 1..=b'z').map(Some).chain([None]) {
             let expected = spans.iter().any(|(first, last)| {
                 last.first() >= Some(&lower) && upper.is_none_or(|upper| first.first() < Some(&upper))
             });
             let upper_key = upper.map(|upper| [upper]);
-            let found = carried.has_carried(&[lower], upper_key.as_ref().map(|upper| &upper[..]));
+            let found = retained.has_retained(&[lower], upper_key.as_ref().map(|upper| &upper[..]));
             assert_eq!(found, expected, "{} {upper:?}", char::from(lower));
         }
     }
-    assert!(!InProgress::default().has_carried(b"", None));
+    assert!(!InProgress::default().has_retained(b"", None));
 }

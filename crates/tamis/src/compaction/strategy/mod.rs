@@ -24,7 +24,7 @@ mod small_tables;
 mod tiered;
 mod unite;
 
-pub(crate) use self::partitioned::{CarryPlan, TABLE_BYTES_FIXED, pick_carried};
+pub(crate) use self::partitioned::{AbortPlan, TABLE_BYTES_FIXED, pick_aborted};
 use self::{
     garbage::{Garbage, pick_deleted_tables},
     leveled::Leveled,

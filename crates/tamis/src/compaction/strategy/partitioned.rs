@@ -25,7 +25,7 @@ mod decision;
 
 use std::sync::Arc;
 
-pub(crate) use self::{abort::CarryPlan, decision::TABLE_BYTES_FIXED};
+pub(crate) use self::{abort::AbortPlan, decision::TABLE_BYTES_FIXED};
 use self::{
     abort::Load,
     cuts::{Division, divide},
@@ -58,13 +58,13 @@ pub(super) struct Partitioned<'a> {
 
 /// The partitions whose new entries a flush leaves in memory; none in other layouts. `new_bytes` are the new bytes of each partition, 0 for
 /// one that must be flushed, and `memtable_bytes` those of all. `read_points` are ascending; the last one is the visible sequence number.
-pub(crate) fn pick_carried(
+pub(crate) fn pick_aborted(
     version: &KeyspaceVersion,
     (new_bytes, memtable_bytes): (&[u64], u64),
     read_points: &[Sequence],
-) -> CarryPlan {
+) -> AbortPlan {
     let Layout::Partitioned { tables_per_partition } = version.options.layout else {
-        return CarryPlan::default();
+        return AbortPlan::default();
     };
     let limits = Limits::new(tables_per_partition, version.options.table_bytes);
     let garbage = Garbage::new(read_points);

@@ -246,11 +246,11 @@ impl<'a> Tiered<'a> {
             };
             let inputs: Vec<PlanInput> = runs.iter().filter_map(within).collect();
             let tables = inputs.iter().flat_map(|input| &input.tables);
-            let hull = KeySpan::around(tables.map(|table| table.bounds()).chain([span.bounds()]))?;
-            if hull == span {
+            let range = KeySpan::around(tables.map(|table| table.bounds()).chain([span.bounds()]))?;
+            if range == span {
                 break inputs;
             }
-            span = hull;
+            span = range;
         };
         let oldest = inputs.last()?;
         if inputs.iter().any(|input| self.in_progress.holds_any(&input.tables)) {

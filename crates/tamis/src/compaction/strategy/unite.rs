@@ -2,7 +2,7 @@
 //!
 //! Runs of one level and age become one run: their tables are in different partitions, so that they are disjoint. For each key the order
 //! of runs stays as it was. The sequence numbers of whole runs may interleave afterwards: a merge in one of the old partitions, or entries
-//! that were carried before a flush wrote them, put older entries into a newer run. Jobs that leave runs in L0 consider that
+//! that were retained before a flush wrote them, put older entries into a newer run. Jobs that leave runs in L0 consider that
 //! ([`super::partitioned`]).
 //!
 //! - *Partitioned layout*: partitions that have shrunk, so that together they have at most one table's bytes.
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The first partitions that are to be united; `None` if there are none that no running job uses. A partition is not united while a
-/// memtable has carried entries of it: they are older than entries in the tables of other partitions, and their flush would write them
+/// memtable has retained entries of it: they are older than entries in the tables of other partitions, and their flush would write them
 /// into a newer run.
 pub(super) fn pick_union(
     version: &KeyspaceVersion,
@@ -37,7 +37,7 @@ pub(super) fn pick_union(
         let rest = version.partitions.get(from..).unwrap_or_default();
         let is_free = |offset: usize, partition: &Partition| {
             let upper = version.upper_of(from + offset);
-            !in_progress.is_busy(partition.id) && !in_progress.has_carried(&partition.lower, upper)
+            !in_progress.is_busy(partition.id) && !in_progress.has_retained(&partition.lower, upper)
         };
         let may_take = |(offset, partition): &(usize, &Arc<Partition>)| {
             is_free(*offset, partition) && group.take(partition, config)

@@ -11,9 +11,9 @@
 //! # Invariants
 //!
 //! 1. *A memtable ends between two records*: a batch is in one record, and a flush writes all of its entries in a keyspace or none.
-//! 2. *A keyspace is flushed only after its last carried entry* ([`crate::compaction::carry`]). Entries that were logged before the carried
-//!    ones may be newer, and the log may have the carried ones twice: all of them come into one memtable.
-//! 3. *Flushes carry nothing*: the entries would be logged after those that are not replayed yet, and the memtable that receives them would
+//! 2. *A keyspace is flushed only after its last retained entry* ([`crate::compaction::retain`]). Entries that were logged before the retained
+//!    ones may be newer, and the log may have the retained ones twice: all of them come into one memtable.
+//! 3. *Flushes retain nothing*: the entries would be logged after those that are not replayed yet, and the memtable that receives them would
 //!    pass the numbers of these.
 //! 4. *Segments that are not replayed yet are needed* ([`KeyspaceRegistry::note_replayed_segment`]).
 
@@ -36,14 +36,14 @@ struct Target {
     read_state: Arc<ReadState>,
     /// The record of the entry that was inserted last.
     record: Option<RecordPlace>,
-    /// The greatest number of a carried entry that was read.
-    last_carried: Sequence,
+    /// The greatest number of a retained entry that was read.
+    last_retained: Sequence,
 }
 
 impl Target {
     fn new(keyspace: &Arc<KeyspaceState>) -> Self {
         let (keyspace, read_state) = (Arc::clone(keyspace), keyspace.read_state.load_full());
-        Self { keyspace, read_state, record: None, last_carried: 0 }
+        Self { keyspace, read_state, record: None, last_retained: 0 }
     }
 
     /// Whether an entry is in tables, or in the log under a greater number.
@@ -97,7 +97,7 @@ impl LogReplay {
                 return Ok(());
             }
             if entry.logged_at != entry.sequence {
-                target.last_carried = entry.logged_at;
+                target.last_retained = entry.logged_at;
             }
             if rest.is_none() && self.full_keyspaces(&entry, place).is_empty() {
                 self.insert(&entry, place);
@@ -117,7 +117,7 @@ impl LogReplay {
     /// The keyspaces that must be flushed before this entry is inserted.
     fn full_keyspaces(&self, entry: &BatchEntry<'_>, place: RecordPlace) -> Vec<Arc<KeyspaceState>> {
         let Some(bytes_max) = self.bytes_max else { return Vec::new() };
-        let may_flush = |target: &&Target| target.last_carried < entry.logged_at;
+        let may_flush = |target: &&Target| target.last_retained < entry.logged_at;
         let keyspaces = |target: &Target| Arc::clone(&target.keyspace);
         if self.record != Some(place) && self.bytes > bytes_max {
             return self.targets.values().filter(may_flush).map(keyspaces).collect();
@@ -181,7 +181,7 @@ impl UnreplayedLog {
     }
 }
 
-/// Inserts an entry of the log into a memtable; returns `false` for a carried one that the log had before it was carried.
+/// Inserts an entry of the log into a memtable; returns `false` for a retained one that the log had before it was retained.
 fn insert_replayed(target: &LoggedMemtable, entry: &BatchEntry<'_>) -> bool {
     let memtable = &target.memtable;
     if entry.logged_at == entry.sequence {
@@ -194,6 +194,6 @@ fn insert_replayed(target: &LoggedMemtable, entry: &BatchEntry<'_>) -> bool {
     if found.is_some_and(|(_, sequence, _)| sequence == entry.sequence) {
         return false;
     }
-    memtable.insert_carried(entry.key, entry.sequence, entry.kind, entry.value);
+    memtable.insert_retained(entry.key, entry.sequence, entry.kind, entry.value);
     true
 }

@@ -7,17 +7,17 @@
 //! the fixed bytes of a table + (the bytes of the next compaction, without new entries) / (tables until it is due)
 //! ```
 //!
-//! bytes of writes. Carried into the next memtable, they share one table with the entries that follow them; their own bytes are written to
+//! bytes of writes. Retained in the next memtable, they share one table with the entries that follow them; their own bytes are written to
 //! the log once more.
 //!
 //! 1. A partition qualifies if this saves [`RATIO_MIN`] times its new bytes. One that is small enough to be united with others does not:
-//!    partitions with carried entries are not united.
+//!    partitions with retained entries are not united.
 //! 2. Partitions are taken by bytes saved for each byte kept, up to [`KEPT_PERCENT_MAX`] of the memtable. One that does not fit is
 //!    skipped: a smaller one after it may fit.
-//! 3. Nothing is carried if all of it saves less than the bytes of the memtable: the log is synced for carried entries, and otherwise need
+//! 3. Nothing is retained if all of it saves less than the bytes of the memtable: the log is synced for retained entries, and otherwise need
 //!    not be.
 //!
-//! A wrong estimate costs bytes of writes and nothing else: the bytes that are kept are counted again when they are carried.
+//! A wrong estimate costs bytes of writes and nothing else: the bytes that are kept are counted again when they are retained.
 
 use super::decision::{Decision, Limits, RunSize, TABLE_BYTES_FIXED, decide};
 
@@ -25,7 +25,7 @@ use super::decision::{Decision, Limits, RunSize, TABLE_BYTES_FIXED, decide};
 const KEPT_PERCENT_MAX: u64 = 15;
 /// The least bytes saved for each byte kept.
 const RATIO_MIN: u64 = 4;
-/// Maximum size of the log record that carries the entries of a partition.
+/// Maximum size of the log record with the entries of a partition.
 const PARTITION_BYTES_MAX: u64 = 1 << 20;
 
 /// The new entries of a partition, and its runs.
@@ -40,7 +40,7 @@ pub(crate) struct Load {
 
 /// The partitions whose new entries stay in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct CarryPlan {
+pub(crate) struct AbortPlan {
     /// The best first.
     pub(crate) partitions: Vec<usize>,
     /// The maximum bytes of their entries.
@@ -50,7 +50,7 @@ pub(crate) struct CarryPlan {
 }
 
 /// Decides for the partitions that a flush of `memtable_bytes` touches.
-pub(crate) fn choose(loads: &[Load], memtable_bytes: u64, limits: Limits) -> CarryPlan {
+pub(crate) fn choose(loads: &[Load], memtable_bytes: u64, limits: Limits) -> AbortPlan {
     let bytes_max = memtable_bytes * KEPT_PERCENT_MAX / 100;
     let saved = |load: &Load| {
         let bytes: u64 = load.runs.iter().map(|run| run.bytes).sum();
@@ -66,7 +66,7 @@ pub(crate) fn choose(loads: &[Load], memtable_bytes: u64, limits: Limits) -> Car
     candidates.sort_by(|(saved, load), (other_saved, other)| {
         product(*other_saved, load.new_bytes).cmp(&product(*saved, other.new_bytes))
     });
-    let mut plan = CarryPlan { bytes_max, ..CarryPlan::default() };
+    let mut plan = AbortPlan { bytes_max, ..AbortPlan::default() };
     let mut kept = 0;
     for (saved, load) in candidates {
         if kept + load.new_bytes <= bytes_max {
@@ -75,7 +75,7 @@ pub(crate) fn choose(loads: &[Load], memtable_bytes: u64, limits: Limits) -> Car
             plan.partitions.push(load.partition);
         }
     }
-    if plan.saved_bytes < memtable_bytes { CarryPlan::default() } else { plan }
+    if plan.saved_bytes < memtable_bytes { AbortPlan::default() } else { plan }
 }
 
 /// See the head of this file.

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
 use tamis_workload::{ScrambledZipfian, SplitMix64, ZipfianComposite};
 
-use super::super::{RangePick, pick, pick_carried, pick_range};
+use super::super::{RangePick, pick, pick_aborted, pick_range};
 use crate::{
     compaction::plan::{Action, InProgress, Plan, RangeRequest, Reason},
     observe::steps::{self, Step},
@@ -37,9 +37,9 @@ struct Store {
     tables: BTreeMap<u64, Entries>,
     newest: Entries,
     /// Entries that the last flush left in memory, and the first and last key of those of each partition.
-    carried: Entries,
-    carried_spans: Vec<(Vec<u8>, Vec<u8>)>,
-    carried_partition_count: usize,
+    retained: Entries,
+    retained_spans: Vec<(Vec<u8>, Vec<u8>)>,
+    aborted_partition_count: usize,
     number: u64,
     partition: u64,
     sequence: u64,
@@ -76,9 +76,9 @@ impl Store {
             obsolete_files,
             tables: BTreeMap::new(),
             newest: Entries::new(),
-            carried: Entries::new(),
-            carried_spans: Vec::new(),
-            carried_partition_count: 0,
+            retained: Entries::new(),
+            retained_spans: Vec::new(),
+            aborted_partition_count: 0,
             number: 1,
             partition: 2,
             sequence: 0,
@@ -130,8 +130,8 @@ impl Store {
 
     /// Writes a memtable's entries by partition, but those that the picker leaves in memory.
     fn flush(&mut self, keys: impl Iterator<Item = u64>) {
-        let mut entries = std::mem::take(&mut self.carried);
-        self.carried_spans.clear();
+        let mut entries = std::mem::take(&mut self.retained);
+        self.retained_spans.clear();
         for key in keys {
             self.sequence += 1;
             self.user_bytes += ENTRY_BYTES;
@@ -149,16 +149,16 @@ impl Store {
         }
         parts.reverse();
         let sizes: Vec<u64> = parts.iter().map(|part| part.len() as u64 * ENTRY_BYTES).collect();
-        let plan = pick_carried(&version, (&sizes, sizes.iter().sum()), &[self.sequence]);
+        let plan = pick_aborted(&version, (&sizes, sizes.iter().sum()), &[self.sequence]);
         for index in plan.partitions {
             let part = parts.get_mut(index).map(std::mem::take).unwrap_or_default();
             let ends = part.first_key_value().zip(part.last_key_value());
-            self.carried_spans
+            self.retained_spans
                 .extend(ends.map(|((first, _), (last, _))| (bytes_of(*first), bytes_of(*last))));
             // To the log.
             self.written_bytes += part.len() as u64 * ENTRY_BYTES;
-            self.carried.extend(part);
-            self.carried_partition_count += 1;
+            self.retained.extend(part);
+            self.aborted_partition_count += 1;
         }
         for (partition, within) in version.partitions.iter().zip(parts) {
             let place = RunPlace { keyspace: 1, partition: partition.id, level: 0, run_age: self.sequence };
@@ -179,7 +179,7 @@ impl Store {
         merged
     }
 
-    fn carry_out(&mut self, plan: &Plan) {
+    fn execute(&mut self, plan: &Plan) {
         let before = self.written_bytes;
         self.work(plan);
         let bytes = self.written_bytes - before;
@@ -282,7 +282,7 @@ impl Store {
 
     /// Runs jobs until none is due; up to four are in progress at a time.
     fn compact(&mut self) {
-        let mut in_progress = InProgress::default().with_carried(self.carried_spans.clone());
+        let mut in_progress = InProgress::default().with_retained(self.retained_spans.clone());
         let mut running = Vec::<Plan>::new();
         let mut count = 0;
         loop {
@@ -296,7 +296,7 @@ impl Store {
                 break;
             }
             let plan = running.remove(count % running.len());
-            self.carry_out(&plan);
+            self.execute(&plan);
             in_progress.end(&plan);
             count += 1;
             assert!(count < 20_000, "compactions do not terminate");
@@ -311,8 +311,8 @@ impl Store {
         for (&key, &expected) in &self.newest {
             let name = bytes_of(key);
             let partition = version.partition_of(&name).expect("partitions cover all keys");
-            if let Some(&carried) = self.carried.get(&key) {
-                assert_eq!(carried, expected, "key {key}");
+            if let Some(&retained) = self.retained.get(&key) {
+                assert_eq!(retained, expected, "key {key}");
                 continue;
             }
             let found = partition.runs().find_map(|(_, run)| {
@@ -396,12 +396,12 @@ fn write_amplification_of_a_month_matches_the_paper() {
     let count = keys.len() as u64;
     let at = |index: u64| keys.get((index % count) as usize).copied().unwrap_or(0);
     let (zipfian, composite) = (ScrambledZipfian::new(count), ZipfianComposite::new(count / 16));
-    let mut carried = Vec::new();
+    let mut retained = Vec::new();
     let mut update = |key: &dyn Fn(&mut SplitMix64, u64) -> u64| {
         let mut store = Store { run_count_max: 0, ..loaded.clone() };
         let amplification = store.run(MEMTABLE_COUNT / 4, key);
         assert!(store.run_count_max <= 16, "{} runs after updates", store.run_count_max);
-        carried.push(store.carried_partition_count);
+        retained.push(store.aborted_partition_count);
         amplification
     };
     let sequential = update(&|_, index| at(index));
@@ -411,7 +411,8 @@ fn write_amplification_of_a_month_matches_the_paper() {
         at((drawn >> 16) * 16 + drawn % 16)
     });
     let uniform = update(&|random, _| at(random.next_u64()));
-    let all = format!("{sequential:.2} {of_zipfian:.2} {of_composite:.2} {uniform:.2}, carried {carried:?}");
+    let all =
+        format!("{sequential:.2} {of_zipfian:.2} {of_composite:.2} {uniform:.2}, retained {retained:?}");
     println!("{all}");
     // Whole partitions are rewritten, one after the other.
     assert!(sequential < 3.5, "{all}");
@@ -493,20 +494,20 @@ fn a_load_at_random_writes_what_the_formulas_of_the_paper_say() {
     }
 }
 
-/// A pick compares each partition with few of the carried keys, however many there are.
+/// A pick compares each partition with few of the retained keys, however many there are.
 #[test]
-fn a_pick_among_ten_thousand_partitions_compares_few_carried_keys() {
+fn a_pick_among_ten_thousand_partitions_compares_few_retained_keys() {
     let mut store = Store::new(Layout::partitioned());
     store.run(320, |_, index| index << 20);
     let version = store.version();
     let count = version.partitions.len();
     assert!(count >= 9_000, "{count}");
-    // Every partition has carried entries, so that none can be united with its neighbour.
+    // Every partition has retained entries, so that none can be united with its neighbour.
     let spans = version.partitions.iter().map(|partition| (partition.lower.clone(), partition.lower.clone()));
-    let in_progress = InProgress::default().with_carried(spans.collect());
-    steps::take(Step::ComparedCarried);
+    let in_progress = InProgress::default().with_retained(spans.collect());
+    steps::take(Step::ComparedRetained);
     assert!(pick(&version, &in_progress, &[store.sequence]).is_none());
-    let compared = steps::take(Step::ComparedCarried);
+    let compared = steps::take(Step::ComparedRetained);
     assert!(compared >= count && compared <= count * 2 * 16, "{compared} keys of {count} partitions");
 }
 
@@ -561,9 +562,9 @@ fn estimates_that_are_wrong_by_ten_times_cause_no_endless_jobs() {
     }
 }
 
-/// Tables have ten times the expected bytes, or a tenth: a load in key order is divided, and updates of few cold keys are carried.
+/// Tables have ten times the expected bytes, or a tenth: a load in key order is divided, and updates of few cold keys are retained.
 #[test]
-fn divisions_and_carried_entries_survive_estimates_that_are_wrong_by_ten_times() {
+fn divisions_and_retained_entries_survive_estimates_that_are_wrong_by_ten_times() {
     // With fewer tables, entries of small tables are not worth keeping.
     let layout = Layout::Partitioned { tables_per_partition: 16 };
     for size_factor in [10.0, 0.1] {
@@ -582,12 +583,12 @@ fn divisions_and_carried_entries_survive_estimates_that_are_wrong_by_ten_times()
             let keys: Vec<u64> = (0..MEMTABLE_TABLES * TABLE_ENTRIES).map(&mut key).collect();
             store.flush(keys.into_iter());
             let most = MEMTABLE_TABLES * TABLE_ENTRIES * 15 / 100 * 2;
-            assert!(store.carried.len() <= most, "{} entries carried", store.carried.len());
+            assert!(store.retained.len() <= most, "{} entries retained", store.retained.len());
             store.compact();
             store.check_limits_of_tables();
         }
         store.check_reads();
-        assert!(store.carried_partition_count > 0, "{size_factor}: nothing was carried");
+        assert!(store.aborted_partition_count > 0, "{size_factor}: nothing was retained");
     }
 }
 
@@ -638,7 +639,7 @@ fn a_compacted_range_ends_in_one_run_per_partition() {
     };
     let mut steps = 0;
     while let RangePick::Plan(plan) = pick_range(&store.version(), &InProgress::default(), &request) {
-        store.carry_out(&plan);
+        store.execute(&plan);
         steps += 1;
         assert!(steps < 5000, "the compaction does not terminate");
     }

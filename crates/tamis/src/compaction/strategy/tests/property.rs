@@ -136,7 +136,7 @@ impl Store {
         self.apply(summaries.into_iter().map(|summary| add(place, summary)).collect());
     }
 
-    fn carry_out(&mut self, plan: &Plan) {
+    fn execute(&mut self, plan: &Plan) {
         if plan.action == Action::Move {
             self.apply(plan.move_edit().changes);
             return;
@@ -216,7 +216,7 @@ impl Jobs {
     fn end_one(&mut self, store: &mut Store, random: &mut SplitMix64) {
         if !self.running.is_empty() {
             let plan = self.running.swap_remove(random.below(self.running.len() as u64) as usize);
-            store.carry_out(&plan);
+            store.execute(&plan);
             self.in_progress.end(&plan);
         }
     }
@@ -374,7 +374,7 @@ fn a_random_fill_of_26_memtables_writes_each_entry_less_than_three_times() {
         while let Some(plan) =
             pick_during_bulk_load(&store.version(), &InProgress::default(), &[store.sequence])
         {
-            store.carry_out(&plan);
+            store.execute(&plan);
         }
     }
     Jobs::default().drain(&mut store, &mut random);

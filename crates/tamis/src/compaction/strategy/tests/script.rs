@@ -9,13 +9,13 @@
 //! - `snapshots [NUMBER...]`: the snapshots from now on. The visible sequence number is 1,000.
 //! - `pick`: prints the plan and lets its job begin; the next `pick` is made while it runs.
 //! - `end`: all jobs end without effect.
-//! - `carried FIRST..LAST...`: memtables carry entries between these keys from now on.
+//! - `retained FIRST..LAST...`: memtables retain entries between these keys from now on.
 //! - `flush KIB...`: prints the partitions whose entries a flush leaves in memory. It has these bytes for each partition.
 //! - `range LOWER UPPER [number=N]`: the next step of a manual compaction, which begins too.
 
 use std::{fmt::Write, ops::Bound, sync::Arc};
 
-use super::super::{RangePick, pending_bytes, pick, pick_carried, pick_during_bulk_load, pick_range};
+use super::super::{RangePick, pending_bytes, pick, pick_aborted, pick_during_bulk_load, pick_range};
 use crate::{
     compaction::{
         plan::{Action, InProgress, Plan, RangeRequest, Reason},
@@ -107,18 +107,18 @@ impl Scene {
                 self.snapshots = words.iter().map(|word| word.parse().expect("a number")).collect();
                 String::new()
             }
-            "carried" => {
+            "retained" => {
                 let spans = words.iter().map(|word| word.split_once("..").expect("FIRST..LAST"));
                 let spans = spans.map(|(first, last)| (first.as_bytes().to_vec(), last.as_bytes().to_vec()));
-                self.in_progress = self.in_progress.with_carried(spans.collect());
+                self.in_progress = self.in_progress.with_retained(spans.collect());
                 String::new()
             }
             "flush" => {
                 let sizes: Vec<u64> =
                     words.iter().map(|word| word.parse::<u64>().expect("KIB") << 10).collect();
-                let plan = pick_carried(self.version(), (&sizes, sizes.iter().sum()), &self.read_points());
+                let plan = pick_aborted(self.version(), (&sizes, sizes.iter().sum()), &self.read_points());
                 let (saved, most) = (plan.saved_bytes >> 10, plan.bytes_max >> 10);
-                format!("carry {:?}, at most {most} KiB, saves {saved} KiB\n", plan.partitions)
+                format!("abort {:?}, at most {most} KiB, saves {saved} KiB\n", plan.partitions)
             }
             "range" => match pick_range(
                 self.version(),

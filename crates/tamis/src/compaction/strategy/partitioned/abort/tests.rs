@@ -28,7 +28,7 @@ fn few_entries_stay_if_their_table_would_cause_a_large_compaction() {
     assert_eq!(plan.saved_bytes, 20 * ((640 << 10) + TABLE_BYTES_FIXED));
     // The same entries as a part of partitions that have room.
     let plan = choose(&many(20, |number| spacious(number, 1000)), MEMTABLE, LIMITS);
-    assert_eq!(plan, CarryPlan::default());
+    assert_eq!(plan, AbortPlan::default());
     // Very few entries are worth less than the fixed bytes of their tables.
     let plan = choose(&many(2000, |number| spacious(number, 100)), MEMTABLE, LIMITS);
     assert_eq!(plan.partitions.len(), 2000);
@@ -72,7 +72,7 @@ fn the_best_ratio_comes_first() {
 #[test]
 fn little_to_save_is_not_worth_a_sync_of_the_log() {
     let plan = choose(&many(6, |number| nearly_full(number, 1000)), MEMTABLE, LIMITS);
-    assert_eq!(plan, CarryPlan::default());
+    assert_eq!(plan, AbortPlan::default());
     let plan = choose(&many(7, |number| nearly_full(number, 1000)), MEMTABLE, LIMITS);
     assert_eq!(plan.partitions.len(), 7);
 }
@@ -80,10 +80,10 @@ fn little_to_save_is_not_worth_a_sync_of_the_log() {
 #[test]
 fn large_loads_and_partitions_that_may_be_united_are_flushed() {
     let small = |number| Load { partition: number, new_bytes: 10, runs: vec![run(11, 64 << 10)] };
-    assert_eq!(choose(&many(2000, small), MEMTABLE, LIMITS), CarryPlan::default());
+    assert_eq!(choose(&many(2000, small), MEMTABLE, LIMITS), AbortPlan::default());
     let empty = |number| Load { partition: number, new_bytes: 10, runs: Vec::new() };
-    assert_eq!(choose(&many(2000, empty), MEMTABLE, LIMITS), CarryPlan::default());
+    assert_eq!(choose(&many(2000, empty), MEMTABLE, LIMITS), AbortPlan::default());
     let large = many(9, |number| nearly_full(number, PARTITION_BYTES_MAX + 1));
-    assert_eq!(choose(&large, u64::MAX / 100, LIMITS), CarryPlan::default());
-    assert_eq!(choose(&[], 0, LIMITS), CarryPlan::default());
+    assert_eq!(choose(&large, u64::MAX / 100, LIMITS), AbortPlan::default());
+    assert_eq!(choose(&[], 0, LIMITS), AbortPlan::default());
 }

@@ -1,4 +1,4 @@
-//! Entries that a flush of the partitioned layout carries into the next memtable, instead of writing tables for them.
+//! Entries that a flush of the partitioned layout retains in the next memtable, instead of writing tables for them.
 
 use std::{
     sync::{
@@ -97,12 +97,12 @@ fn few_entries_of_expensive_partitions_stay_in_memory_until_a_later_flush() {
     }
     let statistics = db.statistics();
     let flushes = statistics.flushes - before.flushes;
-    let carried = statistics.partition_decisions.abort.count - before.partition_decisions.abort.count;
-    assert!(carried >= flushes && flushes > 5, "{carried} partitions carried by {flushes} flushes");
-    let bytes = statistics.carried_bytes - before.carried_bytes;
+    let aborted = statistics.partition_decisions.abort.count - before.partition_decisions.abort.count;
+    assert!(aborted >= flushes && flushes > 5, "{aborted} partitions aborted by {flushes} flushes");
+    let bytes = statistics.retained_bytes - before.retained_bytes;
     let flushed = statistics.flush_bytes_written - before.flush_bytes_written;
-    assert!(bytes > 0 && bytes * 100 < flushed * 15, "{bytes} bytes carried, {flushed} flushed");
-    assert!(statistics.carried_entries > before.carried_entries);
+    assert!(bytes > 0 && bytes * 100 < flushed * 15, "{bytes} bytes retained, {flushed} flushed");
+    assert!(statistics.retained_entries > before.retained_entries);
     // A process that ends has them in the log; one that calls `flush` has them in tables.
     drop(snapshots);
     db.close().unwrap();
@@ -116,9 +116,9 @@ fn few_entries_of_expensive_partitions_stay_in_memory_until_a_later_flush() {
     check_entries(&db, &model);
 }
 
-/// The bytes that flushes and compactions write, with and without carried entries: only the layout's own flushes carry.
+/// The bytes that flushes and compactions write, with and without retained entries: only the layout's own flushes retain.
 #[test]
-fn carried_entries_save_more_bytes_than_they_take() {
+fn retained_entries_save_more_bytes_than_they_take() {
     let written = |flush_each: bool| {
         let vfs = MemVfs::new();
         let (db, mut model) = prepare(&vfs);
@@ -138,14 +138,14 @@ fn carried_entries_save_more_bytes_than_they_take() {
             after.partition_decisions.abort.count - before.partition_decisions.abort.count,
         )
     };
-    let ((carrying, count), (flushing, none)) = (written(false), written(true));
+    let ((retaining, count), (flushing, none)) = (written(false), written(true));
     assert!(count > 0 && none == 0);
-    assert!(carrying * 10 < flushing * 9, "{carrying} bytes written, {flushing} by whole flushes");
+    assert!(retaining * 10 < flushing * 9, "{retaining} bytes written, {flushing} by whole flushes");
 }
 
 /// The expected bytes of a flush are those of the entries that it writes.
 #[test]
-fn flushes_do_not_expect_to_write_the_entries_that_they_carry() {
+fn flushes_do_not_expect_to_write_the_entries_that_they_retain() {
     let vfs = MemVfs::new();
     let (db, mut model) = prepare(&vfs);
     db.close().unwrap();
@@ -161,9 +161,9 @@ fn flushes_do_not_expect_to_write_the_entries_that_they_carry() {
         put(&db, &mut model, number, vec![round as u8; length]);
     }
     db.flush().unwrap();
-    let many = |event: &&Event| matches!(event, Event::EntriesCarried { bytes, .. } if *bytes > 1_000);
-    let many_carried = log.0.lock().iter().filter(many).count();
-    assert!(many_carried > 2, "{many_carried} flushes carried more than the last entry of a memtable");
+    let many = |event: &&Event| matches!(event, Event::EntriesRetained { bytes, .. } if *bytes > 1_000);
+    let many_retained = log.0.lock().iter().filter(many).count();
+    assert!(many_retained > 2, "{many_retained} flushes retained more than the last entry of a memtable");
     // Each entry is expected once, by the flush that writes it; few are overwritten while they are in memory.
     let statistics = db.statistics();
     let minor = statistics.partition_decisions.minor;
@@ -171,16 +171,16 @@ fn flushes_do_not_expect_to_write_the_entries_that_they_carry() {
     assert!(
         expected <= user_bytes
             && expected * 100 >= user_bytes * 99
-            && statistics.carried_bytes * 50 > user_bytes,
-        "{expected} expected, {user_bytes} written, {} carried",
-        statistics.carried_bytes
+            && statistics.retained_bytes * 50 > user_bytes,
+        "{expected} expected, {user_bytes} written, {} retained",
+        statistics.retained_bytes
     );
     check_entries(&db, &model);
 }
 
-/// A change of the layout, an ingest, a checkpoint and a killed process find carried entries in memory or in the log.
+/// A change of the layout, an ingest, a checkpoint and a killed process find retained entries in memory or in the log.
 #[test]
-fn carried_entries_survive_changes_of_the_layout_ingests_and_checkpoints() {
+fn retained_entries_survive_changes_of_the_layout_ingests_and_checkpoints() {
     for layout in [Layout::Leveled, Layout::tiered()] {
         let vfs = MemVfs::new();
         let (db, mut model) = prepare(&vfs);
@@ -201,8 +201,8 @@ fn carried_entries_survive_changes_of_the_layout_ingests_and_checkpoints() {
         let killed = vfs.crash_clone(0);
         db.ingest(&db.default_keyspace(), ["/table"]).unwrap();
         check_entries(&db, &model);
-        let carried = db.statistics().partition_decisions.abort.count;
-        while db.statistics().partition_decisions.abort.count == carried {
+        let aborted = db.statistics().partition_decisions.abort.count;
+        while db.statistics().partition_decisions.abort.count == aborted {
             write(&db, &mut model, &mut random, 7);
         }
         db.close().unwrap();
@@ -229,9 +229,9 @@ fn carried_entries_survive_changes_of_the_layout_ingests_and_checkpoints() {
     }
 }
 
-/// The log refuses the record of the carried entries, but the disk has it: the flush is tried again without it.
+/// The log refuses the record of the retained entries, but the disk has it: the flush is tried again without it.
 #[test]
-fn a_refused_record_of_carried_entries_is_not_replayed() {
+fn a_refused_record_of_retained_entries_is_not_replayed() {
     let memory = MemVfs::new();
     let (db, mut model) = prepare(&memory);
     db.close().unwrap();
@@ -263,30 +263,30 @@ fn a_refused_record_of_carried_entries_is_not_replayed() {
         crashed.flush().unwrap();
         check_entries(&crashed, &model);
     }
-    // Refused records of carried entries fail flushes, not writes.
+    // Refused records of retained entries fail flushes, not writes.
     let statistics = db.statistics();
     assert!(refused > 0 && statistics.jobs_failed > 0, "{refused}, {statistics:?}");
     assert!(statistics.partition_decisions.abort.count > 0);
     check_entries(&db, &model);
 }
 
-/// Holds a flush that has carried entries, before it writes its tables: it reports that, and waits.
+/// Holds a flush that has retained entries, before it writes its tables: it reports that, and waits.
 #[derive(Debug)]
-struct CarryGate {
+struct RetainGate {
     reached: Mutex<Sender<()>>,
     release: Mutex<Receiver<()>>,
 }
 
-impl EventListener for CarryGate {
+impl EventListener for RetainGate {
     fn on_event(&self, event: &Event) {
         // Once the other end is gone, flushes pass.
-        if matches!(event, Event::EntriesCarried { .. }) && self.reached.lock().send(()).is_ok() {
+        if matches!(event, Event::EntriesRetained { .. }) && self.reached.lock().send(()).is_ok() {
             let _ = self.release.lock().recv();
         }
     }
 }
 
-/// A store with two workers whose flushes wait at a [`CarryGate`], compared with a map.
+/// A store with two workers whose flushes wait at a [`RetainGate`], compared with a map.
 struct GatedStore {
     /// Dropped before the store, which waits for its workers, also when a test fails.
     reached: Receiver<()>,
@@ -302,7 +302,7 @@ impl GatedStore {
     fn open(image: &MemVfs, model: Model) -> Self {
         let (reached_sender, reached) = channel();
         let (release, release_receiver) = channel();
-        let gate = CarryGate { reached: Mutex::new(reached_sender), release: Mutex::new(release_receiver) };
+        let gate = RetainGate { reached: Mutex::new(reached_sender), release: Mutex::new(release_receiver) };
         let memory = image.crash_clone(0);
         let options = options().workers(2).listener(Arc::new(gate));
         let files: Arc<dyn Vfs> = Arc::new(memory.clone());
@@ -327,7 +327,7 @@ impl GatedStore {
         }
     }
 
-    /// Changes many cold keys, whose older entries a flush carries or will carry: overwrites some, and deletes others.
+    /// Changes many cold keys, whose older entries a flush retains or will retain: overwrites some, and deletes others.
     fn change_cold_keys(&mut self) {
         for number in HOT_COUNT..KEY_COUNT {
             let key = number.to_be_bytes().to_vec();
@@ -342,11 +342,11 @@ impl GatedStore {
         }
     }
 
-    /// Writes until a flush has carried entries and waits.
-    fn write_until_carried(&mut self) {
+    /// Writes until a flush has retained entries and waits.
+    fn write_until_retained(&mut self) {
         for _ in 0..5_000 {
             self.write();
-            // Entries are carried only if one immutable memtable waits.
+            // Entries are retained only if one immutable memtable waits.
             while self.immutable_count() > 0 {
                 if self.reached.try_recv().is_ok() {
                     return;
@@ -354,7 +354,7 @@ impl GatedStore {
                 thread::yield_now();
             }
         }
-        panic!("no flush has carried entries");
+        panic!("no flush has retained entries");
     }
 
     fn take_snapshot(&mut self) {
@@ -394,23 +394,23 @@ impl GatedStore {
     }
 }
 
-/// A flush has carried entries into the current memtable, and its tables are not installed yet. Meanwhile their keys are overwritten and
+/// A flush has retained entries in the current memtable, and its tables are not installed yet. Meanwhile their keys are overwritten and
 /// deleted, memtables are filled, a flush is requested, and the power fails.
 #[test]
-fn writes_between_the_carrying_of_entries_and_the_installation_of_the_flush_are_kept() {
+fn writes_between_a_flush_that_retains_entries_and_its_installation_are_kept() {
     let image = MemVfs::new();
     let (db, model) = prepare(&image);
     db.close().unwrap();
     let mut store = GatedStore::open(&image, model);
     for round in 0..12 {
-        store.write_until_carried();
-        // Both memtables have the carried entries.
+        store.write_until_retained();
+        // Both memtables have the retained entries.
         store.check();
         store.take_snapshot();
         store.change_cold_keys();
         store.check();
         if round % 2 == 0 {
-            // The memtable that has received the entries becomes immutable, and will be flushed next: it carries entries into a memtable
+            // The memtable that has received the entries becomes immutable, and will be flushed next: it retains entries in a memtable
             // that has newer entries of the same keys.
             let count = store.immutable_count();
             while store.immutable_count() == count {
@@ -426,7 +426,7 @@ fn writes_between_the_carrying_of_entries_and_the_installation_of_the_flush_are_
         if round % 4 == 3 {
             thread::scope(|scope| {
                 let flush = scope.spawn(|| store.db.flush());
-                // The flush waits for the one at the gate. Those after it carry nothing, except for one that may have begun before.
+                // The flush waits for the one at the gate. Those after it retain nothing, except for one that may have begun before.
                 store.release.send(()).unwrap();
                 while !flush.is_finished() {
                     if store.reached.try_recv().is_ok() {
@@ -527,9 +527,9 @@ struct World {
     batches: Vec<Vec<Edit>>,
     snapshots: Vec<(Snapshot, Model)>,
     /// Of all processes.
-    partitions_carried: u64,
-    carried_entries: u64,
-    /// Processes that carried entries and ended without a close.
+    partitions_aborted: u64,
+    retained_entries: u64,
+    /// Processes that retained entries and ended without a close.
     crash_count: u64,
 }
 
@@ -612,8 +612,8 @@ impl World {
         let db = self.db.take().unwrap();
         let statistics = db.statistics();
         assert_eq!(statistics.jobs_failed, 0);
-        self.partitions_carried += statistics.partition_decisions.abort.count;
-        self.carried_entries += statistics.carried_entries;
+        self.partitions_aborted += statistics.partition_decisions.abort.count;
+        self.retained_entries += statistics.retained_entries;
         self.crash_count += u64::from(is_crash && statistics.partition_decisions.abort.count > 0);
         db
     }
@@ -658,9 +658,9 @@ impl World {
     }
 }
 
-/// Memtables fill without a requested flush, so that flushes carry entries of cold keys.
+/// Memtables fill without a requested flush, so that flushes retain entries of cold keys.
 #[test]
-fn random_operations_and_crashes_with_carried_entries_agree_with_a_map() {
+fn random_operations_and_crashes_with_retained_entries_agree_with_a_map() {
     let image = MemVfs::new();
     let (db, model) = prepare(&image);
     db.close().unwrap();
@@ -674,8 +674,8 @@ fn random_operations_and_crashes_with_carried_entries_agree_with_a_map() {
             durable: model.clone(),
             batches: Vec::new(),
             snapshots: Vec::new(),
-            partitions_carried: 0,
-            carried_entries: 0,
+            partitions_aborted: 0,
+            retained_entries: 0,
             crash_count: 0,
         };
         world.open();
@@ -684,8 +684,8 @@ fn random_operations_and_crashes_with_carried_entries_agree_with_a_map() {
             world.step(&mut random);
         }
         world.reopen();
-        assert!(world.partitions_carried > 20, "{} partitions carried", world.partitions_carried);
-        assert!(world.carried_entries > 20, "{} entries carried", world.carried_entries);
-        assert!(world.crash_count > 5, "{} crashes with carried entries", world.crash_count);
+        assert!(world.partitions_aborted > 20, "{} partitions aborted", world.partitions_aborted);
+        assert!(world.retained_entries > 20, "{} entries retained", world.retained_entries);
+        assert!(world.crash_count > 5, "{} crashes with retained entries", world.crash_count);
     }
 }

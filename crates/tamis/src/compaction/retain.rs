@@ -1,5 +1,5 @@
-//! Carries entries of a memtable that is being flushed into the current memtable and the newest log segment, so that the flush writes no
-//! tables for them. Which ones: [`super::strategy::pick_carried`].
+//! Retains entries of a memtable that is being flushed: they are appended to the newest log segment and inserted into the current memtable, and
+//! the flush writes no tables for them. Which ones: [`super::strategy::pick_aborted`].
 //!
 //! For each partition, under the log's lock:
 //!
@@ -11,18 +11,18 @@
 //!
 //! # Invariants
 //!
-//! 1. *For each key, a memtable has only newer entries than older memtables and tables.* Entries are carried only if no memtable is between
-//!    the two, and all entries of a partition are carried, or none. So all tables of the partition are older.
-//! 2. *All entries of older sources are below the least sequence number of a memtable* (`read/deleted_ranges.rs`). Carried entries do
+//! 1. *For each key, a memtable has only newer entries than older memtables and tables.* Entries are retained only if no memtable is between
+//!    the two, and all entries of a partition are retained, or none. So all tables of the partition are older.
+//! 2. *All entries of older sources are below the least sequence number of a memtable* (`read/deleted_ranges.rs`). Retained entries do
 //!    not count for that number; the number of their record does.
-//! 3. *No deleted key comes back.* All versions that a reader can see are carried. Partitions that a range tombstone of the memtable
+//! 3. *No deleted key comes back.* All versions that a reader can see are retained. Partitions that a range tombstone of the memtable
 //!    touches are flushed.
-//! 4. *A newer run of L0 has newer entries.* While a memtable has carried entries of a partition, it is not united with others. Once they
+//! 4. *A newer run of L0 has newer entries.* While a memtable has retained entries of a partition, it is not united with others. Once they
 //!    are in tables, it may be: a merge then takes all runs of which that is not so ([`super::strategy`]).
-//! 5. *After a flush that a caller requests, all entries are in tables.* Nothing is carried during
+//! 5. *After a flush that a caller requests, all entries are in tables.* Nothing is retained during
 //!    [`KeyspaceRegistry::begin_whole_flushes`].
 //!
-//! A failed flush does not carry the entries again: the memtable records which ones were carried. If the log refuses a record, an empty
+//! A failed flush does not retain the entries again: the memtable records which ones were retained. If the log refuses a record, an empty
 //! record is synced before the entries are flushed: the segment ends before the refused record then, and no replay finds it. See
 //! `docs/design/0014-partitioned-layout.md`.
 //!
@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use super::{
     drop_rules::DropRules,
-    strategy::{self, CarryPlan},
+    strategy::{self, AbortPlan},
 };
 use crate::{
     batch::{BatchEntry, WriteBatch},
@@ -46,7 +46,7 @@ use crate::{
     store::{
         commit_log::CommitLog,
         context::StoreContext,
-        keyspace_state::{KeyHull, KeyspaceRegistry, KeyspaceState, LoggedMemtable, ReadState},
+        keyspace_state::{BoundingRange, KeyspaceRegistry, KeyspaceState, LoggedMemtable, ReadState},
     },
     version::version::KeyspaceVersion,
 };
@@ -54,14 +54,14 @@ use crate::{
 /// The entries of a partition.
 struct PartitionEntries {
     batch: WriteBatch,
-    hull: KeyHull,
+    range: BoundingRange,
     /// Of keys and values.
     bytes: u64,
 }
 
-/// The entries that a flush has carried.
+/// The entries that a flush has retained.
 #[derive(Default)]
-struct CarriedCounts {
+struct RetainedCounts {
     /// The bytes that the plan expected for these partitions.
     bytes_expected: u64,
     /// Of keys and values.
@@ -72,50 +72,50 @@ struct CarriedCounts {
 }
 
 /// See the head of this file.
-pub(super) struct Carrier<'a> {
+pub(super) struct Retainer<'a> {
     pub(super) context: &'a StoreContext,
     pub(super) keyspaces: &'a KeyspaceRegistry,
     pub(super) log: &'a CommitLog,
     pub(super) snapshots: &'a Snapshots,
 }
 
-impl Carrier<'_> {
-    /// Carries the entries that the flush of `source`, the oldest memtable, should not write. The caller has claimed the flush, so that
+impl Retainer<'_> {
+    /// Retains the entries that the flush of `source`, the oldest memtable, should not write. The caller has claimed the flush, so that
     /// the partitions of `version` stay.
     ///
     /// # Errors
-    /// Those of the log. Entries that were carried before stay so.
-    pub(super) fn carry(
+    /// Those of the log. Entries that were retained before stay so.
+    pub(super) fn retain(
         &self,
         keyspace: &KeyspaceState,
         source: &Arc<LoggedMemtable>,
         version: &KeyspaceVersion,
     ) -> Result<()> {
-        if source.has_carry_failed() {
+        if source.has_retain_failed() {
             self.end_segment_before_refused()?;
-            source.set_carry_failed(false);
+            source.set_retain_failed(false);
         }
         if !version.options.layout.is_partitioned()
             || version.partitions.len() < 2
-            || source.has_carried_any()
+            || source.has_retained_any()
         {
             return Ok(());
         }
-        if !self.may_carry(&keyspace.read_state.load(), source) {
+        if !self.may_retain(&keyspace.read_state.load(), source) {
             return Ok(());
         }
         let read_points = self.snapshots.read_points();
         let (plan, sizes) = plan(version, source, &read_points);
-        let mut carried = CarriedCounts::default();
+        let mut retained = RetainedCounts::default();
         let result =
-            self.carry_partitions(keyspace, source, (version, &plan, &sizes), &read_points, &mut carried);
-        let CarriedCounts { bytes_expected, bytes, log_bytes, entry_count, partition_count } = carried;
+            self.abort_partitions(keyspace, source, (version, &plan, &sizes), &read_points, &mut retained);
+        let RetainedCounts { bytes_expected, bytes, log_bytes, entry_count, partition_count } = retained;
         if partition_count > 0 {
             let metrics = &self.context.metrics;
             metrics.partition_decisions.abort.add(partition_count, bytes_expected, log_bytes);
-            metrics.carried_entries.add(entry_count);
-            metrics.carried_bytes.add(bytes);
-            self.context.report(&Event::EntriesCarried {
+            metrics.retained_entries.add(entry_count);
+            metrics.retained_bytes.add(bytes);
+            self.context.report(&Event::EntriesRetained {
                 keyspace: keyspace.name.clone(),
                 partition_count: partition_count as usize,
                 entry_count,
@@ -126,27 +126,27 @@ impl Carrier<'_> {
         result
     }
 
-    /// Carries the partitions of a plan, and counts those that are carried, also before an error.
-    fn carry_partitions(
+    /// Aborts the partitions of a plan, and counts those that are aborted, also before an error.
+    fn abort_partitions(
         &self,
         keyspace: &KeyspaceState,
         source: &Arc<LoggedMemtable>,
-        (version, plan, sizes): (&KeyspaceVersion, &CarryPlan, &[EntrySizes]),
+        (version, plan, sizes): (&KeyspaceVersion, &AbortPlan, &[EntrySizes]),
         read_points: &[Sequence],
-        carried: &mut CarriedCounts,
+        retained: &mut RetainedCounts,
     ) -> Result<()> {
         for &index in &plan.partitions {
-            let bytes_left = plan.bytes_max.saturating_sub(carried.bytes);
+            let bytes_left = plan.bytes_max.saturating_sub(retained.bytes);
             let found = entries_of(keyspace.id, source, (version, index), read_points, bytes_left)?;
-            let Some(PartitionEntries { batch, hull, bytes }) = found else { continue };
+            let Some(PartitionEntries { batch, range, bytes }) = found else { continue };
             let count = batch.len() as u64;
-            let logged = self.carry_batch(keyspace, source, batch, hull);
-            let Some(log_bytes) = logged.inspect_err(|_| source.set_carry_failed(true))? else { break };
-            carried.bytes_expected += sizes.get(index).map_or(0, |size| size.bytes);
-            carried.log_bytes += log_bytes;
-            carried.bytes += bytes;
-            carried.entry_count += count;
-            carried.partition_count += 1;
+            let logged = self.retain_batch(keyspace, source, batch, range);
+            let Some(log_bytes) = logged.inspect_err(|_| source.set_retain_failed(true))? else { break };
+            retained.bytes_expected += sizes.get(index).map_or(0, |size| size.bytes);
+            retained.log_bytes += log_bytes;
+            retained.bytes += bytes;
+            retained.entry_count += count;
+            retained.partition_count += 1;
         }
         Ok(())
     }
@@ -160,24 +160,24 @@ impl Carrier<'_> {
     }
 
     /// Invariants 1 and 5.
-    fn may_carry(&self, read_state: &ReadState, source: &Arc<LoggedMemtable>) -> bool {
+    fn may_retain(&self, read_state: &ReadState, source: &Arc<LoggedMemtable>) -> bool {
         matches!(read_state.immutable.as_slice(), [only] if Arc::ptr_eq(only, source))
             && !self.keyspaces.needs_whole_flushes()
     }
 
-    /// Returns the bytes written to the log; `None` if nothing more may be carried.
-    fn carry_batch(
+    /// Returns the bytes written to the log; `None` if nothing more may be retained.
+    fn retain_batch(
         &self,
         keyspace: &KeyspaceState,
         source: &Arc<LoggedMemtable>,
         mut batch: WriteBatch,
-        hull: KeyHull,
+        range: BoundingRange,
     ) -> Result<Option<u64>> {
         let mut log = self.log.lock();
         let Some(state) = log.as_mut() else { return Ok(None) };
         self.context.check_writable()?;
         let read_state = keyspace.read_state.load();
-        if !self.may_carry(&read_state, source) || keyspace.check().is_err() {
+        if !self.may_retain(&read_state, source) || keyspace.check().is_err() {
             return Ok(None);
         }
         let number = state.last_sequence + batch.sequence_count();
@@ -187,13 +187,13 @@ impl Carrier<'_> {
         let log_bytes = appended.inspect_err(|error| self.log.propagate_background_error(state, error))?;
         let target = &read_state.memtable;
         target.note_segment(segment);
-        target.note_received(number, &hull.0);
-        target.note_received(number, &hull.1);
+        target.note_received(number, &range.0);
+        target.note_received(number, &range.1);
         for entry in batch.entries() {
-            target.memtable.insert_carried(entry.key, entry.sequence, entry.kind, entry.value);
+            target.memtable.insert_retained(entry.key, entry.sequence, entry.kind, entry.value);
         }
         target.memtable.note_sequence(number);
-        source.note_carried(hull);
+        source.note_retained(range);
         state.last_sequence = number;
         self.snapshots.publish(number);
         self.context.metrics.log_bytes_written.add_exclusive(log_bytes);
@@ -201,12 +201,12 @@ impl Carrier<'_> {
     }
 }
 
-/// The partitions to carry, and the sizes of the entries of each partition.
+/// The partitions to abort, and the sizes of the entries of each partition.
 fn plan(
     version: &KeyspaceVersion,
     source: &LoggedMemtable,
     read_points: &[Sequence],
-) -> (CarryPlan, Vec<EntrySizes>) {
+) -> (AbortPlan, Vec<EntrySizes>) {
     let memtable = &source.memtable;
     let uppers = (0..version.partitions.len()).filter_map(|index| version.upper_of(index));
     let sizes = memtable.sizes_between(uppers);
@@ -219,7 +219,7 @@ fn plan(
     };
     let bytes =
         sizes.iter().enumerate().map(|(index, size)| if is_deleted_in(index) { 0 } else { size.bytes });
-    let plan = strategy::pick_carried(version, (&bytes.collect::<Vec<_>>(), memtable_bytes), read_points);
+    let plan = strategy::pick_aborted(version, (&bytes.collect::<Vec<_>>(), memtable_bytes), read_points);
     (plan, sizes)
 }
 
@@ -234,8 +234,8 @@ fn entries_of(
     let Some(partition) = version.partitions.get(index) else { return Ok(None) };
     let upper = version.upper_of(index);
     let mut rules = DropRules::new(read_points.to_vec(), []);
-    let (mut batch, mut bytes) = (WriteBatch::carrying(), 0);
-    let mut hull: Option<KeyHull> = None;
+    let (mut batch, mut bytes) = (WriteBatch::retaining(), 0);
+    let mut range: Option<BoundingRange> = None;
     let mut cursor = source.memtable.cursor();
     cursor.seek(&partition.lower, SEQUENCE_MAX)?;
     while cursor.is_valid() && upper.is_none_or(|upper| cursor.key() < upper) {
@@ -246,12 +246,12 @@ fn entries_of(
                 return Ok(None);
             }
             let value = cursor.value();
-            batch.carry(BatchEntry { keyspace, sequence, logged_at: sequence, kind, key, value })?;
-            let (_, last) = hull.get_or_insert_with(|| (key.to_vec(), Vec::new()));
+            batch.retain(BatchEntry { keyspace, sequence, logged_at: sequence, kind, key, value })?;
+            let (_, last) = range.get_or_insert_with(|| (key.to_vec(), Vec::new()));
             last.clear();
             last.extend_from_slice(key);
         }
         cursor.next()?;
     }
-    Ok(hull.map(|hull| PartitionEntries { batch, hull, bytes }))
+    Ok(range.map(|range| PartitionEntries { batch, range, bytes }))
 }
