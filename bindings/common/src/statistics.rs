@@ -120,10 +120,10 @@ fn level_reads(level: &LevelReads) -> Value {
 /// The reads of one kind of one level.
 fn reads_of(kind: &ReadStatistics) -> Value {
     json!({
-        "asked": kind.asked,
-        "denied": kind.denied,
-        "right": kind.right,
-        "wrong": kind.wrong,
+        "checked": kind.checked,
+        "rejected": kind.rejected,
+        "true_positives": kind.true_positives,
+        "false_positives": kind.false_positives,
         "blocks_read": kind.blocks_read,
         "cache_hits": kind.cache_hits,
     })
@@ -180,7 +180,7 @@ pub fn table_filters(tables: &[TableFilterStatistics]) -> Value {
 
 /// The answers of filters to one kind of queries.
 fn answers(kind: &FilterAnswers) -> Value {
-    json!({"asked": kind.asked, "denied": kind.denied, "right": kind.right, "wrong": kind.wrong})
+    json!({"checked": kind.checked, "rejected": kind.rejected, "true_positives": kind.true_positives, "false_positives": kind.false_positives})
 }
 
 /// The sampled queries of one kind.
@@ -189,9 +189,9 @@ fn sample(kind: &QuerySampleStatistics) -> Value {
         "seen": kind.seen,
         "kept": kind.kept,
         "interval": kind.interval,
-        "tables_denied": kind.tables_denied,
-        "tables_right": kind.tables_right,
-        "tables_wrong": kind.tables_wrong,
+        "tables_rejected": kind.tables_rejected,
+        "tables_true_positive": kind.tables_true_positive,
+        "tables_false_positive": kind.tables_false_positive,
     })
 }
 

@@ -65,7 +65,7 @@ def test_statistics_have_the_declared_fields(db: Database) -> None:
     ]
     for declaration, value in declared:
         assert set(declaration.__annotations__) == set(value), declaration
-    assert level["points"]["asked"] == 1
+    assert level["points"]["checked"] == 1
 
 
 def test_range_filters_reject_empty_ranges(tmp_path: Path) -> None:

@@ -470,10 +470,10 @@ fn filter_counts(before: &Statistics, after: &Statistics) -> (u64, u64) {
         statistics.reads.iter().map(of).sum()
     };
     let since = |of| sum(after, of) - sum(before, of);
-    (since(|level| level.points.asked), false_reads(after) - false_reads(before))
+    (since(|level| level.points.checked), false_reads(after) - false_reads(before))
 }
 
 /// Number of false-positive reads.
 pub(super) fn false_reads(statistics: &Statistics) -> u64 {
-    statistics.reads.iter().map(|level| level.points.wrong).sum()
+    statistics.reads.iter().map(|level| level.points.false_positives).sum()
 }

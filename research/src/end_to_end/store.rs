@@ -155,13 +155,13 @@ pub(super) fn run(
     let after = db.statistics();
     let count = queries.len().max(1) as f64;
     let since = |of: fn(&Statistics) -> u64| (of(&after) - of(&before.0)) as f64;
-    let (wrong, right) = (since(wrong), since(denied));
+    let (false_positives, rejected) = (since(false_positives), since(rejected));
     Ok(Costs {
         nanoseconds: nanoseconds / count,
         blocks_read: since(|statistics| of_reads(statistics, |reads| reads.blocks_read)) / count,
         blocks_used: since(|statistics| of_reads(statistics, ReadStatistics::blocks)) / count,
         found: found as f64 / count,
-        false_positive_rate: wrong / (wrong + right).max(1.0),
+        false_positive_rate: false_positives / (false_positives + rejected).max(1.0),
     })
 }
 
@@ -171,16 +171,22 @@ fn of_reads(statistics: &Statistics, of: fn(&ReadStatistics) -> u64) -> u64 {
     levels.flat_map(|level| [&level.points, &level.ranges, &level.prefixes, &level.seeks]).map(of).sum()
 }
 
-fn denied(statistics: &Statistics) -> u64 {
+fn rejected(statistics: &Statistics) -> u64 {
     statistics
         .reads
         .iter()
-        .map(|level| level.points.denied + level.ranges.denied + level.prefixes.denied)
+        .map(|level| level.points.rejected + level.ranges.rejected + level.prefixes.rejected)
         .sum()
 }
 
-fn wrong(statistics: &Statistics) -> u64 {
-    statistics.reads.iter().map(|level| level.points.wrong + level.ranges.wrong + level.prefixes.wrong).sum()
+fn false_positives(statistics: &Statistics) -> u64 {
+    statistics
+        .reads
+        .iter()
+        .map(|level| {
+            level.points.false_positives + level.ranges.false_positives + level.prefixes.false_positives
+        })
+        .sum()
 }
 
 /// Removes the sampled queries of a closed store, so that those of earlier measurements do not decide.

@@ -134,10 +134,10 @@ class RepairReport(TypedDict):
 class ReadStatistics(TypedDict):
     """The reads of one kind of the tables of a level."""
 
-    asked: int
-    denied: int
-    right: int
-    wrong: int
+    checked: int
+    rejected: int
+    true_positives: int
+    false_positives: int
     blocks_read: int
     cache_hits: int
 
@@ -185,10 +185,10 @@ class LevelStatistics(TypedDict):
 class FilterAnswers(TypedDict):
     """The answers of the filters of a table to one kind of queries; each counted read stands for several."""
 
-    asked: int
-    denied: int
-    right: int
-    wrong: int
+    checked: int
+    rejected: int
+    true_positives: int
+    false_positives: int
 
 
 class TableFilterStatistics(TypedDict):
@@ -218,9 +218,9 @@ class QuerySampleStatistics(TypedDict):
     seen: int
     kept: int
     interval: int
-    tables_denied: int
-    tables_right: int
-    tables_wrong: int
+    tables_rejected: int
+    tables_true_positive: int
+    tables_false_positive: int
 
 
 class SampleStatistics(TypedDict):

@@ -141,7 +141,7 @@ fn keyspace_json(keyspace: &KeyspaceStatistics) -> Value {
             .map(|(kind, sample)| {
                 json!({
                     "kind": kind, "seen": sample.seen, "kept": sample.kept, "interval": sample.interval,
-                    "tables_denied": sample.tables_denied, "tables_right": sample.tables_right, "tables_wrong": sample.tables_wrong,
+                    "tables_rejected": sample.tables_rejected, "tables_true_positive": sample.tables_true_positive, "tables_false_positive": sample.tables_false_positive,
                 })
             })
             .collect::<Vec<_>>(),
@@ -335,17 +335,18 @@ pub(super) fn answers_table(tables: &[(String, TableFilterStatistics)]) -> Optio
     let mut found = Vec::new();
     for (keyspace, table) in tables {
         let kinds = [("points", table.points), ("ranges", table.ranges), ("open seeks", table.seeks)];
-        let asked = kinds.into_iter().filter(|(_, answers)| answers.asked > 0);
-        found.extend(asked.map(|(kind, answers)| (keyspace.as_str(), table, kind, answers)));
+        let checked = kinds.into_iter().filter(|(_, answers)| answers.checked > 0);
+        found.extend(checked.map(|(kind, answers)| (keyspace.as_str(), table, kind, answers)));
     }
-    found.sort_by_key(|(.., answers)| std::cmp::Reverse((answers.wrong, answers.asked)));
+    found.sort_by_key(|(.., answers)| std::cmp::Reverse((answers.false_positives, answers.checked)));
     let row = |(name, table, kind, answers): &(&str, &TableFilterStatistics, &str, FilterAnswers)| {
         let names = [(*name).to_owned(), format!("L{}", table.level), table.table_number.to_string()];
-        let counts = [answers.denied, answers.right, answers.wrong].map(terminal::count);
+        let counts = [answers.rejected, answers.true_positives, answers.false_positives].map(terminal::count);
         names.into_iter().chain([(*kind).to_owned()]).chain(counts).collect()
     };
     let rows: Vec<Vec<String>> = found.iter().take(ANSWER_ROWS_MAX).map(row).collect();
-    let header = ["keyspace", "level", "table", "queries about", "denied", "with a key", "false positives"];
+    let header =
+        ["keyspace", "level", "table", "queries about", "rejected", "true positives", "false positives"];
     (!rows.is_empty()).then(|| terminal::table(4, &header, rows))
 }
 
@@ -402,9 +403,9 @@ pub(super) fn samples_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_ta
                 terminal::count(sample.seen),
                 terminal::count(sample.kept),
                 format!("1 of {}", terminal::count(sample.interval.into())),
-                per_query(sample.tables_denied, sample.kept),
-                per_query(sample.tables_right, sample.kept),
-                per_query(sample.tables_wrong, sample.kept),
+                per_query(sample.tables_rejected, sample.kept),
+                per_query(sample.tables_true_positive, sample.kept),
+                per_query(sample.tables_false_positive, sample.kept),
             ]);
         }
     }
@@ -414,8 +415,8 @@ pub(super) fn samples_table(keyspaces: &[KeyspaceStatistics]) -> Option<comfy_ta
         "seen about",
         "in the sample",
         "sampled now",
-        "tables denied",
-        "tables with a key",
+        "tables rejected",
+        "true positives",
         "false positives",
     ];
     (!rows.is_empty()).then(|| terminal::table(2, &header, rows))
@@ -453,9 +454,9 @@ pub(super) fn reads_table(levels: &[LevelReads]) -> Option<comfy_table::Table> {
     let mut rows = Vec::new();
     for (number, level) in levels.iter().enumerate() {
         for (kind, reads) in
-            read_kinds(level).into_iter().filter(|(_, reads)| reads.asked + reads.blocks() > 0)
+            read_kinds(level).into_iter().filter(|(_, reads)| reads.checked + reads.blocks() > 0)
         {
-            let counts = [reads.asked, reads.denied, reads.right, reads.wrong];
+            let counts = [reads.checked, reads.rejected, reads.true_positives, reads.false_positives];
             let blocks = [reads.blocks_read, reads.cache_hits];
             let names = [format!("L{number}"), kind.to_owned()];
             let numbers = counts.into_iter().chain(blocks).map(terminal::count);
@@ -465,10 +466,10 @@ pub(super) fn reads_table(levels: &[LevelReads]) -> Option<comfy_table::Table> {
     let header = [
         "level",
         "reads",
-        "filters asked",
-        "denied",
-        "right",
-        "wrong",
+        "filters checked",
+        "rejected",
+        "true positives",
+        "false positives",
         "blocks read",
         "blocks from memory",
         "table read, us",
@@ -487,8 +488,8 @@ pub(super) fn reads_json(levels: &[LevelReads]) -> Value {
     for (number, level) in levels.iter().enumerate() {
         for (kind, reads) in read_kinds(level) {
             rows.push(json!({
-                "level": number, "reads": kind, "asked": reads.asked, "denied": reads.denied, "right": reads.right,
-                "wrong": reads.wrong, "blocks_read": reads.blocks_read, "blocks_from_memory": reads.cache_hits,
+                "level": number, "reads": kind, "checked": reads.checked, "rejected": reads.rejected, "true_positives": reads.true_positives,
+                "false_positives": reads.false_positives, "blocks_read": reads.blocks_read, "blocks_from_memory": reads.cache_hits,
                 "read_nanoseconds": level.read_nanoseconds,
             }));
         }

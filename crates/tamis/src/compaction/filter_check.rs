@@ -81,7 +81,7 @@ const CHECK_INTERVAL_BUSY: Duration = Duration::from_millis(100);
 const READING_RATIO: u32 = 100;
 /// Other choices are checked after this many answers, because the queries may have changed.
 const ANSWER_COUNT_MAX: u64 = 200_000;
-/// So are choices of tables whose filters were asked so often and once per key, regardless of the answers: a check reads each key.
+/// So are choices of tables whose filters were probed so often and once per key, regardless of the answers: a check reads each key.
 const ASKED_COUNT_MIN: u64 = 200_000;
 /// A refill of the sample has at least this many queries, and this many for each table.
 const REFILL_COUNT_MIN: u64 = 2_000;
@@ -102,14 +102,14 @@ const KEPT_COUNT_MAX: u32 = 8;
 /// Answers of the filters of a table to queries that no key of the table answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct EmptyAnswers {
-    pub(crate) denied: u64,
+    pub(crate) rejected: u64,
     /// False positives.
     pub(crate) admitted: u64,
 }
 
 impl EmptyAnswers {
     const fn count(self) -> u64 {
-        self.denied + self.admitted
+        self.rejected + self.admitted
     }
 
     /// The rate of false positives; NaN for too few answers.
@@ -119,7 +119,7 @@ impl EmptyAnswers {
 
     const fn since(self, before: Self) -> Self {
         Self {
-            denied: self.denied.saturating_sub(before.denied),
+            rejected: self.rejected.saturating_sub(before.rejected),
             admitted: self.admitted.saturating_sub(before.admitted),
         }
     }
@@ -210,7 +210,7 @@ fn count_of(answers: &Answers) -> u64 {
 struct Counted {
     answers: Answers,
     /// Questions of any kind.
-    asked: u64,
+    query_count: u64,
 }
 
 impl Counted {
@@ -218,26 +218,27 @@ impl Counted {
         let tally = table.filter_tally();
         let counts = [&tally.points, &tally.ranges, &tally.seeks].map(|answers| answers.get());
         Self {
-            answers: counts.map(|counts| EmptyAnswers { denied: counts.denied, admitted: counts.wrong }),
-            asked: counts.iter().map(|counts| counts.asked).sum(),
+            answers: counts
+                .map(|counts| EmptyAnswers { rejected: counts.rejected, admitted: counts.false_positives }),
+            query_count: counts.iter().map(|counts| counts.checked).sum(),
         }
     }
 
     fn since(self, before: Self) -> Self {
         let mut answers = self.answers;
         answers.iter_mut().zip(before.answers).for_each(|(kind, before)| *kind = kind.since(before));
-        Self { answers, asked: self.asked.saturating_sub(before.asked) }
+        Self { answers, query_count: self.query_count.saturating_sub(before.query_count) }
     }
 }
 
 /// The questions after which the filters of so many keys are due for a check.
-fn asked_count_max(key_count: u64) -> u64 {
+fn query_count_max(key_count: u64) -> u64 {
     key_count.max(ASKED_COUNT_MIN)
 }
 
-/// Whether the filters of so many keys, if the store chose them, were asked so often since the last check that they are due for another one.
-fn is_due_by_questions(expected: Option<Expected>, asked: u64, key_count: u64) -> bool {
-    expected.is_some_and(|expected| asked >= expected.needed(asked_count_max(key_count)))
+/// Whether the filters of so many keys, if the store chose them, were probed so often since the last check that they are due for another one.
+fn is_due_by_queries(expected: Option<Expected>, query_count: u64, key_count: u64) -> bool {
+    expected.is_some_and(|expected| query_count >= expected.needed(query_count_max(key_count)))
 }
 
 /// Whether filters are due for a check. `expected`: `None` for filters that the store did not choose.
@@ -347,7 +348,7 @@ struct LastCheck {
     seen: Option<Rates>,
     /// The refills of the sample at this check, or when the table was new.
     refills: u32,
-    /// The tables that a query of this one asked at this check; 0 when the table was new.
+    /// The tables whose filters a query of this one probed at this check; 0 when the table was new.
     overlapping_tables: u32,
     /// Consecutive checks that failed, and when the next one may begin.
     failure_count: u32,
@@ -624,7 +625,7 @@ fn due_check(
     counted: Counted,
     read_ns: f64,
 ) -> Option<DueCheck> {
-    let Counted { answers: since, asked } = counted.since(last.before);
+    let Counted { answers: since, query_count } = counted.since(last.before);
     let key_count = table.summary().entry_count;
     // The choice of a table that was not read is not worth a read. A store with many partitions has many small tables, which live for a few
     // flushes and share a choice.
@@ -632,7 +633,7 @@ fn due_check(
         && (!is_small(table) || cost_a_check(key_count, &since, read_ns, 0));
     let reader = table.slot().get();
     let awaits_repair = reader.is_some_and(|reader| reader.has_damaged_filter());
-    if !awaits_repair && !is_worthwhile && (asked < asked_count_max(key_count) || is_small(table)) {
+    if !awaits_repair && !is_worthwhile && (query_count < query_count_max(key_count) || is_small(table)) {
         return None;
     }
     let reader = reader?;
@@ -651,7 +652,7 @@ fn due_check(
     let is_due = is_urgent
         || awaits_repair
         || is_due(expected, since)
-        || is_due_by_questions(expected, asked, key_count);
+        || is_due_by_queries(expected, query_count, key_count);
     is_due.then_some(DueCheck { expected, answers: since, is_urgent, overlapping_tables })
 }
 

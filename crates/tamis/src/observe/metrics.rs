@@ -130,22 +130,24 @@ impl ReadPlace {
 #[derive(Debug, Default)]
 pub(crate) struct ReadCounters {
     pub(crate) admitted: Counter,
-    pub(crate) denied: Counter,
-    pub(crate) right: Counter,
-    /// Of points: all that were admitted and not right.
-    pub(crate) wrong: Counter,
+    pub(crate) rejected: Counter,
+    pub(crate) true_positives: Counter,
+    /// Of points: all that were admitted and are no true positives.
+    pub(crate) false_positives: Counter,
     pub(crate) blocks_read: Counter,
     pub(crate) cache_hits: Counter,
 }
 
 impl ReadCounters {
     fn get(&self, is_point: bool) -> ReadStatistics {
-        let (admitted, denied, right) = (self.admitted.get(), self.denied.get(), self.right.get());
+        let (admitted, rejected) = (self.admitted.get(), self.rejected.get());
+        let true_positives = self.true_positives.get();
+        let of_points = admitted.saturating_sub(true_positives);
         ReadStatistics {
-            asked: admitted + denied,
-            denied,
-            right,
-            wrong: if is_point { admitted.saturating_sub(right) } else { self.wrong.get() },
+            checked: admitted + rejected,
+            rejected,
+            true_positives,
+            false_positives: if is_point { of_points } else { self.false_positives.get() },
             blocks_read: self.blocks_read.get(),
             cache_hits: self.cache_hits.get(),
         }
@@ -167,8 +169,8 @@ impl LevelCounters {
     fn is_empty(&self) -> bool {
         let is_zero = |counter: &Counter| counter.get() == 0;
         self.0.iter().all(|kind| {
-            let ReadCounters { admitted, denied, blocks_read, cache_hits, .. } = kind;
-            [admitted, denied, blocks_read, cache_hits].into_iter().all(is_zero)
+            let ReadCounters { admitted, rejected, blocks_read, cache_hits, .. } = kind;
+            [admitted, rejected, blocks_read, cache_hits].into_iter().all(is_zero)
         })
     }
 }
@@ -279,7 +281,7 @@ pub(crate) struct Metrics {
 /// Reads of the tables of one level, by kind, and the results of their filters. The filters of a table count as a single filter, which
 /// rejects a key if one of them does.
 ///
-/// Queries that an evicted filter admitted are not counted: it was not asked.
+/// Queries that an evicted filter admitted are not counted: it was not probed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LevelReads {
@@ -299,18 +301,18 @@ pub struct LevelReads {
 /// How the filters of the tables of one level answered one kind of query, and the blocks that these queries read there.
 ///
 /// An open seek probes the filters for the next key that the table may have. The answer is negative if there is none; other
-/// answers are right if the table was read and had the key, wrong if it was read and had not, and neither if it was not read.
+/// answers are true positives if the table was read and had the key, false positives if it was read and had not, otherwise neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ReadStatistics {
     /// Queries that probed the filters of a table.
-    pub asked: u64,
+    pub checked: u64,
     /// Queries that the filters rejected.
-    pub denied: u64,
+    pub rejected: u64,
     /// Queries that the filters admitted and that had a key in the table.
-    pub right: u64,
-    /// Queries that the filters admitted and that had no key in the table: false positives.
-    pub wrong: u64,
+    pub true_positives: u64,
+    /// Queries that the filters admitted and that had no key in the table.
+    pub false_positives: u64,
     /// Blocks that were loaded from the file, or touched for the first time in a mapping.
     pub blocks_read: u64,
     /// Blocks found in the cache, or in a mapping that was verified before.
@@ -327,34 +329,34 @@ impl ReadStatistics {
 /// How the filters of one table answered one kind of query. Only some reads are counted, each for those that it represents.
 ///
 /// An open seek counts as rejected if it did without a read of the table, because the filters named a key that it did not reach or none;
-/// otherwise the answer is right if the table had the key that the seek found.
+/// otherwise the answer is a true positive if the table had the key that the seek found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct FilterAnswers {
     /// Queries that probed the filters.
-    pub asked: u64,
+    pub checked: u64,
     /// Queries that the filters rejected.
-    pub denied: u64,
+    pub rejected: u64,
     /// Queries that the filters admitted and that had a key in the table.
-    pub right: u64,
-    /// Queries that the filters admitted and that had no key in the table: false positives.
-    pub wrong: u64,
+    pub true_positives: u64,
+    /// Queries that the filters admitted and that had no key in the table.
+    pub false_positives: u64,
 }
 
 impl AddAssign for FilterAnswers {
     fn add_assign(&mut self, other: Self) {
-        self.asked += other.asked;
-        self.denied += other.denied;
-        self.right += other.right;
-        self.wrong += other.wrong;
+        self.checked += other.checked;
+        self.rejected += other.rejected;
+        self.true_positives += other.true_positives;
+        self.false_positives += other.false_positives;
     }
 }
 
 impl FilterAnswers {
     /// The share of queries without a key in the table that the filters admitted; `None` before the first such query.
     pub fn false_positive_rate(&self) -> Option<f64> {
-        let empty = self.denied + self.wrong;
-        (empty > 0).then(|| self.wrong as f64 / empty as f64)
+        let empty = self.rejected + self.false_positives;
+        (empty > 0).then(|| self.false_positives as f64 / empty as f64)
     }
 }
 
@@ -566,11 +568,11 @@ pub struct QuerySampleStatistics {
     /// The number of queries of this kind of which one is sampled now, in all keyspaces together.
     pub interval: u32,
     /// Tables whose filters rejected a query in the sample, summed over these queries.
-    pub tables_denied: u64,
+    pub tables_rejected: u64,
     /// Tables that the filters admitted and that had a key of the query.
-    pub tables_right: u64,
+    pub tables_true_positive: u64,
     /// Tables that the filters admitted and that had no key of the query: false positives.
-    pub tables_wrong: u64,
+    pub tables_false_positive: u64,
 }
 
 /// The sample of the queries of one keyspace, from which its filters are chosen.

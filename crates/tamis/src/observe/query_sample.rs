@@ -127,7 +127,7 @@ impl Positive {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct QueryOutcome {
     /// Tables whose filters rejected the query.
-    pub(crate) denied: u16,
+    pub(crate) rejected: u16,
     /// Tables that the filters admitted and that had a key of the query.
     pub(crate) there: u16,
     /// Tables that the filters admitted and that had no key of the query.
@@ -136,8 +136,8 @@ pub(crate) struct QueryOutcome {
 
 impl QueryOutcome {
     #[inline]
-    pub(crate) const fn add_denied(&mut self) {
-        self.denied = self.denied.saturating_add(1);
+    pub(crate) const fn add_rejected(&mut self) {
+        self.rejected = self.rejected.saturating_add(1);
     }
 
     #[inline]
@@ -153,7 +153,7 @@ impl QueryOutcome {
 impl AddAssign for QueryOutcome {
     #[inline]
     fn add_assign(&mut self, other: Self) {
-        self.denied = self.denied.saturating_add(other.denied);
+        self.rejected = self.rejected.saturating_add(other.rejected);
         self.there = self.there.saturating_add(other.there);
         self.nothing_there = self.nothing_there.saturating_add(other.nothing_there);
     }
@@ -283,7 +283,7 @@ impl SampledQueries {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct KeptQueries {
     pub(crate) count: u64,
-    pub(crate) denied: u64,
+    pub(crate) rejected: u64,
     pub(crate) there: u64,
     pub(crate) nothing_there: u64,
 }
@@ -469,7 +469,7 @@ impl QuerySample {
             if let Some(kind) = kept.get_mut(position_of(query.kind)) {
                 let outcome = query.outcome;
                 kind.count += 1;
-                kind.denied += u64::from(outcome.denied);
+                kind.rejected += u64::from(outcome.rejected);
                 kind.there += u64::from(outcome.there);
                 kind.nothing_there += u64::from(outcome.nothing_there);
             }

@@ -209,9 +209,9 @@ fn of_sample(sample: &QuerySample, metrics: &Metrics) -> SampleStatistics {
             seen: sample.seen(kind),
             kept: kept.count,
             interval: interval_at(counter.busiest()),
-            tables_denied: kept.denied,
-            tables_right: kept.there,
-            tables_wrong: kept.nothing_there,
+            tables_rejected: kept.rejected,
+            tables_true_positive: kept.there,
+            tables_false_positive: kept.nothing_there,
         }
     };
     SampleStatistics {

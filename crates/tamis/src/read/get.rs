@@ -71,10 +71,10 @@ impl<'a> PointRead<'a> {
         let LevelReads { level, answers, mut cost } = mem::take(&mut self.here);
         let place = ReadPlace::new(level, ReadKind::Point);
         if let Some(reads) = metrics.reads(place) {
-            let QueryOutcome { denied, there, nothing_there } = answers;
-            reads.denied.add(denied.into());
+            let QueryOutcome { rejected, there, nothing_there } = answers;
+            reads.rejected.add(rejected.into());
             reads.admitted.add(u64::from(there) + u64::from(nothing_there));
-            reads.right.add(there.into());
+            reads.true_positives.add(there.into());
         }
         cost.add_to(metrics, Some(place));
         self.outcome += answers;
@@ -94,10 +94,10 @@ impl<'a> PointRead<'a> {
         if !reader.has_filter() || reader.may_contain(self.probe) {
             return false;
         }
-        self.here.answers.add_denied();
+        self.here.answers.add_rejected();
         let weight = self.sampling.tally_weight;
         if weight > 0 {
-            table.filter_tally().points.add_denied(weight);
+            table.filter_tally().points.add_rejected(weight);
         }
         true
     }

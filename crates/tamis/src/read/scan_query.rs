@@ -28,7 +28,7 @@ pub(super) struct ScanQuery {
     sampling: Sampling,
     /// [`crate::Options::sample_queries`].
     samples_queries: bool,
-    denied: AtomicU16,
+    rejected: AtomicU16,
     there: AtomicU16,
     nothing_there: AtomicU16,
 }
@@ -44,8 +44,8 @@ impl ScanQuery {
             _ => (Some(QueryKind::Range), &metrics.range_scans),
         };
         let sampling = Sampling::of(counter.number());
-        let (denied, there, nothing_there) = Default::default();
-        Self { kind, sampling, samples_queries, denied, there, nothing_there }
+        let (rejected, there, nothing_there) = Default::default();
+        Self { kind, sampling, samples_queries, rejected, there, nothing_there }
     }
 
     /// The kind of a scan with two bounds; `None` for an open one.
@@ -69,8 +69,8 @@ impl ScanQuery {
     }
 
     /// The filters of a table rejected the query.
-    pub(super) fn add_denied(&self) {
-        self.denied.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn add_rejected(&self) {
+        self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The filters of a table admitted the query, which had a key there or not.
@@ -84,7 +84,7 @@ impl ScanQuery {
 
     fn outcome(&self) -> QueryOutcome {
         QueryOutcome {
-            denied: self.denied.load(Ordering::Relaxed),
+            rejected: self.rejected.load(Ordering::Relaxed),
             there: self.there.load(Ordering::Relaxed),
             nothing_there: self.nothing_there.load(Ordering::Relaxed),
         }

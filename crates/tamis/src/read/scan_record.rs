@@ -49,8 +49,8 @@ impl ScanSource {
         if run.is_checked && run.is_tallied {
             let counters = self.metrics().reads(self.query().place(run.level));
             counters.inspect(|reads| match positive {
-                Positive::True => reads.right.add(1),
-                Positive::False => reads.wrong.add(1),
+                Positive::True => reads.true_positives.add(1),
+                Positive::False => reads.false_positives.add(1),
             });
             self.query().add_positive(positive);
         }

@@ -60,7 +60,7 @@ pub(super) fn count_seek(kind: QueryKind, sought: &[u8], merge: &MergeCursor<Sou
     for (table, answer) in answers(sought, merge) {
         let counters = table.filter_tally().of(kind);
         match answer {
-            SeekAnswer::Denied => counters.add_denied(weight),
+            SeekAnswer::Denied => counters.add_rejected(weight),
             SeekAnswer::Admitted(positive) => {
                 counters.add_admitted(weight);
                 counters.add_positive(positive, weight);
@@ -74,7 +74,7 @@ pub(super) fn outcome_of_seek(sought: &[u8], merge: &MergeCursor<Source>) -> Que
     let mut outcome = QueryOutcome::default();
     for (_, answer) in answers(sought, merge) {
         match answer {
-            SeekAnswer::Denied => outcome.add_denied(),
+            SeekAnswer::Denied => outcome.add_rejected(),
             SeekAnswer::Admitted(positive) => outcome.add_positive(positive),
         }
     }

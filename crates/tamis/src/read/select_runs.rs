@@ -28,7 +28,7 @@ pub(crate) struct SelectedRun {
     pub(crate) level: usize,
     /// A filter was checked: the scan counts whether its answer was a false positive.
     pub(crate) is_checked: bool,
-    /// The answer counts for the rate of the table's filters, of which none is evicted: the scan adds whether it was right.
+    /// The answer counts for the rate of the table's filters, of which none is evicted: the scan adds whether it was a true positive.
     pub(crate) is_tallied: bool,
     /// No filter of the table can reject ranges. The scan counts for the table whether it has a key of the range, because range
     /// filters may be due.
@@ -68,8 +68,8 @@ impl RunSelector<'_, '_> {
                 } else if let Ok(reader) = reader {
                     let counters = self.tables.metrics().reads(self.query.place(level));
                     if !reader.may_contain_range(self.probe) {
-                        counters.inspect(|reads| reads.denied.add(1));
-                        self.tally_denied(table);
+                        counters.inspect(|reads| reads.rejected.add(1));
+                        self.tally_rejected(table);
                         return None;
                     }
                     is_tallied = self.are_filters_asked(reader);
@@ -97,10 +97,10 @@ impl RunSelector<'_, '_> {
         reader.are_filters_asked(query)
     }
 
-    fn tally_denied(&self, table: &Table) {
-        self.query.add_denied();
+    fn tally_rejected(&self, table: &Table) {
+        self.query.add_rejected();
         if let Some((kind, weight)) = self.tallied_kind() {
-            table.filter_tally().of(kind).add_denied(weight);
+            table.filter_tally().of(kind).add_rejected(weight);
         }
     }
 

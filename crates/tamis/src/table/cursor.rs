@@ -84,9 +84,9 @@ impl CurrentBlock {
 struct CandidateCounts {
     /// Those that named a key, which the table may have.
     admitted: u32,
-    denied: u32,
-    right: u32,
-    wrong: u32,
+    rejected: u32,
+    true_positives: u32,
+    false_positives: u32,
 }
 
 /// The part of an entry to prefetch.
@@ -204,9 +204,9 @@ impl TableCursor {
     /// Counts the answer of the filter to an open seek: the bytes with which the next key begins, if there is one.
     fn count_candidate(&mut self, candidate: Option<Vec<u8>>) {
         if self.place.is_some_and(|place| place.kind == ReadKind::Seek) {
-            let is_denied = candidate.is_none();
-            self.candidates.denied += u32::from(is_denied);
-            self.candidates.admitted += u32::from(!is_denied);
+            let is_rejected = candidate.is_none();
+            self.candidates.rejected += u32::from(is_rejected);
+            self.candidates.admitted += u32::from(!is_rejected);
             self.candidate = candidate;
         }
     }
@@ -216,8 +216,8 @@ impl TableCursor {
     fn count_outcome(&mut self) {
         let Some(candidate) = self.candidate.take() else { return };
         let is_right = self.is_valid && self.key.as_slice().starts_with(&candidate);
-        self.candidates.right += u32::from(is_right);
-        self.candidates.wrong += u32::from(!is_right);
+        self.candidates.true_positives += u32::from(is_right);
+        self.candidates.false_positives += u32::from(!is_right);
     }
 
     /// Makes it a cursor over another table, not valid. Its memory is reused.
@@ -686,14 +686,14 @@ impl Drop for TableCursor {
     fn drop(&mut self) {
         let metrics = &self.table.environment().metrics;
         self.cost.add_to(metrics, self.place);
-        let CandidateCounts { admitted, denied, right, wrong } = self.candidates;
-        if admitted + denied > 0
+        let CandidateCounts { admitted, rejected, true_positives, false_positives } = self.candidates;
+        if admitted + rejected > 0
             && let Some(reads) = self.place.and_then(|place| metrics.reads(place))
         {
             reads.admitted.add(admitted.into());
-            reads.denied.add(denied.into());
-            reads.right.add(right.into());
-            reads.wrong.add(wrong.into());
+            reads.rejected.add(rejected.into());
+            reads.true_positives.add(true_positives.into());
+            reads.false_positives.add(false_positives.into());
         }
     }
 }

@@ -14,32 +14,32 @@ use crate::observe::{metrics::FilterAnswers, query_sample::Positive};
 /// The counts of one kind of query.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    asked: AtomicU64,
-    denied: AtomicU64,
-    right: AtomicU64,
-    wrong: AtomicU64,
+    checked: AtomicU64,
+    rejected: AtomicU64,
+    true_positives: AtomicU64,
+    false_positives: AtomicU64,
 }
 
 impl Answers {
     /// Counts a query that the filters rejected.
     #[inline]
-    pub(crate) fn add_denied(&self, weight: u32) {
-        self.asked.fetch_add(u64::from(weight), Ordering::Relaxed);
-        self.denied.fetch_add(u64::from(weight), Ordering::Relaxed);
+    pub(crate) fn add_rejected(&self, weight: u32) {
+        self.checked.fetch_add(u64::from(weight), Ordering::Relaxed);
+        self.rejected.fetch_add(u64::from(weight), Ordering::Relaxed);
     }
 
-    /// Counts a query that the filters admitted; whether they were right is counted when it is known.
+    /// Counts a query that the filters admitted; whether it is a true positive is counted when it is known.
     #[inline]
     pub(crate) fn add_admitted(&self, weight: u32) {
-        self.asked.fetch_add(u64::from(weight), Ordering::Relaxed);
+        self.checked.fetch_add(u64::from(weight), Ordering::Relaxed);
     }
 
     /// Counts whether an admitted query had a key in the table.
     #[inline]
     pub(crate) fn add_positive(&self, positive: Positive, weight: u32) {
         let counter = match positive {
-            Positive::True => &self.right,
-            Positive::False => &self.wrong,
+            Positive::True => &self.true_positives,
+            Positive::False => &self.false_positives,
         };
         counter.fetch_add(u64::from(weight), Ordering::Relaxed);
     }
@@ -48,10 +48,10 @@ impl Answers {
     pub(crate) fn get(&self) -> FilterAnswers {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         FilterAnswers {
-            asked: get(&self.asked),
-            denied: get(&self.denied),
-            right: get(&self.right),
-            wrong: get(&self.wrong),
+            checked: get(&self.checked),
+            rejected: get(&self.rejected),
+            true_positives: get(&self.true_positives),
+            false_positives: get(&self.false_positives),
         }
     }
 }

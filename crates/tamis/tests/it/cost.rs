@@ -45,8 +45,8 @@ impl Bench {
             bytes: since(|statistics| statistics.bytes_read),
             hits: since(|statistics| statistics.cache_hits),
             digests: since(|statistics| statistics.digests),
-            asked: since(|statistics| statistics.reads.iter().map(|level| level.points.asked).sum()),
-            denied: since(|statistics| statistics.reads.iter().map(|level| level.points.denied).sum()),
+            checked: since(|statistics| statistics.reads.iter().map(|level| level.points.checked).sum()),
+            rejected: since(|statistics| statistics.reads.iter().map(|level| level.points.rejected).sum()),
             opened: self.vfs.tally_of(OperationKind::Open, ".table").count,
             file_reads: reads.count,
             file_bytes: reads.bytes,
@@ -65,8 +65,8 @@ struct Cost {
     bytes: u64,
     hits: u64,
     digests: u64,
-    asked: u64,
-    denied: u64,
+    checked: u64,
+    rejected: u64,
     opened: u64,
     file_reads: u64,
     file_bytes: u64,
@@ -144,7 +144,7 @@ fn a_get_from_a_memtable_reads_no_block_and_computes_no_digest() {
         for (number, expected) in [(10, Some(b"new".as_slice())), (12, None)] {
             let (cost, found) = bench.cost(&db, || keyspace.get(key(number)).unwrap());
             assert_eq!(found.as_deref(), expected);
-            assert_eq!((cost.blocks, cost.hits, cost.digests, cost.asked, cost.opened), (0, 0, 0, 0, 0));
+            assert_eq!((cost.blocks, cost.hits, cost.digests, cost.checked, cost.opened), (0, 0, 0, 0, 0));
         }
     }
 }
@@ -160,10 +160,10 @@ fn an_absent_key_costs_no_block_without_a_false_positive() {
             let (cost, found) = bench.cost(&db, || keyspace.get(key(number)).unwrap());
             assert!(found.is_none());
             assert_eq!(cost.digests, 1, "one digest serves all runs");
-            let passed = cost.asked - cost.denied;
+            let passed = cost.checked - cost.rejected;
             assert_eq!(cost.blocks + cost.hits, passed, "only false positives read blocks");
             wrong += passed;
-            assert_eq!(cost.asked, run_count);
+            assert_eq!(cost.checked, run_count);
         }
         let rate = wrong as f64 / (4_000.0 * run_count as f64);
         assert!(rate < 0.02, "{access:?}: {rate} false positives at 10 bits per key");
@@ -179,10 +179,10 @@ fn a_get_over_several_runs_computes_one_digest_and_stops_at_the_first_version() 
         let (cost, found) = bench.cost(&db, || keyspace.get(key(number)).unwrap());
         assert_eq!(found.unwrap(), &value(number));
         assert_eq!(cost.digests, 1);
-        assert_eq!(cost.blocks + cost.hits, cost.asked - cost.denied);
+        assert_eq!(cost.blocks + cost.hits, cost.checked - cost.rejected);
         // The newest run is checked first: its keys cost one probe.
         if number / 2 % 4 == 3 {
-            assert_eq!(cost.asked, 1);
+            assert_eq!(cost.checked, 1);
         }
         total += cost.blocks + cost.hits;
     }
@@ -230,15 +230,15 @@ fn a_lookup_computes_one_digest_for_all_families() {
             }
             db.flush().unwrap();
         }
-        let mut denied = 0;
+        let mut rejected = 0;
         for number in 4_001..6_000 {
             let (cost, found) = bench.cost(&db, || keyspace.get(key(number)).unwrap());
             assert_eq!(found.is_some(), number % 2 == 0);
             assert_eq!(cost.digests, 1, "{access:?} {names:?}: {cost:?}");
-            assert!((1..=3).contains(&cost.asked));
-            denied += cost.denied;
+            assert!((1..=3).contains(&cost.checked));
+            rejected += cost.rejected;
         }
-        assert!(denied > 3_000, "{access:?} {names:?}: {denied}");
+        assert!(rejected > 3_000, "{access:?} {names:?}: {rejected}");
         let keys: Vec<_> = (1_001..1_400).map(key).collect();
         let (cost, _) = bench.cost(&db, || keyspace.multi_get(&keys).unwrap());
         assert_eq!(cost.digests, 399, "{access:?} {names:?}");
@@ -254,7 +254,11 @@ fn a_lookup_computes_one_digest_for_all_families() {
         let keys: Vec<_> = (1_000..1_100).map(key).collect();
         let (cost, found) = bench.cost(&db, || keyspace.multi_get(&keys).unwrap());
         assert!(found.iter().all(|value| value.as_deref() == Some(b"new".as_slice())));
-        assert_eq!((cost.digests, cost.asked, cost.blocks, cost.hits), (0, 0, 0, 0), "{access:?} {names:?}");
+        assert_eq!(
+            (cost.digests, cost.checked, cost.blocks, cost.hits),
+            (0, 0, 0, 0),
+            "{access:?} {names:?}"
+        );
         let keys: Vec<_> = (1_050..1_150).map(key).collect();
         let (cost, _) = bench.cost(&db, || keyspace.multi_get(&keys).unwrap());
         assert_eq!(cost.digests, 50, "{access:?} {names:?}");
@@ -289,7 +293,7 @@ fn without_filters_each_run_costs_a_block_and_no_digest() {
     }
     let (cost, found) = bench.cost(&db, || keyspace.get(key(301)).unwrap());
     assert!(found.is_none());
-    assert_eq!((cost.blocks, cost.digests, cost.asked), (3, 0, 0));
+    assert_eq!((cost.blocks, cost.digests, cost.checked), (3, 0, 0));
 }
 
 #[test]
@@ -499,7 +503,7 @@ fn ranges_that_are_empty_by_their_bounds_or_outside_of_all_tables_read_nothing()
     for outside in [at("a"), at("z"), at("key"), key(6_000)] {
         let (cost, found) = bench.cost(&db, || keyspace.get(&outside).unwrap());
         assert!(found.is_none());
-        assert_eq!((cost.blocks, cost.file_reads, cost.opened, cost.asked, cost.digests), (0, 0, 0, 0, 0));
+        assert_eq!((cost.blocks, cost.file_reads, cost.opened, cost.checked, cost.digests), (0, 0, 0, 0, 0));
     }
     // A scan that is not stepped reads nothing either.
     let (cost, _) = bench.cost(&db, || drop(keyspace.range(key(0)..)));

@@ -33,7 +33,7 @@ fn open(vfs: &MemVfs, cache_bytes: u64) -> (Db, Keyspace) {
 }
 
 fn false_reads(db: &Db) -> u64 {
-    db.statistics().reads.iter().map(|level| level.points.wrong).sum()
+    db.statistics().reads.iter().map(|level| level.points.false_positives).sum()
 }
 
 /// Looks up absent keys, nine of ten of them in the first tenth of the keys; returns the share of false-positive reads.

@@ -83,13 +83,14 @@ impl Store {
 
     /// Looks up absent keys of the first or second half; returns the share that a filter rejected.
     fn ask(&self, half: u64, count: u64) -> f64 {
-        let denied = || -> u64 { self.db.statistics().reads.iter().map(|level| level.points.denied).sum() };
-        let before = denied();
+        let rejected =
+            || -> u64 { self.db.statistics().reads.iter().map(|level| level.points.rejected).sum() };
+        let before = rejected();
         for number in 0..count {
             let number = half * KEY_COUNT / 2 + number % (KEY_COUNT / 2 - 1);
             assert!(self.keyspace.get(key(2 * number + 1)).unwrap().is_none());
         }
-        (denied() - before) as f64 / count as f64
+        (rejected() - before) as f64 / count as f64
     }
 
     fn check_answers(&self) {
@@ -203,8 +204,11 @@ fn a_damaged_unit_is_reported_and_the_others_stay_in_use() {
                 (Access::Mapped, "table") => 0.0,
                 _ => 0.95,
             };
-            let denied = store.ask(0, 2_000);
-            assert!(denied >= least && (least > 0.0) == (denied > 0.0), "{access:?} {suffix}: {denied}");
+            let rejected = store.ask(0, 2_000);
+            assert!(
+                rejected >= least && (least > 0.0) == (rejected > 0.0),
+                "{access:?} {suffix}: {rejected}"
+            );
             if access != Access::Mapped {
                 let designs = filter_designs(&store.db, 1);
                 let is_left = |units: &str| designs.iter().any(|filter| filter.contains(units));

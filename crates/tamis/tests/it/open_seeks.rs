@@ -52,7 +52,7 @@ fn blocks_per_call(db: &Db, count: u64, mut call: impl FnMut(u64)) -> f64 {
 
 #[test]
 fn each_table_counts_the_open_seeks_that_its_filters_saved_it() {
-    for (filter, is_forward, wrong_max) in [
+    for (filter, is_forward, false_positives_max) in [
         ("surf-real@24", true, 50),
         // A step back reads the next table, too, because it may have an older version of the key.
         ("surf-real@24", false, 500),
@@ -71,13 +71,14 @@ fn each_table_counts_the_open_seeks_that_its_filters_saved_it() {
         let sum = |of: fn(&tamis::FilterAnswers) -> u64| -> u64 {
             tables.iter().map(|table| of(&table.seeks)).sum()
         };
-        let (asked, denied) = (sum(|seeks| seeks.asked), sum(|seeks| seeks.denied));
-        let (right, wrong) = (sum(|seeks| seeks.right), sum(|seeks| seeks.wrong));
-        assert!((4_950..=5_000).contains(&asked), "{asked} of 500 seeks in ten tables");
-        assert!((495..=500).contains(&right), "{right}: one table has the key");
-        assert_eq!(asked, denied + right + wrong);
-        assert!(wrong <= wrong_max, "{wrong} false-positive reads, {filter}");
-        assert!(wrong_max < u64::MAX || denied == 0, "these filters save no read");
+        let (checked, rejected) = (sum(|seeks| seeks.checked), sum(|seeks| seeks.rejected));
+        let (true_positives, false_positives) =
+            (sum(|seeks| seeks.true_positives), sum(|seeks| seeks.false_positives));
+        assert!((4_950..=5_000).contains(&checked), "{checked} of 500 seeks in ten tables");
+        assert!((495..=500).contains(&true_positives), "{true_positives}: one table has the key");
+        assert_eq!(checked, rejected + true_positives + false_positives);
+        assert!(false_positives <= false_positives_max, "{false_positives} false-positive reads, {filter}");
+        assert!(false_positives_max < u64::MAX || rejected == 0, "these filters save no read");
     }
 }
 
@@ -108,7 +109,11 @@ fn seeks_outside_of_a_table_do_not_count_for_its_filters() {
     assert_eq!(tables.len(), 2);
     for table in tables {
         let seeks = table.seeks;
-        assert_eq!((seeks.asked, seeks.denied, seeks.right, seeks.wrong), (400, 0, 400, 0), "{table:?}");
+        assert_eq!(
+            (seeks.checked, seeks.rejected, seeks.true_positives, seeks.false_positives),
+            (400, 0, 400, 0),
+            "{table:?}"
+        );
     }
 }
 
@@ -253,8 +258,8 @@ fn closed_ranges_and_prefixes_read_the_block_of_their_first_entry() {
         // A table that is not reached is neither right nor wrong.
         let tables = filters_of_tables(&db, 0);
         let ranges = || tables.iter().map(|table| &table.ranges);
-        let admitted: u64 = ranges().map(|ranges| ranges.asked - ranges.denied).sum();
-        let decided: u64 = ranges().map(|ranges| ranges.right + ranges.wrong).sum();
+        let admitted: u64 = ranges().map(|ranges| ranges.checked - ranges.rejected).sum();
+        let decided: u64 = ranges().map(|ranges| ranges.true_positives + ranges.false_positives).sum();
         assert!(decided > 0 && decided * 3 < admitted, "{filter}: {decided} of {admitted}");
     }
 }

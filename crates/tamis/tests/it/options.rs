@@ -451,8 +451,8 @@ fn filters_decide_the_number_of_false_positive_reads() {
             assert!(keyspace.get(random.next_u64().to_be_bytes()).unwrap().is_none());
         }
         let statistics = db.statistics();
-        let asked: u64 = statistics.reads.iter().map(|level| level.points.asked).sum();
-        assert_eq!(asked, if bits > 0.0 { 4_000 } else { 0 });
+        let checked: u64 = statistics.reads.iter().map(|level| level.points.checked).sum();
+        assert_eq!(checked, if bits > 0.0 { 4_000 } else { 0 });
         statistics.blocks_read + statistics.cache_hits
     };
     let (none, few, many) = (errors(0.0), errors(4.0), errors(16.0));
@@ -467,8 +467,8 @@ fn filters_decide_the_number_of_false_positive_reads() {
         (0..200_u8).for_each(|first| drop(keyspace.get([first, 7]).unwrap()));
         db.statistics()
     };
-    assert_eq!(statistics.reads[0].points.asked, 0);
-    assert!(statistics.reads.iter().skip(1).any(|level| level.points.asked > 100));
+    assert_eq!(statistics.reads[0].points.checked, 0);
+    assert!(statistics.reads.iter().skip(1).any(|level| level.points.checked > 100));
 }
 
 #[test]

@@ -141,14 +141,14 @@ fn a_present_key_costs_one_block_and_no_load_of_an_index() {
     }
 }
 
-/// The queries of a kind in the sample, the tables that denied one, and those with a false positive.
+/// The queries of a kind in the sample, the tables that rejected one, and those with a false positive.
 fn sampled(db: &Db, query: Query) -> [u64; 3] {
     let found = db.statistics().keyspaces.into_iter().find(|keyspace| keyspace.name == "k").unwrap().sample;
     let kind = match query {
         Query::EmptyRange => found.ranges,
         Query::AbsentKey | Query::PresentKey => found.points,
     };
-    [kind.kept, kind.tables_denied, kind.tables_wrong]
+    [kind.kept, kind.tables_rejected, kind.tables_false_positive]
 }
 
 /// Queries that an evicted filter admitted were counted as its false positives: each cold table was due for a check of filters that suit
@@ -185,27 +185,27 @@ fn tables_whose_filters_were_evicted_are_not_checked() {
         }
         let statistics = db.statistics();
         let after = sampled(&db, query);
-        let [kept, denied, wrong] = [0, 1, 2].map(|index| after[index] - before[index]);
-        assert!(kept > 2_000 && denied > 300, "{query:?}: {denied} denied in {kept} sampled queries");
+        let [kept, rejected, false_positives] = [0, 1, 2].map(|index| after[index] - before[index]);
+        assert!(kept > 2_000 && rejected > 300, "{query:?}: {rejected} rejected in {kept} sampled queries");
         // Symptom: the sample had those that an evicted filter admitted as false positives.
         assert!(
-            20 * wrong < denied + wrong && denied + wrong + 300 < kept,
+            20 * false_positives < rejected + false_positives && rejected + false_positives + 300 < kept,
             "{query:?}: {before:?}, {after:?}"
         );
-        let (mut denied, mut asked, mut wrong) = (0, 0, 0);
+        let (mut rejected, mut checked, mut false_positives) = (0, 0, 0);
         for level in &statistics.reads {
             for reads in [level.points, level.ranges] {
-                denied += reads.denied;
-                asked += reads.asked;
-                wrong += reads.wrong;
+                rejected += reads.rejected;
+                checked += reads.checked;
+                false_positives += reads.false_positives;
             }
         }
-        let evicted = 20_000 - asked;
+        let evicted = 20_000 - checked;
         assert!(evicted > 2_000, "{query:?}: evicted filters admitted {evicted} queries");
         // Symptom: the statistics of levels had them as false positives.
         assert!(
-            denied > 2_000 && 20 * wrong < asked,
-            "{query:?}: {wrong} wrong answers of {asked}, {denied} negative"
+            rejected > 2_000 && 20 * false_positives < checked,
+            "{query:?}: {false_positives} false positives of {checked}, {rejected} rejected"
         );
         assert_eq!(statistics.filters_checked, 0, "{query:?}");
     }

@@ -67,8 +67,11 @@ fn outcomes_of_sampled_queries_are_counted() {
         assert_eq!(db.get(number.to_be_bytes()).unwrap().is_some(), number % 2 == 0);
     }
     let points = sample(&db).points;
-    assert_eq!((points.tables_right, points.tables_denied + points.tables_wrong), (20, 20));
-    assert!(points.tables_denied > 15, "{points:?}");
+    assert_eq!(
+        (points.tables_true_positive, points.tables_rejected + points.tables_false_positive),
+        (20, 20)
+    );
+    assert!(points.tables_rejected > 15, "{points:?}");
 }
 
 /// Three overlapping tables with random keys, whose filters name candidates.
@@ -119,12 +122,16 @@ fn outcomes_of_each_kind_of_query_are_counted() {
     let seeks = [sample.forward_seeks, sample.backward_seeks];
     for kind in [sample.points, sample.ranges, sample.prefixes].into_iter().chain(seeks) {
         assert_eq!(kind.kept, 600);
-        let outcomes = [kind.tables_denied, kind.tables_right, kind.tables_wrong];
+        let outcomes = [kind.tables_rejected, kind.tables_true_positive, kind.tables_false_positive];
         assert!(outcomes.iter().all(|count| *count > 0), "{kind:?}");
     }
     // Each seek is in reach of three tables, and one of them has its entry.
     for kind in seeks {
-        assert_eq!((kind.tables_right, kind.tables_denied + kind.tables_wrong), (600, 1_200), "{kind:?}");
+        assert_eq!(
+            (kind.tables_true_positive, kind.tables_rejected + kind.tables_false_positive),
+            (600, 1_200),
+            "{kind:?}"
+        );
     }
 }
 
@@ -134,8 +141,9 @@ fn seeks_within_closed_ranges_have_their_own_outcome() {
     let (db, keys) = overlapping();
     let key = keys[keys.len() / 2];
     let bounds = || (key - 1).to_be_bytes()..(key + 2).to_be_bytes();
-    let counts =
-        |kind: QuerySampleStatistics| (kind.kept, kind.tables_denied, kind.tables_right, kind.tables_wrong);
+    let counts = |kind: QuerySampleStatistics| {
+        (kind.kept, kind.tables_rejected, kind.tables_true_positive, kind.tables_false_positive)
+    };
     let mut scan = db.range(bounds());
     assert_eq!(scan.next().map(|entry| *entry.unwrap().0 == key.to_be_bytes()), Some(true));
     scan.seek(key.to_be_bytes()).unwrap();
@@ -154,7 +162,10 @@ fn seeks_within_closed_ranges_have_their_own_outcome() {
     assert_eq!(counts(sample(&db).backward_seeks), (2, 0, 1, 0));
     let tables = filters_of_tables(&db, 0);
     let seeks = tables.iter().map(|table| table.seeks);
-    assert_eq!(seeks.fold((0, 0), |sum, seeks| (sum.0 + seeks.asked, sum.1 + seeks.right)), (3, 3));
+    assert_eq!(
+        seeks.fold((0, 0), |sum, seeks| (sum.0 + seeks.checked, sum.1 + seeks.true_positives)),
+        (3, 3)
+    );
     drop(scan);
     assert_eq!(counts(sample(&db).ranges), (1, 2, 1, 0));
 }
@@ -220,12 +231,17 @@ fn tables_count_the_answers_of_their_filters() {
         db.get(number.to_be_bytes()).unwrap();
     }
     let points = filters_of_tables(&db, 0).into_iter().map(|table| table.points);
-    let (asked, denied, right, wrong) = points.fold((0, 0, 0, 0), |sum, points| {
-        (sum.0 + points.asked, sum.1 + points.denied, sum.2 + points.right, sum.3 + points.wrong)
+    let (checked, rejected, true_positives, false_positives) = points.fold((0, 0, 0, 0), |sum, points| {
+        (
+            sum.0 + points.checked,
+            sum.1 + points.rejected,
+            sum.2 + points.true_positives,
+            sum.3 + points.false_positives,
+        )
     });
     // The last key is above the table.
-    assert_eq!((asked, right, denied + wrong), (999, 500, 499));
-    assert!(wrong < 30, "{wrong} false positives");
+    assert_eq!((checked, true_positives, rejected + false_positives), (999, 500, 499));
+    assert!(false_positives < 30, "{false_positives}");
 }
 
 #[derive(Debug, Default)]

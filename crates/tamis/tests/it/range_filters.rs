@@ -49,8 +49,8 @@ fn fill(db: &Db, row: &str) -> Keyspace {
 struct Counted {
     blocks: u64,
     digests: u64,
-    asked: u64,
-    denied: u64,
+    checked: u64,
+    rejected: u64,
     useful: u64,
     useless: u64,
 }
@@ -61,18 +61,18 @@ fn counted(db: &Db, work: impl FnOnce()) -> Counted {
         [
             statistics.blocks_read + statistics.cache_hits,
             statistics.digests,
-            sum(|level| level.ranges.asked + level.prefixes.asked),
-            sum(|level| level.ranges.denied + level.prefixes.denied),
-            sum(|level| level.ranges.right + level.prefixes.right),
-            sum(|level| level.ranges.wrong + level.prefixes.wrong),
+            sum(|level| level.ranges.checked + level.prefixes.checked),
+            sum(|level| level.ranges.rejected + level.prefixes.rejected),
+            sum(|level| level.ranges.true_positives + level.prefixes.true_positives),
+            sum(|level| level.ranges.false_positives + level.prefixes.false_positives),
         ]
     };
     let before = count(&db.statistics());
     work();
     let after = count(&db.statistics());
-    let [blocks, digests, asked, denied, useful, useless] =
+    let [blocks, digests, checked, rejected, useful, useless] =
         std::array::from_fn(|index| after[index] - before[index]);
-    Counted { blocks, digests, asked, denied, useful, useless }
+    Counted { blocks, digests, checked, rejected, useful, useless }
 }
 
 fn walk(keyspace: &Keyspace, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>, style: usize) -> usize {
@@ -92,26 +92,30 @@ fn an_empty_range_that_every_filter_rejects_reads_no_block_and_shares_its_digest
         for (row, digests_max) in RANGE_FILTERS {
             let db = open_in_memory(&MemVfs::new(), inline_options().table_access(access)).unwrap();
             let keyspace = fill(&db, row);
-            let (mut passed, mut denied) = (0, 0);
+            let (mut passed, mut rejected) = (0, 0);
             for number in (101..7_900).step_by(98) {
                 let upper = [key(number).as_slice(), b"~"].concat();
                 for style in 0..3 {
                     let bounds = (Bound::Included(key(number)), Bound::Included(upper.clone()));
                     let cost = counted(&db, || assert_eq!(walk(&keyspace, bounds.0, bounds.1, style), 0));
-                    assert_eq!(cost.asked, RUN_COUNT, "{row} {cost:?}");
+                    assert_eq!(cost.checked, RUN_COUNT, "{row} {cost:?}");
                     assert!(cost.digests <= digests_max, "{row}: {cost:?}");
-                    assert_eq!((cost.useful, cost.useless), (0, cost.asked - cost.denied), "{row}: {cost:?}");
-                    if cost.denied == RUN_COUNT {
+                    assert_eq!(
+                        (cost.useful, cost.useless),
+                        (0, cost.checked - cost.rejected),
+                        "{row}: {cost:?}"
+                    );
+                    if cost.rejected == RUN_COUNT {
                         assert_eq!(cost.blocks, 0, "{row}: {cost:?}");
                     }
                     passed += cost.useless;
-                    denied += cost.denied;
+                    rejected += cost.rejected;
                 }
                 let cost = counted(&db, || assert!(keyspace.prefix(key(number)).next().is_none()));
-                assert_eq!(cost.asked, RUN_COUNT, "{row}: {cost:?}");
-                denied += cost.denied;
+                assert_eq!(cost.checked, RUN_COUNT, "{row}: {cost:?}");
+                rejected += cost.rejected;
             }
-            assert!(passed < denied / 20, "{row}: {passed} passed, {denied} denied");
+            assert!(passed < rejected / 20, "{row}: {passed} passed, {rejected} rejected");
         }
     }
 }
@@ -125,8 +129,8 @@ fn ranges_that_contain_a_key_are_true_positives() {
             for style in 0..3 {
                 let bounds = (Bound::Excluded(key(number - 1)), Bound::Excluded(key(number + 1)));
                 let cost = counted(&db, || assert_eq!(walk(&keyspace, bounds.0, bounds.1, style), 1));
-                assert_eq!((cost.asked, cost.useful), (RUN_COUNT, 1), "{row}: {cost:?}");
-                assert_eq!(cost.asked, cost.denied + cost.useful + cost.useless, "{row}: {cost:?}");
+                assert_eq!((cost.checked, cost.useful), (RUN_COUNT, 1), "{row}: {cost:?}");
+                assert_eq!(cost.checked, cost.rejected + cost.useful + cost.useless, "{row}: {cost:?}");
             }
         }
     }
@@ -167,12 +171,12 @@ fn a_seek_within_the_range_that_finds_nothing_is_no_false_positive() {
             }
         };
         let undecided = counted(&db, || assert!(!seek(10)));
-        assert_eq!((undecided.asked, undecided.useful, undecided.useless), (1, 0, 0), "{number}");
+        assert_eq!((undecided.checked, undecided.useful, undecided.useless), (1, 0, 0), "{number}");
         let decided = counted(&db, || assert!(seek(0)));
         assert_eq!((decided.useful, decided.useless), (1, 0), "{number}");
     }
     let tables = filters_of_tables(&db, 1);
-    assert_eq!(tables.iter().map(|table| table.ranges.wrong).sum::<u64>(), 0);
+    assert_eq!(tables.iter().map(|table| table.ranges.false_positives).sum::<u64>(), 0);
 }
 
 /// A scan begins at the candidate that a filter names instead of the end of its range. If there is no key of the range from there on, the
@@ -191,11 +195,11 @@ fn a_candidate_without_a_key_of_the_range_is_a_false_positive() {
             let cost = counted(&db, || {
                 assert_eq!(walk(&keyspace, Bound::Included(lower), Bound::Included(upper), style), 0);
             });
-            assert_eq!((cost.asked, cost.denied, cost.useless), (1, 0, 1), "{number} {cost:?}");
+            assert_eq!((cost.checked, cost.rejected, cost.useless), (1, 0, 1), "{number} {cost:?}");
         }
     }
     let tables = filters_of_tables(&db, 1);
-    assert_eq!(tables.iter().map(|table| table.ranges.wrong).sum::<u64>(), 2 * 499);
+    assert_eq!(tables.iter().map(|table| table.ranges.false_positives).sum::<u64>(), 2 * 499);
 }
 
 #[test]
@@ -209,12 +213,12 @@ fn filters_are_not_probed_where_they_cannot_reject() {
             assert_eq!(walk(&keyspace, Bound::Included(key(0)), Bound::Included(key(6)), 0), 4);
             assert_eq!(walk(&keyspace, Bound::Included(key(7_992)), Bound::Unbounded, 1), 4);
         });
-        assert_eq!((cost.asked, cost.digests), (0, 0), "{row}: {cost:?}");
+        assert_eq!((cost.checked, cost.digests), (0, 0), "{row}: {cost:?}");
         // A range of one key is a point to all families.
         let cost = counted(&db, || {
             assert_eq!(walk(&keyspace, Bound::Included(key(101)), Bound::Included(key(101)), 0), 0);
         });
-        assert_eq!(cost.asked, RUN_COUNT, "{row}: {cost:?}");
+        assert_eq!(cost.checked, RUN_COUNT, "{row}: {cost:?}");
         assert!(cost.digests <= 2, "{row}: {cost:?}");
     }
 }
@@ -266,7 +270,7 @@ fn a_filter_that_cannot_be_built_is_reported_and_left_out() {
     let cost = counted(&db, || {
         assert_eq!(walk(&keyspace, Bound::Included(key(101)), Bound::Included(key(103)), 0), 1)
     });
-    assert_eq!(cost.asked, 0, "ranges do not probe the point filter");
+    assert_eq!(cost.checked, 0, "ranges do not probe the point filter");
     assert!(filter_designs(&db, 1).iter().all(|design| design.contains("blocked-bloom")));
 }
 

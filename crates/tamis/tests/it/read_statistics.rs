@@ -41,10 +41,10 @@ fn since(db: &Db, before: &[LevelReads], level: usize) -> [ReadStatistics; 4] {
     let (before, after) = (kinds(before), kinds(&db.statistics().reads));
     std::array::from_fn(|kind| {
         let mut reads = after[kind];
-        reads.asked -= before[kind].asked;
-        reads.denied -= before[kind].denied;
-        reads.right -= before[kind].right;
-        reads.wrong -= before[kind].wrong;
+        reads.checked -= before[kind].checked;
+        reads.rejected -= before[kind].rejected;
+        reads.true_positives -= before[kind].true_positives;
+        reads.false_positives -= before[kind].false_positives;
         reads.blocks_read -= before[kind].blocks_read;
         reads.cache_hits -= before[kind].cache_hits;
         reads
@@ -66,9 +66,13 @@ fn each_level_and_kind_of_query_has_counters() {
             assert!(db.get(key(number)).unwrap().is_some());
         }
         let [[top, ..], [below, others @ ..]] = all(&before);
-        assert_eq!((top.asked, top.right, below.asked, below.right), (50, 0, 50, 50));
-        assert_eq!(top.denied + top.wrong, 50);
-        assert_eq!((top.blocks(), below.blocks()), (top.wrong, 50), "a block for each admitted key");
+        assert_eq!((top.checked, top.true_positives, below.checked, below.true_positives), (50, 0, 50, 50));
+        assert_eq!(top.rejected + top.false_positives, 50);
+        assert_eq!(
+            (top.blocks(), below.blocks()),
+            (top.false_positives, 50),
+            "a block for each admitted key"
+        );
         assert_eq!(others, [ReadStatistics::default(); 3]);
 
         // Ranges and prefixes between two keys.
@@ -83,8 +87,11 @@ fn each_level_and_kind_of_query_has_counters() {
         for [points, ranges, prefixes, seeks] in all(&before) {
             assert_eq!((points, seeks), Default::default());
             for reads in [ranges, prefixes] {
-                assert_eq!((reads.asked, reads.right), (50, 0));
-                assert_eq!((reads.denied + reads.wrong, reads.blocks() >= reads.wrong), (50, true));
+                assert_eq!((reads.checked, reads.true_positives), (50, 0));
+                assert_eq!(
+                    (reads.rejected + reads.false_positives, reads.blocks() >= reads.false_positives),
+                    (50, true)
+                );
             }
         }
 
@@ -95,8 +102,11 @@ fn each_level_and_kind_of_query_has_counters() {
         }
         let [[points, ranges, prefixes, top], [.., below]] = all(&before);
         assert_eq!([points, ranges, prefixes], [ReadStatistics::default(); 3]);
-        assert_eq!((top.asked, below.asked, below.right), (50, 50, 50));
-        assert!(top.wrong <= 10 && top.right == 0 && top.blocks() == top.wrong, "{top:?}");
+        assert_eq!((top.checked, below.checked, below.true_positives), (50, 50, 50));
+        assert!(
+            top.false_positives <= 10 && top.true_positives == 0 && top.blocks() == top.false_positives,
+            "{top:?}"
+        );
         assert_eq!(below.blocks(), 50);
     }
 }
@@ -172,7 +182,7 @@ fn statistics_do_not_grow_with_the_number_of_tables() {
         // Rows are returned if they are asked for.
         let tables = db.table_filters(&db.default_keyspace()).unwrap();
         assert_eq!(tables.len(), table_count);
-        assert!(tables.iter().any(|table| table.points.asked > 0 && !table.designs.is_empty()));
+        assert!(tables.iter().any(|table| table.points.checked > 0 && !table.designs.is_empty()));
     }
     let (first, last) = (lengths[0], lengths[lengths.len() - 1]);
     assert!(table_count > 50 && last < first + first / 4, "{lengths:?} bytes, {table_count} tables");

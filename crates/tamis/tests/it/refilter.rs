@@ -61,8 +61,8 @@ fn rebuilt_filters_answer_as_before() {
     db.close().unwrap();
     let db = open_in_memory(&vfs, inline_options()).unwrap();
     check(&db.keyspace("k").unwrap());
-    let denied: u64 = db.statistics().reads.iter().map(|level| level.points.denied).sum();
-    assert!(denied > 1_000, "the rebuilt filters are used after a reopen: {denied}");
+    let rejected: u64 = db.statistics().reads.iter().map(|level| level.points.rejected).sum();
+    assert!(rejected > 1_000, "the rebuilt filters are used after a reopen: {rejected}");
     assert!(db.verify().unwrap().is_sound());
 }
 

@@ -121,14 +121,16 @@ pub(super) fn filters(page: &mut Page, keyspaces: &[KeyspaceFound<'_>]) {
     for keyspace in keyspaces.iter().take(KEYSPACES_MAX) {
         let name = terminal::name(&keyspace.statistics.name);
         for (kind, sample) in sampled_kinds(&keyspace.statistics.sample) {
-            let [denied, right, wrong] =
-                [sample.tables_denied, sample.tables_right, sample.tables_wrong].map(|count| count as f64);
-            let (all, queries) = (denied + right + wrong, sample.kept.max(1) as f64);
+            let [rejected, true_positives, false_positives] =
+                [sample.tables_rejected, sample.tables_true_positive, sample.tables_false_positive]
+                    .map(|count| count as f64);
+            let (all, queries) = (rejected + true_positives + false_positives, sample.kept.max(1) as f64);
             if sample.kept == 0 || all == 0.0 {
                 continue;
             }
-            let value = format!("{:.2} of {:.2} tables not read", denied / queries, all / queries);
-            let parts = [(denied, Colour::Green), (right, Colour::Blue), (wrong, Colour::Red)];
+            let value = format!("{:.2} of {:.2} tables not read", rejected / queries, all / queries);
+            let parts =
+                [(rejected, Colour::Green), (true_positives, Colour::Blue), (false_positives, Colour::Red)];
             let parts = parts.map(|(part, colour)| Part { share: part / all, colour });
             bars.push_str(&bar(&format!("{name}: {kind}"), &value, &parts));
         }
@@ -184,12 +186,12 @@ fn filter_tables(page: &mut Page, keyspaces: &[KeyspaceFound<'_>]) {
             let mut sum = table.points;
             sum += table.ranges;
             sum += table.seeks;
-            if sum.wrong > 0 {
+            if sum.false_positives > 0 {
                 worst.push((keyspace, table, sum));
             }
         }
     }
-    worst.sort_by_key(|(.., sum)| Reverse((sum.wrong, sum.asked)));
+    worst.sort_by_key(|(.., sum)| Reverse((sum.false_positives, sum.checked)));
     if worst.is_empty() {
         return;
     }
@@ -198,12 +200,12 @@ fn filter_tables(page: &mut Page, keyspaces: &[KeyspaceFound<'_>]) {
         vec![
             format!("{} of {}", table.table_number, terminal::name(&keyspace.statistics.name)),
             format!("L{}", table.level),
-            terminal::count(sum.denied),
-            terminal::count(sum.right),
-            terminal::count(sum.wrong),
+            terminal::count(sum.rejected),
+            terminal::count(sum.true_positives),
+            terminal::count(sum.false_positives),
         ]
     });
-    page.table(2, &["table", "level", "rejected", "with a key", "false positives"], rows);
+    page.table(2, &["table", "level", "rejected", "true positives", "false positives"], rows);
 }
 
 /// The time that reads lose and the jobs that would save it.

@@ -130,8 +130,10 @@ pub(crate) fn costs(found: &Found<'_>) -> Vec<String> {
             terminal::name(&keyspace.name)
         ));
         for (kind, sample) in kinds {
-            let (hits, misses) =
-                (per_query(sample.tables_right, &sample), per_query(sample.tables_wrong, &sample));
+            let (hits, misses) = (
+                per_query(sample.tables_true_positive, &sample),
+                per_query(sample.tables_false_positive, &sample),
+            );
             lines.push(format!(
                 "  {kind:<14} {:>7.2} blocks: {hits:.2} with a key, {misses:.2} false positives",
                 hits + misses
@@ -153,8 +155,8 @@ fn savings(found: &Found<'_>) -> Vec<String> {
             8.0 * bytes as f64 / entries.max(1) as f64
         ));
         for (kind, sample) in kinds {
-            let saved = per_query(sample.tables_denied, &sample);
-            let all = saved + per_query(sample.tables_right + sample.tables_wrong, &sample);
+            let saved = per_query(sample.tables_rejected, &sample);
+            let all = saved + per_query(sample.tables_true_positive + sample.tables_false_positive, &sample);
             lines.push(format!("  {kind:<14} {saved:>7.2} of {all:.2} blocks per query"));
         }
     }

@@ -21,13 +21,13 @@ fn kept(count: u32) -> Option<Expected> {
 }
 
 /// Answers to closed ranges.
-fn ranges(denied: u64, admitted: u64) -> Answers {
-    [EmptyAnswers::default(), EmptyAnswers { denied, admitted }, EmptyAnswers::default()]
+fn ranges(rejected: u64, admitted: u64) -> Answers {
+    [EmptyAnswers::default(), EmptyAnswers { rejected, admitted }, EmptyAnswers::default()]
 }
 
 /// Answers to open seeks.
-fn seeks(denied: u64, admitted: u64) -> Answers {
-    [EmptyAnswers::default(), EmptyAnswers::default(), EmptyAnswers { denied, admitted }]
+fn seeks(rejected: u64, admitted: u64) -> Answers {
+    [EmptyAnswers::default(), EmptyAnswers::default(), EmptyAnswers { rejected, admitted }]
 }
 
 #[test]
@@ -50,12 +50,12 @@ fn filters_with_the_expected_rate_are_not_due() {
 /// Keys that are there tell nothing about a rate, but pay for the filters.
 #[test]
 fn filters_that_are_asked_often_are_due_regardless_of_the_answers() {
-    let is_due = |expected, asked| is_due_by_questions(expected, asked, 500_000);
+    let is_due = |expected, query_count| is_due_by_queries(expected, query_count, 500_000);
     assert!(!is_due(chosen(5_000, 0.01), 499_999) && is_due(chosen(5_000, 0.01), 500_000));
     assert!(!is_due(kept(1), 999_999) && is_due(kept(1), 1_000_000));
     assert!(!is_due(None, u64::MAX), "given filters stay");
     assert!(
-        !is_due_by_questions(chosen(5_000, 0.01), 199_999, 1_000),
+        !is_due_by_queries(chosen(5_000, 0.01), 199_999, 1_000),
         "a check takes a time for few keys, too"
     );
 }
@@ -73,7 +73,7 @@ fn filters_are_due_with_three_times_the_expected_rate() {
     assert!(!is_due(chosen(5_000, 0.01), ranges(9_700, 300)));
     assert!(is_due(chosen(5_000, 0.01), ranges(9_600, 400)));
     let points =
-        [EmptyAnswers { denied: 900, admitted: 101 }, EmptyAnswers::default(), EmptyAnswers::default()];
+        [EmptyAnswers { rejected: 900, admitted: 101 }, EmptyAnswers::default(), EmptyAnswers::default()];
     assert!(is_due(chosen(5_000, 0.01), points), "no rate was expected of points");
 }
 
@@ -144,8 +144,11 @@ fn filters_are_urgent_once_their_false_positives_took_as_much_time_as_a_check() 
     assert!(!cost(120_000, 2_000.0, 0) && cost(125_000, 2_000.0, 0), "reads of memory");
     assert!(!cost(9_900, 100_000.0, 2) && cost(10_000, 100_000.0, 2), "two checks kept the filters");
     assert_eq!(cost(700_000, 100_000.0, 8), cost(700_000, 100_000.0, 60), "checks never end");
-    let denied = ranges(1 << 40, 0);
-    assert!(!cost_a_check(500_000, &denied, 100_000.0, 0), "queries that the filters rejected cost no read");
+    let rejected = ranges(1 << 40, 0);
+    assert!(
+        !cost_a_check(500_000, &rejected, 100_000.0, 0),
+        "queries that the filters rejected cost no read"
+    );
     assert!(!cost_a_check(10, &ranges(0, 59), 100_000.0, 0), "a small table");
     assert!(cost_a_check(10, &ranges(0, 60), 100_000.0, 0), "a small table");
 }

@@ -231,9 +231,9 @@ fn levels(levels: &[LevelReads], page: &mut Page) {
         let number = number.to_string();
         for (reads, counted) in kinds(level) {
             let answers = [
-                ("rejected", counted.denied),
-                ("true_positive", counted.right),
-                ("false_positive", counted.wrong),
+                ("rejected", counted.rejected),
+                ("true_positive", counted.true_positives),
+                ("false_positive", counted.false_positives),
             ];
             for (answer, count) in answers {
                 page.sample(name, &[("level", &number), ("reads", reads), ("answer", answer)], count);
@@ -242,7 +242,7 @@ fn levels(levels: &[LevelReads], page: &mut Page) {
     }
     let name = "tamis_filter_checks_total";
     page.family(name, "Reads that checked the filters of a table.", "counter");
-    each_kind(levels, name, page, |reads| reads.asked);
+    each_kind(levels, name, page, |reads| reads.checked);
     let name = "tamis_level_blocks_read_total";
     page.family(name, "Blocks that reads loaded, by level.", "counter");
     each_kind(levels, name, page, |reads| reads.blocks_read);

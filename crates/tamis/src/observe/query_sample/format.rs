@@ -66,7 +66,7 @@ pub(crate) fn encode(database_id: u64, samples: &[StoredSample]) -> Vec<u8> {
 fn put_query(bytes: &mut Vec<u8>, query: &SampledQuery) {
     bytes.extend([position_of(query.kind) as u8, query.lower as u8, query.upper as u8]);
     put_varint(bytes, query.weight.into());
-    for count in [query.outcome.denied, query.outcome.there, query.outcome.nothing_there] {
+    for count in [query.outcome.rejected, query.outcome.there, query.outcome.nothing_there] {
         put_varint(bytes, count.into());
     }
     let (lower, upper) = query.bounds();
@@ -126,7 +126,7 @@ fn take_query(source: &mut Decoder<'_>) -> Option<SampledQuery> {
     let upper = *upper_kinds.get(usize::from(source.take_u8()?))?;
     let weight = u32::try_from(source.take_varint()?).ok().filter(|weight| *weight > 0)?;
     let mut take = || u16::try_from(source.take_varint()?).ok();
-    let outcome = QueryOutcome { denied: take()?, there: take()?, nothing_there: take()? };
+    let outcome = QueryOutcome { rejected: take()?, there: take()?, nothing_there: take()? };
     let (lower_bytes, upper_bytes) = (source.take_bytes()?, source.take_bytes()?);
     if lower_bytes.len().max(upper_bytes.len()) > SAMPLED_BOUND_BYTES_MAX {
         return None;

@@ -16,8 +16,8 @@ fn keyspace() -> KeyspaceStatistics {
         "gr\u{fc}n \u{1b}[31m and a very long name, longer than a line of eighty columns is".to_owned();
     keyspace.levels = vec![level];
     keyspace.sample.ranges.kept = 100;
-    (keyspace.sample.ranges.tables_denied, keyspace.sample.ranges.tables_right) = (590, 100);
-    keyspace.sample.ranges.tables_wrong = 2;
+    (keyspace.sample.ranges.tables_rejected, keyspace.sample.ranges.tables_true_positive) = (590, 100);
+    keyspace.sample.ranges.tables_false_positive = 2;
     keyspace.pending_compaction_bytes = 5 << 30;
     keyspace.immutable_memtable_count = 2;
     keyspace

@@ -9,7 +9,7 @@ use super::*;
 const ID: u64 = 0x0102_0304_0506_0708;
 
 fn samples() -> Vec<StoredSample> {
-    let outcome = QueryOutcome { denied: 3, there: 1, nothing_there: 300 };
+    let outcome = QueryOutcome { rejected: 3, there: 1, nothing_there: 300 };
     let ranges = [
         (QueryKind::Point, KeyRange::point(b"key")),
         (QueryKind::Range, KeyRange::closed(b"a", b"b")),
