@@ -91,7 +91,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let queue = Queue::open(Db::open(folder.path())?)?;
     let done = AtomicU64::new(0);
-    thread::scope(|scope| {
+    thread::scope(|scope| -> tamis::Result<()> {
         let producers: Vec<_> = (0..2)
             .map(|producer| {
                 let queue = &queue;
@@ -109,7 +109,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for worker in workers {
             done.fetch_add(worker.join().expect("a worker panicked")?, Ordering::Relaxed);
         }
-        tamis::Result::Ok(())
+        Ok(())
     })?;
     println!("{} jobs done by two workers", done.load(Ordering::Relaxed));
     assert_eq!(done.into_inner(), 5_000);

@@ -116,7 +116,7 @@ impl LoggedMemtable {
 
     /// Whether it has received entries, which may be older than its own.
     pub(crate) fn has_received(&self) -> bool {
-        !self.carried.lock().received.is_empty()
+        !self.retained.lock().received.is_empty()
     }
 
     /// The keys of the entries that it has received.

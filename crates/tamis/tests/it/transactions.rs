@@ -11,8 +11,8 @@ use std::{
 };
 
 use tamis::{
-    ConflictKeys, Db, Durability, Error, Filters, Isolation, Keyspace, KeyspaceOptions, Layout, Options,
-    Transaction, TransactionOptions, TransactionScan, Views, WriteBatch,
+    ConflictKeys, Db, Durability, Error, Filters, Isolation, Keyspace, Layout, Options, Transaction,
+    TransactionOptions, TransactionScan, Views, WriteBatch,
 };
 use tamis_vfs::MemVfs;
 use tamis_workload::history::{History, Level, Step, list_digest};
@@ -190,21 +190,15 @@ fn disturb(db: &Db, keyspace: &Keyspace, model: &mut Model, random: &mut SplitMi
 
 #[test]
 fn transactions_see_their_snapshot_and_their_own_writes_in_every_layout() {
-    let layouts = [
-        Layout::Leveled,
-        Layout::tiered(),
-        Layout::Partitioned { tables_per_partition: 4, tables_after_split: 1 },
-    ];
+    let layouts = [Layout::Leveled, Layout::tiered(), Layout::Partitioned { tables_per_partition: 4 }];
     let (mut committed, mut conflicts) = (0, 0);
     for seed in Cases::at_least(24) {
         let mut random = SplitMix64::new(seed);
         let db = open(&MemVfs::new());
-        let options = KeyspaceOptions {
-            layout: layouts[seed as usize % 3],
-            filters: if seed % 2 == 0 { Filters::auto(12.0) } else { Filters::none() },
-            views: if seed % 5 == 0 { Views::On } else { Views::Auto },
-            ..small_keyspace()
-        };
+        let options = small_keyspace()
+            .layout(layouts[seed as usize % 3])
+            .filters(if seed % 2 == 0 { Filters::auto(12.0) } else { Filters::none() })
+            .views(if seed % 5 == 0 { Views::On } else { Views::Auto });
         let keyspace = db.create_keyspace("k", options).unwrap();
         let mut model = Model::new();
         for _ in 0..12 {
@@ -504,7 +498,7 @@ fn a_conflict_is_found_behind_many_commits() {
     for (place_name, place) in PLACES {
         for (read_name, read) in READS {
             let db = open(&MemVfs::new());
-            let options = KeyspaceOptions { memtable_bytes: 8 << 20, ..small_keyspace() };
+            let options = small_keyspace().memtable_bytes(8 << 20);
             let keyspace = db.create_keyspace("k", options).unwrap();
             (0..10).for_each(|number| keyspace.put(key(number), "value").unwrap());
             let (transaction, other) = (db.transaction(), db.transaction());
@@ -551,7 +545,7 @@ fn ranges_that_a_transaction_has_emptied_are_not_empty_for_others() {
 #[test]
 fn transfers_of_many_threads_keep_the_sum() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options { default_keyspace: small_keyspace(), ..Options::default() };
+    let options = Options::default().default_keyspace(small_keyspace());
     let db = Db::open_with(folder.path(), options).unwrap();
     let accounts = db.default_keyspace();
     (0..10).for_each(|number| accounts.put(key(number), 1_000_u64.to_be_bytes()).unwrap());
@@ -753,7 +747,7 @@ fn bad_input_is_refused_and_loses_nothing() {
     assert!(matches!(again.exclusive(), Err(Error::Closed)));
     drop((again, keyspace, dropped));
 
-    let db = open_in_memory(&vfs, Options { read_only: true, ..inline_options() }).unwrap();
+    let db = open_in_memory(&vfs, inline_options().read_only(true)).unwrap();
     let keyspace = db.keyspace("k").unwrap();
     assert!(matches!(db.exclusive(), Err(Error::ReadOnly { .. })));
     let transaction = db.transaction();
@@ -907,8 +901,7 @@ fn lists_of(lists: &Keyspace) -> BTreeMap<u32, Vec<u64>> {
 fn run_history(options: TransactionOptions, parts: u64, count: u64) -> (History, BTreeMap<u32, Vec<u64>>) {
     let (mut vfs, next, mut history) = (MemVfs::new(), AtomicU64::new(0), History::default());
     for part in 0..parts {
-        let db = open_in_memory(&vfs, Options { default_keyspace: small_keyspace(), ..Options::default() })
-            .unwrap();
+        let db = open_in_memory(&vfs, Options::default().default_keyspace(small_keyspace())).unwrap();
         let lists = db.get_or_create_keyspace("lists", small_keyspace()).unwrap();
         let committed = parking_lot::Mutex::new(Vec::new());
         thread::scope(|scope| {
