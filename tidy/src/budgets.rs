@@ -6,7 +6,7 @@ use crate::{Finding, Tree};
 
 /// Lines of Rust that are no tests, by folder; of the engine as a whole and of its folders.
 const LINES: &[(&str, usize)] = &[
-    ("crates/tamis/src", 52_400),
+    ("crates/tamis/src", 52_500),
     ("crates/tamis/src/admin", 3_550),
     ("crates/tamis/src/cache", 800),
     ("crates/tamis/src/compaction", 8_300),

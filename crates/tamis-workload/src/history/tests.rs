@@ -12,7 +12,7 @@ fn append(key: u32, element: u64) -> Step {
 
 fn check(transactions: &[&[Step]], lists: &[(u32, &[u64])], level: Level) -> Result<(), Anomaly> {
     let mut history = History::default();
-    transactions.iter().for_each(|steps| drop(history.commit(steps.to_vec())));
+    transactions.iter().for_each(|steps| _ = history.commit(steps.to_vec()));
     history.check(&lists.iter().map(|(key, list)| (*key, list.to_vec())).collect(), level)
 }
 
