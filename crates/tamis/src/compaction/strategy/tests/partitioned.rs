@@ -566,7 +566,7 @@ fn estimates_that_are_wrong_by_ten_times_cause_no_endless_jobs() {
 #[test]
 fn divisions_and_retained_entries_survive_estimates_that_are_wrong_by_ten_times() {
     // With fewer tables, entries of small tables are not worth keeping.
-    let layout = Layout::Partitioned { tables_per_partition: 16 };
+    let layout = Layout::Partitioned { tables_per_partition: 14 };
     for size_factor in [10.0, 0.1] {
         let mut store = Store { size_factor, ..Store::new(layout) };
         for round in 0..24 {
