@@ -68,8 +68,10 @@ impl WriteBatch {
         work: impl FnOnce(&mut tamis::WriteBatch, &tamis::Keyspace, &Reader) -> PyResult<tamis::Result<()>>,
     ) -> PyResult<()> {
         let reader = keyspace.map_or_else(|| self.keyspace.get(), |keyspace| keyspace.get());
-        if reader.handle.snapshot().or_raise(py)?.is_some() {
-            return Err(invalid(py, "keyspace: a snapshot cannot be written; give the keyspace"));
+        if !reader.handle.is_current() {
+            let message =
+                "keyspace: a snapshot cannot be written by a batch, nor a transaction; give the keyspace";
+            return Err(invalid(py, message));
         }
         let target = reader.handle.keyspace().or_raise(py)?;
         let mut batch = self.lock(py)?;

@@ -1,5 +1,5 @@
 //! The parts of the engine behind a Python object, with the checks that precede each use: the process owns them, the database is
-//! open, the snapshot is not closed.
+//! open, the snapshot is not closed, the transaction has not ended.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -11,18 +11,29 @@ use tamis_bindings_common::{
     Code, Failure,
     fork::Guarded,
     scan::{Direction, Selection, scan},
+    transaction::{AnyScan, SharedTransaction},
 };
+
+use crate::transaction::OpenTransaction;
 
 /// Whether a database is closed; shared by all its objects.
 pub(crate) type ClosedFlag = Arc<AtomicBool>;
 
-/// A database and one of its keyspaces, now or at a snapshot.
+/// A database and one of its keyspaces, now, at a snapshot or in a transaction.
 #[derive(Debug)]
 pub(crate) struct Handle {
     parts: Guarded<Parts>,
     is_closed: ClosedFlag,
-    /// `None`: the current state. An inner `None`: the snapshot is closed.
-    snapshot: Option<Mutex<Option<Guarded<Snapshot>>>>,
+    view: View,
+}
+
+/// The state that reads see.
+#[derive(Debug)]
+enum View {
+    Current,
+    /// `None`: it is closed.
+    Snapshot(Mutex<Option<Guarded<Snapshot>>>),
+    Transaction(Arc<OpenTransaction>),
 }
 
 /// The parts that all processes but the owner must leave alone.
@@ -42,7 +53,15 @@ const fn can_exist(key: &[u8]) -> bool {
 #[derive(Debug)]
 pub(crate) struct ReadPoint<'a> {
     keyspace: &'a Keyspace,
-    snapshot: Option<Snapshot>,
+    view: OpenView<'a>,
+}
+
+/// An open [`View`].
+#[derive(Debug)]
+enum OpenView<'a> {
+    Current,
+    Snapshot(Snapshot),
+    Transaction(&'a SharedTransaction),
 }
 
 impl ReadPoint<'_> {
@@ -52,20 +71,26 @@ impl ReadPoint<'_> {
         if !can_exist(key) {
             return Ok(None);
         }
-        Ok(match &self.snapshot {
-            None => self.keyspace.get(key)?,
-            Some(snapshot) => snapshot.get(self.keyspace, key)?,
+        Ok(match &self.view {
+            OpenView::Current => self.keyspace.get(key)?,
+            OpenView::Snapshot(snapshot) => snapshot.get(self.keyspace, key)?,
+            OpenView::Transaction(shared) => {
+                shared.with(|transaction| Ok(transaction.get(self.keyspace, key)?))?
+            }
         })
     }
 
     /// The values of keys at one point in time.
     pub(crate) fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Slice>>, Failure> {
-        let read = |keys: &[&[u8]]| match &self.snapshot {
-            None => self.keyspace.multi_get(keys),
-            Some(snapshot) => snapshot.multi_get(self.keyspace, keys),
+        let read = |keys: &[&[u8]]| match &self.view {
+            OpenView::Current => Ok(self.keyspace.multi_get(keys)?),
+            OpenView::Snapshot(snapshot) => Ok(snapshot.multi_get(self.keyspace, keys)?),
+            OpenView::Transaction(shared) => {
+                shared.with(|transaction| Ok(transaction.multi_get(self.keyspace, keys)?))
+            }
         };
         if keys.iter().all(|key| can_exist(key)) {
-            return Ok(read(keys)?);
+            return read(keys);
         }
         let possible: Vec<&[u8]> = keys.iter().copied().filter(|key| can_exist(key)).collect();
         let mut values = read(&possible)?.into_iter();
@@ -73,8 +98,15 @@ impl ReadPoint<'_> {
     }
 
     /// A scan; it owns the state that it reads.
-    pub(crate) fn scan(&self, selection: &Selection, direction: Direction) -> tamis::Scan {
-        scan(self.keyspace, self.snapshot.as_ref(), selection, direction)
+    pub(crate) fn scan(&self, selection: &Selection, direction: Direction) -> Result<AnyScan, Failure> {
+        let scan = |snapshot| AnyScan::Store(scan(self.keyspace, snapshot, selection, direction));
+        Ok(match &self.view {
+            OpenView::Current => scan(None),
+            OpenView::Snapshot(snapshot) => scan(Some(snapshot)),
+            OpenView::Transaction(shared) => {
+                AnyScan::Transaction(shared.scan(self.keyspace, selection, direction)?)
+            }
+        })
     }
 }
 
@@ -83,19 +115,25 @@ impl Handle {
     pub(crate) fn of_database(db: Db) -> Self {
         let keyspace = db.default_keyspace();
         let parts = Guarded::new(Parts { db, keyspace });
-        Self { parts, is_closed: Arc::default(), snapshot: None }
+        Self { parts, is_closed: Arc::default(), view: View::Current }
     }
 
     /// A handle of another keyspace of the same database.
     pub(crate) fn with_keyspace(&self, keyspace: Keyspace) -> Result<Self, Failure> {
         let parts = Guarded::new(Parts { db: self.db()?.clone(), keyspace });
-        Ok(Self { parts, is_closed: Arc::clone(&self.is_closed), snapshot: None })
+        Ok(Self { parts, is_closed: Arc::clone(&self.is_closed), view: View::Current })
     }
 
     /// A handle of the same keyspace at a snapshot.
     pub(crate) fn with_snapshot(&self, snapshot: Snapshot) -> Result<Self, Failure> {
         let copy = self.with_keyspace(self.keyspace()?.clone())?;
-        Ok(Self { snapshot: Some(Mutex::new(Some(Guarded::new(snapshot)))), ..copy })
+        Ok(Self { view: View::Snapshot(Mutex::new(Some(Guarded::new(snapshot)))), ..copy })
+    }
+
+    /// A handle of the same keyspace in a transaction.
+    pub(crate) fn with_transaction(&self, transaction: Arc<OpenTransaction>) -> Result<Self, Failure> {
+        let copy = self.with_keyspace(self.keyspace()?.clone())?;
+        Ok(Self { view: View::Transaction(transaction), ..copy })
     }
 
     /// Whether both handles belong to one open database.
@@ -141,17 +179,30 @@ impl Handle {
     /// The keyspace, for reads.
     pub(crate) fn read_point(&self) -> Result<ReadPoint<'_>, Failure> {
         let keyspace = &self.parts()?.keyspace;
-        Ok(ReadPoint { keyspace, snapshot: self.snapshot.as_ref().map(clone_open).transpose()? })
+        let view = match &self.view {
+            View::Current => OpenView::Current,
+            View::Snapshot(snapshot) => OpenView::Snapshot(clone_open(snapshot)?),
+            View::Transaction(transaction) => OpenView::Transaction(transaction.get()?),
+        };
+        Ok(ReadPoint { keyspace, view })
     }
 
-    /// The snapshot; `None` for the current state.
+    /// Whether reads see the current state: it is no snapshot and no transaction.
+    pub(crate) const fn is_current(&self) -> bool {
+        matches!(self.view, View::Current)
+    }
+
+    /// The snapshot, if it is one.
     pub(crate) fn snapshot(&self) -> Result<Option<Snapshot>, Failure> {
-        self.snapshot.as_ref().map(clone_open).transpose()
+        match &self.view {
+            View::Snapshot(snapshot) => clone_open(snapshot).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Closes the snapshot.
     pub(crate) fn close_snapshot(&self) {
-        if let Some(snapshot) = &self.snapshot {
+        if let View::Snapshot(snapshot) = &self.view {
             snapshot.lock().unwrap_or_else(PoisonError::into_inner).take();
         }
     }

@@ -7,8 +7,9 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict, PySlice, PyString, PyTuple},
 };
-use tamis::{Durability, IngestOptions, WriteBatch as Batch};
+use tamis::{Durability, IngestOptions, TransactionOptions, WriteBatch as Batch};
 use tamis_bindings_common::{
+    Code,
     columns::Parts,
     report,
     scan::{Direction, Selection},
@@ -27,6 +28,7 @@ use crate::{
     reader::{Reader, Snapshot, found},
     scan::ScanOptions,
     table_writer::TableWriter,
+    transaction::Transaction,
 };
 
 /// A named, ordered mapping of a database.
@@ -235,6 +237,64 @@ impl Keyspace {
     /// A snapshot of the database that reads this keyspace.
     fn snapshot(slf: &Bound<'_, Self>) -> PyResult<Py<Snapshot>> {
         Snapshot::take(slf.as_super().get(), slf.py())
+    }
+
+    /// A transaction, which is committed at the end of a `with` block, or rolled back if the block raised an exception. It is a mapping of this keyspace, and
+    /// `of()` of another one.
+    #[pyo3(signature = (*, isolation = "serializable", durability = "buffered"))]
+    fn transaction(slf: &Bound<'_, Self>, isolation: &str, durability: &str) -> PyResult<Py<Transaction>> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        Transaction::begin(reader, py, options::of_transaction(py, isolation, durability)?, 0)
+    }
+
+    /// A transaction without conflicts. Waits for its turn; all other writers wait until it ends.
+    #[pyo3(signature = (*, durability = "buffered"))]
+    fn exclusive(slf: &Bound<'_, Self>, durability: &str) -> PyResult<Py<Transaction>> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        let durability = options::durability(py, durability)?;
+        Transaction::begin_exclusive(reader, py, TransactionOptions::default().durability(durability))
+    }
+
+    /// Calls `function` with a transaction, commits it and returns the result. After a conflict calls it again, from the ninth time on in an exclusive
+    /// transaction. An exception rolls back.
+    #[pyo3(signature = (function, *, isolation = "serializable", durability = "buffered"))]
+    fn transact<'py>(
+        slf: &Bound<'py, Self>,
+        function: &Bound<'py, PyAny>,
+        isolation: &str,
+        durability: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        if !function.is_callable() {
+            return Err(wrong_type("function", "a function of the transaction", function));
+        }
+        let options = options::of_transaction(py, isolation, durability)?;
+        let mut attempt = 0;
+        loop {
+            let transaction = Transaction::begin(reader, py, options, attempt)?.into_bound(py);
+            let result = function.call1((&transaction,)).inspect_err(|_| transaction.get().end(py))?;
+            match transaction.get().try_commit(py) {
+                Err(failure) if failure.code == Code::Conflict => py.check_signals()?,
+                committed => return committed.map(|()| result).or_raise(py),
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Replaces the value of a key if it is `expected`, atomically; `None` is a key that does not exist. Returns whether it was.
+    fn compare_and_put(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        expected: Option<&Bound<'_, PyAny>>,
+        value: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        let key = reader.codec.encode(key)?;
+        let expected = expected.map(codec::value).transpose()?;
+        let value = value.map(codec::value).transpose()?;
+        let (key, expected, value): (&[u8], _, _) = (&key, expected.as_deref(), value.as_deref());
+        let keyspace = reader.handle.keyspace().or_raise(py)?;
+        run(py, || Ok(keyspace.compare_and_put(key, expected, value)?))
     }
 
     /// Writes entries in batches; returns their number. `entries` are pairs, a mapping, an Arrow table, or keys with `values`.

@@ -25,6 +25,7 @@ mod progress;
 mod reader;
 mod scan;
 mod table_writer;
+mod transaction;
 mod tuple;
 
 /// The classes and functions that the package exports, and those that its Python modules use.
@@ -67,6 +68,8 @@ mod module {
     use crate::table_writer::TableWriter;
     #[pymodule_export]
     use crate::table_writer::table_writer;
+    #[pymodule_export]
+    use crate::transaction::Transaction;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

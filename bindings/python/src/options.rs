@@ -4,8 +4,8 @@ use pyo3::{
     prelude::*,
     types::{PyBool, PyDict, PyFloat, PyInt, PyString},
 };
-use tamis::{Durability, KeyspaceOptions, Options};
-use tamis_bindings_common::{Failure, options};
+use tamis::{Durability, KeyspaceOptions, Options, TransactionOptions};
+use tamis_bindings_common::{Failure, options, transaction};
 
 use crate::error::{OrRaise, wrong_type};
 
@@ -59,4 +59,14 @@ fn text_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
 /// The durability with a name.
 pub(crate) fn durability(py: Python<'_>, name: &str) -> PyResult<Durability> {
     options::durability(name).or_raise(py)
+}
+
+/// The options of a transaction.
+pub(crate) fn of_transaction(
+    py: Python<'_>,
+    isolation: &str,
+    durability: &str,
+) -> PyResult<TransactionOptions> {
+    let isolation = transaction::isolation(isolation).or_raise(py)?;
+    Ok(TransactionOptions::default().isolation(isolation).durability(self::durability(py, durability)?))
 }

@@ -1,4 +1,4 @@
-//! Reads of a keyspace, now or at a snapshot: the common base of keyspaces, databases and snapshots.
+//! Reads of a keyspace: the common base of keyspaces, databases, snapshots and transactions.
 
 use pyo3::{
     exceptions::PyKeyError,
@@ -72,7 +72,7 @@ impl Reader {
     pub(crate) fn scan(&self, py: Python<'_>, selection: &Selection, options: ScanOptions) -> PyResult<Scan> {
         let point = self.handle.read_point().or_raise(py)?;
         // The scan reads nothing before its first step.
-        let scan = point.scan(selection, options.direction);
+        let scan = point.scan(selection, options.direction).or_raise(py)?;
         Ok(Scan::new(scan, options, self.handle.closed_flag().clone()))
     }
 

@@ -2,8 +2,8 @@
 //!
 //! A scan reads chunks of entries without the interpreter's lock, and `__next__` converts one entry of the chunk to Python objects.
 //! Chunks grow from a few entries, so that a short scan reads little, to some thousands, so that a long scan rarely releases
-//! the lock; a scan with a small limit reads one chunk. After a seek or a turn the first chunk has one entry. A scan owns the state that it reads. It
-//! serves one thread at a time; a second one gets `BusyError`.
+//! the lock; a scan with a small limit reads one chunk. After a seek or a turn the first chunk has one entry, and in a transaction, because what is read
+//! ahead counts as read. A scan owns the state that it reads. It serves one thread at a time; a second one gets `BusyError`.
 //!
 //! The position of a scan is between two entries: `prev` after `__next__` returns the same entry. The engine is further, at the end of the chunk, so
 //! a turn seeks it to the position, by the keys of the chunk; a scan of values also reads the keys.
@@ -20,7 +20,8 @@ use tamis_bindings_common::{
     Code, Failure,
     columns::{ChunkLimit, Columns, Parts},
     fork::Guarded,
-    scan::Direction,
+    scan::{Direction, Steps},
+    transaction::AnyScan,
 };
 
 use crate::{
@@ -53,7 +54,7 @@ pub(crate) struct Scan {
 #[derive(Debug)]
 struct State {
     /// `None`: the scan is closed.
-    scan: Option<Guarded<tamis::Scan>>,
+    scan: Option<Guarded<AnyScan>>,
     is_finished: bool,
     /// Entries that may still be read from the engine.
     remaining: u64,
@@ -103,10 +104,10 @@ impl State {
             // The entry before the position in the direction of the chunk is the next one, or it is beyond the first entry of the chunk.
             let is_next = self.position > 0;
             let key = self.chunk.keys.get(self.position.saturating_sub(1));
-            match (direction, is_next) {
-                (Direction::Forward, true) | (Direction::Backward, false) => scan.seek(key)?,
-                (Direction::Forward, false) | (Direction::Backward, true) => scan.seek_for_prev(key)?,
-            }
+            scan.with(|scan| match (direction, is_next) {
+                (Direction::Forward, true) | (Direction::Backward, false) => Ok(scan.seek(key)?),
+                (Direction::Forward, false) | (Direction::Backward, true) => Ok(scan.seek_for_prev(key)?),
+            })?;
         }
         self.direction = direction;
         self.restart();
@@ -132,16 +133,16 @@ impl State {
         let scan = self.scan.as_mut().ok_or_else(scan_closed)?.get_mut()?;
         let entry_count = limit.entry_count.min(usize::try_from(self.remaining).unwrap_or(usize::MAX));
         let before = self.chunk.keys.len().max(self.chunk.values.len());
-        let filled = self.chunk.fill(scan, direction, parts, ChunkLimit { entry_count, ..limit });
+        let filled = scan.fill(&mut self.chunk, direction, parts, ChunkLimit { entry_count, ..limit });
         let count = self.chunk.keys.len().max(self.chunk.values.len()) - before;
         self.chunk_count += count;
         self.remaining -= count as u64;
         match filled {
             Ok(filled) => self.is_finished = filled.is_finished || self.remaining == 0,
-            Err(error) if count > 0 => self.failure = Some(error.into()),
-            Err(error) => {
+            Err(failure) if count > 0 => self.failure = Some(failure),
+            Err(failure) => {
                 self.is_finished = true;
-                return Err(error.into());
+                return Err(failure);
             }
         }
         Ok(())
@@ -153,7 +154,8 @@ impl State {
 }
 
 impl Scan {
-    pub(crate) fn new(scan: tamis::Scan, options: ScanOptions, is_closed: ClosedFlag) -> Self {
+    pub(crate) fn new(scan: AnyScan, options: ScanOptions, is_closed: ClosedFlag) -> Self {
+        let first = if matches!(scan, AnyScan::Transaction(_)) { 1 } else { FIRST_CHUNK_ENTRIES };
         let state = State {
             scan: Some(Guarded::new(scan)),
             is_finished: options.limit == Some(0),
@@ -162,7 +164,7 @@ impl Scan {
             chunk_count: 0,
             position: 0,
             direction: options.direction,
-            next_chunk_entries: options.limit.map_or(FIRST_CHUNK_ENTRIES, |limit| {
+            next_chunk_entries: options.limit.map_or(first, |limit| {
                 usize::try_from(limit).unwrap_or(CHUNK_ENTRIES_MAX).clamp(1, CHUNK_ENTRIES_MAX)
             }),
             failure: None,
@@ -179,17 +181,18 @@ impl Scan {
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(raise(py, closed()));
         }
-        match self.state.try_lock() {
-            Ok(state) => Ok(state),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(raise(
-                py,
-                Failure::new(
-                    Code::Busy,
-                    "another thread is using this scan; give each thread a separate scan",
-                ),
-            )),
+        let state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let message = "another thread is using this scan; give each thread a separate scan";
+                return Err(raise(py, Failure::new(Code::Busy, message)));
+            }
+        };
+        if let Some(scan) = &state.scan {
+            scan.get().and_then(AnyScan::check).or_raise(py)?;
         }
+        Ok(state)
     }
 
     /// Makes the next entry available; `false` at the end.
@@ -435,13 +438,14 @@ impl Scan {
     fn reposition(
         &self,
         py: Python<'_>,
-        seek: impl FnOnce(&mut tamis::Scan) -> tamis::Result<()> + Send,
+        seek: impl FnOnce(&mut dyn Steps) -> tamis::Result<()> + Send,
     ) -> PyResult<()> {
         let mut state = self.state(py)?;
         let state = &mut *state;
         let direction = self.direction;
         run(py, || {
-            seek(state.scan.as_mut().ok_or_else(scan_closed)?.get_mut()?)?;
+            let scan = state.scan.as_mut().ok_or_else(scan_closed)?.get_mut()?;
+            scan.with(|scan| Ok(seek(scan)?))?;
             // Entries of the chunk that were not returned do not count against the limit.
             state.return_unread();
             state.direction = direction;

@@ -107,6 +107,7 @@ LEFT_OUT = {
         (tamis.Scan, tamis.aio.AsyncScan),
         (tamis.Reader, tamis.aio.AsyncReader),
         (tamis.Snapshot, tamis.aio.AsyncSnapshot),
+        (tamis.Transaction, tamis.aio.AsyncTransaction),
         (tamis.Keyspace, tamis.aio.AsyncKeyspace),
         (tamis.Database, tamis.aio.AsyncDatabase),
         (tamis.WriteBatch, tamis.aio.AsyncWriteBatch),

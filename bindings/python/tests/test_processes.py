@@ -32,6 +32,9 @@ def run_program(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_a_forked_child_gets_errors_and_leaves_the_parent_alone(letters: Database) -> None:
     events = letters.create_keyspace("events")
     snapshot, scan, batch = letters.snapshot(), letters.range(), letters.batch()
+    transaction = letters.exclusive()
+    transaction[b"t"] = b"T"
+    transaction_scan = transaction.range()
     next(scan)
     calls: list[Callable[[], object]] = [
         lambda: letters[b"a"],
@@ -45,6 +48,10 @@ def test_a_forked_child_gets_errors_and_leaves_the_parent_alone(letters: Databas
         lambda: scan.close(),
         lambda: batch.put(b"a", b"child"),
         lambda: len(batch),
+        lambda: transaction[b"a"],
+        lambda: transaction.put(b"a", b"child"),
+        lambda: transaction.commit(),
+        lambda: next(transaction_scan),
     ]
     child = os.fork()
     if child == 0:
@@ -58,12 +65,15 @@ def test_a_forked_child_gets_errors_and_leaves_the_parent_alone(letters: Databas
             except BaseException:
                 failed += 1
         snapshot.close()
-        del snapshot, scan, batch, events, call, calls
+        del snapshot, scan, batch, events, transaction, transaction_scan, call, calls
         gc.collect()
         os._exit(failed)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert list(scan) == [(b"b", b"B"), (b"c", b"C"), (b"d", b"D"), (b"e", b"E")]
+    assert next(transaction_scan) == (b"a", b"A")
+    transaction.commit()
+    assert letters[b"t"] == b"T"
     letters[b"f"] = b"F"
     assert snapshot[b"a"] == b"A"
 
@@ -97,6 +107,10 @@ scan = db.range()
 next(scan)
 views, snapshot, batch = db.items(), db.snapshot(), db.batch()
 batch.put(b"x", b"y")
+exclusive = db.exclusive()
+exclusive[b"x"] = b"y"
+transaction_scan = exclusive.range()
+next(transaction_scan)
 def scans():
     while True:
         for _ in db.range():

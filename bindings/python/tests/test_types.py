@@ -35,6 +35,12 @@ def test_inferred_types(tmp_path: Path) -> None:
             assert_type(batch, tamis.WriteBatch[tuple[Any, ...]])
             batch.put((1, "a"), b"")
             batch.put(1, b"", keyspace=numbers)
+        with numbers.transaction(isolation="snapshot") as transaction:
+            assert_type(transaction, tamis.Transaction[int])
+            assert_type(transaction[5:6], tamis.Scan[tuple[int, bytes]])
+            assert_type(transaction.of(pairs), tamis.Transaction[tuple[Any, ...]])
+        assert_type(db.transact(lambda tx: len(tx)), int)
+        assert_type(db.compare_and_put(b"key", None, b"value"), bool)
         assert reads(db) == 1
         assert reads(numbers.snapshot()) == 1
         writes(numbers)

@@ -9,8 +9,9 @@ const SOURCES: &[&str] = &[
     include_str!("../../../../crates/tamis/src/db/snapshot.rs"),
     include_str!("../../../../crates/tamis/src/batch.rs"),
     include_str!("../../../../crates/tamis/src/read/scan.rs"),
+    include_str!("../../../../crates/tamis/src/transaction/handle.rs"),
 ];
-const TYPES: &[&str] = &["Db", "Keyspace", "Snapshot", "Scan", "WriteBatch"];
+const TYPES: &[&str] = &["Db", "Keyspace", "Snapshot", "Scan", "WriteBatch", "Transaction"];
 
 /// The public methods of the types, as `Type::method`.
 fn methods() -> BTreeSet<String> {

@@ -14,18 +14,22 @@ synchronous object (`db.sync`) are faster. A cancelled call continues in its thr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+import inspect
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar, overload
+from typing import Any, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, overload
 
 from . import _tamis
-from ._tamis import Database, Keyspace, Reader, Scan, Snapshot, TableWriter, WriteBatch
+from ._tamis import Database, Keyspace, Reader, Scan, Snapshot, TableWriter, Transaction, WriteBatch
 from .types import (
     CheckpointReport,
     Durability,
     IngestReport,
+    Isolation,
     KeyCodec,
     OpenReport,
     RepairReport,
@@ -40,6 +44,7 @@ __all__ = [
     "AsyncReader",
     "AsyncScan",
     "AsyncSnapshot",
+    "AsyncTransaction",
     "AsyncWriteBatch",
     "open",
     "repair",
@@ -48,10 +53,28 @@ __all__ = [
 
 K = TypeVar("K")
 T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
 
 _FIRST_CHUNK = 64
 _CHUNK_MAX = 4096
 _Value = bytes | bytearray | memoryview
+
+
+class _Run(Protocol):
+    """Runs a call in a thread, as `asyncio.to_thread` does."""
+
+    def __call__(self, function: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> Coroutine[Any, Any, R]: ...
+
+
+class _OwnThread:
+    """Runs calls in a thread that nothing else uses."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "tamis exclusive transaction")
+
+    async def __call__(self, function: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *arguments, **named))
 
 
 class _AsyncClosing:
@@ -72,8 +95,9 @@ class _AsyncClosing:
 class AsyncScan(_AsyncClosing, AsyncIterator[T], Generic[T]):
     """An asynchronous iterator over a range at one point in time. It reads ahead in chunks."""
 
-    def __init__(self, scan: Scan[T]) -> None:
+    def __init__(self, scan: Scan[T], run: _Run = asyncio.to_thread) -> None:
         self.sync = scan
+        self._run = run
         self._chunk: list[T] = []
         self._position = 0
         self._chunk_size = _FIRST_CHUNK
@@ -83,7 +107,7 @@ class AsyncScan(_AsyncClosing, AsyncIterator[T], Generic[T]):
 
     async def __anext__(self) -> T:
         if self._position == len(self._chunk):
-            self._chunk = await asyncio.to_thread(self.sync.take, self._chunk_size)
+            self._chunk = await self._run(self.sync.take, self._chunk_size)
             self._position = 0
             self._chunk_size = min(4 * self._chunk_size, _CHUNK_MAX)
             if not self._chunk:
@@ -96,7 +120,7 @@ class AsyncScan(_AsyncClosing, AsyncIterator[T], Generic[T]):
         held = self._held(max(count, 0))
         if len(held) == count:
             return held
-        return held + await asyncio.to_thread(self.sync.take, count - len(held))
+        return held + await self._run(self.sync.take, count - len(held))
 
     async def prev(self) -> T | None:
         """The entry before the position; see `Scan.prev`."""
@@ -107,27 +131,27 @@ class AsyncScan(_AsyncClosing, AsyncIterator[T], Generic[T]):
                 self.sync.prev()
             return self.sync.prev()
 
-        return await asyncio.to_thread(move)
+        return await self._run(move)
 
     async def seek(self, key: Any) -> None:
         """See `Scan.seek`."""
         self._held()
-        await asyncio.to_thread(self.sync.seek, key)
+        await self._run(self.sync.seek, key)
 
     async def seek_to_first(self) -> None:
         """Moves the scan before the smallest key."""
         self._held()
-        await asyncio.to_thread(self.sync.seek_to_first)
+        await self._run(self.sync.seek_to_first)
 
     async def seek_to_last(self) -> None:
         """Moves the scan after the largest key."""
         self._held()
-        await asyncio.to_thread(self.sync.seek_to_last)
+        await self._run(self.sync.seek_to_last)
 
     async def close(self) -> None:
         """Ends the scan and releases the state that it reads."""
         self._held()
-        await asyncio.to_thread(self.sync.close)
+        await self._run(self.sync.close)
 
     def _held(self, count: int | None = None) -> list[T]:
         """Takes entries that were read ahead; all of them without a count, and begins with small chunks again."""
@@ -141,22 +165,23 @@ class AsyncScan(_AsyncClosing, AsyncIterator[T], Generic[T]):
     async def to_list(self) -> list[T]:
         """The remaining entries."""
         held = self._held()
-        return held + await asyncio.to_thread(list, self.sync)
+        return held + await self._run(list, self.sync)
 
     async def to_numpy(self, *, key_dtype: Any = None, value_dtype: Any = None) -> Any:
         """See `Scan.to_numpy`; only before the first step."""
-        return await asyncio.to_thread(self.sync.to_numpy, key_dtype=key_dtype, value_dtype=value_dtype)
+        return await self._run(self.sync.to_numpy, key_dtype=key_dtype, value_dtype=value_dtype)
 
     async def to_arrow(self, *, value_type: Any = None) -> Any:
         """See `Scan.to_arrow`; only before the first step."""
-        return await asyncio.to_thread(self.sync.to_arrow, value_type=value_type)
+        return await self._run(self.sync.to_arrow, value_type=value_type)
 
 
 class AsyncReader(Generic[K]):
     """The reads of a keyspace or a snapshot."""
 
-    def __init__(self, reader: Reader[K]) -> None:
+    def __init__(self, reader: Reader[K], run: _Run = asyncio.to_thread) -> None:
         self._reader = reader
+        self._run = run
 
     @property
     def name(self) -> str:
@@ -174,7 +199,7 @@ class AsyncReader(Generic[K]):
     async def get(self, key: K, default: T) -> bytes | T: ...
     async def get(self, key: K, default: Any = None) -> Any:
         """The value of a key, or `default`."""
-        return await asyncio.to_thread(self._reader.get, key, default)
+        return await self._run(self._reader.get, key, default)
 
     @overload
     async def get_view(self, key: K, default: None = None) -> memoryview | None: ...
@@ -182,15 +207,15 @@ class AsyncReader(Generic[K]):
     async def get_view(self, key: K, default: T) -> memoryview | T: ...
     async def get_view(self, key: K, default: Any = None) -> Any:
         """The value of a key as a `memoryview`, without a copy of a long one."""
-        return await asyncio.to_thread(self._reader.get_view, key, default)
+        return await self._run(self._reader.get_view, key, default)
 
     async def contains(self, key: K) -> bool:
         """Whether a key exists."""
-        return await asyncio.to_thread(self._reader.__contains__, key)
+        return await self._run(self._reader.__contains__, key)
 
     async def multi_get(self, keys: Iterable[K]) -> list[bytes | None]:
         """The values of keys at one point in time."""
-        return await asyncio.to_thread(self._reader.multi_get, keys)
+        return await self._run(self._reader.multi_get, keys)
 
     def range(
         self,
@@ -206,39 +231,39 @@ class AsyncReader(Generic[K]):
         scan = self._reader.range(
             lower, upper, include_lower=include_lower, include_upper=include_upper, reverse=reverse, limit=limit
         )
-        return AsyncScan(scan)
+        return AsyncScan(scan, self._run)
 
     def prefix(self, prefix: K, *, reverse: bool = False, limit: int | None = None) -> AsyncScan[tuple[K, bytes]]:
         """The entries whose keys begin with `prefix`."""
-        return AsyncScan(self._reader.prefix(prefix, reverse=reverse, limit=limit))
+        return AsyncScan(self._reader.prefix(prefix, reverse=reverse, limit=limit), self._run)
 
     async def first(self) -> tuple[K, bytes] | None:
         """The entry with the smallest key."""
-        return await asyncio.to_thread(self._reader.first)
+        return await self._run(self._reader.first)
 
     async def last(self) -> tuple[K, bytes] | None:
         """The entry with the largest key."""
-        return await asyncio.to_thread(self._reader.last)
+        return await self._run(self._reader.last)
 
     async def approximate_count(self, lower: K | None = None, upper: K | None = None) -> int:
         """The approximate number of keys between two keys; reads no blocks."""
-        return await asyncio.to_thread(self._reader.approximate_count, lower, upper)
+        return await self._run(self._reader.approximate_count, lower, upper)
 
     def keys(self) -> AsyncScan[K]:
         """All keys."""
-        return AsyncScan(self._reader.range(keys_only=True))
+        return AsyncScan(self._reader.range(keys_only=True), self._run)
 
     def values(self) -> AsyncScan[bytes]:
         """All values, in the order of the keys."""
-        return AsyncScan(self._reader.range(values_only=True))
+        return AsyncScan(self._reader.range(values_only=True), self._run)
 
     def items(self) -> AsyncScan[tuple[K, bytes]]:
         """All entries."""
-        return AsyncScan(self._reader.range())
+        return AsyncScan(self._reader.range(), self._run)
 
     async def count(self) -> int:
         """The number of entries; reads all keys."""
-        return await asyncio.to_thread(self._reader.__len__)
+        return await self._run(self._reader.__len__)
 
 
 class AsyncSnapshot(_AsyncClosing, AsyncReader[K]):
@@ -255,6 +280,68 @@ class AsyncSnapshot(_AsyncClosing, AsyncReader[K]):
     async def close(self) -> None:
         """Closes the snapshot, so that compactions can drop the versions that only it needs."""
         await asyncio.to_thread(self.sync.close)
+
+
+class AsyncTransaction(AsyncReader[K]):
+    """A transaction. `async with` commits it at the end of the block, or rolls it back after an exception.
+
+    An exclusive transaction has a thread of its own: calls that wait for its end may occupy all threads of the event loop. Do not await a write past it.
+    """
+
+    def __init__(self, transaction: Transaction[K], run: _Run = asyncio.to_thread) -> None:
+        super().__init__(transaction, run)
+        self.sync = transaction
+
+    async def of(self, keyspace: AsyncReader[T]) -> AsyncTransaction[T]:
+        """The same transaction in another keyspace."""
+        return AsyncTransaction(await self._run(self.sync.of, keyspace._reader), self._run)
+
+    async def put(self, key: K, value: _Value) -> None:
+        """Sets the value of a key."""
+        await self._run(self.sync.put, key, value)
+
+    async def delete(self, key: K) -> None:
+        """Deletes a key; an absent key is no error."""
+        await self._run(self.sync.delete, key)
+
+    async def delete_range(
+        self,
+        lower: K | None = None,
+        upper: K | None = None,
+        *,
+        include_lower: bool = True,
+        include_upper: bool = False,
+    ) -> None:
+        """Deletes all keys between two keys."""
+        await self._run(self.sync.delete_range, lower, upper, include_lower=include_lower, include_upper=include_upper)
+
+    async def delete_prefix(self, prefix: K) -> None:
+        """Deletes all keys that begin with `prefix`."""
+        await self._run(self.sync.delete_prefix, prefix)
+
+    async def savepoint(self) -> int:
+        """Remembers the writes so far, by a number for `roll_back_to`."""
+        return await self._run(self.sync.savepoint)
+
+    async def roll_back_to(self, savepoint: int) -> None:
+        """Removes the writes since a savepoint."""
+        await self._run(self.sync.roll_back_to, savepoint)
+
+    async def commit(self) -> None:
+        """Writes all or nothing, and ends the transaction and its scans. Raises `ConflictError`."""
+        await self._run(self.sync.commit)
+
+    async def rollback(self) -> None:
+        """Ends the transaction and its scans, and writes nothing."""
+        await self._run(self.sync.rollback)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, class_: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._run(self.sync.__exit__, class_, error, traceback)
 
 
 class AsyncWriteBatch(Generic[K]):
@@ -379,6 +466,33 @@ class AsyncKeyspace(AsyncReader[K]):
     async def snapshot(self) -> AsyncSnapshot[K]:
         """A snapshot that reads this keyspace."""
         return AsyncSnapshot(await asyncio.to_thread(self.sync.snapshot))
+
+    def transaction(
+        self, *, isolation: Isolation = "serializable", durability: Durability = "buffered"
+    ) -> AsyncTransaction[K]:
+        """A transaction, for `async with`."""
+        return AsyncTransaction(self.sync.transaction(isolation=isolation, durability=durability))
+
+    async def exclusive(self, *, durability: Durability = "buffered") -> AsyncTransaction[K]:
+        """A transaction without conflicts. Waits for its turn; all other writers wait until it ends."""
+        run = _OwnThread()
+        return AsyncTransaction(await run(self.sync.exclusive, durability=durability), run)
+
+    async def transact(
+        self,
+        function: Callable[[Transaction[K]], T],
+        *,
+        isolation: Isolation = "serializable",
+        durability: Durability = "buffered",
+    ) -> T:
+        """Calls a function, which is no coroutine, with a synchronous transaction in a thread, again after conflicts. See `Keyspace.transact`."""
+        if inspect.iscoroutinefunction(function):
+            raise TypeError("function: expected a function, got a coroutine function; it runs in a thread")
+        return await asyncio.to_thread(self.sync.transact, function, isolation=isolation, durability=durability)
+
+    async def compare_and_put(self, key: K, expected: _Value | None, value: _Value | None) -> bool:
+        """Replaces the value of a key if it is `expected`, atomically. See `Keyspace.compare_and_put`."""
+        return await asyncio.to_thread(self.sync.compare_and_put, key, expected, value)
 
     async def compact(
         self, lower: K | None = None, upper: K | None = None, *, progress: Callable[[int], object] | None = None

@@ -9,6 +9,7 @@ __all__ = [
     "Durability",
     "Fault",
     "IngestReport",
+    "Isolation",
     "KeyCodec",
     "KeyspaceStatistics",
     "LevelFilters",
@@ -26,6 +27,9 @@ __all__ = [
 
 Durability = Literal["deferred", "buffered", "synced"]
 """What a write survives: nothing until 100 ms later, a crash of the process, a crash of the machine."""
+
+Isolation = Literal["serializable", "snapshot"]
+"""What must not have changed at the commit of a transaction: what it has read, or only what it has written."""
 
 KeyCodec = Literal["bytes", "str", "uint64", "int64", "tuple"]
 """The type of the keys of a keyspace."""
