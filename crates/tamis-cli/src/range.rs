@@ -3,7 +3,7 @@
 use std::{ffi::OsString, ops::Bound};
 
 use clap::Args;
-use tamis::{Keyspace, Scan};
+use tamis::{Keyspace, Scan, Transaction, TransactionScan};
 
 use crate::{bytes::Format, failure::Failure};
 
@@ -73,6 +73,18 @@ impl Range {
         match self {
             Self::Prefix(prefix) => keyspace.prefix(&prefix),
             Self::Bounds(lower, upper) => keyspace.range((lower, upper)),
+        }
+    }
+
+    /// The scan of a transaction.
+    pub(crate) fn scan_in<'t>(
+        self,
+        transaction: &'t Transaction,
+        keyspace: &Keyspace,
+    ) -> TransactionScan<'t> {
+        match self {
+            Self::Prefix(prefix) => transaction.prefix(keyspace, &prefix),
+            Self::Bounds(lower, upper) => transaction.range(keyspace, (lower, upper)),
         }
     }
 

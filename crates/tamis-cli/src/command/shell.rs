@@ -1,7 +1,7 @@
 //! `tamis shell`: opens a store once and runs one command per line.
 //!
 //! Lines are split into words like in a POSIX shell (quotes, backslashes). On a terminal, the shell reports a failed line
-//! and continues. When the lines come from a file or a pipe, the first failed line ends the shell, and the error contains
+//! and continues. Between `begin` and `commit` the commands that read and write entries use a transaction. When the lines come from a file or a pipe, the first failed line ends the shell, and the error contains
 //! its number (unless the output failed).
 
 use std::{
@@ -11,9 +11,9 @@ use std::{
     path::PathBuf,
 };
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use rustyline::{DefaultEditor, error::ReadlineError};
-use tamis::{Db, Durability, Keyspace, KeyspaceOptions};
+use tamis::{Db, Durability, Isolation, Keyspace, KeyspaceOptions, Slice, Transaction, TransactionOptions};
 
 use super::{
     page::write_page,
@@ -25,7 +25,7 @@ use super::{
 use crate::{
     bytes::Formats,
     failure::{Failure, usage_text},
-    range::RangeArgs,
+    range::{Range, RangeArgs},
     store,
     store::StoreArgs,
     terminal,
@@ -36,6 +36,7 @@ Examples:
   tamis shell store
   tamis shell store --keyspace events --key-format u64
   printf 'put apple red\\nscan\\n' | tamis shell store
+  printf 'begin\\nput apple red\\nput pear green\\ncommit\\n' | tamis shell store
 
 Type `help` for the commands. The history is saved in ~/.tamis_history, or in the file
 $TAMIS_HISTORY; set TAMIS_HISTORY to an empty value to save none.";
@@ -77,6 +78,12 @@ enum Command {
         #[command(flatten)]
         range: RangeArgs,
     },
+    /// Begin a transaction, serializable by default; put, get, delete, scan and count use it until its end
+    Begin { kind: Option<TransactionKind> },
+    /// Write what was written since `begin`, all or nothing
+    Commit,
+    /// Take back what was written since `begin`
+    Rollback,
     /// List the keyspaces, or switch to one; --create creates it if missing
     Keyspace {
         name: Option<String>,
@@ -96,6 +103,14 @@ enum Command {
     /// Leave the shell
     #[command(alias = "exit")]
     Quit,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum TransactionKind {
+    /// Only what was written must be unchanged at the commit
+    Snapshot,
+    /// All other writers wait until the end
+    Exclusive,
 }
 
 /// Arguments of `scan`.
@@ -122,18 +137,24 @@ struct Shell {
     db: Db,
     keyspace: Keyspace,
     formats: Formats,
+    transaction: Option<Transaction>,
 }
 
 impl ShellArgs {
     pub(super) fn run(self, output: &mut dyn Write) -> Result<(), Failure> {
         let (db, keyspace) = self.store.open_to_write()?;
-        let mut shell = Shell { db, keyspace, formats: self.formats };
+        let mut shell = Shell { db, keyspace, formats: self.formats, transaction: None };
         let result = if io::stdin().is_terminal() {
             shell.run_interactive(output)
         } else {
             shell.run_script(&mut io::stdin().lock(), output)
         };
-        let Shell { db, keyspace, .. } = shell;
+        let Shell { db, keyspace, transaction, .. } = shell;
+        if let Some(transaction) = transaction {
+            output.flush()?;
+            eprintln!("tamis: the open transaction was rolled back; type `commit` to keep its writes");
+            drop(transaction);
+        }
         drop(keyspace);
         db.close()?;
         result
@@ -158,7 +179,7 @@ impl Shell {
             let _ = editor.load_history(path);
         }
         loop {
-            match editor.readline(&format!("{}> ", self.keyspace.name())) {
+            match editor.readline(&self.prompt()) {
                 Ok(line) => {
                     let is_new = editor.add_history_entry(&line).unwrap_or_default();
                     // Saves each line immediately: the terminal may be closed at any time.
@@ -185,6 +206,11 @@ impl Shell {
             }
         }
         Ok(())
+    }
+
+    fn prompt(&self) -> String {
+        let state = if self.transaction.is_some() { " (transaction)" } else { "" };
+        format!("{}{state}> ", self.keyspace.name())
     }
 
     /// Reads lines from a file or a pipe.
@@ -229,17 +255,33 @@ impl Shell {
         let key_of = |key: &OsString| key_format.argument("the key", key);
         match command {
             Command::Put { key, value } => {
-                self.keyspace.put(key_of(&key)?, value_format.argument("the value", &value)?)?;
+                let (key, value) = (key_of(&key)?, value_format.argument("the value", &value)?);
+                match &self.transaction {
+                    Some(transaction) => transaction.put(&self.keyspace, key, value)?,
+                    None => self.keyspace.put(key, value)?,
+                }
             }
-            Command::Get { key } => match self.keyspace.get(key_of(&key)?)? {
-                Some(value) => writeln!(output, "{}", value_format.show(&value))?,
-                None => return Err(Failure::NotFound),
-            },
+            Command::Get { key } => {
+                let key = key_of(&key)?;
+                let found = match &self.transaction {
+                    Some(transaction) => transaction.get(&self.keyspace, key)?,
+                    None => self.keyspace.get(key)?,
+                };
+                writeln!(output, "{}", value_format.show(&found.ok_or(Failure::NotFound)?))?;
+            }
             Command::Delete { key: Some(key), range } if !range.is_limited() => {
-                self.keyspace.delete(key_of(&key)?)?;
+                let key = key_of(&key)?;
+                match &self.transaction {
+                    Some(transaction) => transaction.delete(&self.keyspace, key)?,
+                    None => self.keyspace.delete(key)?,
+                }
             }
             Command::Delete { key: None, range } if range.is_limited() => {
-                self.keyspace.delete_range(range.range(key_format)?.bounds())?;
+                let bounds = range.range(key_format)?.bounds();
+                match &self.transaction {
+                    Some(transaction) => transaction.delete_range(&self.keyspace, bounds)?,
+                    None => self.keyspace.delete_range(bounds)?,
+                }
             }
             Command::Delete { .. } => {
                 let advice = "delete: give one key or a range (--prefix, --lower, --upper), not both";
@@ -247,13 +289,13 @@ impl Shell {
             }
             Command::Scan(scan) => self.scan(&scan, output)?,
             Command::Count { range } => {
-                let mut scan = range.range(key_format)?.scan(&self.keyspace);
-                let mut count = 0;
-                while scan.move_next()? {
-                    count += 1;
-                }
+                let mut entries = self.entries(range.range(key_format)?);
+                let count = entries.try_fold(0, |count, entry| entry.map(|_| count + 1))?;
                 writeln!(output, "{}", terminal::count(count))?;
             }
+            Command::Begin { kind } => self.begin(kind)?,
+            Command::Commit => self.end()?.commit()?,
+            Command::Rollback => drop(self.end()?),
             Command::Keyspace { name: None, .. } => {
                 for name in self.db.keyspace_names() {
                     writeln!(output, "{name}")?;
@@ -277,9 +319,43 @@ impl Shell {
         Ok(Flow::Continue)
     }
 
+    fn begin(&mut self, kind: Option<TransactionKind>) -> Result<(), Failure> {
+        if self.transaction.is_some() {
+            return Err(Failure::Usage(
+                "a transaction is open; type `commit` or `rollback` first".to_owned(),
+            ));
+        }
+        let options = TransactionOptions::default();
+        self.transaction = Some(match kind {
+            None => self.db.transaction(),
+            Some(TransactionKind::Snapshot) => {
+                self.db.transaction_with(options.isolation(Isolation::Snapshot))
+            }
+            Some(TransactionKind::Exclusive) => self.db.exclusive()?,
+        });
+        Ok(())
+    }
+
+    /// Takes the open transaction.
+    fn end(&mut self) -> Result<Transaction, Failure> {
+        let advice = "no transaction is open; type `begin` first";
+        self.transaction.take().ok_or_else(|| Failure::Usage(advice.to_owned()))
+    }
+
+    /// The entries of a range, in the open transaction if there is one.
+    fn entries(
+        &self,
+        range: Range,
+    ) -> Box<dyn DoubleEndedIterator<Item = tamis::Result<(Slice, Slice)>> + '_> {
+        match &self.transaction {
+            Some(transaction) => Box::new(range.scan_in(transaction, &self.keyspace)),
+            None => Box::new(range.scan(&self.keyspace)),
+        }
+    }
+
     fn scan(&self, line: &ScanLine, output: &mut dyn Write) -> Result<(), Failure> {
         let Formats { key_format, value_format } = self.formats;
-        let mut scan = line.range.range(key_format)?.scan(&self.keyspace);
+        let mut scan = self.entries(line.range.range(key_format)?);
         for _ in 0..line.limit {
             let entry = if line.reverse { scan.next_back() } else { scan.next() };
             let Some((key, value)) = entry.transpose()? else { return Ok(()) };

@@ -486,6 +486,38 @@ fn the_shell_runs_lines_from_a_pipe() {
     assert!(run.code == 0 && run.stdout.contains("Count the entries"), "{}{}", run.stdout, run.stderr);
 }
 
+#[test]
+fn the_shell_runs_transactions() {
+    let folder = Folder::new();
+    let script = "put a 1\nput b 2\nbegin\nput c 3\ndelete a\nget c\nscan\ncount\nkeyspace other --create\nput x 9\n\
+        keyspace default\nrollback\nscan\nbegin exclusive\ndelete --prefix b\nput d 4\ncommit\nbegin snapshot\nput e 5\ncommit\n\
+        scan --reverse\nquit\n";
+    let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
+    assert_eq!(run.stdout, "3\nb\t2\nc\t3\n2\na\t1\nb\t2\ne\t5\nd\t4\na\t1\n");
+    assert_eq!(folder.ok(&["scan", "store", "--keyspace", "other"]), "");
+
+    // The end of the lines rolls back, and says so.
+    for (script, code) in
+        [("begin\nput f 6\n", 0), ("begin exclusive\nput f 6\nquit\n", 0), ("begin\nput f 6\nget f g\n", 2)]
+    {
+        let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
+        assert_eq!(run.code, code, "{}", run.stderr);
+        assert!(run.stderr.contains("the open transaction was rolled back"), "{}", run.stderr);
+    }
+    folder.fails(1, &["get", "store", "f"]);
+    for (script, text) in [
+        ("commit\n", "line 1: no transaction is open"),
+        ("begin\nrollback\nrollback\n", "line 3: no transaction is open"),
+        ("begin\nbegin\n", "line 2: a transaction is open"),
+        ("begin serial\n", "snapshot, exclusive"),
+    ] {
+        let run = folder.tamis_with(&["shell", "store"], script.as_bytes());
+        assert_eq!(run.code, 2, "{script}: {}", run.stderr);
+        assert!(run.stderr.contains(text), "{script}: {}", run.stderr);
+    }
+}
+
 /// A table of a few keys has no filters.
 #[test]
 fn the_shell_shows_the_answers_of_filters_by_table() {

@@ -97,6 +97,13 @@ fn the_shell_works_on_a_terminal() {
     terminal.types("get nothing\r", "not found").types("", PROMPT);
     terminal.types("frobnicate\r", "unrecognized subcommand").types("", PROMPT);
     terminal.types("keyspace none\r", "there are: default").types("", PROMPT);
+    // The prompt shows an open transaction.
+    terminal
+        .types("begin\r", "default (transaction)> ")
+        .types("put pear green\r", "default (transaction)> ")
+        .types("rollback\r", PROMPT)
+        .types("get pear\r", "not found")
+        .types("", PROMPT);
     // Ctrl-C discards the line.
     terminal
         .types("delete apple", "apple")
