@@ -281,7 +281,7 @@ pub extern "C" fn tamis_transaction_savepoint(
     clear(&mut savepoint);
     call(message, || {
         let target = savepoint.ok_or_else(|| null("savepoint"))?;
-        target.write(shared(transaction)?.with(|transaction| Ok(transaction.savepoint().into()))?);
+        target.write(shared(transaction)?.with(|transaction| Ok(transaction.savepoint().0))?);
         Ok(())
     })
 }
@@ -293,7 +293,7 @@ pub extern "C" fn tamis_transaction_roll_back_to(
     savepoint: u64,
     message: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> Code {
-    let savepoint = Savepoint::from(savepoint);
+    let savepoint = Savepoint(savepoint);
     call(message, || shared(transaction)?.with(|transaction| Ok(transaction.roll_back_to(savepoint)?)))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::{prelude::*, types::PyType};
-use tamis::TransactionOptions;
+use tamis::{Savepoint, TransactionOptions};
 use tamis_bindings_common::{
     Failure,
     fork::Guarded,
@@ -168,13 +168,13 @@ impl Transaction {
     /// Remembers the writes so far, by a number for `roll_back_to()`.
     fn savepoint(&self, py: Python<'_>) -> PyResult<u64> {
         let shared = self.0.get().or_raise(py)?;
-        run(py, || shared.with(|transaction| Ok(transaction.savepoint().into())))
+        run(py, || shared.with(|transaction| Ok(transaction.savepoint().0)))
     }
 
     /// Removes the writes since a savepoint, which can be returned to again.
     fn roll_back_to(&self, py: Python<'_>, savepoint: u64) -> PyResult<()> {
         let shared = self.0.get().or_raise(py)?;
-        run(py, || shared.with(|transaction| Ok(transaction.roll_back_to(savepoint.into())?)))
+        run(py, || shared.with(|transaction| Ok(transaction.roll_back_to(Savepoint(savepoint))?)))
     }
 
     /// Writes all or nothing, and ends the transaction and its scans. `ConflictError`: another write has changed what it has read or written.

@@ -79,21 +79,10 @@ impl TransactionOptions {
 }
 
 /// A place in a transaction to which its writes can be rolled back.
+///
+/// Its number is for languages without opaque types: no other savepoint of the process has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Savepoint(u64);
-
-/// For languages without opaque types: no other savepoint of the process has this number.
-impl From<Savepoint> for u64 {
-    fn from(savepoint: Savepoint) -> Self {
-        savepoint.0
-    }
-}
-
-impl From<u64> for Savepoint {
-    fn from(number: u64) -> Self {
-        Self(number)
-    }
-}
+pub struct Savepoint(pub u64);
 
 /// The leadership of an exclusive transaction.
 struct Exclusive(OwnedByProcess<Arc<Engine>>);
@@ -425,11 +414,8 @@ impl Transaction {
         if self.writes.lock().roll_back_to(savepoint.0) {
             return Ok(());
         }
-        Err(Error::InvalidArgument {
-            what: "savepoint",
-            got: "one of another transaction, or one that was rolled back".to_owned(),
-            expected: "use a savepoint of this transaction".to_owned(),
-        })
+        let got = "one of another transaction, or one that was rolled back";
+        Err(invalid("savepoint", got, "use a savepoint of this transaction"))
     }
 
     /// Writes all or nothing. A transaction without writes always succeeds: it has read one snapshot.
@@ -442,6 +428,8 @@ impl Transaction {
         let engine = self.snapshot.engine();
         engine.store.context.check_open()?;
         let writes = mem::take(&mut *self.writes.lock());
+        let open_scan =
+            || invalid("transaction", "one with an open scan", "drop its scans before the commit");
         let reads = Arc::get_mut(&mut self.reads).ok_or_else(open_scan)?;
         let ranges = reads.take().unwrap_or_else(|| writes.keys());
         let condition = Condition::new(self.snapshot.sequence(), ranges);
@@ -458,12 +446,8 @@ impl Transaction {
 }
 
 #[cold]
-fn open_scan() -> Error {
-    Error::InvalidArgument {
-        what: "transaction",
-        got: "one with an open scan".to_owned(),
-        expected: "drop its scans before the commit".to_owned(),
-    }
+fn invalid(what: &'static str, got: &str, expected: &str) -> Error {
+    Error::InvalidArgument { what, got: got.to_owned(), expected: expected.to_owned() }
 }
 
 /// Attempts of [`Db::transact`] before it waits for its turn.
