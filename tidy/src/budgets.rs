@@ -25,7 +25,7 @@ const LINES: &[(&str, usize)] = &[
     ("crates/tamis/src/write", 1_450),
     ("crates/tamis/internals", 2_100),
     ("crates/tamis-bench/src", 4_950),
-    ("crates/tamis-cli/src", 8_450),
+    ("crates/tamis-cli/src", 8_550),
     ("crates/tamis-filter/src", 19_450),
     ("crates/tamis-vfs/src", 3_950),
     ("research/compare/src", 4_350),
