@@ -122,7 +122,10 @@ impl SharedScan {
 
 /// A scan of the store or of a transaction.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "most scans are of the store; a box would cost each an allocation")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most scans are of the store; a box would cost each an allocation"
+)]
 pub enum AnyScan {
     /// Of a keyspace or a snapshot.
     Store(Scan),
