@@ -24,6 +24,11 @@
 //! assert!(history.check(&lists, Level::Snapshot).is_err());
 //! ```
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "numbers of transactions are positions in lists of the same length"
+)]
+
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
