@@ -52,9 +52,9 @@ def test_a_conflict_names_keyspace_and_key(letters: Database) -> None:
     with pytest.raises(tamis.ConflictError) as caught, letters.transaction() as tx:
         assert len(list(tx.range(b"b", b"d"))) == 2
         tx[b"x"] = b""
-        letters[b"bb"] = b"new"
+        letters.delete_range(b"bb", b"c")
     assert caught.value.keyspace == "default" and caught.value.key is None
-    assert caught.value.range == (b"b", b"d")
+    assert caught.value.range == (b"bb", b"c")
     with letters.transaction(isolation="snapshot") as tx:
         assert tx[b"a"] == b"A"
         tx[b"x"] = b""
