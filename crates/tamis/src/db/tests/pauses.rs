@@ -20,7 +20,7 @@ use crate::{
 
 const MEMTABLE_BYTES: u64 = 64 << 10;
 const KEY_COUNT: u64 = 240;
-const PARTITIONED: Layout = Layout::Partitioned { tables_per_partition: 4 };
+const PARTITIONED: Layout = Layout::Partitioned { tables_per_partition: 10 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
