@@ -23,7 +23,7 @@ pub(crate) fn of_database(given: Given) -> Result<Options, Fault> {
 /// Changes options of a keyspace.
 pub(crate) fn change(keyspace: &Keyspace, given: Given) -> Result<(), Fault> {
     let mut changed = keyspace.options();
-    for (name, _) in &given {
+    for name in given.keys() {
         if known_name(name)?.is_none() {
             return Err(invalid(format!("unknown option {name:?}; give layout, views or filters")));
         }
