@@ -74,8 +74,8 @@ fn options_of_an_open_keyspace_change_together_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let keyspace = Db::open(folder.path()).unwrap().default_keyspace();
     change_keyspace(&keyspace, [("layout", "tiered"), ("views", "off"), ("filters", "none")]).unwrap();
-    let changed =
-        KeyspaceOptions::default().layout(Layout::tiered()).views(Views::Off).filters(Filters::none());
+    let none = filters("none").unwrap();
+    let changed = KeyspaceOptions::default().layout(Layout::tiered()).views(Views::Off).filters(none);
     assert_eq!(keyspace.options(), changed);
     for (name, value, advice) in [
         ("views", "yes", "`on`"),
