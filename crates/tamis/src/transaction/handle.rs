@@ -211,7 +211,7 @@ impl Transaction {
         let key = key.as_ref();
         self.enter(keyspace)?;
         check_key(key)?;
-        if let Some(found) = self.own(keyspace).and_then(|own| own.get(key)) {
+        if let Some(found) = self.writes.lock().get(keyspace.id(), key) {
             return Ok(found);
         }
         self.reads.add_keys(keyspace.id(), [key]);
@@ -239,9 +239,8 @@ impl Transaction {
         let keys: Vec<K> = keys.into_iter().collect();
         keys.iter().try_for_each(|key| check_key(key.as_ref()))?;
         let (mut values, mut others) = (vec![None; keys.len()], Vec::new());
-        let own = self.own(keyspace);
         for (key, value) in keys.iter().zip(&mut values) {
-            match own.as_ref().and_then(|own| own.get(key.as_ref())) {
+            match self.writes.lock().get(keyspace.id(), key.as_ref()) {
                 Some(found) => *value = found,
                 None => others.push((key.as_ref(), value)),
             }

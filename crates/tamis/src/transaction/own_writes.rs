@@ -20,11 +20,6 @@ pub(crate) struct OwnWrites {
 }
 
 impl OwnWrites {
-    /// `None` if the transaction has not written the key, `Some(None)` if it has deleted it.
-    pub(crate) fn get(&self, key: &[u8]) -> Option<Option<Slice>> {
-        get_in_memtable(&self.memtable, key, self.newest)
-    }
-
     /// Whether the range may have entries.
     pub(crate) fn has_entries(&self, range: &KeyRange) -> Result<bool> {
         has_entries(&self.memtable, range)

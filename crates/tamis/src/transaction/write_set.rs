@@ -3,12 +3,16 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{key_ranges::KeyRanges, own_writes::OwnWrites};
+use super::{
+    key_ranges::KeyRanges,
+    own_writes::{OwnWrites, get_in_memtable},
+};
 use crate::{
     batch::{BatchMark, WriteBatch},
     error::{Error, Result},
     key::{Kind, SEQUENCE_MAX, Sequence},
     memtable::Memtable,
+    slice::Slice,
     store::keyspace_state::KeyspaceState,
 };
 
@@ -16,6 +20,8 @@ use crate::{
 struct Written {
     keyspace: Arc<KeyspaceState>,
     memtable: Arc<Memtable>,
+    /// The size at which a memtable of the keyspace is rotated.
+    limit: u64,
 }
 
 /// See the head of this file.
@@ -39,6 +45,12 @@ impl WriteSet {
         Some(OwnWrites { memtable: Arc::clone(&written.memtable), newest: self.newest() })
     }
 
+    /// The value of a key: `None` if it is not written, `Some(None)` if it is deleted.
+    pub(crate) fn get(&self, keyspace: u32, key: &[u8]) -> Option<Option<Slice>> {
+        let written = self.written.get(&keyspace)?;
+        get_in_memtable(&written.memtable, key, self.newest())
+    }
+
     /// Adds the writes that `add` adds to the batch: one, or none.
     ///
     /// # Errors
@@ -52,7 +64,10 @@ impl WriteSet {
         add(&mut self.batch)?;
         let memory: usize = self.written.values().map(|written| written.memtable.bytes()).sum();
         let length = self.batch.size_bytes().max(memory) as u64;
-        let limit = keyspace.options().memtable_bytes;
+        let limit = match self.written.get(&keyspace.id) {
+            Some(written) => written.limit,
+            None => keyspace.options().memtable_bytes,
+        };
         if length > limit {
             self.batch.truncate(mark);
             return Err(Error::BatchTooLarge { length, limit });
@@ -62,6 +77,7 @@ impl WriteSet {
             let written = self.written.entry(keyspace.id).or_insert_with(|| Written {
                 keyspace: Arc::clone(keyspace),
                 memtable: keyspace.new_memtable(),
+                limit,
             });
             written.memtable.insert(entry.key, newest, entry.kind, entry.value);
         }
