@@ -81,12 +81,11 @@ impl Open {
     }
 }
 
+/// The entries of a read.
+type Found = tamis::Result<Vec<(Vec<u8>, Value)>>;
+
 /// The range of a read, and the entries that it returns.
-fn read_part(
-    open: &Open,
-    keyspace: &Keyspace,
-    part: &Part,
-) -> (Bounds, tamis::Result<Vec<(Vec<u8>, Value)>>) {
+fn read_part(open: &Open, keyspace: &Keyspace, part: &Part) -> (Bounds, Found) {
     let Part::Range(_, bounds, is_backward, limit) = part else {
         let key = key_of(part);
         let value = open.transaction.get(keyspace, key);
