@@ -65,9 +65,7 @@ impl Condition {
             visible = visible.min(sequence);
             read_states.insert(id, read_state);
         }
-        let digester = Digester::new(store.versions.database().1);
-        let finder = ChangeFinder { tables: &store.tables, digester: &digester };
-        finder.check(self, &keyspaces, |id| read_states.get(&id).cloned())?;
+        ChangeFinder::of(store).check(self, &keyspaces, |id| read_states.get(&id).cloned())?;
         self.since = visible.max(self.since);
         Ok(())
     }
@@ -94,9 +92,7 @@ impl Condition {
         if let Some(found) = found {
             return found.map_or(Ok(()), Err);
         }
-        let digester = Digester::new(store.versions.database().1);
-        let finder = ChangeFinder { tables: &store.tables, digester: &digester };
-        finder.check(self, &keyspaces, |id| {
+        ChangeFinder::of(store).check(self, &keyspaces, |id| {
             keyspaces.get(&id).map(|keyspace: &Arc<KeyspaceState>| keyspace.read_state.load_full())
         })
     }
@@ -137,10 +133,14 @@ fn conflict(keyspaces: &Keyspaces, id: u32, keys: Keys<'_>) -> Error {
 /// Searches the sources of a store for changes.
 struct ChangeFinder<'a> {
     tables: &'a TableCache,
-    digester: &'a Digester,
+    digester: Digester,
 }
 
-impl ChangeFinder<'_> {
+impl<'a> ChangeFinder<'a> {
+    fn of(store: &'a StoreParts) -> Self {
+        Self { tables: &store.tables, digester: Digester::new(store.versions.database().1) }
+    }
+
     /// # Errors
     /// [`Error::Conflict`] if the condition does not hold in these keyspaces, which `read_state_of` returns; [`Error::KeyspaceDropped`]; those of reads.
     fn check(
@@ -178,8 +178,9 @@ impl ChangeFinder<'_> {
         match keys {
             Keys::One(key) => {
                 let Some(partition) = version.partition_of(key) else { return Ok(false) };
+                // The runs share its digest.
+                let probe = Probe::new(key, &self.digester);
                 for run in partition.runs().map(|(_, run)| run).filter(is_newer_run) {
-                    let probe = Probe::new(key, self.digester);
                     let is_newer_table = |table: &&Arc<Table>| table.summary().largest_sequence > since;
                     if let Some(table) = run.table_of(key).filter(is_newer_table)
                         && has_newer_version(self.tables.reader(table)?, &probe, since)?
@@ -227,7 +228,7 @@ impl ChangeFinder<'_> {
         }
         if !upper.is_empty() {
             let range = KeyRange::new(Bound::Included(lower), Bound::Excluded(upper));
-            if !reader.may_contain_range(&RangeProbe::new(range, self.digester)) {
+            if !reader.may_contain_range(&RangeProbe::new(range, &self.digester)) {
                 return Ok(false);
             }
         }

@@ -239,12 +239,14 @@ impl Transaction {
         let keys: Vec<K> = keys.into_iter().collect();
         keys.iter().try_for_each(|key| check_key(key.as_ref()))?;
         let (mut values, mut others) = (vec![None; keys.len()], Vec::new());
+        let writes = self.writes.lock();
         for (key, value) in keys.iter().zip(&mut values) {
-            match self.writes.lock().get(keyspace.id(), key.as_ref()) {
+            match writes.get(keyspace.id(), key.as_ref()) {
                 Some(found) => *value = found,
                 None => others.push((key.as_ref(), value)),
             }
         }
+        drop(writes);
         self.reads.add_keys(keyspace.id(), others.iter().map(|(key, _)| *key));
         let found = self.snapshot.multi_get(keyspace, others.iter().map(|(key, _)| *key))?;
         others.into_iter().zip(found).for_each(|((_, value), found)| *value = found);

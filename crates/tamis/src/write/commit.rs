@@ -223,11 +223,7 @@ impl WritePath {
         if batch.is_empty() {
             return Ok(());
         }
-        self.exclusive_threads.refuse()?;
-        self.throttle.wait(&batch)?;
-        self.group.submit(Request { batch, durability, condition: None }, self)?;
-        self.background.run_inline();
-        Ok(())
+        self.submit(batch, durability, None)
     }
 
     /// Writes the batch of a transaction, if its condition holds.
@@ -238,13 +234,23 @@ impl WritePath {
         &self,
         batch: WriteBatch,
         durability: Durability,
-        mut condition: Condition,
+        condition: Condition,
     ) -> Result<()> {
         self.store.context.check_writable()?;
+        self.submit(batch, durability, Some(Box::new(condition)))
+    }
+
+    fn submit(
+        &self,
+        batch: WriteBatch,
+        durability: Durability,
+        mut condition: Option<Box<Condition>>,
+    ) -> Result<()> {
         self.exclusive_threads.refuse()?;
         self.throttle.wait(&batch)?;
-        condition.check_early(&self.store, &self.recent)?;
-        let condition = Some(Box::new(condition));
+        if let Some(condition) = &mut condition {
+            condition.check_early(&self.store, &self.recent)?;
+        }
         self.group.submit(Request { batch, durability, condition }, self)?;
         self.background.run_inline();
         Ok(())
