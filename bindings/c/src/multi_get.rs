@@ -2,7 +2,8 @@
 
 use std::{ffi::c_char, mem::MaybeUninit};
 
-use tamis_bindings_common::Code;
+use engine::Slice;
+use tamis_bindings_common::{Code, Failure};
 
 use crate::{
     boundary::{bytes, call, items, items_mut},
@@ -23,19 +24,29 @@ pub extern "C" fn tamis_multi_get(
     message: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> Code {
     call(message, || {
-        let targets = items_mut(values, count, "values")?;
-        targets.iter_mut().for_each(|target| *target = MaybeUninit::new(Value::default()));
-        let keys = items(keys, count, "keys")?;
-        let keys = keys.iter().map(|key| bytes(key.data, key.length, "key"));
-        let keys = keys.collect::<Result<Vec<&[u8]>, _>>()?;
-        let keyspace = self::keyspace(keyspace)?;
-        let found = match self::snapshot(snapshot)? {
-            Some(snapshot) => snapshot.multi_get(keyspace, keys)?,
-            None => keyspace.multi_get(keys)?,
-        };
-        for (target, found) in targets.iter_mut().zip(found) {
-            *target = MaybeUninit::new(Value::of_found(found));
-        }
-        Ok(())
+        read_values((keys, count), values, |keys| {
+            let keyspace = self::keyspace(keyspace)?;
+            Ok(match self::snapshot(snapshot)? {
+                Some(snapshot) => snapshot.multi_get(keyspace, keys)?,
+                None => keyspace.multi_get(keys)?,
+            })
+        })
     })
+}
+
+/// Stores the values of `count` keys, which `read` returns. Without a value, and after a failure, a pointer is NULL.
+pub(crate) fn read_values(
+    (keys, count): (*const Bytes, usize),
+    values: *mut MaybeUninit<Value>,
+    read: impl FnOnce(Vec<&[u8]>) -> Result<Vec<Option<Slice>>, Failure>,
+) -> Result<(), Failure> {
+    let targets = items_mut(values, count, "values")?;
+    targets.iter_mut().for_each(|target| *target = MaybeUninit::new(Value::default()));
+    let keys = items(keys, count, "keys")?;
+    let keys = keys.iter().map(|key| bytes(key.data, key.length, "key"));
+    let found = read(keys.collect::<Result<Vec<&[u8]>, _>>()?)?;
+    for (target, found) in targets.iter_mut().zip(found) {
+        *target = MaybeUninit::new(Value::of_found(found));
+    }
+    Ok(())
 }

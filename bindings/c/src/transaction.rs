@@ -11,11 +11,10 @@ use tamis_bindings_common::{
 };
 
 use crate::{
-    boundary::{
-        bytes, call, clear, clear_pointer, free_box, handle, items, items_mut, null, put, put_handle, quiet,
-    },
+    boundary::{bytes, call, clear, clear_pointer, free_box, handle, null, put, put_handle, quiet},
     database::{Database, database, durability},
     keyspace::{KeyspaceHandle, RangeBound, bound, keyspace, selection},
+    multi_get::read_values,
     scan::ScanHandle,
     value::{Bytes, Value},
 };
@@ -152,17 +151,10 @@ pub extern "C" fn tamis_transaction_multi_get(
     message: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> Code {
     call(message, || {
-        let targets = items_mut(values, count, "values")?;
-        targets.iter_mut().for_each(|target| *target = MaybeUninit::new(Value::default()));
-        let keys = items(keys, count, "keys")?;
-        let keys = keys.iter().map(|key| bytes(key.data, key.length, "key"));
-        let keys = keys.collect::<Result<Vec<&[u8]>, _>>()?;
-        let keyspace = self::keyspace(keyspace)?;
-        let found = shared(transaction)?.with(|transaction| Ok(transaction.multi_get(keyspace, keys)?))?;
-        for (target, found) in targets.iter_mut().zip(found) {
-            *target = MaybeUninit::new(Value::of_found(found));
-        }
-        Ok(())
+        read_values((keys, count), values, |keys| {
+            let keyspace = self::keyspace(keyspace)?;
+            shared(transaction)?.with(|transaction| Ok(transaction.multi_get(keyspace, keys)?))
+        })
     })
 }
 
