@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    ops::{Bound, ControlFlow},
+    ops::{Bound, ControlFlow, RangeBounds},
 };
 
 use tamis::{
@@ -31,18 +31,6 @@ fn point(key: &[u8]) -> Bounds {
     (Bound::Included(key.to_vec()), Bound::Included(key.to_vec()))
 }
 
-fn is_within((lower, upper): &Bounds, key: &[u8]) -> bool {
-    (match lower {
-        Bound::Unbounded => true,
-        Bound::Included(lower) => key >= lower.as_slice(),
-        Bound::Excluded(lower) => key > lower.as_slice(),
-    }) && match upper {
-        Bound::Unbounded => true,
-        Bound::Included(upper) => key <= upper.as_slice(),
-        Bound::Excluded(upper) => key < upper.as_slice(),
-    }
-}
-
 /// The keys of a write.
 fn bounds_of(entry: &Entry) -> Bounds {
     match entry.kind {
@@ -66,14 +54,14 @@ impl Open {
         let mut view: BTreeMap<_, _> = entries.map(|(key, value)| (key.to_vec(), value)).collect();
         for write in self.writes.iter().filter(|write| write.keyspace == keyspace) {
             match write.kind {
-                EntryKind::Put if is_within(bounds, &write.key) => {
+                EntryKind::Put if bounds.contains(&write.key) => {
                     view.insert(write.key.clone(), Value::of(&write.value));
                 }
                 EntryKind::Put => {}
                 EntryKind::Delete => drop(view.remove(&write.key)),
                 EntryKind::DeleteRange => {
                     let deleted = bounds_of(write);
-                    view.retain(|key, _| !is_within(&deleted, key));
+                    view.retain(|key, _| !deleted.contains(key));
                 }
             }
         }
@@ -180,8 +168,9 @@ impl Client {
             )));
         }
         // A get of an own write reads nothing of others.
-        let is_own = |write: &Entry| write.keyspace == id && is_within(&bounds_of(write), key_of(part));
-        if !matches!(part, Part::Get(..)) || !open.writes.iter().any(is_own) {
+        let is_written =
+            |key| open.writes.iter().any(|write| write.keyspace == id && bounds_of(write).contains(key));
+        if !matches!(part, Part::Get(_, key) if is_written(key)) {
             open.reads.push((id, read));
         }
         ControlFlow::Continue(())

@@ -1,6 +1,9 @@
 //! The database compared with a `BTreeMap`: random operations, including snapshots, flushes, compactions and reopens.
 
-use std::{collections::BTreeMap, ops::Bound};
+use std::{
+    collections::BTreeMap,
+    ops::{Bound, RangeBounds},
+};
 
 use tamis::{Db, Durability, Filters, Keyspace, KeyspaceOptions, Layout, Scan, Snapshot, Views, WriteBatch};
 use tamis_vfs::MemVfs;
@@ -38,22 +41,8 @@ fn bounds(random: &mut SplitMix64) -> Bounds {
     (bound(), bound())
 }
 
-fn contains((lower, upper): &Bounds, key: &[u8]) -> bool {
-    let is_above = match lower {
-        Bound::Unbounded => true,
-        Bound::Included(lower) => key >= lower.as_slice(),
-        Bound::Excluded(lower) => key > lower.as_slice(),
-    };
-    is_above
-        && match upper {
-            Bound::Unbounded => true,
-            Bound::Included(upper) => key <= upper.as_slice(),
-            Bound::Excluded(upper) => key < upper.as_slice(),
-        }
-}
-
 fn check_scan(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut SplitMix64) {
-    let mut expected: Vec<_> = model.iter().filter(|(key, _)| contains(bounds, key)).collect();
+    let mut expected: Vec<_> = model.iter().filter(|(key, _)| bounds.contains(*key)).collect();
     // Steps from both ends until they meet.
     let style = random.below(3);
     while !expected.is_empty() {
@@ -75,7 +64,7 @@ fn check_scan(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut Split
 
 /// Walks a scan back and forth with seeks.
 fn check_walk(mut scan: Scan, model: &Model, bounds: &Bounds, random: &mut SplitMix64) {
-    let entries: Vec<_> = model.iter().filter(|(key, _)| contains(bounds, key)).collect();
+    let entries: Vec<_> = model.iter().filter(|(key, _)| bounds.contains(*key)).collect();
     // The entry that `move_next` returns next.
     let mut next = 0_usize;
     let mut is_on = false;
@@ -247,14 +236,14 @@ impl World {
             13..16 => {
                 let bounds = bounds(random);
                 keyspace.delete_range(bounds.clone()).unwrap();
-                self.models[index].retain(|key, _| !contains(&bounds, key));
+                self.models[index].retain(|key, _| !bounds.contains(key));
             }
             _ => {
                 let (one, other) = (key(random), key(random));
                 let bounds =
                     (Bound::Included(one.clone().min(other.clone())), Bound::Excluded(one.max(other)));
                 keyspace.delete_range(bounds.clone()).unwrap();
-                self.models[index].retain(|key, _| !contains(&bounds, key));
+                self.models[index].retain(|key, _| !bounds.contains(key));
             }
         }
     }

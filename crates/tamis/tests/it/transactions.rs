@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    ops::Bound,
+    ops::{Bound, RangeBounds},
     sync::{
         Arc, Barrier,
         atomic::{AtomicU64, Ordering},
@@ -50,18 +50,6 @@ fn short_bounds(random: &mut SplitMix64) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
         _ => Bound::Excluded(short_key(random)),
     };
     (bound(), bound())
-}
-
-fn within((lower, upper): &(Bound<Vec<u8>>, Bound<Vec<u8>>), key: &[u8]) -> bool {
-    (match lower {
-        Bound::Unbounded => true,
-        Bound::Included(lower) => key >= lower.as_slice(),
-        Bound::Excluded(lower) => key > lower.as_slice(),
-    }) && match upper {
-        Bound::Unbounded => true,
-        Bound::Included(upper) => key <= upper.as_slice(),
-        Bound::Excluded(upper) => key < upper.as_slice(),
-    }
 }
 
 /// Reads the scan from both ends, or walks it back and forth.
@@ -128,7 +116,7 @@ impl Open<'_> {
             6 => {
                 let bounds = short_bounds(random);
                 transaction.delete_range(keyspace, bounds.clone()).unwrap();
-                model.retain(|key, _| !within(&bounds, key));
+                model.retain(|key, _| !bounds.contains(key));
             }
             7 => savepoints.push((transaction.savepoint(), model.clone())),
             8 if !savepoints.is_empty() => {
@@ -157,7 +145,7 @@ impl Open<'_> {
             }
             _ => {
                 let bounds = short_bounds(random);
-                let expected = model.iter().filter(|(key, _)| within(&bounds, key));
+                let expected = model.iter().filter(|(key, _)| bounds.contains(*key));
                 let expected = expected.map(|(key, value)| (key.clone(), value.clone())).collect();
                 check_scan(transaction.range(keyspace, bounds), expected, random);
             }
@@ -173,7 +161,7 @@ fn disturb(db: &Db, keyspace: &Keyspace, model: &mut Model, random: &mut SplitMi
         2 => {
             let bounds = short_bounds(random);
             keyspace.delete_range(bounds.clone()).unwrap();
-            model.retain(|key, _| !within(&bounds, key));
+            model.retain(|key, _| !bounds.contains(key));
         }
         3..6 => {
             let key = short_key(random);
