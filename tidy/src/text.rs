@@ -71,7 +71,7 @@ const SEAMS: &[(&str, &[&str], &str)] = &[
     ("std::thread", &["crates/tamis/src/store/runtime.rs"], "start threads through `runtime::Spawner`"),
     ("std::time::Instant", &["crates/tamis/src/store/runtime.rs"], "take time from `runtime::Clock`"),
     ("Instant::now", &["crates/tamis/src/store/runtime.rs"], "take time from `runtime::Clock`"),
-    ("SystemTime", &["crates/tamis/src/store/runtime.rs"], "take time from `runtime::Clock`"),
+    ("SystemTime::now", &["crates/tamis/src/store/runtime.rs"], "take time from `runtime::Clock`"),
     ("RandomState", &["crates/tamis/src/store/runtime.rs"], "take a seed from `runtime::Runtime`"),
     ("println!", &[], "report it to an `events::EventListener`, or count it in the statistics"),
     ("eprintln!", &[], "report it to an `events::EventListener`, or count it in the statistics"),

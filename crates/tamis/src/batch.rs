@@ -11,11 +11,15 @@
 //!
 //! Cost: the first entry of a batch allocates once; decoding copies nothing.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use crate::{
     coding::{Decoder, put_bytes, put_varint, put_varint_at_end},
     error::{Error, Result},
+    expiry,
     frame::FRAME_PAYLOAD_MAX,
     key::{KEY_LENGTH_MAX, Kind, SEQUENCE_MAX, Sequence, VALUE_LENGTH_MAX, check_key, check_value},
     range_tombstone::is_below_upper,
@@ -156,6 +160,22 @@ impl WriteBatch {
         self.add(keyspace, Kind::Put, None, key, value)
     }
 
+    /// Sets `key` to `value` in a keyspace until a time in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put_in`].
+    pub(crate) fn put_until_in(&mut self, keyspace: u32, key: &[u8], value: &[u8], time: u64) -> Result<()> {
+        self.add(keyspace, Kind::ExpiringPut, None, key, &expiry::stored(time, value))
+    }
+
+    /// Adds an operand to the value of `key` in a keyspace.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put_in`].
+    pub(crate) fn merge_in(&mut self, keyspace: u32, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.add(keyspace, Kind::Operand, None, key, operand)
+    }
+
     /// Deletes `key` from a keyspace.
     ///
     /// # Errors
@@ -193,7 +213,7 @@ impl WriteBatch {
         match kind {
             Kind::RangeTombstone if value.is_empty() => check_key(key)?,
             Kind::RangeTombstone => [key, value].into_iter().try_for_each(check_key)?,
-            Kind::Put | Kind::Tombstone => {
+            Kind::Put | Kind::Tombstone | Kind::Operand | Kind::ExpiringPut => {
                 check_key(key)?;
                 check_value(value)?;
             }
@@ -320,6 +340,22 @@ pub enum BatchWrite<'a> {
         /// Its value.
         value: &'a [u8],
     },
+    /// A put with a time of expiry.
+    PutUntil {
+        /// Its key.
+        key: &'a [u8],
+        /// Its value.
+        value: &'a [u8],
+        /// When it expires.
+        time: SystemTime,
+    },
+    /// An operand of the keyspace's merge operator.
+    Merge {
+        /// Its key.
+        key: &'a [u8],
+        /// The operand.
+        operand: &'a [u8],
+    },
     /// A delete of a key.
     Delete {
         /// The key.
@@ -339,6 +375,11 @@ impl<'a> BatchWrite<'a> {
         let BatchEntry { kind, key, value, .. } = entry;
         match kind {
             Kind::Put => Self::Put { key, value },
+            Kind::Operand => Self::Merge { key, operand: value },
+            Kind::ExpiringPut => {
+                let (time, value) = expiry::split(value).unwrap_or_default();
+                Self::PutUntil { key, value, time: UNIX_EPOCH + Duration::from_millis(time) }
+            }
             Kind::Tombstone => Self::Delete { key },
             Kind::RangeTombstone => {
                 Self::DeleteRange { lower: key, upper: (!value.is_empty()).then_some(value) }
@@ -455,7 +496,13 @@ impl<'a> Entries<'a> {
         let key = self.decoder.take_bytes().filter(|key| (1..=KEY_LENGTH_MAX).contains(&key.len()));
         let key = key.ok_or_else(|| self.malformed("a key of 1 to 65,535 bytes"))?;
         let value = match kind {
-            Kind::Put => self.decoder.take_bytes().filter(|value| value.len() <= VALUE_LENGTH_MAX),
+            Kind::Put | Kind::Operand => {
+                self.decoder.take_bytes().filter(|value| value.len() <= VALUE_LENGTH_MAX)
+            }
+            Kind::ExpiringPut => self
+                .decoder
+                .take_bytes()
+                .filter(|value| value.len() <= VALUE_LENGTH_MAX && expiry::split(value).is_some()),
             Kind::Tombstone => Some(&[][..]),
             Kind::RangeTombstone => self
                 .decoder

@@ -112,6 +112,11 @@ impl<'a> Decoder<'a> {
         Some(*front)
     }
 
+    /// All bytes that are left.
+    pub(crate) fn take_rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.rest)
+    }
+
     pub(crate) fn take_u8(&mut self) -> Option<u8> {
         self.take_array::<1>().map(|[byte]| byte)
     }

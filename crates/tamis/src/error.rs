@@ -252,6 +252,30 @@ pub enum Error {
         /// How the stored value can be changed.
         advice: &'static str,
     },
+    /// A keyspace has a merge operator that the program did not give.
+    #[error(
+        "keyspace {keyspace:?} has the merge operator {operator:?}, which this program did not give; add it to `Options::merge_operators`"
+    )]
+    MergeOperatorMissing {
+        /// The name of the keyspace.
+        keyspace: String,
+        /// The name of the operator.
+        operator: String,
+    },
+    /// The merge operator has no value for a key. Nothing is changed, and other keys are not affected.
+    #[error(
+        "the merge operator {operator:?} of keyspace {keyspace:?} fails for the key {}: {reason}; put or delete the key, or fix the operator", key.escape_ascii()
+    )]
+    MergeFailed {
+        /// The name of the keyspace.
+        keyspace: String,
+        /// The name of the operator.
+        operator: String,
+        /// The key.
+        key: Vec<u8>,
+        /// The message of the operator.
+        reason: String,
+    },
     /// The keyspace of this handle was dropped.
     #[error("the keyspace was dropped; open or create it again")]
     KeyspaceDropped,

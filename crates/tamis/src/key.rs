@@ -44,13 +44,33 @@ impl ReadPoint {
     }
 }
 
+/// The readers that exist, and those of later times.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Readers {
+    /// Their sequence numbers, ascending; the last one is the visible one, which later readers are at or above.
+    pub(crate) read_points: Vec<Sequence>,
+    /// Entries that expire until then are expired for all of them ([`crate::expiry`]).
+    pub(crate) expiry_time: u64,
+}
+
+#[cfg(test)]
+impl Readers {
+    /// Readers at these sequence numbers, for which nothing is expired.
+    pub(crate) fn at(read_points: impl Into<Vec<Sequence>>) -> Self {
+        Self { read_points: read_points.into(), expiry_time: 0 }
+    }
+}
+
+/// The longest name of a keyspace and of a merge operator in bytes.
+pub(crate) const NAME_LENGTH_MAX: usize = 255;
+
 /// The longest key in bytes.
 pub const KEY_LENGTH_MAX: usize = 65_535;
 
 /// The longest value in bytes (256 MiB).
 pub const VALUE_LENGTH_MAX: usize = 1 << 28;
 
-/// The kind of an entry. Its byte is part of the formats; 3, 5 and 6 are reserved and refused by this version.
+/// The kind of an entry. Its byte is part of the formats; 5 is reserved and refused by this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -58,9 +78,13 @@ pub(crate) enum Kind {
     Put = 1,
     /// The key is deleted.
     Tombstone = 2,
+    /// An operand of the keyspace's merge operator ([`crate::merge_operator`]).
+    Operand = 3,
     /// All keys from this one up to another are deleted. In batches and logs only: tables have a section for them.
     RangeTombstone = 4,
-    // 3 merge operand, 5 blob reference, 6 put with expiry: reserved.
+    /// The key has this value until a time ([`crate::expiry`]).
+    ExpiringPut = 6,
+    // 5 blob reference: reserved.
 }
 
 impl Kind {
@@ -69,9 +93,17 @@ impl Kind {
         match byte {
             1 => Some(Self::Put),
             2 => Some(Self::Tombstone),
+            3 => Some(Self::Operand),
             4 => Some(Self::RangeTombstone),
+            6 => Some(Self::ExpiringPut),
             _ => None,
         }
+    }
+
+    /// Whether the key may have a value by an entry of this kind.
+    #[inline]
+    pub(crate) const fn sets_value(self) -> bool {
+        matches!(self, Self::Put | Self::Operand | Self::ExpiringPut)
     }
 
     /// The kind of a byte in a data block.

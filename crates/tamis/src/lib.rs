@@ -50,6 +50,7 @@ mod cursor;
 mod db;
 mod empty_ranges;
 mod error;
+mod expiry;
 mod file_name;
 mod frame;
 #[cfg(feature = "fuzz-internals")]
@@ -58,6 +59,7 @@ pub mod fuzz_internals;
 mod key;
 mod key_range_bounds;
 mod memtable;
+mod merge_operator;
 mod observe;
 mod options;
 mod range_tombstone;
@@ -89,6 +91,7 @@ pub use db::{Db, Keyspace, Snapshot, UnreadableTable};
 pub use error::{ConflictKeys, Corruption, Error, Result};
 pub use key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 pub use key_range_bounds::KeyRangeBounds;
+pub use merge_operator::{Merge, MergeOperator, SortedSet};
 pub use observe::advise::{LayoutEstimate, Workload, advise_layout};
 pub use observe::events::{CompactionReason, Event, EventListener, PartitionChange};
 pub use observe::metrics::{

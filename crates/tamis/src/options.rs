@@ -4,12 +4,14 @@ mod filters;
 mod layout;
 mod views;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tamis_vfs::Access;
 
 use crate::{
     error::{Error, Result},
+    expiry::TIME_MAX,
+    merge_operator::MergeOperator,
     observe::events::EventListener,
 };
 
@@ -117,6 +119,9 @@ pub struct Options {
     /// Options of the default keyspace of a new database. An existing database keeps its options: others than these are an error
     /// ([`Error::KeyspaceOption`]), except for options that have their default here. Default: the defaults of [`KeyspaceOptions`].
     pub default_keyspace: KeyspaceOptions,
+    /// The merge operators of the program, for the keyspaces that have one of these names ([`KeyspaceOptions::merge`]); built-in operators need not be given.
+    /// Default: none.
+    pub merge_operators: Vec<MergeOperator>,
     /// Receives events: flushes, compactions, write stalls, truncated logs, damaged filters. Default: none.
     pub listener: Option<Arc<dyn EventListener>>,
 }
@@ -135,6 +140,7 @@ setters!(Options {
     deleted_range_keys: u32,
     sample_queries: bool,
     default_keyspace: KeyspaceOptions,
+    merge_operators: Vec<MergeOperator>,
 });
 
 impl Options {
@@ -160,6 +166,7 @@ impl Default for Options {
             deleted_range_keys: 64,
             sample_queries: true,
             default_keyspace: KeyspaceOptions::default(),
+            merge_operators: Vec::new(),
             listener: None,
         }
     }
@@ -188,6 +195,11 @@ pub struct KeyspaceOptions {
     pub size_ratio: u32,
     /// Number of runs at which L0 is merged into the next level (1 to 64); twice as many during a bulk load. Default: 4.
     pub level0_runs: u32,
+    /// The merge operator, for [`crate::Keyspace::merge`]. Its name is stored. A keyspace without one can get one later, and keeps it then. Default: none.
+    pub merge: Option<MergeOperator>,
+    /// The age at which puts expire, in whole milliseconds, at least one. It applies to puts that follow; [`crate::Keyspace::put_until`] sets another time.
+    /// Not together with `merge`: operands do not expire. Default: never.
+    pub expire_after: Option<Duration>,
 }
 
 setters!(KeyspaceOptions {
@@ -200,6 +212,8 @@ setters!(KeyspaceOptions {
     layout: Layout,
     size_ratio: u32,
     level0_runs: u32,
+    merge: Option<MergeOperator>,
+    expire_after: Option<Duration>,
 });
 
 impl Default for KeyspaceOptions {
@@ -214,6 +228,8 @@ impl Default for KeyspaceOptions {
             layout: Layout::Leveled,
             size_ratio: 10,
             level0_runs: 4,
+            merge: None,
+            expire_after: None,
         }
     }
 }
@@ -237,12 +253,18 @@ impl Options {
         if self.log_bytes_max < 1 << 20 {
             return refuse("log_bytes_max", self.log_bytes_max, "use at least 1 MiB");
         }
+        for (index, operator) in self.merge_operators.iter().enumerate() {
+            operator.check_name()?;
+            if self.merge_operators.iter().take(index).any(|other| other == operator) {
+                return refuse("merge_operators", operator.name(), "give each name once");
+            }
+        }
         self.default_keyspace.check()
     }
 }
 
 /// The options that can be changed ([`crate::Keyspace::set_options`]).
-const CHANGEABLE: [&str; 3] = ["filters", "views", "layout"];
+const CHANGEABLE: [&str; 4] = ["filters", "views", "layout", "expire_after"];
 
 impl fmt::Display for Compression {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -256,7 +278,7 @@ impl fmt::Display for Compression {
 
 impl KeyspaceOptions {
     /// The options as texts, with their names.
-    pub(crate) fn named(&self) -> [(&'static str, String); 9] {
+    pub(crate) fn named(&self) -> [(&'static str, String); 11] {
         let compression: Vec<_> = self.compression.iter().map(Compression::to_string).collect();
         [
             ("memtable_bytes", self.memtable_bytes.to_string()),
@@ -268,6 +290,11 @@ impl KeyspaceOptions {
             ("layout", self.layout.to_string()),
             ("size_ratio", self.size_ratio.to_string()),
             ("level0_runs", self.level0_runs.to_string()),
+            ("merge", self.merge.as_ref().map_or("none", MergeOperator::name).to_owned()),
+            (
+                "expire_after",
+                self.expire_after.map_or("never".to_owned(), |age| format!("{} ms", age.as_millis())),
+            ),
         ]
     }
 
@@ -286,7 +313,10 @@ impl KeyspaceOptions {
     /// # Errors
     /// As [`KeyspaceOptions::check_stored`].
     pub(crate) fn check_change(&self, keyspace: &str, stored: &Self) -> Result<()> {
-        self.check_equal(keyspace, stored, |(option, _)| CHANGEABLE.contains(option))
+        let is_new_operator = stored.merge.is_none();
+        self.check_equal(keyspace, stored, |(option, _)| {
+            CHANGEABLE.contains(option) || *option == "merge" && is_new_operator
+        })
     }
 
     fn check_equal(
@@ -352,6 +382,18 @@ impl KeyspaceOptions {
         if !(1..=64).contains(&self.level0_runs) {
             return refuse("level0_runs", self.level0_runs, "use 1 to 64");
         }
-        Ok(())
+        if let Some(age) = self.expire_after {
+            let text = || format!("{age:?}");
+            if !age.subsec_nanos().is_multiple_of(1_000_000)
+                || age.is_zero()
+                || age >= Duration::from_millis(TIME_MAX)
+            {
+                return refuse("expire_after", text(), "use whole milliseconds, at least one and below 2^56");
+            }
+            if self.merge.is_some() {
+                return refuse("expire_after", text(), "leave it out in a keyspace with a merge operator");
+            }
+        }
+        self.merge.as_ref().map_or(Ok(()), MergeOperator::check_name)
     }
 }

@@ -13,6 +13,10 @@ pub enum EntryKind {
     Delete,
     /// The delete of all keys from the key of the entry to its value, excluded; without end if the value is empty.
     DeleteRange,
+    /// An operand of the keyspace's merge operator.
+    Merge,
+    /// The value of a key until a time: 8 bytes, little-endian, before the value.
+    PutUntil,
 }
 
 /// An entry of a batch, with its sequence number.

@@ -92,6 +92,8 @@ const fn kind_text(kind: Kind) -> &'static str {
         Kind::Put => "put",
         Kind::Tombstone => "delete",
         Kind::RangeTombstone => "delete range",
+        Kind::Operand => "merge",
+        Kind::ExpiringPut => "put until",
     }
 }
 
@@ -191,7 +193,7 @@ impl Inspection {
                 Cell::Key(key),
                 Cell::Number(sequence),
                 text(kind_text(kind)),
-                if kind == Kind::Put { Cell::Value(value) } else { Cell::None },
+                if kind.sets_value() { Cell::Value(value) } else { Cell::None },
             ]
         };
         Ok(Self {
@@ -394,7 +396,7 @@ fn folder_at(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Folder> {
 fn entry_row(record: &Record, entry: &BatchEntry<'_>) -> Vec<Cell> {
     let numbers = [record.offset, record.synced, entry.keyspace.into(), entry.sequence].map(Cell::Number);
     let value = match entry.kind {
-        Kind::Put => Cell::Value(entry.value.to_vec()),
+        Kind::Put | Kind::Operand | Kind::ExpiringPut => Cell::Value(entry.value.to_vec()),
         Kind::Tombstone => Cell::None,
         // An empty bound is no bound.
         Kind::RangeTombstone => Cell::Key(entry.value.to_vec()),
@@ -454,10 +456,11 @@ fn counters_text(counters: &Counters) -> String {
         next_run_id,
         last_sequence,
         oldest_log,
+        greatest_time,
     } = counters;
     format!(
         "next file {next_file_number}, keyspace {next_keyspace_id}, partition {next_partition_id}, run {next_run_id}; last sequence \
-         number {last_sequence}; oldest log segment {oldest_log}"
+         number {last_sequence}; oldest log segment {oldest_log}; greatest time {greatest_time} ms"
     )
 }
 

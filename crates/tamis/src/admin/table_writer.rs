@@ -8,6 +8,7 @@ use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, SystemTime},
 };
 
 use tamis_filter::auto::{Effort, Prices};
@@ -17,9 +18,11 @@ use crate::{
     admin::link::folder_of,
     cursor::bounded::{Bounds, prefix_bounds, range_bounds},
     error::{Error, Result},
+    expiry::{self, ExpiryClock},
     file_name::FileName,
     key::{Kind, check_key, check_value},
     key_range_bounds::KeyRangeBounds,
+    merge_operator::MergeOperator,
     observe::{
         events::{Event, EventListener},
         metrics::LEVEL_COUNT_MAX,
@@ -27,7 +30,10 @@ use crate::{
     },
     options::{Compression, FilterSource, KeyspaceOptions},
     range_tombstone::{Fragment, RangeTombstone, fragment, half_open},
-    store::store_folder::absolute,
+    store::{
+        runtime::{Clock, Runtime},
+        store_folder::absolute,
+    },
     sync::Mutex,
     table::{
         filter_plan::{ChoiceInput, FilterPlan},
@@ -104,6 +110,9 @@ pub struct TableWriter {
     deleted: Vec<RangeTombstone>,
     smallest_key: Option<Vec<u8>>,
     failed_filters: Arc<FailedFilters>,
+    expire_after: Option<Duration>,
+    merge: Option<MergeOperator>,
+    clock: ExpiryClock,
 }
 
 impl fmt::Debug for TableWriter {
@@ -145,28 +154,29 @@ impl TableWriter {
     /// # Errors
     /// As [`TableWriter::create`].
     pub fn create_on(vfs: Arc<dyn Vfs>, path: impl AsRef<Path>, options: &KeyspaceOptions) -> Result<Self> {
-        Self::with_seed(vfs, path.as_ref(), options, 0)
+        Self::with_seed(vfs, path.as_ref(), (options, 0), Runtime::system().clock)
     }
 
     pub(crate) fn with_seed(
         vfs: Arc<dyn Vfs>,
         path: &Path,
-        options: &KeyspaceOptions,
-        filter_seed: u64,
+        options: (&KeyspaceOptions, u64),
+        clock: Arc<dyn Clock>,
     ) -> Result<Self> {
-        options.check()?;
+        options.0.check()?;
         let path = &absolute(path)?;
         refuse_existing(&*vfs, path)?;
-        Self::begin_with(vfs, path, (options, filter_seed), Writer::create_outside)
+        Self::begin_with(vfs, path, (options, clock), Writer::create_outside)
     }
 
     /// A table in the folder of a store, which an ingest installs under this number.
     pub(crate) fn in_store(folder: &Folder, number: u64, options: (&KeyspaceOptions, u64)) -> Result<Self> {
+        let clock = Runtime::system().clock;
         let temporary = FileName::Temporary(number).path(folder);
         Self::begin_with(
             Arc::clone(folder.vfs()),
             &FileName::Table(number).path(folder),
-            options,
+            (options, clock),
             |vfs, path, options| Writer::create_outside_as(vfs, temporary, path, options),
         )
     }
@@ -174,14 +184,14 @@ impl TableWriter {
     fn begin_with(
         vfs: Arc<dyn Vfs>,
         path: &Path,
-        (options, filter_seed): (&KeyspaceOptions, u64),
+        ((keyspace, filter_seed), clock): ((&KeyspaceOptions, u64), Arc<dyn Clock>),
         create: impl FnOnce(&Arc<dyn Vfs>, &Path, TableOptions) -> Result<Writer>,
     ) -> Result<Self> {
         let failed_filters = Arc::new(FailedFilters::default());
         let options = TableOptions {
-            block_bytes: options.block_bytes,
-            compression: options.compression.last().copied().unwrap_or(Compression::None),
-            filters: filter_plan(options, filter_seed),
+            block_bytes: keyspace.block_bytes,
+            compression: keyspace.compression.last().copied().unwrap_or(Compression::None),
+            filters: filter_plan(keyspace, filter_seed),
             filter_seed,
             origin: TableOrigin::default(),
             is_direct: false,
@@ -196,16 +206,56 @@ impl TableWriter {
             deleted: Vec::new(),
             smallest_key: None,
             failed_filters,
+            expire_after: keyspace.expire_after,
+            merge: keyspace.merge.clone(),
+            clock: ExpiryClock::new(clock),
         })
     }
 
-    /// Adds a put.
+    /// Adds a put. With [`KeyspaceOptions::expire_after`] it expires at this age, counted from now.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a key that is not greater than the previous one; [`Error::KeyEmpty`],
     /// [`Error::KeyTooLong`], [`Error::ValueTooLong`]; [`Error::DiskFull`] and [`Error::Io`].
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.add(key.as_ref(), Kind::Put, value.as_ref())
+        match self.expire_after {
+            None => self.add(key.as_ref(), Kind::Put, value.as_ref()),
+            Some(age) => self.add_expiring(key.as_ref(), value.as_ref(), self.clock.after(age)),
+        }
+    }
+
+    /// Adds a put that expires at a time; see [`crate::Keyspace::put_until`].
+    ///
+    /// # Errors
+    /// As [`TableWriter::put`]; [`Error::InvalidArgument`] for a time that is not in the future.
+    pub fn put_until(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        time: SystemTime,
+    ) -> Result<()> {
+        let time = self.clock.time_of(time)?;
+        self.add_expiring(key.as_ref(), value.as_ref(), time)
+    }
+
+    fn add_expiring(&mut self, key: &[u8], value: &[u8], time: u64) -> Result<()> {
+        self.add(key, Kind::ExpiringPut, &expiry::stored(time, value))
+    }
+
+    /// Adds an operand; see [`crate::Keyspace::merge`]. A keyspace without a merge operator can't read it.
+    ///
+    /// # Errors
+    /// As [`TableWriter::put`]; [`Error::InvalidArgument`] for options without a merge operator, and for an operand that the operator refuses.
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        let Some(operator) = &self.merge else {
+            return Err(Error::InvalidArgument {
+                what: "merge operand",
+                got: "the options of the table have no merge operator".to_owned(),
+                expected: "use options with `KeyspaceOptions::merge`".to_owned(),
+            });
+        };
+        operator.check_operand(operand.as_ref())?;
+        self.add(key.as_ref(), Kind::Operand, operand.as_ref())
     }
 
     /// Adds a delete: an ingest of the table deletes the key.
@@ -259,7 +309,7 @@ impl TableWriter {
         self.deleted.push(RangeTombstone { lower: lower.to_vec(), upper: upper.to_vec(), sequence: 1 });
     }
 
-    fn add(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {
+    pub(crate) fn add(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {
         if self.smallest_key.is_none() {
             check_key(key)?;
             check_value(value)?;

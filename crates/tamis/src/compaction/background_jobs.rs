@@ -505,12 +505,12 @@ impl BackgroundJobs {
         let retained = keyspace.retained();
         let with_retained = (!retained.is_empty()).then(|| in_progress.with_retained(retained));
         let in_progress = with_retained.as_ref().unwrap_or(in_progress);
-        let read_points = self.store.snapshots.read_points();
+        let readers = self.store.snapshots.readers(&self.store.context.expiry);
         let bulk_load_end = self.bulk_load_end(keyspace, now);
         let pick = if bulk_load_end.is_some() { strategy::pick_during_bulk_load } else { strategy::pick };
         let pick_outside = |partitions: &[u64]| {
             let excluding = (!partitions.is_empty()).then(|| in_progress.excluding(partitions));
-            pick(version, excluding.as_ref().unwrap_or(in_progress), &read_points)
+            pick(version, excluding.as_ref().unwrap_or(in_progress), &readers)
         };
         let WaitingPartitions { held, requested, retry_at } = waiting;
         let plan = pick_outside(&[held.as_slice(), requested.as_slice()].concat());
@@ -519,9 +519,10 @@ impl BackgroundJobs {
             return Picked::Plan(Box::new(plan));
         }
         let newest = version.partitions.iter().map(|partition| partition.totals().largest_sequence).max();
-        let is_kept = |newest: &Sequence| read_points.first().is_some_and(|oldest| oldest < newest);
+        let is_kept = |newest: &Sequence| readers.read_points.first().is_some_and(|oldest| oldest < newest);
         let newest_kept = newest.filter(is_kept);
-        Picked::Nothing { again_at: bulk_load_end, newest_kept, retry_at: *retry_at }
+        let expiry_at = strategy::next_expiry(version, readers.expiry_time).map(|wait| now + wait);
+        Picked::Nothing { again_at: bulk_load_end, expiry_at, newest_kept, retry_at: *retry_at }
     }
 
     /// Claims the most urgent plan.

@@ -51,7 +51,9 @@ impl StoreParts {
         }
         let mut edit = VersionEdit::default();
         edit.push(Change::SetOptions { keyspace: keyspace.id.into(), options });
-        self.installer.install(edit).map(drop)
+        self.installer.install(edit)?;
+        keyspace.update_expire_after();
+        Ok(())
     }
 
     /// Installs the edit of a compaction that wrote `files`; `false` if the keyspace was dropped, or has other options than those of the

@@ -14,12 +14,36 @@
 //! 6. A range tombstone that is kept gets the least sequence number of its stratum that is above those of all older entries outside of the
 //!    job: it deletes the same ones, and the entries of the job that it deletes are dropped. Range tombstones of one stratum then mostly
 //!    have one number, and adjacent ones become one.
+//! 7. Below an operand rule 1 does not drop: the next older entry of its stratum is kept, too, down to the first one that is no operand
+//!    ([`super::operand_fold`]). An entry with the number of the previous entry is the same entry.
 
 use crate::{
     key::{Kind, Sequence},
     range_tombstone::{Fragment, Fragments, RangeTombstone, fragment, is_below_upper},
     sync::sim_fault,
 };
+
+/// The fate of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Drop,
+    Keep,
+    /// It is kept, or folded with the next older entries.
+    Operand {
+        is_newest: bool,
+    },
+    /// It is kept, or folded with the operands before it, which apply to it.
+    Base,
+    /// It is dropped, and the operands before it apply to no value.
+    NoBase,
+}
+
+impl Decision {
+    /// Whether an entry that is not folded is kept.
+    pub(crate) const fn is_kept(self) -> bool {
+        !matches!(self, Self::Drop | Self::NoBase)
+    }
+}
 
 /// See the head of this file. Entries are passed in order: keys ascending, versions newest first.
 #[derive(Debug)]
@@ -29,6 +53,8 @@ pub(crate) struct DropRules {
     key: Vec<u8>,
     /// The stratum of the last entry of `key`; `None` before the first entry.
     stratum: Option<usize>,
+    /// The sequence number of the last entry, if it is a kept operand to which rule 7 applies.
+    operand: Option<Sequence>,
     /// The range tombstones of the job, without those that no reader can distinguish.
     range_tombstones: Fragments,
     /// The first fragment that does not end before the last entry.
@@ -46,7 +72,14 @@ impl DropRules {
 
     /// The rules of a job whose range tombstones are already fragmented, for the same read points.
     pub(crate) const fn of_fragments(read_points: Vec<Sequence>, range_tombstones: Fragments) -> Self {
-        Self { read_points, key: Vec::new(), stratum: None, range_tombstones, fragment_index: 0 }
+        Self {
+            read_points,
+            key: Vec::new(),
+            stratum: None,
+            operand: None,
+            range_tombstones,
+            fragment_index: 0,
+        }
     }
 
     /// The range tombstones of the job.
@@ -132,28 +165,64 @@ impl DropRules {
         fragment.lower.as_slice() <= key && fragment.newest_at(point) > sequence
     }
 
-    /// Whether the entry is kept. `is_lowest` returns whether no older entry of the key can exist outside of the job; it is called
+    /// Decides about the next entry. `is_lowest` returns whether no older entry of the key can exist outside of the job; it is called
     /// only for tombstones.
     #[inline]
-    pub(crate) fn keeps(
+    pub(crate) fn decide(
         &mut self,
         key: &[u8],
         sequence: Sequence,
         kind: Kind,
         is_lowest: impl FnOnce() -> bool,
-    ) -> bool {
+    ) -> Decision {
         let stratum = self.read_points.partition_point(|&point| point < sequence);
         let is_same_key = self.stratum.is_some() && self.key == key;
         let is_covered = is_same_key && self.stratum == Some(stratum) && stratum < self.read_points.len();
+        let newer_operand = self.operand.take().filter(|_| is_covered);
         if !is_same_key {
             self.key.clear();
             self.key.extend_from_slice(key);
         }
         self.stratum = Some(stratum);
-        if is_covered || self.is_range_deleted(key, sequence, stratum) {
-            return false;
+        if let Some(newer) = newer_operand {
+            return self.decide_below_operand((key, sequence, kind), newer, stratum, is_lowest);
         }
-        !(kind == Kind::Tombstone && stratum == 0 && (is_lowest() || sim_fault!("drop-tombstone-early")))
+        if is_covered || self.is_range_deleted(key, sequence, stratum) {
+            return Decision::Drop;
+        }
+        if kind == Kind::Operand && stratum < self.read_points.len() {
+            self.operand = Some(sequence);
+            return Decision::Operand { is_newest: true };
+        }
+        let is_dropped =
+            kind == Kind::Tombstone && stratum == 0 && (is_lowest() || sim_fault!("drop-tombstone-early"));
+        if is_dropped { Decision::Drop } else { Decision::Keep }
+    }
+
+    /// Rule 7.
+    #[cold]
+    fn decide_below_operand(
+        &mut self,
+        (key, sequence, kind): (&[u8], Sequence, Kind),
+        newer: Sequence,
+        stratum: usize,
+        is_lowest: impl FnOnce() -> bool,
+    ) -> Decision {
+        if sequence >= newer || kind == Kind::Operand && sim_fault!("drop-an-operand") {
+            self.operand = Some(newer);
+            return Decision::Drop;
+        }
+        if self.is_range_deleted(key, sequence, stratum) {
+            return Decision::NoBase;
+        }
+        match kind {
+            Kind::Operand => {
+                self.operand = Some(sequence);
+                Decision::Operand { is_newest: false }
+            }
+            Kind::Tombstone if stratum == 0 && is_lowest() => Decision::NoBase,
+            _ => Decision::Base,
+        }
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) enum Picked {
         /// The keyspace was bulk loading: more is due when it no longer is, at this time or as soon as a thread waits for
         /// compactions.
         again_at: Option<Duration>,
+        /// When expired entries may make more due.
+        expiry_at: Option<Duration>,
         /// The newest entry of its tables, if it is above a snapshot: more may be due when that snapshot is released.
         newest_kept: Option<Sequence>,
         /// When failed compactions of the keyspace may be tried again.
@@ -49,6 +51,8 @@ pub(super) struct DueJobs {
     by_score: BTreeSet<(u64, Reverse<u32>)>,
     /// See [`Picked::Nothing`]. May contain stale entries, which cause an unnecessary pick.
     bulk_loading: BTreeSet<(Duration, u32)>,
+    /// See [`Picked::Nothing`].
+    expiring: BTreeMap<u32, Duration>,
     /// See [`Picked::Nothing`].
     kept_by_snapshots: BTreeMap<u32, Sequence>,
     /// Keyspaces of which nothing is due but compactions that failed, and when these may be tried again.
@@ -71,6 +75,7 @@ impl DueJobs {
         self.remove_plan(keyspace);
         self.kept_by_snapshots.remove(&keyspace);
         self.retries.remove(&keyspace);
+        self.expiring.remove(&keyspace);
         self.unpicked.insert(keyspace);
     }
 
@@ -97,8 +102,8 @@ impl DueJobs {
             self.bulk_loading.pop_first();
             self.unpick(id);
         }
-        let retried: Vec<u32> =
-            self.retries.iter().filter(|(_, at)| **at <= now).map(|(id, _)| *id).collect();
+        let timed = self.retries.iter().chain(&self.expiring);
+        let retried: Vec<u32> = timed.filter(|(_, at)| **at <= now).map(|(id, _)| *id).collect();
         retried.iter().for_each(|&id| self.unpick(id));
         let picking = &mut self.picking;
         let begun = self.unpicked.extract_if(.., |&id| may_pick(id) && picking.insert(id));
@@ -117,7 +122,8 @@ impl DueJobs {
                 self.by_score.insert(rank(keyspace, &plan));
                 self.plans.insert(keyspace, plan);
             }
-            Some(Picked::Nothing { again_at, newest_kept, retry_at }) => {
+            Some(Picked::Nothing { again_at, expiry_at, newest_kept, retry_at }) => {
+                self.expiring.extend(expiry_at.map(|at| (keyspace, at)));
                 self.retries.extend(retry_at.map(|at| (keyspace, at)));
                 self.bulk_loading.extend(again_at.map(|at| (at, keyspace)));
                 self.kept_by_snapshots.extend(newest_kept.map(|sequence| (keyspace, sequence)));
@@ -154,9 +160,9 @@ impl DueJobs {
             && self.retries.is_empty()
     }
 
-    /// The earliest time at which failed compactions may be tried again.
+    /// The earliest time at which failed compactions may be tried again, or expired entries may make one due.
     pub(super) fn next_retry(&self) -> Option<Duration> {
-        self.retries.values().min().copied()
+        self.retries.values().chain(self.expiring.values()).min().copied()
     }
 
     /// The earliest time at which a keyspace no longer is bulk loading.

@@ -72,7 +72,8 @@ pub(super) fn flush(
     cursor.seek_first()?;
     let middle = memtable.middle_key();
     let sizes = entry_sizes(context.version, memtable);
-    let mut tombstones_left = fragment(memtable.range_tombstones().all(), &context.read_points).into_parts();
+    let mut tombstones_left =
+        fragment(memtable.range_tombstones().all(), &context.readers.read_points).into_parts();
     for ((index, partition), size) in context.version.partitions.iter().enumerate().zip(sizes) {
         let upper = context.version.upper_of(index);
         let flushed = Change::SetFlushedSequence {
@@ -97,7 +98,7 @@ pub(super) fn flush(
         let place =
             RunPlace { keyspace: context.version.id, partition: partition.id, level: 0, run_age: newest };
         let origin = context.origin_at(index, place, Vec::new());
-        let rules = DropRules::of_fragments(context.read_points.clone(), tombstones);
+        let rules = DropRules::of_fragments(context.readers.read_points.clone(), tombstones);
         let older = |lower: &[u8], upper: &[u8]| bounding_range_within(partition.tables(), lower, upper);
         let kept = rules.kept_range_tombstones(older, oldest.saturating_sub(1));
         let mut sink = TableSink::new(context, &origin, (0, size.count), &[], rules);

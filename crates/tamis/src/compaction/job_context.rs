@@ -10,7 +10,8 @@ use tamis_vfs::{Access, Folder};
 
 use crate::{
     error::{Error, Result},
-    key::Sequence,
+    expiry,
+    key::Readers,
     observe::{events::EventListener, query_sample::SharedQueries, read_times::expected_nanoseconds},
     options::{Compression, FilterBudget, FilterSource, KeyspaceOptions, Options, per_level},
     store::{parts::StoreParts, runtime::Spawner},
@@ -39,8 +40,8 @@ pub(crate) struct JobContext<'a> {
     pub(crate) is_direct: bool,
     pub(crate) listener: Option<Arc<dyn EventListener>>,
     pub(crate) next_number: &'a dyn Fn() -> u64,
-    /// See [`super::drop_rules::DropRules`].
-    pub(crate) read_points: Vec<Sequence>,
+    /// Those that must not notice the job.
+    pub(crate) readers: Readers,
     /// The keyspace's queries, from which filters are chosen.
     pub(crate) sampled_queries: SharedQueries,
     /// Entries of all tables of the version, by which a budget in bytes is divided.
@@ -79,6 +80,11 @@ impl JobContext<'_> {
             is_direct: self.is_direct,
             listener: self.listener.clone(),
         }
+    }
+
+    /// Whether the stored value of an expiring put is expired for all readers.
+    pub(crate) fn is_expired(&self, stored: &[u8]) -> bool {
+        expiry::live_value(stored, || self.readers.expiry_time).is_none()
     }
 
     /// Makes the names of finished tables durable.
@@ -136,6 +142,12 @@ impl JobContext<'_> {
             database_id: self.database_id,
             keyspace_id: self.version.id,
             keyspace_name: self.version.name.to_string(),
+            merge_operator: self
+                .version
+                .options
+                .merge
+                .as_ref()
+                .map_or_else(String::new, |merge| merge.name().to_owned()),
             partition_lower: partition.map(|partition| partition.lower.clone()).unwrap_or_default(),
             partition_upper: self.version.upper_of(index).unwrap_or_default().to_vec(),
             level: place.level,
@@ -179,7 +191,7 @@ pub(super) fn with_job_context<R>(
         is_direct: store.context.options.table_access == Access::Direct,
         listener: store.context.options.listener.clone(),
         next_number: &|| store.versions.new_file_number(),
-        read_points: store.snapshots.read_points(),
+        readers: store.snapshots.readers(&store.context.expiry),
         sampled_queries,
         entry_count: version.entry_count(),
         shared_choice: Arc::default(),

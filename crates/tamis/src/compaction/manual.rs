@@ -165,7 +165,7 @@ impl BackgroundJobs {
             upper,
             sequence_max: self.store.snapshots.visible(),
             number_max: self.store.versions.new_file_number(),
-            read_points: self.store.snapshots.read_points(),
+            readers: self.store.snapshots.readers(&self.store.context.expiry),
             reason,
         }
     }

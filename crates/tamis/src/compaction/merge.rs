@@ -72,8 +72,10 @@ pub(super) fn merge_inputs(
 ) -> Result<MergedTables> {
     let replaced: Vec<u64> = plan.merged_tables().map(|table| table.number()).collect();
     let origin = context.origin(plan.partition, plan.output_place(), replaced);
-    let rules =
-        DropRules::new(context.read_points.clone(), range_tombstones_of(plan.merged_tables(), tables)?);
+    let rules = DropRules::new(
+        context.readers.read_points.clone(),
+        range_tombstones_of(plan.merged_tables(), tables)?,
+    );
     let inputs: Vec<Vec<Arc<Table>>> =
         plan.inputs.iter().map(|input| tables_to_read(&input.tables, &rules)).collect();
     let bytes_read = inputs.iter().flatten().map(|table| table.file_bytes()).sum();

@@ -15,6 +15,7 @@ pub(crate) mod job_context;
 pub(crate) mod law;
 pub(crate) mod manual;
 pub(crate) mod merge;
+mod operand_fold;
 pub(crate) mod plan;
 mod publisher;
 pub(crate) mod range_deletes;

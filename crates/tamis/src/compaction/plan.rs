@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, ops::Bound, sync::Arc};
 
 use crate::{
-    key::Sequence,
+    key::{Readers, Sequence},
     observe::steps::{self, Step},
     options::KeyspaceOptions,
     version::{
@@ -71,8 +71,8 @@ pub(crate) struct RangeRequest {
     pub(crate) sequence_max: Sequence,
     /// Tables of the deepest level below this number are rewritten to drop their tombstones and obsolete entries.
     pub(crate) number_max: u64,
-    /// The read points: entries that they need stay.
-    pub(crate) read_points: Vec<Sequence>,
+    /// The entries that they need stay.
+    pub(crate) readers: Readers,
     pub(crate) reason: Reason,
 }
 

@@ -276,8 +276,10 @@ impl StoreParts {
     ) -> Result<Vec<TableSummary>> {
         let origin = context.origin(place.partition, place, vec![table.number()]);
         let one = std::slice::from_ref(table);
-        let rules =
-            DropRules::new(context.read_points.clone(), range_tombstones_of(one.iter(), &self.tables)?);
+        let rules = DropRules::new(
+            context.readers.read_points.clone(),
+            range_tombstones_of(one.iter(), &self.tables)?,
+        );
         // Runs below may have older entries anywhere: all range tombstones and tombstones stay.
         let whole_span = |lower: &[u8], upper: &[u8]| Some((lower.to_vec(), upper.to_vec()));
         let kept = rules.kept_range_tombstones(whole_span, SEQUENCE_MAX);

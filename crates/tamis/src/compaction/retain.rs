@@ -38,7 +38,7 @@ use crate::{
     batch::{BatchEntry, WriteBatch},
     cursor::Cursor,
     error::Result,
-    key::{SEQUENCE_MAX, Sequence},
+    key::{Readers, SEQUENCE_MAX, Sequence},
     memtable::EntrySizes,
     observe::events::Event,
     options::Durability,
@@ -104,11 +104,11 @@ impl Retainer<'_> {
         if !self.may_retain(&keyspace.read_state.load(), source) {
             return Ok(());
         }
-        let read_points = self.snapshots.read_points();
-        let (plan, sizes) = plan(version, source, &read_points);
+        let readers = self.snapshots.readers(&self.context.expiry);
+        let (plan, sizes) = plan(version, source, &readers);
         let mut retained = RetainedCounts::default();
         let result =
-            self.abort_partitions(keyspace, source, (version, &plan, &sizes), &read_points, &mut retained);
+            self.abort_partitions(keyspace, source, (version, &plan, &sizes), &readers, &mut retained);
         let RetainedCounts { bytes_expected, bytes, log_bytes, entry_count, partition_count } = retained;
         if partition_count > 0 {
             let metrics = &self.context.metrics;
@@ -132,12 +132,12 @@ impl Retainer<'_> {
         keyspace: &KeyspaceState,
         source: &Arc<LoggedMemtable>,
         (version, plan, sizes): (&KeyspaceVersion, &AbortPlan, &[EntrySizes]),
-        read_points: &[Sequence],
+        readers: &Readers,
         retained: &mut RetainedCounts,
     ) -> Result<()> {
         for &index in &plan.partitions {
             let bytes_left = plan.bytes_max.saturating_sub(retained.bytes);
-            let found = entries_of(keyspace.id, source, (version, index), read_points, bytes_left)?;
+            let found = entries_of(keyspace.id, source, (version, index), &readers.read_points, bytes_left)?;
             let Some(PartitionEntries { batch, range, bytes }) = found else { continue };
             let count = batch.len() as u64;
             let logged = self.retain_batch(keyspace, source, batch, range);
@@ -205,7 +205,7 @@ impl Retainer<'_> {
 fn plan(
     version: &KeyspaceVersion,
     source: &LoggedMemtable,
-    read_points: &[Sequence],
+    readers: &Readers,
 ) -> (AbortPlan, Vec<EntrySizes>) {
     let memtable = &source.memtable;
     let uppers = (0..version.partitions.len()).filter_map(|index| version.upper_of(index));
@@ -219,7 +219,7 @@ fn plan(
     };
     let bytes =
         sizes.iter().enumerate().map(|(index, size)| if is_deleted_in(index) { 0 } else { size.bytes });
-    let plan = strategy::pick_aborted(version, (&bytes.collect::<Vec<_>>(), memtable_bytes), read_points);
+    let plan = strategy::pick_aborted(version, (&bytes.collect::<Vec<_>>(), memtable_bytes), readers);
     (plan, sizes)
 }
 
@@ -240,7 +240,7 @@ fn entries_of(
     cursor.seek(&partition.lower, SEQUENCE_MAX)?;
     while cursor.is_valid() && upper.is_none_or(|upper| cursor.key() < upper) {
         let (key, sequence, kind) = (cursor.key(), cursor.sequence(), cursor.kind());
-        if rules.keeps(key, sequence, kind, || false) {
+        if rules.decide(key, sequence, kind, || false).is_kept() {
             bytes += (key.len() + cursor.value().len()) as u64;
             if bytes > bytes_max {
                 return Ok(None);

@@ -1,6 +1,6 @@
 //! The output side of flushes and compactions: writes a sorted stream of entries into tables.
 //!
-//! 1. Obsolete entries are dropped ([`super::drop_rules`]).
+//! 1. Obsolete and expired entries are dropped ([`super::drop_rules`]), and operands are folded ([`super::operand_fold`]).
 //! 2. A table ends when it is full, when it would overlap too many bytes of the level below (which bounds the cost of
 //!    its later compaction), and at split points ([`TableSink::split_at`]). All versions of a key are in one table.
 //! 3. After an error, or when the job is cancelled, the tables written so far are removed: no edit names them.
@@ -10,11 +10,17 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use super::{drop_rules::DropRules, job_context::JobContext};
+use super::{
+    drop_rules::{Decision, DropRules},
+    job_context::JobContext,
+    operand_fold::OperandFold,
+};
 use crate::{
     cursor::Cursor,
     error::{Error, Result},
     file_name::FileName,
+    key::Kind,
+    merge_operator::FoldStep,
     range_tombstone::Fragment,
     table::{
         properties::{TableOrigin, TableSummary},
@@ -63,6 +69,7 @@ pub(crate) struct TableSink<'a> {
     /// In key order.
     split_points: VecDeque<SplitPoint>,
     rules: DropRules,
+    fold: OperandFold,
     /// Fragments of range tombstones that begin after the last key, in key order.
     pending: VecDeque<Fragment>,
     /// The fragment that covers the end of the current table.
@@ -93,6 +100,7 @@ impl<'a> TableSink<'a> {
             overlapped_bytes: 0,
             split_points: VecDeque::new(),
             rules,
+            fold: OperandFold::default(),
             pending: VecDeque::new(),
             open: None,
             last_key: Vec::new(),
@@ -132,12 +140,74 @@ impl<'a> TableSink<'a> {
             if upper.is_some_and(|upper| key >= upper) {
                 break;
             }
-            if self.rules.keeps(key, cursor.sequence(), cursor.kind(), || is_lowest(key)) {
-                self.add(cursor)?;
+            let (sequence, mut kind, mut value) = (cursor.sequence(), cursor.kind(), cursor.value());
+            if kind == Kind::ExpiringPut && self.context.is_expired(value) {
+                (kind, value) = (Kind::Tombstone, &[]);
+            }
+            let decision = self.rules.decide(key, sequence, kind, || is_lowest(key));
+            let entry = TableEntry { key, sequence, kind, value };
+            if decision == Decision::Keep && self.fold.is_empty() {
+                self.add(&entry)?;
+            } else if decision != Decision::Drop {
+                self.fold(decision, &entry, is_lowest)?;
             }
             cursor.next()?;
         }
-        Ok(())
+        self.end_fold(None, is_lowest)
+    }
+
+    /// Adds an entry of which the operands are folded with others.
+    #[cold]
+    fn fold(
+        &mut self,
+        decision: Decision,
+        entry: &TableEntry<'_>,
+        is_lowest: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<()> {
+        let &TableEntry { key, sequence, kind, value } = entry;
+        let base = match decision {
+            Decision::Operand { is_newest: false } => {
+                if self.fold.push(sequence, value) {
+                    return Ok(());
+                }
+                // Each of both parts fits into a value.
+                self.write_fold(FoldStep::Continue)?;
+                self.fold.begin(key, sequence, value);
+                return Ok(());
+            }
+            Decision::Base if kind == Kind::Put => FoldStep::Base(Some(value)),
+            Decision::Base if kind == Kind::Tombstone => FoldStep::Base(None),
+            Decision::NoBase => FoldStep::Base(None),
+            Decision::Operand { .. } => {
+                self.end_fold(Some(key), is_lowest)?;
+                self.fold.begin(key, sequence, value);
+                return Ok(());
+            }
+            Decision::Base | Decision::Keep | Decision::Drop => {
+                self.end_fold(Some(key), is_lowest)?;
+                return self.add(entry);
+            }
+        };
+        if self.write_fold(base)? || decision == Decision::NoBase { Ok(()) } else { self.add(entry) }
+    }
+
+    /// Ends the fold before the entry of a key, or at the end: older entries of the fold's key follow, are elsewhere, or do not exist.
+    fn end_fold(&mut self, next: Option<&[u8]>, is_lowest: &dyn Fn(&[u8]) -> bool) -> Result<()> {
+        if self.fold.is_empty() {
+            return Ok(());
+        }
+        let has_no_older = next != Some(self.fold.key()) && is_lowest(self.fold.key());
+        self.write_fold(if has_no_older { FoldStep::Base(None) } else { FoldStep::Continue }).map(drop)
+    }
+
+    fn write_fold(&mut self, base: FoldStep<'_>) -> Result<bool> {
+        let mut fold = std::mem::take(&mut self.fold);
+        let operator = self.context.version.options.merge.as_ref();
+        let is_folded = fold.end(operator, base, &mut |key, sequence, kind, value| {
+            self.add(&TableEntry { key, sequence, kind, value })
+        });
+        self.fold = fold;
+        is_folded
     }
 
     /// Adds range tombstones, which are written with the entries in their range. Must be called before the first entry.
@@ -145,8 +215,8 @@ impl<'a> TableSink<'a> {
         self.pending = fragments.into();
     }
 
-    fn add(&mut self, cursor: &impl Cursor) -> Result<()> {
-        let key = cursor.key();
+    fn add(&mut self, entry: &TableEntry<'_>) -> Result<()> {
+        let key = entry.key;
         if self.last_key != key {
             self.note_overlap(key);
             self.advance_to(Some(key))?;
@@ -156,9 +226,8 @@ impl<'a> TableSink<'a> {
             self.last_key.clear();
             self.last_key.extend_from_slice(key);
         }
-        let (sequence, kind, value) = (cursor.sequence(), cursor.kind(), cursor.value());
-        let newer = self.open.as_ref().and_then(|open| open.oldest_above(sequence));
-        self.table()?.add_hidden(&TableEntry { key, sequence, kind, value }, newer)
+        let newer = self.open.as_ref().and_then(|open| open.oldest_above(entry.sequence));
+        self.table()?.add_hidden(entry, newer)
     }
 
     /// The current table; a new one is begun if there is none.

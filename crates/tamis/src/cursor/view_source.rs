@@ -1,6 +1,7 @@
 //! A sorted view as one source of a scan, instead of the runs that it covers.
 //!
-//! It returns at most one version of each key: the newest one that the snapshot sees. Older versions are hidden by it in every merge.
+//! It returns at most one version of each key: the newest one that the snapshot sees, which hides the older ones in every merge. Only behind an operand the
+//! next older one follows, forward.
 //! Tombstones are left out, too, if no source of the scan is older than all covered runs. So both are skipped without reading them.
 //!
 //! A view that turns out to be damaged never fails a read: the source continues as a merge of the covered runs, from the same place.
@@ -96,8 +97,12 @@ impl ViewSource {
 
     /// Continues as a merge of the runs, at the key next to the one at this position in the view, which is damaged.
     fn step_in_merge(&mut self, position: (usize, u64), error: &Error, direction: Direction) -> Result<()> {
-        let (key, _) = self.seek_in_merge(position, error)?;
+        let (key, sequence, kind) = self.seek_in_merge(position, error)?;
         let Reads::Merge(merge) = &mut self.reads else { return Ok(()) };
+        if direction == Direction::Forward && kind == Kind::Operand {
+            // The older versions of the key follow.
+            return merge.seek(&key, sequence.saturating_sub(1));
+        }
         if direction == Direction::Backward {
             return merge.seek_for_prev(&key, BoundKind::Excluded);
         }
@@ -109,14 +114,14 @@ impl ViewSource {
     }
 
     /// Continues as a merge of the runs, at the entry with this position in the view, which is damaged. Returns the entry.
-    fn seek_in_merge(&mut self, position: (usize, u64), error: &Error) -> Result<(Vec<u8>, Sequence)> {
-        let Reads::View(scan) = &mut self.reads else { return Ok((Vec::new(), 0)) };
-        let (key, sequence) = scan.entry_at(position)?;
+    fn seek_in_merge(&mut self, position: (usize, u64), error: &Error) -> Result<(Vec<u8>, Sequence, Kind)> {
+        let Reads::View(scan) = &mut self.reads else { return Ok((Vec::new(), 0, Kind::Put)) };
+        let (key, sequence, kind) = scan.entry_at(position)?;
         self.reads = self.input.merge_instead(error);
         if let Reads::Merge(merge) = &mut self.reads {
             merge.seek(&key, sequence)?;
         }
-        Ok((key, sequence))
+        Ok((key, sequence, kind))
     }
 }
 

@@ -10,6 +10,9 @@
 //! the source has left the key: the cursor owns key and value, and the source is before all entries of the key. A source that knows
 //! that the key has no other version stays at it, and a step from there compares no keys.
 //!
+//! The value of an operand's key is merged from its versions down to a full value, and an expiring put is no value for readers after its
+//! time ([`Values`]). Both are decided from the newest visible version on, in both directions: the cursor owns key and value then.
+//!
 //! The writes of the reader's own transaction are the newest versions of their keys. Between them and the versions of the snapshot may be newer
 //! ones that other writers have committed since.
 //!
@@ -34,7 +37,9 @@ use super::{
 };
 use crate::{
     error::Result,
+    expiry,
     key::{BoundKind, Kind, ReadPoint, Sequence},
+    merge_operator::{FoldStep, Operands},
     range_tombstone::key_after,
     slice::Slice,
 };
@@ -55,6 +60,19 @@ enum State {
     Only,
     /// `key` and `value` are those of the visible entry; the source is before all entries of the key.
     Backward,
+    /// `key` and `value` are those of the visible entry; the source is at an entry of the key, or behind all of them.
+    Merged,
+}
+
+/// Gives operands and expiring puts their values.
+pub(crate) trait Values {
+    /// The reader's time ([`crate::expiry`]).
+    fn time(&self) -> u64;
+    /// The value of a key from its operands.
+    ///
+    /// # Errors
+    /// [`crate::Error::MergeFailed`].
+    fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &Operands) -> Result<Vec<u8>>;
 }
 
 /// See the head of this file. The contract of [`super`] applies to visible entries. `R` has the range.
@@ -67,10 +85,11 @@ pub(crate) struct VisibleCursor<C, R> {
     steps_to_try: u32,
     /// Tries in a row that found no stretch, or a short one.
     failed_tries: u32,
-    /// Backward: the entry's key. While the cursor moves: the key that it leaves.
+    /// Backward and merged: the entry's key. While the cursor moves: the key that it leaves.
     key: Vec<u8>,
-    /// Backward: the entry's value.
+    /// Backward and merged: the entry's value.
     value: Value,
+    operands: Operands,
 }
 
 /// A range of keys of which none is visible.
@@ -96,6 +115,10 @@ struct Value {
 }
 
 impl Value {
+    fn set(&mut self, value: Vec<u8>) {
+        (self.copy, self.shared) = (value, None);
+    }
+
     fn take(&mut self, source: &impl Cursor) {
         let value = source.value();
         self.copy.clear();
@@ -116,18 +139,18 @@ impl Value {
     }
 }
 
-impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
+impl<C: Cursor, R: Deref<Target: AsRef<KeyRange> + Values>> VisibleCursor<C, R> {
     /// The cursor over all entries.
     pub(crate) const fn source(&self) -> &MergeCursor<C> {
         &self.source
     }
 
     /// Returns the entries of `source` in `range` as of `snapshot`.
-    pub(crate) const fn new(source: MergeCursor<C>, snapshot: ReadPoint, range: R) -> Self {
+    pub(crate) fn new(source: MergeCursor<C>, snapshot: ReadPoint, range: R) -> Self {
         let value = Value { copy: Vec::new(), shared: None };
-        let state = State::Invalid;
+        let (state, operands) = (State::Invalid, Operands::default());
         let (steps_to_try, failed_tries) = (0, 0);
-        Self { source, snapshot, range, state, steps_to_try, failed_tries, key: Vec::new(), value }
+        Self { source, snapshot, range, state, steps_to_try, failed_tries, key: Vec::new(), value, operands }
     }
 
     #[inline]
@@ -221,7 +244,9 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
             return Ok(());
         }
         // After a backward step the source may be before its first entry.
-        if self.source.is_valid() {
+        if state == State::Merged {
+            self.skip_key()?;
+        } else if self.source.is_valid() {
             self.source.next()?;
             self.skip_key()?;
         } else {
@@ -248,9 +273,14 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
         if state == State::Invalid || self.range().is_at_lower(&self.key) {
             return Ok(());
         }
-        if state != State::Backward {
-            self.source.prev()?;
-            self.skip_key_backward()?;
+        match state {
+            State::Backward => {}
+            // The source may be behind its last entry.
+            State::Merged => self.source.seek_for_prev(&self.key, BoundKind::Excluded)?,
+            _ => {
+                self.source.prev()?;
+                self.skip_key_backward()?;
+            }
         }
         self.find_visible_backward()
     }
@@ -296,21 +326,26 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
     }
 
     #[inline]
+    const fn owns_entry(&self) -> bool {
+        matches!(self.state, State::Backward | State::Merged)
+    }
+
+    #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         debug_assert!(self.is_valid());
-        if self.state == State::Backward { &self.key } else { self.source.key() }
+        if self.owns_entry() { &self.key } else { self.source.key() }
     }
 
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         debug_assert!(self.is_valid());
-        if self.state == State::Backward { self.value.bytes() } else { self.source.value() }
+        if self.owns_entry() { self.value.bytes() } else { self.source.value() }
     }
 
     /// The value as an owned slice.
     pub(crate) fn value_slice(&self) -> Slice {
         debug_assert!(self.is_valid());
-        if self.state == State::Backward { self.value.slice() } else { self.source.value_slice() }
+        if self.owns_entry() { self.value.slice() } else { self.source.value_slice() }
     }
 
     /// Finds the first visible entry at or after the position of the source, which is not at an older version of a key that
@@ -326,14 +361,61 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
             } else if self.source.kind() == Kind::Put {
                 self.state = if is_only_version { State::Only } else { State::Forward };
                 return Ok(());
+            } else if self.find_value()? {
+                return Ok(());
             } else {
-                copy_key(&mut self.key, &self.source);
-                self.source.passed.add(&self.key);
-                self.source.next()?;
                 self.skip_key()?;
             }
         }
         Ok(())
+    }
+
+    /// From the newest visible version of a key on, which is no put: finds out whether the key has a value, and becomes its owner then. The source
+    /// does not leave the key backward.
+    #[cold]
+    fn find_value(&mut self) -> Result<bool> {
+        copy_key(&mut self.key, &self.source);
+        let range = &*self.range;
+        match self.source.kind() {
+            Kind::Operand => return self.merge_operands(),
+            Kind::ExpiringPut => {
+                if let Some(value) = expiry::live_value(self.source.value(), || range.time()) {
+                    self.value.set(value.to_vec());
+                    self.state = State::Merged;
+                    return Ok(true);
+                }
+                // The range has no entry for later readers, but an older snapshot may see one.
+                let direction = self.source.passed.direction;
+                self.source.passed.restart(direction);
+            }
+            _ => self.source.passed.add(&self.key),
+        }
+        self.source.next()?;
+        Ok(false)
+    }
+
+    /// As [`Self::find_value`], at an operand: collects the visible versions down to a full value.
+    fn merge_operands(&mut self) -> Result<bool> {
+        let covered = self.source.covered_sequence(&self.key)?;
+        let Self { source, snapshot, range, key, operands, .. } = self;
+        let range = &**range;
+        operands.clear();
+        let merged = loop {
+            if !source.is_valid() || source.key() != key.as_slice() || source.sequence() < covered {
+                break range.merge(key, None, operands);
+            }
+            let sequence = source.sequence();
+            if snapshot.sees(sequence) {
+                let step = operands.add((sequence, source.kind()), source.value(), || range.time());
+                if let FoldStep::Base(base) = step {
+                    break range.merge(key, base, operands);
+                }
+            }
+            source.next()?;
+        };
+        self.value.set(merged?);
+        self.state = State::Merged;
+        Ok(true)
     }
 
     /// Whether the source is behind the range. An open range needs no key.
@@ -394,9 +476,11 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
             if self.source.has_coverage() && self.source.skip_deleted(Direction::Backward)? {
                 continue;
             }
-            if self.source.is_only_version(self.snapshot.sequence) {
+            let kind = self.source.kind();
+            let is_only_version = self.source.is_only_version(self.snapshot.sequence);
+            if is_only_version && matches!(kind, Kind::Put | Kind::Tombstone) {
                 // The source need not leave the key to find a newer version, so no further entry is read.
-                if self.source.kind() == Kind::Put {
+                if kind == Kind::Put {
                     self.state = State::Only;
                     return Ok(());
                 }
@@ -406,30 +490,56 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
                 continue;
             }
             copy_key(&mut self.key, &self.source);
-            if self.take_newest_visible()? {
-                self.state = State::Backward;
-                return Ok(());
+            match self.take_newest_visible()? {
+                Some(Kind::Put) => {
+                    self.state = State::Backward;
+                    return Ok(());
+                }
+                Some(Kind::Operand | Kind::ExpiringPut) => {
+                    if self.find_value_backward()? {
+                        return Ok(());
+                    }
+                }
+                _ => self.source.passed.add(&self.key),
             }
-            self.source.passed.add(&self.key);
         }
         Ok(())
     }
 
-    /// Stores the value of the visible version of `key` and moves the source before the key. The source must be at the
-    /// oldest version. `false` if there is no visible version.
-    fn take_newest_visible(&mut self) -> Result<bool> {
+    /// As [`Self::find_value`], before all entries of `key`, whose newest visible version is no put. Without a value the source stays there.
+    #[cold]
+    fn find_value_backward(&mut self) -> Result<bool> {
+        self.source.seek(&self.key, self.snapshot.seek_sequence())?;
+        while self.source.is_valid()
+            && self.source.key() == self.key
+            && !self.snapshot.sees(self.source.sequence())
+        {
+            self.source.next()?;
+        }
+        // A seek is a movement forward; the keys that were passed are those of the movement backward.
+        let is_there = self.source.is_valid() && self.source.key() == self.key;
+        if is_there && self.find_value()? {
+            return Ok(true);
+        }
+        self.source.seek_for_prev(&self.key, BoundKind::Excluded)?;
+        Ok(false)
+    }
+
+    /// Stores the value of the visible version of `key`, if it is a put, and moves the source before the key. The source must be at the
+    /// oldest version. Returns the kind of the visible version; `None` if there is none.
+    fn take_newest_visible(&mut self) -> Result<Option<Kind>> {
         let covered = self.source.covered_sequence(&self.key)?;
-        let mut is_visible = false;
+        let mut visible = None;
         for _ in 0..STEP_COUNT_MAX {
             if self.snapshot.sees(self.source.sequence()) {
-                is_visible = self.take_value_of_put(covered);
+                visible = self.take_visible(covered);
             } else if self.snapshot.own == 0 {
                 self.skip_key_backward()?;
-                return Ok(is_visible);
+                return Ok(visible);
             }
             self.source.prev()?;
             if !self.source.is_valid() || self.source.key() < self.key.as_slice() {
-                return Ok(is_visible);
+                return Ok(visible);
             }
         }
         // Behind entries that the reader does not see may be its own.
@@ -437,23 +547,26 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<C, R> {
             self.source.seek(&self.key, self.snapshot.seek_sequence())?;
             // If a range tombstone deletes the version, the source may be at the next key.
             let is_there = self.source.is_valid() && self.source.key() == self.key;
-            is_visible = is_there && self.take_value_of_put(covered);
+            visible = if is_there { self.take_visible(covered) } else { None };
         }
         self.source.seek_for_prev(&self.key, BoundKind::Excluded)?;
-        Ok(is_visible)
+        Ok(visible)
     }
 
-    fn take_value_of_put(&mut self, covered: Sequence) -> bool {
-        let is_put =
-            self.source.is_valid() && self.source.kind() == Kind::Put && self.source.sequence() >= covered;
-        if is_put {
+    /// The kind of the current version, unless a range tombstone deletes it. Stores the value of a put.
+    fn take_visible(&mut self, covered: Sequence) -> Option<Kind> {
+        if !self.source.is_valid() || self.source.sequence() < covered {
+            return None;
+        }
+        let kind = self.source.kind();
+        if kind == Kind::Put {
             self.value.take(&self.source);
         }
-        is_put
+        Some(kind)
     }
 }
 
-impl<R: Deref<Target: AsRef<KeyRange>>> VisibleCursor<Source, R> {
+impl<R: Deref<Target: AsRef<KeyRange> + Values>> VisibleCursor<Source, R> {
     /// The entries that follow the current one in the direction of the last movement without a check ([`super::stretch`]). Until
     /// [`VisibleCursor::give_back`] the cursor has no entry.
     pub(crate) fn lend(&mut self, direction: Direction) -> Option<Stretch> {

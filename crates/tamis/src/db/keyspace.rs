@@ -1,6 +1,6 @@
 //! The public handle of a keyspace.
 
-use std::{fmt, ops::Bound, path::Path, sync::Arc};
+use std::{fmt, ops::Bound, path::Path, sync::Arc, time::SystemTime};
 
 use tamis_vfs::fork::OwnedByProcess;
 
@@ -8,7 +8,7 @@ use crate::{
     admin::table_writer::TableWriter,
     batch::{BatchWrite, WriteBatch, foreign_keyspace},
     cursor::bounded::{Bounds, ScanRange, as_slice, prefix_bounds, range_bounds},
-    error::Result,
+    error::{Error, Result},
     key_range_bounds::KeyRangeBounds,
     options::KeyspaceOptions,
     range_tombstone::half_open,
@@ -111,8 +111,97 @@ impl Keyspace {
     /// error.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = WriteBatch::new();
-        batch.put_in(self.state.id, key.as_ref(), value.as_ref())?;
+        self.add_put(&mut batch, key.as_ref(), value.as_ref())?;
         self.engine.write_path.write_in(&self.state, batch)
+    }
+
+    /// Adds a put with the options of the keyspace.
+    #[inline]
+    pub(crate) fn add_put(&self, batch: &mut WriteBatch, key: &[u8], value: &[u8]) -> Result<()> {
+        match self.state.expire_after() {
+            None => batch.put_in(self.id(), key, value),
+            Some(age) => {
+                batch.put_until_in(self.id(), key, value, self.engine.store.context.expiry.after(age))
+            }
+        }
+    }
+
+    /// Sets the value of a key until a time, from which on no reader finds it. A snapshot, a transaction and a scan see the entries of one time. The space of expired entries
+    /// comes back by compactions; a table in which all entries are expired is deleted without a read.
+    ///
+    /// The time is that of the system's clock, in milliseconds. If the clock is set back, expired entries stay expired.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let db = tamis::Db::open(folder.path())?;
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// let sessions = db.default_keyspace();
+    /// sessions.put_until("session 7", "ann", SystemTime::now() + Duration::from_secs(3600))?;
+    /// assert!(sessions.contains("session 7")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidArgument`] for a time that is not in the future; otherwise as [`Keyspace::put`].
+    pub fn put_until(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, time: SystemTime) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        self.add_put_until(&mut batch, key.as_ref(), value.as_ref(), time)?;
+        self.engine.write_path.write_in(&self.state, batch)
+    }
+
+    pub(crate) fn add_put_until(
+        &self,
+        batch: &mut WriteBatch,
+        key: &[u8],
+        value: &[u8],
+        time: SystemTime,
+    ) -> Result<()> {
+        let time = self.engine.store.context.expiry.time_of(time)?;
+        batch.put_until_in(self.id(), key, value, time)
+    }
+
+    /// Adds an operand to the value of a key, without a read: the keyspace's merge operator ([`KeyspaceOptions::merge`]) makes the value of it when the key is read. The
+    /// operand applies to the value that the key has now, and to none after a delete. On a value that expires it applies until then, and to none from then on.
+    ///
+    /// Cost: that of a put. A read merges the operands that no flush or compaction has merged yet: many operands of a key in a memtable make reads of it slower.
+    ///
+    /// ```
+    /// # fn main() -> tamis::Result<()> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let db = tamis::Db::open(folder.path())?;
+    /// use tamis::{KeyspaceOptions, MergeOperator};
+    ///
+    /// let log = db.create_keyspace("log", KeyspaceOptions::default().merge(Some(MergeOperator::append(b"; "))))?;
+    /// log.put("today", "begin")?;
+    /// log.merge("today", "work")?;
+    /// log.merge("today", "rest")?;
+    /// assert_eq!(log.get("today")?.as_deref(), Some(b"begin; work; rest".as_slice()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidArgument`] for a keyspace without a merge operator, and for an operand that the operator refuses; otherwise as [`Keyspace::put`].
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        self.add_merge(&mut batch, key.as_ref(), operand.as_ref())?;
+        self.engine.write_path.write_in(&self.state, batch)
+    }
+
+    pub(crate) fn add_merge(&self, batch: &mut WriteBatch, key: &[u8], operand: &[u8]) -> Result<()> {
+        let options = self.state.options();
+        let Some(operator) = &options.merge else {
+            return Err(Error::InvalidArgument {
+                what: "merge operand",
+                got: format!("keyspace {:?} has no merge operator", self.name()),
+                expected: "create the keyspace with `KeyspaceOptions::merge`".to_owned(),
+            });
+        };
+        operator.check_operand(operand)?;
+        batch.merge_in(self.id(), key, operand)
     }
 
     /// Deletes a key, with [`crate::Durability::Buffered`]. It need not exist.
@@ -307,8 +396,9 @@ impl Keyspace {
     /// # Errors
     /// As [`TableWriter::create`].
     pub fn table_writer(&self, path: impl AsRef<Path>) -> Result<TableWriter> {
-        let (vfs, seed) = (Arc::clone(self.engine.store.context.folder.vfs()), self.engine.filter_seed);
-        TableWriter::with_seed(vfs, path.as_ref(), &self.state.options(), seed)
+        let context = &self.engine.store.context;
+        let (vfs, clock) = (Arc::clone(context.folder.vfs()), Arc::clone(&context.runtime.clock));
+        TableWriter::with_seed(vfs, path.as_ref(), (&self.state.options(), self.engine.filter_seed), clock)
     }
 
     /// Refuses a keyspace of another store.
@@ -330,7 +420,36 @@ impl WriteBatch {
     /// [`crate::Error::InvalidArgument`] for a keyspace of another database than those before: the batch stays as it was.
     pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.claim(keyspace.engine.id())?;
-        self.put_in(keyspace.id(), key.as_ref(), value.as_ref())
+        keyspace.add_put(self, key.as_ref(), value.as_ref())
+    }
+
+    /// Adds a put with a time of expiry to the batch. See [`Keyspace::put_until`].
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`], and those of [`Keyspace::put_until`].
+    pub fn put_until(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        time: SystemTime,
+    ) -> Result<()> {
+        self.claim(keyspace.engine.id())?;
+        keyspace.add_put_until(self, key.as_ref(), value.as_ref(), time)
+    }
+
+    /// Adds an operand to the batch. See [`Keyspace::merge`].
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`], and those of [`Keyspace::merge`].
+    pub fn merge(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.claim(keyspace.engine.id())?;
+        keyspace.add_merge(self, key.as_ref(), operand.as_ref())
     }
 
     /// Adds a delete to the batch.

@@ -8,9 +8,8 @@ use tamis_vfs::fork::OwnedByProcess;
 use crate::{
     cursor::bounded::{Bounds, ScanRange, range_bounds},
     error::Result,
-    key::Sequence,
     key_range_bounds::KeyRangeBounds,
-    read::scan::Scan,
+    read::{scan::Scan, snapshot::SnapshotPoint},
     slice::Slice,
     store::engine::Engine,
 };
@@ -37,20 +36,20 @@ pub struct Snapshot {
 
 struct Registered {
     engine: OwnedByProcess<Arc<Engine>>,
-    sequence: Sequence,
+    point: SnapshotPoint,
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
         if self.engine.store.context.check_process().is_ok() {
-            self.engine.release_snapshot(self.sequence);
+            self.engine.release_snapshot(self.point.sequence);
         }
     }
 }
 
 impl fmt::Debug for Snapshot {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Snapshot({})", self.registered.sequence)
+        write!(formatter, "Snapshot({})", self.sequence())
     }
 }
 
@@ -58,12 +57,13 @@ impl Snapshot {
     pub(crate) fn new(engine: OwnedByProcess<Arc<Engine>>) -> Self {
         // A forked child can't read from a snapshot.
         let is_usable = engine.store.context.check_process().is_ok();
-        let sequence = if is_usable {
-            engine.store.snapshots.register(engine.store.context.runtime.clock.now())
+        let point = if is_usable {
+            let context = &engine.store.context;
+            engine.store.snapshots.register(context.runtime.clock.now(), &context.expiry)
         } else {
-            0
+            SnapshotPoint::now(0)
         };
-        Self { registered: Arc::new(Registered { engine, sequence }) }
+        Self { registered: Arc::new(Registered { engine, point }) }
     }
 
     pub(crate) fn engine(&self) -> &OwnedByProcess<Arc<Engine>> {
@@ -72,7 +72,11 @@ impl Snapshot {
 
     /// The sequence number of the last write that this snapshot sees.
     pub fn sequence(&self) -> u64 {
-        self.registered.sequence
+        self.registered.point.sequence
+    }
+
+    pub(crate) fn point(&self) -> SnapshotPoint {
+        self.registered.point
     }
 
     /// The value of a key at the time of the snapshot. Cost and errors as [`Keyspace::get`].
@@ -81,7 +85,7 @@ impl Snapshot {
     /// As [`Keyspace::get`].
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         keyspace.check_of(&self.registered.engine)?;
-        self.registered.engine.read_path.get(&keyspace.state, key.as_ref(), Some(self.registered.sequence))
+        self.registered.engine.read_path.get(&keyspace.state, key.as_ref(), Some(self.registered.point))
     }
 
     /// The values of several keys at the time of the snapshot.
@@ -94,7 +98,7 @@ impl Snapshot {
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Slice>>> {
         keyspace.check_of(&self.registered.engine)?;
-        self.registered.engine.read_path.multi_get(&keyspace.state, keys, Some(self.registered.sequence))
+        self.registered.engine.read_path.multi_get(&keyspace.state, keys, Some(self.registered.point))
     }
 
     /// All entries of a keyspace at the time of the snapshot.
@@ -113,10 +117,10 @@ impl Snapshot {
         keyspace: &Keyspace,
         ranges: impl IntoIterator<Item = impl KeyRangeBounds>,
     ) -> Vec<Scan> {
-        let Registered { engine, sequence } = &*self.registered;
+        let Registered { engine, point } = &*self.registered;
         let ranges: Vec<Bounds> = ranges.into_iter().map(|range| range_bounds(&range)).collect();
         match keyspace.check_of(engine) {
-            Ok(()) => engine.read_path.multi_scan(&keyspace.state, ranges, Some(*sequence)),
+            Ok(()) => engine.read_path.multi_scan(&keyspace.state, ranges, Some(*point)),
             Err(error) => ranges.iter().map(|_| Scan::new(Err(error.clone()))).collect(),
         }
     }
@@ -127,9 +131,9 @@ impl Snapshot {
     }
 
     fn scan(&self, keyspace: &Keyspace, keys: ScanRange) -> Scan {
-        let Registered { engine, sequence } = &*self.registered;
+        let Registered { engine, point } = &*self.registered;
         match keyspace.check_of(engine) {
-            Ok(()) => engine.read_path.scan(&keyspace.state, keys, Some(*sequence)),
+            Ok(()) => engine.read_path.scan(&keyspace.state, keys, Some(*point)),
             Err(error) => Scan::new(Err(error)),
         }
     }

@@ -18,6 +18,7 @@
 mod arena;
 mod chunk;
 mod cursor;
+mod lookup;
 mod node;
 mod range_tombstones;
 mod sample;
@@ -30,6 +31,7 @@ use std::{ops::Bound, sync::Arc};
 pub(crate) use self::{
     chunk::ChunkPool,
     cursor::MemtableCursor,
+    lookup::InMemory,
     range_tombstones::RangeTombstones,
     span_tree::{Span, SpanTree},
 };
@@ -112,7 +114,7 @@ impl Memtable {
         if Samples::is_due(ordinal + 1) {
             self.list.take_sample(ordinal + 1);
         }
-        if kind == Kind::Put && !self.range_tombstones.is_empty() {
+        if kind.sets_value() && !self.range_tombstones.is_empty() {
             self.range_tombstones.note_newer_put(key);
         }
     }
@@ -143,7 +145,7 @@ impl Memtable {
             match known_end(cursor.key()) {
                 Some(end) if end.is_empty() => return Ok(false),
                 Some(end) => cursor.seek(&end, SEQUENCE_MAX)?,
-                None if cursor.kind() == Kind::Put && cursor.sequence() > sequence => return Ok(true),
+                None if cursor.kind().sets_value() && cursor.sequence() > sequence => return Ok(true),
                 None => cursor.next()?,
             }
         }

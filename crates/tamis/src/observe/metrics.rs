@@ -606,6 +606,8 @@ pub struct KeyspaceStatistics {
     /// Approximate bytes that due compactions will read and write; in the leveled layout with the compactions that follow from them. In the
     /// partitioned layout only the next job of each partition counts, and a division of a partition that cuts no table counts as 0 bytes.
     pub pending_compaction_bytes: u64,
+    /// About the bytes of expired entries in tables ([`crate::Keyspace::put_until`]), which compactions reclaim.
+    pub expired_bytes: u64,
     /// Immutable memtables that wait for their flush.
     pub immutable_memtable_count: usize,
     /// Levels, L0 first.

@@ -14,7 +14,7 @@ use crate::{
         },
         query_sample::{QuerySample, interval_at, position_of},
     },
-    store::{keyspace_state::KeyspaceState, parts::StoreParts},
+    store::{context::StoreContext, keyspace_state::KeyspaceState, parts::StoreParts},
     table::lazy_reader::NamedTable as _,
     version::{
         handle::Table,
@@ -45,8 +45,7 @@ pub(crate) fn collect(store: &StoreParts, replayed_log_bytes: u64) -> Statistics
     statistics.cache_sample_bytes = tables.budget().sample_bytes();
     statistics.open_files = tables.open_files().count();
     statistics.open_files_max = tables.open_files().count_max();
-    statistics.keyspaces =
-        keyspaces.load().values().map(|keyspace| of_keyspace(keyspace, &context.metrics)).collect();
+    statistics.keyspaces = keyspaces.load().values().map(|keyspace| of_keyspace(keyspace, context)).collect();
     statistics
 }
 
@@ -56,7 +55,7 @@ fn of_dropped(keyspace: &KeyspaceState) -> DroppedKeyspace {
     DroppedKeyspace { name: keyspace.name.clone(), bytes }
 }
 
-fn of_keyspace(keyspace: &KeyspaceState, metrics: &Metrics) -> KeyspaceStatistics {
+fn of_keyspace(keyspace: &KeyspaceState, context: &StoreContext) -> KeyspaceStatistics {
     let read_state = keyspace.read_state.load();
     let mut levels: Vec<LevelStatistics> = Vec::new();
     for partition in &read_state.version.partitions {
@@ -74,14 +73,25 @@ fn of_keyspace(keyspace: &KeyspaceState, metrics: &Metrics) -> KeyspaceStatistic
         layout: read_state.version.options.layout,
         memtable_bytes: read_state.memtable.memtable.bytes() as u64,
         pending_compaction_bytes: pending_bytes(&read_state.version),
+        expired_bytes: expired_bytes(&read_state.version, context.expiry.now()),
         immutable_memtable_count: read_state.immutable.len(),
         levels,
         partition_count: read_state.version.partitions.len(),
         partitions: largest_partitions(&read_state.version),
         views: of_views(&read_state.version),
         filters: level_filters(&read_state.version),
-        sample: of_sample(&read_state.query_sample, metrics),
+        sample: of_sample(&read_state.query_sample, &context.metrics),
     }
+}
+
+/// About the bytes of the entries that are expired at a time.
+fn expired_bytes(version: &KeyspaceVersion, time: u64) -> u64 {
+    let of_table = |table: &Arc<Table>| {
+        let summary = table.summary();
+        let share = summary.expired_count(time) as f64 / summary.entry_count.max(1) as f64;
+        (summary.file_bytes as f64 * share) as u64
+    };
+    version.tables().map(of_table).sum()
 }
 
 /// The partitions with the most bytes, in key order.

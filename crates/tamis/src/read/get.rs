@@ -3,16 +3,20 @@
 //! The key's digest is computed for the first filter and shared by the filters of all levels; a key found in a memtable is not
 //! hashed. A run is skipped without reading a block if no table of it covers the key, or if the table's filter rejects the key.
 //!
+//! If the first version is an operand or an expiring put, the search continues below it, down to a full value ([`ReadPath::resolve`]).
+//!
 //! A read counts without atomics. [`PointRead::end_level`] is the only place that adds to the counters of the store: once for each level.
 
 use std::{mem, sync::Arc};
 
 use tamis_filter::{KeyRange, Probe, auto::QueryKind};
 
-use super::ReadPath;
+use super::{ReadPath, snapshot::SnapshotPoint};
 use crate::{
     error::Result,
     key::{Kind, Sequence, check_key},
+    memtable::InMemory,
+    merge_operator::{FoldStep, Operands},
     observe::{
         metrics::{Metrics, ReadKind, ReadPlace},
         query_sample::{Positive, QueryOutcome, Sampling},
@@ -25,8 +29,8 @@ use crate::{
         lazy_reader::NamedTable,
         reader::{Found, TableReader},
     },
-    transaction::own_writes::get_in_memtable,
-    version::{handle::Table, partition::Partition},
+    transaction::own_writes::OwnWrites,
+    version::{handle::Table, partition::Partition, version::KeyspaceVersion},
 };
 
 /// Keys of a [`ReadPath::multi_get`] whose filters are prefetched together.
@@ -45,7 +49,10 @@ struct LevelReads {
 /// One point read, with what it has counted.
 struct PointRead<'a> {
     probe: &'a Probe<'a>,
+    /// Of entries.
     sequence: Sequence,
+    /// Of range tombstones: greater, if the search continues below an operand.
+    tombstone_sequence: Sequence,
     sampling: Sampling,
     /// The answers of the filters in the levels that were left.
     outcome: QueryOutcome,
@@ -53,8 +60,19 @@ struct PointRead<'a> {
 }
 
 impl<'a> PointRead<'a> {
-    fn new(probe: &'a Probe<'a>, sequence: Sequence, sampling: Sampling) -> Self {
-        Self { probe, sequence, sampling, outcome: QueryOutcome::default(), here: LevelReads::default() }
+    fn new(
+        probe: &'a Probe<'a>,
+        (sequence, tombstone_sequence): (Sequence, Sequence),
+        sampling: Sampling,
+    ) -> Self {
+        Self {
+            probe,
+            sequence,
+            tombstone_sequence,
+            sampling,
+            outcome: QueryOutcome::default(),
+            here: LevelReads::default(),
+        }
     }
 
     /// Continues in a level.
@@ -103,10 +121,10 @@ impl<'a> PointRead<'a> {
     }
 }
 
-/// Looks a key up in the memtables: `None` if no memtable has it, `Some(None)` if it is deleted.
+/// Looks a key up in the memtables: `None` if no memtable has it.
 #[inline]
-fn get_in_memory(read_state: &ReadState, key: &[u8], sequence: Sequence) -> Option<Option<Slice>> {
-    read_state.memtables().find_map(|memtable| get_in_memtable(&memtable.memtable, key, sequence))
+fn get_in_memory(read_state: &ReadState, key: &[u8], sequence: Sequence) -> Option<InMemory> {
+    read_state.memtables().find_map(|memtable| memtable.memtable.look_up(key, sequence))
 }
 
 impl ReadPath {
@@ -115,18 +133,84 @@ impl ReadPath {
         &self,
         keyspace: &KeyspaceState,
         key: &[u8],
-        snapshot: Option<Sequence>,
+        snapshot: Option<SnapshotPoint>,
     ) -> Result<Option<Slice>> {
         check_key(key)?;
         self.context.check_open()?;
         keyspace.check()?;
         let (read_state, visible) = keyspace.read_point_now(&self.snapshots);
-        let sequence = snapshot.unwrap_or(visible);
+        let point = snapshot.unwrap_or(SnapshotPoint::now(visible));
         let number = self.metrics.point_reads.number();
-        match get_in_memory(&read_state, key, sequence) {
-            Some(value) => Ok(value),
-            None => self.get_in_tables(&read_state, &self.probe(key), sequence, Sampling::of(number)),
+        match get_in_memory(&read_state, key, point.sequence) {
+            Some(InMemory::Value(value)) => Ok(Some(value)),
+            Some(InMemory::Deleted) => Ok(None),
+            Some(InMemory::Other) => self.resolve(&read_state, None, key, point),
+            None => self.get_in_tables(&read_state, &self.probe(key), point, Sampling::of(number)),
         }
+    }
+
+    /// The value of a key at a point in time, for a transaction with these writes.
+    pub(crate) fn get_with_own(
+        &self,
+        keyspace: &KeyspaceState,
+        own: &OwnWrites,
+        key: &[u8],
+        point: SnapshotPoint,
+    ) -> Result<Option<Slice>> {
+        let (read_state, _) = keyspace.read_point_now(&self.snapshots);
+        self.resolve(&read_state, Some(own), key, point)
+    }
+
+    /// The value of a key whose newest version is an operand or an expiring put, from all its versions down to a full value; `own` are the writes of the
+    /// transaction that reads.
+    ///
+    /// Cost: a lookup for each version in tables, of which there is mostly one in each run: flushes and compactions merge them.
+    #[cold]
+    fn resolve(
+        &self,
+        read_state: &ReadState,
+        own: Option<&OwnWrites>,
+        key: &[u8],
+        point: SnapshotPoint,
+    ) -> Result<Option<Slice>> {
+        let clock = &self.context.expiry;
+        let fixed = if point.time == 0 { clock.now() } else { point.time };
+        let time = || {
+            clock.note_used();
+            fixed
+        };
+        let mut operands = Operands::default();
+        let base = 'found: {
+            if let Some(own) = own
+                && let Some(base) = own.memtable.add_versions((key, own.newest), &mut operands, &time)?
+            {
+                break 'found base;
+            }
+            // The numbers of own writes are above all others.
+            operands.forget_numbers();
+            for memtable in read_state.memtables() {
+                let found = memtable.memtable.add_versions((key, point.sequence), &mut operands, &time)?;
+                if let Some(base) = found {
+                    break 'found base;
+                }
+            }
+            let (probe, mut sequence) = (self.probe(key), point.sequence);
+            loop {
+                let numbers = (sequence, point.sequence);
+                let found = self.find_in_tables(read_state, &probe, numbers, Sampling::default())?;
+                let Some(found) = found else { break None };
+                if let FoldStep::Base(base) = operands.add((found.sequence, found.kind), &found.value, time) {
+                    break base.map(<[u8]>::to_vec);
+                }
+                sequence = found.sequence.saturating_sub(1);
+            }
+        };
+        if operands.is_empty() {
+            return Ok(base.as_deref().map(Slice::from));
+        }
+        let KeyspaceVersion { options, name, .. } = &*read_state.version;
+        let merged = operands.merge(options.merge.as_ref(), name, key, base.as_deref())?;
+        Ok(Some(Slice::from(merged.as_slice())))
     }
 
     /// The values of several keys at one point in time.
@@ -134,12 +218,12 @@ impl ReadPath {
         &self,
         keyspace: &KeyspaceState,
         keys: impl IntoIterator<Item = K>,
-        snapshot: Option<Sequence>,
+        snapshot: Option<SnapshotPoint>,
     ) -> Result<Vec<Option<Slice>>> {
         self.context.check_open()?;
         keyspace.check()?;
         let (read_state, visible) = keyspace.read_point(&self.snapshots);
-        let sequence = snapshot.unwrap_or(visible);
+        let point = snapshot.unwrap_or(SnapshotPoint::now(visible)).with_time(&self.context.expiry);
         let mut values = Vec::new();
         let mut keys = keys.into_iter();
         loop {
@@ -152,16 +236,18 @@ impl ReadPath {
             let mut found = Vec::with_capacity(probes.len());
             for probe in &probes {
                 check_key(probe.key())?;
-                found.push(get_in_memory(&read_state, probe.key(), sequence));
+                found.push(get_in_memory(&read_state, probe.key(), point.sequence));
             }
-            let is_open = |(_, found): &(&Probe<'_>, &Option<Option<Slice>>)| found.is_none();
+            let is_open = |(_, found): &(&Probe<'_>, &Option<InMemory>)| found.is_none();
             for (probe, _) in probes.iter().zip(&found).filter(is_open) {
                 self.prefetch(&read_state, probe)?;
             }
             for ((probe, found), number) in probes.iter().zip(found).zip(first..) {
                 values.push(match found {
-                    Some(value) => value,
-                    None => self.get_in_tables(&read_state, probe, sequence, Sampling::of(number))?,
+                    Some(InMemory::Value(value)) => Some(value),
+                    Some(InMemory::Deleted) => None,
+                    Some(InMemory::Other) => self.resolve(&read_state, None, probe.key(), point)?,
+                    None => self.get_in_tables(&read_state, probe, point, Sampling::of(number))?,
                 });
             }
         }
@@ -181,10 +267,29 @@ impl ReadPath {
         &self,
         read_state: &ReadState,
         probe: &Probe<'_>,
-        sequence: Sequence,
+        point: SnapshotPoint,
         sampling: Sampling,
     ) -> Result<Option<Slice>> {
-        let mut read = PointRead::new(probe, sequence, sampling);
+        let numbers = (point.sequence, point.sequence);
+        let found = self.find_in_tables(read_state, probe, numbers, sampling)?;
+        match found {
+            Some(Found { kind: Kind::Put, value, .. }) => Ok(Some(value)),
+            Some(Found { kind: Kind::Operand | Kind::ExpiringPut, .. }) => {
+                self.resolve(read_state, None, probe.key(), point)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    #[inline(always)]
+    fn find_in_tables(
+        &self,
+        read_state: &ReadState,
+        probe: &Probe<'_>,
+        numbers: (Sequence, Sequence),
+        sampling: Sampling,
+    ) -> Result<Option<Found>> {
+        let mut read = PointRead::new(probe, numbers, sampling);
         let found = match read_state.version.partition_of(probe.key()) {
             Some(partition) => self.find_in_partition(partition, &mut read),
             None => Ok(None),
@@ -196,7 +301,7 @@ impl ReadPath {
             let range = KeyRange::point(probe.key());
             read_state.query_sample.record(QueryKind::Point, &range, weight, read.outcome);
         }
-        Ok(found?.filter(|found| found.kind == Kind::Put).map(|found| found.value))
+        found
     }
 
     fn find_in_partition(&self, partition: &Partition, read: &mut PointRead<'_>) -> Result<Option<Found>> {
@@ -225,7 +330,7 @@ impl ReadPath {
         partition: &Partition,
         read: &mut PointRead<'_>,
     ) -> Result<Option<Found>> {
-        let (key, sequence) = (read.probe.key(), read.sequence);
+        let (key, sequence) = (read.probe.key(), read.tombstone_sequence);
         for (level, run) in partition.runs() {
             let covered = match run.range_deleting_table_of(key) {
                 Some(table) => {

@@ -32,6 +32,7 @@ use crate::{
 
 /// The parts of an open store that open tables and views, and probe filters. A scan has its own.
 struct ReadTools {
+    context: Arc<StoreContext>,
     tables: Arc<TableCache>,
     digester: Digester,
     views: ViewOpener,
@@ -52,6 +53,7 @@ impl ReadPath {
         let StoreParts { context, snapshots, tables, .. } = &**store;
         Self {
             tools: Arc::new(ReadTools {
+                context: Arc::clone(context),
                 tables: Arc::clone(tables),
                 digester,
                 views: ViewOpener::new(database_id, &context.options),

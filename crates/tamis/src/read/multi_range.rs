@@ -14,11 +14,11 @@ use super::{
     scan_source::{ScanPoint, ScanSource},
     select_runs::SelectedRun,
     select_views::Selection,
+    snapshot::SnapshotPoint,
     touched_range::TouchedRange,
 };
 use crate::{
     cursor::bounded::{Bounds, ScanRange},
-    key::Sequence,
     store::keyspace_state::KeyspaceState,
 };
 
@@ -28,17 +28,17 @@ impl ReadPath {
         &self,
         keyspace: &KeyspaceState,
         ranges: Vec<Bounds>,
-        snapshot: Option<Sequence>,
+        snapshot: Option<SnapshotPoint>,
     ) -> Vec<Scan> {
         if let Err(error) = self.context.check_open().and_then(|()| keyspace.check()) {
             return ranges.iter().map(|_| Scan::new(Err(error.clone()))).collect();
         }
         let (read_state, visible) = keyspace.read_point(&self.snapshots);
-        let sequence = snapshot.unwrap_or(visible);
+        let snapshot = snapshot.unwrap_or(SnapshotPoint::now(visible)).with_time(&self.context.expiry);
         let source = |bounds| {
             let touched = TouchedRange::new(ScanRange::Bounds(bounds), &read_state);
             let query = self.scan_query(&touched);
-            let point = ScanPoint::at(sequence);
+            let point = ScanPoint::at(snapshot);
             self.scan_source(Arc::clone(&read_state), touched, point, query, Selection::default())
         };
         let mut sources: Vec<ScanSource> = ranges.into_iter().map(source).collect();

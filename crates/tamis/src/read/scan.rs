@@ -25,6 +25,7 @@ use super::{
     scan_query::ScanQuery,
     scan_source::{ScanPoint, ScanSource},
     select_views::Selection,
+    snapshot::SnapshotPoint,
     touched_range::TouchedRange,
 };
 use crate::{
@@ -567,8 +568,13 @@ impl fmt::Debug for Scan {
 
 impl ReadPath {
     /// A scan of `keys` at `snapshot`, or now.
-    pub(crate) fn scan(&self, keyspace: &KeyspaceState, keys: ScanRange, snapshot: Option<Sequence>) -> Scan {
-        self.scan_at(keyspace, keys, |visible| ScanPoint::at(snapshot.unwrap_or(visible)))
+    pub(crate) fn scan(
+        &self,
+        keyspace: &KeyspaceState,
+        keys: ScanRange,
+        snapshot: Option<SnapshotPoint>,
+    ) -> Scan {
+        self.scan_at(keyspace, keys, |visible| ScanPoint::at(snapshot.unwrap_or(SnapshotPoint::now(visible))))
     }
 
     /// A scan of `keys` at a point in time; `point_at` returns it for the newest visible sequence number.

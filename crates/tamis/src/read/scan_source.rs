@@ -11,7 +11,7 @@ use std::{
     ops::{Bound, Range},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -19,7 +19,8 @@ use tamis_filter::Digester;
 
 use super::{
     DeletedRanges, ReadPath, ReadTools, scan_coverage::coverage_of, scan_query::ScanQuery,
-    select_range::RangeSelector, select_views::Selection, touched_range::TouchedRange,
+    select_range::RangeSelector, select_views::Selection, snapshot::SnapshotPoint,
+    touched_range::TouchedRange,
 };
 use crate::{
     cache::table::TableCache,
@@ -32,10 +33,11 @@ use crate::{
         run_tables::{RunTables, ScanContext},
         source::Source,
         view_source::{ViewInput, ViewSource},
-        visible::VisibleCursor,
+        visible::{Values, VisibleCursor},
     },
-    error::Error,
+    error::{Error, Result},
     key::{ReadPoint, Sequence},
+    merge_operator::Operands,
     observe::{
         metrics::{LEVEL_COUNT_MAX, Metrics, ReadPlace},
         query_sample::Positive,
@@ -70,6 +72,8 @@ struct Shared {
     read_state: Arc<ReadState>,
     /// The writes of the transaction that reads.
     own: Option<OwnWrites>,
+    /// [`SnapshotPoint::time`].
+    time: AtomicU64,
     tools: Arc<ReadTools>,
     query: ScanQuery,
 }
@@ -109,6 +113,25 @@ impl Limits for ScanSource {
 impl AsRef<KeyRange> for ScanSource {
     fn as_ref(&self) -> &KeyRange {
         &self.touched.range
+    }
+}
+
+impl Values for ScanSource {
+    fn time(&self) -> u64 {
+        let Shared { time, tools, .. } = self.shared();
+        let known = time.load(Ordering::Relaxed);
+        if known > 0 {
+            return known;
+        }
+        // Both ends of a scan, which may be on two threads one after the other, use the first.
+        tools.context.expiry.note_used();
+        let now = tools.context.expiry.now();
+        time.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed).err().unwrap_or(now)
+    }
+
+    fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &Operands) -> Result<Vec<u8>> {
+        let version = &self.read_state().version;
+        operands.merge(version.options.merge.as_ref(), &version.name, key, base)
     }
 }
 
@@ -313,16 +336,16 @@ impl ScanSource {
     }
 }
 
-/// The point in time of a scan: the entries up to a sequence number, and the writes of its transaction.
+/// The point in time of a scan, and the writes of its transaction.
 pub(crate) struct ScanPoint {
-    pub(crate) sequence: Sequence,
+    pub(crate) snapshot: SnapshotPoint,
     pub(crate) own: Option<OwnWrites>,
 }
 
 impl ScanPoint {
     /// That of a scan outside of transactions.
-    pub(crate) const fn at(sequence: Sequence) -> Self {
-        Self { sequence, own: None }
+    pub(crate) const fn at(snapshot: SnapshotPoint) -> Self {
+        Self { snapshot, own: None }
     }
 }
 
@@ -336,14 +359,15 @@ impl ReadPath {
         query: ScanQuery,
         selection: Selection,
     ) -> ScanSource {
-        let ScanPoint { sequence, own } = point;
+        let ScanPoint { snapshot: SnapshotPoint { sequence, time }, own } = point;
+        let (time, tools) = (AtomicU64::new(time), Arc::clone(&self.tools));
         ScanSource {
             touched,
             selection,
             has_counted_outcomes: AtomicBool::new(false),
             sequence,
             deleted_ranges: Arc::clone(&self.deleted_ranges),
-            scan: PartOf::Itself(Shared { read_state, own, tools: Arc::clone(&self.tools), query }),
+            scan: PartOf::Itself(Shared { read_state, own, time, tools, query }),
         }
     }
 }

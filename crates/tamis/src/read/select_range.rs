@@ -42,7 +42,7 @@ impl ReadTools {
         touched: &'a TouchedRange,
         query: &'a ScanQuery,
     ) -> RangeSelector<'a> {
-        let Self { tables, digester, views } = self;
+        let Self { tables, digester, views, .. } = self;
         RangeSelector { touched, read_state, tables, digester, views: *views, query }
     }
 }

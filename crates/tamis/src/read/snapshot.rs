@@ -14,9 +14,31 @@ use std::{
 };
 
 use crate::{
-    key::Sequence,
+    expiry::ExpiryClock,
+    key::{Readers, Sequence},
     sync::{self, Mutex, sim_fault},
 };
+
+/// The point in time of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SnapshotPoint {
+    pub(crate) sequence: Sequence,
+    /// By which entries are expired ([`crate::expiry`]); 0: that of the first one that the read meets.
+    pub(crate) time: u64,
+}
+
+impl SnapshotPoint {
+    /// That of a read that begins now.
+    #[inline]
+    pub(crate) const fn now(sequence: Sequence) -> Self {
+        Self { sequence, time: 0 }
+    }
+
+    /// With the time of now, unless it has one.
+    pub(crate) fn with_time(self, clock: &ExpiryClock) -> Self {
+        Self { time: if self.time == 0 { clock.now() } else { self.time }, ..self }
+    }
+}
 
 /// See the head of this file.
 #[derive(Debug, Default)]
@@ -31,6 +53,8 @@ struct Registered {
     count: usize,
     /// The time of the first of them.
     since: Duration,
+    /// The time by which its entries are expired, of the first of them.
+    expiry_time: u64,
 }
 
 impl Snapshots {
@@ -49,15 +73,24 @@ impl Snapshots {
         sync::hooks::visible(sequence);
     }
 
-    /// Registers a snapshot at the visible sequence number and returns the number.
-    pub(crate) fn register(&self, now: Duration) -> Sequence {
+    /// Registers a snapshot at the visible sequence number and at the time of now.
+    pub(crate) fn register(&self, now: Duration, clock: &ExpiryClock) -> SnapshotPoint {
         let mut registered = self.registered.lock();
-        let sequence = self.visible();
-        if sim_fault!("forget-snapshot") {
-            return sequence;
+        let (sequence, time) = (self.visible(), clock.now());
+        if !sim_fault!("forget-snapshot") {
+            let new = Registered { count: 0, since: now, expiry_time: time };
+            registered.entry(sequence).or_insert(new).count += 1;
         }
-        registered.entry(sequence).or_insert(Registered { count: 0, since: now }).count += 1;
-        sequence
+        SnapshotPoint { sequence, time }
+    }
+
+    /// An entry that is expired at this time is expired for all snapshots and all later readers.
+    fn expiry_time(&self, clock: &ExpiryClock) -> u64 {
+        let registered = self.registered.lock();
+        if sim_fault!("expire-before-a-snapshot") {
+            return clock.now();
+        }
+        registered.values().next().map_or_else(|| clock.now(), |oldest| oldest.expiry_time)
     }
 
     /// The number of snapshots, and when the oldest was taken.
@@ -77,6 +110,13 @@ impl Snapshots {
             registered.remove(&sequence);
         }
         is_last
+    }
+
+    /// The readers that a job that begins now must respect.
+    pub(crate) fn readers(&self, clock: &ExpiryClock) -> Readers {
+        // Before the read points: a snapshot that they do not have has a later time.
+        let expiry_time = self.expiry_time(clock);
+        Readers { read_points: self.read_points(), expiry_time }
     }
 
     /// The read points that a job that begins now must respect, ascending; the last one is the visible sequence number.

@@ -8,6 +8,7 @@ use tamis_vfs::{Folder, fork::OpenIn};
 
 use crate::{
     error::{Error, Result},
+    expiry::ExpiryClock,
     observe::{events::Event, metrics::Metrics},
     options::Options,
     store::{background_error::BackgroundError, runtime::Runtime, store_folder},
@@ -19,6 +20,7 @@ pub(crate) struct StoreContext {
     pub(crate) folder: Folder,
     pub(crate) options: Options,
     pub(crate) runtime: Runtime,
+    pub(crate) expiry: ExpiryClock,
     pub(crate) metrics: Arc<Metrics>,
     open_in: OpenIn,
     background_error: Arc<BackgroundError>,
@@ -37,6 +39,7 @@ impl StoreContext {
             folder,
             options,
             metrics: Arc::new(Metrics::by(Arc::clone(&runtime.clock))),
+            expiry: ExpiryClock::new(Arc::clone(&runtime.clock)),
             runtime,
             open_in: OpenIn::this_process(),
             background_error,

@@ -89,6 +89,7 @@ impl Engine {
         let mut recovered = recover(folder, options, runtime, tables.budget())
             .map_err(|error| refuse_unwritable(error, folder))?;
         let unreplayed = recovered.unreplayed.take();
+        context.expiry.continue_at(recovered.versions.catalog().counters.greatest_time);
         let mut engine = Self::new(context, tables, recovered, lock);
         if let Some(unreplayed) = unreplayed {
             engine.report.replayed_entries +=
@@ -206,7 +207,8 @@ impl Engine {
         if segments.is_empty() {
             return;
         }
-        let edit = VersionEdit { changes: vec![Change::SetSyncedLog { segments }] };
+        let mut edit = VersionEdit { changes: vec![Change::SetSyncedLog { segments }] };
+        edit.persist_time(self.store.context.expiry.to_persist());
         if let Err(error) = self.store.versions.apply(edit, |_| {}) {
             self.store.context.report_failed_job("record the lengths of the log", &error);
         }

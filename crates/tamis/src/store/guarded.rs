@@ -238,6 +238,10 @@ impl Clock for GuardedClock {
         self.call(|clock| clock.now()).unwrap_or_else(|| self.fallback.now())
     }
 
+    fn since_epoch(&self) -> Duration {
+        self.call(|clock| clock.since_epoch()).unwrap_or_else(|| self.fallback.since_epoch())
+    }
+
     fn wait(&self, condition: &Condvar, guard: &mut MutexGuard<'_, ()>, timeout: Duration) {
         if self.call(|clock| clock.wait(condition, guard, timeout)).is_none() {
             self.fallback.wait(condition, guard, timeout);

@@ -209,6 +209,8 @@ pub(crate) struct KeyspaceState {
     /// That of each read state.
     pub(crate) empty_ranges: Arc<EmptyRanges>,
     pub(crate) is_dropped: AtomicBool,
+    /// [`KeyspaceOptions::expire_after`] in milliseconds, for writers; 0: never.
+    expire_after: AtomicU64,
     /// Taken by a running flush: flushes run one at a time, the oldest memtable first.
     pub(crate) flush_slot: FlushSlot,
     /// Held while the options change, and by a compaction from the check that they are those of its plan until its edit is installed.
@@ -247,6 +249,7 @@ impl KeyspaceState {
             replacements: AtomicU64::new(0),
             empty_ranges,
             is_dropped: AtomicBool::new(false),
+            expire_after: AtomicU64::new(0),
             flush_slot: FlushSlot::new(),
             options_lock: Mutex::default(),
             pending_bounds: PendingBounds::default(),
@@ -258,8 +261,22 @@ impl KeyspaceState {
             resources: Arc::clone(resources),
         });
         keyspace.update_is_throttled();
+        keyspace.update_expire_after();
         keyspace.mark(Changed::Version);
         keyspace
+    }
+
+    /// Lets writers use the option of now.
+    pub(crate) fn update_expire_after(&self) {
+        let age = self.options().expire_after.unwrap_or_default();
+        self.expire_after.store(u64::try_from(age.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// The age at which puts expire.
+    #[inline]
+    pub(crate) fn expire_after(&self) -> Option<Duration> {
+        let milliseconds = self.expire_after.load(Ordering::Relaxed);
+        (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
     }
 
     /// An empty memtable for the writes of a transaction.

@@ -10,7 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use crate::sync::{Condvar, MutexGuard};
@@ -19,6 +19,8 @@ use crate::sync::{Condvar, MutexGuard};
 pub trait Clock: fmt::Debug + Send + Sync {
     /// Time since a fixed point; it never decreases.
     fn now(&self) -> Duration;
+    /// Time since 1970, by which entries expire. It may jump in both directions.
+    fn since_epoch(&self) -> Duration;
     /// Waits on `condition` until it is notified, for at most `timeout` of this clock's time.
     fn wait(&self, condition: &Condvar, guard: &mut MutexGuard<'_, ()>, timeout: Duration);
 }
@@ -41,10 +43,18 @@ impl Clock for SystemClock {
         self.start.elapsed()
     }
 
+    #[expect(clippy::disallowed_methods, reason = "this is the seam through which time enters")]
+    fn since_epoch(&self) -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+
     fn wait(&self, condition: &Condvar, guard: &mut MutexGuard<'_, ()>, timeout: Duration) {
         condition.wait_for(guard, timeout);
     }
 }
+
+/// The time since 1970 at which manual clocks begin.
+const MANUAL_START: Duration = Duration::from_secs(1_000_000_000);
 
 /// A clock that changes only by [`ManualClock::advance`] and by waits.
 #[derive(Debug, Default)]
@@ -62,6 +72,10 @@ impl ManualClock {
 impl Clock for ManualClock {
     fn now(&self) -> Duration {
         Duration::from_nanos(self.nanoseconds.load(Ordering::SeqCst))
+    }
+
+    fn since_epoch(&self) -> Duration {
+        MANUAL_START + self.now()
     }
 
     fn wait(&self, _condition: &Condvar, _guard: &mut MutexGuard<'_, ()>, timeout: Duration) {

@@ -134,6 +134,8 @@ impl VersionInstaller {
         edit: VersionEdit,
         change: impl Fn(u32, &ReadState, &Arc<KeyspaceVersion>) -> ReadState,
     ) -> Result<Arc<Catalog>> {
+        let mut edit = edit;
+        edit.persist_time(self.context.expiry.to_persist());
         let now = self.context.runtime.clock.now();
         let publish = |changed: &[Arc<KeyspaceVersion>]| {
             let keyspaces = self.keyspaces.load();

@@ -3,13 +3,13 @@
 use crate::key::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
 
 /// Tables of a store.
-pub(super) const VERSION: u32 = 5;
+pub(super) const VERSION: u32 = 7;
 /// Tables built outside of a store.
-pub(super) const VERSION_OUTSIDE: u32 = 6;
+pub(super) const VERSION_OUTSIDE: u32 = 8;
 /// Filter files.
 pub(super) const FILTER_VERSION: u32 = 2;
 /// Sorted views.
-pub(crate) const VIEW_VERSION: u32 = 1;
+pub(crate) const VIEW_VERSION: u32 = 2;
 pub(crate) const TABLE_MAGIC: [u8; 8] = *b"TamisTbl";
 pub(crate) const FILTER_MAGIC: [u8; 8] = *b"TamisFil";
 

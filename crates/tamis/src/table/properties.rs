@@ -20,6 +20,8 @@ pub(crate) struct TableOrigin {
     pub(crate) keyspace_id: u64,
     /// The keyspace's name when the table was written.
     pub(crate) keyspace_name: String,
+    /// The name of its merge operator; empty: it has none.
+    pub(crate) merge_operator: String,
     /// Lower bound (included) of the partition; empty: from the first key.
     pub(crate) partition_lower: Vec<u8>,
     /// Upper bound (excluded) of the partition; empty: to the last key.
@@ -68,6 +70,10 @@ pub(crate) struct TableSummary {
     /// The greatest sequence number of what hides an obsolete entry; 0 without any. No reader sees one of them if no read point is
     /// at or above `smallest_sequence` and below this number.
     pub(crate) obsolete_since: Sequence,
+    /// Entries that expire ([`crate::expiry`]), the least and the greatest time at which one does; 0 without any.
+    pub(crate) expiring_count: u64,
+    pub(crate) first_expires_at: u64,
+    pub(crate) last_expires_at: u64,
 }
 
 /// The values that distinguish a table file from all others, also from an older one with the same name.
@@ -97,6 +103,7 @@ impl TableOrigin {
         put_u64(target, self.database_id);
         put_varint(target, self.keyspace_id);
         put_bytes(target, self.keyspace_name.as_bytes());
+        put_bytes(target, self.merge_operator.as_bytes());
         put_bytes(target, &self.partition_lower);
         put_bytes(target, &self.partition_upper);
         target.push(self.level);
@@ -113,6 +120,7 @@ impl TableOrigin {
             database_id: source.take_u64()?,
             keyspace_id: source.take_varint()?,
             keyspace_name: String::from_utf8(source.take_bytes()?.to_vec()).ok()?,
+            merge_operator: String::from_utf8(source.take_bytes()?.to_vec()).ok()?,
             partition_lower: source.take_bytes()?.to_vec(),
             partition_upper: source.take_bytes()?.to_vec(),
             level: source.take_u8()?,
@@ -152,6 +160,9 @@ impl TableSummary {
         put_bytes(target, &self.range_tombstone_upper);
         put_varint(target, self.obsolete_count);
         put_varint(target, self.obsolete_since);
+        put_varint(target, self.expiring_count);
+        put_varint(target, self.first_expires_at);
+        put_varint(target, self.last_expires_at);
     }
 
     /// `None` for bytes that [`TableSummary::encode`] can't have written, and for an impossible summary.
@@ -173,6 +184,9 @@ impl TableSummary {
             range_tombstone_upper: source.take_bytes()?.to_vec(),
             obsolete_count: source.take_varint()?,
             obsolete_since: source.take_varint()?,
+            expiring_count: source.take_varint()?,
+            first_expires_at: source.take_varint()?,
+            last_expires_at: source.take_varint()?,
         };
         let are_tombstones_possible = match summary.range_tombstone_count {
             0 => summary.range_tombstone_upper.is_empty(),
@@ -190,6 +204,9 @@ impl TableSummary {
             && summary.block_count <= summary.entry_count
             && summary.smallest_sequence <= summary.largest_sequence
             && summary.smallest_key <= summary.largest_key
+            && summary.expiring_count <= summary.entry_count
+            && summary.first_expires_at <= summary.last_expires_at
+            && (summary.expiring_count > 0 || summary.last_expires_at == 0)
             && are_tombstones_possible
             && are_obsolete_possible;
         is_possible.then_some(summary)
@@ -211,6 +228,40 @@ impl TableSummary {
             Bound::Excluded(upper) => upper <= key,
             Bound::Unbounded => false,
         }
+    }
+
+    /// Counts an entry that expires.
+    pub(crate) fn add_expiring(&mut self, expires_at: u64) {
+        self.first_expires_at = match self.expiring_count {
+            0 => expires_at,
+            _ => self.first_expires_at.min(expires_at),
+        };
+        self.last_expires_at = self.last_expires_at.max(expires_at);
+        self.expiring_count += 1;
+    }
+
+    /// About how many entries are expired at a time: as if they expired one after the other in equal steps.
+    pub(crate) fn expired_count(&self, time: u64) -> u64 {
+        if self.expiring_count == 0 || time < self.first_expires_at {
+            return 0;
+        }
+        if time >= self.last_expires_at {
+            return self.expiring_count;
+        }
+        let (passed, all) = (time - self.first_expires_at, self.last_expires_at - self.first_expires_at);
+        (self.expiring_count as f64 * (passed as f64 / all as f64)) as u64
+    }
+
+    /// Whether all entries are expired at a time, and nothing else is in the table.
+    pub(crate) const fn is_expired(&self, time: u64) -> bool {
+        self.expiring_count == self.entry_count
+            && self.range_tombstone_count == 0
+            && self.last_expires_at <= time
+    }
+
+    /// Whether a compaction may reclaim bytes, now or later.
+    pub(crate) const fn may_have_garbage(&self) -> bool {
+        self.has_deletes() || self.obsolete_count > 0 || self.expiring_count > 0
     }
 
     /// Whether the table deletes keys.

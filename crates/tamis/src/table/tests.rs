@@ -46,6 +46,7 @@ pub(super) fn options(compression: Compression, block_bytes: u32) -> TableOption
         filter_seed: 9,
         origin: TableOrigin {
             keyspace_name: "test".to_owned(),
+            merge_operator: String::new(),
             replaced: vec![1, 2],
             ..TableOrigin::default()
         },

@@ -36,6 +36,7 @@ use super::{
 use crate::{
     coding::{checksum, length_u32},
     error::{Error, Result},
+    expiry,
     file_name::FileName,
     key::{Kind, Sequence, check_key, check_value},
     observe::events::{Event, EventListener},
@@ -98,6 +99,8 @@ pub(crate) struct TableWriter {
     stored: Vec<u8>,
     /// The previous entry: its key and sequence number.
     last: Option<(Vec<u8>, Sequence)>,
+    /// It is an operand, which hides no older version.
+    is_last_operand: bool,
     /// The last key of the previous block, if there is one.
     last_key_of_previous: Option<Vec<u8>>,
     first_of_block: (Vec<u8>, Sequence),
@@ -167,6 +170,7 @@ impl TableWriter {
             content_sum: ContentSum::default(),
             stored: Vec::new(),
             last: None,
+            is_last_operand: false,
             last_key_of_previous: None,
             first_of_block: (Vec::new(), 0),
         })
@@ -198,7 +202,7 @@ impl TableWriter {
                 });
             }
             repeats_key = by_key.is_eq();
-            if repeats_key {
+            if repeats_key && !self.is_last_operand {
                 hidden_by = Some(hidden_by.map_or(*last_sequence, |other| other.min(*last_sequence)));
             }
         }
@@ -266,6 +270,12 @@ impl TableWriter {
         let summary = &mut self.summary;
         summary.entry_count += 1;
         summary.tombstone_count += u64::from(kind == Kind::Tombstone);
+        self.is_last_operand = kind == Kind::Operand;
+        if kind == Kind::ExpiringPut
+            && let Some((expires_at, _)) = expiry::split(value)
+        {
+            summary.add_expiring(expires_at);
+        }
         summary.key_bytes += key.len() as u64;
         summary.value_bytes += value.len() as u64;
         summary.smallest_sequence = summary.smallest_sequence.min(sequence);

@@ -114,7 +114,7 @@ impl Condition {
 fn keys_of<'a>(entry: &BatchEntry<'a>) -> Keys<'a> {
     match entry.kind {
         Kind::RangeTombstone => Keys::Range(entry.key, entry.value),
-        Kind::Put | Kind::Tombstone => Keys::One(entry.key),
+        _ => Keys::One(entry.key),
     }
 }
 

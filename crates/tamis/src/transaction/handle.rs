@@ -6,7 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use tamis_bits::mix64;
@@ -23,6 +23,7 @@ use crate::{
     error::{Error, Result},
     key::check_key,
     key_range_bounds::KeyRangeBounds,
+    memtable::InMemory,
     options::Durability,
     read::{scan::Scan, scan_source::ScanPoint},
     slice::Slice,
@@ -211,11 +212,28 @@ impl Transaction {
         let key = key.as_ref();
         self.enter(keyspace)?;
         check_key(key)?;
-        if let Some(found) = self.writes.lock().get(keyspace.id(), key) {
-            return Ok(found);
+        let (written, own) = self.written(keyspace, key);
+        match written {
+            Some(InMemory::Value(value)) => return Ok(Some(value)),
+            Some(InMemory::Deleted) => return Ok(None),
+            Some(InMemory::Other) | None => {}
         }
         self.reads.add_keys(keyspace.id(), [key]);
-        self.snapshot.get(keyspace, key)
+        match own {
+            Some(own) => {
+                let engine = self.snapshot.engine();
+                engine.read_path.get_with_own(&keyspace.state, &own, key, self.snapshot.point())
+            }
+            None => self.snapshot.get(keyspace, key),
+        }
+    }
+
+    /// The newest own write to a key; with all of them if it does not decide the value alone.
+    fn written(&self, keyspace: &Keyspace, key: &[u8]) -> (Option<InMemory>, Option<OwnWrites>) {
+        let writes = self.writes.lock();
+        let written = writes.get(keyspace.id(), key);
+        let own = if written == Some(InMemory::Other) { writes.of(keyspace.id()) } else { None };
+        (written, own)
     }
 
     /// Whether a key exists. Cost as [`Keyspace::get`].
@@ -239,14 +257,14 @@ impl Transaction {
         let keys: Vec<K> = keys.into_iter().collect();
         keys.iter().try_for_each(|key| check_key(key.as_ref()))?;
         let (mut values, mut others) = (vec![None; keys.len()], Vec::new());
-        let writes = self.writes.lock();
         for (key, value) in keys.iter().zip(&mut values) {
-            match writes.get(keyspace.id(), key.as_ref()) {
-                Some(found) => *value = found,
+            match self.written(keyspace, key.as_ref()).0 {
+                Some(InMemory::Value(found)) => *value = Some(found),
+                Some(InMemory::Deleted) => {}
+                Some(InMemory::Other) => *value = self.get(keyspace, key)?,
                 None => others.push((key.as_ref(), value)),
             }
         }
-        drop(writes);
         self.reads.add_keys(keyspace.id(), others.iter().map(|(key, _)| *key));
         let found = self.snapshot.multi_get(keyspace, others.iter().map(|(key, _)| *key))?;
         others.into_iter().zip(found).for_each(|((_, value), found)| *value = found);
@@ -309,7 +327,7 @@ impl Transaction {
             let unrecorded = Arc::new(Reads::recorded(false));
             return TransactionScan::new(&unrecorded, 0, Scan::new(Err(error)), bounds);
         }
-        let point = ScanPoint { sequence: self.snapshot.sequence(), own: self.own(keyspace) };
+        let point = ScanPoint { snapshot: self.snapshot.point(), own: self.own(keyspace) };
         let scan = self.snapshot.engine().read_path.scan_at(&keyspace.state, keys, |_| point);
         TransactionScan::new(&self.reads, keyspace.id(), scan, bounds)
     }
@@ -347,7 +365,30 @@ impl Transaction {
     /// [`Error::KeyEmpty`], [`Error::KeyTooLong`], [`Error::ValueTooLong`]; [`Error::BatchTooLarge`] if all writes together do not fit into a memtable of the keyspace;
     /// [`Error::KeyspaceDropped`]; [`Error::InvalidArgument`] for a keyspace of another store. The transaction stays as it was.
     pub fn put(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.write(keyspace, |batch| batch.put_in(keyspace.id(), key.as_ref(), value.as_ref()))
+        self.write(keyspace, |batch| keyspace.add_put(batch, key.as_ref(), value.as_ref()))
+    }
+
+    /// Sets the value of a key until a time. See [`Keyspace::put_until`].
+    ///
+    /// # Errors
+    /// As [`Transaction::put`], and those of [`Keyspace::put_until`].
+    pub fn put_until(
+        &self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        time: SystemTime,
+    ) -> Result<()> {
+        self.write(keyspace, |batch| keyspace.add_put_until(batch, key.as_ref(), value.as_ref(), time))
+    }
+
+    /// Adds an operand to the value of a key. That is no read: with [`Isolation::Serializable`] two transactions that merge into one key do not conflict. See
+    /// [`Keyspace::merge`].
+    ///
+    /// # Errors
+    /// As [`Transaction::put`], and those of [`Keyspace::merge`].
+    pub fn merge(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.write(keyspace, |batch| keyspace.add_merge(batch, key.as_ref(), operand.as_ref()))
     }
 
     /// Deletes a key.

@@ -5,9 +5,8 @@ use std::{ops::Bound, sync::Arc};
 use crate::{
     cursor::{Cursor, bounded::KeyRange},
     error::Result,
-    key::{AFTER_ALL, Kind, Sequence},
+    key::{AFTER_ALL, Sequence},
     memtable::Memtable,
-    slice::Slice,
 };
 
 /// The writes of a transaction to a keyspace: a memtable that only this transaction reads. Their numbers are above
@@ -23,18 +22,6 @@ impl OwnWrites {
     /// Whether the range may have entries.
     pub(crate) fn has_entries(&self, range: &KeyRange) -> Result<bool> {
         has_entries(&self.memtable, range)
-    }
-}
-
-/// The value of a key at `sequence`: `None` if the memtable does not have it, `Some(None)` if it is deleted.
-pub(crate) fn get_in_memtable(memtable: &Memtable, key: &[u8], sequence: Sequence) -> Option<Option<Slice>> {
-    let covered = memtable.range_tombstones().sequence_at(key, sequence);
-    match memtable.get(key, sequence) {
-        Some((kind, found, value)) if found >= covered => {
-            Some((kind == Kind::Put).then(|| Slice::from(value)))
-        }
-        _ if covered > 0 => Some(None),
-        _ => None,
     }
 }
 

@@ -3,16 +3,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{
-    key_ranges::KeyRanges,
-    own_writes::{OwnWrites, get_in_memtable},
-};
+use super::{key_ranges::KeyRanges, own_writes::OwnWrites};
 use crate::{
     batch::{BatchMark, WriteBatch},
     error::{Error, Result},
     key::{Kind, SEQUENCE_MAX, Sequence},
-    memtable::Memtable,
-    slice::Slice,
+    memtable::{InMemory, Memtable},
     store::keyspace_state::KeyspaceState,
 };
 
@@ -45,10 +41,10 @@ impl WriteSet {
         Some(OwnWrites { memtable: Arc::clone(&written.memtable), newest: self.newest() })
     }
 
-    /// The value of a key: `None` if it is not written, `Some(None)` if it is deleted.
-    pub(crate) fn get(&self, keyspace: u32, key: &[u8]) -> Option<Option<Slice>> {
+    /// The newest write to a key.
+    pub(crate) fn get(&self, keyspace: u32, key: &[u8]) -> Option<InMemory> {
         let written = self.written.get(&keyspace)?;
-        get_in_memtable(&written.memtable, key, self.newest())
+        written.memtable.look_up(key, self.newest())
     }
 
     /// Adds the writes that `add` adds to the batch: one, or none.
@@ -115,7 +111,7 @@ impl WriteSet {
             let ranges = keys.entry(entry.keyspace).or_default();
             match entry.kind {
                 Kind::RangeTombstone => ranges.add_range(entry.key, entry.value),
-                Kind::Put | Kind::Tombstone => ranges.add_key(entry.key),
+                _ => ranges.add_key(entry.key),
             }
         }
         keys

@@ -1,4 +1,4 @@
-//! The counters of a database: file numbers, ids, sequence numbers, the oldest log segment that is needed.
+//! The counters of a database: file numbers, ids, sequence numbers, the oldest log segment that is needed, the greatest time.
 
 use crate::{
     coding::Decoder,
@@ -20,10 +20,12 @@ pub(crate) struct Counters {
     pub(crate) last_sequence: Sequence,
     /// Log segments with lower numbers are obsolete.
     pub(crate) oldest_log: u64,
+    /// The greatest time by which entries were expired, in milliseconds since 1970 ([`crate::expiry`]).
+    pub(crate) greatest_time: u64,
 }
 
 impl Counters {
-    pub(super) const fn to_fields(self) -> [u64; 6] {
+    pub(super) const fn to_fields(self) -> [u64; 7] {
         [
             self.next_file_number,
             self.next_keyspace_id,
@@ -31,6 +33,7 @@ impl Counters {
             self.last_sequence,
             self.oldest_log,
             self.next_run_id,
+            self.greatest_time,
         ]
     }
 
@@ -42,6 +45,7 @@ impl Counters {
             last_sequence: source.take_varint().filter(|&sequence| sequence <= SEQUENCE_MAX)?,
             oldest_log: source.take_varint()?,
             next_run_id: source.take_varint()?,
+            greatest_time: source.take_varint()?,
         })
     }
 
@@ -54,6 +58,7 @@ impl Counters {
             next_run_id: self.next_run_id.max(other.next_run_id),
             last_sequence: self.last_sequence.max(other.last_sequence),
             oldest_log: self.oldest_log.max(other.oldest_log),
+            greatest_time: self.greatest_time.max(other.greatest_time),
         }
     }
 }

@@ -152,6 +152,13 @@ pub(crate) struct VersionEdit {
 }
 
 impl VersionEdit {
+    /// Adds the greatest time by which entries were expired; 0: there is none.
+    pub(crate) fn persist_time(&mut self, greatest_time: u64) {
+        if greatest_time > 0 {
+            self.push(Change::AdvanceCounters(Counters { greatest_time, ..Counters::default() }));
+        }
+    }
+
     pub(crate) fn push(&mut self, change: Change) {
         self.changes.push(change);
     }

@@ -26,7 +26,7 @@ use crate::{
 
 /// The first bytes: "TMmf".
 pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"TMmf");
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 /// Bytes of the header before its checksum.
 const COVERED_BYTES: usize = 24;
 /// Bytes of the header; the first record follows.

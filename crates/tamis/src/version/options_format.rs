@@ -3,9 +3,12 @@
 //! Each option has a tag, flags and a length. A flag allows a program that does not know the option to ignore it. A missing
 //! option has its default. A value outside its bounds is refused like damage.
 
+use std::time::Duration;
+
 use super::tagged_record::{put_tagged, take_tagged};
 use crate::{
     coding::{Decoder, put_bytes, put_u32, put_varint},
+    merge_operator::MergeOperator,
     options::{
         Compression, FilterBudget, FilterSource, Filters, KeyspaceOptions, Layout, TableFilter, Views,
     },
@@ -20,6 +23,8 @@ const SIZE_RATIO: u64 = 6;
 const LEVEL0_RUNS: u64 = 7;
 const LAYOUT: u64 = 8;
 const VIEWS: u64 = 9;
+const MERGE: u64 = 10;
+const EXPIRE_AFTER: u64 = 11;
 
 /// Flag of an option that a program which does not know it may ignore.
 const MAY_BE_IGNORED: u8 = 1;
@@ -80,6 +85,14 @@ pub(super) fn encode(options: &KeyspaceOptions, target: &mut Vec<u8>) {
     if let Some(kind) = views_number(options.views) {
         put_tagged(&mut list, VIEWS, MAY_BE_IGNORED, &[kind]);
     }
+    if let Some(operator) = &options.merge {
+        put_tagged(&mut list, MERGE, 0, operator.name().as_bytes());
+    }
+    if let Some(age) = options.expire_after {
+        body.clear();
+        put_varint(&mut body, u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+        put_tagged(&mut list, EXPIRE_AFTER, 0, &body);
+    }
     put_bytes(target, &list);
 }
 
@@ -134,6 +147,11 @@ pub(super) fn decode(source: &mut Decoder<'_>) -> Option<KeyspaceOptions> {
             LAYOUT => options.layout = take_layout(&mut body)?,
             VIEWS => options.views = take_views(&mut body)?,
             LEVEL0_RUNS => options.level0_runs = u32::try_from(body.take_varint()?).ok()?,
+            MERGE => {
+                let name = std::str::from_utf8(body.take_rest()).ok()?;
+                options.merge = Some(MergeOperator::stored(name)?);
+            }
+            EXPIRE_AFTER => options.expire_after = Some(Duration::from_millis(body.take_varint()?)),
             _ if flags & 1 != 0 => continue,
             _ => return None,
         }
@@ -149,7 +167,7 @@ pub(super) fn unknown_part(source: &mut Decoder<'_>) -> Option<(&'static str, St
     let mut list = Decoder::new(source.take_bytes()?);
     while !list.is_empty() {
         let (tag, flags, body) = take_tagged(&mut list)?;
-        if !(MEMTABLE_BYTES..=VIEWS).contains(&tag) && flags & 1 == 0 {
+        if !(MEMTABLE_BYTES..=EXPIRE_AFTER).contains(&tag) && flags & 1 == 0 {
             return Some(("option", tag.to_string()));
         }
         if tag == FILTERS

@@ -46,6 +46,8 @@ use crate::{
     file_name::FileName,
     frame::TornTail,
     key::SEQUENCE_MAX,
+    merge_operator::MergeOperator,
+    options::KeyspaceOptions,
     store::store_folder,
     sync::{Mutex, sim_fault},
 };
@@ -135,6 +137,24 @@ impl VersionSet {
             set.begin_writing()?;
         }
         Ok((set, contents.torn))
+    }
+
+    /// Gives the keyspaces the merge operators of their names.
+    ///
+    /// # Errors
+    /// [`Error::MergeOperatorMissing`].
+    pub(crate) fn resolve_operators(&self, given: &[MergeOperator]) -> Result<()> {
+        let _log = self.log.lock();
+        let mut catalog = Catalog::clone(&self.catalog.load());
+        for version in catalog.keyspaces.values_mut() {
+            if let Some(operator) = &version.options.merge {
+                let operator = operator.resolve(&version.name, given)?;
+                let options = KeyspaceOptions::clone(&version.options).merge(Some(operator));
+                Arc::make_mut(version).options = Arc::new(options);
+            }
+        }
+        self.catalog.store(Arc::new(catalog));
+        Ok(())
     }
 
     /// Begins another manifest for a database that was opened read-only: from then on edits can be applied.
@@ -496,6 +516,7 @@ fn minimum_counters(catalog: &Catalog, next_file_number: u64) -> Counters {
         next_run_id: runs.map(|(_, run)| run.id()).max().unwrap_or(0).saturating_add(1),
         last_sequence: in_tables.chain(flushed).max().unwrap_or(0),
         oldest_log: 0,
+        greatest_time: 0,
     }
 }
 

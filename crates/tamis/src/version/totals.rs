@@ -12,8 +12,10 @@ pub(crate) struct Totals {
     pub(crate) bytes: u64,
     /// Of the newest entry.
     pub(crate) largest_sequence: Sequence,
-    /// Whether some table has tombstones, range tombstones or obsolete versions.
+    /// Whether some table has tombstones, range tombstones, obsolete versions or entries that expire.
     pub(crate) has_garbage: bool,
+    /// Whether some table has entries that expire.
+    pub(crate) expires: bool,
 }
 
 impl Totals {
@@ -25,7 +27,8 @@ impl Totals {
             totals.entry_count += summary.entry_count;
             totals.bytes += table.file_bytes();
             totals.largest_sequence = totals.largest_sequence.max(summary.largest_sequence);
-            totals.has_garbage |= summary.has_deletes() || summary.obsolete_count > 0;
+            totals.has_garbage |= summary.may_have_garbage();
+            totals.expires |= summary.expiring_count > 0;
         }
         totals
     }

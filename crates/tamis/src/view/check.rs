@@ -206,7 +206,7 @@ impl<R: OrdinalRun> Check<'_, R> {
         });
         if !is_old_version {
             self.key_count += 1;
-            self.live_count += u64::from(kind == kind_number(crate::key::Kind::Put));
+            self.live_count += u64::from(kind != kind_number(crate::key::Kind::Tombstone));
             self.last.clear();
             self.last.extend_from_slice(key);
         }

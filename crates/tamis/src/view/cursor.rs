@@ -343,16 +343,16 @@ impl<S: RunSet> ViewCursor<S> {
 
     /// The kind of the current entry, without reading it.
     #[inline]
-    pub(super) fn stored_kind(&mut self) -> Result<Kind> {
+    pub(super) fn stored_kind(&mut self) -> Kind {
         self.enter_here();
-        kind_of(self.segment.kind(self.place.slot)).ok_or_else(|| self.view.malformed(self.place.page))
+        kind_of(self.segment.kind(self.place.slot))
     }
 
     /// The run and the kind of the current entry, without reading it.
     #[inline]
-    pub(super) fn stored_entry(&mut self) -> Result<(usize, Kind)> {
-        let kind = self.stored_kind()?;
-        Ok((self.segment.run(self.place.slot), kind))
+    pub(super) fn stored_entry(&mut self) -> (usize, Kind) {
+        let kind = self.stored_kind();
+        (self.segment.run(self.place.slot), kind)
     }
 
     /// The entries of the current key in the current segment, at its newest one, and whether they are the whole segment.
@@ -589,11 +589,14 @@ impl<S: RunSet> ViewCursor<S> {
         (self.current, self.ordinal)
     }
 
-    /// Reads the key and the sequence number of a position without the view, which may be damaged. The cursor is not valid then.
-    pub(crate) fn entry_at(&mut self, (run, ordinal): (usize, u64)) -> Result<(Vec<u8>, Sequence)> {
+    /// Reads the key, the sequence number and the kind of a position without the view, which may be damaged. The cursor is not valid then.
+    pub(crate) fn entry_at(&mut self, (run, ordinal): (usize, u64)) -> Result<(Vec<u8>, Sequence, Kind)> {
         self.is_valid = false;
         self.read(run, ordinal)?;
-        Ok(self.entry_in(run).map_or((Vec::new(), 0), |entry| (entry.key().to_vec(), entry.sequence())))
+        let entry = self.entry_in(run);
+        Ok(entry.map_or((Vec::new(), 0, Kind::Put), |entry| {
+            (entry.key().to_vec(), entry.sequence(), entry.kind())
+        }))
     }
 
     #[inline]

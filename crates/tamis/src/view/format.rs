@@ -27,10 +27,9 @@ pub(super) const INDEX_HEADER_LENGTH: usize = 8;
 
 const KIND_PUT: u8 = 0;
 pub(super) const KIND_TOMBSTONE: u8 = 1;
-/// Merge operands and range tombstones are reserved.
+const KIND_OPERAND: u8 = 2;
+const KIND_EXPIRING: u8 = 3;
 pub(super) const KIND_BITS_MAX: u8 = 2;
-/// Bits of the kinds that this version knows.
-pub(super) const KNOWN_KIND_BITS: u8 = 1;
 pub(super) const SELECTOR_BITS_MAX: u8 = 16;
 
 /// The number of a kind in a view; range tombstones are never entries of a run.
@@ -38,16 +37,27 @@ pub(super) const fn kind_number(kind: Kind) -> u8 {
     match kind {
         Kind::Put => KIND_PUT,
         Kind::Tombstone | Kind::RangeTombstone => KIND_TOMBSTONE,
+        Kind::Operand => KIND_OPERAND,
+        Kind::ExpiringPut => KIND_EXPIRING,
     }
 }
 
-/// The kind of a number; `None` for reserved ones.
-pub(super) const fn kind_of(number: u8) -> Option<Kind> {
+/// The kind of a number of two bits.
+pub(super) const fn kind_of(number: u8) -> Kind {
     match number {
-        KIND_PUT => Some(Kind::Put),
-        KIND_TOMBSTONE => Some(Kind::Tombstone),
-        _ => None,
+        KIND_PUT => Kind::Put,
+        KIND_TOMBSTONE => Kind::Tombstone,
+        KIND_OPERAND => Kind::Operand,
+        _ => Kind::ExpiringPut,
     }
+}
+
+/// Flag of views with operands or expiring puts.
+pub(super) const VIEW_MIXED: u8 = 1;
+
+/// Whether a view may have an entry of this kind without [`VIEW_MIXED`].
+pub(super) const fn is_plain(kind: Kind) -> bool {
+    matches!(kind, Kind::Put | Kind::Tombstone | Kind::RangeTombstone)
 }
 
 /// Bits of the selectors of this many runs.

@@ -62,7 +62,7 @@ impl View {
             self.first_ordinal(&candidate, run) + u64::from(segment.count_before(run, candidate.slot));
         let (slot, is_equal) = resolve(&page, &candidate, key, &read_key(run, ordinal)?);
         let place = self.at_slot(&candidate, slot)?;
-        let is_put = kind_of(segment.kind(candidate.slot)) == Some(Kind::Put);
+        let is_put = kind_of(segment.kind(candidate.slot)) != Kind::Tombstone;
         let is_counted = is_equal && kind == BoundKind::Included && is_put;
         Ok(self.live_before(&place) + u64::from(is_counted))
     }

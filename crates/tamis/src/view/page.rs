@@ -9,8 +9,8 @@
 
 use super::{
     format::{
-        DIFFERENCE_ESCAPED, DIFFERENCE_SAME, ESCAPE_LENGTH, KIND_BITS_MAX, KNOWN_KIND_BITS,
-        PAGE_HEADER_LENGTH, PAGE_WIDE, SAME_KEY, SEGMENT_CONTINUED, SEGMENT_COUNT_MAX, SELECTOR_BITS_MAX,
+        DIFFERENCE_ESCAPED, DIFFERENCE_SAME, ESCAPE_LENGTH, KIND_BITS_MAX, PAGE_HEADER_LENGTH, PAGE_WIDE,
+        SAME_KEY, SEGMENT_CONTINUED, SEGMENT_COUNT_MAX, SELECTOR_BITS_MAX,
     },
     key_bits::BITS_PER_BYTE,
     segment::{Segment, ones, spread},
@@ -296,22 +296,21 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// The first kind of an entry that is reserved, if there is one.
-    pub(super) fn find_reserved_kind(&self) -> Option<u8> {
-        let first = usize::from(self.layout.selector_bits);
-        let reserved_planes = usize::from(KNOWN_KIND_BITS)..self.layout.kind_bits.into();
-        (0..self.layout.segment_count()).find_map(|segment| {
-            let planes = reserved_planes.clone().map(|plane| self.plane(segment, first + plane));
-            let reserved = self.all(segment) & planes.fold(0, |found, plane| found | plane);
-            (reserved != 0).then(|| self.kind(segment, reserved.trailing_zeros() as usize))
-        })
+    /// Whether an entry is an operand or an expiring put.
+    pub(super) fn is_mixed(&self) -> bool {
+        let second = usize::from(self.layout.selector_bits) + 1;
+        let mut segments = 0..self.layout.segment_count();
+        self.layout.kind_bits > 1
+            && segments.any(|segment| self.all(segment) & self.plane(segment, second) != 0)
     }
 
-    /// The entries of a segment that are puts, a bit each.
-    fn puts(&self, segment: usize) -> u64 {
+    /// The entries of a segment that are no tombstones, a bit each.
+    fn values(&self, segment: usize) -> u64 {
         let first = usize::from(self.layout.selector_bits);
-        let planes = (0..usize::from(self.layout.kind_bits)).map(|plane| self.plane(segment, first + plane));
-        self.all(segment) & !planes.fold(0, |found, plane| found | plane)
+        let plane = |bit: u8| {
+            if bit < self.layout.kind_bits { self.plane(segment, first + usize::from(bit)) } else { 0 }
+        };
+        self.all(segment) & !(plane(0) & !plane(1))
     }
 
     /// The newest entries of the keys of a segment, a bit each.
@@ -419,7 +418,7 @@ impl<'a> Page<'a> {
             if start >= entry {
                 break;
             }
-            let live = self.puts(segment) & self.newest(segment, start);
+            let live = self.values(segment) & self.newest(segment, start);
             let below = 1_u64.checked_shl((entry - start) as u32).map_or(u64::MAX, |bit| bit - 1);
             count += (live & below).count_ones() as usize;
             start += self.segment_length(segment);
@@ -431,7 +430,7 @@ impl<'a> Page<'a> {
     pub(super) fn live_entry(&self, number: usize) -> Option<usize> {
         let (mut start, mut left) = (0, number);
         for segment in 0..self.layout.segment_count() {
-            let mut live = self.puts(segment) & self.newest(segment, start);
+            let mut live = self.values(segment) & self.newest(segment, start);
             let count = live.count_ones() as usize;
             if left < count {
                 for _ in 0..left {

@@ -6,7 +6,7 @@
 use std::{path::Path, sync::Arc};
 
 use super::{
-    format::{HEADER_RUN_LENGTH, SEGMENT_SIZES, VIEW_MAGIC},
+    format::{HEADER_RUN_LENGTH, SEGMENT_SIZES, VIEW_MAGIC, VIEW_MIXED},
     index::{PageIndex, PageRecord},
     page::{Page, PageLayout},
     writer::{RunSummary, ViewOptions, ViewOwner},
@@ -42,6 +42,7 @@ struct Header {
     live_count: u64,
     page_count: usize,
     searched: usize,
+    is_mixed: bool,
     runs: Vec<RunSummary>,
 }
 
@@ -54,7 +55,8 @@ impl Header {
         let (run_count, page_count) = (source.take_u32()? as usize, source.take_u32()? as usize);
         let searched = source.take_u32()? as usize;
         let segment_size = usize::from(source.take_u8()?);
-        let zeros = source.take(3)?;
+        let flags = source.take_u8()?;
+        let zeros = source.take(2)?;
         let is_whole = source.rest().len() == HEADER_RUN_LENGTH.checked_mul(run_count)?;
         let mut runs = Vec::new();
         while let (Some(id), Some(largest_sequence), Some(entry_count)) =
@@ -62,10 +64,19 @@ impl Header {
         {
             runs.push(RunSummary { id, largest_sequence, entry_count });
         }
-        let is_possible = SEGMENT_SIZES.contains(&segment_size) && zeros == [0; 3];
+        let is_possible = SEGMENT_SIZES.contains(&segment_size) && zeros == [0; 2] && flags <= VIEW_MIXED;
         let sum = runs.iter().try_fold(0_u64, |sum, run| sum.checked_add(run.entry_count))?;
         let options = ViewOptions { segment_size, owner };
-        let header = Self { options, entry_count, key_count, live_count, page_count, searched, runs };
+        let header = Self {
+            options,
+            entry_count,
+            key_count,
+            live_count,
+            page_count,
+            searched,
+            is_mixed: flags != 0,
+            runs,
+        };
         (is_possible && is_whole && sum == entry_count).then_some(header)
     }
 }
@@ -160,8 +171,8 @@ impl View {
                 (format!("runs below {run_count}"), format!("another one in segment {segment}"));
             return Err(self.source.damaged(offset, "selector of a view page", expected, got));
         }
-        if let Some(kind) = page.find_reserved_kind() {
-            return Err(Error::UnknownEntryKind { file: self.source.path.to_path_buf(), offset, kind });
+        if page.is_mixed() && !self.header.is_mixed {
+            return Err(self.malformed(number));
         }
         let entry_count = page.layout.entry_count();
         let counts = (entry_count as u64, page.live_before(entry_count) as u64);
@@ -277,7 +288,12 @@ impl View {
         self.header.key_count
     }
 
-    /// Keys whose newest entry is a put.
+    /// Whether entries may be operands or expiring puts.
+    pub(crate) const fn is_mixed(&self) -> bool {
+        self.header.is_mixed
+    }
+
+    /// Keys whose newest entry is no tombstone.
     pub(crate) const fn live_count(&self) -> u64 {
         self.header.live_count
     }

@@ -71,6 +71,9 @@ pub(crate) fn rebuild_view<R: OrdinalRun>(
         copied_pages: 0,
         compared_pages: 0,
     };
+    if old.is_mixed() {
+        rebuild.writer.set_mixed();
+    }
     rebuild.old.move_to(old.start_of(0)?);
     let cursors = (old_runs.len()..).zip(new_runs.iter().map(|(_, run)| run.cursor_once()));
     let mut entries = EntryHeap::new(cursors)?;
@@ -143,7 +146,7 @@ impl<R: OrdinalRun> Rebuild<'_, R> {
     /// Writes the current old entry again and moves to the next one.
     fn write_entry(&mut self) -> Result<()> {
         let place = *self.old.place();
-        let (run, kind) = self.old.stored_entry()?;
+        let (run, kind) = self.old.stored_entry();
         if self.old.is_old_version() {
             if self.is_after_copy {
                 let key = self.old.key_at(&place)?.to_vec();
@@ -269,7 +272,7 @@ impl<R: OrdinalRun> Rebuild<'_, R> {
 
     /// Adds the current old entry to the key that was begun.
     fn add_old_entry(&mut self, is_newest: bool) -> Result<()> {
-        let (run, kind) = self.old.stored_entry()?;
+        let (run, kind) = self.old.stored_entry();
         add(&mut self.writer, run, kind, is_newest)?;
         self.old.step()
     }

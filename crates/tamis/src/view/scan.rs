@@ -1,4 +1,5 @@
-//! The entries of a view that a reader at a snapshot sees: of each key the newest entry at or below it, without deleted keys.
+//! The entries of a view that a reader at a snapshot sees: of each key the newest entry at or below it, without deleted keys. After an operand
+//! [`ViewScan::next`] moves to the next older entry of its key.
 //!
 //! A snapshot at or above the sequence numbers of all runs needs no entry to know which ones are visible: the differences say which
 //! entries are old versions, the kinds which keys are deleted. So old versions and tombstones are never read, and keys are counted
@@ -27,7 +28,7 @@ pub(crate) struct ViewScan<S: RunSet> {
 impl<S: RunSet> ViewScan<S> {
     /// A scan that is not valid.
     pub(crate) fn new(cursor: ViewCursor<S>, snapshot: Sequence) -> Self {
-        let has_short_steps = cursor.view().shows_newest_at(snapshot);
+        let has_short_steps = cursor.view().shows_newest_at(snapshot) && !cursor.view().is_mixed();
         Self { cursor, snapshot, shows_tombstones: false, has_short_steps }
     }
 
@@ -59,7 +60,7 @@ impl<S: RunSet> ViewScan<S> {
     }
 
     /// See [`ViewCursor::entry_at`].
-    pub(crate) fn entry_at(&mut self, position: (usize, u64)) -> Result<(Vec<u8>, Sequence)> {
+    pub(crate) fn entry_at(&mut self, position: (usize, u64)) -> Result<(Vec<u8>, Sequence, Kind)> {
         self.cursor.entry_at(position)
     }
 
@@ -76,13 +77,13 @@ impl<S: RunSet> ViewScan<S> {
     /// Moves to the visible entry of the current key and reads it, or to the next key.
     fn settle_key(&mut self) -> Result<bool> {
         if self.sees_newest() {
-            if self.shows_tombstones || self.cursor.stored_kind()? == Kind::Put {
+            if self.shows_tombstones || self.cursor.stored_kind() != Kind::Tombstone {
                 self.cursor.load()?;
                 return Ok(true);
             }
         } else if !self.cursor.seek_version(self.snapshot)? {
             return Ok(false);
-        } else if self.shows_tombstones || self.cursor.kind() == Kind::Put {
+        } else if self.shows_tombstones || self.cursor.kind() != Kind::Tombstone {
             return Ok(true);
         }
         self.cursor.step_key()?;
@@ -144,6 +145,11 @@ impl<S: RunSet> ViewScan<S> {
     }
 
     fn next_segment(&mut self) -> Result<()> {
+        if self.cursor.is_valid() && self.cursor.kind() == Kind::Operand {
+            self.cursor.step()?;
+            let has_older = self.cursor.is_at_entry() && self.cursor.is_old_version();
+            return if has_older { self.cursor.load() } else { self.settle_forward() };
+        }
         self.cursor.step_key()?;
         self.settle_forward()
     }
@@ -181,7 +187,7 @@ impl<S: RunSet> ViewScan<S> {
     }
 
     /// Moves forward by up to `count` keys, at most to the last one within an upper bound; returns by how many. Of the keys between, none
-    /// is read. By none for a snapshot that does not see the newest entries, or with tombstones: keys are counted by their newest puts.
+    /// is read. By none for a snapshot that does not see the newest entries, with tombstones, or in a mixed view: keys are counted by their newest puts.
     pub(crate) fn skip_within(&mut self, count: u64, upper: Bound<&[u8]>) -> Result<u64> {
         if !self.has_short_steps {
             return Ok(0);

@@ -12,8 +12,8 @@
 
 use super::{
     format::{
-        HEADER_LENGTH, HEADER_RUN_LENGTH, RUN_COUNT_MAX, SAME_KEY, SEGMENT_SIZES, kind_number,
-        segments_per_page, selector_bits,
+        HEADER_LENGTH, HEADER_RUN_LENGTH, RUN_COUNT_MAX, SAME_KEY, SEGMENT_SIZES, VIEW_MIXED, is_plain,
+        kind_number, kind_of, segments_per_page, selector_bits,
     },
     index::PageRecord,
     index_builder::IndexBuilder,
@@ -92,6 +92,8 @@ pub(super) struct ViewWriter<'a> {
     /// Entries of each run in the pages that were written.
     positions: Vec<u32>,
     key_count: u64,
+    /// [`VIEW_MIXED`], if an entry is an operand or an expiring put.
+    flags: u8,
 }
 
 /// Checks the limits of a view (`docs/format/view.md`, "Limits").
@@ -129,6 +131,7 @@ impl<'a> ViewWriter<'a> {
             segments: Vec::new(),
             index: IndexBuilder::new(),
             key_count: 0,
+            flags: 0,
         })
     }
 
@@ -145,6 +148,17 @@ impl<'a> ViewWriter<'a> {
     /// Whether a key with this many versions begins a segment, if it is the next one. The key before it is complete.
     pub(super) fn needs_key(&self, version_count: usize) -> bool {
         self.segment.slots.is_empty() || self.segment.slots.len() + version_count > self.options.segment_size
+    }
+
+    /// Some entries of copied pages may be operands or expiring puts.
+    pub(super) const fn set_mixed(&mut self) {
+        self.flags = VIEW_MIXED;
+    }
+
+    fn note_kind(&mut self, kind: Kind) {
+        if !is_plain(kind) {
+            self.set_mixed();
+        }
     }
 
     /// Ends the versions of the current key.
@@ -187,6 +201,7 @@ impl<'a> ViewWriter<'a> {
 
     /// Adds the newest entry of the key that was begun.
     pub(super) fn add_newest(&mut self, run: usize, kind: Kind) {
+        self.note_kind(kind);
         if let Some(slot) = self.current.slots.last_mut() {
             (slot.run, slot.kind) = (run as u16, kind_number(kind));
         }
@@ -194,6 +209,7 @@ impl<'a> ViewWriter<'a> {
 
     /// Adds the next older entry of the key.
     pub(super) fn add_old(&mut self, run: usize, kind: Kind) -> Result<()> {
+        self.note_kind(kind);
         if self.current.slots.len() == self.options.segment_size {
             if !self.current.is_long {
                 self.end_segment();
@@ -243,7 +259,7 @@ impl<'a> ViewWriter<'a> {
         let page = encode_page(&segments, self.format);
         let slots = || segments.iter().flat_map(|segment| &segment.slots);
         let entry_count = slots().count() as u64;
-        let is_live = |slot: &&Slot| slot.difference != SAME_KEY && slot.kind == kind_number(Kind::Put);
+        let is_live = |slot: &&Slot| slot.difference != SAME_KEY && kind_of(slot.kind) != Kind::Tombstone;
         let record = PageRecord {
             checksum: checksum(0, &page),
             length: page.len() as u64,
@@ -294,6 +310,7 @@ impl<'a> ViewWriter<'a> {
         put_u32(&mut body, self.index.page_count() as u32);
         put_u32(&mut body, self.index.searched() as u32);
         body.push(self.options.segment_size as u8);
+        body.push(self.flags);
         body.resize(HEADER_LENGTH, 0);
         for run in &self.runs {
             put_u64(&mut body, run.id);

@@ -37,7 +37,6 @@ use crate::{
     batch::WriteBatch,
     compaction::background_jobs::BackgroundJobs,
     error::{Error, Result},
-    key::Kind,
     observe::metrics::Metrics,
     options::Durability,
     store::{
@@ -121,7 +120,7 @@ fn end_empty_ranges(batches: &[WriteBatch], targets: &[Target<'_>]) {
         let KeyspaceState { id, empty_ranges, .. } = target.keyspace;
         if empty_ranges.are_used() {
             let entries = batches.iter().flat_map(WriteBatch::entries);
-            let puts = entries.filter(|entry| entry.keyspace == *id && entry.kind == Kind::Put);
+            let puts = entries.filter(|entry| entry.keyspace == *id && entry.kind.sets_value());
             puts.for_each(|put| empty_ranges.note_put(put.key, put.sequence));
         }
     }
@@ -143,6 +142,8 @@ fn observe(batches: &[WriteBatch], is_committed: bool) {
                 Kind::Put => EntryKind::Put,
                 Kind::Tombstone => EntryKind::Delete,
                 Kind::RangeTombstone => EntryKind::DeleteRange,
+                Kind::Operand => EntryKind::Merge,
+                Kind::ExpiringPut => EntryKind::PutUntil,
             },
             key: entry.key,
             value: entry.value,

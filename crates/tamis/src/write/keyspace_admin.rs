@@ -10,6 +10,7 @@ use std::{
 
 use crate::{
     error::{Error, Result},
+    key::NAME_LENGTH_MAX,
     options::{DEFAULT_KEYSPACE, KeyspaceOptions},
     store::{
         keyspace_state::{KeyspaceResources, KeyspaceState},
@@ -20,9 +21,6 @@ use crate::{
         set::VersionSet,
     },
 };
-
-/// The longest name in bytes.
-const NAME_LENGTH_MAX: usize = 255;
 
 /// See the head of this file.
 pub(crate) struct KeyspaceAdmin {

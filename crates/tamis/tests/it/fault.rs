@@ -42,6 +42,10 @@ impl Clock for PatientClock {
         self.clock.now()
     }
 
+    fn since_epoch(&self) -> Duration {
+        self.clock.since_epoch()
+    }
+
     fn wait(&self, condition: &tamis::Condvar, guard: &mut tamis::MutexGuard<'_, ()>, timeout: Duration) {
         self.clock.wait(condition, guard, timeout);
     }

@@ -33,6 +33,10 @@ impl Clock for ReportingClock {
         self.clock.now()
     }
 
+    fn since_epoch(&self) -> Duration {
+        self.clock.since_epoch()
+    }
+
     fn wait(&self, condition: &Condvar, guard: &mut MutexGuard<'_, ()>, timeout: Duration) {
         if thread::current().name() == Some(WAITER) {
             let _ = self.waits.lock().send(());

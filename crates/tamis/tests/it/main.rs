@@ -19,6 +19,7 @@ mod cost;
 mod crash;
 mod deleted_ranges;
 mod elastic;
+mod expiry;
 mod fault;
 mod filter_changes;
 mod filter_checks;
@@ -38,6 +39,7 @@ mod kill;
 mod layout;
 mod log_segments;
 mod lost_segments;
+mod merge_operators;
 mod model;
 mod multi_range;
 #[cfg(unix)]

@@ -1,19 +1,72 @@
-//! The database compared with a `BTreeMap`: random operations, including snapshots, flushes, compactions and reopens.
+//! The database compared with a `BTreeMap`: random operations, including operands, expiry, snapshots, flushes, compactions and reopens.
 
 use std::{
     collections::BTreeMap,
     ops::{Bound, RangeBounds},
+    sync::Arc,
+    time::{Duration, SystemTime},
 };
 
-use tamis::{Db, Durability, Filters, Keyspace, KeyspaceOptions, Layout, Scan, Snapshot, Views, WriteBatch};
+use tamis::{
+    Db, Durability, Filters, Keyspace, KeyspaceOptions, Layout, ManualClock, Merge, MergeOperator, Options,
+    Scan, Snapshot, Views, WriteBatch,
+};
 use tamis_vfs::MemVfs;
 
 use crate::support::{
-    Cases, FILTERS, SplitMix64, change_options, filters, inline_options, open_in_memory, outside_table,
-    rebuild_filters, small_keyspace,
+    Cases, FILTERS, SplitMix64, change_options, filters, inline_options, open_with_clock, outside_table,
+    rebuild_filters, small_keyspace, time_of,
 };
 
+/// The writes to each key since its last delete.
+type Writes = BTreeMap<Vec<u8>, Written>;
+/// The entries that a reader sees.
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+/// See [`Writes`]. The operators of both keyspaces append, with this separator.
+#[derive(Debug, Clone, Default)]
+struct Written {
+    put: Option<Vec<u8>>,
+    expires_at: Option<SystemTime>,
+    operands: Vec<Vec<u8>>,
+}
+
+const SEPARATOR: &[u8] = b"|";
+
+impl Written {
+    fn put(value: Vec<u8>) -> Self {
+        Self { put: Some(value), ..Self::default() }
+    }
+
+    fn value_at(&self, time: SystemTime) -> Option<Vec<u8>> {
+        let put = self.put.as_ref().filter(|_| self.expires_at.is_none_or(|at| at > time));
+        let all: Vec<&[u8]> = put.into_iter().chain(&self.operands).map(Vec::as_slice).collect();
+        (!all.is_empty()).then(|| all.join(SEPARATOR))
+    }
+}
+
+fn model_at(writes: &Writes, time: SystemTime) -> Model {
+    let entry = |(key, written): (&Vec<u8>, &Written)| Some((key.clone(), written.value_at(time)?));
+    writes.iter().filter_map(entry).collect()
+}
+
+/// Appends, and cannot combine operands.
+struct AppendEach;
+
+impl Merge for AppendEach {
+    fn merge(&self, _: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        let all: Vec<&[u8]> = base.into_iter().chain(operands.iter().copied()).collect();
+        Ok(all.join(SEPARATOR))
+    }
+}
+
+fn operators() -> [MergeOperator; 2] {
+    [MergeOperator::append(SEPARATOR), MergeOperator::new("append each", AppendEach)]
+}
+
+fn options() -> Options {
+    inline_options().merge_operators(vec![operators()[1].clone()])
+}
+
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// Keys that are prefixes of each other, with runs of 0x00 and 0xFF.
@@ -121,7 +174,8 @@ struct World {
     filters: Filters,
     vfs: MemVfs,
     db: Option<Db>,
-    models: Vec<Model>,
+    clock: Arc<ManualClock>,
+    writes: Vec<Writes>,
     snapshots: Vec<(Snapshot, Vec<Model>)>,
     table_count: u64,
     /// Of the keyspaces, when they are created.
@@ -135,10 +189,37 @@ impl World {
         self.db.as_ref().unwrap()
     }
 
+    /// The entries that a reader of now sees.
+    fn model(&self, index: usize) -> Model {
+        model_at(&self.writes[index], time_of(&self.clock))
+    }
+
+    fn put(&mut self, index: usize, key: Vec<u8>, value: Vec<u8>) {
+        self.writes[index].insert(key, Written::put(value));
+    }
+
+    fn put_until(&mut self, index: usize, key: Vec<u8>, value: Vec<u8>, time: SystemTime) {
+        self.writes[index].insert(key, Written { expires_at: Some(time), ..Written::put(value) });
+    }
+
+    fn merge(&mut self, index: usize, key: Vec<u8>, operand: Vec<u8>) {
+        self.writes[index].entry(key).or_default().operands.push(operand);
+    }
+
+    fn delete(&mut self, index: usize, key: &[u8]) {
+        self.writes[index].remove(key);
+    }
+
+    /// A time in the next second.
+    fn soon(&self, random: &mut SplitMix64) -> SystemTime {
+        time_of(&self.clock) + Duration::from_millis(1 + random.below(1_000))
+    }
+
     fn keyspace(&self, index: usize) -> Keyspace {
         let layout = [PARTITIONED, TIERED][index];
         let (filters, views) = (self.filters.clone(), self.views);
-        let options = small_keyspace().filters(filters).layout(layout).views(views);
+        let merge = Some(operators()[index].clone());
+        let options = small_keyspace().filters(filters).layout(layout).views(views).merge(merge);
         let name = format!("k{index}");
         // An open may have changed the options since.
         self.db().keyspace(&name).or_else(|_| self.db().create_keyspace(&name, options)).unwrap()
@@ -148,39 +229,51 @@ impl World {
         let index = random.below(2) as usize;
         let keyspace = self.keyspace(index);
         match random.below(100) {
-            0..40 => {
+            0..26 => {
                 let (key, value) = (key(random), value(random));
                 keyspace.put(&key, &value).unwrap();
-                self.models[index].insert(key, value);
+                self.put(index, key, value);
             }
-            40..49 => {
+            26..32 => {
+                let (key, value, time) = (key(random), value(random), self.soon(random));
+                keyspace.put_until(&key, &value, time).unwrap();
+                self.put_until(index, key, value, time);
+            }
+            32..41 => {
+                let (key, operand) = (key(random), value(random));
+                keyspace.merge(&key, &operand).unwrap();
+                self.merge(index, key, operand);
+            }
+            41 => self.clock.advance(Duration::from_millis(random.below(300))),
+            42..49 => {
                 let key = key(random);
                 keyspace.delete(&key).unwrap();
-                self.models[index].remove(&key);
+                self.delete(index, &key);
             }
             49..52 => self.delete_range(index, random),
             52..60 => self.write_batch(random),
             60..75 => {
                 let key = key(random);
                 let found = keyspace.get(&key).unwrap();
-                assert_eq!(found.as_deref(), self.models[index].get(&key).map(Vec::as_slice));
+                assert_eq!(found.as_deref(), self.model(index).get(&key).map(Vec::as_slice));
             }
             75..84 => {
                 let bounds = bounds(random);
-                let model = &self.models[index];
+                let model = &self.model(index);
                 check_scan(keyspace.range(bounds.clone()), model, &bounds, random);
                 check_walk(keyspace.range(bounds.clone()), model, &bounds, random);
             }
             84..86 => {
                 let prefix = key(random);
                 let found: Vec<_> = keyspace.prefix(&prefix).map(|entry| entry.unwrap().0.to_vec()).collect();
-                let model = &self.models[index];
+                let model = &self.model(index);
                 let expected: Vec<_> = model.keys().filter(|key| key.starts_with(&prefix)).cloned().collect();
                 assert_eq!(found, expected);
             }
             86..89 => {
                 if self.snapshots.len() < 4 {
-                    self.snapshots.push((self.db().snapshot(), self.models.clone()));
+                    let models = vec![self.model(0), self.model(1)];
+                    self.snapshots.push((self.db().snapshot(), models));
                 }
             }
             89..92 => self.check_snapshot(index, random),
@@ -205,9 +298,10 @@ impl World {
             }
             _ => {
                 let keys: Vec<_> = (0..5).map(|_| key(random)).collect();
+                let model = self.model(index);
                 let found = keyspace.multi_get(&keys).unwrap();
                 for (key, value) in keys.iter().zip(found) {
-                    assert_eq!(value.as_deref(), self.models[index].get(key).map(Vec::as_slice));
+                    assert_eq!(value.as_deref(), model.get(key).map(Vec::as_slice));
                 }
             }
         }
@@ -217,7 +311,7 @@ impl World {
     fn check_ranges(&self, index: usize, random: &mut SplitMix64) {
         let ranges: Vec<Bounds> = (0..random.below(6)).map(|_| bounds(random)).collect();
         for (scan, range) in self.keyspace(index).multi_range(ranges.clone()).into_iter().zip(&ranges) {
-            check_scan(scan, &self.models[index], range, random);
+            check_scan(scan, &self.model(index), range, random);
         }
     }
 
@@ -226,24 +320,24 @@ impl World {
         match random.below(40) {
             0 => {
                 keyspace.clear().unwrap();
-                self.models[index].clear();
+                self.writes[index].clear();
             }
             1..13 => {
                 let prefix = key(random);
                 keyspace.delete_prefix(&prefix).unwrap();
-                self.models[index].retain(|key, _| !key.starts_with(&prefix));
+                self.writes[index].retain(|key, _| !key.starts_with(&prefix));
             }
             13..16 => {
                 let bounds = bounds(random);
                 keyspace.delete_range(bounds.clone()).unwrap();
-                self.models[index].retain(|key, _| !bounds.contains(key));
+                self.writes[index].retain(|key, _| !bounds.contains(key));
             }
             _ => {
                 let (one, other) = (key(random), key(random));
                 let bounds =
                     (Bound::Included(one.clone().min(other.clone())), Bound::Excluded(one.max(other)));
                 keyspace.delete_range(bounds.clone()).unwrap();
-                self.models[index].retain(|key, _| !bounds.contains(key));
+                self.writes[index].retain(|key, _| !bounds.contains(key));
             }
         }
     }
@@ -256,14 +350,22 @@ impl World {
             let key = key(random);
             if random.below(3) == 0 {
                 batch.delete(&keyspace, &key).unwrap();
-                self.models[index].remove(&key);
+                self.delete(index, &key);
             } else if random.below(6) == 0 {
                 batch.delete_prefix(&keyspace, &key).unwrap();
-                self.models[index].retain(|other, _| !other.starts_with(&key));
+                self.writes[index].retain(|other, _| !other.starts_with(&key));
+            } else if random.below(3) == 0 {
+                let operand = value(random);
+                batch.merge(&keyspace, &key, &operand).unwrap();
+                self.merge(index, key, operand);
+            } else if random.below(4) == 0 {
+                let (value, time) = (value(random), self.soon(random));
+                batch.put_until(&keyspace, &key, &value, time).unwrap();
+                self.put_until(index, key, value, time);
             } else {
                 let value = value(random);
                 batch.put(&keyspace, &key, &value).unwrap();
-                self.models[index].insert(key, value);
+                self.put(index, key, value);
             }
         }
         let durability = [Durability::Deferred, Durability::Buffered, Durability::Synced];
@@ -290,7 +392,8 @@ impl World {
     /// Ingests tables of disjoint keys that were built outside of the store.
     fn ingest(&mut self, index: usize, random: &mut SplitMix64) {
         let keyspace = self.keyspace(index);
-        let entries: Model = (0..1 + random.below(40)).map(|_| (key(random), value(random))).collect();
+        let entries: BTreeMap<_, _> =
+            (0..1 + random.below(40)).map(|_| (key(random), value(random))).collect();
         let mut tables = Vec::new();
         let mut rest: Vec<_> = entries.into_iter().collect();
         while !rest.is_empty() {
@@ -298,12 +401,19 @@ impl World {
             self.table_count += 1;
             let mut table = keyspace.table_writer(outside_table(self.table_count)).unwrap();
             for (key, value) in rest.drain(..count) {
-                if random.below(4) == 0 {
-                    table.delete(&key).unwrap();
-                    self.models[index].remove(&key);
-                } else {
-                    table.put(&key, &value).unwrap();
-                    self.models[index].insert(key, value);
+                match random.below(8) {
+                    0 | 1 => {
+                        table.delete(&key).unwrap();
+                        self.delete(index, &key);
+                    }
+                    2 => {
+                        table.merge(&key, &value).unwrap();
+                        self.merge(index, key, value);
+                    }
+                    _ => {
+                        table.put(&key, &value).unwrap();
+                        self.put(index, key, value);
+                    }
                 }
             }
             tables.push(table.finish().unwrap().path);
@@ -323,7 +433,7 @@ impl World {
         let names = self.db().keyspace_names();
         self.note_views();
         self.db.take().unwrap().close().unwrap();
-        let db = open_in_memory(&self.vfs, inline_options()).unwrap();
+        let db = open_with_clock(&self.vfs, options(), &self.clock).unwrap();
         if let Some(random) = random
             && random.below(3) == 0
         {
@@ -343,7 +453,8 @@ impl World {
 /// Returns the number of views that were built and rebuilt.
 fn run(seed: u64, step_count: usize) -> [u64; 2] {
     let vfs = MemVfs::new();
-    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let clock = Arc::new(ManualClock::default());
+    let db = open_with_clock(&vfs, options(), &clock).unwrap();
     // Every fourth seed; the other ones use all rows in turn.
     let filters = match seed % 4 {
         0 => Filters::auto([16.0, 0.5, 4.0][seed as usize / 4 % 3]),
@@ -351,12 +462,12 @@ fn run(seed: u64, step_count: usize) -> [u64; 2] {
     };
     let views = if seed.is_multiple_of(3) { Views::On } else { Views::Auto };
     println!("filters {filters:?}, views {views}");
-    let models = vec![Model::new(), Model::new()];
     let mut world = World {
         filters,
         vfs,
         db: Some(db),
-        models,
+        clock,
+        writes: vec![Writes::new(), Writes::new()],
         snapshots: Vec::new(),
         table_count: 0,
         views,
@@ -369,7 +480,7 @@ fn run(seed: u64, step_count: usize) -> [u64; 2] {
     world.reopen(None);
     for index in 0..2 {
         let all = (Bound::Unbounded, Bound::Unbounded);
-        check_scan(world.keyspace(index).range(all.clone()), &world.models[index], &all, &mut random);
+        check_scan(world.keyspace(index).range(all.clone()), &world.model(index), &all, &mut random);
     }
     println!("views built and rebuilt: {:?}", world.views_made);
     world.views_made

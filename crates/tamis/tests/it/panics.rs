@@ -56,6 +56,10 @@ impl Clock for FusedClock {
         self.clock.now()
     }
 
+    fn since_epoch(&self) -> Duration {
+        self.clock.since_epoch()
+    }
+
     fn wait(&self, condition: &tamis::Condvar, guard: &mut tamis::MutexGuard<'_, ()>, timeout: Duration) {
         self.fuse.burn();
         condition.wait_for(guard, timeout.min(Duration::from_millis(1)));

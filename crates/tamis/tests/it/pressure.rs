@@ -94,6 +94,10 @@ impl Clock for SimulatedClock {
         self.state.lock().now
     }
 
+    fn since_epoch(&self) -> Duration {
+        self.now()
+    }
+
     fn wait(&self, condition: &Condvar, guard: &mut MutexGuard<'_, ()>, timeout: Duration) {
         let Some(worker) = self.worker() else {
             MutexGuard::unlocked(guard, || self.advance(timeout));

@@ -6,13 +6,13 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tamis::{
-    Db, Error, Event, EventListener, Filters, Keyspace, KeyspaceOptions, Options, Runtime, TableFilter,
-    TableFilterStatistics,
+    Clock, Db, Error, Event, EventListener, Filters, Keyspace, KeyspaceOptions, ManualClock, Options,
+    Runtime, TableFilter, TableFilterStatistics,
 };
 use tamis_vfs::{MemVfs, OperationKind, Vfs};
 pub(crate) use tamis_workload::SplitMix64;
@@ -159,6 +159,24 @@ pub(crate) fn open_in_memory(vfs: &MemVfs, options: Options) -> tamis::Result<Db
 
 pub(crate) fn open_on(vfs: Arc<dyn Vfs>, options: Options) -> tamis::Result<Db> {
     Db::open_on(vfs, FOLDER, options, Runtime::deterministic(7))
+}
+
+/// As [`open_in_memory`], with a clock of the test.
+pub(crate) fn open_with_clock(vfs: &MemVfs, options: Options, clock: &Arc<ManualClock>) -> tamis::Result<Db> {
+    let runtime = Runtime { clock: Arc::<ManualClock>::clone(clock), ..Runtime::deterministic(7) };
+    Db::open_on(Arc::new(vfs.clone()), FOLDER, options, runtime)
+}
+
+/// The time of a manual clock, for entries that expire.
+pub(crate) fn time_of(clock: &ManualClock) -> SystemTime {
+    SystemTime::UNIX_EPOCH + clock.since_epoch()
+}
+
+/// The entries and the bytes of all tables.
+pub(crate) fn totals(db: &Db) -> (u64, u64) {
+    let keyspaces = db.statistics().keyspaces;
+    let levels = || keyspaces.iter().flat_map(|keyspace| &keyspace.levels);
+    (levels().map(|level| level.entry_count).sum(), levels().map(|level| level.bytes).sum())
 }
 
 /// Changes the options of a keyspace.

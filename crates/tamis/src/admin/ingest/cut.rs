@@ -58,7 +58,9 @@ pub(super) fn cut(
             }
             while cursor.is_valid() && is_below_upper(cursor.key(), upper) {
                 match cursor.kind() {
-                    Kind::Put => part.put(cursor.key(), cursor.value())?,
+                    kind @ (Kind::Put | Kind::Operand | Kind::ExpiringPut) => {
+                        part.add(cursor.key(), kind, cursor.value())?;
+                    }
                     Kind::Tombstone | Kind::RangeTombstone => part.delete(cursor.key())?,
                 }
                 cursor.next()?;

@@ -22,6 +22,7 @@ use crate::{
     file_name::FileName,
     key::SEQUENCE_MAX,
     memtable::{ChunkPool, Memtable},
+    merge_operator::MergeOperator,
     observe::metrics::LEVEL_COUNT_MAX,
     options::{DEFAULT_KEYSPACE, KeyspaceOptions, Layout, tables_after_split},
     range_tombstone::fragment,
@@ -415,14 +416,14 @@ impl<'a> StateRebuilder<'a> {
         let mut cursor = memtable.cursor();
         cursor.seek_first()?;
         let mut tombstones_left = self.repair.with_context(version, |context| {
-            fragment(memtable.range_tombstones().all(), &context.read_points).into_parts()
+            fragment(memtable.range_tombstones().all(), &context.readers.read_points).into_parts()
         });
         for (index, partition) in version.partitions.iter().enumerate() {
             let place = RunPlace { keyspace: version.id, partition: partition.id, level: 0, run_age: newest };
             let summaries = self.repair.with_context(version, |context| {
                 let origin = context.origin(partition.id, place, Vec::new());
                 let tombstones = tombstones_left.next_below(version.upper_of(index).unwrap_or_default());
-                let rules = DropRules::of_fragments(context.read_points.clone(), tombstones);
+                let rules = DropRules::of_fragments(context.readers.read_points.clone(), tombstones);
                 let kept = rules.kept_range_tombstones(whole_span, SEQUENCE_MAX);
                 let mut sink = TableSink::new(context, &origin, (0, memtable.entry_count()), &[], rules);
                 sink.take_range_tombstones(kept);
@@ -588,7 +589,11 @@ impl<'a> StateRebuilder<'a> {
         // A keyspace that was dropped may have had the name of one that was made later.
         let is_taken = self.state.keyspaces.values().any(|other| other.id != id && *other.name == *name);
         let name = if is_taken { format!("{name}-{id}") } else { name };
-        let options = known.map_or_else(Arc::default, |version| Arc::clone(&version.options));
+        let merge = tables.iter().find_map(|table| {
+            MergeOperator::stored(&self.inventory.readable.get(&table.number())?.origin.merge_operator)
+        });
+        let from_tables = || Arc::new(KeyspaceOptions::default().merge(merge));
+        let options = known.map_or_else(from_tables, |version| Arc::clone(&version.options));
         let partition = Partition::new(self.repair.new_number(), Vec::new(), 0);
         KeyspaceVersion {
             id,
@@ -670,7 +675,7 @@ impl<'a> StateRebuilder<'a> {
         cursor.seek_first()?;
         let summaries = self.repair.with_context(version, |context| {
             let origin = context.origin(place.partition, place, replaced);
-            let rules = DropRules::new(context.read_points.clone(), tombstones);
+            let rules = DropRules::new(context.readers.read_points.clone(), tombstones);
             let kept = rules.kept_range_tombstones(whole_span, SEQUENCE_MAX);
             let size = (usize::from(place.level), key_count);
             let mut sink = TableSink::new(context, &origin, size, &[], rules);

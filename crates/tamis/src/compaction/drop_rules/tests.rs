@@ -6,7 +6,7 @@ use super::*;
 fn kept(points: &[Sequence], entries: &[(&str, Sequence, Kind)], is_lowest: bool) -> Vec<(String, Sequence)> {
     let mut rules = DropRules::new(points.to_vec(), []);
     let keeps = |&&(key, sequence, kind): &&(&str, Sequence, Kind)| {
-        rules.keeps(key.as_bytes(), sequence, kind, || is_lowest)
+        rules.decide(key.as_bytes(), sequence, kind, || is_lowest).is_kept()
     };
     entries.iter().filter(keeps).map(|&(key, sequence, _)| (key.to_owned(), sequence)).collect()
 }

@@ -5,7 +5,8 @@
 //! - a tombstone reclaims an average entry of the older tables of the plan, at most all of them;
 //! - range tombstones reclaim the bytes that they cover of the older tables of the plan (`compaction/range_deletes.rs`);
 //! - tombstones reclaim themselves if no older entry is below the outputs and the oldest read point sees them;
-//! - obsolete entries reclaim themselves if no read point needs them.
+//! - obsolete entries reclaim themselves if no read point needs them;
+//! - expired entries reclaim themselves if no older entry is below the outputs, otherwise their values.
 //!
 //! Versions that a read point may need are ignored: a released snapshot makes tables due, an open one never starts a job.
 //! A plan is due if it reclaims at least a quarter of the bytes that it rewrites ([`DUE_SHARE`]).
@@ -15,32 +16,59 @@
 //! entries of its keys are deleted by the same tombstones. Cost: one binary search for each pair of a table that has range tombstones and
 //! an older table that overlaps it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::plan_parts::input_of;
 use crate::{
     compaction::plan::{Action, InProgress, Plan, PlanSpec, Reason},
-    key::Sequence,
+    key::{Readers, Sequence},
     range_tombstone::Fragments,
     table::properties::TableSummary,
-    version::{handle::Table, level::LEVELED_RUN_AGE, partition::Partition},
+    version::{
+        handle::Table,
+        level::{LEVELED_RUN_AGE, Run},
+        partition::Partition,
+        version::KeyspaceVersion,
+    },
 };
 
 /// A plan is due if it reclaims this share of the bytes that it rewrites.
 const DUE_SHARE: f64 = 0.25;
 
+/// Expired entries are looked for at most so often.
+const EXPIRY_WAIT_MIN: Duration = Duration::from_secs(1);
+
 /// Bytes of an entry in addition to its key and value, approximately.
 const ENTRY_OVERHEAD: f64 = 8.0;
 
-/// Which entries are garbage, given the read points.
+/// Which entries are garbage, given the readers.
 pub(super) struct Garbage<'a> {
-    /// Ascending; the last one is the visible sequence number.
-    read_points: &'a [Sequence],
+    readers: &'a Readers,
 }
 
 impl<'a> Garbage<'a> {
-    pub(super) const fn new(read_points: &'a [Sequence]) -> Self {
-        Self { read_points }
+    pub(super) const fn new(readers: &'a Readers) -> Self {
+        Self { readers }
+    }
+
+    /// Whether a rewrite of the table alone may reclaim bytes.
+    pub(super) fn is_in(&self, summary: &TableSummary) -> bool {
+        summary.has_deletes()
+            || self.has_obsolete(summary)
+            || summary.expired_count(self.readers.expiry_time) > 0
+    }
+
+    /// The bytes of the expired entries of a run, or of their values.
+    fn expired_bytes(&self, run: &[Arc<Table>], is_lowest: bool) -> f64 {
+        let of_table = |summary: &TableSummary| {
+            let each = if is_lowest {
+                entry_bytes(summary)
+            } else {
+                summary.value_bytes as f64 / summary.entry_count.max(1) as f64
+            };
+            summary.expired_count(self.readers.expiry_time) as f64 * each
+        };
+        run.iter().map(|table| of_table(table.summary())).sum()
     }
 
     /// Whether an entry at or above `older` is invisible to all present and later readers if an entry up to `newer` deletes or
@@ -51,7 +79,8 @@ impl<'a> Garbage<'a> {
 
     /// The first read point at or above a sequence number.
     fn first_from(&self, sequence: Sequence) -> Option<Sequence> {
-        self.read_points.get(self.read_points.partition_point(|&point| point < sequence)).copied()
+        let points = &self.readers.read_points;
+        points.get(points.partition_point(|&point| point < sequence)).copied()
     }
 
     /// Whether a rewrite of the table drops its obsolete entries, and it has some.
@@ -61,7 +90,8 @@ impl<'a> Garbage<'a> {
 
     /// Whether a job that has all older versions drops the tombstones of the table, and it has some.
     fn has_tombstones(&self, summary: &TableSummary) -> bool {
-        let is_seen = self.read_points.first().is_some_and(|&oldest| summary.largest_sequence <= oldest);
+        let is_seen =
+            self.readers.read_points.first().is_some_and(|&oldest| summary.largest_sequence <= oldest);
         summary.has_deletes() && is_seen
     }
 
@@ -78,7 +108,7 @@ impl<'a> Garbage<'a> {
     pub(super) fn reclaimed_bytes(&self, runs: &[&[Arc<Table>]], is_lowest: bool) -> f64 {
         let mut reclaimed = 0.0;
         for (index, run) in runs.iter().enumerate() {
-            reclaimed += self.obsolete_bytes(run);
+            reclaimed += self.obsolete_bytes(run) + self.expired_bytes(run, is_lowest);
             for summary in run.iter().map(|table| table.summary()) {
                 if is_lowest && self.has_tombstones(summary) {
                     reclaimed += tombstone_bytes(summary);
@@ -144,6 +174,53 @@ impl<'a> Garbage<'a> {
     }
 }
 
+/// The time until expired entries may make more plans due: until a table has a share of them that is due, or only expired ones.
+pub(crate) fn next_expiry(version: &KeyspaceVersion, expiry_time: u64) -> Option<Duration> {
+    let partitions = version.partitions.iter().filter(|partition| partition.totals().expires);
+    let times = partitions.flat_map(|partition| partition.tables()).flat_map(|table| {
+        let summary = table.summary();
+        let (first, last) = (summary.first_expires_at, summary.last_expires_at);
+        let all = summary.entry_count as f64 / summary.expiring_count.max(1) as f64;
+        let due = first.saturating_add(((last - first) as f64 * (DUE_SHARE * all).min(1.0)) as u64);
+        [due, last]
+    });
+    let next = times.filter(|&time| time > expiry_time).min()?;
+    Some(Duration::from_millis(next - expiry_time).max(EXPIRY_WAIT_MIN))
+}
+
+/// Drops the tables whose entries are all expired, unless a table that stays has older entries of their keys.
+pub(super) fn pick_expired_tables(
+    keyspace: u64,
+    partition: &Partition,
+    in_progress: &InProgress,
+    garbage: &Garbage<'_>,
+) -> Option<Plan> {
+    if !partition.totals().expires {
+        return None;
+    }
+    let is_expired = |table: &&Arc<Table>| {
+        table.summary().is_expired(garbage.readers.expiry_time) && !in_progress.holds(table)
+    };
+    let runs: Vec<_> = partition.runs().collect();
+    let mut dropped: Vec<Vec<Arc<Table>>> = vec![Vec::new(); runs.len()];
+    for (index, (_, run)) in runs.iter().enumerate().rev() {
+        let older = runs.get(index + 1..).unwrap_or_default();
+        let stays = |table: &Arc<Table>, (older, dropped): (&(usize, &Arc<Run>), &Vec<Arc<Table>>)| {
+            let mut overlapping = older.1.tables_within(table.bounds()).iter();
+            overlapping.any(|older| !dropped.iter().any(|dropped| dropped.number() == older.number()))
+        };
+        let (_, dropped_before) = dropped.split_at(index + 1);
+        let is_dropped = |table: &&Arc<Table>| {
+            is_expired(table) && !older.iter().zip(dropped_before).any(|older| stays(table, older))
+        };
+        let found = run.tables().iter().filter(is_dropped).cloned().collect();
+        if let Some(slot) = dropped.get_mut(index) {
+            *slot = found;
+        }
+    }
+    drop_plan(keyspace, partition, &runs, dropped)
+}
+
 /// Average bytes of an entry.
 fn entry_bytes(summary: &TableSummary) -> f64 {
     summary.file_bytes as f64 / summary.entry_count.max(1) as f64
@@ -187,7 +264,17 @@ pub(super) fn pick_deleted_tables(
             }
         }
     }
-    let inputs = runs.iter().zip(deleted).filter_map(|((level, run), mut tables)| {
+    drop_plan(keyspace, partition, &runs, deleted)
+}
+
+/// The plan that drops these tables of each run without reading them.
+fn drop_plan(
+    keyspace: u64,
+    partition: &Partition,
+    runs: &[(usize, &Arc<Run>)],
+    dropped: Vec<Vec<Arc<Table>>>,
+) -> Option<Plan> {
+    let inputs = runs.iter().zip(dropped).filter_map(|((level, run), mut tables)| {
         tables.sort_unstable_by(|left, right| left.smallest_key().cmp(right.smallest_key()));
         tables.dedup_by_key(|table| table.number());
         input_of(*level, run.age(), tables)

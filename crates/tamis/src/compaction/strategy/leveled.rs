@@ -348,11 +348,11 @@ impl<'a> Leveled<'a> {
         if deepest == 0 {
             return RangePick::Done;
         }
-        let garbage = Garbage::new(&request.read_points);
+        let garbage = Garbage::new(&request.readers);
         let mut is_blocked = false;
         for table in self.within(deepest, request.bounds()) {
             let summary = table.summary();
-            let is_due = summary.has_deletes() || garbage.has_obsolete(summary);
+            let is_due = garbage.is_in(summary);
             if !is_due || summary.number >= request.number_max {
                 continue;
             }

@@ -1,9 +1,9 @@
-//! Decides what to compact: a pure function of a version, the running jobs, the read points and the options.
+//! Decides what to compact: a pure function of a version, the running jobs, the readers and the options.
 //!
 //! A [`Strategy`] decides for one partition; the layout of the keyspace selects it ([`leveled`], [`tiered`],
 //! [`partitioned`]). The functions of this file compare the decisions for all partitions:
 //!
-//! 1. Tables that range tombstones delete as a whole are dropped before anything else, in every layout.
+//! 1. Tables that range tombstones delete as a whole, and those in which all entries are expired, are dropped before anything else, in every layout.
 //! 2. Then the level with the highest score that can be compacted alongside the running jobs is taken; a score below 1 is not due.
 //! 3. Partitions are united ([`unite`]): before all others in layouts with one partition, else if no level is due.
 //! 4. If none of that is due, tables are compacted for their deleted and obsolete entries.
@@ -24,9 +24,10 @@ mod small_tables;
 mod tiered;
 mod unite;
 
+pub(crate) use self::garbage::next_expiry;
 pub(crate) use self::partitioned::{AbortPlan, TABLE_BYTES_FIXED, pick_aborted};
 use self::{
-    garbage::{Garbage, pick_deleted_tables},
+    garbage::{Garbage, pick_deleted_tables, pick_expired_tables},
     leveled::Leveled,
     partitioned::Partitioned,
     tiered::Tiered,
@@ -37,7 +38,7 @@ use super::{
     targets::PickerConfig,
 };
 use crate::{
-    key::Sequence,
+    key::Readers,
     observe::steps::{self, Step},
     options::Layout,
     version::{partition::Partition, version::KeyspaceVersion},
@@ -105,14 +106,10 @@ fn strategy_of<'a>(
     }
 }
 
-/// The most urgent compaction that can begin now. `read_points` are those of a job that begins now (`drop_rules.rs`).
-pub(crate) fn pick(
-    version: &KeyspaceVersion,
-    in_progress: &InProgress,
-    read_points: &[Sequence],
-) -> Option<Plan> {
+/// The most urgent compaction that can begin now. `readers` are those of a job that begins now.
+pub(crate) fn pick(version: &KeyspaceVersion, in_progress: &InProgress, readers: &Readers) -> Option<Plan> {
     let config = &PickerConfig::new(&version.options);
-    Some(pick_by(version, in_progress, read_points, config)?.with_options(&version.options))
+    Some(pick_by(version, in_progress, readers, config)?.with_options(&version.options))
 }
 
 /// As [`pick`], during a bulk load: L0 may grow to twice its size before it is merged. Each merge rewrites the base level, so half
@@ -120,26 +117,29 @@ pub(crate) fn pick(
 pub(crate) fn pick_during_bulk_load(
     version: &KeyspaceVersion,
     in_progress: &InProgress,
-    read_points: &[Sequence],
+    readers: &Readers,
 ) -> Option<Plan> {
     let config = &PickerConfig::new(&version.options).during_bulk_load();
-    Some(pick_by(version, in_progress, read_points, config)?.with_options(&version.options))
+    Some(pick_by(version, in_progress, readers, config)?.with_options(&version.options))
 }
 
 fn pick_by(
     version: &KeyspaceVersion,
     in_progress: &InProgress,
-    read_points: &[Sequence],
+    readers: &Readers,
     config: &PickerConfig,
 ) -> Option<Plan> {
     steps::count(Step::Pick, 1);
     if cfg!(test) {
         steps::count(Step::PickedTable, version.tables().count());
     }
-    let garbage = Garbage::new(read_points);
+    let garbage = Garbage::new(readers);
     let is_free = |partition: &&Partition| !in_progress.replaces(partition.id);
     let partitions = || version.partitions.iter().map(AsRef::as_ref).filter(is_free);
-    let deleted = |partition| pick_deleted_tables(version.id, partition, in_progress, &garbage);
+    let deleted = |partition| {
+        pick_deleted_tables(version.id, partition, in_progress, &garbage)
+            .or_else(|| pick_expired_tables(version.id, partition, in_progress, &garbage))
+    };
     if let Some(plan) = partitions().find_map(deleted) {
         return Some(plan);
     }

@@ -41,7 +41,7 @@ use crate::{
         plan::{Action, InProgress, Plan, PlanSpec, RangeRequest, Reason},
         targets::PickerConfig,
     },
-    key::Sequence,
+    key::Readers,
     options::Layout,
     version::{handle::Table, level::Run, partition::Partition, version::KeyspaceVersion},
 };
@@ -57,17 +57,17 @@ pub(super) struct Partitioned<'a> {
 }
 
 /// The partitions whose new entries a flush leaves in memory; none in other layouts. `new_bytes` are the new bytes of each partition, 0 for
-/// one that must be flushed, and `memtable_bytes` those of all. `read_points` are ascending; the last one is the visible sequence number.
+/// one that must be flushed, and `memtable_bytes` those of all. `readers` are those of a job that begins now.
 pub(crate) fn pick_aborted(
     version: &KeyspaceVersion,
     (new_bytes, memtable_bytes): (&[u64], u64),
-    read_points: &[Sequence],
+    readers: &Readers,
 ) -> AbortPlan {
     let Layout::Partitioned { tables_per_partition } = version.options.layout else {
         return AbortPlan::default();
     };
     let limits = Limits::new(tables_per_partition, version.options.table_bytes);
-    let garbage = Garbage::new(read_points);
+    let garbage = Garbage::new(readers);
     let touched = version.partitions.iter().zip(new_bytes).enumerate().filter(|(_, (_, bytes))| **bytes > 0);
     let load = |(index, (partition, bytes)): (usize, (&Arc<Partition>, &u64))| Load {
         partition: index,
@@ -217,11 +217,11 @@ impl Strategy for Partitioned<'_> {
     }
 
     fn pick_range(&self, request: &RangeRequest) -> RangePick {
-        let garbage = Garbage::new(&request.read_points);
+        let garbage = Garbage::new(&request.readers);
         let is_meant = |table: &Arc<Table>| table.summary().smallest_sequence <= request.sequence_max;
         let has_garbage = |table: &Arc<Table>| {
             let summary = table.summary();
-            let is_due = summary.has_deletes() || garbage.has_obsolete(summary);
+            let is_due = garbage.is_in(summary);
             is_due && summary.number < request.number_max
         };
         let within = |(_, run): (usize, &'_ Arc<Run>)| run.tables_within(request.bounds()).to_vec();
@@ -261,7 +261,7 @@ impl Strategy for Partitioned<'_> {
         let runs = self.runs();
         let bytes = |runs: &[LeveledRun<'_>]| runs.iter().map(|(_, run)| run.bytes()).sum();
         // Without read points no entry counts as obsolete.
-        match self.next_job(&runs, &Garbage::new(&[])) {
+        match self.next_job(&runs, &Garbage::new(&Readers::default())) {
             None => 0,
             Some(Job::Divide(division)) => division.cut_bytes,
             Some(Job::Merge(run_count)) => bytes(runs.get(..run_count).unwrap_or_default()),

@@ -262,11 +262,11 @@ impl<'a> Tiered<'a> {
 
     /// Tables of the range in the only run that has some, rewritten in place for their garbage.
     fn pick_rewrite(&self, run: LeveledRun<'a>, request: &RangeRequest) -> RangePick {
-        let garbage = Garbage::new(&request.read_points);
+        let garbage = Garbage::new(&request.readers);
         let mut is_blocked = false;
         for table in run.1.tables_within(request.bounds()) {
             let summary = table.summary();
-            let is_due = summary.has_deletes() || garbage.has_obsolete(summary);
+            let is_due = garbage.is_in(summary);
             if !is_due || summary.number >= request.number_max {
                 continue;
             }
@@ -370,7 +370,7 @@ impl Strategy for Tiered<'_> {
     }
 }
 
-/// Whether a table has deleted or obsolete entries.
+/// Whether a table may have deleted, obsolete or expired entries.
 fn has_garbage(table: &Table) -> bool {
-    table.summary().has_deletes() || table.summary().obsolete_count > 0
+    table.summary().may_have_garbage()
 }

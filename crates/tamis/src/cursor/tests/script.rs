@@ -144,6 +144,8 @@ impl<C: Cursor> Walk for C {
             Kind::RangeTombstone => unreachable!("no cursor is on one"),
             Kind::Put => format!("{key}@{}={value}", self.sequence()),
             Kind::Tombstone => format!("{key}@{}-", self.sequence()),
+            Kind::Operand => format!("{key}@{}+{value}", self.sequence()),
+            Kind::ExpiringPut => format!("{key}@{}~{value}", self.sequence()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    merge_operator::MergeOperator,
     options::{Compression, Filters, Layout, Views},
     version::test_support::{place, summary},
 };
@@ -21,6 +22,8 @@ fn options() -> KeyspaceOptions {
         size_ratio: 4,
         level0_runs: 2,
         layout: Layout::Tiered { runs_per_level: 3, space_amplification_percent: 200 },
+        merge: Some(MergeOperator::append(b",")),
+        expire_after: None,
     }
 }
 
@@ -64,6 +67,9 @@ pub(crate) fn every_change() -> Vec<Change> {
             summary: TableSummary {
                 obsolete_count: 1,
                 obsolete_since: 312,
+                expiring_count: 1,
+                first_expires_at: 1_700_000_000_000,
+                last_expires_at: 1_700_000_000_001,
                 ..summary(13, ("g", "i"), 8192, (311, 320))
             },
             filter_file: None,
@@ -82,6 +88,7 @@ pub(crate) fn every_change() -> Vec<Change> {
             next_run_id: 9,
             last_sequence: 300,
             oldest_log: 5,
+            greatest_time: 1_700_000_000_000,
         }),
         Change::SetRunId { place: place(0, 301), id: 8 },
         Change::DropKeyspace { keyspace: 1 },

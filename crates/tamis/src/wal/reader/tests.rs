@@ -166,12 +166,12 @@ fn an_unknown_kind_is_reported_with_its_record() {
     let mut log = open_log(Arc::new(vfs.clone()), &Numbers::default(), &[]).unwrap();
     let mut strange = payload(1);
     // After the count and the first sequence number.
-    strange[2] |= 3;
+    strange[2] |= 5;
     append(&mut log, 1, Durability::Buffered).unwrap();
     let offset = log.segment_bytes();
     log.append(&[&strange], Durability::Buffered, std::time::Duration::ZERO).unwrap();
     match replayed(&vfs, 0) {
-        Err(Error::UnknownEntryKind { file, offset: found, kind: 3 }) => {
+        Err(Error::UnknownEntryKind { file, offset: found, kind: 5 }) => {
             assert_eq!((file, found), (path(1), offset))
         }
         other => panic!("{other:?}"),

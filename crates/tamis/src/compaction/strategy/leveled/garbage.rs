@@ -48,8 +48,7 @@ impl<'a> Leveled<'a> {
     /// Merges the oldest runs of L0 into the first level that overlaps them.
     fn pick_level0_garbage(&self, garbage: &Garbage<'_>) -> Option<Plan> {
         let level0 = self.partition.level(0)?;
-        let is_candidate =
-            |table: &Arc<Table>| table.summary().has_deletes() || table.summary().obsolete_count > 0;
+        let is_candidate = |table: &Arc<Table>| table.summary().may_have_garbage();
         if !level0.tables().any(is_candidate) || self.in_progress.holds_any(level0.tables()) {
             return None;
         }
@@ -81,9 +80,7 @@ impl<'a> Leveled<'a> {
             tables.map(move |(position, table)| (level, position, table))
         });
         let due = tables.filter_map(|(level, position, table)| {
-            let summary = table.summary();
-            let is_candidate = summary.has_deletes() || summary.obsolete_count > 0;
-            if !is_candidate || self.in_progress.holds(table) {
+            if !table.summary().may_have_garbage() || self.in_progress.holds(table) {
                 return None;
             }
             let rewrite = self.rewrite_share(garbage, level, table);

@@ -9,6 +9,7 @@ use tamis_workload::{ScrambledZipfian, SplitMix64, ZipfianComposite};
 use super::super::{RangePick, pick, pick_aborted, pick_range};
 use crate::{
     compaction::plan::{Action, InProgress, Plan, RangeRequest, Reason},
+    key::Readers,
     observe::steps::{self, Step},
     options::{KeyspaceOptions, Layout, tables_after_split},
     table::properties::TableSummary,
@@ -149,7 +150,7 @@ impl Store {
         }
         parts.reverse();
         let sizes: Vec<u64> = parts.iter().map(|part| part.len() as u64 * ENTRY_BYTES).collect();
-        let plan = pick_aborted(&version, (&sizes, sizes.iter().sum()), &[self.sequence]);
+        let plan = pick_aborted(&version, (&sizes, sizes.iter().sum()), &Readers::at([self.sequence]));
         for index in plan.partitions {
             let part = parts.get_mut(index).map(std::mem::take).unwrap_or_default();
             let ends = part.first_key_value().zip(part.last_key_value());
@@ -287,7 +288,7 @@ impl Store {
         let mut count = 0;
         loop {
             while running.len() < 4
-                && let Some(plan) = pick(&self.version(), &in_progress, &[self.sequence])
+                && let Some(plan) = pick(&self.version(), &in_progress, &Readers::at([self.sequence]))
             {
                 in_progress.begin(&plan);
                 running.push(plan);
@@ -506,7 +507,7 @@ fn a_pick_among_ten_thousand_partitions_compares_few_retained_keys() {
     let spans = version.partitions.iter().map(|partition| (partition.lower.clone(), partition.lower.clone()));
     let in_progress = InProgress::default().with_retained(spans.collect());
     steps::take(Step::ComparedRetained);
-    assert!(pick(&version, &in_progress, &[store.sequence]).is_none());
+    assert!(pick(&version, &in_progress, &Readers::at([store.sequence])).is_none());
     let compared = steps::take(Step::ComparedRetained);
     assert!(compared >= count && compared <= count * 2 * 16, "{compared} keys of {count} partitions");
 }
@@ -634,7 +635,7 @@ fn a_compacted_range_ends_in_one_run_per_partition() {
         upper: Bound::Unbounded,
         sequence_max: store.sequence,
         number_max: store.number,
-        read_points: vec![store.sequence],
+        readers: Readers::at([store.sequence]),
         reason: Reason::Range,
     };
     let mut steps = 0;

@@ -12,6 +12,7 @@ use tamis_workload::SplitMix64;
 use super::super::{RangePick, pick, pick_during_bulk_load, pick_range};
 use crate::{
     compaction::plan::{Action, InProgress, Plan, RangeRequest, Reason},
+    key::Readers,
     options::{KeyspaceOptions, Layout},
     table::properties::TableSummary,
     version::{
@@ -225,7 +226,7 @@ impl Jobs {
     fn drain(&mut self, store: &mut Store, random: &mut SplitMix64) -> usize {
         let mut count = 0;
         loop {
-            while let Some(plan) = pick(&store.version(), &self.in_progress, &[store.sequence]) {
+            while let Some(plan) = pick(&store.version(), &self.in_progress, &Readers::at([store.sequence])) {
                 self.begin(store, plan);
                 count += 1;
             }
@@ -258,7 +259,7 @@ fn write_at_random(store: &mut Store, random: &mut SplitMix64, key_count: u64, r
             store.flush(keys.into_iter());
         }
         if jobs.running.len() < 4
-            && let Some(plan) = pick(&store.version(), &jobs.in_progress, &[store.sequence])
+            && let Some(plan) = pick(&store.version(), &jobs.in_progress, &Readers::at([store.sequence]))
         {
             jobs.begin(store, plan);
         }
@@ -278,7 +279,7 @@ fn write_at_random(store: &mut Store, random: &mut SplitMix64, key_count: u64, r
     }
     jobs.drain(store, random);
     store.check_reads();
-    assert!(pick(&store.version(), &jobs.in_progress, &[store.sequence]).is_none());
+    assert!(pick(&store.version(), &jobs.in_progress, &Readers::at([store.sequence])).is_none());
 }
 
 #[test]
@@ -372,7 +373,7 @@ fn a_random_fill_of_26_memtables_writes_each_entry_less_than_three_times() {
         let keys: Vec<u32> = (0..entry_count).map(|_| random.below(1 << 26) as u32).collect();
         store.flush(keys.into_iter());
         while let Some(plan) =
-            pick_during_bulk_load(&store.version(), &InProgress::default(), &[store.sequence])
+            pick_during_bulk_load(&store.version(), &InProgress::default(), &Readers::at([store.sequence]))
         {
             store.execute(&plan);
         }
@@ -477,7 +478,7 @@ fn whole_range(store: &Store) -> RangeRequest {
         upper: Bound::Unbounded,
         sequence_max: store.sequence,
         number_max: store.number,
-        read_points: vec![store.sequence],
+        readers: Readers::at([store.sequence]),
         reason: Reason::Range,
     }
 }

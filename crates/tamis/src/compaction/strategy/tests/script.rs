@@ -21,7 +21,7 @@ use crate::{
         plan::{Action, InProgress, Plan, RangeRequest, Reason},
         targets::{LevelTargets, PickerConfig},
     },
-    key::Sequence,
+    key::{Readers, Sequence},
     options::{Compression, KeyspaceOptions, Layout},
     range_tombstone::{Fragment, Fragments},
     tests::run_script,
@@ -67,9 +67,9 @@ fn a_fill_lets_level0_grow_to_twice_its_runs() {
     };
     let in_progress = InProgress::default();
     for count in 1..12 {
-        let read_points = &[VISIBLE];
-        assert_eq!(pick(&of(count), &in_progress, read_points).is_some(), count >= 4, "{count} runs");
-        let plan = pick_during_bulk_load(&of(count), &in_progress, read_points);
+        let readers = &Readers::at([VISIBLE]);
+        assert_eq!(pick(&of(count), &in_progress, readers).is_some(), count >= 4, "{count} runs");
+        let plan = pick_during_bulk_load(&of(count), &in_progress, readers);
         assert_eq!(plan.is_some(), count >= 8, "{count} runs");
     }
 }
@@ -100,7 +100,7 @@ impl Scene {
                 self.show_version()
             }
             "pick" => {
-                let plan = pick(self.version(), &self.in_progress, &self.read_points());
+                let plan = pick(self.version(), &self.in_progress, &self.readers());
                 plan.map_or_else(|| "nothing\n".to_owned(), |plan| self.begin(plan))
             }
             "snapshots" => {
@@ -116,14 +116,14 @@ impl Scene {
             "flush" => {
                 let sizes: Vec<u64> =
                     words.iter().map(|word| word.parse::<u64>().expect("KIB") << 10).collect();
-                let plan = pick_aborted(self.version(), (&sizes, sizes.iter().sum()), &self.read_points());
+                let plan = pick_aborted(self.version(), (&sizes, sizes.iter().sum()), &self.readers());
                 let (saved, most) = (plan.saved_bytes >> 10, plan.bytes_max >> 10);
                 format!("abort {:?}, at most {most} KiB, saves {saved} KiB\n", plan.partitions)
             }
             "range" => match pick_range(
                 self.version(),
                 &self.in_progress,
-                &RangeRequest { read_points: self.read_points(), ..request(words) },
+                &RangeRequest { readers: self.readers(), ..request(words) },
             ) {
                 RangePick::Plan(plan) => self.begin(*plan),
                 RangePick::Blocked => "blocked\n".to_owned(),
@@ -140,8 +140,8 @@ impl Scene {
         }
     }
 
-    fn read_points(&self) -> Vec<Sequence> {
-        self.snapshots.iter().copied().chain([VISIBLE]).collect()
+    fn readers(&self) -> Readers {
+        Readers::at(self.snapshots.iter().copied().chain([VISIBLE]).collect::<Vec<_>>())
     }
 
     fn version(&self) -> &KeyspaceVersion {
@@ -290,7 +290,7 @@ fn request(words: &[&str]) -> RangeRequest {
         upper,
         sequence_max: u64::MAX,
         number_max,
-        read_points: Vec::new(),
+        readers: Readers::default(),
         reason: Reason::Range,
     }
 }
