@@ -7,7 +7,8 @@ use tamis_vfs::Vfs;
 
 use crate::{
     client::collect,
-    model::{Bounds, short},
+    model::{Bounds, Moment, Value, short},
+    operator::operators,
     ops::Direction,
     store::{Shared, Store},
     world::{FOLDER, Life, SimClock, SimSpawner, SimVfs},
@@ -56,29 +57,48 @@ pub fn compare(shared: &Shared, db: &Db, sequence: u64) -> Result<(), Difference
         if keyspace_id(&keyspace) != id {
             continue;
         }
+        let begun = shared.model.lock().time();
         let found = collect(keyspace.range(all.clone()), Direction::Forward, usize::MAX)?;
         let model = shared.model.lock();
-        let mut expected = model.entries(id, &all, sequence);
-        let mut found = found.iter().map(|(key, value)| (key.as_slice(), *value));
-        loop {
-            let (got, want) = (found.next(), expected.next());
-            if got != want {
-                let key =
-                    |entry: Option<(&[u8], _)>| entry.map_or("no entry".to_owned(), |(key, _)| short(key));
-                return Err(Difference::Wrong(format!(
-                    "keyspace {name} at {sequence} has {}, but the model has {} ({:?}, {:?})",
-                    key(got),
-                    key(want),
-                    got.map(|(_, value)| value),
-                    want.map(|(_, value)| value),
-                )));
-            }
-            if got.is_none() {
+        let times = model.times_between(begun, model.time());
+        let differences = times.into_iter().map(|time| {
+            let expected = model.entries(id, &all, Moment { sequence, time });
+            first_difference(found.iter().map(|(key, value)| (key.as_slice(), *value)), expected)
+        });
+        let mut newest = None;
+        for difference in differences {
+            newest = difference;
+            if newest.is_none() {
                 break;
             }
         }
+        if let Some(difference) = newest {
+            return Err(Difference::Wrong(format!("keyspace {name} at {sequence} has {difference}")));
+        }
     }
     Ok(())
+}
+
+/// The first entry of the store that the model does not have, or the other way around.
+fn first_difference<'a>(
+    mut found: impl Iterator<Item = (&'a [u8], Value)>,
+    mut expected: impl Iterator<Item = (&'a [u8], Value)>,
+) -> Option<String> {
+    let key = |entry: Option<(&[u8], _)>| entry.map_or("no entry".to_owned(), |(key, _)| short(key));
+    loop {
+        let (got, want) = (found.next(), expected.next());
+        if got != want {
+            let value = |entry: Option<(&[u8], Value)>| entry.map(|(_, value)| value);
+            return Some(format!(
+                "{}, but the model has {} ({:?}, {:?})",
+                key(got),
+                key(want),
+                value(got),
+                value(want)
+            ));
+        }
+        got?;
+    }
 }
 
 /// Compares the content of a store that was just opened with all states that it may have, and lets the model continue from the one that is equal.
@@ -118,6 +138,7 @@ pub fn compare_copy(
         .table_access(Access::Buffered)
         .deleted_range_keys(0)
         .sample_queries(false)
+        .merge_operators(operators().to_vec())
         .read_only(shared.schedule.below(2) == 0);
     let vfs: Arc<dyn Vfs> = Arc::new(SimVfs::new(life));
     let read_only = options.read_only;

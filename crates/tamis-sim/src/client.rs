@@ -10,7 +10,7 @@ use tamis::{Scan, Snapshot, simulation::keyspace_id};
 
 use crate::{
     keys::Shape,
-    model::{Bounds, States, Value},
+    model::{Bounds, Moment, States, Value},
     ops::{Direction, Move, Op, SLOT_COUNT},
     scan_check::{CheckedScan, Outcome},
     store::Store,
@@ -23,7 +23,8 @@ pub struct Client {
     /// The store.
     pub store: Arc<Store>,
     scans: Vec<Option<(CheckedScan, u64)>>,
-    snapshots: Vec<Option<(Snapshot, u64)>>,
+    /// Each with the states that it may show: one, at different times.
+    snapshots: Vec<Option<(Snapshot, States)>>,
 }
 
 /// The result of a judgement; the error is the sentence that says what is wrong.
@@ -107,7 +108,7 @@ impl Client {
         let result = read();
         let mut model = self.store.shared.model.lock();
         let states = model.states_since(low);
-        model.unpin(low);
+        model.unpin(low.sequence);
         drop(model);
         match result {
             _ if self.store.life.is_off() => Ok(None),
@@ -127,9 +128,10 @@ impl Client {
         let snapshot = self.snapshots.get(slot as usize).and_then(Option::as_ref).filter(|_| on_snapshot);
         let mut model = self.store.shared.model.lock();
         let low = match snapshot {
-            Some((_, sequence)) => {
-                model.pin_at(*sequence);
-                *sequence
+            Some((_, states)) => {
+                let state = states.first().copied().unwrap_or_default();
+                model.pin_at(state.sequence);
+                state
             }
             None => model.pin(),
         };
@@ -139,12 +141,13 @@ impl Client {
             None => keyspace.range(bounds.clone()),
         };
         let states = match snapshot {
-            Some((_, sequence)) => vec![*sequence],
+            Some((_, states)) => states.clone(),
             None => self.store.shared.model.lock().states_since(low),
         };
-        let scan = CheckedScan::new(scan, keyspace_id(&keyspace), bounds.clone(), states);
+        let begun = snapshot.is_none().then_some(low.time);
+        let scan = CheckedScan::new(scan, (keyspace_id(&keyspace), bounds.clone()), states, begun);
         if let Some(place) = self.scans.get_mut(slot as usize) {
-            *place = Some((scan, low));
+            *place = Some((scan, low.sequence));
         }
         Ok(())
     }
@@ -181,41 +184,44 @@ impl Client {
         let states = model.states_since(low);
         let sequence = snapshot.sequence();
         model.pin_at(sequence);
-        model.unpin(low);
+        model.unpin(low.sequence);
         drop(model);
         self.record(sequence);
+        let shown: States = states.iter().copied().filter(|state| state.sequence == sequence).collect();
+        let is_state = !shown.is_empty();
         if let Some(place) = self.snapshots.get_mut(slot as usize) {
-            *place = Some((snapshot, sequence));
+            *place = Some((snapshot, if is_state { shown } else { vec![Moment { sequence, time: 0 }] }));
         }
-        match states.contains(&sequence) || self.store.life.is_off() {
+        match is_state || self.store.life.is_off() {
             true => Ok(()),
             false => Err(format!("a snapshot is at {sequence}, which is none of the states {states:?}")),
         }
     }
 
     fn drop_snapshot(&mut self, slot: u64) {
-        if let Some((snapshot, sequence)) = self.snapshots.get_mut(slot as usize).and_then(Option::take) {
+        if let Some((snapshot, states)) = self.snapshots.get_mut(slot as usize).and_then(Option::take) {
             drop(snapshot);
+            let sequence = states.first().map_or(0, |state| state.sequence);
             self.store.shared.model.lock().unpin(sequence);
         }
     }
 
     fn snapshot_get(&self, slot: u64, number: u64, key: &[u8]) -> Judgement {
-        let Some(Some((snapshot, sequence))) = self.snapshots.get(slot as usize) else { return Ok(()) };
+        let Some(Some((snapshot, states))) = self.snapshots.get(slot as usize) else { return Ok(()) };
         let Some(keyspace) = self.store.keyspace(number) else { return Ok(()) };
         let Some((value, _)) = self.read("a get in a snapshot", || snapshot.get(&keyspace, key))? else {
             return Ok(());
         };
-        self.compare_value(&keyspace, key, value.as_deref(), &[*sequence])
+        self.compare_value(&keyspace, key, value.as_deref(), states)
     }
 
     fn snapshot_range(&self, slot: u64, number: u64, bounds: &Bounds) -> Judgement {
-        let Some(Some((snapshot, sequence))) = self.snapshots.get(slot as usize) else { return Ok(()) };
+        let Some(Some((snapshot, states))) = self.snapshots.get(slot as usize) else { return Ok(()) };
         let Some(keyspace) = self.store.keyspace(number) else { return Ok(()) };
         let way = (Direction::Forward, usize::MAX);
         let read = || collect(snapshot.range(&keyspace, bounds.clone()), way.0, way.1);
         let Some((found, _)) = self.read("a range in a snapshot", read)? else { return Ok(()) };
-        self.compare_range(&keyspace, bounds, way, &found, &[*sequence])
+        self.compare_range(&keyspace, bounds, way, &found, states)
     }
 }
 

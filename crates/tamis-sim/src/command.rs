@@ -46,6 +46,8 @@ const FAULTS: &[&str] = &[
     "record-empty-segments",
     "join-tables-by-file-bytes",
     "commit-unchecked",
+    "expire-before-a-snapshot",
+    "drop-an-operand",
 ];
 /// Plays that a shrink may use.
 const ATTEMPTS_MAX: usize = 400;

@@ -22,6 +22,10 @@ impl fmt::Display for Change {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Put(key, value) => write!(formatter, "put {} of {} bytes", short(key), value.length),
+            Self::PutUntil(key, value, time) => {
+                write!(formatter, "put {} of {} bytes until {time} ms", short(key), value.length)
+            }
+            Self::Merge(key, number) => write!(formatter, "merge {number} into {}", short(key)),
             Self::Delete(key) => write!(formatter, "delete {}", short(key)),
             Self::DeleteRange(bounds) => write!(formatter, "delete range {}", bounds_text(bounds)),
         }

@@ -131,6 +131,12 @@ impl Generator<'_> {
                 Change::DeleteRange(shape.short_bounds(self.random, count))
             }
             1..10 => Change::Delete(self.key(keyspace)),
+            10..18 => Change::Merge(self.key(keyspace), self.random.next_u64()),
+            18..22 => {
+                let after = [5, 200, 5_000, 100_000_000].get(self.below(4) as usize).copied().unwrap_or(200);
+                let (key, after) = (self.key(keyspace), 1 + self.below(after));
+                Change::PutUntil(key, ValueSpec::draw(self.random, self.profile.value_length_max), after)
+            }
             _ => {
                 let key = self.key(keyspace);
                 Change::Put(key, ValueSpec::draw(self.random, self.profile.value_length_max))

@@ -37,7 +37,7 @@ use crate::{
 const OPEN_FILES_MAX: u64 = 80;
 
 /// The version of histories: it changes when a seed no longer means the same history.
-pub const HISTORY_VERSION: u32 = 3;
+pub const HISTORY_VERSION: u32 = 4;
 
 /// All that decides a history.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ impl Plan {
         let shared = Arc::new(Shared {
             schedule: Arc::clone(&schedule),
             coverage: Arc::clone(&coverage),
-            model: Mutex::new(Model::default()),
+            model: Mutex::new(Model::timed_by(&schedule)),
             profile: self.profile.clone(),
         });
         let done = Arc::new(AtomicUsize::new(0));

@@ -9,6 +9,7 @@ pub mod history;
 pub mod keys;
 mod maintenance;
 pub mod model;
+pub mod operator;
 pub mod ops;
 pub mod scan_check;
 pub mod schedule;

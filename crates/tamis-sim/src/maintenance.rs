@@ -17,6 +17,7 @@ use crate::{
     check,
     client::{Client, Judgement},
     model::half_open,
+    operator::Operand,
     ops::{Change, Op},
     settings,
     store::{Mode, SOURCES, install_hooks, name_of},
@@ -94,8 +95,12 @@ impl Client {
         let Some(keyspace) = self.store.keyspace(number) else { return Ok(()) };
         let mut points = BTreeMap::new();
         for change in changes {
-            if let Change::Put(key, _) | Change::Delete(key) = change {
-                points.insert(key.clone(), change.clone());
+            let change = match change {
+                Change::PutUntil(key, value, _) => Change::Put(key.clone(), *value),
+                other => self.timed(&keyspace, other),
+            };
+            if let Change::Put(key, _) | Change::Delete(key) | Change::Merge(key, _) = &change {
+                points.insert(key.clone(), change);
             }
         }
         let Some(first) = points.keys().next().cloned() else { return Ok(()) };
@@ -142,7 +147,7 @@ impl Client {
         let verdict = match result {
             _ if self.store.life.is_off() => Ok(()),
             Err(error) => self.store.judge("a checkpoint", &error, None),
-            Ok(report) => match states.contains(&report.sequence) {
+            Ok(report) => match states.iter().any(|state| state.sequence == report.sequence) {
                 true => self.compare_copy(&path, report.sequence),
                 false => Err(format!(
                     "a checkpoint is at {}, which is none of the states {states:?}",
@@ -150,7 +155,7 @@ impl Client {
                 )),
             },
         };
-        self.store.shared.model.lock().unpin(low);
+        self.store.shared.model.lock().unpin(low.sequence);
         self.remove_folder(&path);
         verdict
     }
@@ -322,8 +327,9 @@ fn build_table<'a>(
     for change in points {
         match change {
             Change::Put(key, value) => table.put(key, value.bytes())?,
+            Change::Merge(key, number) => table.merge(key, Operand::of(*number).encode())?,
             Change::Delete(key) => table.delete(key)?,
-            Change::DeleteRange(_) => {}
+            Change::PutUntil(..) | Change::DeleteRange(_) => {}
         }
     }
     for change in ranges {

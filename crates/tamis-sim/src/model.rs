@@ -10,6 +10,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet, VecDeque},
     ops::Bound,
+    sync::Arc,
 };
 
 use tamis::{
@@ -21,10 +22,14 @@ use xxhash_rust::xxh3::xxh3_64;
 mod entries;
 mod reopen;
 
-pub use entries::{Bounds, Entry, Value, half_open, prefix_bounds, short};
-use entries::{Versions, add_version, entry_hash, is_range, value_at};
+pub use entries::{Bounds, Entry, Moment, Value, half_open, prefix_bounds, short, split_time};
+use entries::{Held, Versions, add_version, entry_hash, is_range, value_at};
 
-use crate::schedule::mix;
+use crate::{
+    operator::MERGED_LENGTH,
+    schedule::{Schedule, mix},
+    world::milliseconds,
+};
 
 /// A batch that a client is writing.
 #[derive(Debug, Default)]
@@ -92,14 +97,23 @@ pub struct Model {
     pub largest_batch_bytes: u64,
     /// Hashes of all entries that were ever put.
     written: HashSet<u64>,
+    /// When entries expire.
+    expiries: BTreeSet<u64>,
+    /// Whose clock is that of the store.
+    schedule: Option<Arc<Schedule>>,
     /// Between an open and the comparison with its content: the least number that its content must have, and whether the machine had crashed.
     opened: Option<(u64, bool)>,
 }
 
-/// The states between the begin and the end of a read.
-pub type States = Vec<u64>;
+/// The states between the begin and the end of a read, at the times between them that make a difference.
+pub type States = Vec<Moment>;
 
 impl Model {
+    /// An empty one, for a store whose clock is that of the schedule.
+    pub fn timed_by(schedule: &Arc<Schedule>) -> Self {
+        Self { schedule: Some(Arc::clone(schedule)), ..Self::default() }
+    }
+
     /// A number that is returned once.
     pub fn new_number(&mut self) -> u64 {
         self.number_count += 1;
@@ -111,11 +125,22 @@ impl Model {
         self.states.back().copied().unwrap_or(0)
     }
 
-    /// Keeps the state that is visible now for a reader; returns its number.
-    pub fn pin(&mut self) -> u64 {
+    /// The time of the store.
+    pub fn time(&self) -> u64 {
+        self.schedule.as_ref().map_or(0, |schedule| milliseconds(schedule.now()))
+    }
+
+    /// The times from `from` up to `until` that make a difference.
+    pub fn times_between(&self, from: u64, until: u64) -> Vec<u64> {
+        let later = (Bound::Excluded(from), Bound::Included(until.max(from + 1)));
+        [from].into_iter().chain(self.expiries.range(later).copied().filter(|time| *time <= until)).collect()
+    }
+
+    /// Keeps the state that is visible now for a reader; returns it.
+    pub fn pin(&mut self) -> Moment {
         let visible = self.visible();
         self.pin_at(visible);
-        visible
+        Moment { sequence: visible, time: self.time() }
     }
 
     /// Keeps a state.
@@ -137,9 +162,11 @@ impl Model {
         }
     }
 
-    /// The states from `low` on.
-    pub fn states_since(&self, low: u64) -> States {
-        self.states.iter().copied().filter(|state| *state >= low).collect()
+    /// The states from `low` up to now.
+    pub fn states_since(&self, low: Moment) -> States {
+        let times = self.times_between(low.time, self.time());
+        let states = self.states.iter().copied().filter(|state| *state >= low.sequence);
+        states.flat_map(|sequence| times.iter().map(move |&time| Moment { sequence, time })).collect()
     }
 
     /// Announces a batch.
@@ -155,13 +182,24 @@ impl Model {
     }
 
     fn note_written(&mut self, entries: &[Entry]) {
-        let puts = entries.iter().filter(|entry| entry.kind == EntryKind::Put);
-        self.written.extend(puts.map(|entry| entry_hash(&entry.key, Value::of(&entry.value))));
+        for entry in entries {
+            let value = match entry.kind {
+                EntryKind::Put => entry.value.as_slice(),
+                EntryKind::PutUntil => {
+                    let (time, value) = split_time(&entry.value);
+                    self.expiries.insert(time);
+                    value
+                }
+                _ => continue,
+            };
+            self.written.insert(entry_hash(&entry.key, Value::of(value)));
+        }
     }
 
     /// Whether a client has ever written this value of the key, or tried it.
     pub fn was_written(&self, key: &[u8], value: Value) -> bool {
-        self.written.contains(&entry_hash(key, value))
+        // The values of operands follow from others.
+        value.length == MERGED_LENGTH || self.written.contains(&entry_hash(key, value))
     }
 
     /// A write has returned; returns the number of its last entry.
@@ -292,10 +330,22 @@ impl Model {
             self.durable.min(self.pins.keys().next().copied().unwrap_or(u64::MAX)).min(self.visible());
         let keyspace = self.keyspaces.entry(entry.keyspace).or_default();
         match entry.kind {
-            EntryKind::Put | EntryKind::Delete => {
-                let value = (entry.kind == EntryKind::Put).then(|| Value::of(&entry.value));
+            EntryKind::Put | EntryKind::PutUntil | EntryKind::Merge | EntryKind::Delete => {
                 let versions = keyspace.entries.entry(entry.key).or_default();
-                add_version(versions, (sequence, value), keep_from);
+                let held = match entry.kind {
+                    EntryKind::Put => Some(Held { value: Value::of(&entry.value), expires_at: u64::MAX }),
+                    EntryKind::PutUntil => {
+                        let (expires_at, value) = split_time(&entry.value);
+                        Some(Held { value: Value::of(value), expires_at })
+                    }
+                    EntryKind::Merge => {
+                        // A keyspace with an operator has no entries that expire.
+                        let base = versions.last().and_then(|(_, held)| held.map(|held| held.value));
+                        Some(Held { value: Value::merged(base, &entry.value), expires_at: u64::MAX })
+                    }
+                    _ => None,
+                };
+                add_version(versions, (sequence, held), keep_from);
             }
             EntryKind::DeleteRange => {
                 let upper = match entry.value.is_empty() {
@@ -324,12 +374,18 @@ impl Model {
     }
 
     /// The value of a key in a state.
-    pub fn get(&self, keyspace: u32, key: &[u8], state: u64) -> Option<Value> {
+    pub fn get(&self, keyspace: u32, key: &[u8], state: Moment) -> Option<Value> {
         value_at(self.keyspaces.get(&keyspace)?.entries.get(key)?, state)
     }
 
     /// The first entry within bounds in a state, or the last one.
-    pub fn first(&self, keyspace: u32, bounds: &Bounds, state: u64, is_last: bool) -> Option<(&[u8], Value)> {
+    pub fn first(
+        &self,
+        keyspace: u32,
+        bounds: &Bounds,
+        state: Moment,
+        is_last: bool,
+    ) -> Option<(&[u8], Value)> {
         if !is_range(bounds) {
             return None;
         }
@@ -347,7 +403,7 @@ impl Model {
         &'a self,
         keyspace: u32,
         bounds: &Bounds,
-        state: u64,
+        state: Moment,
     ) -> impl DoubleEndedIterator<Item = (&'a [u8], Value)> {
         let range = self
             .keyspaces
@@ -360,9 +416,9 @@ impl Model {
             .filter_map(move |(key, versions)| Some((key.as_slice(), value_at(versions, state)?)))
     }
 
-    /// The bytes of keys and values that are visible now.
+    /// The bytes of keys and values that are visible now, or expired.
     pub fn live_bytes(&self) -> u64 {
-        let state = self.visible();
+        let state = Moment { sequence: self.visible(), time: 0 };
         let all: Bounds = (Bound::Unbounded, Bound::Unbounded);
         let of = |id: &u32| {
             self.entries(*id, &all, state).map(|(key, value)| (key.len() + value.length) as u64).sum::<u64>()

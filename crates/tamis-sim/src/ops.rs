@@ -21,10 +21,28 @@ pub const SLOT_COUNT: u64 = 3;
 pub enum Change {
     /// Sets a value.
     Put(Vec<u8>, ValueSpec),
+    /// Sets a value that expires: after so many milliseconds, or once it is timed ([`Change::timed`]), at this time.
+    PutUntil(Vec<u8>, ValueSpec, u64),
+    /// Adds the operand of a number.
+    Merge(Vec<u8>, u64),
     /// Deletes a key.
     Delete(Vec<u8>),
     /// Deletes a range.
     DeleteRange(Bounds),
+}
+
+impl Change {
+    /// The change as it is made in a keyspace at a time: only keyspaces with an operator have operands, and only the others entries that expire.
+    pub fn timed(&self, has_operator: bool, now: u64) -> Self {
+        match self.clone() {
+            Self::PutUntil(key, value, _) if has_operator => Self::Put(key, value),
+            Self::PutUntil(key, value, after) => Self::PutUntil(key, value, now + after),
+            Self::Merge(key, number) if !has_operator => {
+                Self::Put(key, ValueSpec { number, length: 16, is_regular: false })
+            }
+            other => other,
+        }
+    }
 }
 
 /// How a range is read.

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use tamis::{Error, Scan};
 
 use crate::{
-    model::{Bounds, Model, States, Value, short},
+    model::{Bounds, Model, Moment, States, Value, short},
     ops::Move,
 };
 
@@ -28,6 +28,8 @@ pub struct CheckedScan {
     keyspace: u32,
     bounds: Bounds,
     states: States,
+    /// When it was opened, unless its snapshot decides its time: it gets its time when it first meets an entry that expires.
+    begun: Option<u64>,
     position: Position,
 }
 
@@ -61,13 +63,21 @@ fn tighter_upper(upper: &Bound<Vec<u8>>, other: Bound<Vec<u8>>) -> Bound<Vec<u8>
 
 impl CheckedScan {
     /// A new scan, which was opened in one of these states.
-    pub const fn new(scan: Scan, keyspace: u32, bounds: Bounds, states: States) -> Self {
-        Self { scan, keyspace, bounds, states, position: Position::Start }
+    pub fn new(
+        scan: Scan,
+        (keyspace, bounds): (u32, Bounds),
+        mut states: States,
+        begun: Option<u64>,
+    ) -> Self {
+        if begun.is_some() {
+            states.dedup_by_key(|state| state.sequence);
+        }
+        Self { scan, keyspace, bounds, states, begun, position: Position::Start }
     }
 
     /// The oldest of the states.
     pub fn oldest_state(&self) -> u64 {
-        self.states.first().copied().unwrap_or(0)
+        self.states.first().map_or(0, |state| state.sequence)
     }
 
     /// Moves the scan and compares each entry. `model` is locked after each call of the store.
@@ -137,11 +147,15 @@ impl CheckedScan {
     ) -> Result<(), String> {
         let rest = self.rest(is_next);
         let expected =
-            |state: u64| rest.as_ref().and_then(|rest| model.first(self.keyspace, rest, state, !is_next));
+            |state: Moment| rest.as_ref().and_then(|rest| model.first(self.keyspace, rest, state, !is_next));
         let got = found.as_ref().map(|(key, value)| (key.as_slice(), *value));
-        let first = self.states.first().copied().unwrap_or(0);
+        let first = self.states.first().copied().unwrap_or_default();
         let before = self.states.clone();
-        self.states.retain(|state| expected(*state) == got);
+        let later = self.begun.map(|begun| model.times_between(begun, model.time())).unwrap_or_default();
+        self.states.retain(|state| {
+            let at = |time: &u64| expected(Moment { time: *time, ..*state }) == got;
+            expected(*state) == got || later.iter().any(at)
+        });
         if self.states.is_empty() {
             let text = |entry: Option<(&[u8], Value)>| {
                 entry.map_or("no entry".to_owned(), |(key, value)| format!("{} = {value:?}", short(key)))

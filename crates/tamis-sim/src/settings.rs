@@ -7,7 +7,7 @@ use tamis::{
 };
 use tamis_workload::SplitMix64;
 
-use crate::ops::Profile;
+use crate::{operator::operators, ops::Profile};
 
 /// Filters of all families.
 const FILTERS: [&str; 14] = [
@@ -80,6 +80,10 @@ pub fn keyspace(number: u64, fixed: Option<Layout>) -> KeyspaceOptions {
         .layout(layout(random))
         .size_ratio(2 + random.below(4) as u32)
         .level0_runs(1 + random.below(4) as u32);
+    let options = match random.below(6) {
+        number @ 0..2 => options.merge(operators().get(number as usize).cloned()),
+        _ => options,
+    };
     match fixed {
         Some(layout) => options.layout(layout).views(Views::Off).filters(Filters::bits(10.0)),
         None => options,
@@ -128,5 +132,6 @@ pub fn open(
         .deleted_range_keys(one_of(random, &[0, 2, 16, 64]).unwrap_or(64))
         .sample_queries(random.below(4) > 0)
         .default_keyspace(default_keyspace)
+        .merge_operators(operators().to_vec())
         .listener(listener)
 }

@@ -21,7 +21,7 @@ use tamis_vfs::{DirEntry, FaultVfs, MemVfs, OperationKind, Vfs as _};
 mod runtime;
 mod vfs;
 
-pub use runtime::{PRINTS_EVENTS, SimClock, SimJoin, SimListener, SimSpawner};
+pub use runtime::{PRINTS_EVENTS, SimClock, SimJoin, SimListener, SimSpawner, milliseconds};
 pub use vfs::SimVfs;
 
 use crate::{

@@ -6,7 +6,7 @@ use tamis::{Keyspace, simulation::keyspace_id};
 
 use super::{Client, Judgement, collect};
 use crate::{
-    model::{Bounds, Value, prefix_bounds, short},
+    model::{Bounds, Moment, Value, prefix_bounds, short},
     ops::Direction,
     scan_check::bounds_text,
 };
@@ -23,7 +23,7 @@ impl Client {
         keyspace: &Keyspace,
         key: &[u8],
         value: Option<&[u8]>,
-        states: &[u64],
+        states: &[Moment],
     ) -> Judgement {
         let found = value.map(Value::of);
         self.record(value.map_or(1, |value| value.len() as u64 + 2));
@@ -49,8 +49,9 @@ impl Client {
         self.record(found.iter().flatten().count() as u64);
         let id = keyspace_id(&keyspace);
         let model = self.store.shared.model.lock();
-        let is_state =
-            |state: &&u64| keys.iter().zip(&found).all(|(key, value)| model.get(id, key, **state) == *value);
+        let is_state = |state: &&Moment| {
+            keys.iter().zip(&found).all(|(key, value)| model.get(id, key, **state) == *value)
+        };
         match states.iter().find(is_state) {
             Some(_) if found.len() == keys.len() => Ok(()),
             _ => Err(format!(
@@ -100,12 +101,12 @@ impl Client {
         bounds: &Bounds,
         (direction, limit): (Direction, usize),
         found: &[(Vec<u8>, Value)],
-        states: &[u64],
+        states: &[Moment],
     ) -> Judgement {
         self.record(found.len() as u64);
         let model = self.store.shared.model.lock();
         let id = keyspace_id(keyspace);
-        let is_state = |state: u64| {
+        let is_state = |state: Moment| {
             let mut expected = model.entries(id, bounds, state);
             let mut is_front = direction != Direction::Backward;
             for index in 0..limit {
@@ -125,7 +126,7 @@ impl Client {
         if states.iter().any(|state| is_state(*state)) {
             return Ok(());
         }
-        let first = states.first().copied().unwrap_or(0);
+        let first = states.first().copied().unwrap_or_default();
         let expected: Vec<_> = model.entries(id, bounds, first).take(4).map(|(key, _)| short(key)).collect();
         let got: Vec<_> = found.iter().take(4).map(|(key, _)| short(key)).collect();
         Err(format!(
@@ -153,7 +154,7 @@ impl Client {
             scans.into_iter().map(|scan| collect(scan, way.0, way.1)).collect::<tamis::Result<Vec<_>>>()
         };
         let Some((found, states)) = self.read("a multi-range", read)? else { return Ok(()) };
-        let is_state = |state: &u64| {
+        let is_state = |state: &Moment| {
             let compare = |(bounds, found): (&Bounds, &Vec<_>)| {
                 self.compare_range(&keyspace, bounds, way, found, &[*state])
             };

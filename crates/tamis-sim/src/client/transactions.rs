@@ -11,9 +11,12 @@ use tamis::{
     simulation::{EntryKind, keyspace_id},
 };
 
-use super::{Client, Judgement};
+use super::{
+    Client, Judgement,
+    writes::{is_too_late, system_time},
+};
 use crate::{
-    model::{Bounds, Entry, Model, Value, short},
+    model::{Bounds, Entry, Model, Moment, Value, short, split_time},
     ops::{Change, Part, Way},
     scan_check::bounds_text,
 };
@@ -22,6 +25,8 @@ use crate::{
 struct Open {
     transaction: Transaction,
     sequence: u64,
+    /// The times that its snapshot may have.
+    times: Vec<u64>,
     writes: Vec<Entry>,
     /// By keyspace.
     reads: Vec<(u32, Bounds)>,
@@ -38,7 +43,7 @@ fn bounds_of(entry: &Entry) -> Bounds {
             (Bound::Included(entry.key.clone()), Bound::Unbounded)
         }
         EntryKind::DeleteRange => (Bound::Included(entry.key.clone()), Bound::Excluded(entry.value.clone())),
-        EntryKind::Put | EntryKind::Delete => point(&entry.key),
+        _ => point(&entry.key),
     }
 }
 
@@ -49,15 +54,27 @@ fn key_of(part: &Part) -> &[u8] {
 
 impl Open {
     /// The entries that the transaction sees within bounds.
-    fn view(&self, model: &Model, keyspace: u32, bounds: &Bounds) -> BTreeMap<Vec<u8>, Value> {
-        let entries = model.entries(keyspace, bounds, self.sequence);
+    fn view(&self, model: &Model, keyspace: u32, bounds: &Bounds, time: u64) -> BTreeMap<Vec<u8>, Value> {
+        let entries = model.entries(keyspace, bounds, Moment { sequence: self.sequence, time });
         let mut view: BTreeMap<_, _> = entries.map(|(key, value)| (key.to_vec(), value)).collect();
         for write in self.writes.iter().filter(|write| write.keyspace == keyspace) {
             match write.kind {
                 EntryKind::Put if bounds.contains(&write.key) => {
                     view.insert(write.key.clone(), Value::of(&write.value));
                 }
-                EntryKind::Put => {}
+                EntryKind::PutUntil if bounds.contains(&write.key) => {
+                    let (expires_at, value) = split_time(&write.value);
+                    if expires_at > time {
+                        view.insert(write.key.clone(), Value::of(value));
+                    } else {
+                        view.remove(&write.key);
+                    }
+                }
+                EntryKind::Merge if bounds.contains(&write.key) => {
+                    let merged = Value::merged(view.get(&write.key).copied(), &write.value);
+                    view.insert(write.key.clone(), merged);
+                }
+                EntryKind::Put | EntryKind::PutUntil | EntryKind::Merge => {}
                 EntryKind::Delete => drop(view.remove(&write.key)),
                 EntryKind::DeleteRange => {
                     let deleted = bounds_of(write);
@@ -91,11 +108,11 @@ impl Client {
     pub(super) fn transact(&self, parts: &[Part], way: Way, durability: Durability) -> Judgement {
         let low = self.store.shared.model.lock().pin();
         let judgement = self.transact_since(low, parts, way, durability);
-        self.store.shared.model.lock().unpin(low);
+        self.store.shared.model.lock().unpin(low.sequence);
         judgement
     }
 
-    fn transact_since(&self, low: u64, parts: &[Part], way: Way, durability: Durability) -> Judgement {
+    fn transact_since(&self, low: Moment, parts: &[Part], way: Way, durability: Durability) -> Judgement {
         let isolation = if way == Way::Snapshot { Isolation::Snapshot } else { Isolation::Serializable };
         let options = TransactionOptions::default().isolation(isolation).durability(durability);
         let begun = match way {
@@ -109,10 +126,12 @@ impl Client {
         let sequence = transaction.sequence();
         self.record(sequence);
         let states = self.store.shared.model.lock().states_since(low);
-        if !states.contains(&sequence) && !self.store.life.is_off() {
+        let times = states.iter().filter(|state| state.sequence == sequence).map(|state| state.time);
+        let times: Vec<u64> = times.collect();
+        if times.is_empty() && !self.store.life.is_off() {
             return Err(format!("a transaction is at {sequence}, which is none of the states {states:?}"));
         }
-        let mut open = Open { transaction, sequence, writes: Vec::new(), reads: Vec::new() };
+        let mut open = Open { transaction, sequence, times, writes: Vec::new(), reads: Vec::new() };
         for part in parts {
             match self.run_part(&mut open, part) {
                 ControlFlow::Continue(()) => {}
@@ -143,33 +162,41 @@ impl Client {
         };
         self.record(found.len() as u64);
         let id = keyspace_id(&keyspace);
-        let mut expected: Vec<_> = {
-            let model = self.store.shared.model.lock();
-            open.view(&model, id, &bounds).into_iter().collect()
-        };
+        let model = self.store.shared.model.lock();
+        let views = open.times.iter().map(|&time| {
+            let mut view: Vec<_> = open.view(&model, id, &bounds, time).into_iter().collect();
+            if let Part::Range(_, _, is_backward, limit) = part {
+                if *is_backward {
+                    view.reverse();
+                }
+                view.truncate(*limit);
+            }
+            view
+        });
+        let views: Vec<Vec<_>> = views.collect();
+        drop(model);
         let mut read = bounds.clone();
         if let Part::Range(_, _, is_backward, limit) = part {
-            if *is_backward {
-                expected.reverse();
-            }
-            expected.truncate(*limit);
             // The part of the range that the scan has passed.
             if let Some((last, _)) = found.last().filter(|_| found.len() == *limit) {
                 let end = if *is_backward { &mut read.0 } else { &mut read.1 };
                 *end = Bound::Included(last.clone());
             }
         }
-        if found != expected {
-            let (count, wanted) = (found.len(), expected.len());
+        if !views.contains(&found) {
+            let (count, wanted) = (found.len(), views.first().map_or(0, Vec::len));
             let (text, name) = (bounds_text(&bounds), keyspace.name().to_owned());
             return ControlFlow::Break(Err(format!(
                 "a transaction at {} read {count} entries of {text} in {name} instead of {wanted}",
                 open.sequence
             )));
         }
-        // A get of an own write reads nothing of others.
-        let is_written =
-            |key| open.writes.iter().any(|write| write.keyspace == id && bounds_of(write).contains(key));
+        // A get of an own write reads nothing of others, except below operands.
+        let is_of = |write: &&Entry, key| write.keyspace == id && bounds_of(write).contains(key);
+        let is_written = |key| {
+            let newest = open.writes.iter().rfind(|write| is_of(write, key));
+            newest.is_some_and(|write| !matches!(write.kind, EntryKind::Merge | EntryKind::PutUntil))
+        };
         if !matches!(part, Part::Get(_, key) if is_written(key)) {
             open.reads.push((id, read));
         }
@@ -177,9 +204,15 @@ impl Client {
     }
 
     fn write_in(&self, open: &mut Open, keyspace: &Keyspace, change: &Change) -> ControlFlow<Judgement> {
+        let change = &self.timed(keyspace, change);
         let Some(entry) = Self::entry_of(keyspace, change) else { return ControlFlow::Continue(()) };
         let written = match change {
             Change::Put(key, _) => open.transaction.put(keyspace, key, &entry.value),
+            Change::PutUntil(key, ..) => {
+                let (time, value) = split_time(&entry.value);
+                open.transaction.put_until(keyspace, key, value, system_time(time))
+            }
+            Change::Merge(key, _) => open.transaction.merge(keyspace, key, &entry.value),
             Change::Delete(key) => open.transaction.delete(keyspace, key),
             Change::DeleteRange(bounds) => open.transaction.delete_range(keyspace, bounds.clone()),
         };
@@ -187,6 +220,7 @@ impl Client {
             Ok(()) => open.writes.push(entry),
             // It does not fit into a memtable: the transaction stays as it was.
             Err(Error::BatchTooLarge { .. }) => {}
+            Err(error) if is_too_late(&error) => {}
             Err(error) => {
                 return ControlFlow::Break(self.store.judge("a write of a transaction", &error, None));
             }
@@ -195,7 +229,7 @@ impl Client {
     }
 
     fn commit(&self, open: Open, way: Way, durability: Durability) -> Judgement {
-        let Open { transaction, sequence, writes, mut reads } = open;
+        let Open { transaction, sequence, times, writes, mut reads } = open;
         let shared = &self.store.shared;
         let client = crate::schedule::current();
         shared.model.lock().begin_write(client, writes.clone());
@@ -229,7 +263,8 @@ impl Client {
         }
         let before = last - writes.len() as u64;
         for (keyspace, bounds) in &reads {
-            let entries = |state| model.entries(*keyspace, bounds, state);
+            let time = times.first().copied().unwrap_or(0);
+            let entries = |sequence| model.entries(*keyspace, bounds, Moment { sequence, time });
             if !entries(sequence).eq(entries(before)) {
                 let key = entries(before).next().map(|(key, _)| short(key));
                 return Err(format!(

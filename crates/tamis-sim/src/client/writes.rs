@@ -1,18 +1,32 @@
 //! The writes of a client.
 
-use std::ops::Bound;
+use std::{
+    ops::Bound,
+    time::{Duration, SystemTime},
+};
 
 use tamis::{
-    Durability, Keyspace, WriteBatch,
+    Durability, Error, Keyspace, WriteBatch,
     simulation::{EntryKind, keyspace_id},
 };
 
 use super::{Client, Judgement};
 use crate::{
     keys::ValueSpec,
-    model::{Entry, half_open, prefix_bounds},
+    model::{Entry, half_open, prefix_bounds, split_time},
+    operator::Operand,
     ops::{Change, Op},
 };
+
+/// The time of an entry that expires.
+pub(crate) fn system_time(time: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(time)
+}
+
+/// Whether the clock has passed the time of an entry before it was written.
+pub(crate) fn is_too_late(error: &Error) -> bool {
+    matches!(error, Error::InvalidArgument { what: "time of expiry", .. })
+}
 
 impl Client {
     /// The entries of a change, as the store logs them.
@@ -21,6 +35,14 @@ impl Client {
         Some(match change {
             Change::Put(key, value) => {
                 Entry { keyspace, kind: EntryKind::Put, key: key.clone(), value: value.bytes() }
+            }
+            Change::PutUntil(key, value, time) => {
+                let value = [time.to_le_bytes().to_vec(), value.bytes()].concat();
+                Entry { keyspace, kind: EntryKind::PutUntil, key: key.clone(), value }
+            }
+            Change::Merge(key, number) => {
+                let value = Operand::of(*number).encode();
+                Entry { keyspace, kind: EntryKind::Merge, key: key.clone(), value }
             }
             Change::Delete(key) => {
                 Entry { keyspace, kind: EntryKind::Delete, key: key.clone(), value: Vec::new() }
@@ -40,12 +62,20 @@ impl Client {
             _ => return Ok(()),
         };
         let Some(keyspace) = self.store.keyspace(number) else { return Ok(()) };
+        let change = self.timed(&keyspace, &change);
         let entry = Self::entry_of(&keyspace, &change);
         self.write(entry.into_iter().collect(), Durability::Buffered, |entries| match (op, &change) {
             (Op::DeletePrefix(_, prefix), _) => keyspace.delete_prefix(prefix),
             (Op::Clear(_), _) => keyspace.clear(),
             (_, Change::Put(key, _)) => {
                 keyspace.put(key, entries.first().map_or(&[][..], |entry| &entry.value))
+            }
+            (_, Change::PutUntil(key, ..)) => {
+                let (time, value) = split_time(entries.first().map_or(&[][..], |entry| &entry.value));
+                keyspace.put_until(key, value, system_time(time))
+            }
+            (_, Change::Merge(key, _)) => {
+                keyspace.merge(key, entries.first().map_or(&[][..], |entry| &entry.value))
             }
             (_, Change::Delete(key)) => keyspace.delete(key),
             (_, Change::DeleteRange(bounds)) => keyspace.delete_range(bounds.clone()),
@@ -80,15 +110,24 @@ impl Client {
         let mut entries = Vec::new();
         for (number, change) in changes {
             let Some(keyspace) = self.store.keyspace(*number) else { continue };
+            let change = &self.timed(&keyspace, change);
             let entry = Self::entry_of(&keyspace, change);
-            let added = match (change, &entry) {
-                (Change::Put(key, _), Some(entry)) => batch.put(&keyspace, key, &entry.value),
-                (Change::Delete(key), _) => batch.delete(&keyspace, key),
-                (Change::DeleteRange(bounds), _) => batch.delete_range(&keyspace, bounds.clone()),
-                (Change::Put(..), None) => Ok(()),
+            let value = entry.as_ref().map_or(&[][..], |entry| &entry.value);
+            let added = match change {
+                Change::Put(key, _) => batch.put(&keyspace, key, value),
+                Change::PutUntil(key, ..) => {
+                    let (time, value) = split_time(value);
+                    batch.put_until(&keyspace, key, value, system_time(time))
+                }
+                Change::Merge(key, _) => batch.merge(&keyspace, key, value),
+                Change::Delete(key) => batch.delete(&keyspace, key),
+                Change::DeleteRange(bounds) => batch.delete_range(&keyspace, bounds.clone()),
             };
-            added.map_err(|error| format!("a batch refused a valid entry: {error}"))?;
-            entries.extend(entry);
+            match added {
+                Ok(()) => entries.extend(entry),
+                Err(error) if is_too_late(&error) => {}
+                Err(error) => return Err(format!("a batch refused a valid entry: {error}")),
+            }
         }
         self.write(entries, durability, |_| self.store.db.write_with(batch, durability))
     }
@@ -116,8 +155,14 @@ impl Client {
         drop(model);
         match result {
             Ok(()) => Ok(()),
+            Err(error) if is_too_late(&error) => Ok(()),
             Err(error) => self.store.judge("a write", &error, None),
         }
+    }
+
+    /// A change as it is made now in a keyspace.
+    pub(crate) fn timed(&self, keyspace: &Keyspace, change: &Change) -> Change {
+        change.timed(keyspace.options().merge.is_some(), self.store.shared.model.lock().time())
     }
 
     pub(super) fn persist(&self, durability: Durability) -> Judgement {

@@ -25,6 +25,7 @@ use tamis_workload::SplitMix64;
 use crate::{
     check::{self, Difference},
     client::collect,
+    operator::operators,
     ops::Direction,
     store::{Mode, Shared, install_hooks},
     world::{FOLDER, Flip, Life, SimVfs},
@@ -34,6 +35,7 @@ use crate::{
 pub(super) struct Trial {
     copy: MemVfs,
     random: SplitMix64,
+    is_repaired: bool,
 }
 
 /// The result of an open of a damaged copy.
@@ -50,7 +52,7 @@ impl Trial {
     /// Copies the store for a trial, if the number of the open decides for one.
     pub(super) fn draw(disk: &MemVfs, number: u64) -> Option<Self> {
         let mut random = SplitMix64::new(number.rotate_left(32));
-        (random.below(3) == 0).then(|| Self { copy: copy_of(disk), random })
+        (random.below(3) == 0).then(|| Self { copy: copy_of(disk), random, is_repaired: false })
     }
 
     /// Makes the trial; the model has the content of the store that was opened. `was_torn`: its open has reported a torn end.
@@ -77,7 +79,8 @@ impl Trial {
             .create_if_missing(false)
             .table_access(Access::Buffered)
             .sample_queries(false)
-            .read_only(self.random.below(2) == 0)
+            .merge_operators(operators().to_vec())
+            .read_only(self.random.below(2) == 0 && !self.is_repaired)
     }
 
     fn open(&mut self, shared: &Arc<Shared>, life: &Arc<Life>, sequence: u64) -> Result<Opened, String> {
@@ -86,6 +89,9 @@ impl Trial {
             Ok(db) => db,
             Err(error) => return Ok(Opened::Refused(error)),
         };
+        if let Err(error) = restore_operators(shared, &db) {
+            return Ok(Opened::Refused(error));
+        }
         let is_torn = is_torn(db.open_report());
         let compared = check::compare(shared, &db, sequence);
         let foreign = foreign_entry(shared, &db);
@@ -107,7 +113,8 @@ impl Trial {
         }
     }
 
-    fn repair(&self, shared: &Arc<Shared>, life: &Arc<Life>) -> Result<RepairReport, Error> {
+    fn repair(&mut self, shared: &Arc<Shared>, life: &Arc<Life>) -> Result<RepairReport, Error> {
+        self.is_repaired = true;
         Db::repair_on(Arc::new(SimVfs::new(life)), FOLDER, &check::runtime(shared, Arc::new(|| {})))
     }
 
@@ -215,6 +222,19 @@ fn names(error: &Error, path: &Path) -> bool {
         Error::MissingFile { path: missing, .. } => missing == path,
         _ => false,
     }
+}
+
+/// A repair without manifest and tables can't know the operators of keyspaces; a program that knows them gives them again.
+fn restore_operators(shared: &Shared, db: &Db) -> tamis::Result<()> {
+    let names = shared.model.lock().names.clone();
+    for (name, (_, options)) in names {
+        let Ok(keyspace) = db.keyspace(&name) else { continue };
+        let found = keyspace.options();
+        if found.merge.is_none() && options.merge.is_some() {
+            keyspace.set_options(found.merge(options.merge))?;
+        }
+    }
+    Ok(())
 }
 
 /// An entry that no client has written.

@@ -5,27 +5,59 @@ use std::ops::Bound;
 use tamis::{KEY_LENGTH_MAX, simulation::EntryKind};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::schedule::mix;
+use crate::{
+    operator::{Operand, number_of},
+    schedule::mix,
+};
 
 /// Bounds of a range of keys.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// A value: its length and its hash.
+/// A value: its length, its hash, and the number that operands change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Value {
     pub(super) length: usize,
     hash: u64,
+    number: u64,
 }
 
 impl Value {
     /// The value with these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self { length: bytes.len(), hash: xxh3_64(bytes) }
+        Self { length: bytes.len(), hash: xxh3_64(bytes), number: number_of(bytes) }
+    }
+
+    /// The value after an operand.
+    pub(crate) fn merged(base: Option<Self>, operand: &[u8]) -> Self {
+        let number = base.map_or(0, |base| base.number);
+        Self::of(&Operand::decode(operand).apply(number).to_be_bytes())
     }
 }
 
+/// A state of the store at a time in milliseconds since 1970, by which entries are expired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Moment {
+    /// The sequence number.
+    pub sequence: u64,
+    /// The time.
+    pub time: u64,
+}
+
+/// The value of a version, and when it expires.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    pub(super) value: Value,
+    pub(super) expires_at: u64,
+}
+
 /// The versions of a key, oldest first; `None`: it is deleted.
-pub(super) type Versions = Vec<(u64, Option<Value>)>;
+pub(super) type Versions = Vec<(u64, Option<Held>)>;
+
+/// Splits the logged value of an entry that expires: its time and its value.
+pub fn split_time(logged: &[u8]) -> (u64, &[u8]) {
+    let (time, value) = logged.split_first_chunk().unwrap_or((&[0; 8], &[]));
+    (u64::from_le_bytes(*time), value)
+}
 
 /// An entry of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,11 +84,12 @@ pub(super) fn is_range((lower, upper): &Bounds) -> bool {
     }
 }
 
-pub(super) fn value_at(versions: &Versions, state: u64) -> Option<Value> {
-    versions.iter().rev().find(|(number, _)| *number <= state)?.1
+pub(super) fn value_at(versions: &Versions, moment: Moment) -> Option<Value> {
+    let held = versions.iter().rev().find(|(number, _)| *number <= moment.sequence)?.1?;
+    (held.expires_at > moment.time).then_some(held.value)
 }
 
-pub(super) fn add_version(versions: &mut Versions, version: (u64, Option<Value>), keep_from: u64) {
+pub(super) fn add_version(versions: &mut Versions, version: (u64, Option<Held>), keep_from: u64) {
     if versions.len() >= 8 {
         forget(versions, keep_from);
     }

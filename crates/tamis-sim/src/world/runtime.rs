@@ -14,6 +14,14 @@ use tamis::{Clock, Condvar, Event, EventListener, JoinHandle, MutexGuard, Spawne
 use super::Life;
 use crate::schedule::Schedule;
 
+/// The time since 1970 at which a simulation begins.
+const EPOCH: Duration = Duration::from_secs(1_000_000_000);
+
+/// The milliseconds since 1970 at a time of the schedule.
+pub fn milliseconds(now: Duration) -> u64 {
+    (EPOCH + now).as_millis() as u64
+}
+
 /// The clock of the schedule.
 #[derive(Debug)]
 pub struct SimClock(pub Arc<Schedule>);
@@ -22,6 +30,10 @@ impl Clock for SimClock {
     fn now(&self) -> Duration {
         self.0.point();
         self.0.now()
+    }
+
+    fn since_epoch(&self) -> Duration {
+        EPOCH + self.0.now()
     }
 
     fn wait(&self, condition: &Condvar, guard: &mut MutexGuard<'_, ()>, timeout: Duration) {
