@@ -3,9 +3,11 @@
 //! Numbers of bytes accept the suffixes `KiB`, `MiB` and `GiB`. The names are those of the fields of [`tamis::Options`] and
 //! [`tamis::KeyspaceOptions`]. Keyspace options in the options of a database apply to the default keyspace of a new database.
 
-use std::str::FromStr;
+use std::{str::FromStr, time::Duration};
 
-use tamis::{Access, Compression, Durability, Filters, Keyspace, KeyspaceOptions, Options, TableFilter};
+use tamis::{
+    Access, Compression, Durability, Filters, Keyspace, KeyspaceOptions, MergeOperator, Options, TableFilter,
+};
 
 use crate::Failure;
 
@@ -24,6 +26,8 @@ pub const KEYSPACE_NAMES: &[&str] = &[
     "layout",
     "size_ratio",
     "level0_runs",
+    "merge",
+    "expire_after",
 ];
 
 /// Sets an option of a database, or of its default keyspace, by name.
@@ -62,12 +66,14 @@ pub fn set_keyspace(options: &mut KeyspaceOptions, name: &str, value: &str) -> R
         "layout" => options.layout = value.parse()?,
         "size_ratio" => options.size_ratio = number(name, value)?,
         "level0_runs" => options.level0_runs = number(name, value)?,
+        "merge" => options.merge = merge_operator(value)?,
+        "expire_after" => options.expire_after = age(value)?,
         name => return Err(unknown(name, KEYSPACE_NAMES)),
     }
     Ok(())
 }
 
-/// Changes options of an open keyspace by name: `layout`, `views` and `filters`.
+/// Changes options of an open keyspace by name: `layout`, `views`, `filters` and `expire_after`.
 ///
 /// # Errors
 /// As [`set_database`], and those of [`Keyspace::set_options`].
@@ -78,6 +84,29 @@ pub fn change_keyspace<'a>(
     let mut options = keyspace.options();
     changes.into_iter().try_for_each(|(name, value)| set_keyspace(&mut options, name, value))?;
     Ok(keyspace.set_options(options)?)
+}
+
+/// Parses the name of a built-in merge operator, or `none`.
+fn merge_operator(value: &str) -> Result<Option<MergeOperator>, Failure> {
+    if value == "none" {
+        return Ok(None);
+    }
+    let advice = "give `add_u64`, `add_i64`, `max`, `min`, `union`, or `append:` with a separator in hexadecimal digits";
+    MergeOperator::named(value).map(Some).ok_or_else(|| refused("merge", value, advice))
+}
+
+/// Parses an age, such as `500ms`, `90s`, `15m`, `12h` or `30d`, or `never`.
+fn age(value: &str) -> Result<Option<Duration>, Failure> {
+    if value == "never" {
+        return Ok(None);
+    }
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+    let parsed = units.iter().find_map(|(unit, milliseconds)| {
+        let count = value.strip_suffix(unit)?.trim().parse::<u64>().ok()?;
+        count.checked_mul(*milliseconds)
+    });
+    let advice = "give a number with `ms`, `s`, `m`, `h` or `d`, or `never`";
+    parsed.map(|age| Some(Duration::from_millis(age))).ok_or_else(|| refused("expire_after", value, advice))
 }
 
 /// Parses `deferred`, `buffered` or `synced`.
