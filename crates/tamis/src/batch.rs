@@ -19,7 +19,7 @@ use std::{
 use crate::{
     coding::{Decoder, put_bytes, put_varint, put_varint_at_end},
     error::{Error, Result},
-    expiry,
+    expiry::{self, TIME_MAX},
     frame::FRAME_PAYLOAD_MAX,
     key::{KEY_LENGTH_MAX, Kind, SEQUENCE_MAX, Sequence, VALUE_LENGTH_MAX, check_key, check_value},
     range_tombstone::is_below_upper,
@@ -378,7 +378,7 @@ impl<'a> BatchWrite<'a> {
             Kind::Operand => Self::Merge { key, operand: value },
             Kind::ExpiringPut => {
                 let (time, value) = expiry::split(value).unwrap_or_default();
-                Self::PutUntil { key, value, time: UNIX_EPOCH + Duration::from_millis(time) }
+                Self::PutUntil { key, value, time: UNIX_EPOCH + Duration::from_millis(time.min(TIME_MAX)) }
             }
             Kind::Tombstone => Self::Delete { key },
             Kind::RangeTombstone => {

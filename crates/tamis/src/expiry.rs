@@ -23,8 +23,8 @@ use crate::{
     store::runtime::Clock,
 };
 
-/// No entry expires at this time or later: about the year 2,280,000.
-pub(crate) const TIME_MAX: u64 = 1 << 56;
+/// No entry expires at this time or later: about the year 6400, which the times of all systems reach.
+pub(crate) const TIME_MAX: u64 = 1 << 47;
 
 /// The clock of a store, see the head of this file.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl ExpiryClock {
         let refuse = |got: String| Error::InvalidArgument {
             what: "time of expiry",
             got,
-            expected: "use a time in the future, before the year 2,000,000; delete the key to expire it now"
+            expected: "use a time in the future, before the year 6400; delete the key to expire it now"
                 .to_owned(),
         };
         let since = time.duration_since(UNIX_EPOCH).map_err(|_| refuse("a time before 1970".to_owned()))?;

@@ -328,7 +328,7 @@ impl KeyspaceOptions {
         let mut pairs = self.named().into_iter().zip(stored.named());
         let other = pairs.find(|(given, stored)| given != stored && !may_differ(given));
         let Some(((option, given), (_, stored))) = other else { return Ok(()) };
-        let advice = if CHANGEABLE.contains(&option) {
+        let advice = if CHANGEABLE.contains(&option) || option == "merge" && stored == "none" {
             "change it with `Keyspace::set_options` (Python `set_options`, C `tamis_keyspace_set_option`)"
         } else {
             "it can't be changed: copy the entries to a new keyspace"
@@ -388,7 +388,7 @@ impl KeyspaceOptions {
                 || age.is_zero()
                 || age >= Duration::from_millis(TIME_MAX)
             {
-                return refuse("expire_after", text(), "use whole milliseconds, at least one and below 2^56");
+                return refuse("expire_after", text(), "use whole milliseconds, at least one and below 2^47");
             }
             if self.merge.is_some() {
                 return refuse("expire_after", text(), "leave it out in a keyspace with a merge operator");

@@ -75,6 +75,7 @@ impl Deref for Slice {
 
 /// Panics for 4 GiB or more: no key or value has as many bytes.
 impl From<&[u8]> for Slice {
+    #[inline]
     fn from(source: &[u8]) -> Self {
         let mut bytes = [0; INLINE_LENGTH_MAX];
         if let Some(target) = bytes.get_mut(..source.len()) {

@@ -104,6 +104,9 @@ impl StoreParts {
         }
         self.check_tables(&fixed.catalog, copy.target, verify)?;
         let mut catalog = Catalog::clone(&fixed.catalog);
+        // The copy expires what readers of the store have found expired.
+        let greatest_time = catalog.counters.greatest_time.max(self.context.expiry.to_persist());
+        catalog.counters.greatest_time = greatest_time;
         catalog.synced_log.clear();
         for segment in fixed.log.files().segments() {
             let bytes = copy.copy_segment(segment)?;

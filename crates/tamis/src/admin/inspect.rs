@@ -15,6 +15,7 @@ use crate::{
     batch::{BatchEntry, entries},
     coding::Decoder,
     error::{Error, Result},
+    expiry,
     file_name::FileName,
     frame::{FrameReader, Record, TornTail},
     key::Kind,
@@ -85,6 +86,17 @@ fn text(text: impl Into<String>) -> Cell {
 /// Bytes, and how many that is for each entry.
 fn bytes_text(bytes: u64, entry_count: u64) -> Cell {
     text(format!("{bytes} bytes ({:.3} an entry)", bytes as f64 / entry_count.max(1) as f64))
+}
+
+/// The value of an entry, without its time of expiry.
+fn value_cell(kind: Kind, value: Vec<u8>) -> Cell {
+    match kind {
+        Kind::Put | Kind::Operand => Cell::Value(value),
+        Kind::ExpiringPut => {
+            Cell::Value(expiry::split(&value).map(|(_, value)| value.to_vec()).unwrap_or_default())
+        }
+        Kind::Tombstone | Kind::RangeTombstone => Cell::None,
+    }
 }
 
 const fn kind_text(kind: Kind) -> &'static str {
@@ -193,7 +205,7 @@ impl Inspection {
                 Cell::Key(key),
                 Cell::Number(sequence),
                 text(kind_text(kind)),
-                if kind.sets_value() { Cell::Value(value) } else { Cell::None },
+                value_cell(kind, value),
             ]
         };
         Ok(Self {
@@ -396,10 +408,9 @@ fn folder_at(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Folder> {
 fn entry_row(record: &Record, entry: &BatchEntry<'_>) -> Vec<Cell> {
     let numbers = [record.offset, record.synced, entry.keyspace.into(), entry.sequence].map(Cell::Number);
     let value = match entry.kind {
-        Kind::Put | Kind::Operand | Kind::ExpiringPut => Cell::Value(entry.value.to_vec()),
-        Kind::Tombstone => Cell::None,
         // An empty bound is no bound.
         Kind::RangeTombstone => Cell::Key(entry.value.to_vec()),
+        kind => value_cell(kind, entry.value.to_vec()),
     };
     let rest = [text(kind_text(entry.kind)), Cell::Key(entry.key.to_vec()), value];
     numbers.into_iter().chain(rest).collect()

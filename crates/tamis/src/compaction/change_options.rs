@@ -21,7 +21,6 @@ impl BackgroundJobs {
     /// See [`crate::Keyspace::set_options`].
     pub(crate) fn set_options(&self, keyspace: &KeyspaceState, options: KeyspaceOptions) -> Result<()> {
         options.check()?;
-        // No other option changes meanwhile.
         options.check_change(&keyspace.name, &keyspace.options())?;
         let changed = self.store.change_options(keyspace, options);
         if changed.is_ok() && self.keeps_partitions(keyspace) {
@@ -46,6 +45,8 @@ impl StoreParts {
         let _pause = self.pause_flushes(keyspace)?;
         let _changing = keyspace.options_lock.lock();
         keyspace.check()?;
+        // Another call may have changed them in the meantime.
+        options.check_change(&keyspace.name, &keyspace.options())?;
         if *keyspace.options() == options {
             return Ok(());
         }

@@ -36,6 +36,8 @@ pub(crate) enum Decision {
     Base,
     /// It is dropped, and the operands before it apply to no value.
     NoBase,
+    /// As `Base`; it is the result of the operand before it, which has the same number: a repair may find both.
+    Folded,
 }
 
 impl Decision {
@@ -208,6 +210,9 @@ impl DropRules {
         stratum: usize,
         is_lowest: impl FnOnce() -> bool,
     ) -> Decision {
+        if sequence == newer && kind != Kind::Operand {
+            return Decision::Folded;
+        }
         if sequence >= newer || kind == Kind::Operand && sim_fault!("drop-an-operand") {
             self.operand = Some(newer);
             return Decision::Drop;

@@ -84,7 +84,9 @@ impl DueJobs {
         let is_freed = |newest_kept: Sequence| sequence < newest_kept;
         let freed = self.kept_by_snapshots.extract_if(.., |_, newest_kept| is_freed(*newest_kept));
         // Running picks may have seen the snapshot.
-        let changed: Vec<u32> = freed.map(|(id, _)| id).chain(self.picking.iter().copied()).collect();
+        let changed = freed.map(|(id, _)| id).chain(self.picking.iter().copied());
+        // Entries that were not expired for the snapshot may be.
+        let changed: Vec<u32> = changed.chain(self.expiring.keys().copied()).collect();
         changed.iter().for_each(|&id| self.unpick(id));
         !changed.is_empty()
     }

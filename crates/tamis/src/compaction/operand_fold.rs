@@ -38,6 +38,11 @@ impl OperandFold {
         self.operands.push(sequence, operand);
     }
 
+    /// Removes the oldest operand.
+    pub(super) fn pop(&mut self) {
+        self.operands.pop();
+    }
+
     /// Adds the next older operand; `false` if the operands are too long for one value.
     pub(super) fn push(&mut self, sequence: Sequence, operand: &[u8]) -> bool {
         let fits = self.operands.size_bytes() + operand.len() <= VALUE_LENGTH_MAX;

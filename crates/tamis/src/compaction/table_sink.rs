@@ -175,6 +175,13 @@ impl<'a> TableSink<'a> {
                 self.fold.begin(key, sequence, value);
                 return Ok(());
             }
+            Decision::Folded => {
+                self.fold.pop();
+                if self.fold.is_empty() {
+                    return self.add(entry);
+                }
+                FoldStep::Base(Some(value))
+            }
             Decision::Base if kind == Kind::Put => FoldStep::Base(Some(value)),
             Decision::Base if kind == Kind::Tombstone => FoldStep::Base(None),
             Decision::NoBase => FoldStep::Base(None),

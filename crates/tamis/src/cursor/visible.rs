@@ -377,16 +377,14 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange> + Values>> VisibleCursor<C, R> 
         copy_key(&mut self.key, &self.source);
         let range = &*self.range;
         match self.source.kind() {
-            Kind::Operand => return self.merge_operands(),
+            Kind::Operand => return self.merge_operands().map(|()| true),
             Kind::ExpiringPut => {
                 if let Some(value) = expiry::live_value(self.source.value(), || range.time()) {
                     self.value.set(value.to_vec());
                     self.state = State::Merged;
                     return Ok(true);
                 }
-                // The range has no entry for later readers, but an older snapshot may see one.
-                let direction = self.source.passed.direction;
-                self.source.passed.restart(direction);
+                self.pass_expired();
             }
             _ => self.source.passed.add(&self.key),
         }
@@ -394,8 +392,14 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange> + Values>> VisibleCursor<C, R> 
         Ok(false)
     }
 
+    /// An expired key was passed: the range has no entry for later readers, but an older snapshot may see one.
+    const fn pass_expired(&mut self) {
+        let direction = self.source.passed.direction;
+        self.source.passed.restart(direction);
+    }
+
     /// As [`Self::find_value`], at an operand: collects the visible versions down to a full value.
-    fn merge_operands(&mut self) -> Result<bool> {
+    fn merge_operands(&mut self) -> Result<()> {
         let covered = self.source.covered_sequence(&self.key)?;
         let Self { source, snapshot, range, key, operands, .. } = self;
         let range = &**range;
@@ -413,9 +417,11 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange> + Values>> VisibleCursor<C, R> 
             }
             source.next()?;
         };
-        self.value.set(merged?);
+        // After an error the next movement continues behind the key.
         self.state = State::Merged;
-        Ok(true)
+        self.value.set(Vec::new());
+        self.value.set(merged?);
+        Ok(())
     }
 
     /// Whether the source is behind the range. An open range needs no key.
@@ -495,10 +501,19 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange> + Values>> VisibleCursor<C, R> 
                     self.state = State::Backward;
                     return Ok(());
                 }
-                Some(Kind::Operand | Kind::ExpiringPut) => {
-                    if self.find_value_backward()? {
+                Some(Kind::ExpiringPut) => {
+                    let range = &*self.range;
+                    let live = expiry::live_value(self.value.bytes(), || range.time()).map(<[u8]>::to_vec);
+                    if let Some(value) = live {
+                        self.value.set(value);
+                        self.state = State::Backward;
                         return Ok(());
                     }
+                    self.pass_expired();
+                }
+                Some(Kind::Operand) => {
+                    self.merge_backward()?;
+                    return Ok(());
                 }
                 _ => self.source.passed.add(&self.key),
             }
@@ -506,26 +521,14 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange> + Values>> VisibleCursor<C, R> 
         Ok(())
     }
 
-    /// As [`Self::find_value`], before all entries of `key`, whose newest visible version is no put. Without a value the source stays there.
+    /// As [`Self::merge_operands`], before all entries of `key`.
     #[cold]
-    fn find_value_backward(&mut self) -> Result<bool> {
+    fn merge_backward(&mut self) -> Result<()> {
         self.source.seek(&self.key, self.snapshot.seek_sequence())?;
-        while self.source.is_valid()
-            && self.source.key() == self.key
-            && !self.snapshot.sees(self.source.sequence())
-        {
-            self.source.next()?;
-        }
-        // A seek is a movement forward; the keys that were passed are those of the movement backward.
-        let is_there = self.source.is_valid() && self.source.key() == self.key;
-        if is_there && self.find_value()? {
-            return Ok(true);
-        }
-        self.source.seek_for_prev(&self.key, BoundKind::Excluded)?;
-        Ok(false)
+        self.merge_operands()
     }
 
-    /// Stores the value of the visible version of `key`, if it is a put, and moves the source before the key. The source must be at the
+    /// Stores the value of the visible version of `key`, if it is a put or expires, and moves the source before the key. The source must be at the
     /// oldest version. Returns the kind of the visible version; `None` if there is none.
     fn take_newest_visible(&mut self) -> Result<Option<Kind>> {
         let covered = self.source.covered_sequence(&self.key)?;
@@ -553,13 +556,13 @@ impl<C: Cursor, R: Deref<Target: AsRef<KeyRange> + Values>> VisibleCursor<C, R> 
         Ok(visible)
     }
 
-    /// The kind of the current version, unless a range tombstone deletes it. Stores the value of a put.
+    /// The kind of the current version, unless a range tombstone deletes it. Stores its value, unless it is an operand.
     fn take_visible(&mut self, covered: Sequence) -> Option<Kind> {
         if !self.source.is_valid() || self.source.sequence() < covered {
             return None;
         }
         let kind = self.source.kind();
-        if kind == Kind::Put {
+        if matches!(kind, Kind::Put | Kind::ExpiringPut) {
             self.value.take(&self.source);
         }
         Some(kind)

@@ -58,7 +58,7 @@ impl Keyspace {
         KeyspaceOptions::clone(&self.state.options())
     }
 
-    /// Changes its layout, views and filters. Reads and writes continue while the background adapts the tables and views:
+    /// Changes its layout, views, filters, and the age at which puts expire; a keyspace without a merge operator gets one. Reads and writes continue while the background adapts the tables and views:
     ///
     /// - **Layout**: compactions rewrite the tables, until they have the new layout.
     /// - **Views**: later views are built by the new rule; with [`crate::Views::Off`] the existing ones are removed.
@@ -66,6 +66,7 @@ impl Keyspace {
     ///   compaction rewrites the table or [`super::Db::rebuild_filters`] replaces them; so it is with [`crate::Filters::none`], too. With
     ///   [`crate::Filters::auto`] the background also checks existing tables, and replaces filters that do not suit the queries;
     ///   [`super::Db::check_filters`] does so at once. Without it no filters are checked any more.
+    /// - **Expiry**: later puts expire at the new age; existing entries keep their time.
     ///
     /// The change is durable when the call returns. The call waits until a running flush of the keyspace ends. Running compactions of the
     /// keyspace stop at their next table and begin again with the new options.
@@ -129,7 +130,8 @@ impl Keyspace {
     /// Sets the value of a key until a time, from which on no reader finds it. A snapshot, a transaction and a scan see the entries of one time. The space of expired entries
     /// comes back by compactions; a table in which all entries are expired is deleted without a read.
     ///
-    /// The time is that of the system's clock, in milliseconds. If the clock is set back, expired entries stay expired.
+    /// The time is that of the system's clock, in milliseconds. If the clock is set back, expired entries stay expired: the time of a store never decreases. So a clock that
+    /// was far ahead once makes the store expire entries until then permanently.
     ///
     /// ```
     /// # fn main() -> tamis::Result<()> {
@@ -192,8 +194,8 @@ impl Keyspace {
     }
 
     pub(crate) fn add_merge(&self, batch: &mut WriteBatch, key: &[u8], operand: &[u8]) -> Result<()> {
-        let options = self.state.options();
-        let Some(operator) = &options.merge else {
+        let read_state = self.state.read_state.load();
+        let Some(operator) = &read_state.version.options.merge else {
             return Err(Error::InvalidArgument {
                 what: "merge operand",
                 got: format!("keyspace {:?} has no merge operator", self.name()),

@@ -9,6 +9,7 @@ use std::{
     ops::ControlFlow,
     path::{Path, PathBuf},
     sync::Arc,
+    time::SystemTime,
 };
 
 use tamis_filter::auto::Prices;
@@ -249,6 +250,22 @@ impl Db {
     /// As [`Keyspace::put`].
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.default.put(key, value)
+    }
+
+    /// Sets the value of a key in the default keyspace until a time. See [`Keyspace::put_until`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::put_until`].
+    pub fn put_until(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, time: SystemTime) -> Result<()> {
+        self.default.put_until(key, value, time)
+    }
+
+    /// Adds an operand to the value of a key in the default keyspace. See [`Keyspace::merge`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::merge`].
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.default.merge(key, operand)
     }
 
     /// Deletes a key of the default keyspace. See [`Keyspace::delete`].

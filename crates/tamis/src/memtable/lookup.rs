@@ -8,30 +8,16 @@ use crate::{
     error::Result,
     key::{Kind, Sequence},
     merge_operator::{FoldStep, Operands},
-    slice::Slice,
 };
 
-/// The newest version of a key in a memtable.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum InMemory {
-    Value(Slice),
-    Deleted,
-    /// An operand or an expiring put: [`Memtable::add_versions`] reads it.
-    Other,
-}
-
 impl Memtable {
-    /// The newest version of a key at `sequence`; `None` if the memtable has none.
-    #[inline]
-    pub(crate) fn look_up(&self, key: &[u8], sequence: Sequence) -> Option<InMemory> {
+    /// The newest version of a key at `sequence`, with its kind; `None` if the memtable has none.
+    #[inline(never)]
+    pub(crate) fn look_up(&self, key: &[u8], sequence: Sequence) -> Option<(Kind, &[u8])> {
         let covered = self.range_tombstones().sequence_at(key, sequence);
         match self.get(key, sequence) {
-            Some((kind, found, value)) if found >= covered => Some(match kind {
-                Kind::Put => InMemory::Value(Slice::from(value)),
-                Kind::Tombstone | Kind::RangeTombstone => InMemory::Deleted,
-                Kind::Operand | Kind::ExpiringPut => InMemory::Other,
-            }),
-            _ if covered > 0 => Some(InMemory::Deleted),
+            Some((kind, found, value)) if found >= covered => Some((kind, value)),
+            _ if covered > 0 => Some((Kind::RangeTombstone, &[])),
             _ => None,
         }
     }

@@ -31,7 +31,6 @@ use std::{ops::Bound, sync::Arc};
 pub(crate) use self::{
     chunk::ChunkPool,
     cursor::MemtableCursor,
-    lookup::InMemory,
     range_tombstones::RangeTombstones,
     span_tree::{Span, SpanTree},
 };

@@ -315,7 +315,7 @@ impl SkipList {
     /// # Safety
     ///
     /// `node` has more than `level` levels.
-    #[inline]
+    #[inline(always)]
     unsafe fn walk<'a>(
         mut node: NodeRef<'a>,
         level: usize,

@@ -27,7 +27,11 @@ use crate::{
     key::{NAME_LENGTH_MAX, VALUE_LENGTH_MAX},
 };
 
-/// The functions of a merge operator. They must depend on their arguments alone: the store calls them at reads, flushes and compactions, also years later.
+/// The functions of a merge operator. The store calls them at reads, flushes and compactions, with as many operands as it finds together, also years later. So
+///
+/// - they depend on their arguments alone;
+/// - `merge` of some operands and then of the others is `merge` of all of them: `merge(merge(base, [a]), [b]) = merge(base, [a, b])`;
+/// - `merge` of a combined operand is that of its parts: `merge(base, [combine([a, b])]) = merge(base, [a, b])`.
 ///
 /// ```
 /// /// Keeps the longest operand.
@@ -218,12 +222,12 @@ impl MergeOperator {
     /// # Errors
     /// [`Error::InvalidArgument`].
     pub(crate) fn check_name(&self) -> Result<()> {
-        let is_taken = !self.is_built_in && Self::named(&self.name).is_some();
+        let is_taken = &*self.name == "none" || !self.is_built_in && Self::named(&self.name).is_some();
         if is_taken || !(1..=NAME_LENGTH_MAX).contains(&self.name.len()) {
             return Err(Error::InvalidArgument {
                 what: "name of a merge operator",
                 got: format!("{:?}", self.name),
-                expected: "use 1 to 255 bytes, and no name of a built-in operator".to_owned(),
+                expected: "use 1 to 255 bytes, not `none`, and no name of a built-in operator".to_owned(),
             });
         }
         Ok(())

@@ -60,6 +60,14 @@ impl Operands {
         self.oldest = sequence;
     }
 
+    /// Removes the oldest operand.
+    pub(crate) fn pop(&mut self) {
+        self.ends.pop();
+        let (oldest, end) = self.ends.last().copied().unwrap_or_default();
+        self.bytes.truncate(end);
+        self.oldest = oldest;
+    }
+
     /// Adds the next older entry of the key. `time` returns the time of the reader.
     pub(crate) fn add<'a>(
         &mut self,
@@ -67,6 +75,10 @@ impl Operands {
         value: &'a [u8],
         time: impl FnOnce() -> u64,
     ) -> FoldStep<'a> {
+        if kind != Kind::Operand && self.has(sequence) {
+            // It is the result of the operand with its number.
+            self.pop();
+        }
         match kind {
             Kind::Operand => {
                 if !self.has(sequence) {
@@ -110,6 +122,9 @@ impl Operands {
         key: &[u8],
         base: Option<&[u8]>,
     ) -> Result<Vec<u8>> {
+        if self.is_empty() {
+            return Ok(base.unwrap_or_default().to_vec());
+        }
         let failed = |reason| Error::MergeFailed {
             keyspace: keyspace.to_owned(),
             operator: operator.map_or("none", MergeOperator::name).to_owned(),

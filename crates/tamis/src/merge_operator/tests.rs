@@ -85,6 +85,8 @@ fn names_select_the_built_in_operators() {
     }
     let taken = MergeOperator::associative("max", |older, _| Ok(older.to_vec()));
     assert!(matches!(taken.check_name(), Err(Error::InvalidArgument { .. })));
+    let reserved = MergeOperator::associative("none", |older, _| Ok(older.to_vec()));
+    assert!(matches!(reserved.check_name(), Err(Error::InvalidArgument { .. })));
     assert!(matches!(
         MergeOperator::associative("", |older, _| Ok(older.to_vec())).check_name(),
         Err(Error::InvalidArgument { .. })

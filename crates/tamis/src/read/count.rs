@@ -14,7 +14,7 @@ use super::{ReadPath, counting_view::CountingView};
 use crate::{
     cursor::bounded::{Bounds, KeyRange, as_slice},
     error::Result,
-    key::{Kind, SEQUENCE_MAX},
+    key::SEQUENCE_MAX,
     memtable::{Memtable, SpanTree},
     range_tombstone::{Fragments, RangeTombstone, fragment},
     store::keyspace_state::KeyspaceState,
@@ -142,7 +142,7 @@ fn count_in_memory(memtable: &Memtable, spans: &SpanTree, deleted: &Fragments, b
             spans.cover_at(key).0.sequence > sequence || deleted.sequence_at(key, SEQUENCE_MAX) > 0;
         match kind {
             _ if is_covered => 0.0,
-            Kind::Put => weight,
+            kind if kind.sets_value() => weight,
             _ => -weight,
         }
     });

@@ -14,8 +14,8 @@ use tamis_filter::{KeyRange, Probe, auto::QueryKind};
 use super::{ReadPath, snapshot::SnapshotPoint};
 use crate::{
     error::Result,
+    expiry,
     key::{Kind, Sequence, check_key},
-    memtable::InMemory,
     merge_operator::{FoldStep, Operands},
     observe::{
         metrics::{Metrics, ReadKind, ReadPlace},
@@ -30,7 +30,7 @@ use crate::{
         reader::{Found, TableReader},
     },
     transaction::own_writes::OwnWrites,
-    version::{handle::Table, partition::Partition, version::KeyspaceVersion},
+    version::{handle::Table, level::Run, partition::Partition, version::KeyspaceVersion},
 };
 
 /// Keys of a [`ReadPath::multi_get`] whose filters are prefetched together.
@@ -49,10 +49,7 @@ struct LevelReads {
 /// One point read, with what it has counted.
 struct PointRead<'a> {
     probe: &'a Probe<'a>,
-    /// Of entries.
     sequence: Sequence,
-    /// Of range tombstones: greater, if the search continues below an operand.
-    tombstone_sequence: Sequence,
     sampling: Sampling,
     /// The answers of the filters in the levels that were left.
     outcome: QueryOutcome,
@@ -60,19 +57,8 @@ struct PointRead<'a> {
 }
 
 impl<'a> PointRead<'a> {
-    fn new(
-        probe: &'a Probe<'a>,
-        (sequence, tombstone_sequence): (Sequence, Sequence),
-        sampling: Sampling,
-    ) -> Self {
-        Self {
-            probe,
-            sequence,
-            tombstone_sequence,
-            sampling,
-            outcome: QueryOutcome::default(),
-            here: LevelReads::default(),
-        }
+    fn new(probe: &'a Probe<'a>, sequence: Sequence, sampling: Sampling) -> Self {
+        Self { probe, sequence, sampling, outcome: QueryOutcome::default(), here: LevelReads::default() }
     }
 
     /// Continues in a level.
@@ -123,7 +109,7 @@ impl<'a> PointRead<'a> {
 
 /// Looks a key up in the memtables: `None` if no memtable has it.
 #[inline]
-fn get_in_memory(read_state: &ReadState, key: &[u8], sequence: Sequence) -> Option<InMemory> {
+fn get_in_memory<'a>(read_state: &'a ReadState, key: &[u8], sequence: Sequence) -> Option<(Kind, &'a [u8])> {
     read_state.memtables().find_map(|memtable| memtable.memtable.look_up(key, sequence))
 }
 
@@ -142,9 +128,10 @@ impl ReadPath {
         let point = snapshot.unwrap_or(SnapshotPoint::now(visible));
         let number = self.metrics.point_reads.number();
         match get_in_memory(&read_state, key, point.sequence) {
-            Some(InMemory::Value(value)) => Ok(Some(value)),
-            Some(InMemory::Deleted) => Ok(None),
-            Some(InMemory::Other) => self.resolve(&read_state, None, key, point),
+            Some((Kind::Put, value)) => Ok(Some(Slice::from(value))),
+            Some((Kind::Tombstone | Kind::RangeTombstone, _)) => Ok(None),
+            Some((Kind::Operand, _)) => self.resolve(&read_state, None, key, point),
+            Some((Kind::ExpiringPut, stored)) => Ok(self.live_value(stored, point)),
             None => self.get_in_tables(&read_state, &self.probe(key), point, Sampling::of(number)),
         }
     }
@@ -194,16 +181,7 @@ impl ReadPath {
                     break 'found base;
                 }
             }
-            let (probe, mut sequence) = (self.probe(key), point.sequence);
-            loop {
-                let numbers = (sequence, point.sequence);
-                let found = self.find_in_tables(read_state, &probe, numbers, Sampling::default())?;
-                let Some(found) = found else { break None };
-                if let FoldStep::Base(base) = operands.add((found.sequence, found.kind), &found.value, time) {
-                    break base.map(<[u8]>::to_vec);
-                }
-                sequence = found.sequence.saturating_sub(1);
-            }
+            self.add_versions(read_state, &self.probe(key), point.sequence, &mut operands, &time)?
         };
         if operands.is_empty() {
             return Ok(base.as_deref().map(Slice::from));
@@ -211,6 +189,77 @@ impl ReadPath {
         let KeyspaceVersion { options, name, .. } = &*read_state.version;
         let merged = operands.merge(options.merge.as_ref(), name, key, base.as_deref())?;
         Ok(Some(Slice::from(merged.as_slice())))
+    }
+
+    /// The value of a key whose newest version is this one, in a table, and no put.
+    #[cold]
+    fn resolve_found(
+        &self,
+        read_state: &ReadState,
+        probe: &Probe<'_>,
+        found: Found,
+        point: SnapshotPoint,
+    ) -> Result<Option<Slice>> {
+        match found.kind {
+            Kind::Operand => self.resolve(read_state, None, probe.key(), point),
+            Kind::ExpiringPut => Ok(self.live_value(&found.value, point)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The value of an expiring put.
+    fn live_value(&self, stored: &[u8], point: SnapshotPoint) -> Option<Slice> {
+        let clock = &self.context.expiry;
+        clock.note_used();
+        expiry::live_value(stored, || point.with_time(clock).time).map(Slice::from)
+    }
+
+    /// Adds the versions of a key in tables at `sequence` to the operands of memtables, down to a full value. Returns this value.
+    fn add_versions(
+        &self,
+        read_state: &ReadState,
+        probe: &Probe<'_>,
+        sequence: Sequence,
+        operands: &mut Operands,
+        time: &dyn Fn() -> u64,
+    ) -> Result<Option<Vec<u8>>> {
+        let Some(partition) = read_state.version.partition_of(probe.key()) else { return Ok(None) };
+        let mut read = PointRead::new(probe, sequence, Sampling::default());
+        let mut base = Ok(None);
+        for (level, run) in partition.runs() {
+            let step = self.add_versions_of_run((level, run), &mut read, operands, time);
+            if let Ok(None) = step {
+                continue;
+            }
+            base = step.map(Option::flatten);
+            break;
+        }
+        read.end_level(&self.metrics);
+        base
+    }
+
+    /// As [`Self::add_versions`], for a run; `None`: older runs decide.
+    fn add_versions_of_run(
+        &self,
+        (level, run): (usize, &Run),
+        read: &mut PointRead<'_>,
+        operands: &mut Operands,
+        time: &dyn Fn() -> u64,
+    ) -> Result<Option<Option<Vec<u8>>>> {
+        let covered = self.covered_sequence(run, read)?;
+        if let Some(table) = run.table_of(read.probe.key()) {
+            let mut found = self.find_in_table(table, level, read)?;
+            let reader = self.tools.tables.reader(table)?;
+            while let Some(version) = found.filter(|found| found.sequence >= covered) {
+                let entry = (version.sequence, version.kind);
+                if let FoldStep::Base(base) = operands.add(entry, &version.value, time) {
+                    return Ok(Some(base.map(<[u8]>::to_vec)));
+                }
+                let below = version.sequence.saturating_sub(1);
+                found = reader.get(read.probe.key(), below, &mut read.here.cost)?;
+            }
+        }
+        Ok((covered > 0).then_some(None))
     }
 
     /// The values of several keys at one point in time.
@@ -238,15 +287,16 @@ impl ReadPath {
                 check_key(probe.key())?;
                 found.push(get_in_memory(&read_state, probe.key(), point.sequence));
             }
-            let is_open = |(_, found): &(&Probe<'_>, &Option<InMemory>)| found.is_none();
+            let is_open = |(_, found): &(&Probe<'_>, &Option<(Kind, &[u8])>)| found.is_none();
             for (probe, _) in probes.iter().zip(&found).filter(is_open) {
                 self.prefetch(&read_state, probe)?;
             }
             for ((probe, found), number) in probes.iter().zip(found).zip(first..) {
                 values.push(match found {
-                    Some(InMemory::Value(value)) => Some(value),
-                    Some(InMemory::Deleted) => None,
-                    Some(InMemory::Other) => self.resolve(&read_state, None, probe.key(), point)?,
+                    Some((Kind::Put, value)) => Some(Slice::from(value)),
+                    Some((Kind::Tombstone | Kind::RangeTombstone, _)) => None,
+                    Some((Kind::Operand, _)) => self.resolve(&read_state, None, probe.key(), point)?,
+                    Some((Kind::ExpiringPut, stored)) => self.live_value(stored, point),
                     None => self.get_in_tables(&read_state, probe, point, Sampling::of(number))?,
                 });
             }
@@ -270,26 +320,7 @@ impl ReadPath {
         point: SnapshotPoint,
         sampling: Sampling,
     ) -> Result<Option<Slice>> {
-        let numbers = (point.sequence, point.sequence);
-        let found = self.find_in_tables(read_state, probe, numbers, sampling)?;
-        match found {
-            Some(Found { kind: Kind::Put, value, .. }) => Ok(Some(value)),
-            Some(Found { kind: Kind::Operand | Kind::ExpiringPut, .. }) => {
-                self.resolve(read_state, None, probe.key(), point)
-            }
-            _ => Ok(None),
-        }
-    }
-
-    #[inline(always)]
-    fn find_in_tables(
-        &self,
-        read_state: &ReadState,
-        probe: &Probe<'_>,
-        numbers: (Sequence, Sequence),
-        sampling: Sampling,
-    ) -> Result<Option<Found>> {
-        let mut read = PointRead::new(probe, numbers, sampling);
+        let mut read = PointRead::new(probe, point.sequence, sampling);
         let found = match read_state.version.partition_of(probe.key()) {
             Some(partition) => self.find_in_partition(partition, &mut read),
             None => Ok(None),
@@ -301,7 +332,11 @@ impl ReadPath {
             let range = KeyRange::point(probe.key());
             read_state.query_sample.record(QueryKind::Point, &range, weight, read.outcome);
         }
-        found
+        match found? {
+            Some(found) if found.kind == Kind::Put => Ok(Some(found.value)),
+            Some(found) => self.resolve_found(read_state, probe, found, point),
+            None => Ok(None),
+        }
     }
 
     fn find_in_partition(&self, partition: &Partition, read: &mut PointRead<'_>) -> Result<Option<Found>> {
@@ -330,15 +365,9 @@ impl ReadPath {
         partition: &Partition,
         read: &mut PointRead<'_>,
     ) -> Result<Option<Found>> {
-        let (key, sequence) = (read.probe.key(), read.tombstone_sequence);
+        let key = read.probe.key();
         for (level, run) in partition.runs() {
-            let covered = match run.range_deleting_table_of(key) {
-                Some(table) => {
-                    let reader = self.tools.tables.reader(table)?;
-                    reader.range_tombstones().map_or(0, |fragments| fragments.sequence_at(key, sequence))
-                }
-                None => 0,
-            };
+            let covered = self.covered_sequence(run, read)?;
             let found = match run.table_of(key) {
                 Some(table) => self.find_in_table(table, level, read)?,
                 None => None,
@@ -350,6 +379,14 @@ impl ReadPath {
             }
         }
         Ok(None)
+    }
+
+    /// The number of the newest range tombstone of a run that covers the key; 0 without one.
+    fn covered_sequence(&self, run: &Run, read: &PointRead<'_>) -> Result<Sequence> {
+        let (key, sequence) = (read.probe.key(), read.sequence);
+        let Some(table) = run.range_deleting_table_of(key) else { return Ok(0) };
+        let fragments = self.tools.tables.reader(table)?.range_tombstones();
+        Ok(fragments.map_or(0, |fragments| fragments.sequence_at(key, sequence)))
     }
 
     /// Reads a table unless its filters reject the key.

@@ -45,7 +45,7 @@ use crate::{
 /// process, tables that compactions have replaced may be deleted, and a scan that then reaches one of them for the first time ends with
 /// [`crate::Error::MissingFile`], or [`crate::Error::Io`] (`NotFound`) for a table whose file the store had closed. It never returns wrong entries. Read a scan to its end before the store is opened again.
 ///
-/// As an iterator it returns `Result<(key, value)>` from either end; an error ends it. For long scans use [`Scan::move_next`] with
+/// As an iterator it returns `Result<(key, value)>` from either end; an error ends it, except [`crate::Error::MergeFailed`], after which the next step continues behind the key. For long scans use [`Scan::move_next`] with
 /// [`Scan::key`] and [`Scan::value`]: they return the same entries without a copy. [`Scan::move_prev`] and the `seek` methods
 /// move in both directions.
 ///
@@ -122,11 +122,13 @@ struct Side {
     position: Position,
     /// The last step failed: the position of the cursor is undefined until a seek.
     is_failed: bool,
+    /// The last movement reached a key whose merge operator failed: the next step continues behind it.
+    is_at_failed_key: bool,
 }
 
 impl Side {
     const fn new(position: Position) -> Self {
-        Self { cursor: None, stretch: None, position, is_failed: false }
+        Self { cursor: None, stretch: None, position, is_failed: false, is_at_failed_key: false }
     }
 
     #[inline]
@@ -243,6 +245,17 @@ impl Side {
         self.cursor.is_none() && self.position == Position::Start
     }
 
+    /// After an error: whether the side has ended.
+    fn has_ended_by(&mut self, error: &Error) -> bool {
+        let is_of_key = matches!(error, Error::MergeFailed { .. });
+        if is_of_key {
+            (self.position, self.is_at_failed_key) = (Position::On, true);
+        } else {
+            self.fail();
+        }
+        !is_of_key
+    }
+
     /// Ends after an error.
     fn fail(&mut self) {
         // Its own error is that of the failed step.
@@ -256,7 +269,7 @@ impl Side {
         if let Some(stretch) = &self.stretch {
             return Some(Entry::InStretch(stretch));
         }
-        let is_on = self.position == Position::On && !self.is_failed;
+        let is_on = self.position == Position::On && !self.is_failed && !self.is_at_failed_key;
         let cursor = self.cursor.as_ref().filter(|cursor| is_on && cursor.is_valid());
         cursor.map(Entry::AtCursor)
     }
@@ -326,7 +339,7 @@ impl Scan {
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corruption`] from the tables; [`Error::Forked`] in a child process; [`Error::KeyspaceDropped`] if the keyspace was
-    /// dropped before the scan was created. The scan is finished then.
+    /// dropped before the scan was created. The scan is finished then. [`Error::MergeFailed`] for a key: the next step continues behind it.
     pub fn move_next(&mut self) -> Result<bool> {
         self.step(End::Front, Direction::Forward)
     }
@@ -402,16 +415,19 @@ impl Scan {
     ) -> Result<()> {
         let Some(source) = usable(&self.source, self.process)? else { return Ok(()) };
         end_stretches(&mut self.front, &mut self.back);
+        self.front.is_at_failed_key = false;
         let cursor = self.front.cursor(source)?;
         let result = seek(cursor).inspect(|()| {
             source.record_seek(kind, (Some(sought), cursor.found()), cursor.partition());
             cursor.note_step();
         });
         let is_valid = cursor.is_valid();
-        self.front.is_failed = result.is_err();
-        self.front.position = if is_valid { found } else { none };
         self.is_ended = false;
-        result
+        self.front.is_failed = false;
+        self.front.position = if is_valid { found } else { none };
+        result.inspect_err(|error| {
+            self.front.has_ended_by(error);
+        })
     }
 
     /// The key of the current entry; empty if the last [`Scan::move_next`] or [`Scan::move_prev`] returned `false`.
@@ -485,10 +501,10 @@ impl Scan {
         if side.is_failed {
             return Ok(false);
         }
+        side.is_at_failed_key = false;
         let is_valid =
-            other.map_or(Ok(()), Side::end_stretch).and_then(|()| go(side, source)).inspect_err(|_| {
-                side.fail();
-                self.is_ended = true;
+            other.map_or(Ok(()), Side::end_stretch).and_then(|()| go(side, source)).inspect_err(|error| {
+                self.is_ended = side.has_ended_by(error);
             })?;
         if is_valid && self.have_met() {
             self.is_ended = true;

@@ -10,6 +10,7 @@ mod data;
 mod direct_buffer;
 mod elastic_units;
 pub(crate) mod environment;
+mod expiry_times;
 pub(crate) mod filter_block;
 pub(crate) mod filter_choice;
 pub(crate) mod filter_file;

@@ -70,10 +70,10 @@ pub(crate) struct TableSummary {
     /// The greatest sequence number of what hides an obsolete entry; 0 without any. No reader sees one of them if no read point is
     /// at or above `smallest_sequence` and below this number.
     pub(crate) obsolete_since: Sequence,
-    /// Entries that expire ([`crate::expiry`]), the least and the greatest time at which one does; 0 without any.
+    /// Entries that expire ([`crate::expiry`]).
     pub(crate) expiring_count: u64,
-    pub(crate) first_expires_at: u64,
-    pub(crate) last_expires_at: u64,
+    /// The times at which they do: the least one, about those of a quarter, a half and three quarters of them, and the greatest one; 0 without any.
+    pub(crate) expires_at: [u64; 5],
 }
 
 /// The values that distinguish a table file from all others, also from an older one with the same name.
@@ -161,8 +161,7 @@ impl TableSummary {
         put_varint(target, self.obsolete_count);
         put_varint(target, self.obsolete_since);
         put_varint(target, self.expiring_count);
-        put_varint(target, self.first_expires_at);
-        put_varint(target, self.last_expires_at);
+        self.expires_at.iter().for_each(|&time| put_varint(target, time));
     }
 
     /// `None` for bytes that [`TableSummary::encode`] can't have written, and for an impossible summary.
@@ -185,8 +184,13 @@ impl TableSummary {
             obsolete_count: source.take_varint()?,
             obsolete_since: source.take_varint()?,
             expiring_count: source.take_varint()?,
-            first_expires_at: source.take_varint()?,
-            last_expires_at: source.take_varint()?,
+            expires_at: {
+                let mut times = [0; 5];
+                for time in &mut times {
+                    *time = source.take_varint()?;
+                }
+                times
+            },
         };
         let are_tombstones_possible = match summary.range_tombstone_count {
             0 => summary.range_tombstone_upper.is_empty(),
@@ -205,8 +209,8 @@ impl TableSummary {
             && summary.smallest_sequence <= summary.largest_sequence
             && summary.smallest_key <= summary.largest_key
             && summary.expiring_count <= summary.entry_count
-            && summary.first_expires_at <= summary.last_expires_at
-            && (summary.expiring_count > 0 || summary.last_expires_at == 0)
+            && summary.expires_at.is_sorted()
+            && (summary.expiring_count > 0 || summary.expires_at == [0; 5])
             && are_tombstones_possible
             && are_obsolete_possible;
         is_possible.then_some(summary)
@@ -230,33 +234,25 @@ impl TableSummary {
         }
     }
 
-    /// Counts an entry that expires.
-    pub(crate) fn add_expiring(&mut self, expires_at: u64) {
-        self.first_expires_at = match self.expiring_count {
-            0 => expires_at,
-            _ => self.first_expires_at.min(expires_at),
-        };
-        self.last_expires_at = self.last_expires_at.max(expires_at);
-        self.expiring_count += 1;
-    }
-
-    /// About how many entries are expired at a time: as if they expired one after the other in equal steps.
+    /// About how many entries are expired at a time: between two of the known times as if they expired in equal steps.
     pub(crate) fn expired_count(&self, time: u64) -> u64 {
-        if self.expiring_count == 0 || time < self.first_expires_at {
+        if self.expiring_count == 0 || time < self.expires_at[0] {
             return 0;
         }
-        if time >= self.last_expires_at {
-            return self.expiring_count;
-        }
-        let (passed, all) = (time - self.first_expires_at, self.last_expires_at - self.first_expires_at);
-        (self.expiring_count as f64 * (passed as f64 / all as f64)) as u64
+        let quarter = self.expiring_count as f64 / 4.0;
+        let of_quarter = |&[from, to]: &[u64; 2]| match time {
+            _ if time >= to => quarter,
+            _ if time < from => 0.0,
+            _ => quarter * ((time - from) as f64 / (to - from) as f64),
+        };
+        self.expires_at.array_windows().map(of_quarter).sum::<f64>() as u64
     }
 
     /// Whether all entries are expired at a time, and nothing else is in the table.
     pub(crate) const fn is_expired(&self, time: u64) -> bool {
         self.expiring_count == self.entry_count
             && self.range_tombstone_count == 0
-            && self.last_expires_at <= time
+            && self.expires_at[4] <= time
     }
 
     /// Whether a compaction may reclaim bytes, now or later.

@@ -29,7 +29,7 @@ use super::{
         KIND_RANGE_TOMBSTONES, TABLE_MAGIC,
     },
     index::Index,
-    properties::TableProperties,
+    properties::{TableProperties, TableSummary},
     range_tombstones,
     read_ahead::ReadAhead,
     reader::{TableReader, open_index},
@@ -40,6 +40,7 @@ use crate::{
     cache::block::CachedBlock,
     coding::Decoder,
     error::{Error, Result},
+    expiry,
     file_name::FileName,
     key::{Kind, Sequence, compare_entries},
 };
@@ -347,7 +348,9 @@ impl<'a> Scrub<'a> {
             }
         };
         let compared = match (self.table, place) {
-            (Some(table), Some(place)) => self.compare(table, offset, place, (&layout, &entries)),
+            (Some(table), Some(place)) => {
+                self.compare(table, offset, place, (&layout, &entries, data.content()))
+            }
             _ => Ok(()),
         };
         self.is_adjacent = compared.is_ok();
@@ -396,7 +399,7 @@ impl<'a> Scrub<'a> {
         table: &TableReader,
         offset: u64,
         (index, block): (&Index, usize),
-        (layout, entries): (&Layout, &[BlockEntry]),
+        (layout, entries, content): (&Layout, &[BlockEntry], &[u8]),
     ) -> Result<()> {
         let summary = &table.properties.summary;
         let counted = index.entries_before(block + 1).checked_sub(index.entries_before(block));
@@ -406,7 +409,9 @@ impl<'a> Scrub<'a> {
             index.separates(block, Some(last), first)
         });
         let sequences = summary.smallest_sequence..=summary.largest_sequence;
-        let are_counted = entries.iter().all(|entry| sequences.contains(&entry.sequence));
+        let are_counted = entries
+            .iter()
+            .all(|entry| sequences.contains(&entry.sequence) && is_timed(summary, entry, content));
         let repeats_key = !entries.is_sorted_by(|left, right| left.key != right.key);
         let is_wrongly_plain = layout.is_plain()
             && (repeats_key || entries.iter().any(|entry| entry.kind != Kind::Put))
@@ -422,5 +427,15 @@ impl<'a> Scrub<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether an entry expires as the summary says, by which whole tables are dropped.
+fn is_timed(summary: &TableSummary, entry: &BlockEntry, content: &[u8]) -> bool {
+    let [first, .., last] = summary.expires_at;
+    let value = content.get(entry.value.0..entry.value.1).unwrap_or_default();
+    match entry.kind {
+        Kind::ExpiringPut => expiry::split(value).is_some_and(|(time, _)| (first..=last).contains(&time)),
+        _ => summary.expiring_count < summary.entry_count,
     }
 }

@@ -18,6 +18,7 @@ use tamis_vfs::{File, Folder, Vfs};
 
 use super::{
     block_builder::BlockBuilder,
+    expiry_times::ExpiryTimes,
     filter_block::{BuiltFilters, FiltersBuilder},
     filter_plan::FilterPlan,
     format::{
@@ -101,6 +102,7 @@ pub(crate) struct TableWriter {
     last: Option<(Vec<u8>, Sequence)>,
     /// It is an operand, which hides no older version.
     is_last_operand: bool,
+    expiry_times: ExpiryTimes,
     /// The last key of the previous block, if there is one.
     last_key_of_previous: Option<Vec<u8>>,
     first_of_block: (Vec<u8>, Sequence),
@@ -171,6 +173,7 @@ impl TableWriter {
             stored: Vec::new(),
             last: None,
             is_last_operand: false,
+            expiry_times: ExpiryTimes::default(),
             last_key_of_previous: None,
             first_of_block: (Vec::new(), 0),
         })
@@ -274,7 +277,7 @@ impl TableWriter {
         if kind == Kind::ExpiringPut
             && let Some((expires_at, _)) = expiry::split(value)
         {
-            summary.add_expiring(expires_at);
+            self.expiry_times.add(expires_at);
         }
         summary.key_bytes += key.len() as u64;
         summary.value_bytes += value.len() as u64;
@@ -415,6 +418,8 @@ impl TableWriter {
         let positions = if self.index.block_count() == 0 { BlockPositions::Packed } else { self.positions() };
         self.finish_block(positions)?;
         let mut summary = std::mem::take(&mut self.summary);
+        (summary.expiring_count, summary.expires_at) =
+            (self.expiry_times.count(), self.expiry_times.quartiles());
         summary.block_count = self.index.block_count() as u64;
         let shared = tamis_bits::common_prefix_length(&summary.smallest_key, &largest_key);
         let end = (self.position(), summary.entry_count as u32);

@@ -21,9 +21,9 @@ use crate::{
     cursor::bounded::{Bounds, ScanRange, prefix_bounds, range_bounds},
     db::{Db, Keyspace, Snapshot, add_delete_range},
     error::{Error, Result},
-    key::check_key,
+    expiry,
+    key::{Kind, check_key},
     key_range_bounds::KeyRangeBounds,
-    memtable::InMemory,
     options::Durability,
     read::{scan::Scan, scan_source::ScanPoint},
     slice::Slice,
@@ -84,6 +84,15 @@ impl TransactionOptions {
 /// Its number is for languages without opaque types: no other savepoint of the process has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Savepoint(pub u64);
+
+/// The own writes of a transaction to a key.
+enum Written {
+    Nothing,
+    /// They decide its value.
+    Value(Option<Slice>),
+    /// Older entries decide its value, too.
+    InPart(OwnWrites),
+}
 
 /// The leadership of an exclusive transaction.
 struct Exclusive(OwnedByProcess<Arc<Engine>>);
@@ -212,12 +221,11 @@ impl Transaction {
         let key = key.as_ref();
         self.enter(keyspace)?;
         check_key(key)?;
-        let (written, own) = self.written(keyspace, key);
-        match written {
-            Some(InMemory::Value(value)) => return Ok(Some(value)),
-            Some(InMemory::Deleted) => return Ok(None),
-            Some(InMemory::Other) | None => {}
-        }
+        let own = match self.written(keyspace, key) {
+            Written::Value(value) => return Ok(value),
+            Written::InPart(own) => Some(own),
+            Written::Nothing => None,
+        };
         self.reads.add_keys(keyspace.id(), [key]);
         match own {
             Some(own) => {
@@ -228,12 +236,18 @@ impl Transaction {
         }
     }
 
-    /// The newest own write to a key; with all of them if it does not decide the value alone.
-    fn written(&self, keyspace: &Keyspace, key: &[u8]) -> (Option<InMemory>, Option<OwnWrites>) {
+    /// The own writes to a key.
+    fn written(&self, keyspace: &Keyspace, key: &[u8]) -> Written {
         let writes = self.writes.lock();
-        let written = writes.get(keyspace.id(), key);
-        let own = if written == Some(InMemory::Other) { writes.of(keyspace.id()) } else { None };
-        (written, own)
+        match writes.get(keyspace.id(), key) {
+            None => Written::Nothing,
+            Some((Kind::Put, value)) => Written::Value(Some(Slice::from(value))),
+            Some((Kind::Tombstone | Kind::RangeTombstone, _)) => Written::Value(None),
+            Some((Kind::ExpiringPut, stored)) => {
+                Written::Value(expiry::live_value(stored, || self.snapshot.point().time).map(Slice::from))
+            }
+            Some((Kind::Operand, _)) => writes.of(keyspace.id()).map_or(Written::Nothing, Written::InPart),
+        }
     }
 
     /// Whether a key exists. Cost as [`Keyspace::get`].
@@ -258,11 +272,10 @@ impl Transaction {
         keys.iter().try_for_each(|key| check_key(key.as_ref()))?;
         let (mut values, mut others) = (vec![None; keys.len()], Vec::new());
         for (key, value) in keys.iter().zip(&mut values) {
-            match self.written(keyspace, key.as_ref()).0 {
-                Some(InMemory::Value(found)) => *value = Some(found),
-                Some(InMemory::Deleted) => {}
-                Some(InMemory::Other) => *value = self.get(keyspace, key)?,
-                None => others.push((key.as_ref(), value)),
+            match self.written(keyspace, key.as_ref()) {
+                Written::Value(found) => *value = found,
+                Written::InPart(_) => *value = self.get(keyspace, key)?,
+                Written::Nothing => others.push((key.as_ref(), value)),
             }
         }
         self.reads.add_keys(keyspace.id(), others.iter().map(|(key, _)| *key));
@@ -368,7 +381,7 @@ impl Transaction {
         self.write(keyspace, |batch| keyspace.add_put(batch, key.as_ref(), value.as_ref()))
     }
 
-    /// Sets the value of a key until a time. See [`Keyspace::put_until`].
+    /// Sets the value of a key until a time. See [`Keyspace::put_until`]. With [`crate::KeyspaceOptions::expire_after`] puts get their age at the call, not at the commit.
     ///
     /// # Errors
     /// As [`Transaction::put`], and those of [`Keyspace::put_until`].
@@ -382,7 +395,8 @@ impl Transaction {
         self.write(keyspace, |batch| keyspace.add_put_until(batch, key.as_ref(), value.as_ref(), time))
     }
 
-    /// Adds an operand to the value of a key. That is no read: with [`Isolation::Serializable`] two transactions that merge into one key do not conflict. See
+    /// Adds an operand to the value of a key. That is no read: with [`Isolation::Serializable`] two transactions that merge into one key do not conflict.
+    /// It is a write: with [`Isolation::Snapshot`] they do. See
     /// [`Keyspace::merge`].
     ///
     /// # Errors

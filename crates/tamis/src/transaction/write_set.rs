@@ -8,7 +8,7 @@ use crate::{
     batch::{BatchMark, WriteBatch},
     error::{Error, Result},
     key::{Kind, SEQUENCE_MAX, Sequence},
-    memtable::{InMemory, Memtable},
+    memtable::Memtable,
     store::keyspace_state::KeyspaceState,
 };
 
@@ -42,7 +42,7 @@ impl WriteSet {
     }
 
     /// The newest write to a key.
-    pub(crate) fn get(&self, keyspace: u32, key: &[u8]) -> Option<InMemory> {
+    pub(crate) fn get(&self, keyspace: u32, key: &[u8]) -> Option<(Kind, &[u8])> {
         let written = self.written.get(&keyspace)?;
         written.memtable.look_up(key, self.newest())
     }

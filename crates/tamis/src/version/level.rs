@@ -91,7 +91,7 @@ impl Run {
     }
 
     /// How many tables are before `key`, by the heads of one of their ends; `is_before` compares the ends whose heads are equal.
-    #[inline]
+    #[inline(always)]
     fn count_before(&self, key: &[u8], heads: &[u64], is_before: impl Fn(&Table) -> bool) -> usize {
         let head = key_head(key);
         let from = heads.partition_point(|&other| other < head);

@@ -2,6 +2,7 @@
 
 use std::{
     panic,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -9,12 +10,12 @@ use std::{
 };
 
 use tamis::{
-    Db, Durability, Error, Keyspace, KeyspaceOptions, Layout, Merge, MergeOperator, TableWriter, Views,
-    WriteBatch,
+    Db, Durability, Error, Keyspace, KeyspaceOptions, Layout, Merge, MergeOperator, Runtime, TableWriter,
+    Views, WriteBatch,
 };
-use tamis_vfs::MemVfs;
+use tamis_vfs::{MemVfs, Vfs};
 
-use crate::support::{inline_options, key, open_in_memory, outside_table, small_keyspace, totals};
+use crate::support::{FOLDER, inline_options, key, open_in_memory, outside_table, small_keyspace, totals};
 
 fn appending() -> KeyspaceOptions {
     small_keyspace().merge(Some(MergeOperator::append(b",")))
@@ -195,13 +196,38 @@ fn a_failing_operator_is_an_error_of_its_key_until_it_is_fixed() {
         for (name, expected) in [("a", "0x"), ("c", "0y"), ("e", "0z")] {
             assert_eq!(text(keyspace, name).as_deref(), Some(expected));
         }
-        // A scan returns the error, and continues behind the key after a seek.
+        // A scan returns the error, and continues behind the key, in both directions.
         let mut scan = keyspace.range(..);
+        for _ in 0..2 {
+            for (key, is_next) in [
+                ("a", true),
+                ("", true),
+                ("c", true),
+                ("", true),
+                ("e", true),
+                ("", false),
+                ("c", false),
+                ("", false),
+            ] {
+                let moved = if is_next { scan.move_next() } else { scan.move_prev() };
+                match (key, moved) {
+                    ("", Err(Error::MergeFailed { .. })) => assert!(scan.key().is_empty()),
+                    (key, moved) => {
+                        assert!(moved.unwrap());
+                        assert_eq!(scan.key(), key.as_bytes());
+                    }
+                }
+            }
+            assert!(scan.move_prev().unwrap());
+            assert!(!scan.move_prev().unwrap());
+        }
+        assert!(matches!(scan.seek("b"), Err(Error::MergeFailed { .. })));
         assert!(scan.move_next().unwrap());
-        assert!(matches!(scan.move_next(), Err(Error::MergeFailed { .. })));
-        scan.seek("c").unwrap();
-        assert!(scan.move_next().unwrap());
-        assert_eq!((scan.key(), scan.value()), (&b"c"[..], &b"0y"[..]));
+        assert_eq!(scan.key(), b"c");
+        for found in [keyspace.iter().collect::<Vec<_>>(), keyspace.iter().rev().collect()] {
+            assert_eq!(found.iter().filter(|entry| entry.is_ok()).count(), 3);
+            assert_eq!(found.len(), 5);
+        }
     };
     check(&keyspace);
     db.flush().unwrap();
@@ -215,6 +241,52 @@ fn a_failing_operator_is_an_error_of_its_key_until_it_is_fixed() {
     let keyspace = db.keyspace("k").unwrap();
     assert_eq!(texts(&keyspace), ["a=0x", "b=0fail", "c=0y", "d=0panic", "e=0z"]);
     let _ = panic::take_hook();
+}
+
+#[test]
+fn a_repair_without_a_manifest_counts_each_operand_once() {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let counting = || small_keyspace().merge(Some(MergeOperator::add_u64()));
+    let keyspace = db.create_keyspace("k", counting()).unwrap();
+    let number = |number: u64| number.to_be_bytes();
+    // Keeps the log.
+    db.put("other", "1").unwrap();
+    keyspace.put("c", number(5)).unwrap();
+    keyspace.merge("c", number(2)).unwrap();
+    db.compact_range(&keyspace, ..).unwrap();
+    keyspace.merge("c", number(1)).unwrap();
+    db.persist(Durability::Synced).unwrap();
+    drop(keyspace);
+    db.close().unwrap();
+    let folder = Path::new(FOLDER);
+    let names = vfs.list(folder).unwrap();
+    for entry in names.iter().filter(|entry| entry.name == "CURRENT" || entry.name.ends_with(".manifest")) {
+        vfs.remove(&folder.join(&entry.name)).unwrap();
+    }
+    Db::repair_on(Arc::new(vfs.clone()), FOLDER, &Runtime::deterministic(7)).unwrap();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    assert_eq!(keyspace.options().merge, Some(MergeOperator::add_u64()), "the tables name the operator");
+    assert_eq!(keyspace.get("c").unwrap().as_deref(), Some(number(8).as_slice()));
+    // A keyspace without an operator can get one.
+    let plain = db.default_keyspace();
+    plain.set_options(plain.options().merge(Some(MergeOperator::max()))).unwrap();
+    plain.merge("other", "2").unwrap();
+    assert_eq!(plain.get("other").unwrap().as_deref(), Some(&b"2"[..]));
+}
+
+#[test]
+fn operands_count_as_keys() {
+    let vfs = MemVfs::new();
+    let db = open_in_memory(&vfs, inline_options()).unwrap();
+    let keyspace = db.create_keyspace("k", appending()).unwrap();
+    for number in 0..100 {
+        keyspace.merge(key(number), "1").unwrap();
+    }
+    assert_eq!(keyspace.approximate_count(..).unwrap(), 100);
+    db.flush().unwrap();
+    assert_eq!(keyspace.approximate_count(..).unwrap(), 100);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::{
     cursor::{Cursor, merge::MergeCursor, run::RunCursor, run_tables::RunTables},
     error::{Error, Result},
     file_name::FileName,
-    key::SEQUENCE_MAX,
+    key::{Kind, SEQUENCE_MAX},
     memtable::{ChunkPool, Memtable},
     merge_operator::MergeOperator,
     observe::metrics::LEVEL_COUNT_MAX,
@@ -64,6 +64,8 @@ pub(super) struct StateRebuilder<'a> {
 }
 
 /// The entries of the log by keyspace, in memtables of bounded size.
+/// The tables of a rebuilt state, by keyspace.
+type ChosenTables = BTreeMap<u64, Vec<Arc<Table>>>;
 type LogEntries = BTreeMap<u32, Vec<Arc<Memtable>>>;
 
 /// Inserts a retained entry of the log into the oldest memtable; `false` if one of them has it.
@@ -177,7 +179,7 @@ impl<'a> StateRebuilder<'a> {
     /// If the state counts as certain, but later edits are lost.
     fn note_what_may_be_dropped(&mut self, log: &LogFiles) {
         let counters = self.state.counters;
-        let logged = self.log_entries(log, true);
+        let logged = self.log_entries(log, None);
         // They stay in the log.
         self.state.counters = counters;
         self.report.log_entry_count = 0;
@@ -370,8 +372,13 @@ impl<'a> StateRebuilder<'a> {
         writer.finish().map(Some)
     }
 
-    /// All readable entries of the log that are not in tables yet.
-    fn log_entries(&mut self, log: &LogFiles, is_certain: bool) -> LogEntries {
+    /// All readable entries of the log that are not in tables yet. If the state is uncertain, `chosen` are the tables: entries that these may have are included, except
+    /// operands, which would count twice.
+    fn log_entries(&mut self, log: &LogFiles, chosen: Option<&ChosenTables>) -> LogEntries {
+        let newest_in_tables = |keyspace: u32| {
+            let tables = chosen.and_then(|chosen| chosen.get(&u64::from(keyspace)));
+            tables.into_iter().flatten().map(|table| table.summary().largest_sequence).max().unwrap_or(0)
+        };
         let pool = ChunkPool::new();
         let mut memtables = LogEntries::new();
         let mut counters = self.state.counters;
@@ -381,7 +388,11 @@ impl<'a> StateRebuilder<'a> {
             let version = self.state.keyspaces.get(&u64::from(entry.keyspace));
             let flushed = version.and_then(|version| version.partition_of(entry.key));
             let is_there = flushed.is_some_and(|partition| entry.logged_at <= partition.flushed_sequence);
-            if is_certain && (is_there || version.is_none()) {
+            let is_left_out = match chosen {
+                None => is_there || version.is_none(),
+                Some(_) => entry.kind == Kind::Operand && entry.logged_at <= newest_in_tables(entry.keyspace),
+            };
+            if is_left_out {
                 return;
             }
             let bytes_max =
@@ -440,7 +451,7 @@ impl<'a> StateRebuilder<'a> {
 
     /// Step 4 if the state is certain: entries of the log that are not in tables are written into new runs of L0.
     fn empty_log(&mut self, log: &LogFiles) -> Result<()> {
-        for (id, memtables) in self.log_entries(log, true) {
+        for (id, memtables) in self.log_entries(log, None) {
             let Some(version) = self.state.keyspaces.get(&u64::from(id)).cloned() else { continue };
             let mut rebuilt = KeyspaceVersion::clone(&version);
             for memtable in &memtables {
@@ -490,7 +501,7 @@ impl<'a> StateRebuilder<'a> {
         for found in left.keys().filter_map(|number| self.inventory.readable.get(number)) {
             ranges.entry(found.origin.keyspace_id).or_default().push(range_of(&found.summary));
         }
-        let logged = self.log_entries(log, false);
+        let logged = self.log_entries(log, Some(&chosen));
         let ids: BTreeSet<u64> = self.state.keyspaces.keys().copied().chain(chosen.keys().copied()).collect();
         let ids: BTreeSet<u64> = ids.into_iter().chain(ranges.keys().copied()).collect();
         let ids: BTreeSet<u64> = ids.into_iter().chain(logged.keys().map(|id| u64::from(*id))).collect();
@@ -546,12 +557,12 @@ impl<'a> StateRebuilder<'a> {
     }
 
     /// The tables that count, by keyspace.
-    fn choose(&mut self, left: &BTreeMap<u64, Exclusion>) -> BTreeMap<u64, Vec<Arc<Table>>> {
+    fn choose(&mut self, left: &BTreeMap<u64, Exclusion>) -> ChosenTables {
         let mut placed: BTreeMap<u64, (u64, Arc<Table>)> = BTreeMap::new();
         for version in self.state.keyspaces.values() {
             placed.extend(version.tables().map(|table| (table.number(), (version.id, Arc::clone(table)))));
         }
-        let mut chosen: BTreeMap<u64, Vec<Arc<Table>>> = BTreeMap::new();
+        let mut chosen = ChosenTables::new();
         let readable = std::mem::take(&mut self.inventory.readable);
         for (number, found) in readable.iter().filter(|(number, _)| !left.contains_key(number)) {
             let name = FileName::Table(*number).name();
@@ -624,8 +635,13 @@ impl<'a> StateRebuilder<'a> {
         let bounds = partition_bounds(&overlapping_groups(usable.clone()), version.options.layout);
         let new_partition = |lower| Arc::new(Partition::new(self.repair.new_number(), lower, 0));
         version.partitions = bounds.into_iter().map(new_partition).collect();
+        // Their operands are folded together with the tables: a table may have the value below them.
+        let apart = KeyspaceVersion {
+            options: Arc::new(KeyspaceOptions::clone(&version.options).merge(None)),
+            ..KeyspaceVersion::clone(&version)
+        };
         for memtable in memtables {
-            usable.extend(self.write_memtable(&version, memtable)?.into_iter().map(|(.., table)| table));
+            usable.extend(self.write_memtable(&apart, memtable)?.into_iter().map(|(.., table)| table));
         }
         let newest = usable.iter().map(|table| table.summary().largest_sequence).max().unwrap_or(0);
         let mut partitions: Vec<Partition> = version

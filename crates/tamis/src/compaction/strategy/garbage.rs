@@ -174,15 +174,12 @@ impl<'a> Garbage<'a> {
     }
 }
 
-/// The time until expired entries may make more plans due: until a table has a share of them that is due, or only expired ones.
+/// The time until expired entries may make more plans due: until a further quarter of those of a table is expired.
 pub(crate) fn next_expiry(version: &KeyspaceVersion, expiry_time: u64) -> Option<Duration> {
     let partitions = version.partitions.iter().filter(|partition| partition.totals().expires);
     let times = partitions.flat_map(|partition| partition.tables()).flat_map(|table| {
         let summary = table.summary();
-        let (first, last) = (summary.first_expires_at, summary.last_expires_at);
-        let all = summary.entry_count as f64 / summary.expiring_count.max(1) as f64;
-        let due = first.saturating_add(((last - first) as f64 * (DUE_SHARE * all).min(1.0)) as u64);
-        [due, last]
+        summary.expires_at
     });
     let next = times.filter(|&time| time > expiry_time).min()?;
     Some(Duration::from_millis(next - expiry_time).max(EXPIRY_WAIT_MIN))

@@ -277,6 +277,9 @@ const KEYSPACE_GAUGES: &[KeyspaceGauge] = &[
     ("tamis_immutable_memtables", "Memtables that wait for their flush.", |keyspace| {
         keyspace.immutable_memtable_count as u64
     }),
+    ("tamis_expired_bytes", "About the bytes of expired entries in tables.", |keyspace| {
+        keyspace.expired_bytes
+    }),
     ("tamis_pending_compaction_bytes", "Bytes that due compactions will read and write.", |keyspace| {
         keyspace.pending_compaction_bytes
     }),

@@ -68,8 +68,7 @@ pub(crate) fn every_change() -> Vec<Change> {
                 obsolete_count: 1,
                 obsolete_since: 312,
                 expiring_count: 1,
-                first_expires_at: 1_700_000_000_000,
-                last_expires_at: 1_700_000_000_001,
+                expires_at: [1, 2, 2, 1_700_000_000_000, 1_700_000_000_001],
                 ..summary(13, ("g", "i"), 8192, (311, 320))
             },
             filter_file: None,
