@@ -126,6 +126,8 @@ mod pages {
     mod getting_started {}
     #[doc = include_str!("../../../docs/guide/transactions.md")]
     mod transactions {}
+    #[doc = include_str!("../../../docs/guide/merge-and-expiry.md")]
+    mod merge_and_expiry {}
     #[doc = include_str!("../../../docs/guide/choosing-filters.md")]
     mod choosing_filters {}
     #[doc = include_str!("../../../docs/guide/choosing-a-layout.md")]
