@@ -12,6 +12,9 @@ use crate::{
     workload::{Action, Pattern},
 };
 
+/// Keys of a transfer.
+pub const TRANSFER_KEYS: usize = 10;
+
 /// Neighbouring keys that are equally popular in [`Pattern::ZipfianComposite`].
 const COMPOSITE_KEYS: u64 = 1024;
 
@@ -37,6 +40,8 @@ pub enum Verb {
     Modify,
     /// Inserts a new key.
     Insert,
+    /// Exchanges the values of the keys of [`Operation::transfer_keys`] in a transaction.
+    Transfer,
 }
 
 /// One operation.
@@ -48,7 +53,7 @@ pub struct Operation {
     pub verb: Verb,
     /// Number of entries that a scan reads.
     pub length: u8,
-    /// The number of the last key of a closed range; for an insert, the index after the inserted item.
+    /// The number of the last key of a closed range; for an insert, the index after the inserted item; for a transfer, the seed of its other keys.
     pub end: u64,
 }
 
@@ -56,6 +61,16 @@ impl Operation {
     /// The last key of a closed range.
     pub fn last(&self) -> Key {
         key_of_number(self.end)
+    }
+
+    /// The keys of a transfer, among those of the fill: distinct ones in most cases.
+    pub fn transfer_keys(&self, entry_count: u64) -> [Key; TRANSFER_KEYS] {
+        let mut random = SplitMix64::new(self.end);
+        let mut keys = [self.key; TRANSFER_KEYS];
+        for key in keys.iter_mut().skip(1) {
+            *key = key_of_number(number_of(random.below(entry_count.max(1))));
+        }
+        keys
     }
 }
 
@@ -97,6 +112,7 @@ pub fn draw(action: Action, count: usize, draw: Draw) -> Vec<Operation> {
         Action::Ycsb(mix) => dealt(mix, draw.present_count, count, draw),
         Action::SeekBy(pattern) => visits(pattern, Verb::Scan, count, draw),
         Action::Update(pattern) => visits(pattern, Verb::Put, count, draw),
+        Action::Transfer { is_hot } => transfers(is_hot, count, draw),
         Action::Fill { .. } | Action::Scan | Action::Open => Vec::new(),
     }
 }
@@ -107,6 +123,17 @@ fn points(verb: Verb, length: usize, count: usize, draw: Draw) -> Vec<Operation>
     let mut point =
         || Operation { key: key_of_number(random.next_u64()), verb, length: length as u8, end: 0 };
     (0..count).map(|_| point()).collect()
+}
+
+/// Transfers between random keys of the fill.
+fn transfers(is_hot: bool, count: usize, draw: Draw) -> Vec<Operation> {
+    let mut random = draw.random();
+    let mut transfer = || {
+        let first = if is_hot { 0 } else { random.below(draw.entry_count.max(1)) };
+        let key = key_of_number(number_of(first));
+        Operation { key, verb: Verb::Transfer, length: 0, end: random.next_u64() }
+    };
+    (0..count).map(|_| transfer()).collect()
 }
 
 /// Operations on the keys of the fill, in the order of a pattern.

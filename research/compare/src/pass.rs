@@ -122,6 +122,7 @@ pub fn fill(
 struct Runner<'a> {
     store: &'a dyn Store,
     reader: Box<dyn Reader + 'a>,
+    entry_count: u64,
     operations: Vec<Operation>,
     sink: Sink,
     outcome: Outcome,
@@ -134,6 +135,7 @@ impl<'a> Runner<'a> {
         let mut runner = Self {
             store,
             reader: store.reader(is_live)?,
+            entry_count: own.entry_count,
             operations: Vec::new(),
             sink: Sink::new(is_strict),
             outcome: Outcome::default(),
@@ -185,6 +187,10 @@ impl<'a> Runner<'a> {
             Verb::ScanBack => self.reader.backward(key, count, &mut self.sink)?,
             Verb::Range => self.reader.range(key, &operation.last(), &mut self.sink)?,
             Verb::Put => self.put(operation, number)?,
+            Verb::Transfer => {
+                self.store.transfer(&operation.transfer_keys(self.entry_count))?;
+                1
+            }
             Verb::Modify => {
                 let found = usize::from(self.reader.get(key, &mut self.sink)?);
                 self.put(operation, number)?;

@@ -232,7 +232,10 @@ impl Plan {
     /// Whether a store takes part in a workload of a state.
     pub fn takes_part(&self, kind: &Kind, state: State, action: Action) -> bool {
         let is_deferred = matches!(action, Action::Fill { is_deferred: true, .. });
-        (!is_deferred || kind.can_defer) && (state != State::Unmerged || kind.can_stay_unmerged)
+        let is_transfer = matches!(action, Action::Transfer { .. });
+        (!is_deferred || kind.can_defer)
+            && (!is_transfer || kind.can_transact)
+            && (state != State::Unmerged || kind.can_stay_unmerged)
     }
 
     /// Fails before the run starts if disk or memory is too small.

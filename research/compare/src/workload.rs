@@ -46,6 +46,11 @@ pub enum Action {
     Scan,
     /// A YCSB mix, by its name in `tamis-workload`.
     Ycsb(&'static str),
+    /// In a transaction, reads the values of ten keys and writes each to the next key; after a conflict again.
+    Transfer {
+        /// All transactions have a key in common.
+        is_hot: bool,
+    },
     /// Closes and reopens the store.
     Open,
 }
@@ -67,7 +72,7 @@ const YCSB_C: &str = "ycsb-c";
 impl Action {
     /// Whether it modifies the store.
     pub fn is_writing(self) -> bool {
-        matches!(self, Self::Update(_)) || matches!(self, Self::Ycsb(mix) if mix != YCSB_C)
+        matches!(self, Self::Update(_) | Self::Transfer { .. }) || matches!(self, Self::Ycsb(mix) if mix != YCSB_C)
     }
 }
 
@@ -157,6 +162,8 @@ pub const WORKLOADS: &[Workload] = &[
     mix("ycsb-e", "YCSB E", 2.5),
     mix("ycsb-f", "YCSB F", 2.0),
     mix("ycsb-a", "YCSB A", 2.0),
+    untargeted("transfer", "transfer of ten keys", Action::Transfer { is_hot: false }),
+    untargeted("transfer-hot", "transfer of ten keys, one hot", Action::Transfer { is_hot: true }),
     untargeted("update-sequential", "update, in key order", Action::Update(Pattern::Sequential)),
     untargeted("update-zipf", "update, Zipfian", Action::Update(Pattern::Zipfian)),
     untargeted("update-composite", "update, Zipfian-composite", Action::Update(Pattern::ZipfianComposite)),

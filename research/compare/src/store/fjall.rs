@@ -3,10 +3,10 @@
 use std::{path::Path, sync::Arc, thread, time::Duration};
 
 use fjall::{
-    Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot, compaction::Leveled,
+    Database, Keyspace, KeyspaceCreateOptions, OptimisticTxDatabase, PersistMode, Readable, Snapshot, compaction::Leveled,
 };
 
-use super::{Kind, Reader, Settings, Store, should_continue};
+use super::{Kind, Reader, Settings, Store, missing, moves, should_continue};
 use crate::{
     data::{Key, Value},
     failure::Result,
@@ -22,20 +22,23 @@ pub const KIND: Kind = Kind {
     can_stay_unmerged: true,
     can_defer: true,
     can_direct: false,
+    can_transact: true,
     space: 1.9,
     is_default: true,
 };
 
 struct Fjall {
+    transactions: OptimisticTxDatabase,
     db: Database,
     keyspace: Keyspace,
 }
 
 fn open(folder: &Path, settings: &Settings) -> Result<Box<dyn Store>> {
-    let db = Database::builder(folder)
+    let transactions = OptimisticTxDatabase::builder(folder)
         .cache_size(settings.cache_bytes)
         .manual_journal_persist(settings.is_deferred)
         .open()?;
+    let db = transactions.inner().clone();
     let keyspace = db.keyspace("compared", || {
         let options = KeyspaceCreateOptions::default()
             .max_memtable_size(settings.memtable_bytes)
@@ -46,7 +49,7 @@ fn open(folder: &Path, settings: &Settings) -> Result<Box<dyn Store>> {
             options
         }
     })?;
-    Ok(Box::new(Fjall { db, keyspace }))
+    Ok(Box::new(Fjall { transactions, db, keyspace }))
 }
 
 impl Store for Fjall {
@@ -56,6 +59,20 @@ impl Store for Fjall {
 
     fn put(&self, key: &Key, value: &Value) -> Result<()> {
         Ok(self.keyspace.insert(key, value)?)
+    }
+
+    fn transfer(&self, keys: &[Key]) -> Result<()> {
+        loop {
+            let mut transaction = self.transactions.write_tx()?;
+            let value = |key: &Key| transaction.get(&self.keyspace, key)?.ok_or_else(missing);
+            let values = keys.iter().map(value).collect::<Result<Vec<_>>>()?;
+            for ((_, to), value) in moves(keys).zip(values) {
+                transaction.insert(&self.keyspace, *to, value);
+            }
+            if transaction.commit()?.is_ok() {
+                return Ok(());
+            }
+        }
     }
 
     fn flush(&self) -> Result<()> {

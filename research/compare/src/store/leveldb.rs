@@ -27,6 +27,7 @@ pub const KIND: Kind = Kind {
     can_stay_unmerged: false,
     can_defer: false,
     can_direct: false,
+    can_transact: false,
     space: 1.8,
     is_default: true,
 };

@@ -29,6 +29,7 @@ pub const KIND: Kind = Kind {
     can_stay_unmerged: false,
     can_defer: false,
     can_direct: false,
+    can_transact: false,
     space: 2.2,
     is_default: true,
 };

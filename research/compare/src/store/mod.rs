@@ -66,6 +66,8 @@ pub struct Kind {
     pub can_defer: bool,
     /// Whether it supports direct I/O.
     pub can_direct: bool,
+    /// Whether it has transactions with reads.
+    pub can_transact: bool,
     /// Maximum bytes of files per byte of data in a random fill, for the check of disk space.
     pub space: f64,
     /// Whether it is compared by default.
@@ -99,6 +101,11 @@ pub trait Store: Send + Sync {
 
     /// Writes one entry.
     fn put(&self, key: &Key, value: &Value) -> Result<()>;
+
+    /// In a transaction, reads the values of `keys` and writes each to the next key, the last one to the first; after a conflict again.
+    fn transfer(&self, _keys: &[Key]) -> Result<()> {
+        Err(Failure::new("the store has no transactions"))
+    }
 
     /// Writes many entries: one by one if the store has a log, otherwise in transactions of 10,000.
     fn fill(&self, entries: &mut Entries) -> Result<()> {
@@ -138,6 +145,16 @@ pub trait Reader {
 
     /// Reads all values in key order until the end, or until `may_continue`, called regularly with the number so far, returns false.
     fn all(&mut self, sink: &mut Sink, may_continue: &mut dyn FnMut(u64) -> bool) -> Result<u64>;
+}
+
+/// Each key of a transfer with the key that gets its value.
+fn moves(keys: &[Key]) -> impl Iterator<Item = (&Key, &Key)> {
+    keys.iter().zip(keys.iter().cycle().skip(1))
+}
+
+/// The error of a transfer of a key that is not there.
+fn missing() -> Failure {
+    Failure::new("a key of a transfer is missing")
 }
 
 /// Number of entries of a full scan between two calls of `may_continue`.

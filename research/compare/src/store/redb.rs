@@ -8,7 +8,7 @@ use std::{
 
 use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
 
-use super::{Kind, Reader, Settings, Store, should_continue};
+use super::{Kind, Reader, Settings, Store, missing, moves, should_continue};
 use crate::{
     data::{Entries, Key, Value},
     failure::Result,
@@ -24,6 +24,7 @@ pub const KIND: Kind = Kind {
     can_stay_unmerged: false,
     can_defer: false,
     can_direct: false,
+    can_transact: true,
     space: 3.5,
     is_default: true,
 };
@@ -75,6 +76,21 @@ impl Store for Redb {
         let count = self.write_count.fetch_add(1, Ordering::Relaxed) + 1;
         self.transaction(count.is_multiple_of(SYNC_EVERY_WRITE), |table| {
             table.insert(key.as_slice(), value.as_slice())?;
+            Ok(())
+        })
+    }
+
+    fn transfer(&self, keys: &[Key]) -> Result<()> {
+        let count = self.write_count.fetch_add(1, Ordering::Relaxed) + 1;
+        self.transaction(count.is_multiple_of(SYNC_EVERY_WRITE), |table| {
+            let value = |key: &Key| {
+                let value = table.get(key.as_slice())?;
+                value.map(|value| value.value().to_vec()).ok_or_else(missing)
+            };
+            let values: Vec<Vec<u8>> = keys.iter().map(value).collect::<Result<_>>()?;
+            for ((_, to), value) in moves(keys).zip(values) {
+                table.insert(to.as_slice(), value.as_slice())?;
+            }
             Ok(())
         })
     }

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, DataBlockIndexType, Options, ReadOptions,
-    WaitForCompactOptions, WriteOptions,
+    BlockBasedOptions, Cache, DBCompressionType, DBRawIteratorWithThreadMode, DataBlockIndexType, ErrorKind,
+    OptimisticTransactionDB, Options, ReadOptions, WaitForCompactOptions, WriteOptions,
 };
 
-use super::{Kind, Reader, Settings, Store, should_continue};
+use super::{Kind, Reader, Settings, Store, missing, moves, should_continue};
 use crate::{
     data::{Key, Value},
     failure::Result,
@@ -23,6 +23,7 @@ pub const KIND: Kind = Kind {
     can_stay_unmerged: true,
     can_defer: true,
     can_direct: true,
+    can_transact: true,
     space: 1.8,
     is_default: true,
 };
@@ -41,7 +42,7 @@ pub const TUNED: Kind = Kind {
 const BLOCK_BYTES: usize = 4096;
 
 struct Rocks {
-    db: DB,
+    db: OptimisticTransactionDB,
     write: WriteOptions,
     is_deferred: bool,
 }
@@ -84,7 +85,7 @@ fn open(folder: &Path, settings: &Settings, is_tuned: bool) -> Result<Box<dyn St
         options.set_bytes_per_sync(1 << 20);
     }
     options.set_block_based_table_factory(&table_options(settings, is_tuned));
-    let db = DB::open(&options, folder)?;
+    let db = OptimisticTransactionDB::open(&options, folder)?;
     Ok(Box::new(Rocks { db, write: WriteOptions::default(), is_deferred: settings.is_deferred }))
 }
 
@@ -95,6 +96,21 @@ impl Store for Rocks {
 
     fn put(&self, key: &Key, value: &Value) -> Result<()> {
         Ok(self.db.put_opt(key, value, &self.write)?)
+    }
+
+    fn transfer(&self, keys: &[Key]) -> Result<()> {
+        loop {
+            let transaction = self.db.transaction();
+            let value = |key: &Key| transaction.get_for_update(key, true)?.ok_or_else(missing);
+            let values = keys.iter().map(value).collect::<Result<Vec<_>>>()?;
+            for ((_, to), value) in moves(keys).zip(values) {
+                transaction.put(to, value)?;
+            }
+            match transaction.commit() {
+                Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::TryAgain) => {}
+                result => return Ok(result?),
+            }
+        }
     }
 
     fn flush(&self) -> Result<()> {
@@ -123,14 +139,16 @@ impl Store for Rocks {
     }
 }
 
+type Iterator<'a> = DBRawIteratorWithThreadMode<'a, OptimisticTransactionDB>;
+
 struct RocksReader<'a> {
-    db: &'a DB,
+    db: &'a OptimisticTransactionDB,
     read: ReadOptions,
-    iterator: Option<DBRawIterator<'a>>,
+    iterator: Option<Iterator<'a>>,
 }
 
 /// Passes `count` entries from the position of the iterator to the sink; with `count` 0 the entry of the key.
-fn give(iterator: &mut DBRawIterator<'_>, count: usize, is_back: bool, sink: &mut Sink) -> Result<usize> {
+fn give(iterator: &mut Iterator<'_>, count: usize, is_back: bool, sink: &mut Sink) -> Result<usize> {
     if count == 0 {
         let key = iterator.key();
         sink.key(key.unwrap_or_default());

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use tamis::{Access, Db, Durability, Filters, Keyspace, KeyspaceOptions, Layout, Options, Scan, WriteBatch};
 
-use super::{Kind, Reader, Settings, Store, should_continue};
+use super::{Kind, Reader, Settings, Store, missing, moves, should_continue};
 use crate::{
     data::{Key, Value},
-    failure::Result,
+    failure::{Failure, Result},
     sink::Sink,
 };
 
@@ -21,6 +21,7 @@ pub const KIND: Kind = Kind {
     can_stay_unmerged: true,
     can_defer: true,
     can_direct: true,
+    can_transact: true,
     space: 1.6,
     is_default: true,
 };
@@ -107,6 +108,16 @@ impl Store for Tamis {
             return Ok(self.db.write_with(batch, Durability::Deferred)?);
         }
         Ok(self.keyspace.put(key, value)?)
+    }
+
+    fn transfer(&self, keys: &[Key]) -> Result<()> {
+        self.db.transact(|transaction| {
+            let values = transaction.multi_get(&self.keyspace, keys)?;
+            for ((_, to), value) in moves(keys).zip(values) {
+                transaction.put(&self.keyspace, to, value.ok_or_else(missing)?)?;
+            }
+            Ok::<_, Failure>(())
+        })
     }
 
     fn flush(&self) -> Result<()> {

@@ -56,7 +56,8 @@ fn answers(kind: &Kind, settings: &Settings, is_sorted: bool) -> Vec<(&'static s
     let store = filled(kind, folder.path(), settings, is_sorted);
     let mut present_count = ENTRY_COUNT;
     let mut answers = Vec::new();
-    let pass = WORKLOADS.iter().filter(|it| !matches!(it.action, Action::Fill { .. } | Action::Open));
+    let is_other = |action| matches!(action, Action::Fill { .. } | Action::Open | Action::Transfer { .. });
+    let pass = WORKLOADS.iter().filter(|it| !is_other(it.action));
     for workload in pass {
         let outcome = run(&*store, workload.action, present_count);
         present_count = present_count.max(outcome.inserted_end);
@@ -78,6 +79,21 @@ fn all_stores_return_the_same_results() {
             let expected = expected.get_or_insert_with(|| found.clone());
             assert_eq!(&found, expected, "{}, sorted: {is_sorted}", kind.name);
         }
+    }
+}
+
+#[test]
+fn transfers_leave_the_same_values_in_all_stores() {
+    let mut expected = None;
+    for kind in KINDS.iter().filter(|kind| kind.can_transact) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = filled(kind, folder.path(), &settings(kind), false);
+        let scans = [false, true].map(|is_hot| {
+            assert_eq!(run(&*store, Action::Transfer { is_hot }, ENTRY_COUNT).found, 3000, "{}", kind.name);
+            run(&*store, Action::Scan, ENTRY_COUNT).digest
+        });
+        assert_ne!(scans[0], expected_scan(), "{}", kind.name);
+        assert_eq!(*expected.get_or_insert(scans), scans, "{}", kind.name);
     }
 }
 
