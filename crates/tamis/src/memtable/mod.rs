@@ -106,7 +106,7 @@ impl Memtable {
     }
 
     /// Adds a put or a tombstone that an older memtable had: its sequence number does not count for [`Memtable::sequence_range`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert_retained(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
         let ordinal = self.counters.entry_count.fetch_add(1, Ordering::Relaxed);
         self.list.insert(height_of(ordinal), key, sequence, kind, value);

@@ -45,6 +45,7 @@ pub(crate) struct RunSelector<'a, 'p> {
 
 impl RunSelector<'_, '_> {
     /// The tables of a run within the range; `None` if none of them can contain a key of it.
+    #[inline(always)]
     pub(crate) fn select(
         &self,
         rank: usize,
@@ -111,6 +112,7 @@ impl RunSelector<'_, '_> {
     }
 
     /// Whether the range is strictly between the table's smallest and largest keys.
+    #[inline(always)]
     fn is_inside(&self, table: &Table) -> bool {
         self.range.is_below(table.smallest_key()) && self.range.is_above(table.largest_key())
     }

@@ -272,11 +272,10 @@ impl KeyspaceState {
         self.expire_after.store(u64::try_from(age.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// The age at which puts expire.
+    /// The age at which puts expire, in milliseconds; 0: never.
     #[inline]
-    pub(crate) fn expire_after(&self) -> Option<Duration> {
-        let milliseconds = self.expire_after.load(Ordering::Relaxed);
-        (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
+    pub(crate) fn expire_after(&self) -> u64 {
+        self.expire_after.load(Ordering::Relaxed)
     }
 
     /// An empty memtable for the writes of a transaction.

@@ -50,7 +50,7 @@ impl KeyBuffer {
     }
 
     /// Replaces the bytes behind the prefix: by a head and the first `rest_length` bytes of `rest`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn set_suffix(&mut self, head: [u8; HEAD_LENGTH], rest: &[u8], rest_length: usize) {
         let target = self.short.get_mut(self.prefix_length..);
         let target = target.and_then(<[u8]>::first_chunk_mut::<SHORT_SUFFIX>);
