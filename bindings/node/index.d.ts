@@ -52,7 +52,7 @@ export class TamisLevel<KDefault = string, VDefault = string>
   compactRange (start: KDefault, end: KDefault): Promise<void>
   compactRange<K = KDefault> (start: K, end: K, options: { keyEncoding?: unknown }): Promise<void>
 
-  /** Changes the layout, the views or the filters; later opens keep them. */
+  /** Changes the layout, the views, the filters or `expireAfter`; later opens keep them. */
   setOptions (options: Pick<OpenOptions, 'layout' | 'views' | 'filters'>): Promise<void>
 
   /** Counters since the open, and the state of log, cache and levels. */
@@ -115,4 +115,6 @@ export interface OpenOptions extends AbstractOpenOptions {
   sizeRatio?: number | undefined
   /** The number of runs of level 0 at which they are compacted. */
   level0Runs?: number | undefined
+  /** The age at which entries expire, such as `90s`, `12h` or `30d`, or `never`. Default: never. */
+  expireAfter?: string | undefined
 }

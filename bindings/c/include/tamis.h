@@ -79,6 +79,10 @@ typedef enum tamis_code {
     TAMIS_CODE_EXCLUSIVE_TRANSACTION = 23,
     // The transaction was committed or rolled back.
     TAMIS_CODE_TRANSACTION_ENDED = 24,
+    // The keyspace has a merge operator that this program does not have.
+    TAMIS_CODE_MERGE_OPERATOR_MISSING = 25,
+    // The merge operator has no value for the key. Nothing is changed, and other keys are not affected.
+    TAMIS_CODE_MERGE_FAILED = 26,
 } tamis_code;
 
 // The kinds of bounds.

@@ -59,6 +59,10 @@ pub enum Code {
     ExclusiveTransaction = 23,
     /// The transaction was committed or rolled back.
     TransactionEnded = 24,
+    /// The keyspace has a merge operator that this program does not have.
+    MergeOperatorMissing = 25,
+    /// The merge operator has no value for the key. Nothing is changed, and other keys are not affected.
+    MergeFailed = 26,
 }
 
 /// The changed keys of [`Code::Conflict`].
@@ -133,6 +137,8 @@ impl From<Error> for Failure {
             Error::Forked => Code::Forked,
             Error::Conflict { .. } => Code::Conflict,
             Error::ExclusiveTransaction => Code::ExclusiveTransaction,
+            Error::MergeOperatorMissing { .. } => Code::MergeOperatorMissing,
+            Error::MergeFailed { .. } => Code::MergeFailed,
             _ => Code::Other,
         };
         let message = error.to_string();

@@ -7,6 +7,7 @@
 pub mod advise;
 pub mod columns;
 pub mod event;
+pub mod expiry;
 pub mod filter;
 pub mod fork;
 pub mod options;

@@ -135,6 +135,7 @@ fn keyspace(keyspace: &KeyspaceStatistics) -> Value {
         "layout": keyspace.layout.to_string(),
         "memtable_bytes": keyspace.memtable_bytes,
         "pending_compaction_bytes": keyspace.pending_compaction_bytes,
+        "expired_bytes": keyspace.expired_bytes,
         "immutable_memtable_count": keyspace.immutable_memtable_count,
         "levels": keyspace.levels.iter().map(level).collect::<Vec<_>>(),
         "partition_count": keyspace.partition_count,

@@ -77,6 +77,8 @@ const fn level_code(code: Code) -> &'static str {
         Code::WritesRefused => "LEVEL_WRITES_REFUSED",
         Code::Closed => "LEVEL_DATABASE_NOT_OPEN",
         Code::Size => "LEVEL_TOO_LARGE",
+        Code::MergeOperatorMissing => "LEVEL_MERGE_OPERATOR_MISSING",
+        Code::MergeFailed => "LEVEL_MERGE_FAILED",
         Code::Panic => "LEVEL_INTERNAL_ERROR",
         _ => "LEVEL_ERROR",
     }

@@ -39,6 +39,8 @@ const fn class_name(code: Code) -> &'static str {
         Code::Conflict => "ConflictError",
         Code::ExclusiveTransaction => "ExclusiveTransactionError",
         Code::TransactionEnded => "TransactionEndedError",
+        Code::MergeOperatorMissing => "MergeOperatorMissingError",
+        Code::MergeFailed => "MergeFailedError",
         Code::Ok | Code::Other => "Error",
     }
 }

@@ -24,6 +24,8 @@ fn every_name_sets_an_option() {
         ("layout", "tiered:runs_per_level=6"),
         ("size_ratio", "5"),
         ("level0_runs", "3"),
+        ("merge", "append:2c20"),
+        ("expire_after", "90s"),
     ];
     let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, [DATABASE_NAMES, KEYSPACE_NAMES].concat());
@@ -39,6 +41,8 @@ fn every_name_sets_an_option() {
     assert_eq!(keyspace.compression, [Compression::None, Compression::Lz4, Compression::Zstd(7)]);
     assert_eq!(keyspace.filters.of_level(0), []);
     assert_eq!(keyspace.filters.of_level(3).len(), 2);
+    assert_eq!(keyspace.merge, Some(MergeOperator::append(b", ")));
+    assert_eq!(keyspace.expire_after, Some(Duration::from_secs(90)));
 }
 
 #[test]
@@ -56,6 +60,12 @@ fn invalid_values_are_rejected_with_advice() {
         ("filters", "auto:bytes=7MB", "bytes"),
         ("layout", "lazy", "tiered"),
         ("views", "true", "`auto`, `on` or `off`"),
+        ("merge", "add", "`add_u64`, `add_i64`, `max`, `min`, `union`"),
+        ("merge", "append:2", "hexadecimal"),
+        ("expire_after", "90", "`ms`, `s`, `m`, `h` or `d`"),
+        ("expire_after", "-1s", "`never`"),
+        ("expire_after", "99999999999999999999d", "`never`"),
+        ("expire_after", "1w", "`never`"),
         ("cache", "1", "cache_bytes"),
     ];
     for (name, value, advice) in refused {
@@ -107,4 +117,58 @@ fn values_out_of_range_are_rejected_at_open() {
     set_database(&mut options, "size_ratio", "1").unwrap();
     let refused = Db::open_with(folder.path().join("store"), options);
     assert!(matches!(refused, Err(Error::InvalidArgument { what: "size_ratio", .. })));
+}
+
+#[test]
+fn each_built_in_merge_operator_has_a_name() {
+    let operators = [
+        ("add_u64", MergeOperator::add_u64()),
+        ("add_i64", MergeOperator::add_i64()),
+        ("max", MergeOperator::max()),
+        ("min", MergeOperator::min()),
+        ("union", MergeOperator::union()),
+        ("append:", MergeOperator::append(b"")),
+    ];
+    let mut options = KeyspaceOptions::default();
+    for (name, operator) in operators {
+        set_keyspace(&mut options, "merge", name).unwrap();
+        assert_eq!(options.merge, Some(operator));
+    }
+    set_keyspace(&mut options, "merge", "none").unwrap();
+    assert_eq!(options.merge, None);
+}
+
+#[test]
+fn ages_have_a_unit() {
+    let ages = [
+        ("0ms", 0),
+        ("500ms", 500),
+        ("90s", 90_000),
+        ("15 m", 900_000),
+        ("12h", 43_200_000),
+        ("30d", 2_592_000_000),
+    ];
+    let mut options = KeyspaceOptions::default();
+    for (text, milliseconds) in ages {
+        set_keyspace(&mut options, "expire_after", text).unwrap();
+        assert_eq!(options.expire_after, Some(Duration::from_millis(milliseconds)), "{text}");
+    }
+    set_keyspace(&mut options, "expire_after", "never").unwrap();
+    assert_eq!(options.expire_after, None);
+}
+
+#[test]
+fn an_open_keyspace_gets_a_merge_operator_once_and_another_age_at_any_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path()).unwrap();
+    let sums = db.default_keyspace();
+    change_keyspace(&sums, [("merge", "add_u64")]).unwrap();
+    assert_eq!(sums.options().merge, Some(MergeOperator::add_u64()));
+    let failure = change_keyspace(&sums, [("merge", "max")]).unwrap_err();
+    assert!(failure.message.contains("merge = add_u64, not max"), "{}", failure.message);
+    let sessions = db.create_keyspace("sessions", KeyspaceOptions::default()).unwrap();
+    for age in ["30d", "12h", "never"] {
+        change_keyspace(&sessions, [("expire_after", age)]).unwrap();
+    }
+    assert_eq!(sessions.options().expire_after, None);
 }

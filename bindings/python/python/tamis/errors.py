@@ -17,6 +17,8 @@ __all__ = [
     "KeyspaceExistsError",
     "KeyspaceNotFoundError",
     "LockedError",
+    "MergeFailedError",
+    "MergeOperatorMissingError",
     "MissingFileError",
     "NotADatabaseError",
     "ReadOnlyError",
@@ -109,6 +111,14 @@ class ExclusiveTransactionError(Error):
 
 class TransactionEndedError(Error):
     """The transaction was committed or rolled back."""
+
+
+class MergeOperatorMissingError(Error):
+    """The keyspace has a merge operator that this program does not have."""
+
+
+class MergeFailedError(Error):
+    """The merge operator has no value for the key. Nothing is changed, and other keys are not affected."""
 
 
 class KeyspaceNotFoundError(Error, LookupError):

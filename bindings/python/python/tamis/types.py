@@ -255,6 +255,7 @@ class KeyspaceStatistics(TypedDict):
     layout: str
     memtable_bytes: int
     pending_compaction_bytes: int
+    expired_bytes: int
     immutable_memtable_count: int
     levels: list[LevelStatistics]
     partition_count: int
